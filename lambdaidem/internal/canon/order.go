@@ -1,0 +1,201 @@
+package canon
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// Members are ordered by their folded names. Names that fold to the same are
+// duplicates, so this is a total order wherever there is a canonical form, and
+// one sort both orders members and finds duplicates.
+//
+// Reordering is put off until the text is read: an object that is moved with
+// each object around it would be copied once for each level. Since it does not
+// change the length of any value, the place of each is known beforehand.
+
+// An object whose members are being read, or are to be reordered.
+type object struct {
+	start, end uint32 // in out
+	moved      uint32 // how many objects had to be reordered when it began
+	first      uint32 // its members: in open while it is read, then in sorted
+	count      uint32
+	names      uint32 // while it is read: where its names begin
+	unordered  bool   // while it is read: its members are not in order so far
+}
+
+// A member of an object that is open.
+type member struct {
+	prefix    uint64 // the first 8 bytes of the folded name
+	name, end uint32 // the folded name, in names
+	position
+}
+
+// A position is where in out a member stands, and the objects in it that are
+// to be reordered: the last ones of moved[:moved].
+type position struct {
+	start, end uint32
+	moved      uint32
+}
+
+// begin opens an object.
+func (s *scanner) begin() object {
+	return object{
+		start: uint32(len(s.out)),
+		moved: uint32(len(s.moved)),
+		first: uint32(len(s.open)),
+		names: uint32(len(s.names)),
+	}
+}
+
+// name reads a member's name.
+func (s *scanner) name() (member, bool) {
+	start, name := len(s.out), len(s.names)
+	if !s.string() {
+		return member{}, false
+	}
+	// Folding the canonical spelling does no harm to its escapes: they stay
+	// different from each other and from all else.
+	s.names = appendFolded(s.names, s.out[start+1:len(s.out)-1])
+	return member{
+		prefix:   prefix(s.names[name:]),
+		name:     uint32(name),
+		end:      uint32(len(s.names)),
+		position: position{start: uint32(start)},
+	}, true
+}
+
+// add adds m, its value now read, to the open object o.
+func (s *scanner) add(o *object, m member) bool {
+	if int(o.count) == s.lim.Members {
+		return false
+	}
+	m.position.end = uint32(len(s.out))
+	m.moved = uint32(len(s.moved))
+	if o.count > 0 && !o.unordered {
+		c := s.compare(s.open[len(s.open)-1], m)
+		if c == 0 {
+			return false
+		}
+		o.unordered = c > 0
+	}
+	s.open = append(s.open, m)
+	o.count++
+	return true
+}
+
+// end closes an object, after its last byte went to out.
+func (s *scanner) end(o object) bool {
+	if o.unordered {
+		members := s.open[o.first:]
+		slices.SortFunc(members, s.compare)
+		first := len(s.sorted)
+		for i, m := range members {
+			if i > 0 && s.compare(members[i-1], m) == 0 {
+				return false
+			}
+			s.sorted = append(s.sorted, m.position)
+		}
+		s.moved = append(s.moved, object{
+			start: o.start,
+			end:   uint32(len(s.out)),
+			moved: o.moved,
+			first: uint32(first),
+			count: o.count,
+		})
+	}
+	s.open = s.open[:o.first]
+	s.names = s.names[:o.names]
+	return true
+}
+
+func (s *scanner) compare(a, b member) int {
+	if c := cmp.Compare(a.prefix, b.prefix); c != 0 {
+		return c
+	}
+	x, y := s.names[a.name:a.end], s.names[b.name:b.end]
+	s.cost += min(len(x), len(y))
+	return bytes.Compare(x, y)
+}
+
+// prefix returns the first 8 bytes of a folded name as a number of the same
+// order.
+func prefix(name []byte) uint64 {
+	if len(name) >= 8 {
+		return binary.BigEndian.Uint64(name)
+	}
+	var p uint64
+	for _, c := range name {
+		p = p<<8 | uint64(c)
+	}
+	return p << (8 * (8 - len(name)))
+}
+
+// place copies out[from:to] to dst, of the same length, and puts the members
+// of moved[:n] that lie in it in order.
+func (s *scanner) place(dst []byte, from, to, n int) {
+	for n > 0 && int(s.moved[n-1].start) >= from {
+		o := s.moved[n-1]
+		copy(dst[int(o.end)-from:], s.out[o.end:to])
+		s.cost += to - int(o.end)
+		at := int(o.start) + 1 - from
+		for i, m := range s.sorted[o.first : o.first+o.count] {
+			if i > 0 {
+				dst[at] = ','
+				at++
+			}
+			next := at + int(m.end-m.start)
+			s.place(dst[at:next], int(m.start), int(m.end), int(m.moved))
+			at = next
+		}
+		dst[at] = '}'
+		to, n = int(o.start)+1, int(o.moved)
+	}
+	copy(dst, s.out[from:to])
+	s.cost += to - from
+}
+
+// retained returns the bytes that the scanner's buffers hold on to.
+func (s *scanner) retained() int {
+	return cap(s.out) + cap(s.names) +
+		cap(s.open)*int(unsafe.Sizeof(member{})) +
+		cap(s.moved)*int(unsafe.Sizeof(object{})) +
+		cap(s.sorted)*int(unsafe.Sizeof(position{}))
+}
+
+// appendFolded appends name, in UTF-8, with each rune replaced by the least of
+// those that simple case folding takes for the same. Two names fold to the
+// same bytes exactly if strings.EqualFold holds for them.
+func appendFolded(dst, name []byte) []byte {
+	for i := 0; i < len(name); {
+		c := name[i]
+		if c < utf8.RuneSelf {
+			if 'a' <= c && c <= 'z' {
+				c -= 'a' - 'A'
+			}
+			dst = append(dst, c)
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(name[i:])
+		dst = utf8.AppendRune(dst, fold(r))
+		i += size
+	}
+	return dst
+}
+
+// fold returns the least rune that simple case folding takes for the same as r.
+func fold(r rune) rune {
+	for {
+		// SimpleFold steps upwards through the runes, then back to the least.
+		next := unicode.SimpleFold(r)
+		if next <= r {
+			return next
+		}
+		r = next
+	}
+}

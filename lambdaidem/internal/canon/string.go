@@ -1,0 +1,144 @@
+package canon
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// string reads a string, its opening quote at pos. In the canonical form only
+// the quote, the backslash and the control characters are escaped, each in its
+// shortest way and with lower-case digits.
+func (s *scanner) string() bool {
+	src := s.src
+	from, i := s.pos, s.pos+1 // src[from:i] is still to be copied
+	for {
+		i = plain(src, i)
+		if i == len(src) {
+			return false
+		}
+		switch src[i] {
+		case '"':
+			s.out = append(s.out, src[from:i+1]...)
+			s.pos = i + 1
+			return true
+		case '\\':
+			r, size := unescape(src[i:])
+			if size == 0 {
+				return false
+			}
+			s.out = appendEscaped(append(s.out, src[from:i]...), r)
+			i += size
+			from = i
+		default: // a control character
+			return false
+		}
+	}
+}
+
+// plain returns the position of the first byte of src, from i on, that a
+// string can't hold as it is: a quote, a backslash or a control character. It
+// is len(src) when there is none.
+func plain(src []byte, i int) int {
+	const (
+		ones  = 0x0101010101010101
+		highs = 0x80 * ones
+	)
+	for ; i+8 <= len(src); i += 8 {
+		// Eight bytes at once: x-n has the high bit of a byte set, and x does
+		// not, in the first byte of x that is less than n, and in none before.
+		w := binary.LittleEndian.Uint64(src[i:])
+		quote, backslash := w^('"'*ones), w^('\\'*ones)
+		found := (quote-ones)&^quote | (backslash-ones)&^backslash | (w-' '*ones)&^w
+		if found &= highs; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for i < len(src) && src[i] >= ' ' && src[i] != '"' && src[i] != '\\' {
+		i++
+	}
+	return i
+}
+
+// unescape returns the code point that the escape at the start of src stands
+// for, and the length of the escape, both halves of a surrogate pair together.
+// The length is 0 if there is no valid escape.
+func unescape(src []byte) (rune, int) {
+	if len(src) < 2 {
+		return 0, 0
+	}
+	switch c := src[1]; c {
+	case '"', '\\', '/':
+		return rune(c), 2
+	case 'b':
+		return '\b', 2
+	case 'f':
+		return '\f', 2
+	case 'n':
+		return '\n', 2
+	case 'r':
+		return '\r', 2
+	case 't':
+		return '\t', 2
+	case 'u':
+		r := hex4(src)
+		if !utf16.IsSurrogate(r) {
+			if r < 0 {
+				return 0, 0
+			}
+			return r, 6
+		}
+		// DecodeRune gives U+FFFD for anything but a pair in its right order.
+		if r = utf16.DecodeRune(r, hex4(src[6:])); r == utf8.RuneError {
+			return 0, 0
+		}
+		return r, 12
+	}
+	return 0, 0
+}
+
+// hex4 returns the number in the \uXXXX at the start of src, or -1.
+func hex4(src []byte) rune {
+	if len(src) < 6 || src[0] != '\\' || src[1] != 'u' {
+		return -1
+	}
+	var r rune
+	for _, c := range src[2:6] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return -1
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}
+
+// appendEscaped appends r as the canonical form spells it.
+func appendEscaped(dst []byte, r rune) []byte {
+	switch r {
+	case '"', '\\':
+		return append(dst, '\\', byte(r))
+	case '\b':
+		return append(dst, `\b`...)
+	case '\f':
+		return append(dst, `\f`...)
+	case '\n':
+		return append(dst, `\n`...)
+	case '\r':
+		return append(dst, `\r`...)
+	case '\t':
+		return append(dst, `\t`...)
+	}
+	if r < ' ' {
+		const digits = "0123456789abcdef"
+		return append(dst, '\\', 'u', '0', '0', digits[r>>4], digits[r&15])
+	}
+	return utf8.AppendRune(dst, r)
+}
