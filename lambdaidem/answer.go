@@ -1,0 +1,170 @@
+package lambdaidem
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"unicode/utf8"
+)
+
+// storedAnswer is an answer as a record keeps it: JSON in the shape of API
+// Gateway's proxy response, so that a person can read it in the console.
+type storedAnswer struct {
+	StatusCode        int                 `json:"statusCode"`
+	Headers           map[string]string   `json:"headers,omitempty"`
+	MultiValueHeaders map[string][]string `json:"multiValueHeaders,omitempty"`
+	Cookies           []string            `json:"cookies,omitempty"`
+	Body              string              `json:"body"`
+	IsBase64Encoded   bool                `json:"isBase64Encoded,omitempty"`
+	// Bytes says that every text but a header's name is base64, because one of
+	// them is not UTF-8 and JSON can't carry it (R1).
+	Bytes bool `json:"bytes,omitempty"`
+}
+
+func encodeAnswer(r *Response) ([]byte, error) {
+	s := storedAnswer{StatusCode: r.Status, Cookies: r.Cookies, Body: r.Body, IsBase64Encoded: r.Base64}
+	s.Headers, s.MultiValueHeaders = splitHeaders(r.Header)
+	if !s.isText() {
+		s.Bytes = true
+		s = s.mapTexts(func(text string) (string, error) {
+			return base64.StdEncoding.EncodeToString([]byte(text)), nil
+		}, new(error))
+	}
+	var buf bytes.Buffer
+	buf.Grow(len(r.Body) + len(r.Body)/8 + 256)
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		return nil, fmt.Errorf("encode the answer: %w", err)
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+func decodeAnswer(data []byte) (*Response, error) {
+	var s storedAnswer
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, fmt.Errorf("decode the stored answer: %w", err)
+	}
+	if s.StatusCode == 0 && s.Headers == nil && s.MultiValueHeaders == nil && s.Body == "" {
+		return nil, errors.New("decode the stored answer: it is no HTTP answer")
+	}
+	if s.Bytes {
+		var failed error
+		s = s.mapTexts(func(text string) (string, error) {
+			b, err := base64.StdEncoding.DecodeString(text)
+			return string(b), err
+		}, &failed)
+		if failed != nil {
+			return nil, fmt.Errorf("decode the stored answer: %w", failed)
+		}
+	}
+	return &Response{Status: s.StatusCode, Header: joinHeaders(s.Headers, s.MultiValueHeaders),
+		Cookies: s.Cookies, Body: s.Body, Base64: s.IsBase64Encoded}, nil
+}
+
+// isText tells whether JSON can carry every text as it is.
+func (s storedAnswer) isText() bool {
+	if !utf8.ValidString(s.Body) {
+		return false
+	}
+	for _, v := range s.Headers {
+		if !utf8.ValidString(v) {
+			return false
+		}
+	}
+	for _, values := range s.MultiValueHeaders {
+		if !allUTF8(values) {
+			return false
+		}
+	}
+	return allUTF8(s.Cookies)
+}
+
+func allUTF8(texts []string) bool {
+	for _, t := range texts {
+		if !utf8.ValidString(t) {
+			return false
+		}
+	}
+	return true
+}
+
+// mapTexts applies f to every text but the headers' names; the last error goes
+// to failed.
+func (s storedAnswer) mapTexts(f func(string) (string, error), failed *error) storedAnswer {
+	one := func(t string) string {
+		out, err := f(t)
+		if err != nil {
+			*failed = err
+		}
+		return out
+	}
+	all := func(texts []string) []string {
+		out := make([]string, len(texts))
+		for i, t := range texts {
+			out[i] = one(t)
+		}
+		return out
+	}
+	headers, multi := s.Headers, s.MultiValueHeaders
+	s.Headers, s.MultiValueHeaders = make(map[string]string, len(headers)), make(map[string][]string, len(multi))
+	for name, v := range headers {
+		s.Headers[name] = one(v)
+	}
+	for name, values := range multi {
+		s.MultiValueHeaders[name] = all(values)
+	}
+	s.Cookies, s.Body = all(s.Cookies), one(s.Body)
+	return s
+}
+
+// splitHeaders parts headers of one value from those of several, as the proxy
+// responses of API Gateway and ALB have them.
+func splitHeaders(all map[string][]string) (single map[string]string, multi map[string][]string) {
+	for name, values := range all {
+		if len(values) == 1 {
+			if single == nil {
+				single = make(map[string]string, len(all))
+			}
+			single[name] = values[0]
+			continue
+		}
+		if multi == nil {
+			multi = make(map[string][]string)
+		}
+		multi[name] = values
+	}
+	return single, multi
+}
+
+// joinHeaders is one map of both. A name in both counts as in multi alone,
+// which holds the single value too: so API Gateway reads them ("Set up Lambda
+// proxy integrations in API Gateway").
+func joinHeaders(single map[string]string, multi map[string][]string) map[string][]string {
+	if len(single)+len(multi) == 0 {
+		return nil
+	}
+	all := make(map[string][]string, len(single)+len(multi))
+	for name, v := range single {
+		all[name] = []string{v}
+	}
+	for name, values := range multi {
+		all[name] = values
+	}
+	return all
+}
+
+// answerUnavailable is what a record answers whose answer could not be kept
+// (X4).
+func answerUnavailable(f *Failure) *Error {
+	return &Error{Code: f.Code, Status: f.Status, Detail: "The request was carried out, but its answer could not be kept. It will not be carried out again.", message: f.Message}
+}
+
+// recordForeign is the answer where the record is not ours, or damaged (D4).
+func recordForeign(err error) *Error {
+	return &Error{Code: ErrRecordForeign, Status: http.StatusInternalServerError,
+		Detail: "What is stored under this key can't be read. The request was not carried out.", Err: err}
+}

@@ -1,0 +1,146 @@
+package lambdaidem
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+
+	"github.com/aws/aws-lambda-go/lambda/messages"
+
+	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
+)
+
+// Call names one call of [Do].
+type Call struct {
+	// Operation says what is done, "charge" say: with the key it identifies the
+	// record, as a route does over HTTP (F1). Required.
+	Operation string
+	// Key is the idempotency key, held to Options.ValidateKey (K2).
+	Key string
+	// Principal is whose key it is, where callers must be kept apart (F2).
+	Principal string
+	// Payload, if set, is what the call must have in common with the first one
+	// under the key: its JSON by value (F5). A nil payload fits a nil one.
+	Payload any
+}
+
+// Do runs fn once for a key, and returns its first result again for every
+// later call (V1). The result is kept as JSON, so T must survive encoding/json;
+// the first call returns fn's own value.
+//
+// Errors: what fn returned, by the rules of X2 ([Reject], [Permanent],
+// [Uncertain]); an *[Error] with the code of a stored error that replays; or an
+// *Error of the guard: [ErrKeyMissing], [ErrKeyInvalid], [ErrPayloadMismatch],
+// [ErrInProgress], [ErrAttemptAbandoned], [ErrStoreUnavailable],
+// [ErrOutOfTime], [ErrOutcomeUnknown], [ErrAnswerUnavailable],
+// [ErrRecordForeign], [ErrStreaming]. errors.Is tells them apart.
+func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (T, error)) (T, error) {
+	var result, zero T
+	if c.Operation == "" {
+		return zero, &Error{Code: ErrRequestInvalid, Status: http.StatusBadRequest, Detail: "Call.Operation is empty; name what is done."}
+	}
+	if streams[T]() {
+		return zero, streamRefused(fmt.Sprintf("a result of type %T", result))
+	}
+	if c.Key == "" {
+		if g.opts.KeyOptional {
+			runcount.Add(ctx)
+			g.opts.Observer.Observe(ctx, Event{Kind: EventBypassed})
+			return fn(ctx)
+		}
+		return zero, g.refuseCall(ctx, EventKeyMissing, c, &Error{Code: ErrKeyMissing, Status: http.StatusBadRequest,
+			Detail: "The call of " + c.Operation + " has no idempotency key."})
+	}
+	if err := g.opts.ValidateKey(c.Key); err != nil {
+		return zero, g.refuseCall(ctx, EventKeyInvalid, c, &Error{Code: ErrKeyInvalid, Status: http.StatusBadRequest,
+			Detail: "The idempotency key is invalid: " + err.Error() + "."})
+	}
+	payload, err := json.Marshal(c.Payload)
+	if err != nil {
+		return zero, g.refuseCall(ctx, EventKeyInvalid, c, &Error{Code: ErrRequestInvalid, Status: http.StatusBadRequest,
+			Detail: "The payload can't be encoded as JSON.", Err: err})
+	}
+
+	who := identity{kind: "call", namespace: g.opts.Namespace, principal: c.Principal, route: c.Operation, key: c.Key}
+	var own error
+	d := g.once(ctx, call{who: who, fingerprint: g.digest(true, payload, c.Operation)}, func(ctx context.Context) ending {
+		result, own = fn(ctx)
+		if own != nil {
+			return ending{outcome: g.outcomeOfError(own), err: own}
+		}
+		return ending{outcome: OutcomeSucceeded, encode: func() ([]byte, error) { return json.Marshal(result) }}
+	})
+	switch {
+	case d.refusal != nil:
+		return zero, d.refusal
+	case d.replay == nil:
+		return result, own
+	case d.replay.Failure != nil:
+		return zero, d.replay.Failure.err()
+	}
+	var replayed T
+	if err := json.Unmarshal(d.replay.Value, &replayed); err != nil {
+		err = fmt.Errorf("decode the stored result into %T: %w", replayed, err)
+		return zero, g.refuseCall(ctx, EventUnreadable, c, recordForeign(err))
+	}
+	return replayed, nil
+}
+
+func (g *Guard) refuseCall(ctx context.Context, kind Kind, c Call, e *Error) *Error {
+	g.opts.Observer.Observe(ctx, Event{Kind: kind, Key: g.keyLabel(c.Key), Err: e})
+	return e
+}
+
+// Handler guards a typed Lambda handler: key finds the idempotency key in the
+// event, and the event's JSON is the payload (V1, F5). An empty key is a
+// missing one. The guard's own refusals are *[Error]s, which Lambda reports
+// with errorType "Error"; what [Permanent] or [Reject] marked is reported with
+// the same errorType and message every time (X2).
+func Handler[In, Out any](g *Guard, key func(In) (string, error), h func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+	return func(ctx context.Context, in In) (Out, error) {
+		var zero Out
+		k, err := key(in)
+		if err != nil {
+			return zero, g.refuseCall(ctx, EventKeyInvalid, Call{}, &Error{Code: ErrKeyInvalid, Status: http.StatusBadRequest,
+				Detail: "No idempotency key could be found in the event.", Err: err})
+		}
+		var own error
+		out, err := Do(ctx, g, Call{Operation: "invoke", Key: k, Payload: in}, func(ctx context.Context) (Out, error) {
+			out, err := h(ctx, in)
+			own = err
+			return out, err
+		})
+		if own != nil && g.outcomeOfError(own) == OutcomeFailed && errors.Is(err, own) {
+			f := failureOf(own)
+			err = invokeError(f.Type, f.Message)
+		} else if e := (*Error)(nil); errors.As(err, &e) && e.replayedType != "" {
+			err = invokeError(e.replayedType, e.message)
+		}
+		return out, err
+	}
+}
+
+// invokeError is an error whose errorType Lambda takes as it stands; any other
+// error's it takes from the Go type.
+func invokeError(errorType, message string) error {
+	return messages.InvokeResponse_Error{Type: errorType, Message: message}
+}
+
+// streams tells whether a type is a stream, which can't be stored and replayed:
+// the streaming responses of API Gateway and Function URLs, and any other
+// io.Reader.
+func streams[T any]() bool {
+	t := reflect.TypeFor[T]()
+	reader := reflect.TypeFor[io.Reader]()
+	return t.Implements(reader) || t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(reader)
+}
+
+func streamRefused(what string) *Error {
+	return &Error{Code: ErrStreaming, Status: http.StatusInternalServerError,
+		Detail: "A streaming response can't be stored and replayed.",
+		Err:    errors.New(what + " is a stream; return the whole response, or leave this handler unguarded")}
+}

@@ -1,0 +1,114 @@
+package lambdaidem
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/dunglas/httpsfv"
+)
+
+// maxKeyHeader bounds the header's bytes before they are parsed (S2): 255
+// characters, each of them escaped, and the quotes. Parameters, which RFC 9651
+// allows after the string, must fit in too.
+const maxKeyHeader = 1024
+
+// parseKey reads the key from the values of its header (K1). No value is an
+// empty key, no error; an empty value is an invalid key.
+func parseKey(values []string) (string, error) {
+	if len(values) == 0 {
+		return "", nil
+	}
+	if len(values) > 1 {
+		return "", errors.New("it was sent more than once")
+	}
+	v := strings.Trim(values[0], " \t") // RFC 9110, 5.5: not part of the value
+	if len(v) > maxKeyHeader {
+		return "", fmt.Errorf("it is longer than %d bytes", maxKeyHeader)
+	}
+	if strings.HasPrefix(v, `"`) {
+		item, err := httpsfv.UnmarshalItem([]string{v})
+		if err != nil {
+			return "", errors.New("it begins with a double quote and is not one String of RFC 9651")
+		}
+		key, ok := item.Value.(string)
+		if !ok {
+			return "", errors.New("it is not a String of RFC 9651")
+		}
+		return key, nil
+	}
+	if strings.ContainsAny(v, `,"`) {
+		// Gateways join repeated headers with commas.
+		return "", errors.New("without quotes around it, it must not contain a comma or a double quote")
+	}
+	return v, nil
+}
+
+// PrintableKey is the default format: 1 to 255 printable ASCII characters
+// without spaces at the ends (K2).
+func PrintableKey(key string) error {
+	switch {
+	case key == "":
+		return errors.New("it is empty")
+	case len(key) > 255:
+		return fmt.Errorf("it has %d characters; at most 255 are allowed", len(key))
+	case key[0] == ' ' || key[len(key)-1] == ' ':
+		return errors.New("it begins or ends with a space")
+	}
+	for i := range len(key) {
+		if key[i] < 0x20 || key[i] > 0x7e {
+			return errors.New("only printable ASCII characters are allowed")
+		}
+	}
+	return nil
+}
+
+// TokenKey allows 8 to 255 of A-Z, a-z, 0-9, "_" and "-" (K2).
+func TokenKey(key string) error {
+	if len(key) < 8 || len(key) > 255 {
+		return fmt.Errorf("it has %d characters; 8 to 255 are allowed", len(key))
+	}
+	for i := range len(key) {
+		if c := key[i]; !isAlphanumeric(c) && c != '_' && c != '-' {
+			return errors.New(`only letters, digits, "_" and "-" are allowed`)
+		}
+	}
+	return nil
+}
+
+func isAlphanumeric(c byte) bool {
+	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+}
+
+// UUIDKey allows a UUID of any version in its form of 36 characters, in lower
+// or upper case (K2; RFC 9562, section 4). The two cases are two keys.
+func UUIDKey(key string) error {
+	if len(key) != 36 {
+		return errors.New("it is not a UUID of 36 characters")
+	}
+	for i := range len(key) {
+		c := key[i]
+		if i == 8 || i == 13 || i == 18 || i == 23 {
+			if c != '-' {
+				return errors.New("it is not a UUID: a hyphen is missing")
+			}
+			continue
+		}
+		if hex := '0' <= c && c <= '9' || 'A' <= c && c <= 'F' || 'a' <= c && c <= 'f'; !hex {
+			return errors.New("it is not a UUID: it has a character that is no hexadecimal digit")
+		}
+	}
+	return nil
+}
+
+// UUIDv4or7Key allows a UUID of version 4 or 7 alone, of RFC 9562's variant
+// (K2).
+func UUIDv4or7Key(key string) error {
+	if err := UUIDKey(key); err != nil {
+		return err
+	}
+	if key[14] != '4' && key[14] != '7' || !strings.ContainsRune("89abAB", rune(key[19])) {
+		return errors.New("it is not a UUID of version 4 or 7")
+	}
+	return nil
+}

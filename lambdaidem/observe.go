@@ -1,0 +1,131 @@
+package lambdaidem
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"time"
+)
+
+// Kind names what an [Event] tells of (O1).
+type Kind string
+
+// The kinds. Those marked (!) are worth a warning.
+const (
+	EventNew         Kind = "new"          // the handler ran, its answer is stored
+	EventReplayed    Kind = "replayed"     // a stored answer was given again
+	EventInProgress  Kind = "in_progress"  // another attempt holds the lease
+	EventAbandoned   Kind = "abandoned"    // (!) held for an operator (L6)
+	EventMismatch    Kind = "mismatch"     // another payload under the same key
+	EventKeyMissing  Kind = "key_missing"  // no key, refused
+	EventKeyInvalid  Kind = "key_invalid"  // the key or the request was malformed, refused
+	EventBypassed    Kind = "bypassed"     // ran unguarded: method, skip, or no key and keys are optional
+	EventReleased    Kind = "released"     // the handler ran and its answer is not stored; a retry runs again
+	EventUncertain   Kind = "uncertain"    // (!) the attempt's effects are unknown, its lease is kept
+	EventLeaseLost   Kind = "lease_lost"   // (!) another attempt had taken over before this one ended
+	EventTakenOver   Kind = "taken_over"   // (!) an attempt died and this one takes its place
+	EventFailedOpen  Kind = "failed_open"  // (!) the store could not be reached, the handler runs unguarded
+	EventStoreError  Kind = "store_error"  // (!) the store could not be reached or refused
+	EventAnswerLost  Kind = "answer_lost"  // (!) the answer could not be stored; retries get 500, the handler never runs again
+	EventOutOfTime   Kind = "out_of_time"  // (!) too little time was left to begin
+	EventUnreadable  Kind = "unreadable"   // (!) the record is not ours, or damaged
+	EventNoPrincipal Kind = "no_principal" // (!) the caller could not be told apart from others
+)
+
+// warns tells whether a kind is worth a warning.
+func (k Kind) warns() bool {
+	switch k {
+	case EventAbandoned, EventUncertain, EventLeaseLost, EventTakenOver, EventFailedOpen,
+		EventStoreError, EventAnswerLost, EventOutOfTime, EventUnreadable, EventNoPrincipal:
+		return true
+	default:
+		return false
+	}
+}
+
+// kind is the event that a refused request makes.
+func (c Code) kind() Kind {
+	switch c {
+	case ErrKeyMissing:
+		return EventKeyMissing
+	case ErrKeyInvalid, ErrRequestInvalid, ErrBodyTooLarge, ErrHeadersTooMany:
+		return EventKeyInvalid
+	default:
+		return EventNoPrincipal
+	}
+}
+
+// Event is one outcome of one guarded call.
+type Event struct {
+	Kind     Kind
+	Scope    string        // readable identity of the record but for the key; empty before it is known
+	Key      string        // a short hash of the key, or the key if Options.ShowKeys; empty without one
+	Attempt  int           // attempt number; 0 where no attempt was begun
+	Duration time.Duration // since the call began
+	Handler  time.Duration // spent in the handler; 0 if it did not run
+	Reason   Reason        // why the store failed, where it did
+	Err      error         // what went wrong, where something did
+}
+
+// Observer is told each outcome, on the goroutine of the call: it should be
+// quick, must be safe for concurrent use, and must not panic.
+type Observer interface {
+	Observe(context.Context, Event)
+}
+
+// Discard is the observer that ignores every event.
+var Discard Observer = discard{}
+
+type discard struct{}
+
+func (discard) Observe(context.Context, Event) {}
+
+// SlogObserver logs each event with log/slog: warnings at slog.LevelWarn, the
+// rest at slog.LevelInfo.
+func SlogObserver(logger *slog.Logger) Observer { return slogObserver{logger} }
+
+type slogObserver struct{ logger *slog.Logger }
+
+func (o slogObserver) Observe(ctx context.Context, e Event) {
+	level := slog.LevelInfo
+	if e.Kind.warns() {
+		level = slog.LevelWarn
+	}
+	if !o.logger.Enabled(ctx, level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 8)
+	attrs = append(attrs, slog.String("outcome", string(e.Kind)),
+		slog.String("scope", e.Scope), slog.String("key", e.Key),
+		slog.Int("attempt", e.Attempt), slog.Duration("duration", e.Duration))
+	if e.Handler > 0 {
+		attrs = append(attrs, slog.Duration("handler", e.Handler))
+	}
+	if e.Reason != "" {
+		attrs = append(attrs, slog.String("reason", string(e.Reason)))
+	}
+	if e.Err != nil {
+		attrs = append(attrs, slog.Any("error", e.Err))
+	}
+	o.logger.LogAttrs(ctx, level, "idempotency", attrs...)
+}
+
+// warnings logs what is worth a warning on slog.Default(), as it is set at the
+// time of the event.
+type warnings struct{}
+
+func (warnings) Observe(ctx context.Context, e Event) {
+	if e.Kind.warns() {
+		slogObserver{slog.Default()}.Observe(ctx, e)
+	}
+}
+
+// keyLabel is how a key stands in events: 12 hex digits of its SHA-256.
+func (g *Guard) keyLabel(key string) string {
+	if g.opts.ShowKeys || key == "" {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:6])
+}

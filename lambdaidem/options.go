@@ -1,0 +1,223 @@
+package lambdaidem
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambdacontext"
+)
+
+// Options are the guard's settings. The zero value of every field is its
+// documented default. [New] panics on a value that can't be meant, and names
+// the field.
+type Options struct {
+	// Namespace sets this function's records apart from those of others in the
+	// same table (F1). Default: the Lambda function's name; outside Lambda the
+	// program's package path, else its file name.
+	Namespace string
+
+	// KeyHeader is the header that carries the idempotency key, matched without
+	// case (K1). Default: "Idempotency-Key".
+	KeyHeader string
+	// KeyOptional lets a guarded request without a key run unguarded, counted
+	// as bypassed. Default: false, such a request gets 400 (K3).
+	KeyOptional bool
+	// ValidateKey refuses a key by returning an error, whose text the client
+	// gets to read (K2). Default: [PrintableKey]. See also [UUIDKey],
+	// [UUIDv4or7Key] and [TokenKey].
+	ValidateKey func(key string) error
+
+	// Methods are the HTTP methods that are guarded (K4). Default: POST, PATCH.
+	Methods []string
+	// Skip lets a request pass unguarded (K4). Default: none is skipped.
+	Skip func(*Request) bool
+	// Principal tells whose key it is (F2). Default: what the gateway vouches
+	// for, see [Request.Principal]. An error made by [Reject] becomes the
+	// answer; any other is a 403 [ErrPrincipalUnknown].
+	Principal func(context.Context, *Request) (string, error)
+	// AnonymousCallers says that the callers of [Guard.Middleware] can't or
+	// need not be told apart. Default: false, and Middleware then wants
+	// Principal. Lambda events don't need it.
+	AnonymousCallers bool
+
+	// TTL is how long a completed record replays, in whole seconds (L7).
+	// Default: 24 hours. At least one second.
+	TTL time.Duration
+	// Policy decides about attempts that died after unknown effects (L6).
+	// Default: [Rerun].
+	Policy Policy
+	// MaxSkew is the most that two machines' clocks may differ (L5). Default:
+	// 2 s. Every lease is longer by it.
+	MaxSkew time.Duration
+	// LeaseDuration is how long an attempt may run when its context has no
+	// deadline (L5). Default: 60 s. Lambda's contexts have one.
+	LeaseDuration time.Duration
+	// Reserve is how long before the deadline the handler's context ends, so
+	// that the completion can still be written (L5). Default: 500 ms or a tenth
+	// of the time left, the smaller.
+	Reserve time.Duration
+	// CleanupTimeout is how long a release or a completion may take when the
+	// request's own time is over (X3). Default: 2 s.
+	CleanupTimeout time.Duration
+
+	// Wait is how long a duplicate waits for the attempt in progress before it
+	// gets 409 (L8). Default: 0, it doesn't wait. The wait always ends in time
+	// to answer before the invocation's own deadline.
+	Wait time.Duration
+	// MinRunTime is how much time must be left for a request that waited to
+	// begin an attempt of its own (L8). Default: 1 s.
+	MinRunTime time.Duration
+	// RetryAfter is what a 409 [ErrInProgress] or a 503 tells the client, at
+	// least; sent in whole seconds, rounded up. Default: 1 s.
+	RetryAfter time.Duration
+
+	// Outcome decides what becomes of a response (X1). Default:
+	// [DefaultOutcome].
+	Outcome func(*Response) Outcome
+	// FailOpen runs the handler unguarded when the store can't be reached (X5).
+	// Default: false, the client gets 503 and the handler does not run.
+	FailOpen bool
+	// MismatchStatus is the status of [ErrPayloadMismatch]: 422 or 409 (F5).
+	// Default: 422.
+	MismatchStatus int
+
+	// ReplayMarks are headers that a replay has and a first answer has not
+	// (R2). Default: X-Idempotency-Replayed: true. An empty, non-nil slice:
+	// none.
+	ReplayMarks []Mark
+	// OnReplay may change a replay before it is sent (R2). Default: nil.
+	OnReplay func(context.Context, *Request, *Response)
+	// OnOwnAnswer may change an answer that the guard makes itself (400, 409,
+	// 422, 503 …) before it is sent, to add CORS or tracing headers (R2).
+	// Default: nil.
+	OnOwnAnswer func(context.Context, *Request, *Response, *Error)
+	// UnstoredHeaders are response headers that are kept out of the store, and
+	// so out of replays (R2), matched without case: "Set-Cookie" drops cookies
+	// too. Default: none.
+	UnstoredHeaders []string
+
+	// Observer is told each outcome (O1). Default: [SlogObserver] on
+	// slog.Default() for warnings only. To have none, set [Discard].
+	Observer Observer
+	// ShowKeys puts whole idempotency keys into events. Default: false, events
+	// have a short hash (O1).
+	ShowKeys bool
+
+	// MaxBody is the largest request body in bytes that is guarded; a larger
+	// one gets 413 (S2). Default: 6 MiB, which is more than Lambda accepts.
+	MaxBody int
+	// MaxHeaders is the largest number of request headers; more get 431 (S2).
+	// Default: 500.
+	MaxHeaders int
+	// MaxJSONDepth is the deepest nesting of a JSON body that counts by value;
+	// a deeper one counts byte by byte (F3, S2). Default: 64.
+	MaxJSONDepth int
+
+	// Clock tells the time of day. Default: time.Now. For tests.
+	Clock func() time.Time
+	// Random gives tokens and jitter; it must be safe for concurrent use.
+	// Default: crypto/rand.Reader. For tests.
+	Random io.Reader
+}
+
+// Mark is a header that marks a replay.
+type Mark struct{ Name, Value string }
+
+// settle fills in the defaults and panics on what can't be meant.
+func (o Options) settle() Options {
+	defaultTo(&o.Namespace, defaultNamespace())
+	defaultTo(&o.KeyHeader, "Idempotency-Key")
+	if o.ValidateKey == nil {
+		o.ValidateKey = PrintableKey
+	}
+	if o.Methods == nil {
+		o.Methods = []string{http.MethodPost, http.MethodPatch}
+	}
+	defaultTo(&o.TTL, 24*time.Hour)
+	defaultTo(&o.Policy, Rerun)
+	defaultTo(&o.MaxSkew, 2*time.Second)
+	defaultTo(&o.LeaseDuration, time.Minute)
+	defaultTo(&o.CleanupTimeout, 2*time.Second)
+	defaultTo(&o.MinRunTime, time.Second)
+	defaultTo(&o.RetryAfter, time.Second)
+	defaultTo(&o.MismatchStatus, http.StatusUnprocessableEntity)
+	if o.ReplayMarks == nil {
+		o.ReplayMarks = []Mark{{"X-Idempotency-Replayed", "true"}}
+	}
+	if o.Observer == nil {
+		o.Observer = warnings{}
+	}
+	defaultTo(&o.MaxBody, 6<<20)
+	defaultTo(&o.MaxHeaders, 500)
+	defaultTo(&o.MaxJSONDepth, 64)
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+
+	check := func(ok bool, field, want string, got any) {
+		if !ok {
+			panic(fmt.Sprintf("lambdaidem: Options.%s is %v; it must be %s", field, got, want))
+		}
+	}
+	check(validHeaderName(o.KeyHeader), "KeyHeader", "a header name", o.KeyHeader)
+	check(!slices.Contains(o.Methods, ""), "Methods", "HTTP methods, none empty", o.Methods)
+	check(o.TTL >= time.Second, "TTL", "at least a second", o.TTL)
+	check(o.Policy == Rerun || o.Policy == Hold, "Policy", "Rerun or Hold", o.Policy)
+	check(o.MaxSkew > 0, "MaxSkew", "positive", o.MaxSkew)
+	check(o.LeaseDuration > 0, "LeaseDuration", "positive", o.LeaseDuration)
+	check(o.Reserve >= 0, "Reserve", "positive, or 0 for the default", o.Reserve)
+	check(o.CleanupTimeout > 0, "CleanupTimeout", "positive", o.CleanupTimeout)
+	check(o.Wait >= 0, "Wait", "positive, or 0 not to wait", o.Wait)
+	check(o.MinRunTime > 0, "MinRunTime", "positive", o.MinRunTime)
+	check(o.RetryAfter > 0, "RetryAfter", "positive", o.RetryAfter)
+	check(o.MismatchStatus == http.StatusUnprocessableEntity || o.MismatchStatus == http.StatusConflict,
+		"MismatchStatus", "422 or 409", o.MismatchStatus)
+	for _, m := range o.ReplayMarks {
+		check(validHeaderName(m.Name) && validHeaderValue(m.Value), "ReplayMarks", "headers", m)
+	}
+	check(o.MaxBody > 0, "MaxBody", "positive", o.MaxBody)
+	check(o.MaxHeaders > 0, "MaxHeaders", "positive", o.MaxHeaders)
+	check(o.MaxJSONDepth > 0, "MaxJSONDepth", "positive", o.MaxJSONDepth)
+	return o
+}
+
+func defaultTo[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// defaultNamespace names this program as steadily as can be had.
+func defaultNamespace() string {
+	if lambdacontext.FunctionName != "" {
+		return lambdacontext.FunctionName
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Path != "" && info.Path != "command-line-arguments" {
+		return info.Path
+	}
+	return filepath.Base(os.Args[0])
+}
+
+func validHeaderName(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		letterOrDigit := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+		return !letterOrDigit && !strings.ContainsRune("!#$%&'*+-.^_`|~", r) // RFC 9110, 5.6.2
+	})
+}
+
+func validHeaderValue(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}

@@ -1,0 +1,181 @@
+package lambdaidem
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// A Store keeps one record per idempotency key. It has no policy: every verb
+// returns the record as it now stands, and the [Guard] decides what follows.
+// Time and randomness come in through the call, so a store reads no clock.
+//
+// The package lambdaidem/storetest holds the suite that every Store must pass.
+//
+// A record whose Expires has passed at the call's now, and on which no lease is
+// live, is absent for every verb, whether or not the database has deleted it
+// yet (L7): see [Record.GoneAt].
+//
+// Errors are *[StoreError], but for [ErrLeaseLost]. A verb that could not learn
+// whether its write happened says so with a StoreError whose NotApplied is
+// false.
+type Store interface {
+	// Acquire takes the lease on a record.
+	//
+	// With claim.Over nil it MUST write the record only if there is none (L2),
+	// with attempt number 1. With claim.Over set it MUST write only over
+	// exactly that record: same token, same state, same lease end (L6), with
+	// the attempt number after it; it never creates a record then.
+	//
+	// It returns the record as it now stands: the lease is the caller's exactly
+	// when that record is in progress under claim.Token, which is also how a
+	// lost reply is recognised (L4). A refusal is not an error. If the record
+	// is gone by the time of the refusal, the answer is the zero Record.
+	Acquire(ctx context.Context, claim Claim) (Record, error)
+
+	// Complete stores the result, if the record is in progress under the
+	// lease's token, however late (L3). It succeeds too if the record is
+	// already completed under that token (L4). Otherwise it changes nothing
+	// and returns [ErrLeaseLost] with the record as it now stands.
+	//
+	// A result that can't be stored is a StoreError with [ReasonTooLarge] or
+	// [ReasonEncoding] and NotApplied: the guard then completes the record
+	// without it (X4).
+	Complete(ctx context.Context, lease Lease, result Result) (Record, error)
+
+	// Release says that the attempt had no effect. The record MUST be in
+	// progress under the lease's token, or released under it already;
+	// otherwise nothing changes and the error is [ErrLeaseLost], with the
+	// record as it now stands. The record keeps its attempt number, its
+	// fingerprint and its token.
+	Release(ctx context.Context, lease Lease, now time.Time) (Record, error)
+
+	// Get reads the record, consistently: after a write has been answered, Get
+	// returns it or something later. No record is the zero Record, no error.
+	Get(ctx context.Context, id string, now time.Time) (Record, error)
+}
+
+// State is where a record is in its life (L1).
+type State string
+
+// The states. A failed record is a completed one whose Outcome is
+// [OutcomeFailed].
+const (
+	Absent     State = ""           // there is no record
+	InProgress State = "INPROGRESS" // an attempt holds the lease, or died holding it
+	Completed  State = "COMPLETED"  // the answer is stored; never changes again
+	Released   State = "RELEASED"   // an attempt ended without effect; the next may begin
+)
+
+// Record is what a store keeps for one key.
+type Record struct {
+	ID          string    // see Claim.ID
+	State       State     // Absent in the zero Record
+	Token       string    // fencing token of the attempt that wrote last (L3)
+	Attempt     int       // 1 for the first attempt; raised by every takeover
+	LeaseEnd    time.Time // whole milliseconds; set by Acquire, kept afterwards
+	Expires     time.Time // whole seconds; zero: it does not expire (policy hold, L6)
+	Fingerprint string    // digest of the request, compared by the guard (F5)
+	Scope       string    // readable, for people and for purging
+	StartedAt   time.Time // when the current attempt took the lease, whole milliseconds
+	CompletedAt time.Time // zero unless completed, whole milliseconds
+	Result      Result    // zero unless completed
+}
+
+// LeaseLiveAt tells whether an attempt holds the record at now. A lease is
+// compared in whole milliseconds and is over in the millisecond that it names.
+func (r Record) LeaseLiveAt(now time.Time) bool {
+	return r.State == InProgress && r.LeaseEnd.UnixMilli() > now.UnixMilli()
+}
+
+// GoneAt tells whether the record counts as absent at now: there is none, or
+// it has expired and no lease on it is live (L2, L7). Expiry is compared in
+// whole seconds, as DynamoDB's TTL is.
+func (r Record) GoneAt(now time.Time) bool {
+	if r.State == Absent {
+		return true
+	}
+	expired := !r.Expires.IsZero() && r.Expires.Unix() <= now.Unix()
+	return expired && !r.LeaseLiveAt(now)
+}
+
+// Claim asks for the lease on a record.
+type Claim struct {
+	ID          string    // the record's identity: a prefix and a hash, printable ASCII
+	Scope       string    // readable form of what the ID was made of, without the key
+	Fingerprint string    // becomes the record's
+	Token       string    // random, of this attempt alone
+	Now         time.Time // the caller's clock
+	LeaseEnd    time.Time // whole milliseconds
+	Expires     time.Time // whole seconds; zero: not until it is completed or released
+	Over        *Record   // nil: only if there is no record; else the record to take over
+}
+
+// Lease is what an attempt needs to finish what it acquired.
+type Lease struct {
+	ID      string
+	Token   string
+	Expires time.Time // what a release sets as the record's expiry; whole seconds
+}
+
+// Result is what a completed record replays: a Value or a Failure, never both,
+// so that a permanent failure can't replay as a zero value.
+type Result struct {
+	Outcome Outcome   // OutcomeSucceeded or OutcomeFailed
+	Value   []byte    // opaque to the store; JSON as the guard writes it
+	Failure *Failure  // instead of a Value
+	At      time.Time // the moment of completion, whole milliseconds
+	Expires time.Time // the record's expiry from now on, whole seconds
+}
+
+// Failure is as much of an error as a record keeps.
+type Failure struct {
+	Code    Code   `json:"code"`             // for errors.Is
+	Type    string `json:"type,omitempty"`   // Lambda's errorType: the Go type's name
+	Message string `json:"message"`          // the error's text
+	Status  int    `json:"status,omitempty"` // HTTP status, if the error has one
+}
+
+// Reason says why a store could not do what it was asked. It is for logs and
+// for the guard's choice, never for clients.
+type Reason string
+
+// The reasons.
+const (
+	ReasonUnknown     Reason = ""              // none of the below
+	ReasonTimeout     Reason = "timeout"       // no answer in time
+	ReasonUnreachable Reason = "unreachable"   // no connection
+	ReasonThrottled   Reason = "throttled"     // refused for capacity
+	ReasonConflict    Reason = "conflict"      // a transaction holds the item: busy, not unavailable (X9)
+	ReasonNoTable     Reason = "no_table"      // the table does not exist
+	ReasonPermission  Reason = "no_permission" // the credentials don't allow it, or there are none
+	ReasonTooLarge    Reason = "too_large"     // the result does not fit the store
+	ReasonEncoding    Reason = "encoding"      // the result could not be encoded
+	ReasonForeign     Reason = "foreign"       // the record is not ours, or damaged (D4)
+	ReasonInvalid     Reason = "invalid"       // the database refused the request as malformed
+)
+
+// StoreError is the error of a store's verb. Its zero value says the least: why
+// is not known, nor whether the write happened.
+type StoreError struct {
+	Op         string // "acquire", "complete", "release" or "get"
+	Reason     Reason
+	NotApplied bool  // surely nothing was written: judged over every attempt on the wire (X8)
+	Err        error // the cause
+}
+
+// Error says what was tried, why it failed and whether it may have happened.
+func (e *StoreError) Error() string {
+	why := string(e.Reason)
+	if why == "" {
+		why = "failed"
+	}
+	happened := "may have been applied"
+	if e.NotApplied {
+		happened = "not applied"
+	}
+	return fmt.Sprintf("idempotency store: %s: %s (%s): %v", e.Op, why, happened, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *StoreError) Unwrap() error { return e.Err }
