@@ -1,0 +1,120 @@
+# Everything that is done with this project. `make` lists it.
+
+GO     ?= go
+PYTHON ?= python3
+
+# SEEDS is how many seeds `make simulate` tries.
+SEEDS ?= 100000
+# ARGS is passed on to the program behind demo, up and bench.
+ARGS ?=
+
+# Runs a command with one DynamoDB Local at AWS_ENDPOINT_URL_DYNAMODB, or with the one that is there.
+with_dynamodb := $(GO) run ./localstack/cmd/with-dynamodb --
+golangci_lint := $(GO) tool -modfile=tools/go.mod golangci-lint
+
+# $(call say,words): what is being done, so that a silent minute has a name.
+say = @printf '\n==> %s\n' '$(1)'
+
+# Steps are said and done one after another, whatever -j says.
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List what can be made
+	@awk -F ':.*## ' '/^[A-Za-z-]+:.*## / { printf "  make %-24s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##### To see it work
+
+.PHONY: demo
+demo: ## Send real requests to the real functions and check every answer
+	$(GO) run ./localstack/cmd/demo $(ARGS)
+
+.PHONY: up
+up: export PORT ?= 3000
+up: ## Leave the functions running on http://127.0.0.1:3000 (PORT=...)
+	$(GO) run ./localstack/cmd/up $(ARGS)
+
+##### To know that it works
+
+.PHONY: test
+test: check-format vet lint check-race test-go ## Everything: format, vet, lint, all tests under -race
+	$(call say,everything passed)
+
+.PHONY: check-format
+check-format:
+	$(call say,gofmt)
+	@files=$$(gofmt -l .) || exit 1; \
+	if [ -n "$$files" ]; then printf 'not formatted; run make fmt:\n%s\n' "$$files" >&2; exit 1; fi
+
+.PHONY: vet
+vet:
+	$(call say,go vet)
+	$(GO) vet ./...
+
+.PHONY: lint
+lint: ## Lint, the arrows between packages included
+	$(call say,golangci-lint (the first run builds it: a minute or two))
+	$(golangci_lint) run ./...
+
+.PHONY: check-race
+check-race:
+	@cc=$$($(GO) env CC) && command -v $${cc%% *} >/dev/null || { \
+		echo "make test: no C compiler ($$cc), which the race detector needs: install gcc or clang, or set CC" >&2; \
+		exit 1; }
+
+# -count=1: many tests drive processes (DynamoDB Local, function binaries) that go test does not see
+# when it decides whether an earlier result still holds.
+.PHONY: test-go
+test-go:
+	$(call say,go test -race on all packages and one DynamoDB Local)
+	CGO_ENABLED=1 $(with_dynamodb) $(GO) test -race -count=1 -timeout 10m ./...
+
+.PHONY: simulate
+simulate: ## Try many more seeds in the simulator (SEEDS=1000000)
+	$(GO) test ./internal/simulator -run '^TestSimulate' -count=1 -timeout 0 -v -args -seeds=$(SEEDS)
+
+.PHONY: chaos
+chaos: ## Kill, stop and cut off real processes under load; audit every payment
+	$(with_dynamodb) $(GO) run ./localstack/cmd/chaos $(ARGS)
+
+.PHONY: bench
+bench: ## Measure against the bare SDK, in one run
+	$(with_dynamodb) $(GO) run ./bench $(ARGS)
+
+.PHONY: validate
+validate: ## Check the template and build both functions with the SAM CLI
+	@PYTHON='$(PYTHON)' tools/validate
+
+##### To change it
+
+.PHONY: fmt
+fmt: ## Format the code and sort its imports
+	$(golangci_lint) fmt ./...
+
+.PHONY: clean
+clean: ## Remove what was built here; Go's and DynamoDB Local's caches stay
+	rm -rf .aws-sam .venv
+
+##### To deploy it
+
+# `sam build` runs these, with ARTIFACTS_DIR set. The defaults are what Lambda runs; a command line
+# like `make build-PaymentsFunction ARTIFACTS_DIR=/tmp/payments GOOS= GOARCH=` builds for this
+# machine. The environment's GOOS and GOARCH do not count: a deployed binary must not depend on them.
+GOOS   = linux
+GOARCH = arm64
+
+.PHONY: build-PaymentsFunction
+build-PaymentsFunction: ## Build the payments function into ARTIFACTS_DIR
+	$(call build_function,./functions/payments)
+
+.PHONY: build-RefundsFunction
+build-RefundsFunction: ## Build the refunds function into ARTIFACTS_DIR
+	$(call build_function,./functions/refunds)
+
+# lambda.norpc leaves out the protocol of a runtime that is gone. Neither paths nor the commit go in,
+# so equal sources are equal bytes, and `sam deploy` uploads only what changed.
+define build_function
+@test -n '$(ARTIFACTS_DIR)' || { echo 'make $@: set ARTIFACTS_DIR to the folder that bootstrap goes to' >&2; exit 1; }
+CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) $(GO) build -tags lambda.norpc -trimpath -buildvcs=false \
+	-ldflags '-s -w' -o '$(ARTIFACTS_DIR)/bootstrap' $(1)
+endef
