@@ -1,0 +1,123 @@
+package template
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// TableAPI is the part of *dynamodb.Client that CreateTables calls.
+type TableAPI interface {
+	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
+	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
+	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
+}
+
+// activeWithin bounds the wait for a new table to become active.
+const activeWithin = time.Minute
+
+// CreateTables creates the tables, on demand and with TTL as described, and
+// returns when all of them are active. It may be called again: a table that is
+// there is kept with what is in it, unless its key or its TTL attribute is
+// another one, which is an error.
+func CreateTables(ctx context.Context, api TableAPI, tables []Table) error {
+	for _, t := range tables {
+		if err := createTable(ctx, api, t); err != nil {
+			return fmt.Errorf("table %s (%s): %w", t.Name, t.LogicalID, err)
+		}
+	}
+	return nil
+}
+
+func createTable(ctx context.Context, api TableAPI, t Table) error {
+	input := &dynamodb.CreateTableInput{
+		TableName:   aws.String(t.Name),
+		BillingMode: types.BillingModePayPerRequest,
+		KeySchema:   keySchema(t.Key),
+	}
+	for _, a := range t.Attributes {
+		input.AttributeDefinitions = append(input.AttributeDefinitions, types.AttributeDefinition{
+			AttributeName: aws.String(a.Name), AttributeType: types.ScalarAttributeType(a.Type),
+		})
+	}
+	for _, index := range t.Indexes {
+		input.GlobalSecondaryIndexes = append(input.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{
+			IndexName: aws.String(index.Name),
+			KeySchema: keySchema(index.Key),
+			Projection: &types.Projection{
+				ProjectionType: types.ProjectionType(index.Projection), NonKeyAttributes: index.NonKey,
+			},
+		})
+	}
+	_, err := api.CreateTable(ctx, input)
+	if exists := (*types.ResourceInUseException)(nil); err != nil && !errors.As(err, &exists) {
+		return fmt.Errorf("creating it: %w", err)
+	}
+	waiter := dynamodb.NewTableExistsWaiter(api, func(o *dynamodb.TableExistsWaiterOptions) {
+		o.MinDelay, o.MaxDelay = 50*time.Millisecond, time.Second
+	})
+	found, err := waiter.WaitForOutput(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(t.Name)}, activeWithin)
+	if err != nil {
+		return fmt.Errorf("waiting until it is active: %w", err)
+	}
+	if is := keyParts(found.Table.KeySchema); !slices.Equal(is, t.Key) {
+		return fmt.Errorf("it exists with the key %v, the template says %v; delete it or name another table", is, t.Key)
+	}
+	return setTTL(ctx, api, t)
+}
+
+func setTTL(ctx context.Context, api TableAPI, t Table) error {
+	if t.TTLAttribute == "" {
+		return nil
+	}
+	// An UpdateTimeToLive that changes nothing is a ValidationException, so
+	// it is sent only where TTL is off.
+	found, err := api.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(t.Name)})
+	if err != nil {
+		return fmt.Errorf("reading its TTL: %w", err)
+	}
+	if ttl := found.TimeToLiveDescription; ttl != nil {
+		switch ttl.TimeToLiveStatus {
+		case types.TimeToLiveStatusEnabled, types.TimeToLiveStatusEnabling:
+			if is := aws.ToString(ttl.AttributeName); is != t.TTLAttribute {
+				return fmt.Errorf("its TTL is on the attribute %s, the template says %s; turn it off or delete the table", is, t.TTLAttribute)
+			}
+			return nil
+		}
+	}
+	_, err = api.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+		TableName: aws.String(t.Name),
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{
+			AttributeName: aws.String(t.TTLAttribute), Enabled: aws.Bool(true),
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("turning TTL on for the attribute %s: %w", t.TTLAttribute, err)
+	}
+	return nil
+}
+
+func keySchema(key []KeyPart) []types.KeySchemaElement {
+	out := make([]types.KeySchemaElement, 0, len(key))
+	for _, part := range key {
+		out = append(out, types.KeySchemaElement{
+			AttributeName: aws.String(part.Name), KeyType: types.KeyType(part.Type),
+		})
+	}
+	return out
+}
+
+func keyParts(schema []types.KeySchemaElement) []KeyPart {
+	out := make([]KeyPart, 0, len(schema))
+	for _, element := range schema {
+		out = append(out, KeyPart{aws.ToString(element.AttributeName), string(element.KeyType)})
+	}
+	return out
+}

@@ -1,0 +1,172 @@
+package template_test
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lambdaidem/toolkit/localstack/template"
+)
+
+func TestD1_ReadsWhatALocalRunNeeds(t *testing.T) {
+	got, err := template.Read("testdata/template.yaml", template.Options{Region: "eu-west-1", StackName: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	jwt := &template.Authorizer{Name: "Jwt", Header: "X-Token"}
+	arn := "arn:aws:dynamodb:eu-west-1:000000000000:table/Payments"
+	want := &template.Template{
+		Region:    "eu-west-1",
+		AccountID: "000000000000",
+		Functions: []*template.Function{
+			{
+				LogicalID: "Create", Name: "shop-create", Handler: "bootstrap",
+				MemoryMB: 128, Timeout: 10 * time.Second, LogGroup: "/aws/lambda/shop-create", LogFormat: "Text",
+				Environment: map[string]string{
+					"TABLE": "Payments", "STAGE": "not live", "ARN": arn,
+					"SUB":    "b of " + arn + " and ${literal}",
+					"JOINED": "a-eu-west-1-000000000000", "SPLIT": "b", "LOGIC": "right",
+				},
+				Routes: []template.Route{
+					{API: "HttpApi", Method: "POST", Path: "/payments", Stage: "$default", Authorizer: jwt, Scopes: []string{"pay"}, Timeout: time.Second},
+					{API: "HttpApi", Method: "ANY", Path: "/open/{proxy+}", Stage: "$default", Timeout: 30 * time.Second},
+					{
+						API: "RestApi", Kind: template.RESTAPI, Method: "GET", Path: "/payments/{id}", Stage: "dev",
+						Authorizer: &template.Authorizer{Name: "Pool", Header: "Authorization"}, Timeout: 29 * time.Second,
+						BinaryMediaTypes: []string{"image/png", "application/octet-stream"},
+					},
+				},
+				OtherEvents: []string{"Queue (SQS)"},
+			},
+			{
+				LogicalID: "Direct", Name: "Direct", Handler: "bootstrap",
+				MemoryMB: 128, Timeout: 3 * time.Second, LogGroup: "/direct/dev", LogFormat: "JSON",
+				Environment: map[string]string{"TABLE": "Payments", "STAGE": "dev"},
+				Routes:      []template.Route{{API: "ServerlessHttpApi", Stage: "$default", Timeout: 30 * time.Second}},
+				URL:         &template.FunctionURL{},
+			},
+		},
+		Tables: []template.Table{{
+			LogicalID: "Payments", Name: "Payments", TTLAttribute: "expiration",
+			Attributes: []template.Attribute{{Name: "id", Type: "S"}, {Name: "at", Type: "N"}, {Name: "owner", Type: "S"}},
+			Key:        []template.KeyPart{{Name: "id", Type: "HASH"}, {Name: "at", Type: "RANGE"}},
+			Indexes: []template.Index{{
+				Name: "byOwner", Key: []template.KeyPart{{Name: "owner", Type: "HASH"}},
+				Projection: "INCLUDE", NonKey: []string{"amount"},
+			}},
+		}},
+	}
+	// The globals' authorizer needs a definition on the implicit API too.
+	want.Functions[1].Routes[0].Authorizer = jwt
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("template (-want +got):\n%s", diff)
+	}
+}
+
+func TestD1_ParametersOverrideDefaults(t *testing.T) {
+	got, err := template.Read("testdata/template.yaml", template.Options{Parameters: map[string]string{"Stage": "prod"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := got.Function("OnlyProd"); f == nil {
+		t.Error("the function under the condition IsProd is missing")
+	}
+	if f := got.Function("Create"); f.MemoryMB != 1024 || f.Environment["STAGE"] != "live" {
+		t.Errorf("memory %d, STAGE %q; want 1024, live", f.MemoryMB, f.Environment["STAGE"])
+	}
+	if name := got.Tables[0].Name; name != "payments" {
+		t.Errorf("table %s, want payments", name)
+	}
+}
+
+// The project's own template must be readable without any parameter: what has
+// no default there is of no use in a local run.
+func TestD1_ReadsTheProjectsTemplate(t *testing.T) {
+	got, err := template.Read(filepath.Join("..", "..", "template.yaml"), template.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routes := map[string][]string{}
+	for _, f := range got.Functions {
+		for _, r := range f.Routes {
+			routes[f.LogicalID] = append(routes[f.LogicalID], r.Key())
+		}
+		if f.Environment["IDEMPOTENCY_TABLE"] != "IdempotencyTable" || f.Environment["PAYMENTS_TABLE"] != "PaymentsTable" {
+			t.Errorf("%s has the environment %v", f.LogicalID, f.Environment)
+		}
+	}
+	want := map[string][]string{
+		"PaymentsFunction": {"POST /payments", "GET /payments/{id}"},
+		"RefundsFunction":  {"POST /payments/{id}/refunds"},
+	}
+	if diff := cmp.Diff(want, routes); diff != "" {
+		t.Errorf("routes (-want +got):\n%s", diff)
+	}
+	ttl := map[string]string{}
+	for _, table := range got.Tables {
+		ttl[table.Name] = table.TTLAttribute
+	}
+	if diff := cmp.Diff(map[string]string{"IdempotencyTable": "expiration", "PaymentsTable": ""}, ttl); diff != "" {
+		t.Errorf("tables and their TTL (-want +got):\n%s", diff)
+	}
+}
+
+func TestD1_ErrorsNameThePlace(t *testing.T) {
+	function := func(properties string) string {
+		return "Resources:\n  F:\n    Type: AWS::Serverless::Function\n    Properties:\n      " + properties + "\n"
+	}
+	tests := []struct{ name, yaml, want string }{
+		{"unsupported function", function("Timeout: !ImportValue t"), "t.yaml:5:16: the intrinsic function ImportValue is not supported"},
+		{"long spelling", function("Timeout: {'Fn::GetAZs': x}"), "t.yaml:5:17: the intrinsic function GetAZs is not supported"},
+		{"unquoted long spelling in braces", function("Timeout: {Fn::GetAZs: x}"), "t.yaml:5:17: in braces an intrinsic function's key needs quotes"},
+		{"unknown name", function("FunctionName: !Ref Nobody"), "t.yaml:5:21: Nobody is neither a parameter nor a resource"},
+		{"unknown attribute", function("Handler: !GetAtt F.Version"), "t.yaml:5:16: attribute Version of F (AWS::Serverless::Function) is not known"},
+		{"name in a circle", function("FunctionName: !Sub ${F}-1"), "the name of F refers to itself"},
+		{"unknown in Sub", function("FunctionName: !Sub a-${Nobody}"), "t.yaml:5:21: Nobody is neither"},
+		{"wrong type", function("Timeout: soon"), `t.yaml:5:16: F: Timeout must be a whole number from 1 to 900, got "soon"`},
+		{"out of range", function("Timeout: 901"), "from 1 to 900"},
+		{"environment not a mapping", function("Environment: [a]"), "t.yaml:5:20: F: Environment must be a mapping, got a list"},
+		{"unknown condition", function("Timeout: !If [No, 1, 2]"), "No is not one of the template's Conditions"},
+		{"condition in a circle", "Conditions:\n  A: !Not [!Condition B]\n  B: !Not [!Condition A]\n" + function("Timeout: !If [A, 1, 2]"), "condition A refers to itself"},
+		{"parameter without value", "Parameters:\n  P: {Type: String}\n" + function("FunctionName: !Ref P"), "t.yaml:7:21: parameter P has no default and no value was given"},
+		{"parameter from the store", "Parameters:\n  P: {Type: 'AWS::SSM::Parameter::Value<String>', Default: /a}\n" + function("FunctionName: !Ref P"), "Parameter Store"},
+		{"parameter out of its values", "Parameters:\n  P: {Type: String, Default: a, AllowedValues: [b]}\n" + function("FunctionName: !Ref P"), "not one of its AllowedValues"},
+		{"no such mapping", function("Timeout: !FindInMap [A, b, c]"), `there is no "A" in Mappings`},
+		{"path without method", function("Events: {E: {Type: HttpApi, Properties: {Path: /a}}}"), "Path and Method belong together"},
+		{"relative path", function("Events: {E: {Type: HttpApi, Properties: {Path: a, Method: get}}}"), "must begin with a slash"},
+		{"unknown API", function("Events: {E: {Type: HttpApi, Properties: {ApiId: Other, Path: /a, Method: get}}}"), "Other is not an AWS::Serverless::HttpApi"},
+		{"format 1.0 on an HTTP API", function("Events: {E: {Type: HttpApi, Properties: {PayloadFormatVersion: '1.0'}}}"), "payload format 1.0 on an HTTP API is not emulated"},
+		{"IAM authorizer", function("Events: {E: {Type: HttpApi, Properties: {Auth: {Authorizer: AWS_IAM}}}}"), "AWS_IAM is not emulated"},
+		{"API key", function("Events: {E: {Type: Api, Properties: {Path: /a, Method: get, Auth: {ApiKeyRequired: true}}}}"), "ApiKeyRequired is not emulated"},
+		{"URL with IAM", function("FunctionUrlConfig: {AuthType: AWS_IAM}"), "AuthType AWS_IAM is not emulated"},
+		{"streaming URL", function("FunctionUrlConfig: {AuthType: NONE, InvokeMode: RESPONSE_STREAM}"), "InvokeMode RESPONSE_STREAM is not emulated"},
+		{"simple table", "Resources:\n  T:\n    Type: AWS::Serverless::SimpleTable\n", "use AWS::DynamoDB::Table"},
+		{"table without key", "Resources:\n  T:\n    Type: AWS::DynamoDB::Table\n    Properties: {BillingMode: PAY_PER_REQUEST}\n", "KeySchema is missing"},
+		{"broken YAML", "Resources: [", "t.yaml:"},
+		{"empty", "", "the template is empty"},
+		{"no resources", "Globals: {}", "no Resources section"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := template.Parse("t.yaml", []byte(tt.yaml), template.Options{})
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want one with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestD1_UnknownParameterAndMissingFileAreErrors(t *testing.T) {
+	_, err := template.Parse("t.yaml", []byte("Resources: {}"), template.Options{Parameters: map[string]string{"Typo": "x"}})
+	if err == nil || !strings.Contains(err.Error(), "parameter Typo") {
+		t.Errorf("error %v, want one that names the parameter", err)
+	}
+	if _, err := template.Read("nowhere.yaml", template.Options{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v, want one that wraps os.ErrNotExist", err)
+	}
+}
