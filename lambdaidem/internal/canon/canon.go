@@ -84,8 +84,8 @@ func (l Limits) withDefaults() Limits {
 // must keep the two apart: a canonical form may equal the bytes of a text that
 // has none under other limits.
 //
-// The time is linear in len(src) whatever src holds, and so is the memory.
-// Append may be called by several goroutines at once.
+// Whatever src holds, the time is linear in len(src), and the memory in use at
+// most ten times that. Append may be called by several goroutines at once.
 func Append(dst, src []byte, lim Limits) ([]byte, bool) {
 	lim = lim.withDefaults()
 	if len(src) > lim.Bytes || !utf8.Valid(src) {

@@ -18,20 +18,26 @@ import (
 // each object around it would be copied once for each level. Since it does not
 // change the length of any value, the place of each is known beforehand.
 
-// An object whose members are being read, or are to be reordered.
+// An opened object is one whose members are being read.
+type opened struct {
+	start     int  // in out
+	members   int  // where its members begin, in open
+	names     int  // where their names begin, in names
+	moved     int  // how many objects were to be reordered before it
+	unordered bool // the members so far are not in order
+}
+
+// An object that was read, and whose members are to be reordered.
 type object struct {
-	start, end uint32 // in out
-	moved      uint32 // how many objects had to be reordered when it began
-	first      uint32 // its members: in open while it is read, then in sorted
-	count      uint32
-	names      uint32 // while it is read: where its names begin
-	unordered  bool   // while it is read: its members are not in order so far
+	start, end   uint32 // in out
+	first, count uint32 // its members, in sorted
+	moved        uint32 // how many such objects came before it and what it holds
 }
 
 // A member of an object that is open.
 type member struct {
-	prefix    uint64 // the first 8 bytes of the folded name
-	name, end uint32 // the folded name, in names
+	prefix     uint64 // the first 8 bytes of the folded name
+	name, last uint32 // the folded name, in names
 	position
 }
 
@@ -43,13 +49,8 @@ type position struct {
 }
 
 // begin opens an object.
-func (s *scanner) begin() object {
-	return object{
-		start: uint32(len(s.out)),
-		moved: uint32(len(s.moved)),
-		first: uint32(len(s.open)),
-		names: uint32(len(s.names)),
-	}
+func (s *scanner) begin() opened {
+	return opened{start: len(s.out), members: len(s.open), names: len(s.names), moved: len(s.moved)}
 }
 
 // name reads a member's name.
@@ -64,19 +65,20 @@ func (s *scanner) name() (member, bool) {
 	return member{
 		prefix:   prefix(s.names[name:]),
 		name:     uint32(name),
-		end:      uint32(len(s.names)),
+		last:     uint32(len(s.names)),
 		position: position{start: uint32(start)},
 	}, true
 }
 
-// add adds m, its value now read, to the open object o.
-func (s *scanner) add(o *object, m member) bool {
-	if int(o.count) == s.lim.Members {
+// add adds m, its value now read, to the object o.
+func (s *scanner) add(o *opened, m member) bool {
+	count := len(s.open) - o.members
+	if count == s.lim.Members {
 		return false
 	}
-	m.position.end = uint32(len(s.out))
+	m.end = uint32(len(s.out))
 	m.moved = uint32(len(s.moved))
-	if o.count > 0 && !o.unordered {
+	if count > 0 && !o.unordered {
 		c := s.compare(s.open[len(s.open)-1], m)
 		if c == 0 {
 			return false
@@ -84,40 +86,40 @@ func (s *scanner) add(o *object, m member) bool {
 		o.unordered = c > 0
 	}
 	s.open = append(s.open, m)
-	o.count++
 	return true
 }
 
-// end closes an object, after its last byte went to out.
-func (s *scanner) end(o object) bool {
+// end closes the object o, its last byte now in out.
+func (s *scanner) end(o opened) bool {
 	if o.unordered {
-		members := s.open[o.first:]
+		members := s.open[o.members:]
 		slices.SortFunc(members, s.compare)
-		first := len(s.sorted)
+		s.moved = append(s.moved, object{
+			start: uint32(o.start),
+			end:   uint32(len(s.out)),
+			first: uint32(len(s.sorted)),
+			count: uint32(len(members)),
+			moved: uint32(o.moved),
+		})
 		for i, m := range members {
 			if i > 0 && s.compare(members[i-1], m) == 0 {
 				return false
 			}
 			s.sorted = append(s.sorted, m.position)
 		}
-		s.moved = append(s.moved, object{
-			start: o.start,
-			end:   uint32(len(s.out)),
-			moved: o.moved,
-			first: uint32(first),
-			count: o.count,
-		})
 	}
-	s.open = s.open[:o.first]
+	s.open = s.open[:o.members]
 	s.names = s.names[:o.names]
 	return true
 }
 
+// compare orders members by their folded names.
 func (s *scanner) compare(a, b member) int {
+	s.cost++
 	if c := cmp.Compare(a.prefix, b.prefix); c != 0 {
 		return c
 	}
-	x, y := s.names[a.name:a.end], s.names[b.name:b.end]
+	x, y := s.names[a.name:a.last], s.names[b.name:b.last]
 	s.cost += min(len(x), len(y))
 	return bytes.Compare(x, y)
 }

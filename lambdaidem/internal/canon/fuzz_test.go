@@ -1,0 +1,133 @@
+package canon_test
+
+import (
+	"bytes"
+	stdjson "encoding/json"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
+)
+
+// seeds are texts at the borders of the grammar and of our rules.
+var seeds = []string{
+	``, ` `, `null`, `true`, `false`, `0`, `-0`, `1.50e+07`, `01`, `-`, `1.`, `1e`, `""`, `"`, `{}`, `[]`, `{`, `[`, `[1,]`, `{"a":1,}`,
+	payment,
+	`{"b":{"d":1,"c":[{"f":2,"e":3}]},"a":{"h":4,"g":5}}`,
+	`{"n":9007199254740993,"m":9007199254740992}`,
+	`{"a":1,"\u0061":2}`, `{"a":1,"A":2}`, "{\"k\":1,\"\u212a\":2}", `{"ß":1,"ẞ":2,"ss":3}`,
+	`"\ud83d\ude00 \/ \u0041 \u2028 \u0000 \u001f \" \\ \b\f\n\r\t"`,
+	`"\ud83d"`, `"\ude00\ud83d"`, "\"\xed\xa0\x80\"", "\"\xff\"", "\ufeff1", "1 2", "{}x", "[1]\x00", "\"\x1f\"", "\"\x7f\"",
+	`[[[[[[[[[[]]]]]]]]]]`,
+}
+
+// FuzzAppend holds Append against two readers that share no code with it.
+func FuzzAppend(f *testing.F) {
+	for _, seed := range seeds {
+		f.Add([]byte(seed))
+	}
+	lim := canon.Limits{Bytes: 1 << 12, Depth: 8, Members: 16}
+	f.Fuzz(func(t *testing.T, src []byte) {
+		form, ok := canon.Append(nil, src, lim)
+		v, err := parse(src)
+		switch {
+		case ok && err != nil:
+			t.Fatalf("%q has the form %q, but jsontext refuses it: %v", src, form, err)
+		case !ok && err == nil:
+			if len(src) <= lim.Bytes && v.depth() <= lim.Depth && v.mostMembers() <= lim.Members && !v.caseVariants() {
+				t.Fatalf("%q has no form, but jsontext reads it, and it is within our limits", src)
+			}
+			return
+		case !ok:
+			return
+		}
+		if v.depth() > lim.Depth || v.mostMembers() > lim.Members || len(src) > lim.Bytes {
+			t.Fatalf("%q has the form %q, but is beyond the limits", src, form)
+		}
+		if v.caseVariants() {
+			t.Fatalf("%q has the form %q, but also names that differ by case only", src, form)
+		}
+
+		again, err := parse(form)
+		if err != nil || !reflect.DeepEqual(v, again) {
+			t.Fatalf("%q and its form %q differ in value (%v)", src, form, err)
+		}
+		if len(form) > len(src) {
+			t.Fatalf("%q has the longer form %q", src, form)
+		}
+		if twice, ok := canon.Append(nil, form, lim); !ok || !bytes.Equal(twice, form) {
+			t.Fatalf("the form %q of %q has the form %q, %v", form, src, twice, ok)
+		}
+		if a, b := minimal(t, src), minimal(t, form); !bytes.Equal(a, b) {
+			t.Fatalf("jsontext makes %q of %q, but %q of its form %q", a, src, b, form)
+		}
+		if a, b := standard(t, src), standard(t, form); !reflect.DeepEqual(a, b) {
+			t.Fatalf("encoding/json reads %v in %q, but %v in its form %q", a, src, b, form)
+		}
+	})
+}
+
+// FuzzAppendSpelling writes the value of a text in another way, which must not
+// change the form, and then another value, which must.
+func FuzzAppendSpelling(f *testing.F) {
+	for i, seed := range seeds {
+		f.Add([]byte(seed), uint64(i))
+	}
+	f.Fuzz(func(t *testing.T, src []byte, seed uint64) {
+		form, ok := canon.Append(nil, src, canon.Limits{})
+		if !ok {
+			return
+		}
+		v, err := parse(src)
+		if err != nil {
+			t.Fatalf("%q has the form %q, but jsontext refuses it: %v", src, form, err)
+		}
+		checkSpellings(t, v, form, rand.New(rand.NewPCG(seed, 0)))
+	})
+}
+
+// checkSpellings respells v, whose form is form, and then mutates it.
+func checkSpellings(t interface{ Fatalf(string, ...any) }, v *value, form []byte, rng *rand.Rand) {
+	for range 3 {
+		text := v.spell(rng)
+		if got, ok := canon.Append(nil, text, canon.Limits{}); !ok || !bytes.Equal(got, form) {
+			t.Fatalf("respelled as %q, %q has the form %q, %v", text, form, got, ok)
+		}
+	}
+	v.mutate(rng)
+	text := v.spell(rng)
+	if got, ok := canon.Append(nil, text, canon.Limits{}); ok && bytes.Equal(got, form) {
+		t.Fatalf("%q is another value than %q and has its form", text, form)
+	}
+}
+
+// minimal returns src as jsontext orders and spells it, numbers by their text.
+func minimal(t *testing.T, src []byte) []byte {
+	out, err := jsontextCanonical(src)
+	if err != nil {
+		t.Fatalf("jsontext can't canonicalise %q: %v", src, err)
+	}
+	return out
+}
+
+// standard returns what encoding/json reads in src, numbers by their text.
+func standard(t *testing.T, src []byte) any {
+	d := stdjson.NewDecoder(bytes.NewReader(src))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("encoding/json can't read %q: %v", src, err)
+	}
+	return v
+}
+
+// Why jsontext's canonical form, which is RFC 8785's, is not enough.
+func TestF3_RFC8785MakesDifferentNumbersEqual(t *testing.T) {
+	a, b := jsontext.Value(`9007199254740993`), jsontext.Value(`9007199254740992`)
+	if a.Canonicalize() != nil || b.Canonicalize() != nil || !bytes.Equal(a, b) {
+		t.Errorf("JCS now tells %s from %s: is this package still needed?", a, b)
+	}
+}
