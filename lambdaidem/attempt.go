@@ -117,6 +117,9 @@ func (a *attempt) expires(now time.Time) time.Time {
 func (a *attempt) acquired(ctx context.Context, seen, rec Record) {
 	a.number = rec.Attempt
 	a.leaseEnd = rec.LeaseEnd
+	// L5: where an earlier claim of ours turned out to have landed, its lease
+	// counts, which may end before that of the last claim.
+	a.over = earlier(a.over, time.Now().Add(rec.LeaseEnd.Sub(a.g.opts.Clock())-a.g.opts.MaxSkew))
 	if seen.State == InProgress {
 		a.note(ctx, EventTakenOver, nil)
 	}

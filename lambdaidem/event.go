@@ -59,9 +59,6 @@ func (r *Request) setBody(body string, isBase64 bool) {
 // repeated headers being joined by the gateway.
 func joinedHeaders(h map[string]string) func(string) []string {
 	return func(name string) []string {
-		if v, ok := h[strings.ToLower(name)]; ok && len(h) == 1 {
-			return []string{v}
-		}
 		var values []string
 		for have, v := range h {
 			if strings.EqualFold(have, name) {
