@@ -1,0 +1,234 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// TableCode names what is wrong with a table.
+type TableCode string
+
+// What can be wrong with a table.
+const (
+	NoTable           TableCode = "no_table"            // there is none of that name, in this account and Region
+	TableNotActive    TableCode = "table_not_active"    // it is being created or deleted, or is archived
+	WrongKey          TableCode = "wrong_key"           // its key is not one string attribute of the right name
+	TTLOff            TableCode = "ttl_off"             // records would stay for ever
+	TTLWrongAttribute TableCode = "ttl_wrong_attribute" // TTL looks at another attribute
+	NoPermission      TableCode = "no_permission"       // the credentials don't allow an action
+	MultiRegion       TableCode = "multi_region"        // more than one Region can write (D3)
+	CheckFailed       TableCode = "check_failed"        // it could not be found out
+)
+
+// TableProblem is one thing that is wrong with a table.
+type TableProblem struct {
+	Code   TableCode
+	Detail string // what is wrong, with what, and what to do
+	// Warning marks what a table can be used with, if you know what you do.
+	Warning bool
+	Err     error // the cause, if it was an error
+}
+
+// Error returns the detail.
+func (p *TableProblem) Error() string { return p.Detail }
+
+// Unwrap returns the cause.
+func (p *TableProblem) Unwrap() error { return p.Err }
+
+// TableProblems is the error of a table with problems: all that were found.
+// errors.As finds it, and each *[TableProblem] in it.
+type TableProblems []*TableProblem
+
+// Error returns one line for each problem.
+func (ps TableProblems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.Detail
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns the problems.
+func (ps TableProblems) Unwrap() []error {
+	errs := make([]error, len(ps))
+	for i, p := range ps {
+		errs[i] = p
+	}
+	return errs
+}
+
+func (ps TableProblems) err() error {
+	if len(ps) == 0 {
+		return nil
+	}
+	return ps
+}
+
+// CheckTable looks whether the table can serve the store: that it is there and
+// ACTIVE, its key, its TTL, its Regions, and that the credentials allow GetItem,
+// PutItem and UpdateItem on it. It returns nil or [TableProblems]; some of them
+// may be mere warnings. It is meant for a deployment's smoke test or a health
+// check, not for every cold start: five round trips.
+//
+// It writes nothing: its two writes stand under a condition that never holds.
+// It needs dynamodb:DescribeTable and DescribeTimeToLive on top of what the
+// store needs.
+func (s *Store) CheckTable(ctx context.Context) error {
+	problems := checkShape(ctx, s.client, s.table, &s.opts)
+	for _, p := range problems {
+		if p.Code == NoTable {
+			return problems
+		}
+	}
+	return append(problems, s.checkPermissions(ctx)...).err()
+}
+
+// checkShape finds what is wrong with the table itself.
+func checkShape(ctx context.Context, client *dynamodb.Client, table string, o *Options) TableProblems {
+	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)})
+	if err != nil {
+		return TableProblems{failedCheck(client, table, "dynamodb:DescribeTable", err)}
+	}
+	d := out.Table
+	problems := append(checkStatus(table, d), checkKey(table, d, o)...)
+	problems = append(problems, checkRegions(table, d)...)
+
+	ttl, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(table)})
+	if err != nil {
+		return append(problems, failedCheck(client, table, "dynamodb:DescribeTimeToLive", err))
+	}
+	return append(problems, checkTTL(table, d, ttl.TimeToLiveDescription, o)...)
+}
+
+// failedCheck puts into words why an action failed.
+func failedCheck(client *dynamodb.Client, table, action string, err error) *TableProblem {
+	switch reasonOf(err) {
+	case lambdaidem.ReasonNoTable:
+		return &TableProblem{Code: NoTable, Err: err, Detail: fmt.Sprintf(
+			"table %q does not exist in Region %s of this account; create it, or correct the name, the Region or the credentials",
+			table, client.Options().Region)}
+	case lambdaidem.ReasonPermission:
+		return &TableProblem{Code: NoPermission, Err: err, Detail: fmt.Sprintf(
+			"the credentials don't allow %s on table %q; add it to the function's policy (cause: %v)", action, table, err)}
+	}
+	return &TableProblem{Code: CheckFailed, Err: err, Detail: fmt.Sprintf("%s on table %q failed: %v", action, table, err)}
+}
+
+func checkStatus(table string, d *types.TableDescription) TableProblems {
+	switch d.TableStatus {
+	case types.TableStatusActive, types.TableStatusUpdating: // both serve
+		return nil
+	}
+	return TableProblems{{Code: TableNotActive, Detail: fmt.Sprintf(
+		"table %q is %s; wait until it is ACTIVE", table, d.TableStatus)}}
+}
+
+func checkKey(table string, d *types.TableDescription, o *Options) TableProblems {
+	var problems TableProblems
+	wrong := func(format string, args ...any) {
+		problems = append(problems, &TableProblem{Code: WrongKey, Detail: fmt.Sprintf("table %q ", table) + fmt.Sprintf(format, args...)})
+	}
+	for _, k := range d.KeySchema {
+		name := aws.ToString(k.AttributeName)
+		switch {
+		case k.KeyType == types.KeyTypeRange:
+			wrong("has the sort key %q; a key can't be changed, so make another table with the partition key %q alone", name, o.IDAttribute)
+		case name != o.IDAttribute:
+			wrong("has the partition key %q, not %q; set Options.IDAttribute to %q, or make another table", name, o.IDAttribute, name)
+		default:
+			if t := attributeType(d, name); t != types.ScalarAttributeTypeS {
+				wrong("has a partition key %q of type %s, not S (string); a key can't be changed, so make another table", name, t)
+			}
+		}
+	}
+	return problems
+}
+
+func attributeType(d *types.TableDescription, name string) types.ScalarAttributeType {
+	for _, a := range d.AttributeDefinitions {
+		if aws.ToString(a.AttributeName) == name {
+			return a.AttributeType
+		}
+	}
+	return ""
+}
+
+func checkTTL(table string, d *types.TableDescription, ttl *types.TimeToLiveDescription, o *Options) TableProblems {
+	if d.MultiRegionConsistency == types.MultiRegionConsistencyStrong {
+		return nil // there is no TTL on such a table; checkRegions says so
+	}
+	status := types.TimeToLiveStatusDisabled
+	if ttl != nil {
+		status = ttl.TimeToLiveStatus
+	}
+	switch status {
+	case types.TimeToLiveStatusDisabled, types.TimeToLiveStatusDisabling:
+		return TableProblems{{Code: TTLOff, Detail: fmt.Sprintf(
+			"table %q has TTL %s, so records stay, and are paid for, for ever; switch TTL on for the attribute %q",
+			table, status, o.ExpirationAttribute)}}
+	}
+	if name := aws.ToString(ttl.AttributeName); name != o.ExpirationAttribute {
+		return TableProblems{{Code: TTLWrongAttribute, Detail: fmt.Sprintf(
+			"table %q has TTL on the attribute %q, not on %q; set Options.ExpirationAttribute to %q, or move TTL",
+			table, name, o.ExpirationAttribute, name)}}
+	}
+	return nil
+}
+
+// checkRegions warns of tables that more than one Region can write (D3).
+func checkRegions(table string, d *types.TableDescription) TableProblems {
+	if len(d.Replicas) == 0 {
+		return nil
+	}
+	regions := make([]string, len(d.Replicas))
+	for i, r := range d.Replicas {
+		regions[i] = aws.ToString(r.RegionName)
+	}
+	detail := fmt.Sprintf("table %q is a global table (%s) with multi-Region eventual consistency: two Regions can hold the same key at once; "+
+		"send all requests that can share a key to one Region", table, strings.Join(regions, ", "))
+	if d.MultiRegionConsistency == types.MultiRegionConsistencyStrong {
+		detail = fmt.Sprintf("table %q is a global table (%s) with multi-Region strong consistency: records are safe there, "+
+			"but it has neither TTL nor transactions, so expired records stay and no writes can be enlisted", table, strings.Join(regions, ", "))
+	}
+	return TableProblems{{Code: MultiRegion, Warning: true, Detail: detail}}
+}
+
+// probeID is the key of an item that is never there: ids carry a prefix.
+const probeID = "lambdaidem-table-check"
+
+// checkPermissions tries every action of the store.
+func (s *Store) checkPermissions(ctx context.Context) TableProblems {
+	var problems TableProblems
+	tried := func(action string, err error) {
+		refused := (*types.ConditionalCheckFailedException)(nil)
+		// A table with another key refuses the probes as invalid, once it has
+		// let them in.
+		if err == nil || errors.As(err, &refused) || reasonOf(err) == lambdaidem.ReasonInvalid {
+			return
+		}
+		problems = append(problems, failedCheck(s.client, s.table, action, err))
+	}
+	_, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: aws.String(s.table), Key: s.key(probeID), ConsistentRead: aws.Bool(true),
+	})
+	tried("dynamodb:GetItem", err)
+	_, err = s.client.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: aws.String(s.table), Item: s.key(probeID),
+		ConditionExpression: aws.String(neverTrue), ExpressionAttributeNames: s.names.probe,
+	})
+	tried("dynamodb:PutItem", err)
+	_, err = s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: aws.String(s.table), Key: s.key(probeID),
+		ConditionExpression: aws.String(neverTrue), ExpressionAttributeNames: s.names.probe,
+	})
+	tried("dynamodb:UpdateItem", err)
+	return problems
+}

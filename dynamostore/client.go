@@ -1,0 +1,142 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go"
+	smithyendpoints "github.com/aws/smithy-go/endpoints"
+	"github.com/aws/smithy-go/middleware"
+)
+
+// tuned derives the store's own client: the user's in all but attempts, backoff
+// and the time of an attempt, and judged for X8.
+func tuned(client *dynamodb.Client, o *Options) *dynamodb.Client {
+	users := client.Options()
+	return dynamodb.New(users, func(own *dynamodb.Options) {
+		own.HTTPClient = users.HTTPClient // New would give it a pool of connections of its own
+		own.Retryer = retryer(o)
+		own.RetryMaxAttempts = 0 // the retryer knows
+		own.EndpointResolverV2 = remembering(users.EndpointResolverV2)
+		own.APIOptions = append(slices.Clip(users.APIOptions), func(stack *middleware.Stack) error {
+			return errors.Join(
+				stack.Finalize.Insert(attemptLimit(o.AttemptTimeout), "Retry", middleware.After),
+				stack.Finalize.Insert(identified{}, "GetIdentity", middleware.After),
+				stack.Deserialize.Add(judge{}, middleware.Before),
+			)
+		})
+	})
+}
+
+// retryer is the SDK's standard one, its retry quota included, with our
+// attempts and jitter.
+func retryer(o *Options) aws.Retryer {
+	return retry.NewStandard(func(so *retry.StandardOptions) {
+		so.MaxAttempts = o.Attempts
+		so.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
+			return backoff(o, attempt), nil
+		})
+		so.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(retryable)}, so.Retryables...)
+	})
+}
+
+// retryable says where we differ from the SDK's own rules.
+func retryable(err error) aws.Ternary {
+	// X9: a conflict has a retry of its own, by the guard.
+	if codeOf(err) == codeConflict {
+		return aws.FalseTernary
+	}
+	// An answer cut short leaves the call unknown; every write here is
+	// conditional on its token, so asking again can only settle it (L4).
+	if garbled := (*smithy.DeserializationError)(nil); errors.As(err, &garbled) {
+		return aws.TrueTernary
+	}
+	return aws.UnknownTernary
+}
+
+// backoff is the wait after the given attempt, counted from 1.
+func backoff(o *Options, attempt int) time.Duration {
+	bound := o.BackoffBase
+	for range attempt - 1 {
+		bound = min(2*bound, o.BackoffMax)
+	}
+	return time.Duration(o.Random() * float64(bound))
+}
+
+// attemptLimit ends each attempt after its time. The SDK's retry loop takes a
+// context's own error for the caller's, so the limit has an error of its own.
+type attemptLimit time.Duration
+
+func (attemptLimit) ID() string { return "lambdaidem.AttemptLimit" }
+
+func (l attemptLimit) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
+	middleware.FinalizeOutput, middleware.Metadata, error,
+) {
+	limited, cancel := context.WithTimeout(ctx, time.Duration(l))
+	defer cancel()
+	out, meta, err := next.HandleFinalize(limited, in)
+	if err != nil && errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil && ctx.Err() == nil {
+		err = attemptTimedOut(l)
+	}
+	return out, meta, err
+}
+
+// attemptTimedOut is retryable, and a timeout to the SDK and to reasonOf.
+type attemptTimedOut time.Duration
+
+func (e attemptTimedOut) Error() string {
+	return fmt.Sprintf("no answer from DynamoDB within the %v of Options.AttemptTimeout", time.Duration(e))
+}
+func (attemptTimedOut) RetryableError() bool { return true }
+func (attemptTimedOut) Timeout() bool        { return true }
+func (attemptTimedOut) Temporary() bool      { return true }
+
+// remembering returns a resolver that runs the SDK's endpoint rules once for
+// equal parameters: they are a pure function of them, account and table
+// included. A resolver of the user's own is left alone.
+func remembering(r dynamodb.EndpointResolverV2) dynamodb.EndpointResolverV2 {
+	if reflect.TypeOf(r) != reflect.TypeOf(dynamodb.NewDefaultEndpointResolverV2()) {
+		return r
+	}
+	return &rememberingResolver{rules: r}
+}
+
+type rememberingResolver struct {
+	rules dynamodb.EndpointResolverV2
+	last  atomic.Pointer[resolvedEndpoint]
+}
+
+type resolvedEndpoint struct {
+	params   dynamodb.EndpointParameters
+	endpoint smithyendpoints.Endpoint
+}
+
+func (r *rememberingResolver) ResolveEndpoint(ctx context.Context, params dynamodb.EndpointParameters) (smithyendpoints.Endpoint, error) {
+	if last := r.last.Load(); last != nil && sameParameters(&last.params, &params) {
+		return last.endpoint, nil
+	}
+	endpoint, err := r.rules.ResolveEndpoint(ctx, params)
+	if err == nil {
+		r.last.Store(&resolvedEndpoint{params, endpoint})
+	}
+	return endpoint, err
+}
+
+func sameParameters(a, b *dynamodb.EndpointParameters) bool {
+	return same(a.Region, b.Region) && same(a.UseDualStack, b.UseDualStack) && same(a.UseFIPS, b.UseFIPS) &&
+		same(a.Endpoint, b.Endpoint) && same(a.AccountId, b.AccountId) && same(a.AccountIdEndpointMode, b.AccountIdEndpointMode) &&
+		same(a.ResourceArn, b.ResourceArn) && slices.Equal(a.ResourceArnList, b.ResourceArnList) &&
+		same(a.IsSearchOperation, b.IsSearchOperation)
+}
+
+func same[T comparable](a, b *T) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}

@@ -1,0 +1,70 @@
+package dynamostore
+
+import (
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// The conditions that the writes stand under, each named for what it means. A
+// placeholder #x is an attribute's name, :x a value.
+const (
+	// isGone is rule L7: it has expired, and no lease on it is live. DynamoDB
+	// deletes days late, so every condition asks. An attribute that is absent
+	// compares as false: what has no expiration is never gone.
+	isGone = "(#expiration <= :now_s AND (NOT #status = :in_progress OR #lease_end <= :now_ms))"
+
+	// lockIsFree is rule L2: there is no record, or it is gone. An item without
+	// a token is not ours and is never locked over, however long expired (D4).
+	lockIsFree = "attribute_not_exists(#id) OR (attribute_exists(#token) AND " + isGone + ")"
+
+	// isStillWhatWasSeen is rule L6: the takeover's record has the same token,
+	// state and lease end as when it was judged. A completed record never
+	// changes, whatever was seen (G3).
+	isStillWhatWasSeen = "#token = :seen_token AND #status = :seen_state AND #lease_end = :seen_end" +
+		" AND NOT #status = :completed AND NOT " + isGone
+
+	// leaseIsOurs is rule L3: in progress under our token, however long the
+	// lease is over.
+	leaseIsOurs = "#token = :token AND #status = :in_progress AND NOT " + isGone
+
+	// neverTrue holds for no item that could be there: the table check asks
+	// for permission to write with it, and writes nothing.
+	neverTrue = "attribute_exists(#id) AND attribute_not_exists(#id)"
+)
+
+// The placeholders of attribute names, by the standard name each stands for.
+var placeholders = map[string]string{
+	attrID:          "#id",
+	attrStatus:      "#status",
+	attrToken:       "#token",
+	attrAttempt:     "#attempt",
+	attrLeaseEnd:    "#lease_end",
+	attrExpiration:  "#expiration",
+	attrData:        "#data",
+	attrValidation:  "#validation",
+	attrOutcome:     "#outcome",
+	attrScope:       "#scope",
+	attrStartedAt:   "#started_at",
+	attrCompletedAt: "#completed_at",
+	attrFailure:     "#failure",
+	attrEncoding:    "#encoding",
+}
+
+// expressionNames says which attributes an expression's placeholders stand for.
+func (l layout) expressionNames(standard ...string) map[string]string {
+	names := make(map[string]string, len(standard))
+	for _, s := range standard {
+		names[placeholders[s]] = l[s]
+	}
+	return names
+}
+
+// clock gives isGone, and so every condition that contains it, its values.
+func clock(now time.Time) attributes {
+	return attributes{
+		":now_s":       number(now.Unix()),
+		":now_ms":      number(now.UnixMilli()),
+		":in_progress": str(lambdaidem.InProgress),
+	}
+}

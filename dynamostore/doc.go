@@ -1,0 +1,2 @@
+// Package dynamostore keeps idempotency records in DynamoDB.
+package dynamostore

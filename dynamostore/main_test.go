@@ -1,0 +1,82 @@
+package dynamostore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"go.uber.org/goleak"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// freshTable makes a table of its own for the test.
+func freshTable(t *testing.T, optFns ...func(*Options)) (*dynamodb.Client, string) {
+	t.Helper()
+	server := ddblocal.ForTest(t)
+	t.Cleanup(server.CloseIdleConnections)
+	client, table := server.Client(), "test-"+rand.Text()
+	if err := CreateTable(t.Context(), client, table, optFns...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, err := client.DeleteTable(context.WithoutCancel(t.Context()), &dynamodb.DeleteTableInput{TableName: aws.String(table)})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	return client, table
+}
+
+// over returns the client with its HTTP traffic going through a wire.
+func over(client *dynamodb.Client, faults ...fault) (*dynamodb.Client, *wire) {
+	w := &wire{next: client.Options().HTTPClient, faults: faults}
+	return dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.HTTPClient = w }), w
+}
+
+// The moment and the claim that the tests begin with. DynamoDB Local deletes
+// what its own clock calls expired, so the moment is a real one.
+var (
+	now   = time.Now().Truncate(time.Second).UTC()
+	claim = lambdaidem.Claim{
+		ID: "idem#test", Scope: "shop/POST /payments", Fingerprint: "f1", Token: "token-1",
+		Now: now, LeaseEnd: now.Add(30 * time.Second), Expires: now.Add(time.Hour),
+	}
+	lease  = lambdaidem.Lease{ID: claim.ID, Token: claim.Token, Expires: now.Add(2 * time.Hour)}
+	result = lambdaidem.Result{
+		Outcome: lambdaidem.OutcomeSucceeded, Value: []byte(`{"statusCode":201}`),
+		At: now.Add(time.Second), Expires: now.Add(24 * time.Hour),
+	}
+)
+
+// claimBy is the claim under another token.
+func claimBy(token string) lambdaidem.Claim {
+	c := claim
+	c.Token = token
+	return c
+}
+
+// quick makes retries immediate.
+func quick(o *Options) { o.Random = func() float64 { return 0 } }
+
+// patient keeps a busy machine from looking like a fault.
+func patient(o *Options) { o.AttemptTimeout = time.Minute }
+
+// wantStoreError fails the test unless err is a StoreError as wanted.
+func wantStoreError(t *testing.T, err error, op string, reason lambdaidem.Reason, notApplied bool) {
+	t.Helper()
+	var se *lambdaidem.StoreError
+	if !errors.As(err, &se) {
+		t.Fatalf("error is %v; want a StoreError", err)
+	}
+	if se.Op != op || se.Reason != reason || se.NotApplied != notApplied {
+		t.Errorf("StoreError is %q %q NotApplied=%v; want %q %q NotApplied=%v\n%v", se.Op, se.Reason, se.NotApplied, op, reason, notApplied, err)
+	}
+}

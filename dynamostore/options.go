@@ -1,0 +1,137 @@
+package dynamostore
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Options are what [New] and [CreateTable] can be told. The zero value of every
+// field is its documented default.
+type Options struct {
+	// Attempts is how many times one call may go over the wire, the first
+	// included: 1 to 20. Default 3.
+	Attempts int
+
+	// AttemptTimeout ends one attempt on the wire, so that a connection that
+	// died while the function was frozen costs one attempt and not the whole
+	// call. At least 1 ms. Default 2 s: DynamoDB answers for single items in
+	// single-digit milliseconds; the rest is for the first TLS connection of a
+	// small function, which has a fraction of a processor.
+	AttemptTimeout time.Duration
+
+	// BackoffBase and BackoffMax bound the wait before attempt n+1: a random
+	// part of BackoffBase doubled n-1 times, at most BackoffMax ("full jitter",
+	// AWS Architecture Blog, "Exponential Backoff And Jitter"). Defaults 25 ms
+	// and 1 s; BackoffMax is at least BackoffBase.
+	BackoffBase, BackoffMax time.Duration
+
+	// Random gives the jitter, at least 0 and below 1. It must be safe for
+	// concurrent use. Default: math/rand/v2.Float64.
+	Random func() float64
+
+	// The names of the attributes that Powertools for AWS Lambda lets its users
+	// rename too. All names in an item must differ.
+	IDAttribute                   string // the partition key, a string; default "id"
+	StatusAttribute               string // default "status"
+	ExpirationAttribute           string // the table's TTL attribute; default "expiration"
+	InProgressExpirationAttribute string // default "in_progress_expiration"
+	DataAttribute                 string // default "data"
+	ValidationAttribute           string // the request's fingerprint; default "validation"
+}
+
+const (
+	maxAttempts      = 20  // keeps a typing error from retrying for hours
+	maxAttributeName = 255 // bytes, of a key; AWS, "Quotas in Amazon DynamoDB"
+)
+
+// tableName is DynamoDB's rule for a name. An ARN may stand in its place.
+var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
+
+// resolved returns the options with every default in place. It panics on an
+// option that can't work, and names it.
+func resolved(caller, table string, optFns []func(*Options)) Options {
+	if !tableName.MatchString(table) && !strings.HasPrefix(table, "arn:") {
+		panic(fmt.Sprintf("dynamostore: %s: table is %q; it must be a table's name (3 to 255 of A-Z a-z 0-9 _ . -) or its ARN", caller, table))
+	}
+	var o Options
+	for _, fn := range optFns {
+		fn(&o)
+	}
+	orDefault(&o.Attempts, 3)
+	orDefault(&o.AttemptTimeout, 2*time.Second)
+	orDefault(&o.BackoffBase, 25*time.Millisecond)
+	orDefault(&o.BackoffMax, max(time.Second, o.BackoffBase))
+	orDefault(&o.IDAttribute, attrID)
+	orDefault(&o.StatusAttribute, attrStatus)
+	orDefault(&o.ExpirationAttribute, attrExpiration)
+	orDefault(&o.InProgressExpirationAttribute, attrLeaseEnd)
+	orDefault(&o.DataAttribute, attrData)
+	orDefault(&o.ValidationAttribute, attrValidation)
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
+	if problem := o.problem(); problem != "" {
+		panic(fmt.Sprintf("dynamostore: %s: Options.%s", caller, problem))
+	}
+	return o
+}
+
+func orDefault[T comparable](v *T, d T) {
+	if *v == *new(T) {
+		*v = d
+	}
+}
+
+// problem says what is wrong with the options, beginning with a field's name.
+func (o *Options) problem() string {
+	switch {
+	case o.Attempts < 1 || o.Attempts > maxAttempts:
+		return fmt.Sprintf("Attempts is %d; it must be 1 to %d", o.Attempts, maxAttempts)
+	case o.AttemptTimeout < time.Millisecond:
+		return fmt.Sprintf("AttemptTimeout is %v; it must be at least 1ms", o.AttemptTimeout)
+	case o.BackoffBase < 0:
+		return fmt.Sprintf("BackoffBase is %v; it must not be negative", o.BackoffBase)
+	case o.BackoffMax < o.BackoffBase:
+		return fmt.Sprintf("BackoffMax is %v; it must be at least BackoffBase, %v", o.BackoffMax, o.BackoffBase)
+	}
+	return o.attributeProblem()
+}
+
+// attributeProblem finds an attribute name that is too long or taken.
+func (o *Options) attributeProblem() string {
+	taken := map[string]string{}
+	for _, name := range fixedAttributes {
+		taken[name] = "an attribute of this package"
+	}
+	for _, a := range o.renamable() {
+		if len(*a.name) > maxAttributeName {
+			return fmt.Sprintf("%s has %d bytes; it may have %d", a.field, len(*a.name), maxAttributeName)
+		}
+		if by, ok := taken[*a.name]; ok {
+			return fmt.Sprintf("%s is %q, which is already %s; choose another name", a.field, *a.name, by)
+		}
+		taken[*a.name] = "Options." + a.field
+	}
+	return ""
+}
+
+// renamable pairs each renamable attribute's default name with its name here.
+func (o *Options) renamable() [6]renamable {
+	return [6]renamable{
+		{attrID, "IDAttribute", &o.IDAttribute},
+		{attrStatus, "StatusAttribute", &o.StatusAttribute},
+		{attrExpiration, "ExpirationAttribute", &o.ExpirationAttribute},
+		{attrLeaseEnd, "InProgressExpirationAttribute", &o.InProgressExpirationAttribute},
+		{attrData, "DataAttribute", &o.DataAttribute},
+		{attrValidation, "ValidationAttribute", &o.ValidationAttribute},
+	}
+}
+
+type renamable struct {
+	standard string
+	field    string
+	name     *string
+}

@@ -1,0 +1,47 @@
+package dynamostore
+
+import (
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// maxItemSize is DynamoDB's limit for one item in bytes, names included (AWS,
+// "Quotas in Amazon DynamoDB": 400 KB).
+const maxItemSize = 400 * 1024
+
+// sizeOf is an item's size in bytes by AWS's published rule ("DynamoDB item
+// sizes and formats"): UTF-8 bytes of each name, and of each value its bytes;
+// a number about a byte for two significant digits, plus one; a list or map
+// three bytes, plus one for each member.
+func sizeOf(attrs map[string]types.AttributeValue) int {
+	n := 0
+	for name, v := range attrs {
+		n += len(name) + sizeOfValue(v)
+	}
+	return n
+}
+
+func sizeOfValue(v types.AttributeValue) int {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return len(v.Value)
+	case *types.AttributeValueMemberB:
+		return len(v.Value)
+	case *types.AttributeValueMemberN:
+		return sizeOfNumber(v.Value)
+	case *types.AttributeValueMemberM:
+		return 3 + len(v.Value) + sizeOf(v.Value)
+	default: // BOOL and NULL; this package writes no other type
+		return 1
+	}
+}
+
+func sizeOfNumber(s string) int {
+	digits := strings.Trim(strings.TrimPrefix(s, "-"), "0")
+	n := (len(digits)+1)/2 + 1
+	if strings.HasPrefix(s, "-") {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,267 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// Store keeps records in a DynamoDB table. It is a [lambdaidem.Store], safe for
+// concurrent use, and starts no goroutine.
+type Store struct {
+	client *dynamodb.Client
+	table  string
+	opts   Options
+	layout layout
+	names  operationNames
+}
+
+var _ lambdaidem.Store = (*Store)(nil)
+
+// operationNames are the attribute names of each operation's expressions:
+// DynamoDB refuses a name that an expression doesn't use.
+type operationNames struct {
+	lock, takeover, complete, release, probe map[string]string
+}
+
+// New returns a store on the table, which may be a name or an ARN.
+//
+// The store derives a client of its own from the given one: credentials, HTTP
+// client and its connections, Region, endpoint, logging, tracing and
+// APIOptions stay as they are; attempts, backoff and the time of an attempt
+// are those of Options, and a Retryer set on the client is not used.
+//
+// New panics on a nil client, on a table name that can't be one and on an
+// option that can't work, and names it.
+func New(client *dynamodb.Client, table string, optFns ...func(*Options)) *Store {
+	if client == nil {
+		panic("dynamostore: New: client is nil; pass dynamodb.NewFromConfig(cfg)")
+	}
+	s := &Store{table: table, opts: resolved("New", table, optFns)}
+	s.client = tuned(client, &s.opts)
+	s.layout = s.opts.layout()
+	s.names = operationNames{
+		lock: s.layout.expressionNames(attrID, attrToken, attrExpiration, attrStatus, attrLeaseEnd),
+		takeover: s.layout.expressionNames(attrToken, attrStatus, attrLeaseEnd, attrAttempt, attrExpiration, attrValidation,
+			attrScope, attrStartedAt, attrCompletedAt, attrOutcome, attrData, attrFailure, attrEncoding),
+		complete: s.layout.expressionNames(attrToken, attrStatus, attrLeaseEnd, attrOutcome, attrCompletedAt,
+			attrExpiration, attrData, attrFailure, attrEncoding),
+		release: s.layout.expressionNames(attrToken, attrStatus, attrLeaseEnd, attrExpiration),
+		probe:   s.layout.expressionNames(attrID),
+	}
+	return s
+}
+
+// The verbs, as StoreError.Op names them.
+const (
+	opAcquire  = "acquire"
+	opComplete = "complete"
+	opRelease  = "release"
+	opGet      = "get"
+)
+
+// Acquire takes the lease by one conditional PutItem (L2), or, with claim.Over,
+// by one conditional UpdateItem (L6). A refusal brings the item that stood in
+// the way along: there is no second round trip.
+func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem.Record, error) {
+	it := claimed(claim)
+	attrs, err := s.layout.attributes(it)
+	if err == nil && sizeOf(attrs) > maxItemSize {
+		err = tooLarge(sizeOf(attrs))
+	}
+	if err != nil {
+		return lambdaidem.Record{}, neverSent(opAcquire, err)
+	}
+	ctx, v := judged(ctx, opAcquire)
+	if claim.Over == nil {
+		err = s.lock(ctx, attrs, claim)
+	} else {
+		err = s.takeOver(ctx, attrs, claim)
+	}
+	if err == nil {
+		return it.record(), nil
+	}
+	seen, err := s.refusal(v, err)
+	if err != nil || seen.GoneAt(claim.Now) {
+		return lambdaidem.Record{}, err
+	}
+	return seen, nil
+}
+
+// lock is the conditional PutItem.
+func (s *Store) lock(ctx context.Context, attrs attributes, claim lambdaidem.Claim) error {
+	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName:                           aws.String(s.table),
+		Item:                                attrs,
+		ConditionExpression:                 aws.String(lockIsFree),
+		ExpressionAttributeNames:            s.names.lock,
+		ExpressionAttributeValues:           clock(claim.Now),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	return err
+}
+
+// takeOver is the conditional UpdateItem. Steps stay: they are the record's,
+// not the attempt's (L1).
+func (s *Store) takeOver(ctx context.Context, attrs attributes, claim lambdaidem.Claim) error {
+	u := s.newUpdate(claim.ID, claim.Now, isStillWhatWasSeen, s.names.takeover)
+	u.value(":seen_token", str(claim.Over.Token))
+	u.value(":seen_state", str(claim.Over.State))
+	u.value(":seen_end", number(claim.Over.LeaseEnd.UnixMilli()))
+	u.value(":completed", str(lambdaidem.Completed))
+	for _, standard := range []string{
+		attrStatus, attrToken, attrAttempt, attrLeaseEnd, attrExpiration, attrValidation, attrScope, attrStartedAt,
+		attrCompletedAt, attrOutcome, attrData, attrFailure, attrEncoding,
+	} {
+		u.set(standard, attrs[s.layout[standard]])
+	}
+	_, err := u.send(ctx, types.ReturnValueNone)
+	return err
+}
+
+// Complete stores the result by one conditional UpdateItem (L3). A result that
+// no item can hold is refused before anything is sent.
+func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Record, error) {
+	it := item{ID: lease.ID, Token: lease.Token}
+	it.finish(result)
+	attrs, err := s.layout.attributes(it)
+	// The item keeps what the lock wrote too, which is not known here: DynamoDB
+	// itself judges the last few hundred bytes.
+	if err == nil && sizeOf(attrs) > maxItemSize {
+		err = tooLarge(sizeOf(attrs))
+	}
+	if err != nil {
+		return lambdaidem.Record{}, neverSent(opComplete, err)
+	}
+	u := s.newUpdate(lease.ID, result.At, leaseIsOurs, s.names.complete)
+	u.value(":token", str(lease.Token))
+	for _, standard := range []string{attrStatus, attrOutcome, attrCompletedAt, attrExpiration, attrData, attrFailure, attrEncoding} {
+		u.set(standard, attrs[s.layout[standard]])
+	}
+	return s.finish(ctx, opComplete, u, result.At, lease.Token, lambdaidem.Completed, func(old *item) { old.finish(result) })
+}
+
+// Release gives the record back by one conditional UpdateItem (L3).
+func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
+	release := func(it *item) { it.Status, it.Expiration = lambdaidem.Released, epochSeconds(lease.Expires) }
+	it := item{}
+	release(&it)
+	u := s.newUpdate(lease.ID, now, leaseIsOurs, s.names.release)
+	u.value(":token", str(lease.Token))
+	u.set(attrStatus, str(it.Status))
+	u.set(attrExpiration, optionalNumber(it.Expiration))
+	return s.finish(ctx, opRelease, u, now, lease.Token, lambdaidem.Released, release)
+}
+
+// finish ends an attempt: it sends the update and returns the record as change
+// has made it, from the item that the update found; it reads nothing twice.
+func (s *Store) finish(ctx context.Context, op string, u *update, now time.Time, token string, done lambdaidem.State, change func(*item)) (lambdaidem.Record, error) {
+	ctx, v := judged(ctx, op)
+	out, err := u.send(ctx, types.ReturnValueAllOld)
+	if err == nil {
+		it, err := s.layout.parse(out.Attributes)
+		if err != nil { // it was written; what it was written on can't be told
+			v.ambiguous = true
+			return lambdaidem.Record{}, v.storeError(err)
+		}
+		change(&it)
+		return it.record(), nil
+	}
+	seen, err := s.refusal(v, err)
+	switch {
+	case err != nil:
+		return lambdaidem.Record{}, err
+	case seen.Token == token && seen.State == done: // L4: an earlier attempt on the wire had landed
+		return seen, nil
+	case seen.GoneAt(now):
+		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
+	}
+	return seen, lambdaidem.ErrLeaseLost
+}
+
+// Get reads the record by one consistent GetItem.
+func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
+	ctx, v := judged(ctx, opGet)
+	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName:      aws.String(s.table),
+		Key:            s.key(id),
+		ConsistentRead: aws.Bool(true),
+	})
+	v.ambiguous = false // a read writes nothing, however it ends
+	if err != nil {
+		return lambdaidem.Record{}, v.storeError(err)
+	}
+	if len(out.Item) == 0 {
+		return lambdaidem.Record{}, nil
+	}
+	it, err := s.layout.parse(out.Item)
+	if err != nil {
+		return lambdaidem.Record{}, v.storeError(err)
+	}
+	if r := it.record(); !r.GoneAt(now) {
+		return r, nil
+	}
+	return lambdaidem.Record{}, nil
+}
+
+// refusal reads what stood in the way of a write, from the refusal itself. It
+// settles whatever was ambiguous before it (X8). The record is the zero Record
+// if there is none; any other failure is a StoreError.
+func (s *Store) refusal(v *verdict, err error) (lambdaidem.Record, error) {
+	refused := (*types.ConditionalCheckFailedException)(nil)
+	if !errors.As(err, &refused) {
+		return lambdaidem.Record{}, v.storeError(err)
+	}
+	if len(refused.Item) == 0 {
+		return lambdaidem.Record{}, nil
+	}
+	it, err := s.layout.parse(refused.Item)
+	if err != nil {
+		v.ambiguous = false
+		return lambdaidem.Record{}, v.storeError(err)
+	}
+	return it.record(), nil
+}
+
+func (s *Store) key(id string) attributes {
+	return attributes{s.layout[attrID]: &types.AttributeValueMemberS{Value: id}}
+}
+
+// neverSent is the error of a call that ended before its first attempt.
+func neverSent(op string, err error) error {
+	reason := lambdaidem.ReasonEncoding
+	if size := tooLarge(0); errors.As(err, &size) {
+		reason = lambdaidem.ReasonTooLarge
+	}
+	return &lambdaidem.StoreError{Op: op, Reason: reason, NotApplied: true, Err: err}
+}
+
+// tooLarge is an item's size in bytes, over the limit.
+type tooLarge int
+
+func (n tooLarge) Error() string {
+	return fmt.Sprintf("the item would have %d bytes; DynamoDB keeps at most %d (400 KB, names included)", int(n), maxItemSize)
+}
+
+func optionalNumber(n *int64) types.AttributeValue {
+	if n == nil {
+		return nil
+	}
+	return number(*n)
+}
+
+func str[S ~string](s S) types.AttributeValue {
+	return &types.AttributeValueMemberS{Value: string(s)}
+}
+
+func number(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}

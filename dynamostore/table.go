@@ -1,0 +1,78 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// createTimeout bounds CreateTable where the context has no deadline.
+const createTimeout = 5 * time.Minute
+
+// CreateTable makes a table that fits [New] with the same options: on demand,
+// TTL on, and waits until it can be used. A table that is there already is left
+// as it is, but that TTL is switched on; if it can't serve, the error is
+// [TableProblems]. It is for tests and for local use: a table that deploys
+// belongs into a template.
+//
+// It needs dynamodb:CreateTable, DescribeTable, DescribeTimeToLive and
+// UpdateTimeToLive. Without a deadline in ctx it gives up after 5 minutes.
+// It panics where New would.
+func CreateTable(ctx context.Context, client *dynamodb.Client, table string, optFns ...func(*Options)) error {
+	if client == nil {
+		panic("dynamostore: CreateTable: client is nil; pass dynamodb.NewFromConfig(cfg)")
+	}
+	o := resolved("CreateTable", table, optFns)
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
+	defer cancel()
+
+	_, err := client.CreateTable(ctx, &dynamodb.CreateTableInput{
+		TableName:            aws.String(table),
+		BillingMode:          types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String(o.IDAttribute), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String(o.IDAttribute), KeyType: types.KeyTypeHash}},
+	})
+	if exists := (*types.ResourceInUseException)(nil); err != nil && !errors.As(err, &exists) {
+		return fmt.Errorf("dynamostore: create table %q: %w", table, err)
+	}
+	waiter := dynamodb.NewTableExistsWaiter(client, func(w *dynamodb.TableExistsWaiterOptions) {
+		w.MinDelay, w.MaxDelay = 100*time.Millisecond, 2*time.Second
+	})
+	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)}, createTimeout); err != nil {
+		return fmt.Errorf("dynamostore: wait for table %q to be ACTIVE: %w", table, err)
+	}
+	if err := enableTTL(ctx, client, table, &o); err != nil {
+		return err
+	}
+	return checkShape(ctx, client, table, &o).err()
+}
+
+// enableTTL switches TTL on, unless it is.
+func enableTTL(ctx context.Context, client *dynamodb.Client, table string, o *Options) error {
+	ttl, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(table)})
+	if err != nil {
+		return fmt.Errorf("dynamostore: read the TTL setting of table %q: %w", table, err)
+	}
+	if d := ttl.TimeToLiveDescription; d != nil && d.TimeToLiveStatus != types.TimeToLiveStatusDisabled {
+		return nil // checkShape says whether it is on the right attribute
+	}
+	_, err = client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+		TableName:               aws.String(table),
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(o.ExpirationAttribute), Enabled: aws.Bool(true)},
+	})
+	if err == nil {
+		return nil
+	}
+	// Another process may have been faster: DynamoDB then calls the request
+	// invalid, and TTL is on.
+	ttl, again := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(table)})
+	if again == nil && ttl.TimeToLiveDescription != nil && ttl.TimeToLiveDescription.TimeToLiveStatus != types.TimeToLiveStatusDisabled {
+		return nil
+	}
+	return fmt.Errorf("dynamostore: switch TTL on for table %q: %w", table, err)
+}

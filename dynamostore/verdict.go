@@ -1,0 +1,128 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// verdict is what one call learns on the wire over all its attempts (X8): the
+// SDK itself reports the last error alone.
+type verdict struct {
+	op         string // the store's verb, for StoreError.Op
+	identified bool   // credentials were had
+	ambiguous  bool   // an attempt was sent, and no answer says that it was refused
+}
+
+type verdictKey struct{}
+
+// judged returns a context whose SDK call is judged by the verdict.
+func judged(ctx context.Context, op string) (context.Context, *verdict) {
+	v := &verdict{op: op}
+	return context.WithValue(ctx, verdictKey{}, v), v
+}
+
+func verdictOf(ctx context.Context) *verdict {
+	v, _ := ctx.Value(verdictKey{}).(*verdict)
+	return v
+}
+
+// storeError is what the guard gets to hear when err is all that came back.
+func (v *verdict) storeError(err error) error {
+	reason := reasonOf(err)
+	if reason == lambdaidem.ReasonUnknown && !v.identified {
+		reason = lambdaidem.ReasonPermission // no credentials were to be had
+	}
+	return &lambdaidem.StoreError{Op: v.op, Reason: reason, NotApplied: !v.ambiguous, Err: err}
+}
+
+// judge is the outermost middleware of the Deserialize step, so that it sees
+// each attempt once, as the answer was understood.
+type judge struct{}
+
+func (judge) ID() string { return "lambdaidem.Judge" }
+
+func (judge) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
+	middleware.DeserializeOutput, middleware.Metadata, error,
+) {
+	if err := ctx.Err(); err != nil { // nothing was sent, and nothing will be
+		return middleware.DeserializeOutput{}, middleware.Metadata{}, &aws.RequestCanceledError{Err: err}
+	}
+	v := verdictOf(ctx)
+	if v == nil {
+		return next.HandleDeserialize(ctx, in)
+	}
+	var conn connection
+	out, meta, err := next.HandleDeserialize(conn.traced(ctx), in)
+	if err != nil && !conn.neverHad() && !surelyRefused(err) {
+		v.ambiguous = true
+	}
+	return out, meta, err
+}
+
+// identified marks that an attempt got its credentials; it stands behind the
+// SDK's middleware that gets them.
+type identified struct{}
+
+func (identified) ID() string { return "lambdaidem.Identified" }
+
+func (identified) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
+	middleware.FinalizeOutput, middleware.Metadata, error,
+) {
+	if v := verdictOf(ctx); v != nil {
+		v.identified = true
+	}
+	return next.HandleFinalize(ctx, in)
+}
+
+// connection tells whether an attempt ever had one to be sent over. The SDK
+// replaces the transport's error when a context ends, so an attempt that died
+// while connecting can be told from one that died waiting only in this way.
+type connection struct{ wanted, had atomic.Bool }
+
+func (c *connection) traced(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { c.wanted.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { c.had.Store(true) },
+	})
+}
+
+// neverHad is certain: an HTTP client that doesn't call the hooks wanted none.
+func (c *connection) neverHad() bool { return c.wanted.Load() && !c.had.Load() }
+
+// surelyRefused tells whether an attempt that failed with err wrote nothing: it
+// never left, or DynamoDB's own answer says so by a 4xx with an error code.
+// Everything else is ambiguous: a cut connection, a timeout, a 5xx, an answer
+// that can't be read.
+func surelyRefused(err error) bool {
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
+		return true
+	}
+	var answer interface{ HTTPStatusCode() int }
+	if !errors.As(err, &answer) || codeOf(err) == "" {
+		return false
+	}
+	status := answer.HTTPStatusCode()
+	return status >= http.StatusBadRequest && status < http.StatusInternalServerError
+}
+
+// codeOf is the error code in DynamoDB's answer; "" without one.
+func codeOf(err error) string {
+	var api smithy.APIError
+	if !errors.As(err, &api) || api.ErrorCode() == unknownCode {
+		return ""
+	}
+	return api.ErrorCode()
+}
+
+// unknownCode is what the SDK calls an error answer that names no error.
+const unknownCode = "UnknownError"

@@ -1,0 +1,269 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// X8 over every pair of fates that a write's attempts can have: the call is
+// unknown as soon as one attempt was ambiguous, and sure otherwise.
+func TestX8_OneAmbiguousAttemptMakesTheCallUnknown(t *testing.T) {
+	const unknown, sure = false, true
+	client, table := freshTable(t)
+	plain := New(client, table, patient)
+	for _, c := range []struct {
+		name       string
+		faults     []fault
+		reason     lambdaidem.Reason
+		notApplied bool
+	}{
+		{"throttled throughout", []fault{throttle, throttle, throttle}, lambdaidem.ReasonThrottled, sure},
+		{"no connection throughout", []fault{refuseConnection, refuseConnection, refuseConnection}, lambdaidem.ReasonUnreachable, sure},
+		{"no connection, then throttled", []fault{refuseConnection, throttle, throttle}, lambdaidem.ReasonThrottled, sure},
+		{"conflict", []fault{conflict}, lambdaidem.ReasonConflict, sure},
+		{"throttled, then conflict", []fault{throttle, conflict}, lambdaidem.ReasonConflict, sure},
+		{"request lost, then throttled", []fault{loseRequest, throttle, throttle}, lambdaidem.ReasonThrottled, unknown},
+		{"throttled, then request lost", []fault{throttle, throttle, loseRequest}, lambdaidem.ReasonUnreachable, unknown},
+		{"request lost, then no connection", []fault{loseRequest, refuseConnection, refuseConnection}, lambdaidem.ReasonUnreachable, unknown},
+		{"request lost, then conflict", []fault{loseRequest, conflict}, lambdaidem.ReasonConflict, unknown},
+		{"reply lost, then throttled", []fault{loseReply, throttle, throttle}, lambdaidem.ReasonThrottled, unknown},
+		{"500 after the write, then throttled", []fault{answer500AfterWrite, throttle, throttle}, lambdaidem.ReasonThrottled, unknown},
+		{"answer cut short, then throttled", []fault{cutAnswerShort, throttle, throttle}, lambdaidem.ReasonThrottled, unknown},
+		{"answer from a proxy", []fault{func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
+			return answer(403, `{}`), nil
+		}}, lambdaidem.ReasonUnknown, unknown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for op, call := range map[string]func(*Store, lambdaidem.Claim, lambdaidem.Lease) error{
+				opAcquire: func(s *Store, c lambdaidem.Claim, _ lambdaidem.Lease) error {
+					_, err := s.Acquire(t.Context(), c)
+					return err
+				},
+				opComplete: func(s *Store, c lambdaidem.Claim, l lambdaidem.Lease) error {
+					_, err := plain.Acquire(t.Context(), c)
+					_, own := s.Complete(t.Context(), l, result)
+					return errors.Join(err, own)
+				},
+				opRelease: func(s *Store, c lambdaidem.Claim, l lambdaidem.Lease) error {
+					_, err := plain.Acquire(t.Context(), c)
+					_, own := s.Release(t.Context(), l, now)
+					return errors.Join(err, own)
+				},
+			} {
+				own, ownLease := claim, lease
+				own.ID, ownLease.ID = op+c.name, op+c.name
+				faulty, w := over(client, c.faults...)
+				err := call(New(faulty, table, quick, patient), own, ownLease)
+				wantStoreError(t, err, op, c.reason, c.notApplied)
+				if w.trips() != len(c.faults) {
+					t.Errorf("%s: %d attempts; want %d", op, w.trips(), len(c.faults))
+				}
+			}
+		})
+	}
+}
+
+// A later reply settles what an earlier attempt left open (X8), and our own
+// token in it means that the earlier attempt had landed (L4).
+func TestL4_OwnTokenInARefusalIsSuccess(t *testing.T) {
+	client, table := freshTable(t)
+	for name, f := range map[string]fault{"reply lost": loseReply, "500": answer500AfterWrite, "answer cut short": cutAnswerShort} {
+		t.Run(name, func(t *testing.T) {
+			faulty := func() *Store { c, _ := over(client, f); return New(c, table, quick, patient) }
+			claim, lease := claim, lease
+			claim.ID, lease.ID = name, name
+
+			got, err := faulty().Acquire(t.Context(), claim)
+			if err != nil || got.State != lambdaidem.InProgress || got.Token != claim.Token || got.Attempt != 1 {
+				t.Fatalf("Acquire: %+v, %v; want the lease", got, err)
+			}
+			released, err := faulty().Release(t.Context(), lease, now)
+			if err != nil || released.State != lambdaidem.Released {
+				t.Fatalf("Release: %+v, %v; want it released", released, err)
+			}
+			second := claim
+			second.Token, second.Over = "token-2", &released
+			got, err = faulty().Acquire(t.Context(), second)
+			if err != nil || got.Token != "token-2" || got.Attempt != 2 {
+				t.Fatalf("takeover: %+v, %v; want the lease of attempt 2", got, err)
+			}
+			own := lease
+			own.Token = "token-2"
+			got, err = faulty().Complete(t.Context(), own, result)
+			if err != nil || got.State != lambdaidem.Completed || string(got.Result.Value) != string(result.Value) {
+				t.Fatalf("Complete: %+v, %v; want it completed", got, err)
+			}
+		})
+	}
+}
+
+func TestX8_ALaterRefusalByAnothersRecordSettlesTheCall(t *testing.T) {
+	client, table := freshTable(t)
+	plain := New(client, table, patient)
+	if _, err := plain.Acquire(t.Context(), claimBy("another")); err != nil {
+		t.Fatal(err)
+	}
+	faulty := func() *Store { c, _ := over(client, loseRequest); return New(c, table, quick, patient) }
+	got, err := faulty().Acquire(t.Context(), claim)
+	if err != nil || got.Token != "another" {
+		t.Errorf("Acquire: %+v, %v; want the other's record", got, err)
+	}
+	got, err = faulty().Complete(t.Context(), lease, result)
+	if !errors.Is(err, lambdaidem.ErrLeaseLost) || got.Token != "another" {
+		t.Errorf("Complete: %+v, %v; want ErrLeaseLost and the other's record", got, err)
+	}
+	got, err = faulty().Release(t.Context(), lease, now)
+	if !errors.Is(err, lambdaidem.ErrLeaseLost) || got.Token != "another" {
+		t.Errorf("Release: %+v, %v; want ErrLeaseLost and the other's record", got, err)
+	}
+}
+
+func TestX9_AConflictIsReportedAtOnce(t *testing.T) {
+	client, table := freshTable(t)
+	faulty, w := over(client, conflict)
+	_, err := New(faulty, table, quick, patient).Acquire(t.Context(), claim)
+	wantStoreError(t, err, opAcquire, lambdaidem.ReasonConflict, true)
+	if w.trips() != 1 {
+		t.Errorf("%d attempts; want 1: the guard retries a conflict itself", w.trips())
+	}
+}
+
+func TestX5_EveryReasonIsNamed(t *testing.T) {
+	for code, reason := range reasonByCode {
+		client, w := inMemory(refuseAs(code), refuseAs(code), refuseAs(code))
+		_, err := New(client, "test", quick).Acquire(t.Context(), claim)
+		wantStoreError(t, err, opAcquire, reason, true)
+		if w.trips() == 0 {
+			t.Errorf("%s: nothing was sent", code)
+		}
+	}
+	client, w := inMemory()
+	withoutCredentials := dynamodb.New(client.Options(), func(o *dynamodb.Options) {
+		o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{}, errors.New("no credentials here")
+		})
+	})
+	_, err := New(withoutCredentials, "test", quick).Acquire(t.Context(), claim)
+	wantStoreError(t, err, opAcquire, lambdaidem.ReasonPermission, true)
+	if w.trips() != 0 {
+		t.Errorf("%d attempts without credentials; want none", w.trips())
+	}
+}
+
+func TestX8_AnAttemptThatHangsIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, w := inMemory(hang, answerWith(`{}`))
+		began := time.Now()
+		if _, err := New(client, "test", quick).Acquire(t.Context(), claim); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != 2*time.Second || w.trips() != 2 {
+			t.Errorf("took %v and %d attempts; want 2s, the attempt's default limit, and 2", took, w.trips())
+		}
+	})
+}
+
+func TestX8_AttemptsThatAllHangAreUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, w := inMemory(hang, hang)
+		s := New(client, "test", func(o *Options) {
+			o.Attempts, o.AttemptTimeout = 2, 300*time.Millisecond
+			o.BackoffBase, o.Random = 100*time.Millisecond, func() float64 { return 0.5 }
+		})
+		began := time.Now()
+		_, err := s.Acquire(t.Context(), claim)
+		wantStoreError(t, err, opAcquire, lambdaidem.ReasonTimeout, false)
+		if took := time.Since(began); took != 650*time.Millisecond || w.trips() != 2 {
+			t.Errorf("took %v and %d attempts; want 300ms + 50ms + 300ms and 2", took, w.trips())
+		}
+	})
+}
+
+func TestX8_TheCallersOwnEndIsNotRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+		defer cancel()
+		client, w := inMemory(hang, answerWith(`{}`))
+		began := time.Now()
+		_, err := New(client, "test", quick).Complete(ctx, lease, result)
+		wantStoreError(t, err, opComplete, lambdaidem.ReasonTimeout, false)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error is %v; want it to be context.DeadlineExceeded", err)
+		}
+		if took := time.Since(began); took != 400*time.Millisecond || w.trips() != 1 {
+			t.Errorf("took %v and %d attempts; want 400ms and 1", took, w.trips())
+		}
+	})
+}
+
+func TestX8_AContextThatEndedBeforeSendingAppliedNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	client, w := inMemory(answerWith(`{}`))
+	_, err := New(client, "test", quick).Acquire(ctx, claim)
+	wantStoreError(t, err, opAcquire, lambdaidem.ReasonTimeout, true)
+	if w.trips() != 0 {
+		t.Errorf("%d attempts; want none", w.trips())
+	}
+}
+
+func TestX8_AContextThatEndsWhileWaitingToRetryKeepsTheVerdict(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		fault      fault
+		notApplied bool
+	}{{"throttled", throttle, true}, {"request lost", loseRequest, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+				defer cancel()
+				client, w := inMemory(c.fault)
+				_, err := New(client, "test", func(o *Options) { o.Random = func() float64 { return 0.9 } }).Acquire(ctx, claim)
+				wantStoreError(t, err, opAcquire, lambdaidem.ReasonTimeout, c.notApplied)
+				if w.trips() != 1 {
+					t.Errorf("%d attempts; want 1", w.trips())
+				}
+			})
+		})
+	}
+}
+
+// A network that swallows packets ends as a timeout, but never had the request.
+func TestX8_AnAttemptThatDiesConnectingAppliedNothing(t *testing.T) {
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	client, _ := inMemory()
+	client = dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: transport} })
+	s := New(client, "test", quick, func(o *Options) { o.Attempts, o.AttemptTimeout = 2, 5*time.Millisecond })
+	_, err := s.Acquire(t.Context(), claim)
+	wantStoreError(t, err, opAcquire, lambdaidem.ReasonTimeout, true)
+}
+
+// inMemory is a client whose requests meet the faults and nothing else.
+func inMemory(faults ...fault) (*dynamodb.Client, *wire) {
+	w := &wire{faults: faults, next: unreachable{}}
+	return dynamodb.New(dynamodb.Options{
+		Region:       "eu-west-1",
+		BaseEndpoint: aws.String("http://dynamodb.test"),
+		Credentials:  credentials.NewStaticCredentialsProvider("AKID", "SECRET", ""),
+		HTTPClient:   w,
+	}), w
+}
+
+type unreachable struct{}
+
+func (unreachable) Do(r *http.Request) (*http.Response, error) { return refuseConnection(r, nil) }

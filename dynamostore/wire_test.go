@@ -1,0 +1,115 @@
+package dynamostore
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// wire is an HTTP client that does to each request, in turn, what a fault says.
+// Once the faults are used up, requests pass.
+type wire struct {
+	next dynamodb.HTTPClient
+
+	mu     sync.Mutex
+	faults []fault
+	sent   []string // the operation of each attempt
+}
+
+type fault func(*http.Request, dynamodb.HTTPClient) (*http.Response, error)
+
+func (w *wire) Do(r *http.Request) (*http.Response, error) {
+	w.mu.Lock()
+	f := pass
+	if len(w.faults) > 0 {
+		f, w.faults = w.faults[0], w.faults[1:]
+	}
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	w.sent = append(w.sent, operation)
+	w.mu.Unlock()
+	return f(r, w.next)
+}
+
+// trips is how many attempts went over the wire.
+func (w *wire) trips() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.sent)
+}
+
+func pass(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) { return next.Do(r) }
+
+func loseRequest(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
+	return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+}
+
+func loseReply(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
+	if err := deliver(r, next); err != nil {
+		return nil, err
+	}
+	return loseRequest(r, next)
+}
+
+func refuseConnection(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+}
+
+func answer500AfterWrite(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
+	if err := deliver(r, next); err != nil {
+		return nil, err
+	}
+	return answer(500, `{"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError","message":"internal"}`), nil
+}
+
+func cutAnswerShort(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
+	if err := deliver(r, next); err != nil {
+		return nil, err
+	}
+	return answer(200, `{"Attributes":{"id":{"S":"ide`), nil
+}
+
+// hang answers when the request's context ends.
+func hang(r *http.Request, _ dynamodb.HTTPClient) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+func refuseAs(code string) fault {
+	return func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
+		return answer(400, `{"__type":"com.amazonaws.dynamodb.v20120810#`+code+`","message":"refused by the test"}`), nil
+	}
+}
+
+var (
+	throttle = refuseAs("ProvisionedThroughputExceededException")
+	conflict = refuseAs("TransactionConflictException")
+)
+
+func answerWith(body string) fault {
+	return func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) { return answer(200, body), nil }
+}
+
+// deliver lets the request take effect and throws its answer away.
+func deliver(r *http.Request, next dynamodb.HTTPClient) error {
+	resp, err := next.Do(r)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return errors.Join(err, resp.Body.Close())
+}
+
+func answer(status int, body string) *http.Response {
+	return &http.Response{
+		StatusCode: status, ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, ContentLength: int64(len(body)),
+		Body: io.NopCloser(bytes.NewBufferString(body)),
+	}
+}
