@@ -5,7 +5,7 @@ PYTHON ?= python3
 
 # SEEDS is how many seeds `make simulate` tries.
 SEEDS ?= 100000
-# ARGS is passed on to the program behind demo, up and bench.
+# ARGS is passed on to the program behind demo, up or bench.
 ARGS ?=
 
 # Runs a command with one DynamoDB Local at AWS_ENDPOINT_URL_DYNAMODB, or with the one that is there.
@@ -49,7 +49,7 @@ check-format:
 .PHONY: vet
 vet:
 	$(call say,go vet)
-	$(GO) vet ./...
+	$(GO) vet -tags chaos ./...
 
 .PHONY: lint
 lint: ## Lint, the arrows between packages included
@@ -73,9 +73,10 @@ test-go:
 simulate: ## Try many more seeds in the simulator (SEEDS=1000000)
 	$(GO) test ./internal/simulator -run '^TestSimulate' -count=1 -timeout 0 -v -args -seeds=$(SEEDS)
 
+# Chaos starts and stops a DynamoDB Local of its own.
 .PHONY: chaos
 chaos: ## Kill, stop and cut off real processes under load; audit every payment
-	$(with_dynamodb) $(GO) run ./localstack/cmd/chaos $(ARGS)
+	$(GO) test -tags chaos -run '^TestChaos' -count=1 -timeout 20m -v ./localstack/chaos
 
 .PHONY: bench
 bench: ## Measure against the bare SDK, in one run
