@@ -1,0 +1,390 @@
+package ddblocal
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"go.uber.org/goleak"
+)
+
+// roleVariable makes the test binary play another process.
+const roleVariable = "DDBLOCAL_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleVariable) {
+	case "":
+		goleak.VerifyTestMain(m)
+	case "parent":
+		playParent()
+	case "docker":
+		playDocker()
+	}
+}
+
+// playParent starts a server, says where, and lives until it is killed.
+func playParent() {
+	s, err := Start(context.Background(), own)
+	if err != nil {
+		os.Stdout.WriteString("error: " + err.Error() + "\n")
+		os.Exit(1)
+	}
+	os.Stdout.WriteString(s.Endpoint() + " " + s.process.cmd.Args[4] + "\n")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+func own(o *Options) { o.Own = true }
+
+func start(t *testing.T, optFns ...func(*Options)) *Server {
+	t.Helper()
+	s, err := Start(t.Context(), append([]func(*Options){own}, optFns...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// eventually polls until a condition on another process holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(15 * time.Second)
+	defer deadline.Stop()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for !holds() {
+		select {
+		case <-deadline.C:
+			t.Fatalf("not within 15 s: %s", what)
+		case <-ticker.C:
+		}
+	}
+}
+
+func refuses(endpoint string) bool {
+	conn, err := net.Dial("tcp", strings.TrimPrefix(endpoint, "http://"))
+	if err != nil {
+		return true
+	}
+	_ = conn.Close()
+	return false
+}
+
+func createTable(t *testing.T, s *Server, name string) {
+	t.Helper()
+	_, err := s.Client().CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName:            aws.String(name),
+		BillingMode:          types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func tables(t *testing.T, s *Server) []string {
+	t.Helper()
+	out, err := s.Client().ListTables(t.Context(), &dynamodb.ListTablesInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.TableNames
+}
+
+func TestStart_AnswersUntilStopped(t *testing.T) {
+	s := start(t)
+	if !s.Owned() {
+		t.Error("a server started here is not Owned")
+	}
+	createTable(t, s, "payments")
+	if err := s.Start(t.Context()); err != nil {
+		t.Errorf("Start on a running server: %v", err)
+	}
+	endpoint, dir := s.Endpoint(), s.process.cmd.Args[4]
+	for range 2 {
+		if err := s.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if !refuses(endpoint) {
+			t.Error("Stop returned while the port still accepts")
+		}
+		if exists(dir) {
+			t.Errorf("Stop left %s behind", dir)
+		}
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s.Endpoint() != endpoint {
+		t.Errorf("started again on %s, was on %s", s.Endpoint(), endpoint)
+	}
+	if got := tables(t, s); len(got) != 0 {
+		t.Errorf("tables in memory outlived Stop: %v", got)
+	}
+}
+
+func TestStart_DataDirKeepsTablesOverAStop(t *testing.T) {
+	s := start(t, func(o *Options) { o.DataDir = filepath.Join(t.TempDir(), "new", "data") })
+	createTable(t, s, "payments")
+	_, err := s.Client().PutItem(t.Context(), &dynamodb.PutItemInput{
+		TableName: aws.String("payments"),
+		Item:      map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "p-1"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.Client().GetItem(t.Context(), &dynamodb.GetItemInput{
+		TableName: aws.String("payments"),
+		Key:       map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "p-1"}},
+	})
+	if err != nil || out.Item == nil {
+		t.Errorf("the item written before Stop: %v, error %v", out, err)
+	}
+}
+
+func TestStart_DiesWithAParentKilledBySIGKILL(t *testing.T) {
+	parent := exec.Command(os.Args[0])
+	parent.Env = append(os.Environ(), roleVariable+"=parent")
+	parent.Stderr = os.Stderr
+	stdin, err := parent.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	endpoint, dir, found := strings.Cut(strings.TrimSpace(line), " ")
+	if err != nil || !found || !exists(dir) || refuses(endpoint) {
+		t.Fatalf("the parent said %q, error %v", line, err)
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Wait(); err == nil {
+		t.Error("the parent ended well, so it was not killed")
+	}
+	eventually(t, "the port refuses", func() bool { return refuses(endpoint) })
+	eventually(t, "the run's folder is removed", func() bool { return !exists(dir) })
+	_ = stdin.Close()
+}
+
+func TestStart_PortTakenIsAnErrorWithTheServersOutput(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	port := l.Addr().(*net.TCPAddr).Port
+	_, err = Start(t.Context(), own, func(o *Options) { o.Port = port })
+	if !errors.Is(err, errPortTaken) || !strings.Contains(err.Error(), "Failed to bind") || !strings.Contains(err.Error(), strconv.Itoa(port)) {
+		t.Errorf("error %v, want one that names port %d and has the server's output", err, port)
+	}
+}
+
+func TestStart_AnotherServersAnswerIsNotTakenForItsOwn(t *testing.T) {
+	other := start(t)
+	_, err := Start(t.Context(), own, func(o *Options) { o.Port = other.options.Port })
+	if !errors.Is(err, errPortTaken) {
+		t.Errorf("error %v, want %v", err, errPortTaken)
+	}
+	// And when the port is free to choose, a lost race is run again.
+	picks := []int{other.options.Port}
+	s, err := startOn(t.Context(), other.options.withPort(0), other.launcher, func() (int, error) {
+		if len(picks) == 0 {
+			return freePort()
+		}
+		port := picks[0]
+		picks = picks[1:]
+		return port, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if s.Endpoint() == other.Endpoint() {
+		t.Errorf("two servers on %s", s.Endpoint())
+	}
+	createTable(t, s, "mine")
+	if got := tables(t, other); len(got) != 0 {
+		t.Errorf("the other server has %v", got)
+	}
+}
+
+func (o Options) withPort(port int) Options {
+	o.Port = port
+	return o
+}
+
+func TestStart_EndedContextLeavesNothingBehind(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	s := start(t)
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Start(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want %v", err, context.Canceled)
+	}
+	if !refuses(s.Endpoint()) {
+		t.Error("the port accepts")
+	}
+	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, error %v", left, err)
+	}
+}
+
+func TestStop_SaysThatTheServerHadDiedBefore(t *testing.T) {
+	s, err := Start(t.Context(), own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The children of the supervisor are the server and its watcher.
+	children, err := exec.Command("pgrep", "-P", strconv.Itoa(s.process.cmd.Process.Pid)).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range strings.Fields(string(children)) {
+		pid, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		process, err := os.FindProcess(pid)
+		if err == nil {
+			err = process.Kill()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the port refuses", func() bool { return refuses(s.Endpoint()) })
+	eventually(t, "Stop can know", func() bool { return s.process.died(time.Millisecond) != nil })
+	if err := s.Stop(); err == nil || !strings.Contains(err.Error(), "had died before") || !strings.Contains(err.Error(), "Version:") {
+		t.Errorf("error %v, want one that says so, with the server's output", err)
+	}
+	if err := s.Stop(); err != nil {
+		t.Errorf("stopped again: %v", err)
+	}
+}
+
+func TestStart_EndpointVariable(t *testing.T) {
+	owner := start(t)
+	createTable(t, owner, "payments")
+	t.Setenv(EndpointVariable, owner.Endpoint()+"/")
+	t.Setenv("AWS_REGION", "eu-central-1")
+	s, err := Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Owned() || s.Endpoint() != owner.Endpoint() || s.Config().Region != "eu-central-1" {
+		t.Errorf("Owned %v, endpoint %s, Region %s", s.Owned(), s.Endpoint(), s.Config().Region)
+	}
+	if got := tables(t, s); len(got) != 1 {
+		t.Errorf("tables %v, want the owner's one", got)
+	}
+	if err := s.Stop(); err != nil || refuses(owner.Endpoint()) {
+		t.Errorf("Stop on a server of others: error %v, stopped %v", err, refuses(owner.Endpoint()))
+	}
+	if err := s.Start(t.Context()); err == nil {
+		t.Error("Start on a server of others succeeded")
+	}
+}
+
+func TestStart_EndpointThatDoesNotAnswerIsAnError(t *testing.T) {
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoint := "http://127.0.0.1:" + strconv.Itoa(port)
+	t.Setenv(EndpointVariable, endpoint)
+	if _, err := Start(t.Context()); err == nil || !strings.Contains(err.Error(), EndpointVariable+" is "+endpoint) {
+		t.Errorf("error %v, want one that names the variable and the endpoint", err)
+	}
+}
+
+func TestStart_OptionsAreChecked(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for field, set := range map[string]func(*Options){
+		"Port":    func(o *Options) { o.Port = 70000 },
+		"DataDir": func(o *Options) { o.DataDir = file },
+	} {
+		if _, err := Start(t.Context(), own, set); err == nil || !strings.Contains(err.Error(), "Options."+field) {
+			t.Errorf("%s: error %v, want one that names the field", field, err)
+		}
+	}
+}
+
+func TestConfig_ConnectionsAreKeptUnderLoad(t *testing.T) {
+	s := start(t)
+	var dials atomic.Int64
+	transport := s.http.Transport.(*http.Transport)
+	dial := transport.DialContext
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dials.Add(1)
+		return dial(ctx, network, address)
+	}
+	client := s.Client()
+	const workers, requests = 64, 10
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for range requests {
+				if _, err := client.ListTables(t.Context(), &dynamodb.ListTablesInput{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	// A request that finds no idle connection dials, and may be served by another's before its own is up.
+	if n := dials.Load(); n > 2*workers {
+		t.Errorf("%d requests, %d at once, dialled %d times", workers*requests, workers, n)
+	}
+}
+
+func TestForTest_SharesOneServer(t *testing.T) {
+	a, b := ForTest(t), ForTest(t)
+	if a != b {
+		t.Errorf("two servers: %s and %s", a.Endpoint(), b.Endpoint())
+	}
+	t.Cleanup(a.CloseIdleConnections)
+	tables(t, a)
+}
