@@ -12,7 +12,11 @@
 // RFC 8785 (JCS) is not what is wanted here: it passes every number through a
 // float64, which makes 9007199254740993 and 9007199254740992 equal, and so one
 // payment of two. The output differs from JCS in that, and in the order of
-// members, which is not JCS's UTF-16 order.
+// members, which is not JCS's UTF-16 order. The jsontext package of
+// go-json-experiment can be told to keep numbers as they are, and is the oracle
+// of the fuzz tests; it takes about 2.1 times as long on a body of 1 KB
+// (BenchmarkAgainstJSONText: 2.0 to 2.3), and has no opinion on names that
+// differ by case.
 package canon
 
 import (
@@ -80,12 +84,13 @@ func (l Limits) withDefaults() Limits {
 //     [strings.EqualFold]: encoding/json lets both set one field of a struct,
 //     so that their order decides.
 //
-// Then only src itself, byte by byte, tells it from other texts. The caller
-// must keep the two apart: a canonical form may equal the bytes of a text that
-// has none under other limits.
+// Then only src itself, byte by byte, tells it from other texts. Under the same
+// limits no text without a form equals the form of another, so that the two
+// kinds can't be taken for each other.
 //
-// Whatever src holds, the time is linear in len(src), and the memory in use at
-// most ten times that. Append may be called by several goroutines at once.
+// Whatever src holds, time and memory are linear in len(src): the buffers hold
+// at most about ten times src. Append may be called by several goroutines at
+// once.
 func Append(dst, src []byte, lim Limits) ([]byte, bool) {
 	lim = lim.withDefaults()
 	if len(src) > lim.Bytes || !utf8.Valid(src) {

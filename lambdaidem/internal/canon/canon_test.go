@@ -36,6 +36,7 @@ func TestF3_CanonicalForm(t *testing.T) {
 		{"members in order", `{"a":1,"b":2,"c":3}`, `{"a":1,"b":2,"c":3}`},
 		{"members out of order", `{"c":1,"a":2,"b":3}`, `{"a":2,"b":3,"c":1}`},
 		{"one name begins another", `{"ab":1,"a":2,"":3}`, `{"":3,"a":2,"ab":1}`},
+		{"a shorter name between longer ones", `{"bb":1,"b":2,"aa":3}`, `{"aa":3,"b":2,"bb":1}`},
 		{"long names", `{"identifier-2":1,"identifier-10":2,"identifier-1":3}`, `{"identifier-1":3,"identifier-10":2,"identifier-2":1}`},
 		{"nested", `{"b":{"d":1,"c":2},"a":[{"f":3,"e":4}]}`, `{"a":[{"e":4,"f":3}],"b":{"c":2,"d":1}}`},
 		{"only the inner one moves", `{"a":{"d":1,"c":2},"b":{"f":3,"e":4}}`, `{"a":{"c":2,"d":1},"b":{"e":4,"f":3}}`},
@@ -156,6 +157,7 @@ func TestF3_NoFormWhereReadersDisagree(t *testing.T) {
 		{"two high surrogates", `"\ud83d\ud83d"`},
 		{"high surrogate, then a letter", `"\ud83dx"`},
 		{"high surrogate, then another escape", `"\ud83d\n"`},
+		{"high surrogate, then another escape and digits", `"\ud83d\nde00"`},
 		{"high surrogate, then half an escape", `"\ud83d\ude0"`},
 		{"surrogate alone in a name", `{"\ud800":1}`},
 		{"surrogate as UTF-8", "\"\xed\xa0\xbd\""},
@@ -192,6 +194,7 @@ func TestF3_NoFormWhereReadersDisagree(t *testing.T) {
 		{"raw control character", "\"a\nb\""},
 		{"raw NUL", "\"a\x00b\""},
 		{"raw control character after eight bytes", "\"12345678\x1f\""},
+		{"raw control character among eight bytes", "\"123\x1f56789abcdef\""},
 		{"raw control character in a name", "{\"a\tb\":1}"},
 		{"unknown escape", `"\x41"`},
 		{"escape in upper case", `"\N"`},
@@ -242,6 +245,33 @@ func TestF3_NoFormWhereReadersDisagree(t *testing.T) {
 				t.Errorf("dst became %q", got)
 			}
 		})
+	}
+}
+
+// Strings are scanned eight bytes at a time: each byte, and each pair of those
+// next to a border, must count the same wherever it stands.
+func TestF3_EveryByteInEveryPlace(t *testing.T) {
+	var parts []string
+	for b := range 256 {
+		parts = append(parts, string([]byte{byte(b)}))
+	}
+	const borders = "\x00\x01\x1f !\"#[\\]\x7f\x80\x81\xa0\xa2\xdc\xff"
+	for i := range len(borders) {
+		for j := range len(borders) {
+			parts = append(parts, string([]byte{borders[i], borders[j]}))
+		}
+	}
+	for _, part := range parts {
+		for at := range 10 {
+			src := []byte(`"` + "0123456789"[:at] + part + `0123456789abcdef"`)
+			form, ok := canon.Append(nil, src, canon.Limits{})
+			want, err := parse(src)
+			if ok != (err == nil) {
+				t.Errorf("%q: a form: %v, but jsontext says: %v", src, ok, err)
+			} else if got, err := parse(form); ok && (err != nil || got.text != want.text) {
+				t.Errorf("%q has the form %q", src, form)
+			}
+		}
 	}
 }
 

@@ -12,7 +12,9 @@ import (
 
 // Members are ordered by their folded names. Names that fold to the same are
 // duplicates, so this is a total order wherever there is a canonical form, and
-// one sort both orders members and finds duplicates.
+// one sort both orders members and finds duplicates. The order hangs on Go's
+// Unicode tables for letters that gain a case in a later version: the worst that
+// comes of it is one value with two forms, never two values with one.
 //
 // Reordering is put off until the text is read: an object that is moved with
 // each object around it would be copied once for each level. Since it does not
