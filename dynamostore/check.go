@@ -201,8 +201,8 @@ func checkRegions(table string, d *types.TableDescription) TableProblems {
 	return TableProblems{{Code: MultiRegion, Warning: true, Detail: detail}}
 }
 
-// probeID is the key of an item that is never there: ids carry a prefix.
-const probeID = "lambdaidem-table-check"
+// probeID is the key of an item that is never there: no hash is spelled so.
+const probeID = "lambdaidem#table-check"
 
 // checkPermissions tries every action of the store.
 func (s *Store) checkPermissions(ctx context.Context) TableProblems {

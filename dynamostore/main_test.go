@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // freshTable makes a table of its own for the test.
-func freshTable(t *testing.T, optFns ...func(*Options)) (*dynamodb.Client, string) {
+func freshTable(t testing.TB, optFns ...func(*Options)) (*dynamodb.Client, string) {
 	t.Helper()
 	server := ddblocal.ForTest(t)
 	t.Cleanup(server.CloseIdleConnections)

@@ -1,0 +1,279 @@
+package dynamostore
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+var avOptions = cmpopts.IgnoreUnexported(
+	types.AttributeValueMemberS{}, types.AttributeValueMemberN{}, types.AttributeValueMemberB{},
+	types.AttributeValueMemberM{}, types.AttributeValueMemberL{}, types.AttributeValueMemberBOOL{},
+	types.AttributeValueMemberNULL{}, types.AttributeValueMemberSS{},
+)
+
+var standardLayout = (&Options{
+	IDAttribute: attrID, StatusAttribute: attrStatus, ExpirationAttribute: attrExpiration,
+	InProgressExpirationAttribute: attrLeaseEnd, DataAttribute: attrData, ValidationAttribute: attrValidation,
+}).layout()
+
+// R1: every record survives the item, byte by byte.
+func TestR1_ARecordSurvivesItsItem(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := lambdaidem.Claim{
+			ID:          rapid.StringN(1, 40, 80).Draw(t, "id"),
+			Scope:       rapid.String().Draw(t, "scope"),
+			Fingerprint: rapid.String().Draw(t, "fingerprint"),
+			Token:       rapid.StringN(1, 40, 80).Draw(t, "token"),
+			Now:         moment(t, "now"),
+			LeaseEnd:    moment(t, "lease end"),
+			Expires:     moment(t, "expires").Truncate(time.Second),
+		}
+		it := claimed(c)
+		if rapid.Bool().Draw(t, "completed") {
+			r := lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, At: moment(t, "at"), Expires: moment(t, "until")}
+			if rapid.Bool().Draw(t, "failed") {
+				r.Outcome = lambdaidem.OutcomeFailed
+				r.Failure = &lambdaidem.Failure{
+					Code: lambdaidem.Code(rapid.String().Draw(t, "code")), Type: rapid.String().Draw(t, "type"),
+					Message: rapid.String().Draw(t, "message"), Status: rapid.Int().Draw(t, "status"),
+				}
+			} else {
+				r.Value = rapid.SliceOf(rapid.Byte()).Draw(t, "value")
+			}
+			it.finish(r)
+		}
+		attrs, err := standardLayout.attributes(it)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := standardLayout.parse(attrs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(it.record(), back.record()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func moment(t *rapid.T, label string) time.Time {
+	return time.UnixMilli(rapid.Int64Range(0, 1<<42).Draw(t, label)).UTC()
+}
+
+// D4: no item, whoever wrote it, makes the parser panic, and what it takes for
+// a record can be written again.
+func FuzzParse(f *testing.F) {
+	f.Add("S", "COMPLETED", "t", "1", "2", "succeeded", []byte("x"), "encoding", "gzip")
+	f.Add("N", "INPROGRESS", "1", "1e400", "-0", "", []byte{0xff}, "Token", "other")
+	f.Add("M", "RELEASED", "t", "9223372036854775808", "", "failed", []byte(nil), "failure", "")
+	f.Fuzz(func(t *testing.T, kind, status, token, attempt, end, outcome string, data []byte, extra, value string) {
+		attrs := attributes{
+			attrID: str("id"), attrStatus: str(status), attrToken: str(token), attrOutcome: str(outcome),
+			attrAttempt:  &types.AttributeValueMemberN{Value: attempt},
+			attrLeaseEnd: &types.AttributeValueMemberN{Value: end},
+			attrData:     &types.AttributeValueMemberB{Value: data},
+		}
+		attrs[extra] = valueOf(kind, value, data)
+		it, err := standardLayout.parse(attrs)
+		if err != nil {
+			if !isForeign(err) {
+				t.Errorf("error %v is no foreignItemError", err)
+			}
+			return
+		}
+		again, err := standardLayout.attributes(it)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := standardLayout.parse(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(it.record(), back.record()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// valueOf is an attribute value of any kind.
+func valueOf(kind, text string, data []byte) types.AttributeValue {
+	switch kind {
+	case "N":
+		return &types.AttributeValueMemberN{Value: text}
+	case "B":
+		return &types.AttributeValueMemberB{Value: data}
+	case "M":
+		return &types.AttributeValueMemberM{Value: attributes{"code": str(text), "status": &types.AttributeValueMemberN{Value: text}}}
+	case "L":
+		return &types.AttributeValueMemberL{Value: []types.AttributeValue{str(text)}}
+	case "NULL":
+		return &types.AttributeValueMemberNULL{Value: true}
+	case "BOOL":
+		return &types.AttributeValueMemberBOOL{Value: len(data) > 0}
+	case "SS":
+		return &types.AttributeValueMemberSS{Value: []string{text}}
+	case "nil":
+		return nil
+	default:
+		return str(text)
+	}
+}
+
+// D4: what is damaged is refused in words.
+func TestD4_ADamagedItemIsRefusedInWords(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		damage func(attributes)
+	}{
+		{"no token", func(a attributes) { delete(a, attrToken) }},
+		{"no lease end", func(a attributes) { delete(a, attrLeaseEnd) }},
+		{"attempt zero", func(a attributes) { a[attrAttempt] = number(0) }},
+		{"attempt as text", func(a attributes) { a[attrAttempt] = str("one") }},
+		{"unknown status", func(a attributes) { a[attrStatus] = str("EXPIRED") }},
+		{"unknown outcome", func(a attributes) { a[attrOutcome] = str("perhaps") }},
+		{"unknown encoding", func(a attributes) { a[attrEncoding] = str("zstd") }},
+		{"data as a list", func(a attributes) { a[attrData] = &types.AttributeValueMemberL{} }},
+		{"data and failure", func(a attributes) {
+			a[attrFailure] = &types.AttributeValueMemberM{Value: attributes{"message": str("m")}}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			it := claimed(claim)
+			it.finish(result)
+			attrs, err := standardLayout.attributes(it)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := standardLayout.parse(attrs); err != nil {
+				t.Fatalf("the item is refused before it is damaged: %v", err)
+			}
+			c.damage(attrs)
+			if _, err = standardLayout.parse(attrs); !isForeign(err) {
+				t.Errorf("error is %v; want a foreignItemError", err)
+			}
+		})
+	}
+}
+
+// An attribute whose name differs from ours by case alone is not ours.
+func TestD4_AttributeNamesAreExact(t *testing.T) {
+	attrs, err := standardLayout.attributes(claimed(claim))
+	if err != nil {
+		t.Fatal(err)
+	}
+	attrs["Token"], attrs["STATUS"] = str("stranger"), str("COMPLETED")
+	it, err := standardLayout.parse(attrs)
+	if err != nil || it.Token != claim.Token || it.Status != lambdaidem.InProgress {
+		t.Errorf("parsed %+v, %v", it, err)
+	}
+}
+
+func TestItemSizeFollowsAWSsRule(t *testing.T) {
+	for _, c := range []struct {
+		attrs attributes
+		bytes int
+	}{
+		{attributes{"name": str("välue")}, 4 + 6},
+		{attributes{"b": &types.AttributeValueMemberB{Value: make([]byte, 10)}}, 1 + 10},
+		{attributes{"n": number(1234567)}, 1 + 4 + 1},
+		{attributes{"n": number(-1000)}, 1 + 1 + 1 + 1},
+		{attributes{"n": number(0)}, 1 + 0 + 1},
+		{attributes{"m": &types.AttributeValueMemberM{Value: attributes{"k": str("v")}}}, 1 + 3 + 1 + 2},
+	} {
+		if got := sizeOf(c.attrs); got != c.bytes {
+			t.Errorf("size of %v is %d; want %d", c.attrs, got, c.bytes)
+		}
+	}
+}
+
+// The item by attributevalue and by hand: the difference is to be seen against
+// BenchmarkAcquire, one call to DynamoDB Local.
+func BenchmarkItem(b *testing.B) {
+	it := claimed(claim)
+	it.finish(withValue(make([]byte, 1024)))
+	attrs, err := standardLayout.attributes(it)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("write/attributevalue", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := standardLayout.attributes(it); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("write/hand", func(b *testing.B) {
+		for b.Loop() {
+			data, _ := it.Data.MarshalDynamoDBAttributeValue()
+			_ = attributes{
+				attrID: str(it.ID), attrStatus: str(it.Status), attrToken: str(it.Token), attrAttempt: number(int64(it.Attempt)),
+				attrLeaseEnd: number(*it.LeaseEnd), attrExpiration: number(*it.Expiration), attrValidation: str(it.Validation),
+				attrScope: str(it.Scope), attrStartedAt: number(*it.StartedAt), attrCompletedAt: number(*it.CompletedAt),
+				attrOutcome: str(it.Outcome), attrData: data,
+			}
+		}
+	})
+	b.Run("read/attributevalue", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := standardLayout.parse(attrs); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("read/hand", func(b *testing.B) {
+		for b.Loop() {
+			if got, ok := readByHand(attrs); !ok || got.Token != it.Token {
+				b.Fatal("misread")
+			}
+		}
+	})
+}
+
+// readByHand reads an item as it is written, for the benchmark.
+func readByHand(attrs attributes) (item, bool) {
+	ok := true
+	s := func(name string) string {
+		v, is := attrs[name].(*types.AttributeValueMemberS)
+		if ok = ok && is; !is {
+			return ""
+		}
+		return v.Value
+	}
+	n := func(name string) *int64 {
+		v, is := attrs[name].(*types.AttributeValueMemberN)
+		if ok = ok && is; !is {
+			return nil
+		}
+		i, err := strconv.ParseInt(v.Value, 10, 64)
+		ok = ok && err == nil
+		return &i
+	}
+	data := payload(s(attrData))
+	it := item{
+		ID: s(attrID), Status: lambdaidem.State(s(attrStatus)), Token: s(attrToken), LeaseEnd: n(attrLeaseEnd),
+		Expiration: n(attrExpiration), Validation: s(attrValidation), Scope: s(attrScope), StartedAt: n(attrStartedAt),
+		CompletedAt: n(attrCompletedAt), Outcome: s(attrOutcome), Data: &data,
+	}
+	if attempt := n(attrAttempt); attempt != nil {
+		it.Attempt = int(*attempt)
+	}
+	return it, ok
+}
+
+func BenchmarkAcquire(b *testing.B) {
+	client, table := freshTable(b)
+	s := New(client, table, patient)
+	for b.Loop() {
+		if _, err := s.Acquire(b.Context(), claim); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package dynamostore
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// L2: a refused lock learns all that it needs from that one reply.
+func TestL2_RoundTripsAreTwoForANewRecordAndOneForAnyOther(t *testing.T) {
+	client, table := freshTable(t)
+	counted, w := over(client)
+	s := New(counted, table, patient)
+	expect := func(what string, operations ...string) {
+		t.Helper()
+		if !slices.Equal(w.sent, operations) {
+			t.Errorf("%s: sent %v; want %v", what, w.sent, operations)
+		}
+		w.sent = nil
+	}
+	must := func(r lambdaidem.Record, err error) lambdaidem.Record {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	must(s.Acquire(t.Context(), claim))
+	expect("lock", "PutItem")
+	if r := must(s.Acquire(t.Context(), claimBy("token-2"))); r.State != lambdaidem.InProgress || r.Token != claim.Token {
+		t.Errorf("conflict shows %+v", r)
+	}
+	expect("conflict", "PutItem")
+	must(s.Complete(t.Context(), lease, result))
+	expect("completion", "UpdateItem")
+	r := must(s.Acquire(t.Context(), claimBy("token-3")))
+	if r.Fingerprint != claim.Fingerprint || !bytes.Equal(r.Result.Value, result.Value) {
+		t.Errorf("replay or mismatch shows %+v", r)
+	}
+	expect("replay or mismatch", "PutItem")
+	if diff := cmp.Diff(r, must(s.Get(t.Context(), claim.ID, now))); diff != "" {
+		t.Errorf("a refusal shows another record than Get:\n%s", diff)
+	}
+	expect("get", "GetItem")
+}
+
+// What a verb returns without a second read is what a read would return.
+func TestL2_ReturnedRecordsEqualTheStoredOnes(t *testing.T) {
+	client, table := freshTable(t)
+	s := New(client, table, patient)
+	for name, res := range map[string]lambdaidem.Result{
+		"text":    result,
+		"binary":  withValue([]byte{0xff, 0x00, 0xfe}),
+		"empty":   withValue([]byte{}),
+		"nothing": withValue(nil),
+		"failure": {Outcome: lambdaidem.OutcomeFailed, At: result.At, Expires: result.Expires, Failure: &lambdaidem.Failure{
+			Code: "card_expired", Type: "CardError", Message: "the card \xff expired", Status: 402,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, l := claim, lease
+			c.ID, l.ID = name, name
+			c.LeaseEnd = c.LeaseEnd.Add(123456 * time.Nanosecond)
+			same := func(got lambdaidem.Record, err error) lambdaidem.Record {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+				stored, err := s.Get(t.Context(), name, now)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(stored, got); diff != "" {
+					t.Errorf("stored - returned +:\n%s", diff)
+				}
+				return got
+			}
+			same(s.Acquire(t.Context(), c))
+			released := same(s.Release(t.Context(), l, now))
+			c.Token, l.Token, c.Over = "token-2", "token-2", &released
+			same(s.Acquire(t.Context(), c))
+			same(s.Complete(t.Context(), l, res))
+		})
+	}
+}
+
+func withValue(v []byte) lambdaidem.Result {
+	r := result
+	r.Value = v
+	return r
+}
+
+// D4: an item that another tool wrote under our id is refused by every verb and
+// never changes, however long expired.
+func TestD4_AForeignItemIsRefusedAndLeftAlone(t *testing.T) {
+	client, table := freshTable(t)
+	s := New(client, table, patient)
+	const farFuture = 1 << 33 // seconds; DynamoDB Local would delete what is expired by its own clock
+	powertools := attributes{
+		"id": str(claim.ID), "status": str("COMPLETED"), "expiration": number(farFuture), "data": str(`{"paid":true}`),
+	}
+	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: powertools})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []time.Time{now, time.Unix(farFuture+1, 0)} { // live, then expired
+		c := claim
+		c.Now, c.LeaseEnd, c.Expires = at, at.Add(time.Minute), at.Add(time.Hour)
+		_, err = s.Acquire(t.Context(), c)
+		wantStoreError(t, err, opAcquire, lambdaidem.ReasonForeign, true)
+		c.Over = &lambdaidem.Record{State: lambdaidem.Released, Token: "seen", LeaseEnd: at}
+		_, err = s.Acquire(t.Context(), c)
+		wantStoreError(t, err, opAcquire, lambdaidem.ReasonForeign, true)
+		_, err = s.Complete(t.Context(), lease, result)
+		wantStoreError(t, err, opComplete, lambdaidem.ReasonForeign, true)
+		_, err = s.Release(t.Context(), lease, at)
+		wantStoreError(t, err, opRelease, lambdaidem.ReasonForeign, true)
+		_, err = s.Get(t.Context(), claim.ID, at)
+		wantStoreError(t, err, opGet, lambdaidem.ReasonForeign, true)
+		if !strings.Contains(err.Error(), "data, expiration, id, status") {
+			t.Errorf("error %q doesn't say what the item has", err)
+		}
+	}
+	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(table), Key: s.key(claim.ID), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(powertools, out.Item, avOptions); diff != "" {
+		t.Errorf("the foreign item changed:\n%s", diff)
+	}
+}
+
+// X4: what no item can hold is refused before anything is sent; what only
+// DynamoDB can know to be too large, is refused by it, and surely so.
+func TestX4_AResultThatIsTooLargeIsNotApplied(t *testing.T) {
+	client, table := freshTable(t)
+	counted, w := over(client)
+	s := New(counted, table, patient)
+	r, err := s.Acquire(t.Context(), claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trips := w.trips()
+	_, err = s.Complete(t.Context(), lease, withValue(bytes.Repeat([]byte("x"), maxItemSize)))
+	wantStoreError(t, err, opComplete, lambdaidem.ReasonTooLarge, true)
+	if w.trips() != trips {
+		t.Error("something was sent")
+	}
+	var size int // of everything but the data
+	{
+		it := claimed(claim)
+		it.finish(withValue([]byte{}))
+		attrs, err := s.layout.attributes(it)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size = sizeOf(attrs)
+	}
+	_, err = s.Complete(t.Context(), lease, withValue(bytes.Repeat([]byte("x"), maxItemSize-size+100)))
+	wantStoreError(t, err, opComplete, lambdaidem.ReasonTooLarge, true)
+	if got, err := s.Get(t.Context(), claim.ID, now); err != nil || cmp.Diff(r, got) != "" {
+		t.Errorf("the record changed: %+v, %v", got, err)
+	}
+	if _, err = s.Complete(t.Context(), lease, withValue(bytes.Repeat([]byte("x"), maxItemSize-size-100))); err != nil {
+		t.Errorf("a result that fits is refused: %v", err)
+	}
+
+	large := claim
+	large.ID, large.Scope = "large", strings.Repeat("s", maxItemSize)
+	_, err = s.Acquire(t.Context(), large)
+	wantStoreError(t, err, opAcquire, lambdaidem.ReasonTooLarge, true)
+}
+
+// L3: the fencing token decides, in every condition.
+func TestL3_AReplacedTokenWritesNothing(t *testing.T) {
+	client, table := freshTable(t)
+	s := New(client, table, patient)
+	first, err := s.Acquire(t.Context(), claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := claimBy("token-2")
+	next.Now = claim.LeaseEnd.Add(time.Second)
+	next.LeaseEnd = next.Now.Add(30 * time.Second)
+	next.Over = &first
+	second, err := s.Acquire(t.Context(), next)
+	if err != nil || second.Attempt != 2 {
+		t.Fatalf("takeover: %+v, %v", second, err)
+	}
+	for name, verb := range map[string]func() (lambdaidem.Record, error){
+		"Complete": func() (lambdaidem.Record, error) { return s.Complete(t.Context(), lease, result) },
+		"Release":  func() (lambdaidem.Record, error) { return s.Release(t.Context(), lease, next.Now) },
+	} {
+		got, err := verb()
+		if !errors.Is(err, lambdaidem.ErrLeaseLost) {
+			t.Errorf("%s: error is %v; want ErrLeaseLost", name, err)
+		}
+		if diff := cmp.Diff(second, got); diff != "" {
+			t.Errorf("%s: record is not the second attempt's:\n%s", name, diff)
+		}
+	}
+}
+
+// An answer to a written update that shows no item leaves the caller without a
+// record: unknown, not success.
+func TestX8_AnAnswerWithoutAttributesIsUnknown(t *testing.T) {
+	client, _ := inMemory(answerWith(`{}`))
+	_, err := New(client, "test").Complete(t.Context(), lease, result)
+	wantStoreError(t, err, opComplete, lambdaidem.ReasonForeign, false)
+}
