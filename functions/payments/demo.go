@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// Headers that a demonstration may send. They are not part of the fingerprint.
+const (
+	delayHeader = "X-Demo-Delay-Ms"      // milliseconds to wait before anything happens
+	failHeader  = "X-Demo-Fail-Attempts" // answer 500 up to and including this attempt
+)
+
+// maxDelay is the longest delay, in milliseconds.
+const maxDelay = 60_000
+
+// demo lets a client ask for a slow handler and for one that fails, so that
+// both can be seen over real HTTP. It is there only where DEMO=1 is set, which
+// template.yaml does not do: nobody outside should be able to ask for this.
+func demo(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		delay, err := demoNumber(r, delayHeader, maxDelay)
+		if err != nil {
+			problem{http.StatusBadRequest, "demo_invalid", err.Error()}.write(w)
+			return
+		}
+		failures, err := demoNumber(r, failHeader, 100)
+		if err != nil {
+			problem{http.StatusBadRequest, "demo_invalid", err.Error()}.write(w)
+			return
+		}
+		timer := time.NewTimer(time.Duration(delay) * time.Millisecond)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-r.Context().Done():
+			problem{http.StatusServiceUnavailable, "demo_out_of_time", "The asked delay was longer than the time left."}.write(w)
+			return
+		}
+		if attempt := lambdaidem.Attempt(r.Context()); attempt <= failures {
+			problem{http.StatusInternalServerError, "demo_failure", fmt.Sprintf("Attempt %d failed, as was asked for.", attempt)}.write(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// demoNumber reads a header that may be absent, which is 0.
+func demoNumber(r *http.Request, header string, most int) (int, error) {
+	text := r.Header.Get(header)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > most {
+		return 0, fmt.Errorf("%s: must be a number from 0 to %d", header, most)
+	}
+	return n, nil
+}

@@ -1,0 +1,36 @@
+// Command payments is a Lambda function for an HTTP API (payload format 2.0):
+// POST /payments and GET /payments/{id}, safe to retry.
+//
+// It shows how an ordinary net/http application is guarded: the application
+// knows nothing of idempotency keys.
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/functions/internal/environment"
+	"github.com/lambdaidem/toolkit/functions/internal/ledger"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+func main() {
+	slog.SetDefault(lambdacontext.NewLogger())
+	env, err := environment.Load(context.Background())
+	if err != nil {
+		slog.Error("the payments function can't start", "error", err)
+		os.Exit(1)
+	}
+	app := newApplication(ledger.Table{API: env.DynamoDB, Name: env.PaymentsTable})
+	if env.Demo {
+		slog.Warn("DEMO=1: clients may ask for delays and failures by header")
+		app = demo(app)
+	}
+	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.IdempotencyTable))
+	lambda.Start(guarded(guard, app))
+}

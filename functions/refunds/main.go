@@ -1,0 +1,31 @@
+// Command refunds is a Lambda function for an HTTP API (payload format 2.0):
+// POST /payments/{id}/refunds, safe to retry.
+//
+// It shows the guard right on a handler of events.
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/functions/internal/environment"
+	"github.com/lambdaidem/toolkit/functions/internal/ledger"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+func main() {
+	slog.SetDefault(lambdacontext.NewLogger())
+	env, err := environment.Load(context.Background())
+	if err != nil {
+		slog.Error("the refunds function can't start", "error", err)
+		os.Exit(1)
+	}
+	refunds := handler{payments: ledger.Table{API: env.DynamoDB, Name: env.PaymentsTable}}
+	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.IdempotencyTable))
+	lambda.Start(guard.APIGatewayV2(refunds.create))
+}
