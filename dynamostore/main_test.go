@@ -26,13 +26,17 @@ func freshTable(t testing.TB, optFns ...func(*Options)) (*dynamodb.Client, strin
 	if err := CreateTable(t.Context(), client, table, optFns...); err != nil {
 		t.Fatal(err)
 	}
+	dropAfter(t, client, table)
+	return client, table
+}
+
+func dropAfter(t testing.TB, client *dynamodb.Client, table string) {
 	t.Cleanup(func() {
 		_, err := client.DeleteTable(context.WithoutCancel(t.Context()), &dynamodb.DeleteTableInput{TableName: aws.String(table)})
 		if err != nil {
 			t.Error(err)
 		}
 	})
-	return client, table
 }
 
 // over returns the client with its HTTP traffic going through a wire.

@@ -1,0 +1,146 @@
+package dynamostore
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	smithyendpoints "github.com/aws/smithy-go/endpoints"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// The store's own client keeps what the user gave theirs.
+func TestNewKeepsTheClientsOptions(t *testing.T) {
+	var header, host string
+	client, _ := inMemory(func(r *http.Request, _ dynamodb.HTTPClient) (*http.Response, error) {
+		header, host = r.Header.Get("X-Users-Own"), r.URL.Host
+		return answer(200, `{}`), nil
+	})
+	client = dynamodb.New(client.Options(), func(o *dynamodb.Options) {
+		o.APIOptions = append(o.APIOptions, smithyhttp.SetHeaderValue("X-Users-Own", "kept"))
+		o.RetryMaxAttempts = 7
+	})
+	if _, err := New(client, "test").Get(t.Context(), claim.ID, now); err != nil {
+		t.Fatal(err)
+	}
+	if header != "kept" || host != "dynamodb.test" {
+		t.Errorf("the user's middleware set %q on a request to %q", header, host)
+	}
+	if n := len(client.Options().APIOptions); n != 1 {
+		t.Errorf("the user's client has %d APIOptions; want its own 1", n)
+	}
+}
+
+// A BuildableClient that New copied would open connections of its own.
+func TestNewSharesTheClientsConnections(t *testing.T) {
+	users := awshttp.NewBuildableClient()
+	client := dynamodb.New(dynamodb.Options{Region: "eu-west-1", HTTPClient: users})
+	if got, want := New(client, "test").client.Options().HTTPClient, client.Options().HTTPClient; got != want {
+		t.Error("the store has another HTTP client than the client that it was given")
+	}
+}
+
+func TestAttemptsAndJitterAreOurs(t *testing.T) {
+	for _, c := range []struct {
+		attempt int
+		random  float64
+		want    time.Duration
+	}{
+		{0, 0.5, 50 * time.Millisecond},
+		{1, 0, 0},
+		{1, 0.5, 50 * time.Millisecond},
+		{2, 0.5, 100 * time.Millisecond},
+		{3, 0.5, 150 * time.Millisecond}, // the cap
+		{20, 0.5, 150 * time.Millisecond},
+	} {
+		o := Options{BackoffBase: 100 * time.Millisecond, BackoffMax: 300 * time.Millisecond, Random: func() float64 { return c.random }}
+		if got := backoff(&o, c.attempt); got != c.want {
+			t.Errorf("wait after attempt %d with %v is %v; want %v", c.attempt, c.random, got, c.want)
+		}
+	}
+	client, w := inMemory()
+	if _, err := New(client, "test", quick, func(o *Options) { o.Attempts = 5 }).Acquire(t.Context(), claim); err == nil || w.trips() != 5 {
+		t.Errorf("%d attempts, %v; want 5 and an error", w.trips(), err)
+	}
+}
+
+// The endpoint rules run again as soon as anything that they depend on changes:
+// the account, for one, in account-based endpoints.
+func TestEndpointsFollowTheAccount(t *testing.T) {
+	var hosts []string
+	seen := func(r *http.Request, _ dynamodb.HTTPClient) (*http.Response, error) {
+		hosts = append(hosts, r.URL.Host)
+		return answer(200, `{}`), nil
+	}
+	var account atomic.Value
+	client := dynamodb.New(dynamodb.Options{
+		Region:                "eu-west-1",
+		HTTPClient:            &wire{faults: []fault{seen, seen, seen}, next: unreachable{}},
+		AccountIDEndpointMode: aws.AccountIDEndpointModePreferred,
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET", AccountID: account.Load().(string)}, nil
+		}),
+	})
+	s := New(client, "test")
+	for _, id := range []string{"111111111111", "111111111111", "222222222222"} {
+		account.Store(id)
+		if _, err := s.Get(t.Context(), claim.ID, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"111111111111.ddb.eu-west-1.amazonaws.com", "111111111111.ddb.eu-west-1.amazonaws.com", "222222222222.ddb.eu-west-1.amazonaws.com"}
+	for i := range want {
+		if hosts[i] != want[i] {
+			t.Errorf("request %d went to %s; want %s", i+1, hosts[i], want[i])
+		}
+	}
+}
+
+func TestAUsersEndpointResolverIsAskedEachTime(t *testing.T) {
+	own := &usersResolver{}
+	client, _ := inMemory(answerWith(`{}`), answerWith(`{}`))
+	s := New(dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.EndpointResolverV2 = own }), "test")
+	for range 2 {
+		if _, err := s.Get(t.Context(), claim.ID, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if own.asked != 2 {
+		t.Errorf("asked %d times; want 2", own.asked)
+	}
+}
+
+type usersResolver struct{ asked int }
+
+func (r *usersResolver) ResolveEndpoint(context.Context, dynamodb.EndpointParameters) (smithyendpoints.Endpoint, error) {
+	r.asked++
+	return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: "users.test"}}, nil
+}
+
+// BenchmarkCall shows what the tuning costs or saves, without a server.
+func BenchmarkCall(b *testing.B) {
+	fixed := dynamodb.HTTPClient(smithyhttp.ClientDoFunc(func(*http.Request) (*http.Response, error) { return answer(200, `{}`), nil }))
+	client, _ := inMemory()
+	client = dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.HTTPClient = fixed })
+	s := New(client, "test")
+	rules := dynamodb.New(s.client.Options(), func(o *dynamodb.Options) {
+		o.EndpointResolverV2 = dynamodb.NewDefaultEndpointResolverV2()
+	})
+	for name, c := range map[string]*dynamodb.Client{"sdk": client, "tuned": s.client, "tuned, endpoint rules each time": rules} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			in := &dynamodb.GetItemInput{TableName: aws.String("test"), Key: s.key(claim.ID)}
+			for b.Loop() {
+				if _, err := c.GetItem(b.Context(), in); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,76 @@
+package dynamostore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+func ExampleNew() {
+	cfg, err := config.LoadDefaultConfig(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	store := dynamostore.New(dynamodb.NewFromConfig(cfg), "idempotency", func(o *dynamostore.Options) {
+		o.AttemptTimeout = 500 * time.Millisecond
+		o.ExpirationAttribute = "ttl" // the table's TTL attribute
+	})
+	_ = lambdaidem.New(store)
+}
+
+// A deployment's smoke test: what can't work stops it, what is only risky is
+// logged.
+func ExampleStore_CheckTable() {
+	cfg, err := config.LoadDefaultConfig(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	store := dynamostore.New(dynamodb.NewFromConfig(cfg), "idempotency")
+
+	var problems dynamostore.TableProblems
+	errors.As(store.CheckTable(context.Background()), &problems)
+	for _, p := range problems {
+		if !p.Warning {
+			log.Fatal(p)
+		}
+		log.Print(p)
+	}
+}
+
+func ExampleCreateTable() {
+	client := dynamodb.New(dynamodb.Options{
+		Region:       "eu-west-1",
+		BaseEndpoint: aws.String("http://localhost:8000"), // DynamoDB Local
+	})
+	if err := dynamostore.CreateTable(context.Background(), client, "idempotency"); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// The error of a verb says why, and whether the write may have happened.
+func ExampleStore_Acquire_errors() {
+	unreachable := dynamodb.New(dynamodb.Options{
+		Region:       "eu-west-1",
+		BaseEndpoint: aws.String("http://127.0.0.1:1"), // nothing listens there
+	})
+	store := dynamostore.New(unreachable, "idempotency", func(o *dynamostore.Options) { o.Attempts = 1 })
+
+	now := time.Now()
+	_, err := store.Acquire(context.Background(), lambdaidem.Claim{
+		ID: "payments#1", Token: "random", Now: now, LeaseEnd: now.Add(time.Minute), Expires: now.Add(time.Hour),
+	})
+	var failed *lambdaidem.StoreError
+	if errors.As(err, &failed) {
+		fmt.Println(failed.Op, failed.Reason, failed.NotApplied)
+	}
+	// Output: acquire unreachable true
+}

@@ -1,0 +1,53 @@
+package dynamostore
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+func TestNewPanicsOnWhatCantWorkAndNamesIt(t *testing.T) {
+	client := dynamodb.New(dynamodb.Options{Region: "eu-west-1"})
+	for _, c := range []struct {
+		names  string
+		client *dynamodb.Client
+		table  string
+		option func(*Options)
+	}{
+		{"client", nil, "records", nil},
+		{"table", client, "", nil},
+		{"table", client, "two words", nil},
+		{"Options.Attempts", client, "records", func(o *Options) { o.Attempts = -1 }},
+		{"Options.Attempts", client, "records", func(o *Options) { o.Attempts = 21 }},
+		{"Options.AttemptTimeout", client, "records", func(o *Options) { o.AttemptTimeout = time.Nanosecond }},
+		{"Options.BackoffBase", client, "records", func(o *Options) { o.BackoffBase = -1 }},
+		{"Options.BackoffMax", client, "records", func(o *Options) { o.BackoffMax = time.Millisecond }},
+		{"Options.StatusAttribute", client, "records", func(o *Options) { o.StatusAttribute = "token" }},
+		{"Options.DataAttribute", client, "records", func(o *Options) { o.DataAttribute = "id" }},
+		{"Options.IDAttribute", client, "records", func(o *Options) { o.IDAttribute = strings.Repeat("k", 256) }},
+	} {
+		t.Run(c.names, func(t *testing.T) {
+			defer func() {
+				if said := fmt.Sprint(recover()); !strings.HasPrefix(said, "dynamostore: New: "+c.names+" ") {
+					t.Errorf("New panicked with %q; want it to name %s", said, c.names)
+				}
+			}()
+			var optFns []func(*Options)
+			if c.option != nil {
+				optFns = append(optFns, c.option)
+			}
+			New(c.client, c.table, optFns...)
+		})
+	}
+}
+
+func TestATableMayBeAnARN(t *testing.T) {
+	client, w := inMemory(answerWith(`{}`))
+	s := New(client, "arn:aws:dynamodb:eu-west-1:123456789012:table/records")
+	if _, err := s.Get(t.Context(), claim.ID, now); err != nil || w.trips() != 1 {
+		t.Errorf("Get: %v after %d attempts", err, w.trips())
+	}
+}
