@@ -41,7 +41,7 @@ func demo(next http.Handler) http.Handler {
 			problem{http.StatusServiceUnavailable, "demo_out_of_time", "The asked delay was longer than the time left."}.write(w)
 			return
 		}
-		if attempt := lambdaidem.Attempt(r.Context()); attempt <= failures {
+		if attempt := lambdaidem.Attempt(r.Context()); 0 < attempt && attempt <= failures {
 			problem{http.StatusInternalServerError, "demo_failure", fmt.Sprintf("Attempt %d failed, as was asked for.", attempt)}.write(w)
 			return
 		}

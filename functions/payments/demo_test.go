@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/functions/internal/ledger"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+)
+
+func TestX1_FailureAskedForIsReleasedAndRunsAgain(t *testing.T) {
+	h, table := setUp()
+	e := post("key-1", validOrder)
+	e.Headers["x-demo-fail-attempts"] = "1"
+	expectProblem(t, call(t, h, e), http.StatusInternalServerError, "demo_failure", "Attempt 1 failed")
+	if resp := call(t, h, e); resp.StatusCode != http.StatusCreated || len(table.items) != 1 {
+		t.Errorf("attempt 2: %d %s, %d payments; want 201 and one", resp.StatusCode, resp.Body, len(table.items))
+	}
+}
+
+func TestDelayAskedForIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, _ := setUp()
+		e := post("key-1", validOrder)
+		e.Headers["x-demo-delay-ms"] = "1500"
+		began := time.Now()
+		if resp := call(t, h, e); resp.StatusCode != http.StatusCreated || time.Since(began) != 1500*time.Millisecond {
+			t.Errorf("%d after %v; want 201 after 1.5s", resp.StatusCode, time.Since(began))
+		}
+	})
+}
+
+func TestL5_DelayEndsWithTheHandlersTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, table := setUp()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		e := post("key-1", validOrder)
+		e.Headers["x-demo-delay-ms"] = "60000"
+		resp, err := h(ctx, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expectProblem(t, resp, http.StatusServiceUnavailable, "demo_out_of_time", "")
+		if len(table.items) != 0 {
+			t.Error("a payment was made")
+		}
+	})
+}
+
+func TestDemoHeadersAreChecked(t *testing.T) {
+	for _, header := range []string{delayHeader, failHeader} {
+		for _, value := range []string{"soon", "-1", "1.5", "99999999"} {
+			h, _ := setUp()
+			e := post("key-1", validOrder)
+			e.Headers[header] = value
+			expectProblem(t, call(t, h, e), http.StatusBadRequest, "demo_invalid", header)
+		}
+	}
+}
+
+func TestWithoutDemoTheHeadersMeanNothing(t *testing.T) {
+	table := &fakeTable{items: map[string]map[string]types.AttributeValue{}}
+	h := guarded(lambdaidem.New(memstore.New()), newApplication(ledger.Table{API: table, Name: "payments"}))
+	e := post("key-1", validOrder)
+	e.Headers[failHeader], e.Headers[delayHeader] = "1", "soon"
+	if resp := call(t, h, e); resp.StatusCode != http.StatusCreated {
+		t.Errorf("%d %s; want 201", resp.StatusCode, resp.Body)
+	}
+}
