@@ -156,16 +156,13 @@ func (a *attempt) withoutAnswer(end ending) Result {
 }
 
 // wait polls until the record is not busy any more, and judges it then (L8).
-// It ends in time to answer before the invocation's own deadline.
+// acquire's context ends it in time to answer before the invocation's deadline.
 func (a *attempt) wait(ctx context.Context, rec Record) (Record, verdict) {
 	if a.g.opts.Wait == 0 {
 		return rec, busy
 	}
 	if a.giveUp.IsZero() {
 		a.giveUp = time.Now().Add(a.g.opts.Wait)
-		if !a.deadline.IsZero() {
-			a.giveUp = earlier(a.giveUp, time.Now().Add(a.left()-a.reserve()))
-		}
 	}
 	ctx, cancel := context.WithDeadline(ctx, a.giveUp)
 	defer cancel()
@@ -197,6 +194,15 @@ func (a *attempt) answerMargin() time.Duration {
 		return a.g.opts.Reserve / 5
 	}
 	return 50 * time.Millisecond
+}
+
+// acquireContext is for everything before the handler: it leaves time to give
+// back what an unanswered claim may have taken, and to answer (X5).
+func (a *attempt) acquireContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	if a.deadline.IsZero() {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, a.deadline.Add(-a.reserve()))
 }
 
 type attemptKey struct{}

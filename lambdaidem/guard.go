@@ -107,6 +107,9 @@ const maxClaims = 8
 
 // acquire gets hold of the record, or decides the call without it.
 func (a *attempt) acquire(ctx context.Context) (decision, bool) {
+	request := ctx
+	ctx, cancel := a.acquireContext(request)
+	defer cancel()
 	var seen Record // as the store last had it
 	for claims, waited := 0, false; ; {
 		if claims == maxClaims {
@@ -117,7 +120,7 @@ func (a *attempt) acquire(ctx context.Context) (decision, bool) {
 		v := busy // X9: a transaction in the way means busy
 		if reasonOf(err) != ReasonConflict {
 			if err != nil {
-				return a.notAcquired(ctx, err)
+				return a.notAcquired(request, err)
 			}
 			v = a.judge(rec)
 		}
