@@ -42,13 +42,19 @@ type element struct {
 
 // isOperand reports whether the node stands for a value rather than for a truth.
 func (n *node) isOperand() bool {
-	switch n.kind {
-	case pathNode, valueNode, callNode, plusNode:
+	switch n.innermost().kind {
+	case pathNode, valueNode, callNode:
 		return true
-	case parenNode:
-		return n.kids[0].isOperand()
 	}
 	return false
+}
+
+// innermost is the node without the parentheses around it.
+func (n *node) innermost() *node {
+	for n.kind == parenNode {
+		n = n.kids[0]
+	}
+	return n
 }
 
 // clause is one action of an update expression.
@@ -274,7 +280,7 @@ func (p *parser) comparison(bare bool) *node {
 		p.operator()
 		p.expect("(")
 		return &node{kind: inNode, text: "IN", kids: append([]*node{left}, p.list()...)}
-	case left.kind == callNode || bare && op == ")":
+	case left.innermost().kind == callNode || bare && op == ")":
 		return left
 	}
 	p.fail()
@@ -414,11 +420,7 @@ func (p *parser) sum() *node {
 	if p.take("(") {
 		left = &node{kind: parenNode, kids: []*node{p.sum()}}
 		p.expect(")")
-		inner := left
-		for inner.kind == parenNode {
-			inner = inner.kids[0]
-		}
-		if inner.kind == plusNode {
+		if left.innermost().kind == plusNode {
 			return left
 		}
 	} else {

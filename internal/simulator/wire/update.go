@@ -39,16 +39,17 @@ func bindUpdate(source string, s *scope) (u *update, err error) {
 	}
 	u = &update{}
 	for _, c := range clauses {
-		a := action{section: c.section, path: b.path(c.path)}
-		switch c.section {
-		case "SET":
-			a.value = b.setValue(c.value)
-		case "ADD", "DELETE":
-			a.value = b.setOperand(c)
-		}
-		u.actions = append(u.actions, a)
+		u.actions = append(u.actions, action{section: c.section, path: b.path(c.path)})
 	}
 	checkApart(u.paths())
+	for i, c := range clauses {
+		switch c.section {
+		case "SET":
+			u.actions[i].value = b.setValue(c.value)
+		case "ADD", "DELETE":
+			u.actions[i].value = b.setOperand(c)
+		}
+	}
 	return u, nil
 }
 
@@ -164,14 +165,14 @@ func numeric(v Value, err error) (number, error) {
 
 func (b binder) ifNotExists(n *node) func(Item) (Value, error) {
 	checkCount(n, len(n.kids), 2)
-	target := n.kids[0]
-	for target.kind == parenNode {
-		target = target.kids[0]
-	}
+	target := n.kids[0].innermost()
 	if target.kind != pathNode {
 		panic(invalidf("Operator or function requires a document path; operator or function: if_not_exists"))
 	}
 	p, otherwise := b.path(target), b.setValue(n.kids[1])
+	if second := n.kids[1].innermost(); second.kind == pathNode {
+		checkDistinct(n.text, []operand{{path: p}, {path: b.path(second)}})
+	}
 	return func(old Item) (Value, error) {
 		if v, ok := p.find(old); ok {
 			return v, nil
@@ -209,15 +210,12 @@ func (b binder) listAppend(n *node) func(Item) (Value, error) {
 func (u *update) apply(old Item) (Item, error) {
 	root := &change{}
 	for _, a := range u.actions {
-		value := Value{}
-		if a.value != nil {
-			v, err := a.value(old)
-			if err != nil {
-				return nil, err
+		root.at(a.path).leaf = &leaf{section: a.section, value: func() (Value, error) {
+			if a.value == nil {
+				return Value{}, nil
 			}
-			value = v
-		}
-		root.at(a.path).leaf = &leaf{section: a.section, value: value}
+			return a.value(old)
+		}}
 	}
 	v, err := root.applyTo(Value{Type: TypeMap, Map: old})
 	return v.Map, err
@@ -232,7 +230,7 @@ type change struct {
 
 type leaf struct {
 	section string
-	value   Value
+	value   func() (Value, error)
 }
 
 func (c *change) at(p path) *change {
@@ -328,7 +326,10 @@ func (c *change) replace(old Value, has bool) (after Value, keep bool, err error
 		after, err = c.applyTo(old)
 		return after, true, err
 	}
-	value := c.leaf.value
+	value, err := c.leaf.value()
+	if err != nil {
+		return Value{}, false, err
+	}
 	switch c.leaf.section {
 	case "SET":
 		return value, true, nil
