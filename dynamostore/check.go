@@ -110,12 +110,13 @@ func checkShape(ctx context.Context, client *dynamodb.Client, table string, o *O
 
 // failedCheck puts into words why an action failed.
 func failedCheck(client *dynamodb.Client, table, action string, err error) *TableProblem {
-	switch reasonOf(err) {
-	case lambdaidem.ReasonNoTable:
+	reason := reasonOf(err)
+	if reason == lambdaidem.ReasonNoTable {
 		return &TableProblem{Code: NoTable, Err: err, Detail: fmt.Sprintf(
 			"table %q does not exist in Region %s of this account; create it, or correct the name, the Region or the credentials",
 			table, client.Options().Region)}
-	case lambdaidem.ReasonPermission:
+	}
+	if reason == lambdaidem.ReasonPermission {
 		return &TableProblem{Code: NoPermission, Err: err, Detail: fmt.Sprintf(
 			"the credentials don't allow %s on table %q; add it to the function's policy (cause: %v)", action, table, err)}
 	}

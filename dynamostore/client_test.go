@@ -104,7 +104,7 @@ func TestEndpointsFollowTheAccount(t *testing.T) {
 
 func TestAUsersEndpointResolverIsAskedEachTime(t *testing.T) {
 	own := &usersResolver{}
-	client, _ := inMemory(answerWith(`{}`), answerWith(`{}`))
+	client, _ := inMemory(succeed, succeed)
 	s := New(dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.EndpointResolverV2 = own }), "test")
 	for range 2 {
 		if _, err := s.Get(t.Context(), claim.ID, now); err != nil {

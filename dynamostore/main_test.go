@@ -18,23 +18,24 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // freshTable makes a table of its own for the test.
-func freshTable(t testing.TB, optFns ...func(*Options)) (*dynamodb.Client, string) {
-	t.Helper()
-	server := ddblocal.ForTest(t)
-	t.Cleanup(server.CloseIdleConnections)
+func freshTable(tb testing.TB, optFns ...func(*Options)) (*dynamodb.Client, string) {
+	tb.Helper()
+	server := ddblocal.ForTest(tb)
+	tb.Cleanup(server.CloseIdleConnections)
 	client, table := server.Client(), "test-"+rand.Text()
-	if err := CreateTable(t.Context(), client, table, optFns...); err != nil {
-		t.Fatal(err)
+	if err := CreateTable(tb.Context(), client, table, optFns...); err != nil {
+		tb.Fatal(err)
 	}
-	dropAfter(t, client, table)
+	dropAfter(tb, client, table)
 	return client, table
 }
 
-func dropAfter(t testing.TB, client *dynamodb.Client, table string) {
-	t.Cleanup(func() {
-		_, err := client.DeleteTable(context.WithoutCancel(t.Context()), &dynamodb.DeleteTableInput{TableName: aws.String(table)})
+func dropAfter(tb testing.TB, client *dynamodb.Client, table string) {
+	tb.Helper()
+	tb.Cleanup(func() {
+		_, err := client.DeleteTable(context.WithoutCancel(tb.Context()), &dynamodb.DeleteTableInput{TableName: aws.String(table)})
 		if err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 }

@@ -45,7 +45,7 @@ func TestNewPanicsOnWhatCantWorkAndNamesIt(t *testing.T) {
 }
 
 func TestATableMayBeAnARN(t *testing.T) {
-	client, w := inMemory(answerWith(`{}`))
+	client, w := inMemory(succeed)
 	s := New(client, "arn:aws:dynamodb:eu-west-1:123456789012:table/records")
 	if _, err := s.Get(t.Context(), claim.ID, now); err != nil || w.trips() != 1 {
 		t.Errorf("Get: %v after %d attempts", err, w.trips())

@@ -210,10 +210,47 @@ func TestL3_AReplacedTokenWritesNothing(t *testing.T) {
 	}
 }
 
+// L6: a takeover writes the record anew, whatever the old attempt had left, but
+// for the steps, which are the record's own (L1).
+func TestL6_ATakeoverLeavesNothingOfTheOldAttemptButItsSteps(t *testing.T) {
+	client, table := freshTable(t)
+	s := New(client, table, patient)
+	old := claimed(claim)
+	old.finish(result)
+	old.Status = lambdaidem.Released
+	attrs, err := s.layout.attributes(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	attrs["steps"] = str("kept")
+	_, err = client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: attrs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := claimBy("token-2")
+	next.Over = &lambdaidem.Record{State: lambdaidem.Released, Token: claim.Token, Attempt: 1, LeaseEnd: claim.LeaseEnd}
+	next.Expires, next.Fingerprint = time.Time{}, "f2"
+	if _, err := s.Acquire(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	want, err := s.layout.attributes(claimed(next))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want["steps"] = str("kept")
+	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(table), Key: s.key(claim.ID), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, out.Item, avOptions); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // An answer to a written update that shows no item leaves the caller without a
 // record: unknown, not success.
 func TestX8_AnAnswerWithoutAttributesIsUnknown(t *testing.T) {
-	client, _ := inMemory(answerWith(`{}`))
+	client, _ := inMemory(succeed)
 	_, err := New(client, "test").Complete(t.Context(), lease, result)
 	wantStoreError(t, err, opComplete, lambdaidem.ReasonForeign, false)
 }

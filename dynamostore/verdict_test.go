@@ -140,12 +140,28 @@ func TestX9_AConflictIsReportedAtOnce(t *testing.T) {
 }
 
 func TestX5_EveryReasonIsNamed(t *testing.T) {
-	for code, reason := range reasonByCode {
-		client, w := inMemory(refuseAs(code), refuseAs(code), refuseAs(code))
+	for _, c := range []struct {
+		code   string
+		reason lambdaidem.Reason
+		trips  int // 3 where the SDK tries again
+	}{
+		{"ProvisionedThroughputExceededException", lambdaidem.ReasonThrottled, 3},
+		{"ThrottlingException", lambdaidem.ReasonThrottled, 3},
+		{"RequestLimitExceeded", lambdaidem.ReasonThrottled, 3},
+		{"TransactionConflictException", lambdaidem.ReasonConflict, 1},
+		{"ResourceNotFoundException", lambdaidem.ReasonNoTable, 1},
+		{"AccessDeniedException", lambdaidem.ReasonPermission, 1},
+		{"UnrecognizedClientException", lambdaidem.ReasonPermission, 1},
+		{"ExpiredTokenException", lambdaidem.ReasonPermission, 1},
+		{"MissingAuthenticationTokenException", lambdaidem.ReasonPermission, 1},
+		{"ValidationException", lambdaidem.ReasonInvalid, 1},
+		{"SomethingNewException", lambdaidem.ReasonUnknown, 1},
+	} {
+		client, w := inMemory(refuseAs(c.code), refuseAs(c.code), refuseAs(c.code))
 		_, err := New(client, "test", quick).Acquire(t.Context(), claim)
-		wantStoreError(t, err, opAcquire, reason, true)
-		if w.trips() == 0 {
-			t.Errorf("%s: nothing was sent", code)
+		wantStoreError(t, err, opAcquire, c.reason, true)
+		if w.trips() != c.trips {
+			t.Errorf("%s: %d attempts; want %d", c.code, w.trips(), c.trips)
 		}
 	}
 	client, w := inMemory()
@@ -163,7 +179,7 @@ func TestX5_EveryReasonIsNamed(t *testing.T) {
 
 func TestX8_AnAttemptThatHangsIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, w := inMemory(hang, answerWith(`{}`))
+		client, w := inMemory(hang, succeed)
 		began := time.Now()
 		if _, err := New(client, "test", quick).Acquire(t.Context(), claim); err != nil {
 			t.Fatal(err)
@@ -194,7 +210,7 @@ func TestX8_TheCallersOwnEndIsNotRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
 		defer cancel()
-		client, w := inMemory(hang, answerWith(`{}`))
+		client, w := inMemory(hang, succeed)
 		began := time.Now()
 		_, err := New(client, "test", quick).Complete(ctx, lease, result)
 		wantStoreError(t, err, opComplete, lambdaidem.ReasonTimeout, false)
@@ -210,7 +226,7 @@ func TestX8_TheCallersOwnEndIsNotRetried(t *testing.T) {
 func TestX8_AContextThatEndedBeforeSendingAppliedNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	client, w := inMemory(answerWith(`{}`))
+	client, w := inMemory(succeed)
 	_, err := New(client, "test", quick).Acquire(ctx, claim)
 	wantStoreError(t, err, opAcquire, lambdaidem.ReasonTimeout, true)
 	if w.trips() != 0 {
