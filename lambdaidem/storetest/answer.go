@@ -1,0 +1,204 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// answerSteps are about what a record replays: the very answer that was stored.
+var answerSteps = []Step{
+	{
+		Name: "text comes back byte for byte",
+		Rule: "R1",
+		Doc:  "A value is opaque: JSON is not re-encoded, white space and escapes stay.",
+		Run: func(ctx context.Context, e Env) error {
+			return keeps(ctx, e, "text", map[string]lambdaidem.Result{
+				"JSON with white space":         value("{ \"amount\" : 1.50,\n\t\"b\":1e2, \"a\":[ ] }\r\n "),
+				"JSON with escapes":             value(`{"s":"\u00e9\u2028<&>\/\ud83d\ude00"}`),
+				"a number no float keeps":       value(`9007199254740993`),
+				"a duplicate member":            value(`{"a":1,"a":2}`),
+				"no JSON at all":                value("plain text, \u00e9, \u2028, 漢, 😀"),
+				"text with a NUL and a BOM":     value("\ufeffbefore\x00after"),
+				"what base64 looks like":        value("AAECAw=="),
+				"a string that looks like null": value("null"),
+			})
+		},
+	},
+	{
+		Name: "bytes come back byte for byte",
+		Rule: "R1",
+		Doc:  "A value need not be UTF-8.",
+		Run: func(ctx context.Context, e Env) error {
+			every := make([]byte, 256)
+			for i := range every {
+				every[i] = byte(i)
+			}
+			return keeps(ctx, e, "bytes", map[string]lambdaidem.Result{
+				"every byte":               value(string(every)),
+				"one byte that is no rune": value("\xff"),
+				"a rune cut short":         value("ab\xe6\xbc"),
+				"an encoded surrogate":     value("\xed\xa0\x80"),
+				"a gzip header":            value("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"),
+			})
+		},
+	},
+	{
+		Name: "an empty value is a value",
+		Rule: "R1",
+		Doc:  "It comes back empty, and as no failure.",
+		Run: func(ctx context.Context, e Env) error {
+			none := value("")
+			none.Value = nil
+			return keeps(ctx, e, "empty", map[string]lambdaidem.Result{"empty": value(""), "nil": none})
+		},
+	},
+	{
+		Name: "a big value comes back whole",
+		Rule: "R3",
+		Doc:  "100 KB, as text and as bytes that nothing can compress.",
+		Run: func(ctx context.Context, e Env) error {
+			const size = 100 << 10
+			random := make([]byte, size)
+			noise := rand.NewChaCha8([32]byte{})
+			if _, err := noise.Read(random); err != nil {
+				return err
+			}
+			return keeps(ctx, e, "big", map[string]lambdaidem.Result{
+				"text":  value(strings.Repeat("payment ", size/len("payment "))),
+				"bytes": value(string(random)),
+			})
+		},
+	},
+	{
+		Name: "a value may be stored as failed",
+		Rule: "L1",
+		Doc:  "A 404 is a value whose outcome is failed: the outcome is kept, and there is no failure.",
+		Run: func(ctx context.Context, e Env) error {
+			failed := value(`{"statusCode":404}`)
+			failed.Outcome = lambdaidem.OutcomeFailed
+			return keeps(ctx, e, "failed", map[string]lambdaidem.Result{"404": failed})
+		},
+	},
+	{
+		Name: "a failure comes back whole",
+		Rule: "L1",
+		Doc:  "Code, type, message and status are kept; there is no value beside them.",
+		Run: func(ctx context.Context, e Env) error {
+			return keeps(ctx, e, "failure", map[string]lambdaidem.Result{
+				"a full one": failed(lambdaidem.Failure{Code: "card_declined", Type: "DeclinedError", Message: "declined: \"Müller\"\nas of 漢", Status: 402}),
+				"a bare one": failed(lambdaidem.Failure{Code: lambdaidem.ErrPermanent}),
+			})
+		},
+	},
+	{
+		Name: "an answer is the store's own",
+		Rule: "G3",
+		Doc:  "What a caller does to the bytes that it gave or got must not reach the record.",
+		Run: func(ctx context.Context, e Env) error {
+			return firstErrorOf(
+				ownsAnswer(ctx, e.story(ctx, "an answer is the store's own, value"), value("first")),
+				ownsAnswer(ctx, e.story(ctx, "an answer is the store's own, failure"), failed(lambdaidem.Failure{Code: "card_declined", Message: "first", Status: 402})),
+			)
+		},
+	},
+}
+
+func value(v string) lambdaidem.Result {
+	return lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte(v)}
+}
+
+func failed(f lambdaidem.Failure) lambdaidem.Result {
+	return lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, Failure: &f}
+}
+
+// keeps completes a record with each result. The completion, the read after it
+// and a refused acquire must all bring it back.
+func keeps(ctx context.Context, e Env, step string, results map[string]lambdaidem.Result) error {
+	for name, result := range results {
+		s := e.story(ctx, step+": "+name)
+		result.At = s.at(time.Second)
+		result.Expires = s.at(answerTTL)
+		a := s.acquires("the first acquire", s.claim("a", 0))
+		done := s.completes("the completion", a, result)
+		s.refuses("another acquire", s.claim("b", 2*time.Second), done)
+		if s.err != nil {
+			return fmt.Errorf("%s: %w", name, s.err)
+		}
+	}
+	return nil
+}
+
+// ownsAnswer scribbles over every copy of an answer that it gets hold of.
+func ownsAnswer(ctx context.Context, s *story, result lambdaidem.Result) error {
+	result.At = s.at(time.Second)
+	result.Expires = s.at(answerTTL)
+	held := s.acquires("the first acquire", s.claim("a", 0))
+	if s.err != nil {
+		return s.err
+	}
+	given := copied(result)
+	want := completed(held, result)
+	calls := []struct {
+		what string
+		call func() (lambdaidem.Record, error)
+	}{
+		{"the completion", func() (lambdaidem.Record, error) {
+			r, err := s.store.Complete(ctx, s.lease("a", time.Second), given)
+			scribble(given)
+			return r, err
+		}},
+		{"the completion again", func() (lambdaidem.Record, error) {
+			return s.store.Complete(ctx, s.lease("a", time.Second), copied(result))
+		}},
+		{"a release", func() (lambdaidem.Record, error) {
+			r, _ := s.store.Release(ctx, s.lease("a", 2*time.Second), s.at(2*time.Second)) // a lost lease, as other steps show
+			return r, nil
+		}},
+		{"a refused acquire", func() (lambdaidem.Record, error) { return s.store.Acquire(ctx, s.claim("b", 2*time.Second)) }},
+		{"a read", func() (lambdaidem.Record, error) { return s.store.Get(ctx, s.id, s.at(2*time.Second)) }},
+	}
+	for _, c := range calls {
+		got, err := c.call()
+		if err != nil {
+			return fmt.Errorf("%s: unexpected error: %w", c.what, err)
+		}
+		scribble(got.Result)
+		s.stands("after the caller wrote over what it gave to and got from "+c.what, 2*time.Second, want)
+	}
+	return s.err
+}
+
+// copied is a result that shares nothing with r.
+func copied(r lambdaidem.Result) lambdaidem.Result {
+	r.Value = bytes.Clone(r.Value)
+	if r.Failure != nil {
+		f := *r.Failure
+		r.Failure = &f
+	}
+	return r
+}
+
+// scribble writes over all that a result points to.
+func scribble(r lambdaidem.Result) {
+	for i := range r.Value {
+		r.Value[i] = '#'
+	}
+	if r.Failure != nil {
+		*r.Failure = lambdaidem.Failure{Message: "scribbled"}
+	}
+}
+
+func firstErrorOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

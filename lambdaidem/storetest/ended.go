@@ -1,0 +1,96 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// contextSteps call the store with a context that has ended before the call.
+var contextSteps = []Step{
+	{
+		Name: "an ended context acquires nothing",
+		Rule: "X8",
+		Doc:  "The error is a StoreError that says that nothing was written, and nothing was.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "an ended context acquires nothing")
+			s.surelyNot("acquire", func(ended context.Context) (lambdaidem.Record, error) {
+				return s.store.Acquire(ended, s.claim("a", 0))
+			})
+			s.stands("after the acquire that was not made", 0, gone)
+
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			s.surelyNot("acquire", func(ended context.Context) (lambdaidem.Record, error) {
+				return s.store.Acquire(ended, s.takeover("b", leaseLength, a))
+			})
+			s.stands("after the takeover that was not made", leaseLength, a)
+			return s.err
+		},
+	},
+	{
+		Name: "an ended context completes nothing",
+		Rule: "X8",
+		Doc:  "The error is a StoreError that says that nothing was written, and nothing was: the completion can be tried again.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "an ended context completes nothing")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			s.surelyNot("complete", func(ended context.Context) (lambdaidem.Record, error) {
+				return s.store.Complete(ended, s.lease("a", time.Second), s.answer(time.Second, "first"))
+			})
+			s.stands("after the completion that was not made", time.Second, a)
+			s.completes("the completion with a context that lives", a, s.answer(2*time.Second, "first"))
+			return s.err
+		},
+	},
+	{
+		Name: "an ended context releases nothing",
+		Rule: "X8",
+		Doc:  "The error is a StoreError that says that nothing was written, and nothing was: the release can be tried again.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "an ended context releases nothing")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			s.surelyNot("release", func(ended context.Context) (lambdaidem.Record, error) {
+				return s.store.Release(ended, s.lease("a", time.Second), s.at(time.Second))
+			})
+			s.stands("after the release that was not made", time.Second, a)
+			s.releases("the release with a context that lives", a, 2*time.Second)
+			return s.err
+		},
+	},
+	{
+		Name: "an ended context reads nothing",
+		Rule: "X8",
+		Doc:  "A read that was not made must not look like a record that is not there.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "an ended context reads nothing")
+			s.acquires("the first acquire", s.claim("a", 0))
+			s.surelyNot("get", func(ended context.Context) (lambdaidem.Record, error) {
+				return s.store.Get(ended, s.id, s.at(0))
+			})
+			return s.err
+		},
+	},
+}
+
+// surelyNot makes a call with an ended context. The store must say that it
+// wrote nothing.
+func (s *story) surelyNot(op string, call func(context.Context) (lambdaidem.Record, error)) {
+	if s.err != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	cancel()
+	_, err := call(ctx)
+	failure := (*lambdaidem.StoreError)(nil)
+	switch {
+	case !errors.As(err, &failure):
+		s.err = fmt.Errorf("%s with an ended context: the error is %v, want a *lambdaidem.StoreError", op, err)
+	case failure.Op != op:
+		s.err = fmt.Errorf("%s with an ended context: the error's Op is %q: %w", op, failure.Op, err)
+	case !failure.NotApplied:
+		s.err = fmt.Errorf("%s with an ended context: the error's NotApplied is false: %w", op, err)
+	}
+}

@@ -1,0 +1,88 @@
+package storetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// lifeSteps are the states of a record and the ways between them.
+var lifeSteps = []Step{
+	{
+		Name: "no record",
+		Rule: "L1",
+		Doc:  "What nobody has acquired is the zero Record, and no error.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "no record")
+			s.stands("before any acquire", 0, lambdaidem.Record{})
+			return s.err
+		},
+	},
+	{
+		Name: "first acquire",
+		Rule: "L1",
+		Doc:  "absent → in progress: the record is what the claim says, as attempt 1.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "first acquire")
+			s.acquires("the first acquire", s.claim("a", 0))
+			return s.err
+		},
+	},
+	{
+		Name: "completion",
+		Rule: "L1",
+		Doc:  "in progress → completed: the record keeps what the attempt wrote, and gets the result, its moment and an expiry of its own.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "completion")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			s.completes("the completion", a, s.answer(time.Second, `{"id":"pay_1"}`))
+			return s.err
+		},
+	},
+	{
+		Name: "release",
+		Rule: "L1",
+		Doc:  "in progress → released: the record keeps its attempt number, fingerprint and token, and gets the lease's expiry.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "release")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			s.releases("the release", a, time.Second)
+			return s.err
+		},
+	},
+	{
+		Name: "release and again",
+		Rule: "L1",
+		Doc:  "released → in progress → completed: the attempt after a release has the next number, and its completion leaves no trace of the release.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "release and again")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			released := s.releases("the release", a, time.Second)
+			b := s.acquires("the acquire over the released record", s.takeover("b", 2*time.Second, released))
+			s.completes("the completion", b, s.answer(3*time.Second, `{"id":"pay_1"}`))
+			return s.err
+		},
+	},
+	{
+		Name: "a completed record never changes",
+		Rule: "G3",
+		Doc:  "Whatever is tried on a completed record, with whatever token, it keeps its first answer and its expiry.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "a completed record never changes")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			done := s.completes("the completion", a, s.answer(time.Second, "first"))
+
+			after := leaseLength + time.Second // so that no lease protects it
+			s.refuses("a plain acquire", s.claim("b", after), done)
+			s.refuses("a plain acquire with its own token", s.claim("a", after), done)
+			s.refuses("a takeover of what was seen in progress", s.takeover("b", after, a), done)
+			s.refuses("a takeover of the completed record itself", s.takeover("b", after, done), done)
+			s.losesCompletion("a completion with another token", "b", s.answer(after, "second"), done)
+			s.losesRelease("a release with another token", "b", after, done)
+			s.losesRelease("a release with its own token", "a", after, done)
+			s.complete("a second completion with its own token", "a", s.answer(after, "second"), done, nil)
+			return s.err
+		},
+	},
+}

@@ -1,0 +1,137 @@
+package storetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// lockSteps are about the plain acquire: which records it locks over (L2). Each
+// refusal must bring the whole record along, since the guard reads nothing else.
+var lockSteps = []Step{
+	{
+		Name: "a live lease refuses",
+		Rule: "L2",
+		Doc:  "While a lease is live nobody else gets the record; the refusal tells its fingerprint, lease end and attempt.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "a live lease refuses")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			s.refuses("another acquire at once", s.claim("b", 0), a)
+			s.refuses("another acquire later", s.claim("c", 30*time.Second), a)
+			return s.err
+		},
+	},
+	{
+		Name: "a dead lease refuses a plain acquire",
+		Rule: "L2",
+		Doc:  "A lease past its end means unknown effects: only a takeover, which raises the attempt number, gets the record.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "a dead lease refuses a plain acquire")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			s.refuses("an acquire at the lease's end", s.claim("b", leaseLength), a)
+			s.refuses("an acquire long after it", s.claim("c", leaseLength+30*time.Minute), a)
+			return s.err
+		},
+	},
+	{
+		Name: "a released record refuses a plain acquire",
+		Rule: "L2",
+		Doc:  "A released record keeps its attempt number, which a plain acquire would lose.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "a released record refuses a plain acquire")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			released := s.releases("the release", a, time.Second)
+			s.refuses("an acquire", s.claim("b", 2*time.Second), released)
+			s.refuses("an acquire with the released token", s.claim("a", 2*time.Second), released)
+			s.refuses("an acquire after the released lease's end", s.claim("c", leaseLength+time.Second), released)
+			return s.err
+		},
+	},
+	{
+		Name: "a completed record answers",
+		Rule: "L2",
+		Doc:  "A refused acquire is a replay: it brings the whole answer along.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "a completed record answers")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			done := s.completes("the completion", a, s.answer(time.Second, `{"id":"pay_1"}`))
+			s.refuses("an acquire", s.claim("b", 2*time.Second), done)
+			s.refuses("an acquire after the first lease's end", s.claim("c", leaseLength+time.Second), done)
+			return s.err
+		},
+	},
+	{
+		Name: "lease ends and moments are kept in milliseconds",
+		Rule: "L5",
+		Doc:  "LeaseEnd, StartedAt and CompletedAt are whole milliseconds; the caller's clock may be finer.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "lease ends and moments are kept in milliseconds")
+			c := s.claim("a", 123_456_789*time.Nanosecond)
+			c.LeaseEnd = s.at(leaseLength + 999*time.Millisecond)
+			a := s.acquires("the first acquire", c)
+
+			c = s.takeover("b", 2*leaseLength+987_654_321*time.Nanosecond, a)
+			c.LeaseEnd = s.at(3*leaseLength + time.Millisecond)
+			b := s.acquires("the takeover", c)
+			s.completes("the completion", b, s.answer(2*leaseLength+1234*time.Millisecond, "first"))
+			return s.err
+		},
+	},
+	{
+		Name: "a claim's texts are kept",
+		Rule: "L2",
+		Doc:  "Fingerprint and scope come back as they were given, empty ones too.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "a claim's texts are kept")
+			c := s.claim("a", 0)
+			c.Fingerprint, c.Scope = "", ""
+			s.acquires("an acquire with empty texts", c)
+
+			t := e.story(ctx, "a claim's texts are kept, unusual ones")
+			c = t.claim("a", 0)
+			c.Scope = `zahlungen POST /é/{id} https://issuer.example|"sub":'ü' 漢` + "\t"
+			a := t.acquires("an acquire with unusual texts", c)
+			t.refuses("another acquire", t.claim("b", time.Second), a)
+			return firstError(s, t)
+		},
+	},
+	{
+		Name: "records are apart",
+		Rule: "G3",
+		Doc:  "Ids count byte by byte, letter case included. What happens to one record happens to no other, under the same token too.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "records are apart")
+			upper, longer := *s, *s
+			s.id += "a"
+			upper.id += "A"
+			longer.id += "ab"
+
+			a := s.acquires("the first record's acquire", s.claim("token", 0))
+			b := upper.acquires("the second record's acquire", upper.claim("token", 0))
+			c := longer.acquires("the third record's acquire", longer.claim("token", 0))
+			done := s.completes("the first record's completion", a, s.answer(time.Second, "first"))
+			upper.stands("after the first record's completion", time.Second, b)
+			released := upper.releases("the second record's release", b, 2*time.Second)
+			s.stands("after the second record's release", 3*time.Second, done)
+			longer.stands("after both", 3*time.Second, c)
+			longer.completes("the third record's completion", c, longer.answer(4*time.Second, "third"))
+			s.stands("after the third record's completion", 5*time.Second, done)
+			upper.stands("after the third record's completion", 5*time.Second, released)
+			return firstError(s, &upper, &longer)
+		},
+	},
+}
+
+// firstError is why the first of the stories that ended early did so.
+func firstError(stories ...*story) error {
+	for _, s := range stories {
+		if s.err != nil {
+			return s.err
+		}
+	}
+	return nil
+}
+
+// gone is how a record stands that does not count.
+var gone = lambdaidem.Record{}

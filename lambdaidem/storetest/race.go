@@ -1,0 +1,187 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// racers is how many calls race for one record.
+const racers = 16
+
+// raceSteps are about many callers at once.
+var raceSteps = []Step{
+	{
+		Name: "one acquire of many wins",
+		Rule: "L2",
+		Doc:  "Of many acquires at once exactly one gets the lease; all others learn of it.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "one acquire of many wins")
+			return s.oneWins(func(token string) lambdaidem.Claim { return s.claim(token, 0) })
+		},
+	},
+	{
+		Name: "one acquire of many over an expired record wins",
+		Rule: "L7",
+		Doc:  "Of many acquires at once over a record that is gone exactly one gets the lease.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "one acquire of many over an expired record wins")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			done := s.completes("the completion", a, s.answer(time.Second, "first"))
+			if s.err != nil {
+				return s.err
+			}
+			expiry := done.Expires.Sub(s.base)
+			return s.oneWins(func(token string) lambdaidem.Claim { return s.claim(token, expiry) })
+		},
+	},
+	{
+		Name: "one takeover of many wins",
+		Rule: "L6",
+		Doc:  "Of many takeovers of one dead lease at once exactly one gets it, as attempt 2; all others learn of it.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "one takeover of many wins")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			if s.err != nil {
+				return s.err
+			}
+			return s.oneWins(func(token string) lambdaidem.Claim { return s.takeover(token, leaseLength, a) })
+		},
+	},
+	{
+		Name: "one completion of many stays",
+		Rule: "G3",
+		Doc:  "Of many completions under one token at once, each with another result, one is stored, and every caller gets that one.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "one completion of many stays")
+			held := s.acquires("the first acquire", s.claim("a", 0))
+			if s.err != nil {
+				return s.err
+			}
+			got := make([]lambdaidem.Record, racers)
+			err := race(func(i int) error {
+				var err error
+				got[i], err = s.store.Complete(ctx, s.lease("a", time.Second), s.answer(time.Second, fmt.Sprint("answer ", i)))
+				return err
+			})
+			if err != nil {
+				return fmt.Errorf("a completion among others: %w", err)
+			}
+			for i, r := range got {
+				what := fmt.Sprintf("completion %d among others", i)
+				if err := wrong(what, r, completed(held, got[0].Result)); err != nil {
+					return err
+				}
+			}
+			s.stands("after all completions", time.Second, got[0])
+			return s.err
+		},
+	},
+	{
+		Name: "completion or takeover",
+		Rule: "L3",
+		Doc:  "Of a late completion and takeovers at once exactly one wins: either the answer is stored and nobody gets the lease, or the completion is lost.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "completion or takeover")
+			held := s.acquires("the first acquire", s.claim("a", 0))
+			if s.err != nil {
+				return s.err
+			}
+			var finished lambdaidem.Record
+			var finishErr error
+			winners := make([]lambdaidem.Record, racers)
+			err := race(func(i int) error {
+				if i == 0 {
+					finished, finishErr = s.store.Complete(ctx, s.lease("a", leaseLength), s.answer(leaseLength, "first"))
+					if errors.Is(finishErr, lambdaidem.ErrLeaseLost) {
+						return nil
+					}
+					return finishErr
+				}
+				c := s.takeover(fmt.Sprint("racer ", i), leaseLength, held)
+				r, err := s.store.Acquire(ctx, c)
+				if owns(r, c) {
+					winners[i] = r
+				}
+				return err
+			})
+			if err != nil {
+				return fmt.Errorf("a completion among takeovers: %w", err)
+			}
+			won := 0
+			for i, r := range winners {
+				if r.State == lambdaidem.Absent {
+					continue
+				}
+				won++
+				s.stands(fmt.Sprintf("after racer %d took over", i), leaseLength, r)
+			}
+			if finishErr == nil {
+				won++
+				s.stands("after the completion", leaseLength, finished)
+			}
+			if won != 1 {
+				return fmt.Errorf("of one completion and %d takeovers %d won, want 1", racers-1, won)
+			}
+			return s.err
+		},
+	},
+}
+
+// oneWins lets many claims, each under a token of its own, race for the record.
+func (s *story) oneWins(claim func(token string) lambdaidem.Claim) error {
+	claims := make([]lambdaidem.Claim, racers)
+	got := make([]lambdaidem.Record, racers)
+	err := race(func(i int) error {
+		claims[i] = claim(fmt.Sprint("racer ", i))
+		var err error
+		got[i], err = s.store.Acquire(s.ctx, claims[i])
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("an acquire among others: %w", err)
+	}
+	winner, won := 0, 0
+	for i := range got {
+		if owns(got[i], claims[i]) {
+			winner = i
+			won++
+		}
+	}
+	if won != 1 {
+		return fmt.Errorf("of %d acquires at once %d got the lease, want 1", racers, won)
+	}
+	want := claimed(claims[winner])
+	for i := range got {
+		if err := wrong(fmt.Sprintf("acquire %d among others", i), got[i], want); err != nil {
+			return err
+		}
+	}
+	s.standsAt("after all acquires", want.StartedAt, want)
+	return s.err
+}
+
+// owns tells whether an acquire got the lease.
+func owns(r lambdaidem.Record, c lambdaidem.Claim) bool {
+	return r.State == lambdaidem.InProgress && r.Token == c.Token
+}
+
+// race makes all calls at once, and joins their errors.
+func race(call func(i int) error) error {
+	errs := make([]error, racers)
+	start := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range racers {
+		all.Go(func() {
+			<-start
+			errs[i] = call(i)
+		})
+	}
+	close(start)
+	all.Wait()
+	return errors.Join(errs...)
+}

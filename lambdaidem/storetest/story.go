@@ -1,0 +1,248 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// story is what happens to one record. Each of its methods calls the store,
+// says what must come back, and reads the record once more to see that it stands
+// as the reply said. The first broken promise ends the story: what would follow
+// is not told, and err keeps why.
+type story struct {
+	ctx   context.Context
+	store lambdaidem.Store
+	base  time.Time
+	id    string
+	err   error
+}
+
+// story begins a story about the record called name, which no other step uses.
+func (e Env) story(ctx context.Context, name string) *story {
+	return &story{ctx: ctx, store: e.Store, base: e.Base, id: e.id(name)}
+}
+
+// at is a moment of the story.
+func (s *story) at(after time.Duration) time.Time { return s.base.Add(after) }
+
+// The lengths of the stories' leases and records, unless a step says otherwise.
+const (
+	leaseLength = time.Minute
+	lockTTL     = time.Hour
+	answerTTL   = 2 * time.Hour
+	releaseTTL  = 3 * time.Hour
+)
+
+// claim is a plain claim at a moment of the story.
+func (s *story) claim(token string, after time.Duration) lambdaidem.Claim {
+	now := s.at(after)
+	return lambdaidem.Claim{
+		ID:          s.id,
+		Scope:       "orders POST /payments user-1",
+		Fingerprint: "fingerprint of " + token,
+		Token:       token,
+		Now:         now,
+		LeaseEnd:    now.Add(leaseLength).Truncate(time.Millisecond),
+		Expires:     now.Add(lockTTL).Truncate(time.Second),
+	}
+}
+
+// takeover is a claim over the record that was seen.
+func (s *story) takeover(token string, after time.Duration, seen lambdaidem.Record) lambdaidem.Claim {
+	c := s.claim(token, after)
+	c.Over = &seen
+	return c
+}
+
+// answer is a result with a value.
+func (s *story) answer(after time.Duration, value string) lambdaidem.Result {
+	at := s.at(after)
+	return lambdaidem.Result{
+		Outcome: lambdaidem.OutcomeSucceeded,
+		Value:   []byte(value),
+		At:      at.Truncate(time.Millisecond),
+		Expires: at.Add(answerTTL).Truncate(time.Second),
+	}
+}
+
+func (s *story) lease(token string, after time.Duration) lambdaidem.Lease {
+	return lambdaidem.Lease{ID: s.id, Token: token, Expires: s.at(after).Add(releaseTTL).Truncate(time.Second)}
+}
+
+// acquires: the claim gets the lease. It returns the record.
+func (s *story) acquires(what string, c lambdaidem.Claim) lambdaidem.Record {
+	want := claimed(c)
+	s.acquire(what, c, want)
+	return want
+}
+
+// refuses: the claim does not get the lease, and learns all of the record that
+// stands in its way.
+func (s *story) refuses(what string, c lambdaidem.Claim, standing lambdaidem.Record) {
+	s.acquire(what, c, standing)
+}
+
+func (s *story) acquire(what string, c lambdaidem.Claim, want lambdaidem.Record) {
+	s.check(what, c.Now, want, nil, func() (lambdaidem.Record, error) { return s.store.Acquire(s.ctx, c) })
+}
+
+// completes: the attempt that holds the record stores its result. It returns
+// the record.
+func (s *story) completes(what string, held lambdaidem.Record, r lambdaidem.Result) lambdaidem.Record {
+	want := completed(held, r)
+	s.complete(what, held.Token, r, want, nil)
+	return want
+}
+
+// losesCompletion: the completion changes nothing, and learns how the record
+// stands.
+func (s *story) losesCompletion(what, token string, r lambdaidem.Result, standing lambdaidem.Record) {
+	s.complete(what, token, r, standing, lambdaidem.ErrLeaseLost)
+}
+
+func (s *story) complete(what, token string, r lambdaidem.Result, want lambdaidem.Record, wantErr error) {
+	s.check(what, r.At, want, wantErr, func() (lambdaidem.Record, error) {
+		return s.store.Complete(s.ctx, lambdaidem.Lease{ID: s.id, Token: token, Expires: r.Expires}, r)
+	})
+}
+
+// releases: the attempt that holds the record gives it back. It returns the
+// record.
+func (s *story) releases(what string, held lambdaidem.Record, after time.Duration) lambdaidem.Record {
+	want := held
+	want.State = lambdaidem.Released
+	want.Expires = s.lease(held.Token, after).Expires
+	s.release(what, held.Token, after, want, nil)
+	return want
+}
+
+// losesRelease: the release changes nothing, and learns how the record stands.
+func (s *story) losesRelease(what, token string, after time.Duration, standing lambdaidem.Record) {
+	s.release(what, token, after, standing, lambdaidem.ErrLeaseLost)
+}
+
+func (s *story) release(what, token string, after time.Duration, want lambdaidem.Record, wantErr error) {
+	s.check(what, s.at(after), want, wantErr, func() (lambdaidem.Record, error) {
+		return s.store.Release(s.ctx, s.lease(token, after), s.at(after))
+	})
+}
+
+// stands: the record reads so at that moment.
+func (s *story) stands(what string, after time.Duration, want lambdaidem.Record) {
+	s.standsAt(what, s.at(after), want)
+}
+
+func (s *story) standsAt(what string, now time.Time, want lambdaidem.Record) {
+	if s.err != nil {
+		return
+	}
+	got, err := s.store.Get(s.ctx, s.id, now)
+	switch {
+	case err != nil:
+		s.err = fmt.Errorf("%s: Get: unexpected error: %w", what, err)
+	default:
+		s.err = wrong(what+": Get afterwards", got, want)
+	}
+}
+
+// check makes one call and reads the record after it.
+func (s *story) check(what string, now time.Time, want lambdaidem.Record, wantErr error, call func() (lambdaidem.Record, error)) {
+	if s.err != nil {
+		return
+	}
+	got, err := call()
+	switch {
+	case wantErr == nil && err != nil:
+		s.err = fmt.Errorf("%s: unexpected error: %w", what, err)
+	case !errors.Is(err, wantErr):
+		s.err = fmt.Errorf("%s: the error is %v, want %w", what, err, wantErr)
+	default:
+		s.err = wrong(what, got, want)
+	}
+	s.standsAt(what, now, want)
+}
+
+// claimed is the record that a successful claim leaves.
+func claimed(c lambdaidem.Claim) lambdaidem.Record {
+	r := lambdaidem.Record{
+		ID:          c.ID,
+		State:       lambdaidem.InProgress,
+		Token:       c.Token,
+		Attempt:     1,
+		LeaseEnd:    c.LeaseEnd,
+		Expires:     c.Expires,
+		Fingerprint: c.Fingerprint,
+		Scope:       c.Scope,
+		StartedAt:   c.Now.Truncate(time.Millisecond),
+	}
+	if c.Over != nil {
+		r.Attempt = c.Over.Attempt + 1
+	}
+	return r
+}
+
+// completed is the record that a completion makes of one in progress.
+func completed(r lambdaidem.Record, result lambdaidem.Result) lambdaidem.Record {
+	r.State = lambdaidem.Completed
+	r.Expires = result.Expires
+	r.CompletedAt = result.At
+	r.Result = result
+	return r
+}
+
+// wrong says in which fields a record differs from the one that must be there;
+// nil if it is the same.
+func wrong(what string, got, want lambdaidem.Record) error {
+	var diffs []string
+	differs := func(field string, same bool, got, want any) {
+		if !same {
+			diffs = append(diffs, fmt.Sprintf("%s is %v, want %v", field, got, want))
+		}
+	}
+	same := func(field string, got, want any) { differs(field, got == want, got, want) }
+	moment := func(field string, got, want time.Time) {
+		differs(field, got.Equal(want), got.Format(time.RFC3339Nano), want.Format(time.RFC3339Nano))
+	}
+	same("ID", got.ID, want.ID)
+	same("State", string(got.State), string(want.State))
+	same("Token", got.Token, want.Token)
+	same("Attempt", got.Attempt, want.Attempt)
+	moment("LeaseEnd", got.LeaseEnd, want.LeaseEnd)
+	moment("Expires", got.Expires, want.Expires)
+	same("Fingerprint", got.Fingerprint, want.Fingerprint)
+	same("Scope", got.Scope, want.Scope)
+	moment("StartedAt", got.StartedAt, want.StartedAt)
+	moment("CompletedAt", got.CompletedAt, want.CompletedAt)
+	same("Result.Outcome", got.Result.Outcome, want.Result.Outcome)
+	differs("Result.Value", bytes.Equal(got.Result.Value, want.Result.Value), excerpt(got.Result.Value), excerpt(want.Result.Value))
+	differs("Result.Failure", failure(got) == failure(want), failure(got), failure(want))
+	moment("Result.At", got.Result.At, want.Result.At)
+	moment("Result.Expires", got.Result.Expires, want.Result.Expires)
+	if len(diffs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %s", what, strings.Join(diffs, "; "))
+}
+
+// failure is a record's failure in words; "none" if it has none.
+func failure(r lambdaidem.Record) string {
+	if r.Result.Failure == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%#v", *r.Result.Failure)
+}
+
+// excerpt is as much of an answer as fits a line.
+func excerpt(b []byte) string {
+	const most = 64
+	if len(b) <= most {
+		return fmt.Sprintf("%q", b)
+	}
+	return fmt.Sprintf("%q… (%d bytes)", b[:most], len(b))
+}

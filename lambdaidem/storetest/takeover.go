@@ -1,0 +1,165 @@
+package storetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// century is longer than any expiry that could be meant.
+const century = 100 * 365 * 24 * time.Hour
+
+// takeoverSteps are about acquires over a record that was seen (L6).
+var takeoverSteps = []Step{
+	{
+		Name: "takeover of a dead lease",
+		Rule: "L6",
+		Doc:  "The record becomes the new attempt's in every field; each takeover raises the attempt number by one.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "takeover of a dead lease")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			b := s.acquires("the takeover at the lease's end", s.takeover("b", leaseLength, a))
+			c := s.acquires("the next takeover", s.takeover("c", 3*leaseLength, b))
+			s.completes("the third attempt's completion", c, s.answer(3*leaseLength+time.Second, "third"))
+			return s.err
+		},
+	},
+	{
+		Name: "takeover of a released record",
+		Rule: "L6",
+		Doc:  "Even before the released lease's end. The fingerprint is the claim's: the client may have corrected its request.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "takeover of a released record")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			released := s.releases("the release", a, time.Second)
+			claim := s.takeover("b", 2*time.Second, released)
+			claim.Scope = "orders POST /payments user-1 corrected"
+			b := s.acquires("the takeover", claim)
+			s.refuses("a second takeover of what was released", s.takeover("c", 3*time.Second, released), b)
+			return s.err
+		},
+	},
+	{
+		Name: "takeover looks at the token",
+		Rule: "L6",
+		Doc:  "Another token means that another attempt was faster, with the same state and the same lease end or not.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "takeover looks at the token")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			seen := a
+			seen.Token = "z"
+			s.refuses("a takeover of another token's record", s.takeover("b", leaseLength, seen), a)
+			return s.err
+		},
+	},
+	{
+		Name: "takeover looks at the state",
+		Rule: "L6",
+		Doc:  "A record that was released or completed since it was seen is another record to judge, with the same token and the same lease end or not.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "takeover looks at the state")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			seen := a
+			seen.State = lambdaidem.Released
+			s.refuses("a takeover of a released record that is in progress", s.takeover("b", time.Second, seen), a)
+			released := s.releases("the release", a, 2*time.Second)
+			s.refuses("a takeover of a dead lease that was released", s.takeover("b", leaseLength, a), released)
+
+			t := e.story(ctx, "takeover looks at the state, completed")
+			a = t.acquires("the first acquire", t.claim("a", 0))
+			done := t.completes("the late completion", a, t.answer(leaseLength, "first"))
+			t.refuses("a takeover of a dead lease that was completed", t.takeover("b", leaseLength, a), done)
+			return firstError(s, t)
+		},
+	},
+	{
+		Name: "takeover looks at the lease end",
+		Rule: "L6",
+		Doc:  "One millisecond of difference in the lease end refuses, with the same token and the same state.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "takeover looks at the lease end")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			for _, difference := range []time.Duration{-time.Millisecond, time.Millisecond} {
+				seen := a
+				seen.LeaseEnd = seen.LeaseEnd.Add(difference)
+				s.refuses("a takeover of another lease end", s.takeover("b", 2*leaseLength, seen), a)
+			}
+			released := s.releases("the release", a, 2*leaseLength)
+			seen := released
+			seen.LeaseEnd = seen.LeaseEnd.Add(time.Millisecond)
+			s.refuses("a takeover of a released record with another lease end", s.takeover("b", 2*leaseLength, seen), released)
+			return s.err
+		},
+	},
+	{
+		Name: "takeover creates nothing",
+		Rule: "L6",
+		Doc:  "A record that vanished since it was seen is acquired afresh, by a plain acquire, or not at all.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "takeover creates nothing")
+			seen := claimed(s.claim("a", 0))
+			s.refuses("a takeover of a record that is not there", s.takeover("b", leaseLength, seen), gone)
+			s.acquires("a plain acquire after it", s.claim("b", leaseLength+time.Second))
+			return s.err
+		},
+	},
+	{
+		Name: "a held record does not expire",
+		Rule: "L6",
+		Doc:  "A claim without an expiry (policy hold) is kept until it is settled: nothing but a takeover gets it, however late.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "a held record does not expire")
+			hold := s.claim("a", 0)
+			hold.Expires = time.Time{}
+			a := s.acquires("the held acquire", hold)
+			s.stands("a century later", century, a)
+			s.refuses("a plain acquire a century later", s.claim("b", century), a)
+
+			over := s.takeover("b", 2*time.Minute, a)
+			over.Expires = time.Time{}
+			b := s.acquires("the held takeover", over)
+			s.stands("a century after the takeover", century, b)
+			s.completes("the completion", b, s.answer(3*time.Minute, "first")) // leaves nothing that never expires
+			return s.err
+		},
+	},
+	{
+		Name: "a takeover sets or lifts the expiry",
+		Rule: "L6",
+		Doc:  "The expiry is the last claim's: a held takeover lifts the one that a release had set, and a takeover under policy rerun sets one again.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "a takeover sets or lifts the expiry")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			released := s.releases("the release", a, time.Second)
+			hold := s.takeover("b", 2*time.Second, released)
+			hold.Expires = time.Time{}
+			b := s.acquires("the held takeover", hold)
+			s.stands("a century later", century, b)
+			c := s.acquires("the takeover under policy rerun", s.takeover("c", 2*leaseLength, b))
+			s.standsAt("at the expiry of the last takeover", c.Expires, gone)
+			return s.err
+		},
+	},
+	{
+		Name: "the end of a held record sets its expiry",
+		Rule: "L6",
+		Doc:  "Completion and release give a held record the expiry that the claim did not.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "the end of a held record sets its expiry, completed")
+			hold := s.claim("a", 0)
+			hold.Expires = time.Time{}
+			a := s.acquires("the held acquire", hold)
+			done := s.completes("the completion", a, s.answer(time.Second, "first"))
+			s.standsAt("at the answer's expiry", done.Expires, gone)
+
+			t := e.story(ctx, "the end of a held record sets its expiry, released")
+			hold = t.claim("a", 0)
+			hold.Expires = time.Time{}
+			a = t.acquires("the held acquire", hold)
+			released := t.releases("the release", a, time.Second)
+			t.standsAt("at the release's expiry", released.Expires, gone)
+			return firstError(s, t)
+		},
+	},
+}

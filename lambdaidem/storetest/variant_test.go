@@ -1,0 +1,442 @@
+package storetest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// variant is a small store in memory that decides one thing wrongly. With no
+// fault it is right.
+type variant struct {
+	fault   fault
+	mu      sync.Mutex
+	records map[string]lambdaidem.Record
+	latest  time.Time // the latest moment that any call named
+}
+
+func newVariant(f fault) *variant {
+	return &variant{fault: f, records: map[string]lambdaidem.Record{}}
+}
+
+func (v *variant) has(f fault) bool { return v.fault == f }
+
+func (v *variant) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
+	if err := v.ended(ctx, "acquire"); err != nil {
+		return lambdaidem.Record{}, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.has(completionReadsThenWrites) {
+		v.pause(time.Millisecond) // a racing completion reads before it, and writes after it
+	}
+	r := v.at(c.ID, c.Now)
+	if v.has(takeoverIgnoresExpiry) && c.Over != nil {
+		r = v.records[c.ID]
+	}
+	expired := r.State == lambdaidem.Absent && v.records[c.ID].State != lambdaidem.Absent
+	if v.has(acquireReadsThenWrites) && c.Over == nil ||
+		v.has(expiredReadsThenWrites) && expired ||
+		v.has(takeoverReadsThenWrites) && c.Over != nil {
+		v.pause(time.Millisecond) // every other racer reads meanwhile
+	}
+
+	switch {
+	case c.Over == nil && !v.isFree(r, c):
+		return v.refused(r, c), nil
+	case c.Over != nil && !v.isSeen(r, *c.Over):
+		return v.refused(r, c), nil
+	}
+
+	n := lambdaidem.Record{
+		ID: c.ID, State: lambdaidem.InProgress, Token: c.Token, Attempt: 1, LeaseEnd: c.LeaseEnd, Expires: c.Expires,
+		Fingerprint: c.Fingerprint, Scope: c.Scope, StartedAt: c.Now.Truncate(time.Millisecond),
+	}
+	if c.Over != nil {
+		n.Attempt = r.Attempt + 1
+		if v.has(takeoverKeepsAttempt) {
+			n.Attempt = r.Attempt
+		}
+		if v.has(releasedTakeoverKeepsAttempt) && r.State == lambdaidem.Released {
+			n.Attempt = r.Attempt
+		}
+		if v.has(takeoverKeepsFingerprint) {
+			n.Fingerprint = r.Fingerprint
+		}
+		if v.has(takeoverKeepsScope) {
+			n.Scope = r.Scope
+		}
+		if v.has(takeoverKeepsLeaseEnd) {
+			n.LeaseEnd = r.LeaseEnd
+		}
+		if v.has(takeoverKeepsStart) {
+			n.StartedAt = r.StartedAt
+		}
+		if v.has(takeoverKeepsExpiryWithoutOwn) && c.Expires.IsZero() {
+			n.Expires = r.Expires
+		}
+	}
+	if old := v.records[c.ID]; old.State != lambdaidem.Absent && c.Over == nil {
+		if v.has(freshLockKeepsAttempt) {
+			n.Attempt = old.Attempt + 1
+		}
+		if v.has(freshLockKeepsAnswer) {
+			n.Result, n.CompletedAt = old.Result, old.CompletedAt
+		}
+	}
+	if v.has(leaseEndInSeconds) {
+		n.LeaseEnd = n.LeaseEnd.Truncate(time.Second)
+	}
+	if v.has(startInNanoseconds) {
+		n.StartedAt = c.Now
+	}
+	if v.has(holdExpires) && n.Expires.IsZero() {
+		n.Expires = n.LeaseEnd.Add(24 * time.Hour).Truncate(time.Second)
+	}
+	if v.has(scopeAsASCII) {
+		n.Scope = strings.Map(func(r rune) rune {
+			if r > 126 {
+				return '?'
+			}
+			return r
+		}, n.Scope)
+	}
+	if v.has(emptyFingerprintRefused) && n.Fingerprint == "" {
+		return lambdaidem.Record{}, &lambdaidem.StoreError{Op: "acquire", Reason: lambdaidem.ReasonInvalid, NotApplied: true, Err: errors.New("an attribute is empty")}
+	}
+	return v.put(n), nil
+}
+
+// isFree is the condition of a plain acquire.
+func (v *variant) isFree(r lambdaidem.Record, c lambdaidem.Claim) bool {
+	switch r.State {
+	case lambdaidem.Absent:
+		return true
+	case lambdaidem.InProgress:
+		return v.has(acquireTakesDeadLease) && !r.LeaseLiveAt(c.Now) ||
+			v.has(acquireTakesLiveLease) && r.Token != c.Token ||
+			v.has(ownTokenLocksAgain) && r.Token == c.Token
+	case lambdaidem.Released:
+		return v.has(acquireTakesReleased)
+	default:
+		return v.has(acquireTakesCompleted)
+	}
+}
+
+// isSeen is the condition of a takeover.
+func (v *variant) isSeen(r, seen lambdaidem.Record) bool {
+	switch {
+	case r.State == lambdaidem.Absent:
+		return v.has(takeoverCreates)
+	case r.State == lambdaidem.Completed:
+		return v.has(takeoverTakesCompleted) && seen.State == lambdaidem.Completed ||
+			v.has(takeoverIgnoresState) && r.Token == seen.Token && r.LeaseEnd.Equal(seen.LeaseEnd)
+	case r.State == lambdaidem.Released && v.has(takeoverRefusesReleased):
+		return false
+	}
+	end := r.LeaseEnd.Equal(seen.LeaseEnd)
+	if v.has(takeoverComparesEndInSeconds) {
+		end = r.LeaseEnd.Unix() == seen.LeaseEnd.Unix()
+	}
+	return (r.Token == seen.Token || v.has(takeoverIgnoresToken)) &&
+		(r.State == seen.State || v.has(takeoverIgnoresState)) &&
+		(end || v.has(takeoverIgnoresEnd))
+}
+
+// refused is what a refused acquire shows of the record.
+func (v *variant) refused(r lambdaidem.Record, c lambdaidem.Claim) lambdaidem.Record {
+	if v.has(refusalShowsExpired) && r.State == lambdaidem.Absent {
+		return copied(v.records[c.ID])
+	}
+	if v.has(ownTokenNotRecognised) && r.State == lambdaidem.InProgress && r.Token == c.Token {
+		r.Token = "somebody else's"
+	}
+	if v.has(refusalWithoutAnswer) {
+		r.Result = lambdaidem.Result{}
+	}
+	if v.has(refusalWithoutFingerprint) {
+		r.Fingerprint = ""
+	}
+	if v.has(refusalSharesAnswer) {
+		return r
+	}
+	return copied(r)
+}
+
+func (v *variant) Complete(ctx context.Context, l lambdaidem.Lease, res lambdaidem.Result) (lambdaidem.Record, error) {
+	if err := v.ended(ctx, "complete"); err != nil {
+		return lambdaidem.Record{}, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	r := v.at(l.ID, res.At)
+	if v.has(completionIgnoresExpiry) {
+		r = v.records[l.ID]
+	}
+	if v.has(completionReadsThenWrites) {
+		v.pause(2 * time.Millisecond)
+	}
+	ours := r.Token == l.Token
+	switch {
+	case r.State == lambdaidem.Absent && v.has(completionCreates):
+		r.ID, r.Token, r.Attempt = l.ID, l.Token, 1
+	case r.State == lambdaidem.InProgress && v.has(lateCompletionLost) && !r.LeaseLiveAt(res.At):
+		return copied(r), lambdaidem.ErrLeaseLost
+	case r.State == lambdaidem.InProgress && (ours || v.has(completionUnfenced)):
+	case r.State == lambdaidem.Released && ours && v.has(releasedCompletes):
+	case r.State == lambdaidem.Completed && ours:
+		if v.has(repeatedCompletionLost) {
+			return copied(r), lambdaidem.ErrLeaseLost
+		}
+		if !v.has(repeatedCompletionOverwrites) {
+			return v.replied(r), nil
+		}
+	case v.has(lostCompletionAsSuccess):
+		return copied(r), nil
+	case v.has(lostWithoutRecord):
+		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
+	case v.has(refusalShowsExpired) && r.State == lambdaidem.Absent:
+		return copied(v.records[l.ID]), lambdaidem.ErrLeaseLost
+	default:
+		return copied(r), lambdaidem.ErrLeaseLost
+	}
+
+	r.State, r.CompletedAt, r.Result = lambdaidem.Completed, res.At, copiedResult(res)
+	if v.has(inputShared) {
+		r.Result = res
+	}
+	if !v.has(completionKeepsLockExpiry) {
+		r.Expires = res.Expires
+	}
+	if v.has(completionEndsLease) {
+		r.LeaseEnd = res.At
+	}
+	if v.has(momentsInSeconds) {
+		r.CompletedAt = r.CompletedAt.Truncate(time.Second)
+		r.Result.At = r.CompletedAt
+	}
+	if v.has(valueAsUTF8) {
+		r.Result.Value = bytes.ToValidUTF8(r.Result.Value, []byte("\uFFFD"))
+	}
+	if v.has(valueTrimmed) {
+		r.Result.Value = bytes.TrimSpace(r.Result.Value)
+	}
+	if v.has(valueCut) {
+		r.Result.Value = r.Result.Value[:min(len(r.Result.Value), 64<<10)]
+	}
+	if v.has(emptyValueAsNull) && len(r.Result.Value) == 0 && r.Result.Failure == nil {
+		r.Result.Value = []byte("null")
+	}
+	if v.has(emptyValueAsFailure) && len(r.Result.Value) == 0 && r.Result.Failure == nil {
+		r.Result.Failure = &lambdaidem.Failure{}
+	}
+	if v.has(outcomeDropped) {
+		r.Result.Outcome = lambdaidem.OutcomeSucceeded
+	}
+	if f := r.Result.Failure; f != nil {
+		switch {
+		case v.has(failureDropped):
+			r.Result.Failure = nil
+		case v.has(failureWithoutStatus):
+			f.Status = 0
+		case v.has(failureWithoutType):
+			f.Type = ""
+		case v.has(failureAsValueToo):
+			r.Result.Value = []byte(f.Message)
+		}
+	}
+	return v.replied(v.put(r)), nil
+}
+
+// pause lets the other racers go on. It is only called in a synctest bubble,
+// where it takes no time and ends when all others wait too.
+func (v *variant) pause(d time.Duration) {
+	v.mu.Unlock()
+	time.Sleep(d)
+	v.mu.Lock()
+}
+
+// replied is what a completion returns of the record.
+func (v *variant) replied(r lambdaidem.Record) lambdaidem.Record {
+	if v.has(replyShared) {
+		return v.records[r.ID]
+	}
+	return copied(r)
+}
+
+func (v *variant) Release(ctx context.Context, l lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
+	if err := v.ended(ctx, "release"); err != nil {
+		return lambdaidem.Record{}, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	r := v.at(l.ID, now)
+	if v.has(releaseIgnoresExpiry) {
+		r = v.records[l.ID]
+	}
+	ours := r.Token == l.Token
+	switch {
+	case r.State == lambdaidem.Absent && v.has(releaseCreates):
+		r.ID, r.Token, r.Attempt = l.ID, l.Token, 1
+	case r.State == lambdaidem.InProgress && v.has(lateReleaseLost) && !r.LeaseLiveAt(now):
+		return copied(r), lambdaidem.ErrLeaseLost
+	case r.State == lambdaidem.InProgress && (ours || v.has(releaseUnfenced)):
+	case r.State == lambdaidem.Released && ours && !v.has(repeatedReleaseLost):
+		return copied(r), nil
+	case r.State == lambdaidem.Completed && ours && v.has(releaseAfterCompletion):
+		r.Result, r.CompletedAt = lambdaidem.Result{}, time.Time{}
+	case r.State == lambdaidem.Completed && ours && v.has(releaseDeletesCompleted):
+		delete(v.records, l.ID)
+		return lambdaidem.Record{}, nil
+	case v.has(lostReleaseAsSuccess):
+		return copied(r), nil
+	case v.has(refusalShowsExpired) && r.State == lambdaidem.Absent:
+		return copied(v.records[l.ID]), lambdaidem.ErrLeaseLost
+	default:
+		return copied(r), lambdaidem.ErrLeaseLost
+	}
+	if v.has(releaseDeletes) {
+		delete(v.records, l.ID)
+		return lambdaidem.Record{}, nil
+	}
+	r.State = lambdaidem.Released
+	if !v.has(releaseKeepsLockExpiry) {
+		r.Expires = l.Expires
+	}
+	if v.has(releaseDropsFingerprint) {
+		r.Fingerprint = ""
+	}
+	if v.has(releaseDropsToken) {
+		r.Token = ""
+	}
+	if v.has(releaseResetsAttempt) {
+		r.Attempt = 0
+	}
+	return v.put(r), nil
+}
+
+func (v *variant) Get(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
+	if err := v.ended(ctx, "get"); err != nil {
+		return lambdaidem.Record{}, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	r := v.at(id, now)
+	if v.has(readShowsExpired) {
+		r = v.records[v.key(id)]
+	}
+	if v.has(absentReadFails) && r.State == lambdaidem.Absent {
+		return r, &lambdaidem.StoreError{Op: "get", NotApplied: true, Err: errors.New("not found")}
+	}
+	if v.has(readShared) {
+		return r, nil
+	}
+	return copied(r), nil
+}
+
+// ended is how a call with an ended context fails.
+func (v *variant) ended(ctx context.Context, op string) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	e := &lambdaidem.StoreError{Op: op, Reason: lambdaidem.ReasonTimeout, NotApplied: true, Err: ctx.Err()}
+	switch {
+	case v.has(contextIgnoredByAcquire) && op == "acquire",
+		v.has(contextIgnoredByComplete) && op == "complete",
+		v.has(contextIgnoredByRelease) && op == "release",
+		v.has(contextIgnoredByGet) && op == "get":
+		return nil
+	case v.has(contextErrorBare):
+		return ctx.Err()
+	case v.has(contextErrorUnknown):
+		e.NotApplied = false
+	case v.has(contextErrorMisnamed):
+		e.Op = "put"
+	}
+	return e
+}
+
+// at is the record that counts at now.
+func (v *variant) at(id string, now time.Time) lambdaidem.Record {
+	r := v.records[v.key(id)]
+	if now.After(v.latest) {
+		v.latest = now
+	}
+	if v.has(clockNeverBack) {
+		now = v.latest
+	}
+	if v.isGone(r, now) {
+		return lambdaidem.Record{}
+	}
+	return r
+}
+
+// isGone is Record.GoneAt.
+func (v *variant) isGone(r lambdaidem.Record, now time.Time) bool {
+	if r.State == lambdaidem.Absent {
+		return true
+	}
+	live := r.State == lambdaidem.InProgress && r.LeaseEnd.UnixMilli() > now.UnixMilli()
+	switch {
+	case v.has(leaseComparedInSeconds):
+		live = r.State == lambdaidem.InProgress && r.LeaseEnd.Unix() > now.Unix()
+	case v.has(leaseOverTooLate):
+		live = r.State == lambdaidem.InProgress && r.LeaseEnd.UnixMilli() >= now.UnixMilli()
+	case v.has(expiredLiveLeaseGone):
+		live = false
+	case v.has(expiryNeedsDeadLeaseInAnyState):
+		live = r.LeaseEnd.UnixMilli() > now.UnixMilli()
+	}
+	expired := r.Expires.Unix() <= now.Unix()
+	switch {
+	case v.has(expiryTooLate):
+		expired = r.Expires.Unix() < now.Unix()
+	case v.has(expiryTooEarly):
+		expired = r.Expires.Unix() <= now.Add(time.Second).Unix()
+	case v.has(neverExpires):
+		expired = false
+	case v.has(releasedNeverExpires):
+		expired = expired && r.State != lambdaidem.Released
+	case v.has(deadAttemptNeverExpires):
+		expired = expired && r.State != lambdaidem.InProgress
+	}
+	if r.Expires.IsZero() && !v.has(zeroExpiryIsPast) {
+		expired = false
+	}
+	return expired && !live
+}
+
+// key is where a record is kept.
+func (v *variant) key(id string) string {
+	if v.has(idsWithoutCase) {
+		return strings.ToLower(id)
+	}
+	return id
+}
+
+func (v *variant) put(r lambdaidem.Record) lambdaidem.Record {
+	if v.has(recordsNeverWritten) {
+		return r
+	}
+	v.records[v.key(r.ID)] = r
+	return copied(r)
+}
+
+func copied(r lambdaidem.Record) lambdaidem.Record {
+	r.Result = copiedResult(r.Result)
+	return r
+}
+
+func copiedResult(r lambdaidem.Result) lambdaidem.Result {
+	r.Value = bytes.Clone(r.Value)
+	if r.Failure != nil {
+		f := *r.Failure
+		r.Failure = &f
+	}
+	return r
+}
