@@ -1,0 +1,79 @@
+// Command up leaves the functions running on this machine until Ctrl-C: the
+// HTTP API on port 3000 or the one in PORT, with DynamoDB Local behind it.
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/lambdaidem/toolkit/localstack/stack"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "up:", err)
+		os.Exit(1) //nolint:gocritic // the deferred stop only restores signals, and the process ends
+	}
+}
+
+func run(ctx context.Context) error {
+	text := cmp.Or(os.Getenv("PORT"), "3000")
+	port, err := strconv.Atoi(text)
+	if err != nil || port < 1 || port > 65535 {
+		return fmt.Errorf("PORT is %q: set it to a number from 1 to 65535", text)
+	}
+	// The stack ends by Stop below, which lets requests under way finish; the
+	// signal must not cut them off.
+	s, err := stack.Start(context.WithoutCancel(ctx), stack.Options{Port: port})
+	if err != nil {
+		return err
+	}
+	guide(os.Stdout, s)
+	<-ctx.Done()
+	fmt.Fprintln(os.Stderr, "\nstopping …")
+	return s.Stop()
+}
+
+// guide says what can be done with a running stack.
+func guide(w io.Writer, s *stack.Stack) {
+	_, _ = fmt.Fprintf(w, `
+The functions answer on %[1]s. Tokens are not verified: keep it to yourself.
+DynamoDB Local is at %[2]s, with the tables %[3]s and %[4]s.
+
+  TOKEN=%[5]s
+
+Pay. Send it twice: the second answer has X-Idempotency-Replayed: true, and there is one payment.
+
+  curl -i %[1]s/payments -H "Authorization: Bearer $TOKEN" -H 'Idempotency-Key: order-1' \
+    -H 'Content-Type: application/json' -d '{"amount":1250,"currency":"EUR"}'
+
+See it, and refund a part of it (put the id of the answer in place of ID).
+
+  curl -i %[1]s/payments/ID -H "Authorization: Bearer $TOKEN"
+  curl -i %[1]s/payments/ID/refunds -H "Authorization: Bearer $TOKEN" -H 'Idempotency-Key: refund-1' \
+    -H 'Content-Type: application/json' -d '{"amount":400}'
+
+Ask for a slow handler, and repeat the request meanwhile: 409 with Retry-After.
+
+  curl -i %[1]s/payments -H "Authorization: Bearer $TOKEN" -H 'Idempotency-Key: order-2' \
+    -H 'X-Demo-Delay-Ms: 5000' -H 'Content-Type: application/json' -d '{"amount":1250,"currency":"EUR"}'
+
+Ask for a failure of the first attempt: 500, and the same request again is attempt 2.
+
+  curl -i %[1]s/payments -H "Authorization: Bearer $TOKEN" -H 'Idempotency-Key: order-3' \
+    -H 'X-Demo-Fail-Attempts: 1' -H 'Content-Type: application/json' -d '{"amount":1250,"currency":"EUR"}'
+
+Call a function by the AWS CLI: aws lambda invoke --endpoint-url %[1]s …
+Look into the tables:           aws dynamodb scan --endpoint-url %[2]s --table-name %[3]s
+
+Ctrl-C stops everything.
+`, s.URL(), s.Database().Endpoint(), s.Table("IdempotencyTable"), s.Table("PaymentsTable"), stack.Token("alice"))
+}

@@ -1,0 +1,13 @@
+// Package stack starts everything that template.yaml describes on this machine:
+// DynamoDB Local with the tables, both functions as the binaries that deploy,
+// and the Lambda emulator with the HTTP API before them.
+//
+//	s, err := stack.Start(ctx, stack.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	defer s.Stop()
+//	resp, err := http.Get(s.URL() + "/payments/1")
+//
+// It is what the demo, `make up` and the end-to-end tests have in common.
+package stack
