@@ -1,0 +1,189 @@
+package emulator
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lambdaidem/toolkit/localstack/template"
+)
+
+// pool holds the processes of one function.
+type pool struct {
+	function *template.Function
+	binary   string
+	options  Options
+	log      *lockedWriter
+
+	mu        sync.Mutex
+	all       []*process // live ones, in the order of their start
+	reserved  int        // about to be started
+	idle      []*process // the most recently used one last
+	waiters   []chan *process
+	closed    bool           // no new invocations
+	aborted   bool           // no new processes either
+	running   sync.WaitGroup // invocations
+	processes sync.WaitGroup
+}
+
+// start begins an invocation and returns at once. It refuses what Lambda
+// refuses before a function runs.
+func (p *pool) start(inv *invocation) (<-chan Result, error) {
+	if len(inv.payload) > maxRequestBytes {
+		return nil, ErrRequestTooLarge
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, ErrClosed
+	}
+	if p.options.Throttle && len(p.idle) == 0 && len(p.all)+p.reserved >= p.options.MaxProcesses {
+		return nil, ErrTooManyRequests
+	}
+	answer := make(chan Result, 1) // the caller may have given up
+	p.running.Go(func() { answer <- p.serve(inv) })
+	return answer, nil
+}
+
+// settleWithin bounds how long an answer is held back until its process is free
+// again or gone, so that a caller's next invocation finds the process warm. A
+// runtime asks for its next invocation right after its answer; one that does
+// not is not waited for.
+const settleWithin = time.Second
+
+// serve runs an invocation to its answer. No caller's context reaches it: as
+// in Lambda, a function runs on when its caller has gone.
+func (p *pool) serve(inv *invocation) Result {
+	for {
+		proc, err := p.acquire()
+		if err != nil {
+			p.log.printf("[%s] %v", p.function.LogicalID, err)
+			return inv.failure("Runtime.InvalidEntrypoint", err.Error())
+		}
+		if proc.run(inv) {
+			result := <-inv.answered
+			select {
+			case <-inv.finished:
+			case <-proc.exited:
+			case <-time.After(settleWithin):
+			}
+			return result
+		}
+		// A warm process that died while it was idle fails nobody's
+		// invocation: the next process gets it.
+	}
+}
+
+// acquire takes the most recently used idle process, else starts one, else
+// waits in line.
+func (p *pool) acquire() (*process, error) {
+	p.mu.Lock()
+	if last := len(p.idle) - 1; last >= 0 {
+		proc := p.idle[last]
+		p.idle = p.idle[:last]
+		p.mu.Unlock()
+		return proc, nil
+	}
+	if len(p.all)+p.reserved < p.options.MaxProcesses {
+		p.reserved++
+		p.mu.Unlock()
+		return p.launch()
+	}
+	turn := make(chan *process, 1)
+	p.waiters = append(p.waiters, turn)
+	p.mu.Unlock()
+	if proc := <-turn; proc != nil {
+		return proc, nil
+	}
+	return p.launch() // the turn is a reserved place, not a process
+}
+
+// launch starts a process in a reserved place.
+func (p *pool) launch() (*process, error) {
+	p.mu.Lock()
+	aborted := p.aborted
+	p.mu.Unlock()
+	proc, err := (*process)(nil), ErrClosed
+	if !aborted {
+		proc, err = startProcess(p)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reserved--
+	if err != nil {
+		p.passPlace()
+		return nil, err
+	}
+	p.all = append(p.all, proc)
+	p.processes.Go(proc.wait)
+	if p.aborted {
+		proc.kill()
+	}
+	return proc, nil
+}
+
+// free is called when a process asks for its next invocation.
+func (p *pool) free(proc *process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.waiters) > 0 {
+		turn := p.waiters[0]
+		p.waiters = p.waiters[1:]
+		turn <- proc
+		return
+	}
+	p.idle = append(p.idle, proc)
+}
+
+// gone is called when a process has ended; the next one in line gets its
+// place.
+func (p *pool) gone(proc *process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	isGone := func(other *process) bool { return other == proc }
+	p.all = slices.DeleteFunc(p.all, isGone)
+	p.idle = slices.DeleteFunc(p.idle, isGone)
+	p.passPlace()
+}
+
+func (p *pool) passPlace() {
+	if len(p.waiters) > 0 && len(p.all)+p.reserved < p.options.MaxProcesses {
+		turn := p.waiters[0]
+		p.waiters = p.waiters[1:]
+		p.reserved++
+		turn <- nil
+	}
+}
+
+func (p *pool) snapshot() []Process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make([]Process, 0, len(p.all))
+	for _, proc := range p.all {
+		out = append(out, proc.snapshot())
+	}
+	return out
+}
+
+// close refuses new invocations, waits for those under way until ctx ends,
+// then kills every process and returns when all of them are gone.
+func (p *pool) close(ctx context.Context) {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	finished := make(chan struct{})
+	go func() { p.running.Wait(); close(finished) }()
+	select {
+	case <-finished:
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	p.aborted = true
+	for _, proc := range p.all {
+		proc.kill()
+	}
+	p.mu.Unlock()
+	<-finished
+	p.processes.Wait()
+}

@@ -1,0 +1,298 @@
+package emulator
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// supervise becomes the function by exec, so that the function has the process
+// id that was started, and leaves a watcher behind: a shell that reads from a
+// pipe that only the emulator can write to. When the emulator ends, however it
+// ends, the read ends too and the watcher kills the process group. The watcher
+// is a member of that group, so the group's id can't be reused while it lives.
+// $$ is the function's process id in the subshell too (POSIX, "Special
+// Parameters").
+const supervise = `(trap '' HUP INT QUIT TERM; read -r _ <&3; kill -KILL -$$) </dev/null >/dev/null 2>&1 &
+exec "$0" 3<&-`
+
+// State says what a process is doing.
+type State string
+
+const (
+	Starting State = "starting" // has not asked for its first invocation
+	Idle     State = "idle"     // waits for an invocation
+	Busy     State = "busy"     // has an invocation, or has answered and not asked for the next one
+)
+
+// Process is a snapshot of one live process, for tests that disturb it.
+type Process struct {
+	PID       int
+	State     State
+	RequestID string // of the current invocation; empty unless busy
+	Started   time.Time
+	Served    int // invocations that it was given
+
+	process *process
+}
+
+// Signal sends a signal to the function itself, say SIGKILL, SIGSTOP or
+// SIGCONT. It returns os.ErrProcessDone if the process is gone; it never
+// reaches another process that got the same id since.
+func (p Process) Signal(signal os.Signal) error { return p.process.command.Process.Signal(signal) }
+
+// process is one running bootstrap with its Runtime API. Its fields below mu
+// change under mu.
+type process struct {
+	pool    *pool
+	command *exec.Cmd
+	started time.Time
+	leash   *os.File // the pipe's writing end, see supervise
+	output  *output
+	api     *http.Server
+	work    chan *invocation // to the runtime's next call
+	ready   chan struct{}    // closed when the runtime asks for its first invocation
+	exited  chan struct{}    // closed when the process is gone
+
+	mu        sync.Mutex
+	isReady   bool
+	current   *invocation // taken by the runtime and not yet answered
+	last      *invocation // taken by the runtime, and its next call has not come
+	late      bool        // an invocation timed out, the process lives on for KillDelay
+	timeout   *time.Timer // of the invocation that it was given last
+	waiting   bool        // the runtime waits in its next call
+	requestID string      // of the invocation it was given last
+	served    int
+	initError []byte // what the runtime posted to init/error
+	killed    bool   // by us
+	exit      string // how it ended, once exited is closed
+}
+
+// startProcess starts a bootstrap and its Runtime API, on a port of its own
+// as every Lambda environment has. The caller must call wait.
+func startProcess(p *pool) (*process, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("opening a port for the Runtime API: %w", err)
+	}
+	watched, leash, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening a pipe: %w", err), listener.Close())
+	}
+	logs, stdout, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening a pipe: %w", err), listener.Close(), watched.Close(), leash.Close())
+	}
+	command := exec.Command("/bin/sh", "-c", supervise, p.binary) //nolint:gosec // the caller names the binary to run
+	command.Dir = filepath.Dir(p.binary)
+	command.Env = environment(p.function, p.options, p.binary, listener.Addr().String())
+	command.Stdout, command.Stderr = stdout, stdout
+	command.ExtraFiles = []*os.File{watched} // file descriptor 3
+	// A group of its own: Ctrl-C in a terminal reaches the emulator alone,
+	// and a kill reaches whatever the function started.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	err = command.Start()
+	_ = watched.Close() // both are the child's now
+	_ = stdout.Close()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting %s: %w", p.binary, err), listener.Close(), leash.Close(), logs.Close())
+	}
+	proc := &process{
+		pool:    p,
+		command: command,
+		started: time.Now(),
+		leash:   leash,
+		work:    make(chan *invocation),
+		ready:   make(chan struct{}),
+		exited:  make(chan struct{}),
+		output: &output{
+			pipe:   logs,
+			prefix: fmt.Sprintf("[%s %d] ", p.function.LogicalID, command.Process.Pid),
+			log:    p.log,
+		},
+	}
+	proc.api = &http.Server{Handler: runtimeAPI(proc), ReadHeaderTimeout: time.Minute}
+	go func() { _ = proc.api.Serve(listener) }() // ends with api.Close
+	return proc, nil
+}
+
+// wait reaps the process and cleans up what belongs to it.
+func (p *process) wait() {
+	followed := make(chan struct{})
+	go func() { p.output.follow(); close(followed) }()
+	err := p.command.Wait()
+	// The watcher, and whatever the function started, keep the group's id
+	// from being reused until this kill.
+	_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL)
+	<-followed
+	_ = p.leash.Close()
+	_ = p.api.Close()
+	_ = p.output.pipe.Close()
+
+	p.mu.Lock()
+	p.exit = "Runtime exited without providing a reason" // exit status 0
+	if err != nil {
+		p.exit = "Runtime exited with error: " + err.Error()
+	}
+	current, killed := p.current, p.killed
+	p.current = nil
+	p.mu.Unlock()
+	if !killed {
+		p.pool.log.printf("[%s %d] %s", p.pool.function.LogicalID, p.command.Process.Pid, p.exit)
+	}
+	if current != nil {
+		p.answer(current, current.failure("Runtime.ExitError", p.exit))
+	}
+	p.pool.gone(p)
+	close(p.exited)
+}
+
+// kill ends the process and all that it started.
+func (p *process) kill() {
+	p.mu.Lock()
+	p.killed = true
+	p.mu.Unlock()
+	// By way of os.Process, which knows whether the id is still ours; wait
+	// sees to the rest of the group.
+	_ = p.command.Process.Kill()
+}
+
+// run gives an invocation to the process; the answer arrives in inv.answered,
+// and the process goes back to its pool by itself. It returns false if the
+// process was warm and died before its runtime took the invocation.
+func (p *process) run(inv *invocation) bool {
+	cold := false
+	select {
+	case <-p.ready:
+	default:
+		cold = true
+	}
+	initialization := time.NewTimer(p.pool.options.InitTimeout)
+	defer initialization.Stop()
+	select {
+	case <-p.ready:
+	case <-p.exited:
+		p.answer(inv, p.failedStart(inv))
+		return true
+	case <-initialization.C:
+		p.pool.log.printf("[%s %d] killed: it did not ask for an invocation within %s of its start",
+			p.pool.function.LogicalID, p.command.Process.Pid, p.pool.options.InitTimeout)
+		p.answer(inv, timedOut(inv, p.pool.options.InitTimeout))
+		p.kill()
+		return true
+	}
+	select {
+	case p.work <- inv:
+		return true
+	case <-p.exited:
+		if cold {
+			p.answer(inv, p.failedStart(inv))
+		}
+		return cold
+	}
+}
+
+// failedStart is the answer of a process that ended before its first
+// invocation: what it posted to init/error, or how it exited.
+func (p *process) failedStart(inv *invocation) Result {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	result := inv.failure("Runtime.ExitError", p.exit)
+	if p.initError != nil {
+		result.Payload = p.initError
+	}
+	return result
+}
+
+// take is called by the Runtime API when the runtime takes an invocation: the
+// clock of its timeout starts here.
+func (p *process) take(inv *invocation) {
+	timeout := p.pool.function.Timeout
+	p.output.begin(inv.requestID)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	inv.started = time.Now()
+	inv.deadline = inv.started.Add(timeout)
+	p.current, p.last, p.requestID, p.waiting = inv, inv, inv.requestID, false
+	p.served++
+	served := p.served
+	p.timeout = time.AfterFunc(timeout, func() { p.expire(inv, served) })
+}
+
+// expire ends an invocation at its function's timeout, whether the runtime has
+// not answered, or has answered and not asked for the next one.
+func (p *process) expire(inv *invocation, served int) {
+	p.mu.Lock()
+	done := p.served != served || p.waiting
+	unanswered := p.current == inv
+	if unanswered {
+		p.current, p.late = nil, true
+	}
+	if !done && p.pool.options.KillDelay > 0 && p.last == inv {
+		close(inv.finished) // nobody waits for a process that lives on
+		p.last = nil
+	}
+	p.mu.Unlock()
+	if done {
+		return
+	}
+	timeout := p.pool.function.Timeout
+	if unanswered {
+		p.pool.log.printf("[%s %d] Task timed out after %.2f seconds", p.pool.function.LogicalID, p.command.Process.Pid, timeout.Seconds())
+		p.answer(inv, timedOut(inv, timeout))
+	}
+	time.AfterFunc(p.pool.options.KillDelay, p.kill)
+}
+
+func timedOut(inv *invocation, after time.Duration) Result {
+	return inv.failure("Sandbox.Timedout", fmt.Sprintf("Task timed out after %.2f seconds", after.Seconds()))
+}
+
+// settle is called by the Runtime API with the runtime's answer. It reports
+// whether the invocation was still waiting for one.
+func (p *process) settle(requestID string, result func(*invocation) Result) bool {
+	p.mu.Lock()
+	inv := p.current
+	if inv == nil || inv.requestID != requestID {
+		p.mu.Unlock()
+		return false
+	}
+	p.current = nil
+	p.mu.Unlock()
+	p.answer(inv, result(inv))
+	return true
+}
+
+func (p *process) answer(inv *invocation, result Result) {
+	result.RequestID = inv.requestID
+	took := time.Duration(0)
+	if !inv.started.IsZero() {
+		took = time.Since(inv.started)
+	}
+	milliseconds := float64(took.Microseconds()) / 1000
+	result.LogTail = p.output.end(fmt.Sprintf(
+		"END RequestId: %s\nREPORT RequestId: %s\tDuration: %.2f ms\tBilled Duration: %.0f ms\tMemory Size: %d MB\n",
+		inv.requestID, inv.requestID, milliseconds, milliseconds, p.pool.function.MemoryMB))
+	inv.answered <- result
+}
+
+// snapshot describes the process for Processes.
+func (p *process) snapshot() Process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := Process{PID: p.command.Process.Pid, State: Busy, RequestID: p.requestID, Started: p.started, Served: p.served, process: p}
+	switch {
+	case !p.isReady:
+		s.State = Starting
+	case p.waiting:
+		s.State, s.RequestID = Idle, ""
+	}
+	return s
+}

@@ -1,0 +1,174 @@
+package emulator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+)
+
+// runtimeAPI serves one process: "Using the Lambda runtime API for custom
+// runtimes". Only the runtime of that process knows the port.
+func runtimeAPI(p *process) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /2018-06-01/runtime/invocation/next", p.serveNext)
+	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/response", p.serveResponse)
+	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/error", p.serveError)
+	mux.HandleFunc("POST /2018-06-01/runtime/init/error", p.serveInitError)
+	return mux
+}
+
+// serveNext blocks until there is an invocation. To ask for the next one ends
+// the invocation before it, so that the process is free again.
+func (p *process) serveNext(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	first, late := !p.isReady, p.late
+	abandoned, last := p.current, p.last
+	p.current, p.last = nil, nil
+	p.isReady, p.waiting = true, true
+	if p.timeout != nil {
+		p.timeout.Stop()
+	}
+	p.mu.Unlock()
+	if abandoned != nil { // Lambda waits for an answer that can't come any more
+		p.answer(abandoned, abandoned.failure("Runtime.InvalidState", "the runtime asked for the next invocation before it answered this one"))
+	}
+	switch {
+	case late: // Lambda would have killed it, so it must not serve again
+		p.kill()
+		<-r.Context().Done()
+		return
+	case first:
+		close(p.ready)
+	default:
+		p.pool.free(p)
+	}
+	if last != nil {
+		close(last.finished)
+	}
+	select {
+	case inv := <-p.work:
+		p.take(inv)
+		h := w.Header()
+		h.Set("Content-Type", "application/json")
+		h.Set("Lambda-Runtime-Aws-Request-Id", inv.requestID)
+		h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(inv.deadline.UnixMilli(), 10))
+		h.Set("Lambda-Runtime-Invoked-Function-Arn", inv.functionARN)
+		h.Set("Lambda-Runtime-Trace-Id", inv.traceID)
+		if inv.clientContext != "" {
+			h.Set("Lambda-Runtime-Client-Context", inv.clientContext)
+		}
+		_, _ = w.Write(inv.payload) // a runtime that is gone is seen by wait
+	case <-r.Context().Done():
+		p.mu.Lock()
+		p.waiting = false
+		p.mu.Unlock()
+	}
+}
+
+func (p *process) serveResponse(w http.ResponseWriter, r *http.Request) {
+	body, size, err := readLimited(r.Body)
+	if err != nil {
+		runtimeError(w, http.StatusBadRequest, "InvalidRequest", err.Error())
+		return
+	}
+	known := p.settle(r.PathValue("id"), func(inv *invocation) Result {
+		if size > maxResponseBytes {
+			result := inv.failure("Function.ResponseSizeTooLarge", "")
+			result.Payload = mustJSON(map[string]string{
+				"errorType":    "Function.ResponseSizeTooLarge",
+				"errorMessage": fmt.Sprintf("Response payload size (%d bytes) exceeded maximum allowed payload size (%d bytes).", size, maxResponseBytes),
+			})
+			return result
+		}
+		// A runtime that fails while it streams its answer says so in trailers.
+		if kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type"); kind != "" {
+			return inv.failure(kind, "the function failed while it wrote its answer")
+		}
+		return Result{Payload: body}
+	})
+	switch {
+	case !known:
+		runtimeError(w, http.StatusBadRequest, "InvalidRequestID", "Invalid request ID")
+	case size > maxResponseBytes:
+		runtimeError(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge",
+			fmt.Sprintf("Exceeded maximum allowed payload size (%d bytes).", maxResponseBytes))
+	default:
+		accepted(w)
+	}
+}
+
+func (p *process) serveError(w http.ResponseWriter, r *http.Request) {
+	body, _, err := readLimited(r.Body)
+	if err != nil {
+		runtimeError(w, http.StatusBadRequest, "InvalidRequest", err.Error())
+		return
+	}
+	known := p.settle(r.PathValue("id"), func(*invocation) Result {
+		return Result{Payload: body, FunctionError: "Unhandled"}
+	})
+	if !known {
+		runtimeError(w, http.StatusBadRequest, "InvalidRequestID", "Invalid request ID")
+		return
+	}
+	accepted(w)
+}
+
+func (p *process) serveInitError(w http.ResponseWriter, r *http.Request) {
+	body, _, err := readLimited(r.Body)
+	if err != nil {
+		runtimeError(w, http.StatusBadRequest, "InvalidRequest", err.Error())
+		return
+	}
+	p.mu.Lock()
+	ready := p.isReady
+	if !ready {
+		p.initError = body
+	}
+	p.mu.Unlock()
+	if ready {
+		runtimeError(w, http.StatusForbidden, "InvalidStateTransition", "init/error after the first call of invocation/next")
+		return
+	}
+	accepted(w)
+}
+
+// readLimited reads a runtime's answer; of one that is too large it keeps
+// nothing and reports the size.
+func readLimited(r io.Reader) (body []byte, size int64, err error) {
+	body, err = io.ReadAll(io.LimitReader(r, maxResponseBytes+1))
+	if err != nil {
+		return nil, 0, errors.New("the body could not be read: " + err.Error())
+	}
+	if len(body) <= maxResponseBytes {
+		return body, int64(len(body)), nil
+	}
+	rest, err := io.Copy(io.Discard, r)
+	if err != nil {
+		return nil, 0, errors.New("the body could not be read: " + err.Error())
+	}
+	return nil, int64(len(body)) + rest, nil
+}
+
+func accepted(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusAccepted)
+	_, _ = io.WriteString(w, `{"status":"OK"}`)
+}
+
+func runtimeError(w http.ResponseWriter, status int, kind, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(mustJSON(map[string]string{"errorType": kind, "errorMessage": message}))
+}
+
+// mustJSON marshals what always marshals.
+func mustJSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
