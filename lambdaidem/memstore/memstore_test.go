@@ -148,8 +148,11 @@ func attempt(ctx context.Context, s *memstore.Store, id, token string, release b
 	mu.Unlock()
 	r, err = s.Get(ctx, id, start)
 	mu.Lock()
-	if err != nil || r.Token != token {
-		return fmt.Errorf("%s is held by %s, but reads %+v, %v", id, token, r, err)
+	if err != nil {
+		return err
+	}
+	if r.Token != token {
+		return fmt.Errorf("%s is held by %s, but reads %+v", id, token, r)
 	}
 	holders[id] = ""
 	lease := lambdaidem.Lease{ID: id, Token: token, Expires: start.Add(time.Hour)}

@@ -86,8 +86,10 @@ func (s *story) surelyNot(op string, call func(context.Context) (lambdaidem.Reco
 	_, err := call(ctx)
 	failure := (*lambdaidem.StoreError)(nil)
 	switch {
+	case err == nil:
+		s.err = fmt.Errorf("%s with an ended context: no error, want a *lambdaidem.StoreError", op)
 	case !errors.As(err, &failure):
-		s.err = fmt.Errorf("%s with an ended context: the error is %v, want a *lambdaidem.StoreError", op, err)
+		s.err = fmt.Errorf("%s with an ended context: the error is no *lambdaidem.StoreError: %w", op, err)
 	case failure.Op != op:
 		s.err = fmt.Errorf("%s with an ended context: the error's Op is %q: %w", op, failure.Op, err)
 	case !failure.NotApplied:

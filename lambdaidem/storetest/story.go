@@ -158,10 +158,10 @@ func (s *story) check(what string, now time.Time, want lambdaidem.Record, wantEr
 	}
 	got, err := call()
 	switch {
-	case wantErr == nil && err != nil:
-		s.err = fmt.Errorf("%s: unexpected error: %w", what, err)
+	case err == nil && wantErr != nil:
+		s.err = fmt.Errorf("%s: no error, want %w", what, wantErr)
 	case !errors.Is(err, wantErr):
-		s.err = fmt.Errorf("%s: the error is %v, want %w", what, err, wantErr)
+		s.err = fmt.Errorf("%s: unexpected error: %w", what, err)
 	default:
 		s.err = wrong(what, got, want)
 	}
