@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 
@@ -34,6 +35,24 @@ var pool = []types.AttributeValue{
 	&types.AttributeValueMemberBS{Value: [][]byte{[]byte("a")}}, &types.AttributeValueMemberBS{Value: [][]byte{{0xFF}, []byte("a")}},
 }
 
+// The places of the pool that an operator takes; everything else is a mistake
+// there, which the generator makes now and then.
+var (
+	ordered = places(0, 19)
+	numbers = places(6, 16)
+	lists   = places(23, 26)
+	sets    = places(31, 36)
+	addable = append(places(6, 16), sets...)
+)
+
+func places(first, last int) []int {
+	var out []int
+	for i := first; i <= last; i++ {
+		out = append(out, i)
+	}
+	return out
+}
+
 // valuePool is the pool by placeholder, and the type names.
 var valuePool = func() attributes {
 	out := attributes{}
@@ -56,14 +75,21 @@ func (g generator) one(of ...string) string { return of[g.IntN(len(of))] }
 func (g generator) chance(percent int) bool { return g.IntN(100) < percent }
 
 func (g generator) value() types.AttributeValue { return pool[g.IntN(len(pool))] }
-func (g generator) placeholder() string         { return fmt.Sprintf(":v%d", g.IntN(len(pool))) }
+
+// placeholder is of a value at one of the places, or of any.
+func (g generator) placeholder(of ...int) string {
+	if of == nil || g.chance(3) {
+		return fmt.Sprintf(":v%d", g.IntN(len(pool)))
+	}
+	return fmt.Sprintf(":v%d", of[g.IntN(len(of))])
+}
 
 // item has some of the attributes, each of any type; sometimes there is none.
 func (g generator) item() attributes {
 	if g.chance(10) {
 		return nil
 	}
-	item := attributes{"id": s("k")}
+	item := maps.Clone(key)
 	for _, name := range []string{"a", "b", "c", "d", "status"} {
 		if g.chance(80) {
 			item[name] = g.value()
@@ -83,12 +109,12 @@ func (g generator) path() string {
 	return p
 }
 
-func (g generator) operand() string {
+func (g generator) operand(of ...int) string {
 	switch {
 	case g.chance(50):
 		return g.path()
 	case g.chance(80):
-		return g.placeholder()
+		return g.placeholder(of...)
 	case g.chance(90):
 		return "size(" + g.path() + ")"
 	default:
@@ -124,11 +150,12 @@ func (g generator) leaf() string {
 	case 2:
 		return "attribute_type(" + g.path() + ", :t" + g.one(typeNames...) + ")"
 	case 3:
-		return "begins_with(" + g.operand() + ", " + g.operand() + ")"
+		return "begins_with(" + g.path() + ", " + g.placeholder(0, 1, 2, 3, 4, 5, 17, 18, 19) + ")"
 	case 4:
 		return "contains(" + g.operand() + ", " + g.operand() + ")"
 	case 5:
-		return g.operand() + " BETWEEN " + g.operand() + " AND " + g.operand()
+		bounds := g.one(":v0 AND :v1", ":v1 AND :v4", ":v9 AND :v7", ":v7 AND :v11", ":v7 AND :v10", ":v17 AND :v18", g.path()+" AND "+g.operand(ordered...))
+		return g.operand(ordered...) + " BETWEEN " + bounds
 	case 6:
 		in := g.operand() + " IN (" + g.operand()
 		for g.chance(50) {
@@ -136,12 +163,15 @@ func (g generator) leaf() string {
 		}
 		return in + ")"
 	case 7:
-		if g.chance(10) { // what every expression may get wrong
+		if g.chance(5) { // what every expression may get wrong
 			return g.one("status = :v1", ":undefined = a", "a = #undefined", "a = ", "foo(a)", "a = b c = d", "((a = b))")
 		}
 		fallthrough
 	default:
-		return g.operand() + " " + g.one("=", "=", "<>", "<", "<=", ">", ">=") + " " + g.operand()
+		if g.chance(50) {
+			return g.operand() + " " + g.one("=", "<>") + " " + g.operand()
+		}
+		return g.operand(ordered...) + " " + g.one("<", "<=", ">", ">=") + " " + g.operand(ordered...)
 	}
 }
 
@@ -152,8 +182,10 @@ func (g generator) clauses() []clause {
 		switch c.section {
 		case "SET":
 			c.rest = " = " + g.setValue()
-		case "ADD", "DELETE":
-			c.rest = " " + g.placeholder()
+		case "ADD":
+			c.rest = " " + g.placeholder(addable...)
+		case "DELETE":
+			c.rest = " " + g.placeholder(sets...)
 		}
 		out = append(out, c)
 	}
@@ -161,21 +193,21 @@ func (g generator) clauses() []clause {
 }
 
 func (g generator) setValue() string {
-	operand := func() string {
+	operand := func(of ...int) string {
 		switch g.IntN(6) {
-		case 0:
-			return "if_not_exists(" + g.path() + ", " + g.placeholder() + ")"
-		case 1, 2:
+		case 0, 1:
+			return "if_not_exists(" + g.path() + ", " + g.placeholder(of...) + ")"
+		case 2:
 			return g.path()
 		default:
-			return g.placeholder()
+			return g.placeholder(of...)
 		}
 	}
 	switch g.IntN(6) {
 	case 0, 1:
-		return operand() + g.one(" + ", " - ") + operand()
+		return operand(numbers...) + g.one(" + ", " - ") + operand(numbers...)
 	case 2:
-		return "list_append(" + operand() + ", " + operand() + ")"
+		return "list_append(" + operand(lists...) + ", " + operand(lists...) + ")"
 	default:
 		return operand()
 	}

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"errors"
 	"math/big"
 	"strconv"
 	"strings"
@@ -16,11 +15,11 @@ const (
 	minExponent = -129 // of 0.1 × 10^-129
 )
 
-var (
-	errNumberSyntax    = errors.New("The parameter cannot be converted to a numeric value") //nolint:staticcheck // DynamoDB's wording
-	errNumberPrecision = errors.New("Attempting to store more than 38 significant digits in a Number")
-	errNumberOverflow  = errors.New("Number overflow. Attempting to store a number with magnitude larger than supported range")
-	errNumberUnderflow = errors.New("Number underflow. Attempting to store a number with magnitude smaller than supported range")
+const (
+	errNumberSyntax    = validationError("The parameter cannot be converted to a numeric value")
+	errNumberPrecision = validationError("Attempting to store more than 38 significant digits in a Number")
+	errNumberOverflow  = validationError("Number overflow. Attempting to store a number with magnitude larger than supported range")
+	errNumberUnderflow = validationError("Number underflow. Attempting to store a number with magnitude smaller than supported range")
 )
 
 // number is an exact decimal: ± 0.digits × 10^exp. The digits have no zeros at

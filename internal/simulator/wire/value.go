@@ -176,16 +176,16 @@ func (v Value) checked() (Value, error) { return v.checkedAt(0) }
 
 func (v Value) checkedAt(depth int) (Value, error) {
 	if depth >= maxDepth {
-		return v, errors.New("Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit") //nolint:staticcheck // DynamoDB's wording
+		return v, invalidf("Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit")
 	}
 	switch v.Type {
 	case "":
-		return v, errors.New("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes") //nolint:staticcheck // DynamoDB's wording
+		return v, invalidf("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes")
 	case severalTypes:
-		return v, errors.New("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes") //nolint:staticcheck // DynamoDB's wording
+		return v, invalidf("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
 	case TypeNull:
 		if !v.Bool {
-			return v, errors.New("One or more parameter values were invalid: Null attribute value types must have the value of true") //nolint:staticcheck // DynamoDB's wording
+			return v, invalidf("One or more parameter values were invalid: Null attribute value types must have the value of true")
 		}
 		return Value{Type: TypeNull}, nil
 	case TypeNumber:
@@ -208,7 +208,7 @@ func (v Value) checkedAt(depth int) (Value, error) {
 		m := make(map[string]Value, len(v.Map))
 		for _, name := range slices.Sorted(maps.Keys(v.Map)) {
 			if name == "" {
-				return v, errors.New("Empty attribute name") //nolint:staticcheck // DynamoDB's wording
+				return v, invalidf("Empty attribute name")
 			}
 			e, err := v.Map[name].checkedAt(depth + 1)
 			if err != nil {
@@ -231,7 +231,7 @@ func (v Value) checkedSet() (Value, error) {
 			TypeNumberSet: "An number set  may not be empty",
 			TypeBinarySet: "Binary sets should not be empty",
 		}[v.Type]
-		return v, errors.New(invalid + kind)
+		return v, validationError(invalid + kind)
 	}
 	set := make([]string, len(v.Set))
 	for i, e := range v.Set {
@@ -253,15 +253,15 @@ func (v Value) checkedSet() (Value, error) {
 	}
 	switch v.Type {
 	case TypeStringSet:
-		return v, fmt.Errorf("%sInput collection [%s] contains duplicates.", invalid, strings.Join(v.Set, ", ")) //nolint:staticcheck // DynamoDB's wording
+		return v, invalidf("%sInput collection [%s] contains duplicates.", invalid, strings.Join(v.Set, ", "))
 	case TypeNumberSet:
-		return v, errors.New("Input collection contains duplicates") //nolint:staticcheck // DynamoDB's wording
+		return v, invalidf("Input collection contains duplicates")
 	default:
 		texts := make([]string, len(v.Set))
 		for i, e := range v.Set {
 			texts[i] = base64.StdEncoding.EncodeToString([]byte(e))
 		}
-		return v, fmt.Errorf("%sInput collection [%s]of type BS contains duplicates.", invalid, strings.Join(texts, ", ")) //nolint:staticcheck // DynamoDB's wording
+		return v, invalidf("%sInput collection [%s]of type BS contains duplicates.", invalid, strings.Join(texts, ", "))
 	}
 }
 
@@ -293,7 +293,7 @@ func checkedItem(item Item) (Item, error) {
 	out := make(Item, len(item))
 	for _, name := range slices.Sorted(maps.Keys(item)) {
 		if name == "" {
-			return nil, errors.New("Empty attribute name") //nolint:staticcheck // DynamoDB's wording
+			return nil, invalidf("Empty attribute name")
 		}
 		v, err := item[name].checked()
 		if err != nil {
