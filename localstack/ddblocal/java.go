@@ -130,7 +130,7 @@ func fetchLocked(ctx context.Context, mvn, dir, lib string, progress io.Writer) 
 		return err
 	}
 	start := time.Now()
-	say(progress, "Fetching DynamoDB Local %s by Maven, once, into %s …", Version, dir)
+	say(progress, "Fetching DynamoDB Local %s by Maven, once (about 50 MB), into %s …", Version, dir)
 	cmd := exec.CommandContext(ctx, mvn, "-B", "-q", "-f", pomFile,
 		"dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+partial)
 	out, err := output(cmd, func() {

@@ -78,6 +78,7 @@ func attach(ctx context.Context, endpoint string) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if err := s.listTables(ctx); err != nil {
+		s.CloseIdleConnections()
 		return nil, fmt.Errorf("ddblocal: %s is %s, but no DynamoDB Local answers there: start one on it, or unset the variable: %w",
 			EndpointVariable, endpoint, err)
 	}
@@ -194,6 +195,7 @@ func (s *Server) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, errNotReady)
 	defer cancel()
 	if err := s.waitReady(ctx, p, r.origin); err != nil {
+		s.CloseIdleConnections() // to another server on the port
 		return errors.Join(fmt.Errorf("ddblocal: starting DynamoDB Local %s by %s on port %d: %w", Version, s.launcher.name, r.port, err), p.stop())
 	}
 	s.process = p

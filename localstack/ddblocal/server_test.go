@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,6 +30,7 @@ const roleVariable = "DDBLOCAL_TEST_ROLE"
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleVariable) {
 	case "":
+		_ = os.Unsetenv(EndpointVariable) // these tests stop what they use
 		goleak.VerifyTestMain(m)
 	case "parent":
 		playParent()
@@ -61,6 +63,14 @@ func start(t *testing.T, optFns ...func(*Options)) *Server {
 			t.Error(err)
 		}
 	})
+	return s
+}
+
+// sharedServer is for tests that neither stop it nor count its tables.
+func sharedServer(t *testing.T) *Server {
+	t.Helper()
+	s := ForTest(t)
+	t.Cleanup(s.CloseIdleConnections)
 	return s
 }
 
@@ -199,34 +209,23 @@ func TestStart_DiesWithAParentKilledBySIGKILL(t *testing.T) {
 	_ = stdin.Close()
 }
 
-func TestStart_PortTakenIsAnErrorWithTheServersOutput(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	port := l.Addr().(*net.TCPAddr).Port
-	_, err = Start(t.Context(), own, func(o *Options) { o.Port = port })
+func TestStart_AnotherServersAnswerIsNotTakenForItsOwn(t *testing.T) {
+	other := sharedServer(t)
+	port := other.options.Port
+	_, err := Start(t.Context(), own, func(o *Options) { o.Port = port })
 	if !errors.Is(err, errPortTaken) || !strings.Contains(err.Error(), "Failed to bind") || !strings.Contains(err.Error(), strconv.Itoa(port)) {
 		t.Errorf("error %v, want one that names port %d and has the server's output", err, port)
 	}
 }
 
-func TestStart_AnotherServersAnswerIsNotTakenForItsOwn(t *testing.T) {
-	other := start(t)
-	_, err := Start(t.Context(), own, func(o *Options) { o.Port = other.options.Port })
-	if !errors.Is(err, errPortTaken) {
-		t.Errorf("error %v, want %v", err, errPortTaken)
-	}
-	// And when the port is free to choose, a lost race is run again.
-	picks := []int{other.options.Port}
-	s, err := startOn(t.Context(), other.options.withPort(0), other.launcher, func() (int, error) {
-		if len(picks) == 0 {
-			return freePort()
+func TestStart_LostRaceForAPortIsRunAgain(t *testing.T) {
+	other := sharedServer(t)
+	picks := 0
+	s, err := startOn(t.Context(), Options{}, other.launcher, func() (int, error) {
+		if picks++; picks == 1 {
+			return other.options.Port, nil
 		}
-		port := picks[0]
-		picks = picks[1:]
-		return port, nil
+		return freePort()
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -236,33 +235,26 @@ func TestStart_AnotherServersAnswerIsNotTakenForItsOwn(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if s.Endpoint() == other.Endpoint() {
-		t.Errorf("two servers on %s", s.Endpoint())
+	if picks != 2 || s.Endpoint() == other.Endpoint() {
+		t.Errorf("%d ports tried, started on %s beside %s", picks, s.Endpoint(), other.Endpoint())
 	}
 	createTable(t, s, "mine")
-	if got := tables(t, other); len(got) != 0 {
-		t.Errorf("the other server has %v", got)
+	if slices.Contains(tables(t, other), "mine") {
+		t.Error("the other server has this one's table")
 	}
-}
-
-func (o Options) withPort(port int) Options {
-	o.Port = port
-	return o
 }
 
 func TestStart_EndedContextLeavesNothingBehind(t *testing.T) {
+	launcher := sharedServer(t).launcher
 	t.Setenv("TMPDIR", t.TempDir())
-	s := start(t)
-	if err := s.Stop(); err != nil {
+	port, err := freePort()
+	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Start(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := startOn(ctx, Options{Port: port}, launcher, freePort); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
-	}
-	if !refuses(s.Endpoint()) {
-		t.Error("the port accepts")
 	}
 	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, error %v", left, err)
@@ -303,8 +295,8 @@ func TestStop_SaysThatTheServerHadDiedBefore(t *testing.T) {
 }
 
 func TestStart_EndpointVariable(t *testing.T) {
-	owner := start(t)
-	createTable(t, owner, "payments")
+	owner := sharedServer(t)
+	createTable(t, owner, "owners")
 	t.Setenv(EndpointVariable, owner.Endpoint()+"/")
 	t.Setenv("AWS_REGION", "eu-central-1")
 	s, err := Start(t.Context())
@@ -314,8 +306,8 @@ func TestStart_EndpointVariable(t *testing.T) {
 	if s.Owned() || s.Endpoint() != owner.Endpoint() || s.Config().Region != "eu-central-1" {
 		t.Errorf("Owned %v, endpoint %s, Region %s", s.Owned(), s.Endpoint(), s.Config().Region)
 	}
-	if got := tables(t, s); len(got) != 1 {
-		t.Errorf("tables %v, want the owner's one", got)
+	if got := tables(t, s); !slices.Contains(got, "owners") {
+		t.Errorf("tables %v, want the owner's", got)
 	}
 	if err := s.Stop(); err != nil || refuses(owner.Endpoint()) {
 		t.Errorf("Stop on a server of others: error %v, stopped %v", err, refuses(owner.Endpoint()))
@@ -353,7 +345,12 @@ func TestStart_OptionsAreChecked(t *testing.T) {
 }
 
 func TestConfig_ConnectionsAreKeptUnderLoad(t *testing.T) {
-	s := start(t)
+	t.Setenv(EndpointVariable, sharedServer(t).Endpoint())
+	s, err := Start(t.Context()) // with an HTTP client of its own
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.CloseIdleConnections)
 	var dials atomic.Int64
 	transport := s.http.Transport.(*http.Transport)
 	dial := transport.DialContext
@@ -381,10 +378,7 @@ func TestConfig_ConnectionsAreKeptUnderLoad(t *testing.T) {
 }
 
 func TestForTest_SharesOneServer(t *testing.T) {
-	a, b := ForTest(t), ForTest(t)
-	if a != b {
+	if a, b := ForTest(t), ForTest(t); a != b {
 		t.Errorf("two servers: %s and %s", a.Endpoint(), b.Endpoint())
 	}
-	t.Cleanup(a.CloseIdleConnections)
-	tables(t, a)
 }
