@@ -37,10 +37,11 @@ func TestNewKeepsTheClientsOptions(t *testing.T) {
 	}
 }
 
-// A BuildableClient that New copied would open connections of its own.
+// Under a defaults mode the SDK copies a BuildableClient, and the copy opens
+// connections of its own.
 func TestNewSharesTheClientsConnections(t *testing.T) {
 	users := awshttp.NewBuildableClient()
-	client := dynamodb.New(dynamodb.Options{Region: "eu-west-1", HTTPClient: users})
+	client := dynamodb.New(dynamodb.Options{Region: "eu-west-1", HTTPClient: users, DefaultsMode: aws.DefaultsModeInRegion})
 	if got, want := New(client, "test").client.Options().HTTPClient, client.Options().HTTPClient; got != want {
 		t.Error("the store has another HTTP client than the client that it was given")
 	}
