@@ -36,8 +36,11 @@ func (p *probe) Invoke(ctx context.Context, event []byte) ([]byte, error) {
 		return nil, err
 	}
 	for name, value := range c.Headers {
-		if strings.EqualFold(name, "x-do") {
+		switch strings.ToLower(name) {
+		case "x-do":
 			c.Do, c.Raw = value, c.Body
+		case "x-file":
+			c.File = value
 		}
 	}
 	if c.IsBase64Encoded {
