@@ -77,8 +77,7 @@ func errorReply(e *apiError, requestID string) (int, http.Header, []byte) {
 	}{namespace + "#" + e.typ, e.message, e.item}, requestID)
 }
 
-// reply is an answer with the headers that DynamoDB sends; the SDK checks the
-// checksum.
+// reply is an answer with the headers that DynamoDB sends.
 func reply(status int, content any, requestID string) (int, http.Header, []byte) {
 	body, err := json.Marshal(content)
 	if err != nil {
