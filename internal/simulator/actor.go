@@ -1,0 +1,314 @@
+package simulator
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// actor is one invocation in a process of its own: the real guard over the real
+// dynamostore over the world's network, with a clock of its own.
+type actor struct {
+	w       *world
+	id      int
+	rng     *rand.Rand
+	skew    time.Duration
+	sent    int            // requests on the wire
+	killed  chan struct{}  // closed by kill
+	dead    bool           // under w.mu
+	stalled bool           // stood still at some time; under w.mu
+	met     map[Fault]bool // what its requests met; under w.mu
+	gaveUp  int            // releases that it sent; under w.mu
+	order   order
+	ends    time.Time // when Lambda kills it
+	run     *run      // of its handler; nil before
+}
+
+// order is what a client asks for.
+type order struct{ Key, Owner, Payload string }
+
+// result is what a client gets. Status 0: no answer (the process died, or the
+// client gave up).
+type result struct {
+	Status   int
+	Body     string
+	Replayed bool
+	Code     string // of a problem document
+	failed   string // the invocation ended with an error or a panic
+}
+
+// newActor starts a process for one invocation, by a number of its own.
+func (w *world) newActor(id int, o order) *actor {
+	// Its randomness is a stream of its own, so that what one actor draws
+	// doesn't move what another one draws.
+	a := &actor{w: w, id: id, order: o, killed: make(chan struct{}), met: map[Fault]bool{}, rng: rand.New(rand.NewPCG(w.seed, uint64(id)))}
+	if a.w.plan.skew > 0 {
+		a.skew = time.Duration(a.rng.Int64N(int64(a.w.plan.skew)))
+	}
+	a.ends = time.Now().Add(a.w.plan.timeout)
+	return a
+}
+
+func (a *actor) clock() time.Time { return time.Now().Add(a.skew) }
+
+// Read gives the guard its tokens and jitter.
+func (a *actor) Read(p []byte) (int, error) {
+	var b [8]byte
+	for i := 0; i < len(p); i += len(b) {
+		binary.LittleEndian.PutUint64(b[:], a.rng.Uint64())
+		copy(p[i:], b[:])
+	}
+	return len(p), nil
+}
+
+// mustLive ends the goroutine of a process that was killed.
+func (a *actor) mustLive() {
+	select {
+	case <-a.killed:
+		runtime.Goexit()
+	default:
+	}
+}
+
+// sleep is time that passes in a handler. It tells whether ctx was still alive
+// at the end; a disobedient handler passes a context without end.
+func (a *actor) sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		a.mustLive()
+		return false
+	case <-a.killed:
+		runtime.Goexit()
+		return false
+	}
+}
+
+// kill ends a process as SIGKILL does: nothing of it happens any more.
+func (w *world) kill(a *actor, why string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a.dead {
+		return
+	}
+	a.dead = true
+	close(a.killed)
+	w.book.noteLocked(a, "dies: %s", why)
+	w.book.endRun(a, "killed")
+}
+
+// guard wires the actor's guard, as a function's main does.
+func (a *actor) guard() *lambdaidem.Guard {
+	p := &a.w.plan
+	client := dynamodb.New(dynamodb.Options{
+		Region:       "eu-central-1",
+		BaseEndpoint: aws.String("http://dynamodb.simulated"),
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "simulated", SecretAccessKey: "simulated"}, nil
+		}),
+		HTTPClient: a,
+	})
+	var store lambdaidem.Store = dynamostore.New(client, table, func(o *dynamostore.Options) { o.Random = a.rng.Float64 })
+	if m := a.w.mut; m != nil && m.Store != nil {
+		store = m.Store(store, a)
+	}
+	return lambdaidem.New(store, func(o *lambdaidem.Options) {
+		o.Namespace = "payments"
+		o.TTL, o.MaxSkew, o.Wait, o.FailOpen = p.ttl, p.maxSkew, p.wait, p.failOpen
+		if p.policyHold {
+			o.Policy = lambdaidem.Hold
+		}
+		o.Clock, o.Random, o.Observer = a.clock, a, a
+		if m := a.w.mut; m != nil && m.Options != nil {
+			m.Options(o)
+		}
+	})
+}
+
+// Observe enters the guard's own events into the book.
+func (a *actor) Observe(_ context.Context, e lambdaidem.Event) {
+	a.w.book.event(a, e)
+}
+
+// invoke runs the invocation and returns what Lambda gives back.
+func (a *actor) invoke() result {
+	got := make(chan result, 1)
+	go func() {
+		ended := result{failed: "process died"}
+		defer func() {
+			if v := recover(); v != nil {
+				ended = result{failed: fmt.Sprintf("panic: %v", v)}
+				if _, own := v.(scripted); !own {
+					a.w.book.broken(a, "harness", "the guard panicked by itself: %v", v)
+				}
+			}
+			got <- ended
+		}()
+		ctx, cancel := context.WithDeadline(context.Background(), a.ends)
+		defer cancel()
+		if m := a.w.mut; m != nil && m.Context != nil {
+			ctx = m.Context(ctx)
+		}
+		handler := a.guard().APIGatewayV2(a.handle)
+		if m := a.w.mut; m != nil && m.Handler != nil {
+			handler = a.guard().APIGatewayV2(m.Handler(a.handle))
+		}
+		resp, err := handler(context.WithValue(ctx, requestKey{}, ctx), a.event())
+		if err != nil {
+			ended = result{failed: err.Error()}
+			return
+		}
+		ended = result{Status: resp.StatusCode, Body: resp.Body, Replayed: resp.Headers["X-Idempotency-Replayed"] != ""}
+		if resp.Headers["Content-Type"] == "application/problem+json" {
+			var doc struct{ Code string }
+			if err := json.Unmarshal([]byte(resp.Body), &doc); err == nil {
+				ended.Code = doc.Code
+			}
+		}
+	}()
+	timeout := time.AfterFunc(time.Until(a.ends)+time.Millisecond, func() {
+		if !a.hasStalled() { // a process that stands still is frozen, its timeout with it
+			a.w.book.fault("killed by its timeout")
+			a.w.kill(a, "killed by its timeout")
+		}
+	})
+	defer timeout.Stop()
+	select {
+	case r := <-got:
+		if a.isDead() {
+			return result{failed: "process died"}
+		}
+		return r
+	case <-a.killed:
+		<-got // its goroutine unwinds; nothing of it counts
+		return result{failed: "process died"}
+	}
+}
+
+func (a *actor) isDead() bool {
+	a.w.mu.Lock()
+	defer a.w.mu.Unlock()
+	return a.dead
+}
+
+func (a *actor) hasStalled() bool {
+	a.w.mu.Lock()
+	defer a.w.mu.Unlock()
+	return a.stalled
+}
+
+func (a *actor) event() events.APIGatewayV2HTTPRequest {
+	e := events.APIGatewayV2HTTPRequest{
+		RouteKey: "POST /payments", RawPath: "/payments", Body: `{"amount":"` + a.order.Payload + `"}`,
+		Headers: map[string]string{"idempotency-key": a.order.Key, "content-type": "application/json"},
+	}
+	e.RequestContext.HTTP.Method = http.MethodPost
+	e.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
+		JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: map[string]string{"iss": "https://issuer.example", "sub": a.order.Owner}},
+	}
+	return e
+}
+
+type requestKey struct{}
+
+// requestContext is the context of the request that ctx was derived from; for
+// mutations.
+func requestContext(ctx context.Context) context.Context {
+	if c, ok := ctx.Value(requestKey{}).(context.Context); ok {
+		return c
+	}
+	return ctx
+}
+
+// scripted is the value that the script's handlers panic with.
+type scripted struct{ attempt int }
+
+// ends are the ways in which the script lets an attempt end.
+var endings = []string{"500", "error", "panic", "429", "402", "permanent", "uncertain", "reject"}
+
+// errCard is what the script's handlers fail with.
+var errCard = errors.New("card network")
+
+// handle is the user's handler: it takes its time, has its effect, and answers.
+func (a *actor) handle(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+	p := a.w.plan
+	if a.w.isHealed() {
+		p.slow, p.bad, p.disobedient, p.killHandler = 0, 0, 0, 0
+	}
+	none := events.APIGatewayV2HTTPResponse{}
+	r := a.w.book.beginRun(a, lambdaidem.Attempt(ctx), ctx)
+	before, after := time.Duration(a.rng.Int64N(int64(30*time.Millisecond))), time.Duration(a.rng.Int64N(int64(30*time.Millisecond)))
+	if a.rng.Float64() < p.slow {
+		before += time.Duration(a.rng.Int64N(int64(p.timeout)))
+	}
+	ending := "201"
+	if a.rng.Float64() < p.bad {
+		ending = endings[a.rng.IntN(len(endings))]
+	}
+	if a.rng.Float64() < p.disobedient {
+		ctx = context.WithoutCancel(ctx)
+	}
+	if a.rng.Float64() < p.killHandler {
+		at := time.Duration(a.rng.Int64N(int64(before + after + time.Millisecond)))
+		timer := time.AfterFunc(at, func() {
+			a.w.book.fault("killed in the handler")
+			a.w.kill(a, "killed in the handler")
+		})
+		defer timer.Stop()
+	}
+	if !a.sleep(ctx, before) {
+		a.w.book.endRun(a, "deadline")
+		return none, ctx.Err()
+	}
+	harmless := ending == "500" || ending == "error" || ending == "panic" || ending == "429"
+	if !harmless {
+		a.w.book.effect(r)
+	}
+	if !a.sleep(ctx, after) && harmless {
+		a.w.book.endRun(a, "deadline")
+		return none, ctx.Err()
+	}
+	a.w.book.endRun(a, ending)
+	switch ending {
+	case "500":
+		return events.APIGatewayV2HTTPResponse{StatusCode: 500, Body: "internal"}, nil
+	case "429":
+		return events.APIGatewayV2HTTPResponse{StatusCode: 429, Body: "slow down"}, nil
+	case "402":
+		return events.APIGatewayV2HTTPResponse{StatusCode: 402, Body: r.answer()}, nil
+	case "error":
+		return none, errCard
+	case "panic":
+		panic(scripted{r.attempt})
+	case "permanent":
+		return none, lambdaidem.Permanent(errCard)
+	case "uncertain":
+		return none, lambdaidem.Uncertain(errCard)
+	case "reject":
+		return none, lambdaidem.Reject(409, "insufficient_funds", r.answer())
+	default:
+		return events.APIGatewayV2HTTPResponse{StatusCode: 201, Body: r.answer()}, nil
+	}
+}
+
+func (w *world) isHealed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.healed
+}

@@ -1,0 +1,292 @@
+package simulator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lambdaidem/toolkit/internal/simulator/wire"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// book is what happened in a world, and what was wrong with it.
+type book struct {
+	w       *world
+	lines   []line
+	runs    []*run
+	records map[string]*history // by record id
+	answers []*answer
+	faults  map[Fault]int
+	kinds   map[lambdaidem.Kind]int
+	wrong   []Violation
+}
+
+// line is one line of the timeline.
+type line struct {
+	at    time.Duration
+	actor *actor
+	text  string
+}
+
+// Violation is a broken rule.
+type Violation struct {
+	Check string // its name in the table of checks
+	What  string
+}
+
+// run is one run of the handler.
+type run struct {
+	actor   *actor
+	attempt int
+	began   time.Time
+	due     time.Time // when its context ends
+	ended   time.Time // zero: not yet
+	how     string    // the script's ending, "deadline" or "killed"
+	effects int
+}
+
+// answer is the text of the run's answer: it names the order, so that nobody
+// can get another's answer unnoticed, and the run.
+func (r *run) answer() string {
+	o := r.actor.order
+	return fmt.Sprintf("%s/%s/%s by attempt %d of process %d", o.Owner, o.Key, o.Payload, r.attempt, r.actor.id)
+}
+
+// history is the life of one record, as the database saw it.
+type history struct {
+	id    string
+	order order // without payload
+	lives []*life
+}
+
+// life is a record from its lock to its expiry.
+type life struct {
+	began, gone time.Time // gone is zero while it lasts
+	tokens      map[string]*actor
+	completed   wire.Item
+	completedAt time.Time
+	completedBy *actor
+	released    map[*actor]bool
+}
+
+// answer is one request of a client and what came of it.
+type answer struct {
+	actor    *actor
+	from, to time.Time
+	got      result
+}
+
+func newBook(w *world) book {
+	return book{w: w, records: map[string]*history{}, faults: map[Fault]int{}, kinds: map[lambdaidem.Kind]int{}}
+}
+
+func (b *book) note(a *actor, format string, args ...any) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	b.noteLocked(a, format, args...)
+}
+
+func (b *book) noteLocked(a *actor, format string, args ...any) {
+	b.lines = append(b.lines, line{time.Since(b.w.born), a, fmt.Sprintf(format, args...)})
+}
+
+func (b *book) broken(a *actor, check, format string, args ...any) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	b.brokenLocked(a, check, format, args...)
+}
+
+func (b *book) brokenLocked(a *actor, check, format string, args ...any) {
+	what := fmt.Sprintf(format, args...)
+	b.wrong = append(b.wrong, Violation{check, what})
+	b.noteLocked(a, "BROKEN %s: %s", check, what)
+}
+
+func (b *book) fault(f Fault) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	b.faults[f]++
+}
+
+func (b *book) event(a *actor, e lambdaidem.Event) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	if a.dead {
+		return
+	}
+	b.kinds[e.Kind]++
+	if e.Kind == lambdaidem.EventFailedOpen && len(a.met) == 1 && a.met[Conflict] {
+		b.brokenLocked(a, "conflict is busy", "it failed open, and had met nothing but conflicts")
+	}
+	b.noteLocked(a, "guard: %s%s", e.Kind, because(e.Err))
+}
+
+func because(err error) string {
+	if err == nil {
+		return ""
+	}
+	text := err.Error()
+	if len(text) > 160 {
+		text = text[:160] + "…"
+	}
+	return " (" + strings.ReplaceAll(text, "\n", " ") + ")"
+}
+
+func (b *book) beginRun(a *actor, attempt int, ctx context.Context) *run {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	r := &run{actor: a, attempt: attempt, began: time.Now()}
+	r.due, _ = ctx.Deadline()
+	if a.run != nil {
+		b.brokenLocked(a, "one run", "the handler ran twice in one invocation")
+	}
+	a.run = r
+	if !a.dead {
+		b.runs = append(b.runs, r)
+		b.noteLocked(a, "handler begins, attempt %d", attempt)
+	}
+	return r
+}
+
+// endRun ends the run of an actor that has one. It is called under mu by kill,
+// and without by handlers.
+func (b *book) endRun(a *actor, how string) {
+	locked := how == "killed"
+	if !locked {
+		b.w.mu.Lock()
+		defer b.w.mu.Unlock()
+	}
+	if a.run == nil || !a.run.ended.IsZero() || a.dead && !locked {
+		return
+	}
+	a.run.ended, a.run.how = time.Now(), how
+	b.noteLocked(a, "handler ends: %s", how)
+}
+
+func (b *book) effect(r *run) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	if r.actor.dead {
+		return
+	}
+	r.effects++
+	b.noteLocked(r.actor, "EFFECT %s", r.answer())
+}
+
+// answered enters what a client got.
+func (b *book) answered(a *actor, from time.Time, got result) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	b.answers = append(b.answers, &answer{a, from, time.Now(), got})
+	text := got.failed
+	if got.Status != 0 {
+		text = fmt.Sprintf("%d %s", got.Status, got.Body)
+		if got.Code != "" {
+			text = fmt.Sprintf("%d %s", got.Status, got.Code)
+		}
+		if got.Replayed {
+			text += " (replayed)"
+		}
+	}
+	b.noteLocked(a, "answers %s", text)
+	if got.Code == string(lambdaidem.ErrStoreUnavailable) && a.gaveUp == 0 {
+		for _, h := range b.records {
+			for _, l := range h.lives {
+				for _, by := range l.tokens {
+					if by == a {
+						b.brokenLocked(a, "unknown released", "its acquire had landed, and it sent no release")
+					}
+				}
+			}
+		}
+	}
+	if got.Status != 0 && time.Now().After(a.ends) && !a.stalled && b.w.plan.disobedient == 0 {
+		b.brokenLocked(a, "in time", "the answer came %v after the invocation's deadline", time.Since(a.ends))
+	}
+}
+
+// served notes what the database answered.
+func (b *book) served(r *request, status int, out []byte) {
+	text := "done"
+	if status != 200 {
+		text = "refused"
+		if !strings.Contains(string(out), wire.ConditionalCheckFailed) {
+			text = string(out)
+		}
+	}
+	b.note(r.actor, "database: %s: %s", describe(r), text)
+}
+
+// wrote sees each write that the database applied.
+func (b *book) wrote(w wire.Write) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	now := time.Now()
+	id := w.Key["id"].Text
+	h := b.records[id]
+	if w.Op == "TTL" {
+		b.faults["deleted by TTL"]++
+		b.noteLocked(nil, "TTL deletes the record, which was %s", w.Before["status"].Text)
+		if h != nil && len(h.lives) > 0 {
+			h.lives[len(h.lives)-1].gone = now
+		}
+		return
+	}
+	a := b.w.serving.actor
+	if h == nil {
+		h = &history{id: id, order: order{Key: a.order.Key, Owner: a.order.Owner}}
+		b.records[id] = h
+	}
+	if h.order.Key != a.order.Key || h.order.Owner != a.order.Owner {
+		b.brokenLocked(a, "own record", "wrote to the record of %+v", h.order)
+	}
+	if w.Op == "PutItem" {
+		if n := len(h.lives); n > 0 && h.lives[n-1].gone.IsZero() {
+			h.lives[n-1].gone = now
+		}
+		h.lives = append(h.lives, &life{began: now, tokens: map[string]*actor{}, released: map[*actor]bool{}})
+	}
+	if len(h.lives) == 0 {
+		b.brokenLocked(a, "lock first", "an update made the record")
+		return
+	}
+	l := h.lives[len(h.lives)-1]
+	b.checkWrite(a, w, l)
+	switch token, status := w.After["token"].Text, w.After["status"].Text; status {
+	case "INPROGRESS":
+		l.tokens[token] = a
+	case "RELEASED":
+		l.released[a] = true
+	case "COMPLETED":
+		if l.completed == nil {
+			l.completed, l.completedAt, l.completedBy = w.After, now, a
+		}
+	}
+}
+
+// timeline is the book, as text.
+func (b *book) timeline() string {
+	lines := slices.Clone(b.lines)
+	slices.SortStableFunc(lines, func(x, y line) int {
+		switch {
+		case x.at != y.at:
+			return int(min(max(x.at-y.at, -1), 1))
+		case x.actor != nil && y.actor != nil:
+			return x.actor.id - y.actor.id
+		default:
+			return 0
+		}
+	})
+	var out strings.Builder
+	for _, l := range lines {
+		who := "world"
+		if l.actor != nil {
+			o := l.actor.order
+			who = fmt.Sprintf("process %d (%s/%s/%s)", l.actor.id, o.Owner, o.Key, o.Payload)
+		}
+		fmt.Fprintf(&out, "%12.3f ms  %-22s %s\n", float64(l.at)/1e6, who, l.text)
+	}
+	return out.String()
+}

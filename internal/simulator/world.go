@@ -1,0 +1,323 @@
+package simulator
+
+import (
+	"cmp"
+	"container/heap"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"testing/synctest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/internal/simulator/wire"
+)
+
+const table = "idempotency"
+
+// world is one run: the database, the network, the processes, and the book of
+// what happened. It must live in a synctest bubble. Everything that two
+// goroutines touch is under mu; what decides is only ever done by the goroutine
+// that turns the world, while all others stand still.
+type world struct {
+	plan plan
+	rng  *rand.Rand
+	seed uint64
+	born time.Time
+	db   *wire.DB
+	mut  *Mutation
+
+	mu    sync.Mutex
+	inbox []*request // sent, and not yet dealt with
+	book  book
+
+	wake    chan struct{}
+	agenda  agenda
+	serving *request // whose write OnWrite is told of
+	healed  bool     // no more faults
+}
+
+func newWorld(seed uint64, p *plan, mut *Mutation) *world {
+	r := rand.New(rand.NewPCG(seed, 0x1de3907e47))
+	w := &world{rng: r, seed: seed, born: time.Now(), wake: make(chan struct{}, 1), mut: mut}
+	if p == nil {
+		drawn := newPlan(r)
+		p = &drawn
+	}
+	w.plan = *p
+	w.book = newBook(w)
+	w.db = wire.New(time.Now)
+	create := func(op, body string) {
+		if status, _, out := w.db.Serve(op, []byte(body)); status != http.StatusOK {
+			panic(fmt.Sprintf("simulator: %s: %s", op, out))
+		}
+	}
+	create("CreateTable", `{"TableName":"`+table+`","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}]}`)
+	create("UpdateTimeToLive", `{"TableName":"`+table+`","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expiration"}}`)
+	w.db.OnWrite(w.book.wrote)
+	return w
+}
+
+// request is one attempt of one call on the wire.
+type request struct {
+	actor *actor
+	seq   int
+	op    string
+	body  []byte
+	http  *http.Request
+	reply chan reply
+}
+
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+	err    error
+}
+
+// errReset is what a caller sees of a connection that broke after the request
+// was sent.
+var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+
+// Do sends a request of the SDK's into the world: aws.HTTPClient.
+func (a *actor) Do(req *http.Request) (*http.Response, error) {
+	a.mustLive()
+	op, body, err := wire.Request(req)
+	if err != nil {
+		return nil, err
+	}
+	a.sent++
+	r := &request{actor: a, seq: a.sent, op: op, body: body, http: req, reply: make(chan reply, 1)}
+	a.w.mu.Lock()
+	a.w.inbox = append(a.w.inbox, r)
+	if describe(r) == "release" {
+		a.gaveUp++
+	}
+	a.w.mu.Unlock()
+	a.w.stir()
+	select {
+	case got := <-r.reply:
+		a.mustLive()
+		if got.err != nil {
+			return nil, got.err
+		}
+		return wire.Response(req, got.status, got.header, got.body), nil
+	case <-req.Context().Done():
+		a.mustLive()
+		return nil, req.Context().Err()
+	case <-a.killed:
+		runtime.Goexit()
+		return nil, nil
+	}
+}
+
+// stir tells the turning goroutine that there is something to look at.
+func (w *world) stir() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// event is something that will happen.
+type event struct {
+	at  time.Time
+	seq int
+	do  func()
+}
+
+type agenda struct {
+	heap []event
+	seq  int
+}
+
+func (g *agenda) Len() int           { return len(g.heap) }
+func (g *agenda) Less(i, j int) bool { return g.heap[i].before(g.heap[j]) }
+func (g *agenda) Swap(i, j int)      { g.heap[i], g.heap[j] = g.heap[j], g.heap[i] }
+func (g *agenda) Push(x any)         { g.heap = append(g.heap, x.(event)) }
+func (g *agenda) Pop() any {
+	last := g.heap[len(g.heap)-1]
+	g.heap = g.heap[:len(g.heap)-1]
+	return last
+}
+
+func (e event) before(o event) bool {
+	if c := e.at.Compare(o.at); c != 0 {
+		return c < 0
+	}
+	return e.seq < o.seq
+}
+
+// in lets do happen after d.
+func (w *world) in(d time.Duration, do func()) {
+	w.agenda.seq++
+	heap.Push(&w.agenda, event{time.Now().Add(d), w.agenda.seq, do})
+}
+
+// turn lets the world go on until done is closed, or forever if the agenda is
+// to be worked off too.
+func (w *world) turn(done <-chan struct{}) {
+	for {
+		synctest.Wait()
+		w.deal()
+		var timer <-chan time.Time
+		if w.agenda.Len() > 0 {
+			next := w.agenda.heap[0]
+			if d := time.Until(next.at); d > 0 {
+				timer = time.After(d)
+			} else {
+				heap.Pop(&w.agenda)
+				next.do()
+				continue
+			}
+		}
+		select {
+		case <-w.wake:
+		case <-timer:
+		case <-done:
+			return
+		}
+	}
+}
+
+// settle works off the agenda: what is still on the wire arrives.
+func (w *world) settle() {
+	for w.agenda.Len() > 0 {
+		next := heap.Pop(&w.agenda).(event)
+		if d := time.Until(next.at); d > 0 {
+			time.Sleep(d)
+		}
+		next.do()
+		synctest.Wait()
+		w.deal()
+	}
+}
+
+// deal gives each new request its fate, in an order that doesn't depend on
+// which goroutine came first.
+func (w *world) deal() {
+	w.mu.Lock()
+	inbox := w.inbox
+	w.inbox = nil
+	w.mu.Unlock()
+	slices.SortFunc(inbox, func(a, b *request) int {
+		return cmp.Or(cmp.Compare(a.actor.id, b.actor.id), cmp.Compare(a.seq, b.seq))
+	})
+	for _, r := range inbox {
+		f := None
+		if !w.healed {
+			f = w.plan.fault(w.rng)
+		}
+		w.send(r, f)
+	}
+}
+
+// ms is a random time of up to n milliseconds, in nanoseconds so that no two
+// fall together.
+func (w *world) ms(n int) time.Duration {
+	return 1 + time.Duration(w.rng.Int64N(int64(n)*int64(time.Millisecond)))
+}
+
+// send lets a request meet its fate.
+func (w *world) send(r *request, f Fault) {
+	if f != None {
+		w.book.fault(f)
+		w.book.note(r.actor, "%s: %s", describe(r), f)
+		w.mu.Lock()
+		r.actor.met[f] = true
+		w.mu.Unlock()
+	}
+	there, back := w.ms(20), w.ms(20)
+	answer := func(rep reply) { w.in(back, func() { r.reply <- rep }) }
+	fail := func(kind, message string) {
+		status, header, body := wire.Error(kind, message)
+		answer(reply{status: status, header: header, body: body})
+	}
+	brokenOrSilent := func() {
+		if w.rng.IntN(2) == 0 {
+			answer(reply{err: errReset})
+		}
+	}
+	switch f {
+	case None:
+		w.in(there, func() { answer(w.serve(r)) })
+	case RequestLost:
+		brokenOrSilent()
+	case RequestLate:
+		brokenOrSilent()
+		w.in(w.ms(20_000), func() { w.serve(r) })
+	case ReplyLost:
+		w.in(there, func() { w.serve(r) })
+		brokenOrSilent()
+	case Twice:
+		w.in(there, func() { answer(w.serve(r)) })
+		w.in(there+w.ms(20_000), func() { w.serve(r) })
+	case Throttled:
+		fail(wire.Throttling, "Rate of requests exceeds the allowed throughput.")
+	case FailBefore:
+		fail(wire.InternalServerError, "Internal server error")
+	case FailAfter:
+		w.in(there, func() { w.serve(r); fail(wire.InternalServerError, "Internal server error") })
+	case Conflict:
+		fail(wire.TransactionConflict, "Transaction is ongoing for the item")
+	case KillBefore:
+		w.in(there, func() { w.kill(r.actor, string(f)) })
+	case KillAfter:
+		w.in(there, func() { w.serve(r); w.kill(r.actor, string(f)) })
+	case Stall:
+		// The process stands still before the request leaves it; its context
+		// ends meanwhile, and it doesn't notice.
+		w.mu.Lock()
+		r.actor.stalled = true
+		w.mu.Unlock()
+		w.in(w.plan.timeout+w.plan.maxSkew+w.ms(20_000), func() { answer(w.serve(r)) })
+	}
+}
+
+// serve lets the database serve a request.
+func (w *world) serve(r *request) reply {
+	w.serving = r
+	defer func() { w.serving = nil }()
+	body := r.body
+	if w.mut != nil && w.mut.Request != nil {
+		body = w.mut.Request(r.op, body)
+	}
+	status, header, out := w.db.Serve(r.op, body)
+	w.book.served(r, status, out)
+	if w.mut != nil && w.mut.Reply != nil {
+		if out2 := w.mut.Reply(r.op, r.body, status, out); string(out2) != string(out) {
+			out, header = out2, header.Clone()
+			header.Del("X-Amz-Crc32")
+		}
+	}
+	return reply{status: status, header: header, body: out}
+}
+
+// describe names a request by what it is for.
+func describe(r *request) string {
+	switch r.op {
+	case "PutItem":
+		return "acquire"
+	case "GetItem":
+		return "get"
+	case "UpdateItem":
+		var u struct{ ExpressionAttributeValues map[string]map[string]string }
+		if err := json.Unmarshal(r.body, &u); err == nil {
+			if _, over := u.ExpressionAttributeValues[":seen_token"]; over {
+				return "take over"
+			}
+			switch u.ExpressionAttributeValues[":status"]["S"] {
+			case "COMPLETED":
+				return "complete"
+			case "RELEASED":
+				return "release"
+			}
+		}
+	}
+	return r.op
+}
