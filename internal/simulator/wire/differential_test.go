@@ -329,7 +329,9 @@ func (p *pair) compare(ctx context.Context, before attributes, r request) (answe
 // TestDifferential puts random requests to random items, in wire and in
 // DynamoDB Local: errors with their messages, returned attributes, consumed
 // capacity and the item afterwards have to agree. What is known to differ (see
-// the package's documentation) is not generated.
+// the package's documentation) is not generated. Other seeds, more items:
+//
+//	go test -run Differential ./internal/simulator/wire -args -wire.seed=2 -wire.items=3000
 func TestDifferential(t *testing.T) {
 	p := newPair(t)
 	g := generator{rand.New(rand.NewPCG(*seedFlag, 0))}

@@ -68,6 +68,58 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestLimits has the limits that DynamoDB Local enforced alike.
+func TestLimits(t *testing.T) {
+	db := newDB(t)
+	condition := func(expression string) string {
+		_, message, _ := refusal(db, "DeleteItem", `{`+keyA+`,"ConditionExpression":"`+expression+`","ExpressionAttributeValues":{":x":{"N":"1"}}}`)
+		return message
+	}
+	times := func(n int, text, separator string) string {
+		return strings.TrimSuffix(strings.Repeat(text+separator, n), separator)
+	}
+	const fails = "The conditional request failed"
+	for _, c := range []struct{ expression, want string }{
+		{times(150, "n = :x", " OR "), fails}, // 150 comparisons and 149 ORs
+		{times(151, "n = :x", " OR "), "Invalid ConditionExpression: The expression contains too many operators; operator count: 301"},
+		{"n IN (" + times(100, ":x", ",") + ")", fails},
+		{"n IN (" + times(101, ":x", ",") + ")", "Invalid ConditionExpression: The IN operator is provided with too many operands; number of operands: 101"},
+		{times(32, "m", ".") + " = :x", fails},
+		{times(33, "m", ".") + " = :x", "Invalid ConditionExpression: The document path has too many nesting levels; nesting levels: 33"},
+		{"n = :x" + strings.Repeat(" ", 4090), fails},
+		{"n = :x" + strings.Repeat(" ", 4100), "Invalid ConditionExpression: Expression size has exceeded the maximum allowed size; expression size: 4106"},
+		{"n[2147483647] = :x", fails},
+	} {
+		if got := condition(c.expression); got != c.want {
+			t.Errorf("%.60s: got %q, want %q", c.expression, got, c.want)
+		}
+	}
+	nested := func(lists int) string {
+		return `{"TableName":"records","Item":{"id":{"S":"a"},"l":` + strings.Repeat(`{"L":[`, lists) + `{"S":"x"}` + strings.Repeat(`]}`, lists) + `}}`
+	}
+	mustServe(t, db, "PutItem", nested(31))
+	if _, message, _ := refusal(db, "PutItem", nested(32)); message != "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit" {
+		t.Errorf("32 lists deep: got %q", message)
+	}
+}
+
+func TestUpdateTimeToLive(t *testing.T) {
+	db := newDB(t)
+	for _, step := range []struct{ specification, want string }{
+		{`{"Enabled":false,"AttributeName":"expiration"}`, "TimeToLive is already disabled"},
+		{`{"Enabled":true,"AttributeName":"expiration"}`, ""},
+		{`{"Enabled":true,"AttributeName":"expiration"}`, "TimeToLive is already enabled"},
+		{`{"Enabled":true,"AttributeName":"other"}`, "TimeToLive is active on a different AttributeName: current AttributeName is expiration"},
+		{`{"Enabled":false,"AttributeName":"expiration"}`, ""},
+		{`{"Enabled":true,"AttributeName":"other"}`, ""},
+	} {
+		_, message, _ := refusal(db, "UpdateTimeToLive", `{"TableName":"records","TimeToLiveSpecification":`+step.specification+`}`)
+		if message != step.want {
+			t.Errorf("%s: got %q, want %q", step.specification, message, step.want)
+		}
+	}
+}
+
 // TestReservedWords has those that the toolkit's own attributes might meet.
 func TestReservedWords(t *testing.T) {
 	db := newDB(t)
