@@ -17,10 +17,11 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx); err != nil {
+	err := run(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "up:", err)
-		os.Exit(1) //nolint:gocritic // the deferred stop only restores signals, and the process ends
+		os.Exit(1)
 	}
 }
 

@@ -1,0 +1,56 @@
+// Command demo shows the toolkit at work: it starts both functions as the
+// binaries that deploy, a DynamoDB Local and the Lambda emulator, sends real
+// requests over HTTP, prints each answer with the DynamoDB item behind it, and
+// checks all of them. It ends with status 1 if any is wrong, and says what was
+// expected.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/lambdaidem/toolkit/localstack/stack"
+)
+
+func main() {
+	logs := flag.Bool("logs", false, "print what the functions logged even if all went well")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, *logs)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+// patience bounds the whole demo once everything runs.
+const patience = 2 * time.Minute
+
+func run(ctx context.Context, logs bool) error {
+	var log bytes.Buffer // written by the emulator alone, read after it has stopped
+	s, err := stack.Start(ctx, stack.Options{FunctionLog: &log})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	d := newDemo(s, os.Stdout)
+	d.out.title(s.URL())
+	err = d.play(ctx)
+	if err == nil {
+		err = d.out.summary()
+	}
+	err = errors.Join(err, s.Stop())
+	if err != nil || logs {
+		fmt.Fprintf(os.Stderr, "\nWhat the functions logged:\n%s\n", log.Bytes())
+	}
+	return err
+}

@@ -1,0 +1,365 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// step is one scene of the demo.
+type step struct {
+	title string
+	play  func(*demo, context.Context) error
+}
+
+// story is what is shown, in this order: later steps use what earlier ones did.
+var story = []step{
+	{"A new key: the handler runs", (*demo).firstRequest},
+	{"The same again: the first answer is replayed, nothing runs", (*demo).sameAgain},
+	{"The same JSON, members reordered and spaced: it counts by value, a replay", (*demo).reordered},
+	{"The same key for another amount: refused", (*demo).otherAmount},
+	{"The same key twice at once, on a slow handler: one runs, one is told to come back", (*demo).twiceAtOnce},
+	{"No key: refused", (*demo).noKey},
+	{"A malformed key: refused", (*demo).malformedKey},
+	{"The handler fails with 500: nothing is kept, and the same key runs again as attempt 2", (*demo).failedOnce},
+	{"Two users, one key: two payments", (*demo).twoUsers},
+	{fmt.Sprintf("%d requests at once with one key: one payment", crowd), (*demo).crowd},
+	{"A refund, and the same again: one refund", (*demo).refund},
+	{"A refund of more than is left: the application's own 409, kept and replayed", (*demo).refundTooMuch},
+	{"Counted in the tables", (*demo).audit},
+}
+
+const (
+	// crowd is how many requests are sent at once.
+	crowd = 200
+	// slow is how long the slow handler takes: long enough for a second request
+	// to meet it, on a busy machine too.
+	slow = 1500 * time.Millisecond
+)
+
+// order is a request for a payment.
+func order(user, key, body string) request {
+	return request{path: "/payments", user: user, key: key, body: body}
+}
+
+const dinner = `{"amount":1250,"currency":"EUR","reference":"dinner"}`
+
+func (d *demo) firstRequest(ctx context.Context) error {
+	a, err := d.send(ctx, order("alice", "order-1", dinner))
+	if err != nil {
+		return err
+	}
+	r, err := d.expectNewRecord(ctx)
+	if err != nil {
+		return err
+	}
+	d.first = a
+	d.firstID = d.expectPayment(a)
+	d.out.check(r.Status == "COMPLETED" && r.Attempt == 1 && r.Outcome == "succeeded", "the record is completed by attempt 1",
+		fmt.Sprintf("%s, attempt %d, %s", r.Status, r.Attempt, r.Outcome))
+	d.firstRecord = r
+	return nil
+}
+
+func (d *demo) sameAgain(ctx context.Context) error {
+	return d.replayOf(ctx, order("alice", "order-1", dinner))
+}
+
+func (d *demo) reordered(ctx context.Context) error {
+	return d.replayOf(ctx, order("alice", "order-1", "{ \"reference\": \"dinner\",\n  \"currency\": \"EUR\",  \"amount\": 1250 }"))
+}
+
+// replayOf sends what must be answered as the first request was.
+func (d *demo) replayOf(ctx context.Context, r request) error {
+	a, err := d.send(ctx, r)
+	if err != nil {
+		return err
+	}
+	d.expectReplay(d.first, a)
+	return d.expectFirstRecordUnchanged(ctx)
+}
+
+func (d *demo) expectFirstRecordUnchanged(ctx context.Context) error {
+	now, err := d.again(ctx, d.firstRecord)
+	if err != nil {
+		return err
+	}
+	d.out.check(now == d.firstRecord, "the record has not changed", now)
+	return nil
+}
+
+func (d *demo) otherAmount(ctx context.Context) error {
+	a, err := d.send(ctx, order("alice", "order-1", strings.Replace(dinner, "1250", "9999", 1)))
+	if err != nil {
+		return err
+	}
+	d.expectRefusal(a, 422, "idempotency_payload_mismatch")
+	return d.expectFirstRecordUnchanged(ctx)
+}
+
+func (d *demo) twiceAtOnce(ctx context.Context) error {
+	r := order("alice", "order-2", dinner).with("X-Demo-Delay-Ms", strconv.FormatInt(slow.Milliseconds(), 10))
+	var first answer
+	group, groupCtx := errgroup.WithContext(ctx)
+	d.out.request(r)
+	group.Go(func() error {
+		var err error
+		first, err = d.client.send(groupCtx, r)
+		return err
+	})
+	underWay, err := d.awaitRecord(groupCtx)
+	if err != nil {
+		return errors.Join(err, group.Wait())
+	}
+	d.out.check(underWay.Status == "INPROGRESS", "the first is under way", underWay.Status)
+	second, err := d.send(ctx, r)
+	if err != nil {
+		return err
+	}
+	d.expectRefusal(second, 409, "idempotency_in_progress")
+	d.expectRetryAfter(second)
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	d.out.answer(first)
+	d.expectPayment(first)
+	_, err = d.again(ctx, underWay)
+	return err
+}
+
+func (d *demo) expectRetryAfter(a answer) {
+	text := a.header.Get("Retry-After")
+	seconds, err := strconv.Atoi(text)
+	d.out.check(err == nil && seconds > 0, "a Retry-After in seconds", strconv.Quote(text))
+}
+
+func (d *demo) noKey(ctx context.Context) error {
+	return d.refusedKey(ctx, "", "idempotency_key_missing")
+}
+
+func (d *demo) malformedKey(ctx context.Context) error {
+	return d.refusedKey(ctx, `"order-3`, "idempotency_key_invalid")
+}
+
+func (d *demo) refusedKey(ctx context.Context, key, code string) error {
+	a, err := d.send(ctx, order("alice", key, dinner))
+	if err != nil {
+		return err
+	}
+	d.expectRefusal(a, 400, code)
+	return d.expectNoRecord(ctx)
+}
+
+func (d *demo) failedOnce(ctx context.Context) error {
+	r := order("alice", "order-4", dinner).with("X-Demo-Fail-Attempts", "1")
+	a, err := d.send(ctx, r)
+	if err != nil {
+		return err
+	}
+	d.expectStatus(a, 500)
+	released, err := d.expectNewRecord(ctx)
+	if err != nil {
+		return err
+	}
+	d.out.check(released.Status == "RELEASED" && released.Attempt == 1, "the record is released by attempt 1",
+		fmt.Sprintf("%s, attempt %d", released.Status, released.Attempt))
+	if a, err = d.send(ctx, r); err != nil {
+		return err
+	}
+	d.expectPayment(a)
+	now, err := d.again(ctx, released)
+	if err != nil {
+		return err
+	}
+	d.out.check(now.Status == "COMPLETED" && now.Attempt == 2, "the record is completed by attempt 2",
+		fmt.Sprintf("%s, attempt %d", now.Status, now.Attempt))
+	return nil
+}
+
+func (d *demo) twoUsers(ctx context.Context) error {
+	for _, user := range []string{"alice", "bob"} {
+		a, err := d.send(ctx, order(user, "order-5", dinner))
+		if err != nil {
+			return err
+		}
+		d.expectPayment(a)
+		r, err := d.expectNewRecord(ctx)
+		if err != nil {
+			return err
+		}
+		d.out.check(strings.HasSuffix(r.Scope, "|"+user), "the record is "+user+"'s", r.Scope)
+	}
+	return nil
+}
+
+// tally counts the answers of a crowd.
+type tally struct{ fresh, replayed, busy, other int }
+
+func (t *tally) add(a answer) {
+	switch {
+	case a.status == 201 && !a.replayed():
+		t.fresh++
+	case a.status == 201:
+		t.replayed++
+	case a.status == 409 && a.header.Get("Retry-After") != "":
+		t.busy++
+	default:
+		t.other++
+	}
+}
+
+func (t *tally) String() string {
+	return fmt.Sprintf("%d × 201 new, %d × 201 replayed, %d × 409 with Retry-After, %d others", t.fresh, t.replayed, t.busy, t.other)
+}
+
+func (d *demo) crowd(ctx context.Context) error {
+	r := order("alice", "order-6", dinner)
+	d.out.request(r)
+	first, err := d.sendAtOnce(ctx, slices.Repeat([]request{r}, crowd))
+	if err != nil {
+		return err
+	}
+	var t tally
+	for _, a := range first {
+		t.add(a)
+	}
+	d.out.note("← at once: %s", &t)
+	d.out.check(t.fresh == 1 && t.other == 0, "exactly one new payment; all others are replays, or told to come back", &t)
+	if _, err := d.expectNewRecord(ctx); err != nil {
+		return err
+	}
+
+	final, err := d.comeBack(ctx, r, first)
+	if err != nil {
+		return err
+	}
+	t = tally{}
+	var paid answer
+	for _, a := range final {
+		t.add(a)
+		if !a.replayed() {
+			paid = a
+		}
+	}
+	d.out.note("← after those that were told to came back: %s", &t)
+	same := !slices.ContainsFunc(final, func(a answer) bool { return a.status != 201 || a.body != paid.body })
+	d.out.check(same && t.fresh == 1, fmt.Sprintf("all %d have the same 201, the same bytes", crowd), &t)
+	d.expectPayment(paid)
+	return nil
+}
+
+// sendAtOnce sends every request on a goroutine of its own.
+func (d *demo) sendAtOnce(ctx context.Context, requests []request) ([]answer, error) {
+	answers := make([]answer, len(requests))
+	group, groupCtx := errgroup.WithContext(ctx)
+	for i, r := range requests {
+		group.Go(func() error {
+			var err error
+			answers[i], err = d.client.send(groupCtx, r)
+			return err
+		})
+	}
+	return answers, group.Wait()
+}
+
+// comeBack repeats the request for each answer that said to, as a client does,
+// until none does any more.
+func (d *demo) comeBack(ctx context.Context, r request, answers []answer) ([]answer, error) {
+	answers = slices.Clone(answers)
+	for {
+		var busy []int
+		pause := time.Duration(0)
+		for i, a := range answers {
+			if seconds, err := strconv.Atoi(a.header.Get("Retry-After")); a.status == 409 && err == nil {
+				busy = append(busy, i)
+				pause = max(pause, time.Duration(seconds)*time.Second)
+			}
+		}
+		if len(busy) == 0 {
+			return answers, nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting to come back: %w", ctx.Err())
+		}
+		again, err := d.sendAtOnce(ctx, slices.Repeat([]request{r}, len(busy)))
+		if err != nil {
+			return nil, err
+		}
+		for i, a := range again {
+			answers[busy[i]] = a
+		}
+	}
+}
+
+// refundOf is a request for a refund of the first payment.
+func (d *demo) refundOf(key, body string) request {
+	return request{path: "/payments/" + d.firstID + "/refunds", user: "alice", key: key, body: body}
+}
+
+func (d *demo) refund(ctx context.Context) error {
+	r := d.refundOf("refund-1", `{"amount":1000}`)
+	first, err := d.send(ctx, r)
+	if err != nil {
+		return err
+	}
+	d.out.check(first.status == 201 && strings.Contains(first.body, `"left":250`), "201, and 250 are left", fmt.Sprintf("%d %s", first.status, first.body))
+	if _, err := d.expectNewRecord(ctx); err != nil {
+		return err
+	}
+	again, err := d.send(ctx, r)
+	if err != nil {
+		return err
+	}
+	d.expectReplay(first, again)
+	return nil
+}
+
+func (d *demo) refundTooMuch(ctx context.Context) error {
+	r := d.refundOf("refund-2", `{"amount":251}`)
+	first, err := d.send(ctx, r)
+	if err != nil {
+		return err
+	}
+	d.expectRefusal(first, 409, "refund_exceeds_rest")
+	kept, err := d.expectNewRecord(ctx)
+	if err != nil {
+		return err
+	}
+	d.out.check(kept.Status == "COMPLETED" && kept.Outcome == "failed", "the refusal is kept as failed",
+		fmt.Sprintf("%s, %s", kept.Status, kept.Outcome))
+	again, err := d.send(ctx, r)
+	if err != nil {
+		return err
+	}
+	d.expectReplay(first, again)
+	return nil
+}
+
+// audit compares the payments table with what clients were told.
+func (d *demo) audit(ctx context.Context) error {
+	payments, err := d.tables.allPayments(ctx)
+	if err != nil {
+		return err
+	}
+	var made []string
+	refunds, refunded := 0, int64(0)
+	for _, p := range payments {
+		made = append(made, p.ID)
+		refunds += len(p.Refunds)
+		refunded += p.Amount - p.Refundable
+	}
+	slices.Sort(made)
+	slices.Sort(d.owed)
+	d.out.check(slices.Equal(made, d.owed), fmt.Sprintf("%d payments in the table: the %d that clients were told of", len(d.owed), len(d.owed)),
+		fmt.Sprintf("%d: %v, clients were told of %v", len(made), made, d.owed))
+	d.out.check(refunds == 1 && refunded == 1000, "1 refund, of 1000", fmt.Sprintf("%d, of %d", refunds, refunded))
+	return nil
+}

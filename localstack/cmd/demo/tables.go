@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// tables looks into DynamoDB, past the functions.
+type tables struct {
+	client   *dynamodb.Client
+	records  string
+	payments string
+}
+
+// record is an item of the idempotency table.
+type record struct {
+	ID         string `dynamodbav:"id"`
+	Status     string `dynamodbav:"status"`
+	Attempt    int    `dynamodbav:"attempt"`
+	Outcome    string `dynamodbav:"outcome"`
+	Token      string `dynamodbav:"token"`
+	Validation string `dynamodbav:"validation"`
+	Scope      string `dynamodbav:"scope"`
+	LeaseEnd   int64  `dynamodbav:"in_progress_expiration"` // epoch milliseconds
+	Expiration int64  `dynamodbav:"expiration"`             // epoch seconds
+	Data       string `dynamodbav:"data"`
+}
+
+// payment is an item of the payments table.
+type payment struct {
+	ID         string           `dynamodbav:"id"`
+	Amount     int64            `dynamodbav:"amount"`
+	Refundable int64            `dynamodbav:"refundable"`
+	Refunds    map[string]int64 `dynamodbav:"refunds"`
+}
+
+func (t tables) allRecords(ctx context.Context) ([]record, error) {
+	return scan[record](ctx, t.client, t.records)
+}
+
+func (t tables) allPayments(ctx context.Context) ([]payment, error) {
+	return scan[payment](ctx, t.client, t.payments)
+}
+
+// scan reads a whole table, consistently: a demo's is small.
+func scan[T any](ctx context.Context, client *dynamodb.Client, table string) ([]T, error) {
+	var all []T
+	pages := dynamodb.NewScanPaginator(client, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read the table %s: %w", table, err)
+		}
+		var items []T
+		if err := attributevalue.UnmarshalListOfMaps(page.Items, &items); err != nil {
+			return nil, fmt.Errorf("decode the items of %s: %w", table, err)
+		}
+		all = append(all, items...)
+	}
+	return all, nil
+}
