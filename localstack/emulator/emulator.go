@@ -256,7 +256,7 @@ func (e *Emulator) listen(apis []api) error {
 		if a.logicalID != "" {
 			e.urls[a.logicalID] = url
 		}
-		server := &http.Server{Handler: a.handler, ReadHeaderTimeout: time.Minute}
+		server := &http.Server{Handler: drained(a.handler), ReadHeaderTimeout: time.Minute}
 		e.servers = append(e.servers, server)
 		e.serving.Go(func() { _ = server.Serve(listener) }) // ends by shutdown
 	}

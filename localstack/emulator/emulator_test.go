@@ -101,7 +101,7 @@ func options(t *testing.T, change func(*emulator.Options)) (emulator.Options, *s
 func start(t *testing.T, change func(*emulator.Options)) (*emulator.Emulator, *syncBuffer) {
 	t.Helper()
 	o, log := options(t, change)
-	e, err := emulator.Start(context.Background(), o)
+	e, err := emulator.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func invoke(t *testing.T, e *emulator.Emulator, event string) emulator.Result {
 func later(t *testing.T, e *emulator.Emulator, event string) <-chan emulator.Result {
 	answer := make(chan emulator.Result, 1)
 	go func() {
-		result, err := e.Invoke(context.Background(), "Probe", []byte(event))
+		result, err := e.Invoke(t.Context(), "Probe", []byte(event))
 		if err != nil {
 			t.Error(err)
 		}
@@ -199,8 +199,14 @@ func functionError(t *testing.T, result emulator.Result) (kind, message string) 
 	return e.ErrorType, e.ErrorMessage
 }
 
+// answer is an HTTP response whose body has been read.
+type answer struct {
+	StatusCode int
+	Header     http.Header
+}
+
 // send sends an HTTP request; headers are "Name: value".
-func send(t *testing.T, method, url, body string, headers ...string) (*http.Response, string) {
+func send(t *testing.T, method, url, body string, headers ...string) (answer, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
@@ -223,7 +229,7 @@ func send(t *testing.T, method, url, body string, headers ...string) (*http.Resp
 	if err != nil {
 		t.Fatal(err)
 	}
-	return response, string(read)
+	return answer{response.StatusCode, response.Header}, string(read)
 }
 
 func TestD1_EnvironmentIsLambdasAndNothingElse(t *testing.T) {
@@ -577,7 +583,7 @@ func TestD1_CloseWaitsForInvocationsAndRefusesNewOnes(t *testing.T) {
 
 func TestD1_EndOfTheContextEndsEverythingAtOnce(t *testing.T) {
 	o, _ := options(t, nil)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	e, err := emulator.Start(ctx, o)
 	if err != nil {
 		t.Fatal(err)

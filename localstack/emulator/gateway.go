@@ -31,6 +31,17 @@ var hopByHop = map[string]bool{
 	"Trailer": true, "Transfer-Encoding": true, "Upgrade": true, "Content-Length": true,
 }
 
+// maxDrainBytes bounds what is read of a body that was refused, so that the
+// client can finish sending and read the answer instead of a reset connection.
+const maxDrainBytes = 64 * 1024 * 1024
+
+func drained(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(w, r)
+		_, _ = io.CopyN(io.Discard, r.Body, maxDrainBytes) // its end is an error too
+	})
+}
+
 // errBodyTooLarge is a request body over maxBodyBytes.
 var errBodyTooLarge = errors.New("the request body is too large")
 

@@ -26,6 +26,8 @@ exec "$0" 3<&-`
 // State says what a process is doing.
 type State string
 
+// The states of a process, in the order of its life; it goes to and fro
+// between the last two.
 const (
 	Starting State = "starting" // has not asked for its first invocation
 	Idle     State = "idle"     // waits for an invocation
@@ -90,7 +92,7 @@ func startProcess(p *pool) (*process, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening a pipe: %w", err), listener.Close(), watched.Close(), leash.Close())
 	}
-	command := exec.Command("/bin/sh", "-c", supervise, p.binary) //nolint:gosec // the caller names the binary to run
+	command := exec.Command("/bin/sh", "-c", supervise, p.binary)
 	command.Dir = filepath.Dir(p.binary)
 	command.Env = environment(p.function, p.options, p.binary, listener.Addr().String())
 	command.Stdout, command.Stderr = stdout, stdout

@@ -140,9 +140,9 @@ func isBinary(contentType string, binary []string) bool {
 		media = contentType
 	}
 	for _, pattern := range binary {
-		kind, any := strings.CutSuffix(pattern, "/*")
+		kind, wildcard := strings.CutSuffix(pattern, "/*")
 		if pattern == "*/*" || strings.EqualFold(pattern, media) ||
-			any && strings.HasPrefix(strings.ToLower(media), strings.ToLower(kind)+"/") {
+			wildcard && strings.HasPrefix(strings.ToLower(media), strings.ToLower(kind)+"/") {
 			return true
 		}
 	}

@@ -35,6 +35,7 @@ type Function struct {
 // APIKind tells the two kinds of API Gateway apart.
 type APIKind int
 
+// The kinds of API that route requests to functions.
 const (
 	HTTPAPI APIKind = iota // AWS::Serverless::HttpApi, payload format 2.0
 	RESTAPI                // AWS::Serverless::Api, payload format 1.0
