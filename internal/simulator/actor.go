@@ -33,8 +33,10 @@ type actor struct {
 	met     map[Fault]bool // what its requests met; under w.mu
 	gaveUp  int            // releases that it sent; under w.mu
 	order   order
-	ends    time.Time // when Lambda kills it
-	run     *run      // of its handler; nil before
+	ends    time.Time          // when Lambda kills it
+	run     *run               // of its handler; nil before
+	cancel  context.CancelFunc // what a client does that hangs up; set before it starts
+	ctx     context.Context
 }
 
 // order is what a client asks for.
@@ -57,8 +59,10 @@ func (w *world) newActor(id int, o order) *actor {
 	a := &actor{w: w, id: id, order: o, killed: make(chan struct{}), met: map[Fault]bool{}, rng: rand.New(rand.NewPCG(w.seed, uint64(id)))}
 	if a.w.plan.skew > 0 {
 		a.skew = time.Duration(a.rng.Int64N(int64(a.w.plan.skew)))
+		w.book.fault("skewed clock")
 	}
 	a.ends = time.Now().Add(a.w.plan.timeout)
+	a.ctx, a.cancel = context.WithDeadline(context.Background(), a.ends)
 	return a
 }
 
@@ -160,11 +164,8 @@ func (a *actor) invoke() result {
 			}
 			got <- ended
 		}()
-		ctx, cancel := context.WithDeadline(context.Background(), a.ends)
-		defer cancel()
-		if m := a.w.mut; m != nil && m.Context != nil {
-			ctx = m.Context(ctx)
-		}
+		ctx := a.ctx
+		defer a.cancel()
 		handler := a.guard().APIGatewayV2(a.handle)
 		if m := a.w.mut; m != nil && m.Handler != nil {
 			handler = a.guard().APIGatewayV2(m.Handler(a.handle))
@@ -185,6 +186,9 @@ func (a *actor) invoke() result {
 	timeout := time.AfterFunc(time.Until(a.ends)+time.Millisecond, func() {
 		if !a.hasStalled() { // a process that stands still is frozen, its timeout with it
 			a.w.book.fault("killed by its timeout")
+			if a.w.plan.disobedient == 0 {
+				a.w.book.broken(a, "in time", "it was still running at its deadline")
+			}
 			a.w.kill(a, "killed by its timeout")
 		}
 	})

@@ -191,12 +191,16 @@ func (b *book) answered(a *actor, from time.Time, got result) {
 		}
 	}
 	b.noteLocked(a, "answers %s", text)
-	if got.Code == string(lambdaidem.ErrStoreUnavailable) && a.gaveUp == 0 {
+	if (got.Code == string(lambdaidem.ErrStoreUnavailable) || got.Code == string(lambdaidem.ErrInProgress)) && a.run == nil && a.gaveUp == 0 {
 		for _, h := range b.records {
 			for _, l := range h.lives {
 				for _, by := range l.tokens {
 					if by == a {
-						b.brokenLocked(a, "unknown released", "its acquire had landed, and it sent no release")
+						check := "unknown released"
+						if got.Status == 409 {
+							check = "recognised"
+						}
+						b.brokenLocked(a, check, "its acquire had landed, it answered %d, and sent no release", got.Status)
 					}
 				}
 			}

@@ -28,6 +28,8 @@ var Checks = map[string]string{
 	"panic goes on":           "X2: a panic of the handler reaches the caller",
 	"one at a time":           "G3: at most one attempt runs at a time",
 	"one run":                 "X2: the guard runs the handler once in an invocation",
+	"recognised":              "L4: an attempt knows its own lease and its own completion, though the reply was lost",
+	"expired":                 "L7: nothing replays that has expired",
 	"held":                    "G2, X2: under policy hold nothing runs twice after an uncertain end",
 	"unstuck":                 "L6: under policy rerun no record is stuck beyond its lease",
 	"in time":                 "L5, L8, X4, X5: every answer leaves before the invocation's deadline",
@@ -139,16 +141,33 @@ func (b *book) checkAnswer(ans *answer) {
 		return
 	}
 	if got.Replayed {
+		if h != nil && slices.ContainsFunc(h.lives, func(l *life) bool { return l.completedBy == a }) {
+			b.broken(a, "recognised", "its own completion was replayed to it")
+		}
 		if h == nil || !slices.ContainsFunc(h.lives, func(l *life) bool {
 			return l.completed != nil && !l.completedAt.After(ans.to) && (l.gone.IsZero() || !l.gone.Before(ans.from)) && b.answerOf(l) == got.text()
 		}) {
 			b.broken(a, "replay", "no record stored %q while the request was under way", got.Body)
+		}
+		for _, l := range h.livesOf() {
+			if b.answerOf(l) == got.text() && expired(l.completed, ans.from.Add(-b.w.plan.skew)) {
+				b.broken(a, "expired", "%q was replayed, which expired at %d", got.Body, number(l.completed["expiration"]))
+			}
 		}
 		return
 	}
 	if h == nil || !slices.ContainsFunc(h.lives, func(l *life) bool { return l.completedBy == a && b.answerOf(l) == got.text() }) {
 		b.broken(a, "first answer", "sent %q, which its record did not store from it", got.Body)
 	}
+}
+
+// livesOf is the completed ones of a record's lives; none of a record that
+// never was.
+func (h *history) livesOf() []*life {
+	if h == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(h.lives), func(l *life) bool { return l.completed == nil })
 }
 
 // open tells whether an attempt failed open: it ran without the lease.

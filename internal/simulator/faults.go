@@ -28,7 +28,7 @@ const (
 var wireFaults = []Fault{RequestLost, RequestLate, ReplyLost, Twice, Throttled, FailBefore, FailAfter, Conflict, KillBefore, KillAfter, Stall}
 
 // faultNames adds those that are no fate of a request.
-var faultNames = append(wireFaults[:len(wireFaults):len(wireFaults)], "killed in the handler", "killed by its timeout", "skewed clock", "deleted by TTL")
+var faultNames = append(wireFaults[:len(wireFaults):len(wireFaults)], "killed in the handler", "killed by its timeout", "client hangs up", "skewed clock", "deleted by TTL")
 
 // plan is the character of one run: which faults there are and how many, how
 // clocks differ, how handlers behave. Most runs have few kinds of faults, since
@@ -47,6 +47,7 @@ type plan struct {
 	disobedient   float64       // how many handlers ignore their context
 	bad           float64       // how many attempts end other than well
 	otherPayload  float64       // how many requests bring another payload
+	hangsUp       bool          // clients that give up end the request's context, as net/http does
 	killHandler   float64       // how many attempts are killed in the handler
 	faults        []Fault
 	rate          float64 // how many requests meet one of them
@@ -101,6 +102,7 @@ func newPlan(r *rand.Rand) plan {
 	if chance(0.4) {
 		p.killHandler = 0.3
 	}
+	p.hangsUp = chance(0.3)
 	for range r.IntN(4) {
 		p.faults = append(p.faults, wireFaults[r.IntN(len(wireFaults))])
 	}

@@ -78,6 +78,10 @@ func (w *world) client(number int, invocations *sync.WaitGroup) {
 				final = res.final()
 			case <-patience.C:
 				w.book.note(a, "its client gives up waiting")
+				if w.plan.hangsUp {
+					w.book.fault("client hangs up")
+					a.cancel()
+				}
 			}
 			patience.Stop()
 			if final {

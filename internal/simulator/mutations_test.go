@@ -1,0 +1,332 @@
+package simulator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// rewrite replaces a part of the condition of one kind of write. Every name and
+// value stays in use, since DynamoDB refuses those that are not. A part that is
+// not there is a mistake of the table below.
+func rewrite(what, old, with string) func(string, []byte) []byte {
+	return func(op string, body []byte) []byte {
+		if describe(&request{op: op, body: body}) != what {
+			return body
+		}
+		var doc map[string]json.RawMessage
+		var condition string
+		if err := errors.Join(json.Unmarshal(body, &doc), json.Unmarshal(doc["ConditionExpression"], &condition)); err != nil {
+			panic(err)
+		}
+		if !strings.Contains(condition, old) {
+			panic("simulator: the condition of " + what + " has no " + old + ": " + condition)
+		}
+		text, err := json.Marshal(strings.ReplaceAll(condition, old, with))
+		if err != nil {
+			panic(err)
+		}
+		doc["ConditionExpression"] = text
+		if body, err = json.Marshal(doc); err != nil {
+			panic(err)
+		}
+		return body
+	}
+}
+
+func both(fs ...func(string, []byte) []byte) func(string, []byte) []byte {
+	return func(op string, body []byte) []byte {
+		for _, f := range fs {
+			body = f(op, body)
+		}
+		return body
+	}
+}
+
+// always is a condition that holds, and uses what it replaces.
+func always(name, value string) string {
+	return "(" + name + " = " + value + " OR NOT " + name + " = " + value + ")"
+}
+
+// wrapped is a store with some verbs changed.
+type wrapped struct {
+	lambdaidem.Store
+	acquire  func(context.Context, lambdaidem.Claim) (lambdaidem.Record, error)
+	complete func(context.Context, lambdaidem.Lease, lambdaidem.Result) (lambdaidem.Record, error)
+	release  func(context.Context, lambdaidem.Lease, time.Time) (lambdaidem.Record, error)
+	get      func(context.Context, string, time.Time) (lambdaidem.Record, error)
+}
+
+func (w wrapped) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
+	if w.acquire != nil {
+		return w.acquire(ctx, c)
+	}
+	return w.Store.Acquire(ctx, c)
+}
+
+func (w wrapped) Complete(ctx context.Context, l lambdaidem.Lease, r lambdaidem.Result) (lambdaidem.Record, error) {
+	if w.complete != nil {
+		return w.complete(ctx, l, r)
+	}
+	return w.Store.Complete(ctx, l, r)
+}
+
+func (w wrapped) Release(ctx context.Context, l lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
+	if w.release != nil {
+		return w.release(ctx, l, now)
+	}
+	return w.Store.Release(ctx, l, now)
+}
+
+func (w wrapped) Get(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
+	if w.get != nil {
+		return w.get(ctx, id, now)
+	}
+	return w.Store.Get(ctx, id, now)
+}
+
+// claiming changes what is claimed behind the guard's back.
+func claiming(change func(*lambdaidem.Claim, *actor)) func(lambdaidem.Store, *actor) lambdaidem.Store {
+	return func(s lambdaidem.Store, a *actor) lambdaidem.Store {
+		return wrapped{Store: s, acquire: func(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
+			meant := c.LeaseEnd
+			change(&c, a)
+			rec, err := s.Acquire(ctx, c)
+			if rec.Token == c.Token {
+				rec.LeaseEnd = meant
+			}
+			return rec, err
+		}}
+	}
+}
+
+// erring changes the errors of acquire and complete.
+func erring(change func(*lambdaidem.StoreError)) func(lambdaidem.Store, *actor) lambdaidem.Store {
+	return func(s lambdaidem.Store, _ *actor) lambdaidem.Store {
+		return wrapped{Store: s, acquire: func(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
+			rec, err := s.Acquire(ctx, c)
+			if e := (*lambdaidem.StoreError)(nil); errors.As(err, &e) {
+				changed := *e
+				change(&changed)
+				err = &changed
+			}
+			return rec, err
+		}}
+	}
+}
+
+const (
+	token    = "#token = :token"
+	seenTok  = "#token = :seen_token"
+	seenSt   = "#status = :seen_state"
+	seenEnd  = "#lease_end = :seen_end"
+	notDone  = "NOT #status = :completed"
+	takeOver = "take over"
+)
+
+// mutations are the mistakes that the simulator must find, and the checks of
+// which at least one must find each.
+var mutations = []struct {
+	Mutation
+	checks []string
+}{
+	{Mutation{Name: "no fencing on completion", Request: rewrite("complete", token, always("#token", ":token"))}, []string{"fenced"}},
+	{Mutation{Name: "no fencing on release", Request: rewrite("release", token, always("#token", ":token"))}, []string{"fenced"}},
+	{Mutation{Name: "takeover by token only", Request: both(rewrite(takeOver, seenSt, always("#status", ":seen_state")), rewrite(takeOver, seenEnd, always("#lease_end", ":seen_end")), rewrite(takeOver, notDone, always("#status", ":completed")))}, []string{"completed never changes"}},
+	{Mutation{Name: "takeover by state only", Request: both(rewrite(takeOver, seenTok, always("#token", ":seen_token")), rewrite(takeOver, seenEnd, always("#lease_end", ":seen_end")))}, []string{"attempt raised", "lease before lock"}},
+	{Mutation{Name: "takeover by lease end only", Request: both(rewrite(takeOver, seenTok, always("#token", ":seen_token")), rewrite(takeOver, seenSt, always("#status", ":seen_state")), rewrite(takeOver, notDone, always("#status", ":completed")))}, []string{"completed never changes"}},
+	{Mutation{Name: "release after a lost completion", Store: func(s lambdaidem.Store, a *actor) lambdaidem.Store {
+		return wrapped{Store: s, complete: func(ctx context.Context, l lambdaidem.Lease, r lambdaidem.Result) (lambdaidem.Record, error) {
+			rec, err := s.Complete(ctx, l, r)
+			if err != nil && !errors.Is(err, lambdaidem.ErrLeaseLost) {
+				return s.Release(ctx, l, a.clock())
+			}
+			return rec, err
+		}}
+	}}, []string{"stored endings"}},
+	{Mutation{Name: "lease compared in seconds against milliseconds", Store: inSeconds}, []string{"lease before lock", "one at a time"}},
+	{Mutation{Name: "lease ending before the deadline", Store: claiming(func(c *lambdaidem.Claim, a *actor) {
+		c.LeaseEnd = c.LeaseEnd.Add(-a.w.plan.maxSkew - time.Second)
+	})}, []string{"one at a time"}},
+	{Mutation{Name: "skew margin left out", Store: claiming(func(c *lambdaidem.Claim, a *actor) {
+		c.LeaseEnd = c.LeaseEnd.Add(-a.w.plan.maxSkew)
+	})}, []string{"lease outlives"}},
+	{Mutation{Name: "own token not recognised", Reply: strangeToken}, []string{"recognised"}},
+	{Mutation{
+		Name:    "expired record overwritten while its lease lives",
+		Request: rewrite("acquire", "NOT #status = :in_progress OR", "#status = :in_progress OR NOT #status = :in_progress OR"),
+		Store:   claiming(func(c *lambdaidem.Claim, a *actor) { c.Expires = c.Now.Add(a.w.plan.ttl).Truncate(time.Second) }),
+	}, []string{"lease before lock", "one at a time"}},
+	{Mutation{Name: "TTL not filtered on read", Store: func(s lambdaidem.Store, _ *actor) lambdaidem.Store {
+		return wrapped{
+			Store: s,
+			acquire: func(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
+				c.Now = c.Now.Add(-time.Hour)
+				return s.Acquire(ctx, c)
+			},
+			get: func(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
+				return s.Get(ctx, id, now.Add(-time.Hour))
+			},
+		}
+	}}, []string{"expired"}},
+	{Mutation{Name: "last error taken for the verdict of all wire attempts", Store: erring(func(e *lambdaidem.StoreError) {
+		e.NotApplied = e.NotApplied || e.Reason == lambdaidem.ReasonThrottled || e.Reason == lambdaidem.ReasonConflict
+	})}, []string{"unknown released", "recognised"}},
+	{Mutation{Name: "no release after an unknown acquire", Store: func(s lambdaidem.Store, _ *actor) lambdaidem.Store {
+		unknown := map[string]bool{}
+		return wrapped{
+			Store: s,
+			acquire: func(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
+				rec, err := s.Acquire(ctx, c)
+				unknown[c.Token] = err != nil
+				return rec, err
+			},
+			release: func(ctx context.Context, l lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
+				if unknown[l.Token] {
+					return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
+				}
+				return s.Release(ctx, l, now)
+			},
+		}
+	}}, []string{"unknown released"}},
+	{Mutation{Name: "5xx stored", Options: func(o *lambdaidem.Options) {
+		o.Outcome = func(r *lambdaidem.Response) lambdaidem.Outcome {
+			if r.Status >= 500 {
+				return lambdaidem.OutcomeFailed
+			}
+			return lambdaidem.DefaultOutcome(r)
+		}
+	}}, []string{"stored endings"}},
+	{Mutation{Name: "panic swallowed", Handler: func(h handler) handler {
+		return func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (r events.APIGatewayV2HTTPResponse, err error) {
+			defer func() {
+				if recover() != nil {
+					r.StatusCode = 500
+				}
+			}()
+			return h(ctx, e)
+		}
+	}}, []string{"panic goes on"}},
+	{Mutation{Name: "clean-up under the request's context", Store: func(s lambdaidem.Store, _ *actor) lambdaidem.Store {
+		return wrapped{Store: s, release: func(ctx context.Context, l lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
+			return s.Release(requestContext(ctx), l, now)
+		}}
+	}}, []string{"clean-up"}},
+	{Mutation{Name: "wait mode sleeping past the deadline", Store: func(s lambdaidem.Store, a *actor) lambdaidem.Store {
+		return wrapped{Store: s, get: func(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
+			time.Sleep(a.w.plan.wait)
+			return s.Get(ctx, id, now)
+		}}
+	}}, []string{"in time"}},
+	{Mutation{Name: "conflict treated as unavailable under fail open", Store: erring(func(e *lambdaidem.StoreError) {
+		if e.Reason == lambdaidem.ReasonConflict {
+			e.Reason = lambdaidem.ReasonUnknown
+		}
+	})}, []string{"conflict is busy"}},
+}
+
+// inSeconds takes lease ends for seconds where they are milliseconds, so that
+// every lease looks long over.
+func inSeconds(s lambdaidem.Store, _ *actor) lambdaidem.Store {
+	real := map[string]time.Time{}
+	misread := func(rec lambdaidem.Record, err error) (lambdaidem.Record, error) {
+		real[rec.Token] = rec.LeaseEnd
+		rec.LeaseEnd = time.UnixMilli(rec.LeaseEnd.Unix())
+		return rec, err
+	}
+	return wrapped{
+		Store: s,
+		acquire: func(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
+			if c.Over != nil {
+				over := *c.Over
+				over.LeaseEnd = real[over.Token]
+				c.Over = &over
+			}
+			rec, err := s.Acquire(ctx, c)
+			if rec.Token == c.Token {
+				return rec, err
+			}
+			return misread(rec, err)
+		},
+		get: func(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
+			return misread(s.Get(ctx, id, now))
+		},
+	}
+}
+
+// strangeToken hides the asker's own token in a refusal.
+func strangeToken(op string, request []byte, status int, body []byte) []byte {
+	if status == 200 || op != "PutItem" {
+		return body
+	}
+	var put struct {
+		Item map[string]map[string]string
+	}
+	if err := json.Unmarshal(request, &put); err != nil {
+		return body
+	}
+	return bytes.ReplaceAll(body, []byte(put.Item["token"]["S"]), []byte("AAAAAAAAAAAAAAAAAAAAAA"))
+}
+
+// TestMutations proves the proof: each mistake is found within the default
+// seeds, by a check that stands for the rule it breaks.
+func TestMutations(t *testing.T) {
+	limit := uint64(10_000)
+	for _, m := range mutations {
+		t.Run(m.Name, func(t *testing.T) {
+			for _, c := range m.checks {
+				if Checks[c] == "" {
+					t.Fatalf("there is no check %q", c)
+				}
+			}
+			var (
+				next  atomic.Uint64
+				found atomic.Pointer[Report]
+				other sync.Map
+				wg    sync.WaitGroup
+			)
+			for range runtime.GOMAXPROCS(0) {
+				wg.Go(func() {
+					for found.Load() == nil {
+						seed := next.Add(1) - 1
+						if seed >= limit {
+							return
+						}
+						r := inBubble(t, seed, &m.Mutation, false)
+						for _, v := range r.Wrong {
+							other.Store(v.Check, true)
+							if slices.Contains(m.checks, v.Check) {
+								found.Store(&r)
+							}
+						}
+					}
+				})
+			}
+			wg.Wait()
+			r := found.Load()
+			if r == nil {
+				var others []string
+				other.Range(func(k, _ any) bool { others = append(others, k.(string)); return true })
+				t.Fatalf("it survives %d seeds; none of the checks %q found it (others did: %q)", limit, m.checks, others)
+			}
+			var by []string
+			for _, v := range r.Wrong {
+				by = append(by, v.Check)
+			}
+			slices.Sort(by)
+			t.Logf("caught by %q at seed %d, after %d seeds", slices.Compact(by), r.Seed, min(next.Load(), limit))
+		})
+	}
+}
