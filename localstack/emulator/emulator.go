@@ -50,6 +50,10 @@ type Options struct {
 	// Default: os.Stderr.
 	Log io.Writer
 
+	// Progress gets what must be seen at the start: that tokens are not
+	// verified, and which events are not emulated. Default: Log.
+	Progress io.Writer
+
 	// MaxProcesses bounds the processes of one function. Default: 50.
 	MaxProcesses int
 
@@ -277,15 +281,19 @@ func loopback(address string) (*net.TCPAddr, error) {
 }
 
 func (e *Emulator) announce(apis []api) {
+	progress := e.log
+	if e.options.Progress != nil {
+		progress = &lockedWriter{w: e.options.Progress}
+	}
 	for _, a := range apis {
 		if len(a.insecure) > 0 {
-			e.log.printf("WARNING: %s: tokens are NOT VERIFIED. Anyone on this machine can be anyone, by any token. For local use only. Routes: %s",
+			progress.printf("WARNING: %s: tokens are NOT VERIFIED. Anyone on this machine can be anyone, by any token. For local use only. Routes: %s",
 				a.logicalID, strings.Join(a.insecure, ", "))
 		}
 	}
 	for _, p := range e.pools {
 		for _, event := range p.function.OtherEvents {
-			e.log.printf("%s: event %s is not emulated; send it by the Lambda Invoke API", p.function.LogicalID, event)
+			progress.printf("%s: event %s is not emulated; send it by the Lambda Invoke API", p.function.LogicalID, event)
 		}
 	}
 }

@@ -668,7 +668,8 @@ func TestD1_SecondEmulatorOnOnePortIsAnError(t *testing.T) {
 }
 
 func TestD1_StartSaysLoudlyThatTokensAreNotVerified(t *testing.T) {
-	_, log := start(t, nil)
+	log := &syncBuffer{}
+	start(t, func(o *emulator.Options) { o.Log, o.Progress = io.Discard, log })
 	for _, want := range []string{
 		"WARNING: Api: tokens are NOT VERIFIED",
 		"GET /mine, GET /scoped",

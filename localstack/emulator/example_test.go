@@ -18,7 +18,7 @@ func ExampleStart() {
 	ctx := context.Background()
 	e, err := emulator.Start(ctx, emulator.Options{
 		Template: sam,
-		Binary:   func(string) string { return bootstrap } // by logical ID,
+		Binary:   func(string) string { return bootstrap }, // by logical ID
 		Log:      io.Discard,
 	})
 	if err != nil {
