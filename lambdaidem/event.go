@@ -108,7 +108,8 @@ func queryOf(multi map[string][]string, single map[string]string, escape bool) s
 				b.WriteByte('&')
 			}
 			if escape {
-				name, v = url.QueryEscape(name), url.QueryEscape(v)
+				b.WriteString(url.QueryEscape(name) + "=" + url.QueryEscape(v))
+				continue
 			}
 			b.WriteString(name + "=" + v)
 		}

@@ -1,0 +1,387 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"go.uber.org/goleak"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+)
+
+// X7: nothing of the guard outlives a call, and so none of these tests.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Most rules are the same for every event, and are proved on HTTP API events.
+type (
+	request  = events.APIGatewayV2HTTPRequest
+	response = events.APIGatewayV2HTTPResponse
+	handler  = func(context.Context, request) (response, error)
+)
+
+// rig is a guarded handler on a store that can be made to fail, with what
+// happened beside it.
+type rig struct {
+	handler
+	guard *lambdaidem.Guard
+	store *faulty
+	seen  *recorder
+	runs  atomic.Int64
+}
+
+// newRig guards h; a nil h answers 201 with the number of the run.
+func newRig(h handler, optFns ...func(*lambdaidem.Options)) *rig {
+	r := &rig{store: newFaulty(), seen: &recorder{}}
+	all := append([]func(*lambdaidem.Options){func(o *lambdaidem.Options) {
+		o.Namespace, o.Observer = "test", r.seen
+	}}, optFns...)
+	r.guard = lambdaidem.New(r.store, all...)
+	r.handler = r.guarded(h)
+	return r
+}
+
+// guarded guards another handler in the same way; runs counts it too.
+func (r *rig) guarded(h handler) handler {
+	return r.guard.APIGatewayV2(func(ctx context.Context, in request) (response, error) {
+		n := r.runs.Add(1)
+		if h == nil {
+			return response{StatusCode: http.StatusCreated, Body: "run " + strconv.FormatInt(n, 10)}, nil
+		}
+		return h(ctx, in)
+	})
+}
+
+// send calls the guarded handler; an error of it fails the test.
+func (r *rig) send(t testing.TB, in request) response {
+	t.Helper()
+	return r.sendCtx(t.Context(), t, in)
+}
+
+func (r *rig) sendCtx(ctx context.Context, t testing.TB, in request) response {
+	t.Helper()
+	out, err := r.handler(ctx, in)
+	if err != nil {
+		t.Fatalf("the guarded handler returned the error %v", err)
+	}
+	return out
+}
+
+// record is what the store has for the one key that the test used.
+func (r *rig) record(t testing.TB) lambdaidem.Record {
+	t.Helper()
+	claims := r.store.allClaims()
+	if len(claims) == 0 {
+		t.Fatal("the store was never asked for a lease")
+	}
+	rec, err := r.store.Store.Get(context.WithoutCancel(t.Context()), claims[0].ID, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+func (r *rig) wantRuns(t testing.TB, want int64) {
+	t.Helper()
+	if got := r.runs.Load(); got != want {
+		t.Errorf("the handler ran %d times, want %d", got, want)
+	}
+}
+
+func (r *rig) wantEvents(t testing.TB, want ...lambdaidem.Kind) {
+	t.Helper()
+	if got := r.seen.kinds(); !slices.Equal(got, want) {
+		t.Errorf("the observer saw %v, want %v", got, want)
+	}
+}
+
+// post is a request with a key, unless key is empty.
+func post(key, body string) request {
+	in := request{RouteKey: "POST /payments", RawPath: "/payments", Headers: map[string]string{"content-type": "application/json"}, Body: body}
+	in.RequestContext.HTTP.Method = http.MethodPost
+	if key != "" {
+		in.Headers["idempotency-key"] = key
+	}
+	return in
+}
+
+// first is the request that most tests send.
+func first() request { return post("key-1", `{"amount":100}`) }
+
+const mark = "X-Idempotency-Replayed"
+
+func replayed(out response) bool { return out.Headers[mark] == "true" }
+
+// wantReplay tells whether out is the first answer again.
+func wantReplay(t testing.TB, out, first response) {
+	t.Helper()
+	if !replayed(out) {
+		t.Errorf("the answer has no %s: %+v", mark, out)
+	}
+	out.Headers = maps.Clone(out.Headers)
+	delete(out.Headers, mark)
+	if !sameAnswer(out, first) {
+		t.Errorf("the replay is %+v, want %+v", out, first)
+	}
+}
+
+// sameAnswer compares by what a gateway makes of the answers.
+func sameAnswer(a, b response) bool {
+	return a.StatusCode == b.StatusCode && a.Body == b.Body && a.IsBase64Encoded == b.IsBase64Encoded &&
+		slices.Equal(a.Cookies, b.Cookies) && maps.EqualFunc(allHeaders(a), allHeaders(b), slices.Equal)
+}
+
+func allHeaders(r response) map[string][]string {
+	all := make(map[string][]string)
+	for name, v := range r.Headers {
+		all[name] = []string{v}
+	}
+	maps.Copy(all, r.MultiValueHeaders)
+	return all
+}
+
+// wantProblem checks an answer that the guard makes itself: RFC 9457.
+func wantProblem(t testing.TB, out response, status int, code lambdaidem.Code) {
+	t.Helper()
+	var doc struct {
+		Type, Title, Detail string
+		Status              int
+		Code                lambdaidem.Code
+	}
+	if err := json.Unmarshal([]byte(out.Body), &doc); err != nil {
+		t.Fatalf("the body %q is no problem document: %v", out.Body, err)
+	}
+	if out.StatusCode != status || doc.Status != status || doc.Code != code {
+		t.Fatalf("the answer is %d %s, want %d %s", out.StatusCode, out.Body, status, code)
+	}
+	if doc.Type == "" || doc.Title != http.StatusText(status) || doc.Detail == "" || out.Headers["Content-Type"] != "application/problem+json" {
+		t.Errorf("the problem document is incomplete: %v %s", out.Headers, out.Body)
+	}
+}
+
+// retryAfter is the answer's Retry-After; 0 without one.
+func retryAfter(t testing.TB, out response) time.Duration {
+	t.Helper()
+	text, ok := out.Headers["Retry-After"]
+	if !ok {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("Retry-After is %q, want whole seconds", text)
+	}
+	return time.Duration(n) * time.Second
+}
+
+// recorder is an observer that remembers.
+type recorder struct {
+	mu     sync.Mutex
+	events []lambdaidem.Event
+}
+
+func (r *recorder) Observe(_ context.Context, e lambdaidem.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
+}
+
+func (r *recorder) all() []lambdaidem.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.events)
+}
+
+func (r *recorder) kinds() []lambdaidem.Kind {
+	var kinds []lambdaidem.Kind
+	for _, e := range r.all() {
+		kinds = append(kinds, e.Kind)
+	}
+	return kinds
+}
+
+func (r *recorder) last(t testing.TB) lambdaidem.Event {
+	t.Helper()
+	all := r.all()
+	if len(all) == 0 {
+		t.Fatal("the observer saw nothing")
+	}
+	return all[len(all)-1]
+}
+
+func (r *recorder) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = nil
+}
+
+// The verbs of a store.
+const (
+	acquire  = "acquire"
+	complete = "complete"
+	release  = "release"
+	get      = "get"
+)
+
+// fault is what becomes of one call of a store, which would be made by call.
+type fault func(ctx context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error)
+
+// faulty is a memstore whose calls can be made to fail.
+type faulty struct {
+	lambdaidem.Store
+
+	mu     sync.Mutex
+	next   map[string][]fault // of the next calls of a verb; nil is none
+	always map[string]fault   // of those after them
+	calls  []string
+	claims []lambdaidem.Claim
+}
+
+func newFaulty() *faulty {
+	return &faulty{Store: memstore.New(), next: map[string][]fault{}, always: map[string]fault{}}
+}
+
+// fail lets the next calls of a verb fail, one fault each.
+func (s *faulty) fail(verb string, faults ...fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next[verb] = append(s.next[verb], faults...)
+}
+
+// failAlways lets every further call of a verb fail; a nil fault ends that.
+func (s *faulty) failAlways(verb string, f fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.always[verb] = f
+}
+
+func (s *faulty) count(verb string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, c := range s.calls {
+		if c == verb {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *faulty) allCalls() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.calls)
+}
+
+func (s *faulty) allClaims() []lambdaidem.Claim {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.claims)
+}
+
+func (s *faulty) do(ctx context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+	s.mu.Lock()
+	s.calls = append(s.calls, verb)
+	f := s.always[verb]
+	if rest := s.next[verb]; len(rest) > 0 {
+		f, s.next[verb] = rest[0], rest[1:]
+	}
+	s.mu.Unlock()
+	if f != nil {
+		return f(ctx, verb, call)
+	}
+	return call()
+}
+
+func (s *faulty) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
+	s.mu.Lock()
+	s.claims = append(s.claims, c)
+	s.mu.Unlock()
+	return s.do(ctx, acquire, func() (lambdaidem.Record, error) { return s.Store.Acquire(ctx, c) })
+}
+
+func (s *faulty) Complete(ctx context.Context, l lambdaidem.Lease, r lambdaidem.Result) (lambdaidem.Record, error) {
+	return s.do(ctx, complete, func() (lambdaidem.Record, error) { return s.Store.Complete(ctx, l, r) })
+}
+
+func (s *faulty) Release(ctx context.Context, l lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
+	return s.do(ctx, release, func() (lambdaidem.Record, error) { return s.Store.Release(ctx, l, now) })
+}
+
+func (s *faulty) Get(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
+	return s.do(ctx, get, func() (lambdaidem.Record, error) { return s.Store.Get(ctx, id, now) })
+}
+
+// errWire is what the store's errors are caused by. Its text is an internal,
+// which no client may see.
+var errWire = errors.New("dial tcp 10.0.0.1:8000: table-arn-secret")
+
+// refused: the call surely did not happen.
+func refused(reason lambdaidem.Reason) fault {
+	return func(_ context.Context, verb string, _ func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		return lambdaidem.Record{}, &lambdaidem.StoreError{Op: verb, Reason: reason, NotApplied: true, Err: errWire}
+	}
+}
+
+// requestLost: the call did not happen, but nobody can know.
+func requestLost(_ context.Context, verb string, _ func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+	return lambdaidem.Record{}, &lambdaidem.StoreError{Op: verb, Reason: lambdaidem.ReasonUnreachable, Err: errWire}
+}
+
+// replyLost: the call happened, but nobody can know.
+func replyLost(_ context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+	if _, err := call(); err != nil {
+		return lambdaidem.Record{}, fmt.Errorf("under a lost reply: %w", err)
+	}
+	return lambdaidem.Record{}, &lambdaidem.StoreError{Op: verb, Reason: lambdaidem.ReasonTimeout, Err: errWire}
+}
+
+// hangs: the call does not happen, and gives up when its context does.
+func hangs(ctx context.Context, verb string, _ func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+	<-ctx.Done()
+	return lambdaidem.Record{}, &lambdaidem.StoreError{Op: verb, Reason: lambdaidem.ReasonTimeout, Err: ctx.Err()}
+}
+
+// replyHangs: the call happens, and its reply never comes.
+func replyHangs(ctx context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+	if _, err := call(); err != nil {
+		return lambdaidem.Record{}, fmt.Errorf("under a hanging reply: %w", err)
+	}
+	return hangs(ctx, verb, nil)
+}
+
+// after runs f once the call has happened, before its reply arrives.
+func after(f func()) fault {
+	return func(_ context.Context, _ string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		rec, err := call()
+		f()
+		return rec, err
+	}
+}
+
+// before runs f and then makes the call.
+func before(f func()) fault {
+	return func(_ context.Context, _ string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		f()
+		return call()
+	}
+}
+
+// wantNoInternals checks that a client sees nothing of the store (X5).
+func wantNoInternals(t testing.TB, out response) {
+	t.Helper()
+	if text := fmt.Sprintf("%+v", out); strings.Contains(text, "secret") || strings.Contains(text, "10.0.0.1") {
+		t.Errorf("the client sees internals: %s", text)
+	}
+}
