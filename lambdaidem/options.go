@@ -36,7 +36,8 @@ type Options struct {
 	// [UUIDv4or7Key] and [TokenKey].
 	ValidateKey func(key string) error
 
-	// Methods are the HTTP methods that are guarded (K4). Default: POST, PATCH.
+	// Methods are the HTTP methods that are guarded, in any case (K4). Default:
+	// POST, PATCH.
 	Methods []string
 	// Skip lets a request pass unguarded (K4). Default: none is skipped.
 	Skip func(*Request) bool
@@ -142,6 +143,11 @@ func (o Options) settle() Options {
 	if o.Methods == nil {
 		o.Methods = []string{http.MethodPost, http.MethodPatch}
 	}
+	upper := make([]string, len(o.Methods))
+	for i, m := range o.Methods {
+		upper[i] = strings.ToUpper(m)
+	}
+	o.Methods = upper
 	defaultTo(&o.TTL, 24*time.Hour)
 	defaultTo(&o.Policy, Rerun)
 	defaultTo(&o.MaxSkew, 2*time.Second)
