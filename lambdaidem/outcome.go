@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 )
 
 // Outcome is what becomes of an attempt's answer (X1).
@@ -76,7 +77,7 @@ func (g *Guard) outcomeOfError(err error) Outcome {
 	if own := (*Error)(nil); errors.As(err, &own) && own.rejected {
 		return g.outcomeOf(&Response{Status: own.Status})
 	}
-	if g.opts.Policy == Hold && errors.Is(err, context.DeadlineExceeded) {
+	if g.opts.Policy == Hold && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)) {
 		return OutcomeUncertain
 	}
 	return OutcomeReleased
