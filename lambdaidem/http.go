@@ -137,7 +137,7 @@ func (g *Guard) serve(ctx context.Context, r *Request, run func(context.Context)
 func (g *Guard) identify(ctx context.Context, r *Request) (identity, *Error) {
 	who := identity{kind: "http", namespace: g.opts.Namespace, method: r.Method, route: r.Route}
 	if isCatchAll(who.route) {
-		who.route = r.Path
+		who.kind, who.route = "path", r.Path
 	}
 	switch {
 	case r.malformed != nil:

@@ -12,7 +12,7 @@ const idPrefix = "lambdaidem#"
 
 // identity is what a record is identified by (F1).
 type identity struct {
-	kind      string // "http" or "call": the two never share a record
+	kind      string // what route is: "http", a template; "path"; or "call". They never share a record
 	namespace string
 	principal string
 	method    string
