@@ -30,3 +30,15 @@ func TestF3_RepeatedParametersOfARESTAPINeverCollide(t *testing.T) {
 		t.Errorf("another query got %d, want 422", got)
 	}
 }
+
+func TestF3_TwoContentTypesCountByteByByte(t *testing.T) {
+	for i := range 20 {
+		r := newRig(nil)
+		in := first()
+		in.Headers["Content-Type"] = "text/plain"
+		r.send(t, in)
+		if out := r.send(t, in); !replayed(out) {
+			t.Fatalf("round %d: the same request got %d", i, out.StatusCode)
+		}
+	}
+}

@@ -44,12 +44,8 @@ func (r *Request) Values(name string) []string {
 	return r.headers(name)
 }
 
-func (r *Request) contentType() string {
-	if v := r.Values("Content-Type"); len(v) > 0 {
-		return v[0]
-	}
-	return ""
-}
+// contentType is no media type if several were sent.
+func (r *Request) contentType() string { return strings.Join(r.Values("Content-Type"), ", ") }
 
 // Response is the one form of every HTTP answer, stored and replayed (R1).
 type Response struct {
