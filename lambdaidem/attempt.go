@@ -34,6 +34,7 @@ type attempt struct {
 	over     time.Time     // when the attempt must be over: the deadline, or the claim and LeaseDuration
 	leaseEnd time.Time     // of the last claim, by Options.Clock
 	giveUp   time.Time     // when waiting ends; zero before it began
+	reserved time.Duration // of the time until over, for the completion and the answer (L5)
 	number   int           // attempt number of the record
 	handler  time.Duration // spent in the handler
 	mayHold  bool          // a claim was sent whose fate is unknown
@@ -180,29 +181,29 @@ func (a *attempt) wait(ctx context.Context, rec Record) (Record, verdict) {
 	}
 }
 
-// reserve is the time kept back for the completion (L5).
+// reserve settles how much of the time left is kept back for the completion
+// (L5).
 func (a *attempt) reserve() time.Duration {
-	if a.g.opts.Reserve > 0 {
-		return a.g.opts.Reserve
+	a.reserved = a.g.opts.Reserve
+	if a.reserved == 0 {
+		a.reserved = min(500*time.Millisecond, max(time.Until(a.over), 0)/10)
 	}
-	return min(500*time.Millisecond, max(time.Until(a.over), 0)/10)
+	return a.reserved
 }
 
 // answerMargin is the part of the reserve that is kept for sending the answer.
-func (a *attempt) answerMargin() time.Duration {
-	if a.g.opts.Reserve > 0 {
-		return a.g.opts.Reserve / 5
-	}
-	return 50 * time.Millisecond
-}
+// It is a share of it, since the whole invocation may be shorter than any fixed
+// time.
+func (a *attempt) answerMargin() time.Duration { return a.reserved / 10 }
 
 // acquireContext is for everything before the handler: it leaves time to give
 // back what an unanswered claim may have taken, and to answer (X5).
 func (a *attempt) acquireContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	reserve := a.reserve()
 	if a.deadline.IsZero() {
 		return context.WithCancel(ctx)
 	}
-	return context.WithDeadline(ctx, a.deadline.Add(-a.reserve()))
+	return context.WithDeadline(ctx, a.deadline.Add(-reserve))
 }
 
 type attemptKey struct{}

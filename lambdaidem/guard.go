@@ -110,6 +110,9 @@ func (a *attempt) acquire(ctx context.Context) (decision, bool) {
 	request := ctx
 	ctx, cancel := a.acquireContext(request)
 	defer cancel()
+	if ctx.Err() != nil {
+		return a.outOfTime(ctx, ctx.Err()), false
+	}
 	var seen Record // as the store last had it
 	for claims, waited := 0, false; ; {
 		if claims == maxClaims {
@@ -189,6 +192,9 @@ func (a *attempt) run(ctx context.Context, run func(context.Context) ending) dec
 	hctx, cancel := a.handlerContext(ctx)
 	defer cancel()
 	if hctx.Err() != nil {
+		if !a.open {
+			a.release(ctx, hctx.Err())
+		}
 		return a.outOfTime(ctx, hctx.Err())
 	}
 	returned := false
@@ -219,11 +225,8 @@ func (a *attempt) run(ctx context.Context, run func(context.Context) ending) dec
 	return decision{}
 }
 
-// outOfTime refuses a call that holds the lease but has no time left to run.
+// outOfTime refuses a call that has no time left to run.
 func (a *attempt) outOfTime(ctx context.Context, why error) decision {
-	if !a.open {
-		a.release(ctx, why)
-	}
 	a.note(ctx, EventOutOfTime, why)
 	return decision{refusal: &Error{Code: ErrOutOfTime, Status: http.StatusServiceUnavailable, RetryAfter: a.g.opts.RetryAfter,
 		Detail: "The request was not carried out, since no time was left for it. Repeat it.", Err: why}}
