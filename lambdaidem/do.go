@@ -67,12 +67,21 @@ func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (
 
 	who := identity{kind: "call", namespace: g.opts.Namespace, principal: c.Principal, route: c.Operation, key: c.Key}
 	var own error
-	d := g.once(ctx, call{who: who, fingerprint: g.digest(true, payload, c.Operation)}, func(ctx context.Context) ending {
-		result, own = fn(ctx)
+	encode := func() ([]byte, error) {
+		if _, stream := any(result).(io.Reader); stream { // behind an interface
+			return nil, streamRefused(fmt.Sprintf("a result of type %T", result))
+		}
+		return json.Marshal(result)
+	}
+	judge := func() ending {
 		if own != nil {
 			return ending{outcome: g.outcomeOfError(own), err: own}
 		}
-		return ending{outcome: OutcomeSucceeded, encode: func() ([]byte, error) { return json.Marshal(result) }}
+		return ending{outcome: OutcomeSucceeded, encode: encode}
+	}
+	d := g.once(ctx, call{who: who, fingerprint: g.digest(true, payload, c.Operation)}, func(ctx context.Context) func() ending {
+		result, own = fn(ctx)
+		return judge
 	})
 	switch {
 	case d.refusal != nil:

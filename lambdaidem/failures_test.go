@@ -28,3 +28,21 @@ func TestX5_HangingStoreLeavesTimeToAnswer(t *testing.T) {
 		})
 	}
 }
+
+func TestX4_PanicOfTheOutcomeRuleNeverReleases(t *testing.T) {
+	r := newRig(nil, func(o *lambdaidem.Options) {
+		o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { panic("rule") }
+	})
+	func() {
+		defer func() {
+			if got := recover(); got != "rule" {
+				t.Errorf("recovered %v", got)
+			}
+		}()
+		r.send(t, first())
+	}()
+	if rec := r.record(t); rec.State != lambdaidem.InProgress {
+		t.Errorf("the record is %s; the handler had its effect, so it must keep the lease", rec.State)
+	}
+	r.wantEvents(t, lambdaidem.EventUncertain)
+}

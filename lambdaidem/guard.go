@@ -57,9 +57,13 @@ type decision struct {
 	replay  *Result
 }
 
+// run runs the handler. What it returns tells afterwards how that ended, and may
+// call what else the user wrote: the outcome rule, say.
+type run func(context.Context) (judge func() ending)
+
 // once is the guard's whole protocol for one call: acquire, run, finish. run
 // gets the handler's context.
-func (g *Guard) once(ctx context.Context, c call, run func(context.Context) ending) decision {
+func (g *Guard) once(ctx context.Context, c call, run run) decision {
 	a := g.newAttempt(ctx, c)
 	if d, ours := a.acquire(ctx); !ours {
 		return d
@@ -188,7 +192,7 @@ func (a *attempt) notAcquired(ctx context.Context, err error) (decision, bool) {
 }
 
 // run runs the handler under the lease and finishes the record.
-func (a *attempt) run(ctx context.Context, run func(context.Context) ending) decision {
+func (a *attempt) run(ctx context.Context, run run) decision {
 	hctx, cancel := a.handlerContext(ctx)
 	defer cancel()
 	if hctx.Err() != nil {
@@ -197,21 +201,30 @@ func (a *attempt) run(ctx context.Context, run func(context.Context) ending) dec
 		}
 		return a.outOfTime(ctx, hctx.Err())
 	}
-	returned := false
+	returned, finished := false, false
 	defer func() {
-		if !returned {
-			// A panic, or runtime.Goexit: it goes on by itself, with its own
-			// value and stack, since nothing recovers it here (X2).
+		// A panic, or runtime.Goexit: it goes on by itself, with its own value
+		// and stack, since nothing recovers it here (X2).
+		switch {
+		case !returned:
 			a.died(ctx)
+		case !finished: // X4: the handler had its effect
+			a.note(ctx, EventUncertain, errJudgeDied)
 		}
 	}()
 	runcount.Add(ctx)
 	started := time.Now()
-	end := run(hctx)
+	judge := run(hctx)
 	a.handler = time.Since(started)
 	returned = true
 	cancel()
+	d := a.finish(ctx, judge())
+	finished = true
+	return d
+}
 
+// finish settles the record by how the handler ended.
+func (a *attempt) finish(ctx context.Context, end ending) decision {
 	switch end.outcome {
 	case OutcomeSucceeded, OutcomeFailed:
 		return a.complete(ctx, end)
@@ -232,8 +245,11 @@ func (a *attempt) outOfTime(ctx context.Context, why error) decision {
 		Detail: "The request was not carried out, since no time was left for it. Repeat it.", Err: why}}
 }
 
-// errHandlerDied stands for a panic in events; its value is not touched.
-var errHandlerDied = errors.New("the handler panicked or called runtime.Goexit")
+// What stands for a panic in events; its value is not touched.
+var (
+	errHandlerDied = errors.New("the handler panicked or called runtime.Goexit")
+	errJudgeDied   = errors.New("the handler returned; then Options.Outcome or the encoding of its result panicked")
+)
 
 // died ends an attempt whose handler did not return.
 func (a *attempt) died(ctx context.Context) {

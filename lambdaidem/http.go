@@ -101,20 +101,22 @@ func (g *Guard) serve(ctx context.Context, r *Request, run func(context.Context)
 		replaced bool     // an error of the handler became that answer
 		err      error
 	)
-	d := g.once(ctx, call{who: who, fingerprint: g.fingerprint(r)}, func(ctx context.Context) ending {
-		answer, err = run(ctx)
-		outcome := OutcomeUncertain
+	encode := func() ([]byte, error) { return encodeAnswer(g.kept(&answer)) }
+	judge := func() ending {
 		if err == nil {
-			outcome = g.outcomeOf(&answer)
-		} else {
-			outcome = g.outcomeOfError(err)
-			problem := answerOf(err, outcome)
-			if problem == nil {
-				return ending{outcome: outcome, err: err}
-			}
-			answer, replaced = *problem, true
+			return ending{outcome: g.outcomeOf(&answer), encode: encode}
 		}
-		return ending{outcome: outcome, encode: func() ([]byte, error) { return encodeAnswer(g.kept(&answer)) }, err: err}
+		outcome := g.outcomeOfError(err)
+		problem := answerOf(err, outcome)
+		if problem == nil {
+			return ending{outcome: outcome, err: err}
+		}
+		answer, replaced = *problem, true
+		return ending{outcome: outcome, encode: encode, err: err}
+	}
+	d := g.once(ctx, call{who: who, fingerprint: g.fingerprint(r)}, func(ctx context.Context) func() ending {
+		answer, err = run(ctx)
+		return judge
 	})
 	switch {
 	case d.refusal != nil:
