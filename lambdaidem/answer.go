@@ -13,7 +13,8 @@ import (
 // storedAnswer is an answer as a record keeps it: JSON in the shape of API
 // Gateway's proxy response, so that a person can read it in the console.
 type storedAnswer struct {
-	StatusCode        int                 `json:"statusCode"`
+	StatusCode        *int                `json:"statusCode"` // nil: this is no HTTP answer
+	StatusDescription string              `json:"statusDescription,omitempty"`
 	Headers           map[string]string   `json:"headers,omitempty"`
 	MultiValueHeaders map[string][]string `json:"multiValueHeaders,omitempty"`
 	Cookies           []string            `json:"cookies,omitempty"`
@@ -25,7 +26,7 @@ type storedAnswer struct {
 }
 
 func encodeAnswer(r *Response) ([]byte, error) {
-	s := storedAnswer{StatusCode: r.Status, Cookies: r.Cookies, Body: r.Body, IsBase64Encoded: r.Base64}
+	s := storedAnswer{StatusCode: &r.Status, StatusDescription: r.reason, Cookies: r.Cookies, Body: r.Body, IsBase64Encoded: r.Base64}
 	s.Headers, s.MultiValueHeaders = splitHeaders(r.Header)
 	if !s.isText() {
 		s.Bytes = true
@@ -48,7 +49,7 @@ func decodeAnswer(data []byte) (*Response, error) {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return nil, fmt.Errorf("decode the stored answer: %w", err)
 	}
-	if s.StatusCode == 0 && s.Headers == nil && s.MultiValueHeaders == nil && s.Body == "" {
+	if s.StatusCode == nil {
 		return nil, errors.New("decode the stored answer: it is no HTTP answer")
 	}
 	if s.Bytes {
@@ -61,13 +62,13 @@ func decodeAnswer(data []byte) (*Response, error) {
 			return nil, fmt.Errorf("decode the stored answer: %w", failed)
 		}
 	}
-	return &Response{Status: s.StatusCode, Header: joinHeaders(s.Headers, s.MultiValueHeaders),
+	return &Response{Status: *s.StatusCode, reason: s.StatusDescription, Header: joinHeaders(s.Headers, s.MultiValueHeaders),
 		Cookies: s.Cookies, Body: s.Body, Base64: s.IsBase64Encoded}, nil
 }
 
 // isText tells whether JSON can carry every text as it is.
 func (s storedAnswer) isText() bool {
-	if !utf8.ValidString(s.Body) {
+	if !utf8.ValidString(s.Body) || !utf8.ValidString(s.StatusDescription) {
 		return false
 	}
 	for _, v := range s.Headers {
@@ -117,7 +118,7 @@ func (s storedAnswer) mapTexts(f func(string) (string, error), failed *error) st
 	for name, values := range multi {
 		s.MultiValueHeaders[name] = all(values)
 	}
-	s.Cookies, s.Body = all(s.Cookies), one(s.Body)
+	s.Cookies, s.Body, s.StatusDescription = all(s.Cookies), one(s.Body), one(s.StatusDescription)
 	return s
 }
 

@@ -41,7 +41,7 @@ func (loadBalancer) request(e events.ALBTargetGroupRequest) *Request {
 }
 
 func (c loadBalancer) response(e events.ALBTargetGroupRequest, r events.ALBTargetGroupResponse) Response {
-	resp := Response{Status: r.StatusCode, Body: r.Body, Base64: r.IsBase64Encoded}
+	resp := Response{Status: r.StatusCode, reason: r.StatusDescription, Body: r.Body, Base64: r.IsBase64Encoded}
 	if c.multiValue(e) {
 		resp.Header = joinHeaders(nil, r.MultiValueHeaders)
 	} else {
@@ -51,7 +51,7 @@ func (c loadBalancer) response(e events.ALBTargetGroupRequest, r events.ALBTarge
 }
 
 func (c loadBalancer) event(e events.ALBTargetGroupRequest, r *Response) events.ALBTargetGroupResponse {
-	out := events.ALBTargetGroupResponse{StatusCode: r.Status, StatusDescription: statusLine(r.Status), Body: r.Body, IsBase64Encoded: r.Base64}
+	out := events.ALBTargetGroupResponse{StatusCode: r.Status, StatusDescription: r.reason, Body: r.Body, IsBase64Encoded: r.Base64}
 	if c.multiValue(e) {
 		out.MultiValueHeaders = withCookies(r)
 		return out

@@ -56,6 +56,8 @@ type Response struct {
 	Cookies []string // Set-Cookie values that an event carries apart from Header
 	Body    string   // base64 text if Base64, else the bytes themselves
 	Base64  bool
+
+	reason string // status line of an ALB answer, as the handler wrote it
 }
 
 // Set replaces every value of a header, by its name in any case.
