@@ -38,9 +38,17 @@ func (g *Guard) Middleware(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r) // K4: untouched, its body not even read
 			return
 		}
-		req := g.readRequest(w, r)
+		req := g.readRequest(r)
 		if g.bypasses(ctx, req) {
-			next.ServeHTTP(w, inner(ctx, r, req))
+			if r.Body != nil { // what was read, and what may follow
+				whole := io.MultiReader(bytes.NewReader(req.Body), r.Body)
+				r = r.WithContext(ctx)
+				r.Body = struct {
+					io.Reader
+					io.Closer
+				}{whole, r.Body}
+			}
+			next.ServeHTTP(w, r)
 			return
 		}
 		kept := &keptAnswer{header: make(http.Header)}
@@ -60,21 +68,26 @@ func (g *Guard) Middleware(next http.Handler) http.Handler {
 	})
 }
 
-// readRequest brings a request to the canonical form. Its body is read whole.
-func (g *Guard) readRequest(w http.ResponseWriter, r *http.Request) *Request {
+// readRequest brings a request to the canonical form. Its body is read whole,
+// or as far as it shows that it is too large (S2).
+func (g *Guard) readRequest(r *http.Request) *Request {
 	req := &Request{Method: strings.ToUpper(r.Method), Path: r.URL.EscapedPath(), Route: patternTemplate(r.Pattern),
 		Query: r.URL.RawQuery, headers: r.Header.Values}
 	for _, values := range r.Header {
 		req.nHeaders += len(values)
 	}
-	var err error
-	if r.Body != nil {
-		req.Body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, int64(g.opts.MaxBody)))
+	if r.Body == nil {
+		return req
 	}
-	if errors.As(err, new(*http.MaxBytesError)) {
-		req.malformed = g.bodyTooLarge()
-	} else if err != nil {
+	var err error
+	req.Body, err = io.ReadAll(io.LimitReader(r.Body, int64(g.opts.MaxBody)+1))
+	switch {
+	case err != nil:
 		req.malformed = &Error{Code: ErrRequestInvalid, Status: http.StatusBadRequest, Detail: "The body could not be read to its end.", Err: err}
+	case len(req.Body) == 0 && r.ContentLength > 0:
+		req.malformed = &Error{Code: ErrRequestInvalid, Status: http.StatusInternalServerError,
+			Detail: "The body was read before the guard could compare it.",
+			Err:    errors.New("an outer handler consumed the request's body; put the guard outside of it, or give the body back")}
 	}
 	return req
 }
@@ -128,9 +141,9 @@ func (k *keptAnswer) FlushError() error {
 func (k *keptAnswer) response() Response {
 	k.WriteHeader(http.StatusOK)
 	header := k.sent
-	if _, set := header["Content-Type"]; !set && k.body.Len() > 0 {
+	if _, set := header["Content-Type"]; !set && k.body.Len() > 0 && header.Get("Content-Encoding") == "" { // as net/http does
 		header = header.Clone()
-		header.Set("Content-Type", http.DetectContentType(k.body.Bytes())) // as net/http does
+		header.Set("Content-Type", http.DetectContentType(k.body.Bytes()))
 	}
 	return Response{Status: k.status, Header: header, Body: k.body.String()}
 }
@@ -140,9 +153,7 @@ func (k *keptAnswer) response() Response {
 func send(w http.ResponseWriter, r *Response) {
 	header := w.Header()
 	for name, values := range r.Header {
-		for _, v := range values {
-			header.Add(name, v)
-		}
+		header[name] = values // as http.TimeoutHandler does, over what outer handlers set
 	}
 	for _, c := range r.Cookies {
 		header.Add("Set-Cookie", c)
