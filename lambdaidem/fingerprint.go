@@ -1,7 +1,6 @@
 package lambdaidem
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"mime"
@@ -76,8 +75,3 @@ func sortedQuery(raw string) string {
 	})
 	return strings.Join(pairs, "&")
 }
-
-var jsonNull = []byte("null")
-
-// isNull tells whether a payload's JSON is none.
-func isNull(json []byte) bool { return bytes.Equal(json, jsonNull) }
