@@ -25,14 +25,14 @@
 //
 // A record stands for one key of one caller on one route of one function.
 //
-//	           acquire                    complete
-//	 absent ────────────► in progress ──────────────► completed, failed
-//	    ▲                  │   ▲   │                        │
-//	    │          release │   │   │ the attempt died:      │ expires
-//	    │                  ▼   │   │ its lease ends         │
-//	    │              released┘   └──► policy Rerun: the next request takes over
-//	    │                 acquire       policy Hold: 409 until an operator decides
-//	    └───────────────────────────────────────────────────┘
+//	          acquire                    complete
+//	absent ────────────► in progress ──────────────► completed, failed
+//	   ▲                  │   ▲   │                        │
+//	   │          release │   │   │ the attempt died:      │ expires
+//	   │                  ▼   │   │ its lease ends         │
+//	   │              released┘   └──► policy Rerun: the next request takes over
+//	   │                 acquire       policy Hold: 409 until an operator decides
+//	   └───────────────────────────────────────────────────┘
 //
 // Every attempt holds a lease and a fencing token of its own. It can complete
 // or release the record only while its token stands there, so an attempt that

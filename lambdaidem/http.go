@@ -280,7 +280,7 @@ func problem(e *Error) *Response {
 	if err != nil { // strings and a number: can't happen
 		panic(err)
 	}
-	resp := &Response{Status: e.Status, Body: string(body), Header: map[string][]string{"Content-Type": {"application/problem+json"}}}
+	resp := &Response{Status: e.Status, reason: statusLine(e.Status), Body: string(body), Header: map[string][]string{"Content-Type": {"application/problem+json"}}}
 	if e.RetryAfter > 0 {
 		resp.Header["Retry-After"] = []string{strconv.FormatInt(wholeSeconds(e.RetryAfter), 10)}
 	}
