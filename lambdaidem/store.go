@@ -25,7 +25,8 @@ type Store interface {
 	// With claim.Over nil it MUST write the record only if there is none (L2),
 	// with attempt number 1. With claim.Over set it MUST write only over
 	// exactly that record: same token, same state, same lease end (L6), with
-	// the attempt number after it; it never creates a record then.
+	// the attempt number after it; it never creates a record then, and never
+	// takes over a completed one (G3).
 	//
 	// It returns the record as it now stands: the lease is the caller's exactly
 	// when that record is in progress under claim.Token, which is also how a
@@ -36,7 +37,8 @@ type Store interface {
 	// Complete stores the result, if the record is in progress under the
 	// lease's token, however late (L3). It succeeds too if the record is
 	// already completed under that token (L4). Otherwise it changes nothing
-	// and returns [ErrLeaseLost] with the record as it now stands.
+	// and returns [ErrLeaseLost] with the record as it now stands. The call's
+	// now is result.At.
 	//
 	// A result that can't be stored is a StoreError with [ReasonTooLarge] or
 	// [ReasonEncoding] and NotApplied: the guard then completes the record

@@ -33,6 +33,7 @@ type actor struct {
 	met     map[Fault]bool // what its requests met; under w.mu
 	gaveUp  int            // releases that it sent; under w.mu
 	order   order
+	ending  string             // how its handler ends; "": the script decides
 	ends    time.Time          // when Lambda kills it
 	run     *run               // of its handler; nil before
 	cancel  context.CancelFunc // what a client does that hangs up; set before it starts
@@ -90,6 +91,9 @@ func (a *actor) mustLive() {
 // sleep is time that passes in a handler. It tells whether ctx was still alive
 // at the end; a disobedient handler passes a context without end.
 func (a *actor) sleep(ctx context.Context, d time.Duration) bool {
+	if a.w.tree != nil && !a.w.isHealed() {
+		return a.work(ctx)
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -264,6 +268,9 @@ func (a *actor) handle(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (e
 	ending := "201"
 	if a.rng.Float64() < p.bad {
 		ending = endings[a.rng.IntN(len(endings))]
+	}
+	if a.ending != "" {
+		ending = a.ending
 	}
 	if a.rng.Float64() < p.disobedient {
 		ctx = context.WithoutCancel(ctx)

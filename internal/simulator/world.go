@@ -40,6 +40,13 @@ type world struct {
 	agenda  agenda
 	serving *request // whose write OnWrite is told of
 	healed  bool     // no more faults
+	tree    *tree    // decides instead of chance; nil in a run by seed
+}
+
+// tableRequests make the table.
+var tableRequests = []struct{ op, body string }{
+	{"CreateTable", `{"TableName":"` + table + `","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}]}`},
+	{"UpdateTimeToLive", `{"TableName":"` + table + `","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expiration"}}`},
 }
 
 func newWorld(seed uint64, p *plan, mut *Mutation) *world {
@@ -52,13 +59,11 @@ func newWorld(seed uint64, p *plan, mut *Mutation) *world {
 	w.plan = *p
 	w.book = newBook(w)
 	w.db = wire.New(time.Now)
-	create := func(op, body string) {
-		if status, _, out := w.db.Serve(op, []byte(body)); status != http.StatusOK {
-			panic(fmt.Sprintf("simulator: %s: %s", op, out))
+	for _, r := range tableRequests {
+		if status, _, out := w.db.Serve(r.op, []byte(r.body)); status != http.StatusOK {
+			panic(fmt.Sprintf("simulator: %s: %s", r.op, out))
 		}
 	}
-	create("CreateTable", `{"TableName":"`+table+`","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}]}`)
-	create("UpdateTimeToLive", `{"TableName":"`+table+`","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expiration"}}`)
 	w.db.OnWrite(w.book.wrote)
 	return w
 }
@@ -69,7 +74,6 @@ type request struct {
 	seq   int
 	op    string
 	body  []byte
-	http  *http.Request
 	reply chan reply
 }
 
@@ -91,15 +95,7 @@ func (a *actor) Do(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.sent++
-	r := &request{actor: a, seq: a.sent, op: op, body: body, http: req, reply: make(chan reply, 1)}
-	a.w.mu.Lock()
-	a.w.inbox = append(a.w.inbox, r)
-	if describe(r) == "release" {
-		a.gaveUp++
-	}
-	a.w.mu.Unlock()
-	a.w.stir()
+	r := a.submit(op, body)
 	select {
 	case got := <-r.reply:
 		a.mustLive()
@@ -114,6 +110,20 @@ func (a *actor) Do(req *http.Request) (*http.Response, error) {
 		runtime.Goexit()
 		return nil, nil
 	}
+}
+
+// submit puts a request before the world.
+func (a *actor) submit(op string, body []byte) *request {
+	a.sent++
+	r := &request{actor: a, seq: a.sent, op: op, body: body, reply: make(chan reply, 1)}
+	a.w.mu.Lock()
+	a.w.inbox = append(a.w.inbox, r)
+	if describe(r) == "release" {
+		a.gaveUp++
+	}
+	a.w.mu.Unlock()
+	a.w.stir()
+	return r
 }
 
 // stir tells the turning goroutine that there is something to look at.
@@ -164,6 +174,9 @@ func (w *world) in(d time.Duration, do func()) {
 func (w *world) turn(done <-chan struct{}) {
 	for {
 		synctest.Wait()
+		if w.tree != nil && w.branch() {
+			continue
+		}
 		w.deal()
 		var timer <-chan time.Time
 		if w.agenda.Len() > 0 {
@@ -201,20 +214,24 @@ func (w *world) settle() {
 // deal gives each new request its fate, in an order that doesn't depend on
 // which goroutine came first.
 func (w *world) deal() {
-	w.mu.Lock()
-	inbox := w.inbox
-	w.inbox = nil
-	w.mu.Unlock()
-	slices.SortFunc(inbox, func(a, b *request) int {
-		return cmp.Or(cmp.Compare(a.actor.id, b.actor.id), cmp.Compare(a.seq, b.seq))
-	})
-	for _, r := range inbox {
+	for _, r := range w.takeInbox() {
 		f := None
 		if !w.healed {
 			f = w.plan.fault(w.rng)
 		}
 		w.send(r, f)
 	}
+}
+
+func (w *world) takeInbox() []*request {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	inbox := w.inbox
+	w.inbox = nil
+	slices.SortFunc(inbox, func(a, b *request) int {
+		return cmp.Or(cmp.Compare(a.actor.id, b.actor.id), cmp.Compare(a.seq, b.seq))
+	})
+	return inbox
 }
 
 // ms is a random time of up to n milliseconds, in nanoseconds so that no two
@@ -281,6 +298,9 @@ func (w *world) send(r *request, f Fault) {
 
 // serve lets the database serve a request.
 func (w *world) serve(r *request) reply {
+	if r.op == working { // a handler's own step
+		return reply{status: http.StatusOK}
+	}
 	w.serving = r
 	defer func() { w.serving = nil }()
 	body := r.body
