@@ -46,13 +46,16 @@ func proxied(app http.Handler) handlerV2 {
 	adapter := httpadapter.NewV2(app)
 	return func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		resp, err := adapter.ProxyWithContext(ctx, e)
-		if err == nil {
-			return resp, nil
-		}
-		if _, malformed := adapter.EventToRequest(e); malformed != nil {
+		if err != nil && !isRequest(adapter, e) {
 			p := problem{http.StatusBadRequest, "request_invalid", "The request's path or body can't be decoded."}
 			return p.event(), nil
 		}
 		return resp, err
 	}
+}
+
+// isRequest tells whether the adapter can read an event.
+func isRequest(adapter *httpadapter.HandlerAdapterV2, e events.APIGatewayV2HTTPRequest) bool {
+	_, err := adapter.EventToRequest(e)
+	return err == nil
 }

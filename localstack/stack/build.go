@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // build makes the functions' binaries by the Makefile's own targets, those that
@@ -16,10 +17,10 @@ func (s *Stack) build(ctx context.Context, root string, progress io.Writer) erro
 	for _, f := range s.template.Functions {
 		say(progress, "building "+f.LogicalID)
 		// GOOS and GOARCH empty: for this machine.
-		//nolint:gosec // the logical ID is from our own template
 		cmd := exec.CommandContext(ctx, "make", "--no-print-directory", "-C", root, "build-"+f.LogicalID,
 			"ARTIFACTS_DIR="+filepath.Dir(s.binary(f.LogicalID)), "GOOS=", "GOARCH=")
 		cmd.Env = withoutMake(os.Environ())
+		cmd.WaitDelay = 5 * time.Second // for make's children, when ctx has ended
 		if output, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("building %s: %w\n%s\n%s", f.LogicalID, err, strings.Join(cmd.Args, " "), output)
 		}

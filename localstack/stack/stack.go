@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -68,6 +69,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	if o.Progress == nil {
 		o.Progress = os.Stderr
 	}
+	o.Progress = &lockedWriter{w: o.Progress} // two goroutines report to it
 	s := &Stack{}
 	if err := s.start(ctx, o); err != nil {
 		return nil, errors.Join(err, s.Stop())
@@ -224,4 +226,15 @@ func moduleRoot() (string, error) {
 func say(w io.Writer, what string) {
 	// A report that can't be written must not stop what it reports on.
 	_, _ = fmt.Fprintln(w, what+" …")
+}
+
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
 }

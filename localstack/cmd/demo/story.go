@@ -90,7 +90,7 @@ func (d *demo) expectFirstRecordUnchanged(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.out.check(now == d.firstRecord, "the record has not changed", now)
+	d.out.check(now == d.firstRecord, "the record has not changed", fmt.Sprintf("%+v", now))
 	return nil
 }
 

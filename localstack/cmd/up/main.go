@@ -17,7 +17,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx)
+	err := run(ctx, os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "up:", err)
@@ -25,20 +25,26 @@ func main() {
 	}
 }
 
-func run(ctx context.Context) error {
+// run leaves everything running until ctx ends.
+func run(ctx context.Context, stdout io.Writer) error {
 	text := cmp.Or(os.Getenv("PORT"), "3000")
 	port, err := strconv.Atoi(text)
 	if err != nil || port < 1 || port > 65535 {
 		return fmt.Errorf("PORT is %q: set it to a number from 1 to 65535", text)
 	}
-	// The stack ends by Stop below, which lets requests under way finish; the
-	// signal must not cut them off.
-	s, err := stack.Start(context.WithoutCancel(ctx), stack.Options{Port: port})
+	// A signal cuts the start short, but not what runs: Stop lets requests under
+	// way finish.
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	started := context.AfterFunc(ctx, end)
+	s, err := stack.Start(life, stack.Options{Port: port})
 	if err != nil {
 		return err
 	}
-	guide(os.Stdout, s)
-	<-ctx.Done()
+	if started() {
+		guide(stdout, s)
+		<-ctx.Done()
+	}
 	fmt.Fprintln(os.Stderr, "\nstopping …")
 	return s.Stop()
 }
