@@ -132,7 +132,10 @@ func (a *actor) guard() *lambdaidem.Guard {
 		}),
 		HTTPClient: a,
 	})
-	var store lambdaidem.Store = dynamostore.New(client, table, func(o *dynamostore.Options) { o.Random = a.rng.Float64 })
+	var store lambdaidem.Store = dynamostore.New(client, table, func(o *dynamostore.Options) {
+		o.Random = a.rng.Float64
+		o.AttemptTimeout = 1_500_000_007 // so that it never falls together with the guard's own limits
+	})
 	if m := a.w.mut; m != nil && m.Store != nil {
 		store = m.Store(store, a)
 	}

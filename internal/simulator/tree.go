@@ -184,7 +184,7 @@ func (w *world) move(m move) {
 		w.kill(r.actor, string(m.f))
 	case Stall:
 		w.mu.Lock()
-		r.actor.stalled = true
+		r.stands, r.actor.stalled = true, true
 		w.mu.Unlock()
 		w.in(w.plan.timeout+2*w.plan.maxSkew, func() { r.reply <- w.serve(r) })
 	}

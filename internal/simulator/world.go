@@ -75,6 +75,9 @@ type request struct {
 	op    string
 	body  []byte
 	reply chan reply
+	// stands: its process stands still until the reply; under w.mu, before its
+	// actor has stalled.
+	stands bool
 }
 
 type reply struct {
@@ -104,6 +107,12 @@ func (a *actor) Do(req *http.Request) (*http.Response, error) {
 		}
 		return wire.Response(req, got.status, got.header, got.body), nil
 	case <-req.Context().Done():
+		if a.hasStalled() && r.stands { // it notices nothing before it goes on
+			select {
+			case <-r.reply:
+			case <-a.killed:
+			}
+		}
 		a.mustLive()
 		return nil, req.Context().Err()
 	case <-a.killed:
@@ -290,7 +299,7 @@ func (w *world) send(r *request, f Fault) {
 		// The process stands still before the request leaves it; its context
 		// ends meanwhile, and it doesn't notice.
 		w.mu.Lock()
-		r.actor.stalled = true
+		r.stands, r.actor.stalled = true, true
 		w.mu.Unlock()
 		w.in(w.plan.timeout+w.plan.maxSkew+w.ms(20_000), func() { answer(w.serve(r)) })
 	}
