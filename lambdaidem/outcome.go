@@ -28,8 +28,8 @@ const (
 	// number: outside effects are at least once (G2). It is the default.
 	Rerun Policy = "rerun"
 	// Hold answers 409 [ErrAttemptAbandoned] until an operator decides: outside
-	// effects are at most once (G2). A 5xx, a panic and a deadline error are
-	// uncertain by default under it.
+	// effects are at most once (G2). A 5xx, a panic and the error of a context
+	// that ended are uncertain by default under it.
 	Hold Policy = "hold"
 )
 
@@ -77,8 +77,14 @@ func (g *Guard) outcomeOfError(err error) Outcome {
 	if own := (*Error)(nil); errors.As(err, &own) && own.rejected {
 		return g.outcomeOf(&Response{Status: own.Status})
 	}
-	if g.opts.Policy == Hold && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)) {
+	if g.opts.Policy == Hold && cutOff(err) {
 		return OutcomeUncertain
 	}
 	return OutcomeReleased
+}
+
+// cutOff tells whether an error says that time ran out, or that the client hung
+// up: either may cut a call off in the middle, so its effect isn't known.
+func cutOff(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.Canceled)
 }
