@@ -22,7 +22,8 @@ import (
 func main() {
 	logs := flag.Bool("logs", false, "print what the functions logged even if all went well")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A closed terminal or pipe is a reason to stop in order too.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	err := run(ctx, *logs)
 	stop()
 	if err != nil {
