@@ -59,6 +59,8 @@ type history struct {
 	id    string
 	order order // without payload
 	lives []*life
+	// holder is the actor whose token stands there in progress, if any does.
+	holder *actor
 }
 
 // life is a record from its lock to its expiry.
@@ -193,17 +195,14 @@ func (b *book) answered(a *actor, from time.Time, got result) {
 	b.noteLocked(a, "answers %s", text)
 	if (got.Code == string(lambdaidem.ErrStoreUnavailable) || got.Code == string(lambdaidem.ErrInProgress)) && a.run == nil && a.gaveUp == 0 {
 		for _, h := range b.records {
-			for _, l := range h.lives {
-				for _, by := range l.tokens {
-					if by == a {
-						check := "unknown released"
-						if got.Status == 409 {
-							check = "recognised"
-						}
-						b.brokenLocked(a, check, "its acquire had landed, it answered %d, and sent no release", got.Status)
-					}
-				}
+			if h.holder != a {
+				continue
 			}
+			check := "unknown released"
+			if got.Status == 409 {
+				check = "recognised"
+			}
+			b.brokenLocked(a, check, "its acquire had landed, it answered %d, and sent no release", got.Status)
 		}
 	}
 	if got.Status != 0 && time.Now().After(a.ends) && !a.stalled && b.w.plan.disobedient == 0 {
@@ -258,9 +257,10 @@ func (b *book) wrote(w wire.Write) {
 	}
 	l := h.lives[len(h.lives)-1]
 	b.checkWrite(a, w, l)
+	h.holder = nil
 	switch token, status := w.After["token"].Text, w.After["status"].Text; status {
 	case "INPROGRESS":
-		l.tokens[token] = a
+		l.tokens[token], h.holder = a, a
 	case "RELEASED":
 		l.released[a] = true
 	case "COMPLETED":
