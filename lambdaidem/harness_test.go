@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -385,3 +386,32 @@ func wantNoInternals(t testing.TB, out response) {
 		t.Errorf("the client sees internals: %s", text)
 	}
 }
+
+// ticker is a clock that a test moves by hand.
+type ticker struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newTicker() *ticker { return &ticker{now: time.Now()} }
+
+func (c *ticker) option(o *lambdaidem.Options) { o.Clock = c.Now }
+
+func (c *ticker) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *ticker) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// leaseWithoutDeadline is how long a lease lives by default where the context
+// has no deadline: LeaseDuration and MaxSkew, and a millisecond for rounding.
+const leaseWithoutDeadline = time.Minute + 2*time.Second + time.Millisecond
+
+// sameRecord compares all that a record keeps.
+func sameRecord(a, b lambdaidem.Record) bool { return cmp.Equal(a, b) }
