@@ -40,11 +40,17 @@ func (i identity) id() string {
 // percent sign %25, so that no two scopes are one text.
 func (i identity) scope() string {
 	if strings.ContainsAny(i.namespace+i.method+i.route+i.principal, " %") {
-		escape := strings.NewReplacer(" ", "%20", "%", "%25").Replace
+		escape := scopeEscapes.Replace
 		i.namespace, i.method, i.route, i.principal = escape(i.namespace), escape(i.method), escape(i.route), escape(i.principal)
 	}
 	return i.namespace + " " + i.method + " " + i.route + " " + i.principal
 }
+
+// Replacers are built once: that takes longer than their use.
+var (
+	scopeEscapes     = strings.NewReplacer(" ", "%20", "%", "%25")
+	principalEscapes = strings.NewReplacer("|", "%7C", "%", "%25")
+)
 
 // appendPart appends s with its length before it.
 func appendPart(buf []byte, s string) []byte {
@@ -64,12 +70,11 @@ func isCatchAll(template string) bool {
 // vouched joins what a gateway vouches for into one principal (F2): its kind,
 // and the parts with "|" between them, so that no two choices are one text.
 func vouched(kind string, parts ...string) string {
-	escape := strings.NewReplacer("|", "%7C", "%", "%25")
 	var b strings.Builder
 	b.WriteString(kind)
 	for i, p := range parts {
 		b.WriteByte(":|"[min(i, 1)])
-		b.WriteString(escape.Replace(p))
+		b.WriteString(principalEscapes.Replace(p))
 	}
 	return b.String()
 }
