@@ -2,12 +2,260 @@ package lambdaidem_test
 
 import (
 	"context"
+	"errors"
+	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
+
+// L2: a refused lock learns all that it needs from that one reply.
+func TestL2_OneCallDecidesReplayConflictAndMismatch(t *testing.T) {
+	var r *rig
+	calls := func(t *testing.T, what string, in request, want int) {
+		t.Helper()
+		was := len(r.store.allCalls())
+		if out := r.send(t, in); out.StatusCode != want {
+			t.Errorf("%s: the answer is %d %s", what, out.StatusCode, out.Body)
+		}
+		if made := r.store.allCalls()[was:]; len(made) != 1 || made[0] != acquire {
+			t.Errorf("%s took the calls %v, want one acquire", what, made)
+		}
+	}
+	r = newRig(func(context.Context, request) (response, error) {
+		calls(t, "conflict", first(), http.StatusConflict)
+		return response{StatusCode: 201}, nil
+	})
+	r.send(t, first())
+	calls(t, "replay", first(), http.StatusCreated)
+	calls(t, "mismatch", post("key-1", "{}"), http.StatusUnprocessableEntity)
+}
+
+// L2, L7: an expired record counts as absent, whether or not it was deleted.
+func TestL7_AnExpiredRecordIsAbsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil, func(o *lambdaidem.Options) { o.TTL = 10 * time.Second })
+		r.send(t, first())
+		time.Sleep(9 * time.Second)
+		if out := r.send(t, first()); !replayed(out) {
+			t.Error("it does not replay within its TTL")
+		}
+		time.Sleep(2 * time.Second)
+		if out := r.send(t, post("key-1", "{}")); replayed(out) || out.StatusCode != http.StatusCreated {
+			t.Errorf("after its TTL the key got %+v", out)
+		}
+		if n := r.record(t).Attempt; n != 1 {
+			t.Errorf("the attempt number is %d, want that of a new record", n)
+		}
+	})
+}
+
+// A record that expires between the refused lock and the reply is absent: the
+// lock is tried again.
+func TestL7_ExpiredBetweenAcquireAndReply(t *testing.T) {
+	r := newRig(nil)
+	r.store.fail(acquire, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		return lambdaidem.Record{}, nil
+	})
+	if out := r.send(t, first()); out.StatusCode != http.StatusCreated || replayed(out) {
+		t.Errorf("the answer is %+v", out)
+	}
+	r.wantRuns(t, 1)
+}
+
+// A store that never says anything useful ends the call all the same.
+func TestL6_RetriesOfAClaimAreBounded(t *testing.T) {
+	r := newRig(nil)
+	r.store.failAlways(acquire, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		return lambdaidem.Record{}, nil
+	})
+	wantProblem(t, r.send(t, first()), http.StatusConflict, lambdaidem.ErrInProgress)
+	if n := r.store.count(acquire); n > 10 {
+		t.Errorf("it tried %d times", n)
+	}
+	r.wantRuns(t, 0)
+}
+
+func TestL3_TokensAreRandomAndOfOneAttempt(t *testing.T) {
+	r := newRig(status(500))
+	for range 3 {
+		r.send(t, first())
+	}
+	seen := map[string]bool{}
+	for _, c := range r.store.allClaims() {
+		if len(c.Token) < 22 {
+			t.Errorf("the token %q has less than 128 bits", c.Token)
+		}
+		seen[c.Token] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("three attempts had %d tokens", len(seen))
+	}
+}
+
+// L3: passing its end does not lose a lease that nobody took.
+func TestL3_ALateCompletionSucceeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(func(ctx context.Context, _ request) (response, error) {
+			<-ctx.Done() // and on, against its context
+			time.Sleep(3 * time.Second)
+			return response{StatusCode: 201, Body: "late"}, nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		one := r.sendCtx(ctx, t, first())
+		if one.StatusCode != http.StatusCreated {
+			t.Fatalf("the late answer is %d %s", one.StatusCode, one.Body)
+		}
+		if time.Now().Before(r.store.allClaims()[0].LeaseEnd) {
+			t.Fatal("the lease has not ended: this test proves nothing")
+		}
+		wantReplay(t, r.send(t, first()), one)
+	})
+}
+
+// L4: an acquire that is refused by its own token holds the lease.
+func TestL4_OwnTokenInProgressHoldsTheLease(t *testing.T) {
+	r := newRig(nil)
+	// The first try lands, its reply is lost, and the store says busy.
+	r.store.fail(acquire, func(_ context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		if _, err := call(); err != nil {
+			return lambdaidem.Record{}, err
+		}
+		return lambdaidem.Record{}, &lambdaidem.StoreError{Op: verb, Reason: lambdaidem.ReasonConflict, Err: errWire}
+	})
+	one := r.send(t, first())
+	if one.StatusCode != http.StatusCreated {
+		t.Fatalf("the answer is %d %s", one.StatusCode, one.Body)
+	}
+	wantReplay(t, r.send(t, first()), one)
+	r.wantRuns(t, 1)
+}
+
+func TestL4_OwnCompletionIsRecognised(t *testing.T) {
+	r := newRig(nil)
+	r.store.fail(complete, replyLost)
+	one := r.send(t, first())
+	if one.StatusCode != http.StatusCreated || one.Body != "run 1" {
+		t.Fatalf("the answer is %d %s", one.StatusCode, one.Body)
+	}
+	wantReplay(t, r.send(t, first()), one)
+	r.wantEvents(t, lambdaidem.EventNew, lambdaidem.EventReplayed)
+}
+
+// L5: the lease's end is the deadline and MaxSkew; the handler's context ends a
+// reserve before the deadline.
+func TestL5_LeaseAndReserve(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		left, reserve  time.Duration // given
+		lease, handler time.Duration // wanted
+	}{
+		{"a tenth", 3 * time.Second, 0, 5 * time.Second, 2700 * time.Millisecond},
+		{"half a second", 29 * time.Second, 0, 31 * time.Second, 28500 * time.Millisecond},
+		{"by option", 29 * time.Second, 2 * time.Second, 31 * time.Second, 27 * time.Second},
+		{"no deadline", 0, 0, 62 * time.Second, 59500 * time.Millisecond},
+		{"no deadline, by option", 0, 2 * time.Second, 62 * time.Second, 58 * time.Second},
+		{"fifteen minutes", 15 * time.Minute, 0, 15*time.Minute + 2*time.Second, 15*time.Minute - 500*time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				r := newRig(func(ctx context.Context, _ request) (response, error) {
+					end, ok := ctx.Deadline()
+					if got := end.Sub(began); !ok || got != c.handler {
+						t.Errorf("the handler's context ends after %v, want %v", got, c.handler)
+					}
+					return response{StatusCode: 201}, nil
+				}, func(o *lambdaidem.Options) { o.Reserve = c.reserve })
+				ctx := t.Context()
+				if c.left > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, c.left)
+					defer cancel()
+				}
+				r.sendCtx(ctx, t, first())
+				if got := r.store.allClaims()[0].LeaseEnd.Sub(began); got != c.lease {
+					t.Errorf("the lease ends after %v, want %v", got, c.lease)
+				}
+			})
+		})
+	}
+}
+
+func TestL5_LeaseDurationAndSkewAreOptions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil, func(o *lambdaidem.Options) { o.LeaseDuration, o.MaxSkew = 10*time.Second, 5*time.Second })
+		r.send(t, first())
+		if got := time.Until(r.store.allClaims()[0].LeaseEnd); got != 15*time.Second {
+			t.Errorf("the lease lasts %v, want 15 s", got)
+		}
+	})
+}
+
+// L5, L7: whatever the time left and the TTL, the lease outlives the deadline by
+// MaxSkew, in whole milliseconds, and the record outlives the lease by MaxSkew
+// and a second, in whole seconds.
+func TestL7_RecordsOutliveLeases(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		left := time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(15*time.Minute)).Draw(rt, "left"))
+		ttl := time.Duration(rapid.Int64Range(int64(time.Second), int64(time.Hour)).Draw(rt, "ttl"))
+		skew := time.Duration(rapid.Int64Range(1, int64(10*time.Second)).Draw(rt, "skew"))
+		offset := time.Duration(rapid.Int64Range(0, int64(2*time.Second)).Draw(rt, "offset"))
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(offset)
+			r := newRig(nil, func(o *lambdaidem.Options) { o.TTL, o.MaxSkew = ttl, skew })
+			ctx, cancel := context.WithTimeout(t.Context(), left)
+			defer cancel()
+			deadline, _ := ctx.Deadline()
+			r.sendCtx(ctx, t, first())
+			c := r.store.allClaims()[0]
+			if c.LeaseEnd.Before(deadline.Add(skew)) || c.LeaseEnd.Sub(deadline) > skew+time.Millisecond || c.LeaseEnd.Nanosecond()%1e6 != 0 {
+				t.Errorf("the lease ends %v after the deadline with a skew of %v", c.LeaseEnd.Sub(deadline), skew)
+			}
+			least := c.LeaseEnd.Add(skew + time.Second)
+			if want := time.Now().Add(ttl); want.After(least) {
+				least = want
+			}
+			if c.Expires.Before(least) || c.Expires.Sub(least) >= time.Second || c.Expires.Nanosecond() != 0 {
+				t.Errorf("the record expires %v after the least", c.Expires.Sub(least))
+			}
+		})
+	})
+}
+
+// L7: from the moment of completion, the TTL counts anew.
+func TestL7_CompletionResetsTheTTL(t *testing.T) {
+	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(func(context.Context, request) (response, error) {
+				time.Sleep(30 * time.Second)
+				return response{StatusCode: 201}, nil
+			}, func(o *lambdaidem.Options) { o.TTL, o.Policy = time.Second, policy }) // shorter than the handler's run
+			one := r.send(t, first())
+			rec := r.record(t)
+			if got := rec.Expires.Sub(rec.CompletedAt); got < time.Second || got >= 2*time.Second {
+				t.Errorf("%s: the record expires %v after its completion", policy, got)
+			}
+			wantReplay(t, r.send(t, first()), one)
+		})
+	}
+}
+
+func TestL7_DefaultIsADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil)
+		r.send(t, first())
+		if got := time.Until(r.record(t).Expires); got < 24*time.Hour || got >= 24*time.Hour+time.Second {
+			t.Errorf("the record expires in %v", got)
+		}
+	})
+}
 
 func TestL5_NoTimeLeftIsSaidAsSuch(t *testing.T) {
 	for _, left := range []time.Duration{0, -time.Second} {
@@ -16,9 +264,254 @@ func TestL5_NoTimeLeftIsSaidAsSuch(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), left)
 			defer cancel()
 			out := r.sendCtx(ctx, t, first())
-			wantProblem(t, out, 503, lambdaidem.ErrOutOfTime)
+			wantProblem(t, out, http.StatusServiceUnavailable, lambdaidem.ErrOutOfTime)
+			if retryAfter(t, out) == 0 {
+				t.Error("the answer has no Retry-After")
+			}
 			r.wantEvents(t, lambdaidem.EventOutOfTime)
 			r.wantRuns(t, 0)
 		})
+	}
+}
+
+// The store took so long that the handler's time is over before it begins: the
+// handler does not run, and the lease is given back.
+func TestL5_NoTimeLeftAfterAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil, func(o *lambdaidem.Options) { o.Reserve = 200 * time.Millisecond })
+		r.store.fail(acquire, after(func() { time.Sleep(850 * time.Millisecond) }))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		wantProblem(t, r.sendCtx(ctx, t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutOfTime)
+		if rec := r.record(t); rec.State != lambdaidem.Released {
+			t.Errorf("the record is %s", rec.State)
+		}
+		r.wantRuns(t, 0)
+		r.wantEvents(t, lambdaidem.EventReleased, lambdaidem.EventOutOfTime)
+	})
+}
+
+// dead leaves the record of first() with a dead lease.
+func dead(t *testing.T, r *rig) lambdaidem.Record {
+	t.Helper()
+	_, err := r.guarded(func(context.Context, request) (response, error) { return response{}, lambdaidem.Uncertain(errWire) })(t.Context(), first())
+	if !errors.Is(err, errWire) {
+		t.Fatalf("the dying attempt returned %v", err)
+	}
+	rec := r.record(t)
+	time.Sleep(time.Until(rec.LeaseEnd))
+	r.seen.forget()
+	return rec
+}
+
+// L6: under rerun the next request takes over, conditional on what it saw, and
+// the handler can read the higher attempt number.
+func TestL6_RerunTakesOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		number := 0
+		r := newRig(func(ctx context.Context, _ request) (response, error) {
+			number = lambdaidem.Attempt(ctx)
+			return response{StatusCode: 201}, nil
+		})
+		was := dead(t, r)
+		r.send(t, first())
+		if number != 2 {
+			t.Errorf("the handler read attempt number %d, want 2", number)
+		}
+		claims := r.store.allClaims()
+		over := claims[len(claims)-1].Over
+		if over == nil || !sameRecord(*over, was) {
+			t.Errorf("the takeover is conditional on %+v, want %+v", over, was)
+		}
+		if rec := r.record(t); rec.Token == was.Token || rec.State != lambdaidem.Completed || rec.Attempt != 2 {
+			t.Errorf("the record is %+v", rec)
+		}
+		r.wantEvents(t, lambdaidem.EventTakenOver, lambdaidem.EventNew)
+		if e := r.seen.last(t); e.Attempt != 2 {
+			t.Errorf("the event has attempt %d", e.Attempt)
+		}
+	})
+}
+
+// L6: a lease is live until the millisecond that it names.
+func TestL6_NoTakeoverBeforeTheLeaseEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := newTicker()
+		r := newRig(nil, now.option)
+		_, err := r.guarded(func(context.Context, request) (response, error) { return response{}, lambdaidem.Uncertain(errWire) })(t.Context(), first())
+		if err == nil {
+			t.Fatal("the error got lost")
+		}
+		now.advance(r.record(t).LeaseEnd.Sub(now.Now()) - time.Millisecond)
+		wantProblem(t, r.send(t, first()), http.StatusConflict, lambdaidem.ErrInProgress)
+		now.advance(time.Millisecond)
+		if out := r.send(t, first()); out.StatusCode != http.StatusCreated {
+			t.Errorf("at its end the lease still stands: %d", out.StatusCode)
+		}
+	})
+}
+
+// L6: if the takeover is refused, the item that refused it is judged.
+func TestL6_ARefusedTakeoverIsJudged(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		winner  handler
+		status  int
+		replay  bool
+		attempt int
+	}{
+		{"completed by another", status(201), 201, true, 2},
+		{"released by another", status(500), 201, false, 3},
+		{"in progress under another", func(context.Context, request) (response, error) {
+			return response{}, lambdaidem.Uncertain(lambdaidem.Reject(504, "unsure", "Nobody knows."))
+		}, 409, false, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(nil)
+				dead(t, r)
+				// The plain acquire sees the dead lease; then another is faster.
+				r.store.fail(acquire, after(func() {
+					if _, err := r.guarded(c.winner)(t.Context(), first()); err != nil {
+						t.Errorf("the winner: %v", err)
+					}
+				}))
+				out := r.send(t, first())
+				if out.StatusCode != c.status || replayed(out) != c.replay {
+					t.Errorf("the loser got %+v", out)
+				}
+				if n := r.record(t).Attempt; n != c.attempt {
+					t.Errorf("the record is at attempt %d, want %d", n, c.attempt)
+				}
+			})
+		})
+	}
+}
+
+// L6: many that meet a dead lease at once: one of them runs.
+func TestL6_OneOfManyTakesOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(func(context.Context, request) (response, error) {
+			time.Sleep(time.Second)
+			return response{StatusCode: 201}, nil
+		})
+		dead(t, r)
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				if out := r.send(t, first()); out.StatusCode != http.StatusCreated && out.StatusCode != http.StatusConflict {
+					t.Errorf("one got %d %s", out.StatusCode, out.Body)
+				}
+			})
+		}
+		wg.Wait()
+		r.wantRuns(t, 2) // the dead one and its heir
+	})
+}
+
+// L6: under hold nobody runs until an operator decides, and the record stays.
+func TestL6_HoldWaitsForAnOperator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil, hold)
+		was := dead(t, r)
+		if !was.Expires.IsZero() {
+			t.Errorf("a held record expires at %v", was.Expires)
+		}
+		for _, wait := range []time.Duration{0, 48 * time.Hour, 365 * 24 * time.Hour} {
+			time.Sleep(wait)
+			out := r.send(t, first())
+			wantProblem(t, out, http.StatusConflict, lambdaidem.ErrAttemptAbandoned)
+			if retryAfter(t, out) != 0 {
+				t.Error("a client is told to come back, and nothing will change by itself")
+			}
+			if e := r.seen.last(t); e.Kind != lambdaidem.EventAbandoned || e.Attempt != 1 {
+				t.Errorf("the event is %+v", e)
+			}
+		}
+		r.wantRuns(t, 1)
+	})
+}
+
+// L6: a released record is taken over under either policy.
+func TestL6_AReleasedRecordIsTakenOver(t *testing.T) {
+	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
+		t.Run(string(policy), func(t *testing.T) {
+			numbers := []int{}
+			r := newRig(func(ctx context.Context, _ request) (response, error) {
+				numbers = append(numbers, lambdaidem.Attempt(ctx))
+				return response{StatusCode: 429}, nil
+			}, func(o *lambdaidem.Options) { o.Policy = policy })
+			for range 3 {
+				r.send(t, first())
+			}
+			if len(numbers) != 3 || numbers[0] != 1 || numbers[1] != 2 || numbers[2] != 3 {
+				t.Errorf("the attempt numbers are %v", numbers)
+			}
+			if rec := r.record(t); rec.State != lambdaidem.Released || rec.Expires.IsZero() || rec.Fingerprint == "" {
+				t.Errorf("the released record is %+v", rec)
+			}
+			r.wantEvents(t, lambdaidem.EventReleased, lambdaidem.EventReleased, lambdaidem.EventReleased)
+		})
+	}
+}
+
+func TestL6_AttemptIsZeroOutsideAGuard(t *testing.T) {
+	if n := lambdaidem.Attempt(t.Context()); n != 0 {
+		t.Errorf("it is %d", n)
+	}
+}
+
+// G2: under hold nothing runs twice after an uncertain end; under rerun it runs
+// again, at least once.
+func TestG2_OutsideEffectsByPolicy(t *testing.T) {
+	for policy, want := range map[lambdaidem.Policy]int64{lambdaidem.Rerun: 4, lambdaidem.Hold: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(func(context.Context, request) (response, error) {
+				return response{}, lambdaidem.Uncertain(lambdaidem.Reject(504, "unsure", "Nobody knows."))
+			}, func(o *lambdaidem.Options) { o.Policy = policy })
+			for range 4 {
+				r.send(t, first())
+				time.Sleep(2 * time.Minute)
+			}
+			r.wantRuns(t, want)
+		})
+	}
+}
+
+// A clock that jumps ahead while the lease is taken makes the guard careful,
+// one that jumps back makes nothing worse.
+func TestL5_AClockThatJumps(t *testing.T) {
+	for jump, want := range map[time.Duration]int{time.Hour: 503, -time.Hour: 201, time.Second: 201} {
+		t.Run(jump.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				now := newTicker()
+				r := newRig(func(ctx context.Context, _ request) (response, error) {
+					if end, ok := ctx.Deadline(); !ok || time.Until(end) > 60*time.Second {
+						t.Errorf("the handler may run for %v", time.Until(end))
+					}
+					return response{StatusCode: 201}, nil
+				}, now.option)
+				r.store.fail(acquire, after(func() { now.advance(jump) }))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if out := r.sendCtx(ctx, t, first()); out.StatusCode != want {
+					t.Errorf("the answer is %d %s, want %d", out.StatusCode, out.Body, want)
+				}
+			})
+		})
+	}
+}
+
+// Whatever the clock does within the handler, the answer is stored once and
+// replays.
+func TestL5_AClockThatJumpsInTheHandler(t *testing.T) {
+	for _, jump := range []time.Duration{-time.Hour, 30 * time.Second} {
+		now := newTicker()
+		r := newRig(func(context.Context, request) (response, error) {
+			now.advance(jump)
+			return response{StatusCode: 201}, nil
+		}, now.option)
+		one := r.send(t, first())
+		wantReplay(t, r.send(t, first()), one)
 	}
 }
