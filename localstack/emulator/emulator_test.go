@@ -311,12 +311,12 @@ func TestD1_OneInvocationPerProcessAndWarmReuse(t *testing.T) {
 		return slices.Equal(states(e), slices.Repeat([]emulator.State{emulator.Busy}, parallel))
 	}
 	eventually(t, "each invocation has a process", busy)
-	ids := map[string]bool{}
+	ids, traces := map[string]bool{}, map[string]bool{}
 	for _, p := range e.Processes("Probe") {
-		ids[p.RequestID] = true
+		ids[p.RequestID], traces[p.TraceID] = true, true
 	}
-	if len(ids) != parallel {
-		t.Errorf("the busy processes show %d request ids, want %d", len(ids), parallel)
+	if len(ids) != parallel || len(traces) != parallel {
+		t.Errorf("the busy processes show %d request ids and %d trace ids, want %d", len(ids), len(traces), parallel)
 	}
 	touch(t, gate)
 	for _, answer := range answers {

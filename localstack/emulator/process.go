@@ -39,6 +39,7 @@ type Process struct {
 	PID       int
 	State     State
 	RequestID string // of the current invocation; empty unless busy
+	TraceID   string // of the current invocation; the AWS SDKs send it along as X-Amzn-Trace-Id
 	Started   time.Time
 	Served    int // invocations that it was given
 
@@ -70,7 +71,7 @@ type process struct {
 	late      bool        // an invocation timed out, the process lives on for KillDelay
 	timeout   *time.Timer // of the invocation that it was given last
 	waiting   bool        // the runtime waits in its next call
-	requestID string      // of the invocation it was given last
+	given     *invocation // the last one; nil before the first
 	served    int
 	initError []byte // what the runtime posted to init/error
 	killed    bool   // by us
@@ -222,7 +223,7 @@ func (p *process) take(inv *invocation) {
 	defer p.mu.Unlock()
 	inv.started = time.Now()
 	inv.deadline = inv.started.Add(timeout)
-	p.current, p.last, p.requestID, p.waiting = inv, inv, inv.requestID, false
+	p.current, p.last, p.given, p.waiting = inv, inv, inv, false
 	p.served++
 	served := p.served
 	p.timeout = time.AfterFunc(timeout, func() { p.expire(inv, served) })
@@ -289,12 +290,14 @@ func (p *process) answer(inv *invocation, result Result) {
 func (p *process) snapshot() Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Process{PID: p.command.Process.Pid, State: Busy, RequestID: p.requestID, Started: p.started, Served: p.served, process: p}
+	s := Process{PID: p.command.Process.Pid, State: Busy, Started: p.started, Served: p.served, process: p}
 	switch {
 	case !p.isReady:
 		s.State = Starting
 	case p.waiting:
-		s.State, s.RequestID = Idle, ""
+		s.State = Idle
+	case p.given != nil:
+		s.RequestID, s.TraceID = p.given.requestID, p.given.traceID
 	}
 	return s
 }
