@@ -34,13 +34,22 @@ type Options struct {
 	MaxProcesses int
 
 	// Env is added to every function's environment. DEMO=1, which makes the
-	// payments function honour X-Demo-Delay-Ms and X-Demo-Fail-Attempts, is
-	// there unless it is overridden here.
+	// payments function honour X-Demo-Delay-Ms, X-Demo-Deaf-Ms and
+	// X-Demo-Fail-Attempts, is there unless it is overridden here.
 	Env map[string]string
 
 	// Change may alter what the template says before anything starts: shorten a
 	// timeout, say. Default: nothing is altered.
 	Change func(*template.Template)
+
+	// Database may set how DynamoDB Local is started: apart from others', or
+	// with a folder to keep its data in. Default: as [ddblocal.Start] does.
+	Database func(*ddblocal.Options)
+
+	// Emulator may alter how the emulator is started, when DynamoDB Local
+	// answers already: put something between it and the functions, by Endpoint,
+	// or let processes outlive their timeout. Default: nothing is altered.
+	Emulator func(*emulator.Options)
 
 	// Progress gets a line when something that takes seconds begins. Default:
 	// os.Stderr.
@@ -97,14 +106,14 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 
 	both, bothCtx := errgroup.WithContext(ctx)
 	both.Go(func() error { return s.build(bothCtx, root, o.Progress) })
-	both.Go(func() error { return s.startDatabase(bothCtx, o.Progress) })
+	both.Go(func() error { return s.startDatabase(bothCtx, o) })
 	if err := both.Wait(); err != nil {
 		return err
 	}
 
 	env := map[string]string{"DEMO": "1"}
 	maps.Copy(env, o.Env)
-	s.emulator, err = emulator.Start(ctx, emulator.Options{
+	options := emulator.Options{
 		Template:     s.template,
 		Binary:       s.binary,
 		Addr:         fmt.Sprintf("127.0.0.1:%d", o.Port),
@@ -112,15 +121,24 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		Env:          env,
 		Log:          o.FunctionLog,
 		MaxProcesses: cmp.Or(o.MaxProcesses, 16),
-	})
+	}
+	if o.Emulator != nil {
+		o.Emulator(&options)
+	}
+	s.emulator, err = emulator.Start(ctx, options)
 	return err
 }
 
 // startDatabase starts DynamoDB Local and creates the tables.
-func (s *Stack) startDatabase(ctx context.Context, progress io.Writer) error {
-	say(progress, "starting DynamoDB Local")
+func (s *Stack) startDatabase(ctx context.Context, options Options) error {
+	say(options.Progress, "starting DynamoDB Local")
 	var err error
-	s.database, err = ddblocal.Start(ctx, func(o *ddblocal.Options) { o.Progress = progress })
+	s.database, err = ddblocal.Start(ctx, func(o *ddblocal.Options) {
+		o.Progress = options.Progress
+		if options.Database != nil {
+			options.Database(o)
+		}
+	})
 	if err != nil {
 		return err
 	}
