@@ -12,18 +12,24 @@ import (
 // Headers that a demonstration may send. They are not part of the fingerprint.
 const (
 	delayHeader = "X-Demo-Delay-Ms"      // milliseconds to wait before anything happens
+	deafHeader  = "X-Demo-Deaf-Ms"       // milliseconds to wait without heed for the time that is left
 	failHeader  = "X-Demo-Fail-Attempts" // answer 500 up to and including this attempt
 )
 
 // maxDelay is the longest delay, in milliseconds.
 const maxDelay = 60_000
 
-// demo lets a client ask for a slow handler and for one that fails, so that
-// both can be seen over real HTTP. It is there only where DEMO=1 is set, which
+// demo lets a client ask for a slow handler, for one that does not obey its
+// context and for one that fails, so that each can be seen over real HTTP. It is there only where DEMO=1 is set, which
 // template.yaml does not do: nobody outside should be able to ask for this.
 func demo(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		delay, err := demoNumber(r, delayHeader, maxDelay)
+		if err != nil {
+			problem{http.StatusBadRequest, "demo_invalid", err.Error()}.write(w)
+			return
+		}
+		deaf, err := demoNumber(r, deafHeader, maxDelay)
 		if err != nil {
 			problem{http.StatusBadRequest, "demo_invalid", err.Error()}.write(w)
 			return
@@ -33,6 +39,7 @@ func demo(next http.Handler) http.Handler {
 			problem{http.StatusBadRequest, "demo_invalid", err.Error()}.write(w)
 			return
 		}
+		time.Sleep(time.Duration(deaf) * time.Millisecond)
 		timer := time.NewTimer(time.Duration(delay) * time.Millisecond)
 		defer timer.Stop()
 		select {

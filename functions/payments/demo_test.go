@@ -54,8 +54,25 @@ func TestL5_DelayEndsWithTheHandlersTime(t *testing.T) {
 	})
 }
 
+func TestDeafnessAskedForOutlastsTheHandlersTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, _ := setUp()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		e := post("key-1", validOrder)
+		e.Headers["x-demo-deaf-ms"] = "15000"
+		began := time.Now()
+		if _, err := h(ctx, e); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took < 15*time.Second {
+			t.Errorf("the handler took %v; want 15s, beyond its deadline", took)
+		}
+	})
+}
+
 func TestDemoHeadersAreChecked(t *testing.T) {
-	for _, header := range []string{delayHeader, failHeader} {
+	for _, header := range []string{delayHeader, deafHeader, failHeader} {
 		for _, value := range []string{"soon", "-1", "1.5", "99999999"} {
 			h, _ := setUp()
 			e := post("key-1", validOrder)
