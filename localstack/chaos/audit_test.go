@@ -1,0 +1,143 @@
+package chaos
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// goodBooks are of key a, completed by its first attempt, and of key b, whose
+// first attempt died after its payment.
+func goodBooks() Books {
+	return Books{
+		Answers: []Answer{
+			created("a", "pay_1"), replayed("a", "pay_1"), refused("a", 409, lambdaidem.ErrInProgress),
+			{Key: "b", Status: 500, Body: `{"message":"Internal Server Error"}`}, {Key: "b"},
+			refused("b", 503, lambdaidem.ErrStoreUnavailable), created("b", "pay_3"), replayed("b", "pay_3"),
+		},
+		Payments: []Payment{{"pay_1", "a"}, {"pay_2", "b"}, {"pay_3", "b"}},
+		Records:  []Record{{"a", lambdaidem.Completed, 1}, {"b", lambdaidem.Completed, 2}},
+	}
+}
+
+func created(key, payment string) Answer {
+	return Answer{Key: key, Status: 201, Body: `{"id":"` + payment + `","reference":"` + key + `"}`}
+}
+
+func replayed(key, payment string) Answer {
+	a := created(key, payment)
+	a.Replayed = true
+	return a
+}
+
+func refused(key string, status int, code lambdaidem.Code) Answer {
+	return Answer{Key: key, Status: status, RetryAfter: "1", Body: `{"status":1,"code":"` + string(code) + `"}`}
+}
+
+func TestAuditFindsNothingInGoodBooks(t *testing.T) {
+	r := goodBooks().Audit()
+	if len(r.Findings) > 0 {
+		t.Errorf("findings: %q", r.Findings)
+	}
+	if r.Requests != 8 || r.ByStatus[201] != 4 || r.ByStatus[409] != 1 || r.ByStatus[0] != 1 || r.Replays != 2 ||
+		r.Keys != 2 || r.Completed != 2 || r.Payments != 3 || r.Repeated != 1 || r.Retaken != 1 {
+		t.Errorf("the counts are %+v", r)
+	}
+}
+
+func TestAuditFindsEachKindOfWrong(t *testing.T) {
+	tests := map[string]struct {
+		spoil func(*Books)
+		want  string
+	}{
+		"a 201 without its payment": {
+			func(b *Books) { b.Payments = b.Payments[1:] },
+			"names pay_1, which was never made",
+		},
+		"a 201 with another key's payment": {
+			func(b *Books) { b.Answers = append(b.Answers, replayed("a", "pay_3")) },
+			"names pay_3, the payment of key b",
+		},
+		"a 201 that names no payment": {
+			func(b *Books) { b.Answers[0].Body = "paid" },
+			`names no payment: "paid"`,
+		},
+		"two different answers": {
+			func(b *Books) { b.Answers = append(b.Answers, replayed("b", "pay_2")) },
+			"2 different 201 answers",
+		},
+		"answers that differ in white space": {
+			func(b *Books) { b.Answers[1].Body += " " },
+			"2 different 201 answers",
+		},
+		"two first answers": {
+			func(b *Books) { b.Answers = append(b.Answers, created("a", "pay_1")) },
+			"2 of its 201 answers are not replays",
+		},
+		"a 201 whose record is in progress": {
+			func(b *Books) { b.Records[0].State = lambdaidem.InProgress },
+			"its record is not completed",
+		},
+		"a 201 whose record is gone": {
+			func(b *Books) { b.Records = b.Records[1:] },
+			"its record is not completed",
+		},
+		"two payments by the first attempt": {
+			func(b *Books) { b.Payments = append(b.Payments, Payment{"pay_4", "a"}) },
+			"2 payments, though its first attempt completed it",
+		},
+		"no payment by the first attempt": {
+			func(b *Books) { b.Payments, b.Answers = b.Payments[1:], b.Answers[2:] },
+			"0 payments, though its first attempt completed it",
+		},
+		"more payments than attempts": {
+			func(b *Books) { b.Payments = append(b.Payments, Payment{"pay_4", "b"}) },
+			"3 payments by 2 attempts",
+		},
+		"two payments by a first attempt that did not complete": {
+			func(b *Books) {
+				b.Records = append(b.Records, Record{"c", lambdaidem.InProgress, 1})
+				b.Payments = append(b.Payments, Payment{"pay_4", "c"}, Payment{"pay_5", "c"})
+			},
+			"2 payments by 1 attempts",
+		},
+		"completed by a later attempt without a payment": {
+			func(b *Books) { b.Records = append(b.Records, Record{"c", lambdaidem.Completed, 2}) },
+			"completed without a payment",
+		},
+		"a payment without a record": {
+			func(b *Books) { b.Payments = append(b.Payments, Payment{"pay_4", "c"}) },
+			"1 payments and no record",
+		},
+		"two records of one key": {
+			func(b *Books) { b.Records = append(b.Records, b.Records[0]) },
+			"2 records",
+		},
+		"a mismatch that nobody caused": {
+			func(b *Books) { b.Answers = append(b.Answers, refused("a", 422, lambdaidem.ErrPayloadMismatch)) },
+			"no valid request may get: 422",
+		},
+		"an answer that was lost for good": {
+			func(b *Books) { b.Answers = append(b.Answers, refused("a", 500, lambdaidem.ErrAnswerUnavailable)) },
+			"no valid request may get: 500",
+		},
+		"a conflict without Retry-After": {
+			func(b *Books) { b.Answers[2].RetryAfter = "" },
+			"409 idempotency_in_progress without Retry-After",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := goodBooks()
+			tt.spoil(&b)
+			r := b.Audit()
+			if len(r.Findings) != 1 && !strings.HasPrefix(name, "a 201") || !strings.Contains(strings.Join(r.Findings, "\n"), tt.want) {
+				t.Errorf("findings: %q; want one that says %q", r.Findings, tt.want)
+			}
+			if !strings.Contains(r.String(), tt.want) {
+				t.Errorf("the report does not show it:\n%s", r)
+			}
+		})
+	}
+}
