@@ -37,7 +37,7 @@ up: ## Leave the functions running on http://127.0.0.1:3000 (PORT=...)
 ##### To know that it works
 
 .PHONY: test
-test: check-format vet lint check-race test-go ## Everything: format, vet, lint, all tests under -race
+test: check-format vet lint check-race test-go test-simulator ## Everything: format, vet, lint, all tests under -race, the simulator
 	$(call say,everything passed)
 
 .PHONY: check-format
@@ -68,6 +68,13 @@ check-race:
 test-go:
 	$(call say,go test -race on all packages and one DynamoDB Local)
 	CGO_ENABLED=1 $(with_dynamodb) $(GO) test -race -count=1 -timeout 10m ./...
+
+# The race detector slows the simulator down too much for the whole proof, so test-go gives it a
+# few hundred seeds, and this all of them, with the counts printed.
+.PHONY: test-simulator
+test-simulator:
+	$(call say,the simulator: 10000 seeds, every order of small cases, every known mistake)
+	$(GO) test ./internal/simulator -run '^Test(Simulate|Exhaustive|Mutations)' -count=1 -timeout 10m -v
 
 .PHONY: simulate
 simulate: ## Try many more seeds in the simulator (SEEDS=1000000)

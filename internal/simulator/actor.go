@@ -23,7 +23,7 @@ import (
 // dynamostore over the world's network, with a clock of its own.
 type actor struct {
 	w       *world
-	id      int
+	id      uint64
 	rng     *rand.Rand
 	skew    time.Duration
 	sent    int            // requests on the wire
@@ -54,10 +54,10 @@ type result struct {
 }
 
 // newActor starts a process for one invocation, by a number of its own.
-func (w *world) newActor(id int, o order) *actor {
+func (w *world) newActor(id uint64, o order) *actor {
 	// Its randomness is a stream of its own, so that what one actor draws
 	// doesn't move what another one draws.
-	a := &actor{w: w, id: id, order: o, killed: make(chan struct{}), met: map[Fault]bool{}, rng: rand.New(rand.NewPCG(w.seed, uint64(id)))}
+	a := &actor{w: w, id: id, order: o, killed: make(chan struct{}), met: map[Fault]bool{}, rng: rand.New(rand.NewPCG(w.seed, id))}
 	if a.w.plan.skew > 0 {
 		a.skew = time.Duration(a.rng.Int64N(int64(a.w.plan.skew)))
 		w.book.fault("skewed clock")
@@ -263,7 +263,7 @@ func (a *actor) handle(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (e
 		p.slow, p.bad, p.disobedient, p.killHandler = 0, 0, 0, 0
 	}
 	none := events.APIGatewayV2HTTPResponse{}
-	r := a.w.book.beginRun(a, lambdaidem.Attempt(ctx), ctx)
+	r := a.w.book.beginRun(ctx, a)
 	before, after := time.Duration(a.rng.Int64N(int64(30*time.Millisecond))), time.Duration(a.rng.Int64N(int64(30*time.Millisecond)))
 	if a.rng.Float64() < p.slow {
 		before += time.Duration(a.rng.Int64N(int64(p.timeout)))

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -136,10 +137,10 @@ func because(err error) string {
 	return " (" + strings.ReplaceAll(text, "\n", " ") + ")"
 }
 
-func (b *book) beginRun(a *actor, attempt int, ctx context.Context) *run {
+func (b *book) beginRun(ctx context.Context, a *actor) *run {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
-	r := &run{actor: a, attempt: attempt, began: time.Now()}
+	r := &run{actor: a, attempt: lambdaidem.Attempt(ctx), began: time.Now()}
 	r.due, _ = ctx.Deadline()
 	if a.run != nil {
 		b.brokenLocked(a, "one run", "the handler ran twice in one invocation")
@@ -147,7 +148,7 @@ func (b *book) beginRun(a *actor, attempt int, ctx context.Context) *run {
 	a.run = r
 	if !a.dead {
 		b.runs = append(b.runs, r)
-		b.noteLocked(a, "handler begins, attempt %d", attempt)
+		b.noteLocked(a, "handler begins, attempt %d", r.attempt)
 	}
 	return r
 }
@@ -278,7 +279,7 @@ func (b *book) timeline() string {
 		case x.at != y.at:
 			return int(min(max(x.at-y.at, -1), 1))
 		case x.actor != nil && y.actor != nil:
-			return x.actor.id - y.actor.id
+			return cmp.Compare(x.actor.id, y.actor.id)
 		default:
 			return 0
 		}

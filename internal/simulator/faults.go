@@ -34,23 +34,24 @@ var faultNames = append(wireFaults[:len(wireFaults):len(wireFaults)], "killed in
 // clocks differ, how handlers behave. Most runs have few kinds of faults, since
 // many at once hide one another.
 type plan struct {
-	keys, clients int
-	requests      int // of each client
-	timeout       time.Duration
-	policyHold    bool
-	failOpen      bool
-	wait          time.Duration
-	ttl           time.Duration
-	maxSkew       time.Duration // what the guard is told
-	skew          time.Duration // what clocks really differ by
-	slow          float64       // how many handlers take long
-	disobedient   float64       // how many handlers ignore their context
-	bad           float64       // how many attempts end other than well
-	otherPayload  float64       // how many requests bring another payload
-	hangsUp       bool          // clients that give up end the request's context, as net/http does
-	killHandler   float64       // how many attempts are killed in the handler
-	faults        []Fault
-	rate          float64 // how many requests meet one of them
+	keys         int
+	clients      uint
+	requests     int // of each client
+	timeout      time.Duration
+	policyHold   bool
+	failOpen     bool
+	wait         time.Duration
+	ttl          time.Duration
+	maxSkew      time.Duration // what the guard is told
+	skew         time.Duration // what clocks really differ by
+	slow         float64       // how many handlers take long
+	disobedient  float64       // how many handlers ignore their context
+	bad          float64       // how many attempts end other than well
+	otherPayload float64       // how many requests bring another payload
+	hangsUp      bool          // clients that give up end the request's context, as net/http does
+	killHandler  float64       // how many attempts are killed in the handler
+	faults       []Fault
+	rate         float64 // how many requests meet one of them
 }
 
 // obeys tells whether the run keeps to what G3's last sentence asks for: clocks
@@ -70,7 +71,7 @@ func (p *plan) obeys() bool {
 func newPlan(r *rand.Rand) plan {
 	p := plan{
 		keys:     1 + r.IntN(2),
-		clients:  2 + r.IntN(3),
+		clients:  2 + r.UintN(3),
 		requests: 2 + r.IntN(2),
 		timeout:  time.Duration(2000+r.IntN(4000)) * time.Millisecond,
 		ttl:      24 * time.Hour,

@@ -52,7 +52,7 @@ func (b *book) checkLinearizable() {
 				}
 				s, end = step{Answer: stored}, math.MaxInt64
 			}
-			ops = append(ops, porcupine.Operation{ClientId: a.id, Input: s, Call: int64(ans.from.Sub(b.w.born)), Return: end})
+			ops = append(ops, porcupine.Operation{ClientId: len(ops), Input: s, Call: int64(ans.from.Sub(b.w.born)), Return: end})
 		}
 		if !porcupine.CheckOperations(sequential, ops) {
 			b.broken(nil, "linearizable", "the answers to %+v fit no order: %+v", h.order, ops)

@@ -1,3 +1,8 @@
+//go:build !race
+
+// The race detector has the same code to look at in TestSimulate; mistakes are
+// looked for without it.
+
 package simulator
 
 import (
@@ -240,9 +245,9 @@ var mutations = []struct {
 // inSeconds takes lease ends for seconds where they are milliseconds, so that
 // every lease looks long over.
 func inSeconds(s lambdaidem.Store, _ *actor) lambdaidem.Store {
-	real := map[string]time.Time{}
+	meant := map[string]time.Time{}
 	misread := func(rec lambdaidem.Record, err error) (lambdaidem.Record, error) {
-		real[rec.Token] = rec.LeaseEnd
+		meant[rec.Token] = rec.LeaseEnd
 		rec.LeaseEnd = time.UnixMilli(rec.LeaseEnd.Unix())
 		return rec, err
 	}
@@ -251,7 +256,7 @@ func inSeconds(s lambdaidem.Store, _ *actor) lambdaidem.Store {
 		acquire: func(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
 			if c.Over != nil {
 				over := *c.Over
-				over.LeaseEnd = real[over.Token]
+				over.LeaseEnd = meant[over.Token]
 				c.Over = &over
 			}
 			rec, err := s.Acquire(ctx, c)

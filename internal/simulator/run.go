@@ -27,7 +27,7 @@ func Run(seed uint64, mut *Mutation, timeline bool) Report {
 	w := newWorld(seed, nil, mut)
 	w.sweep()
 	var clients, invocations sync.WaitGroup
-	for i := range w.plan.clients {
+	for i := range uint64(w.plan.clients) {
 		clients.Go(func() { w.client(i, &invocations) })
 	}
 	done := make(chan struct{})
@@ -54,10 +54,10 @@ func (w *world) report(timeline bool) Report {
 
 // client sends its requests, and each again until it is answered for good or
 // patience ends.
-func (w *world) client(number int, invocations *sync.WaitGroup) {
-	r := rand.New(rand.NewPCG(w.seed, uint64(1_000_000+number)))
-	pick := func(max time.Duration) time.Duration { return time.Duration(r.Int64N(int64(max))) }
-	started := 0
+func (w *world) client(number uint64, invocations *sync.WaitGroup) {
+	r := rand.New(rand.NewPCG(w.seed, 1_000_000+number))
+	pick := func(limit time.Duration) time.Duration { return time.Duration(r.Int64N(int64(limit))) }
+	var started uint64
 	for range w.plan.requests {
 		o := order{Key: fmt.Sprintf("k%d", r.IntN(w.plan.keys)), Owner: "alice", Payload: "p"}
 		if r.Float64() < 0.15 {
@@ -147,12 +147,14 @@ func (w *world) heal() {
 // probe asks for each key once more. Under policy rerun one of the payloads
 // must get its answer now, at once (L6).
 func (w *world) probe() {
-	for i, h := range w.book.sorted() {
+	probes := uint64(900_000)
+	for _, h := range w.book.sorted() {
 		answered, last := false, result{}
-		for j, payload := range []string{"p", "q"} {
+		for _, payload := range []string{"p", "q"} {
 			o := h.order
 			o.Payload = payload
-			a := w.newActor(900_000+10*i+j, o)
+			probes++
+			a := w.newActor(probes, o)
 			var running sync.WaitGroup
 			got := w.invocation(a, &running)
 			done := make(chan struct{})

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -19,6 +21,8 @@ var (
 	seeds = flag.Int("seeds", 0, "how many seeds TestSimulate tries; 0: 10,000, or 300 under the race detector")
 	first = flag.Uint64("seed", 0, "the first seed")
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // inBubble turns the world of one seed.
 func inBubble(t *testing.T, seed uint64, mut *Mutation, timeline bool) (r Report) {
@@ -39,7 +43,7 @@ func TestSimulate_G3(t *testing.T) {
 	var (
 		next   atomic.Int64
 		mu     sync.Mutex
-		total  = tally{}
+		total  = &tally{faults: map[Fault]int{}, events: map[lambdaidem.Kind]int{}}
 		failed []Report
 		wg     sync.WaitGroup
 		began  = time.Now()
@@ -92,9 +96,6 @@ type tally struct {
 }
 
 func (s *tally) add(r Report) {
-	if s.faults == nil {
-		s.faults, s.events = map[Fault]int{}, map[lambdaidem.Kind]int{}
-	}
 	s.seeds, s.requests, s.runs = s.seeds+1, s.requests+r.Requests, s.runs+r.Runs
 	for f, n := range r.Faults {
 		s.faults[f] += n
@@ -104,7 +105,7 @@ func (s *tally) add(r Report) {
 	}
 }
 
-func (s tally) String() string {
+func (s *tally) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d seeds, %d requests, %d runs of the handler\n", s.seeds, s.requests, s.runs)
 	count := func(title string, lines []string) {

@@ -203,12 +203,14 @@ func Play(c Small, script []int, timeline bool) (r Report, next []int, more bool
 	}
 	w.tree = &tree{script: script, faults: c.Faults}
 	var all sync.WaitGroup
+	var number uint64
 	for i, ending := range c.Attempts {
+		number++
 		o := order{Key: "k", Owner: "alice", Payload: "p"}
 		if c.Payloads != nil {
 			o.Payload = c.Payloads[i]
 		}
-		a := w.newActor(i+1, o)
+		a := w.newActor(number, o)
 		a.ending = ending
 		w.invocation(a, &all)
 	}
