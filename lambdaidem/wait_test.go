@@ -1,0 +1,233 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+func waiting(d time.Duration) func(*lambdaidem.Options) {
+	return func(o *lambdaidem.Options) { o.Wait = d }
+}
+
+// slow answers after d.
+func slow(d time.Duration, code int) handler {
+	return func(context.Context, request) (response, error) {
+		time.Sleep(d)
+		return response{StatusCode: code, Body: "slow"}, nil
+	}
+}
+
+// meanwhile sends first() to h, and returns once its handler runs.
+func meanwhile(t *testing.T, h handler) (done chan response) {
+	t.Helper()
+	done = make(chan response, 1)
+	go func() {
+		out, err := h(t.Context(), first())
+		if err != nil {
+			t.Errorf("the first attempt returned %v", err)
+		}
+		done <- out
+	}()
+	synctest.Wait() // it sleeps in its handler
+	return done
+}
+
+// L8: reject is the default.
+func TestL8_RejectSaysWhenToComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(slow(10*time.Second, 201), func(o *lambdaidem.Options) { o.RetryAfter = 2500 * time.Millisecond })
+		done := meanwhile(t, r.handler)
+		began := time.Now()
+		out := r.send(t, first())
+		wantProblem(t, out, http.StatusConflict, lambdaidem.ErrInProgress)
+		if got := retryAfter(t, out); got != 3*time.Second { // rounded up
+			t.Errorf("Retry-After is %v", got)
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("it waited for %v", took)
+		}
+		r.wantEvents(t, lambdaidem.EventInProgress)
+		one := <-done
+		wantReplay(t, r.send(t, first()), one)
+	})
+}
+
+func TestL8_WaitReplaysWhatTheOtherStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(slow(3*time.Second, 201), waiting(10*time.Second))
+		done := meanwhile(t, r.handler)
+		began := time.Now()
+		out := r.send(t, first())
+		took := time.Since(began)
+		wantReplay(t, out, <-done)
+		if took < 3*time.Second || took > 3*time.Second+1500*time.Millisecond {
+			t.Errorf("it waited for %v", took)
+		}
+		r.wantRuns(t, 1)
+		if n := r.store.count(get); n < 3 || n > 20 {
+			t.Errorf("it polled %d times in %v", n, took)
+		}
+		if n := r.store.count(acquire); n != 2 {
+			t.Errorf("it acquired %d times", n)
+		}
+	})
+}
+
+func TestL8_WaitIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(slow(30*time.Second, 201), waiting(5*time.Second))
+		done := meanwhile(t, r.handler)
+		began := time.Now()
+		wantProblem(t, r.send(t, first()), http.StatusConflict, lambdaidem.ErrInProgress)
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("it waited for %v", took)
+		}
+		<-done
+	})
+}
+
+// L8: the wait always leaves time to answer before the invocation's deadline.
+func TestL8_WaitLeavesTimeToAnswer(t *testing.T) {
+	for _, left := range []time.Duration{50 * time.Millisecond, 500 * time.Millisecond, 3 * time.Second, 29 * time.Second} {
+		t.Run(left.String(), func(t *testing.T) {
+			for name, poll := range map[string]fault{"store answers": nil, "store hangs": hangs, "store fails": refused(lambdaidem.ReasonThrottled)} {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRig(slow(59*time.Second, 201), waiting(time.Hour))
+					r.store.failAlways(get, poll)
+					done := meanwhile(t, r.handler)
+					ctx, cancel := context.WithTimeout(t.Context(), left)
+					defer cancel()
+					began := time.Now()
+					wantProblem(t, r.sendCtx(ctx, t, first()), http.StatusConflict, lambdaidem.ErrInProgress)
+					if took := time.Since(began); took >= left || took < left*8/10 {
+						t.Errorf("%s: it answered after %v", name, took)
+					}
+					<-done
+				})
+			}
+		})
+	}
+}
+
+// L8: it acquires afresh if the record became free and there is time to run.
+func TestL8_WaitAcquiresWhatBecameFree(t *testing.T) {
+	for name, c := range map[string]struct {
+		left time.Duration
+		want int
+	}{"time is left": {10 * time.Second, 201}, "no time is left": {3500 * time.Millisecond, 409}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(nil, waiting(time.Hour), func(o *lambdaidem.Options) { o.MinRunTime = 2 * time.Second })
+				done := meanwhile(t, r.guarded(slow(2*time.Second, 503)))
+				ctx, cancel := context.WithTimeout(t.Context(), c.left)
+				defer cancel()
+				if out := r.sendCtx(ctx, t, first()); out.StatusCode != c.want {
+					t.Errorf("the answer is %d %s, want %d", out.StatusCode, out.Body, c.want)
+				}
+				<-done
+			})
+		})
+	}
+}
+
+// An attempt that dies while another waits is taken over, or held.
+func TestL8_WaitMeetsADeadLease(t *testing.T) {
+	for policy, want := range map[lambdaidem.Policy]int{lambdaidem.Rerun: 201, lambdaidem.Hold: 409} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(nil, waiting(time.Hour), func(o *lambdaidem.Options) { o.Policy = policy })
+			if _, err := r.guarded(func(context.Context, request) (response, error) { return response{}, lambdaidem.Uncertain(errWire) })(t.Context(), first()); err == nil {
+				t.Fatal("the error got lost")
+			}
+			out := r.send(t, first())
+			if out.StatusCode != want {
+				t.Errorf("%s: the answer is %d %s", policy, out.StatusCode, out.Body)
+			}
+			if now := time.Now(); now.Before(r.store.allClaims()[0].LeaseEnd) {
+				t.Errorf("%s: decided before the lease ended", policy)
+			}
+			if want == 409 {
+				wantProblem(t, out, 409, lambdaidem.ErrAttemptAbandoned)
+			}
+		})
+	}
+}
+
+// A record that expires and is gone while another waits is free.
+func TestL8_WaitMeetsAnAbsentRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(slow(30*time.Second, 201), waiting(time.Hour))
+		done := meanwhile(t, r.handler)
+		r.store.fail(get, nil, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+			return lambdaidem.Record{}, nil
+		})
+		wantReplay(t, r.send(t, first()), response{StatusCode: 201, Body: "slow"})
+		<-done
+		r.wantRuns(t, 1)
+	})
+}
+
+func TestL8_OtherPayloadDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(slow(3*time.Second, 201), waiting(time.Hour))
+		done := meanwhile(t, r.handler)
+		began := time.Now()
+		wantProblem(t, r.send(t, post("key-1", "{}")), http.StatusUnprocessableEntity, lambdaidem.ErrPayloadMismatch)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("it waited for %v", took)
+		}
+		<-done
+	})
+}
+
+// A client that gives up ends the wait.
+func TestL8_WaitEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(slow(30*time.Second, 201), waiting(time.Hour))
+		done := meanwhile(t, r.handler)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		began := time.Now()
+		wantProblem(t, r.sendCtx(ctx, t, first()), http.StatusConflict, lambdaidem.ErrInProgress)
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("it answered after %v", took)
+		}
+		<-done
+	})
+}
+
+// Many that wait for one: one run, and all have the one answer.
+func TestL8_ManyWaitForOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(slow(2*time.Second, 201), waiting(time.Minute))
+		out := make(chan response)
+		const n = 50
+		for range n {
+			go func() {
+				resp, err := r.handler(t.Context(), first())
+				if err != nil {
+					t.Error(err)
+				}
+				out <- resp
+			}()
+		}
+		fresh := 0
+		for range n {
+			resp := <-out
+			if resp.StatusCode != 201 || resp.Body != "slow" {
+				t.Errorf("one got %+v", resp)
+			}
+			if !replayed(resp) {
+				fresh++
+			}
+		}
+		if fresh != 1 {
+			t.Errorf("%d answers were first ones", fresh)
+		}
+		r.wantRuns(t, 1)
+	})
+}
