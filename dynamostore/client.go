@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	smithyendpoints "github.com/aws/smithy-go/endpoints"
 	"github.com/aws/smithy-go/middleware"
@@ -50,6 +51,11 @@ func retryer(o *Options) aws.Retryer {
 
 // retryable says where we differ from the SDK's own rules.
 func retryable(err error) aws.Ternary {
+	// A refusal is what most calls end with that end in an error, and the SDK
+	// asks a dozen questions before it knows.
+	if refused := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &refused) {
+		return aws.FalseTernary
+	}
 	// X9: a conflict has a retry of its own, by the guard.
 	if codeOf(err) == codeConflict {
 		return aws.FalseTernary

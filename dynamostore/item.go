@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -40,63 +40,41 @@ var fixedAttributes = []string{
 	"parts", "steps",
 }
 
-// item is a record as DynamoDB keeps it. Pointers tell absent from zero.
+// item is a record as DynamoDB keeps it. Pointers tell absent from zero; an
+// empty string is absent.
+//
+// It is written and read by hand: package attributevalue takes three times as
+// long (BenchmarkItem), which is to be seen in the time of a replay.
 type item struct {
-	ID          string           `dynamodbav:"id"`
-	Status      lambdaidem.State `dynamodbav:"status"`
-	Token       string           `dynamodbav:"token"`
-	Attempt     int              `dynamodbav:"attempt"`
-	LeaseEnd    *int64           `dynamodbav:"in_progress_expiration,omitempty"`
-	Expiration  *int64           `dynamodbav:"expiration,omitempty"`
-	Validation  string           `dynamodbav:"validation,omitempty"`
-	Scope       string           `dynamodbav:"scope,omitempty"`
-	StartedAt   *int64           `dynamodbav:"started_at,omitempty"`
-	CompletedAt *int64           `dynamodbav:"completed_at,omitempty"`
-	Outcome     string           `dynamodbav:"outcome,omitempty"`
-	Data        *payload         `dynamodbav:"data,omitempty"`
-	Failure     *failure         `dynamodbav:"failure,omitempty"`
-	Encoding    *string          `dynamodbav:"encoding,omitempty"`
+	ID          string
+	Status      lambdaidem.State
+	Token       string
+	Attempt     int64
+	LeaseEnd    *int64
+	Expiration  *int64
+	Validation  string
+	Scope       string
+	StartedAt   *int64
+	CompletedAt *int64
+	Outcome     string
+	Data        []byte // nil: absent
+	Failure     *lambdaidem.Failure
+	Encoding    *string
 }
 
-// failure is lambdaidem.Failure with the names that the item gives it.
-type failure struct {
-	Code    lambdaidem.Code `dynamodbav:"code"`
-	Type    string          `dynamodbav:"type,omitempty"`
-	Message string          `dynamodbav:"message"`
-	Status  int             `dynamodbav:"status,omitempty"`
-}
-
-// payload is a string attribute while the bytes are UTF-8, so that a person can
-// read an answer in the console, and a binary one otherwise (R1).
-type payload []byte
-
-func (p payload) MarshalDynamoDBAttributeValue() (types.AttributeValue, error) {
-	if utf8.Valid(p) {
-		return &types.AttributeValueMemberS{Value: string(p)}, nil
-	}
-	return &types.AttributeValueMemberB{Value: p}, nil
-}
-
-func (p *payload) UnmarshalDynamoDBAttributeValue(av types.AttributeValue) error {
-	switch v := av.(type) {
-	case *types.AttributeValueMemberS:
-		*p = payload(v.Value)
-	case *types.AttributeValueMemberB:
-		*p = payload(v.Value)
-	default:
-		return fmt.Errorf("%s is neither a string nor binary", attrData)
-	}
-	if *p == nil {
-		*p = payload{}
-	}
-	return nil
-}
+// The members of the failure attribute.
+const (
+	failureCode    = "code"    // S
+	failureType    = "type"    // S
+	failureMessage = "message" // S
+	failureStatus  = "status"  // N
+)
 
 // claimed is the item that an acquire leaves behind.
 func claimed(c lambdaidem.Claim) item {
-	attempt := 1
+	attempt := int64(1)
 	if c.Over != nil {
-		attempt = c.Over.Attempt + 1
+		attempt = int64(c.Over.Attempt) + 1
 	}
 	return item{
 		ID:         c.ID,
@@ -117,11 +95,9 @@ func (it *item) finish(r lambdaidem.Result) {
 	it.Outcome = string(r.Outcome)
 	it.CompletedAt = epochMillis(r.At)
 	it.Expiration = epochSeconds(r.Expires)
-	if r.Value != nil {
-		it.Data = (*payload)(&r.Value)
-	}
+	it.Data = r.Value
 	if f := r.Failure; f != nil {
-		it.Failure = &failure{Code: lambdaidem.Code(text(string(f.Code))), Type: text(f.Type), Message: text(f.Message), Status: f.Status}
+		it.Failure = &lambdaidem.Failure{Code: lambdaidem.Code(text(string(f.Code))), Type: text(f.Type), Message: text(f.Message), Status: f.Status}
 	}
 }
 
@@ -144,36 +120,177 @@ func (o *Options) layout() layout {
 }
 
 // attributes is the item as the API takes it, under this table's names.
-func (l layout) attributes(it item) (map[string]types.AttributeValue, error) {
-	standard, err := attributevalue.MarshalMap(it)
-	if err != nil {
-		return nil, err
+func (l layout) attributes(it item) attributes {
+	attrs := make(attributes, len(l))
+	texts := func(standard, s string) {
+		if s != "" {
+			attrs[l[standard]] = str(s)
+		}
 	}
-	attrs := make(map[string]types.AttributeValue, len(standard))
-	for name, v := range standard {
-		attrs[l[name]] = v
+	numbers := func(standard string, n *int64) {
+		if n != nil {
+			attrs[l[standard]] = number(*n)
+		}
 	}
-	return attrs, nil
+	texts(attrID, it.ID)
+	texts(attrStatus, string(it.Status))
+	texts(attrToken, it.Token)
+	numbers(attrAttempt, &it.Attempt)
+	numbers(attrLeaseEnd, it.LeaseEnd)
+	numbers(attrExpiration, it.Expiration)
+	texts(attrValidation, it.Validation)
+	texts(attrScope, it.Scope)
+	numbers(attrStartedAt, it.StartedAt)
+	numbers(attrCompletedAt, it.CompletedAt)
+	texts(attrOutcome, it.Outcome)
+	if it.Data != nil {
+		attrs[l[attrData]] = payload(it.Data)
+	}
+	if f := it.Failure; f != nil {
+		members := attributes{failureCode: str(f.Code), failureMessage: str(f.Message)}
+		if f.Type != "" {
+			members[failureType] = str(f.Type)
+		}
+		if f.Status != 0 {
+			members[failureStatus] = number(int64(f.Status))
+		}
+		attrs[l[attrFailure]] = &types.AttributeValueMemberM{Value: members}
+	}
+	return attrs
+}
+
+// payload is a string attribute while the bytes are UTF-8, so that a person can
+// read an answer in the console, and a binary one otherwise (R1).
+func payload(data []byte) types.AttributeValue {
+	if utf8.Valid(data) {
+		return &types.AttributeValueMemberS{Value: string(data)}
+	}
+	return &types.AttributeValueMemberB{Value: data}
 }
 
 // parse reads an item. The error says in words why the item is not one of
 // ours, or is damaged (D4): it must not be replayed, completed or taken over.
-func (l layout) parse(attrs map[string]types.AttributeValue) (item, error) {
-	// Only the exact names count: attributevalue would match them without case.
-	known := make(map[string]types.AttributeValue, len(l))
-	for standard, actual := range l {
-		if v, ok := attrs[actual]; ok {
-			known[standard] = v
-		}
+func (l layout) parse(attrs attributes) (item, error) {
+	r := reader{attrs: attrs, names: l}
+	it := item{
+		ID:          r.text(attrID),
+		Status:      lambdaidem.State(r.text(attrStatus)),
+		Token:       r.text(attrToken),
+		LeaseEnd:    r.number(attrLeaseEnd),
+		Expiration:  r.number(attrExpiration),
+		Validation:  r.text(attrValidation),
+		Scope:       r.text(attrScope),
+		StartedAt:   r.number(attrStartedAt),
+		CompletedAt: r.number(attrCompletedAt),
+		Outcome:     r.text(attrOutcome),
+		Data:        r.payload(attrData),
+		Failure:     r.failure(attrFailure),
+		Encoding:    r.optionalText(attrEncoding),
 	}
-	var it item
-	if err := attributevalue.UnmarshalMap(known, &it); err != nil {
-		return item{}, &foreignItemError{why: "an attribute has another type than ours", err: err}
+	if n := r.number(attrAttempt); n != nil {
+		it.Attempt = *n
 	}
-	if why := it.strange(); why != "" {
+	why := r.wrong
+	if why == "" {
+		why = it.strange()
+	}
+	if why != "" {
 		return item{}, &foreignItemError{why: why + "; it has " + attributeNames(attrs)}
 	}
 	return it, nil
+}
+
+// reader reads attributes by their standard names, and remembers in words the
+// first that has another type than ours.
+type reader struct {
+	attrs attributes
+	names layout
+	wrong string
+}
+
+func (r *reader) mistaken(standard, want string) {
+	if r.wrong == "" {
+		r.wrong = "its " + standard + " is not " + want
+	}
+}
+
+// optionalText is nil if the attribute is absent.
+func (r *reader) optionalText(standard string) *string {
+	switch v := r.attrs[r.names[standard]].(type) {
+	case nil:
+		return nil
+	case *types.AttributeValueMemberS:
+		return &v.Value
+	default:
+		r.mistaken(standard, "a string")
+		return nil
+	}
+}
+
+func (r *reader) text(standard string) string {
+	if s := r.optionalText(standard); s != nil {
+		return *s
+	}
+	return ""
+}
+
+func (r *reader) number(standard string) *int64 {
+	switch v := r.attrs[r.names[standard]].(type) {
+	case nil:
+		return nil
+	case *types.AttributeValueMemberN:
+		if n, err := strconv.ParseInt(v.Value, 10, 64); err == nil {
+			return &n
+		}
+	}
+	r.mistaken(standard, "a whole number of 64 bits")
+	return nil
+}
+
+func (r *reader) payload(standard string) []byte {
+	switch v := r.attrs[r.names[standard]].(type) {
+	case nil:
+		return nil
+	case *types.AttributeValueMemberS:
+		return []byte(v.Value)
+	case *types.AttributeValueMemberB:
+		if v.Value == nil { // there, and empty
+			return []byte{}
+		}
+		return v.Value
+	default:
+		r.mistaken(standard, "a string or binary")
+		return nil
+	}
+}
+
+func (r *reader) failure(standard string) *lambdaidem.Failure {
+	switch v := r.attrs[r.names[standard]].(type) {
+	case nil:
+		return nil
+	case *types.AttributeValueMemberM:
+		members := reader{attrs: v.Value, names: failureLayout}
+		f := &lambdaidem.Failure{
+			Code:    lambdaidem.Code(members.text(failureCode)),
+			Type:    members.text(failureType),
+			Message: members.text(failureMessage),
+		}
+		if n := members.number(failureStatus); n != nil {
+			f.Status = int(*n)
+		}
+		if members.wrong != "" {
+			r.mistaken(standard, "a failure: "+members.wrong)
+		}
+		return f
+	default:
+		r.mistaken(standard, "a map")
+		return nil
+	}
+}
+
+// failureLayout: the members of a failure keep their names.
+var failureLayout = layout{
+	failureCode: failureCode, failureType: failureType, failureMessage: failureMessage, failureStatus: failureStatus,
 }
 
 // strange says what keeps the item from being a record; "" if nothing does.
@@ -219,7 +336,7 @@ func (it *item) record() lambdaidem.Record {
 		ID:          it.ID,
 		State:       it.Status,
 		Token:       it.Token,
-		Attempt:     it.Attempt,
+		Attempt:     int(it.Attempt),
 		LeaseEnd:    fromMillis(it.LeaseEnd),
 		Expires:     fromSeconds(it.Expiration),
 		Fingerprint: it.Validation,
@@ -231,30 +348,17 @@ func (it *item) record() lambdaidem.Record {
 	}
 	r.CompletedAt = fromMillis(it.CompletedAt)
 	r.Result = lambdaidem.Result{Outcome: lambdaidem.Outcome(it.Outcome), At: r.CompletedAt, Expires: r.Expires}
-	if it.Data != nil {
-		r.Result.Value = *it.Data
-	}
-	if f := it.Failure; f != nil {
-		r.Result.Failure = &lambdaidem.Failure{Code: f.Code, Type: f.Type, Message: f.Message, Status: f.Status}
-	}
+	r.Result.Value, r.Result.Failure = it.Data, it.Failure
 	return r
 }
 
 // foreignItemError is what parse says of an item that is no record of ours.
-type foreignItemError struct {
-	why string
-	err error
-}
+type foreignItemError struct{ why string }
 
 func (e *foreignItemError) Error() string {
-	s := "the item under this id is not a record of this toolkit, or is damaged: " + e.why
-	if e.err != nil {
-		s += ": " + e.err.Error()
-	}
-	return s + "; delete it if nothing else uses it, or give this guard another namespace or table"
+	return "the item under this id is not a record of this toolkit, or is damaged: " + e.why +
+		"; delete it if nothing else uses it, or give this guard another namespace or table"
 }
-
-func (e *foreignItemError) Unwrap() error { return e.err }
 
 func isForeign(err error) bool {
 	foreign := (*foreignItemError)(nil)

@@ -73,14 +73,12 @@ const (
 // the way along: there is no second round trip.
 func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem.Record, error) {
 	it := claimed(claim)
-	attrs, err := s.layout.attributes(it)
-	if err == nil && sizeOf(attrs) > maxItemSize {
-		err = tooLarge(sizeOf(attrs))
-	}
-	if err != nil {
-		return lambdaidem.Record{}, neverSent(opAcquire, err)
+	attrs := s.layout.attributes(it)
+	if size := sizeOf(attrs); size > maxItemSize {
+		return lambdaidem.Record{}, tooLarge(opAcquire, size)
 	}
 	ctx, v := judged(ctx, opAcquire)
+	var err error
 	if claim.Over == nil {
 		err = s.lock(ctx, attrs, claim)
 	} else {
@@ -98,15 +96,19 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 
 // lock is the conditional PutItem.
 func (s *Store) lock(ctx context.Context, attrs attributes, claim lambdaidem.Claim) error {
-	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
+	_, err := s.client.PutItem(ctx, s.lockInput(attrs, claim))
+	return err
+}
+
+func (s *Store) lockInput(attrs attributes, claim lambdaidem.Claim) *dynamodb.PutItemInput {
+	return &dynamodb.PutItemInput{
 		TableName:                           aws.String(s.table),
 		Item:                                attrs,
 		ConditionExpression:                 aws.String(lockIsFree),
 		ExpressionAttributeNames:            s.names.lock,
 		ExpressionAttributeValues:           clock(claim.Now),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	})
-	return err
+	}
 }
 
 // takeOver is the conditional UpdateItem. Steps stay: they are the record's,
@@ -132,14 +134,11 @@ func (s *Store) takeOver(ctx context.Context, attrs attributes, claim lambdaidem
 func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Record, error) {
 	it := item{ID: lease.ID, Token: lease.Token}
 	it.finish(result)
-	attrs, err := s.layout.attributes(it)
+	attrs := s.layout.attributes(it)
 	// The item keeps what the lock wrote too, which is not known here: DynamoDB
 	// itself judges the last few hundred bytes.
-	if err == nil && sizeOf(attrs) > maxItemSize {
-		err = tooLarge(sizeOf(attrs))
-	}
-	if err != nil {
-		return lambdaidem.Record{}, neverSent(opComplete, err)
+	if size := sizeOf(attrs); size > maxItemSize {
+		return lambdaidem.Record{}, tooLarge(opComplete, size)
 	}
 	u := s.newUpdate(lease.ID, result.At, leaseIsOurs, s.names.complete)
 	u.value(":token", str(lease.Token))
@@ -235,20 +234,11 @@ func (s *Store) key(id string) attributes {
 	return attributes{s.layout[attrID]: &types.AttributeValueMemberS{Value: id}}
 }
 
-// neverSent is the error of a call that ended before its first attempt.
-func neverSent(op string, err error) error {
-	reason := lambdaidem.ReasonEncoding
-	if size := tooLarge(0); errors.As(err, &size) {
-		reason = lambdaidem.ReasonTooLarge
-	}
-	return &lambdaidem.StoreError{Op: op, Reason: reason, NotApplied: true, Err: err}
-}
-
-// tooLarge is an item's size in bytes, over the limit.
-type tooLarge int
-
-func (n tooLarge) Error() string {
-	return fmt.Sprintf("the item would have %d bytes; DynamoDB keeps at most %d (400 KB, names included)", int(n), maxItemSize)
+// tooLarge is the error of a call that ended before its first attempt, because
+// the item would be over DynamoDB's limit by its size in bytes.
+func tooLarge(op string, size int) error {
+	return &lambdaidem.StoreError{Op: op, Reason: lambdaidem.ReasonTooLarge, NotApplied: true,
+		Err: fmt.Errorf("the item would have %d bytes; DynamoDB keeps at most %d (400 KB, names included)", size, maxItemSize)}
 }
 
 func optionalNumber(n *int64) types.AttributeValue {

@@ -1,0 +1,130 @@
+package dynamostore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// canned is an HTTP client that answers everything alike, so that a benchmark
+// sees what this process does and nothing else.
+type canned struct {
+	status int
+	body   string
+}
+
+func (c canned) Do(*http.Request) (*http.Response, error) { return answer(c.status, c.body), nil }
+
+func (c canned) client() *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		Region:       "us-east-1",
+		Credentials:  aws.NewCredentialsCache(credentials.NewStaticCredentialsProvider("local", "local", "")),
+		BaseEndpoint: aws.String("http://127.0.0.1:1"),
+		HTTPClient:   c,
+	})
+}
+
+// The answers of DynamoDB to a lock, to a completion and to a lock on a
+// completed record.
+var (
+	written   = canned{200, `{}`}
+	lockedOld = canned{200, `{"Attributes":` + itemJSON(claimed(claim)) + `}`}
+	refused   = canned{400, `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException",` +
+		`"Message":"The conditional request failed","Item":` + itemJSON(completedItem()) + `}`}
+)
+
+func completedItem() item {
+	it := claimed(claim)
+	r := result
+	r.Value = []byte(`{"statusCode":201,"headers":{"Content-Type":"application/json"},"body":"` + strings.Repeat("x", 200) + `"}`)
+	it.finish(r)
+	return it
+}
+
+// itemJSON is an item as it stands on the wire.
+func itemJSON(it item) string {
+	attrs := standardLayout.attributes(it)
+	wire := make(map[string]map[string]string, len(attrs))
+	for name, v := range attrs {
+		switch v := v.(type) {
+		case *types.AttributeValueMemberS:
+			wire[name] = map[string]string{"S": v.Value}
+		case *types.AttributeValueMemberN:
+			wire[name] = map[string]string{"N": v.Value}
+		default:
+			panic("itemJSON knows strings and numbers")
+		}
+	}
+	text, err := json.Marshal(wire)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// BenchmarkStore is what each verb costs this process, the SDK included.
+func BenchmarkStore(b *testing.B) {
+	b.Run("lock", func(b *testing.B) {
+		s := New(written.client(), "idempotency")
+		measure(b, func(ctx context.Context) error { _, err := s.Acquire(ctx, claim); return err })
+	})
+	b.Run("complete", func(b *testing.B) {
+		s := New(lockedOld.client(), "idempotency")
+		measure(b, func(ctx context.Context) error { _, err := s.Complete(ctx, lease, result); return err })
+	})
+	b.Run("replay", func(b *testing.B) {
+		s := New(refused.client(), "idempotency")
+		measure(b, func(ctx context.Context) error {
+			rec, err := s.Acquire(ctx, claim)
+			if err == nil && rec.State != lambdaidem.Completed {
+				err = errors.New("the record is not completed")
+			}
+			return err
+		})
+	})
+}
+
+// BenchmarkBareSDK is the floor under BenchmarkStore: the same requests, ready
+// made, by a client as it comes.
+func BenchmarkBareSDK(b *testing.B) {
+	for name, c := range map[string]canned{"lock": written, "replay": refused} {
+		b.Run(name, func(b *testing.B) {
+			client, in := c.client(), lockInput(b)
+			measure(b, func(ctx context.Context) error {
+				_, err := client.PutItem(ctx, in)
+				if met := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &met) {
+					return nil
+				}
+				return err
+			})
+		})
+	}
+}
+
+// lockInput is what a store sends to lock.
+func lockInput(tb testing.TB) *dynamodb.PutItemInput {
+	tb.Helper()
+	s := New(written.client(), "idempotency")
+	attrs := s.layout.attributes(claimed(claim))
+	return s.lockInput(attrs, claim)
+}
+
+func measure(b *testing.B, do func(context.Context) error) {
+	b.ReportAllocs()
+	ctx := b.Context()
+	for b.Loop() {
+		if err := do(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
