@@ -596,7 +596,7 @@ func TestX9_ConflictThatPasses(t *testing.T) {
 func TestX9_ConflictIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil, waiting(10*time.Second))
-		over := time.Now().Add(time.Second)
+		over := time.Now().Add(5 * time.Second)
 		conflict := refused(lambdaidem.ReasonConflict)
 		r.store.failAlways(acquire, func(ctx context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 			if time.Now().Before(over) {

@@ -132,7 +132,7 @@ func (a *attempt) acquire(ctx context.Context) (decision, bool) {
 			v = a.judge(rec)
 		}
 		if v == busy {
-			waited = true
+			waited, claims = true, 0 // a wait has a bound of its own (L8)
 			rec, v = a.wait(ctx, rec)
 		}
 		switch {
