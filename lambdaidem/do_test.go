@@ -1,17 +1,277 @@
 package lambdaidem_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
+	"math"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
+// charges is a guarded function and how often it ran.
+type charges struct {
+	guard *lambdaidem.Guard
+	store *faulty
+	seen  *recorder
+	runs  int
+}
+
+func newCharges(optFns ...func(*lambdaidem.Options)) *charges {
+	c := &charges{store: newFaulty(), seen: &recorder{}}
+	c.guard = lambdaidem.New(c.store, append([]func(*lambdaidem.Options){func(o *lambdaidem.Options) { o.Observer = c.seen }}, optFns...)...)
+	return c
+}
+
+func (c *charges) do(t *testing.T, call lambdaidem.Call) (int, error) {
+	t.Helper()
+	return lambdaidem.Do(t.Context(), c.guard, call, func(context.Context) (int, error) {
+		c.runs++
+		return c.runs, nil
+	})
+}
+
+var charge = lambdaidem.Call{Operation: "charge", Key: "order-1", Payload: order{"o-1"}}
+
+func TestV1_DoRunsOnce(t *testing.T) {
+	c := newCharges()
+	for range 3 {
+		if n, err := c.do(t, charge); n != 1 || err != nil {
+			t.Errorf("it returned %d, %v", n, err)
+		}
+	}
+}
+
+func TestF1_EachPartOfACallMakesItsOwnRecord(t *testing.T) {
+	c := newCharges()
+	for i, call := range []lambdaidem.Call{
+		charge,
+		{Operation: "refund", Key: charge.Key, Payload: charge.Payload},
+		{Operation: charge.Operation, Key: "order-2", Payload: charge.Payload},
+		{Operation: charge.Operation, Key: charge.Key, Payload: charge.Payload, Principal: "tenant"},
+	} {
+		if n, err := c.do(t, call); n != i+1 || err != nil {
+			t.Errorf("%+v returned %d, %v", call, n, err)
+		}
+	}
+}
+
+func TestF5_PayloadOfACall(t *testing.T) {
+	for _, p := range []struct {
+		name string
+		a, b any
+		same bool
+	}{
+		{"equal", order{"o-1"}, order{"o-1"}, true},
+		{"by JSON value", order{"o-1"}, map[string]string{"ID": "o-1"}, true},
+		{"other value", order{"o-1"}, order{"o-2"}, false},
+		{"none", nil, nil, true},
+		{"none and some", nil, order{"o-1"}, false},
+		{"none and zero", nil, 0, false},
+		{"nil pointer", nil, (*order)(nil), true},
+		{"large numbers", int64(9007199254740993), int64(9007199254740992), false},
+		{"bytes", []byte{0xff}, []byte{0xfe}, false},
+	} {
+		c := newCharges()
+		a, b := charge, charge
+		a.Payload, b.Payload = p.a, p.b
+		if _, err := c.do(t, a); err != nil {
+			t.Errorf("%s: %v", p.name, err)
+		}
+		if _, err := c.do(t, b); (err == nil) != p.same || err != nil && !errors.Is(err, lambdaidem.ErrPayloadMismatch) {
+			t.Errorf("%s: the error is %v", p.name, err)
+		}
+	}
+}
+
+// What the function does to the payload comes after its fingerprint.
+func TestF5_AFunctionThatMutatesItsPayload(t *testing.T) {
+	c := newCharges()
+	for range 2 {
+		payload := &order{"o-1"}
+		call := charge
+		call.Payload = payload
+		if n, err := lambdaidem.Do(t.Context(), c.guard, call, func(context.Context) (int, error) {
+			payload.ID = "changed"
+			c.runs++
+			return 1, nil
+		}); n != 1 || err != nil {
+			t.Errorf("it returned %d, %v", n, err)
+		}
+	}
+	if c.runs != 1 {
+		t.Errorf("it ran %d times", c.runs)
+	}
+}
+
+func TestK2_CallsThatCannotBeGuarded(t *testing.T) {
+	for name, p := range map[string]struct {
+		call lambdaidem.Call
+		code lambdaidem.Code
+	}{
+		"no operation":    {lambdaidem.Call{Key: "k"}, lambdaidem.ErrRequestInvalid},
+		"no key":          {lambdaidem.Call{Operation: "charge"}, lambdaidem.ErrKeyMissing},
+		"malformed key":   {lambdaidem.Call{Operation: "charge", Key: " k"}, lambdaidem.ErrKeyInvalid},
+		"key of 10 KB":    {lambdaidem.Call{Operation: "charge", Key: strings.Repeat("k", 10<<10)}, lambdaidem.ErrKeyInvalid},
+		"payload no JSON": {lambdaidem.Call{Operation: "charge", Key: "k", Payload: math.NaN()}, lambdaidem.ErrRequestInvalid},
+		"payload a func":  {lambdaidem.Call{Operation: "charge", Key: "k", Payload: func() {}}, lambdaidem.ErrRequestInvalid},
+	} {
+		c := newCharges()
+		n, err := c.do(t, p.call)
+		if n != 0 || !errors.Is(err, p.code) || c.runs > 0 || len(c.store.allCalls()) > 0 {
+			t.Errorf("%s: it returned %d, %v after %d runs", name, n, err, c.runs)
+		}
+	}
+}
+
+func TestK3_OptionalKeyOfACall(t *testing.T) {
+	c := newCharges(func(o *lambdaidem.Options) { o.KeyOptional = true })
+	for want := 1; want <= 2; want++ {
+		if n, err := c.do(t, lambdaidem.Call{Operation: "charge"}); n != want || err != nil {
+			t.Errorf("it returned %d, %v", n, err)
+		}
+	}
+	if kinds := c.seen.kinds(); len(kinds) != 2 || kinds[0] != lambdaidem.EventBypassed || len(c.store.allCalls()) > 0 {
+		t.Errorf("the observer saw %v", kinds)
+	}
+}
+
+func TestL8_CallsInProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCharges()
+		var refused int
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		for range 10 {
+			wg.Go(func() {
+				n, err := lambdaidem.Do(t.Context(), c.guard, charge, func(context.Context) (int, error) {
+					time.Sleep(time.Second)
+					return 7, nil
+				})
+				mu.Lock()
+				defer mu.Unlock()
+				var own *lambdaidem.Error
+				switch {
+				case errors.Is(err, lambdaidem.ErrInProgress) && errors.As(err, &own) && own.Status == 409 && own.RetryAfter > 0:
+					refused++
+				case n != 7 || err != nil:
+					t.Errorf("it returned %d, %v", n, err)
+				}
+			})
+		}
+		wg.Wait()
+		if refused != 9 {
+			t.Errorf("%d of 10 were refused", refused)
+		}
+	})
+}
+
+// errors.Is and errors.As tell the guard's refusals apart, with their causes.
+func TestX5_RefusalsOfDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for code, prepare := range map[lambdaidem.Code]func(*charges){
+			lambdaidem.ErrStoreUnavailable: func(c *charges) { c.store.failAlways(acquire, refused(lambdaidem.ReasonNoTable)) },
+			lambdaidem.ErrOutcomeUnknown:   func(c *charges) { c.store.failAlways(complete, refused(lambdaidem.ReasonUnreachable)) },
+			lambdaidem.ErrRecordForeign:    func(c *charges) { c.store.failAlways(acquire, refused(lambdaidem.ReasonForeign)) },
+		} {
+			c := newCharges()
+			prepare(c)
+			n, err := c.do(t, charge)
+			if n != 0 || !errors.Is(err, code) || !errors.Is(err, errWire) {
+				t.Errorf("%s: it returned %d, %v", code, n, err)
+			}
+		}
+	})
+}
+
+// A result of another type than the stored one is not decoded by guesswork.
+func TestD4_ResultsOfAnotherTypeAreRefused(t *testing.T) {
+	c := newCharges()
+	if _, err := c.do(t, charge); err != nil {
+		t.Fatal(err)
+	}
+	text, err := lambdaidem.Do(t.Context(), c.guard, charge, func(context.Context) (string, error) { return "ran", nil })
+	if text != "" || !errors.Is(err, lambdaidem.ErrRecordForeign) || c.seen.last(t).Kind != lambdaidem.EventUnreadable {
+		t.Errorf("it returned %q, %v", text, err)
+	}
+}
+
+// X4: a result that JSON can't carry: the first call has it, later ones get an
+// error, and the function never runs again.
+func TestX4_ResultThatCannotBeStored(t *testing.T) {
+	c := newCharges()
+	do := func() (float64, error) {
+		return lambdaidem.Do(t.Context(), c.guard, charge, func(context.Context) (float64, error) {
+			c.runs++
+			return math.Inf(1), nil
+		})
+	}
+	if v, err := do(); !math.IsInf(v, 1) || err != nil {
+		t.Errorf("the first call returned %v, %v", v, err)
+	}
+	if v, err := do(); v != 0 || !errors.Is(err, lambdaidem.ErrAnswerUnavailable) || c.runs != 1 {
+		t.Errorf("the second call returned %v, %v after %d runs", v, err, c.runs)
+	}
+}
+
+type bomb struct{}
+
+func (bomb) MarshalJSON() ([]byte, error) { panic("bomb") }
+
+// X4: an encoder that panics comes after the effect: it never releases.
+func TestX4_PanicOfTheEncoderNeverReleases(t *testing.T) {
+	c := newCharges()
+	func() {
+		defer func() {
+			if got := recover(); got != "bomb" {
+				t.Errorf("recovered %v", got)
+			}
+		}()
+		_, err := lambdaidem.Do(t.Context(), c.guard, charge, func(context.Context) (bomb, error) { return bomb{}, nil })
+		t.Errorf("it returned %v", err)
+	}()
+	if _, err := c.do(t, charge); !errors.Is(err, lambdaidem.ErrInProgress) {
+		t.Errorf("the next call got %v", err)
+	}
+}
+
+// V1: a streaming response is refused in words, before anything runs.
+func TestV1_StreamsAreRefused(t *testing.T) {
+	g := lambdaidem.New(memstore.New(), quiet)
+	for name, err := range map[string]error{
+		"function URL":  stream[*events.LambdaFunctionURLStreamingResponse](t, g),
+		"by value":      stream[events.LambdaFunctionURLStreamingResponse](t, g),
+		"REST API":      stream[*events.APIGatewayProxyStreamingResponse](t, g),
+		"any reader":    stream[io.Reader](t, g),
+		"a file's type": stream[*bytes.Buffer](t, g),
+	} {
+		if !errors.Is(err, lambdaidem.ErrStreaming) || !strings.Contains(err.Error(), "stream") {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+	}
+}
+
+func stream[T any](t *testing.T, g *lambdaidem.Guard) error {
+	t.Helper()
+	h := lambdaidem.Handler(g, func(o order) (string, error) { return o.ID, nil }, func(context.Context, order) (T, error) {
+		t.Errorf("the handler of %T ran", *new(T))
+		return *new(T), nil
+	})
+	_, err := h(t.Context(), order{"o-1"})
+	return err
+}
+
 func TestV1_AStreamBehindAnInterfaceIsNotStored(t *testing.T) {
-	g := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
+	g := lambdaidem.New(memstore.New(), quiet)
 	do := func() (any, error) {
 		return lambdaidem.Do(t.Context(), g, lambdaidem.Call{Operation: "op", Key: "k"}, func(context.Context) (any, error) {
 			return strings.NewReader("x"), nil
@@ -22,5 +282,45 @@ func TestV1_AStreamBehindAnInterfaceIsNotStored(t *testing.T) {
 	}
 	if v, err := do(); !errors.Is(err, lambdaidem.ErrAnswerUnavailable) {
 		t.Errorf("the replay is %v, %v; want ErrAnswerUnavailable", v, err)
+	}
+}
+
+// V1: any typed Lambda handler.
+func TestV1_TypedHandlerReplays(t *testing.T) {
+	g, runs := lambdaidem.New(memstore.New(), quiet), 0
+	h := lambdaidem.Handler(g, func(o order) (string, error) {
+		if o.ID == "broken" {
+			return "", errors.New("no key in a broken order")
+		}
+		return o.ID, nil
+	}, func(_ context.Context, o order) (receipt, error) {
+		runs++
+		return receipt{runs}, nil
+	})
+	for range 2 {
+		if payload, _, _ := invoke(t, h, `{"ID":"o-1"}`); payload != `{"Total":1}` {
+			t.Errorf("the answer is %q", payload)
+		}
+	}
+	for event, code := range map[string]lambdaidem.Code{`{"ID":""}`: lambdaidem.ErrKeyMissing, `{"ID":"broken"}`: lambdaidem.ErrKeyInvalid, `{"ID":" "}`: lambdaidem.ErrKeyInvalid} {
+		_, errorType, message := invoke(t, h, event)
+		if errorType != "Error" || !strings.HasPrefix(message, string(code)) {
+			t.Errorf("%s: Lambda reports %q, %q", event, errorType, message)
+		}
+	}
+	if runs != 1 {
+		t.Errorf("it ran %d times", runs)
+	}
+}
+
+// F5: the event is the payload of a typed handler.
+func TestF5_TypedHandlerRefusesAnotherEvent(t *testing.T) {
+	g := lambdaidem.New(memstore.New(), quiet)
+	h := lambdaidem.Handler(g, func(order) (string, error) { return "one key", nil }, func(context.Context, order) (receipt, error) { return receipt{1}, nil })
+	if _, err := h(t.Context(), order{"o-1"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h(t.Context(), order{"o-2"}); !errors.Is(err, lambdaidem.ErrPayloadMismatch) {
+		t.Errorf("the error is %v", err)
 	}
 }

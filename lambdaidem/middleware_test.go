@@ -2,15 +2,252 @@ package lambdaidem_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
+
+func anonymous(o *lambdaidem.Options) { o.AnonymousCallers, o.Observer = true, lambdaidem.Discard }
+
+// posted is a POST to path with a key.
+func posted(t *testing.T, path, body string) *http.Request {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set("Idempotency-Key", "k")
+	return r
+}
+
+func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// R1: first answer and replay are what the handler would answer unguarded.
+func TestV1_MiddlewareReplays(t *testing.T) {
+	for name, h := range map[string]http.HandlerFunc{
+		"nothing":      func(http.ResponseWriter, *http.Request) {},
+		"status alone": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
+		"body alone":   func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") },
+		"binary":       func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte{0xff, 0, 1, 0xfe}) },
+		"several writes": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "a")
+			_, _ = io.WriteString(w, "b")
+		},
+		"error":       func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no such order", http.StatusNotFound) },
+		"no content":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
+		"early hints": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusProcessing); w.WriteHeader(201) },
+		"second status": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(201)
+			w.Header().Set("Late", "1")
+			_, _ = io.WriteString(w, "x")
+		},
+		"repeated headers": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Add("Link", "b")
+			w.Header().Add("Link", "a")
+			http.SetCookie(w, &http.Cookie{Name: "a", Value: "1"})
+			http.SetCookie(w, &http.Cookie{Name: "b", Value: "2"})
+			w.WriteHeader(201)
+		},
+		"echo": func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			w.Header().Set("X-Length", fmt.Sprint(r.ContentLength, err))
+			_, _ = w.Write(body)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plain := serveReal(t, h)
+			guarded := lambdaidem.New(memstore.New(), anonymous).Middleware(h)
+			for i := range 2 {
+				got := serveReal(t, guarded, "Idempotency-Key", "k")
+				if again := got.Header.Get(mark) == "true"; again != (i == 1) {
+					t.Errorf("answer %d is a replay: %v", i, again)
+				}
+				got.Header.Del(mark)
+				for _, h := range []http.Header{got.Header, plain.Header} {
+					h.Del("Date")
+				}
+				if got.StatusCode != plain.StatusCode || fmt.Sprint(got.Header) != fmt.Sprint(plain.Header) || read(t, got.Body) != read(t, plain.Body) {
+					t.Errorf("answer %d is %d %v, unguarded it is %d %v", i, got.StatusCode, got.Header, plain.StatusCode, plain.Header)
+				}
+				plain = serveReal(t, h) // its body was read
+			}
+		})
+	}
+}
+
+func read(t *testing.T, r io.Reader) string {
+	t.Helper()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// F1: the mux's pattern is the route template; a subtree is a catch-all.
+func TestF1_PatternsAreRouteTemplates(t *testing.T) {
+	for _, c := range []struct {
+		a, b   string
+		status int
+		runs   int
+	}{
+		{"/payments/1", "/payments/2", 422, 1}, // one route and another payload
+		{"/payments/1", "/payments/1", 200, 1},
+		{"/tree/a", "/tree/b", 200, 2},
+		{"/rest/a", "/rest/b", 200, 2},
+		{"/exact/", "/payments/1", 200, 2},
+	} {
+		runs := 0
+		h := lambdaidem.New(memstore.New(), anonymous).Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { runs++ }))
+		mux := http.NewServeMux()
+		for _, pattern := range []string{"POST /payments/{id}", "POST /exact/{$}", "/tree/", "/rest/{path...}"} {
+			mux.Handle(pattern, h)
+		}
+		serve(mux, posted(t, c.a, ""))
+		if w := serve(mux, posted(t, c.b, "")); w.Code != c.status || runs != c.runs {
+			t.Errorf("%s after %s: %d after %d runs", c.b, c.a, w.Code, runs)
+		}
+	}
+}
+
+func TestF2_MiddlewareKeepsCallersApart(t *testing.T) {
+	g := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) {
+		o.Observer = lambdaidem.Discard
+		o.Principal = func(_ context.Context, r *lambdaidem.Request) (string, error) {
+			if v := r.Values("X-Session"); len(v) == 1 {
+				return v[0], nil
+			}
+			return "", errors.New("no session")
+		}
+	})
+	h := g.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Header.Get("X-Session")) }))
+	for _, who := range []string{"alice", "bob", "alice"} {
+		r := posted(t, "/a", "")
+		r.Header.Set("X-Session", who)
+		if w := serve(h, r); w.Body.String() != who {
+			t.Errorf("%s got %q", who, w.Body)
+		}
+	}
+	if w := serve(h, posted(t, "/a", "")); w.Code != http.StatusForbidden {
+		t.Errorf("a caller whom nothing tells apart got %d", w.Code)
+	}
+}
+
+// V1: a streaming response is refused in words, at the first use.
+func TestV1_FlushAndHijackAreRefused(t *testing.T) {
+	g := lambdaidem.New(memstore.New(), anonymous)
+	h := g.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c := http.NewResponseController(w)
+		if err := c.Flush(); !errors.Is(err, lambdaidem.ErrStreaming) || !strings.Contains(err.Error(), "stream") {
+			t.Errorf("Flush returned %v", err)
+		}
+		if _, _, err := c.Hijack(); !errors.Is(err, http.ErrNotSupported) {
+			t.Errorf("Hijack returned %v", err)
+		}
+		if _, ok := w.(http.Flusher); ok {
+			t.Error("the writer says that it can flush")
+		}
+		w.WriteHeader(201)
+	}))
+	if w := serve(h, posted(t, "/a", "")); w.Code != 201 {
+		t.Errorf("the answer is %d", w.Code)
+	}
+}
+
+// An unguarded request can stream.
+func TestK4_UnguardedRequestsStream(t *testing.T) {
+	h := lambdaidem.New(memstore.New(), anonymous).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			t.Errorf("Flush returned %v", err)
+		}
+	}))
+	if w := serve(h, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/a", nil)); !w.Flushed {
+		t.Error("nothing was flushed")
+	}
+}
+
+// A status that net/http panics at panics here as well, and is released.
+func TestX2_MiddlewarePanicsAtNoStatus(t *testing.T) {
+	store := newFaulty()
+	h := lambdaidem.New(store, anonymous).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(0) }))
+	func() {
+		defer func() {
+			if got := recover(); !strings.Contains(fmt.Sprint(got), "invalid WriteHeader code 0") {
+				t.Errorf("recovered %v", got)
+			}
+		}()
+		serve(h, posted(t, "/a", ""))
+	}()
+	if calls := store.allCalls(); !slices.Equal(calls, []string{acquire, release}) {
+		t.Errorf("the store was asked to %v", calls)
+	}
+}
+
+// A 7xx is no answer that could be meant: it goes out as it is and is released.
+func TestX1_MiddlewareReleases7xx(t *testing.T) {
+	store := newFaulty()
+	h := lambdaidem.New(store, anonymous).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(700) }))
+	if w := serve(h, posted(t, "/a", "")); w.Code != 700 || store.count(release) != 1 {
+		t.Errorf("the answer is %d after %v", w.Code, store.allCalls())
+	}
+}
+
+func TestX2_MiddlewareSendsNothingOfAPanickedHandler(t *testing.T) {
+	h := lambdaidem.New(memstore.New(), anonymous).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(201)
+		_, _ = io.WriteString(w, "half")
+		panic(http.ErrAbortHandler)
+	}))
+	w := httptest.NewRecorder()
+	func() {
+		defer func() {
+			if got := recover(); got != http.ErrAbortHandler { //nolint:errorlint // it has to be the very value
+				t.Errorf("recovered %v", got)
+			}
+		}()
+		h.ServeHTTP(w, posted(t, "/a", ""))
+	}()
+	if w.Body.Len() > 0 || len(w.Header()) > 0 {
+		t.Errorf("it sent %v %q", w.Header(), w.Body)
+	}
+}
+
+func TestL6_MiddlewareTellsTheAttempt(t *testing.T) {
+	var numbers []int
+	h := lambdaidem.New(memstore.New(), anonymous).Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		numbers = append(numbers, lambdaidem.Attempt(r.Context()))
+		w.WriteHeader(503)
+	}))
+	serve(h, posted(t, "/a", ""))
+	serve(h, posted(t, "/a", ""))
+	if !slices.Equal(numbers, []int{1, 2}) {
+		t.Errorf("the attempts are %v", numbers)
+	}
+}
+
+// S2: a body that is too large or breaks off is the client's error.
+func TestS2_MiddlewareBoundsTheBody(t *testing.T) {
+	h := lambdaidem.New(memstore.New(), anonymous, func(o *lambdaidem.Options) { o.MaxBody = 10 }).
+		Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") }))
+	for status, body := range map[int]io.Reader{413: strings.NewReader("01234567890"), 400: iotest.ErrReader(errors.New("secret: reset"))} {
+		r := posted(t, "/a", "")
+		r.Body = io.NopCloser(body)
+		if w := serve(h, r); w.Code != status || strings.Contains(w.Body.String(), "secret") {
+			t.Errorf("the answer is %d %s, want %d", w.Code, w.Body, status)
+		}
+	}
+}
 
 func TestK4_BypassedBodiesPassWhole(t *testing.T) {
 	body := strings.Repeat("x", 100)

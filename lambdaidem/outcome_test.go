@@ -2,17 +2,18 @@ package lambdaidem_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"reflect"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambda/messages"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
@@ -350,15 +351,14 @@ func invoke(t *testing.T, h any, event string) (payload, errorType, message stri
 	if err == nil {
 		return string(out), "", ""
 	}
-	var reported struct{ ErrorType, ErrorMessage string }
-	text, merr := json.Marshal(err)
-	if merr != nil {
-		t.Fatal(merr)
+	if reported := (messages.InvokeResponse_Error{}); errors.As(err, &reported) {
+		return "", reported.Type, reported.Message
 	}
-	if uerr := json.Unmarshal(text, &reported); uerr != nil || reported.ErrorType == "" {
-		return "", strings.TrimPrefix(fmt.Sprintf("%T", err), "*"), err.Error()
+	typ := reflect.TypeOf(err) // what aws-lambda-go reports of any other error
+	if typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
 	}
-	return "", reported.ErrorType, reported.ErrorMessage
+	return "", typ.Name(), err.Error()
 }
 
 // X2: from a typed handler the same errorType and message.
