@@ -1,0 +1,247 @@
+//go:build chaos
+
+package chaos
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/localstack/stack"
+)
+
+// clients send requests and keep every answer.
+type clients struct {
+	url  string
+	http *http.Client
+
+	answers *[]Answer
+	mu      *sync.Mutex
+}
+
+func newClients() clients {
+	return clients{
+		http:    &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}},
+		answers: &[]Answer{},
+		mu:      &sync.Mutex{},
+	}
+}
+
+func (c clients) close() { c.http.CloseIdleConnections() }
+
+// newKey makes up a key, which is its user's name too.
+func newKey() string { return "key-" + strings.ToLower(rand.Text()) }
+
+// headers are X-Demo- ones, for the payments function.
+type headers map[string]string
+
+// send asks for a payment once. The payment's reference is the key, by which
+// the audit finds it.
+func (c clients) send(ctx context.Context, key string, demo headers) Answer {
+	a := c.exchange(ctx, key, demo)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*c.answers = append(*c.answers, a)
+	return a
+}
+
+func (c clients) exchange(ctx context.Context, key string, demo headers) Answer {
+	broken := Answer{Key: key}
+	body := fmt.Sprintf(`{"amount":1250,"currency":"EUR","reference":%q}`, key)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+"/payments", strings.NewReader(body))
+	if err != nil {
+		panic(err) // made of constants
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+stack.Token(key))
+	r.Header.Set("Idempotency-Key", key)
+	for name, value := range demo {
+		r.Header.Set(name, value)
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return broken
+	}
+	defer resp.Body.Close() //nolint:errcheck // it is read to its end
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return broken
+	}
+	return Answer{
+		Key:        key,
+		Status:     resp.StatusCode,
+		Replayed:   resp.Header.Get("X-Idempotency-Replayed") == "true",
+		RetryAfter: resp.Header.Get("Retry-After"),
+		Body:       string(text),
+	}
+}
+
+// aside sends in the background.
+func (c clients) aside(t *testing.T, key string, demo headers) <-chan Answer {
+	t.Helper()
+	answer := make(chan Answer, 1)
+	go func() { answer <- c.send(t.Context(), key, demo) }()
+	return answer
+}
+
+// insist repeats a request as a good client does, until its answer is 201 or
+// ctx ends. It returns the last answer.
+func (c clients) insist(ctx context.Context, key string, demo func() headers) Answer {
+	for {
+		a := c.send(ctx, key, demo())
+		if a.Status == http.StatusCreated || !pause(ctx, a) {
+			return a
+		}
+	}
+}
+
+// pause waits as long as an answer says, and tells whether ctx is alive then.
+func pause(ctx context.Context, a Answer) bool {
+	wait := 200 * time.Millisecond
+	if seconds, err := strconv.Atoi(a.RetryAfter); err == nil {
+		wait = time.Duration(seconds) * time.Second
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func noHeaders() headers { return nil }
+
+// mustSucceed insists until there is a 201.
+func (w *world) mustSucceed(t *testing.T, key string) Answer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	a := w.insist(ctx, key, noHeaders)
+	expectStatus(t, a, http.StatusCreated)
+	return a
+}
+
+func expectStatus(t *testing.T, a Answer, status int) {
+	t.Helper()
+	if a.Status != status {
+		t.Fatalf("the answer is %d %s; want %d", a.Status, a.Body, status)
+	}
+}
+
+func expectCode(t *testing.T, a Answer, status int, code lambdaidem.Code) {
+	t.Helper()
+	if a.Status != status || !strings.Contains(a.Body, `"code":"`+string(code)+`"`) {
+		t.Errorf("the answer is %d %s; want %d %s", a.Status, a.Body, status, code)
+	}
+}
+
+// expectEnd checks how it ended for a key, and audits it.
+func (w *world) expectEnd(t *testing.T, key string, attempt, paid int) {
+	t.Helper()
+	// One more replay, for the audit to compare.
+	expectStatus(t, w.send(t.Context(), key, nil), http.StatusCreated)
+	b := w.books(t).of(key)
+	report := b.Audit()
+	if len(report.Findings) > 0 {
+		t.Errorf("the audit found:\n%s", report)
+	}
+	if len(b.Records) != 1 || b.Records[0].State != lambdaidem.Completed || b.Records[0].Attempt != attempt || len(b.Payments) != paid {
+		t.Errorf("the records are %+v, with %d payments; want one, completed by attempt %d, with %d", b.Records, len(b.Payments), attempt, paid)
+	}
+}
+
+// books are all answers so far, and the tables as they are now.
+func (w *world) books(t *testing.T) Books {
+	t.Helper()
+	var b Books
+	for _, p := range scan[struct{ ID, Reference string }](t, w, "PaymentsTable") {
+		b.Payments = append(b.Payments, Payment{p.ID, p.Reference})
+	}
+	for _, r := range scan[struct {
+		Scope, Status string
+		Attempt       int
+	}](t, w, "IdempotencyTable") {
+		b.Records = append(b.Records, Record{userOf(r.Scope, "|"), lambdaidem.State(r.Status), r.Attempt})
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b.Answers = slices.Clone(*w.answers)
+	return b
+}
+
+// of are the books of one key alone.
+func (b Books) of(key string) Books {
+	var own Books
+	for _, a := range b.Answers {
+		if a.Key == key {
+			own.Answers = append(own.Answers, a)
+		}
+	}
+	for _, p := range b.Payments {
+		if p.Key == key {
+			own.Payments = append(own.Payments, p)
+		}
+	}
+	for _, r := range b.Records {
+		if r.Key == key {
+			own.Records = append(own.Records, r)
+		}
+	}
+	return own
+}
+
+// recordOf is a key's item as it is, past the proxy; nil if there is none.
+func (w *world) recordOf(t *testing.T, key string) map[string]types.AttributeValue {
+	t.Helper()
+	for _, item := range scan[map[string]types.AttributeValue](t, w, "IdempotencyTable") {
+		if scope, ok := item["scope"].(*types.AttributeValueMemberS); ok && userOf(scope.Value, "|") == key {
+			return item
+		}
+	}
+	return nil
+}
+
+func (w *world) paymentsOf(t *testing.T, key string) int {
+	t.Helper()
+	return len(w.books(t).of(key).Payments)
+}
+
+func scan[T any](t *testing.T, w *world, logicalID string) []T {
+	t.Helper()
+	database := w.stack.Database()
+	var all []T
+	pages := dynamodb.NewScanPaginator(database.Client(), &dynamodb.ScanInput{
+		TableName: aws.String(w.stack.Table(logicalID)), ConsistentRead: aws.Bool(true)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range page.Items {
+			var v T
+			if raw, ok := any(&v).(*map[string]types.AttributeValue); ok {
+				*raw = item
+			} else if err := attributevalue.UnmarshalMap(item, &v); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, v)
+		}
+	}
+	return all
+}

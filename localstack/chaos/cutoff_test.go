@@ -1,0 +1,169 @@
+//go:build chaos
+
+package chaos
+
+import (
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
+)
+
+// cutOff breaks calls between the functions and DynamoDB Local.
+func (w *world) cutOff(t *testing.T) {
+	t.Parallel()
+	t.Run("once", w.brokenOnce)
+	t.Run("for good", w.brokenForGood)
+}
+
+// brokenOnce breaks one call. Its retry, within the same invocation, settles
+// it: the client sees nothing, and there is one payment by one attempt.
+func (w *world) brokenOnce(t *testing.T) {
+	t.Parallel()
+	faults := []struct {
+		rules string
+		name  string
+		fault proxy.Fault
+	}{
+		{"X8", "request lost", proxy.LoseRequest},
+		{"L4", "reply lost", proxy.LoseReply},
+		{"L4", "reply cut short", proxy.CutReplyShort},
+		{"X8", "500 after the write", proxy.FailAfterWrite},
+		{"X8", "throttled", proxy.Throttle},
+	}
+	for _, kind := range []kind{acquire, completion, effect} {
+		for _, f := range faults {
+			if kind == effect && f.name == "reply cut short" {
+				continue // the payment's own client does not repeat it: X2 below
+			}
+			t.Run(f.rules+" "+string(kind)+", "+f.name, func(t *testing.T) {
+				t.Parallel()
+				key := newKey()
+				w.wires.plan(key, breakage{kind: kind, fault: f.fault})
+				a := w.send(t.Context(), key, nil)
+				expectStatus(t, a, http.StatusCreated)
+				if a.Replayed {
+					t.Error("the first answer is marked as a replay")
+				}
+				w.wires.expectHits(t, key, 1)
+				w.expectEnd(t, key, 1, 1)
+			})
+		}
+	}
+	for _, f := range faults {
+		t.Run(f.rules+" "+string(release)+", "+f.name, func(t *testing.T) {
+			t.Parallel()
+			key := newKey()
+			w.wires.plan(key, breakage{kind: release, fault: f.fault})
+			failing := headers{"X-Demo-Fail-Attempts": "1"}
+			expectCode(t, w.send(t.Context(), key, failing), http.StatusInternalServerError, "demo_failure")
+			expectStatus(t, w.send(t.Context(), key, failing), http.StatusCreated) // it is free at once
+			w.wires.expectHits(t, key, 1)
+			w.expectEnd(t, key, 2, 1)
+		})
+	}
+	t.Run("L4 "+string(takeover)+", reply lost", func(t *testing.T) {
+		t.Parallel()
+		key := newKey()
+		w.wires.plan(key, breakage{kind: takeover, fault: proxy.LoseReply})
+		expectStatus(t, w.send(t.Context(), key, headers{"X-Demo-Fail-Attempts": "1"}), http.StatusInternalServerError)
+		expectStatus(t, w.send(t.Context(), key, nil), http.StatusCreated)
+		w.wires.expectHits(t, key, 1)
+		w.expectEnd(t, key, 2, 1)
+	})
+}
+
+// brokenForGood breaks every call of a kind until it is mended.
+func (w *world) brokenForGood(t *testing.T) {
+	t.Parallel()
+	acquires := []struct {
+		name    string
+		fault   proxy.Fault
+		attempt int // that completes: 2 if the first claim had landed
+	}{
+		{"X5 every acquire throttled", proxy.Throttle, 1},
+		{"X5 every acquire lost", proxy.LoseRequest, 1},
+		{"X5 every acquire's reply lost: what landed is released", proxy.LoseReply, 2},
+		{"X5 every acquire answered by 500 after the write: what landed is released", proxy.FailAfterWrite, 2},
+	}
+	for _, tt := range acquires {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			key := newKey()
+			w.wires.plan(key, breakage{acquire, tt.fault, always})
+			a := w.send(t.Context(), key, nil)
+			expectCode(t, a, http.StatusServiceUnavailable, lambdaidem.ErrStoreUnavailable)
+			if n := w.paymentsOf(t, key); n != 0 {
+				t.Errorf("%d payments, though the handler must not run", n)
+			}
+			w.wires.mend(key)
+			expectStatus(t, w.send(t.Context(), key, nil), http.StatusCreated) // at once: no lease is left
+			w.wires.expectHits(t, key, 3)
+			w.expectEnd(t, key, tt.attempt, 1)
+		})
+	}
+	completions := []struct {
+		name  string
+		fault proxy.Fault
+	}{
+		{"X4 every completion throttled", proxy.Throttle},
+		{"X4 every completion lost", proxy.LoseRequest},
+	}
+	for _, tt := range completions {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			key := newKey()
+			w.wires.plan(key, breakage{completion, tt.fault, always})
+			began := time.Now()
+			a := w.send(t.Context(), key, nil)
+			expectCode(t, a, http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
+			left := leaseLength - time.Since(began)
+			if seconds, err := strconv.Atoi(a.RetryAfter); err != nil || time.Duration(seconds)*time.Second < left {
+				t.Errorf("Retry-After is %q; want no less than the lease, which has %v left", a.RetryAfter, left)
+			}
+			w.wires.mend(key)
+			expectCode(t, w.send(t.Context(), key, nil), http.StatusConflict, lambdaidem.ErrInProgress) // never released
+			w.mustSucceed(t, key)
+			if took := time.Since(began); took < leaseLength {
+				t.Errorf("a retry ran after %v, within the lease of %v", took, leaseLength)
+			}
+			w.expectEnd(t, key, 2, 2)
+			w.awaitEvent(t, key, lambdaidem.EventUncertain)
+		})
+	}
+	t.Run("X4 every completion's reply lost: a retry learns that it was written", func(t *testing.T) {
+		t.Parallel()
+		key := newKey()
+		w.wires.plan(key, breakage{completion, proxy.LoseReply, always})
+		expectCode(t, w.send(t.Context(), key, nil), http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
+		a := w.send(t.Context(), key, nil)
+		expectStatus(t, a, http.StatusCreated)
+		if !a.Replayed {
+			t.Error("the retry ran again; want a replay")
+		}
+		w.expectEnd(t, key, 1, 1)
+	})
+	effects := []struct {
+		name  string
+		fault proxy.Fault
+		times int
+	}{
+		{"X2 every payment's reply lost: uncertain, so the lease is kept", proxy.LoseReply, always},
+		{"X2 a payment's reply cut short: uncertain, so the lease is kept", proxy.CutReplyShort, 1},
+	}
+	for _, tt := range effects {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			key := newKey()
+			w.wires.plan(key, breakage{effect, tt.fault, tt.times})
+			expectCode(t, w.send(t.Context(), key, nil), http.StatusGatewayTimeout, "payment_unknown")
+			w.wires.mend(key)
+			expectCode(t, w.send(t.Context(), key, nil), http.StatusConflict, lambdaidem.ErrInProgress)
+			w.mustSucceed(t, key)
+			w.expectEnd(t, key, 2, 2)
+		})
+	}
+}

@@ -1,0 +1,147 @@
+//go:build chaos
+
+package chaos
+
+import (
+	"net/http"
+	"reflect"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
+)
+
+// TestChaosProcesses kills single attempts at known points, cuts them off from
+// the database, and lets them run out of time.
+func TestChaosProcesses(t *testing.T) {
+	w := newWorld(t, setting{maxProcesses: 32})
+	t.Run("attempts", func(t *testing.T) {
+		t.Run("killed", w.killed)
+		t.Run("timed out", w.timedOut)
+		t.Run("cut off", w.cutOff)
+	})
+	w.report(t)
+}
+
+// killed sends SIGKILL to an attempt at each point where it waits for the
+// database: before its call takes effect and after. It proves that a retry is
+// answered rightly, how often the payment was made, and when (G2, L6).
+func (w *world) killed(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		at      kind
+		gate    func() *proxy.Gate
+		attempt int // that completes
+		paid    int
+		wait    time.Duration // before which no retry may run
+	}{
+		{"X5 in the acquire, before it is written", acquire, proxy.HoldRequest, 1, 1, 0},
+		{"L6 in the acquire, after it is written", acquire, proxy.HoldReply, 2, 1, leaseLength},
+		{"L6 in the handler, before the effect", effect, proxy.HoldRequest, 2, 1, leaseLength},
+		{"G2 in the handler, after the effect", effect, proxy.HoldReply, 2, 2, leaseLength},
+		{"G2 in the completion, before it is written", completion, proxy.HoldRequest, 2, 2, leaseLength},
+		{"G3 in the completion, after it is written", completion, proxy.HoldReply, 1, 1, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			key, gate := newKey(), tt.gate()
+			w.wires.plan(key, breakage{kind: tt.at, fault: gate.Fault})
+			began := time.Now()
+			first := w.aside(t, key, nil)
+			w.signal(t, reached(t, gate), syscall.SIGKILL)
+			expectStatus(t, <-first, http.StatusInternalServerError)
+			gate.Drop()
+			w.mustSucceed(t, key)
+			if took := time.Since(began); took < tt.wait {
+				t.Errorf("a retry ran after %v, while the dead attempt had its lease of %v (L5)", took, tt.wait)
+			}
+			w.expectEnd(t, key, tt.attempt, tt.paid)
+		})
+	}
+	t.Run("L6 in the takeover, twice", func(t *testing.T) {
+		t.Parallel()
+		key, first, second := newKey(), proxy.HoldRequest(), proxy.HoldReply()
+		w.wires.plan(key, breakage{kind: effect, fault: first.Fault}, breakage{kind: takeover, fault: second.Fault})
+		died := w.aside(t, key, nil)
+		w.signal(t, reached(t, first), syscall.SIGKILL)
+		expectStatus(t, <-died, http.StatusInternalServerError)
+		first.Drop()
+		// The next request that finds the lease over takes over, and dies of it.
+		answered := make(chan Answer, 1)
+		go func() { answered <- w.insist(t.Context(), key, noHeaders) }()
+		w.signal(t, reached(t, second), syscall.SIGKILL)
+		second.Drop()
+		expectStatus(t, <-answered, http.StatusCreated)
+		w.expectEnd(t, key, 3, 1)
+	})
+	t.Run("L1 in the release, before it is written", func(t *testing.T) {
+		t.Parallel()
+		key, gate := newKey(), proxy.HoldRequest()
+		w.wires.plan(key, breakage{kind: release, fault: gate.Fault})
+		first := w.aside(t, key, headers{"X-Demo-Fail-Attempts": "1"})
+		w.signal(t, reached(t, gate), syscall.SIGKILL)
+		expectStatus(t, <-first, http.StatusInternalServerError)
+		gate.Drop()
+		w.mustSucceed(t, key)
+		w.expectEnd(t, key, 2, 1)
+	})
+	t.Run("L3 a completion that arrives after its process was killed and replaced", func(t *testing.T) {
+		t.Parallel()
+		key, gate := newKey(), proxy.HoldRequest()
+		w.wires.plan(key, breakage{kind: completion, fault: gate.Fault})
+		first := w.aside(t, key, nil)
+		w.signal(t, reached(t, gate), syscall.SIGKILL)
+		expectStatus(t, <-first, http.StatusInternalServerError)
+		w.mustSucceed(t, key)
+		before := w.recordOf(t, key)
+		if reply, err := gate.Open(); err != nil || reply.Status != http.StatusBadRequest {
+			t.Errorf("the late completion got %d %s, %v; want a refusal", reply.Status, reply.Body, err)
+		}
+		expectUnchanged(t, before, w.recordOf(t, key))
+		w.expectEnd(t, key, 2, 2)
+	})
+}
+
+// timedOut has the functions' Timeout end an attempt that heeds no deadline.
+func (w *world) timedOut(t *testing.T) {
+	t.Parallel()
+	t.Run("L6 by the Timeout, and a retry after the lease is attempt 2", func(t *testing.T) {
+		t.Parallel()
+		key := newKey()
+		began := time.Now()
+		expectStatus(t, w.send(t.Context(), key, headers{"X-Demo-Deaf-Ms": "60000"}), http.StatusInternalServerError)
+		if took := time.Since(began); took < shortTimeout {
+			t.Errorf("the attempt ended after %v; want %v", took, shortTimeout)
+		}
+		expectCode(t, w.send(t.Context(), key, nil), http.StatusConflict, lambdaidem.ErrInProgress)
+		w.mustSucceed(t, key)
+		if took := time.Since(began); took < leaseLength {
+			t.Errorf("a retry ran after %v, within the lease of %v (L5)", took, leaseLength)
+		}
+		w.expectEnd(t, key, 2, 1)
+		w.awaitEvent(t, key, lambdaidem.EventTakenOver)
+	})
+	t.Run("L5 a handler that heeds its context answers in time and is released", func(t *testing.T) {
+		t.Parallel()
+		key := newKey()
+		a := w.send(t.Context(), key, headers{"X-Demo-Delay-Ms": "60000"})
+		expectCode(t, a, http.StatusServiceUnavailable, "demo_out_of_time")
+		expectStatus(t, w.send(t.Context(), key, nil), http.StatusCreated) // at once
+		w.expectEnd(t, key, 2, 1)
+	})
+}
+
+// expectUnchanged checks that a completed record is what it was, to the last
+// attribute (G3).
+func expectUnchanged(t *testing.T, before, after map[string]types.AttributeValue) {
+	t.Helper()
+	if len(before) == 0 || !reflect.DeepEqual(before, after) {
+		t.Errorf("the record was %v and is %v; a completed record never changes (G3)", before, after)
+	}
+}

@@ -1,0 +1,213 @@
+//go:build chaos
+
+package chaos
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
+	"github.com/lambdaidem/toolkit/localstack/emulator"
+)
+
+// TestChaosStopped stops attempts by SIGSTOP and wakes them by SIGCONT when
+// another attempt has taken over. Processes outlive their Timeout here, which
+// Lambda does not let them.
+func TestChaosStopped(t *testing.T) {
+	w := newWorld(t, setting{maxProcesses: 32, killDelay: patience})
+	t.Run("attempts", w.stoppedPastTheLease)
+	w.report(t)
+}
+
+// stoppedPastTheLease stops an attempt until its lease is over and another one
+// has completed. What it does when it wakes changes nothing.
+func (w *world) stoppedPastTheLease(t *testing.T) {
+	tests := []struct {
+		name string
+		at   kind
+		gate func() *proxy.Gate
+		paid int
+		wake func(*testing.T, *proxy.Gate) // what becomes of the call it was stopped in
+	}{
+		{"L3 in the handler, before the effect", effect, proxy.HoldRequest, 1, drop},
+		{"G2 in the handler, after the effect", effect, proxy.HoldReply, 2, drop},
+		{"G2 in the handler, and the effect is late", effect, proxy.HoldRequest, 2, carriedOutLate},
+		{"L3 in the completion, which is lost", completion, proxy.HoldRequest, 2, drop},
+		{"L3 in the completion, which is late", completion, proxy.HoldRequest, 2, refusedLate},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			key, gate := newKey(), tt.gate()
+			w.wires.plan(key, breakage{kind: tt.at, fault: gate.Fault})
+			first := w.aside(t, key, nil)
+			stopped := reached(t, gate)
+			process := w.processOf(t, stopped)
+			w.signal(t, stopped, syscall.SIGSTOP)
+			w.mustSucceed(t, key) // when the lease is over
+			expectStatus(t, <-first, http.StatusInternalServerError)
+			before := w.recordOf(t, key)
+			if err := process.Signal(syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			tt.wake(t, gate)
+			w.awaitGone(t, process.PID)
+			expectUnchanged(t, before, w.recordOf(t, key))
+			w.expectEnd(t, key, 2, tt.paid)
+		})
+	}
+	t.Run("L3 in a handler that fails: its release changes nothing", func(t *testing.T) {
+		t.Parallel()
+		key := newKey()
+		pass, seen := watch()
+		w.wires.plan(key, breakage{kind: acquire, fault: pass})
+		first := w.aside(t, key, headers{"X-Demo-Delay-Ms": "60000"})
+		acquired := <-seen
+		process := w.processOf(t, acquired)
+		w.signal(t, acquired, syscall.SIGSTOP)
+		w.mustSucceed(t, key)
+		expectStatus(t, <-first, http.StatusInternalServerError)
+		before := w.recordOf(t, key)
+		if err := process.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		w.awaitEvent(t, key, lambdaidem.EventLeaseLost)
+		expectUnchanged(t, before, w.recordOf(t, key))
+		w.expectEnd(t, key, 2, 1)
+	})
+}
+
+// drop loses the call that a process was stopped in.
+func drop(_ *testing.T, g *proxy.Gate) { g.Drop() }
+
+// carriedOutLate delivers the call now; the database does what it says.
+func carriedOutLate(t *testing.T, g *proxy.Gate) {
+	t.Helper()
+	if reply, err := g.Open(); err != nil || reply.Status != http.StatusOK {
+		t.Errorf("the late call got %d %s, %v; want 200", reply.Status, reply.Body, err)
+	}
+}
+
+// refusedLate delivers the call now; the database refuses it.
+func refusedLate(t *testing.T, g *proxy.Gate) {
+	t.Helper()
+	if reply, err := g.Open(); err != nil || !strings.Contains(string(reply.Body), "ConditionalCheckFailedException") {
+		t.Errorf("the late call got %d %s, %v; want a refusal by its condition", reply.Status, reply.Body, err)
+	}
+}
+
+// watch lets a call pass and tells of it when it has.
+func watch() (proxy.Fault, <-chan proxy.Request) {
+	seen := make(chan proxy.Request, 1)
+	return func(c *proxy.Call) {
+		proxy.Pass(c)
+		seen <- c.Request
+	}, seen
+}
+
+// awaitGone waits until a late process has ended: the emulator ends it when it
+// asks for its next invocation.
+func (w *world) awaitGone(t *testing.T, pid int) {
+	t.Helper()
+	eventually(t, "the late process has done what it had to do", func() bool {
+		return !slices.ContainsFunc(w.stack.Emulator().Processes(payments), func(p emulator.Process) bool { return p.PID == pid })
+	})
+}
+
+// TestChaosSkewed has another attempt take over while the first one has time
+// left, as it could by a clock that is ahead by more than MaxSkew. Fencing alone
+// is what is left then (G3), and the first one's caller is told the truth (X6).
+func TestChaosSkewed(t *testing.T) {
+	w := newWorld(t, setting{timeout: patience})
+	t.Run("attempts", w.stoppedBeyondSkew)
+	w.report(t)
+}
+
+func (w *world) stoppedBeyondSkew(t *testing.T) {
+	t.Run("X6 the stopped attempt's caller gets the record's answer", func(t *testing.T) {
+		t.Parallel()
+		key, gate := newKey(), proxy.HoldReply()
+		w.wires.plan(key, breakage{kind: effect, fault: gate.Fault})
+		first := w.aside(t, key, nil)
+		stopped := reached(t, gate)
+		w.signal(t, stopped, syscall.SIGSTOP)
+		w.endLease(t, key)
+		second := w.send(t.Context(), key, nil)
+		expectStatus(t, second, http.StatusCreated)
+		before := w.recordOf(t, key)
+		w.signal(t, stopped, syscall.SIGCONT)
+		carriedOutLate(t, gate)
+		a := <-first
+		if a.Status != http.StatusCreated || !a.Replayed || a.Body != second.Body {
+			t.Errorf("the first caller got %d %s, replayed %v; want a replay of %s", a.Status, a.Body, a.Replayed, second.Body)
+		}
+		w.awaitEvent(t, key, lambdaidem.EventLeaseLost)
+		expectUnchanged(t, before, w.recordOf(t, key))
+		w.expectEnd(t, key, 2, 2)
+	})
+	t.Run("X6 the stopped attempt's caller gets 409 while the other one runs", func(t *testing.T) {
+		t.Parallel()
+		key, gate, other := newKey(), proxy.HoldReply(), proxy.HoldReply()
+		w.wires.plan(key, breakage{kind: effect, fault: gate.Fault}, breakage{kind: effect, fault: other.Fault})
+		first := w.aside(t, key, nil)
+		stopped := reached(t, gate)
+		w.signal(t, stopped, syscall.SIGSTOP)
+		w.endLease(t, key)
+		second := w.aside(t, key, nil)
+		reached(t, other)
+		before := w.recordOf(t, key)
+		w.signal(t, stopped, syscall.SIGCONT)
+		carriedOutLate(t, gate)
+		expectCode(t, <-first, http.StatusConflict, lambdaidem.ErrInProgress)
+		expectUnchanged(t, before, w.recordOf(t, key))
+		carriedOutLate(t, other)
+		a := <-second
+		expectStatus(t, a, http.StatusCreated)
+		if a.Replayed {
+			t.Error("the other attempt's own answer is marked as a replay")
+		}
+		w.expectEnd(t, key, 2, 2)
+	})
+	t.Run("L3 the stopped attempt's release changes nothing", func(t *testing.T) {
+		t.Parallel()
+		key := newKey()
+		pass, seen := watch()
+		w.wires.plan(key, breakage{kind: acquire, fault: pass})
+		first := w.aside(t, key, headers{"X-Demo-Delay-Ms": "1000", "X-Demo-Fail-Attempts": "1"})
+		stopped := <-seen
+		w.signal(t, stopped, syscall.SIGSTOP)
+		w.endLease(t, key)
+		expectStatus(t, w.send(t.Context(), key, nil), http.StatusCreated)
+		before := w.recordOf(t, key)
+		w.signal(t, stopped, syscall.SIGCONT)
+		expectStatus(t, <-first, http.StatusInternalServerError)
+		w.awaitEvent(t, key, lambdaidem.EventLeaseLost)
+		expectUnchanged(t, before, w.recordOf(t, key))
+		w.expectEnd(t, key, 2, 1)
+	})
+}
+
+// endLease makes a key's lease look over, as it does to a clock far ahead.
+func (w *world) endLease(t *testing.T, key string) {
+	t.Helper()
+	item := w.recordOf(t, key)
+	_, err := w.stack.Database().Client().UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName:                 aws.String(w.stack.Table("IdempotencyTable")),
+		Key:                       map[string]types.AttributeValue{"id": item["id"]},
+		UpdateExpression:          aws.String("SET in_progress_expiration = :past"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":past": &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(-time.Second).UnixMilli(), 10)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,191 @@
+//go:build chaos
+
+package chaos
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
+	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+	"github.com/lambdaidem/toolkit/localstack/emulator"
+	"github.com/lambdaidem/toolkit/localstack/stack"
+	"github.com/lambdaidem/toolkit/localstack/template"
+)
+
+const (
+	// shortTimeout is the functions' Timeout where a test waits for a lease to
+	// end.
+	shortTimeout = 3 * time.Second
+	// maxSkew is the guard's default.
+	maxSkew = 2 * time.Second
+	// leaseLength is how long the lease of an attempt that died blocks its key
+	// (L5).
+	leaseLength = shortTimeout + maxSkew
+	// patience bounds every wait of a test for something that is to happen.
+	patience = 60 * time.Second
+
+	payments = "PaymentsFunction"
+)
+
+// TestMain lets more tests run side by side than there are processors: they
+// mostly wait for leases to end.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// world is everything, running: clients, gateway, functions, the proxy that
+// breaks their connections, and DynamoDB Local.
+type world struct {
+	stack *stack.Stack
+	log   *logbook
+	wires *wires
+	clients
+}
+
+// setting says what differs from world to world.
+type setting struct {
+	timeout      time.Duration // the functions' Timeout; 0: shortTimeout
+	killDelay    time.Duration // see emulator.Options
+	maxProcesses int           // 0: 16
+	direct       bool          // no proxy before the database
+}
+
+func newWorld(t *testing.T, s setting) *world {
+	t.Helper()
+	t.Cleanup(func() { goleak.VerifyNone(t) }) // runs last
+	w := &world{log: &logbook{}, wires: newWires(), clients: newClients()}
+	data := t.TempDir()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var broken *proxy.Proxy
+	var err error
+	w.stack, err = stack.Start(ctx, stack.Options{
+		MaxProcesses: s.maxProcesses,
+		Progress:     os.Stdout,
+		FunctionLog:  w.log,
+		Change: func(read *template.Template) {
+			for _, f := range read.Functions {
+				f.Timeout = cmp.Or(s.timeout, shortTimeout)
+			}
+		},
+		Database: func(o *ddblocal.Options) { o.Own, o.DataDir = true, data },
+		Emulator: func(o *emulator.Options) {
+			o.KillDelay = s.killDelay
+			if s.direct {
+				return
+			}
+			if broken, err = proxy.Start(o.Endpoint, w.wires.choose); err != nil {
+				t.Error(err)
+				return
+			}
+			o.Endpoint = broken.URL()
+		},
+	})
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	w.clients.url = w.stack.URL()
+	t.Cleanup(func() {
+		w.clients.close()
+		if err := w.stack.Stop(); err != nil {
+			t.Errorf("stop everything: %v", err)
+		}
+		cancel()
+		if broken != nil {
+			if err := broken.Close(); err != nil {
+				t.Errorf("close the proxy: %v", err)
+			}
+		}
+		if t.Failed() {
+			w.keepLog(t)
+		}
+	})
+	return w
+}
+
+// report audits all that happened in this world and prints the counts.
+func (w *world) report(t *testing.T) {
+	t.Helper()
+	report := w.books(t).Audit()
+	events := w.log.counts("")
+	t.Logf("what clients got, and what was paid:\n%s\nwarnings of the guard:\n  %-22s %8d\n  %-22s %8d\n  %-22s %8d\n  %-22s %8d", report,
+		"takeovers", events[lambdaidem.EventTakenOver],
+		"lost leases", events[lambdaidem.EventLeaseLost],
+		"uncertain", events[lambdaidem.EventUncertain],
+		"store errors", events[lambdaidem.EventStoreError])
+	if len(report.Findings) > 0 {
+		t.Errorf("the audit found %d breaches of the contract", len(report.Findings))
+	}
+}
+
+// keepLog leaves what the functions logged where a reader can find it.
+func (w *world) keepLog(t *testing.T) {
+	t.Helper()
+	path := filepath.Join(os.TempDir(), "lambdaidem-chaos-"+t.Name()+".log")
+	if err := os.WriteFile(path, w.log.bytes(), 0o600); err != nil {
+		t.Errorf("keep the functions' log: %v", err)
+		return
+	}
+	t.Logf("what the functions logged is in %s", path)
+}
+
+// signal sends a signal to the process that made a request.
+func (w *world) signal(t *testing.T, r proxy.Request, signal syscall.Signal) {
+	t.Helper()
+	if err := w.processOf(t, r).Signal(signal); err != nil {
+		t.Fatalf("signal %v: %v", signal, err)
+	}
+}
+
+func (w *world) processOf(t *testing.T, r proxy.Request) emulator.Process {
+	t.Helper()
+	for _, p := range w.stack.Emulator().Processes(payments) {
+		if p.TraceID == r.TraceID {
+			return p
+		}
+	}
+	t.Fatalf("no process has the trace id %s of %s", r.TraceID, r.Operation)
+	panic("unreachable")
+}
+
+// reached waits until a call is at a gate, and returns it.
+func reached(t *testing.T, g *proxy.Gate) proxy.Request {
+	t.Helper()
+	select {
+	case r := <-g.Reached():
+		return r
+	case <-time.After(patience):
+		t.Fatalf("nothing reached the gate within %v", patience)
+		panic("unreachable")
+	}
+}
+
+// eventually waits until something holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.After(patience); !holds(); {
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
