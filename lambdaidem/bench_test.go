@@ -1,0 +1,106 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+)
+
+// jsonBody is a JSON object of about n bytes, as an application would send it.
+func jsonBody(n int) string {
+	var b strings.Builder
+	b.WriteString(`{"currency":"EUR","lines":[`)
+	for i := 0; b.Len() < n-60; i++ {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"sku":"article-%05d","amount":%d,"note":null}`, i, i*7)
+	}
+	b.WriteString(`]}`)
+	return b.String()
+}
+
+// benchGuard guards a handler that does nothing.
+func benchGuard() handler {
+	g := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace, o.Observer = "bench", lambdaidem.Discard })
+	return g.APIGatewayV2(func(context.Context, request) (response, error) {
+		return response{StatusCode: 201, Headers: map[string]string{"Content-Type": "application/json"}, Body: `{"id":"payment-1","state":"paid"}`}, nil
+	})
+}
+
+// benchCases are the calls that are measured: what to send as the i-th.
+func benchCases(body string) map[string]func(i int) request {
+	other := post("key-1", strings.Replace(body, "EUR", "USD", 1))
+	again := post("key-1", body)
+	return map[string]func(i int) request{
+		"new": func(i int) request {
+			in := again
+			in.Headers = map[string]string{"content-type": "application/json", "idempotency-key": "new-" + strconv.Itoa(i)}
+			return in
+		},
+		"replay":   func(int) request { return again },
+		"mismatch": func(int) request { return other },
+	}
+}
+
+func benchSend(b testing.TB, h handler, in request, want int) {
+	out, err := h(b.Context(), in)
+	if err != nil || out.StatusCode != want {
+		b.Fatalf("the answer is %d %s, %v", out.StatusCode, out.Body, err)
+	}
+}
+
+var benchStatus = map[string]int{"new": 201, "replay": 201, "mismatch": 422}
+
+// BenchmarkGuard is the guard alone: a 1 KB JSON body over a store in memory.
+func BenchmarkGuard(b *testing.B) {
+	body := jsonBody(1 << 10)
+	for name, next := range benchCases(body) {
+		b.Run(name, func(b *testing.B) {
+			h := benchGuard()
+			benchSend(b, h, post("key-1", body), 201)
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				benchSend(b, h, next(i), benchStatus[name])
+				i++
+			}
+		})
+	}
+}
+
+// BenchmarkBodySize shows that the cost of a body grows with its size and no
+// faster: MB/s must not fall.
+func BenchmarkBodySize(b *testing.B) {
+	for _, n := range []int{1 << 10, 8 << 10, 64 << 10, 512 << 10, 1 << 20} {
+		b.Run(fmt.Sprintf("%dKB", n>>10), func(b *testing.B) {
+			h, in := benchGuard(), post("key-1", jsonBody(n))
+			benchSend(b, h, in, 201)
+			b.SetBytes(int64(n))
+			b.ReportAllocs()
+			for b.Loop() {
+				benchSend(b, h, in, 201)
+			}
+		})
+	}
+}
+
+// BenchmarkAdversarial is S2's: no body is dearer per byte than a plain one by
+// more than a constant.
+func BenchmarkAdversarial(b *testing.B) {
+	for name, body := range adversarial(64 << 10) {
+		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
+			h, in := benchGuard(), post("key-1", body)
+			benchSend(b, h, in, 201)
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				benchSend(b, h, in, 201)
+			}
+		})
+	}
+}

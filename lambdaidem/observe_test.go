@@ -1,0 +1,165 @@
+package lambdaidem_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// O1: one event for an outcome, with its durations and attempt number. The
+// events of each outcome stand with the rule that makes them; this is the table
+// of all, and of what they carry.
+func TestO1_EventsOfEachOutcome(t *testing.T) {
+	fails := func(verb string, f fault) func(*testing.T, *rig) {
+		return func(t *testing.T, r *rig) {
+			r.store.failAlways(verb, f)
+			r.send(t, first())
+		}
+	}
+	for kind, c := range map[lambdaidem.Kind]struct {
+		h    handler
+		opt  func(*lambdaidem.Options)
+		do   func(*testing.T, *rig)
+		want lambdaidem.Event // beside Kind: Attempt, and whether Scope, Key and Handler are there
+	}{
+		lambdaidem.EventNew:        {want: lambdaidem.Event{Scope: "+", Key: "+", Attempt: 1, Handler: 1}},
+		lambdaidem.EventReplayed:   {do: func(t *testing.T, r *rig) { r.send(t, first()); r.send(t, first()) }, want: lambdaidem.Event{Scope: "+", Key: "+", Attempt: 1}},
+		lambdaidem.EventMismatch:   {do: func(t *testing.T, r *rig) { r.send(t, first()); r.send(t, post("key-1", "{}")) }, want: lambdaidem.Event{Scope: "+", Key: "+", Attempt: 1}},
+		lambdaidem.EventInProgress: {do: fails(acquire, refused(lambdaidem.ReasonConflict)), want: lambdaidem.Event{Scope: "+", Key: "+"}},
+		lambdaidem.EventKeyMissing: {do: func(t *testing.T, r *rig) { r.send(t, post("", "")) }},
+		lambdaidem.EventKeyInvalid: {do: func(t *testing.T, r *rig) { r.send(t, keyed(`"`)) }},
+		lambdaidem.EventBypassed:   {opt: func(o *lambdaidem.Options) { o.Methods = []string{"PUT"} }},
+		lambdaidem.EventReleased:   {h: slow(time.Second, 500), want: lambdaidem.Event{Scope: "+", Key: "+", Attempt: 1, Handler: 1}},
+		lambdaidem.EventUncertain:  {h: slow(time.Second, 500), opt: hold, want: lambdaidem.Event{Scope: "+", Key: "+", Attempt: 1, Handler: 1}},
+		lambdaidem.EventTakenOver:  {do: func(t *testing.T, r *rig) { dead(t, r); r.send(t, first()) }, want: lambdaidem.Event{Scope: "+", Key: "+", Attempt: 2}},
+		lambdaidem.EventAbandoned:  {opt: hold, do: func(t *testing.T, r *rig) { dead(t, r); r.send(t, first()) }, want: lambdaidem.Event{Scope: "+", Key: "+", Attempt: 1}},
+		lambdaidem.EventStoreError: {do: fails(acquire, refused(lambdaidem.ReasonPermission)), want: lambdaidem.Event{Scope: "+", Key: "+", Reason: lambdaidem.ReasonPermission}},
+		lambdaidem.EventFailedOpen: {opt: failOpen, do: fails(acquire, refused(lambdaidem.ReasonNoTable)), want: lambdaidem.Event{Scope: "+", Key: "+", Reason: lambdaidem.ReasonNoTable}},
+		lambdaidem.EventAnswerLost: {do: func(t *testing.T, r *rig) {
+			r.store.fail(complete, refused(lambdaidem.ReasonTooLarge))
+			r.send(t, first())
+		}, want: lambdaidem.Event{Scope: "+", Key: "+", Attempt: 1, Handler: 1, Reason: lambdaidem.ReasonTooLarge}},
+		lambdaidem.EventUnreadable: {do: fails(acquire, refused(lambdaidem.ReasonForeign)), want: lambdaidem.Event{Scope: "+", Key: "+", Reason: lambdaidem.ReasonForeign}},
+		lambdaidem.EventNoPrincipal: {opt: func(o *lambdaidem.Options) {
+			o.Principal = func(context.Context, *lambdaidem.Request) (string, error) { return "", errWire }
+		}, want: lambdaidem.Event{Key: "+"}},
+		lambdaidem.EventOutOfTime: {do: func(t *testing.T, r *rig) {
+			ctx, cancel := context.WithTimeout(t.Context(), 0)
+			defer cancel()
+			r.sendCtx(ctx, t, first())
+		}, want: lambdaidem.Event{Scope: "+", Key: "+"}},
+		lambdaidem.EventLeaseLost: {h: func(context.Context, request) (response, error) {
+			time.Sleep(time.Second)
+			return response{StatusCode: 200}, nil
+		},
+			do: func(t *testing.T, r *rig) {
+				r.store.fail(complete, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+					return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
+				})
+				r.send(t, first())
+			}, want: lambdaidem.Event{Scope: "+", Key: "+", Attempt: 1, Handler: 1}},
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if c.h == nil {
+					c.h = slow(time.Second, 201)
+				}
+				if c.opt == nil {
+					c.opt = func(*lambdaidem.Options) {}
+				}
+				r := newRig(c.h, c.opt)
+				if c.do == nil {
+					c.do = func(t *testing.T, r *rig) { r.send(t, first()) }
+				}
+				c.do(t, r)
+				var found *lambdaidem.Event
+				for _, e := range r.seen.all() {
+					if e.Kind == kind {
+						if found != nil {
+							t.Errorf("it was told twice: %v", r.seen.kinds())
+						}
+						found = &e
+					}
+				}
+				if found == nil {
+					t.Fatalf("the observer saw %v", r.seen.kinds())
+				}
+				if (found.Scope != "") != (c.want.Scope != "") || (found.Key != "") != (c.want.Key != "") || found.Attempt != c.want.Attempt ||
+					found.Reason != c.want.Reason || (found.Handler == time.Second) != (c.want.Handler != 0) || found.Duration < found.Handler {
+					t.Errorf("the event is %+v", found)
+				}
+			})
+		})
+	}
+}
+
+// O1: keys are told as a short hash unless asked for.
+func TestO1_KeysAreHashed(t *testing.T) {
+	r := newRig(nil)
+	r.send(t, first())
+	if got := r.seen.last(t).Key; len(got) != 12 || strings.Trim(got, "0123456789abcdef") != "" {
+		t.Errorf("the key is told as %q", got)
+	}
+	r = newRig(nil, func(o *lambdaidem.Options) { o.ShowKeys = true })
+	r.send(t, first())
+	if got := r.seen.last(t).Key; got != "key-1" {
+		t.Errorf("the key is told as %q", got)
+	}
+}
+
+func TestO1_SlogObserver(t *testing.T) {
+	var buf bytes.Buffer
+	o := lambdaidem.SlogObserver(slog.New(slog.NewJSONHandler(&buf, nil)))
+	o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventStoreError, Scope: "s", Key: "k", Attempt: 2, Duration: time.Second, Handler: time.Millisecond,
+		Reason: lambdaidem.ReasonThrottled, Err: errWire})
+	var line map[string]any
+	if err := json.Unmarshal(buf.Bytes(), &line); err != nil {
+		t.Fatal(err)
+	}
+	delete(line, "time")
+	want := map[string]any{"level": "WARN", "msg": "idempotency", "outcome": "store_error", "scope": "s", "key": "k", "attempt": 2.0,
+		"duration": 1e9, "handler": 1e6, "reason": "throttled", "error": errWire.Error()}
+	if fmt.Sprint(line) != fmt.Sprint(want) {
+		t.Errorf("the line is %v, want %v", line, want)
+	}
+	buf.Reset()
+	o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventNew})
+	if text := buf.String(); !strings.Contains(text, `"INFO"`) || strings.Contains(text, "reason") || strings.Contains(text, "error") {
+		t.Errorf("the line is %s", text)
+	}
+}
+
+// O1: warnings are on by default, on the logger that is the default then; the
+// key is not in them.
+func TestO1_WarningsByDefault(t *testing.T) {
+	var buf bytes.Buffer
+	was := slog.Default()
+	defer slog.SetDefault(was)
+	store := newFaulty()
+	g := lambdaidem.New(store) // before the logger is set
+	slog.SetDefault(slog.New(slog.NewTextHandler(&buf, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	h := g.APIGatewayV2(status(201))
+	for range 2 { // new and replayed
+		if _, err := h(t.Context(), first()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if buf.Len() > 0 {
+		t.Errorf("it logged %s", buf.String())
+	}
+	store.failAlways(acquire, refused(lambdaidem.ReasonNoTable))
+	if _, err := h(t.Context(), first()); err != nil {
+		t.Fatal(err)
+	}
+	if text := buf.String(); !strings.Contains(text, "WARN") || !strings.Contains(text, "no_table") || strings.Contains(text, "key-1") {
+		t.Errorf("it logged %s", text)
+	}
+}

@@ -1,0 +1,120 @@
+package lambdaidem_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+)
+
+// New panics on what can't be meant, and names the field.
+func TestOptions_WhatCannotBeMeantPanics(t *testing.T) {
+	for field, set := range map[string][]func(*lambdaidem.Options){
+		"KeyHeader":      {func(o *lambdaidem.Options) { o.KeyHeader = "Idempotency Key" }, func(o *lambdaidem.Options) { o.KeyHeader = "Schlüssel" }, func(o *lambdaidem.Options) { o.KeyHeader = "a:" }},
+		"Methods":        {func(o *lambdaidem.Options) { o.Methods = []string{"POST", ""} }},
+		"TTL":            {func(o *lambdaidem.Options) { o.TTL = time.Millisecond }, func(o *lambdaidem.Options) { o.TTL = -time.Hour }},
+		"Policy":         {func(o *lambdaidem.Options) { o.Policy = "retry" }},
+		"MaxSkew":        {func(o *lambdaidem.Options) { o.MaxSkew = -1 }},
+		"LeaseDuration":  {func(o *lambdaidem.Options) { o.LeaseDuration = -1 }},
+		"Reserve":        {func(o *lambdaidem.Options) { o.Reserve = -1 }},
+		"CleanupTimeout": {func(o *lambdaidem.Options) { o.CleanupTimeout = -1 }},
+		"Wait":           {func(o *lambdaidem.Options) { o.Wait = -1 }},
+		"MinRunTime":     {func(o *lambdaidem.Options) { o.MinRunTime = -1 }},
+		"RetryAfter":     {func(o *lambdaidem.Options) { o.RetryAfter = -1 }},
+		"MismatchStatus": {func(o *lambdaidem.Options) { o.MismatchStatus = 400 }},
+		"ReplayMarks": {func(o *lambdaidem.Options) { o.ReplayMarks = []lambdaidem.Mark{{}} },
+			func(o *lambdaidem.Options) {
+				o.ReplayMarks = []lambdaidem.Mark{{Name: "X", Value: "a\r\nSet-Cookie: b"}}
+			}},
+		"MaxBody":      {func(o *lambdaidem.Options) { o.MaxBody = -1 }},
+		"MaxHeaders":   {func(o *lambdaidem.Options) { o.MaxHeaders = -1 }},
+		"MaxJSONDepth": {func(o *lambdaidem.Options) { o.MaxJSONDepth = -1 }},
+	} {
+		for _, opt := range set {
+			for name, build := range map[string]func(){
+				"New":  func() { lambdaidem.New(memstore.New(), opt) },
+				"With": func() { lambdaidem.New(memstore.New()).With(opt) },
+			} {
+				func() {
+					defer func() {
+						if text := fmt.Sprint(recover()); !strings.Contains(text, "Options."+field) {
+							t.Errorf("%s with a wrong %s panicked with %q", name, field, text)
+						}
+					}()
+					build()
+				}()
+			}
+		}
+	}
+}
+
+func TestOptions_NoStorePanics(t *testing.T) {
+	defer func() {
+		if text := fmt.Sprint(recover()); !strings.Contains(text, "store") {
+			t.Errorf("it panicked with %q", text)
+		}
+	}()
+	lambdaidem.New(nil)
+}
+
+// Without randomness there is no fencing, so nothing runs.
+func TestL3_NoRandomnessNoAttempt(t *testing.T) {
+	r := newRig(nil, func(o *lambdaidem.Options) { o.Random = iotest.ErrReader(io.ErrUnexpectedEOF) })
+	defer func() {
+		if text := fmt.Sprint(recover()); !strings.Contains(text, "Options.Random") {
+			t.Errorf("it panicked with %q", text)
+		}
+		r.wantRuns(t, 0)
+	}()
+	r.send(t, first())
+}
+
+// With shares the store, keeps what was set and leaves the first guard alone.
+func TestOptions_With(t *testing.T) {
+	r := newRig(nil, func(o *lambdaidem.Options) { o.MismatchStatus = http.StatusConflict })
+	derived := &rig{store: r.store, seen: r.seen, guard: r.guard.With(func(o *lambdaidem.Options) {
+		if o.MismatchStatus != http.StatusConflict || o.TTL != 0 {
+			t.Errorf("With shows the options %+v", o)
+		}
+		o.KeyHeader = "X-Key"
+	})}
+	derived.handler = derived.guarded(nil)
+	r.send(t, first())
+	in := first()
+	in.Headers["x-key"] = "key-1"
+	delete(in.Headers, "idempotency-key")
+	if out := derived.send(t, in); !replayed(out) {
+		t.Errorf("the derived guard answers %+v", out)
+	}
+	in.Body = "{}"
+	wantProblem(t, derived.send(t, in), http.StatusConflict, lambdaidem.ErrPayloadMismatch)
+	wantProblem(t, r.send(t, in), http.StatusBadRequest, lambdaidem.ErrKeyMissing)
+}
+
+// A guard may serve several invocations at once.
+func TestOptions_AGuardIsSafeForConcurrentUse(t *testing.T) {
+	r := newRig(nil)
+	done := make(chan response)
+	const n = 64
+	for i := range n {
+		go func() {
+			out, err := r.handler(t.Context(), post(fmt.Sprint("key-", i%8), `{}`))
+			if err != nil {
+				t.Error(err)
+			}
+			done <- out
+		}()
+	}
+	for range n {
+		if out := <-done; out.StatusCode != http.StatusCreated && out.StatusCode != http.StatusConflict {
+			t.Errorf("one got %d %s", out.StatusCode, out.Body)
+		}
+	}
+	r.wantRuns(t, 8)
+}
