@@ -246,12 +246,12 @@ func (a *attempt) cleanupContext(ctx context.Context) (context.Context, context.
 // pause sleeps for about d, and tells whether ctx is still alive then. Nothing
 // of it outlives the call (X7).
 func (a *attempt) pause(ctx context.Context, d time.Duration) bool {
-	var random [8]byte
+	var random [4]byte
 	if _, err := io.ReadFull(a.g.opts.Random, random[:]); err != nil {
 		panic(fmt.Sprintf("lambdaidem: Options.Random: %v", err))
 	}
-	half := uint64(d / 2)
-	timer := time.NewTimer(time.Duration(half + binary.BigEndian.Uint64(random[:])%(half+1)))
+	half := d / 2
+	timer := time.NewTimer(half + time.Duration(binary.BigEndian.Uint32(random[:]))%(half+1))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

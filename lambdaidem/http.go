@@ -122,7 +122,7 @@ func (g *Guard) serve(ctx context.Context, r *Request, run func(context.Context)
 	})
 	switch {
 	case d.refusal != nil:
-		return g.ownAnswer(ctx, r, d.refusal), nil
+		return g.ownAnswer(ctx, r, d.refusal), nil //nolint:nilerr // the refusal is the answer
 	case d.replay != nil:
 		return g.replay(ctx, r, who, d.replay), nil
 	case replaced:
