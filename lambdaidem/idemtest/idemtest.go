@@ -38,7 +38,7 @@ func Twice[In, Out any](t testing.TB, handler func(context.Context, In) (Out, er
 	if textOf(firstErr) != textOf(secondErr) {
 		t.Errorf("the two answers differ:\nfirst error  %s\nsecond error %s", textOf(firstErr), textOf(secondErr))
 	}
-	a, b := comparable(t, first), comparable(t, second)
+	a, b := readable(t, first), readable(t, second)
 	if !reflect.DeepEqual(a, b) {
 		t.Errorf("the two answers differ:\nfirst  %v\nsecond %v", a, b)
 	}
@@ -84,9 +84,10 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-// comparable is an answer as its JSON reads, without the mark, and without what
-// is empty: an absent header map and an empty one are one answer.
-func comparable(t testing.TB, answer any) any {
+// readable is an answer as its JSON reads, without the mark, and without what
+// is empty: an absent header map and an empty one are one answer. A header of
+// one value is the same in either header map, as gateways take it.
+func readable(t testing.TB, answer any) any {
 	t.Helper()
 	text, err := json.Marshal(answer)
 	if err != nil {
@@ -98,19 +99,30 @@ func comparable(t testing.TB, answer any) any {
 	if err := dec.Decode(&v); err != nil {
 		t.Fatalf("decode the answer's JSON: %v", err)
 	}
-	if m, ok := v.(map[string]any); ok {
-		for _, field := range []string{"headers", "multiValueHeaders"} {
-			if h, ok := m[field].(map[string]any); ok {
-				delete(h, Mark)
-			}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	single, isSingle := m["headers"].(map[string]any)
+	multi, isMulti := m["multiValueHeaders"].(map[string]any)
+	if isSingle || isMulti {
+		all := make(map[string]any, len(single)+len(multi))
+		for name, value := range single {
+			all[name] = []any{value}
 		}
-		for name, value := range m {
-			if empty(value) {
-				delete(m, name)
-			}
+		for name, values := range multi {
+			all[name] = values
+		}
+		delete(all, Mark)
+		m["headers"] = all
+		delete(m, "multiValueHeaders")
+	}
+	for name, value := range m {
+		if empty(value) {
+			delete(m, name)
 		}
 	}
-	return v
+	return m
 }
 
 func empty(v any) bool {
