@@ -49,6 +49,7 @@ func benchCases(body string) map[string]func(i int) request {
 }
 
 func benchSend(b testing.TB, h handler, in request, want int) {
+	b.Helper()
 	out, err := h(b.Context(), in)
 	if err != nil || out.StatusCode != want {
 		b.Fatalf("the answer is %d %s, %v", out.StatusCode, out.Body, err)

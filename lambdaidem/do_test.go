@@ -293,7 +293,7 @@ func TestV1_TypedHandlerReplays(t *testing.T) {
 			return "", errors.New("no key in a broken order")
 		}
 		return o.ID, nil
-	}, func(_ context.Context, o order) (receipt, error) {
+	}, func(context.Context, order) (receipt, error) {
 		runs++
 		return receipt{runs}, nil
 	})

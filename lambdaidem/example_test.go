@@ -16,7 +16,7 @@ import (
 
 func ExampleGuard_APIGatewayV2() {
 	payments := 0
-	createPayment := func(_ context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+	createPayment := func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		payments++
 		return events.APIGatewayV2HTTPResponse{StatusCode: 201, Body: fmt.Sprintf("payment %d", payments)}, nil
 	}
@@ -38,7 +38,7 @@ func ExampleGuard_APIGatewayV2() {
 
 func ExampleGuard_Middleware() {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) {
-		o.Principal = func(_ context.Context, r *lambdaidem.Request) (string, error) {
+		o.Principal = func(context.Context, *lambdaidem.Request) (string, error) {
 			// Whoever your own authentication found, never what a client can claim.
 			return "tenant-1", nil
 		}
@@ -46,11 +46,11 @@ func ExampleGuard_Middleware() {
 	mux := http.NewServeMux()
 	mux.Handle("POST /payments", guard.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusCreated)
-		fmt.Fprint(w, "paid")
+		_, _ = fmt.Fprint(w, "paid")
 	})))
 
 	for _, amount := range []string{"100", "100", "999"} {
-		r := httptest.NewRequest(http.MethodPost, "/payments", strings.NewReader(amount))
+		r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/payments", strings.NewReader(amount))
 		r.Header.Set("Idempotency-Key", "order-1")
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, r)

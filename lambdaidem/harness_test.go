@@ -371,14 +371,6 @@ func after(f func()) fault {
 	}
 }
 
-// before runs f and then makes the call.
-func before(f func()) fault {
-	return func(_ context.Context, _ string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
-		f()
-		return call()
-	}
-}
-
 // wantNoInternals checks that a client sees nothing of the store (X5).
 func wantNoInternals(t testing.TB, out response) {
 	t.Helper()

@@ -140,7 +140,7 @@ func TestK1_TwoValuesAreInvalid(t *testing.T) {
 			return out.StatusCode, errText(err) + out.Body
 		},
 		"net/http": func(r *rig) (int, string) {
-			w, in := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil)
+			w, in := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
 			in.Header.Add("Idempotency-Key", "a")
 			in.Header.Add("idempotency-key", "b")
 			r.guard.With(func(o *lambdaidem.Options) { o.AnonymousCallers = true }).
@@ -307,7 +307,7 @@ func TestK3_OptionalKeysAreStillValidated(t *testing.T) {
 	for _, header := range []string{"", `""`, `"a`} {
 		r := newRig(nil, func(o *lambdaidem.Options) {
 			o.KeyOptional = true
-			o.ValidateKey = func(key string) error { return nil }
+			o.ValidateKey = func(string) error { return nil }
 		})
 		wantProblem(t, r.send(t, keyed(header)), http.StatusBadRequest, lambdaidem.ErrKeyInvalid)
 		r.wantRuns(t, 0)
