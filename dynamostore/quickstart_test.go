@@ -4,6 +4,7 @@ import (
 	"context"
 	"log"
 	"net/http"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
@@ -14,8 +15,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// A function behind an HTTP API, as it is deployed. README.md shows the same
-// lines.
+// A function behind an HTTP API, as it is deployed.
 func Example() {
 	cfg, err := config.LoadDefaultConfig(context.Background())
 	if err != nil {
@@ -24,6 +24,17 @@ func Example() {
 	store := dynamostore.New(dynamodb.NewFromConfig(cfg), "idempotency")
 	guard := lambdaidem.New(store)
 	lambda.Start(guard.APIGatewayV2(createPayment))
+}
+
+// An operation that must not run twice unseen, and clients that come back for
+// days.
+func Example_options() {
+	store := dynamostore.New(dynamodb.New(dynamodb.Options{Region: "eu-west-1"}), "idempotency")
+	guard := lambdaidem.New(store, func(o *lambdaidem.Options) {
+		o.Policy = lambdaidem.Hold
+		o.TTL = 72 * time.Hour
+	})
+	_ = guard.APIGatewayV2(createPayment)
 }
 
 // createPayment is any handler of your own; it knows nothing of the guard.

@@ -1,0 +1,235 @@
+// Package docs_test holds the documentation to the code: it fails when one of
+// them goes ahead without the other.
+package docs_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/localstack/template"
+)
+
+// root is the project's folder, seen from this one.
+const root = ".."
+
+func TestREADME_NamesEveryOption(t *testing.T) {
+	readme := read(t, "README.md")
+	for name, options := range map[string]any{
+		"lambdaidem.Options":  lambdaidem.Options{},
+		"dynamostore.Options": dynamostore.Options{},
+	} {
+		var fields []string
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(options)) {
+			fields = append(fields, f.Name)
+		}
+		rows := firstColumn(readme, name)
+		for _, field := range fields {
+			if !slices.Contains(rows, "`"+field+"`") {
+				t.Errorf("README.md's table of %s has no row for %s", name, field)
+			}
+		}
+		for _, row := range rows {
+			if !slices.Contains(fields, strings.Trim(row, "`")) {
+				t.Errorf("README.md's table of %s has a row %s, which is no field", name, row)
+			}
+		}
+	}
+}
+
+// firstColumn returns the first cells of the rows of the table whose header
+// begins with the given cell.
+func firstColumn(text, header string) []string {
+	_, table, found := strings.Cut(text, "\n| "+header+" |")
+	if !found {
+		return nil
+	}
+	var cells []string
+	for i, line := range strings.Split(table, "\n") {
+		if i < 2 { // the rest of the header, and the rule under it
+			continue
+		}
+		if !strings.HasPrefix(line, "| ") {
+			break
+		}
+		cell, _, _ := strings.Cut(line[2:], " |")
+		cells = append(cells, cell)
+	}
+	return cells
+}
+
+// Code in the README is code of this project, so that it compiles.
+func TestREADME_ShowsCodeThatCompiles(t *testing.T) {
+	var sources []string
+	walk(t, ".go", func(path string) { sources = append(sources, unindented(read(t, path))) })
+	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```").FindAllStringSubmatch(read(t, "README.md"), -1)
+	if len(blocks) == 0 {
+		t.Fatal("README.md shows no Go")
+	}
+	for _, block := range blocks {
+		code := "\n" + unindented(block[1])
+		if !slices.ContainsFunc(sources, func(source string) bool { return strings.Contains(source, code) }) {
+			t.Errorf("no Go file has these lines of README.md:\n%s", block[1])
+		}
+	}
+}
+
+// unindented is a text without the white space around its lines.
+func unindented(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestErrors_ExplainEveryCode(t *testing.T) {
+	page := read(t, "docs/errors.md")
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "lambdaidem/errors.go"), nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 || !strings.HasPrefix(spec.Names[0].Name, "Err") {
+			return true
+		}
+		literal, ok := spec.Values[0].(*ast.BasicLit)
+		if !ok {
+			return true
+		}
+		code, err := strconv.Unquote(literal.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lambdaidem.Code(code) == lambdaidem.ErrLeaseLost {
+			return true // from a Store to the guard; no client gets it
+		}
+		codes++
+		if !strings.Contains(page, "\n### "+code+"\n") {
+			t.Errorf("docs/errors.md has no section %s, where problem documents lead", code)
+		}
+		return true
+	})
+	if codes == 0 {
+		t.Error("lambdaidem/errors.go has no code")
+	}
+}
+
+// The SAM snippet makes the table that dynamostore wants, as template.yaml does.
+func TestDeploy_SAMTableServes(t *testing.T) {
+	_, snippet, found := strings.Cut(read(t, "docs/deploy.md"), "```yaml\n")
+	snippet, _, closed := strings.Cut(snippet, "```")
+	if !found || !closed {
+		t.Fatal("docs/deploy.md shows no YAML")
+	}
+	got := recordsTable(t, "docs/deploy.md", snippet, nil)
+	want := recordsTable(t, "template.yaml", read(t, "template.yaml"),
+		map[string]string{"JwtIssuer": "https://issuer.example.com", "JwtAudience": "any"})
+	got.Name, want.Name = "", ""
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("docs/deploy.md has the table\n%+v\ntemplate.yaml has\n%+v", got, want)
+	}
+}
+
+func recordsTable(t *testing.T, name, text string, parameters map[string]string) template.Table {
+	t.Helper()
+	sam, err := template.Parse(name, []byte(text), template.Options{Parameters: parameters})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(sam.Tables, func(table template.Table) bool { return table.LogicalID == "IdempotencyTable" })
+	if i < 0 {
+		t.Fatalf("%s has no IdempotencyTable", name)
+	}
+	return sam.Tables[i]
+}
+
+func TestLinks_LeadSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	walk(t, ".md", func(path string) {
+		for _, m := range link.FindAllStringSubmatch(read(t, path), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(m[1], "#")
+			target := path
+			if file != "" {
+				target = filepath.Join(filepath.Dir(path), file)
+			}
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
+				t.Errorf("%s leads to %s, which is not there", path, m[1])
+				continue
+			}
+			if anchor != "" && !slices.Contains(anchors(read(t, target)), anchor) {
+				t.Errorf("%s leads to %s; %s has no such heading", path, m[1], target)
+			}
+		}
+	})
+}
+
+// anchors are the names that GitHub gives the headings of a page.
+func anchors(page string) []string {
+	notInNames := regexp.MustCompile(`[^a-z0-9_ -]`)
+	var names []string
+	for line := range strings.Lines(page) {
+		if heading, found := strings.CutPrefix(strings.TrimLeft(line, "#"), " "); found && strings.HasPrefix(line, "#") {
+			name := notInNames.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), "")
+			names = append(names, strings.ReplaceAll(name, " ", "-"))
+		}
+	}
+	return names
+}
+
+func TestMakeTargets_AreThere(t *testing.T) {
+	makefile := read(t, "Makefile")
+	mention := regexp.MustCompile("(?m)(?:`|^)make ([a-z-]+)")
+	walk(t, ".md", func(path string) {
+		for _, m := range mention.FindAllStringSubmatch(read(t, path), -1) {
+			if !strings.Contains(makefile, "\n"+m[1]+":") {
+				t.Errorf("%s mentions make %s, which the Makefile does not have", path, m[1])
+			}
+		}
+	})
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// walk calls f with the path, from the project's folder, of every file whose
+// name ends so.
+func walk(t *testing.T, ending string, f func(path string)) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && strings.HasPrefix(d.Name(), "."): // .git, .venv, .aws-sam
+			return fs.SkipDir
+		case !d.IsDir() && strings.HasSuffix(path, ending):
+			f(path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
