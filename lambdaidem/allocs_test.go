@@ -8,10 +8,10 @@ import "testing"
 // 1 KB JSON body, whatever becomes of it. Allocations are counted and so the
 // same on every machine; the race detector adds its own.
 func TestAllocationsAreBounded(t *testing.T) {
-	body := jsonBody(1 << 10)
-	for name, next := range benchCases(body) {
+	body, clock := jsonBody(1<<10), newTicker()
+	for name, next := range benchCases(body, clock) {
 		t.Run(name, func(t *testing.T) {
-			h := benchGuard()
+			h := benchGuard(clock)
 			benchSend(t, h, post("key-1", body), 201)
 			i := 0
 			if n := testing.AllocsPerRun(200, func() {

@@ -284,6 +284,9 @@ func earlier(a, b time.Time) time.Time {
 
 // reasonOf is the reason of a store's error; ReasonUnknown for any other.
 func reasonOf(err error) Reason {
+	if err == nil {
+		return ReasonUnknown
+	}
 	if e := (*StoreError)(nil); errors.As(err, &e) {
 		return e.Reason
 	}
