@@ -21,10 +21,10 @@ func TestD2_OneTemplateDeploysAll(t *testing.T) {
 	}
 	var doc struct {
 		Resources map[string]struct {
-			Type           string
-			DeletionPolicy string
-			Properties     map[string]any
-		}
+			Type           string         `yaml:"Type"`
+			DeletionPolicy string         `yaml:"DeletionPolicy"`
+			Properties     map[string]any `yaml:"Properties"`
+		} `yaml:"Resources"`
 	}
 	if err := yaml.Unmarshal([]byte(read("template.yaml")), &doc); err != nil {
 		t.Fatal(err)
