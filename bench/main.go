@@ -1,0 +1,143 @@
+// Command bench measures what the toolkit costs. It prints ratios and the aims
+// that they are held against:
+//
+//	bench [-quick] [-samples N] [-only sdk|guard] [-markdown]
+//
+// Its first part holds the whole guard, from event to response, over
+// dynamostore with default options against the least that could be written by
+// hand: the bare AWS SDK with default options, sending the same requests. Both
+// talk to one DynamoDB Local, in turns; see AWS_ENDPOINT_URL_DYNAMODB. Its
+// second part measures the guard over a store in memory, with growing bodies
+// and with bodies made to be dear.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+)
+
+// maxAtOnce is how many operations run at once where it is more than one.
+const maxAtOnce = 64
+
+// records is how many different ones the replays and the conflicts meet.
+const records = 128
+
+// An operation's deadline, as of a Lambda invocation; it must lie beyond the
+// end of the measurement, which would otherwise let leases end.
+const deadline = 6 * time.Hour
+
+type settings struct {
+	samples  int
+	blocks   int // of the guard alone
+	parts    string
+	markdown bool
+}
+
+func main() {
+	s, err := parseFlags(os.Args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
+		os.Exit(2) // it was said why
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, s); err != nil {
+		stop()
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func parseFlags(args []string) (settings, error) {
+	var s settings
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	quick := flags.Bool("quick", false, "a tenth of the samples: to see that it works, not for figures")
+	flags.IntVar(&s.samples, "samples", 10_000, "operations of each side in each scenario against the SDK, at least 1000")
+	flags.StringVar(&s.parts, "only", "", "`part` to measure: sdk or guard (default both)")
+	flags.BoolVar(&s.markdown, "markdown", false, "print the tables of the README")
+	if err := flags.Parse(args); err != nil {
+		return s, err
+	}
+	s.blocks = 60
+	if *quick {
+		s.samples, s.blocks = min(s.samples, 1000), 12
+	}
+	var problem error
+	switch {
+	case flags.NArg() > 0:
+		problem = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case s.samples < 1000:
+		problem = fmt.Errorf("-samples is %d; a 99th percentile wants at least 1000", s.samples)
+	case s.parts != "" && s.parts != "sdk" && s.parts != "guard":
+		problem = fmt.Errorf("-only is %q; it must be sdk or guard", s.parts)
+	}
+	if problem != nil {
+		fmt.Fprintln(os.Stderr, "bench:", problem)
+		flags.Usage()
+	}
+	return s, problem
+}
+
+func run(ctx context.Context, s settings) (err error) {
+	// Seeded anew each time: an order that happens to favour a side does so once.
+	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	var all results
+	if s.parts != "guard" {
+		server, err := ddblocal.Start(ctx)
+		if err != nil {
+			return err
+		}
+		all.comparisons, err = compareAll(ctx, server, s.samples, random)
+		if err = errors.Join(err, server.Stop()); err != nil {
+			return err
+		}
+	}
+	if s.parts != "sdk" {
+		if all.guard, err = measureGuard(ctx, s.blocks, random); err != nil {
+			return err
+		}
+	}
+	if s.markdown {
+		all.printMarkdown(os.Stdout)
+	} else {
+		all.print(os.Stdout)
+	}
+	return nil
+}
+
+// compareAll measures every scenario, one at a time and many at once.
+func compareAll(ctx context.Context, server *ddblocal.Server, samples int, random *rand.Rand) ([]comparison, error) {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	r, err := newRig(ctx, server.Config(), records)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	var all []comparison
+	for _, atOnce := range []int{1, maxAtOnce} {
+		for _, s := range scenarios {
+			progress("%s, %d at once: %d times each side", s.name, atOnce, samples)
+			c, err := r.compare(ctx, s, planFor(atOnce, samples), random)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, c)
+		}
+	}
+	return all, nil
+}
+
+func progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "measuring "+format+"\n", args...)
+}

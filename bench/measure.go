@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// cost is what operations took besides time.
+type cost struct {
+	operations            int64
+	cpu                   time.Duration // of this process, garbage collection included
+	allocations, bytes    uint64
+	trips, sent, received int64
+	cpuMeasured           bool
+}
+
+func (c cost) plus(d cost) cost {
+	return cost{
+		c.operations + d.operations, c.cpu + d.cpu, c.allocations + d.allocations, c.bytes + d.bytes,
+		c.trips + d.trips, c.sent + d.sent, c.received + d.received, d.cpuMeasured,
+	}
+}
+
+// each is a sum's share of one operation.
+func (c cost) each(sum float64) float64 { return sum / float64(max(c.operations, 1)) }
+
+// meter reads what has been spent so far. A nil wire is not counted.
+type meter struct {
+	cpu    time.Duration
+	memory runtime.MemStats
+	wire   [3]int64
+}
+
+func read(w *wire) meter {
+	var m meter
+	runtime.ReadMemStats(&m.memory)
+	if w != nil {
+		m.wire = [3]int64{w.trips.Load(), w.sent.Load(), w.received.Load()}
+	}
+	m.cpu, _ = cpuTime()
+	return m
+}
+
+func (m meter) since(before meter, operations int) cost {
+	_, measured := cpuTime()
+	return cost{
+		operations:  int64(operations),
+		cpu:         m.cpu - before.cpu,
+		allocations: m.memory.Mallocs - before.memory.Mallocs,
+		bytes:       m.memory.TotalAlloc - before.memory.TotalAlloc,
+		trips:       m.wire[0] - before.wire[0],
+		sent:        m.wire[1] - before.wire[1],
+		received:    m.wire[2] - before.wire[2],
+		cpuMeasured: measured,
+	}
+}
+
+// block does operations, so many at once, and times each.
+func block(ctx context.Context, operations []operation, atOnce int, w *wire) ([]time.Duration, cost, error) {
+	took := make([]time.Duration, len(operations))
+	before := read(w)
+	err := do(ctx, operations, atOnce, took)
+	return took, read(w).since(before, len(operations)), err
+}
+
+func do(ctx context.Context, operations []operation, atOnce int, took []time.Duration) error {
+	if atOnce == 1 {
+		for i, op := range operations {
+			if err := timed(ctx, op, &took[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var (
+		next   atomic.Int64
+		failed atomic.Pointer[error]
+		all    sync.WaitGroup
+	)
+	for range min(atOnce, len(operations)) {
+		all.Go(func() {
+			for failed.Load() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(operations) {
+					return
+				}
+				if err := timed(ctx, operations[i], &took[i]); err != nil {
+					failed.CompareAndSwap(nil, &err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func timed(ctx context.Context, op operation, took *time.Duration) error {
+	start := time.Now()
+	err := op(ctx)
+	*took = time.Since(start)
+	return err
+}
+
+// plan is how much is measured.
+type plan struct {
+	atOnce int
+	blocks int
+	block  int // operations of one side in a row
+	warmUp int // blocks of each side that don't count
+}
+
+// planFor makes blocks short, so that both sides meet the same moments of the
+// machine, but long enough that starting and ending one is no part of it.
+func planFor(atOnce, samples int) plan {
+	size := 20
+	if atOnce > 1 {
+		size = 4 * atOnce
+	}
+	return plan{atOnce: atOnce, blocks: (samples + size - 1) / size, block: size, warmUp: (samples/10 + size - 1) / size}
+}
+
+// The sides.
+const (
+	floorSide = iota
+	oursSide
+	sides
+)
+
+var sideNames = [sides]string{"bare SDK", "toolkit"}
+
+// comparison is what was measured of one scenario: block i of one side ran next
+// to block i of the other.
+type comparison struct {
+	scenario scenario
+	plan     plan
+	took     [sides]series
+	cost     [sides]cost
+
+	median, p99 estimate // ours / floor
+}
+
+// compare measures a scenario: a block of one side, a block of the other, in
+// random order, again and again.
+func (r *rig) compare(ctx context.Context, s scenario, p plan, random *rand.Rand) (comparison, error) {
+	c := comparison{scenario: s, plan: p}
+	prepare := [sides]func(*rig, int) operation{s.floor, s.ours}
+	var took [sides][][]time.Duration
+	for i := -p.warmUp; i < p.blocks; i++ {
+		first := random.IntN(sides)
+		for _, side := range []int{first, 1 - first} {
+			operations := make([]operation, p.block)
+			for j := range operations {
+				operations[j] = prepare[side](r, (i+p.warmUp)*p.block+j)
+			}
+			times, spent, err := block(ctx, operations, p.atOnce, r.wires[side])
+			if err != nil {
+				return c, fmt.Errorf("%s, %s: %w", s.name, sideNames[side], err)
+			}
+			if i >= 0 {
+				took[side] = append(took[side], times)
+				c.cost[side] = c.cost[side].plus(spent)
+			}
+		}
+	}
+	for side := range sides {
+		c.took[side] = newSeries(took[side])
+	}
+	c.median = ratio(c.took[floorSide], c.took[oursSide], p.blocks, 0.5, random)
+	c.p99 = ratio(c.took[floorSide], c.took[oursSide], p.blocks, 0.99, random)
+	return c, nil
+}

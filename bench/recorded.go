@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// recorded is a request as dynamostore sent it: a PutItem or an UpdateItem.
+type recorded struct {
+	TableName                           string
+	Item, Key                           values
+	ConditionExpression                 *string
+	UpdateExpression                    *string
+	ExpressionAttributeNames            map[string]string
+	ExpressionAttributeValues           values
+	ReturnValues                        types.ReturnValue
+	ReturnValuesOnConditionCheckFailure types.ReturnValuesOnConditionCheckFailure
+}
+
+// parse reads the body of a request. What it does not know is an error, so that
+// nothing of a request is left out unnoticed.
+func parse(body []byte) (*recorded, error) {
+	var r recorded
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		return nil, fmt.Errorf("a recorded request can't be repeated: %w; its body is %s", err, body)
+	}
+	return &r, nil
+}
+
+// values are attribute values by their name, as DynamoDB's JSON has them.
+type values map[string]types.AttributeValue
+
+// UnmarshalJSON reads strings and numbers, of which a request of ours consists.
+func (v *values) UnmarshalJSON(text []byte) error {
+	var all map[string]map[string]string
+	if err := json.Unmarshal(text, &all); err != nil {
+		return err
+	}
+	*v = make(values, len(all))
+	for name, value := range all {
+		s, isString := value["S"]
+		n, isNumber := value["N"]
+		switch {
+		case len(value) == 1 && isString:
+			(*v)[name] = &types.AttributeValueMemberS{Value: s}
+		case len(value) == 1 && isNumber:
+			(*v)[name] = &types.AttributeValueMemberN{Value: n}
+		default:
+			return fmt.Errorf("%s is neither a string nor a number: %v", name, value)
+		}
+	}
+	return nil
+}
+
+// with is the values with some of them replaced; none is added, for a name that
+// is not there would be another request.
+func (v values) with(replaced values) map[string]types.AttributeValue {
+	out := maps.Clone(map[string]types.AttributeValue(v))
+	for name, value := range replaced {
+		if _, there := out[name]; !there {
+			panic("bench: dynamostore sends no " + name + " any more")
+		}
+		out[name] = value
+	}
+	return out
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// The aims.
+const (
+	aimMedian      = 1.00                  // ours / floor
+	aimP99         = 1.05                  // ours / floor
+	aimCall        = 15 * time.Microsecond // the guard over memstore, a body of bodySize
+	aimAllocations = 60                    // of the same
+)
+
+type results struct {
+	comparisons []comparison
+	guard       *guardResults
+}
+
+// print writes plain text for a terminal.
+func (r results) print(w io.Writer) {
+	_, _ = fmt.Fprintf(w, "\n%s, %s/%s, GOMAXPROCS %d\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0))
+	if r.comparisons != nil {
+		_, _ = fmt.Fprintf(w, `
+THE TOOLKIT AGAINST THE BARE SDK
+
+  toolkit   the whole guard: an HTTP API event with %d bytes of JSON goes in, the response comes out;
+            over dynamostore and the SDK, all with default options
+  bare SDK  the floor: PutItem and UpdateItem as dynamostore sends them, byte for byte but for ids, tokens
+            and times, by the SDK with default options; no key, fingerprint, answer or failure is handled
+  Both use one DynamoDB Local and the same HTTP transport settings. Blocks of both sides took turns in random
+  order. Ratios are toolkit / bare SDK; in parentheses the interval of 95 of 100 resamplings of the blocks.
+  Aims: at most %.2f at the median and %.2f at the 99th percentile.
+
+`, bodySize, aimMedian, aimP99)
+		for _, s := range scenarios {
+			_, _ = fmt.Fprintf(w, "  %-9s %s\n", s.name, s.what)
+		}
+		_, _ = fmt.Fprintln(w)
+		printTable(w, r.ratios())
+		_, _ = fmt.Fprint(w, "\nEach operation. Times are for orientation: they are of this machine and this moment.\n\n")
+		printTable(w, r.operations())
+	}
+	if r.guard != nil {
+		_, _ = fmt.Fprint(w, "\nTHE GUARD ALONE\n\n  New requests to the guard over a store in memory: no network, no SDK.\n\n")
+		printTable(w, r.guard.call1KB())
+		_, _ = fmt.Fprintf(w, "\nHow the time grows when the input grows by a factor of %d. Up to %d counts as linear, for what no longer fits\na cache costs more; a quadratic step would take %d.\n\n",
+			growthFactor, aimFactor, growthFactor*growthFactor)
+		printTable(w, r.guard.growthTable())
+	}
+}
+
+// printMarkdown writes the tables as the README has them.
+func (r results) printMarkdown(w io.Writer) {
+	for _, t := range r.tables() {
+		for i, row := range t {
+			_, _ = fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
+			if i == 0 {
+				_, _ = fmt.Fprintf(w, "|%s\n", strings.Repeat("---|", len(row)))
+			}
+		}
+		_, _ = fmt.Fprintln(w)
+	}
+}
+
+// table is rows of cells, the first row its head.
+type table [][]string
+
+func (r results) tables() []table {
+	var all []table
+	if r.comparisons != nil {
+		all = append(all, r.ratios(), r.operations())
+	}
+	if r.guard != nil {
+		all = append(all, r.guard.call1KB(), r.guard.growthTable())
+	}
+	return all
+}
+
+func printTable(w io.Writer, t table) {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range t {
+		_, _ = fmt.Fprintln(tw, strings.Join(row, "\t"))
+	}
+	_ = tw.Flush()
+}
+
+func (r results) ratios() table {
+	t := table{{"scenario", "at once", "samples", "median", fmt.Sprintf("aim ≤ %.2f", aimMedian), "99th percentile", fmt.Sprintf("aim ≤ %.2f", aimP99), "CPU", "allocations"}}
+	for _, c := range r.comparisons {
+		floor, ours := c.cost[floorSide], c.cost[oursSide]
+		cpu := "not measured"
+		if ours.cpuMeasured {
+			cpu = fmt.Sprintf("%.2f", float64(ours.cpu)/float64(floor.cpu))
+		}
+		t = append(t, []string{
+			c.scenario.name, fmt.Sprint(c.plan.atOnce), fmt.Sprintf("2 × %d", len(c.took[oursSide])),
+			c.median.String(), string(c.median.atMost(aimMedian)),
+			c.p99.String(), string(c.p99.atMost(aimP99)),
+			cpu, fmt.Sprintf("%.2f", float64(ours.allocations)/float64(floor.allocations)),
+		})
+	}
+	return t
+}
+
+func (e estimate) String() string { return fmt.Sprintf("%.3f (%.3f–%.3f)", e.value, e.low, e.high) }
+
+func (r results) operations() table {
+	t := table{{"scenario", "at once", "side", "median", "99th percentile", "CPU", "allocations", "allocated", "sent", "received", "round trips"}}
+	for _, c := range r.comparisons {
+		for side := range sides {
+			spent := c.cost[side]
+			cpu := "not measured"
+			if spent.cpuMeasured {
+				cpu = micros(spent.each(float64(spent.cpu)))
+			}
+			t = append(t, []string{
+				c.scenario.name, fmt.Sprint(c.plan.atOnce), sideNames[side],
+				micros(float64(c.took[side].quantile(0.5, nil))), micros(float64(c.took[side].quantile(0.99, nil))), cpu,
+				fmt.Sprintf("%.0f", spent.each(float64(spent.allocations))),
+				fmt.Sprintf("%.1f KB", spent.each(float64(spent.bytes))/1024),
+				fmt.Sprintf("%.0f B", spent.each(float64(spent.sent))),
+				fmt.Sprintf("%.0f B", spent.each(float64(spent.received))),
+				fmt.Sprintf("%.2f", spent.each(float64(spent.trips))),
+			})
+		}
+	}
+	return t
+}
+
+func (g *guardResults) call1KB() table {
+	allocations := g.cost.each(float64(g.cost.allocations))
+	verdictOn := estimate{allocations, allocations, allocations} // a count varies by hardly anything
+	return table{
+		{"a body of 1 KB", "measured", "aim", ""},
+		{"time", fmt.Sprintf("%.1f µs (%.1f–%.1f)", g.call.value/1000, g.call.low/1000, g.call.high/1000),
+			fmt.Sprintf("≤ %.0f µs", aimCall.Seconds()*1e6), string(g.call.atMost(float64(aimCall)))},
+		{"allocations", fmt.Sprintf("%.1f", allocations), fmt.Sprintf("≤ %d", aimAllocations), string(verdictOn.atMost(aimAllocations))},
+	}
+}
+
+func (g *guardResults) growthTable() table {
+	t := table{{"input", "from", "to", "a call at that", "ns for each", "the time grows", fmt.Sprintf("aim ≤ %d", aimFactor)}}
+	for _, all := range [][]growth{g.growth, g.hostile} {
+		for _, x := range all {
+			t = append(t, []string{
+				x.input.name, amount(x.small, x.input.unit), amount(x.large, x.input.unit), micros(x.nanoseconds),
+				fmt.Sprintf("%.2f", x.perUnit()),
+				fmt.Sprintf("%.1f (%.1f–%.1f)", x.factor.value, x.factor.low, x.factor.high),
+				string(x.factor.atMost(aimFactor)),
+			})
+		}
+	}
+	return t
+}
+
+func micros(nanoseconds float64) string {
+	if nanoseconds < 1e5 {
+		return fmt.Sprintf("%.1f µs", nanoseconds/1e3)
+	}
+	return fmt.Sprintf("%.0f µs", nanoseconds/1e3)
+}
+
+func amount(n int, unit string) string {
+	switch {
+	case unit != "bytes":
+		return fmt.Sprint(n, " ", unit)
+	case n >= 1<<20:
+		return fmt.Sprint(n>>20, " MB")
+	default:
+		return fmt.Sprint(n>>10, " KB")
+	}
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// example is one comparison and one growth, of known numbers.
+func example() results {
+	c := comparison{scenario: scenarios[0], plan: plan{atOnce: 1}, median: estimate{0.99, 0.98, 0.995}, p99: estimate{1.07, 1.06, 1.08}}
+	for side := range sides {
+		c.took[side] = newSeries([][]time.Duration{{time.Millisecond, 2 * time.Millisecond}})
+		n := int64(side + 1)
+		c.cost[side] = cost{operations: 2, cpu: time.Duration(n) * time.Millisecond, allocations: uint64(200 * n), bytes: 4096,
+			trips: 4, sent: 3000, received: 1000, cpuMeasured: true}
+	}
+	return results{
+		comparisons: []comparison{c},
+		guard: &guardResults{
+			call:    estimate{14_000, 13_000, 16_000},
+			cost:    cost{operations: 10, allocations: 605},
+			hostile: []growth{{input: hostile[0], small: 1 << 16, large: 1 << 20, nanoseconds: 2 << 20, factor: estimate{40, 39, 41}}},
+		},
+	}
+}
+
+func TestTheReportSaysWhatWasMeasuredAndWhetherItIsMet(t *testing.T) {
+	for name, write := range map[string]func(results, *strings.Builder){
+		"text":     func(r results, b *strings.Builder) { r.print(b) },
+		"markdown": func(r results, b *strings.Builder) { r.printMarkdown(b) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			write(example(), &b)
+			text := strings.Join(strings.Fields(strings.ReplaceAll(b.String(), "|", " ")), " ")
+			for _, want := range []string{
+				"new 1 2 × 2 0.990 (0.980–0.995) met 1.070 (1.060–1.080) missed 2.00 2.00",
+				"new 1 bare SDK 1000 µs 2000 µs 500 µs 100 2.0 KB 1500 B 500 B 2.00",
+				"new 1 toolkit 1000 µs 2000 µs 1000 µs 200 2.0 KB 1500 B 500 B 2.00",
+				"time 14.0 µs (13.0–16.0) ≤ 15 µs too close to tell",
+				"allocations 60.5 ≤ 60 missed",
+				"arrays as deep as allowed 64 KB 1 MB 2097 µs 2.00 40.0 (39.0–41.0) missed",
+			} {
+				if !strings.Contains(text, want) {
+					t.Errorf("the report lacks %q:\n%s", want, b.String())
+				}
+			}
+		})
+	}
+}
+
+func TestEveryRowOfATableHasAsManyCells(t *testing.T) {
+	for _, table := range example().tables() {
+		for _, row := range table {
+			if len(row) != len(table[0]) {
+				t.Errorf("row %q has %d cells; its head %q has %d", row, len(row), table[0], len(table[0]))
+			}
+		}
+	}
+}
+
+func TestFlags(t *testing.T) {
+	s, err := parseFlags([]string{"-quick", "-only", "guard", "-markdown"})
+	if want := (settings{samples: 1000, blocks: 12, parts: "guard", markdown: true}); err != nil || s != want {
+		t.Errorf("settings are %+v, %v; want %+v", s, err, want)
+	}
+	for _, args := range [][]string{{"-samples", "10"}, {"-only", "floor"}, {"more"}, {"-unknown"}} {
+		if s, err := parseFlags(args); err == nil {
+			t.Errorf("%q was taken as %+v", args, s)
+		}
+	}
+}

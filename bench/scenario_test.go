@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func testRig(t *testing.T) (context.Context, *rig) {
+	t.Helper()
+	server := ddblocal.ForTest(t)
+	t.Cleanup(server.CloseIdleConnections)
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	t.Cleanup(cancel)
+	r, err := newRig(ctx, server.Config(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.close)
+	return ctx, r
+}
+
+// In every scenario both sides make the round trips that it names, and send the
+// same requests but for ids, tokens and times.
+func TestBothSidesSendTheSame(t *testing.T) {
+	ctx, r := testRig(t)
+	for _, s := range scenarios {
+		t.Run(s.name, func(t *testing.T) {
+			var sent [sides][]string
+			for side, prepare := range [sides]func(*rig, int) operation{s.floor, s.ours} {
+				op := prepare(r, 0)
+				bodies, err := r.wires[side].record(func() error { return op(ctx) })
+				if err != nil {
+					t.Fatalf("%s: %v", sideNames[side], err)
+				}
+				if len(bodies) != s.trips {
+					t.Errorf("%s made %d round trips; want %d", sideNames[side], len(bodies), s.trips)
+				}
+				for _, body := range bodies {
+					sent[side] = append(sent[side], masked(t, body))
+				}
+			}
+			if diff := cmp.Diff(sent[floorSide], sent[oursSide]); diff != "" {
+				t.Errorf("the bare SDK (-) and the toolkit (+) send different requests:\n%s", diff)
+			}
+		})
+	}
+}
+
+// masked is a request's body with its members in order (the SDK writes maps in
+// any order), and ids, tokens and times as as many question marks as they have
+// characters.
+func masked(t *testing.T, body []byte) string {
+	t.Helper()
+	var request map[string]any
+	if err := json.Unmarshal(body, &request); err != nil {
+		t.Fatal(err)
+	}
+	fresh := map[string][]string{
+		"Item":                      {"id", "token", "started_at", "in_progress_expiration", "expiration"},
+		"Key":                       {"id"},
+		"ExpressionAttributeValues": {":token", ":completed_at", ":expiration", ":now_s", ":now_ms"},
+	}
+	for part, names := range fresh {
+		values, ok := request[part].(map[string]any)
+		if !ok {
+			continue
+		}
+		for _, name := range names {
+			value, _ := values[name].(map[string]any)
+			for kind, text := range value {
+				value[kind] = strings.Repeat("?", len(text.(string)))
+			}
+		}
+	}
+	out, err := json.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Equal but for the order of members means equal in length.
+	return fmt.Sprintf("%d bytes: %s", len(body), out)
+}
+
+// The bytes on the wire are the same too, headers included.
+func TestBothSidesSendAndReceiveAsMuch(t *testing.T) {
+	ctx, r := testRig(t)
+	for _, s := range scenarios {
+		c, err := r.compare(ctx, s, plan{atOnce: 1, blocks: 2, block: 3, warmUp: 1}, fixed())
+		if err != nil {
+			t.Fatal(err)
+		}
+		floor, ours := c.cost[floorSide], c.cost[oursSide]
+		if floor.operations != 6 || ours.operations != 6 || floor.trips != int64(6*s.trips) || ours.trips != floor.trips {
+			t.Errorf("%s: %d and %d operations made %d and %d round trips; want 6 of %d each",
+				s.name, floor.operations, ours.operations, floor.trips, ours.trips, s.trips)
+		}
+		// The checksum in an answer's header has eight to ten digits.
+		differ := max(floor.received-ours.received, ours.received-floor.received)
+		if floor.sent == 0 || floor.sent != ours.sent || floor.received == 0 || differ > 2*floor.trips {
+			t.Errorf("%s: sent %d and %d bytes, received %d and %d; want them equal", s.name, floor.sent, ours.sent, floor.received, ours.received)
+		}
+		if ours.allocations == 0 || ours.bytes == 0 || (ours.cpuMeasured && ours.cpu <= 0) {
+			t.Errorf("%s: nothing was spent: %+v", s.name, ours)
+		}
+		for side := range sides {
+			if n := len(c.took[side]); n != 6 {
+				t.Errorf("%s: %s has %d samples; want 6, the warm-up left out", s.name, sideNames[side], n)
+			}
+		}
+	}
+}
+
+// Many at once do each operation exactly once, and an error ends them.
+func TestManyAtOnceDoEachOperationOnce(t *testing.T) {
+	done := make([]int, 1000)
+	operations := make([]operation, len(done))
+	for i := range operations {
+		operations[i] = func(context.Context) error { done[i]++; return nil }
+	}
+	took, spent, err := block(t.Context(), operations, maxAtOnce, nil)
+	if err != nil || len(took) != len(done) || spent.operations != int64(len(done)) {
+		t.Fatalf("%d times, %d operations, %v", len(took), spent.operations, err)
+	}
+	for i, n := range done {
+		if n != 1 || took[i] < 0 {
+			t.Fatalf("operation %d was done %d times in %v", i, n, took[i])
+		}
+	}
+	broken := http.ErrServerClosed
+	operations[500] = func(context.Context) error { return broken }
+	if _, _, err := block(t.Context(), operations, maxAtOnce, nil); !errors.Is(err, broken) {
+		t.Errorf("error is %v; want the operation's", err)
+	}
+}
+
+// An answer that is not the scenario's is an error, so that nothing wrong is
+// measured.
+func TestAWrongAnswerIsAnError(t *testing.T) {
+	h := lambdaidem.New(memstore.New(), quietly).APIGatewayV2(create)
+	e := request("key", ordinary(bodySize))
+	if err := send(t.Context(), h, e, http.StatusCreated, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := send(t.Context(), h, e, http.StatusCreated, false); err == nil {
+		t.Error("a replay passed for a first answer")
+	}
+	if err := send(t.Context(), h, e, http.StatusConflict, true); err == nil {
+		t.Error("201 passed for 409")
+	}
+}
+
+func TestTheFloorLooksAtWhatItFinds(t *testing.T) {
+	ctx, r := testRig(t)
+	if err := r.floorAgain(r.completed, 0, statusInProgress)(ctx); err == nil {
+		t.Error("a completed record passed for one in progress")
+	}
+	if err := r.bare.again(ctx, freshID(), freshToken(), time.Now().Add(time.Minute), statusCompleted); err == nil {
+		t.Error("no record passed for a completed one")
+	}
+	if err := r.bare.first(ctx, r.completed[0].id, freshToken(), time.Now().Add(time.Minute)); err == nil {
+		t.Error("a completed record passed for none")
+	}
+}
+
+func TestARequestThatCantBeRepeatedIsAnError(t *testing.T) {
+	for _, body := range []string{
+		`{"TableName":"t","ReturnConsumedCapacity":"TOTAL"}`,
+		`{"TableName":"t","Item":{"data":{"B":"eA=="}}}`,
+		`{"TableName":"t","Item":{"data":{"M":{}}}}`,
+		`{"TableName":`,
+	} {
+		if r, err := parse([]byte(body)); err == nil {
+			t.Errorf("%s was taken as %+v", body, r)
+		}
+	}
+}
+
+// Bodies have the size that they are asked for, and are what their names say.
+func TestInputsHaveTheirSize(t *testing.T) {
+	for _, size := range []int{bodySize, 1 << 16, largeBody} {
+		if text := ordinary(size); len(text) != size || !json.Valid([]byte(text)) {
+			t.Errorf("ordinary(%d) has %d bytes; valid JSON: %v", size, len(text), json.Valid([]byte(text)))
+		}
+	}
+	for _, in := range hostile {
+		for _, n := range []int{in.large / growthFactor, in.large} {
+			e := in.event(n)
+			got := len(e.Body)
+			switch {
+			case in.badKey:
+				got = len(e.Headers["idempotency-key"])
+			case in.unit == "headers":
+				got = len(e.Headers)
+			case in.name != "arrays far too deep" && !json.Valid([]byte(e.Body)):
+				t.Errorf("%s, %d %s: not JSON", in.name, n, in.unit)
+			}
+			if float64(got) < 0.9*float64(n) || float64(got) > 1.45*float64(n) {
+				t.Errorf("%s has %d %s; want about %d", in.name, got, in.unit, n)
+			}
+			for _, call := range in.calls(n)[:1] {
+				if err := call(t.Context()); err != nil {
+					t.Errorf("%s, %d %s: %v", in.name, n, in.unit, err)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+func fixed() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
+
+func TestQuantileIsTheNearestRank(t *testing.T) {
+	hundred := make([]time.Duration, 100)
+	for i := range hundred {
+		hundred[99-i] = time.Duration(i + 1) // 100 … 1
+	}
+	for _, c := range []struct {
+		times []time.Duration
+		q     float64
+		want  time.Duration
+	}{
+		{hundred, 0.5, 50},
+		{hundred, 0.99, 99},
+		{hundred, 0.991, 100},
+		{hundred, 1, 100},
+		{hundred, 0, 1},
+		{[]time.Duration{7}, 0.99, 7},
+		{[]time.Duration{3, 1, 2}, 0.5, 2},
+		{nil, 0.5, 0},
+	} {
+		if got := newSeries([][]time.Duration{c.times}).quantile(c.q, nil); got != c.want {
+			t.Errorf("quantile %v of %d samples is %d; want %d", c.q, len(c.times), got, c.want)
+		}
+	}
+}
+
+// A block drawn twice counts as if its samples were there twice.
+func TestQuantileCountsABlockAsOftenAsItWasDrawn(t *testing.T) {
+	blocks := [][]time.Duration{{1, 2}, {10, 20}, {100, 200}}
+	for _, c := range []struct {
+		times []int
+		q     float64
+		want  time.Duration
+	}{
+		{[]int{1, 1, 1}, 0.5, 10},
+		{[]int{3, 0, 0}, 1, 2},
+		{[]int{0, 0, 3}, 0.5, 100},
+		{[]int{0, 0, 3}, 0.51, 200},
+		{[]int{2, 0, 1}, 0.5, 2},
+	} {
+		if got := newSeries(blocks).quantile(c.q, c.times); got != c.want {
+			t.Errorf("quantile %v with blocks drawn %v times is %d; want %d", c.q, c.times, got, c.want)
+		}
+	}
+}
+
+// Whatever slows both sides of a block leaves the ratio alone.
+func TestRatioIsThatOfPairedBlocks(t *testing.T) {
+	random := fixed()
+	var floor, ours [][]time.Duration
+	for range 100 {
+		load := time.Duration(1000 + random.IntN(9000)) // of the machine, at the moment
+		floor = append(floor, []time.Duration{load, load + 1, load + 2})
+		ours = append(ours, []time.Duration{load * 5 / 4, (load + 1) * 5 / 4, (load + 2) * 5 / 4})
+	}
+	for _, q := range []float64{0.5, 0.99} {
+		e := ratio(newSeries(floor), newSeries(ours), 100, q, random)
+		if math.Abs(e.value-1.25) > 0.001 || math.Abs(e.low-1.25) > 0.001 || math.Abs(e.high-1.25) > 0.001 {
+			t.Errorf("ratio at %v is %v; want 1.25, and nothing else", q, e)
+		}
+	}
+}
+
+// The interval holds the truth about as often as it says: 95 times of 100.
+func TestBootstrapIntervalHoldsTheTruth(t *testing.T) {
+	random := fixed()
+	const experiments, blocks, truth = 100, 60, 1.0
+	held := 0
+	for range experiments {
+		var floor, ours [][]time.Duration
+		for range blocks {
+			draw := func() []time.Duration {
+				return []time.Duration{time.Duration(1e6 * math.Exp(random.NormFloat64()/4))}
+			}
+			floor, ours = append(floor, draw()), append(ours, draw())
+		}
+		e := ratio(newSeries(floor), newSeries(ours), blocks, 0.5, random)
+		if e.low > e.value || e.value > e.high {
+			t.Fatalf("the estimate is outside its interval: %v", e)
+		}
+		if e.low <= truth && truth <= e.high {
+			held++
+		}
+	}
+	if share := float64(held) / experiments; share < 0.88 || share == 1 {
+		t.Errorf("the interval held the truth in %.1f of 100 cases; want about 95", 100*share)
+	}
+}
+
+func TestVerdictIsOpenWhereTheIntervalHoldsTheBound(t *testing.T) {
+	for _, c := range []struct {
+		e    estimate
+		want verdict
+	}{
+		{estimate{0.97, 0.95, 0.99}, met},
+		{estimate{1, 1, 1}, met},
+		{estimate{0.99, 0.97, 1.01}, open},
+		{estimate{1.01, 1, 1.02}, open},
+		{estimate{1.03, 1.01, 1.05}, missed},
+	} {
+		if got := c.e.atMost(1); got != c.want {
+			t.Errorf("%v at most 1: %q; want %q", c.e, got, c.want)
+		}
+	}
+}
+
+func TestMeanIsThatOfAll(t *testing.T) {
+	if got := mean([]time.Duration{1, 2, 6}); got != 3 {
+		t.Errorf("mean is %d; want 3", got)
+	}
+	if got := mean(nil); got != 0 {
+		t.Errorf("mean of nothing is %d; want 0", got)
+	}
+}
