@@ -28,6 +28,7 @@ const (
 type rig struct {
 	wires    [sides]*wire
 	bare     *floor
+	store    *dynamostore.Store
 	guarded  handler
 	body     string
 	deadline time.Time // of every operation, as of a Lambda invocation
@@ -53,7 +54,8 @@ func newRig(ctx context.Context, cfg aws.Config, records int) (*rig, error) {
 	if err := dynamostore.CreateTable(ctx, clients[floorSide], table); err != nil {
 		return nil, err
 	}
-	guard := lambdaidem.New(dynamostore.New(clients[oursSide], table))
+	r.store = dynamostore.New(clients[oursSide], table)
+	guard := lambdaidem.New(r.store)
 	r.guarded = guard.APIGatewayV2(create)
 	r.bare = &floor{client: clients[floorSide]}
 
@@ -132,6 +134,11 @@ var scenarios = []scenario{
 		ours:  func(r *rig, i int) operation { return r.oursAgain(r.completed, i, http.StatusCreated, true) },
 	},
 	{
+		name: "replay, store only", what: "the same by dynamostore alone: what is missing here is the guard's part", trips: 1,
+		floor: func(r *rig, i int) operation { return r.floorAgain(r.completed, i, statusCompleted) },
+		ours:  (*rig).storeAgain,
+	},
+	{
 		name: "conflict", what: "a request sent again while it is in progress elsewhere", trips: 1,
 		floor: func(r *rig, i int) operation { return r.floorAgain(r.inProgress, i, statusInProgress) },
 		ours:  func(r *rig, i int) operation { return r.oursAgain(r.inProgress, i, http.StatusConflict, false) },
@@ -148,6 +155,22 @@ func (r *rig) floorAgain(from []record, i int, status string) operation {
 func (r *rig) oursAgain(from []record, i, status int, replayed bool) operation {
 	e := request(from[i%len(from)].key, r.body)
 	return func(ctx context.Context) error { return send(ctx, r.guarded, e, status, replayed) }
+}
+
+func (r *rig) storeAgain(i int) operation {
+	claim := lambdaidem.Claim{
+		ID: r.completed[i%len(r.completed)].id, Token: freshToken(), LeaseEnd: r.deadline.Add(maxSkew),
+		Scope: text(r.bare.lock.Item["scope"]), Fingerprint: text(r.bare.lock.Item["validation"]),
+	}
+	return func(ctx context.Context) error {
+		claim.Now = time.Now()
+		claim.Expires = claim.Now.Add(24 * time.Hour)
+		rec, err := r.store.Acquire(ctx, claim)
+		if err == nil && (rec.State != lambdaidem.Completed || rec.Fingerprint != claim.Fingerprint) {
+			err = fmt.Errorf("the record is %+v; want it completed", rec)
+		}
+		return err
+	}
 }
 
 // freshID and freshToken are as long as dynamostore's and the guard's.
