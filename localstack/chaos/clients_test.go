@@ -115,14 +115,7 @@ func pause(ctx context.Context, a Answer) bool {
 	if seconds, err := strconv.Atoi(a.RetryAfter); err == nil {
 		wait = time.Duration(seconds) * time.Second
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
+	return sleep(ctx, wait)
 }
 
 func noHeaders() headers { return nil }

@@ -12,16 +12,21 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
 )
 
-// cutOff breaks calls between the functions and DynamoDB Local.
-func (w *world) cutOff(t *testing.T) {
-	t.Parallel()
-	t.Run("once", w.brokenOnce)
-	t.Run("for good", w.brokenForGood)
+// TestChaosCutOff breaks calls between the functions and DynamoDB Local. No
+// lease has to end here.
+func TestChaosCutOff(t *testing.T) {
+	w := newWorld(t, setting{timeout: patience})
+	t.Run("attempts", func(t *testing.T) {
+		t.Run("once", w.cutOffOnce)
+		t.Run("from the start", w.cutOffFromTheStart)
+		t.Run("taken over too early", w.takenOverTooEarly)
+	})
+	w.report(t)
 }
 
-// brokenOnce breaks one call. Its retry, within the same invocation, settles
+// cutOffOnce breaks one call. Its retry, within the same invocation, settles
 // it: the client sees nothing, and there is one payment by one attempt.
-func (w *world) brokenOnce(t *testing.T) {
+func (w *world) cutOffOnce(t *testing.T) {
 	t.Parallel()
 	faults := []struct {
 		rules string
@@ -76,8 +81,8 @@ func (w *world) brokenOnce(t *testing.T) {
 	})
 }
 
-// brokenForGood breaks every call of a kind until it is mended.
-func (w *world) brokenForGood(t *testing.T) {
+// cutOffFromTheStart breaks every acquire until it is mended.
+func (w *world) cutOffFromTheStart(t *testing.T) {
 	t.Parallel()
 	acquires := []struct {
 		name    string
@@ -105,6 +110,12 @@ func (w *world) brokenForGood(t *testing.T) {
 			w.expectEnd(t, key, tt.attempt, 1)
 		})
 	}
+}
+
+// cutOffAtTheEnd breaks every completion, or every answer to the payment's own
+// call, until it is mended.
+func (w *world) cutOffAtTheEnd(t *testing.T) {
+	t.Parallel()
 	completions := []struct {
 		name  string
 		fault proxy.Fault

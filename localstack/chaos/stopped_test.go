@@ -24,7 +24,8 @@ import (
 // another attempt has taken over. Processes outlive their Timeout here, which
 // Lambda does not let them.
 func TestChaosStopped(t *testing.T) {
-	w := newWorld(t, setting{maxProcesses: 32, killDelay: patience})
+	w := newWorld(t, setting{timeout: shortTimeout, killDelay: patience})
+	w.warmUp(t)
 	t.Run("attempts", w.stoppedPastTheLease)
 	w.report(t)
 }
@@ -124,16 +125,11 @@ func (w *world) awaitGone(t *testing.T, pid int) {
 	})
 }
 
-// TestChaosSkewed has another attempt take over while the first one has time
+// takenOverTooEarly has another attempt take over while the first one has time
 // left, as it could by a clock that is ahead by more than MaxSkew. Fencing alone
 // is what is left then (G3), and the first one's caller is told the truth (X6).
-func TestChaosSkewed(t *testing.T) {
-	w := newWorld(t, setting{timeout: patience})
-	t.Run("attempts", w.stoppedBeyondSkew)
-	w.report(t)
-}
-
-func (w *world) stoppedBeyondSkew(t *testing.T) {
+func (w *world) takenOverTooEarly(t *testing.T) {
+	t.Parallel()
 	t.Run("X6 the stopped attempt's caller gets the record's answer", func(t *testing.T) {
 		t.Parallel()
 		key, gate := newKey(), proxy.HoldReply()

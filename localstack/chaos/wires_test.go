@@ -40,6 +40,8 @@ type wires struct {
 	keys map[string]string // by the record's id
 	todo map[string][]breakage
 	hits map[string]int // breakages that happened, by key
+
+	otherwise func(kind) proxy.Fault // for known calls that nothing is planned for; nil: they pass
 }
 
 func newWires() *wires {
@@ -80,6 +82,9 @@ func (w *wires) choose(r *proxy.Request) proxy.Fault {
 	todo := w.todo[key]
 	i := slices.IndexFunc(todo, func(b breakage) bool { return b.kind == kind })
 	if i < 0 {
+		if w.otherwise != nil && kind != "" {
+			return w.otherwise(kind)
+		}
 		return nil
 	}
 	w.hits[key]++

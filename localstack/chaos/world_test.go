@@ -3,12 +3,13 @@
 package chaos
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -25,8 +26,8 @@ import (
 
 const (
 	// shortTimeout is the functions' Timeout where a test waits for a lease to
-	// end.
-	shortTimeout = 3 * time.Second
+	// end: long enough for a busy machine to run an attempt in.
+	shortTimeout = 6 * time.Second
 	// maxSkew is the guard's default.
 	maxSkew = 2 * time.Second
 	// leaseLength is how long the lease of an attempt that died blocks its key
@@ -36,13 +37,19 @@ const (
 	patience = 60 * time.Second
 
 	payments = "PaymentsFunction"
+
+	// processes bounds those of one function.
+	processes = 32
 )
+
+// sideBySide is how many subtests run at once.
+const sideBySide = 16
 
 // TestMain lets more tests run side by side than there are processors: they
 // mostly wait for leases to end.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "16"); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(sideBySide)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -60,10 +67,9 @@ type world struct {
 
 // setting says what differs from world to world.
 type setting struct {
-	timeout      time.Duration // the functions' Timeout; 0: shortTimeout
-	killDelay    time.Duration // see emulator.Options
-	maxProcesses int           // 0: 16
-	direct       bool          // no proxy before the database
+	timeout   time.Duration // the functions' Timeout
+	killDelay time.Duration // see emulator.Options
+	direct    bool          // no proxy before the database
 }
 
 func newWorld(t *testing.T, s setting) *world {
@@ -75,12 +81,12 @@ func newWorld(t *testing.T, s setting) *world {
 	var broken *proxy.Proxy
 	var err error
 	w.stack, err = stack.Start(ctx, stack.Options{
-		MaxProcesses: s.maxProcesses,
+		MaxProcesses: processes,
 		Progress:     os.Stdout,
 		FunctionLog:  w.log,
 		Change: func(read *template.Template) {
 			for _, f := range read.Functions {
-				f.Timeout = cmp.Or(s.timeout, shortTimeout)
+				f.Timeout = s.timeout
 			}
 		},
 		Database: func(o *ddblocal.Options) { o.Own, o.DataDir = true, data },
@@ -132,6 +138,21 @@ func (w *world) report(t *testing.T) {
 	if len(report.Findings) > 0 {
 		t.Errorf("the audit found %d breaches of the contract", len(report.Findings))
 	}
+}
+
+// warmUp has processes started before the tests do, which would start them all
+// at once, and on their own time.
+func (w *world) warmUp(t *testing.T) {
+	t.Helper()
+	var all sync.WaitGroup
+	for range sideBySide {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			w.insist(ctx, newKey(), func() headers { return headers{"X-Demo-Delay-Ms": "500"} })
+		})
+	}
+	all.Wait()
 }
 
 // keepLog leaves what the functions logged where a reader can find it.

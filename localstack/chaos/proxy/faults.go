@@ -1,6 +1,9 @@
 package proxy
 
-import "net/http"
+import (
+	"net/http"
+	"time"
+)
 
 // Pass lets a call through. Where the database can't be reached, neither can
 // the proxy: the connection is cut.
@@ -11,6 +14,31 @@ func Pass(c *Call) {
 		return
 	}
 	c.Answer(reply)
+}
+
+// Slow returns a fault that lets a call through with a pause before it takes
+// effect and one after.
+func Slow(before, after time.Duration) Fault {
+	return func(c *Call) {
+		c.pause(before)
+		reply, err := c.Deliver()
+		if err != nil {
+			c.Cut()
+			return
+		}
+		c.pause(after)
+		c.Answer(reply)
+	}
+}
+
+// pause waits, or returns at once when the proxy closes.
+func (c *Call) pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.proxy.ctx.Done():
+	}
 }
 
 // LoseRequest cuts the connection; the database never sees the request.

@@ -103,6 +103,16 @@ func TestFaultsDoWhatTheirNamesSay(t *testing.T) {
 	}
 }
 
+func TestSlowTakesItsTime(t *testing.T) {
+	d := newDatabase(t)
+	send := through(t, d, proxy.Slow(20*time.Millisecond, 30*time.Millisecond))
+	began := time.Now()
+	status, _, err := send()
+	if took := time.Since(began); err != nil || status != 200 || took < 50*time.Millisecond || d.carriedOut.Load() != 1 {
+		t.Errorf("the caller gets %d, %v after %v; want 200 after 50 ms", status, err, took)
+	}
+}
+
 func TestUnreachableDatabaseIsACutConnection(t *testing.T) {
 	d := newDatabase(t)
 	send := through(t, d, proxy.Pass)

@@ -15,14 +15,16 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
 )
 
-// TestChaosProcesses kills single attempts at known points, cuts them off from
-// the database, and lets them run out of time.
-func TestChaosProcesses(t *testing.T) {
-	w := newWorld(t, setting{maxProcesses: 32})
+// TestChaosDied kills single attempts at known points, lets them run out of
+// time, and keeps them from telling how they ended. A retry has to wait for
+// their lease to end, each time.
+func TestChaosDied(t *testing.T) {
+	w := newWorld(t, setting{timeout: shortTimeout})
+	w.warmUp(t)
 	t.Run("attempts", func(t *testing.T) {
 		t.Run("killed", w.killed)
 		t.Run("timed out", w.timedOut)
-		t.Run("cut off", w.cutOff)
+		t.Run("cut off", w.cutOffAtTheEnd)
 	})
 	w.report(t)
 }

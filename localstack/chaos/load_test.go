@@ -1,0 +1,205 @@
+//go:build chaos
+
+package chaos
+
+import (
+	"context"
+	"flag"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
+	"github.com/lambdaidem/toolkit/localstack/emulator"
+)
+
+var (
+	duration     = flag.Duration("chaos.duration", time.Minute, "how long functions are killed under load")
+	clientCount  = flag.Int("chaos.clients", 1000, "clients at once")
+	keyCount     = flag.Int("chaos.keys", 100, "keys at once; the clients share them evenly")
+	disturbEvery = flag.Duration("chaos.every", 100*time.Millisecond, "mean time from one kill to the next")
+)
+
+// loadTimeout is the functions' Timeout under load: short, for many takeovers.
+// An attempt that needs longer is one more that died.
+const loadTimeout = 3 * time.Second
+
+// TestChaosLoad has 1,000 clients share 100 keys for a minute while the
+// functions that serve them are killed at random, a few stopped until their lease
+// is over, and one call to the database in a hundred is broken. A client repeats its request until it gets a 201; when all who
+// share a key have theirs, they share a new one. G2, G3, L3, L6.
+func TestChaosLoad(t *testing.T) {
+	if *keyCount < 1 || *clientCount < *keyCount {
+		t.Fatalf("-chaos.clients is %d and -chaos.keys is %d; there must be a key, and a client for each", *clientCount, *keyCount)
+	}
+	w := newWorld(t, setting{timeout: loadTimeout, killDelay: 3 * loadTimeout})
+	var weather weather
+	w.wires.otherwise = weather.fault
+	running, cancel := context.WithTimeout(t.Context(), *duration)
+	defer cancel()
+	patient, cancel := context.WithTimeout(t.Context(), *duration+patience)
+	defer cancel()
+
+	var clients sync.WaitGroup
+	var gaveUp atomic.Int32
+	for range *keyCount {
+		g := newGroup(*clientCount / *keyCount)
+		for range g.size {
+			clients.Go(func() {
+				for running.Err() == nil {
+					key, next := g.current()
+					if a := w.insist(patient, key, shortDelay); a.Status != http.StatusCreated {
+						gaveUp.Add(1)
+						return
+					}
+					g.arrive()
+					select {
+					case <-next:
+					case <-running.Done():
+					}
+				}
+			})
+		}
+	}
+	killed, stopped := w.disturb(running, &weather.atWork)
+	clients.Wait()
+
+	t.Logf("killed %d processes in mid-flight, stopped %d past their lease; of %d calls to the database %d were broken",
+		killed, stopped, weather.calls.Load(), weather.broken.Load())
+	w.report(t)
+	// Under rerun no record is stuck beyond its lease (L6).
+	if n := gaveUp.Load(); n > 0 {
+		t.Errorf("%d clients had no 201 %v after the last kill", n, patience)
+	}
+	if killed == 0 || w.books(t).Audit().Retaken == 0 {
+		t.Error("no attempt died: the run proved nothing")
+	}
+}
+
+// weather is what becomes of calls to the database under load. It makes those
+// of an attempt that has its lease slow, so that more kills hit one at work.
+type weather struct {
+	calls, broken atomic.Int32
+	atWork        sync.Map // trace ids of the invocations that took a lease
+}
+
+func (w *weather) fault(kind kind) proxy.Fault {
+	w.calls.Add(1)
+	if rand.IntN(100) == 0 {
+		w.broken.Add(1)
+		faults := []proxy.Fault{proxy.LoseRequest, proxy.LoseReply, proxy.CutReplyShort, proxy.FailAfterWrite, proxy.Throttle}
+		return faults[rand.IntN(len(faults))]
+	}
+	if kind == acquire || kind == takeover {
+		return w.lease
+	}
+	return proxy.Slow(rand.N(50*time.Millisecond), rand.N(50*time.Millisecond))
+}
+
+// lease lets a call pass that may take a lease.
+func (w *weather) lease(c *proxy.Call) {
+	reply, err := c.Deliver()
+	if err != nil {
+		c.Cut()
+		return
+	}
+	if reply.Status == http.StatusOK {
+		w.atWork.Store(c.TraceID, true)
+	}
+	c.Answer(reply)
+}
+
+// group is the clients that share a key.
+type group struct {
+	size int
+
+	mu      sync.Mutex
+	key     string
+	arrived int
+	next    chan struct{} // closed when all have arrived
+}
+
+func newGroup(size int) *group {
+	return &group{size: size, key: newKey(), next: make(chan struct{})}
+}
+
+// current is the key of now, and what is closed when there is a new one.
+func (g *group) current() (string, <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.key, g.next
+}
+
+// arrive is called by each client that has its 201.
+func (g *group) arrive() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.arrived++; g.arrived == g.size {
+		close(g.next)
+		g.key, g.arrived, g.next = newKey(), 0, make(chan struct{})
+	}
+}
+
+// disturb signals busy processes until ctx ends. One in four is stopped until
+// its lease is over, the others are killed. All are awake again when it returns.
+func (w *world) disturb(ctx context.Context, atWork *sync.Map) (killed, stopped int) {
+	var asleep sync.WaitGroup
+	defer asleep.Wait()
+	spared := map[int]bool{} // stopped once: what they do when they wake is the point
+	for sleep(ctx, rand.N(2**disturbEvery)) {
+		victim, found := w.victim(atWork, spared)
+		switch {
+		case !found:
+		case rand.IntN(4) > 0:
+			if victim.Signal(syscall.SIGKILL) == nil {
+				killed++
+			}
+		case victim.Signal(syscall.SIGSTOP) == nil:
+			stopped++
+			spared[victim.PID] = true
+			asleep.Go(func() {
+				sleep(context.WithoutCancel(ctx), loadTimeout+maxSkew+time.Second)
+				_ = victim.Signal(syscall.SIGCONT) // unless it was killed
+			})
+		}
+	}
+	return killed, stopped
+}
+
+// victim picks a busy process: every other time, if there is one, of those that
+// hold a lease; none that is spared.
+func (w *world) victim(atWork *sync.Map, spared map[int]bool) (emulator.Process, bool) {
+	var busy, holders []emulator.Process
+	for _, p := range w.stack.Emulator().Processes(payments) {
+		if p.State != emulator.Busy || spared[p.PID] {
+			continue
+		}
+		busy = append(busy, p)
+		if _, holds := atWork.Load(p.TraceID); holds {
+			holders = append(holders, p)
+		}
+	}
+	if len(holders) > 0 && rand.IntN(2) == 0 {
+		busy = holders
+	}
+	if len(busy) == 0 {
+		return emulator.Process{}, false
+	}
+	return busy[rand.IntN(len(busy))], true
+}
+
+// sleep waits, and tells whether ctx is alive then.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
