@@ -287,7 +287,7 @@ func reasonOf(err error) Reason {
 	if err == nil {
 		return ReasonUnknown
 	}
-	if e := (*StoreError)(nil); errors.As(err, &e) {
+	if e, ok := errors.AsType[*StoreError](err); ok {
 		return e.Reason
 	}
 	return ReasonUnknown
@@ -296,6 +296,6 @@ func reasonOf(err error) Reason {
 // notApplied tells whether a store's error says that surely nothing was
 // written.
 func notApplied(err error) bool {
-	e := (*StoreError)(nil)
-	return errors.As(err, &e) && e.NotApplied
+	e, ok := errors.AsType[*StoreError](err)
+	return ok && e.NotApplied
 }
