@@ -53,7 +53,7 @@ func retryer(o *Options) aws.Retryer {
 func retryable(err error) aws.Ternary {
 	// A refusal is what most calls end with that end in an error, and the SDK
 	// asks a dozen questions before it knows.
-	if refused := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &refused) {
+	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
 		return aws.FalseTernary
 	}
 	// X9: a conflict has a retry of its own, by the guard.

@@ -215,8 +215,8 @@ func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.R
 // settles whatever was ambiguous before it (X8). The record is the zero Record
 // if there is none; any other failure is a StoreError.
 func (s *Store) refusal(v *verdict, err error) (lambdaidem.Record, error) {
-	refused := (*types.ConditionalCheckFailedException)(nil)
-	if !errors.As(err, &refused) {
+	refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
+	if !ok {
 		return lambdaidem.Record{}, v.storeError(err)
 	}
 	if len(refused.Item) == 0 {
