@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -43,10 +44,10 @@ func TestMain(m *testing.M) {
 func playParent() {
 	s, err := Start(context.Background(), own)
 	if err != nil {
-		os.Stdout.WriteString("error: " + err.Error() + "\n")
+		fmt.Println("error:", err)
 		os.Exit(1)
 	}
-	os.Stdout.WriteString(s.Endpoint() + " " + s.process.cmd.Args[4] + "\n")
+	fmt.Println(s.Endpoint(), s.process.cmd.Args[4])
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
@@ -256,7 +257,8 @@ func TestStart_EndedContextLeavesNothingBehind(t *testing.T) {
 	if _, err := startOn(ctx, Options{Port: port}, launcher, freePort); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
-	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "*")); err != nil || len(left) > 0 {
+	leavings := filepath.Join(os.TempDir(), "*") //nolint:usetesting // where the server would leave something
+	if left, err := filepath.Glob(leavings); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, error %v", left, err)
 	}
 }

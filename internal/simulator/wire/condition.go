@@ -72,7 +72,7 @@ func (b *conditionBinder) operand(n *node) operand {
 	case parenNode:
 		return b.operand(n.kids[0])
 	case valueNode:
-		v := b.binder.value(n.text)
+		v := b.value(n.text)
 		return operand{value: func(Item) (Value, bool) { return v, true }, literal: &v, typ: v.Type}
 	case pathNode:
 		p := b.path(n)

@@ -302,11 +302,11 @@ func (p *pair) set(t *testing.T, before attributes) {
 // compare sends the request to both and reports how they differ: in the answer,
 // or in the item afterwards. After is the item afterwards.
 func (p *pair) compare(ctx context.Context, before attributes, r request) (answer outcome, after attributes, difference string) {
-	fake, real := p.do(ctx, p.fake, r), p.do(ctx, p.real, r)
+	fake, local := p.do(ctx, p.fake, r), p.do(ctx, p.real, r)
 	answer = fake
-	fake.message, real.message = worded(fake.message), worded(real.message)
-	if fake != real {
-		return answer, nil, fmt.Sprintf("the answer\n  wire  %+v\n  local %+v", fake, real)
+	fake.message, local.message = worded(fake.message), worded(local.message)
+	if fake != local {
+		return answer, nil, fmt.Sprintf("the answer\n  wire  %+v\n  local %+v", fake, local)
 	}
 	out, err := p.fake.GetItem(ctx, &dynamodb.GetItemInput{TableName: &p.table, Key: key})
 	if err != nil {
@@ -319,9 +319,9 @@ func (p *pair) compare(ctx context.Context, before attributes, r request) (answe
 	if !changed { // if it did in DynamoDB Local, a later request shows it
 		return answer, before, ""
 	}
-	fake, real = p.do(ctx, p.fake, request{op: "GetItem"}), p.do(ctx, p.real, request{op: "GetItem"})
-	if fake != real {
-		return answer, nil, fmt.Sprintf("the item afterwards\n  wire  %+v\n  local %+v", fake, real)
+	fake, local = p.do(ctx, p.fake, request{op: "GetItem"}), p.do(ctx, p.real, request{op: "GetItem"})
+	if fake != local {
+		return answer, nil, fmt.Sprintf("the item afterwards\n  wire  %+v\n  local %+v", fake, local)
 	}
 	return answer, out.Item, ""
 }
@@ -483,7 +483,7 @@ func TestObservedHolds(t *testing.T) {
 			in.UpdateExpression = &o.expression
 		}
 		out, err := p.real.UpdateItem(t.Context(), in)
-		got := ""
+		var got string
 		if err != nil {
 			f := failure(err)
 			got = strings.TrimPrefix(f.message, prefix)

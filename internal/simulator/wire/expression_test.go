@@ -53,7 +53,10 @@ func refusal(db *wire.DB, op, body string) (typ, message string, status int) {
 }
 
 func observedRequest(o observed, parameter, rest string) string {
-	expression, _ := json.Marshal(o.expression) // a string always marshals
+	expression, err := json.Marshal(o.expression)
+	if err != nil {
+		panic(err) // a string always marshals
+	}
 	body := fmt.Sprintf(`{"TableName":"records","Key":{"id":{"S":"a"}},%q:%s%s`, parameter, expression, rest)
 	if o.values != "" {
 		body += `,"ExpressionAttributeValues":` + o.values

@@ -75,7 +75,7 @@ func (b binder) setOperand(c clause) func(Item) (Value, error) {
 	if !isSet && (c.section == "DELETE" || v.Type != TypeNumber) {
 		panic(invalidf("Incorrect operand type for operator or function; operator: %s, operand type: %s, typeSet: ALLOWED_FOR_%s_OPERAND", c.section, longTypeName[v.Type], c.section))
 	}
-	return func(old Item) (Value, error) { return v, nil }
+	return func(Item) (Value, error) { return v, nil }
 }
 
 var longTypeName = map[string]string{
