@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -89,11 +90,20 @@ func TestF3_PathQueryAndMediaTypeCount(t *testing.T) {
 	media := func(m, body string) request {
 		return with(func(in *request) { in.Headers["content-type"], in.Body = m, body })
 	}
+	var as, bs []string // enough of them that a sort that is not stable shows
+	for i := range 50 {
+		as, bs = append(as, fmt.Sprint("a=", i)), append(bs, fmt.Sprint("b=", i))
+	}
+	var mixed []string
+	for i := range as {
+		mixed = append(mixed, as[i], bs[i])
+	}
 	for _, c := range []struct {
 		name string
 		a, b request
 		same bool
 	}{
+		{"query order of many", query(strings.Join(mixed, "&")), query(strings.Join(append(bs, as...), "&")), true},
 		{"path", plain, with(func(in *request) { in.RawPath = "/payments/1" }), false},
 		{"query", plain, query("a=1"), false},
 		{"query order", query("b=2&a=1&c"), query("c&a=1&b=2"), true},

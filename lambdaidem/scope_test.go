@@ -110,12 +110,19 @@ func TestF1_NoChoiceOfPartsCollides(t *testing.T) {
 	type parts struct{ namespace, principal, route, key string }
 	id := func(t *testing.T, p parts) (string, string) {
 		r := newRig(nil, func(o *lambdaidem.Options) { o.Namespace = "n" + p.namespace })
-		if _, err := lambdaidem.Do(t.Context(), r.guard, lambdaidem.Call{Operation: "o" + p.route, Principal: p.principal, Key: "k" + p.key + "k"},
+		if _, err := lambdaidem.Do(t.Context(), r.guard, lambdaidem.Call{Operation: p.route + "o", Principal: p.principal, Key: "k" + p.key + "k"},
 			func(context.Context) (int, error) { return 1, nil }); err != nil {
 			t.Fatal(err)
 		}
 		c := r.store.allClaims()[0]
 		return c.ID, c.Scope
+	}
+	// No separator is safe: a part may hold it.
+	gap := strings.Repeat("\x00", 8)
+	one, _ := id(t, parts{principal: "p", route: gap + "q"})
+	two, _ := id(t, parts{principal: "p" + gap, route: "q"})
+	if one == two {
+		t.Error("parts that hold a separator collide")
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		draw := func(name string) parts {

@@ -12,28 +12,35 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// A test of your own: that a payment is made once, however often it is sent.
+// In a test of your own t is the test's *testing.T. Here it prints.
 func ExampleTwice() {
+	var t printer
 	createPayment := func(_ context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		fmt.Println("paying", e.Body)
 		return events.APIGatewayV2HTTPResponse{StatusCode: 201, Body: "paid"}, nil
 	}
-	var testPayment = func(t *testing.T) {
-		guard := lambdaidem.New(memstore.New())
-		event := events.APIGatewayV2HTTPRequest{RouteKey: "POST /payments", RawPath: "/payments", Body: "100",
-			Headers: map[string]string{"idempotency-key": "order-1"}}
-		event.RequestContext.HTTP.Method = "POST"
+	event := events.APIGatewayV2HTTPRequest{RouteKey: "POST /payments", RawPath: "/payments", Body: "100",
+		Headers: map[string]string{"idempotency-key": "order-1"}}
+	event.RequestContext.HTTP.Method = "POST"
 
-		answer := idemtest.Twice(t, guard.APIGatewayV2(createPayment), event)
-		fmt.Println(answer.StatusCode, answer.Body)
-	}
-	run(testPayment)
+	guard := lambdaidem.New(memstore.New())
+	answer := idemtest.Twice(t, guard.APIGatewayV2(createPayment), event)
+	fmt.Println(answer.StatusCode, answer.Body)
+
+	fmt.Println("Not guarded:")
+	event.RequestContext.HTTP.Method = "PUT"
+	idemtest.Twice(t, guard.APIGatewayV2(createPayment), event)
 	// Output:
 	// paying 100
 	// 201 paid
+	// Not guarded:
+	// paying 100
+	// paying 100
+	// the handler ran 2 times for one event sent twice; it should run once
 }
 
-// run stands for go test, which an example can't have.
-func run(test func(*testing.T)) {
-	testing.RunTests(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "TestPayment", F: test}})
-}
+type printer struct{ testing.TB }
+
+func (printer) Helper()                           {}
+func (printer) Context() context.Context          { return context.Background() }
+func (printer) Errorf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
