@@ -41,7 +41,7 @@ func newClients() clients {
 	}
 }
 
-func (c clients) close() { c.http.CloseIdleConnections() }
+func (c clients) closeConnections() { c.http.CloseIdleConnections() }
 
 // newKey makes up a key, which is its user's name too.
 func newKey() string { return "key-" + strings.ToLower(rand.Text()) }
@@ -121,13 +121,12 @@ func pause(ctx context.Context, a Answer) bool {
 func noHeaders() headers { return nil }
 
 // mustSucceed insists until there is a 201.
-func (w *world) mustSucceed(t *testing.T, key string) Answer {
+func (w *world) mustSucceed(t *testing.T, key string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	a := w.insist(ctx, key, noHeaders)
 	expectStatus(t, a, http.StatusCreated)
-	return a
 }
 
 func expectStatus(t *testing.T, a Answer, status int) {

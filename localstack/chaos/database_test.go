@@ -73,7 +73,7 @@ func (w *world) startLoad(t *testing.T, clients int) *load {
 	for range clients {
 		l.clients.Go(func() {
 			for running.Err() == nil {
-				l.pay(t, w, running)
+				l.pay(running, t, w)
 			}
 		})
 	}
@@ -81,7 +81,7 @@ func (w *world) startLoad(t *testing.T, clients int) *load {
 }
 
 // pay makes one payment, however long that takes.
-func (l *load) pay(t *testing.T, w *world, running context.Context) {
+func (l *load) pay(running context.Context, t *testing.T, w *world) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -106,9 +106,9 @@ func newWorld(t *testing.T, s setting) *world {
 		cancel()
 		t.Fatal(err)
 	}
-	w.clients.url = w.stack.URL()
+	w.url = w.stack.URL()
 	t.Cleanup(func() {
-		w.clients.close()
+		w.closeConnections()
 		if err := w.stack.Stop(); err != nil {
 			t.Errorf("stop everything: %v", err)
 		}
@@ -158,6 +158,7 @@ func (w *world) warmUp(t *testing.T) {
 // keepLog leaves what the functions logged where a reader can find it.
 func (w *world) keepLog(t *testing.T) {
 	t.Helper()
+	//nolint:usetesting // it is to be read when the test is over
 	path := filepath.Join(os.TempDir(), "lambdaidem-chaos-"+t.Name()+".log")
 	if err := os.WriteFile(path, w.log.bytes(), 0o600); err != nil {
 		t.Errorf("keep the functions' log: %v", err)
