@@ -122,7 +122,7 @@ func mean(took []time.Duration) time.Duration {
 func (in input) calls(size int) []operation {
 	guarded := lambdaidem.New(memstore.New(), quietly).APIGatewayV2(create)
 	sample := in.event(size)
-	calls := make([]operation, min(max(largeBody/(len(sample.Body)+1), 4), 500))
+	calls := make([]operation, min(max(largeBody/(len(sample.Body)+1), 1), 500))
 	for i := range calls {
 		e := sample
 		e.Headers = make(map[string]string, len(sample.Headers))

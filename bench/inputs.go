@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	largeBody   = 1 << 20 // bytes
+	largeBody   = 1 << 20 // bytes, of ordinary JSON
+	hostileBody = 4 << 20 // bytes: where no pool helps the smaller one either
 	largeCount  = 480     // headers; the guard allows 500
 	manyMembers = 1 << 14 // the most of one object that the guard sorts
 )
@@ -21,33 +22,33 @@ func body(text func(size int) string) func(int) events.APIGatewayV2HTTPRequest {
 
 // hostile are inputs made to be as dear as they can (S2).
 var hostile = []input{
-	{name: "arrays as deep as allowed", unit: "bytes", large: largeBody, event: body(func(size int) string {
+	{name: "arrays as deep as allowed", unit: "bytes", large: hostileBody, event: body(func(size int) string {
 		return array(size, strings.Repeat("[", 62)+strings.Repeat("]", 62))
 	})},
-	{name: "arrays far too deep", unit: "bytes", large: largeBody, event: body(func(size int) string {
+	{name: "arrays far too deep", unit: "bytes", large: hostileBody, event: body(func(size int) string {
 		return strings.Repeat("[", size)
 	})},
-	{name: "nested objects, each out of order", unit: "bytes", large: largeBody, event: body(func(size int) string {
+	{name: "nested objects, each out of order", unit: "bytes", large: hostileBody, event: body(func(size int) string {
 		const deep = 62
 		around := strings.Repeat(`{"b":`, deep) + strings.Repeat(`,"a":0}`, deep)
 		return strings.Replace(around, ":,", `:"`+strings.Repeat("x", size-len(around)-2)+`",`, 1)
 	})},
-	{name: "as many members as are sorted", unit: "bytes", large: largeBody, event: body(func(size int) string {
+	{name: "as many members as are sorted", unit: "bytes", large: hostileBody, event: body(func(size int) string {
 		return members(min(size/16, manyMembers), size, "")
 	})},
-	{name: "more members than are sorted", unit: "bytes", large: largeBody, event: body(func(size int) string {
+	{name: "more members than are sorted", unit: "bytes", large: hostileBody, event: body(func(size int) string {
 		return members(size/12, size, "")
 	})},
-	{name: "long common prefixes", unit: "bytes", large: largeBody, event: body(func(size int) string {
+	{name: "long common prefixes", unit: "bytes", large: hostileBody, event: body(func(size int) string {
 		return members(256, size, strings.Repeat("p", size/256-16))
 	})},
-	{name: "escapes only", unit: "bytes", large: largeBody, event: body(func(size int) string {
+	{name: "escapes only", unit: "bytes", large: hostileBody, event: body(func(size int) string {
 		return `"` + strings.Repeat(`\u0041`, size/6) + `"`
 	})},
-	{name: "one long member name", unit: "bytes", large: largeBody, event: body(func(size int) string {
+	{name: "one long member name", unit: "bytes", large: hostileBody, event: body(func(size int) string {
 		return `{"` + strings.Repeat("Ω", size/2) + `":1,"a":2}`
 	})},
-	{name: "white space", unit: "bytes", large: largeBody, event: body(func(size int) string {
+	{name: "white space", unit: "bytes", large: hostileBody, event: body(func(size int) string {
 		return strings.Repeat(" \n\t\r", size/4) + "1"
 	})},
 	{name: "many headers", unit: "headers", large: largeCount, event: func(count int) events.APIGatewayV2HTTPRequest {
@@ -57,7 +58,7 @@ var hostile = []input{
 		}
 		return e
 	}},
-	{name: "a long key (refused)", unit: "bytes", large: largeBody, badKey: true, event: func(size int) events.APIGatewayV2HTTPRequest {
+	{name: "a long key (refused)", unit: "bytes", large: hostileBody, badKey: true, event: func(size int) events.APIGatewayV2HTTPRequest {
 		return request(strings.Repeat("k", size), ordinary(bodySize))
 	}},
 }

@@ -136,10 +136,15 @@ func (r results) operations() table {
 func (g *guardResults) call1KB() table {
 	allocations := g.cost.each(float64(g.cost.allocations))
 	verdictOn := estimate{allocations, allocations, allocations} // a count varies by hardly anything
+	cpu := "not measured"
+	if g.cost.cpuMeasured {
+		cpu = micros(g.cost.each(float64(g.cost.cpu)))
+	}
 	return table{
 		{"a body of 1 KB", "measured", "aim", ""},
 		{"time", fmt.Sprintf("%.1f µs (%.1f–%.1f)", g.call.value/1000, g.call.low/1000, g.call.high/1000),
 			fmt.Sprintf("≤ %.0f µs", aimCall.Seconds()*1e6), string(g.call.atMost(float64(aimCall)))},
+		{"processor time", cpu, "", ""},
 		{"allocations", fmt.Sprintf("%.1f", allocations), fmt.Sprintf("≤ %d", aimAllocations), string(verdictOn.atMost(aimAllocations))},
 	}
 }
