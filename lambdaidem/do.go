@@ -1,6 +1,7 @@
 package lambdaidem
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,6 +61,9 @@ func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (
 			Detail: "The idempotency key is invalid: " + err.Error() + "."})
 	}
 	payload, err := json.Marshal(c.Payload)
+	if err == nil && replacedBytes(payload) {
+		err = errors.New("a text in it is not UTF-8; make it a []byte")
+	}
 	if err != nil {
 		return zero, g.refuseCall(ctx, EventKeyInvalid, c, &Error{Code: ErrRequestInvalid, Status: http.StatusBadRequest,
 			Detail: "The payload can't be encoded as JSON.", Err: err})
@@ -97,6 +101,22 @@ func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (
 		return zero, g.refuseCall(ctx, EventUnreadable, c, recordForeign(err))
 	}
 	return replayed, nil
+}
+
+// replacedBytes tells whether encoding/json had to replace what is not UTF-8,
+// which would make different payloads equal (F3). It writes such bytes as the
+// escape \ufffd; the character U+FFFD itself it leaves as it is.
+func replacedBytes(text []byte) bool {
+	for {
+		at := bytes.IndexByte(text, '\\')
+		if at < 0 {
+			return false
+		}
+		if bytes.HasPrefix(text[at:], []byte(`\ufffd`)) {
+			return true
+		}
+		text = text[at+2:] // an escape is never the last byte
+	}
 }
 
 func (g *Guard) refuseCall(ctx context.Context, kind Kind, c Call, e *Error) *Error {

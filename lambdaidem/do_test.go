@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -94,6 +95,26 @@ func TestF5_PayloadOfACall(t *testing.T) {
 }
 
 // What the function does to the payload comes after its fingerprint.
+// encoding/json would write each of these as one replacement character, so two
+// different payloads would be one.
+func TestF3_PayloadThatIsNotUTF8IsRefused(t *testing.T) {
+	c := newCharges()
+	for payload, fits := range map[any]bool{
+		"\xff": false, order{"a\\\xfe"}: false,
+		"\ufffd": true, `\ufffd`: true, `\\ufffd`: true, "ends in \\": true,
+	} {
+		call := charge
+		call.Payload = payload
+		call.Key = fmt.Sprintf("%x", payload)
+		switch _, err := c.do(t, call); {
+		case fits && err != nil:
+			t.Errorf("payload %q: %v", payload, err)
+		case !fits && !errors.Is(err, lambdaidem.ErrRequestInvalid):
+			t.Errorf("payload %q: error %v, want %v", payload, err, lambdaidem.ErrRequestInvalid)
+		}
+	}
+}
+
 func TestF5_AFunctionThatMutatesItsPayload(t *testing.T) {
 	c := newCharges()
 	for range 2 {

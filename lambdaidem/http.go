@@ -181,6 +181,9 @@ func (g *Guard) principal(ctx context.Context, r *Request) (string, *Error) {
 		return r.Principal, nil
 	}
 	p, err := g.opts.Principal(ctx, r)
+	if err == nil && p == "" && !g.opts.AnonymousCallers {
+		err = errors.New("Options.Principal named nobody; set Options.AnonymousCallers if such callers may share their keys")
+	}
 	if err == nil {
 		return p, nil
 	}

@@ -43,11 +43,13 @@ type Options struct {
 	Skip func(*Request) bool
 	// Principal tells whose key it is (F2). Default: what the gateway vouches
 	// for, see [Request.Principal]. An error made by [Reject] becomes the
-	// answer; any other is a 403 [ErrPrincipalUnknown].
+	// answer; any other is a 403 [ErrPrincipalUnknown], and so is an empty
+	// principal without AnonymousCallers.
 	Principal func(context.Context, *Request) (string, error)
-	// AnonymousCallers says that the callers of [Guard.Middleware] can't or
-	// need not be told apart. Default: false, and Middleware then wants
-	// Principal. Lambda events don't need it.
+	// AnonymousCallers says that callers whom nothing tells apart may share
+	// their keys. Default: false; [Guard.Middleware] then wants Principal, and
+	// Principal must not return "". Events of a gateway that vouches for nobody
+	// don't need it.
 	AnonymousCallers bool
 
 	// TTL is how long a completed record replays, in whole seconds (L7).

@@ -404,6 +404,19 @@ func TestF2_PrincipalByFunction(t *testing.T) {
 	r.wantRuns(t, 2)
 }
 
+func TestF2_AFunctionThatNamesNobody(t *testing.T) {
+	nobody := func(o *lambdaidem.Options) {
+		o.Principal = func(context.Context, *lambdaidem.Request) (string, error) { return "", nil }
+	}
+	r := newRig(nil, nobody)
+	wantProblem(t, r.send(t, first()), http.StatusForbidden, lambdaidem.ErrPrincipalUnknown)
+	r.wantRuns(t, 0)
+	r = newRig(nil, nobody, func(o *lambdaidem.Options) { o.AnonymousCallers = true })
+	if out := r.send(t, first()); out.StatusCode != http.StatusCreated {
+		t.Errorf("the answer is %d %s", out.StatusCode, out.Body)
+	}
+}
+
 // The function decides even where the gateway has an opinion.
 func TestF2_FunctionComesBeforeTheGateway(t *testing.T) {
 	r := newRig(nil, func(o *lambdaidem.Options) {
