@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -43,8 +44,8 @@ var fixedAttributes = []string{
 // item is a record as DynamoDB keeps it. Pointers tell absent from zero; an
 // empty string is absent.
 //
-// It is written and read by hand: package attributevalue took three times as
-// long, and 21 allocations more for a replay.
+// All but the failure is written and read by hand: package attributevalue took
+// three times as long, and 21 allocations more for a replay.
 type item struct {
 	ID          string
 	Status      lambdaidem.State
@@ -62,13 +63,14 @@ type item struct {
 	Encoding    *string
 }
 
-// The members of the failure attribute.
-const (
-	failureCode    = "code"    // S
-	failureType    = "type"    // S
-	failureMessage = "message" // S
-	failureStatus  = "status"  // N
-)
+// failure is lambdaidem.Failure with the names that the item gives its members.
+// It is rare, so package attributevalue writes and reads it.
+type failure struct {
+	Code    lambdaidem.Code `dynamodbav:"code"`
+	Type    string          `dynamodbav:"type,omitempty"`
+	Message string          `dynamodbav:"message"`
+	Status  int             `dynamodbav:"status,omitempty"`
+}
 
 // claimed is the item that an acquire leaves behind.
 func claimed(c lambdaidem.Claim) item {
@@ -147,14 +149,11 @@ func (l layout) attributes(it item) attributes {
 		attrs[l[attrData]] = payload(it.Data)
 	}
 	if f := it.Failure; f != nil {
-		members := attributes{failureCode: str(f.Code), failureMessage: str(f.Message)}
-		if f.Type != "" {
-			members[failureType] = str(f.Type)
+		av, err := attributevalue.Marshal(failure(*f))
+		if err != nil { // texts and a number: can't happen
+			panic(err)
 		}
-		if f.Status != 0 {
-			members[failureStatus] = number(int64(f.Status))
-		}
-		attrs[l[attrFailure]] = &types.AttributeValueMemberM{Value: members}
+		attrs[l[attrFailure]] = av
 	}
 	return attrs
 }
@@ -265,32 +264,17 @@ func (r *reader) payload(standard string) []byte {
 }
 
 func (r *reader) failure(standard string) *lambdaidem.Failure {
-	switch v := r.attrs[r.names[standard]].(type) {
-	case nil:
-		return nil
-	case *types.AttributeValueMemberM:
-		members := reader{attrs: v.Value, names: failureLayout}
-		f := &lambdaidem.Failure{
-			Code:    lambdaidem.Code(members.text(failureCode)),
-			Type:    members.text(failureType),
-			Message: members.text(failureMessage),
-		}
-		if n := members.number(failureStatus); n != nil {
-			f.Status = int(*n)
-		}
-		if members.wrong != "" {
-			r.mistaken(standard, "a failure: "+members.wrong)
-		}
-		return f
-	default:
-		r.mistaken(standard, "a map")
+	av := r.attrs[r.names[standard]]
+	if av == nil {
 		return nil
 	}
-}
-
-// failureLayout: the members of a failure keep their names.
-var failureLayout = layout{
-	failureCode: failureCode, failureType: failureType, failureMessage: failureMessage, failureStatus: failureStatus,
+	var f failure
+	if _, ok := av.(*types.AttributeValueMemberM); !ok {
+		r.mistaken(standard, "a map")
+	} else if err := attributevalue.Unmarshal(av, &f); err != nil {
+		r.mistaken(standard, "a failure: "+err.Error())
+	}
+	return (*lambdaidem.Failure)(&f)
 }
 
 // strange says what keeps the item from being a record; "" if nothing does.
