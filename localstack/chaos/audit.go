@@ -16,6 +16,10 @@ type Books struct {
 	Answers  []Answer  // all that any client got
 	Payments []Payment // the whole payments table
 	Records  []Record  // the whole idempotency table
+
+	// Robbed are the attempts, by key, whose lease the test itself gave away
+	// while they were alive and well.
+	Robbed map[string]int
 }
 
 // Answer is what a client got for one request.
@@ -64,6 +68,8 @@ type Report struct {
 //   - a key that was completed by its first attempt has exactly one payment;
 //     any key has at most as many as it had attempts (G2, L6), and a completed
 //     one has at least one;
+//   - each attempt beyond the first one of a key is explained by a request for
+//     it that failed: nobody takes over from an attempt that lives (L5);
 //   - no payment is without a record, and no key has two;
 //   - no answer is another than the contract knows for a valid request.
 func (b Books) Audit() Report {
@@ -102,6 +108,7 @@ type account struct {
 	answers  []Answer
 	payments []Payment
 	records  []Record
+	robbed   int
 }
 
 func (b Books) byKey() map[string]*account {
@@ -121,6 +128,9 @@ func (b Books) byKey() map[string]*account {
 	for _, r := range b.Records {
 		of(r.Key).records = append(of(r.Key).records, r)
 	}
+	for key, n := range b.Robbed {
+		of(key).robbed = n
+	}
 	return accounts
 }
 
@@ -134,6 +144,18 @@ func (a *account) attempts() int {
 		most = max(most, r.Attempt)
 	}
 	return most
+}
+
+// failed is how many requests had neither the payment nor a conflict for an
+// answer: those of attempts that died, and of some that never ran.
+func (a *account) failed() int {
+	n := 0
+	for _, answer := range a.answers {
+		if answer.Status != http.StatusCreated && answer.Status != http.StatusConflict {
+			n++
+		}
+	}
+	return n
 }
 
 func (a *account) findings(owners map[string]string) []string {
@@ -155,6 +177,9 @@ func (a *account) countFindings() []string {
 		found = append(found, fmt.Sprintf("%d payments by %d attempts; at most one each (L6)", payments, attempts))
 	case payments == 0 && a.completed():
 		found = append(found, "completed without a payment")
+	}
+	if died := a.failed() + a.robbed; attempts-1 > died {
+		found = append(found, fmt.Sprintf("%d attempts, but only %d requests that failed: one was taken over while it lived (L5)", attempts, died))
 	}
 	return found
 }
@@ -244,8 +269,8 @@ func (r Report) String() string {
 	line("keys", r.Keys, "")
 	line("keys completed", r.Completed, "")
 	line("payments", r.Payments, "")
-	line("payments repeated", r.Repeated, "beyond the first of their key")
-	line("attempts beyond first", r.Retaken, "takeovers and runs after a release: they explain the repeated payments")
+	line("payments repeated", r.Repeated, "beyond the first of their key: each by an attempt of its own")
+	line("attempts beyond first", r.Retaken, "takeovers, and runs after a release")
 	line("findings", len(r.Findings), "")
 	for _, finding := range r.Findings {
 		b.WriteString("  ! " + finding + "\n")

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -18,7 +19,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/localstack/stack"
@@ -29,15 +29,17 @@ type clients struct {
 	url  string
 	http *http.Client
 
-	answers *[]Answer
 	mu      *sync.Mutex
+	answers *[]Answer
+	robbed  map[string]int // see Books
 }
 
 func newClients() clients {
 	return clients{
 		http:    &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}},
-		answers: &[]Answer{},
 		mu:      &sync.Mutex{},
+		answers: &[]Answer{},
+		robbed:  map[string]int{},
 	}
 }
 
@@ -173,13 +175,13 @@ func (w *world) books(t *testing.T) Books {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	b.Answers = slices.Clone(*w.answers)
+	b.Answers, b.Robbed = slices.Clone(*w.answers), maps.Clone(w.robbed)
 	return b
 }
 
 // of are the books of one key alone.
 func (b Books) of(key string) Books {
-	var own Books
+	own := Books{Robbed: map[string]int{key: b.Robbed[key]}}
 	for _, a := range b.Answers {
 		if a.Key == key {
 			own.Answers = append(own.Answers, a)
@@ -199,10 +201,10 @@ func (b Books) of(key string) Books {
 }
 
 // recordOf is a key's item as it is, past the proxy; nil if there is none.
-func (w *world) recordOf(t *testing.T, key string) map[string]types.AttributeValue {
+func (w *world) recordOf(t *testing.T, key string) map[string]any {
 	t.Helper()
-	for _, item := range scan[map[string]types.AttributeValue](t, w, "IdempotencyTable") {
-		if scope, ok := item["scope"].(*types.AttributeValueMemberS); ok && userOf(scope.Value, "|") == key {
+	for _, item := range scan[map[string]any](t, w, "IdempotencyTable") {
+		if scope, ok := item["scope"].(string); ok && userOf(scope, "|") == key {
 			return item
 		}
 	}
@@ -216,24 +218,19 @@ func (w *world) paymentsOf(t *testing.T, key string) int {
 
 func scan[T any](t *testing.T, w *world, logicalID string) []T {
 	t.Helper()
-	database := w.stack.Database()
 	var all []T
-	pages := dynamodb.NewScanPaginator(database.Client(), &dynamodb.ScanInput{
+	pages := dynamodb.NewScanPaginator(w.stack.Database().Client(), &dynamodb.ScanInput{
 		TableName: aws.String(w.stack.Table(logicalID)), ConsistentRead: aws.Bool(true)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, item := range page.Items {
-			var v T
-			if raw, ok := any(&v).(*map[string]types.AttributeValue); ok {
-				*raw = item
-			} else if err := attributevalue.UnmarshalMap(item, &v); err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, v)
+		var items []T
+		if err := attributevalue.UnmarshalListOfMaps(page.Items, &items); err != nil {
+			t.Fatal(err)
 		}
+		all = append(all, items...)
 	}
 	return all
 }

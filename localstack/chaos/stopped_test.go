@@ -196,14 +196,20 @@ func (w *world) takenOverTooEarly(t *testing.T) {
 // endLease makes a key's lease look over, as it does to a clock far ahead.
 func (w *world) endLease(t *testing.T, key string) {
 	t.Helper()
-	item := w.recordOf(t, key)
+	id, ok := w.recordOf(t, key)["id"].(string)
+	if !ok {
+		t.Fatal("the key has no record")
+	}
 	_, err := w.stack.Database().Client().UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 		TableName:                 aws.String(w.stack.Table("IdempotencyTable")),
-		Key:                       map[string]types.AttributeValue{"id": item["id"]},
+		Key:                       map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}},
 		UpdateExpression:          aws.String("SET in_progress_expiration = :past"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":past": &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(-time.Second).UnixMilli(), 10)}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.robbed[key]++
 }
