@@ -75,7 +75,7 @@ func (v *Value) UnmarshalJSON(data []byte) error {
 			return nil
 		}
 		v.Type = name
-		if err := v.unmarshalAs(name, members[name]); err != nil {
+		if err := unmarshalAs(v, name, members[name]); err != nil {
 			return errSerialization
 		}
 	}
@@ -87,7 +87,8 @@ var allTypes = []string{
 	TypeList, TypeMap, TypeStringSet, TypeNumberSet, TypeBinarySet,
 }
 
-func (v *Value) unmarshalAs(typ string, data []byte) error {
+// unmarshalAs reads what a value of the type holds.
+func unmarshalAs(v *Value, typ string, data []byte) error {
 	switch typ {
 	case TypeString, TypeNumber:
 		return json.Unmarshal(data, &v.Text)
