@@ -43,7 +43,7 @@ func (httpAPI) request(e events.APIGatewayV2HTTPRequest) *Request {
 		r.Principal = vouched("authorizer", principalID)
 	case auth.IAM != nil && auth.IAM.CognitoIdentity.IdentityID != "":
 		r.Principal = vouched("cognito", auth.IAM.CognitoIdentity.IdentityID)
-	case auth.Lambda != nil:
+	default: // an authorizer without a context arrives as {"lambda": null}
 		r.anonymous = "the Lambda authorizer of this request put no principalId into its context"
 	}
 	return r

@@ -2,6 +2,7 @@ package lambdaidem_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -248,7 +249,11 @@ var principalCases = []principalCase{
 	}},
 
 	{name: "v2 nobody", want: "", v2: func(*events.APIGatewayV2HTTPRequest) {}},
-	{name: "v2 empty authorizer", want: "", v2: func(e *events.APIGatewayV2HTTPRequest) { e.RequestContext.Authorizer = &authorizer{} }},
+	{name: "v2 authorizer without context", want: "403", v2: func(e *events.APIGatewayV2HTTPRequest) {
+		if err := json.Unmarshal([]byte(`{"authorizer": {"lambda": null}}`), &e.RequestContext); err != nil {
+			panic(err)
+		}
+	}},
 	{name: "v2 jwt before all", want: "jwt:i|s", v2: func(e *events.APIGatewayV2HTTPRequest) {
 		e.RequestContext.Authorizer = &authorizer{JWT: &jwtAuth{Claims: map[string]string{"iss": "i", "sub": "s"}},
 			IAM: &iamAuth{UserARN: role}, Lambda: map[string]any{"principalId": "p"}}
