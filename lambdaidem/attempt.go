@@ -96,13 +96,13 @@ func (a *attempt) newClaim(over *Record) Claim {
 	a.over = time.Now().Add(left)
 	now, o := a.g.opts.Clock(), &a.g.opts
 	// L5: the lease outlives the attempt by as much as clocks may differ.
-	a.leaseEnd = ceil(now.Add(left+o.MaxSkew), time.Millisecond)
+	a.leaseEnd = ceil(now.Add(left).Add(o.MaxSkew), time.Millisecond)
 	c := Claim{ID: a.id, Scope: a.scope, Fingerprint: a.call.fingerprint, Token: a.token,
 		Now: now, LeaseEnd: a.leaseEnd, Over: over}
 	if o.Policy != Hold { // L6: a held record does not expire
 		c.Expires = a.expires(now)
 		// L7: not before the lease is over by every clock.
-		if least := ceil(a.leaseEnd.Add(o.MaxSkew+time.Second), time.Second); c.Expires.Before(least) {
+		if least := ceil(a.leaseEnd.Add(o.MaxSkew).Add(time.Second), time.Second); c.Expires.Before(least) {
 			c.Expires = least
 		}
 	}

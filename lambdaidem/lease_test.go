@@ -3,6 +3,7 @@ package lambdaidem_test
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"sync"
 	"testing"
@@ -513,5 +514,38 @@ func TestL5_AClockThatJumpsInTheHandler(t *testing.T) {
 		}, now.option)
 		one := r.send(t, first())
 		wantReplay(t, r.send(t, first()), one)
+	}
+}
+
+// L5: a deadline so far away that a duration can't reach past it still makes a
+// lease that lives.
+func TestL5_ADeadlineAnAgeAway(t *testing.T) {
+	far := func(t *testing.T) context.Context {
+		t.Helper()
+		ctx, cancel := context.WithDeadline(t.Context(), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
+		t.Cleanup(cancel)
+		return ctx
+	}
+	for name, c := range map[string]struct {
+		ctx func(*testing.T) context.Context
+		opt func(*lambdaidem.Options)
+	}{
+		"deadline":      {far, func(*lambdaidem.Options) {}},
+		"LeaseDuration": {func(t *testing.T) context.Context { return t.Context() }, func(o *lambdaidem.Options) { o.LeaseDuration = math.MaxInt64 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := c.ctx(t)
+				var r *rig
+				r = newRig(func(ctx context.Context, _ request) (response, error) {
+					wantProblem(t, r.sendCtx(ctx, t, first()), http.StatusConflict, lambdaidem.ErrInProgress)
+					return response{StatusCode: 201}, nil
+				}, c.opt)
+				if out := r.sendCtx(ctx, t, first()); out.StatusCode != 201 {
+					t.Errorf("the answer is %d %s", out.StatusCode, out.Body)
+				}
+				r.wantRuns(t, 1)
+			})
+		})
 	}
 }
