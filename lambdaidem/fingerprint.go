@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"mime"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -61,17 +62,24 @@ func isJSON(contentType string) bool {
 	return err == nil && (t == "application/json" || strings.HasSuffix(t, "+json"))
 }
 
-// sortedQuery sorts a raw query by parameter name. The order of the values of
-// one name stays, since it can matter, and so does their escaping.
+// sortedQuery sorts a raw query by parameter name, whichever way that is
+// escaped. The order of the values of one name stays, since it can matter, and
+// so does the escaping.
 func sortedQuery(raw string) string {
 	if !strings.Contains(raw, "&") {
 		return raw
 	}
 	pairs := strings.Split(raw, "&")
-	slices.SortStableFunc(pairs, func(a, b string) int {
-		a, _, _ = strings.Cut(a, "=")
-		b, _, _ = strings.Cut(b, "=")
-		return strings.Compare(a, b)
-	})
+	slices.SortStableFunc(pairs, func(a, b string) int { return strings.Compare(parameterName(a), parameterName(b)) })
 	return strings.Join(pairs, "&")
+}
+
+// parameterName is the name in one parameter of a raw query, unescaped if it
+// can be.
+func parameterName(parameter string) string {
+	name, _, _ := strings.Cut(parameter, "=")
+	if unescaped, err := url.QueryUnescape(name); err == nil {
+		return unescaped
+	}
+	return name
 }

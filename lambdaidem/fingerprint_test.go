@@ -108,6 +108,8 @@ func TestF3_PathQueryAndMediaTypeCount(t *testing.T) {
 		{"query", plain, query("a=1"), false},
 		{"query order", query("b=2&a=1&c"), query("c&a=1&b=2"), true},
 		{"query order of one name", query("a=1&a=2"), query("a=2&a=1"), false},
+		{"query order of one name in two spellings", query("a=1&%61=2"), query("%61=2&a=1"), false},
+		{"query order of a name in two spellings among others", query("b=3&a+x=1&a%20x=2"), query("a+x=1&a%20x=2&b=3"), true},
 		{"query value", query("a=1&b=2"), query("a=2&b=1"), false},
 		{"query escapes", query("a=%31"), query("a=1"), false},
 		{"query and path", with(func(in *request) { in.RawPath, in.RawQueryString = "/a", "b" }), with(func(in *request) { in.RawPath, in.RawQueryString = "/ab", "" }), false},
