@@ -127,7 +127,7 @@ func (g *Guard) refuseCall(ctx context.Context, kind Kind, c Call, e *Error) *Er
 // Handler guards a typed Lambda handler: key finds the idempotency key in the
 // event, and the event's JSON is the payload (V1, F5). An empty key is a
 // missing one. The guard's own refusals are *[Error]s, which Lambda reports
-// with errorType "Error"; what [Permanent] or [Reject] marked is reported with
+// with errorType "Error", without their causes; what [Permanent] or [Reject] marked is reported with
 // the same errorType and message every time (X2).
 func Handler[In, Out any](g *Guard, key func(In) (string, error), h func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
@@ -148,6 +148,10 @@ func Handler[In, Out any](g *Guard, key func(In) (string, error), h func(context
 			err = invokeError(f.Type, f.Message)
 		} else if e := (*Error)(nil); errors.As(err, &e) && e.replayedType != "" {
 			err = invokeError(e.replayedType, e.message)
+		} else if refusal, ok := err.(*Error); ok && err != own { //nolint:errorlint // a refusal of Do itself, not what a handler wrapped
+			shown := *refusal // X5: the invoker is a client; the observer has seen the cause
+			shown.Err = nil
+			err = &shown
 		}
 		return out, err
 	}

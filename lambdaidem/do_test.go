@@ -345,3 +345,23 @@ func TestF5_TypedHandlerRefusesAnotherEvent(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// X5: who invokes a typed handler is its client, and sees no internals.
+func TestX5_TypedHandlerShowsNoInternals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for code, prepare := range map[lambdaidem.Code]func(*charges){
+			lambdaidem.ErrStoreUnavailable: func(c *charges) { c.store.failAlways(acquire, refused(lambdaidem.ReasonPermission)) },
+			lambdaidem.ErrOutcomeUnknown:   func(c *charges) { c.store.failAlways(complete, refused(lambdaidem.ReasonUnreachable)) },
+			lambdaidem.ErrRecordForeign:    func(c *charges) { c.store.failAlways(acquire, refused(lambdaidem.ReasonForeign)) },
+		} {
+			c := newCharges()
+			prepare(c)
+			h := lambdaidem.Handler(c.guard, func(o order) (string, error) { return o.ID, nil },
+				func(context.Context, order) (receipt, error) { return receipt{1}, nil })
+			_, errorType, message := invoke(t, h, `{"ID":"o-1"}`)
+			if errorType != "Error" || !strings.HasPrefix(message, string(code)) || strings.Contains(message, "secret") {
+				t.Errorf("%s: Lambda reports %q, %q", code, errorType, message)
+			}
+		}
+	})
+}
