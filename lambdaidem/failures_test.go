@@ -664,3 +664,19 @@ func TestX8_StoreErrorsSayWhatMayHaveHappened(t *testing.T) {
 		}
 	}
 }
+
+// X5: one that failed open and then finds no time to run gives back the lease
+// that its unanswered acquire took.
+func TestX5_FailOpenWithoutTimeGivesBackTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil, failOpen, func(o *lambdaidem.Options) { o.Reserve = time.Second })
+		r.store.fail(acquire, replyHangs)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		wantProblem(t, r.sendCtx(ctx, t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutOfTime)
+		r.wantRuns(t, 0)
+		if rec := r.record(t); rec.State != lambdaidem.Released {
+			t.Errorf("the record is %s", rec.State)
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
@@ -31,6 +32,9 @@ func New(store Store, optFns ...func(*Options)) *Guard {
 // their records in the same store.
 func (g *Guard) With(optFns ...func(*Options)) *Guard {
 	given := g.given
+	// What an option appends to must be of this guard alone.
+	given.Methods, given.ReplayMarks, given.UnstoredHeaders =
+		slices.Clone(given.Methods), slices.Clone(given.ReplayMarks), slices.Clone(given.UnstoredHeaders)
 	for _, fn := range optFns {
 		fn(&given)
 	}
@@ -196,7 +200,9 @@ func (a *attempt) run(ctx context.Context, run run) decision {
 	hctx, cancel := a.handlerContext(ctx)
 	defer cancel()
 	if hctx.Err() != nil {
-		if !a.open {
+		if a.open {
+			a.withdraw(ctx)
+		} else {
 			a.release(ctx, hctx.Err())
 		}
 		return a.outOfTime(ctx, hctx.Err())

@@ -219,6 +219,9 @@ func (g *Guard) replay(ctx context.Context, r *Request, who identity, result *Re
 		g.opts.Observer.Observe(ctx, Event{Kind: EventUnreadable, Scope: who.scope(), Key: g.keyLabel(who.key), Err: err})
 		return g.ownAnswer(ctx, r, e)
 	}
+	if resp.Header == nil {
+		resp.Header = make(map[string][]string) // for the hook to write to
+	}
 	for _, m := range g.opts.ReplayMarks {
 		resp.Set(m.Name, m.Value)
 	}
@@ -292,5 +295,9 @@ func problem(e *Error) *Response {
 
 // wholeSeconds rounds up: Retry-After has no fractions (RFC 9110, 10.2.3).
 func wholeSeconds(d time.Duration) int64 {
-	return int64((d + time.Second - 1) / time.Second)
+	whole := int64(d / time.Second)
+	if d%time.Second > 0 {
+		whole++
+	}
+	return whole
 }

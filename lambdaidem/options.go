@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -165,6 +166,7 @@ func (o Options) settle() Options {
 		o.Observer = warnings{}
 	}
 	defaultTo(&o.MaxBody, 6<<20)
+	o.MaxBody = min(o.MaxBody, math.MaxInt-1) // the middleware reads a byte more
 	defaultTo(&o.MaxHeaders, 500)
 	defaultTo(&o.MaxJSONDepth, 64)
 	if o.Clock == nil {

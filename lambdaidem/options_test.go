@@ -1,8 +1,10 @@
 package lambdaidem_test
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -117,4 +119,39 @@ func TestOptions_AGuardIsSafeForConcurrentUse(t *testing.T) {
 		}
 	}
 	r.wantRuns(t, 8)
+}
+
+// R2: guards derived from one share no slice with it, nor with each other.
+func TestOptions_DerivedGuardsAreApart(t *testing.T) {
+	roomy := append(make([]string, 0, 8), "X-Trace")
+	base := newRig(nil, func(o *lambdaidem.Options) { o.UnstoredHeaders = roomy })
+	without := func(name string) *rig {
+		r := &rig{store: base.store, seen: base.seen}
+		r.guard = base.guard.With(func(o *lambdaidem.Options) { o.UnstoredHeaders = append(o.UnstoredHeaders, name) })
+		return r
+	}
+	noCookies := without("Set-Cookie")
+	without("X-Other")
+	noCookies.handler = noCookies.guarded(func(context.Context, request) (response, error) {
+		return response{StatusCode: 200, Cookies: []string{"session=secret"}}, nil
+	})
+	noCookies.send(t, first())
+	if out := noCookies.send(t, first()); len(out.Cookies) > 0 {
+		t.Errorf("the replay has the cookies %v", out.Cookies)
+	}
+}
+
+// S2: as large as an int can say is as good as no bound, not no body.
+func TestS2_TheLargestBodyBound(t *testing.T) {
+	g := lambdaidem.New(memstore.New(), anonymous, func(o *lambdaidem.Options) { o.MaxBody = math.MaxInt })
+	h := g.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(w, r.Body); err != nil {
+			t.Error(err)
+		}
+	}))
+	r := posted(t, "/a")
+	r.Body, r.ContentLength = io.NopCloser(strings.NewReader("whole")), -1
+	if w := serve(h, r); w.Code != http.StatusOK || w.Body.String() != "whole" {
+		t.Errorf("the answer is %d %q", w.Code, w.Body)
+	}
 }

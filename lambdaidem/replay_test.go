@@ -252,3 +252,17 @@ func TestR1_StoredFormIsReadable(t *testing.T) {
 		t.Errorf("the record keeps %s, want %s", got, want)
 	}
 }
+
+// R2: a hook may write to the header map of a replay that has no header.
+func TestR2_HookOnAReplayWithoutHeaders(t *testing.T) {
+	r := newRig(nil, func(o *lambdaidem.Options) {
+		o.ReplayMarks = []lambdaidem.Mark{}
+		o.OnReplay = func(_ context.Context, _ *lambdaidem.Request, resp *lambdaidem.Response) {
+			resp.Header["X-A"] = []string{"1"}
+		}
+	})
+	r.send(t, first())
+	if out := r.send(t, first()); out.Headers["X-A"] != "1" {
+		t.Errorf("the replay has %v", out.Headers)
+	}
+}
