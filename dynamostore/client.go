@@ -16,6 +16,8 @@ import (
 	"github.com/aws/smithy-go"
 	smithyendpoints "github.com/aws/smithy-go/endpoints"
 	"github.com/aws/smithy-go/middleware"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // tuned derives the store's own client: the user's in all but attempts, backoff
@@ -57,7 +59,7 @@ func retryable(err error) aws.Ternary {
 		return aws.FalseTernary
 	}
 	// X9: a conflict has a retry of its own, by the guard.
-	if codeOf(err) == codeConflict {
+	if reasonByCode[codeOf(err)] == lambdaidem.ReasonConflict {
 		return aws.FalseTernary
 	}
 	// An answer cut short leaves the call unknown; every write here is

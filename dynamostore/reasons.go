@@ -12,7 +12,6 @@ import (
 )
 
 const (
-	codeConflict   = "TransactionConflictException"
 	codeValidation = "ValidationException"
 	codeNoResource = "ResourceNotFoundException"
 )
@@ -25,7 +24,10 @@ var reasonByCode = map[string]lambdaidem.Reason{
 	"Throttling":                             lambdaidem.ReasonThrottled,
 	"RequestLimitExceeded":                   lambdaidem.ReasonThrottled,
 
-	codeConflict: lambdaidem.ReasonConflict, // X9
+	// X9. The second comes of tables with multi-Region strong consistency, while
+	// another Region writes the item.
+	"TransactionConflictException":     lambdaidem.ReasonConflict,
+	"ReplicatedWriteConflictException": lambdaidem.ReasonConflict,
 
 	codeNoResource: lambdaidem.ReasonNoTable,
 

@@ -149,6 +149,7 @@ func TestX5_EveryReasonIsNamed(t *testing.T) {
 		{"ThrottlingException", lambdaidem.ReasonThrottled, 3},
 		{"RequestLimitExceeded", lambdaidem.ReasonThrottled, 3},
 		{"TransactionConflictException", lambdaidem.ReasonConflict, 1},
+		{"ReplicatedWriteConflictException", lambdaidem.ReasonConflict, 1},
 		{"ResourceNotFoundException", lambdaidem.ReasonNoTable, 1},
 		{"AccessDeniedException", lambdaidem.ReasonPermission, 1},
 		{"UnrecognizedClientException", lambdaidem.ReasonPermission, 1},
