@@ -127,8 +127,9 @@ func (g *Guard) refuseCall(ctx context.Context, kind Kind, c Call, e *Error) *Er
 // Handler guards a typed Lambda handler: key finds the idempotency key in the
 // event, and the event's JSON is the payload (V1, F5). An empty key is a
 // missing one. The guard's own refusals are *[Error]s, which Lambda reports
-// with errorType "Error", without their causes; what [Permanent] or [Reject] marked is reported with
-// the same errorType and message every time (X2).
+// with errorType "Error", without what the store said; what [Permanent] or
+// [Reject] marked is reported with the same errorType and message every time
+// (X2).
 func Handler[In, Out any](g *Guard, key func(In) (string, error), h func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		var zero Out
