@@ -141,7 +141,7 @@ func (b *book) checkAnswer(ans *answer) {
 		return
 	}
 	if got.Replayed {
-		if h != nil && slices.ContainsFunc(h.lives, func(l *life) bool { return l.completedBy == a }) {
+		if h != nil && slices.ContainsFunc(h.lives, func(l *life) bool { return l.completedBy == a && (l.gone.IsZero() || l.gone.After(ans.to)) }) {
 			b.broken(a, "recognised", "its own completion was replayed to it")
 		}
 		if h == nil || !slices.ContainsFunc(h.lives, func(l *life) bool {
