@@ -196,7 +196,7 @@ func (b *book) answered(a *actor, from time.Time, got result) {
 	b.noteLocked(a, "answers %s", text)
 	if (got.Code == string(lambdaidem.ErrStoreUnavailable) || got.Code == string(lambdaidem.ErrInProgress)) && a.run == nil && a.gaveUp == 0 {
 		for _, h := range b.records {
-			if h.holder != a {
+			if h.holder != a || a.met[RequestLate] || a.met[Twice] { // what lands that late, nobody can know of
 				continue
 			}
 			check := "unknown released"
@@ -235,6 +235,7 @@ func (b *book) wrote(w wire.Write) {
 		b.noteLocked(nil, "TTL deletes the record, which was %s", w.Before["status"].Text)
 		if h != nil && len(h.lives) > 0 {
 			h.lives[len(h.lives)-1].gone = now
+			h.holder = nil
 		}
 		return
 	}
