@@ -146,7 +146,7 @@ func (g *Guard) identify(ctx context.Context, r *Request) (identity, *Error) {
 		return who, &Error{Code: ErrHeadersTooMany, Status: http.StatusRequestHeaderFieldsTooLarge,
 			Detail: fmt.Sprintf("The request has %d headers; at most %d are allowed.", r.nHeaders, g.opts.MaxHeaders)}
 	case len(r.Body) > g.opts.MaxBody:
-		return who, g.bodyTooLarge()
+		return who, bodyTooLarge(int64(g.opts.MaxBody))
 	}
 	values := r.Values(g.opts.KeyHeader)
 	if len(values) == 0 {
@@ -194,9 +194,9 @@ func (g *Guard) principal(ctx context.Context, r *Request) (string, *Error) {
 		Detail: "The caller can't be told apart from others.", Err: err}
 }
 
-func (g *Guard) bodyTooLarge() *Error {
+func bodyTooLarge(limit int64) *Error {
 	return &Error{Code: ErrBodyTooLarge, Status: http.StatusRequestEntityTooLarge,
-		Detail: fmt.Sprintf("The body is larger than %d bytes.", g.opts.MaxBody)}
+		Detail: fmt.Sprintf("The body is larger than %d bytes.", limit)}
 }
 
 // ownAnswer is an answer that the guard makes itself, after the hook (R2).
