@@ -81,10 +81,12 @@ func (g *Guard) readRequest(r *http.Request) *Request {
 	}
 	var err error
 	req.Body, err = io.ReadAll(io.LimitReader(r.Body, int64(g.opts.MaxBody)+1))
-	switch {
+	switch bound := (*http.MaxBytesError)(nil); {
+	case errors.As(err, &bound):
+		req.malformed = bodyTooLarge(bound.Limit)
 	case err != nil:
 		req.malformed = &Error{Code: ErrRequestInvalid, Status: http.StatusBadRequest, Detail: "The body could not be read to its end.", Err: err}
-	case len(req.Body) == 0 && r.ContentLength > 0:
+	case len(req.Body) == 0 && (r.ContentLength > 0 || len(r.PostForm) > 0 || r.MultipartForm != nil):
 		req.malformed = &Error{Code: ErrRequestInvalid, Status: http.StatusInternalServerError,
 			Detail: "The body was read before the guard could compare it.",
 			Err:    errors.New("an outer handler consumed the request's body; put the guard outside of it, or give the body back")}

@@ -236,6 +236,17 @@ func TestS2_MiddlewareBoundsTheBody(t *testing.T) {
 	}
 }
 
+// S2: the bound of an outer handler (http.MaxBytesHandler) is one too.
+func TestS2_MiddlewareSaysThatAnOuterBoundWasPassed(t *testing.T) {
+	h := http.MaxBytesHandler(lambdaidem.New(memstore.New(), anonymous).
+		Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") })), 10)
+	r := posted(t, "/a")
+	r.Body = io.NopCloser(strings.NewReader("01234567890"))
+	if w := serve(h, r); w.Code != http.StatusRequestEntityTooLarge || !strings.Contains(w.Body.String(), "larger than 10 bytes") {
+		t.Errorf("the answer is %d %s", w.Code, w.Body)
+	}
+}
+
 func TestK4_BypassedBodiesPassWhole(t *testing.T) {
 	body := strings.Repeat("x", 100)
 	for name, opt := range map[string]func(*lambdaidem.Options){
@@ -335,5 +346,25 @@ func TestF3_ABodyReadBeforeTheGuardIsRefused(t *testing.T) {
 	inner.ServeHTTP(w, r)
 	if w.Code != 500 {
 		t.Errorf("the guard can't see the body and answered %d %s", w.Code, w.Body)
+	}
+}
+
+// F3: a form that an outer handler parsed took the body with it, whatever its
+// length.
+func TestF3_AFormParsedBeforeTheGuardIsRefused(t *testing.T) {
+	h := lambdaidem.New(memstore.New(), anonymous).Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") }))
+	for media, body := range map[string]string{
+		"application/x-www-form-urlencoded": "amount=1",
+		"multipart/form-data; boundary=b":   "--b\r\nContent-Disposition: form-data; name=\"amount\"\r\n\r\n1\r\n--b--\r\n",
+	} {
+		r := posted(t, "/a")
+		r.Header.Set("Content-Type", media)
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), -1
+		if r.FormValue("amount") != "1" {
+			t.Fatalf("%s: the form is %v", media, r.Form)
+		}
+		if w := serve(h, r); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), string(lambdaidem.ErrRequestInvalid)) {
+			t.Errorf("%s: the answer is %d %s", media, w.Code, w.Body)
+		}
 	}
 }
