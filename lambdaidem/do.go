@@ -61,7 +61,7 @@ func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (
 			Detail: "The idempotency key is invalid: " + err.Error() + "."})
 	}
 	payload, err := json.Marshal(c.Payload)
-	if err == nil && replacedBytes(payload) {
+	if _, raw := c.Payload.(json.RawMessage); err == nil && !raw && replacedBytes(payload) {
 		err = errors.New("a text in it is not UTF-8; make it a []byte")
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package lambdaidem_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -94,7 +95,6 @@ func TestF5_PayloadOfACall(t *testing.T) {
 	}
 }
 
-// What the function does to the payload comes after its fingerprint.
 // encoding/json would write each of these as one replacement character, so two
 // different payloads would be one.
 func TestF3_PayloadThatIsNotUTF8IsRefused(t *testing.T) {
@@ -115,6 +115,22 @@ func TestF3_PayloadThatIsNotUTF8IsRefused(t *testing.T) {
 	}
 }
 
+// F3: what is JSON already says U+FFFD by an escape as rightly as by itself.
+func TestF3_RawPayloadsMayEscapeTheReplacementCharacter(t *testing.T) {
+	c, call := newCharges(), charge
+	for _, text := range []string{`{"a":"\ufffd"}`, "{\"a\":\"\ufffd\"}"} {
+		call.Payload = json.RawMessage(text)
+		if _, err := c.do(t, call); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	call.Payload = json.RawMessage("{\"a\":\"\xff\"}") // counts byte by byte
+	if _, err := c.do(t, call); !errors.Is(err, lambdaidem.ErrPayloadMismatch) {
+		t.Errorf("a text that is not UTF-8: %v", err)
+	}
+}
+
+// What the function does to the payload comes after its fingerprint.
 func TestF5_AFunctionThatMutatesItsPayload(t *testing.T) {
 	c := newCharges()
 	for range 2 {
