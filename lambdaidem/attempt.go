@@ -167,11 +167,18 @@ func (a *attempt) wait(ctx context.Context, rec Record) (Record, verdict) {
 	}
 	ctx, cancel := context.WithDeadline(ctx, a.giveUp)
 	defer cancel()
+	var unread error // why the last read that was given its time failed
 	for pause := firstPause; ; pause = min(pause+pause/2, longestPause) {
 		if !a.pause(ctx, pause) {
+			if unread != nil {
+				a.note(ctx, EventStoreError, unread)
+			}
 			return rec, busy
 		}
 		now, err := a.g.store.Get(ctx, a.id, a.g.opts.Clock())
+		if ctx.Err() == nil {
+			unread = err
+		}
 		if err != nil {
 			continue // it was in progress when last seen: look again while there is time
 		}

@@ -231,3 +231,21 @@ func TestL8_ManyWaitForOne(t *testing.T) {
 		r.wantRuns(t, 1)
 	})
 }
+
+// O1: why a wait could not see the record is in the log: the permission to read
+// it may be missing, which nothing else needs.
+func TestL8_AWaitThatCannotReadSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r *rig
+		r = newRig(func(ctx context.Context, _ request) (response, error) {
+			wantProblem(t, r.sendCtx(ctx, t, first()), http.StatusConflict, lambdaidem.ErrInProgress)
+			return response{StatusCode: 201}, nil
+		}, func(o *lambdaidem.Options) { o.Wait = 2 * time.Second })
+		r.store.failAlways(get, refused(lambdaidem.ReasonPermission))
+		r.send(t, first())
+		r.wantEvents(t, lambdaidem.EventStoreError, lambdaidem.EventInProgress, lambdaidem.EventNew)
+		if e := r.seen.all()[0]; e.Reason != lambdaidem.ReasonPermission {
+			t.Errorf("the event is %+v", e)
+		}
+	})
+}
