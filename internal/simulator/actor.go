@@ -22,22 +22,21 @@ import (
 // actor is one invocation in a process of its own: the real guard over the real
 // dynamostore over the world's network, with a clock of its own.
 type actor struct {
-	w       *world
-	id      uint64
-	rng     *rand.Rand
-	skew    time.Duration
-	sent    int            // requests on the wire
-	killed  chan struct{}  // closed by kill
-	dead    bool           // under w.mu
-	stalled bool           // stood still at some time; under w.mu
-	met     map[Fault]bool // what its requests met; under w.mu
-	gaveUp  int            // releases that it sent; under w.mu
-	order   order
-	ending  string             // how its handler ends; "": the script decides
-	ends    time.Time          // when Lambda kills it
-	run     *run               // of its handler; nil before
-	cancel  context.CancelFunc // what a client does that hangs up; set before it starts
-	ctx     context.Context
+	w      *world
+	id     uint64
+	rng    *rand.Rand
+	skew   time.Duration
+	sent   int            // requests on the wire
+	killed chan struct{}  // closed by kill
+	dead   bool           // under w.mu
+	met    map[Fault]bool // what its requests met; under w.mu
+	gaveUp int            // releases that it sent; under w.mu
+	order  order
+	ending string             // how its handler ends; "": the script decides
+	ends   time.Time          // when Lambda kills it
+	run    *run               // of its handler; nil before
+	cancel context.CancelFunc // what a client does that hangs up; set before it starts
+	ctx    context.Context
 }
 
 // order is what a client asks for.
@@ -118,7 +117,7 @@ func (w *world) kill(a *actor, why string) {
 	a.dead = true
 	close(a.killed)
 	w.book.noteLocked(a, "dies: %s", why)
-	w.book.endRun(a, "killed")
+	w.book.endRunLocked(a, "killed")
 }
 
 // guard wires the actor's guard, as a function's main does.
@@ -171,13 +170,13 @@ func (a *actor) invoke() result {
 			}
 			got <- ended
 		}()
-		ctx := a.ctx
 		defer a.cancel()
-		handler := a.guard().APIGatewayV2(a.handle)
+		handle := a.handle
 		if m := a.w.mut; m != nil && m.Handler != nil {
-			handler = a.guard().APIGatewayV2(m.Handler(a.handle))
+			handle = m.Handler(a.handle)
 		}
-		resp, err := handler(context.WithValue(ctx, requestKey{}, ctx), a.event())
+		ctx := context.WithValue(a.ctx, requestKey{}, a.ctx)
+		resp, err := a.guard().APIGatewayV2(handle)(ctx, a.event())
 		if err != nil {
 			ended = result{failed: err.Error()}
 			return
@@ -218,10 +217,18 @@ func (a *actor) isDead() bool {
 	return a.dead
 }
 
+// hasStalled tells whether the process stood still at some time.
 func (a *actor) hasStalled() bool {
 	a.w.mu.Lock()
 	defer a.w.mu.Unlock()
-	return a.stalled
+	return a.met[Stall]
+}
+
+// standsAt tells whether the process stands still over a request.
+func (a *actor) standsAt(r *request) bool {
+	a.w.mu.Lock()
+	defer a.w.mu.Unlock()
+	return r.stands
 }
 
 func (a *actor) event() events.APIGatewayV2HTTPRequest {
@@ -250,8 +257,11 @@ func requestContext(ctx context.Context) context.Context {
 // scripted is the value that the script's handlers panic with.
 type scripted struct{ attempt int }
 
-// ends are the ways in which the script lets an attempt end.
+// endings are the ways in which the script lets an attempt end.
 var endings = []string{"500", "error", "panic", "429", "402", "permanent", "uncertain", "reject"}
+
+// insufficient is the code of the application's own refusal.
+const insufficient = "insufficient_funds"
 
 // errCard is what the script's handlers fail with.
 var errCard = errors.New("card network")
@@ -315,7 +325,7 @@ func (a *actor) handle(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (e
 	case "uncertain":
 		return none, lambdaidem.Uncertain(errCard)
 	case "reject":
-		return none, lambdaidem.Reject(409, "insufficient_funds", r.answer())
+		return none, lambdaidem.Reject(409, insufficient, r.answer())
 	default:
 		return events.APIGatewayV2HTTPResponse{StatusCode: 201, Body: r.answer()}, nil
 	}

@@ -153,15 +153,18 @@ func (b *book) beginRun(ctx context.Context, a *actor) *run {
 	return r
 }
 
-// endRun ends the run of an actor that has one. It is called under mu by kill,
-// and without by handlers.
+// endRun ends a handler's run. What a dead process does counts for nothing.
 func (b *book) endRun(a *actor, how string) {
-	locked := how == "killed"
-	if !locked {
-		b.w.mu.Lock()
-		defer b.w.mu.Unlock()
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	if !a.dead {
+		b.endRunLocked(a, how)
 	}
-	if a.run == nil || !a.run.ended.IsZero() || a.dead && !locked {
+}
+
+// endRunLocked ends the run of an actor, if one is under way.
+func (b *book) endRunLocked(a *actor, how string) {
+	if a.run == nil || !a.run.ended.IsZero() {
 		return
 	}
 	a.run.ended, a.run.how = time.Now(), how
@@ -206,7 +209,7 @@ func (b *book) answered(a *actor, from time.Time, got result) {
 			b.brokenLocked(a, check, "its acquire had landed, it answered %d, and sent no release", got.Status)
 		}
 	}
-	if got.Status != 0 && time.Now().After(a.ends) && !a.stalled && b.w.plan.disobedient == 0 {
+	if got.Status != 0 && time.Now().After(a.ends) && !a.met[Stall] && b.w.plan.disobedient == 0 {
 		b.brokenLocked(a, "in time", "the answer came %v after the invocation's deadline", time.Since(a.ends))
 	}
 }

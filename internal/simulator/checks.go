@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lambdaidem/toolkit/internal/simulator/wire"
+	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // Checks are the invariants, by name, with the rules that they hold a run
@@ -33,6 +34,7 @@ var Checks = map[string]string{
 	"held":                    "G2, X2: under policy hold nothing runs twice after an uncertain end",
 	"unstuck":                 "L6: under policy rerun no record is stuck beyond its lease",
 	"in time":                 "L5, L8, X4, X5: every answer leaves before the invocation's deadline",
+	"effect kept":             "X4: an attempt that met no fault records the effect that it had",
 	"clean-up":                "X2, X3: a process that lives releases what it must, however its request ended",
 	"conflict is busy":        "X9: a transaction conflict never fails open",
 	"unknown released":        "X5: an acquire that may have landed is released before the answer goes out",
@@ -123,21 +125,19 @@ func (b *book) historyOf(o order) *history {
 func (b *book) checkAnswer(ans *answer) {
 	a, got := ans.actor, ans.got
 	h := b.historyOf(a.order)
-	carriesAnswer := got.Status == 201 || got.Status == 402 || got.Code == "insufficient_funds" || got.Code == "idempotency_permanent_failure"
-	if carriesAnswer && got.Code != "idempotency_permanent_failure" {
+	if got.carriesAnswer() && got.Code != string(lambdaidem.ErrPermanent) {
 		want := fmt.Sprintf("%s/%s/%s by", a.order.Owner, a.order.Key, a.order.Payload)
 		if !strings.Contains(got.Body, want) {
 			b.broken(a, "own answer", "asked for %q, got %q", want, got.Body)
 		}
 	}
-	if got.Replayed && !carriesAnswer {
+	if got.Replayed && !got.carriesAnswer() {
 		b.broken(a, "replay", "a replay of status %d", got.Status)
 	}
-	ran := a.run != nil
-	if got.failed == "" && ran && a.run.how == "panic" {
+	if got.failed == "" && a.run != nil && a.run.how == "panic" {
 		b.broken(a, "panic goes on", "the handler panicked and the caller got %d", got.Status)
 	}
-	if !carriesAnswer || b.open(a) {
+	if !got.carriesAnswer() || b.open(a) {
 		return
 	}
 	if got.Replayed {
@@ -204,19 +204,31 @@ func (b *book) checkRuns(h *history) {
 			end = r.due
 		}
 		for _, next := range runs[i+1:] {
-			if p.obeys() && next.began.Before(end) {
+			if b.obeyed() && next.began.Before(end) {
 				b.broken(next.actor, "one at a time", "it began %v before the run of process %d ended", end.Sub(next.began), r.actor.id)
 			}
 			if p.policyHold && unsure(r) {
 				b.broken(next.actor, "held", "it ran after process %d, whose run ended by %q", r.actor.id, r.how)
 			}
 		}
+		had := r.how == "201" || r.how == "402" || r.how == "permanent" || r.how == "reject"
+		kept := slices.ContainsFunc(h.lives, func(l *life) bool { return l.completedBy == r.actor })
+		if had && r.effects > 0 && !kept && len(r.actor.met) == 0 && !r.actor.dead && b.obeyed() {
+			b.broken(r.actor, "effect kept", "its run ended by %q and nothing was completed", r.how)
+		}
 		released := slices.ContainsFunc(h.lives, func(l *life) bool { return l.released[r.actor] })
 		mustRelease := r.how == "error" || r.how == "panic" || r.how == "500" || r.how == "429" || r.how == "deadline"
-		if mustRelease && !p.policyHold && len(p.faults) == 0 && !r.actor.dead && !released && p.obeys() {
+		if mustRelease && !p.policyHold && len(r.actor.met) == 0 && !r.actor.dead && !released && b.obeyed() {
 			b.broken(r.actor, "clean-up", "its run ended by %q and nothing was released", r.how)
 		}
 	}
+}
+
+// obeyed tells whether the run kept to what G3's last sentence asks for: clocks
+// within MaxSkew, and no attempt that went on past its context.
+func (b *book) obeyed() bool {
+	p := &b.w.plan
+	return p.skew <= p.maxSkew && p.disobedient == 0 && b.faults[Stall] == 0
 }
 
 // unsure tells whether a run's effects are not known to anybody.

@@ -54,20 +54,6 @@ type plan struct {
 	rate         float64 // how many requests meet one of them
 }
 
-// obeys tells whether the run keeps to what G3's last sentence asks for: clocks
-// within MaxSkew, and no attempt that goes on past its context.
-func (p *plan) obeys() bool {
-	if p.skew > p.maxSkew || p.disobedient > 0 {
-		return false
-	}
-	for _, f := range p.faults {
-		if f == Stall {
-			return false
-		}
-	}
-	return true
-}
-
 func newPlan(r *rand.Rand) plan {
 	p := plan{
 		keys:     1 + r.IntN(2),

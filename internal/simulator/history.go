@@ -45,7 +45,7 @@ func (b *book) checkLinearizable() {
 			}
 			s := step{Replayed: ans.got.Replayed, Answer: ans.got.text()}
 			end := int64(ans.to.Sub(b.w.born))
-			if !s.Replayed && !isStored(ans.got) {
+			if !s.Replayed && !ans.got.carriesAnswer() {
 				stored := b.storedBy(h, a)
 				if stored == "" {
 					continue // it saw nothing, and left nothing
@@ -58,11 +58,6 @@ func (b *book) checkLinearizable() {
 			b.broken(nil, "linearizable", "the answers to %+v fit no order: %+v", h.order, ops)
 		}
 	}
-}
-
-// isStored tells whether an answer is one that a record keeps.
-func isStored(r result) bool {
-	return r.failed == "" && (r.Status == 201 || r.Status == 402 || r.Code == "insufficient_funds" || r.Code == "idempotency_permanent_failure")
 }
 
 // storedBy is the answer that an actor's attempt left in the record.

@@ -30,13 +30,7 @@ func Run(seed uint64, mut *Mutation, timeline bool) Report {
 	for i := range uint64(w.plan.clients) {
 		clients.Go(func() { w.client(i, &invocations) })
 	}
-	done := make(chan struct{})
-	go func() {
-		clients.Wait()
-		invocations.Wait()
-		close(done)
-	}()
-	w.turn(done)
+	w.turnUntil(&clients, &invocations)
 	w.heal()
 	w.probe()
 	return w.report(timeline)
@@ -92,15 +86,19 @@ func (w *world) client(number uint64, invocations *sync.WaitGroup) {
 	}
 }
 
+// carriesAnswer tells whether a client got an answer of the kind that a record
+// keeps.
+func (r result) carriesAnswer() bool {
+	return r.Status == 201 || r.Status == 402 || r.Code == insufficient || r.Code == string(lambdaidem.ErrPermanent)
+}
+
 // final tells whether a client has no reason to ask again.
 func (r result) final() bool {
 	switch {
 	case r.failed != "":
 		return false
-	case r.Status >= 500, r.Status == 429:
-		return r.Code == string(lambdaidem.ErrPermanent)
-	case r.Status == 409:
-		return r.Code == "insufficient_funds" || r.Code == string(lambdaidem.ErrAttemptAbandoned)
+	case r.Status >= 500, r.Status == 429, r.Status == 409:
+		return r.carriesAnswer() || r.Code == string(lambdaidem.ErrAttemptAbandoned)
 	default:
 		return true
 	}
@@ -157,16 +155,10 @@ func (w *world) probe() {
 			a := w.newActor(probes, o)
 			var running sync.WaitGroup
 			got := w.invocation(a, &running)
-			done := make(chan struct{})
-			go func() { running.Wait(); close(done) }()
-			w.turn(done)
+			w.turnUntil(&running)
 			last = <-got
-			if last.Status == 201 || last.Status == 402 || last.Code == "insufficient_funds" || last.Code == string(lambdaidem.ErrPermanent) {
-				answered = true
-				break
-			}
-			if w.plan.policyHold && last.Code == string(lambdaidem.ErrAttemptAbandoned) {
-				answered = true
+			answered = last.carriesAnswer() || w.plan.policyHold && last.Code == string(lambdaidem.ErrAttemptAbandoned)
+			if answered {
 				break
 			}
 		}

@@ -33,9 +33,6 @@ type tree struct {
 	held    []*request // late ones: they arrive some time
 }
 
-// treeFaults are the faults that Explore tries at each place.
-var treeFaults = []Fault{RequestLost, RequestLate, ReplyLost, Twice, Throttled, FailBefore, FailAfter, Conflict, KillBefore, KillAfter, Stall}
-
 // handlerFaults are those that can meet a handler at work.
 var handlerFaults = []Fault{KillBefore, Stall}
 
@@ -102,7 +99,7 @@ func (w *world) branch() bool {
 	}
 	if t.faults > 0 {
 		for _, r := range t.pending {
-			kinds := treeFaults
+			kinds := wireFaults
 			if r.op == working {
 				kinds = handlerFaults
 			}
@@ -144,11 +141,7 @@ func (w *world) move(m move) {
 	if m.f != None {
 		t.faults--
 		t.pauses = 1
-		w.book.fault(m.f)
-		w.book.note(r.actor, "%s: %s", describe(r), m.f)
-		w.mu.Lock()
-		r.actor.met[m.f] = true
-		w.mu.Unlock()
+		w.meet(r, m.f)
 	}
 	fail := func(kind string) {
 		status, header, body := wire.Error(kind, "simulated")
@@ -183,9 +176,6 @@ func (w *world) move(m move) {
 		w.serve(r)
 		w.kill(r.actor, string(m.f))
 	case Stall:
-		w.mu.Lock()
-		r.stands, r.actor.stalled = true, true
-		w.mu.Unlock()
 		w.in(w.plan.timeout+2*w.plan.maxSkew, func() { r.reply <- w.serve(r) })
 	}
 }
@@ -193,10 +183,7 @@ func (w *world) move(m move) {
 // Play runs one path of a small case. It must be called in a synctest bubble.
 // It returns the script of the next path, if there is one.
 func Play(c Small, script []int, timeline bool) (r Report, next []int, more bool) {
-	p := plan{
-		keys: 1, timeout: 3 * time.Second, ttl: 24 * time.Hour, maxSkew: 2 * time.Second, policyHold: c.Hold, wait: c.Wait,
-		faults: treeFaults[:c.Faults*len(treeFaults)/max(c.Faults, 1)],
-	}
+	p := plan{keys: 1, timeout: 3 * time.Second, ttl: 24 * time.Hour, maxSkew: 2 * time.Second, policyHold: c.Hold, wait: c.Wait}
 	w := newWorld(1, &p, nil)
 	if c.Before != "" {
 		w.before(c.Before)
@@ -214,9 +201,7 @@ func Play(c Small, script []int, timeline bool) (r Report, next []int, more bool
 		a.ending = ending
 		w.invocation(a, &all)
 	}
-	done := make(chan struct{})
-	go func() { all.Wait(); close(done) }()
-	w.turn(done)
+	w.turnUntil(&all)
 	for _, late := range w.tree.held {
 		w.book.note(late.actor, "%s arrives late", describe(late))
 		w.serve(late)
@@ -237,11 +222,7 @@ func (w *world) before(ending string) {
 	}
 	var one sync.WaitGroup
 	w.invocation(a, &one)
-	done := make(chan struct{})
-	go func() { one.Wait(); close(done) }()
-	faults := w.plan.faults
-	w.plan.faults = nil
-	w.turn(done)
-	w.plan.faults, w.plan.killHandler = faults, 0
+	w.turnUntil(&one)
+	w.plan.killHandler = 0
 	time.Sleep(w.plan.timeout + 2*w.plan.maxSkew)
 }

@@ -70,14 +70,12 @@ func newWorld(seed uint64, p *plan, mut *Mutation) *world {
 
 // request is one attempt of one call on the wire.
 type request struct {
-	actor *actor
-	seq   int
-	op    string
-	body  []byte
-	reply chan reply
-	// stands: its process stands still until the reply; under w.mu, before its
-	// actor has stalled.
-	stands bool
+	actor  *actor
+	seq    int
+	op     string
+	body   []byte
+	reply  chan reply
+	stands bool // its process stands still until the reply; under w.mu
 }
 
 type reply struct {
@@ -107,7 +105,7 @@ func (a *actor) Do(req *http.Request) (*http.Response, error) {
 		}
 		return wire.Response(req, got.status, got.header, got.body), nil
 	case <-req.Context().Done():
-		if a.hasStalled() && r.stands { // it notices nothing before it goes on
+		if a.standsAt(r) { // it notices nothing before it goes on
 			select {
 			case <-r.reply:
 			case <-a.killed:
@@ -178,8 +176,19 @@ func (w *world) in(d time.Duration, do func()) {
 	heap.Push(&w.agenda, event{time.Now().Add(d), w.agenda.seq, do})
 }
 
-// turn lets the world go on until done is closed, or forever if the agenda is
-// to be worked off too.
+// turnUntil lets the world go on until all that the groups stand for is done.
+func (w *world) turnUntil(groups ...*sync.WaitGroup) {
+	done := make(chan struct{})
+	go func() {
+		for _, g := range groups {
+			g.Wait()
+		}
+		close(done)
+	}()
+	w.turn(done)
+}
+
+// turn lets the world go on until done is closed.
 func (w *world) turn(done <-chan struct{}) {
 	for {
 		synctest.Wait()
@@ -249,14 +258,20 @@ func (w *world) ms(n int) time.Duration {
 	return 1 + time.Duration(w.rng.Int64N(int64(n)*int64(time.Millisecond)))
 }
 
+// meet enters that a request meets a fault.
+func (w *world) meet(r *request, f Fault) {
+	w.book.fault(f)
+	w.book.note(r.actor, "%s: %s", describe(r), f)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r.actor.met[f] = true
+	r.stands = f == Stall
+}
+
 // send lets a request meet its fate.
 func (w *world) send(r *request, f Fault) {
 	if f != None {
-		w.book.fault(f)
-		w.book.note(r.actor, "%s: %s", describe(r), f)
-		w.mu.Lock()
-		r.actor.met[f] = true
-		w.mu.Unlock()
+		w.meet(r, f)
 	}
 	there, back := w.ms(20), w.ms(20)
 	answer := func(rep reply) { w.in(back, func() { r.reply <- rep }) }
@@ -298,9 +313,6 @@ func (w *world) send(r *request, f Fault) {
 	case Stall:
 		// The process stands still before the request leaves it; its context
 		// ends meanwhile, and it doesn't notice.
-		w.mu.Lock()
-		r.stands, r.actor.stalled = true, true
-		w.mu.Unlock()
 		w.in(w.plan.timeout+w.plan.maxSkew+w.ms(20_000), func() { answer(w.serve(r)) })
 	}
 }
