@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"unicode/utf8"
 )
 
@@ -156,16 +155,4 @@ func joinHeaders(single map[string]string, multi map[string][]string) map[string
 		all[name] = values
 	}
 	return all
-}
-
-// answerUnavailable is what a record answers whose answer could not be kept
-// (X4).
-func answerUnavailable(f *Failure) *Error {
-	return &Error{Code: f.Code, Status: f.Status, Detail: "The request was carried out, but its answer could not be kept. It will not be carried out again.", message: f.Message}
-}
-
-// recordForeign is the answer where the record is not ours, or damaged (D4).
-func recordForeign(err error) *Error {
-	return &Error{Code: ErrRecordForeign, Status: http.StatusInternalServerError,
-		Detail: "What is stored under this key can't be read. The request was not carried out.", Err: err}
 }

@@ -3,42 +3,31 @@ package lambdaidem
 import (
 	"context"
 	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
 
-// Pauses between tries of one store call; each is jittered by half.
-const (
-	firstPause   = 20 * time.Millisecond
-	longestPause = time.Second
-	// conflictPatience is how long a claim is repeated while a transaction
-	// holds the item (X9).
-	conflictPatience = 200 * time.Millisecond
-)
-
-// attempt is one call on its way through the guard. Everything that belongs to
-// the invocation is here, since one process may serve several at once.
+// attempt is one call on its way through the guard, and the whole protocol:
+// acquire, run, finish. What a record means, and what follows from it, is
+// decided here and nowhere else. Everything that belongs to the invocation is
+// here, since one process may serve several at once.
 type attempt struct {
+	budget
 	g     *Guard
 	call  call
 	id    string
 	scope string
 	token string // fencing token: random, of this attempt alone (L3)
 
-	began    time.Time     // by Options.Clock
-	deadline time.Time     // the invocation's own; zero without one
-	over     time.Time     // when the attempt must be over: the deadline, or the claim and LeaseDuration
-	leaseEnd time.Time     // of the last claim, by Options.Clock
-	giveUp   time.Time     // when waiting ends; zero before it began
-	reserved time.Duration // of the time until over, for the completion and the answer (L5)
-	number   int           // attempt number of the record
-	handler  time.Duration // spent in the handler
-	mayHold  bool          // a claim was sent whose fate is unknown
-	open     bool          // failed open: runs without the lease (X5)
+	began   time.Time     // by Options.Clock
+	number  int           // attempt number of the record
+	handler time.Duration // spent in the handler
+	mayHold bool          // a claim was sent whose fate is unknown
+	open    bool          // failed open: runs without the lease (X5)
 }
 
 func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
@@ -46,171 +35,8 @@ func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
 	if _, err := io.ReadFull(g.opts.Random, token[:]); err != nil {
 		panic(fmt.Sprintf("lambdaidem: Options.Random: %v", err)) // without randomness there is no fencing
 	}
-	a := &attempt{g: g, call: c, id: c.who.id(), scope: c.who.scope(), token: base64.RawURLEncoding.EncodeToString(token[:]), began: g.opts.Clock()}
-	a.deadline, _ = ctx.Deadline()
-	a.over = a.deadline
-	if a.deadline.IsZero() {
-		a.over = time.Now().Add(g.opts.LeaseDuration)
-	}
-	return a
-}
-
-// left is the time until the attempt must be over. It is measured by the
-// monotonic clock where the deadline allows it, never by Options.Clock, which
-// may jump.
-func (a *attempt) left() time.Duration {
-	if a.deadline.IsZero() {
-		return a.g.opts.LeaseDuration // its time begins with the claim
-	}
-	return time.Until(a.deadline)
-}
-
-// claim asks the store for the lease: over the record that was seen, if there
-// was one.
-func (a *attempt) claim(ctx context.Context, seen Record) (Record, error) {
-	var over *Record
-	if seen.State != Absent {
-		over = &seen
-	}
-	var patience time.Time
-	for pause := 5 * time.Millisecond; ; pause *= 2 {
-		rec, err := a.g.store.Acquire(ctx, a.newClaim(over))
-		if err == nil {
-			return rec, nil
-		}
-		a.mayHold = a.mayHold || !notApplied(err)
-		if reasonOf(err) != ReasonConflict {
-			return rec, err
-		}
-		if patience.IsZero() {
-			patience = time.Now().Add(conflictPatience)
-		}
-		if time.Until(patience) < pause || !a.pause(ctx, pause) {
-			return rec, err
-		}
-	}
-}
-
-func (a *attempt) newClaim(over *Record) Claim {
-	left := max(a.left(), 0)
-	a.over = time.Now().Add(left)
-	now, o := a.g.opts.Clock(), &a.g.opts
-	// L5: the lease outlives the attempt by as much as clocks may differ.
-	a.leaseEnd = ceil(now.Add(left).Add(o.MaxSkew), time.Millisecond)
-	c := Claim{ID: a.id, Scope: a.scope, Fingerprint: a.call.fingerprint, Token: a.token,
-		Now: now, LeaseEnd: a.leaseEnd, Over: over}
-	if o.Policy != Hold { // L6: a held record does not expire
-		c.Expires = a.expires(now)
-		// L7: not before the lease is over by every clock.
-		if least := ceil(a.leaseEnd.Add(o.MaxSkew).Add(time.Second), time.Second); c.Expires.Before(least) {
-			c.Expires = least
-		}
-	}
-	return c
-}
-
-// expires is when a record that is finished now expires.
-func (a *attempt) expires(now time.Time) time.Time {
-	return ceil(now.Add(a.g.opts.TTL), time.Second)
-}
-
-// acquired takes note that the lease is ours, and of whom it was taken from.
-func (a *attempt) acquired(ctx context.Context, seen, rec Record) {
-	a.number = rec.Attempt
-	a.leaseEnd = rec.LeaseEnd
-	// L5: where an earlier claim of ours turned out to have landed, its lease
-	// counts, which may end before that of the last claim.
-	a.over = earlier(a.over, time.Now().Add(rec.LeaseEnd.Sub(a.g.opts.Clock())-a.g.opts.MaxSkew))
-	if seen.State == InProgress {
-		a.note(ctx, EventTakenOver, nil)
-	}
-}
-
-// lease is what finishes the record.
-func (a *attempt) lease() Lease {
-	return Lease{ID: a.id, Token: a.token, Expires: a.expires(a.g.opts.Clock())}
-}
-
-// result is what the record is to keep of an ending. The error tells why the
-// answer can't be kept, if it can't (X4).
-func (a *attempt) result(end ending) (Result, error) {
-	now := a.g.opts.Clock()
-	r := Result{Outcome: end.outcome, At: now.Truncate(time.Millisecond), Expires: a.expires(now)}
-	if end.encode == nil {
-		r.Failure = failureOf(end.err)
-		return r, nil
-	}
-	value, err := end.encode()
-	if err != nil {
-		return a.withoutAnswer(end), err
-	}
-	r.Value = value
-	return r, nil
-}
-
-// withoutAnswer is the result of an attempt whose answer can't be kept (X4).
-func (a *attempt) withoutAnswer(end ending) Result {
-	now := a.g.opts.Clock()
-	return Result{Outcome: end.outcome, At: now.Truncate(time.Millisecond), Expires: a.expires(now),
-		Failure: &Failure{Code: ErrAnswerUnavailable, Status: http.StatusInternalServerError,
-			Message: string(ErrAnswerUnavailable) + ": the operation was carried out, but its answer could not be kept"}}
-}
-
-// wait polls until the record is not busy any more, and judges it then (L8).
-// acquire's context ends it in time to answer before the invocation's deadline.
-func (a *attempt) wait(ctx context.Context, rec Record) (Record, verdict) {
-	if a.g.opts.Wait == 0 {
-		return rec, busy
-	}
-	if a.giveUp.IsZero() {
-		a.giveUp = time.Now().Add(a.g.opts.Wait)
-	}
-	ctx, cancel := context.WithDeadline(ctx, a.giveUp)
-	defer cancel()
-	var unread error // why the last read that was given its time failed
-	for pause := firstPause; ; pause = min(pause+pause/2, longestPause) {
-		if !a.pause(ctx, pause) {
-			if unread != nil {
-				a.note(ctx, EventStoreError, unread)
-			}
-			return rec, busy
-		}
-		now, err := a.g.store.Get(ctx, a.id, a.g.opts.Clock())
-		if ctx.Err() == nil {
-			unread = err
-		}
-		if err != nil {
-			continue // it was in progress when last seen: look again while there is time
-		}
-		if v := a.judge(now); v != busy {
-			return now, v
-		}
-	}
-}
-
-// reserve settles how much of the time left is kept back for the completion
-// (L5).
-func (a *attempt) reserve() time.Duration {
-	a.reserved = a.g.opts.Reserve
-	if a.reserved == 0 {
-		a.reserved = min(500*time.Millisecond, max(time.Until(a.over), 0)/10)
-	}
-	return a.reserved
-}
-
-// answerMargin is the part of the reserve that is kept for sending the answer.
-// It is a share of it, since the whole invocation may be shorter than any fixed
-// time.
-func (a *attempt) answerMargin() time.Duration { return a.reserved / 10 }
-
-// acquireContext is for everything before the handler: it leaves time to give
-// back what an unanswered claim may have taken, and to answer (X5).
-func (a *attempt) acquireContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	reserve := a.reserve()
-	if a.deadline.IsZero() {
-		return context.WithCancel(ctx)
-	}
-	return context.WithDeadline(ctx, a.deadline.Add(-reserve))
+	return &attempt{g: g, call: c, id: c.who.id(), scope: c.who.scope(), budget: newBudget(ctx, &g.opts),
+		token: base64.RawURLEncoding.EncodeToString(token[:]), began: g.opts.Clock()}
 }
 
 type attemptKey struct{}
@@ -223,86 +49,290 @@ func Attempt(ctx context.Context) int {
 	return n
 }
 
-// handlerContext is the request's context with the attempt's number, ending a
-// reserve before the attempt must be over (L5).
-func (a *attempt) handlerContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithDeadline(context.WithValue(ctx, attemptKey{}, a.number), a.over.Add(-a.reserve()))
-}
+// finding is what a record means to a call.
+type finding int
 
-// finishContext is for a completion: it lives on when the request's context
-// ends (X3), until just before the attempt must be over; if that is past, for a
-// short limit of its own.
-func (a *attempt) finishContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	end := a.over.Add(-a.answerMargin())
-	if time.Until(end) <= 0 {
-		end = time.Now().Add(a.g.opts.CleanupTimeout)
-	}
-	return context.WithDeadline(context.WithoutCancel(ctx), end)
-}
+const (
+	isFree      finding = iota // nothing stands in the way: acquire, or take over
+	isOurs                     // this attempt holds the lease (L4)
+	isBusy                     // another attempt holds it (L8)
+	isAbandoned                // an attempt died, and an operator must decide (L6)
+	isMismatch                 // it belongs to another payload (F5)
+	isFinished                 // its answer is to be replayed (R1)
+)
 
-// cleanupContext is for a release: like finishContext, but never longer than
-// the short limit.
-func (a *attempt) cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	end := time.Now().Add(a.g.opts.CleanupTimeout)
-	if due := a.over.Add(-a.answerMargin()); time.Until(due) > 0 {
-		end = earlier(end, due)
-	}
-	return context.WithDeadline(context.WithoutCancel(ctx), end)
-}
-
-// pause sleeps for about d, and tells whether ctx is still alive then. Nothing
-// of it outlives the call (X7).
-func (a *attempt) pause(ctx context.Context, d time.Duration) bool {
-	var random [4]byte
-	if _, err := io.ReadFull(a.g.opts.Random, random[:]); err != nil {
-		panic(fmt.Sprintf("lambdaidem: Options.Random: %v", err))
-	}
-	half := d / 2
-	timer := time.NewTimer(half + time.Duration(binary.BigEndian.Uint32(random[:]))%(half+1))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
+// judge is the one place that decides what a record means.
+func (a *attempt) judge(rec Record) finding {
+	switch now := a.g.opts.Clock(); {
+	case rec.State == Absent:
+		return isFree
+	case rec.State == Released:
+		return isFree // F5: without steps it forgets its fingerprint
+	case rec.Fingerprint != a.call.fingerprint:
+		return isMismatch
+	case rec.State == Completed:
+		return isFinished
+	case rec.Token == a.token:
+		return isOurs
+	case rec.LeaseLiveAt(now):
+		return isBusy
+	case a.g.opts.Policy == Hold:
+		return isAbandoned
+	default:
+		return isFree
 	}
 }
 
-// note tells the observer of an outcome of this call.
-func (a *attempt) note(ctx context.Context, kind Kind, err error) {
-	a.g.opts.Observer.Observe(ctx, Event{Kind: kind, Scope: a.scope, Key: a.g.keyLabel(a.call.who.key),
-		Attempt: a.number, Duration: a.g.opts.Clock().Sub(a.began), Handler: a.handler, Reason: reasonOf(err), Err: err})
+// acquire gets hold of the record, or decides the call without it. may tells
+// whether the handler may run.
+func (a *attempt) acquire(request context.Context) (d decision, may bool) {
+	a.keepBack()
+	ctx, cancel := a.acquireContext(request)
+	defer cancel()
+	if ctx.Err() != nil {
+		return a.outOfTime(ctx, ctx.Err()), false
+	}
+	var over Record // the record to take over; zero: there is none
+	for {
+		seen, rec, found, err := a.contend(ctx, over)
+		if err != nil {
+			return a.notAcquired(request, err)
+		}
+		if found == isBusy {
+			rec, found = a.wait(ctx, rec)
+			if found == isFree && a.left() >= a.g.opts.MinRunTime {
+				over = rec
+				continue
+			}
+		}
+		switch found {
+		case isOurs:
+			a.acquired(ctx, seen, rec)
+			return decision{}, true
+		case isBusy, isFree: // L8: too little time is left to begin after a wait
+			a.withdraw(ctx)
+			return a.inProgress(ctx), false
+		default:
+			return a.fromRecord(ctx, found, rec), false
+		}
+	}
 }
 
-// ceil rounds t up to a whole multiple of unit since the epoch.
-func ceil(t time.Time, unit time.Duration) time.Time {
-	if down := t.Truncate(unit); !down.Equal(t) {
-		return down.Add(unit)
+// maxClaims bounds how often one call tries to get hold of a record that
+// others keep taking before it gives way (L6).
+const maxClaims = 8
+
+// contend claims the record until it means something else than free. It returns
+// what the last claim was made over, the record as it then stood, and what that
+// means: never isFree.
+func (a *attempt) contend(ctx context.Context, over Record) (seen, rec Record, found finding, err error) {
+	for range maxClaims {
+		rec, err = a.claim(ctx, over)
+		if reasonOf(err) == ReasonConflict {
+			return over, rec, isBusy, nil // X9: a transaction in the way means busy
+		}
+		if err != nil {
+			return over, rec, isBusy, err
+		}
+		if found = a.judge(rec); found != isFree {
+			return over, rec, found, nil
+		}
+		over = rec
 	}
-	return t.Round(0)
+	return over, rec, isBusy, nil
 }
 
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
+// acquired takes note that the lease is ours, and of whom it was taken from.
+func (a *attempt) acquired(ctx context.Context, over, rec Record) {
+	a.mayHold = false
+	a.number = rec.Attempt
+	a.holdTo(rec.LeaseEnd)
+	if over.State == InProgress {
+		a.note(ctx, EventTakenOver, nil)
 	}
-	return a
 }
 
-// reasonOf is the reason of a store's error; ReasonUnknown for any other.
-func reasonOf(err error) Reason {
-	if err == nil {
-		return ReasonUnknown
+// notAcquired decides a call whose claim the store could not answer (X5).
+func (a *attempt) notAcquired(ctx context.Context, err error) (d decision, may bool) {
+	if reasonOf(err) == ReasonForeign {
+		a.note(ctx, EventUnreadable, err)
+		return decision{refusal: recordForeign(err)}, false
 	}
-	if e, ok := errors.AsType[*StoreError](err); ok {
-		return e.Reason
+	a.note(ctx, EventStoreError, err)
+	if a.g.opts.FailOpen && ctx.Err() == nil {
+		a.open = true
+		a.note(ctx, EventFailedOpen, err)
+		return decision{}, true
 	}
-	return ReasonUnknown
+	a.withdraw(ctx)
+	return decision{refusal: storeUnavailable(err, a.g.opts.RetryAfter)}, false
 }
 
-// notApplied tells whether a store's error says that surely nothing was
-// written.
-func notApplied(err error) bool {
-	e, ok := errors.AsType[*StoreError](err)
-	return ok && e.NotApplied
+// run runs the handler under the lease and finishes the record.
+func (a *attempt) run(ctx context.Context, w work) decision {
+	a.keepBack()
+	hctx, cancel := a.handlerContext(context.WithValue(ctx, attemptKey{}, a.number))
+	defer cancel()
+	if hctx.Err() != nil {
+		if a.open {
+			a.withdraw(ctx)
+		} else {
+			a.release(ctx, hctx.Err())
+		}
+		return a.outOfTime(ctx, hctx.Err())
+	}
+	returned, settled := false, false
+	defer func() {
+		// A panic, or runtime.Goexit: it goes on by itself, with its own value
+		// and stack, since nothing recovers it here (X2).
+		switch {
+		case !returned:
+			a.died(ctx)
+		case !settled: // X4: the handler had its effect
+			a.note(ctx, EventUncertain, errEndingDied)
+		}
+	}()
+	runcount.Add(ctx)
+	started := time.Now()
+	w.run(hctx)
+	a.handler = time.Since(started)
+	returned = true
+	cancel()
+	d := a.finish(ctx, w.ending())
+	settled = true
+	return d
+}
+
+// What stands for a panic in events; its value is not touched.
+var (
+	errHandlerDied = errors.New("the handler panicked or called runtime.Goexit")
+	errEndingDied  = errors.New("the handler returned; then Options.Outcome or the encoding of its result panicked")
+)
+
+// died ends an attempt whose handler did not return.
+func (a *attempt) died(ctx context.Context) {
+	if a.g.opts.Policy == Hold {
+		a.note(ctx, EventUncertain, errHandlerDied)
+		return
+	}
+	a.release(ctx, errHandlerDied)
+}
+
+// finish settles the record by how the handler ended.
+func (a *attempt) finish(ctx context.Context, end ending) decision {
+	switch end.outcome {
+	case OutcomeSucceeded, OutcomeFailed:
+		return a.complete(ctx, end)
+	case OutcomeReleased:
+		a.release(ctx, end.err)
+	case OutcomeUncertain:
+		a.note(ctx, EventUncertain, end.err)
+	default: // keep the lease: whether there were effects isn't known
+		a.note(ctx, EventUncertain, fmt.Errorf("Options.Outcome returned %q, which is no outcome", end.outcome))
+	}
+	return decision{}
+}
+
+// complete stores the answer, for as long as there is time (X4).
+func (a *attempt) complete(ctx context.Context, end ending) decision {
+	ctx, cancel := a.finishContext(ctx)
+	defer cancel()
+	result, unstorable := a.result(end)
+	var err error
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		var rec Record
+		rec, err = a.g.store.Complete(ctx, a.lease(), result)
+		if err == nil {
+			if unstorable != nil {
+				a.note(ctx, EventAnswerLost, unstorable)
+			} else {
+				a.note(ctx, EventNew, end.err)
+			}
+			return decision{}
+		}
+		if errors.Is(err, ErrLeaseLost) {
+			return a.lost(ctx, rec)
+		}
+		if r := reasonOf(err); unstorable == nil && (r == ReasonTooLarge || r == ReasonEncoding) {
+			unstorable = err
+			result = a.withoutAnswer(end)
+			continue
+		}
+		if a.open || !a.pause(ctx, pause) {
+			break
+		}
+	}
+	a.note(ctx, EventStoreError, err)
+	if a.open {
+		return decision{} // X5: it ran without the store from the start
+	}
+	a.note(ctx, EventUncertain, err)
+	return decision{refusal: outcomeUnknown(err, max(a.leaseEnd.Sub(a.g.opts.Clock()), a.g.opts.RetryAfter))}
+}
+
+// lost decides a call whose lease another attempt took before it ended: its own
+// answer is not the truth any more (X6).
+func (a *attempt) lost(ctx context.Context, rec Record) decision {
+	if a.open && rec.State != Completed {
+		return decision{} // X5: it ran without the store, and nobody knows better
+	}
+	a.note(ctx, EventLeaseLost, nil)
+	if found := a.judge(rec); found == isFinished || found == isMismatch {
+		return a.fromRecord(ctx, found, rec)
+	}
+	return a.inProgress(ctx)
+}
+
+// release ends an attempt without effect, so that a retry runs again.
+func (a *attempt) release(ctx context.Context, why error) {
+	switch err := a.settleRelease(ctx); {
+	case err == nil:
+		a.note(ctx, EventReleased, why)
+	case a.open: // X5: there may have been nothing to release
+		a.note(ctx, EventReleased, why)
+	case errors.Is(err, ErrLeaseLost):
+		a.note(ctx, EventLeaseLost, why)
+	default:
+		a.note(ctx, EventStoreError, err)
+	}
+}
+
+// withdraw gives back a lease that a claim may have taken unnoticed (X5). If it
+// did not, or can't be given back, the lease's end must do.
+func (a *attempt) withdraw(ctx context.Context) {
+	if !a.mayHold {
+		return
+	}
+	a.mayHold = false
+	if err := a.settleRelease(ctx); err != nil && !errors.Is(err, ErrLeaseLost) {
+		a.note(ctx, EventStoreError, err)
+	}
+}
+
+// fromRecord decides a call by a record that stands in its way for good.
+func (a *attempt) fromRecord(ctx context.Context, found finding, rec Record) decision {
+	a.number = rec.Attempt
+	switch found {
+	case isFinished:
+		a.note(ctx, EventReplayed, nil)
+		return decision{replay: &rec.Result}
+	case isMismatch:
+		a.note(ctx, EventMismatch, nil)
+		return decision{refusal: payloadMismatch(a.g.opts.MismatchStatus)}
+	default:
+		a.note(ctx, EventAbandoned, nil)
+		return decision{refusal: attemptAbandoned()}
+	}
+}
+
+// inProgress refuses a call because another attempt is under way (L8).
+func (a *attempt) inProgress(ctx context.Context) decision {
+	a.note(ctx, EventInProgress, nil)
+	return decision{refusal: inProgress(a.g.opts.RetryAfter)}
+}
+
+// outOfTime refuses a call that has no time left to run.
+func (a *attempt) outOfTime(ctx context.Context, why error) decision {
+	a.note(ctx, EventOutOfTime, why)
+	return decision{refusal: outOfTime(why, a.g.opts.RetryAfter)}
 }

@@ -40,12 +40,12 @@ type Call struct {
 // [ErrOutOfTime], [ErrOutcomeUnknown], [ErrAnswerUnavailable],
 // [ErrRecordForeign], [ErrStreaming]. errors.Is tells them apart.
 func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (T, error)) (T, error) {
-	var result, zero T
+	var zero T
 	if c.Operation == "" {
-		return zero, &Error{Code: ErrRequestInvalid, Status: http.StatusBadRequest, Detail: "Call.Operation is empty; name what is done."}
+		return zero, requestInvalid("Call.Operation is empty; name what is done.", nil)
 	}
 	if streams[T]() {
-		return zero, streamRefused(fmt.Sprintf("a result of type %T", result))
+		return zero, streamRefused(fmt.Sprintf("a result of type %T", zero))
 	}
 	if c.Key == "" {
 		if g.opts.KeyOptional {
@@ -53,45 +53,27 @@ func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (
 			g.opts.Observer.Observe(ctx, Event{Kind: EventBypassed})
 			return fn(ctx)
 		}
-		return zero, g.refuseCall(ctx, EventKeyMissing, c, &Error{Code: ErrKeyMissing, Status: http.StatusBadRequest,
-			Detail: "The call of " + c.Operation + " has no idempotency key."})
+		return zero, g.refuseCall(ctx, EventKeyMissing, c, keyMissing("The call of "+c.Operation+" has no idempotency key."))
 	}
 	if err := g.opts.ValidateKey(c.Key); err != nil {
-		return zero, g.refuseCall(ctx, EventKeyInvalid, c, &Error{Code: ErrKeyInvalid, Status: http.StatusBadRequest,
-			Detail: "The idempotency key is invalid: " + err.Error() + "."})
+		return zero, g.refuseCall(ctx, EventKeyInvalid, c, keyInvalid("The idempotency key is invalid: "+err.Error()+".", nil))
 	}
 	payload, err := json.Marshal(c.Payload)
 	if _, raw := c.Payload.(json.RawMessage); err == nil && !raw && replacedBytes(payload) {
 		err = errors.New("a text in it is not UTF-8; make it a []byte")
 	}
 	if err != nil {
-		return zero, g.refuseCall(ctx, EventKeyInvalid, c, &Error{Code: ErrRequestInvalid, Status: http.StatusBadRequest,
-			Detail: "The payload can't be encoded as JSON.", Err: err})
+		return zero, g.refuseCall(ctx, EventKeyInvalid, c, requestInvalid("The payload can't be encoded as JSON.", err))
 	}
 
 	who := identity{kind: "call", namespace: g.opts.Namespace, principal: c.Principal, route: c.Operation, key: c.Key}
-	var own error
-	encode := func() ([]byte, error) {
-		if _, stream := any(result).(io.Reader); stream { // behind an interface
-			return nil, streamRefused(fmt.Sprintf("a result of type %T", result))
-		}
-		return json.Marshal(result)
-	}
-	judge := func() ending {
-		if own != nil {
-			return ending{outcome: g.outcomeOfError(own), err: own}
-		}
-		return ending{outcome: OutcomeSucceeded, encode: encode}
-	}
-	d := g.once(ctx, call{who: who, fingerprint: g.digest(true, payload, c.Operation)}, func(ctx context.Context) func() ending {
-		result, own = fn(ctx)
-		return judge
-	})
+	w := &doWork[T]{g: g, fn: fn}
+	d := g.once(ctx, call{who: who, fingerprint: g.digest(true, payload, c.Operation)}, w)
 	switch {
 	case d.refusal != nil:
 		return zero, d.refusal
 	case d.replay == nil:
-		return result, own
+		return w.result, w.err
 	case d.replay.Failure != nil:
 		return zero, d.replay.Failure.err()
 	}
@@ -101,6 +83,30 @@ func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (
 		return zero, g.refuseCall(ctx, EventUnreadable, c, recordForeign(err))
 	}
 	return replayed, nil
+}
+
+// doWork is fn, as the guard runs it.
+type doWork[T any] struct {
+	g      *Guard
+	fn     func(context.Context) (T, error)
+	result T
+	err    error
+}
+
+func (w *doWork[T]) run(ctx context.Context) { w.result, w.err = w.fn(ctx) }
+
+func (w *doWork[T]) ending() ending {
+	if w.err != nil {
+		return ending{outcome: w.g.outcomeOfError(w.err), err: w.err}
+	}
+	return ending{outcome: OutcomeSucceeded, encode: w.encode}
+}
+
+func (w *doWork[T]) encode() ([]byte, error) {
+	if _, stream := any(w.result).(io.Reader); stream { // behind an interface
+		return nil, streamRefused(fmt.Sprintf("a result of type %T", w.result))
+	}
+	return json.Marshal(w.result)
 }
 
 // replacedBytes tells whether encoding/json had to replace what is not UTF-8,

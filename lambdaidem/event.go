@@ -3,14 +3,13 @@ package lambdaidem
 import (
 	"context"
 	"encoding/base64"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 )
 
 // codec brings one type of HTTP event to the canonical form and back. It has
-// no opinion: what an answer means is decided in guard.go.
+// no opinion: what an answer means is decided in attempt.go.
 type codec[In, Out any] interface {
 	request(In) *Request
 	response(In, Out) Response
@@ -50,8 +49,7 @@ func (r *Request) setBody(body string, isBase64 bool) {
 	}
 	var err error
 	if r.Body, err = base64.StdEncoding.DecodeString(body); err != nil {
-		r.malformed = &Error{Code: ErrRequestInvalid, Status: http.StatusBadRequest,
-			Detail: "The body is marked as base64 and is not.", Err: err}
+		r.malformed = requestInvalid("The body is marked as base64 and is not.", err)
 	}
 }
 

@@ -9,12 +9,15 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
+// ALBHandler is a handler of requests that come through an Application Load Balancer.
+type ALBHandler = func(context.Context, events.ALBTargetGroupRequest) (events.ALBTargetGroupResponse, error)
+
 // ALB guards a handler of Application Load Balancer events, with single- or
 // multi-value headers, whichever the target group sends (V1). A load balancer
 // has no route templates, so the concrete path stands in (F1), and vouches for
 // nobody that a signature wouldn't have to prove: set Options.Principal where
 // callers must be kept apart (F2).
-func (g *Guard) ALB(h func(context.Context, events.ALBTargetGroupRequest) (events.ALBTargetGroupResponse, error)) func(context.Context, events.ALBTargetGroupRequest) (events.ALBTargetGroupResponse, error) {
+func (g *Guard) ALB(h ALBHandler) ALBHandler {
 	return guardHTTP(g, loadBalancer{}, h)
 }
 

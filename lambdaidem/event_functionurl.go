@@ -8,9 +8,12 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
+// FunctionURLHandler is a handler of requests that come through a Lambda function URL.
+type FunctionURLHandler = func(context.Context, events.LambdaFunctionURLRequest) (events.LambdaFunctionURLResponse, error)
+
 // FunctionURL guards a handler of Lambda function URL events (V1). A function
 // URL has no route templates, so the concrete path stands in (F1).
-func (g *Guard) FunctionURL(h func(context.Context, events.LambdaFunctionURLRequest) (events.LambdaFunctionURLResponse, error)) func(context.Context, events.LambdaFunctionURLRequest) (events.LambdaFunctionURLResponse, error) {
+func (g *Guard) FunctionURL(h FunctionURLHandler) FunctionURLHandler {
 	return guardHTTP(g, functionURL{}, h)
 }
 
@@ -25,9 +28,7 @@ func (functionURL) request(e events.LambdaFunctionURLRequest) *Request {
 		nHeaders: len(e.Headers),
 	}
 	r.setBody(e.Body, e.IsBase64Encoded)
-	if auth := e.RequestContext.Authorizer; auth != nil && auth.IAM != nil && auth.IAM.UserARN != "" {
-		r.Principal = iamPrincipal(auth.IAM.UserARN, "")
-	}
+	r.Principal, r.anonymous = functionURLCaller(e.RequestContext).principal()
 	return r
 }
 
@@ -37,5 +38,8 @@ func (functionURL) response(_ events.LambdaFunctionURLRequest, r events.LambdaFu
 
 func (functionURL) event(_ events.LambdaFunctionURLRequest, r *Response) events.LambdaFunctionURLResponse {
 	headers, cookies := joined(r.Header)
-	return events.LambdaFunctionURLResponse{StatusCode: r.Status, Headers: headers, Cookies: append(cookies, slices.Clone(r.Cookies)...), Body: r.Body, IsBase64Encoded: r.Base64}
+	return events.LambdaFunctionURLResponse{
+		StatusCode: r.Status, Headers: headers, Cookies: append(cookies, slices.Clone(r.Cookies)...),
+		Body: r.Body, IsBase64Encoded: r.Base64,
+	}
 }

@@ -2,14 +2,9 @@ package lambdaidem
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"net/http"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
@@ -91,46 +86,52 @@ func (g *Guard) bypasses(ctx context.Context, r *Request) bool {
 }
 
 // serve takes one HTTP request through the guard. A nil response means that
-// run's own answer stands, whatever it was, with the error beside it.
-func (g *Guard) serve(ctx context.Context, r *Request, run func(context.Context) (Response, error)) (*Response, error) {
+// the handler's own answer stands, whatever it was, with the error beside it.
+func (g *Guard) serve(ctx context.Context, r *Request, handle func(context.Context) (Response, error)) (*Response, error) {
 	who, refusal := g.identify(ctx, r)
 	if refusal != nil {
 		g.opts.Observer.Observe(ctx, Event{Kind: refusal.Code.kind(), Key: g.keyLabel(who.key), Err: refusal})
 		return g.ownAnswer(ctx, r, refusal), nil
 	}
-	var (
-		answer   Response // run's own, in canonical form
-		replaced bool     // an error of the handler became that answer
-		err      error
-	)
-	encode := func() ([]byte, error) { return encodeAnswer(g.kept(&answer)) }
-	judge := func() ending {
-		if err == nil {
-			return ending{outcome: g.outcomeOf(&answer), encode: encode}
-		}
-		outcome := g.outcomeOfError(err)
-		problem := answerOf(err, outcome)
-		if problem == nil {
-			return ending{outcome: outcome, err: err}
-		}
-		answer, replaced = *problem, true
-		return ending{outcome: outcome, encode: encode, err: err}
-	}
-	d := g.once(ctx, call{who: who, fingerprint: g.fingerprint(r)}, func(ctx context.Context) func() ending {
-		answer, err = run(ctx)
-		return judge
-	})
+	w := &httpWork{g: g, handle: handle}
+	d := g.once(ctx, call{who: who, fingerprint: g.fingerprint(r)}, w)
 	switch {
 	case d.refusal != nil:
 		return g.ownAnswer(ctx, r, d.refusal), nil //nolint:nilerr // the refusal is the answer
 	case d.replay != nil:
 		return g.replay(ctx, r, who, d.replay), nil
-	case replaced:
-		return &answer, nil
+	case w.replaced:
+		return &w.answer, nil
 	default:
-		return nil, err
+		return nil, w.err
 	}
 }
+
+// httpWork is a handler of HTTP requests, as the guard runs it.
+type httpWork struct {
+	g        *Guard
+	handle   func(context.Context) (Response, error)
+	answer   Response // the handler's own, in canonical form
+	replaced bool     // an error of the handler became that answer
+	err      error
+}
+
+func (w *httpWork) run(ctx context.Context) { w.answer, w.err = w.handle(ctx) }
+
+func (w *httpWork) ending() ending {
+	if w.err == nil {
+		return ending{outcome: w.g.outcomeOf(&w.answer), encode: w.encode}
+	}
+	outcome := w.g.outcomeOfError(w.err)
+	problem := answerOf(w.err, outcome)
+	if problem == nil {
+		return ending{outcome: outcome, err: w.err}
+	}
+	w.answer, w.replaced = *problem, true
+	return ending{outcome: outcome, encode: w.encode, err: w.err}
+}
+
+func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.kept(&w.answer)) }
 
 // identify finds out which record a request means (F1), or why it can mean
 // none (K1 to K3, F2, S2).
@@ -143,15 +144,14 @@ func (g *Guard) identify(ctx context.Context, r *Request) (identity, *Error) {
 	case r.malformed != nil:
 		return who, r.malformed
 	case r.nHeaders > g.opts.MaxHeaders:
-		return who, &Error{Code: ErrHeadersTooMany, Status: http.StatusRequestHeaderFieldsTooLarge,
-			Detail: fmt.Sprintf("The request has %d headers; at most %d are allowed.", r.nHeaders, g.opts.MaxHeaders)}
+		return who, headersTooMany(r.nHeaders, g.opts.MaxHeaders)
 	case len(r.Body) > g.opts.MaxBody:
 		return who, bodyTooLarge(int64(g.opts.MaxBody))
 	}
 	values := r.Values(g.opts.KeyHeader)
 	if len(values) == 0 {
-		return who, &Error{Code: ErrKeyMissing, Status: http.StatusBadRequest, Detail: "This request needs the header " + g.opts.KeyHeader +
-			": a value of your own that is unique to the operation and the same in every retry of it."}
+		return who, keyMissing("This request needs the header " + g.opts.KeyHeader +
+			": a value of your own that is unique to the operation and the same in every retry of it.")
 	}
 	key, err := parseKey(values)
 	if err == nil && key == "" {
@@ -161,51 +161,12 @@ func (g *Guard) identify(ctx context.Context, r *Request) (identity, *Error) {
 		err = g.opts.ValidateKey(key)
 	}
 	if err != nil {
-		return who, &Error{Code: ErrKeyInvalid, Status: http.StatusBadRequest,
-			Detail: "The header " + g.opts.KeyHeader + " is invalid: " + err.Error() + "."}
+		return who, keyInvalid("The header "+g.opts.KeyHeader+" is invalid: "+err.Error()+".", nil)
 	}
 	who.key = key
 	var refusal *Error
 	who.principal, refusal = g.principal(ctx, r)
 	return who, refusal
-}
-
-// principal finds out whose request it is (F2).
-func (g *Guard) principal(ctx context.Context, r *Request) (string, *Error) {
-	if g.opts.Principal == nil {
-		if r.anonymous != "" {
-			return "", &Error{Code: ErrPrincipalUnknown, Status: http.StatusForbidden,
-				Detail: "The caller can't be told apart from others.",
-				Err:    errors.New(r.anonymous + "; set Options.Principal")}
-		}
-		return r.Principal, nil
-	}
-	p, err := g.opts.Principal(ctx, r)
-	if err == nil && p == "" && !g.opts.AnonymousCallers {
-		err = errors.New("Options.Principal named nobody; set Options.AnonymousCallers if such callers may share their keys")
-	}
-	if err == nil {
-		return p, nil
-	}
-	if own := (*Error)(nil); errors.As(err, &own) && own.Status != 0 {
-		return "", own
-	}
-	return "", &Error{Code: ErrPrincipalUnknown, Status: http.StatusForbidden,
-		Detail: "The caller can't be told apart from others.", Err: err}
-}
-
-func bodyTooLarge(limit int64) *Error {
-	return &Error{Code: ErrBodyTooLarge, Status: http.StatusRequestEntityTooLarge,
-		Detail: fmt.Sprintf("The body is larger than %d bytes.", limit)}
-}
-
-// ownAnswer is an answer that the guard makes itself, after the hook (R2).
-func (g *Guard) ownAnswer(ctx context.Context, r *Request, e *Error) *Response {
-	resp := problem(e)
-	if g.opts.OnOwnAnswer != nil {
-		g.opts.OnOwnAnswer(ctx, r, resp, e)
-	}
-	return resp
 }
 
 // replay is the stored answer again, marked, after the hook (R1, R2).
@@ -248,56 +209,4 @@ func (g *Guard) kept(r *Response) *Response {
 		}
 	}
 	return &out
-}
-
-// answerOf is the answer that an error of the handler stands for, if any: the
-// problem document of an *Error, and of whatever was marked as permanent (X2).
-func answerOf(err error, outcome Outcome) *Response {
-	if own := (*Error)(nil); errors.As(err, &own) && own.Status != 0 {
-		return problem(own)
-	}
-	if outcome == OutcomeFailed {
-		return problem(&Error{Code: ErrPermanent, Status: http.StatusInternalServerError,
-			Detail: "The request failed, and would fail again if it were repeated."})
-	}
-	return nil
-}
-
-// problemType is where a code is explained: RFC 9457's "type".
-const problemType = "https://github.com/lambdaidem/toolkit/blob/main/docs/errors.md#"
-
-// problem is an error as an HTTP answer: a problem document of RFC 9457 with
-// the code as an extension member.
-func problem(e *Error) *Response {
-	doc := struct {
-		Type   string `json:"type"`
-		Title  string `json:"title"`
-		Status int    `json:"status"`
-		Detail string `json:"detail,omitempty"`
-		Code   Code   `json:"code"`
-	}{e.Type, http.StatusText(e.Status), e.Status, e.Detail, e.Code}
-	if doc.Type == "" {
-		doc.Type = "about:blank" // RFC 9457, 4.2.1: no more than the status says
-		if strings.HasPrefix(string(e.Code), "idempotency_") {
-			doc.Type = problemType + string(e.Code)
-		}
-	}
-	body, err := json.Marshal(doc)
-	if err != nil { // strings and a number: can't happen
-		panic(err)
-	}
-	resp := &Response{Status: e.Status, reason: statusLine(e.Status), Body: string(body), Header: map[string][]string{"Content-Type": {"application/problem+json"}}}
-	if e.RetryAfter > 0 {
-		resp.Header["Retry-After"] = []string{strconv.FormatInt(wholeSeconds(e.RetryAfter), 10)}
-	}
-	return resp
-}
-
-// wholeSeconds rounds up: Retry-After has no fractions (RFC 9110, 10.2.3).
-func wholeSeconds(d time.Duration) int64 {
-	whole := int64(d / time.Second)
-	if d%time.Second > 0 {
-		whole++
-	}
-	return whole
 }

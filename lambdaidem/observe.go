@@ -129,3 +129,9 @@ func (g *Guard) keyLabel(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:6])
 }
+
+// note tells the observer of an outcome of this call.
+func (a *attempt) note(ctx context.Context, kind Kind, err error) {
+	a.g.opts.Observer.Observe(ctx, Event{Kind: kind, Scope: a.scope, Key: a.g.keyLabel(a.call.who.key),
+		Attempt: a.number, Duration: a.g.opts.Clock().Sub(a.began), Handler: a.handler, Reason: reasonOf(err), Err: err})
+}

@@ -18,8 +18,8 @@ import (
 )
 
 // Options are the guard's settings. The zero value of every field is its
-// documented default. [New] panics on a value that can't be meant, and names
-// the field.
+// documented default. [New] panics on an invalid value and names the
+// field.
 type Options struct {
 	// Namespace sets this function's records apart from those of others in the
 	// same table (F1). Default: the Lambda function's name; outside Lambda the
@@ -136,7 +136,7 @@ type Options struct {
 // Mark is a header that marks a replay.
 type Mark struct{ Name, Value string }
 
-// settle fills in the defaults and panics on what can't be meant.
+// settle fills in the defaults and panics on what is invalid.
 func (o Options) settle() Options {
 	defaultTo(&o.Namespace, defaultNamespace())
 	defaultTo(&o.KeyHeader, "Idempotency-Key")

@@ -46,11 +46,8 @@ func (i identity) scope() string {
 	return i.namespace + " " + i.method + " " + i.route + " " + i.principal
 }
 
-// Replacers are built once: that takes longer than their use.
-var (
-	scopeEscapes     = strings.NewReplacer(" ", "%20", "%", "%25")
-	principalEscapes = strings.NewReplacer("|", "%7C", "%", "%25")
-)
+// A replacer is built once: that takes longer than its use.
+var scopeEscapes = strings.NewReplacer(" ", "%20", "%", "%25")
 
 // appendPart appends s with its length before it.
 func appendPart(buf []byte, s string) []byte {
@@ -65,16 +62,4 @@ func isCatchAll(template string) bool {
 	return template == "" || template == "$default" ||
 		strings.Contains(template, "+}") || strings.Contains(template, "...}") ||
 		strings.HasSuffix(template, "/")
-}
-
-// vouched joins what a gateway vouches for into one principal (F2): its kind,
-// and the parts with "|" between them, so that no two choices are one text.
-func vouched(kind string, parts ...string) string {
-	var b strings.Builder
-	b.WriteString(kind)
-	for i, p := range parts {
-		b.WriteByte(":|"[min(i, 1)])
-		b.WriteString(principalEscapes.Replace(p))
-	}
-	return b.String()
 }

@@ -2,6 +2,7 @@ package lambdaidem
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -181,3 +182,21 @@ func (e *StoreError) Error() string {
 
 // Unwrap returns the cause.
 func (e *StoreError) Unwrap() error { return e.Err }
+
+// reasonOf is the reason of a store's error; ReasonUnknown for any other.
+func reasonOf(err error) Reason {
+	if err == nil {
+		return ReasonUnknown
+	}
+	if e, ok := errors.AsType[*StoreError](err); ok {
+		return e.Reason
+	}
+	return ReasonUnknown
+}
+
+// notApplied tells whether a store's error says that surely nothing was
+// written.
+func notApplied(err error) bool {
+	e, ok := errors.AsType[*StoreError](err)
+	return ok && e.NotApplied
+}

@@ -1,0 +1,157 @@
+package lambdaidem
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Pauses between tries of one store call; each is jittered by half.
+const (
+	firstPause   = 20 * time.Millisecond
+	longestPause = time.Second
+	// conflictPatience is how long a claim is repeated while a transaction
+	// holds the item (X9).
+	conflictPatience = 200 * time.Millisecond
+)
+
+// budget is the time of one attempt: until when it may run, and how much of
+// that is kept back for the completion and for the answer (L5). Times are by
+// this machine's monotonic clock, but for leaseEnd.
+type budget struct {
+	opts     *Options
+	deadline time.Time     // the invocation's own; zero without one
+	over     time.Time     // when the attempt must be over: the deadline, or the claim and LeaseDuration
+	reserved time.Duration // of the time until over
+	leaseEnd time.Time     // of the last claim, by Options.Clock
+	giveUp   time.Time     // when waiting ends; zero before it began
+}
+
+func newBudget(ctx context.Context, o *Options) budget {
+	b := budget{opts: o}
+	b.deadline, _ = ctx.Deadline()
+	b.over = b.deadline
+	if b.deadline.IsZero() {
+		b.over = time.Now().Add(o.LeaseDuration)
+	}
+	return b
+}
+
+// left is the time until the attempt must be over. It is measured by the
+// monotonic clock where the deadline allows it, never by Options.Clock, which
+// may jump.
+func (b *budget) left() time.Duration {
+	if b.deadline.IsZero() {
+		return b.opts.LeaseDuration // its time begins with the claim
+	}
+	return time.Until(b.deadline)
+}
+
+// beginLease settles when a lease that is claimed at now ends: it outlives the
+// attempt by as much as clocks may differ (L5).
+func (b *budget) beginLease(now time.Time) {
+	left := max(b.left(), 0)
+	b.over = time.Now().Add(left)
+	b.leaseEnd = ceil(now.Add(left).Add(b.opts.MaxSkew), time.Millisecond)
+}
+
+// holdTo takes the lease's end as it stands in the record. Where an earlier
+// claim of ours turned out to have landed, its lease counts, which may end
+// before that of the last claim (L5).
+func (b *budget) holdTo(leaseEnd time.Time) {
+	b.leaseEnd = leaseEnd
+	b.over = earlier(b.over, time.Now().Add(leaseEnd.Sub(b.opts.Clock())-b.opts.MaxSkew))
+}
+
+// keepBack settles how much of the time left is kept back for the completion
+// and the answer (L5).
+func (b *budget) keepBack() {
+	b.reserved = b.opts.Reserve
+	if b.reserved == 0 {
+		b.reserved = min(500*time.Millisecond, max(time.Until(b.over), 0)/10)
+	}
+}
+
+// answerMargin is the part of the reserve that is kept for sending the answer.
+// It is a share of it, since the whole invocation may be shorter than any fixed
+// time.
+func (b *budget) answerMargin() time.Duration { return b.reserved / 10 }
+
+// acquireContext is for everything before the handler: it leaves time to give
+// back what an unanswered claim may have taken, and to answer (X5).
+func (b *budget) acquireContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	if b.deadline.IsZero() {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, b.deadline.Add(-b.reserved))
+}
+
+// waitContext ends when Options.Wait is over, counted from the first wait of
+// this attempt (L8).
+func (b *budget) waitContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	if b.giveUp.IsZero() {
+		b.giveUp = time.Now().Add(b.opts.Wait)
+	}
+	return context.WithDeadline(ctx, b.giveUp)
+}
+
+// handlerContext ends a reserve before the attempt must be over (L5).
+func (b *budget) handlerContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithDeadline(ctx, b.over.Add(-b.reserved))
+}
+
+// finishContext is for a completion: it lives on when the request's context
+// ends (X3), until just before the attempt must be over; if that is past, for a
+// short limit of its own.
+func (b *budget) finishContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	end := b.over.Add(-b.answerMargin())
+	if time.Until(end) <= 0 {
+		end = time.Now().Add(b.opts.CleanupTimeout)
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), end)
+}
+
+// cleanupContext is for a release: like finishContext, but never longer than
+// the short limit.
+func (b *budget) cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	end := time.Now().Add(b.opts.CleanupTimeout)
+	if due := b.over.Add(-b.answerMargin()); time.Until(due) > 0 {
+		end = earlier(end, due)
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), end)
+}
+
+// pause sleeps for about d, and tells whether ctx is still alive then. Nothing
+// of it outlives the call (X7).
+func (b *budget) pause(ctx context.Context, d time.Duration) bool {
+	var random [4]byte
+	if _, err := io.ReadFull(b.opts.Random, random[:]); err != nil {
+		panic(fmt.Sprintf("lambdaidem: Options.Random: %v", err))
+	}
+	half := d / 2
+	timer := time.NewTimer(half + time.Duration(binary.BigEndian.Uint32(random[:]))%(half+1))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// ceil rounds t up to a whole multiple of unit since the epoch.
+func ceil(t time.Time, unit time.Duration) time.Time {
+	if down := t.Truncate(unit); !down.Equal(t) {
+		return down.Add(unit)
+	}
+	return t.Round(0)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

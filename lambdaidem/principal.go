@@ -1,0 +1,127 @@
+package lambdaidem
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/aws/aws-lambda-go/events"
+)
+
+// principal finds out whose request it is (F2).
+func (g *Guard) principal(ctx context.Context, r *Request) (string, *Error) {
+	if g.opts.Principal == nil {
+		if r.anonymous != "" {
+			return "", principalUnknown(errors.New(r.anonymous + "; set Options.Principal"))
+		}
+		return r.Principal, nil
+	}
+	p, err := g.opts.Principal(ctx, r)
+	if err == nil && p == "" && !g.opts.AnonymousCallers {
+		err = errors.New("Options.Principal named nobody; set Options.AnonymousCallers if such callers may share their keys")
+	}
+	if err == nil {
+		return p, nil
+	}
+	if own := (*Error)(nil); errors.As(err, &own) && own.Status != 0 {
+		return "", own
+	}
+	return "", principalUnknown(err)
+}
+
+// caller is what a gateway says of who calls, whatever the event. Nothing that
+// a client can send by itself belongs here.
+type caller struct {
+	token    bool // it brought a token that was checked
+	iss, sub string
+
+	iam      bool // it signed its request
+	arn      string
+	identity string // of a Cognito identity pool
+
+	authorizer  bool // a Lambda authorizer let it pass
+	principalID string
+
+	apiKeyID string
+}
+
+// principal is the one order in which callers are told apart (F2). anonymous
+// says why somebody whom the gateway authenticated can't be told from others;
+// both are empty if it vouches for nobody.
+func (c caller) principal() (principal, anonymous string) {
+	switch {
+	case c.iss != "" && c.sub != "":
+		return vouched("jwt", c.iss, c.sub), ""
+	case c.token:
+		return "", "the token of this request has no iss and sub"
+	case c.arn != "" && c.identity != "":
+		// The users of a Cognito identity pool share a role and so an ARN, so
+		// their identity belongs to it.
+		return vouched("iam", c.arn, c.identity), ""
+	case c.arn != "":
+		return vouched("iam", c.arn), ""
+	case c.principalID != "":
+		return vouched("authorizer", c.principalID), ""
+	case c.authorizer:
+		return "", "the Lambda authorizer of this request named no principalId"
+	case c.identity != "":
+		return vouched("cognito", c.identity), ""
+	case c.iam:
+		return "", "the IAM caller of this request has no ARN"
+	case c.apiKeyID != "":
+		return vouched("apikey", c.apiKeyID), ""
+	default:
+		return "", ""
+	}
+}
+
+// restCaller reads a REST API's event.
+func restCaller(e events.APIGatewayProxyRequestContext) (c caller) {
+	claims, hasClaims := e.Authorizer["claims"].(map[string]any)
+	c.token = hasClaims
+	c.iss, _ = claims["iss"].(string)
+	c.sub, _ = claims["sub"].(string)
+	c.principalID, _ = e.Authorizer["principalId"].(string)
+	c.authorizer = len(e.Authorizer) > 0
+	c.arn, c.identity, c.apiKeyID = e.Identity.UserArn, e.Identity.CognitoIdentityID, e.Identity.APIKeyID
+	return c
+}
+
+// httpCaller reads an HTTP API's event.
+func httpCaller(e events.APIGatewayV2HTTPRequestContext) (c caller) {
+	auth := e.Authorizer
+	if auth == nil {
+		return c
+	}
+	if auth.JWT != nil {
+		c.token, c.iss, c.sub = true, auth.JWT.Claims["iss"], auth.JWT.Claims["sub"]
+	}
+	if auth.IAM != nil {
+		c.iam, c.arn, c.identity = true, auth.IAM.UserARN, auth.IAM.CognitoIdentity.IdentityID
+	}
+	c.principalID, _ = auth.Lambda["principalId"].(string)
+	c.authorizer = auth.JWT == nil && auth.IAM == nil // without a context it arrives as {"lambda": null}
+	return c
+}
+
+// functionURLCaller reads a function URL's event.
+func functionURLCaller(e events.LambdaFunctionURLRequestContext) (c caller) {
+	if auth := e.Authorizer; auth != nil && auth.IAM != nil {
+		c.iam, c.arn = true, auth.IAM.UserARN
+	}
+	return c
+}
+
+var principalEscapes = strings.NewReplacer("|", "%7C", "%", "%25")
+
+// vouched joins what a gateway vouches for into one principal (F2): its kind,
+// and the parts with "|" between them, so that no two choices are one text.
+func vouched(kind string, parts ...string) string {
+	var b strings.Builder
+	b.WriteString(kind)
+	for i, p := range parts {
+		b.WriteByte(":|"[min(i, 1)])
+		b.WriteString(principalEscapes.Replace(p))
+	}
+	return b.String()
+}

@@ -1,0 +1,160 @@
+package lambdaidem
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The guard's own answers: what each says, and how it is sent.
+
+// problemType is where a code is explained: RFC 9457's "type".
+const problemType = "https://github.com/lambdaidem/toolkit/blob/main/docs/errors.md#"
+
+// problem is an error as an HTTP answer: a problem document of RFC 9457 with
+// the code as an extension member.
+func problem(e *Error) *Response {
+	doc := struct {
+		Type   string `json:"type"`
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+		Detail string `json:"detail,omitempty"`
+		Code   Code   `json:"code"`
+	}{e.Type, http.StatusText(e.Status), e.Status, e.Detail, e.Code}
+	if doc.Type == "" {
+		doc.Type = "about:blank" // RFC 9457, 4.2.1: no more than the status says
+		if strings.HasPrefix(string(e.Code), "idempotency_") {
+			doc.Type = problemType + string(e.Code)
+		}
+	}
+	body, err := json.Marshal(doc)
+	if err != nil { // strings and a number: can't happen
+		panic(err)
+	}
+	resp := &Response{Status: e.Status, reason: statusLine(e.Status), Body: string(body), Header: map[string][]string{"Content-Type": {"application/problem+json"}}}
+	if e.RetryAfter > 0 {
+		resp.Header["Retry-After"] = []string{strconv.FormatInt(wholeSeconds(e.RetryAfter), 10)}
+	}
+	return resp
+}
+
+// wholeSeconds rounds up: Retry-After has no fractions (RFC 9110, 10.2.3).
+func wholeSeconds(d time.Duration) int64 {
+	whole := int64(d / time.Second)
+	if d%time.Second > 0 {
+		whole++
+	}
+	return whole
+}
+
+// ownAnswer is an answer that the guard makes itself, after the hook (R2).
+func (g *Guard) ownAnswer(ctx context.Context, r *Request, e *Error) *Response {
+	resp := problem(e)
+	if g.opts.OnOwnAnswer != nil {
+		g.opts.OnOwnAnswer(ctx, r, resp, e)
+	}
+	return resp
+}
+
+// answerOf is the answer that an error of the handler stands for, if any: the
+// problem document of an *Error, and of whatever was marked as permanent (X2).
+func answerOf(err error, outcome Outcome) *Response {
+	if own := (*Error)(nil); errors.As(err, &own) && own.Status != 0 {
+		return problem(own)
+	}
+	if outcome == OutcomeFailed {
+		return problem(&Error{Code: ErrPermanent, Status: http.StatusInternalServerError,
+			Detail: "The request failed, and would fail again if it were repeated."})
+	}
+	return nil
+}
+
+func keyMissing(detail string) *Error {
+	return &Error{Code: ErrKeyMissing, Status: http.StatusBadRequest, Detail: detail}
+}
+
+func keyInvalid(detail string, err error) *Error {
+	return &Error{Code: ErrKeyInvalid, Status: http.StatusBadRequest, Detail: detail, Err: err}
+}
+
+func requestInvalid(detail string, err error) *Error {
+	return &Error{Code: ErrRequestInvalid, Status: http.StatusBadRequest, Detail: detail, Err: err}
+}
+
+func headersTooMany(got, most int) *Error {
+	return &Error{Code: ErrHeadersTooMany, Status: http.StatusRequestHeaderFieldsTooLarge,
+		Detail: fmt.Sprintf("The request has %d headers; at most %d are allowed.", got, most)}
+}
+
+func bodyTooLarge(limit int64) *Error {
+	return &Error{Code: ErrBodyTooLarge, Status: http.StatusRequestEntityTooLarge,
+		Detail: fmt.Sprintf("The body is larger than %d bytes.", limit)}
+}
+
+// principalUnknown is the answer to a caller who can't be told apart from others
+// (F2).
+func principalUnknown(err error) *Error {
+	return &Error{Code: ErrPrincipalUnknown, Status: http.StatusForbidden,
+		Detail: "The caller can't be told apart from others.", Err: err}
+}
+
+// payloadMismatch is the answer where the record belongs to another payload
+// (F5).
+func payloadMismatch(status int) *Error {
+	return &Error{Code: ErrPayloadMismatch, Status: status,
+		Detail: "This idempotency key was used with another request. Send a new key with a new request, and the same request with the same key."}
+}
+
+// inProgress is the answer while another attempt is under way (L8).
+func inProgress(retryAfter time.Duration) *Error {
+	return &Error{Code: ErrInProgress, Status: http.StatusConflict, RetryAfter: retryAfter,
+		Detail: "A request with this idempotency key is in progress. Repeat this request later to get its answer."}
+}
+
+// attemptAbandoned is the answer where an operator must decide (L6).
+func attemptAbandoned() *Error {
+	return &Error{Code: ErrAttemptAbandoned, Status: http.StatusConflict,
+		Detail: "An earlier attempt of this request ended without a known outcome. It has to be looked into before the key can be used again."}
+}
+
+// storeUnavailable is the answer where the store could not be asked (X5).
+func storeUnavailable(err error, retryAfter time.Duration) *Error {
+	return &Error{Code: ErrStoreUnavailable, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
+		Detail: "The request was not carried out, since it can't be told now whether it was before. Repeat it later."}
+}
+
+// outOfTime is the answer where no time is left to run (L5).
+func outOfTime(err error, retryAfter time.Duration) *Error {
+	return &Error{Code: ErrOutOfTime, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
+		Detail: "The request was not carried out, since no time was left for it. Repeat it."}
+}
+
+// outcomeUnknown is the answer where a completion could not be written (X4).
+func outcomeUnknown(err error, retryAfter time.Duration) *Error {
+	return &Error{Code: ErrOutcomeUnknown, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
+		Detail: "The request was carried out, but this could not be recorded. Repeat it with the same key to learn what became of it."}
+}
+
+// answerNotKept is what a record keeps instead of an answer that can't be kept
+// (X4).
+func answerNotKept() *Failure {
+	return &Failure{Code: ErrAnswerUnavailable, Status: http.StatusInternalServerError,
+		Message: string(ErrAnswerUnavailable) + ": the operation was carried out, but its answer could not be kept"}
+}
+
+// answerUnavailable is what a record answers whose answer could not be kept
+// (X4).
+func answerUnavailable(f *Failure) *Error {
+	return &Error{Code: f.Code, Status: f.Status, Detail: "The request was carried out, but its answer could not be kept. It will not be carried out again.", message: f.Message}
+}
+
+// recordForeign is the answer where the record is not ours, or damaged (D4).
+func recordForeign(err error) *Error {
+	return &Error{Code: ErrRecordForeign, Status: http.StatusInternalServerError,
+		Detail: "What is stored under this key can't be read. The request was not carried out.", Err: err}
+}

@@ -1,0 +1,126 @@
+package lambdaidem
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// What an attempt reads from its record and writes to it. What follows from the
+// answers is decided in attempt.go.
+
+// claim asks the store for the lease, over the record that was seen if there
+// was one. While a transaction holds the item it asks again, for a short time
+// (X9).
+func (a *attempt) claim(ctx context.Context, over Record) (Record, error) {
+	var patience time.Time
+	for pause := 5 * time.Millisecond; ; pause *= 2 {
+		now := a.g.opts.Clock()
+		a.beginLease(now)
+		rec, err := a.g.store.Acquire(ctx, a.claimAt(now, over))
+		if err == nil {
+			return rec, nil
+		}
+		a.mayHold = a.mayHold || !notApplied(err)
+		if reasonOf(err) != ReasonConflict {
+			return rec, err
+		}
+		if patience.IsZero() {
+			patience = time.Now().Add(conflictPatience)
+		}
+		if time.Until(patience) < pause || !a.pause(ctx, pause) {
+			return rec, err
+		}
+	}
+}
+
+func (a *attempt) claimAt(now time.Time, over Record) Claim {
+	o := &a.g.opts
+	c := Claim{ID: a.id, Scope: a.scope, Fingerprint: a.call.fingerprint, Token: a.token, Now: now, LeaseEnd: a.leaseEnd}
+	if over.State != Absent {
+		c.Over = &over
+	}
+	if o.Policy != Hold { // L6: a held record does not expire
+		c.Expires = a.expires(now)
+		// L7: not before the lease is over by every clock.
+		if least := ceil(a.leaseEnd.Add(o.MaxSkew).Add(time.Second), time.Second); c.Expires.Before(least) {
+			c.Expires = least
+		}
+	}
+	return c
+}
+
+// expires is when a record that is finished now expires.
+func (a *attempt) expires(now time.Time) time.Time {
+	return ceil(now.Add(a.g.opts.TTL), time.Second)
+}
+
+// wait polls until the record is not busy any more, and judges it then (L8).
+// acquire's context ends it in time to answer before the invocation's deadline.
+func (a *attempt) wait(ctx context.Context, rec Record) (Record, finding) {
+	if a.g.opts.Wait == 0 {
+		return rec, isBusy
+	}
+	ctx, cancel := a.waitContext(ctx)
+	defer cancel()
+	var unread error // why the last read that was given its time failed
+	for pause := firstPause; ; pause = min(pause+pause/2, longestPause) {
+		if !a.pause(ctx, pause) {
+			if unread != nil {
+				a.note(ctx, EventStoreError, unread)
+			}
+			return rec, isBusy
+		}
+		now, err := a.g.store.Get(ctx, a.id, a.g.opts.Clock())
+		if ctx.Err() == nil {
+			unread = err
+		}
+		if err != nil {
+			continue // it was in progress when last seen: look again while there is time
+		}
+		if found := a.judge(now); found != isBusy {
+			return now, found
+		}
+	}
+}
+
+// result is what the record is to keep of an ending. The error tells why the
+// answer can't be kept, if it can't (X4).
+func (a *attempt) result(end ending) (Result, error) {
+	now := a.g.opts.Clock()
+	r := Result{Outcome: end.outcome, At: now.Truncate(time.Millisecond), Expires: a.expires(now)}
+	if end.encode == nil {
+		r.Failure = failureOf(end.err)
+		return r, nil
+	}
+	value, err := end.encode()
+	if err != nil {
+		return a.withoutAnswer(end), err
+	}
+	r.Value = value
+	return r, nil
+}
+
+// withoutAnswer is the result of an attempt whose answer can't be kept (X4).
+func (a *attempt) withoutAnswer(end ending) Result {
+	now := a.g.opts.Clock()
+	return Result{Outcome: end.outcome, At: now.Truncate(time.Millisecond), Expires: a.expires(now), Failure: answerNotKept()}
+}
+
+// lease is what finishes the record.
+func (a *attempt) lease() Lease {
+	return Lease{ID: a.id, Token: a.token, Expires: a.expires(a.g.opts.Clock())}
+}
+
+// settleRelease writes the release, even if the request's context has ended
+// (X3).
+func (a *attempt) settleRelease(ctx context.Context) error {
+	ctx, cancel := a.cleanupContext(ctx)
+	defer cancel()
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		_, err := a.g.store.Release(ctx, a.lease(), a.g.opts.Clock())
+		if err == nil || errors.Is(err, ErrLeaseLost) || a.open || !a.pause(ctx, pause) {
+			return err
+		}
+	}
+}
