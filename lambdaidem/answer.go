@@ -19,13 +19,21 @@ type storedAnswer struct {
 	Cookies           []string            `json:"cookies,omitempty"`
 	Body              string              `json:"body"`
 	IsBase64Encoded   bool                `json:"isBase64Encoded,omitempty"`
+	// Of a REST API's answer: headers whose names stand in multiValueHeaders too.
+	Beside map[string]string `json:"beside,omitempty"`
+	// Of a net/http answer: names of headers whose values are added to those of
+	// outer handlers, outer headers that are taken away, and trailers.
+	Added    []string            `json:"added,omitempty"`
+	Removed  []string            `json:"removed,omitempty"`
+	Trailers map[string][]string `json:"trailers,omitempty"`
 	// Bytes says that every text but a header's name is base64, because one of
 	// them is not UTF-8 and JSON can't carry it (R1).
 	Bytes bool `json:"bytes,omitempty"`
 }
 
 func encodeAnswer(r *Response) ([]byte, error) {
-	s := storedAnswer{StatusCode: &r.Status, StatusDescription: r.reason, Cookies: r.Cookies, Body: r.Body, IsBase64Encoded: r.Base64}
+	s := storedAnswer{StatusCode: &r.Status, StatusDescription: r.reason, Cookies: r.Cookies, Body: r.Body, IsBase64Encoded: r.Base64,
+		Beside: r.beside, Added: r.added, Removed: r.removed, Trailers: r.trailer}
 	s.Headers, s.MultiValueHeaders = splitHeaders(r.Header)
 	if !s.isText() {
 		s.Bytes = true
@@ -62,7 +70,8 @@ func decodeAnswer(data []byte) (*Response, error) {
 		}
 	}
 	return &Response{Status: *s.StatusCode, reason: s.StatusDescription, Header: joinHeaders(s.Headers, s.MultiValueHeaders),
-		Cookies: s.Cookies, Body: s.Body, Base64: s.IsBase64Encoded}, nil
+		Cookies: s.Cookies, Body: s.Body, Base64: s.IsBase64Encoded,
+		beside: s.Beside, added: s.Added, removed: s.Removed, trailer: s.Trailers}, nil
 }
 
 // isText tells whether JSON can carry every text as it is.
@@ -70,14 +79,18 @@ func (s storedAnswer) isText() bool {
 	if !utf8.ValidString(s.Body) || !utf8.ValidString(s.StatusDescription) {
 		return false
 	}
-	for _, v := range s.Headers {
-		if !utf8.ValidString(v) {
-			return false
+	for _, one := range []map[string]string{s.Headers, s.Beside} {
+		for _, v := range one {
+			if !utf8.ValidString(v) {
+				return false
+			}
 		}
 	}
-	for _, values := range s.MultiValueHeaders {
-		if !allUTF8(values) {
-			return false
+	for _, several := range []map[string][]string{s.MultiValueHeaders, s.Trailers} {
+		for _, values := range several {
+			if !allUTF8(values) {
+				return false
+			}
 		}
 	}
 	return allUTF8(s.Cookies)
@@ -109,14 +122,21 @@ func (s storedAnswer) mapTexts(f func(string) (string, error), failed *error) st
 		}
 		return out
 	}
-	headers, multi := s.Headers, s.MultiValueHeaders
-	s.Headers, s.MultiValueHeaders = make(map[string]string, len(headers)), make(map[string][]string, len(multi))
-	for name, v := range headers {
-		s.Headers[name] = one(v)
+	ones := func(from map[string]string) map[string]string {
+		out := make(map[string]string, len(from))
+		for name, v := range from {
+			out[name] = one(v)
+		}
+		return out
 	}
-	for name, values := range multi {
-		s.MultiValueHeaders[name] = all(values)
+	several := func(from map[string][]string) map[string][]string {
+		out := make(map[string][]string, len(from))
+		for name, values := range from {
+			out[name] = all(values)
+		}
+		return out
 	}
+	s.Headers, s.Beside, s.MultiValueHeaders, s.Trailers = ones(s.Headers), ones(s.Beside), several(s.MultiValueHeaders), several(s.Trailers)
 	s.Cookies, s.Body, s.StatusDescription = all(s.Cookies), one(s.Body), one(s.StatusDescription)
 	return s
 }
@@ -140,9 +160,7 @@ func splitHeaders(all map[string][]string) (single map[string]string, multi map[
 	return single, multi
 }
 
-// joinHeaders is one map of both. A name in both counts as in multi alone,
-// which holds the single value too: so API Gateway reads them ("Set up Lambda
-// proxy integrations in API Gateway").
+// joinHeaders is one map of both; no name may stand in both.
 func joinHeaders(single map[string]string, multi map[string][]string) map[string][]string {
 	if len(single)+len(multi) == 0 {
 		return nil

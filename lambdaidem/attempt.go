@@ -35,7 +35,7 @@ func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
 	if _, err := io.ReadFull(g.opts.Random, token[:]); err != nil {
 		panic(fmt.Sprintf("lambdaidem: Options.Random: %v", err)) // without randomness there is no fencing
 	}
-	return &attempt{g: g, call: c, id: c.who.id(), scope: c.who.scope(), budget: newBudget(ctx, &g.opts),
+	return &attempt{g: g, call: c, id: c.who.id(), scope: c.who.scope(g.readable(&c.who)), budget: newBudget(ctx, &g.opts),
 		token: base64.RawURLEncoding.EncodeToString(token[:]), began: g.opts.Clock()}
 }
 
@@ -45,8 +45,32 @@ type attemptKey struct{}
 // 1 for the first; higher after a release, or after an attempt died (L6). It is
 // 0 where no guard holds a lease.
 func Attempt(ctx context.Context) int {
-	n, _ := ctx.Value(attemptKey{}).(int)
-	return n
+	if a, ok := ctx.Value(attemptKey{}).(*attempt); ok {
+		return a.number
+	}
+	return 0
+}
+
+// Key is the idempotency key of the guarded call, in a handler's context, as
+// the guard read it: to pass on to services that take one. It is empty where
+// the call runs unguarded. It tells calls of one caller apart, not callers: to
+// derive ids from, take [RecordID].
+func Key(ctx context.Context) string {
+	if a, ok := ctx.Value(attemptKey{}).(*attempt); ok {
+		return a.call.who.Key
+	}
+	return ""
+}
+
+// RecordID is the id of the guarded call's record, in a handler's context:
+// printable ASCII of 54 bytes, the same in every attempt, and of this key of
+// this caller on this route alone. Ids of what a handler makes can be derived
+// from it. It is empty where the call runs unguarded.
+func RecordID(ctx context.Context) string {
+	if a, ok := ctx.Value(attemptKey{}).(*attempt); ok {
+		return a.id
+	}
+	return ""
 }
 
 // finding is what a record means to a call.
@@ -76,7 +100,7 @@ func (a *attempt) judge(rec Record) finding {
 		return isOurs
 	case rec.LeaseLiveAt(now):
 		return isBusy
-	case a.g.opts.Policy == Hold:
+	case a.g.opts.Policy == Hold, rec.Expires.IsZero(): // what began under Hold doesn't expire
 		return isAbandoned
 	default:
 		return isFree
@@ -171,7 +195,7 @@ func (a *attempt) notAcquired(ctx context.Context, err error) (d decision, may b
 // run runs the handler under the lease and finishes the record.
 func (a *attempt) run(ctx context.Context, w work) decision {
 	a.keepBack()
-	hctx, cancel := a.handlerContext(context.WithValue(ctx, attemptKey{}, a.number))
+	hctx, cancel := a.handlerContext(context.WithValue(ctx, attemptKey{}, a))
 	defer cancel()
 	if hctx.Err() != nil {
 		if a.open {

@@ -1,18 +1,12 @@
 package lambdaidem
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"reflect"
-
-	"github.com/aws/aws-lambda-go/lambda/messages"
-
-	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
 
 // Call names one call of [Do].
@@ -27,77 +21,108 @@ type Call struct {
 	// Payload, if set, is what the call must have in common with the first one
 	// under the key: its JSON by value (F5). A nil payload fits a nil one.
 	Payload any
+	// Skip lets this call run unguarded, counted as bypassed, as Options.Skip
+	// does over HTTP (K4).
+	Skip bool
 }
 
 // Do runs fn once for a key, and returns its first result again for every
-// later call (V1). The result is kept as JSON, so T must survive encoding/json;
-// the first call returns fn's own value.
+// later call (V1). The result is kept as JSON. A later caller's value has the
+// same JSON as the first one's, which is fn's own, unless that could be rebuilt
+// by value alone: then the first caller too gets it as later ones will, an
+// interface that held a struct holding a map, say. What can't be rebuilt from
+// its JSON at all is returned once, with an [EventAnswerLost]; later calls get
+// [ErrAnswerUnavailable].
+//
+// A call with a guard and a key of its own inside a guarded handler is a record
+// of its own: it stays done where the handler is run again.
 //
 // Errors: what fn returned, by the rules of X2 ([Reject], [Permanent],
-// [Uncertain]); an *[Error] with the code of a stored error that replays; or an
-// *Error of the guard: [ErrKeyMissing], [ErrKeyInvalid], [ErrPayloadMismatch],
-// [ErrInProgress], [ErrAttemptAbandoned], [ErrStoreUnavailable],
-// [ErrOutOfTime], [ErrOutcomeUnknown], [ErrAnswerUnavailable],
+// [Uncertain], [Retryable]); an *[Error] with the code of a stored error that
+// replays; or an *Error of the guard: [ErrRequestInvalid], [ErrKeyMissing],
+// [ErrKeyInvalid], [ErrPayloadMismatch], [ErrInProgress],
+// [ErrAttemptAbandoned], [ErrStoreUnavailable], [ErrOutOfTime],
+// [ErrOutcomeUnknown], [ErrAnswerUnavailable], [ErrAnswerUnreadable],
 // [ErrRecordForeign], [ErrStreaming]. errors.Is tells them apart.
 func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (T, error)) (T, error) {
+	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Principal: c.Principal, Operation: c.Operation, Key: c.Key}
+	got := do(ctx, g, who, c, fn)
+	return got.value, got.err
+}
+
+// done is how a call of Do ended, with what Handler must know beyond that.
+type done[T any] struct {
+	value T
+	err   error
+	// What err is, if there is one: the function's own, with its outcome; one
+	// that replays; or the guard's refusal.
+	outcome Outcome
+	replay  *Failure
+	refusal *Error
+}
+
+func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
+
+func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(context.Context) (T, error)) done[T] {
 	var zero T
+	refuse := func(kind Kind, e *Error) done[T] {
+		g.refused(ctx, who, kind, e)
+		return refusedDo[T](e)
+	}
 	if c.Operation == "" {
-		return zero, requestInvalid("Call.Operation is empty; name what is done.", nil)
+		return refusedDo[T](requestInvalid("Call.Operation is empty; name what is done.", nil))
 	}
 	if streams[T]() {
-		return zero, streamRefused(fmt.Sprintf("a result of type %T", zero))
+		return refusedDo[T](streamRefused(fmt.Sprintf("a result of type %T", zero)))
+	}
+	w := &doWork[T]{g: g, fn: fn}
+	if g.off || c.Skip || c.Key == "" && g.opts.KeyOptional {
+		g.bypassed(ctx)
+		w.run(ctx)
+		return w.own()
 	}
 	if c.Key == "" {
-		if g.opts.KeyOptional {
-			runcount.Add(ctx)
-			g.opts.Observer.Observe(ctx, Event{Kind: EventBypassed})
-			return fn(ctx)
-		}
-		return zero, g.refuseCall(ctx, EventKeyMissing, c, keyMissing("The call of "+c.Operation+" has no idempotency key."))
+		return refuse(EventKeyMissing, keyMissing("The call of "+c.Operation+" has no idempotency key."))
 	}
 	if err := g.opts.ValidateKey(c.Key); err != nil {
-		return zero, g.refuseCall(ctx, EventKeyInvalid, c, keyInvalid("The idempotency key is invalid: "+err.Error()+".", nil))
+		return refuse(EventKeyInvalid, keyInvalid("The idempotency key is invalid: "+err.Error()+".", nil))
 	}
-	payload, err := json.Marshal(c.Payload)
-	if _, raw := c.Payload.(json.RawMessage); err == nil && !raw && replacedBytes(payload) {
-		err = errors.New("a text in it is not UTF-8; make it a []byte")
-	}
+	payload, err := payloadJSON(c.Payload)
 	if err != nil {
-		return zero, g.refuseCall(ctx, EventKeyInvalid, c, requestInvalid("The payload can't be encoded as JSON.", err))
+		return refuse(EventKeyInvalid, requestInvalid("The payload can't be encoded as JSON.", err))
 	}
-
-	who := identity{kind: "call", namespace: g.opts.Namespace, principal: c.Principal, route: c.Operation, key: c.Key}
-	w := &doWork[T]{g: g, fn: fn}
 	d := g.once(ctx, call{who: who, fingerprint: g.digest(true, payload, c.Operation)}, w)
 	switch {
 	case d.refusal != nil:
-		return zero, d.refusal
+		return refusedDo[T](d.refusal)
 	case d.replay == nil:
-		return w.result, w.err
+		return w.own()
 	case d.replay.Failure != nil:
-		return zero, d.replay.Failure.err()
+		return done[T]{err: d.replay.Failure.err(), replay: d.replay.Failure}
 	}
-	var replayed T
-	if err := json.Unmarshal(d.replay.Value, &replayed); err != nil {
-		err = fmt.Errorf("decode the stored result into %T: %w", replayed, err)
-		return zero, g.refuseCall(ctx, EventUnreadable, c, recordForeign(err))
+	value, err := rebuilt[T](d.replay.Value)
+	if err != nil {
+		err = fmt.Errorf("decode the stored result into %T: %w", zero, err)
+		return refuse(EventUnreadable, answerUnreadable(err))
 	}
-	return replayed, nil
+	return done[T]{value: value}
 }
 
 // doWork is fn, as the guard runs it.
 type doWork[T any] struct {
-	g      *Guard
-	fn     func(context.Context) (T, error)
-	result T
-	err    error
+	g       *Guard
+	fn      func(context.Context) (T, error)
+	result  T
+	err     error
+	outcome Outcome
 }
 
 func (w *doWork[T]) run(ctx context.Context) { w.result, w.err = w.fn(ctx) }
 
 func (w *doWork[T]) ending() ending {
 	if w.err != nil {
-		return ending{outcome: w.g.outcomeOfError(w.err), err: w.err}
+		w.outcome = w.g.outcomeOfError(w.err)
+		return ending{outcome: w.outcome, err: w.err}
 	}
 	return ending{outcome: OutcomeSucceeded, encode: w.encode}
 }
@@ -106,68 +131,19 @@ func (w *doWork[T]) encode() ([]byte, error) {
 	if _, stream := any(w.result).(io.Reader); stream { // behind an interface
 		return nil, streamRefused(fmt.Sprintf("a result of type %T", w.result))
 	}
-	return json.Marshal(w.result)
-}
-
-// replacedBytes tells whether encoding/json had to replace what is not UTF-8,
-// which would make different payloads equal (F3). It writes such bytes as the
-// escape \ufffd; the character U+FFFD itself it leaves as it is.
-func replacedBytes(text []byte) bool {
-	for {
-		at := bytes.IndexByte(text, '\\')
-		if at < 0 {
-			return false
-		}
-		if bytes.HasPrefix(text[at:], []byte(`\ufffd`)) {
-			return true
-		}
-		text = text[at+2:] // an escape is never the last byte
+	text, first, err := storable(w.result)
+	if err == nil {
+		w.result = first
 	}
+	return text, err
 }
 
-func (g *Guard) refuseCall(ctx context.Context, kind Kind, c Call, e *Error) *Error {
-	g.opts.Observer.Observe(ctx, Event{Kind: kind, Key: g.keyLabel(c.Key), Err: e})
-	return e
-}
-
-// Handler guards a typed Lambda handler: key finds the idempotency key in the
-// event, and the event's JSON is the payload (V1, F5). An empty key is a
-// missing one. The guard's own refusals are *[Error]s, which Lambda reports
-// with errorType "Error", without what the store said; what [Permanent] or
-// [Reject] marked is reported with the same errorType and message every time
-// (X2).
-func Handler[In, Out any](g *Guard, key func(In) (string, error), h func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
-	return func(ctx context.Context, in In) (Out, error) {
-		var zero Out
-		k, err := key(in)
-		if err != nil {
-			return zero, g.refuseCall(ctx, EventKeyInvalid, Call{}, &Error{Code: ErrKeyInvalid, Status: http.StatusBadRequest,
-				Detail: "No idempotency key could be found in the event.", Err: err})
-		}
-		var own error
-		out, err := Do(ctx, g, Call{Operation: "invoke", Key: k, Payload: in}, func(ctx context.Context) (Out, error) {
-			out, err := h(ctx, in)
-			own = err
-			return out, err
-		})
-		if own != nil && g.outcomeOfError(own) == OutcomeFailed && errors.Is(err, own) {
-			f := failureOf(own)
-			err = invokeError(f.Type, f.Message)
-		} else if e := (*Error)(nil); errors.As(err, &e) && e.replayedType != "" {
-			err = invokeError(e.replayedType, e.message)
-		} else if refusal, ok := err.(*Error); ok && err != own { //nolint:errorlint // a refusal of Do itself, not what a handler wrapped
-			shown := *refusal // X5: the invoker is a client; the observer has seen the cause
-			shown.Err = nil
-			err = &shown
-		}
-		return out, err
+// own is what the function itself returned.
+func (w *doWork[T]) own() done[T] {
+	if w.err != nil && w.outcome == "" { // it ran unguarded
+		w.outcome = w.g.outcomeOfError(w.err)
 	}
-}
-
-// invokeError is an error whose errorType Lambda takes as it stands; any other
-// error's it takes from the Go type.
-func invokeError(errorType, message string) error {
-	return messages.InvokeResponse_Error{Type: errorType, Message: message}
+	return done[T]{value: w.result, err: w.err, outcome: w.outcome}
 }
 
 // streams tells whether a type is a stream, which can't be stored and replayed:

@@ -231,13 +231,13 @@ func TestX5_RefusalsOfDo(t *testing.T) {
 }
 
 // A result of another type than the stored one is not decoded by guesswork.
-func TestD4_ResultsOfAnotherTypeAreRefused(t *testing.T) {
+func TestR1_ResultsOfAnotherTypeAreRefused(t *testing.T) {
 	c := newCharges()
 	if _, err := c.do(t, charge); err != nil {
 		t.Fatal(err)
 	}
 	text, err := lambdaidem.Do(t.Context(), c.guard, charge, func(context.Context) (string, error) { return "ran", nil })
-	if text != "" || !errors.Is(err, lambdaidem.ErrRecordForeign) || c.seen.last(t).Kind != lambdaidem.EventUnreadable {
+	if text != "" || !errors.Is(err, lambdaidem.ErrAnswerUnreadable) || c.seen.last(t).Kind != lambdaidem.EventUnreadable {
 		t.Errorf("it returned %q, %v", text, err)
 	}
 }
@@ -299,7 +299,7 @@ func TestV1_StreamsAreRefused(t *testing.T) {
 
 func stream[T any](t *testing.T, g *lambdaidem.Guard) error {
 	t.Helper()
-	h := lambdaidem.Handler(g, func(o order) (string, error) { return o.ID, nil }, func(context.Context, order) (T, error) {
+	h := lambdaidem.Handler(g, "charge", func(_ context.Context, o order) (string, error) { return o.ID, nil }, func(context.Context, order) (T, error) {
 		t.Errorf("the handler of %T ran", *new(T))
 		return *new(T), nil
 	})
@@ -325,7 +325,7 @@ func TestV1_AStreamBehindAnInterfaceIsNotStored(t *testing.T) {
 // V1: any typed Lambda handler.
 func TestV1_TypedHandlerReplays(t *testing.T) {
 	g, runs := lambdaidem.New(memstore.New(), quiet), 0
-	h := lambdaidem.Handler(g, func(o order) (string, error) {
+	h := lambdaidem.Handler(g, "charge", func(_ context.Context, o order) (string, error) {
 		if o.ID == "broken" {
 			return "", errors.New("no key in a broken order")
 		}
@@ -353,7 +353,7 @@ func TestV1_TypedHandlerReplays(t *testing.T) {
 // F5: the event is the payload of a typed handler.
 func TestF5_TypedHandlerRefusesAnotherEvent(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), quiet)
-	h := lambdaidem.Handler(g, func(order) (string, error) { return "one key", nil }, func(context.Context, order) (receipt, error) { return receipt{1}, nil })
+	h := lambdaidem.Handler(g, "charge", func(_ context.Context, _ order) (string, error) { return "one key", nil }, func(context.Context, order) (receipt, error) { return receipt{1}, nil })
 	if _, err := h(t.Context(), order{"o-1"}); err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +372,7 @@ func TestX5_TypedHandlerShowsNoInternals(t *testing.T) {
 		} {
 			c := newCharges()
 			prepare(c)
-			h := lambdaidem.Handler(c.guard, func(o order) (string, error) { return o.ID, nil },
+			h := lambdaidem.Handler(c.guard, "charge", func(_ context.Context, o order) (string, error) { return o.ID, nil },
 				func(context.Context, order) (receipt, error) { return receipt{1}, nil })
 			_, errorType, message := invoke(t, h, `{"ID":"o-1"}`)
 			if errorType != "Error" || !strings.HasPrefix(message, string(code)) || strings.Contains(message, "secret") {

@@ -22,7 +22,9 @@ const (
 	ErrKeyMissing        Code = "idempotency_key_missing"        // 400 (K3)
 	ErrKeyInvalid        Code = "idempotency_key_invalid"        // 400 (K1, K2)
 	ErrRequestInvalid    Code = "idempotency_request_invalid"    // 400: the event can't be decoded (S2)
+	ErrBodyUnknown       Code = "idempotency_body_unknown"       // 411 or 500: the body can't be known whole (F3)
 	ErrBodyTooLarge      Code = "idempotency_body_too_large"     // 413 (S2)
+	ErrURITooLong        Code = "idempotency_uri_too_long"       // 414 (S2)
 	ErrHeadersTooMany    Code = "idempotency_headers_too_many"   // 431 (S2)
 	ErrPrincipalUnknown  Code = "idempotency_principal_unknown"  // 403: the caller can't be told apart from others (F2)
 	ErrPayloadMismatch   Code = "idempotency_payload_mismatch"   // 422, or 409 by option (F5)
@@ -32,9 +34,11 @@ const (
 	ErrOutOfTime         Code = "idempotency_out_of_time"        // 503 with Retry-After; the handler did not run (L5)
 	ErrOutcomeUnknown    Code = "idempotency_outcome_unknown"    // 503 with Retry-After; the handler ran (X4)
 	ErrAnswerUnavailable Code = "idempotency_answer_unavailable" // 500: it ran, its answer could not be kept (X4)
+	ErrAnswerUnreadable  Code = "idempotency_answer_unreadable"  // 500: it ran, what was stored of its answer does not fit this program (R1)
 	ErrRecordForeign     Code = "idempotency_record_foreign"     // 500: the record is not ours, or damaged (D4)
 	ErrStreaming         Code = "idempotency_streaming_refused"  // 500: a stream can't be stored and replayed (V1)
 	ErrPermanent         Code = "idempotency_permanent_failure"  // 500: what Permanent marked, if it has no code of its own (X2)
+	ErrRetryable         Code = "idempotency_retryable_failure"  // 503: what Retryable marked, if it has no code of its own (X2)
 	ErrLeaseLost         Code = "idempotency_lease_lost"         // from a Store: the token was replaced (L3)
 )
 
@@ -117,6 +121,30 @@ func Uncertain(err error) error {
 	return &uncertainError{err}
 }
 
+// Retryable marks an error after which it is sure that nothing happened: the
+// attempt is released, under either policy, and a retry runs again (X2). Under
+// policy [Hold] an error without this mark is uncertain, since most errors of an
+// outside call don't say whether it happened. Over HTTP the answer is a problem
+// document: that of an [*Error] in err, [Reject]'s for one, else a 503 with
+// Retry-After. Retryable(nil) is nil.
+func Retryable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &retryableError{err}
+}
+
+type retryableError struct{ err error }
+
+func (e *retryableError) Error() string { return e.err.Error() }
+
+func (e *retryableError) Unwrap() []error {
+	if own := (*Error)(nil); errors.As(e.err, &own) {
+		return []error{e.err} // it has a code of its own
+	}
+	return []error{e.err, ErrRetryable}
+}
+
 type permanentError struct{ err error }
 
 func (e *permanentError) Error() string { return e.err.Error() }
@@ -142,13 +170,25 @@ func typeName(err error) string {
 	return t.Name()
 }
 
+// unmarked is the error that was marked, if it was: Lambda's errorType is that
+// of the cause, not of the mark.
+func unmarked(err error) error {
+	if p := (*permanentError)(nil); errors.As(err, &p) {
+		return p.err
+	}
+	if u := (*uncertainError)(nil); errors.As(err, &u) {
+		return u.err
+	}
+	if r := (*retryableError)(nil); errors.As(err, &r) {
+		return r.err
+	}
+	return err
+}
+
 // failureOf keeps of err what a record can keep.
 func failureOf(err error) *Failure {
 	f := &Failure{Code: ErrPermanent, Message: err.Error(), Status: http.StatusInternalServerError}
-	if p := (*permanentError)(nil); errors.As(err, &p) {
-		err = p.err
-	}
-	f.Type = typeName(err)
+	f.Type = typeName(unmarked(err))
 	if own := (*Error)(nil); errors.As(err, &own) {
 		f.Code, f.Status = own.Code, own.Status
 	}

@@ -2,6 +2,7 @@ package lambdaidem
 
 import (
 	"context"
+	"maps"
 	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -32,11 +33,54 @@ func (restAPI) request(e events.APIGatewayProxyRequest) *Request {
 	return r
 }
 
+// response keeps apart what the handler put into both header maps, under one
+// name in any case: API Gateway merges the two ("Set up Lambda proxy
+// integrations in API Gateway"), and a replay leaves it the same to merge.
 func (restAPI) response(_ events.APIGatewayProxyRequest, r events.APIGatewayProxyResponse) Response {
-	return Response{Status: r.StatusCode, Header: joinHeaders(r.Headers, r.MultiValueHeaders), Body: r.Body, Base64: r.IsBase64Encoded}
+	resp := Response{Status: r.StatusCode, Body: r.Body, Base64: r.IsBase64Encoded}
+	single := r.Headers
+	for name, v := range r.Headers {
+		if !hasName(r.MultiValueHeaders, name) {
+			continue
+		}
+		if resp.beside == nil {
+			resp.beside, single = make(map[string]string), maps.Clone(r.Headers)
+		}
+		resp.beside[name] = v
+		delete(single, name)
+	}
+	resp.Header = joinHeaders(single, r.MultiValueHeaders)
+	return resp
 }
 
 func (restAPI) event(_ events.APIGatewayProxyRequest, r *Response) events.APIGatewayProxyResponse {
 	single, multi := splitHeaders(withCookies(r))
+	for name, v := range r.beside {
+		for have, value := range single {
+			if strings.EqualFold(have, name) { // of a list of one
+				delete(single, have)
+				multi = with(multi, have, []string{value})
+			}
+		}
+		single = with(single, name, v)
+	}
 	return events.APIGatewayProxyResponse{StatusCode: r.Status, Headers: single, MultiValueHeaders: multi, Body: r.Body, IsBase64Encoded: r.Base64}
+}
+
+// hasName tells whether a map of headers has a name, in any case.
+func hasName(headers map[string][]string, name string) bool {
+	for have := range headers {
+		if strings.EqualFold(have, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func with[V any](m map[string]V, name string, v V) map[string]V {
+	if m == nil {
+		m = make(map[string]V)
+	}
+	m[name] = v
+	return m
 }

@@ -34,14 +34,17 @@ func (httpAPI) request(e events.APIGatewayV2HTTPRequest) *Request {
 	return r
 }
 
+// response has what the gateway sends: payload format 2.0 knows no
+// multiValueHeaders (API Gateway, "Create AWS Lambda proxy integrations for HTTP
+// APIs"), so a replay has none to send either.
 func (httpAPI) response(_ events.APIGatewayV2HTTPRequest, r events.APIGatewayV2HTTPResponse) Response {
-	return Response{Status: r.StatusCode, Header: joinHeaders(r.Headers, r.MultiValueHeaders), Cookies: r.Cookies, Body: r.Body, Base64: r.IsBase64Encoded}
+	return Response{Status: r.StatusCode, Header: joinHeaders(r.Headers, nil), Cookies: r.Cookies, Body: r.Body, Base64: r.IsBase64Encoded}
 }
 
 func (httpAPI) event(_ events.APIGatewayV2HTTPRequest, r *Response) events.APIGatewayV2HTTPResponse {
-	single, multi := splitHeaders(r.Header)
+	headers, cookies := joined(r.Header)
 	return events.APIGatewayV2HTTPResponse{
-		StatusCode: r.Status, Headers: single, MultiValueHeaders: multi, Cookies: r.Cookies,
+		StatusCode: r.Status, Headers: headers, Cookies: append(cookies, r.Cookies...),
 		Body: r.Body, IsBase64Encoded: r.Base64,
 	}
 }

@@ -2,7 +2,6 @@ package lambdaidem
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -39,7 +38,7 @@ func (functionURL) response(_ events.LambdaFunctionURLRequest, r events.LambdaFu
 func (functionURL) event(_ events.LambdaFunctionURLRequest, r *Response) events.LambdaFunctionURLResponse {
 	headers, cookies := joined(r.Header)
 	return events.LambdaFunctionURLResponse{
-		StatusCode: r.Status, Headers: headers, Cookies: append(cookies, slices.Clone(r.Cookies)...),
+		StatusCode: r.Status, Headers: headers, Cookies: append(cookies, r.Cookies...),
 		Body: r.Body, IsBase64Encoded: r.Base64,
 	}
 }

@@ -77,8 +77,7 @@ var decorators = []decorator{
 				"requestContext":{"http":{"method":"POST"}},"body":"eyJ4IjoxfQ==","isBase64Encoded":true}`,
 		},
 		invoke: decorate((*lambdaidem.Guard).APIGatewayV2, func(in events.APIGatewayV2HTTPRequest) events.APIGatewayV2HTTPResponse {
-			return events.APIGatewayV2HTTPResponse{StatusCode: 201, Headers: map[string]string{"Single": "1"},
-				MultiValueHeaders: map[string][]string{"Link": {"x", "y"}}, Cookies: []string{"a=1", "b=2"}, Body: in.Body}
+			return events.APIGatewayV2HTTPResponse{StatusCode: 201, Headers: map[string]string{"Single": "1", "Link": "x, y"}, Cookies: []string{"a=1", "b=2"}, Body: in.Body}
 		}),
 	},
 	{

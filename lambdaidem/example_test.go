@@ -45,6 +45,7 @@ func ExampleGuard_Middleware() {
 	})
 	mux := http.NewServeMux()
 	mux.Handle("POST /payments", guard.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
 		w.WriteHeader(http.StatusCreated)
 		_, _ = fmt.Fprint(w, "paid")
 	})))
@@ -57,8 +58,8 @@ func ExampleGuard_Middleware() {
 		fmt.Println(w.Code, w.Header().Get("X-Idempotency-Replayed"), w.Header().Get("Content-Type"))
 	}
 	// Output:
-	// 201  text/plain; charset=utf-8
-	// 201 true text/plain; charset=utf-8
+	// 201  text/plain
+	// 201 true text/plain
 	// 422  application/problem+json
 }
 
@@ -86,8 +87,8 @@ func ExampleHandler() {
 	type order struct{ ID string }
 	type receipt struct{ Total int }
 	guard := lambdaidem.New(memstore.New())
-	handler := lambdaidem.Handler(guard,
-		func(o order) (string, error) { return o.ID, nil }, // where the key is
+	handler := lambdaidem.Handler(guard, "fulfil",
+		func(_ context.Context, o order) (string, error) { return o.ID, nil }, // where the key is
 		func(_ context.Context, o order) (receipt, error) {
 			fmt.Println("working on", o.ID)
 			return receipt{Total: 42}, nil

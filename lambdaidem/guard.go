@@ -2,15 +2,19 @@ package lambdaidem
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"os"
 	"slices"
+	"strconv"
 )
 
 // Guard makes handlers safe to retry. It is safe for concurrent use; what
 // belongs to one invocation is kept with that invocation.
 type Guard struct {
 	store Store
-	given Options // as the caller set them, for With
 	opts  Options // with the defaults filled in
+	off   bool    // by the environment: see SwitchOff
 }
 
 // New returns a guard that keeps its records in store. It panics if store is
@@ -19,25 +23,49 @@ func New(store Store, optFns ...func(*Options)) *Guard {
 	if store == nil {
 		panic("lambdaidem: New: store is nil")
 	}
-	return (&Guard{store: store}).With(optFns...)
+	g := &Guard{store: store, off: switchedOff()}
+	return g.With(optFns...)
 }
 
 // With returns a guard with further options, for one route say. Both keep
-// their records in the same store.
+// their records in the same store. An option sees what this guard has, the
+// defaults included: appending to Options.Methods adds a method.
 func (g *Guard) With(optFns ...func(*Options)) *Guard {
-	given := g.given
-	// What an option appends to must be of this guard alone.
-	given.Methods, given.ReplayMarks, given.UnstoredHeaders =
-		slices.Clone(given.Methods), slices.Clone(given.ReplayMarks), slices.Clone(given.UnstoredHeaders)
+	o := g.opts.settle()
+	// What an option changes in place must be of the new guard alone.
+	o.Methods, o.ReplayMarks, o.UnstoredHeaders = slices.Clone(o.Methods), slices.Clone(o.ReplayMarks), slices.Clone(o.UnstoredHeaders)
 	for _, fn := range optFns {
-		fn(&given)
+		fn(&o)
 	}
-	return &Guard{store: g.store, given: given, opts: given.settle()}
+	o = o.settle()
+	o.check()
+	return &Guard{store: g.store, opts: o, off: g.off}
+}
+
+// SwitchOff is the environment variable that switches every guard of a process
+// off, for local runs: set to a true value (1, true) it lets all calls run
+// unguarded. New says so in a warning on slog.Default(), and each call by an
+// [EventSwitchedOff]. Default: not set. New panics on what is no truth value.
+const SwitchOff = "LAMBDAIDEM_OFF"
+
+func switchedOff() bool {
+	value := os.Getenv(SwitchOff)
+	if value == "" {
+		return false
+	}
+	off, err := strconv.ParseBool(value)
+	if err != nil {
+		panic(fmt.Sprintf("lambdaidem: New: the environment's %s is %q; it must be true or false, or not be set", SwitchOff, value))
+	}
+	if off {
+		slog.Default().Warn("idempotency is off: every call runs unguarded, and a retry runs again", "by", SwitchOff+"="+value)
+	}
+	return off
 }
 
 // call is one guarded call, whatever event it came by.
 type call struct {
-	who         identity
+	who         Identity
 	fingerprint string
 }
 

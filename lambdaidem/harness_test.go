@@ -149,8 +149,7 @@ func allHeaders(r response) map[string][]string {
 	for name, v := range r.Headers {
 		all[name] = []string{v}
 	}
-	maps.Copy(all, r.MultiValueHeaders)
-	return all
+	return all // payload format 2.0 knows no multiValueHeaders
 }
 
 // wantProblem checks an answer that the guard makes itself: RFC 9457.

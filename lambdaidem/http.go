@@ -3,16 +3,17 @@ package lambdaidem
 import (
 	"context"
 	"errors"
+	"maps"
+	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
 
 // Request is the one form that every HTTP event is brought to.
 type Request struct {
 	Method string // in upper case
-	Path   string // concrete path as received
+	Host   string // of a net/http request, in lower case; events have none
+	Path   string // concrete path as the client asked for it, escaped as it came
 	Route  string // route template without method; empty if there is none (F1)
 	Query  string // raw query, without "?"
 	Body   []byte // decoded, if it came as base64
@@ -20,7 +21,7 @@ type Request struct {
 	// Principal is what the gateway vouches for (F2), with its kind before it:
 	// "jwt:ISS|SUB", "iam:ARN" (with the Cognito identity after it where the
 	// gateway names one, since its users share a role), "authorizer:ID",
-	// "cognito:ID" or "apikey:ID". Empty: it vouches for nobody. A "|" or "%"
+	// "cognito:ID", "mtls:SUBJECT|ISSUER" or "apikey:ID". Empty: it vouches for nobody. A "|" or "%"
 	// within a part stands as %7C or %25.
 	Principal string
 
@@ -53,6 +54,16 @@ type Response struct {
 	Base64  bool
 
 	reason string // status line of an ALB answer, as the handler wrote it
+	policy Policy // of the guard, for DefaultOutcome
+	// Of a REST API's answer: values of Headers whose names stand in
+	// MultiValueHeaders too, in any case. The gateway decides what becomes of
+	// both, so both are kept as they were written.
+	beside map[string]string
+	// Of a net/http answer: the names in Header whose values come after those
+	// that outer handlers set, the headers of outer handlers that the handler
+	// took away, and what was set after the body.
+	added, removed []string
+	trailer        map[string][]string
 }
 
 // Set replaces every value of a header, by its name in any case.
@@ -71,16 +82,21 @@ func (r *Response) Del(name string) {
 			delete(r.Header, have)
 		}
 	}
+	for have := range r.beside {
+		if strings.EqualFold(have, name) {
+			delete(r.beside, have)
+		}
+	}
+	r.added = slices.DeleteFunc(r.added, func(have string) bool { return strings.EqualFold(have, name) })
 }
 
 // bypasses tells whether a request runs unguarded (K3, K4), and notes it.
 func (g *Guard) bypasses(ctx context.Context, r *Request) bool {
-	bypassed := !slices.Contains(g.opts.Methods, r.Method) ||
+	bypassed := g.off || !slices.Contains(g.opts.Methods, r.Method) ||
 		g.opts.Skip != nil && g.opts.Skip(r) ||
 		g.opts.KeyOptional && len(r.Values(g.opts.KeyHeader)) == 0
 	if bypassed {
-		runcount.Add(ctx)
-		g.opts.Observer.Observe(ctx, Event{Kind: EventBypassed})
+		g.bypassed(ctx)
 	}
 	return bypassed
 }
@@ -90,7 +106,7 @@ func (g *Guard) bypasses(ctx context.Context, r *Request) bool {
 func (g *Guard) serve(ctx context.Context, r *Request, handle func(context.Context) (Response, error)) (*Response, error) {
 	who, refusal := g.identify(ctx, r)
 	if refusal != nil {
-		g.opts.Observer.Observe(ctx, Event{Kind: refusal.Code.kind(), Key: g.keyLabel(who.key), Err: refusal})
+		g.refused(ctx, who, refusal.Code.kind(), refusal)
 		return g.ownAnswer(ctx, r, refusal), nil
 	}
 	w := &httpWork{g: g, handle: handle}
@@ -123,7 +139,7 @@ func (w *httpWork) ending() ending {
 		return ending{outcome: w.g.outcomeOf(&w.answer), encode: w.encode}
 	}
 	outcome := w.g.outcomeOfError(w.err)
-	problem := answerOf(w.err, outcome)
+	problem := w.g.answerOf(w.err, outcome)
 	if problem == nil {
 		return ending{outcome: outcome, err: w.err}
 	}
@@ -134,11 +150,29 @@ func (w *httpWork) ending() ending {
 func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.kept(&w.answer)) }
 
 // identify finds out which record a request means (F1), or why it can mean
-// none (K1 to K3, F2, S2).
-func (g *Guard) identify(ctx context.Context, r *Request) (identity, *Error) {
-	who := identity{kind: "http", namespace: g.opts.Namespace, method: r.Method, route: r.Route}
-	if isCatchAll(who.route) {
-		who.kind, who.route = "path", r.Path
+// none (K1 to K3, F2, S2). With a refusal it returns what is known all the same,
+// for events.
+func (g *Guard) identify(ctx context.Context, r *Request) (Identity, *Error) {
+	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Method: r.Method, Host: r.Host, Route: r.Route}
+	if isCatchAll(r.Route) {
+		who.Route, who.Path = "", r.Path
+	}
+	if g.opts.Principal == nil {
+		who.Principal = r.Principal
+	}
+	if size := len(r.Host) + len(r.Path) + len(r.Route) + len(r.Query); size > g.opts.MaxURI {
+		return who, uriTooLong(size, g.opts.MaxURI)
+	}
+	values := r.Values(g.opts.KeyHeader)
+	key, invalid := parseKey(values)
+	if invalid == nil && key == "" {
+		invalid = errors.New("it is empty") // whatever ValidateKey allows (K3)
+	}
+	if invalid == nil {
+		invalid = g.opts.ValidateKey(key)
+	}
+	if invalid == nil {
+		who.Key = key
 	}
 	switch {
 	case r.malformed != nil:
@@ -147,38 +181,26 @@ func (g *Guard) identify(ctx context.Context, r *Request) (identity, *Error) {
 		return who, headersTooMany(r.nHeaders, g.opts.MaxHeaders)
 	case len(r.Body) > g.opts.MaxBody:
 		return who, bodyTooLarge(int64(g.opts.MaxBody))
-	}
-	values := r.Values(g.opts.KeyHeader)
-	if len(values) == 0 {
+	case len(values) == 0:
 		return who, keyMissing("This request needs the header " + g.opts.KeyHeader +
 			": a value of your own that is unique to the operation and the same in every retry of it.")
+	case invalid != nil:
+		return who, keyInvalid("The header "+g.opts.KeyHeader+" is invalid: "+invalid.Error()+".", nil)
 	}
-	key, err := parseKey(values)
-	if err == nil && key == "" {
-		err = errors.New("it is empty") // whatever ValidateKey allows (K3)
-	}
-	if err == nil {
-		err = g.opts.ValidateKey(key)
-	}
-	if err != nil {
-		return who, keyInvalid("The header "+g.opts.KeyHeader+" is invalid: "+err.Error()+".", nil)
-	}
-	who.key = key
 	var refusal *Error
-	who.principal, refusal = g.principal(ctx, r)
+	who.Principal, refusal = g.principal(ctx, r)
 	return who, refusal
 }
 
 // replay is the stored answer again, marked, after the hook (R1, R2).
-func (g *Guard) replay(ctx context.Context, r *Request, who identity, result *Result) *Response {
+func (g *Guard) replay(ctx context.Context, r *Request, who Identity, result *Result) *Response {
 	if result.Failure != nil {
 		return g.ownAnswer(ctx, r, answerUnavailable(result.Failure))
 	}
 	resp, err := decodeAnswer(result.Value)
 	if err != nil {
-		e := recordForeign(err)
-		g.opts.Observer.Observe(ctx, Event{Kind: EventUnreadable, Scope: who.scope(), Key: g.keyLabel(who.key), Err: err})
-		return g.ownAnswer(ctx, r, e)
+		g.refused(ctx, who, EventUnreadable, err)
+		return g.ownAnswer(ctx, r, answerUnreadable(err))
 	}
 	if resp.Header == nil {
 		resp.Header = make(map[string][]string) // for the hook to write to
@@ -197,13 +219,17 @@ func (g *Guard) kept(r *Response) *Response {
 	if len(g.opts.UnstoredHeaders) == 0 {
 		return r
 	}
-	out := *r
-	out.Header = make(map[string][]string, len(r.Header))
-	for name, values := range r.Header {
-		out.Header[name] = values
-	}
+	out := *r // the first answer keeps its own
+	out.Header, out.beside, out.trailer = maps.Clone(r.Header), maps.Clone(r.beside), maps.Clone(r.trailer)
+	out.added, out.removed = slices.Clone(r.added), slices.Clone(r.removed)
 	for _, name := range g.opts.UnstoredHeaders {
 		out.Del(name)
+		out.removed = slices.DeleteFunc(out.removed, func(have string) bool { return strings.EqualFold(have, name) })
+		for have := range out.trailer {
+			if strings.EqualFold(strings.TrimPrefix(have, http.TrailerPrefix), name) {
+				delete(out.trailer, have)
+			}
+		}
 		if strings.EqualFold(name, "Set-Cookie") {
 			out.Cookies = nil
 		}

@@ -9,89 +9,132 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
-
-	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
 
 // Middleware guards a net/http handler (V1). It can't know who calls, so it
 // panics unless Options.Principal or Options.AnonymousCallers is set (F2).
 //
-// The route template is the http.ServeMux pattern that matched, so the
-// middleware belongs inside the mux:
+// The middleware belongs inside the mux:
 //
 //	mux.Handle("POST /payments", guard.Middleware(next))
 //
-// The handler's answer is kept back until it is stored. A handler that flushes
-// or hijacks gets an error from http.ResponseController, since a stream can't
-// be stored and replayed. An answer to a request that is not guarded passes
-// through untouched.
+// A record belongs to the host and the path that the client asked for, before
+// any prefix was stripped from it. The http.ServeMux pattern that matched stands
+// in for the path where it provably is one route: it has no subtree and fits
+// what the client asked for as a whole (F1).
+//
+// The body must be known whole (F3). One that an outer handler read some of is
+// refused; so is one without a Content-Length, unless the server hands the
+// request to this middleware first, by itself or by its mux. [Outermost] helps
+// with both.
+//
+// The handler's answer is kept back until it is stored. The client gets it as it
+// would without the guard, at first and on a replay: headers that outer handlers
+// set are theirs, and what the handler did to them is done again; trailers are
+// kept. Informational answers (1xx) are not sent. A handler that flushes or
+// hijacks gets an error from http.ResponseController, since a stream can't be
+// stored and replayed. An answer to a request that is not guarded passes through
+// untouched.
 func (g *Guard) Middleware(next http.Handler) http.Handler {
 	if g.opts.Principal == nil && !g.opts.AnonymousCallers {
 		panic("lambdaidem: Middleware: set Options.Principal, or Options.AnonymousCallers if callers need not be told apart")
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := r.Context()
-		if !slices.Contains(g.opts.Methods, strings.ToUpper(r.Method)) {
-			runcount.Add(ctx)
-			g.opts.Observer.Observe(ctx, Event{Kind: EventBypassed})
-			next.ServeHTTP(w, r) // K4: untouched, its body not even read
-			return
-		}
-		req := g.readRequest(r)
-		if g.bypasses(ctx, req) {
-			if r.Body != nil { // what was read, and what may follow
-				whole := io.MultiReader(bytes.NewReader(req.Body), r.Body)
-				r = r.WithContext(ctx)
-				r.Body = struct {
-					io.Reader
-					io.Closer
-				}{whole, r.Body}
-			}
-			next.ServeHTTP(w, r)
-			return
-		}
-		kept := &keptAnswer{header: make(http.Header)}
-		var own Response
-		resp, err := g.serve(ctx, req, func(ctx context.Context) (Response, error) {
-			next.ServeHTTP(kept, inner(ctx, r, req))
-			own = kept.response()
-			return own, nil
-		})
-		if err != nil {
-			panic(err) // a net/http handler returns none
-		}
-		if resp == nil {
-			resp = &own
-		}
-		send(w, resp)
-	})
+	return &guarded{g, next}
 }
 
-// readRequest brings a request to the canonical form. Its body is read whole,
-// or as far as it shows that it is too large (S2).
-func (g *Guard) readRequest(r *http.Request) *Request {
-	req := &Request{Method: strings.ToUpper(r.Method), Path: r.URL.EscapedPath(), Route: patternTemplate(r.Pattern),
-		Query: r.URL.RawQuery, headers: r.Header.Values}
+// guarded is a handler behind a guard. It is a pointer, so that it can be told
+// from others: see isFirst.
+type guarded struct {
+	g    *Guard
+	next http.Handler
+}
+
+func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g, ctx := h.g, r.Context()
+	if !slices.Contains(g.opts.Methods, strings.ToUpper(r.Method)) {
+		g.bypassed(ctx)
+		h.next.ServeHTTP(w, r) // K4: untouched, its body not even read
+		return
+	}
+	req := h.readRequest(r)
+	if g.bypasses(ctx, req) {
+		if r.Body != nil { // what was read, and what may follow
+			whole := io.MultiReader(bytes.NewReader(req.Body), r.Body)
+			r = r.WithContext(ctx)
+			r.Body = struct {
+				io.Reader
+				io.Closer
+			}{whole, r.Body}
+		}
+		h.next.ServeHTTP(w, r)
+		return
+	}
+	kept := keepAnswer(w.Header())
+	var own Response
+	resp, err := g.serve(ctx, req, func(ctx context.Context) (Response, error) {
+		h.next.ServeHTTP(kept, inner(ctx, r, req))
+		own = kept.response()
+		return own, nil
+	})
+	if err != nil {
+		panic(err) // a net/http handler returns none
+	}
+	if resp == nil {
+		resp = &own
+	}
+	send(w, resp)
+}
+
+// readRequest brings a request to the canonical form, as the client sent it.
+func (h *guarded) readRequest(r *http.Request) *Request {
+	req := &Request{Method: strings.ToUpper(r.Method), headers: r.Header.Values}
 	for _, values := range r.Header {
 		req.nHeaders += len(values)
 	}
-	if r.Body == nil {
-		return req
+	asked, refusal := targetOf(r)
+	if refusal != nil {
+		req.malformed = refusal
 	}
-	var err error
-	req.Body, err = io.ReadAll(io.LimitReader(r.Body, int64(g.opts.MaxBody)+1))
-	switch bound := (*http.MaxBytesError)(nil); {
-	case errors.As(err, &bound):
-		req.malformed = bodyTooLarge(bound.Limit)
-	case err != nil:
-		req.malformed = &Error{Code: ErrRequestInvalid, Status: http.StatusBadRequest, Detail: "The body could not be read to its end.", Err: err}
-	case len(req.Body) == 0 && (r.ContentLength > 0 || len(r.PostForm) > 0 || r.MultipartForm != nil):
-		req.malformed = &Error{Code: ErrRequestInvalid, Status: http.StatusInternalServerError,
-			Detail: "The body was read before the guard could compare it.",
-			Err:    errors.New("an outer handler consumed the request's body; put the guard outside of it, or give the body back")}
+	req.Path, req.Query = asked.path, asked.query
+	if req.Host, req.Route = routeOf(r, asked); req.Host == "" {
+		req.Host = asked.host
+	}
+	if req.Body, refusal = h.readBody(r, asked); refusal != nil && req.malformed == nil {
+		req.malformed = refusal
 	}
 	return req
+}
+
+// readBody reads a body whole, or as far as it shows that it is too large (S2).
+// One that can't be known whole would pass as equal to others (F3).
+func (h *guarded) readBody(r *http.Request, asked target) ([]byte, *Error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		body, err = io.ReadAll(io.LimitReader(r.Body, int64(h.g.opts.MaxBody)+1))
+		switch bound := (*http.MaxBytesError)(nil); {
+		case errors.As(err, &bound):
+			return body, bodyTooLarge(bound.Limit)
+		case err != nil:
+			return body, requestInvalid("The body could not be read to its end.", err)
+		case len(body) > h.g.opts.MaxBody:
+			return body, bodyTooLarge(int64(h.g.opts.MaxBody))
+		}
+	}
+	switch sent := bodyLength(r, isFirst(r, asked, h)); {
+	case sent == int64(len(body)), sent == unread:
+		return body, nil
+	case sent < 0:
+		return body, bodyUnknown(http.StatusLengthRequired, "The request has no Content-Length, so it can't be told here whether its body is whole.",
+			errors.New("the body's length is unknown, and handlers outside of the guard may have read some of it: "+
+				"put lambdaidem.Outermost around the outermost handler"))
+	default:
+		return body, bodyUnknown(http.StatusInternalServerError, "The body was read before the guard could compare it.",
+			fmt.Errorf("an outer handler read or replaced the body, of which %d bytes are left: put the guard outside of that handler, "+
+				"or have it give the body back with r.ContentLength to match", len(body)))
+	}
 }
 
 // inner is the request as the handler gets it.
@@ -101,21 +144,23 @@ func inner(ctx context.Context, r *http.Request, read *Request) *http.Request {
 	return r
 }
 
-// patternTemplate is an http.ServeMux pattern without its method. A pattern
-// that ends in {$} matches one path alone, so its slash is no subtree.
-func patternTemplate(pattern string) string {
-	if _, rest, ok := strings.Cut(pattern, " "); ok {
-		pattern = strings.TrimLeft(rest, " \t")
-	}
-	return pattern
-}
-
-// keptAnswer is a response writer that keeps the answer back.
+// keptAnswer is a response writer that keeps the answer back. Its header begins
+// as outer handlers left it, so that a handler can read, add to and delete what
+// they set, as it can without the guard.
 type keptAnswer struct {
+	outer  http.Header // as it was before the handler
 	header http.Header
 	sent   http.Header // as it was when the status was written; nil before
 	status int
 	body   bytes.Buffer
+}
+
+func keepAnswer(outer http.Header) *keptAnswer {
+	before := outer.Clone()
+	if before == nil {
+		before = make(http.Header)
+	}
+	return &keptAnswer{outer: before, header: before.Clone()}
 }
 
 func (k *keptAnswer) Header() http.Header { return k.header }
@@ -130,8 +175,17 @@ func (k *keptAnswer) WriteHeader(status int) {
 	k.status, k.sent = status, k.header.Clone()
 }
 
+// Write refuses what a net/http server refuses, by the same errors.
 func (k *keptAnswer) Write(p []byte) (int, error) {
 	k.WriteHeader(http.StatusOK)
+	if k.status == http.StatusNoContent || k.status == http.StatusNotModified {
+		return 0, http.ErrBodyNotAllowed
+	}
+	if declared := k.sent.Get("Content-Length"); declared != "" {
+		if n, err := strconv.Atoi(declared); err == nil && k.body.Len()+len(p) > n {
+			return 0, http.ErrContentLength
+		}
+	}
 	return k.body.Write(p)
 }
 
@@ -140,22 +194,75 @@ func (k *keptAnswer) FlushError() error {
 	return streamRefused("an answer that is flushed")
 }
 
+// response is the answer as what the handler changed of it: on a replay outer
+// handlers set their headers anew, and what the handler did to them is done
+// again (R1).
 func (k *keptAnswer) response() Response {
 	k.WriteHeader(http.StatusOK)
-	header := k.sent
-	if _, set := header["Content-Type"]; !set && k.body.Len() > 0 && header.Get("Content-Encoding") == "" { // as net/http does
-		header = header.Clone()
-		header.Set("Content-Type", http.DetectContentType(k.body.Bytes()))
+	r := Response{Status: k.status, Body: k.body.String(), Header: make(map[string][]string, len(k.sent))}
+	for name, values := range k.sent {
+		before, had := k.outer[name]
+		switch {
+		case !had:
+			r.Header[name] = values
+		case slices.Equal(before, values): // not the handler's
+		case len(values) > len(before) && slices.Equal(before, values[:len(before)]):
+			r.Header[name] = values[len(before):]
+			r.added = append(r.added, name)
+		default:
+			r.Header[name] = values
+		}
 	}
-	return Response{Status: k.status, Header: header, Body: k.body.String()}
+	for name := range k.outer {
+		if _, left := k.sent[name]; !left {
+			r.removed = append(r.removed, name)
+		}
+	}
+	slices.Sort(r.added)
+	slices.Sort(r.removed)
+	r.trailer = k.trailer()
+	return r
 }
 
-// send writes an answer. What the caller's connection makes of it can't be
-// helped here.
+// trailer is what was set after the status was written, of what net/http sends
+// then: names that were declared in the header Trailer, or have its prefix.
+func (k *keptAnswer) trailer() map[string][]string {
+	var trailer map[string][]string
+	for name, values := range k.header {
+		if !strings.HasPrefix(name, http.TrailerPrefix) && !k.declares(name) || slices.Equal(values, k.sent[name]) {
+			continue
+		}
+		if trailer == nil {
+			trailer = make(map[string][]string)
+		}
+		trailer[name] = values
+	}
+	return trailer
+}
+
+func (k *keptAnswer) declares(trailer string) bool {
+	for _, names := range k.sent["Trailer"] {
+		for name := range strings.SplitSeq(names, ",") {
+			if http.CanonicalHeaderKey(strings.TrimSpace(name)) == trailer {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// send writes an answer over what outer handlers set. What the caller's
+// connection makes of it can't be helped here.
 func send(w http.ResponseWriter, r *Response) {
 	header := w.Header()
+	for _, name := range r.removed {
+		delete(header, name)
+	}
 	for name, values := range r.Header {
-		header[name] = values // as http.TimeoutHandler does, over what outer handlers set
+		if slices.Contains(r.added, name) {
+			values = append(slices.Clip(header[name]), values...)
+		}
+		header[name] = values
 	}
 	for _, c := range r.Cookies {
 		header.Add("Set-Cookie", c)
@@ -166,6 +273,13 @@ func send(w http.ResponseWriter, r *Response) {
 			body = decoded
 		}
 	}
-	w.WriteHeader(r.Status)
-	_, _ = w.Write(body)
+	if r.Status != http.StatusOK || len(body) == 0 {
+		w.WriteHeader(r.Status)
+	}
+	if len(body) > 0 {
+		_, _ = w.Write(body)
+	}
+	for name, values := range r.trailer {
+		header[name] = values
+	}
 }

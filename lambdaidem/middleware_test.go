@@ -363,7 +363,7 @@ func TestF3_AFormParsedBeforeTheGuardIsRefused(t *testing.T) {
 		if r.FormValue("amount") != "1" {
 			t.Fatalf("%s: the form is %v", media, r.Form)
 		}
-		if w := serve(h, r); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), string(lambdaidem.ErrRequestInvalid)) {
+		if w := serve(h, r); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), string(lambdaidem.ErrBodyUnknown)) {
 			t.Errorf("%s: the answer is %d %s", media, w.Code, w.Body)
 		}
 	}

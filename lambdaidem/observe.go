@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
 
 // Kind names what an [Event] tells of (O1).
@@ -31,13 +33,14 @@ const (
 	EventOutOfTime   Kind = "out_of_time"  // (!) too little time was left to begin
 	EventUnreadable  Kind = "unreadable"   // (!) the record is not ours, or damaged
 	EventNoPrincipal Kind = "no_principal" // (!) the caller could not be told apart from others
+	EventSwitchedOff Kind = "switched_off" // (!) ran unguarded, since the guard is off by the environment
 )
 
 // warns tells whether a kind is worth a warning.
 func (k Kind) warns() bool {
 	switch k {
 	case EventAbandoned, EventUncertain, EventLeaseLost, EventTakenOver, EventFailedOpen,
-		EventStoreError, EventAnswerLost, EventOutOfTime, EventUnreadable, EventNoPrincipal:
+		EventStoreError, EventAnswerLost, EventOutOfTime, EventUnreadable, EventNoPrincipal, EventSwitchedOff:
 		return true
 	default:
 		return false
@@ -49,7 +52,7 @@ func (c Code) kind() Kind {
 	switch c {
 	case ErrKeyMissing:
 		return EventKeyMissing
-	case ErrKeyInvalid, ErrRequestInvalid, ErrBodyTooLarge, ErrHeadersTooMany:
+	case ErrKeyInvalid, ErrRequestInvalid, ErrBodyTooLarge, ErrBodyUnknown, ErrHeadersTooMany, ErrURITooLong:
 		return EventKeyInvalid
 	default:
 		return EventNoPrincipal
@@ -59,7 +62,10 @@ func (c Code) kind() Kind {
 // Event is one outcome of one guarded call.
 type Event struct {
 	Kind     Kind
-	Scope    string        // readable identity of the record but for the key; empty before it is known
+	RecordID string        // id of the record, as Guard.RecordID has it; empty where the request has none
+	Scope    string        // the record's identity in one readable text, but for the key
+	Route    string        // what was asked for: method, host and route template or path; or the operation
+	Caller   string        // whose key it is: the principal, and the tenant where there is one
 	Key      string        // a short hash of the key, or the key if Options.ShowKeys; empty without one
 	Attempt  int           // attempt number; 0 where no attempt was begun
 	Duration time.Duration // since the call began
@@ -95,8 +101,9 @@ func (o slogObserver) Observe(ctx context.Context, e Event) {
 	if !o.logger.Enabled(ctx, level) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 8)
+	attrs := make([]slog.Attr, 0, 12)
 	attrs = append(attrs, slog.String("outcome", string(e.Kind)),
+		slog.String("record", e.RecordID), slog.String("route", e.Route), slog.String("caller", e.Caller),
 		slog.String("scope", e.Scope), slog.String("key", e.Key),
 		slog.Int("attempt", e.Attempt), slog.Duration("duration", e.Duration))
 	if e.Handler > 0 {
@@ -132,6 +139,40 @@ func (g *Guard) keyLabel(key string) string {
 
 // note tells the observer of an outcome of this call.
 func (a *attempt) note(ctx context.Context, kind Kind, err error) {
-	a.g.opts.Observer.Observe(ctx, Event{Kind: kind, Scope: a.scope, Key: a.g.keyLabel(a.call.who.key),
-		Attempt: a.number, Duration: a.g.opts.Clock().Sub(a.began), Handler: a.handler, Reason: reasonOf(err), Err: err})
+	e := a.g.event(kind, &a.call.who, err)
+	e.RecordID, e.Scope, e.Attempt, e.Handler = a.id, a.scope, a.number, a.handler
+	e.Duration, e.Reason = a.g.opts.Clock().Sub(a.began), reasonOf(err)
+	a.g.opts.Observer.Observe(ctx, e)
+}
+
+// refused tells the observer of a call that has no record, or can't read it.
+func (g *Guard) refused(ctx context.Context, who Identity, kind Kind, err error) {
+	e := g.event(kind, &who, err)
+	if kind == EventUnreadable {
+		e.RecordID = who.id()
+	}
+	e.Scope = who.scope(g.readable(&who))
+	g.opts.Observer.Observe(ctx, e)
+}
+
+// bypassed counts a call that runs unguarded.
+func (g *Guard) bypassed(ctx context.Context) {
+	runcount.Add(ctx)
+	kind := EventBypassed
+	if g.off {
+		kind = EventSwitchedOff
+	}
+	g.opts.Observer.Observe(ctx, Event{Kind: kind})
+}
+
+// event says who called for what.
+func (g *Guard) event(kind Kind, who *Identity, err error) Event {
+	e := Event{Kind: kind, Route: g.readable(who), Caller: scopePart(who.Principal), Key: g.keyLabel(who.Key), Err: err}
+	if who.Method != "" {
+		e.Route = scopePart(who.Method) + " " + e.Route
+	}
+	if who.Tenant != "" {
+		e.Caller += " " + scopePart(who.Tenant)
+	}
+	return e
 }

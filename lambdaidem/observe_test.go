@@ -34,8 +34,8 @@ func TestO1_EventsOfEachOutcome(t *testing.T) {
 		lambdaidem.EventReplayed:   {do: func(t *testing.T, r *rig) { r.send(t, first()); r.send(t, first()) }, want: lambdaidem.Event{Scope: "+", Key: "+", Attempt: 1}},
 		lambdaidem.EventMismatch:   {do: func(t *testing.T, r *rig) { r.send(t, first()); r.send(t, post("key-1", "{}")) }, want: lambdaidem.Event{Scope: "+", Key: "+", Attempt: 1}},
 		lambdaidem.EventInProgress: {do: fails(acquire, refused(lambdaidem.ReasonConflict)), want: lambdaidem.Event{Scope: "+", Key: "+"}},
-		lambdaidem.EventKeyMissing: {do: func(t *testing.T, r *rig) { r.send(t, post("", "")) }},
-		lambdaidem.EventKeyInvalid: {do: func(t *testing.T, r *rig) { r.send(t, keyed(`"`)) }},
+		lambdaidem.EventKeyMissing: {do: func(t *testing.T, r *rig) { r.send(t, post("", "")) }, want: lambdaidem.Event{Scope: "+"}},
+		lambdaidem.EventKeyInvalid: {do: func(t *testing.T, r *rig) { r.send(t, keyed(`"`)) }, want: lambdaidem.Event{Scope: "+"}},
 		lambdaidem.EventBypassed:   {opt: func(o *lambdaidem.Options) { o.Methods = []string{"PUT"} }},
 		lambdaidem.EventReleased:   {h: slow(time.Second, 500), want: lambdaidem.Event{Scope: "+", Key: "+", Attempt: 1, Handler: 1}},
 		lambdaidem.EventUncertain:  {h: slow(time.Second, 500), opt: hold, want: lambdaidem.Event{Scope: "+", Key: "+", Attempt: 1, Handler: 1}},
@@ -50,7 +50,7 @@ func TestO1_EventsOfEachOutcome(t *testing.T) {
 		lambdaidem.EventUnreadable: {do: fails(acquire, refused(lambdaidem.ReasonForeign)), want: lambdaidem.Event{Scope: "+", Key: "+", Reason: lambdaidem.ReasonForeign}},
 		lambdaidem.EventNoPrincipal: {opt: func(o *lambdaidem.Options) {
 			o.Principal = func(context.Context, *lambdaidem.Request) (string, error) { return "", errWire }
-		}, want: lambdaidem.Event{Key: "+"}},
+		}, want: lambdaidem.Event{Scope: "+", Key: "+"}},
 		lambdaidem.EventOutOfTime: {do: func(t *testing.T, r *rig) {
 			ctx, cancel := context.WithTimeout(t.Context(), 0)
 			defer cancel()
@@ -118,14 +118,14 @@ func TestO1_KeysAreHashed(t *testing.T) {
 func TestO1_SlogObserver(t *testing.T) {
 	var buf bytes.Buffer
 	o := lambdaidem.SlogObserver(slog.New(slog.NewJSONHandler(&buf, nil)))
-	o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventStoreError, Scope: "s", Key: "k", Attempt: 2, Duration: time.Second, Handler: time.Millisecond,
+	o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventStoreError, RecordID: "r", Route: "POST /a", Caller: "c", Scope: "s", Key: "k", Attempt: 2, Duration: time.Second, Handler: time.Millisecond,
 		Reason: lambdaidem.ReasonThrottled, Err: errWire})
 	var line map[string]any
 	if err := json.Unmarshal(buf.Bytes(), &line); err != nil {
 		t.Fatal(err)
 	}
 	delete(line, "time")
-	want := map[string]any{"level": "WARN", "msg": "idempotency", "outcome": "store_error", "scope": "s", "key": "k", "attempt": 2.0,
+	want := map[string]any{"level": "WARN", "msg": "idempotency", "outcome": "store_error", "record": "r", "route": "POST /a", "caller": "c", "scope": "s", "key": "k", "attempt": 2.0,
 		"duration": 1e9, "handler": 1e6, "reason": "throttled", "error": errWire.Error()}
 	if fmt.Sprint(line) != fmt.Sprint(want) {
 		t.Errorf("the line is %v, want %v", line, want)

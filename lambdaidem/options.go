@@ -17,8 +17,9 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// Options are the guard's settings. The zero value of every field is its
-// documented default. [New] panics on an invalid value and names the
+// Options are the guard's settings. An option function gets them with the
+// defaults filled in; a field that it sets to its zero value has its documented
+// default again. [New] panics on an invalid value and names the
 // field.
 type Options struct {
 	// Namespace sets this function's records apart from those of others in the
@@ -60,7 +61,10 @@ type Options struct {
 	// Default: [Rerun].
 	Policy Policy
 	// MaxSkew is the most that two machines' clocks may differ (L5). Default:
-	// 2 s. Every lease is longer by it.
+	// 2 s. Every lease is longer by it. Beyond it a machine whose clock is ahead
+	// may find a lease over that is not, and two attempts at one key may run at
+	// a time; fencing still lets one of them complete, and no record changes
+	// once it is completed (G3).
 	MaxSkew time.Duration
 	// LeaseDuration is how long an attempt may run when its context has no
 	// deadline (L5). Default: 60 s. Lambda's contexts have one.
@@ -85,7 +89,8 @@ type Options struct {
 	RetryAfter time.Duration
 
 	// Outcome decides what becomes of a response (X1). Default:
-	// [DefaultOutcome].
+	// [DefaultOutcome], which a function of yours may fall back to: given the
+	// response that it got, it knows the guard's policy (X2).
 	Outcome func(*Response) Outcome
 	// FailOpen runs the handler unguarded when the store can't be reached (X5).
 	// Default: false, the client gets 503 and the handler does not run.
@@ -112,10 +117,18 @@ type Options struct {
 	// Observer is told each outcome (O1). Default: [SlogObserver] on
 	// slog.Default() for warnings only. To have none, set [Discard].
 	Observer Observer
+	// ScopePath shortens a concrete path for scopes and events, where a request
+	// has no route template: such a path may hold a secret (/reset/TOKEN), and
+	// it would stand in the table and in logs. It does not change which record
+	// is meant. Default: the whole path.
+	ScopePath func(path string) string
 	// ShowKeys puts whole idempotency keys into events. Default: false, events
 	// have a short hash (O1).
 	ShowKeys bool
 
+	// MaxURI is the longest target of a request in bytes: host, path, route and
+	// query together; a longer one gets 414 (S2). Default: 16 KiB.
+	MaxURI int
 	// MaxBody is the largest request body in bytes that is guarded; a larger
 	// one gets 413 (S2). Default: 6 MiB, which is more than Lambda accepts.
 	MaxBody int
@@ -136,7 +149,7 @@ type Options struct {
 // Mark is a header that marks a replay.
 type Mark struct{ Name, Value string }
 
-// settle fills in the defaults and panics on what is invalid.
+// settle fills in the defaults.
 func (o Options) settle() Options {
 	defaultTo(&o.Namespace, defaultNamespace())
 	defaultTo(&o.KeyHeader, "Idempotency-Key")
@@ -165,6 +178,7 @@ func (o Options) settle() Options {
 	if o.Observer == nil {
 		o.Observer = warnings{}
 	}
+	defaultTo(&o.MaxURI, 16<<10)
 	defaultTo(&o.MaxBody, 6<<20)
 	o.MaxBody = min(o.MaxBody, math.MaxInt-1) // the middleware reads a byte more
 	defaultTo(&o.MaxHeaders, 500)
@@ -175,14 +189,18 @@ func (o Options) settle() Options {
 	if o.Random == nil {
 		o.Random = rand.Reader
 	}
+	return o
+}
 
+// check panics on what is invalid, and names the field.
+func (o *Options) check() {
 	check := func(ok bool, field, want string, got any) {
 		if !ok {
 			panic(fmt.Sprintf("lambdaidem: Options.%s is %v; it must be %s", field, got, want))
 		}
 	}
 	check(validHeaderName(o.KeyHeader), "KeyHeader", "a header name", o.KeyHeader)
-	check(!slices.Contains(o.Methods, ""), "Methods", "HTTP methods, none empty", o.Methods)
+	check(len(o.Methods) > 0 && !slices.Contains(o.Methods, ""), "Methods", "HTTP methods, none empty", o.Methods)
 	check(o.TTL >= time.Second, "TTL", "at least a second", o.TTL)
 	check(o.Policy == Rerun || o.Policy == Hold, "Policy", "Rerun or Hold", o.Policy)
 	check(o.MaxSkew > 0, "MaxSkew", "positive", o.MaxSkew)
@@ -197,10 +215,10 @@ func (o Options) settle() Options {
 	for _, m := range o.ReplayMarks {
 		check(validHeaderName(m.Name) && validHeaderValue(m.Value), "ReplayMarks", "headers", m)
 	}
+	check(o.MaxURI > 0, "MaxURI", "positive", o.MaxURI)
 	check(o.MaxBody > 0, "MaxBody", "positive", o.MaxBody)
 	check(o.MaxHeaders > 0, "MaxHeaders", "positive", o.MaxHeaders)
 	check(o.MaxJSONDepth > 0, "MaxJSONDepth", "positive", o.MaxJSONDepth)
-	return o
 }
 
 func defaultTo[T comparable](field *T, value T) {

@@ -81,7 +81,7 @@ func TestL3_NoRandomnessNoAttempt(t *testing.T) {
 func TestOptions_With(t *testing.T) {
 	r := newRig(nil, func(o *lambdaidem.Options) { o.MismatchStatus = http.StatusConflict })
 	derived := &rig{store: r.store, seen: r.seen, guard: r.guard.With(func(o *lambdaidem.Options) {
-		if o.MismatchStatus != http.StatusConflict || o.TTL != 0 {
+		if o.MismatchStatus != http.StatusConflict || o.TTL != 24*time.Hour {
 			t.Errorf("With shows the options %+v", o)
 		}
 		o.KeyHeader = "X-Key"
@@ -150,7 +150,7 @@ func TestS2_TheLargestBodyBound(t *testing.T) {
 		}
 	}))
 	r := posted(t, "/a")
-	r.Body, r.ContentLength = io.NopCloser(strings.NewReader("whole")), -1
+	r.Body, r.ContentLength = io.NopCloser(strings.NewReader("whole")), 5
 	if w := serve(h, r); w.Code != http.StatusOK || w.Body.String() != "whole" {
 		t.Errorf("the answer is %d %q", w.Code, w.Body)
 	}

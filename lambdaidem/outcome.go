@@ -1,10 +1,8 @@
 package lambdaidem
 
 import (
-	"context"
 	"errors"
 	"net/http"
-	"os"
 )
 
 // Outcome is what becomes of an attempt's answer (X1).
@@ -28,30 +26,32 @@ const (
 	// number: outside effects are at least once (G2). It is the default.
 	Rerun Policy = "rerun"
 	// Hold answers 409 [ErrAttemptAbandoned] until an operator decides: outside
-	// effects are at most once (G2). A 5xx, a panic and the error of a context
-	// that ended are uncertain by default under it.
+	// effects are at most once (G2). A 5xx, a panic and every error without a
+	// mark are uncertain by default under it; [Retryable] says that nothing
+	// happened. A record that one of two guards began under Hold is held by the
+	// other too.
 	Hold Policy = "hold"
 )
 
 // outcomeOf applies the outcome rule to a response.
 func (g *Guard) outcomeOf(r *Response) Outcome {
+	r.policy = g.opts.Policy
 	if g.opts.Outcome != nil {
 		return g.opts.Outcome(r)
 	}
-	o := DefaultOutcome(r)
-	if o == OutcomeReleased && g.opts.Policy == Hold && serverFailed(r.Status) {
-		return OutcomeUncertain
-	}
-	return o
+	return DefaultOutcome(r)
 }
 
 // DefaultOutcome is the outcome rule of X1: 2xx and 3xx succeeded; 4xx failed;
 // 408 Request Timeout, 425 Too Early, 429 Too Many Requests and 5xx released.
 // A status that is no HTTP status (0, 99, 700) reaches the client as the
-// gateway's own 5xx, so it is released too. Under policy [Hold] a 5xx and what
-// counts as one are uncertain, unless Options.Outcome is set.
+// gateway's own 5xx, so it is released too. Of a response that a guard under
+// policy [Hold] passed to Options.Outcome, a 5xx and what counts as one are
+// uncertain (X2).
 func DefaultOutcome(r *Response) Outcome {
 	switch {
+	case serverFailed(r.Status) && r.policy == Hold:
+		return OutcomeUncertain
 	case serverFailed(r.Status):
 		return OutcomeReleased
 	case r.Status < 400:
@@ -66,7 +66,8 @@ func DefaultOutcome(r *Response) Outcome {
 // serverFailed tells whether a client sees a 5xx.
 func serverFailed(status int) bool { return status < 200 || status > 499 }
 
-// outcomeOfError applies X2 to an error that a handler returned.
+// outcomeOfError applies X2 to an error that a handler returned. Where it has
+// several marks, the most careful counts.
 func (g *Guard) outcomeOfError(err error) Outcome {
 	if u := (*uncertainError)(nil); errors.As(err, &u) {
 		return OutcomeUncertain
@@ -74,17 +75,14 @@ func (g *Guard) outcomeOfError(err error) Outcome {
 	if p := (*permanentError)(nil); errors.As(err, &p) {
 		return OutcomeFailed
 	}
+	if r := (*retryableError)(nil); errors.As(err, &r) {
+		return OutcomeReleased
+	}
 	if own := (*Error)(nil); errors.As(err, &own) && own.rejected {
 		return g.outcomeOf(&Response{Status: own.Status})
 	}
-	if g.opts.Policy == Hold && cutOff(err) {
+	if g.opts.Policy == Hold {
 		return OutcomeUncertain
 	}
 	return OutcomeReleased
-}
-
-// cutOff tells whether an error says that time ran out, or that the client hung
-// up: either may cut a call off in the middle, so its effect isn't known.
-func cutOff(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.Canceled)
 }

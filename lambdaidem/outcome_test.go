@@ -107,10 +107,16 @@ func TestX1_RuleIsAnOption(t *testing.T) {
 	}
 }
 
-// X2: released; the error is returned as it is.
-func TestX2_AnErrorReleasesAndIsReturned(t *testing.T) {
-	failed := errors.New("no luck")
-	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
+// X2: released, or under Hold uncertain; the error is returned as it is.
+func TestX2_AnErrorIsReturned(t *testing.T) {
+	failed := errors.New("read tcp: connection reset by peer")
+	for policy, want := range map[lambdaidem.Policy]struct {
+		state lambdaidem.State
+		event lambdaidem.Kind
+	}{
+		lambdaidem.Rerun: {lambdaidem.Released, lambdaidem.EventReleased},
+		lambdaidem.Hold:  {lambdaidem.InProgress, lambdaidem.EventUncertain},
+	} {
 		r := newRig(func(context.Context, request) (response, error) {
 			return response{StatusCode: 200, Body: "partial"}, failed
 		},
@@ -119,10 +125,10 @@ func TestX2_AnErrorReleasesAndIsReturned(t *testing.T) {
 		if err != failed || out.Body != "partial" { //nolint:errorlint // it has to be the very error
 			t.Errorf("the guard returned %+v, %v", out, err)
 		}
-		if rec := r.record(t); rec.State != lambdaidem.Released {
-			t.Errorf("the record is %s", rec.State)
+		if rec := r.record(t); rec.State != want.state {
+			t.Errorf("under %s the record is %s", policy, rec.State)
 		}
-		r.wantEvents(t, lambdaidem.EventReleased)
+		r.wantEvents(t, want.event)
 		if e := r.seen.last(t); e.Err != failed || e.Attempt != 1 { //nolint:errorlint // it has to be the very error
 			t.Errorf("the event is %+v", e)
 		}
@@ -376,7 +382,7 @@ func TestX2_FailuresOfATypedHandlerReplay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
 			runs := 0
-			h := lambdaidem.Handler(g, func(o order) (string, error) { return o.ID, nil }, func(context.Context, order) (receipt, error) {
+			h := lambdaidem.Handler(g, "charge", func(_ context.Context, o order) (string, error) { return o.ID, nil }, func(context.Context, order) (receipt, error) {
 				runs++
 				return receipt{}, c.err
 			})
@@ -397,7 +403,7 @@ func TestX2_FailuresOfATypedHandlerReplay(t *testing.T) {
 func TestX2_OtherErrorsOfATypedHandlerAreTheirOwn(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
 	own := error(&declined{"try again"})
-	h := lambdaidem.Handler(g, func(o order) (string, error) { return o.ID, nil }, func(context.Context, order) (receipt, error) { return receipt{}, own })
+	h := lambdaidem.Handler(g, "charge", func(_ context.Context, o order) (string, error) { return o.ID, nil }, func(context.Context, order) (receipt, error) { return receipt{}, own })
 	for range 2 {
 		if _, err := h(t.Context(), order{"o-1"}); err != own { //nolint:errorlint // it has to be the very error
 			t.Errorf("the error is %v", err)

@@ -17,8 +17,13 @@ func (g *Guard) principal(ctx context.Context, r *Request) (string, *Error) {
 		return r.Principal, nil
 	}
 	p, err := g.opts.Principal(ctx, r)
+	return g.named(p, err, "Options.Principal")
+}
+
+// named is a principal by a function of the user's, or why it named none.
+func (g *Guard) named(p string, err error, by string) (string, *Error) {
 	if err == nil && p == "" && !g.opts.AnonymousCallers {
-		err = errors.New("Options.Principal named nobody; set Options.AnonymousCallers if such callers may share their keys")
+		err = errors.New(by + " named nobody; set Options.AnonymousCallers if such callers may share their keys")
 	}
 	if err == nil {
 		return p, nil
@@ -42,8 +47,15 @@ type caller struct {
 	authorizer  bool // a Lambda authorizer let it pass
 	principalID string
 
+	certificate     bool // it showed a client certificate that was checked (mutual TLS)
+	subject, issuer string
+
 	apiKeyID string
 }
+
+// sharedSession is the session name in the ARN of every user of a Cognito
+// identity pool (Amazon Cognito, "Identity pools authentication flow").
+const sharedSession = "/CognitoIdentityCredentials"
 
 // principal is the one order in which callers are told apart (F2). anonymous
 // says why somebody whom the gateway authenticated can't be told from others;
@@ -58,6 +70,8 @@ func (c caller) principal() (principal, anonymous string) {
 		// The users of a Cognito identity pool share a role and so an ARN, so
 		// their identity belongs to it.
 		return vouched("iam", c.arn, c.identity), ""
+	case strings.HasSuffix(c.arn, sharedSession):
+		return "", "the ARN of this request is shared by the users of a Cognito identity pool, and the event names none of them"
 	case c.arn != "":
 		return vouched("iam", c.arn), ""
 	case c.principalID != "":
@@ -68,6 +82,10 @@ func (c caller) principal() (principal, anonymous string) {
 		return vouched("cognito", c.identity), ""
 	case c.iam:
 		return "", "the IAM caller of this request has no ARN"
+	case c.subject != "":
+		return vouched("mtls", c.subject, c.issuer), ""
+	case c.certificate:
+		return "", "the client certificate of this request has no subject"
 	case c.apiKeyID != "":
 		return vouched("apikey", c.apiKeyID), ""
 	default:
@@ -84,11 +102,17 @@ func restCaller(e events.APIGatewayProxyRequestContext) (c caller) {
 	c.principalID, _ = e.Authorizer["principalId"].(string)
 	c.authorizer = len(e.Authorizer) > 0
 	c.arn, c.identity, c.apiKeyID = e.Identity.UserArn, e.Identity.CognitoIdentityID, e.Identity.APIKeyID
+	if cert := e.Identity.ClientCert; cert != nil {
+		c.certificate, c.subject, c.issuer = true, cert.SubjectDN, cert.IssuerDN
+	}
 	return c
 }
 
 // httpCaller reads an HTTP API's event.
 func httpCaller(e events.APIGatewayV2HTTPRequestContext) (c caller) {
+	if cert := e.Authentication.ClientCert; cert.ClientCertPem != "" || cert.SubjectDN != "" || cert.IssuerDN != "" {
+		c.certificate, c.subject, c.issuer = true, cert.SubjectDN, cert.IssuerDN
+	}
 	auth := e.Authorizer
 	if auth == nil {
 		return c

@@ -63,9 +63,13 @@ func (g *Guard) ownAnswer(ctx context.Context, r *Request, e *Error) *Response {
 
 // answerOf is the answer that an error of the handler stands for, if any: the
 // problem document of an *Error, and of whatever was marked as permanent (X2).
-func answerOf(err error, outcome Outcome) *Response {
+func (g *Guard) answerOf(err error, outcome Outcome) *Response {
 	if own := (*Error)(nil); errors.As(err, &own) && own.Status != 0 {
 		return problem(own)
+	}
+	if errors.Is(err, ErrRetryable) && outcome == OutcomeReleased {
+		return problem(&Error{Code: ErrRetryable, Status: http.StatusServiceUnavailable, RetryAfter: g.opts.RetryAfter,
+			Detail: "The request was not carried out. Repeat it later."})
 	}
 	if outcome == OutcomeFailed {
 		return problem(&Error{Code: ErrPermanent, Status: http.StatusInternalServerError,
@@ -94,6 +98,15 @@ func headersTooMany(got, most int) *Error {
 func bodyTooLarge(limit int64) *Error {
 	return &Error{Code: ErrBodyTooLarge, Status: http.StatusRequestEntityTooLarge,
 		Detail: fmt.Sprintf("The body is larger than %d bytes.", limit)}
+}
+
+func bodyUnknown(status int, detail string, err error) *Error {
+	return &Error{Code: ErrBodyUnknown, Status: status, Detail: detail, Err: err}
+}
+
+func uriTooLong(size, limit int) *Error {
+	return &Error{Code: ErrURITooLong, Status: http.StatusRequestURITooLong,
+		Detail: fmt.Sprintf("The request's target has %d bytes; at most %d are allowed.", size, limit)}
 }
 
 // principalUnknown is the answer to a caller who can't be told apart from others
@@ -151,6 +164,13 @@ func answerNotKept() *Failure {
 // (X4).
 func answerUnavailable(f *Failure) *Error {
 	return &Error{Code: f.Code, Status: f.Status, Detail: "The request was carried out, but its answer could not be kept. It will not be carried out again.", message: f.Message}
+}
+
+// answerUnreadable is the answer where a record of ours keeps an answer that
+// this program can't read (R1): another version stored it, or it is damaged.
+func answerUnreadable(err error) *Error {
+	return &Error{Code: ErrAnswerUnreadable, Status: http.StatusInternalServerError, Err: err,
+		Detail: "The request was carried out, but its stored answer can't be read by this version of the service. It will not be carried out again."}
 }
 
 // recordForeign is the answer where the record is not ours, or damaged (D4).

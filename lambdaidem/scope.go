@@ -1,32 +1,92 @@
 package lambdaidem
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
 // idPrefix marks the toolkit's records in a table shared with other tools (D4).
 const idPrefix = "lambdaidem#"
 
-// identity is what a record is identified by (F1).
-type identity struct {
-	kind      string // what route is: "http", a template; "path"; or "call". They never share a record
-	namespace string
-	principal string
-	method    string
-	route     string // template, concrete path, or a call's operation
-	key       string
+// Identity is what a record is identified by (F1). Two identities that differ in
+// any part are two records. A guard makes one of each request by itself; by
+// hand it leads from a key to its record, see [Guard.RecordID].
+type Identity struct {
+	Namespace string // Options.Namespace; empty: the guard's own
+	Tenant    string // Lambda's tenant id, where the function has tenant isolation; else empty
+	Principal string // whose key it is: as Request.Principal has it, or as Options.Principal says (F2)
+
+	// Of a request over HTTP: the method in upper case, and the route template
+	// or, where there is none, the concrete path as the client asked for it,
+	// escaped as it came. Host is the host of a net/http request, in lower case;
+	// events have none.
+	Method, Host, Route, Path string
+
+	// Of [Do] and [Handler], instead: what is done. Handler tells which.
+	Operation string
+	Handler   bool
+
+	Key string // as the guard reads it: without the quotes of an RFC 9651 String (K1)
 }
 
-// id is the record's identity as one string: a prefix, and SHA-256 over the
-// parts with their lengths, so that no choice of parts can collide.
-func (i identity) id() string {
+// RecordID is the id under which the store keeps the record of an identity:
+// what a handler gets from [RecordID] in its context, what events name, and
+// what stands in the table.
+func (g *Guard) RecordID(i Identity) string {
+	if i.Namespace == "" {
+		i.Namespace = g.opts.Namespace
+	}
+	return i.id()
+}
+
+// kind says what of is. Kinds never share a record.
+func (i *Identity) kind() string {
+	switch {
+	case i.Handler:
+		return "handler"
+	case i.Operation != "":
+		return "call"
+	case i.Route == "":
+		return "path"
+	default:
+		return "http"
+	}
+}
+
+// of is what is asked for: a template, a concrete path, or an operation.
+func (i *Identity) of() string {
+	switch {
+	case i.Operation != "":
+		return i.Operation
+	case i.Route == "":
+		return i.Path
+	default:
+		return i.Route
+	}
+}
+
+// id is the identity as one string: a prefix, and SHA-256 over the parts with
+// their lengths, so that no choice of parts can collide. A host and a tenant
+// come last, each after its name, and only where there is one: what has neither
+// keeps the id that it always had.
+func (i *Identity) id() string {
 	var fixed [512]byte
 	buf := fixed[:0]
-	for _, part := range [...]string{i.kind, i.namespace, i.principal, i.method, i.route, i.key} {
+	for _, part := range [...]string{i.kind(), i.Namespace, i.Principal, i.Method, i.of(), i.Key} {
 		buf = appendPart(buf, part)
+	}
+	if i.Host != "" {
+		buf = appendPart(appendPart(buf, "host"), i.Host)
+	}
+	if i.Tenant != "" {
+		buf = appendPart(appendPart(buf, "tenant"), i.Tenant)
 	}
 	sum := sha256.Sum256(buf)
 	var out [len(idPrefix) + 43]byte
@@ -36,14 +96,50 @@ func (i identity) id() string {
 }
 
 // scope is the readable form of the parts but for the key: namespace, method,
-// route, principal, parted by single spaces; a space in a part is %20 and a
-// percent sign %25, so that no two scopes are one text.
-func (i identity) scope() string {
-	if strings.ContainsAny(i.namespace+i.method+i.route+i.principal, " %") {
-		escape := scopeEscapes.Replace
-		i.namespace, i.method, i.route, i.principal = escape(i.namespace), escape(i.method), escape(i.route), escape(i.principal)
+// host and route, principal and, if there is one, tenant, parted by single
+// spaces. Each part stands as in scopePart, so that no two scopes are one text.
+func (i *Identity) scope(route string) string {
+	s := scopePart(i.Namespace) + " " + scopePart(i.Method) + " " + route + " " + scopePart(i.Principal)
+	if i.Tenant != "" {
+		s += " " + scopePart(i.Tenant)
 	}
-	return i.namespace + " " + i.method + " " + i.route + " " + i.principal
+	return s
+}
+
+// readable is what is asked for, as scopes and events have it. A concrete path
+// may hold a secret, so Options.ScopePath has a say.
+func (g *Guard) readable(i *Identity) string {
+	of := i.of()
+	if i.kind() == "path" && g.opts.ScopePath != nil {
+		of = g.opts.ScopePath(of)
+	}
+	return scopePart(i.Host + of)
+}
+
+// maxScopePart bounds each part of a scope, in bytes (S2): callers, routes and
+// paths may be long, and the text stands in every record and every event.
+const maxScopePart = 256
+
+// scopePart is one part of a scope: a space in it is %20 and a percent sign
+// %25. What is longer than maxScopePart is cut, and "%~" and 16 hexadecimal
+// digits of its SHA-256 tell it from others that begin like it; no part that is
+// whole can have them, since its percent signs are escaped.
+func scopePart(s string) string {
+	whole := s
+	if len(s) > maxScopePart {
+		s = s[:maxScopePart]
+		for len(s) > 0 && !utf8.RuneStart(whole[len(s)]) { // not in the middle of a character
+			s = s[:len(s)-1]
+		}
+	}
+	if strings.ContainsAny(s, " %") {
+		s = scopeEscapes.Replace(s)
+	}
+	if len(whole) > maxScopePart {
+		sum := sha256.Sum256([]byte(whole))
+		s += "%~" + hex.EncodeToString(sum[:8])
+	}
+	return s
 }
 
 // A replacer is built once: that takes longer than its use.
@@ -55,11 +151,17 @@ func appendPart(buf []byte, s string) []byte {
 	return append(buf, s...)
 }
 
-// isCatchAll tells whether a route template names no route: "$default", or one
-// that ends in a greedy parameter ({proxy+} of API Gateway, {rest...} of
-// net/http) or in a slash (a subtree of net/http).
+// tenantOf is the tenant of an invocation of a function with tenant isolation
+// (AWS Lambda, "Tenant isolation"); else empty.
+func tenantOf(ctx context.Context) string {
+	if lc, ok := lambdacontext.FromContext(ctx); ok {
+		return lc.TenantID
+	}
+	return ""
+}
+
+// isCatchAll tells whether a route template names no route: "$default", one that
+// ends in a greedy parameter ({proxy+} of API Gateway), or in a slash.
 func isCatchAll(template string) bool {
-	return template == "" || template == "$default" ||
-		strings.Contains(template, "+}") || strings.Contains(template, "...}") ||
-		strings.HasSuffix(template, "/")
+	return template == "" || template == "$default" || strings.Contains(template, "+}") || strings.HasSuffix(template, "/")
 }

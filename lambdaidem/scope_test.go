@@ -167,12 +167,12 @@ func TestD4_ForeignRecordsAreRefused(t *testing.T) {
 }
 
 // A record of ours whose answer was damaged is not replayed.
-func TestD4_DamagedAnswersAreRefused(t *testing.T) {
+func TestR1_DamagedAnswersAreRefused(t *testing.T) {
 	for _, value := range []string{"", "null", "{", `{"a":1}`, `[]`, `{"statusCode":200,"bytes":true,"body":"not base64"}`} {
 		r := newRig(nil)
 		r.store.Store = damaged{r.store.Store, []byte(value)}
 		r.send(t, first())
-		wantProblem(t, r.send(t, first()), http.StatusInternalServerError, lambdaidem.ErrRecordForeign)
+		wantProblem(t, r.send(t, first()), http.StatusInternalServerError, lambdaidem.ErrAnswerUnreadable)
 		r.wantRuns(t, 1)
 	}
 }
@@ -205,7 +205,7 @@ type (
 	cognito    = events.APIGatewayV2HTTPRequestContextAuthorizerCognitoIdentity
 )
 
-const role = "arn:aws:sts::123456789012:assumed-role/Cognito/CognitoIdentityCredentials"
+const role = "arn:aws:sts::123456789012:assumed-role/Payers/session"
 
 // F2: only what the gateway vouches for, in the rule's order.
 var principalCases = []principalCase{

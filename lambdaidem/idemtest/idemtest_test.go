@@ -88,7 +88,7 @@ func TestTwice_AcceptsAGuardedHandler(t *testing.T) {
 }
 
 func TestTwice_AcceptsATypedHandler(t *testing.T) {
-	h := lambdaidem.Handler(newGuard(), func(id string) (string, error) { return id, nil }, func(_ context.Context, _ string) (int64, error) { return 9007199254740993, nil })
+	h := lambdaidem.Handler(newGuard(), "charge", func(_ context.Context, id string) (string, error) { return id, nil }, func(_ context.Context, _ string) (int64, error) { return 9007199254740993, nil })
 	if got := failures(t, func(f *fake) { idemtest.Twice(f, h, "order-1") }); got != "" {
 		t.Error(got)
 	}

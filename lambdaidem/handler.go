@@ -1,0 +1,103 @@
+package lambdaidem
+
+import (
+	"context"
+
+	"github.com/aws/aws-lambda-go/lambda/messages"
+)
+
+// HandlerOptions are the settings of one [Handler]. The zero value of every
+// field is its default.
+type HandlerOptions[In any] struct {
+	// Principal tells whose key it is, where callers must be kept apart (F2). An
+	// error is a refusal, ErrPrincipalUnknown unless [Reject] made it; so is an
+	// empty principal, unless Options.AnonymousCallers is set. Default: nil, all
+	// invokers share their keys, but for Lambda's tenants.
+	Principal func(context.Context, In) (string, error)
+	// Skip lets an event pass unguarded (K4). Default: none is skipped.
+	Skip func(context.Context, In) bool
+}
+
+// Handler guards a typed Lambda handler (V1). operation says what it does,
+// "charge" say: two handlers of one guard must have two names, since with the
+// key it identifies the record (F1); Handler panics if it is empty. key finds
+// the idempotency key in the event or in the context; an empty one is a missing
+// key. The event's JSON is the payload (F5).
+//
+// A replay is the same bytes on the wire as the first answer (R1); see [Do] for
+// what that means for results that hold interfaces.
+//
+// The guard's own refusals are *[Error]s, which Lambda reports with errorType
+// "Error", without what the store said. What [Permanent] or [Reject] marked is
+// reported with the same errorType and message every time (X2); what [Retryable]
+// or [Uncertain] marked, with the errorType of the error that was marked.
+func Handler[In, Out any](
+	g *Guard, operation string, key func(context.Context, In) (string, error),
+	h func(context.Context, In) (Out, error), optFns ...func(*HandlerOptions[In]),
+) func(context.Context, In) (Out, error) {
+	if operation == "" {
+		panic("lambdaidem: Handler: operation is empty; name what the handler does")
+	}
+	var o HandlerOptions[In]
+	for _, fn := range optFns {
+		fn(&o)
+	}
+	return func(ctx context.Context, in In) (Out, error) {
+		got := handle(ctx, g, operation, key, h, in, &o)
+		return got.value, got.lambdaError()
+	}
+}
+
+func handle[In, Out any](
+	ctx context.Context, g *Guard, operation string, key func(context.Context, In) (string, error),
+	h func(context.Context, In) (Out, error), in In, o *HandlerOptions[In],
+) done[Out] {
+	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Operation: operation, Handler: true}
+	c := Call{Operation: operation, Payload: in, Skip: g.off || o.Skip != nil && o.Skip(ctx, in)}
+	refuse := func(e *Error) done[Out] {
+		g.refused(ctx, who, e.Code.kind(), e)
+		return refusedDo[Out](e)
+	}
+	if !c.Skip {
+		var err error
+		if c.Key, err = key(ctx, in); err != nil {
+			return refuse(keyInvalid("No idempotency key could be found in the event.", err))
+		}
+		who.Key = c.Key
+		if o.Principal != nil {
+			var refusal *Error
+			who.Principal, err = o.Principal(ctx, in)
+			if who.Principal, refusal = g.named(who.Principal, err, "HandlerOptions.Principal"); refusal != nil {
+				return refuse(refusal)
+			}
+		}
+	}
+	return do(ctx, g, who, c, func(ctx context.Context) (Out, error) { return h(ctx, in) })
+}
+
+// lambdaError is an error as Lambda is to report it.
+func (d done[T]) lambdaError() error {
+	switch {
+	case d.err == nil:
+		return nil
+	case d.refusal != nil:
+		shown := *d.refusal // X5: the invoker is a client; the observer has seen the cause
+		shown.Err = nil
+		return &shown
+	case d.replay != nil && d.replay.Type != "":
+		return invokeError(d.replay)
+	case d.outcome == OutcomeFailed:
+		return invokeError(failureOf(d.err))
+	}
+	switch d.err.(type) { //nolint:errorlint // a mark alone, not what wraps one
+	case *retryableError, *uncertainError:
+		return unmarked(d.err)
+	}
+	return d.err
+}
+
+// invokeError is an error whose errorType Lambda takes as it stands; any other
+// error's it takes from the Go type.
+func invokeError(f *Failure) error {
+	return messages.InvokeResponse_Error{Type: f.Type, Message: f.Message}
+}

@@ -1,0 +1,211 @@
+package lambdaidem
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
+)
+
+// What a record keeps of a value of Do and Handler, and how the value is rebuilt
+// (R1). A replay has the same JSON as the first answer, or there is none.
+
+// storable is the JSON that a record keeps of v, and the value that the first
+// caller is to get: v itself, unless v's JSON can be rebuilt by value alone (an
+// interface that holds a struct comes back as a map, its members in another
+// order). Then all callers get the rebuilt value, the first one too. The error
+// says that JSON can't carry v.
+func storable[T any](v T) ([]byte, T, error) {
+	if raw, ok := any(&v).(*json.RawMessage); ok {
+		if len(*raw) > 0 && !json.Valid(*raw) {
+			return nil, v, fmt.Errorf("the %T is no JSON", v)
+		}
+		return append([]byte{}, *raw...), v, nil
+	}
+	text, err := toJSON(v)
+	if err != nil {
+		return nil, v, err
+	}
+	if _, err := rebuilt[T](text); err == nil {
+		return text, v, nil
+	}
+	for _, numbers := range numberForms {
+		again, err := fromJSON[T](text, numbers)
+		if err != nil {
+			continue
+		}
+		stable, err := toJSON(again)
+		if err != nil || !sameJSON(text, stable) {
+			continue
+		}
+		if again, err = rebuilt[T](stable); err == nil {
+			return stable, again, nil
+		}
+	}
+	return nil, v, fmt.Errorf("the result of type %T can't be rebuilt from its JSON", v)
+}
+
+// rebuilt is the value whose JSON text is. The error says that there is none of
+// this type, such as where the type has changed since.
+func rebuilt[T any](text []byte) (T, error) {
+	var v T
+	if raw, ok := any(&v).(*json.RawMessage); ok {
+		if len(text) > 0 { // a nil one was stored as no text
+			*raw = bytes.Clone(text)
+		}
+		return v, nil
+	}
+	var why error
+	for _, numbers := range numberForms {
+		again, err := fromJSON[T](text, numbers)
+		if err == nil {
+			var its []byte
+			if its, err = toJSON(again); err == nil && bytes.Equal(its, text) {
+				return again, nil
+			}
+		}
+		if why == nil {
+			why = err
+		}
+	}
+	if why == nil {
+		why = fmt.Errorf("its JSON as a %T would be another", v)
+	}
+	return v, why
+}
+
+// numberForms are how numbers in an interface come back: as float64, as
+// encoding/json has it, or as json.Number where a float64 would be another
+// number.
+var numberForms = [...]bool{false, true}
+
+func fromJSON[T any](text []byte, numbers bool) (v T, err error) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	if numbers {
+		dec.UseNumber()
+	}
+	return v, dec.Decode(&v)
+}
+
+// toJSON is a value's JSON as Lambda's runtime writes it, without escapes for
+// HTML.
+func toJSON(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// sameJSON tells whether two texts are one value, as F3 has it.
+func sameJSON(a, b []byte) bool {
+	all := canon.Limits{Bytes: math.MaxInt32, Depth: 10_000, Members: math.MaxInt32}
+	x, ok := canon.Append(nil, a, all)
+	if !ok {
+		return false
+	}
+	y, ok := canon.Append(nil, b, all)
+	return ok && bytes.Equal(x, y)
+}
+
+// payloadJSON is a payload as it is compared (F5). encoding/json writes bytes
+// that are not UTF-8 as U+FFFD, which would make different payloads equal, so
+// they are refused (F3).
+func payloadJSON(payload any) ([]byte, error) {
+	text, err := json.Marshal(payload)
+	if err != nil {
+		return nil, err
+	}
+	// It writes them as this escape; the character itself stays as it is. What
+	// wrote its own JSON may have it too, so only then a look is worth it.
+	if bytes.Contains(text, []byte(`\ufffd`)) {
+		if where := notUTF8(reflect.ValueOf(payload), "the payload"); where != "" {
+			return nil, fmt.Errorf("a text in %s is not UTF-8; make it a []byte", where)
+		}
+	}
+	return text, nil
+}
+
+var (
+	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
+	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+// notUTF8 says where in a value encoding/json has to replace bytes; "" nowhere.
+// What marshals itself is as it is. The value has been encoded, so it is no
+// cycle.
+func notUTF8(v reflect.Value, where string) string {
+	if !v.IsValid() {
+		return ""
+	}
+	t := v.Type()
+	switch {
+	case t.Implements(jsonMarshaler), v.CanAddr() && reflect.PointerTo(t).Implements(jsonMarshaler):
+		return ""
+	case t.Implements(textMarshaler), v.CanAddr() && reflect.PointerTo(t).Implements(textMarshaler):
+		return textNotUTF8(v, where)
+	}
+	switch v.Kind() {
+	case reflect.String:
+		if !utf8.ValidString(v.String()) {
+			return where
+		}
+	case reflect.Pointer, reflect.Interface:
+		return notUTF8(v.Elem(), where)
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 && v.Kind() == reflect.Slice {
+			return "" // base64
+		}
+		for i := range v.Len() {
+			if found := notUTF8(v.Index(i), fmt.Sprintf("%s[%d]", where, i)); found != "" {
+				return found
+			}
+		}
+	case reflect.Map:
+		for entries := v.MapRange(); entries.Next(); {
+			if found := notUTF8(entries.Key(), "a key of "+where); found != "" {
+				return found
+			}
+			if found := notUTF8(entries.Value(), "a value of "+where); found != "" {
+				return found
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := t.Field(i)
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name == "-" || !f.IsExported() && !f.Anonymous {
+				continue
+			}
+			if found := notUTF8(v.Field(i), where+"."+f.Name); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
+}
+
+// textNotUTF8 asks what marshals itself as a text.
+func textNotUTF8(v reflect.Value, where string) string {
+	if v.Kind() == reflect.Pointer && v.IsNil() || v.Kind() == reflect.Interface && v.IsNil() || !v.CanInterface() {
+		return ""
+	}
+	m, ok := v.Interface().(encoding.TextMarshaler)
+	if !ok {
+		m, ok = v.Addr().Interface().(encoding.TextMarshaler)
+	}
+	if !ok {
+		return ""
+	}
+	if text, err := m.MarshalText(); err == nil && !utf8.Valid(text) {
+		return where
+	}
+	return ""
+}
