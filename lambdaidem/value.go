@@ -29,6 +29,9 @@ func storable[T any](v T) ([]byte, T, error) {
 		return append([]byte{}, *raw...), v, nil
 	}
 	text, err := toJSON(v)
+	if err == nil {
+		err = replacedText(text, v, "the result")
+	}
 	if err != nil {
 		return nil, v, err
 	}
@@ -124,14 +127,21 @@ func payloadJSON(payload any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It writes them as this escape; the character itself stays as it is. What
-	// wrote its own JSON may have it too, so only then a look is worth it.
-	if bytes.Contains(text, []byte(`\ufffd`)) {
-		if where := notUTF8(reflect.ValueOf(payload), "the payload"); where != "" {
-			return nil, fmt.Errorf("a text in %s is not UTF-8; make it a []byte", where)
-		}
+	return text, replacedText(text, payload, "the payload")
+}
+
+// replacedText is an error if encoding/json had to replace bytes of a value that
+// are not UTF-8. It writes them as the escape \ufffd; the character itself stays
+// as it is. What wrote its own JSON may have the escape too, so only then a look
+// at the value is worth it.
+func replacedText(text []byte, v any, name string) error {
+	if !bytes.Contains(text, []byte(`\ufffd`)) {
+		return nil
 	}
-	return text, nil
+	if where := notUTF8(reflect.ValueOf(v), name); where != "" {
+		return fmt.Errorf("a text in %s is not UTF-8; make it a []byte", where)
+	}
+	return nil
 }
 
 var (
