@@ -55,13 +55,15 @@ func (restAPI) response(_ events.APIGatewayProxyRequest, r events.APIGatewayProx
 
 func (restAPI) event(_ events.APIGatewayProxyRequest, r *Response) events.APIGatewayProxyResponse {
 	single, multi := splitHeaders(withCookies(r))
-	for name, v := range r.beside {
+	for name := range r.beside {
 		for have, value := range single {
 			if strings.EqualFold(have, name) { // of a list of one
 				delete(single, have)
 				multi = with(multi, have, []string{value})
 			}
 		}
+	}
+	for name, v := range r.beside {
 		single = with(single, name, v)
 	}
 	return events.APIGatewayProxyResponse{StatusCode: r.Status, Headers: single, MultiValueHeaders: multi, Body: r.Body, IsBase64Encoded: r.Base64}

@@ -80,12 +80,14 @@ type Observer interface {
 	Observe(context.Context, Event)
 }
 
+// ObserverFunc is a function as an [Observer].
+type ObserverFunc func(context.Context, Event)
+
+// Observe calls f.
+func (f ObserverFunc) Observe(ctx context.Context, e Event) { f(ctx, e) }
+
 // Discard is the observer that ignores every event.
-var Discard Observer = discard{}
-
-type discard struct{}
-
-func (discard) Observe(context.Context, Event) {}
+var Discard Observer = ObserverFunc(func(context.Context, Event) {})
 
 // SlogObserver logs each event with log/slog: warnings at slog.LevelWarn, the
 // rest at slog.LevelInfo.

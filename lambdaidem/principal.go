@@ -63,31 +63,31 @@ const sharedSession = "/CognitoIdentityCredentials"
 func (c caller) principal() (principal, anonymous string) {
 	switch {
 	case c.iss != "" && c.sub != "":
-		return vouched("jwt", c.iss, c.sub), ""
+		return PrincipalOf("jwt", c.iss, c.sub), ""
 	case c.token:
 		return "", "the token of this request has no iss and sub"
 	case c.arn != "" && c.identity != "":
 		// The users of a Cognito identity pool share a role and so an ARN, so
 		// their identity belongs to it.
-		return vouched("iam", c.arn, c.identity), ""
+		return PrincipalOf("iam", c.arn, c.identity), ""
 	case strings.HasSuffix(c.arn, sharedSession):
 		return "", "the ARN of this request is shared by the users of a Cognito identity pool, and the event names none of them"
 	case c.arn != "":
-		return vouched("iam", c.arn), ""
+		return PrincipalOf("iam", c.arn), ""
 	case c.principalID != "":
-		return vouched("authorizer", c.principalID), ""
+		return PrincipalOf("authorizer", c.principalID), ""
 	case c.authorizer:
 		return "", "the Lambda authorizer of this request named no principalId"
 	case c.identity != "":
-		return vouched("cognito", c.identity), ""
+		return PrincipalOf("cognito", c.identity), ""
 	case c.iam:
 		return "", "the IAM caller of this request has no ARN"
 	case c.subject != "":
-		return vouched("mtls", c.subject, c.issuer), ""
+		return PrincipalOf("mtls", c.subject, c.issuer), ""
 	case c.certificate:
 		return "", "the client certificate of this request has no subject"
 	case c.apiKeyID != "":
-		return vouched("apikey", c.apiKeyID), ""
+		return PrincipalOf("apikey", c.apiKeyID), ""
 	default:
 		return "", ""
 	}
@@ -138,9 +138,12 @@ func functionURLCaller(e events.LambdaFunctionURLRequestContext) (c caller) {
 
 var principalEscapes = strings.NewReplacer("|", "%7C", "%", "%25")
 
-// vouched joins what a gateway vouches for into one principal (F2): its kind,
-// and the parts with "|" between them, so that no two choices are one text.
-func vouched(kind string, parts ...string) string {
+// PrincipalOf is the text of a principal that a gateway vouches for (F2): its
+// kind, and the parts with "|" between them; see Request.Principal. A "|" or "%"
+// in a part is escaped, so that no two choices are one text.
+//
+//	lambdaidem.PrincipalOf("jwt", "https://issuer.example.com", "alice")
+func PrincipalOf(kind string, parts ...string) string {
 	var b strings.Builder
 	b.WriteString(kind)
 	for i, p := range parts {

@@ -205,7 +205,16 @@ type (
 	cognito    = events.APIGatewayV2HTTPRequestContextAuthorizerCognitoIdentity
 )
 
-const role = "arn:aws:sts::123456789012:assumed-role/Payers/session"
+const (
+	role = "arn:aws:sts::123456789012:assumed-role/Payers/session"
+	// pool is the ARN of every user of a Cognito identity pool.
+	pool = "arn:aws:sts::123456789012:assumed-role/Cognito/CognitoIdentityCredentials"
+)
+
+type (
+	clientCert  = events.APIGatewayCustomAuthorizerRequestTypeRequestIdentityClientCert
+	httpAPICert = events.APIGatewayV2HTTPRequestContextAuthenticationClientCert
+)
 
 // F2: only what the gateway vouches for, in the rule's order.
 var principalCases = []principalCase{
@@ -227,8 +236,24 @@ var principalCases = []principalCase{
 		e.RequestContext.Identity.UserArn = role
 		e.RequestContext.Authorizer = map[string]any{"principalId": "p"}
 	}},
-	{name: "v1 iam of a Cognito pool", want: "iam:" + role + "|eu-central-1:1", v1: func(e *events.APIGatewayProxyRequest) {
-		e.RequestContext.Identity.UserArn, e.RequestContext.Identity.CognitoIdentityID = role, "eu-central-1:1"
+	{name: "v1 iam of a Cognito pool", want: "iam:" + pool + "|eu-central-1:1", v1: func(e *events.APIGatewayProxyRequest) {
+		e.RequestContext.Identity.UserArn, e.RequestContext.Identity.CognitoIdentityID = pool, "eu-central-1:1"
+	}},
+	{name: "v1 iam of a Cognito pool, nobody named", want: "403", v1: func(e *events.APIGatewayProxyRequest) {
+		e.RequestContext.Identity.UserArn = pool
+		e.RequestContext.Authorizer = map[string]any{"principalId": "p"}
+	}},
+	{name: "v1 certificate before key", want: "mtls:CN=a%7Cb|CN=ca", v1: func(e *events.APIGatewayProxyRequest) {
+		e.RequestContext.Identity.ClientCert = &clientCert{SubjectDN: "CN=a|b", IssuerDN: "CN=ca"}
+		e.RequestContext.Identity.APIKeyID = "k"
+	}},
+	{name: "v1 certificate without subject", want: "403", v1: func(e *events.APIGatewayProxyRequest) {
+		e.RequestContext.Identity.ClientCert = &clientCert{IssuerDN: "CN=ca"}
+		e.RequestContext.Identity.APIKeyID = "k"
+	}},
+	{name: "v1 Cognito before certificate", want: "cognito:c", v1: func(e *events.APIGatewayProxyRequest) {
+		e.RequestContext.Identity.ClientCert = &clientCert{SubjectDN: "CN=a", IssuerDN: "CN=ca"}
+		e.RequestContext.Identity.CognitoIdentityID = "c"
 	}},
 	{name: "v1 authorizer before Cognito", want: "authorizer:p", v1: func(e *events.APIGatewayProxyRequest) {
 		e.RequestContext.Authorizer = map[string]any{"principalId": "p"}
@@ -270,6 +295,24 @@ var principalCases = []principalCase{
 	{name: "v2 iam of a Cognito pool", want: "iam:" + role + "|c1", v2: func(e *events.APIGatewayV2HTTPRequest) {
 		e.RequestContext.Authorizer = &authorizer{IAM: &iamAuth{UserARN: role, CognitoIdentity: cognito{IdentityID: "c1"}}}
 	}},
+	{name: "v2 iam of a Cognito pool, nobody named", want: "403", v2: func(e *events.APIGatewayV2HTTPRequest) {
+		if err := json.Unmarshal([]byte(`{"authorizer": {"iam": {"userArn": "`+pool+`", "cognitoIdentity": null}}}`), &e.RequestContext); err != nil {
+			panic(err)
+		}
+	}},
+	{name: "v2 iam without ARN", want: "403", v2: func(e *events.APIGatewayV2HTTPRequest) {
+		e.RequestContext.Authorizer = &authorizer{IAM: &iamAuth{AccessKey: "a"}}
+	}},
+	{name: "v2 certificate", want: "mtls:CN=a|CN=ca", v2: func(e *events.APIGatewayV2HTTPRequest) {
+		e.RequestContext.Authentication.ClientCert = httpAPICert{SubjectDN: "CN=a", IssuerDN: "CN=ca", ClientCertPem: "PEM"}
+	}},
+	{name: "v2 certificate without subject", want: "403", v2: func(e *events.APIGatewayV2HTTPRequest) {
+		e.RequestContext.Authentication.ClientCert = httpAPICert{ClientCertPem: "PEM"}
+	}},
+	{name: "v2 jwt before certificate", want: "jwt:i|s", v2: func(e *events.APIGatewayV2HTTPRequest) {
+		e.RequestContext.Authentication.ClientCert = httpAPICert{SubjectDN: "CN=a", IssuerDN: "CN=ca"}
+		e.RequestContext.Authorizer = &authorizer{JWT: &jwtAuth{Claims: map[string]string{"iss": "i", "sub": "s"}}}
+	}},
 	{name: "v2 authorizer", want: "authorizer:p", v2: func(e *events.APIGatewayV2HTTPRequest) {
 		e.RequestContext.Authorizer = &authorizer{Lambda: map[string]any{"principalId": "p"}}
 	}},
@@ -287,6 +330,9 @@ var principalCases = []principalCase{
 	{name: "URL nobody", want: "", url: func(*events.LambdaFunctionURLRequest) {}},
 	{name: "URL iam", want: "iam:" + role, url: func(e *events.LambdaFunctionURLRequest) {
 		e.RequestContext.Authorizer = &events.LambdaFunctionURLRequestContextAuthorizerDescription{IAM: &events.LambdaFunctionURLRequestContextAuthorizerIAMDescription{UserARN: role}}
+	}},
+	{name: "URL iam of a Cognito pool", want: "403", url: func(e *events.LambdaFunctionURLRequest) {
+		e.RequestContext.Authorizer = &events.LambdaFunctionURLRequestContextAuthorizerDescription{IAM: &events.LambdaFunctionURLRequestContextAuthorizerIAMDescription{UserARN: pool, CallerID: "AROA:CognitoIdentityCredentials"}}
 	}},
 	{name: "ALB vouches for nobody", want: "", alb: func(e *events.ALBTargetGroupRequest) {
 		e.Headers["x-amzn-oidc-identity"], e.Headers["x-amzn-oidc-data"] = "me", "a.b.c"
