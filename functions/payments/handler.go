@@ -12,6 +12,7 @@ import (
 
 	"github.com/lambdaidem/toolkit/functions/internal/caller"
 	"github.com/lambdaidem/toolkit/functions/internal/ledger"
+	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // application is an ordinary net/http application.
@@ -27,13 +28,14 @@ func newApplication(payments ledger.Table) http.Handler {
 	return mux
 }
 
-// create makes one payment each time it runs. That it runs once for all
-// retries of a request is the guard's work.
+// create makes a payment. That it runs once for all retries of a request is the
+// guard's work.
 //
 // Where an attempt dies between the write below and its answer, the guard's
-// default policy runs it again once the dead attempt's lease is over, and there
-// are two payments: an effect outside the idempotency record is made at least
-// once (G2). Who would rather have none than two sets Options.Policy to
+// default policy runs create again once the dead attempt's lease is over: an
+// effect outside the idempotency record is made at least once (G2). So the
+// payment's ID comes from the record, and the second write finds the first.
+// Where an effect can't be made safe to repeat like this, Options.Policy can be
 // lambdaidem.Hold.
 func (a application) create(w http.ResponseWriter, r *http.Request) {
 	owner, ok := ownerOf(w, r)
@@ -51,7 +53,7 @@ func (a application) create(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := ledger.Payment{
-		ID:         ledger.NewPaymentID(),
+		ID:         ledger.PaymentID(lambdaidem.RecordID(r.Context())),
 		Owner:      owner,
 		Amount:     order.Amount,
 		Currency:   order.Currency,
@@ -60,7 +62,12 @@ func (a application) create(w http.ResponseWriter, r *http.Request) {
 		Refundable: order.Amount,
 		Refunds:    map[string]int64{},
 	}
-	if err := a.payments.Put(r.Context(), p); err != nil {
+	p, err = a.payments.Pay(r.Context(), p)
+	if errors.Is(err, ledger.ErrOtherPayment) { // the key was used before, longer ago than records live
+		problem{http.StatusConflict, "key_used", "This idempotency key was used for another payment. Send a new key with a new payment."}.write(w)
+		return
+	}
+	if err != nil {
 		slog.ErrorContext(r.Context(), "a payment's fate is unknown", "error", err)
 		problem{http.StatusGatewayTimeout, "payment_unknown", "It is not known whether the payment was made. Repeat the request with the same key later."}.write(w)
 		return

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -25,20 +28,45 @@ type fakeTable struct {
 	mu    sync.Mutex
 	items map[string]map[string]types.AttributeValue
 	err   error // what every call answers, if set
+	lose  bool  // the reply of the next write
 }
 
 func idOf(item map[string]types.AttributeValue) string {
 	return item["id"].(*types.AttributeValueMemberS).Value
 }
 
-func (f *fakeTable) PutItem(_ context.Context, in *dynamodb.PutItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+// UpdateItem does what ledger.Table.Pay asks for; package ledger's own tests ask
+// DynamoDB Local.
+func (f *fakeTable) UpdateItem(_ context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {
 		return nil, f.err
 	}
-	f.items[idOf(in.Item)] = in.Item
-	return &dynamodb.PutItemOutput{}, nil
+	item := f.items[idOf(in.Key)]
+	if item == nil {
+		item = maps.Clone(in.Key)
+		f.items[idOf(in.Key)] = item
+	}
+	for _, name := range []string{"owner", "amount", "currency", "reference"} {
+		if item[name] != nil && !reflect.DeepEqual(item[name], in.ExpressionAttributeValues[":"+name]) {
+			return nil, &types.ConditionalCheckFailedException{}
+		}
+	}
+	for name, value := range in.ExpressionAttributeValues {
+		name = strings.TrimPrefix(name, ":")
+		if runs, ok := item[name].(*types.AttributeValueMemberSS); ok {
+			value = &types.AttributeValueMemberSS{Value: append(runs.Value, value.(*types.AttributeValueMemberSS).Value...)}
+		} else if item[name] != nil {
+			continue
+		}
+		item[name] = value
+	}
+	if f.lose {
+		f.lose = false
+		return nil, errors.New("no reply")
+	}
+	return &dynamodb.UpdateItemOutput{Attributes: item}, nil
 }
 
 func (f *fakeTable) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
@@ -51,9 +79,9 @@ func (f *fakeTable) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...f
 }
 
 // setUp returns the function with an empty table and no records.
-func setUp() (handlerV2, *fakeTable) {
+func setUp(optFns ...func(*lambdaidem.Options)) (handlerV2, *fakeTable) {
 	table := &fakeTable{items: map[string]map[string]types.AttributeValue{}}
-	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
+	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard }).With(optFns...)
 	return guarded(guard, demo(newApplication(ledger.Table{API: table, Name: "payments"}))), table
 }
 
@@ -148,7 +176,7 @@ func TestShowIsForTheOwnerAlone(t *testing.T) {
 	for name, e := range map[string]events.APIGatewayV2HTTPRequest{
 		"another user":  get(id, "bob"),
 		"nobody":        get(id, ""),
-		"unknown id":    get(ledger.NewPaymentID(), "alice"),
+		"unknown id":    get(ledger.PaymentID(""), "alice"),
 		"malformed id":  get("7", "alice"),
 		"very long id":  get(strings.Repeat("x", 5000), "alice"),
 		"escaped bytes": get("%FF%00", "alice"),
@@ -176,7 +204,7 @@ func TestF2_TokenThatNamesNobodySeesNothing(t *testing.T) {
 	if resp := call(t, h, unnamed); resp.StatusCode != http.StatusForbidden || len(table.items) != 0 {
 		t.Errorf("POST: %d %s, %d payments; want 403 and none", resp.StatusCode, resp.Body, len(table.items))
 	}
-	show := get(ledger.NewPaymentID(), "")
+	show := get(ledger.PaymentID(""), "")
 	show.RequestContext.Authorizer = unnamed.RequestContext.Authorizer
 	expectProblem(t, call(t, h, show), http.StatusForbidden, "caller_unknown", "")
 }
@@ -258,8 +286,32 @@ func TestX2_UnknownWriteKeepsTheLease(t *testing.T) {
 	}
 }
 
+// G2: the handler runs at least once; the payment's ID makes that one payment.
+func TestG2_ASecondRunMakesNoSecondPayment(t *testing.T) {
+	now := time.Now()
+	h, table := setUp(func(o *lambdaidem.Options) { o.Clock = func() time.Time { return now } })
+	table.lose = true
+	expectProblem(t, call(t, h, post("key-1", validOrder)), http.StatusGatewayTimeout, "payment_unknown", "not known")
+	now = now.Add(2 * time.Minute) // the lease is over
+	resp := idemtest.Twice(t, h, post("key-1", validOrder))
+	if resp.StatusCode != http.StatusCreated || len(table.items) != 1 {
+		t.Errorf("the second attempt got %d %s, and there are %d payments; want 201 and one", resp.StatusCode, resp.Body, len(table.items))
+	}
+	for _, item := range table.items {
+		if runs := item["runs"].(*types.AttributeValueMemberSS).Value; len(runs) != 2 {
+			t.Errorf("the payment knows of the runs %v; want two", runs)
+		}
+	}
+	// The key's record is gone; its payment is not.
+	now = now.Add(48 * time.Hour)
+	expectProblem(t, call(t, h, post("key-1", strings.Replace(validOrder, "1250", "1251", 1))), http.StatusConflict, "key_used", "another payment")
+	if resp := call(t, h, post("key-2", validOrder)); resp.StatusCode != http.StatusCreated || len(table.items) != 2 {
+		t.Errorf("another key got %d %s", resp.StatusCode, resp.Body)
+	}
+}
+
 func TestReadFailureIsA503(t *testing.T) {
 	h, table := setUp()
 	table.err = errors.New("no reply")
-	expectProblem(t, call(t, h, get(ledger.NewPaymentID(), "alice")), http.StatusServiceUnavailable, "payments_unavailable", "")
+	expectProblem(t, call(t, h, get(ledger.PaymentID(""), "alice")), http.StatusServiceUnavailable, "payments_unavailable", "")
 }

@@ -29,9 +29,9 @@ type refund struct {
 	Left      int64  `json:"left"` // what can still be refunded
 }
 
-// create makes one refund each time it runs. That it runs once for all retries
-// of a request is the guard's work; what an attempt that dies between the
-// write and its answer means is said at payments' create.
+// create makes a refund. That it runs once for all retries of a request is the
+// guard's work; where an attempt died after its write, the next one finds the
+// refund there, since its ID comes from the record (see payments' create).
 //
 // What it rejects is stored and replayed like a success (X1): a refund that was
 // refused stays refused under its key, even if it would fit later.
@@ -48,7 +48,7 @@ func (h handler) create(ctx context.Context, e events.APIGatewayV2HTTPRequest) (
 	if !ledger.IsPaymentID(id) {
 		return answer{}, errNotFound
 	}
-	r := ledger.Refund{ID: ledger.NewRefundID(), PaymentID: id, Owner: owner, Amount: amount}
+	r := ledger.Refund{ID: ledger.RefundID(lambdaidem.RecordID(ctx)), PaymentID: id, Owner: owner, Amount: amount}
 	p, err := h.payments.Refund(ctx, r)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
@@ -59,6 +59,9 @@ func (h handler) create(ctx context.Context, e events.APIGatewayV2HTTPRequest) (
 	case errors.Is(err, ledger.ErrTooManyRefunds):
 		return answer{}, lambdaidem.Reject(http.StatusConflict, "too_many_refunds",
 			fmt.Sprintf("This payment has had %d refunds, and can have no more.", ledger.MaxRefunds))
+	case errors.Is(err, ledger.ErrOtherRefund): // the key was used before, longer ago than records live
+		return answer{}, lambdaidem.Reject(http.StatusConflict, "key_used",
+			"This idempotency key was used for another refund. Send a new key with a new refund.")
 	case err != nil:
 		// The write may have happened, or may still be on its way: the lease is
 		// kept, so that nothing runs before it is over (X2).

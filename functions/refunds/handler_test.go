@@ -37,7 +37,7 @@ func setUp(t *testing.T) (handlerV2, ledger.Table, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := ledger.Payment{ID: ledger.NewPaymentID(), Owner: alice, Amount: 1000, Currency: "EUR",
+	p := ledger.Payment{ID: ledger.PaymentID(""), Owner: alice, Amount: 1000, Currency: "EUR",
 		CreatedAt: "2026-01-02T03:04:05Z", Refundable: 1000, Refunds: map[string]int64{}}
 	for _, described := range deployed.Tables {
 		if described.LogicalID != "PaymentsTable" {
@@ -49,7 +49,7 @@ func setUp(t *testing.T) (handlerV2, ledger.Table, string) {
 		}
 	}
 	table := ledger.Table{API: client, Name: p.ID}
-	if err := table.Put(t.Context(), p); err != nil {
+	if _, err := table.Pay(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	return guarded(table), table, p.ID
@@ -114,7 +114,7 @@ func TestX1_RefusedRefundStaysRefused(t *testing.T) {
 
 func TestUnknownPaymentIsNotFound(t *testing.T) {
 	h, table, id := setUp(t)
-	for name, unknown := range map[string]string{"unknown": ledger.NewPaymentID(), "malformed": "7", "long": strings.Repeat("x", 5000), "none": ""} {
+	for name, unknown := range map[string]string{"unknown": ledger.PaymentID(""), "malformed": "7", "long": strings.Repeat("x", 5000), "none": ""} {
 		t.Run(name, func(t *testing.T) {
 			expectProblem(t, idemtest.Twice(t, h, post(unknown, "key-"+name, `{"amount":1}`)), http.StatusNotFound, "payment_not_found", "")
 		})
@@ -129,7 +129,7 @@ func TestUnknownPaymentIsNotFound(t *testing.T) {
 
 func TestF2_TokenThatNamesNobodyRefundsNothing(t *testing.T) {
 	h := guarded(ledger.Table{})
-	e := post(ledger.NewPaymentID(), "key-1", `{"amount":1}`)
+	e := post(ledger.PaymentID(""), "key-1", `{"amount":1}`)
 	e.RequestContext.Authorizer.JWT.Claims = nil
 	resp, err := h(t.Context(), e)
 	if err != nil || resp.StatusCode != http.StatusForbidden {
@@ -157,7 +157,7 @@ func TestBadInputNamesTheField(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			// No table: bad input must be refused before one is asked.
-			resp := idemtest.Twice(t, guarded(ledger.Table{}), post(ledger.NewPaymentID(), "key-1", tt.body))
+			resp := idemtest.Twice(t, guarded(ledger.Table{}), post(ledger.PaymentID(""), "key-1", tt.body))
 			expectProblem(t, resp, http.StatusBadRequest, "refund_invalid", tt.want)
 		})
 	}
@@ -186,7 +186,7 @@ func (silent) UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dy
 
 func TestX2_UnknownRefundKeepsTheLease(t *testing.T) {
 	h := guarded(ledger.Table{API: silent{}})
-	e := post(ledger.NewPaymentID(), "key-1", `{"amount":1}`)
+	e := post(ledger.PaymentID(""), "key-1", `{"amount":1}`)
 	if resp, err := h(t.Context(), e); err == nil {
 		t.Errorf("%d %s; want an error, since it is not known whether the refund was made", resp.StatusCode, resp.Body)
 	}

@@ -25,7 +25,7 @@ func newTable(t *testing.T) ledger.Table {
 	}
 	for _, described := range deployed.Tables {
 		if described.LogicalID == "PaymentsTable" {
-			described.Name = ledger.NewPaymentID()
+			described.Name = ledger.PaymentID("")
 			if err := template.CreateTables(t.Context(), client, []template.Table{described}); err != nil {
 				t.Fatal(err)
 			}
@@ -39,16 +39,17 @@ func newTable(t *testing.T) ledger.Table {
 // paid puts a payment of 1000 by alice.
 func paid(t *testing.T, table ledger.Table) ledger.Payment {
 	t.Helper()
-	p := ledger.Payment{ID: ledger.NewPaymentID(), Owner: "alice", Amount: 1000, Currency: "EUR",
+	p := ledger.Payment{ID: ledger.PaymentID(""), Owner: "alice", Amount: 1000, Currency: "EUR",
 		CreatedAt: "2026-01-02T03:04:05Z", Refundable: 1000, Refunds: map[string]int64{}}
-	if err := table.Put(t.Context(), p); err != nil {
+	p, err := table.Pay(t.Context(), p)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
 func refundOf(p ledger.Payment, amount int64) ledger.Refund {
-	return ledger.Refund{ID: ledger.NewRefundID(), PaymentID: p.ID, Owner: p.Owner, Amount: amount}
+	return ledger.Refund{ID: ledger.RefundID(""), PaymentID: p.ID, Owner: p.Owner, Amount: amount}
 }
 
 func TestGetReturnsOnlyTheOwners(t *testing.T) {
@@ -58,10 +59,49 @@ func TestGetReturnsOnlyTheOwners(t *testing.T) {
 	if err != nil || got.ID != p.ID || got.Amount != 1000 || got.Refundable != 1000 || got.CreatedAt != p.CreatedAt {
 		t.Errorf("alice gets %+v, %v; want %+v", got, err, p)
 	}
-	for owner, id := range map[string]string{"bob": p.ID, "": p.ID, "alice": ledger.NewPaymentID()} {
+	for owner, id := range map[string]string{"bob": p.ID, "": p.ID, "alice": ledger.PaymentID("")} {
 		if got, err := table.Get(t.Context(), owner, id); !errors.Is(err, ledger.ErrNotFound) || got.ID != "" {
 			t.Errorf("%q gets %+v, %v for %s; want ErrNotFound", owner, got, err, id)
 		}
+	}
+}
+
+func TestPayMakesOnePaymentOfAnID(t *testing.T) {
+	table := newTable(t)
+	p := paid(t, table)
+	if _, err := table.Refund(t.Context(), refundOf(p, 100)); err != nil {
+		t.Fatal(err)
+	}
+	table.API = repeating{table.API}
+	again := p
+	again.CreatedAt, again.Refundable = "2026-02-02T00:00:00Z", 1000
+	if got, err := table.Pay(t.Context(), again); err != nil || got.CreatedAt != p.CreatedAt || got.Refundable != 900 || len(got.Runs) != 2 || len(got.Refunds) != 1 {
+		t.Errorf("the same payment again is %+v, %v", got, err)
+	}
+	for name, change := range map[string]func(*ledger.Payment){
+		"owner":     func(p *ledger.Payment) { p.Owner = "bob" },
+		"amount":    func(p *ledger.Payment) { p.Amount++ },
+		"currency":  func(p *ledger.Payment) { p.Currency = "USD" },
+		"reference": func(p *ledger.Payment) { p.Reference = "other" },
+	} {
+		other := p
+		change(&other)
+		if got, err := table.Pay(t.Context(), other); !errors.Is(err, ledger.ErrOtherPayment) || got.ID != "" {
+			t.Errorf("another %s under its ID: %+v, %v", name, got, err)
+		}
+	}
+}
+
+func TestIDsComeFromTheRecord(t *testing.T) {
+	if a, b := ledger.PaymentID("r"), ledger.PaymentID("r"); a != b || !ledger.IsPaymentID(a) {
+		t.Errorf("one record gives %s and %s", a, b)
+	}
+	seen := map[string]bool{}
+	for _, id := range []string{ledger.PaymentID("r"), ledger.PaymentID("s"), ledger.PaymentID(""), ledger.PaymentID(""), ledger.RefundID("r")} {
+		if id = id[len("pay_"):]; seen[id] {
+			t.Errorf("%s is there twice", id)
+		}
+		seen[id] = true
 	}
 }
 
@@ -107,8 +147,8 @@ func TestRefundOfAnothersPaymentIsNotFound(t *testing.T) {
 	table := newTable(t)
 	p := paid(t, table)
 	for name, r := range map[string]ledger.Refund{
-		"another owner":   {ID: ledger.NewRefundID(), PaymentID: p.ID, Owner: "bob", Amount: 1},
-		"unknown payment": {ID: ledger.NewRefundID(), PaymentID: ledger.NewPaymentID(), Owner: "alice", Amount: 1},
+		"another owner":   {ID: ledger.RefundID(""), PaymentID: p.ID, Owner: "bob", Amount: 1},
+		"unknown payment": {ID: ledger.RefundID(""), PaymentID: ledger.PaymentID(""), Owner: "alice", Amount: 1},
 	} {
 		if got, err := table.Refund(t.Context(), r); !errors.Is(err, ledger.ErrNotFound) || got.ID != "" {
 			t.Errorf("%s: %+v, %v; want ErrNotFound", name, got, err)
@@ -147,12 +187,20 @@ func TestRefundSentAgainRefundsOnce(t *testing.T) {
 	if err != nil || got.Refundable != 600 || len(got.Refunds) != 1 {
 		t.Errorf("a refund of 400 that is sent twice: %+v, %v; want one refund, and 600 left", got, err)
 	}
+	r := refundOf(p, 100)
+	if _, err := table.Refund(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	r.Amount = 200
+	if _, err := table.Refund(t.Context(), r); !errors.Is(err, ledger.ErrOtherRefund) {
+		t.Errorf("another refund under its ID: %v", err)
+	}
 }
 
 func TestIsPaymentID(t *testing.T) {
 	for id, want := range map[string]bool{
-		ledger.NewPaymentID():              true,
-		ledger.NewRefundID():               false,
+		ledger.PaymentID(""):               true,
+		ledger.RefundID(""):                false,
 		"":                                 false,
 		"pay_":                             false,
 		"pay_AAAAAAAAAAAAAAAAAAAAAAAAAA\n": false,

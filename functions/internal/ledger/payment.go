@@ -4,6 +4,8 @@ package ledger
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
 	"regexp"
 )
 
@@ -13,9 +15,13 @@ type Payment struct {
 	Owner      string `dynamodbav:"owner" json:"-"` // see package caller
 	Amount     int64  `dynamodbav:"amount" json:"amount"`
 	Currency   string `dynamodbav:"currency" json:"currency"` // ISO 4217
-	Reference  string `dynamodbav:"reference,omitempty" json:"reference,omitempty"`
+	Reference  string `dynamodbav:"reference" json:"reference,omitempty"`
 	CreatedAt  string `dynamodbav:"created_at" json:"createdAt"` // RFC 3339
 	Refundable int64  `dynamodbav:"refundable" json:"refundable"`
+
+	// Runs has a name for each run of the handler that asked for this payment:
+	// more than one where an attempt died and the next one ran again.
+	Runs []string `dynamodbav:"runs,stringset,omitempty" json:"-"`
 
 	// Refunds are the amounts refunded, by the refund's ID.
 	Refunds map[string]int64 `dynamodbav:"refunds" json:"-"`
@@ -25,11 +31,22 @@ type Payment struct {
 // which readers of JSON that use floating point begin to round.
 const MaxAmount = 1<<53 - 1
 
-// NewPaymentID returns an ID that nobody can guess: 130 random bits.
-func NewPaymentID() string { return "pay_" + rand.Text() }
+// PaymentID is the ID of the payment that a request asks for: the same in every
+// attempt at it, so that an attempt that runs again makes no second payment.
+// record is lambdaidem.RecordID of the handler's context; where there is none,
+// each ID is a new one. The prefix and 130 bits of a hash, or of chance.
+func PaymentID(record string) string { return derived("pay_", record) }
 
-// NewRefundID returns an ID like [NewPaymentID]'s.
-func NewRefundID() string { return "ref_" + rand.Text() }
+// RefundID is the ID of the refund that a request asks for, like [PaymentID].
+func RefundID(record string) string { return derived("ref_", record) }
+
+func derived(prefix, record string) string {
+	if record == "" {
+		return prefix + rand.Text()
+	}
+	sum := sha256.Sum256([]byte(prefix + record))
+	return prefix + base32.StdEncoding.EncodeToString(sum[:])[:26]
+}
 
 var paymentID = regexp.MustCompile(`^pay_[A-Z2-7]{26}$`)
 

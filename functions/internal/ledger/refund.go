@@ -12,7 +12,7 @@ import (
 
 // Refund is one refund of a payment.
 type Refund struct {
-	ID        string // see NewRefundID
+	ID        string // see RefundID
 	PaymentID string
 	Owner     string // of the payment
 	Amount    int64  // minor units, positive
@@ -26,17 +26,18 @@ const MaxRefunds = 100
 var (
 	ErrExceedsRest    = errors.New("more than is left to refund")
 	ErrTooManyRefunds = errors.New("too many refunds of one payment")
+	ErrOtherRefund    = errors.New("another refund has this ID")
 )
 
 // Refund takes the amount from what is left to refund, in one conditional
 // write, and returns the payment as it is then: no two refunds can overdraw it
 // between a check and a write. It fails with [ErrNotFound], [ErrExceedsRest]
-// (with the payment as it is) or [ErrTooManyRefunds]; after any other error it
-// is not known whether the refund was written.
+// (with the payment as it is), [ErrTooManyRefunds] or [ErrOtherRefund]; after any
+// other error it is not known whether the refund was written.
 //
-// The refund's ID is written along and asked for in the condition, because the
-// SDK sends the request again after a lost reply: without it, that would refund
-// twice.
+// The refund's ID is written along and asked for in the condition: without it a
+// request that the SDK sends again after a lost reply would refund twice, and so
+// would a handler that runs again after its first attempt died.
 func (t Table) Refund(ctx context.Context, r Refund) (Payment, error) {
 	out, err := t.API.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:           &t.Name,
@@ -71,8 +72,11 @@ func (r Refund) refused(item map[string]types.AttributeValue) (Payment, error) {
 	if err != nil {
 		return Payment{}, err
 	}
-	if _, done := p.Refunds[r.ID]; done {
-		return p, nil // an earlier attempt on the wire had landed
+	if amount, done := p.Refunds[r.ID]; done {
+		if amount != r.Amount {
+			return p, ErrOtherRefund
+		}
+		return p, nil // by an earlier attempt, of the handler or on the wire
 	}
 	if len(p.Refunds) >= MaxRefunds {
 		return p, ErrTooManyRefunds

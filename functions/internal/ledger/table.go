@@ -2,9 +2,11 @@ package ledger
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -14,7 +16,6 @@ import (
 
 // API is what the ledger needs of a *dynamodb.Client.
 type API interface {
-	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 }
@@ -29,19 +30,46 @@ type Table struct {
 // owner's: the two look alike, so that nobody learns which IDs exist.
 var ErrNotFound = errors.New("no such payment")
 
-// Put writes a payment. After any error it is not known whether it was written.
+// ErrOtherPayment says that the ID belongs to a payment of something else.
+var ErrOtherPayment = errors.New("another payment has this ID")
+
+// Pay makes a payment, unless an earlier run made it already, and returns it as
+// it stands: by an earlier run, it has that one's CreatedAt, and may have been
+// refunded since. It fails with [ErrOtherPayment] if what stands there is of
+// another owner, amount, currency or reference; after any other error it is not
+// known whether the payment was written.
 //
-// It is safe for the SDK to send it again after a lost reply: the ID is this
-// payment's alone, so a second write changes nothing.
-func (t Table) Put(ctx context.Context, p Payment) error {
+// It is one write, which the SDK may send again after a lost reply: whatever is
+// there already stays.
+func (t Table) Pay(ctx context.Context, p Payment) (Payment, error) {
+	p.Runs = []string{rand.Text()}
 	item, err := attributevalue.MarshalMap(p)
 	if err != nil {
-		return fmt.Errorf("encode payment %s: %w", p.ID, err)
+		return Payment{}, fmt.Errorf("encode payment %s: %w", p.ID, err)
 	}
-	if _, err := t.API.PutItem(ctx, &dynamodb.PutItemInput{TableName: &t.Name, Item: item}); err != nil {
-		return fmt.Errorf("write payment %s: %w", p.ID, err)
+	in := &dynamodb.UpdateItemInput{
+		TableName: &t.Name, Key: key(p.ID), ReturnValues: types.ReturnValueAllNew,
+		ConditionExpression: aws.String("attribute_not_exists(#owner) OR " +
+			"(#owner = :owner AND #amount = :amount AND #currency = :currency AND #reference = :reference)"),
+		ExpressionAttributeNames:  map[string]string{"#runs": "runs"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":runs": item["runs"]},
 	}
-	return nil
+	var sets []string
+	for name, value := range item {
+		if name != "id" && name != "runs" {
+			sets = append(sets, fmt.Sprintf("#%s = if_not_exists(#%[1]s, :%[1]s)", name))
+			in.ExpressionAttributeNames["#"+name], in.ExpressionAttributeValues[":"+name] = name, value
+		}
+	}
+	in.UpdateExpression = aws.String("SET " + strings.Join(sets, ", ") + " ADD #runs :runs")
+	out, err := t.API.UpdateItem(ctx, in)
+	if refused := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &refused) {
+		return Payment{}, ErrOtherPayment
+	}
+	if err != nil {
+		return Payment{}, fmt.Errorf("write payment %s: %w", p.ID, err)
+	}
+	return payment(out.Attributes, p.Owner)
 }
 
 // Get reads a payment of this owner, consistently: who has just paid sees it.
