@@ -128,6 +128,81 @@ func TestErrors_ExplainEveryCode(t *testing.T) {
 	}
 }
 
+// Every rule that code or documentation cites has its line in the table of
+// rules, and the table has no rule that nothing cites.
+func TestRules_HaveTheirRows(t *testing.T) {
+	rows := firstColumn(read(t, "docs/correctness.md"), "rule")
+	if len(rows) == 0 {
+		t.Fatal("docs/correctness.md has no table of rules")
+	}
+	rule := regexp.MustCompile(`\b(?:[GC][1-9]|[KFOSDREV][1-9]|[LX][1-9])\b`)
+	citedBy := map[string]string{}
+	for _, ending := range []string{".go", ".md"} {
+		walk(t, ending, func(path string) {
+			text := read(t, path)
+			if path == filepath.Join("docs", "correctness.md") {
+				before, table, _ := strings.Cut(text, "\n| rule |")
+				_, after, _ := strings.Cut(table, "\n\n")
+				text = before + after
+			}
+			if ending == ".go" { // in code a name may look like a rule's
+				text = strings.Join(comments(t, path), "\n")
+			}
+			for _, name := range rule.FindAllString(text, -1) {
+				citedBy[name] = path
+			}
+		})
+	}
+	for name, path := range citedBy {
+		if !slices.Contains(rows, name) {
+			t.Errorf("%s cites %s, which has no row in docs/correctness.md", path, name)
+		}
+	}
+	for _, name := range rows {
+		if citedBy[name] == "" {
+			t.Errorf("docs/correctness.md has a row for %s, which nothing cites", name)
+		}
+	}
+}
+
+// comments are the comments of a Go file, and the names of its functions with
+// their underscores opened, so that TestX4_Something cites X4.
+func comments(t *testing.T, path string) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, path), nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for _, group := range file.Comments {
+		texts = append(texts, group.Text())
+	}
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok {
+			texts = append(texts, strings.ReplaceAll(strings.TrimPrefix(f.Name.Name, "Test"), "_", " "))
+		}
+	}
+	return texts
+}
+
+// The README explains every outcome that a log line may have.
+func TestREADME_NamesEveryOutcome(t *testing.T) {
+	_, row, found := strings.Cut(read(t, "README.md"), "\n| `outcome` |")
+	row, _, _ = strings.Cut(row, "\n")
+	if !found {
+		t.Fatal("README.md has no table of the log's fields")
+	}
+	kinds := regexp.MustCompile(`(?m)^\tEvent\w+ +Kind = "(\w+)"`).FindAllStringSubmatch(read(t, "lambdaidem/observe.go"), -1)
+	if len(kinds) == 0 {
+		t.Fatal("lambdaidem/observe.go has no kinds")
+	}
+	for _, kind := range kinds {
+		if !strings.Contains(row, "`"+kind[1]+"`") {
+			t.Errorf("README.md does not name the outcome %s", kind[1])
+		}
+	}
+}
+
 // The SAM snippet makes the table that dynamostore wants, as template.yaml does.
 func TestDeploy_SAMTableServes(t *testing.T) {
 	_, snippet, found := strings.Cut(read(t, "docs/deploy.md"), "```yaml\n")

@@ -18,6 +18,7 @@
 //	again, while the first one runs   409 and Retry-After, or it waits (Options.Wait)
 //	same key, other payload           422
 //	no key, malformed key             400
+//	a caller like any other           403
 //	after a 5xx, an error, a panic    the handler runs again, as attempt 2
 //	the store can't be reached        503 and Retry-After; the handler does not run
 //
@@ -45,7 +46,8 @@
 // when their context does, at most one attempt runs at a time. After a crash
 // in the middle of a handler nobody can know what it did outside: policy
 // [Rerun] runs it again (at least once), policy [Hold] does not (at most once).
-// [Attempt] tells a handler that it is not the first.
+// [Attempt] tells a handler that it is not the first, [RecordID] gives it an id
+// that is the same in every attempt, and [Key] the client's own key to pass on.
 //
 // # Parts
 //
@@ -53,12 +55,14 @@
 //     [Guard.FunctionURL], [Guard.ALB], [Guard.Middleware] for net/http,
 //     [Handler] for any typed Lambda handler, [Do] for any function.
 //   - [Options], with the default of each in its comment.
-//   - What a handler can say: [Reject], [Permanent], [Uncertain].
+//   - What a handler can say: [Reject], [Permanent], [Uncertain], [Retryable].
 //   - [Store], and its implementations: package dynamostore on DynamoDB, package
 //     memstore in memory. Package storetest holds what both must pass.
-//   - [Observer]: one event for each outcome.
+//   - [Observer]: one event for each outcome. [Guard.RecordID] leads from a key
+//     to its record.
 //   - Package idemtest, for tests of your own handlers.
 //
-// Comments cite rules by short names (L3, X4). Each stands for one promise and
-// is proved by the tests that bear its name.
+// Comments cite rules by short names (L3, X4). Each stands for one promise,
+// which docs/correctness.md has in a line, and is proved by the tests that bear
+// its name.
 package lambdaidem
