@@ -38,7 +38,8 @@ func (a *attempt) claimAt(now time.Time, over Record) Claim {
 	o := &a.g.opts
 	c := Claim{ID: a.id, Scope: a.scope, Fingerprint: a.call.fingerprint, Token: a.token, Now: now, LeaseEnd: a.leaseEnd}
 	if over.State != Absent {
-		c.Over = &over
+		seen := over // a copy, so that a first claim needs none
+		c.Over = &seen
 	}
 	if o.Policy != Hold { // L6: a held record does not expire
 		c.Expires = a.expires(now)
