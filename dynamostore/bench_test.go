@@ -43,7 +43,7 @@ var (
 		`"Message":"The conditional request failed","Item":` + itemJSON(completedItem()) + `}`}
 )
 
-func completedItem() item {
+func completedItem() *item {
 	it := claimed(claim)
 	r := result
 	r.Value = []byte(`{"statusCode":201,"headers":{"Content-Type":"application/json"},"body":"` + strings.Repeat("x", 200) + `"}`)
@@ -52,7 +52,7 @@ func completedItem() item {
 }
 
 // itemJSON is an item as it stands on the wire.
-func itemJSON(it item) string {
+func itemJSON(it *item) string {
 	attrs := standardLayout.attributes(it)
 	wire := make(map[string]map[string]string, len(attrs))
 	for name, v := range attrs {
@@ -116,7 +116,7 @@ func lockInput(tb testing.TB) *dynamodb.PutItemInput {
 	tb.Helper()
 	s := New(written.client(), "idempotency")
 	attrs := s.layout.attributes(claimed(claim))
-	return s.lockInput(attrs, claim)
+	return s.lockInput(attrs, claim.Now)
 }
 
 func measure(b *testing.B, do func(context.Context) error) {

@@ -223,12 +223,12 @@ func (s *Store) checkPermissions(ctx context.Context) TableProblems {
 	tried("dynamodb:GetItem", err)
 	_, err = s.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: aws.String(s.table), Item: s.key(probeID),
-		ConditionExpression: aws.String(neverTrue), ExpressionAttributeNames: s.names.probe,
+		ConditionExpression: aws.String(s.writes.probe.condition), ExpressionAttributeNames: s.writes.probe.names,
 	})
 	tried("dynamodb:PutItem", err)
 	_, err = s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: aws.String(s.table), Key: s.key(probeID),
-		ConditionExpression: aws.String(neverTrue), ExpressionAttributeNames: s.names.probe,
+		ConditionExpression: aws.String(s.writes.probe.condition), ExpressionAttributeNames: s.writes.probe.names,
 	})
 	tried("dynamodb:UpdateItem", err)
 	return problems

@@ -33,33 +33,6 @@ const (
 	neverTrue = "attribute_exists(#id) AND attribute_not_exists(#id)"
 )
 
-// The placeholders of attribute names, by the standard name each stands for.
-var placeholders = map[string]string{
-	attrID:          "#id",
-	attrStatus:      "#status",
-	attrToken:       "#token",
-	attrAttempt:     "#attempt",
-	attrLeaseEnd:    "#lease_end",
-	attrExpiration:  "#expiration",
-	attrData:        "#data",
-	attrValidation:  "#validation",
-	attrOutcome:     "#outcome",
-	attrScope:       "#scope",
-	attrStartedAt:   "#started_at",
-	attrCompletedAt: "#completed_at",
-	attrFailure:     "#failure",
-	attrEncoding:    "#encoding",
-}
-
-// expressionNames says which attributes an expression's placeholders stand for.
-func (l layout) expressionNames(standard ...string) map[string]string {
-	names := make(map[string]string, len(standard))
-	for _, s := range standard {
-		names[placeholders[s]] = l[s]
-	}
-	return names
-}
-
 // clock gives isGone, and so every condition that contains it, its values.
 func clock(now time.Time) attributes {
 	return attributes{

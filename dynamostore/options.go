@@ -51,7 +51,7 @@ const (
 var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 
 // resolved returns the options with every default in place. It panics on an
-// option that can't work, and names it.
+// invalid option, and names it.
 func resolved(caller, table string, optFns []func(*Options)) Options {
 	if !tableName.MatchString(table) && !strings.HasPrefix(table, "arn:") {
 		panic(fmt.Sprintf("dynamostore: %s: table is %q; it must be a table's name (3 to 255 of A-Z a-z 0-9 _ . -) or its ARN", caller, table))
@@ -64,12 +64,11 @@ func resolved(caller, table string, optFns []func(*Options)) Options {
 	orDefault(&o.AttemptTimeout, 2*time.Second)
 	orDefault(&o.BackoffBase, 25*time.Millisecond)
 	orDefault(&o.BackoffMax, max(time.Second, o.BackoffBase))
-	orDefault(&o.IDAttribute, attrID)
-	orDefault(&o.StatusAttribute, attrStatus)
-	orDefault(&o.ExpirationAttribute, attrExpiration)
-	orDefault(&o.InProgressExpirationAttribute, attrLeaseEnd)
-	orDefault(&o.DataAttribute, attrData)
-	orDefault(&o.ValidationAttribute, attrValidation)
+	for _, a := range itemAttributes {
+		if a.option != nil {
+			orDefault(a.option.name(&o), a.standard)
+		}
+	}
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
@@ -103,35 +102,26 @@ func (o *Options) problem() string {
 // attributeProblem finds an attribute name that is too long or taken.
 func (o *Options) attributeProblem() string {
 	taken := map[string]string{}
-	for _, name := range fixedAttributes {
+	for _, name := range keptNames {
 		taken[name] = "an attribute of this package"
 	}
-	for _, a := range o.renamable() {
-		if len(*a.name) > maxAttributeName {
-			return fmt.Sprintf("%s has %d bytes; it may have %d", a.field, len(*a.name), maxAttributeName)
+	for _, a := range itemAttributes {
+		if a.option == nil {
+			taken[a.standard] = "an attribute of this package"
 		}
-		if by, ok := taken[*a.name]; ok {
-			return fmt.Sprintf("%s is %q, which is already %s; choose another name", a.field, *a.name, by)
+	}
+	for _, a := range itemAttributes {
+		if a.option == nil {
+			continue
 		}
-		taken[*a.name] = "Options." + a.field
+		name := *a.option.name(o)
+		if len(name) > maxAttributeName {
+			return fmt.Sprintf("%s has %d bytes; it may have %d", a.option.field, len(name), maxAttributeName)
+		}
+		if by, ok := taken[name]; ok {
+			return fmt.Sprintf("%s is %q, which is already %s; choose another name", a.option.field, name, by)
+		}
+		taken[name] = "Options." + a.option.field
 	}
 	return ""
-}
-
-// renamable pairs each renamable attribute's default name with its name here.
-func (o *Options) renamable() [6]renamable {
-	return [6]renamable{
-		{attrID, "IDAttribute", &o.IDAttribute},
-		{attrStatus, "StatusAttribute", &o.StatusAttribute},
-		{attrExpiration, "ExpirationAttribute", &o.ExpirationAttribute},
-		{attrLeaseEnd, "InProgressExpirationAttribute", &o.InProgressExpirationAttribute},
-		{attrData, "DataAttribute", &o.DataAttribute},
-		{attrValidation, "ValidationAttribute", &o.ValidationAttribute},
-	}
-}
-
-type renamable struct {
-	standard string
-	field    string
-	name     *string
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -20,17 +19,11 @@ type Store struct {
 	client *dynamodb.Client
 	table  string
 	opts   Options
-	layout layout
-	names  operationNames
+	layout *layout
+	writes writes
 }
 
 var _ lambdaidem.Store = (*Store)(nil)
-
-// operationNames are the attribute names of each operation's expressions:
-// DynamoDB refuses a name that an expression doesn't use.
-type operationNames struct {
-	lock, takeover, complete, release, probe map[string]string
-}
 
 // New returns a store on the table, which may be a name or an ARN.
 //
@@ -39,8 +32,8 @@ type operationNames struct {
 // APIOptions stay as they are; attempts, backoff and the time of an attempt
 // are those of Options, and a Retryer set on the client is not used.
 //
-// New panics on a nil client, on a table name that can't be one and on an
-// option that can't work, and names it.
+// New panics on a nil client, on an invalid table name and on an invalid
+// option, and names it.
 func New(client *dynamodb.Client, table string, optFns ...func(*Options)) *Store {
 	if client == nil {
 		panic("dynamostore: New: client is nil; pass dynamodb.NewFromConfig(cfg)")
@@ -48,15 +41,7 @@ func New(client *dynamodb.Client, table string, optFns ...func(*Options)) *Store
 	s := &Store{table: table, opts: resolved("New", table, optFns)}
 	s.client = tuned(client, &s.opts)
 	s.layout = s.opts.layout()
-	s.names = operationNames{
-		lock: s.layout.expressionNames(attrID, attrToken, attrExpiration, attrStatus, attrLeaseEnd),
-		takeover: s.layout.expressionNames(attrToken, attrStatus, attrLeaseEnd, attrAttempt, attrExpiration, attrValidation,
-			attrScope, attrStartedAt, attrCompletedAt, attrOutcome, attrData, attrFailure, attrEncoding),
-		complete: s.layout.expressionNames(attrToken, attrStatus, attrLeaseEnd, attrOutcome, attrCompletedAt,
-			attrExpiration, attrData, attrFailure, attrEncoding),
-		release: s.layout.expressionNames(attrToken, attrStatus, attrLeaseEnd, attrExpiration),
-		probe:   s.layout.expressionNames(attrID),
-	}
+	s.writes = s.layout.writes()
 	return s
 }
 
@@ -80,9 +65,9 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 	ctx, v := judged(ctx, opAcquire)
 	var err error
 	if claim.Over == nil {
-		err = s.lock(ctx, attrs, claim)
+		err = s.lock(ctx, attrs, claim.Now)
 	} else {
-		err = s.takeOver(ctx, attrs, claim)
+		err = s.takeOver(ctx, attrs, claim.Now, claim.Over)
 	}
 	if err == nil {
 		return it.record(), nil
@@ -95,90 +80,74 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 }
 
 // lock is the conditional PutItem.
-func (s *Store) lock(ctx context.Context, attrs attributes, claim lambdaidem.Claim) error {
-	_, err := s.client.PutItem(ctx, s.lockInput(attrs, claim))
+func (s *Store) lock(ctx context.Context, attrs attributes, now time.Time) error {
+	_, err := s.client.PutItem(ctx, s.lockInput(attrs, now))
 	return err
 }
 
-func (s *Store) lockInput(attrs attributes, claim lambdaidem.Claim) *dynamodb.PutItemInput {
+func (s *Store) lockInput(attrs attributes, now time.Time) *dynamodb.PutItemInput {
 	return &dynamodb.PutItemInput{
 		TableName:                           aws.String(s.table),
 		Item:                                attrs,
-		ConditionExpression:                 aws.String(lockIsFree),
-		ExpressionAttributeNames:            s.names.lock,
-		ExpressionAttributeValues:           clock(claim.Now),
+		ConditionExpression:                 aws.String(s.writes.lock.condition),
+		ExpressionAttributeNames:            s.writes.lock.names,
+		ExpressionAttributeValues:           clock(now),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 }
 
 // takeOver is the conditional UpdateItem. Steps stay: they are the record's,
 // not the attempt's (L1).
-func (s *Store) takeOver(ctx context.Context, attrs attributes, claim lambdaidem.Claim) error {
-	u := s.newUpdate(claim.ID, claim.Now, isStillWhatWasSeen, s.names.takeover)
-	u.value(":seen_token", str(claim.Over.Token))
-	u.value(":seen_state", str(claim.Over.State))
-	u.value(":seen_end", number(claim.Over.LeaseEnd.UnixMilli()))
-	u.value(":completed", str(lambdaidem.Completed))
-	for _, standard := range []string{
-		attrStatus, attrToken, attrAttempt, attrLeaseEnd, attrExpiration, attrValidation, attrScope, attrStartedAt,
-		attrCompletedAt, attrOutcome, attrData, attrFailure, attrEncoding,
-	} {
-		u.set(standard, attrs[s.layout[standard]])
-	}
-	_, err := u.send(ctx, types.ReturnValueNone)
+func (s *Store) takeOver(ctx context.Context, attrs attributes, now time.Time, seen *lambdaidem.Record) error {
+	values := clock(now)
+	values[":seen_token"] = str(seen.Token)
+	values[":seen_state"] = str(seen.State)
+	values[":seen_end"] = number(seen.LeaseEnd.UnixMilli())
+	values[":completed"] = str(lambdaidem.Completed)
+	_, err := s.update(ctx, &s.writes.takeover, attrs, values)
 	return err
 }
 
 // Complete stores the result by one conditional UpdateItem (L3). A result that
 // no item can hold is refused before anything is sent.
 func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Record, error) {
-	it := item{ID: lease.ID, Token: lease.Token}
-	it.finish(result)
-	attrs := s.layout.attributes(it)
-	// The item keeps what the lock wrote too, which is not known here: DynamoDB
-	// itself judges the last few hundred bytes.
-	if size := sizeOf(attrs); size > maxItemSize {
-		return lambdaidem.Record{}, tooLarge(opComplete, size)
-	}
-	u := s.newUpdate(lease.ID, result.At, leaseIsOurs, s.names.complete)
-	u.value(":token", str(lease.Token))
-	for _, standard := range []string{attrStatus, attrOutcome, attrCompletedAt, attrExpiration, attrData, attrFailure, attrEncoding} {
-		u.set(standard, attrs[s.layout[standard]])
-	}
-	return s.finish(ctx, opComplete, u, result.At, lease.Token, lambdaidem.Completed, func(old *item) { old.finish(result) })
+	return s.end(ctx, &s.writes.completion, lease, result.At, func(it *item) { it.finish(result) })
 }
 
 // Release gives the record back by one conditional UpdateItem (L3).
 func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
-	release := func(it *item) { it.Status, it.Expiration = lambdaidem.Released, epochSeconds(lease.Expires) }
-	it := item{}
-	release(&it)
-	u := s.newUpdate(lease.ID, now, leaseIsOurs, s.names.release)
-	u.value(":token", str(lease.Token))
-	u.set(attrStatus, str(it.Status))
-	u.set(attrExpiration, optionalNumber(it.Expiration))
-	return s.finish(ctx, opRelease, u, now, lease.Token, lambdaidem.Released, release)
+	return s.end(ctx, &s.writes.release, lease, now, func(it *item) { it.giveBack(lease.Expires) })
 }
 
-// finish ends an attempt: it sends the update and returns the record as change
-// has made it, from the item that the update found; it reads nothing twice.
-func (s *Store) finish(ctx context.Context, op string, u *update, now time.Time, token string, done lambdaidem.State, change func(*item)) (lambdaidem.Record, error) {
-	ctx, v := judged(ctx, op)
-	out, err := u.send(ctx, types.ReturnValueAllOld)
+// end ends an attempt: it makes the change to the attempt's item by the update,
+// and returns the record as it then stands; it reads nothing twice.
+func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now time.Time, change func(*item)) (lambdaidem.Record, error) {
+	ours := &item{ID: lease.ID, Token: lease.Token}
+	change(ours)
+	attrs := s.layout.attributes(ours)
+	// The item keeps what the lock wrote too, which is not known here: DynamoDB
+	// itself judges the last few hundred bytes.
+	if size := sizeOf(attrs); size > maxItemSize {
+		return lambdaidem.Record{}, tooLarge(w.op, size)
+	}
+	values := clock(now)
+	values[":token"] = str(lease.Token)
+	ctx, v := judged(ctx, w.op)
+	out, err := s.update(ctx, w, attrs, values)
 	if err == nil {
 		it, err := s.layout.parse(out.Attributes)
-		if err != nil { // it was written; what it was written on can't be told
+		if err != nil { // it was written, and over an item that can't be read
 			v.ambiguous = true
 			return lambdaidem.Record{}, v.storeError(err)
 		}
-		change(&it)
+		change(it)
 		return it.record(), nil
 	}
 	seen, err := s.refusal(v, err)
 	switch {
 	case err != nil:
 		return lambdaidem.Record{}, err
-	case seen.Token == token && seen.State == done: // L4: an earlier attempt on the wire had landed
+	case seen.Token == lease.Token && seen.State == ours.Status: // L4: an earlier attempt on the wire had landed
 		return seen, nil
 	case seen.GoneAt(now):
 		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
@@ -230,28 +199,11 @@ func (s *Store) refusal(v *verdict, err error) (lambdaidem.Record, error) {
 	return it.record(), nil
 }
 
-func (s *Store) key(id string) attributes {
-	return attributes{s.layout[attrID]: &types.AttributeValueMemberS{Value: id}}
-}
+func (s *Store) key(id string) attributes { return attributes{s.layout.id(): str(id)} }
 
 // tooLarge is the error of a call that ended before its first attempt, because
 // the item would be over DynamoDB's limit by its size in bytes.
 func tooLarge(op string, size int) error {
 	return &lambdaidem.StoreError{Op: op, Reason: lambdaidem.ReasonTooLarge, NotApplied: true,
 		Err: fmt.Errorf("the item would have %d bytes; DynamoDB keeps at most %d (400 KB, names included)", size, maxItemSize)}
-}
-
-func optionalNumber(n *int64) types.AttributeValue {
-	if n == nil {
-		return nil
-	}
-	return number(*n)
-}
-
-func str[S ~string](s S) types.AttributeValue {
-	return &types.AttributeValueMemberS{Value: string(s)}
-}
-
-func number(n int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }

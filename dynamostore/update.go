@@ -3,7 +3,6 @@ package dynamostore
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -12,49 +11,79 @@ import (
 
 type attributes = map[string]types.AttributeValue
 
-// update is a conditional UpdateItem in the making.
-type update struct {
-	store     *Store
-	key       attributes
+// write is one of the conditional writes, as far as all its calls are alike.
+type write struct {
+	op        string  // the verb that it is part of, for StoreError.Op
+	sets      updates // which attributes an UpdateItem sets or removes
 	condition string
-	names     map[string]string
-	values    attributes
-	sets      []string
-	removes   []string
+	names     map[string]string // what the placeholders of both stand for
+	returns   types.ReturnValue // what it brings along when it has succeeded
 }
 
-func (s *Store) newUpdate(id string, now time.Time, condition string, names map[string]string) *update {
-	return &update{store: s, key: s.key(id), condition: condition, names: names, values: clock(now)}
-}
+type writes struct{ lock, takeover, completion, release, probe write }
 
-// value gives the condition one of its values.
-func (u *update) value(placeholder string, v types.AttributeValue) { u.values[placeholder] = v }
-
-// set writes an attribute, or removes it if the value is nil.
-func (u *update) set(standard string, v types.AttributeValue) {
-	name := placeholders[standard]
-	if v == nil {
-		u.removes = append(u.removes, name)
-		return
+func (l *layout) writes() writes {
+	of := func(op string, sets updates, condition string, returns types.ReturnValue) write {
+		return write{op, sets, condition, l.names(sets, condition), returns}
 	}
-	value := ":" + name[1:]
-	u.sets = append(u.sets, name+" = "+value)
-	u.values[value] = v
+	// The end of an attempt asks for the item as it was (ALL_OLD): a lease knows
+	// neither the attempt's number nor the fingerprint, the scope or the start,
+	// and the record that is returned has them. As it is now (ALL_NEW), the item
+	// would carry the answer back that has just been sent. Neither costs
+	// capacity. A claim knows all of its record, and asks for nothing.
+	return writes{
+		lock:       of(opAcquire, 0, lockIsFree, types.ReturnValueNone),
+		takeover:   of(opAcquire, takeover, isStillWhatWasSeen, types.ReturnValueNone),
+		completion: of(opComplete, completion, leaseIsOurs, types.ReturnValueAllOld),
+		release:    of(opRelease, release, leaseIsOurs, types.ReturnValueAllOld),
+		probe:      of("", 0, neverTrue, types.ReturnValueNone),
+	}
 }
 
-func (u *update) send(ctx context.Context, returned types.ReturnValue) (*dynamodb.UpdateItemOutput, error) {
-	expression := "SET " + strings.Join(u.sets, ", ")
-	if len(u.removes) > 0 {
-		expression += " REMOVE " + strings.Join(u.removes, ", ")
-	}
-	return u.store.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName:                           aws.String(u.store.table),
-		Key:                                 u.key,
-		UpdateExpression:                    aws.String(expression),
-		ConditionExpression:                 aws.String(u.condition),
-		ExpressionAttributeNames:            u.names,
-		ExpressionAttributeValues:           u.values,
-		ReturnValues:                        returned,
+// update sends a conditional UpdateItem to the item whose key is in attrs. Of
+// attrs it writes what w sets, and removes from the item what is not in attrs.
+// It adds to values, which has those of the condition.
+func (s *Store) update(ctx context.Context, w *write, attrs, values attributes) (*dynamodb.UpdateItemOutput, error) {
+	return s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                           aws.String(s.table),
+		Key:                                 attributes{s.layout.id(): attrs[s.layout.id()]},
+		UpdateExpression:                    aws.String(s.layout.expression(w.sets, attrs, values)),
+		ConditionExpression:                 aws.String(w.condition),
+		ExpressionAttributeNames:            w.names,
+		ExpressionAttributeValues:           values,
+		ReturnValues:                        w.returns,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
+}
+
+// expression is the UpdateExpression of what sets says: what is in attrs is
+// set, its value going into values, and the rest is removed.
+func (l *layout) expression(sets updates, attrs, values attributes) string {
+	const enough = 512 // bytes, for any of them
+	var set, remove strings.Builder
+	set.Grow(enough)
+	for i := range itemAttributes {
+		a := &itemAttributes[i]
+		if a.setBy&sets == 0 {
+			continue
+		}
+		if v := attrs[l[i].name]; v != nil {
+			clause(&set, "SET ", l[i].assign)
+			values[l[i].value] = v
+		} else {
+			clause(&remove, " REMOVE ", a.placeholder)
+		}
+	}
+	set.WriteString(remove.String())
+	return set.String()
+}
+
+// clause adds one more to those after the verb.
+func clause(to *strings.Builder, verb, text string) {
+	if to.Len() == 0 {
+		to.WriteString(verb)
+	} else {
+		to.WriteString(", ")
+	}
+	to.WriteString(text)
 }

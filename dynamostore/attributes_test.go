@@ -1,0 +1,123 @@
+package dynamostore
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// The list of attributes leaves nothing of an item out, and nothing stands in
+// it twice.
+func TestEveryFieldOfAnItemIsOneAttribute(t *testing.T) {
+	it := &item{}
+	at := map[uintptr]string{}
+	for _, a := range itemAttributes {
+		v := reflect.ValueOf(a.field(it))
+		if f, ok := v.Interface().(failureField); ok {
+			v = reflect.ValueOf(f.of)
+		}
+		if other, taken := at[v.Pointer()]; taken {
+			t.Errorf("%s and %s are one field", a.standard, other)
+		}
+		at[v.Pointer()] = a.standard
+	}
+	fields := reflect.ValueOf(it).Elem()
+	for i := range fields.NumField() {
+		if _, ok := at[fields.Field(i).Addr().Pointer()]; !ok {
+			t.Errorf("no attribute keeps item.%s", fields.Type().Field(i).Name)
+		}
+	}
+	if itemAttributes[0].standard != attrID {
+		t.Errorf("the first attribute is %s; want the key", itemAttributes[0].standard)
+	}
+}
+
+// An update sets or removes whatever its verb can change in an item.
+func TestAnUpdateWritesEveryAttributeThatItsVerbChanges(t *testing.T) {
+	failed := lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, At: result.At, Expires: result.Expires, Failure: &lambdaidem.Failure{Message: "m"}}
+	for _, c := range []struct {
+		name   string
+		set    updates
+		change func(*item)
+	}{
+		{"takeover", takeover, func(it *item) {
+			next := claim
+			next.Over = &lambdaidem.Record{Attempt: 1}
+			next.Now, next.LeaseEnd, next.Expires = now.Add(time.Hour), now.Add(time.Hour), now.Add(time.Hour+time.Second)
+			next.Token, next.Scope, next.Fingerprint = "token-2", "other", "f2"
+			*it = *claimed(next)
+		}},
+		{"takeover of what was completed before", takeover, func(it *item) { it.finish(result); it.Failure = failed.Failure }},
+		{"completion", completion, func(it *item) { it.finish(result) }},
+		{"completion by a failure", completion, func(it *item) { it.finish(failed) }},
+		{"release", release, func(it *item) { it.giveBack(lease.Expires) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before, after := claimed(claim), claimed(claim)
+			c.change(after)
+			for _, a := range itemAttributes {
+				changed := !cmp.Equal(a.field(before).write(), a.field(after).write(), avOptions)
+				if changed && a.setBy&c.set == 0 {
+					t.Errorf("%s changes, and the update leaves it as it was", a.standard)
+				}
+			}
+		})
+	}
+}
+
+// DynamoDB refuses an expression with a placeholder that has no name, and a
+// name that no expression uses.
+func TestEveryExpressionHasExactlyItsNames(t *testing.T) {
+	l := standardLayout.writes()
+	for _, w := range []write{l.lock, l.takeover, l.completion, l.release, l.probe} {
+		full := attributes{}
+		for _, a := range itemAttributes {
+			full[a.standard] = str("x")
+		}
+		for _, attrs := range []attributes{full, {}} {
+			text := w.condition + " " + standardLayout.expression(w.sets, attrs, attributes{})
+			used := map[string]bool{}
+			for _, p := range regexp.MustCompile(`#\w+`).FindAllString(text, -1) {
+				used[p] = true
+			}
+			named := map[string]bool{}
+			for p := range w.names {
+				named[p] = true
+			}
+			if diff := cmp.Diff(used, named, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%q: used - named +:\n%s", text, diff)
+			}
+		}
+	}
+}
+
+// The package's documentation lists every attribute, and no other.
+func TestTheDocumentationListsEveryAttribute(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(doc), "// # The item\n")
+	list, _, _ = strings.Cut(list, "// The first six")
+	var documented, known []string
+	for _, m := range regexp.MustCompile(`(?m)^//\t(\w+)`).FindAllStringSubmatch(list, -1) {
+		documented = append(documented, m[1])
+	}
+	for _, a := range itemAttributes {
+		known = append(known, a.standard)
+	}
+	slices.Sort(documented)
+	slices.Sort(known)
+	if diff := cmp.Diff(known, documented); diff != "" {
+		t.Errorf("known - documented +:\n%s", diff)
+	}
+}
