@@ -27,7 +27,7 @@ func ExampleNew() {
 	_ = lambdaidem.New(store)
 }
 
-// A deployment's smoke test: what can't work stops it, what is only risky is
+// A deployment's smoke test: a problem stops it, a warning is
 // logged.
 func ExampleStore_CheckTable() {
 	cfg, err := config.LoadDefaultConfig(context.Background())

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-func TestNewPanicsOnWhatCantWorkAndNamesIt(t *testing.T) {
+func TestNewPanicsOnAnInvalidOptionAndNamesIt(t *testing.T) {
 	client := dynamodb.New(dynamodb.Options{Region: "eu-west-1"})
 	for _, c := range []struct {
 		names  string

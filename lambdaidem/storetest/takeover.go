@@ -7,7 +7,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// century is longer than any expiry that could be meant.
+// century is longer than any valid expiry.
 const century = 100 * 365 * 24 * time.Hour
 
 // takeoverSteps are about acquires over a record that was seen (L6).
