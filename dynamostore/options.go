@@ -3,7 +3,6 @@ package dynamostore
 import (
 	"fmt"
 	"math/rand/v2"
-	"regexp"
 	"strings"
 	"time"
 )
@@ -47,13 +46,24 @@ const (
 	maxAttributeName = 255 // bytes, of a key; AWS, "Quotas in Amazon DynamoDB"
 )
 
-// tableName is DynamoDB's rule for a name. An ARN may stand in its place.
-var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
+// isTableName is DynamoDB's rule for a name. It is a loop because a regular
+// expression with such a count takes a cold start 3,300 allocations.
+func isTableName(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'A' <= c && c <= 'Z', 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '_', c == '.', c == '-':
+		default:
+			return false
+		}
+	}
+	return 3 <= len(s) && len(s) <= 255
+}
 
 // resolved returns the options with every default in place. It panics on an
 // invalid option, and names it.
 func resolved(caller, table string, optFns []func(*Options)) Options {
-	if !tableName.MatchString(table) && !strings.HasPrefix(table, "arn:") {
+	// An ARN may stand in a name's place; the SDK judges it.
+	if !isTableName(table) && !strings.HasPrefix(table, "arn:") {
 		panic(fmt.Sprintf("dynamostore: %s: table is %q; it must be a table's name (3 to 255 of A-Z a-z 0-9 _ . -) or its ARN", caller, table))
 	}
 	var o Options

@@ -44,6 +44,33 @@ func TestNewPanicsOnAnInvalidOptionAndNamesIt(t *testing.T) {
 	}
 }
 
+// A table's name is 3 to 255 of A-Z a-z 0-9 _ . - (AWS, "Naming rules").
+func TestATableNameIsDynamoDBs(t *testing.T) {
+	client := dynamodb.New(dynamodb.Options{Region: "eu-west-1"})
+	takes := func(table string) (ok bool) {
+		defer func() { ok = recover() == nil }()
+		New(client, table)
+		return
+	}
+	for _, valid := range []string{"abc", "AZaz09_.-", strings.Repeat("x", 255)} {
+		if !takes(valid) {
+			t.Errorf("New refuses %q", valid)
+		}
+	}
+	for _, invalid := range []string{"ab", strings.Repeat("x", 256), "tab\n", "äöü", "abc\x00"} {
+		if takes(invalid) {
+			t.Errorf("New takes %q", invalid)
+		}
+	}
+	for c := range 128 { // every ASCII character
+		letter := string(rune(c))
+		want := strings.Contains("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-", letter)
+		if got := takes("ab" + letter); got != want {
+			t.Errorf("New takes %q in a name: %v; want %v", letter, got, want)
+		}
+	}
+}
+
 func TestATableMayBeAnARN(t *testing.T) {
 	client, w := inMemory(succeed)
 	s := New(client, "arn:aws:dynamodb:eu-west-1:123456789012:table/records")
