@@ -30,13 +30,32 @@ func tuned(client *dynamodb.Client, o *Options) *dynamodb.Client {
 		own.RetryMaxAttempts = 0 // the retryer knows
 		own.EndpointResolverV2 = remembering(users.EndpointResolverV2)
 		own.APIOptions = append(slices.Clip(users.APIOptions), func(stack *middleware.Stack) error {
+			if err := errors.Join(wants(stack, sdksRetry), wants(stack, sdksIdentity)); err != nil {
+				return err
+			}
 			return errors.Join(
-				stack.Finalize.Insert(attemptLimit(o.AttemptTimeout), "Retry", middleware.After),
-				stack.Finalize.Insert(identified{}, "GetIdentity", middleware.After),
+				stack.Finalize.Insert(attemptLimit(o.AttemptTimeout), sdksRetry, middleware.After),
+				stack.Finalize.Insert(identityWanted{}, sdksIdentity, middleware.Before),
+				stack.Finalize.Insert(identityHad{}, sdksIdentity, middleware.After),
 				stack.Deserialize.Add(judge{}, middleware.Before),
 			)
 		})
 	})
+}
+
+// The SDK's middleware beside which ours stands.
+const (
+	sdksRetry    = "Retry"
+	sdksIdentity = "GetIdentity"
+)
+
+// wants returns an error if the SDK's middleware of that name is gone.
+func wants(stack *middleware.Stack, id string) error {
+	if _, ok := stack.Finalize.Get(id); ok {
+		return nil
+	}
+	return fmt.Errorf("one of the APIOptions of the dynamodb.Client took the SDK's %q from its middleware, and the store needs it; "+
+		"give dynamostore.New a client that has it", id)
 }
 
 // retryer is the SDK's standard one, its retry quota included, with our

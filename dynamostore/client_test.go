@@ -2,8 +2,11 @@ package dynamostore
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,7 +15,10 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	smithyendpoints "github.com/aws/smithy-go/endpoints"
+	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // The store's own client keeps what the user gave theirs.
@@ -144,4 +150,66 @@ func BenchmarkCall(b *testing.B) {
 			}
 		})
 	}
+}
+
+// A client without the middleware that attempts and verdicts hang on can't be
+// judged (X8). Each call says what is missing, and nothing is sent.
+func TestX5_AClientWithoutTheSDKsMiddlewareIsNamed(t *testing.T) {
+	for _, missing := range []string{"Retry", "GetIdentity"} {
+		t.Run(missing, func(t *testing.T) {
+			client, w := inMemory(succeed)
+			s := New(withAPIOption(client, func(stack *middleware.Stack) error {
+				_, err := stack.Finalize.Remove(missing)
+				return err
+			}), "test")
+			_, err := s.Acquire(t.Context(), claim)
+			wantStoreError(t, err, opAcquire, lambdaidem.ReasonUnknown, true)
+			const says = "one of the APIOptions of the dynamodb.Client took the SDK's %q from its middleware, and the store needs it; give dynamostore.New a client that has it"
+			if want := fmt.Sprintf(says, missing); !strings.Contains(err.Error(), want) {
+				t.Errorf("error is %q; want it to say %q", err, want)
+			}
+			if w.trips() != 0 {
+				t.Errorf("%d attempts; want none", w.trips())
+			}
+			problems, ok := errors.AsType[TableProblems](s.CheckTable(t.Context()))
+			if !ok || problems[0].Code != CheckFailed || !strings.Contains(problems[0].Detail, missing) {
+				t.Errorf("CheckTable says %v; want %s, and what is missing", problems, CheckFailed)
+			}
+		})
+	}
+}
+
+// Credentials are to blame only for what failed while they were being had.
+func TestX5_AUsersMiddlewareThatFailsIsNotAMatterOfPermission(t *testing.T) {
+	broken := errors.New("the user's middleware is broken")
+	for name, option := range map[string]func(*middleware.Stack) error{
+		"while the call is built": func(*middleware.Stack) error { return broken },
+		"before the credentials": func(stack *middleware.Stack) error {
+			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("users", func(
+				context.Context, middleware.InitializeInput, middleware.InitializeHandler,
+			) (middleware.InitializeOutput, middleware.Metadata, error) {
+				return middleware.InitializeOutput{}, middleware.Metadata{}, broken
+			}), middleware.Before)
+		},
+		"after the credentials": func(stack *middleware.Stack) error {
+			return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("users", func(
+				context.Context, middleware.FinalizeInput, middleware.FinalizeHandler,
+			) (middleware.FinalizeOutput, middleware.Metadata, error) {
+				return middleware.FinalizeOutput{}, middleware.Metadata{}, broken
+			}), "Signing", middleware.Before)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, _ := inMemory(succeed)
+			_, err := New(withAPIOption(client, option), "test", quick).Acquire(t.Context(), claim)
+			wantStoreError(t, err, opAcquire, lambdaidem.ReasonUnknown, true)
+			if !errors.Is(err, broken) {
+				t.Errorf("error is %v; want it to be the middleware's", err)
+			}
+		})
+	}
+}
+
+func withAPIOption(client *dynamodb.Client, option func(*middleware.Stack) error) *dynamodb.Client {
+	return dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.APIOptions = append(o.APIOptions, option) })
 }

@@ -18,9 +18,9 @@ import (
 // verdict is what one call learns on the wire over all its attempts (X8): the
 // SDK itself reports the last error alone.
 type verdict struct {
-	op         string // the store's verb, for StoreError.Op
-	identified bool   // credentials were had
-	ambiguous  bool   // an attempt was sent, and no answer says that it was refused
+	op           string // the store's verb, for StoreError.Op
+	unidentified bool   // credentials were asked for, and not had
+	ambiguous    bool   // an attempt was sent, and no answer says that it was refused
 }
 
 type verdictKey struct{}
@@ -39,8 +39,8 @@ func verdictOf(ctx context.Context) *verdict {
 // storeError is what the guard gets to hear when err is all that came back.
 func (v *verdict) storeError(err error) error {
 	reason := reasonOf(err)
-	if reason == lambdaidem.ReasonUnknown && !v.identified {
-		reason = lambdaidem.ReasonPermission // no credentials were to be had
+	if reason == lambdaidem.ReasonUnknown && v.unidentified {
+		reason = lambdaidem.ReasonPermission
 	}
 	return &lambdaidem.StoreError{Op: v.op, Reason: reason, NotApplied: !v.ambiguous, Err: err}
 }
@@ -69,17 +69,30 @@ func (judge) HandleDeserialize(ctx context.Context, in middleware.DeserializeInp
 	return out, meta, err
 }
 
-// identified marks that an attempt got its credentials; it stands behind the
-// SDK's middleware that gets them.
-type identified struct{}
+// identityWanted and identityHad stand around the SDK's middleware that gets an
+// attempt its credentials: how that fails has no error type of its own.
+type (
+	identityWanted struct{}
+	identityHad    struct{}
+)
 
-func (identified) ID() string { return "lambdaidem.Identified" }
+func (identityWanted) ID() string { return "lambdaidem.IdentityWanted" }
+func (identityHad) ID() string    { return "lambdaidem.IdentityHad" }
 
-func (identified) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
+func (identityWanted) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 	middleware.FinalizeOutput, middleware.Metadata, error,
 ) {
 	if v := verdictOf(ctx); v != nil {
-		v.identified = true
+		v.unidentified = true
+	}
+	return next.HandleFinalize(ctx, in)
+}
+
+func (identityHad) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
+	middleware.FinalizeOutput, middleware.Metadata, error,
+) {
+	if v := verdictOf(ctx); v != nil {
+		v.unidentified = false
 	}
 	return next.HandleFinalize(ctx, in)
 }
