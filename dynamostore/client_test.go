@@ -77,6 +77,17 @@ func TestAttemptsAndJitterAreOurs(t *testing.T) {
 	}
 }
 
+// The client's own attempts, which its retryer counts, are not the store's.
+func TestAttemptsAreNotTheClients(t *testing.T) {
+	for _, users := range []int{1, 7} {
+		client, w := inMemory()
+		client = dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.RetryMaxAttempts = users })
+		if _, err := New(client, "test", quick).Acquire(t.Context(), claim); err == nil || w.trips() != 3 {
+			t.Errorf("a client with %d attempts: %d attempts, %v; want the default 3 and an error", users, w.trips(), err)
+		}
+	}
+}
+
 // The endpoint rules run again as soon as anything that they depend on changes:
 // the account, for one, in account-based endpoints.
 func TestEndpointsFollowTheAccount(t *testing.T) {

@@ -2,7 +2,10 @@ package dynamostore
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -90,6 +93,24 @@ func TestL2_ReturnedRecordsEqualTheStoredOnes(t *testing.T) {
 			same(s.Acquire(t.Context(), c))
 			same(s.Complete(t.Context(), l, res))
 		})
+	}
+}
+
+// A poll must see the completion that it waits for (L8), and DynamoDB reads
+// eventually unless it is told not to.
+func TestL8_GetReadsConsistently(t *testing.T) {
+	var body []byte
+	client, _ := inMemory(func(r *http.Request, _ dynamodb.HTTPClient) (*http.Response, error) {
+		var err error
+		body, err = io.ReadAll(r.Body)
+		return answer(200, `{}`), err
+	})
+	if _, err := New(client, "test").Get(t.Context(), claim.ID, now); err != nil {
+		t.Fatal(err)
+	}
+	var sent struct{ ConsistentRead bool }
+	if err := json.Unmarshal(body, &sent); err != nil || !sent.ConsistentRead {
+		t.Errorf("sent %s; want ConsistentRead", body)
 	}
 }
 

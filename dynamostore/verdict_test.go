@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"testing"
@@ -253,6 +254,115 @@ func TestX8_AContextThatEndsWhileWaitingToRetryKeepsTheVerdict(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The context may end while credentials are being had: too late for the SDK to
+// look, and early enough to send nothing.
+func TestX8_AContextThatEndsJustBeforeSendingAppliedNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	client, w := inMemory(succeed)
+	client = dynamodb.New(client.Options(), func(o *dynamodb.Options) {
+		o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			cancel()
+			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
+		})
+	})
+	_, err := New(client, "test", quick).Acquire(ctx, claim)
+	wantStoreError(t, err, opAcquire, lambdaidem.ReasonTimeout, true)
+	if w.trips() != 0 {
+		t.Errorf("%d attempts; want none", w.trips())
+	}
+}
+
+// A server that answers 5xx may have written, whatever error it names.
+func TestX8_EveryServerErrorIsUnknown(t *testing.T) {
+	for _, c := range []struct {
+		status     int
+		code       string
+		reason     lambdaidem.Reason
+		notApplied bool
+	}{
+		{500, "InternalServerError", lambdaidem.ReasonUnknown, false},
+		{502, "BadGateway", lambdaidem.ReasonUnknown, false},
+		{503, "ServiceUnavailable", lambdaidem.ReasonUnknown, false},
+		{503, "ThrottlingException", lambdaidem.ReasonThrottled, false},
+		{504, "GatewayTimeout", lambdaidem.ReasonUnknown, false},
+		{400, "ThrottlingException", lambdaidem.ReasonThrottled, true},
+		{429, "ThrottlingException", lambdaidem.ReasonThrottled, true},
+		{399, "ThrottlingException", lambdaidem.ReasonThrottled, false},
+	} {
+		t.Run(fmt.Sprint(c.status, c.code), func(t *testing.T) {
+			f := fail(c.status, c.code, "by the test")
+			client, _ := inMemory(f, f, f)
+			_, err := New(client, "test", quick).Complete(t.Context(), lease, result)
+			wantStoreError(t, err, opComplete, c.reason, c.notApplied)
+		})
+	}
+}
+
+// A refusal settles the call even if the item in its way can't be read (D4).
+func TestX8_ALaterRefusalByAForeignItemSettlesTheCall(t *testing.T) {
+	foreign := refuseFor(`{"id":{"S":"idem#test"},"paid":{"BOOL":true}}`)
+	for op, call := range writeVerbs {
+		client, _ := inMemory(loseRequest, foreign)
+		err := call(t.Context(), New(client, "test", quick))
+		wantStoreError(t, err, op, lambdaidem.ReasonForeign, true)
+	}
+}
+
+// So does one by no item at all: whoever held the record, it is gone.
+func TestX8_ALaterRefusalByNothingSettlesTheCall(t *testing.T) {
+	client, _ := inMemory(loseRequest, refuseAs("ConditionalCheckFailedException"))
+	got, err := New(client, "test", quick).Complete(t.Context(), lease, result)
+	if !errors.Is(err, lambdaidem.ErrLeaseLost) || got.State != lambdaidem.Absent {
+		t.Errorf("%+v, %v; want no record and ErrLeaseLost", got, err)
+	}
+}
+
+// writeVerbs calls each verb that writes.
+var writeVerbs = map[string]func(context.Context, *Store) error{
+	opAcquire:  func(ctx context.Context, s *Store) error { _, err := s.Acquire(ctx, claim); return err },
+	opComplete: func(ctx context.Context, s *Store) error { _, err := s.Complete(ctx, lease, result); return err },
+	opRelease:  func(ctx context.Context, s *Store) error { _, err := s.Release(ctx, lease, now); return err },
+}
+
+// A read writes nothing, however it fails.
+func TestX8_AFailedReadAppliedNothing(t *testing.T) {
+	server := fail(500, "InternalServerError", "by the test")
+	for _, c := range []struct {
+		name   string
+		fault  fault
+		reason lambdaidem.Reason
+	}{
+		{"request lost", loseRequest, lambdaidem.ReasonUnreachable},
+		{"500", server, lambdaidem.ReasonUnknown},
+		{"not an item of ours", find(`{"id":{"S":"idem#test"}}`), lambdaidem.ReasonForeign},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client, _ := inMemory(c.fault, c.fault, c.fault)
+			_, err := New(client, "test", quick).Get(t.Context(), claim.ID, now)
+			wantStoreError(t, err, opGet, c.reason, true)
+		})
+	}
+}
+
+// DynamoDB has two sentences for an item over its limit, and no code.
+func TestX4_DynamoDBsWordsForTooLargeAreKnown(t *testing.T) {
+	for sentence, reason := range map[string]lambdaidem.Reason{
+		"Item size has exceeded the maximum allowed size":                                 lambdaidem.ReasonTooLarge,
+		"Item size to update has exceeded the maximum allowed size":                       lambdaidem.ReasonTooLarge,
+		"Invalid UpdateExpression: Expression size has exceeded the maximum allowed size": lambdaidem.ReasonInvalid,
+		"Item size is no number": lambdaidem.ReasonInvalid,
+	} {
+		for op, call := range writeVerbs {
+			client, w := inMemory(fail(400, "ValidationException", sentence))
+			err := call(t.Context(), New(client, "test", quick))
+			wantStoreError(t, err, op, reason, true)
+			if w.trips() != 1 {
+				t.Errorf("%s: %d attempts; want 1", op, w.trips())
+			}
+		}
 	}
 }
 

@@ -81,10 +81,26 @@ func hang(r *http.Request, _ dynamodb.HTTPClient) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-func refuseAs(code string) fault {
+func refuseAs(code string) fault { return fail(400, code, "refused by the test") }
+
+// fail answers with an error, the request having had no effect.
+func fail(status int, code, message string) fault {
 	return func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
-		return answer(400, `{"__type":"com.amazonaws.dynamodb.v20120810#`+code+`","message":"refused by the test"}`), nil
+		return answer(status, `{"__type":"com.amazonaws.dynamodb.v20120810#`+code+`","message":"`+message+`"}`), nil
 	}
+}
+
+// refuseFor answers that a condition doesn't hold, because of the item.
+func refuseFor(item string) fault {
+	return func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
+		return answer(400, `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException",`+
+			`"Message":"The conditional request failed","Item":`+item+`}`), nil
+	}
+}
+
+// find answers a read with the item.
+func find(item string) fault {
+	return func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) { return answer(200, `{"Item":`+item+`}`), nil }
 }
 
 var (
