@@ -194,8 +194,12 @@ func TestX4_AResultThatIsTooLargeIsNotApplied(t *testing.T) {
 
 	large := claim
 	large.ID, large.Scope = "large", strings.Repeat("s", maxItemSize)
+	trips = w.trips()
 	_, err = s.Acquire(t.Context(), large)
 	wantStoreError(t, err, opAcquire, lambdaidem.ReasonTooLarge, true)
+	if w.trips() != trips {
+		t.Error("a claim that no item can hold was sent")
+	}
 }
 
 // L3: the fencing token decides, in every condition.

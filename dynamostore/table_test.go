@@ -39,6 +39,17 @@ func TestCreateTableFitsAndMayBeRepeated(t *testing.T) {
 	}
 }
 
+func TestS1_CheckTableWritesNothing(t *testing.T) {
+	client, table := freshTable(t)
+	if err := New(client, table, patient).CheckTable(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String(table), ConsistentRead: aws.Bool(true)})
+	if err != nil || len(out.Items) != 0 {
+		t.Errorf("the table has %v, %v; want no item", out, err)
+	}
+}
+
 func TestCheckTableFindsMisSetTables(t *testing.T) {
 	for _, c := range []struct {
 		name  string
