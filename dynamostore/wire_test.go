@@ -100,7 +100,9 @@ func refuseFor(item string) fault {
 
 // find answers a read with the item.
 func find(item string) fault {
-	return func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) { return answer(200, `{"Item":`+item+`}`), nil }
+	return func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
+		return answer(200, `{"Item":`+item+`}`), nil
+	}
 }
 
 var (
