@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -206,6 +207,48 @@ func TestX8_AttemptsThatAllHangAreUnknown(t *testing.T) {
 			t.Errorf("took %v and %d attempts; want 300ms + 50ms + 300ms and 2", took, w.trips())
 		}
 	})
+}
+
+// An answer that comes as the attempt's time runs out is an answer.
+func TestX8_AnAnswerAtTheAttemptsEndCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, w := inMemory(func(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
+			<-r.Context().Done()
+			return refuseFor(itemJSON(completedItem()))(r, next)
+		})
+		got, err := New(client, "test", quick).Acquire(t.Context(), claimBy("token-2"))
+		if err != nil || got.State != lambdaidem.Completed || w.trips() != 1 {
+			t.Errorf("%+v, %v after %d attempts; want the completed record after 1", got, err, w.trips())
+		}
+	})
+}
+
+// The error names AttemptTimeout where that ended the attempts, and only there.
+func TestX5_ATimeoutSaysWhoseItWas(t *testing.T) {
+	httpClients := func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) { return nil, context.DeadlineExceeded }
+	for _, c := range []struct {
+		name    string
+		fault   fault
+		callers time.Duration
+		ours    bool
+	}{
+		{"the attempt's", hang, time.Hour, true},
+		{"the caller's", hang, time.Second, false},
+		{"the HTTP client's", httpClients, time.Hour, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), c.callers)
+				defer cancel()
+				client, _ := inMemory(c.fault, c.fault, c.fault)
+				_, err := New(client, "test", quick).Acquire(ctx, claim)
+				wantStoreError(t, err, opAcquire, lambdaidem.ReasonTimeout, false)
+				if ours := strings.Contains(err.Error(), "Options.AttemptTimeout"); ours != c.ours {
+					t.Errorf("error is %q; want Options.AttemptTimeout in it: %v", err, c.ours)
+				}
+			})
+		})
+	}
 }
 
 func TestX8_TheCallersOwnEndIsNotRetried(t *testing.T) {
