@@ -29,7 +29,7 @@ func tuned(client *dynamodb.Client, o *Options) *dynamodb.Client {
 		own.Retryer = retryer(o)
 		own.RetryMaxAttempts = 0 // the retryer knows
 		own.EndpointResolverV2 = remembering(users.EndpointResolverV2)
-		own.APIOptions = append(slices.Clip(users.APIOptions), func(stack *middleware.Stack) error {
+		own.APIOptions = append(own.APIOptions, func(stack *middleware.Stack) error {
 			if err := errors.Join(wants(stack, sdksRetry), wants(stack, sdksIdentity)); err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -120,6 +121,46 @@ func TestEndpointsFollowTheAccount(t *testing.T) {
 	}
 }
 
+// Every parameter of the endpoint rules counts, those of a later SDK too.
+func TestEndpointsFollowEveryParameter(t *testing.T) {
+	fields := reflect.TypeFor[dynamodb.EndpointParameters]()
+	for i := range fields.NumField() {
+		var none, one, two, equal dynamodb.EndpointParameters
+		for value, p := range map[string]*dynamodb.EndpointParameters{"one": &one, "two": &two} {
+			switch f := reflect.ValueOf(p).Elem().Field(i).Addr().Interface().(type) {
+			case **string:
+				*f = aws.String(value)
+			case **bool:
+				*f = aws.Bool(value == "one")
+			case *[]string:
+				*f = []string{value}
+			default:
+				t.Fatalf("%s is a %T: teach this test to set it", fields.Field(i).Name, f)
+			}
+		}
+		equal = one
+		if sameParameters(&none, &one) || sameParameters(&one, &none) || sameParameters(&one, &two) || !sameParameters(&one, &equal) {
+			t.Errorf("%s doesn't count", fields.Field(i).Name)
+		}
+	}
+}
+
+// The rules run once for equal parameters, and an error is not remembered.
+func TestEndpointRulesAreRemembered(t *testing.T) {
+	rules := &usersResolver{failures: 1}
+	r := &rememberingResolver{rules: rules}
+	for i, want := range []struct {
+		region string
+		asked  int
+		err    error
+	}{{"eu-west-1", 1, errNoEndpoint}, {"eu-west-1", 2, nil}, {"eu-west-1", 2, nil}, {"us-east-1", 3, nil}, {"us-east-1", 3, nil}} {
+		got, err := r.ResolveEndpoint(t.Context(), dynamodb.EndpointParameters{Region: aws.String(want.region)})
+		if !errors.Is(err, want.err) || rules.asked != want.asked || err == nil && got.URI.Host != "users.test" {
+			t.Errorf("call %d: %v, %v, rules asked %d times; want %v and %d times", i+1, got, err, rules.asked, want.err, want.asked)
+		}
+	}
+}
+
 func TestAUsersEndpointResolverIsAskedEachTime(t *testing.T) {
 	own := &usersResolver{}
 	client, _ := inMemory(succeed, succeed)
@@ -134,10 +175,18 @@ func TestAUsersEndpointResolverIsAskedEachTime(t *testing.T) {
 	}
 }
 
-type usersResolver struct{ asked int }
+type usersResolver struct {
+	asked    int
+	failures int // of the first calls
+}
+
+var errNoEndpoint = errors.New("no endpoint")
 
 func (r *usersResolver) ResolveEndpoint(context.Context, dynamodb.EndpointParameters) (smithyendpoints.Endpoint, error) {
 	r.asked++
+	if r.asked <= r.failures {
+		return smithyendpoints.Endpoint{}, errNoEndpoint
+	}
 	return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: "users.test"}}, nil
 }
 

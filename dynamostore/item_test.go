@@ -64,6 +64,32 @@ func moment(t *rapid.T, label string) time.Time {
 	return time.UnixMilli(rapid.Int64Range(0, 1<<42).Draw(t, label)).UTC()
 }
 
+// A record's times are UTC wherever the function runs.
+func TestR1_TimesAreUTC(t *testing.T) {
+	it := claimed(claim)
+	it.finish(result)
+	r := it.record()
+	for name, at := range map[string]time.Time{
+		"LeaseEnd": r.LeaseEnd, "Expires": r.Expires, "StartedAt": r.StartedAt, "CompletedAt": r.CompletedAt, "Result.At": r.Result.At,
+	} {
+		if at.Location() != time.UTC {
+			t.Errorf("%s is in %v", name, at.Location())
+		}
+	}
+}
+
+// A time that is not set leaves no attribute behind.
+func TestAZeroTimeIsAnAbsentAttribute(t *testing.T) {
+	it := claimed(lambdaidem.Claim{ID: "id", Token: "t"})
+	it.finish(lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded})
+	attrs := standardLayout.attributes(it)
+	for _, name := range []string{attrLeaseEnd, attrExpiration, attrStartedAt, attrCompletedAt} {
+		if v, ok := attrs[name]; ok {
+			t.Errorf("%s is %v; want none", name, v)
+		}
+	}
+}
+
 // D4: no item, whoever wrote it, makes the parser panic, and what it takes for
 // a record can be written again.
 func FuzzParse(f *testing.F) {
@@ -126,6 +152,9 @@ func TestD4_ADamagedItemIsRefusedInWords(t *testing.T) {
 		name   string
 		damage func(attributes)
 	}{
+		{"no id", func(a attributes) { delete(a, attrID) }},
+		{"no status", func(a attributes) { delete(a, attrStatus) }},
+		{"no outcome", func(a attributes) { delete(a, attrOutcome) }},
 		{"no token", func(a attributes) { delete(a, attrToken) }},
 		{"no lease end", func(a attributes) { delete(a, attrLeaseEnd) }},
 		{"attempt zero", func(a attributes) { a[attrAttempt] = number(0) }},

@@ -66,13 +66,14 @@ func TestL2_ReturnedRecordsEqualTheStoredOnes(t *testing.T) {
 		"empty":   withValue([]byte{}),
 		"nothing": withValue(nil),
 		"failure": {Outcome: lambdaidem.OutcomeFailed, At: result.At, Expires: result.Expires, Failure: &lambdaidem.Failure{
-			Code: "card_expired", Type: "CardError", Message: "the card \xff expired", Status: 402,
+			Code: "card\xff", Type: "Card\xff", Message: "the card \xff expired", Status: 402,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, l := claim, lease
 			c.ID, l.ID = name, name
 			c.LeaseEnd = c.LeaseEnd.Add(123456 * time.Nanosecond)
+			c.Scope, c.Fingerprint = c.Scope+"\xff", c.Fingerprint+"\xff"
 			same := func(got lambdaidem.Record, err error) lambdaidem.Record {
 				t.Helper()
 				if err != nil {
