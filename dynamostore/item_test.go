@@ -78,15 +78,44 @@ func TestR1_TimesAreUTC(t *testing.T) {
 	}
 }
 
-// A time that is not set leaves no attribute behind.
-func TestAZeroTimeIsAnAbsentAttribute(t *testing.T) {
+// What is not set leaves no attribute behind.
+func TestWhatIsNotSetIsNoAttribute(t *testing.T) {
 	it := claimed(lambdaidem.Claim{ID: "id", Token: "t"})
 	it.finish(lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded})
-	attrs := standardLayout.attributes(it)
-	for _, name := range []string{attrLeaseEnd, attrExpiration, attrStartedAt, attrCompletedAt} {
-		if v, ok := attrs[name]; ok {
-			t.Errorf("%s is %v; want none", name, v)
+	want := attributes{
+		attrID: str("id"), attrToken: str("t"), attrStatus: str("COMPLETED"), attrAttempt: number(1), attrOutcome: str("succeeded"),
+	}
+	if diff := cmp.Diff(want, standardLayout.attributes(it), avOptions); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// R1: an answer is a string in the console while it is text, and bytes else.
+func TestR1_DataIsAStringWhileItIsText(t *testing.T) {
+	for _, c := range []struct {
+		value []byte
+		kept  types.AttributeValue
+	}{
+		{[]byte("grüße"), str("grüße")},
+		{[]byte{0xff, 0x00}, &types.AttributeValueMemberB{Value: []byte{0xff, 0x00}}},
+		{[]byte{}, str("")},
+		{nil, nil},
+	} {
+		it := claimed(claim)
+		it.finish(withValue(c.value))
+		if diff := cmp.Diff(c.kept, standardLayout.attributes(it)[attrData], avOptions); diff != "" {
+			t.Errorf("%q: %s", c.value, diff)
 		}
+	}
+}
+
+// A failure's members are named as documented.
+func TestAFailureIsAMap(t *testing.T) {
+	it := claimed(claim)
+	it.finish(lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, Failure: &lambdaidem.Failure{Code: "c", Type: "T", Message: "m", Status: 402}})
+	want := &types.AttributeValueMemberM{Value: attributes{"code": str("c"), "type": str("T"), "message": str("m"), "status": number(402)}}
+	if diff := cmp.Diff(want, standardLayout.attributes(it)[attrFailure], avOptions); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -163,6 +192,11 @@ func TestD4_ADamagedItemIsRefusedInWords(t *testing.T) {
 		{"unknown outcome", func(a attributes) { a[attrOutcome] = str("perhaps") }},
 		{"unknown encoding", func(a attributes) { a[attrEncoding] = str("zstd") }},
 		{"data as a list", func(a attributes) { a[attrData] = &types.AttributeValueMemberL{} }},
+		{"failure as text", func(a attributes) { delete(a, attrData); a[attrFailure] = str("m") }},
+		{"failure with a status as text", func(a attributes) {
+			delete(a, attrData)
+			a[attrFailure] = &types.AttributeValueMemberM{Value: attributes{"status": str("402")}}
+		}},
 		{"data and failure", func(a attributes) {
 			a[attrFailure] = &types.AttributeValueMemberM{Value: attributes{"message": str("m")}}
 		}},

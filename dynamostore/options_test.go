@@ -2,8 +2,10 @@ package dynamostore
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -26,6 +28,8 @@ func TestNewPanicsOnAnInvalidOptionAndNamesIt(t *testing.T) {
 		{"Options.BackoffBase", client, "records", func(o *Options) { o.BackoffBase = -1 }},
 		{"Options.BackoffMax", client, "records", func(o *Options) { o.BackoffMax = time.Millisecond }},
 		{"Options.StatusAttribute", client, "records", func(o *Options) { o.StatusAttribute = "token" }},
+		{"Options.StatusAttribute", client, "records", func(o *Options) { o.StatusAttribute = "parts" }},
+		{"Options.StatusAttribute", client, "records", func(o *Options) { o.StatusAttribute = "steps" }},
 		{"Options.DataAttribute", client, "records", func(o *Options) { o.DataAttribute = "id" }},
 		{"Options.IDAttribute", client, "records", func(o *Options) { o.IDAttribute = strings.Repeat("k", 256) }},
 	} {
@@ -42,6 +46,34 @@ func TestNewPanicsOnAnInvalidOptionAndNamesIt(t *testing.T) {
 			New(c.client, c.table, optFns...)
 		})
 	}
+}
+
+func TestNewTakesOptionsAtTheirBounds(t *testing.T) {
+	client := dynamodb.New(dynamodb.Options{Region: "eu-west-1"})
+	for _, option := range []func(*Options){
+		func(o *Options) { o.Attempts = 1 },
+		func(o *Options) { o.Attempts = 20 },
+		func(o *Options) { o.AttemptTimeout = time.Millisecond },
+		func(o *Options) { o.BackoffBase, o.BackoffMax = time.Second, time.Second },
+		func(o *Options) { o.BackoffBase = time.Minute }, // BackoffMax is no less
+		func(o *Options) { o.IDAttribute = strings.Repeat("k", 255) },
+	} {
+		New(client, "records", option)
+	}
+}
+
+// The waits are half of 25, 50, … 800 ms, then of BackoffMax.
+func TestBackoffDefaultsAreTheDocumentedOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, w := inMemory(slices.Repeat([]fault{throttle}, 8)...)
+		s := New(client, "test", func(o *Options) { o.Attempts, o.Random = 9, func() float64 { return 0.5 } })
+		began := time.Now()
+		_, err := s.Acquire(t.Context(), claim)
+		const want = (25 + 50 + 100 + 200 + 400 + 800 + 1000 + 1000) * time.Millisecond / 2
+		if took := time.Since(began); took != want || w.trips() != 9 {
+			t.Errorf("took %v and %d attempts (%v); want %v and 9", took, w.trips(), err, want)
+		}
+	})
 }
 
 // A table's name is 3 to 255 of A-Z a-z 0-9 _ . - (AWS, "Naming rules").

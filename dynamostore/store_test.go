@@ -164,6 +164,7 @@ func TestD4_AForeignItemIsRefusedAndLeftAlone(t *testing.T) {
 // X4: what no item can hold is refused before anything is sent; what only
 // DynamoDB can know to be too large, is refused by it, and surely so.
 func TestX4_AResultThatIsTooLargeIsNotApplied(t *testing.T) {
+	const limit = 400 << 10 // bytes, of an item
 	client, table := freshTable(t)
 	counted, w := over(client)
 	s := New(counted, table, patient)
@@ -172,7 +173,7 @@ func TestX4_AResultThatIsTooLargeIsNotApplied(t *testing.T) {
 		t.Fatal(err)
 	}
 	trips := w.trips()
-	_, err = s.Complete(t.Context(), lease, withValue(bytes.Repeat([]byte("x"), maxItemSize)))
+	_, err = s.Complete(t.Context(), lease, withValue(bytes.Repeat([]byte("x"), limit)))
 	wantStoreError(t, err, opComplete, lambdaidem.ReasonTooLarge, true)
 	if w.trips() != trips {
 		t.Error("something was sent")
@@ -184,17 +185,17 @@ func TestX4_AResultThatIsTooLargeIsNotApplied(t *testing.T) {
 		attrs := s.layout.attributes(it)
 		size = sizeOf(attrs)
 	}
-	_, err = s.Complete(t.Context(), lease, withValue(bytes.Repeat([]byte("x"), maxItemSize-size+100)))
+	_, err = s.Complete(t.Context(), lease, withValue(bytes.Repeat([]byte("x"), limit-size+100)))
 	wantStoreError(t, err, opComplete, lambdaidem.ReasonTooLarge, true)
 	if got, err := s.Get(t.Context(), claim.ID, now); err != nil || cmp.Diff(r, got) != "" {
 		t.Errorf("the record changed: %+v, %v", got, err)
 	}
-	if _, err = s.Complete(t.Context(), lease, withValue(bytes.Repeat([]byte("x"), maxItemSize-size-100))); err != nil {
+	if _, err = s.Complete(t.Context(), lease, withValue(bytes.Repeat([]byte("x"), limit-size-100))); err != nil {
 		t.Errorf("a result that fits is refused: %v", err)
 	}
 
 	large := claim
-	large.ID, large.Scope = "large", strings.Repeat("s", maxItemSize)
+	large.ID, large.Scope = "large", strings.Repeat("s", limit)
 	trips = w.trips()
 	_, err = s.Acquire(t.Context(), large)
 	wantStoreError(t, err, opAcquire, lambdaidem.ReasonTooLarge, true)

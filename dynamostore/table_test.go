@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -120,8 +121,7 @@ func TestCheckTableFindsNoTable(t *testing.T) {
 func TestS1_CheckTableNamesTheActionThatIsNotAllowed(t *testing.T) {
 	for _, action := range []string{"DescribeTable", "DescribeTimeToLive", "GetItem", "PutItem", "UpdateItem"} {
 		t.Run(action, func(t *testing.T) {
-			client := describedTable(`"TableStatus":"ACTIVE"`, action)
-			err := New(client, "records").CheckTable(t.Context())
+			err := New(described{denied: action}.client(), "records").CheckTable(t.Context())
 			if got := codes(t, err); !slices.Equal(got, []TableCode{NoPermission}) {
 				t.Fatalf("found %v; want no_permission alone\n%v", got, err)
 			}
@@ -133,48 +133,124 @@ func TestS1_CheckTableNamesTheActionThatIsNotAllowed(t *testing.T) {
 }
 
 func TestD3_CheckTableWarnsOfSeveralWritingRegions(t *testing.T) {
-	for consistency, says := range map[string]string{"EVENTUAL": "send all requests that can share a key to one Region", "STRONG": "neither TTL nor transactions"} {
-		client := describedTable(`"TableStatus":"ACTIVE","Replicas":[{"RegionName":"us-east-1"}],"MultiRegionConsistency":"`+consistency+`"`, "")
+	for consistency, c := range map[string]struct{ ttl, says string }{
+		"EVENTUAL": {ttl: "ENABLED", says: "send all requests that can share a key to one Region"},
+		"STRONG":   {ttl: "DISABLED", says: "neither TTL nor transactions"}, // there is none to switch on
+	} {
+		client := described{ttl: c.ttl, members: `,"Replicas":[{"RegionName":"us-east-1"}],"MultiRegionConsistency":"` + consistency + `"`}.client()
 		err := New(client, "records").CheckTable(t.Context())
 		if got := codes(t, err); !slices.Equal(got, []TableCode{MultiRegion}) {
 			t.Fatalf("found %v; want multi_region alone\n%v", got, err)
 		}
 		var p *TableProblem
-		if !errors.As(err, &p) || !p.Warning || !strings.Contains(p.Detail, says) {
-			t.Errorf("%+v is no warning that says %q", p, says)
+		if !errors.As(err, &p) || !p.Warning || !strings.Contains(p.Detail, c.says) {
+			t.Errorf("%+v is no warning that says %q", p, c.says)
 		}
 	}
 }
 
-func TestCheckTableFindsATableThatIsNotActive(t *testing.T) {
-	err := New(describedTable(`"TableStatus":"CREATING"`, ""), "records").CheckTable(t.Context())
-	if got := codes(t, err); !slices.Equal(got, []TableCode{TableNotActive}) {
-		t.Errorf("found %v; want table_not_active\n%v", got, err)
+func TestCheckTableFindsWhatIsNotReady(t *testing.T) {
+	for _, c := range []struct {
+		described
+		found []TableCode
+	}{
+		{described{}, nil},
+		{described{status: "UPDATING"}, nil}, // it serves
+		{described{status: "CREATING"}, []TableCode{TableNotActive}},
+		{described{status: "DELETING"}, []TableCode{TableNotActive}},
+		{described{ttl: "ENABLING"}, nil},
+		{described{ttl: "DISABLING"}, []TableCode{TTLOff}},
+		{described{ttl: "DISABLED"}, []TableCode{TTLOff}},
+	} {
+		err := New(c.client(), "records").CheckTable(t.Context())
+		if got := codes(t, err); !slices.Equal(got, c.found) {
+			t.Errorf("%+v: found %v; want %v\n%v", c.described, got, c.found, err)
+		}
 	}
 }
 
-// describedTable is a client of a well-made table with the given members in its
-// description, whose credentials don't allow one action.
-func describedTable(members, denied string) *dynamodb.Client {
+// A table that can't serve is left as it is, and its maker is told.
+func TestCreateTableRefusesATableThatCantServe(t *testing.T) {
+	client, table := freshTable(t)
+	err := CreateTable(t.Context(), client, table, func(o *Options) { o.IDAttribute = "pk" })
+	if got := codes(t, err); !slices.Equal(got, []TableCode{WrongKey}) {
+		t.Errorf("found %v; want wrong_key\n%v", got, err)
+	}
+}
+
+// Two processes may make one table at once: the slower one is told that its
+// request for TTL is invalid.
+func TestCreateTableMayLoseTheRaceForTTL(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		before  string
+		after   string
+		asked   bool
+		succeed bool
+	}{
+		{"on already", "ENABLED", "ENABLED", false, true},
+		{"being switched on", "ENABLING", "ENABLING", false, true},
+		{"another was faster", "DISABLED", "ENABLING", true, true},
+		{"refused for another reason", "DISABLED", "DISABLED", true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var sent []string
+			table := described{ttl: c.before}
+			client, _ := inMemory()
+			client = dynamodb.New(client.Options(), func(o *dynamodb.Options) {
+				o.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
+					_, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+					sent = append(sent, action)
+					if action == "UpdateTimeToLive" {
+						table.ttl = c.after
+						return fail(400, "ValidationException", "TimeToLive is already enabled")(r, nil)
+					}
+					return table.answer(action), nil
+				})
+			})
+			err := CreateTable(t.Context(), client, "records")
+			if (err == nil) != c.succeed {
+				t.Errorf("error is %v; want none: %v", err, c.succeed)
+			}
+			if asked := slices.Contains(sent, "UpdateTimeToLive"); asked != c.asked {
+				t.Errorf("sent %v; want UpdateTimeToLive among them: %v", sent, c.asked)
+			}
+		})
+	}
+}
+
+// described is a table that is well made in all that is not said.
+type described struct {
+	status  string // default ACTIVE
+	ttl     string // default ENABLED
+	members string // more of its description
+	denied  string // the action that the credentials don't allow
+}
+
+func (d described) client() *dynamodb.Client {
 	client, _ := inMemory()
 	return dynamodb.New(client.Options(), func(o *dynamodb.Options) {
 		o.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
 			_, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-			if action == denied {
-				return answer(400, `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"User is not authorized to perform it"}`), nil
-			}
-			switch action {
-			case "DescribeTable":
-				return answer(200, `{"Table":{`+members+`,"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],`+
-					`"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]}}`), nil
-			case "DescribeTimeToLive":
-				return answer(200, `{"TimeToLiveDescription":{"TimeToLiveStatus":"ENABLED","AttributeName":"expiration"}}`), nil
-			case "PutItem", "UpdateItem":
-				return answer(400, `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"The conditional request failed"}`), nil
-			}
-			return answer(200, `{}`), nil
+			return d.answer(action), nil
 		})
 	})
+}
+
+func (d described) answer(action string) *http.Response {
+	if action == d.denied {
+		return answer(400, `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"User is not authorized to perform it"}`)
+	}
+	switch action {
+	case "DescribeTable":
+		return answer(200, `{"Table":{"TableStatus":"`+cmp.Or(d.status, "ACTIVE")+`"`+d.members+`,"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],`+
+			`"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]}}`)
+	case "DescribeTimeToLive":
+		return answer(200, `{"TimeToLiveDescription":{"TimeToLiveStatus":"`+cmp.Or(d.ttl, "ENABLED")+`","AttributeName":"expiration"}}`)
+	case "PutItem", "UpdateItem":
+		return answer(400, `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"The conditional request failed"}`)
+	}
+	return answer(200, `{}`)
 }
 
 type doer func(*http.Request) (*http.Response, error)

@@ -149,6 +149,7 @@ func TestX5_EveryReasonIsNamed(t *testing.T) {
 	}{
 		{"ProvisionedThroughputExceededException", lambdaidem.ReasonThrottled, 3},
 		{"ThrottlingException", lambdaidem.ReasonThrottled, 3},
+		{"Throttling", lambdaidem.ReasonThrottled, 3},
 		{"RequestLimitExceeded", lambdaidem.ReasonThrottled, 3},
 		{"TransactionConflictException", lambdaidem.ReasonConflict, 1},
 		{"ReplicatedWriteConflictException", lambdaidem.ReasonConflict, 1},
@@ -156,8 +157,20 @@ func TestX5_EveryReasonIsNamed(t *testing.T) {
 		{"AccessDeniedException", lambdaidem.ReasonPermission, 1},
 		{"UnrecognizedClientException", lambdaidem.ReasonPermission, 1},
 		{"ExpiredTokenException", lambdaidem.ReasonPermission, 1},
+		{"AccessDenied", lambdaidem.ReasonPermission, 1},
+		{"NotAuthorized", lambdaidem.ReasonPermission, 1},
+		{"OptInRequired", lambdaidem.ReasonPermission, 1},
+		{"InvalidClientTokenId", lambdaidem.ReasonPermission, 1},
+		{"ExpiredToken", lambdaidem.ReasonPermission, 1},
+		{"RequestExpired", lambdaidem.ReasonPermission, 1},
+		{"MissingAuthenticationToken", lambdaidem.ReasonPermission, 1},
 		{"MissingAuthenticationTokenException", lambdaidem.ReasonPermission, 1},
+		{"IncompleteSignature", lambdaidem.ReasonPermission, 1},
+		{"IncompleteSignatureException", lambdaidem.ReasonPermission, 1},
+		{"InvalidSignatureException", lambdaidem.ReasonPermission, 1},
+		{"SignatureDoesNotMatch", lambdaidem.ReasonPermission, 1},
 		{"ValidationException", lambdaidem.ReasonInvalid, 1},
+		{"SerializationException", lambdaidem.ReasonInvalid, 1},
 		{"SomethingNewException", lambdaidem.ReasonUnknown, 1},
 	} {
 		client, w := inMemory(refuseAs(c.code), refuseAs(c.code), refuseAs(c.code))
