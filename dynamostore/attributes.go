@@ -232,9 +232,6 @@ func (p *payload) read(v types.AttributeValue) string {
 		*p = payload(v.Value)
 	case *types.AttributeValueMemberB:
 		*p = v.Value
-		if v.Value == nil { // there, and empty
-			*p = payload{}
-		}
 	default:
 		return "a string or binary"
 	}

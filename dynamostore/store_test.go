@@ -97,6 +97,44 @@ func TestL2_ReturnedRecordsEqualTheStoredOnes(t *testing.T) {
 	}
 }
 
+// An answer goes over the wire once: what a completion brings back is the item
+// as it was before.
+func TestL2_ACompletionDoesNotBringItsAnswerBack(t *testing.T) {
+	client, table := freshTable(t)
+	if _, err := New(client, table, patient).Acquire(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	var back []byte
+	faulty, _ := over(client, func(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
+		resp, err := next.Do(r)
+		if err != nil {
+			return nil, err
+		}
+		back, err = io.ReadAll(resp.Body)
+		resp.Body = io.NopCloser(bytes.NewReader(back))
+		return resp, err
+	})
+	got, err := New(faulty, table, patient).Complete(t.Context(), lease, withValue([]byte("the-answer")))
+	if err != nil || string(got.Result.Value) != "the-answer" || got.Fingerprint != claim.Fingerprint {
+		t.Errorf("completed: %+v, %v", got, err)
+	}
+	if bytes.Contains(back, []byte("the-answer")) {
+		t.Errorf("DynamoDB answered %s", back)
+	}
+}
+
+// R1: an empty binary answer, as another version may have written it, is one.
+func TestR1_EmptyBinaryDataIsEmptyNotAbsent(t *testing.T) {
+	it := completedItem()
+	it.Data = nil
+	attrs := strings.TrimSuffix(itemJSON(it), "}") + `,"data":{"B":""}}`
+	client, _ := inMemory(find(attrs))
+	got, err := New(client, "test").Get(t.Context(), claim.ID, now)
+	if err != nil || got.Result.Value == nil || len(got.Result.Value) != 0 {
+		t.Errorf("%#v, %v; want a value of no bytes", got.Result.Value, err)
+	}
+}
+
 // A poll must see the completion that it waits for (L8), and DynamoDB reads
 // eventually unless it is told not to.
 func TestL8_GetReadsConsistently(t *testing.T) {

@@ -191,7 +191,7 @@ func TestCreateTableMayLoseTheRaceForTTL(t *testing.T) {
 		{"on already", "ENABLED", "ENABLED", false, true},
 		{"being switched on", "ENABLING", "ENABLING", false, true},
 		{"another was faster", "DISABLED", "ENABLING", true, true},
-		{"refused for another reason", "DISABLED", "DISABLED", true, false},
+		{"refused for another reason", "DISABLED", "DISABLED", true, false}, // and the reason is told
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var sent []string
@@ -211,6 +211,9 @@ func TestCreateTableMayLoseTheRaceForTTL(t *testing.T) {
 			err := CreateTable(t.Context(), client, "records")
 			if (err == nil) != c.succeed {
 				t.Errorf("error is %v; want none: %v", err, c.succeed)
+			}
+			if err != nil && !strings.Contains(err.Error(), "ValidationException") {
+				t.Errorf("error is %v; want it to say what DynamoDB said", err)
 			}
 			if asked := slices.Contains(sent, "UpdateTimeToLive"); asked != c.asked {
 				t.Errorf("sent %v; want UpdateTimeToLive among them: %v", sent, c.asked)
