@@ -16,7 +16,7 @@
 // go-json-experiment can be told to keep numbers as they are, and is the oracle
 // of the fuzz tests; it takes about 2.1 times as long on a body of 1 KB
 // (BenchmarkAgainstJSONText: 2.0 to 2.3), and has no opinion on names that
-// differ by case.
+// differ by case or underscores.
 package canon
 
 import (
@@ -80,9 +80,10 @@ func (l Limits) withDefaults() Limits {
 //     by more, led by a byte order mark, or not UTF-8;
 //   - an escape names half of a surrogate pair (RFC 8259, section 8.2);
 //   - two members of an object, however escaped, have the same name, or names
-//     that are equal under Unicode simple case folding as in
-//     [strings.EqualFold]: encoding/json lets both set one field of a struct,
-//     so that their order decides.
+//     that some reader takes for the same, so that their order decides: they
+//     differ only by case as in [strings.EqualFold], by underscores and dashes,
+//     or by the Turkish forms of i (İ and ı, and i with a dot above). So
+//     user_id, userId and user-id are one name, and _ is the empty name.
 //
 // Then only src itself, byte by byte, tells it from other texts. Under the same
 // limits no text without a form equals the form of another, so that the two

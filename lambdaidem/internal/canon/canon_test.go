@@ -2,10 +2,13 @@ package canon_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
 )
@@ -275,21 +278,124 @@ func TestF3_EveryByteInEveryPlace(t *testing.T) {
 	}
 }
 
+// Names that one reader or another takes for the same member are duplicates.
+func TestF3_NamesThatAReaderFoldsAreDuplicates(t *testing.T) {
+	for _, names := range [][]string{
+		{"user_id", "userId", "user-id", "UserID", "USER_ID", "userid", "_user__id-"},
+		{"id", "_id"},
+		{"line_1", "line1"},
+		{"", "_", "__", "-", "_-"},
+		{"id", "ID", "İd", "ıd", "i\u0307d", "I\u0307d", "i\u0307\u0307d", "ı\u0307d", "İ\u0307d", "İ_d", "i_\u0307d"},
+		{"identity", "İDENTİTY", "ıdentıty", "i\u0307denti\u0307ty"},
+		{"s", "S", "ſ"},
+		{"k", "K", "\u212a"},
+		{"å", "Å", "\u212b"},
+		{"σ", "ς", "Σ"},
+		{"µ", "μ", "Μ"},
+		{"ß", "ẞ"},
+		{"dž", "Dž", "DŽ"},
+		{"\u0345", "ι", "Ι", "\u1fbe"},
+		{"Ꭰ", "ꭰ"},
+		{"ა", "Ა"},
+		{"first-\nname", "first\n_name"},
+		{"\"_", "-\""},
+	} {
+		for i, a := range names {
+			for _, b := range names[:i] {
+				for _, pair := range [][2]string{{a, b}, {b, a}} {
+					one, other := quoted(pair[0]), quoted(pair[1])
+					for _, src := range []string{
+						`{` + one + `:1,` + other + `:2}`,
+						`{` + one + `:1,"zz":2,"aa":3,` + other + `:4}`,
+						`[{"b":1,"a":{"zz":0,` + one + `:[],` + other + `:{}}}]`,
+					} {
+						if form, ok := canon.Append(nil, []byte(src), canon.Limits{}); ok {
+							t.Errorf("%s has the form %s", src, form)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// Every letter is the same as what the case mappings of Go make of it, alone
+// and in the Turkish locale, which Java uses by default where it is set.
+func TestF3_CaseMappingsFold(t *testing.T) {
+	mappings := map[string]func(rune) rune{
+		"SimpleFold": unicode.SimpleFold,
+		"ToLower":    unicode.ToLower, "ToUpper": unicode.ToUpper, "ToTitle": unicode.ToTitle,
+		"Turkish ToLower": unicode.TurkishCase.ToLower, "Turkish ToUpper": unicode.TurkishCase.ToUpper, "Turkish ToTitle": unicode.TurkishCase.ToTitle,
+	}
+	found := 0
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		for name, mapping := range mappings {
+			mapped := mapping(r)
+			if mapped == r {
+				continue
+			}
+			found++
+			src := `{` + quoted("a"+string(r)+"z") + `:1,` + quoted("a"+string(mapped)+"z") + `:2}`
+			if form, ok := canon.Append(nil, []byte(src), canon.Limits{}); ok {
+				t.Errorf("%s makes %U of %U, but %s has the form %s", name, mapped, r, src, form)
+			}
+		}
+	}
+	if found < 1000 {
+		t.Errorf("only %d letters have another case", found)
+	}
+}
+
+// Letters that no case mapping connects stay apart: one name for each.
+func TestF3_OtherLettersDoNotFold(t *testing.T) {
+	var src []byte
+	for r := rune(0x80); r <= unicode.MaxRune; r++ {
+		least := r
+		for n := unicode.SimpleFold(r); n != r; n = unicode.SimpleFold(n) {
+			least = min(least, n)
+		}
+		if least == r && r != 'İ' && r != 'ı' && utf8.ValidRune(r) {
+			src = append(append(append(src, `,"`...), string(r)...), `":0`...)
+		}
+	}
+	src = append(append([]byte(`{"i":0`), src...), '}')
+	if _, ok := canon.Append(nil, src, canon.Limits{Bytes: len(src), Members: len(src)}); !ok {
+		t.Error("two letters that differ count as one")
+	}
+}
+
 // Names that are merely alike are no duplicates.
 func TestF3_AlikeNamesAreDistinct(t *testing.T) {
 	for _, src := range []string{
-		`{"user_id":1,"userId":2,"user-id":3}`,
-		`{"_id":1,"id":2}`,
+		`{"a":1,"b":2}`,
+		`{"user_id":1,"user_ids":2}`,
+		`{"user_id":1,"user id":2,"user.id":3,"user–id":4,"user\u00adid":5}`,
+		`{"_":1,"a":2,"b-":3}`,
+		`{"é":1,"e":2}`,
 		"{\"é\":1,\"e\u0301\":2}",
 		`{"ss":1,"ß":2}`,
-		`{"i":1,"İ":2,"ı":3}`,
+		`{"fi":1,"ﬁ":2}`,
+		`{"i":1,"ï":2,"j":3,"l":4,"1":5}`,
+		// A dot counts but on an i, and an i in the name before is none.
+		`{"a":1,"a\u0307":2,"ai":3,"a\u0307i":4}`,
+		`{"i":1,"":2,"\u0307":3}`,
 		`{"":1," ":2}`,
 		`{"a":1,"a\u0000":2,"a\u0000\u0000":3}`,
 		`{"\n":1,"\\n":2,"n":3}`,
+		`{"\\_n":1,"\n":2,"_n":3}`,
 		`{"\u001f":1,"\\u001f":2}`,
 	} {
 		canonical(t, src)
 	}
+}
+
+// quoted returns s as a JSON string.
+func quoted(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
 }
 
 func TestF3_AppendsToWhatIsThere(t *testing.T) {

@@ -62,7 +62,7 @@ func (s *scanner) name() (member, bool) {
 		return member{}, false
 	}
 	// Folding the canonical spelling does no harm to its escapes: they stay
-	// different from each other and from all else.
+	// different from each other and from all else, and none ends in an i.
 	s.names = appendFolded(s.names, s.out[start+1:len(s.out)-1])
 	return member{
 		prefix:   prefix(s.names[name:]),
@@ -171,29 +171,67 @@ func (s *scanner) retained() int {
 		cap(s.sorted)*int(unsafe.Sizeof(position{}))
 }
 
-// appendFolded appends name, in UTF-8, with each rune replaced by the least of
-// those that simple case folding takes for the same. Two names fold to the
-// same bytes exactly if strings.EqualFold holds for them.
+// appendFolded appends name, in UTF-8 and in canonical spelling, as a reader
+// might see it that takes most names for the same. Two names fold to the same
+// bytes if, and only if, steps that one reader or another takes lead from one
+// to the other:
+//   - without regard to case, as strings.EqualFold: encoding/json;
+//   - without underscores and dashes: encoding/json/v2, with
+//     MatchCaseInsensitiveNames. Protobuf reads user_id and userId as one field
+//     too. A name of nothing else is the empty name;
+//   - with İ as i: strings.ToLower, and so json-iterator; with ı as I: Jackson,
+//     whose lower case is that of a locale, in the Turkish one;
+//   - with İ as an i and U+0307, the dot above: Jackson in other locales. The
+//     order of members needs an equivalence: as İ is i as well, the dot counts
+//     for nothing after any i.
+//
+// Full case folding, which makes ss of ß, is left out: readers fold to lower
+// case, where İ is the only letter that becomes more than one, and we know of
+// none that does otherwise.
 func appendFolded(dst, name []byte) []byte {
+	start := len(dst)
 	for i := 0; i < len(name); {
 		c := name[i]
 		if c < utf8.RuneSelf {
-			if 'a' <= c && c <= 'z' {
-				c -= 'a' - 'A'
+			if c = foldedASCII[c]; c != 0 {
+				dst = append(dst, c)
 			}
-			dst = append(dst, c)
 			i++
 			continue
 		}
 		r, size := utf8.DecodeRune(name[i:])
-		dst = utf8.AppendRune(dst, fold(r))
 		i += size
+		if r == dotAbove && len(dst) > start && dst[len(dst)-1] == 'I' {
+			continue
+		}
+		dst = utf8.AppendRune(dst, fold(r))
 	}
 	return dst
 }
 
-// fold returns the least rune that simple case folding takes for the same as r.
+const dotAbove = '\u0307'
+
+// foldedASCII is what becomes of a byte of ASCII: 0 if nothing does. No name
+// holds a 0 itself, since control characters are escaped.
+var foldedASCII = func() (folded [utf8.RuneSelf]byte) {
+	for i := range folded {
+		switch c := byte(i); {
+		case c == '_' || c == '-':
+		case 'a' <= c && c <= 'z':
+			folded[i] = c - ('a' - 'A')
+		default:
+			folded[i] = c
+		}
+	}
+	return folded
+}()
+
+// fold returns the least rune that differs from r by case only: by simple case
+// folding, but for the letters i of Turkish, which have none.
 func fold(r rune) rune {
+	if r == 'İ' || r == 'ı' {
+		return 'I'
+	}
 	for {
 		// SimpleFold steps upwards through the runes, then back to the least.
 		next := unicode.SimpleFold(r)

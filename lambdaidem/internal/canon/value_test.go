@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf16"
@@ -70,25 +71,40 @@ func parseNext(d *jsontext.Decoder) (*value, error) {
 	return v, err
 }
 
-// caseVariants reports whether an object in v has names that differ by case
-// only. It asks for each pair: v had better be small.
-func (v *value) caseVariants() bool {
-	if equalButForCase(v.names()) {
+// nameVariants reports whether an object in v has two names that some reader
+// takes for one. It asks for each pair: v had better be small.
+func (v *value) nameVariants() bool {
+	if anySameName(v.names()) {
 		return true
 	}
-	return slices.ContainsFunc(v.children(), (*value).caseVariants)
+	return slices.ContainsFunc(v.children(), (*value).nameVariants)
 }
 
-// equalButForCase reports whether two of the names are.
-func equalButForCase(names []string) bool {
+// anySameName reports whether some reader takes two of the names for one.
+func anySameName(names []string) bool {
 	for i, a := range names {
 		for _, b := range names[:i] {
-			if strings.EqualFold(a, b) {
+			if sameName(a, b) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// sameName reports whether some reader takes a for b. It is Append's rule,
+// written in another way.
+func sameName(a, b string) bool {
+	return strings.EqualFold(plainName(a), plainName(b))
+}
+
+var (
+	ignored = strings.NewReplacer("_", "", "-", "")
+	anyI    = regexp.MustCompile(`[iIİı]\x{307}*`)
+)
+
+func plainName(name string) string {
+	return anyI.ReplaceAllString(ignored.Replace(name), "i")
 }
 
 // mostMembers returns how many members the largest object in v has.
@@ -207,7 +223,7 @@ func (v *value) mutate(rng *rand.Rand) {
 	case '{':
 		names := v.names()
 		fresh := "new"
-		for slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, fresh) }) {
+		for slices.ContainsFunc(names, func(name string) bool { return sameName(name, fresh) }) {
 			fresh += "er"
 		}
 		added := &value{kind: 'n', text: "null"}
