@@ -124,80 +124,6 @@ func (e *evaluator) ref(at *node, name string) (*node, error) {
 	return nil, errorAt(at, "%s is neither a parameter nor a resource of this template", name)
 }
 
-func (e *evaluator) parameter(at *node, name string, parameter *node) (*node, error) {
-	value, given := e.options.Parameters[name]
-	if !given {
-		fallback := parameter.field("Default")
-		if fallback == nil || fallback.kind != scalar {
-			return nil, errorAt(at, "parameter %s has no default and no value was given for it", name)
-		}
-		value = fallback.text
-	}
-	kind := parameter.field("Type")
-	if kind != nil && strings.HasPrefix(kind.text, "AWS::SSM::") {
-		return nil, errorAt(at, "parameter %s is read from Parameter Store (%s), which a local run has not; give it a value", name, kind.text)
-	}
-	if allowed := parameter.field("AllowedValues"); allowed != nil && allowed.kind == list {
-		found := false
-		for _, item := range allowed.items {
-			found = found || item.text == value
-		}
-		if !found {
-			return nil, errorAt(allowed, "parameter %s is %q, which is not one of its AllowedValues", name, value)
-		}
-	}
-	if kind != nil && (kind.text == "CommaDelimitedList" || strings.HasPrefix(kind.text, "List<")) {
-		out := &node{kind: list}
-		for part := range strings.SplitSeq(value, ",") {
-			out.items = append(out.items, textNode(strings.TrimSpace(part)))
-		}
-		return out, nil
-	}
-	return textNode(value), nil
-}
-
-// nameProperty says which property names a resource. A resource without one
-// is called by its logical ID, where CloudFormation would generate a name.
-var nameProperty = map[string]string{
-	"AWS::DynamoDB::Table":      "TableName",
-	"AWS::Serverless::Function": "FunctionName",
-	"AWS::SQS::Queue":           "QueueName",
-	"AWS::Logs::LogGroup":       "LogGroupName",
-	"AWS::IAM::Role":            "RoleName",
-}
-
-func (e *evaluator) physicalName(logicalID string, resource *node) (string, error) {
-	name := resource.field("Properties").field(nameProperty[typeOf(resource)])
-	if name == nil {
-		return logicalID, nil
-	}
-	resolving := "the name of " + logicalID
-	if e.pending[resolving] {
-		return "", errorAt(name, "%s refers to itself", resolving)
-	}
-	e.pending[resolving] = true
-	defer delete(e.pending, resolving)
-	value, err := e.eval(name)
-	if err != nil {
-		return "", err
-	}
-	if value.kind == noValue {
-		return logicalID, nil
-	}
-	return e.text(value, resolving)
-}
-
-func typeOf(resource *node) string {
-	if kind := resource.field("Type"); kind != nil {
-		return kind.text
-	}
-	return ""
-}
-
-func (e *evaluator) arn(service, resource string) string {
-	return "arn:aws:" + service + ":" + e.options.Region + ":" + e.options.AccountID + ":" + resource
-}
-
 func (e *evaluator) getAtt(n *node) (*node, error) {
 	args, err := e.arguments(n, 2)
 	if err != nil {
@@ -212,32 +138,6 @@ func (e *evaluator) getAtt(n *node) (*node, error) {
 		return nil, err
 	}
 	return e.attribute(n, name, attribute)
-}
-
-func (e *evaluator) attribute(at *node, name, attribute string) (*node, error) {
-	resource := e.resources.field(name)
-	if resource == nil {
-		return nil, errorAt(at, "%s is not a resource of this template", name)
-	}
-	physical, err := e.physicalName(name, resource)
-	if err != nil {
-		return nil, err
-	}
-	switch typeOf(resource) + "." + attribute {
-	case "AWS::DynamoDB::Table.Arn":
-		return textNode(e.arn("dynamodb", "table/"+physical)), nil
-	case "AWS::Serverless::Function.Arn":
-		return textNode(e.arn("lambda", "function:"+physical)), nil
-	case "AWS::SQS::Queue.Arn":
-		return textNode(e.arn("sqs", physical)), nil
-	case "AWS::SQS::Queue.QueueName":
-		return textNode(physical), nil
-	case "AWS::Logs::LogGroup.Arn":
-		return textNode(e.arn("logs", "log-group:"+physical+":*")), nil
-	case "AWS::IAM::Role.Arn":
-		return textNode("arn:aws:iam::" + e.options.AccountID + ":role/" + physical), nil
-	}
-	return nil, errorAt(at, "attribute %s of %s (%s) is not known in a local run", attribute, name, typeOf(resource))
 }
 
 // substitution matches ${Name}, ${Name.Attribute} and the literal ${!Name}.
@@ -341,22 +241,6 @@ func (e *evaluator) split(n *node) (*node, error) {
 	return out, nil
 }
 
-func (e *evaluator) choose(n *node) (*node, error) {
-	if n.arg.kind != list || len(n.arg.items) != 3 || n.arg.items[0].kind != scalar {
-		return nil, errorAt(n, "!If takes the name of a condition and two values")
-	}
-	holds, err := e.named(n, n.arg.items[0].text)
-	if err != nil {
-		return nil, err
-	}
-	// Only the chosen branch is evaluated: the other may refer to what this
-	// environment has not.
-	if holds {
-		return e.eval(n.arg.items[1])
-	}
-	return e.eval(n.arg.items[2])
-}
-
 func (e *evaluator) findInMap(n *node) (*node, error) {
 	args, err := e.arguments(n, 3)
 	if err != nil {
@@ -373,65 +257,6 @@ func (e *evaluator) findInMap(n *node) (*node, error) {
 		}
 	}
 	return at, nil
-}
-
-// named evaluates a condition of the template's Conditions section.
-func (e *evaluator) named(at *node, name string) (bool, error) {
-	condition := e.conditions.field(name)
-	if condition == nil {
-		return false, errorAt(at, "%s is not one of the template's Conditions", name)
-	}
-	if e.pending[name] {
-		return false, errorAt(condition, "condition %s refers to itself", name)
-	}
-	e.pending[name] = true
-	defer delete(e.pending, name)
-	return e.condition(condition)
-}
-
-func (e *evaluator) condition(n *node) (bool, error) {
-	// {"Condition": name} is a mapping everywhere but among conditions.
-	if name := n.field("Condition"); name != nil && len(n.keys) == 1 {
-		return e.named(n, name.text)
-	}
-	if n.kind != call {
-		return false, errorAt(n, "%s is not a condition; use Equals, And, Or, Not or Condition", n.describe())
-	}
-	switch n.fn {
-	case "Condition":
-		return e.named(n, n.arg.text)
-	case "Equals":
-		args, err := e.arguments(n, 2)
-		if err != nil {
-			return false, err
-		}
-		return args[0].kind == scalar && args[1].kind == scalar && args[0].text == args[1].text, nil
-	case "And", "Or", "Not":
-		if n.arg.kind != list || (n.fn == "Not") != (len(n.arg.items) == 1) {
-			return false, errorAt(n, "!%s takes a list of conditions (one for Not, two to ten otherwise)", n.fn)
-		}
-		return e.combine(n)
-	default:
-		return false, errorAt(n, "!%s is not a condition; use Equals, And, Or, Not or Condition", n.fn)
-	}
-}
-
-func (e *evaluator) combine(n *node) (bool, error) {
-	for _, item := range n.arg.items {
-		holds, err := e.condition(item)
-		if err != nil {
-			return false, err
-		}
-		switch {
-		case n.fn == "Not":
-			return !holds, nil
-		case n.fn == "And" && !holds:
-			return false, nil
-		case n.fn == "Or" && holds:
-			return true, nil
-		}
-	}
-	return n.fn == "And", nil
 }
 
 // arguments evaluates the argument list of a call.

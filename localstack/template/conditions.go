@@ -1,0 +1,76 @@
+package template
+
+func (e *evaluator) choose(n *node) (*node, error) {
+	if n.arg.kind != list || len(n.arg.items) != 3 || n.arg.items[0].kind != scalar {
+		return nil, errorAt(n, "!If takes the name of a condition and two values")
+	}
+	holds, err := e.named(n, n.arg.items[0].text)
+	if err != nil {
+		return nil, err
+	}
+	// Only the chosen branch is evaluated: the other may refer to what this
+	// environment has not.
+	if holds {
+		return e.eval(n.arg.items[1])
+	}
+	return e.eval(n.arg.items[2])
+}
+
+// named evaluates a condition of the template's Conditions section.
+func (e *evaluator) named(at *node, name string) (bool, error) {
+	condition := e.conditions.field(name)
+	if condition == nil {
+		return false, errorAt(at, "%s is not one of the template's Conditions", name)
+	}
+	if e.pending[name] {
+		return false, errorAt(condition, "condition %s refers to itself", name)
+	}
+	e.pending[name] = true
+	defer delete(e.pending, name)
+	return e.condition(condition)
+}
+
+func (e *evaluator) condition(n *node) (bool, error) {
+	// {"Condition": name} is a mapping everywhere but among conditions.
+	if name := n.field("Condition"); name != nil && len(n.keys) == 1 {
+		return e.named(n, name.text)
+	}
+	if n.kind != call {
+		return false, errorAt(n, "%s is not a condition; use Equals, And, Or, Not or Condition", n.describe())
+	}
+	switch n.fn {
+	case "Condition":
+		return e.named(n, n.arg.text)
+	case "Equals":
+		args, err := e.arguments(n, 2)
+		if err != nil {
+			return false, err
+		}
+		return args[0].kind == scalar && args[1].kind == scalar && args[0].text == args[1].text, nil
+	case "And", "Or", "Not":
+		if n.arg.kind != list || (n.fn == "Not") != (len(n.arg.items) == 1) {
+			return false, errorAt(n, "!%s takes a list of conditions (one for Not, two to ten otherwise)", n.fn)
+		}
+		return e.combine(n)
+	default:
+		return false, errorAt(n, "!%s is not a condition; use Equals, And, Or, Not or Condition", n.fn)
+	}
+}
+
+func (e *evaluator) combine(n *node) (bool, error) {
+	for _, item := range n.arg.items {
+		holds, err := e.condition(item)
+		if err != nil {
+			return false, err
+		}
+		switch {
+		case n.fn == "Not":
+			return !holds, nil
+		case n.fn == "And" && !holds:
+			return false, nil
+		case n.fn == "Or" && holds:
+			return true, nil
+		}
+	}
+	return n.fn == "And", nil
+}

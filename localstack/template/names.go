@@ -1,0 +1,69 @@
+package template
+
+// nameProperty says which property names a resource. A resource without one
+// is called by its logical ID, where CloudFormation would generate a name.
+var nameProperty = map[string]string{
+	"AWS::DynamoDB::Table":      "TableName",
+	"AWS::Serverless::Function": "FunctionName",
+	"AWS::SQS::Queue":           "QueueName",
+	"AWS::Logs::LogGroup":       "LogGroupName",
+	"AWS::IAM::Role":            "RoleName",
+}
+
+func (e *evaluator) physicalName(logicalID string, resource *node) (string, error) {
+	name := resource.field("Properties").field(nameProperty[typeOf(resource)])
+	if name == nil {
+		return logicalID, nil
+	}
+	resolving := "the name of " + logicalID
+	if e.pending[resolving] {
+		return "", errorAt(name, "%s refers to itself", resolving)
+	}
+	e.pending[resolving] = true
+	defer delete(e.pending, resolving)
+	value, err := e.eval(name)
+	if err != nil {
+		return "", err
+	}
+	if value.kind == noValue {
+		return logicalID, nil
+	}
+	return e.text(value, resolving)
+}
+
+func typeOf(resource *node) string {
+	if kind := resource.field("Type"); kind != nil {
+		return kind.text
+	}
+	return ""
+}
+
+func (e *evaluator) arn(service, resource string) string {
+	return "arn:aws:" + service + ":" + e.options.Region + ":" + e.options.AccountID + ":" + resource
+}
+
+func (e *evaluator) attribute(at *node, name, attribute string) (*node, error) {
+	resource := e.resources.field(name)
+	if resource == nil {
+		return nil, errorAt(at, "%s is not a resource of this template", name)
+	}
+	physical, err := e.physicalName(name, resource)
+	if err != nil {
+		return nil, err
+	}
+	switch typeOf(resource) + "." + attribute {
+	case "AWS::DynamoDB::Table.Arn":
+		return textNode(e.arn("dynamodb", "table/"+physical)), nil
+	case "AWS::Serverless::Function.Arn":
+		return textNode(e.arn("lambda", "function:"+physical)), nil
+	case "AWS::SQS::Queue.Arn":
+		return textNode(e.arn("sqs", physical)), nil
+	case "AWS::SQS::Queue.QueueName":
+		return textNode(physical), nil
+	case "AWS::Logs::LogGroup.Arn":
+		return textNode(e.arn("logs", "log-group:"+physical+":*")), nil
+	case "AWS::IAM::Role.Arn":
+		return textNode("arn:aws:iam::" + e.options.AccountID + ":role/" + physical), nil
+	}
+	return nil, errorAt(at, "attribute %s of %s (%s) is not known in a local run", attribute, name, typeOf(resource))
+}
