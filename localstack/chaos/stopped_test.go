@@ -201,10 +201,12 @@ func (w *world) endLease(t *testing.T, key string) {
 		t.Fatal("the key has no record")
 	}
 	_, err := w.stack.Database().Client().UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName:                 aws.String(w.stack.Table("IdempotencyTable")),
-		Key:                       map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}},
-		UpdateExpression:          aws.String("SET in_progress_expiration = :past"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":past": &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(-time.Second).UnixMilli(), 10)}},
+		TableName:        aws.String(w.stack.Table("IdempotencyTable")),
+		Key:              map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}},
+		UpdateExpression: aws.String("SET in_progress_expiration = :past"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":past": &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(-time.Second).UnixMilli(), 10)},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

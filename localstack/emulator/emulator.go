@@ -275,7 +275,8 @@ func loopback(address string) (*net.TCPAddr, error) {
 		return nil, fmt.Errorf("emulator: the address %q is not host:port: %w", address, err)
 	}
 	if !addr.IP.IsLoopback() {
-		return nil, fmt.Errorf("emulator: refusing to listen on %q: it does not verify tokens, so it listens on a loopback address only, such as 127.0.0.1:3000", address)
+		return nil, fmt.Errorf("emulator: refusing to listen on %q: it does not verify tokens, "+
+			"so it listens on a loopback address only, such as 127.0.0.1:3000", address)
 	}
 	return addr, nil
 }

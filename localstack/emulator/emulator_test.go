@@ -533,7 +533,8 @@ func TestD1_PayloadLimits(t *testing.T) {
 		t.Errorf("the largest answer has %d bytes, want %d", len(result.Payload), response)
 	}
 	kind, message := functionError(t, invoke(t, e, fmt.Sprintf(`{"do":"big","bytes":%d}`, response+1)))
-	if want := "Response payload size (6291557 bytes) exceeded maximum allowed payload size (6291556 bytes)."; kind != "Function.ResponseSizeTooLarge" || message != want {
+	want := "Response payload size (6291557 bytes) exceeded maximum allowed payload size (6291556 bytes)."
+	if kind != "Function.ResponseSizeTooLarge" || message != want {
 		t.Errorf("%s: %s", kind, message)
 	}
 }

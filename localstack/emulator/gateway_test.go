@@ -192,7 +192,10 @@ func TestV1_ResponsesReachTheClient(t *testing.T) {
 		{"format 2.0 has no multiValueHeaders", "Api", `{"statusCode":200,"multiValueHeaders":{"X-A":["1"]}}`, "", 200, "", map[string][]string{"X-A": nil}},
 		{"binary", "Api", `{"statusCode":200,"body":"AP/+","isBase64Encoded":true}`, "", 200, "\x00\xff\xfe", nil},
 		{"wrong base64", "Api", `{"statusCode":200,"body":"%","isBase64Encoded":true}`, "", 500, internal("Internal Server Error"), nil},
-		{"header as number", "Api", `{"statusCode":200,"headers":{"X-A":12345678901234567890,"X-B":true}}`, "", 200, "", map[string][]string{"X-A": {"12345678901234567890"}, "X-B": {"true"}}},
+		{
+			"header as number", "Api", `{"statusCode":200,"headers":{"X-A":12345678901234567890,"X-B":true}}`,
+			"", 200, "", map[string][]string{"X-A": {"12345678901234567890"}, "X-B": {"true"}},
+		},
 		{"header as list", "Api", `{"statusCode":200,"headers":{"X-A":["1"]}}`, "", 500, internal("Internal Server Error"), nil},
 		{"status as text", "Api", `{"statusCode":"204"}`, "", 204, "", nil},
 		{"status 0", "Api", `{"statusCode":0}`, "", 500, internal("Internal Server Error"), nil},
@@ -202,8 +205,12 @@ func TestV1_ResponsesReachTheClient(t *testing.T) {
 		{"inferred text", "Api", `"paid"`, "", 200, "paid", map[string][]string{"Content-Type": {"application/json"}}},
 		{"inferred null", "Api", `null`, "", 200, "null", nil},
 		{"not JSON", "Api", `paid`, "", 500, internal("Internal Server Error"), nil},
-		{"REST whole", "Rest", `{"statusCode":201,"headers":{"X-A":"1","X-B":"lost"},"multiValueHeaders":{"X-B":["2","3"],"Set-Cookie":["a=1","b=2"]},"body":"hi"}`, "", 201, "hi",
-			map[string][]string{"X-A": {"1"}, "X-B": {"2", "3"}, "Set-Cookie": {"a=1", "b=2"}, "Content-Type": {"application/json"}}},
+		{
+			"REST whole", "Rest",
+			`{"statusCode":201,"headers":{"X-A":"1","X-B":"lost"},"multiValueHeaders":{"X-B":["2","3"],"Set-Cookie":["a=1","b=2"]},"body":"hi"}`,
+			"", 201, "hi",
+			map[string][]string{"X-A": {"1"}, "X-B": {"2", "3"}, "Set-Cookie": {"a=1", "b=2"}, "Content-Type": {"application/json"}},
+		},
 		{"REST binary, accepted", "Rest", `{"statusCode":200,"body":"AP/+","isBase64Encoded":true}`, "image/png, */*", 200, "\x00\xff\xfe", nil},
 		{"REST binary, not accepted", "Rest", `{"statusCode":200,"body":"AP/+","isBase64Encoded":true}`, "text/plain", 200, "AP/+", nil},
 		{"REST without status", "Rest", `{"paid":true}`, "", 502, internal("Internal server error"), nil},
@@ -313,7 +320,8 @@ func TestV1_Routes(t *testing.T) {
 
 func TestF2_ClaimsComeFromTheBearersToken(t *testing.T) {
 	e, _ := start(t, nil)
-	claims := `{"iss":"https://issuer.example","sub":"ann","exp":9007199254740993,"admin":true,"groups":["a","b"],"address":{"city":"X"},"gone":null,"scope":"read pay"}`
+	claims := `{"iss":"https://issuer.example","sub":"ann","exp":9007199254740993,"admin":true,"groups":["a","b"],` +
+		`"address":{"city":"X"},"gone":null,"scope":"read pay"}`
 	want := map[string]string{
 		"iss": "https://issuer.example", "sub": "ann", "exp": "9007199254740993", "admin": "true",
 		"groups": "[a b]", "address": `{"city":"X"}`, "scope": "read pay",

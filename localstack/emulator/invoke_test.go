@@ -65,7 +65,8 @@ func TestD1_InvokeAPIFunctionError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out.StatusCode != 200 || aws.ToString(out.FunctionError) != "Unhandled" || string(out.Payload) != `{"errorMessage":"went wrong","errorType":"errorString"}` {
+	if out.StatusCode != 200 || aws.ToString(out.FunctionError) != "Unhandled" ||
+		string(out.Payload) != `{"errorMessage":"went wrong","errorType":"errorString"}` {
 		t.Errorf("%d %s %s", out.StatusCode, aws.ToString(out.FunctionError), out.Payload)
 	}
 	if out.LogResult != nil {
@@ -110,7 +111,11 @@ func TestD1_InvokeAPIRefusals(t *testing.T) {
 		{"unknown alias", lambda.InvokeInput{FunctionName: aws.String("probe"), Qualifier: aws.String("live")}, 404, "ResourceNotFoundException"},
 		{"not JSON", lambda.InvokeInput{FunctionName: aws.String("probe"), Payload: []byte("{")}, 400, "InvalidRequestContentException"},
 		{"too large", lambda.InvokeInput{FunctionName: aws.String("probe"), Payload: large}, 413, "RequestEntityTooLargeException"},
-		{"too large for Event", lambda.InvokeInput{FunctionName: aws.String("probe"), Payload: large[5*1024*1024-1:], InvocationType: types.InvocationTypeEvent}, 413, "RequestEntityTooLargeException"},
+		{
+			"too large for Event",
+			lambda.InvokeInput{FunctionName: aws.String("probe"), Payload: large[5*1024*1024-1:], InvocationType: types.InvocationTypeEvent},
+			413, "RequestEntityTooLargeException",
+		},
 		{"unknown type", lambda.InvokeInput{FunctionName: aws.String("probe"), InvocationType: "Later"}, 400, "InvalidParameterValueException"},
 		{"client context", lambda.InvokeInput{FunctionName: aws.String("probe"), ClientContext: aws.String("%")}, 400, "InvalidRequestContentException"},
 	}

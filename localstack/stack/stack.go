@@ -236,7 +236,8 @@ func moduleRoot() (string, error) {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("%s is not inside a checkout of github.com/lambdaidem/toolkit: run this from one, since it builds the functions that are in it", start)
+			return "", fmt.Errorf("%s is not inside a checkout of github.com/lambdaidem/toolkit: "+
+				"run this from one, since it builds the functions that are in it", start)
 		}
 	}
 }

@@ -47,7 +47,9 @@ func (f *tables) DescribeTable(_ context.Context, in *dynamodb.DescribeTableInpu
 	return &dynamodb.DescribeTableOutput{Table: &types.TableDescription{TableStatus: status, KeySchema: table.KeySchema}}, nil
 }
 
-func (f *tables) DescribeTimeToLive(_ context.Context, in *dynamodb.DescribeTimeToLiveInput, _ ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error) {
+func (f *tables) DescribeTimeToLive(
+	_ context.Context, in *dynamodb.DescribeTimeToLiveInput, _ ...func(*dynamodb.Options),
+) (*dynamodb.DescribeTimeToLiveOutput, error) {
 	out := &types.TimeToLiveDescription{TimeToLiveStatus: types.TimeToLiveStatusDisabled}
 	if attribute, on := f.ttl[aws.ToString(in.TableName)]; on {
 		out.TimeToLiveStatus, out.AttributeName = types.TimeToLiveStatusEnabled, aws.String(attribute)
@@ -55,7 +57,9 @@ func (f *tables) DescribeTimeToLive(_ context.Context, in *dynamodb.DescribeTime
 	return &dynamodb.DescribeTimeToLiveOutput{TimeToLiveDescription: out}, nil
 }
 
-func (f *tables) UpdateTimeToLive(_ context.Context, in *dynamodb.UpdateTimeToLiveInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error) {
+func (f *tables) UpdateTimeToLive(
+	_ context.Context, in *dynamodb.UpdateTimeToLiveInput, _ ...func(*dynamodb.Options),
+) (*dynamodb.UpdateTimeToLiveOutput, error) {
 	f.ttl[aws.ToString(in.TableName)] = aws.ToString(in.TimeToLiveSpecification.AttributeName)
 	return &dynamodb.UpdateTimeToLiveOutput{}, nil
 }

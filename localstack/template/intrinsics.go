@@ -88,7 +88,8 @@ func (e *evaluator) call(n *node) (*node, error) {
 		}
 		return textNode(strconv.FormatBool(holds)), nil
 	default:
-		return nil, errorAt(n, "the intrinsic function %s is not supported in a local run; supported are Ref, GetAtt, Sub, Join, Select, Split, If, FindInMap and the condition functions", n.fn)
+		return nil, errorAt(n, "the intrinsic function %s is not supported in a local run; "+
+			"supported are Ref, GetAtt, Sub, Join, Select, Split, If, FindInMap and the condition functions", n.fn)
 	}
 }
 

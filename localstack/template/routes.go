@@ -80,7 +80,8 @@ func (p properties) api(route *Route, key, implicit, globals, kind string) (prop
 	api := p.reader.properties(logicalID, globals, resource)
 	for _, definition := range []string{"DefinitionBody", "DefinitionUri"} {
 		if api.node.field(definition) != nil {
-			return properties{}, errorAt(api.node.field(definition), "%s: %s is not read for a local run; give the routes as events of the functions", logicalID, definition)
+			return properties{}, errorAt(api.node.field(definition), "%s: %s is not read for a local run; "+
+				"give the routes as events of the functions", logicalID, definition)
 		}
 	}
 	return api, nil

@@ -73,7 +73,10 @@ func TestRun_StartsAServerAndReturnsTheExitStatus(t *testing.T) {
 
 func TestRun_KeepsWhatIsSet(t *testing.T) {
 	endpoint := ddblocal.ForTest(t).Endpoint()
-	with := []string{"AWS_ENDPOINT_URL_DYNAMODB=" + endpoint, "AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret", "AWS_SESSION_TOKEN=token"}
+	with := []string{
+		"AWS_ENDPOINT_URL_DYNAMODB=" + endpoint, "AWS_REGION=eu-west-1",
+		"AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret", "AWS_SESSION_TOKEN=token",
+	}
 	out, err := withDynamoDB(with, "--", "sh", "-c", show).Output()
 	if want := endpoint + "|eu-west-1|id|secret|token\n"; err != nil || string(out) != want {
 		t.Errorf("got %q, error %v, want %q", out, err, want)
