@@ -87,7 +87,11 @@ func (t *Template) Function(id string) *Function {
 
 // Options are what CloudFormation would know at deployment.
 type Options struct {
-	// Parameters override the defaults of the template's Parameters.
+	// Parameters are values of the template's Parameters, by their names; they
+	// override the defaults. For a type AWS::SSM::Parameter::Value<…> it is the
+	// value itself, not the name in Parameter Store, which a deployment gives and
+	// which its default is. A parameter that has neither is an error where a local
+	// run needs it.
 	Parameters map[string]string
 	// Region is AWS::Region. Default: us-east-1.
 	Region string
