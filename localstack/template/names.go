@@ -21,7 +21,7 @@ func (e *evaluator) physicalName(logicalID string, resource *node) (string, erro
 	}
 	e.pending[resolving] = true
 	defer delete(e.pending, resolving)
-	value, err := e.eval(name)
+	value, err := e.value(name)
 	if err != nil {
 		return "", err
 	}

@@ -56,7 +56,7 @@ func (p properties) get(key string) (*node, error) {
 	if raw == nil {
 		return nil, nil
 	}
-	value, err := p.reader.eval(raw)
+	value, err := p.reader.value(raw)
 	if err != nil {
 		return nil, err
 	}

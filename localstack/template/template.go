@@ -93,6 +93,10 @@ type Options struct {
 	// which its default is. A parameter that has neither is an error where a local
 	// run needs it.
 	Parameters map[string]string
+	// References are values of the template's dynamic references, by what stands
+	// between "{{resolve:" and "}}", such as "ssm:/shop/table:1". One that is
+	// missing is an error where a local run needs it.
+	References map[string]string
 	// Region is AWS::Region. Default: us-east-1.
 	Region string
 	// AccountID is AWS::AccountId, twelve digits. Default: 000000000000.

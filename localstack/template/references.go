@@ -1,0 +1,50 @@
+package template
+
+import "regexp"
+
+// dynamicReference matches what CloudFormation reads from another service: {{resolve:ssm:NAME:VERSION}}, and the same with
+// ssm-secure or secretsmanager ("Using dynamic references to specify template values").
+var dynamicReference = regexp.MustCompile(`\{\{resolve:([^{}]*)\}\}`)
+
+// value is eval with the dynamic references in the result put in. They come last, as in CloudFormation, since intrinsic
+// functions may make them.
+func (e *evaluator) value(n *node) (*node, error) {
+	value, err := e.eval(n)
+	if err != nil {
+		return nil, err
+	}
+	return e.resolve(n, value)
+}
+
+// resolve returns n with every dynamic reference in it replaced by the value that was given for it. It was written at at.
+func (e *evaluator) resolve(at, n *node) (*node, error) {
+	out := *n // another place of the template may hold the same node
+	var err error
+	switch n.kind {
+	case scalar:
+		out.text = dynamicReference.ReplaceAllStringFunc(n.text, func(match string) string {
+			name := dynamicReference.FindStringSubmatch(match)[1]
+			value, given := e.options.References[name]
+			if !given && err == nil {
+				err = errorAt(at, "%s is read from another service, which a local run has not: "+
+					"give its value in template.Options.References[%q]", match, name)
+			}
+			return value
+		})
+	case list:
+		out.items = make([]*node, len(n.items))
+		for i, item := range n.items {
+			if out.items[i], err = e.resolve(at, item); err != nil {
+				return nil, err
+			}
+		}
+	case mapping:
+		out.fields = make(map[string]*node, len(n.fields))
+		for key, field := range n.fields {
+			if out.fields[key], err = e.resolve(at, field); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return &out, err
+}
