@@ -2,7 +2,7 @@
 // binaries that deploy, a DynamoDB Local and the Lambda emulator, sends real
 // requests over HTTP, prints each answer with the DynamoDB item behind it, and
 // checks all of them. It ends with status 1 if any is wrong, and says what was
-// expected.
+// expected; with status 2 for wrong arguments.
 package main
 
 import (
@@ -19,9 +19,25 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
+const usage = `usage: demo [-logs]
+
+Sends real requests to the real functions, prints each answer with the DynamoDB item
+behind it, and checks them: status 1 if any is wrong. Run it in a checkout of the project.
+`
+
 func main() {
-	logs := flag.Bool("logs", false, "print what the functions logged even if all went well")
-	flag.Parse()
+	flags := flag.NewFlagSet("demo", flag.ExitOnError) // status 0 for -h, 2 for anything unknown
+	flags.Usage = func() {
+		_, _ = fmt.Fprint(flags.Output(), usage+"\n")
+		flags.PrintDefaults()
+	}
+	logs := flags.Bool("logs", false, "print what the functions logged even if all went well")
+	_ = flags.Parse(os.Args[1:])
+	if flags.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "demo: it takes no arguments, and got %q\n", flags.Arg(0))
+		flags.Usage()
+		os.Exit(2)
+	}
 	// A closed terminal or pipe is a reason to stop in order too.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	err := run(ctx, *logs)

@@ -1,10 +1,13 @@
 // Command up leaves the functions running on this machine until Ctrl-C: the
-// HTTP API on port 3000 or the one in PORT, with DynamoDB Local behind it.
+// HTTP API on port 3000 or the one in PORT, with DynamoDB Local behind it. It
+// ends with status 0 after Ctrl-C, with 1 if it could not start or stop, and
+// with 2 for wrong arguments.
 package main
 
 import (
 	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -15,7 +18,21 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
+const usage = `usage: up
+
+Leaves the functions running on this machine until Ctrl-C: the HTTP API on port 3000 or
+the one in PORT, with DynamoDB Local behind it. Run it in a checkout of the project.
+`
+
 func main() {
+	flags := flag.NewFlagSet("up", flag.ExitOnError) // status 0 for -h, 2 for anything unknown
+	flags.Usage = func() { _, _ = fmt.Fprint(flags.Output(), usage) }
+	_ = flags.Parse(os.Args[1:])
+	if flags.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "up: it takes no arguments, and got %q\n", flags.Arg(0))
+		flags.Usage()
+		os.Exit(2)
+	}
 	// A closed terminal or pipe is a reason to stop in order too.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	err := run(ctx, os.Stdout)

@@ -43,6 +43,7 @@ func main() {
 	data := flags.String("data", "", "a `folder` to keep the tables in; none: in memory")
 	_ = flags.Parse(os.Args[1:]) // ExitOnError: it doesn't return one
 	if flags.NArg() == 0 {
+		_, _ = fmt.Fprintln(os.Stderr, "with-dynamodb: there is no command to run")
 		flags.Usage()
 		os.Exit(exitUsage)
 	}

@@ -123,6 +123,7 @@ func TestRun_WhatCantBeRunHasAStatusOfItsOwn(t *testing.T) {
 		args []string
 		want int
 	}{
+		"help":            {env, []string{"-h"}, 0},
 		"no command":      {env, nil, exitUsage},
 		"unknown flag":    {env, []string{"-x"}, exitUsage},
 		"not there":       {env, []string{"--", "no-such-command"}, exitNotFound},
@@ -138,6 +139,12 @@ func TestRun_WhatCantBeRunHasAStatusOfItsOwn(t *testing.T) {
 			}
 			if !strings.Contains(stderr.String(), "with-dynamodb") {
 				t.Errorf("it said %q", &stderr)
+			}
+			if usage := strings.Contains(stderr.String(), "usage: with-dynamodb "); usage != (test.want == exitUsage || test.want == 0) {
+				t.Errorf("the usage was printed: %t; it said %q", usage, &stderr)
+			}
+			if name == "no command" && !strings.Contains(stderr.String(), "no command to run") {
+				t.Errorf("it said %q; want that there is no command", &stderr)
 			}
 		})
 	}

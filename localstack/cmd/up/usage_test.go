@@ -1,0 +1,53 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// mainVariable makes the test binary play up.
+const mainVariable = "UP_TEST_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(mainVariable) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestUpStartsNothingWhenItIsAskedForHelpOrMisspelt(t *testing.T) {
+	for name, test := range map[string]struct {
+		args   []string
+		status int
+		says   string
+	}{
+		"help":         {[]string{"-h"}, 0, ""},
+		"unknown flag": {[]string{"-x"}, 2, "-x"},
+		"argument":     {[]string{"3000"}, 2, `takes no arguments, and got "3000"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stderr strings.Builder
+			cmd := exec.Command(os.Args[0], test.args...)
+			cmd.Dir = t.TempDir() // where it could not start anything
+			cmd.Env = append(os.Environ(), mainVariable+"=1")
+			cmd.Stderr = &stderr
+			err := cmd.Run()
+			var exit *exec.ExitError
+			if err != nil && !errors.As(err, &exit) {
+				t.Fatal(err)
+			}
+			if got := cmd.ProcessState.ExitCode(); got != test.status {
+				t.Errorf("exit status %d, want %d", got, test.status)
+			}
+			for _, want := range []string{test.says, "usage: up\n", "PORT"} {
+				if !strings.Contains(stderr.String(), want) {
+					t.Errorf("it said %q; want %q in it", &stderr, want)
+				}
+			}
+		})
+	}
+}
