@@ -3,8 +3,9 @@
 //	with-dynamodb [-port N] [-data DIR] -- CMD ARGS…
 //
 // CMD finds it by AWS_ENDPOINT_URL_DYNAMODB, which the AWS SDKs and the AWS CLI read. If that is set already, CMD gets the
-// server named there. AWS_REGION is set to us-east-1 where it is absent, and unless AWS_ACCESS_KEY_ID and
-// AWS_SECRET_ACCESS_KEY are both there, made-up credentials take their place.
+// server named there. AWS_REGION and AWS_DEFAULT_REGION are set where they are absent, to each other or to us-east-1, and
+// unless AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are both there, made-up credentials take their place: CMD needs no
+// configuration for AWS.
 //
 // SIGINT, SIGTERM and SIGHUP go on to CMD. (On a terminal, Ctrl-C reaches CMD by itself, so SIGINT isn't sent twice.)
 // The server ends after CMD. The exit status is CMD's, 128 plus the signal's number if one killed it, 126 if it can't be
@@ -12,6 +13,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -123,8 +125,14 @@ func startUnlessSignalled(signals <-chan os.Signal, options func(*ddblocal.Optio
 // environment adds to env what the AWS SDKs need to find the server.
 func environment(lookup func(string) (string, bool), env []string, server *ddblocal.Server) []string {
 	env = append(env, ddblocal.EndpointVariable+"="+server.Endpoint())
-	if region, _ := lookup("AWS_REGION"); region == "" {
-		env = append(env, "AWS_REGION="+server.Config().Region)
+	// The AWS CLI and the SDK for Python read AWS_DEFAULT_REGION alone, the others AWS_REGION, at least.
+	region, _ := lookup("AWS_REGION")
+	other, _ := lookup("AWS_DEFAULT_REGION")
+	if region == "" {
+		env = append(env, "AWS_REGION="+cmp.Or(other, server.Config().Region))
+	}
+	if other == "" {
+		env = append(env, "AWS_DEFAULT_REGION="+cmp.Or(region, server.Config().Region))
 	}
 	id, _ := lookup("AWS_ACCESS_KEY_ID")
 	secret, _ := lookup("AWS_SECRET_ACCESS_KEY")

@@ -50,7 +50,7 @@ func status(t *testing.T, err error) int {
 	return exit.ExitCode()
 }
 
-const show = `echo "$AWS_ENDPOINT_URL_DYNAMODB|$AWS_REGION|$AWS_ACCESS_KEY_ID|$AWS_SECRET_ACCESS_KEY|$AWS_SESSION_TOKEN"`
+const show = `echo "$AWS_ENDPOINT_URL_DYNAMODB|$AWS_REGION|$AWS_DEFAULT_REGION|$AWS_ACCESS_KEY_ID|$AWS_SECRET_ACCESS_KEY|$AWS_SESSION_TOKEN"`
 
 func TestRun_StartsAServerAndReturnsTheExitStatus(t *testing.T) {
 	out, err := withDynamoDB([]string{"AWS_ACCESS_KEY_ID=real", "AWS_SESSION_TOKEN=real"}, "--", "sh", "-c", show+"; exit 7").Output()
@@ -58,7 +58,7 @@ func TestRun_StartsAServerAndReturnsTheExitStatus(t *testing.T) {
 		t.Errorf("exit status %d, want 7", got)
 	}
 	endpoint, rest, _ := strings.Cut(strings.TrimSpace(string(out)), "|")
-	if rest != "us-east-1|local|local|" {
+	if rest != "us-east-1|us-east-1|local|local|" {
 		t.Errorf("environment %q", rest)
 	}
 	address, found := strings.CutPrefix(endpoint, "http://")
@@ -74,12 +74,23 @@ func TestRun_StartsAServerAndReturnsTheExitStatus(t *testing.T) {
 func TestRun_KeepsWhatIsSet(t *testing.T) {
 	endpoint := ddblocal.ForTest(t).Endpoint()
 	with := []string{
-		"AWS_ENDPOINT_URL_DYNAMODB=" + endpoint, "AWS_REGION=eu-west-1",
+		"AWS_ENDPOINT_URL_DYNAMODB=" + endpoint, "AWS_REGION=eu-west-1", "AWS_DEFAULT_REGION=eu-west-2",
 		"AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret", "AWS_SESSION_TOKEN=token",
 	}
 	out, err := withDynamoDB(with, "--", "sh", "-c", show).Output()
-	if want := endpoint + "|eu-west-1|id|secret|token\n"; err != nil || string(out) != want {
+	if want := endpoint + "|eu-west-1|eu-west-2|id|secret|token\n"; err != nil || string(out) != want {
 		t.Errorf("got %q, error %v, want %q", out, err, want)
+	}
+}
+
+// The AWS CLI and the SDK for Python know AWS_DEFAULT_REGION alone, the other SDKs AWS_REGION.
+func TestRun_OneRegionIsEnough(t *testing.T) {
+	endpoint := "AWS_ENDPOINT_URL_DYNAMODB=" + ddblocal.ForTest(t).Endpoint()
+	for _, variable := range []string{"AWS_REGION", "AWS_DEFAULT_REGION"} {
+		out, err := withDynamoDB([]string{endpoint, variable + "=eu-west-1"}, "--", "sh", "-c", `echo "$AWS_REGION|$AWS_DEFAULT_REGION"`).Output()
+		if err != nil || string(out) != "eu-west-1|eu-west-1\n" {
+			t.Errorf("with %s alone: got %q, error %v; want it in both variables", variable, out, err)
+		}
 	}
 }
 
