@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
@@ -96,9 +97,19 @@ Ask for a failure of the first attempt: 500, and the same request again is attem
   curl -i %[1]s/payments -H "Authorization: Bearer $TOKEN" -H 'Idempotency-Key: order-3' \
     -H 'X-Demo-Fail-Attempts: 1' -H 'Content-Type: application/json' -d '{"amount":1250,"currency":"EUR"}'
 
-Call a function by the AWS CLI: aws lambda invoke --endpoint-url %[1]s …
-Look into the tables:           aws dynamodb scan --endpoint-url %[2]s --table-name %[3]s
+Look into the tables by the AWS CLI. It wants a Region and credentials; these are made up.
+
+  AWS_DEFAULT_REGION=%[6]s AWS_ACCESS_KEY_ID=%[7]s AWS_SECRET_ACCESS_KEY=%[7]s \
+    aws dynamodb scan --endpoint-url %[2]s --table-name %[3]s
+
+Call a function past the API, with an event of your own. Its answer is in out.json.
+
+  echo '{"version":"2.0","rawPath":"/payments/ID","requestContext":{"http":{"method":"GET","path":"/payments/ID"},
+    "authorizer":{"jwt":{"claims":{"iss":"%[8]s","sub":"alice"}}}}}' |
+    AWS_DEFAULT_REGION=%[6]s AWS_ACCESS_KEY_ID=%[7]s AWS_SECRET_ACCESS_KEY=%[7]s \
+    aws lambda invoke --endpoint-url %[1]s --function-name PaymentsFunction --payload fileb:///dev/stdin out.json
 
 Ctrl-C stops everything.
-`, s.URL(), s.Database().Endpoint(), s.Table("IdempotencyTable"), s.Table("PaymentsTable"), stack.Token("alice"))
+`, s.URL(), s.Database().Endpoint(), s.Table("IdempotencyTable"), s.Table("PaymentsTable"), stack.Token("alice"),
+		s.Database().Config().Region, ddblocal.DummyCredential, stack.Issuer)
 }

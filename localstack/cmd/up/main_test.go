@@ -3,10 +3,14 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -39,22 +43,45 @@ func TestUpAnswersUntilItIsStopped(t *testing.T) {
 		_ = writer.CloseWithError(err)
 	}()
 
+	guide := readGuide(t, bufio.NewScanner(reader))
+	if !strings.Contains(guide, "curl -i "+base+"/payments ") {
+		t.Fatalf("the guide has no curl line for %s:\n%s", base, guide)
+	}
+	pay(t, base, guide)
+	runAWSCommands(t, guide, base)
+
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("run = %v; want a clean end", err)
+	}
+	if c, err := net.Dial("tcp", strings.TrimPrefix(base, "http://")); err == nil {
+		t.Errorf("%s still answers", base)
+		_ = c.Close()
+	}
+}
+
+// readGuide reads what up says until it is up.
+func readGuide(t *testing.T, lines *bufio.Scanner) string {
+	t.Helper()
 	var guide strings.Builder
-	lines := bufio.NewScanner(reader)
 	for lines.Scan() {
 		guide.WriteString(lines.Text() + "\n")
 		if strings.HasPrefix(lines.Text(), "Ctrl-C stops") {
-			break
+			return guide.String()
 		}
 	}
-	if lines.Err() != nil {
-		t.Fatalf("up did not start: %v", lines.Err())
+	t.Fatalf("up did not start: %v\n%s", lines.Err(), &guide)
+	return ""
+}
+
+// pay makes a payment as the guide shows it.
+func pay(t *testing.T, base, guide string) {
+	t.Helper()
+	token := regexp.MustCompile(`TOKEN=(\S+)`).FindStringSubmatch(guide)
+	if token == nil {
+		t.Fatalf("the guide names no token:\n%s", guide)
 	}
-	token := regexp.MustCompile(`TOKEN=(\S+)`).FindStringSubmatch(guide.String())
-	if token == nil || !strings.Contains(guide.String(), "curl -i "+base+"/payments ") {
-		t.Fatalf("the guide names no token, or no curl line for %s:\n%s", base, &guide)
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/payments", strings.NewReader(`{"amount":1250,"currency":"EUR"}`))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/payments", strings.NewReader(`{"amount":1250,"currency":"EUR"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,14 +94,45 @@ func TestUpAnswersUntilItIsStopped(t *testing.T) {
 	if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusCreated {
 		t.Errorf("a payment as the guide shows it: %d, %v; want 201", resp.StatusCode, err)
 	}
+}
 
-	stop()
-	if err := <-ended; err != nil {
-		t.Errorf("run = %v; want a clean end", err)
+// runAWSCommands runs what the guide shows for the AWS CLI as a user without any AWS configuration would, with a command in
+// the CLI's place that tells whether it could have worked.
+func runAWSCommands(t *testing.T, guide, base string) {
+	t.Helper()
+	bin, work := t.TempDir(), t.TempDir()
+	const aws = `#!/bin/sh
+: "${AWS_DEFAULT_REGION:?}" "${AWS_ACCESS_KEY_ID:?}" "${AWS_SECRET_ACCESS_KEY:?}"
+echo "$@" >>calls
+case "$*" in *fileb:///dev/stdin*) cat >event ;; esac
+for last; do :; done
+case "$*" in *invoke*) echo '{}' >"$last" ;; esac
+`
+	if err := os.WriteFile(filepath.Join(bin, "aws"), []byte(aws), 0o700); err != nil { //nolint:gosec // it is to be run
+		t.Fatal(err)
 	}
-	if c, err := net.Dial("tcp", strings.TrimPrefix(base, "http://")); err == nil {
-		t.Errorf("%s still answers", base)
-		_ = c.Close()
+	for command := range strings.SplitSeq(guide, "\n\n") {
+		if !strings.HasPrefix(command, "  ") || !regexp.MustCompile(`\baws `).MatchString(command) {
+			continue
+		}
+		cmd := exec.Command("/bin/sh", "-c", command)
+		cmd.Dir = work
+		cmd.Env = []string{"PATH=" + bin + ":/usr/bin:/bin"}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s%v\n%s", command, err, out)
+		}
+	}
+	calls, err := os.ReadFile(filepath.Join(work, "calls"))
+	if err != nil {
+		t.Errorf("the guide shows no aws command: %v", err)
+	}
+	for _, want := range []string{"lambda invoke --endpoint-url " + base + " --function-name PaymentsFunction ", "dynamodb scan --endpoint-url http://"} {
+		if !strings.Contains(string(calls), want) {
+			t.Errorf("the guide's commands call aws so:\n%swant %q among them", calls, want)
+		}
+	}
+	if event, err := os.ReadFile(filepath.Join(work, "event")); err != nil || !json.Valid(event) {
+		t.Errorf("the event is %q, error %v; want JSON", event, err)
 	}
 }
 
