@@ -32,7 +32,9 @@ demo: ## Send real requests to the real functions and check every answer
 .PHONY: up
 up: export PORT ?= 3000
 up: ## Leave the functions running on http://127.0.0.1:3000 (PORT=...)
-	$(GO) run ./localstack/cmd/up $(ARGS)
+# Not by `go run`: it makes an error of Ctrl-C, and ends alone when make is told to end (SIGTERM).
+	@$(GO) build -o .build/up ./localstack/cmd/up
+	@exec .build/up $(ARGS)
 
 ##### To know that it works
 
@@ -101,7 +103,7 @@ fmt: ## Format the code and sort its imports
 
 .PHONY: clean
 clean: ## Remove what was built here; Go's and DynamoDB Local's caches stay
-	rm -rf .aws-sam .venv
+	rm -rf .aws-sam .build .venv
 
 ##### To deploy it
 

@@ -36,7 +36,9 @@ func main() {
 	}
 	// A closed terminal or pipe is a reason to stop in order too.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	giveBack := takeTerminal()
 	err := run(ctx, os.Stdout)
+	giveBack()
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "up:", err)
