@@ -37,7 +37,7 @@ func tuned(client *dynamodb.Client, o *Options) *dynamodb.Client {
 				stack.Finalize.Insert(attemptLimit(o.AttemptTimeout), sdksRetry, middleware.After),
 				stack.Finalize.Insert(identityWanted{}, sdksIdentity, middleware.Before),
 				stack.Finalize.Insert(identityHad{}, sdksIdentity, middleware.After),
-				stack.Deserialize.Add(judge{}, middleware.Before),
+				stack.Deserialize.Add(witness{}, middleware.Before),
 			)
 		})
 	})

@@ -62,7 +62,7 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 	if size := sizeOf(attrs); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(opAcquire, size)
 	}
-	ctx, v := judged(ctx, opAcquire)
+	ctx, v := witnessed(ctx, opAcquire)
 	var err error
 	if claim.Over == nil {
 		err = s.lock(ctx, attrs, claim.Now)
@@ -132,7 +132,7 @@ func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now t
 	}
 	values := clock(now)
 	values[":token"] = str(lease.Token)
-	ctx, v := judged(ctx, w.op)
+	ctx, v := witnessed(ctx, w.op)
 	out, err := s.update(ctx, w, attrs, values)
 	if err == nil {
 		it, err := s.layout.parse(out.Attributes)
@@ -157,7 +157,7 @@ func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now t
 
 // Get reads the record by one consistent GetItem.
 func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
-	ctx, v := judged(ctx, opGet)
+	ctx, v := witnessed(ctx, opGet)
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      aws.String(s.table),
 		Key:            s.key(id),

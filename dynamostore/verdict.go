@@ -25,8 +25,8 @@ type verdict struct {
 
 type verdictKey struct{}
 
-// judged returns a context whose SDK call is judged by the verdict.
-func judged(ctx context.Context, op string) (context.Context, *verdict) {
+// witnessed returns a context whose SDK call goes into the verdict.
+func witnessed(ctx context.Context, op string) (context.Context, *verdict) {
 	v := &verdict{op: op}
 	return context.WithValue(ctx, verdictKey{}, v), v
 }
@@ -45,13 +45,13 @@ func (v *verdict) storeError(err error) error {
 	return &lambdaidem.StoreError{Op: v.op, Reason: reason, NotApplied: !v.ambiguous, Err: err}
 }
 
-// judge is the outermost middleware of the Deserialize step, so that it sees
+// witness is the outermost middleware of the Deserialize step, so that it sees
 // each attempt once, as the answer was understood.
-type judge struct{}
+type witness struct{}
 
-func (judge) ID() string { return "lambdaidem.Judge" }
+func (witness) ID() string { return "lambdaidem.Witness" }
 
-func (judge) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
+func (witness) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
 	middleware.DeserializeOutput, middleware.Metadata, error,
 ) {
 	if err := ctx.Err(); err != nil { // nothing was sent, and nothing will be

@@ -33,8 +33,9 @@ type Answer struct {
 
 // Payment is an item of the payments table.
 type Payment struct {
-	ID  string
-	Key string // of the request that asked for it
+	ID   string
+	Key  string // of the request that asked for it
+	Runs int    // how many runs of the handler wrote it
 }
 
 // Record is an item of the idempotency table.
@@ -52,7 +53,7 @@ type Report struct {
 	Keys      int // that a request was sent with
 	Completed int // keys with a completed record
 	Payments  int
-	Repeated  int // payments beyond the first one of their key
+	Repeated  int // runs that wrote a payment which was there already
 	Retaken   int // attempts beyond the first one of their key
 
 	// Findings are the breaches of the contract, a sentence each. None: all is
@@ -65,9 +66,10 @@ type Report struct {
 //   - every 201 has its payment, and it is its own key's;
 //   - all 201 answers of a key are equal to the byte, one at most is no replay
 //     (G3), and the key's record is completed (X4);
-//   - a key that was completed by its first attempt has exactly one payment;
-//     any key has at most as many as it had attempts (G2, L6), and a completed
-//     one has at least one;
+//   - no key has two payments, since a payment's ID comes from the record, and a
+//     completed one has one;
+//   - a payment was written by at most as many runs of the handler as its key had
+//     attempts, and by exactly one if the first attempt completed it (G2, L6);
 //   - each attempt beyond the first one of a key is explained by a request for
 //     it that failed: nobody takes over from an attempt that lives (L5);
 //   - no payment is without a record, and no key has two;
@@ -93,7 +95,7 @@ func (b Books) Audit() Report {
 		if account.completed() {
 			r.Completed++
 		}
-		r.Repeated += max(0, len(account.payments)-1)
+		r.Repeated += max(0, account.runs()-1)
 		r.Retaken += max(0, account.attempts()-1)
 		for _, finding := range account.findings(owners) {
 			r.Findings = append(r.Findings, "key "+key+": "+finding)
@@ -146,6 +148,15 @@ func (a *account) attempts() int {
 	return most
 }
 
+// runs is how many runs of the handler made or met the key's payment.
+func (a *account) runs() int {
+	n := 0
+	for _, p := range a.payments {
+		n += p.Runs
+	}
+	return n
+}
+
 // failed is how many requests had neither the payment nor a conflict for an
 // answer: those of attempts that died, and of some that never ran.
 func (a *account) failed() int {
@@ -162,19 +173,21 @@ func (a *account) findings(owners map[string]string) []string {
 	return slices.Concat(a.countFindings(), a.createdFindings(owners), a.otherFindings())
 }
 
-// countFindings compares payments with attempts.
+// countFindings compares payments and runs with attempts.
 func (a *account) countFindings() []string {
 	var found []string
-	attempts, payments := a.attempts(), len(a.payments)
+	attempts, payments, runs := a.attempts(), len(a.payments), a.runs()
 	switch {
 	case len(a.records) > 1:
 		found = append(found, fmt.Sprintf("%d records; want one (F1)", len(a.records)))
 	case payments > 0 && len(a.records) == 0:
 		found = append(found, fmt.Sprintf("%d payments and no record", payments))
-	case attempts == 1 && a.completed() && payments != 1:
-		found = append(found, fmt.Sprintf("%d payments, though its first attempt completed it; want one", payments))
-	case payments > attempts:
-		found = append(found, fmt.Sprintf("%d payments by %d attempts; at most one each (L6)", payments, attempts))
+	case payments > 1:
+		found = append(found, fmt.Sprintf("%d payments; want one, by whatever attempt", payments))
+	case attempts == 1 && a.completed() && runs != 1:
+		found = append(found, fmt.Sprintf("paid by %d runs, though its first attempt completed it; want one", runs))
+	case runs > attempts:
+		found = append(found, fmt.Sprintf("paid by %d runs in %d attempts; at most one each (L6)", runs, attempts))
 	case payments == 0 && a.completed():
 		found = append(found, "completed without a payment")
 	}
@@ -269,7 +282,7 @@ func (r Report) String() string {
 	line("keys", r.Keys, "")
 	line("keys completed", r.Completed, "")
 	line("payments", r.Payments, "")
-	line("payments repeated", r.Repeated, "beyond the first of their key: each by an attempt of its own")
+	line("runs repeated", r.Repeated, "whose payment was there already: the attempt before had died")
 	line("attempts beyond first", r.Retaken, "takeovers, and runs after a release")
 	line("findings", len(r.Findings), "")
 	for _, finding := range r.Findings {

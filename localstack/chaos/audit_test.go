@@ -16,7 +16,7 @@ func goodBooks() Books {
 			{Key: "b", Status: 500, Body: `{"message":"Internal Server Error"}`}, {Key: "b"},
 			refused("b", 503, lambdaidem.ErrStoreUnavailable), created("b", "pay_3"), replayed("b", "pay_3"),
 		},
-		Payments: []Payment{{"pay_1", "a"}, {"pay_2", "b"}, {"pay_3", "b"}},
+		Payments: []Payment{{"pay_1", "a", 1}, {"pay_3", "b", 2}},
 		Records:  []Record{{"a", lambdaidem.Completed, 1}, {"b", lambdaidem.Completed, 2}},
 	}
 }
@@ -41,7 +41,7 @@ func TestAuditFindsNothingInGoodBooks(t *testing.T) {
 		t.Errorf("findings: %q", r.Findings)
 	}
 	if r.Requests != 8 || r.ByStatus[201] != 4 || r.ByStatus[409] != 1 || r.ByStatus[0] != 1 || r.Replays != 2 ||
-		r.Keys != 2 || r.Completed != 2 || r.Payments != 3 || r.Repeated != 1 || r.Retaken != 1 {
+		r.Keys != 2 || r.Completed != 2 || r.Payments != 2 || r.Repeated != 1 || r.Retaken != 1 {
 		t.Errorf("the counts are %+v", r)
 	}
 }
@@ -73,7 +73,10 @@ func TestAuditFindsEachKindOfWrong(t *testing.T) {
 			`names no payment: "paid"`,
 		},
 		"two different answers": {
-			func(b *Books) { b.Answers = append(b.Answers, replayed("b", "pay_2")) },
+			func(b *Books) {
+				b.Answers = append(b.Answers, replayed("b", "pay_3"))
+				b.Answers[len(b.Answers)-1].Body = `{"id":"pay_3","reference":"other"}`
+			},
 			"2 different 201 answers",
 		},
 		"answers that differ in white space": {
@@ -92,24 +95,28 @@ func TestAuditFindsEachKindOfWrong(t *testing.T) {
 			func(b *Books) { b.Records = b.Records[1:] },
 			"its record is not completed",
 		},
-		"two payments by the first attempt": {
-			func(b *Books) { b.Payments = append(b.Payments, Payment{"pay_4", "a"}) },
-			"2 payments, though its first attempt completed it",
+		"two payments of one key": {
+			func(b *Books) { b.Payments = append(b.Payments, Payment{"pay_4", "b", 1}) },
+			"2 payments; want one",
+		},
+		"two runs by the first attempt": {
+			func(b *Books) { b.Payments[0].Runs = 2 },
+			"paid by 2 runs, though its first attempt completed it",
 		},
 		"no payment by the first attempt": {
 			func(b *Books) { b.Payments, b.Answers = b.Payments[1:], b.Answers[2:] },
-			"0 payments, though its first attempt completed it",
+			"paid by 0 runs, though its first attempt completed it",
 		},
-		"more payments than attempts": {
-			func(b *Books) { b.Payments = append(b.Payments, Payment{"pay_4", "b"}) },
-			"3 payments by 2 attempts",
+		"more runs than attempts": {
+			func(b *Books) { b.Payments[1].Runs = 3 },
+			"paid by 3 runs in 2 attempts",
 		},
-		"two payments by a first attempt that did not complete": {
+		"two runs by a first attempt that did not complete": {
 			func(b *Books) {
 				b.Records = append(b.Records, Record{"c", lambdaidem.InProgress, 1})
-				b.Payments = append(b.Payments, Payment{"pay_4", "c"}, Payment{"pay_5", "c"})
+				b.Payments = append(b.Payments, Payment{"pay_4", "c", 2})
 			},
-			"2 payments by 1 attempts",
+			"paid by 2 runs in 1 attempts",
 		},
 		"completed by a later attempt without a payment": {
 			func(b *Books) {
@@ -127,7 +134,7 @@ func TestAuditFindsEachKindOfWrong(t *testing.T) {
 			"5 attempts, but only 3 requests that failed",
 		},
 		"a payment without a record": {
-			func(b *Books) { b.Payments = append(b.Payments, Payment{"pay_4", "c"}) },
+			func(b *Books) { b.Payments = append(b.Payments, Payment{"pay_4", "c", 1}) },
 			"1 payments and no record",
 		},
 		"two records of one key": {

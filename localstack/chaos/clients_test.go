@@ -145,8 +145,9 @@ func expectCode(t *testing.T, a Answer, status int, code lambdaidem.Code) {
 	}
 }
 
-// expectEnd checks how it ended for a key, and audits it.
-func (w *world) expectEnd(t *testing.T, key string, attempt, paid int) {
+// expectEnd checks how it ended for a key, and audits it. runs are those that
+// came as far as the payment.
+func (w *world) expectEnd(t *testing.T, key string, attempt, runs int) {
 	t.Helper()
 	// One more replay, for the audit to compare.
 	expectStatus(t, w.send(t.Context(), key, nil), http.StatusCreated)
@@ -155,8 +156,8 @@ func (w *world) expectEnd(t *testing.T, key string, attempt, paid int) {
 	if len(report.Findings) > 0 {
 		t.Errorf("the audit found:\n%s", report)
 	}
-	if len(b.Records) != 1 || b.Records[0].State != lambdaidem.Completed || b.Records[0].Attempt != attempt || len(b.Payments) != paid {
-		t.Errorf("the records are %+v, with %d payments; want one, completed by attempt %d, with %d", b.Records, len(b.Payments), attempt, paid)
+	if len(b.Records) != 1 || b.Records[0].State != lambdaidem.Completed || b.Records[0].Attempt != attempt || len(b.Payments) != 1 || b.Payments[0].Runs != runs {
+		t.Errorf("the records are %+v, the payments %+v; want one each, completed by attempt %d, paid by %d runs", b.Records, b.Payments, attempt, runs)
 	}
 }
 
@@ -164,8 +165,11 @@ func (w *world) expectEnd(t *testing.T, key string, attempt, paid int) {
 func (w *world) books(t *testing.T) Books {
 	t.Helper()
 	var b Books
-	for _, p := range scan[struct{ ID, Reference string }](t, w, "PaymentsTable") {
-		b.Payments = append(b.Payments, Payment{p.ID, p.Reference})
+	for _, p := range scan[struct {
+		ID, Reference string
+		Runs          []string
+	}](t, w, "PaymentsTable") {
+		b.Payments = append(b.Payments, Payment{p.ID, p.Reference, len(p.Runs)})
 	}
 	for _, r := range scan[struct {
 		Scope, Status string

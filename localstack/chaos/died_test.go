@@ -37,7 +37,7 @@ func (w *world) killed(t *testing.T) {
 		at      kind
 		gate    func() *proxy.Gate
 		attempt int // that completes
-		paid    int
+		runs    int
 		wait    time.Duration // before which no retry may run
 	}{
 		{"X5 in the acquire, before it is written", acquire, proxy.HoldRequest, 1, 1, 0},
@@ -61,7 +61,7 @@ func (w *world) killed(t *testing.T) {
 			if took := time.Since(began); took < tt.wait {
 				t.Errorf("a retry ran after %v, while the dead attempt had its lease of %v (L5)", took, tt.wait)
 			}
-			w.expectEnd(t, key, tt.attempt, tt.paid)
+			w.expectEnd(t, key, tt.attempt, tt.runs)
 		})
 	}
 	t.Run("L6 in the takeover, twice", func(t *testing.T) {

@@ -37,7 +37,7 @@ func (w *world) stoppedPastTheLease(t *testing.T) {
 		name string
 		at   kind
 		gate func() *proxy.Gate
-		paid int
+		runs int
 		wake func(*testing.T, *proxy.Gate) // what becomes of the call it was stopped in
 	}{
 		{"L3 in the handler, before the effect", effect, proxy.HoldRequest, 1, drop},
@@ -64,7 +64,7 @@ func (w *world) stoppedPastTheLease(t *testing.T) {
 			tt.wake(t, gate)
 			w.awaitGone(t, process.PID)
 			expectUnchanged(t, before, w.recordOf(t, key))
-			w.expectEnd(t, key, 2, tt.paid)
+			w.expectEnd(t, key, 2, tt.runs)
 		})
 	}
 	t.Run("L3 in a handler that fails: its release changes nothing", func(t *testing.T) {

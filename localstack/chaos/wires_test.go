@@ -107,13 +107,13 @@ func (w *wires) classify(r *proxy.Request) (kind, string) {
 	}
 	switch r.Operation {
 	case "PutItem":
-		if owner := call.Item["owner"].S; owner != "" {
-			return effect, userOf(owner, " ")
-		}
 		key := userOf(call.Item["scope"].S, "|")
 		w.keys[call.Item["id"].S] = key
 		return acquire, key
 	case "UpdateItem":
+		if owner := call.ExpressionAttributeValues[":owner"].S; owner != "" {
+			return effect, userOf(owner, " ")
+		}
 		kinds := map[string]kind{"COMPLETED": completion, "RELEASED": release, "INPROGRESS": takeover}
 		return kinds[call.ExpressionAttributeValues[":status"].S], w.keys[call.Key["id"].S]
 	}
