@@ -6,6 +6,7 @@
 package simulator
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,5 +48,22 @@ func TestExhaustive_G3(t *testing.T) {
 			}
 			t.Logf("%d schedules in %v", paths, time.Since(began).Round(time.Millisecond))
 		})
+	}
+}
+
+// TestExhaustive_SamePathSameRun is what walking the tree rests on: a path that
+// is taken again leads to the same run, and to the same next path.
+func TestExhaustive_SamePathSameRun(t *testing.T) {
+	c := Small{Attempts: []string{"201", "201"}, Faults: 1}
+	for script, more, n := []int(nil), true, 0; more && n < 500; n++ {
+		var once, again Report
+		var next, same []int
+		path := script
+		synctest.Test(t, func(*testing.T) { once, next, more = Play(c, path, true) })
+		synctest.Test(t, func(*testing.T) { again, same, _ = Play(c, path, true) })
+		if once.Timeline != again.Timeline || !slices.Equal(next, same) {
+			t.Fatalf("path %v leads once to\n%s\nthen %v, and again to\n%s\nthen %v", path, once.Timeline, next, again.Timeline, same)
+		}
+		script = next
 	}
 }

@@ -192,8 +192,15 @@ func (w *world) turnUntil(groups ...*sync.WaitGroup) {
 func (w *world) turn(done <-chan struct{}) {
 	for {
 		synctest.Wait()
-		if w.tree != nil && w.branch() {
-			continue
+		if w.tree != nil {
+			select {
+			case <-done: // a tree ends here, whether or not somebody stirred
+				return
+			default:
+			}
+			if w.branch() {
+				continue
+			}
 		}
 		w.deal()
 		var timer <-chan time.Time
