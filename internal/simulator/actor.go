@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -32,7 +31,7 @@ type actor struct {
 	met    map[Fault]bool // what its requests met; under w.mu
 	gaveUp int            // releases that it sent; under w.mu
 	order  order
-	ending string             // how its handler ends; "": the script decides
+	ending Ending             // how its handler ends; Running: the script decides
 	ends   time.Time          // when Lambda kills it
 	run    *run               // of its handler; nil before
 	cancel context.CancelFunc // what a client does that hangs up; set before it starts
@@ -117,7 +116,7 @@ func (w *world) kill(a *actor, why string) {
 	a.dead = true
 	close(a.killed)
 	w.book.noteLocked(a, "dies: %s", why)
-	w.book.endRunLocked(a, "killed")
+	w.book.endRunLocked(a, Killed)
 }
 
 // guard wires the actor's guard, as a function's main does.
@@ -254,18 +253,6 @@ func requestContext(ctx context.Context) context.Context {
 	return ctx
 }
 
-// scripted is the value that the script's handlers panic with.
-type scripted struct{ attempt int }
-
-// endings are the ways in which the script lets an attempt end.
-var endings = []string{"500", "error", "panic", "429", "402", "permanent", "uncertain", "reject"}
-
-// insufficient is the code of the application's own refusal.
-const insufficient = "insufficient_funds"
-
-// errCard is what the script's handlers fail with.
-var errCard = errors.New("card network")
-
 // handle is the user's handler: it takes its time, has its effect, and answers.
 func (a *actor) handle(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 	p := a.w.plan
@@ -278,11 +265,11 @@ func (a *actor) handle(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (e
 	if a.rng.Float64() < p.slow {
 		before += time.Duration(a.rng.Int64N(int64(p.timeout)))
 	}
-	ending := "201"
+	ending := Created
 	if a.rng.Float64() < p.bad {
-		ending = endings[a.rng.IntN(len(endings))]
+		ending = badEndings[a.rng.IntN(len(badEndings))].ending
 	}
-	if a.ending != "" {
+	if a.ending != Running {
 		ending = a.ending
 	}
 	if a.rng.Float64() < p.disobedient {
@@ -297,38 +284,19 @@ func (a *actor) handle(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (e
 		defer timer.Stop()
 	}
 	if !a.sleep(ctx, before) {
-		a.w.book.endRun(a, "deadline")
+		a.w.book.endRun(a, Deadline)
 		return none, ctx.Err()
 	}
-	harmless := ending == "500" || ending == "error" || ending == "panic" || ending == "429"
-	if !harmless {
+	how := ending.traits()
+	if how.effect {
 		a.w.book.effect(r)
 	}
-	if !a.sleep(ctx, after) && harmless {
-		a.w.book.endRun(a, "deadline")
+	if !a.sleep(ctx, after) && !how.effect {
+		a.w.book.endRun(a, Deadline)
 		return none, ctx.Err()
 	}
 	a.w.book.endRun(a, ending)
-	switch ending {
-	case "500":
-		return events.APIGatewayV2HTTPResponse{StatusCode: 500, Body: "internal"}, nil
-	case "429":
-		return events.APIGatewayV2HTTPResponse{StatusCode: 429, Body: "slow down"}, nil
-	case "402":
-		return events.APIGatewayV2HTTPResponse{StatusCode: 402, Body: r.answer()}, nil
-	case "error":
-		return none, errCard
-	case "panic":
-		panic(scripted{r.attempt})
-	case "permanent":
-		return none, lambdaidem.Permanent(errCard)
-	case "uncertain":
-		return none, lambdaidem.Uncertain(errCard)
-	case "reject":
-		return none, lambdaidem.Reject(409, insufficient, r.answer())
-	default:
-		return events.APIGatewayV2HTTPResponse{StatusCode: 201, Body: r.answer()}, nil
-	}
+	return how.answer(r)
 }
 
 func (w *world) isHealed() bool {

@@ -44,7 +44,7 @@ type run struct {
 	began   time.Time
 	due     time.Time // when its context ends
 	ended   time.Time // zero: not yet
-	how     string    // the script's ending, "deadline" or "killed"
+	how     Ending
 	effects int
 }
 
@@ -154,7 +154,7 @@ func (b *book) beginRun(ctx context.Context, a *actor) *run {
 }
 
 // endRun ends a handler's run. What a dead process does counts for nothing.
-func (b *book) endRun(a *actor, how string) {
+func (b *book) endRun(a *actor, how Ending) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	if !a.dead {
@@ -163,7 +163,7 @@ func (b *book) endRun(a *actor, how string) {
 }
 
 // endRunLocked ends the run of an actor, if one is under way.
-func (b *book) endRunLocked(a *actor, how string) {
+func (b *book) endRunLocked(a *actor, how Ending) {
 	if a.run == nil || !a.run.ended.IsZero() {
 		return
 	}

@@ -79,14 +79,8 @@ func (b *book) checkWrite(a *actor, w wire.Write, l *life) {
 		if before != "INPROGRESS" || l.tokens[token] != a || w.Before["token"].Text != token {
 			b.brokenLocked(a, "fenced", "%s was written over %s of token %s", status, before, w.Before["token"].Text)
 		}
-		if status == "COMPLETED" && a.run != nil {
-			switch a.run.how {
-			case "500", "429", "error", "panic", "uncertain", "deadline", "":
-				b.brokenLocked(a, "stored endings", "an attempt that ended by %q was stored", a.run.how)
-			}
-		}
-		if status == "RELEASED" && a.run != nil && (a.run.how == "201" || a.run.how == "402" || a.run.how == "permanent" || a.run.how == "reject" || a.run.how == "uncertain" || a.run.how == "") {
-			b.brokenLocked(a, "stored endings", "an attempt that ended by %q was released", a.run.how)
+		if a.run != nil && state(status) != a.run.how.traits().leaves {
+			b.brokenLocked(a, "stored endings", "an attempt that ended by %q was %s", a.run.how, map[string]string{"COMPLETED": "stored", "RELEASED": "released"}[status])
 		}
 	}
 }
@@ -134,7 +128,7 @@ func (b *book) checkAnswer(ans *answer) {
 	if got.Replayed && !got.carriesAnswer() {
 		b.broken(a, "replay", "a replay of status %d", got.Status)
 	}
-	if got.failed == "" && a.run != nil && a.run.how == "panic" {
+	if got.failed == "" && a.run != nil && a.run.how == Panicked {
 		b.broken(a, "panic goes on", "the handler panicked and the caller got %d", got.Status)
 	}
 	if !got.carriesAnswer() || b.open(a) {
@@ -199,7 +193,7 @@ func (b *book) checkRuns(h *history) {
 	}
 	slices.SortFunc(runs, func(x, y *run) int { return x.began.Compare(y.began) })
 	for i, r := range runs {
-		end := r.ended
+		how, end := r.how.traits(), r.ended
 		if end.IsZero() {
 			end = r.due
 		}
@@ -207,18 +201,16 @@ func (b *book) checkRuns(h *history) {
 			if b.obeyed() && next.began.Before(end) {
 				b.broken(next.actor, "one at a time", "it began %v before the run of process %d ended", end.Sub(next.began), r.actor.id)
 			}
-			if p.policyHold && unsure(r) {
+			if p.policyHold && how.unsure {
 				b.broken(next.actor, "held", "it ran after process %d, whose run ended by %q", r.actor.id, r.how)
 			}
 		}
-		had := r.how == "201" || r.how == "402" || r.how == "permanent" || r.how == "reject"
-		kept := slices.ContainsFunc(h.lives, func(l *life) bool { return l.completedBy == r.actor })
-		if had && r.effects > 0 && !kept && len(r.actor.met) == 0 && !r.actor.dead && b.obeyed() {
+		stored := slices.ContainsFunc(h.lives, func(l *life) bool { return l.completedBy == r.actor })
+		if how.leaves == completed && r.effects > 0 && !stored && len(r.actor.met) == 0 && !r.actor.dead && b.obeyed() {
 			b.broken(r.actor, "effect kept", "its run ended by %q and nothing was completed", r.how)
 		}
-		released := slices.ContainsFunc(h.lives, func(l *life) bool { return l.released[r.actor] })
-		mustRelease := r.how == "error" || r.how == "panic" || r.how == "500" || r.how == "429" || r.how == "deadline"
-		if mustRelease && !p.policyHold && len(r.actor.met) == 0 && !r.actor.dead && !released && b.obeyed() {
+		gaveBack := slices.ContainsFunc(h.lives, func(l *life) bool { return l.released[r.actor] })
+		if how.leaves == released && !p.policyHold && len(r.actor.met) == 0 && !r.actor.dead && !gaveBack && b.obeyed() {
 			b.broken(r.actor, "clean-up", "its run ended by %q and nothing was released", r.how)
 		}
 	}
@@ -229,16 +221,6 @@ func (b *book) checkRuns(h *history) {
 func (b *book) obeyed() bool {
 	p := &b.w.plan
 	return p.skew <= p.maxSkew && p.disobedient == 0 && b.faults[Stall] == 0
-}
-
-// unsure tells whether a run's effects are not known to anybody.
-func unsure(r *run) bool {
-	switch r.how {
-	case "killed", "uncertain", "panic", "500", "deadline", "":
-		return true
-	default:
-		return false
-	}
 }
 
 func expired(item wire.Item, now time.Time) bool {

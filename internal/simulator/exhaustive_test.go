@@ -15,18 +15,18 @@ import (
 // smallCases are tried in every order of their requests: two attempts with each
 // single fault at each place, three without faults (G3, L2 to L8, X1 to X9).
 var smallCases = []Small{
-	{Name: "two attempts", Attempts: []string{"201", "201"}, Faults: 1},
-	{Name: "two attempts, the first fails", Attempts: []string{"500", "201"}, Faults: 1},
-	{Name: "two attempts over a dead lease", Before: "killed", Attempts: []string{"201", "201"}, Faults: 1},
-	{Name: "two attempts over a released record", Before: "500", Attempts: []string{"201", "201"}, Faults: 1},
-	{Name: "two attempts over an answer", Before: "201", Attempts: []string{"201", "201"}, Faults: 1},
-	{Name: "two attempts under hold", Hold: true, Attempts: []string{"500", "201"}, Faults: 1},
-	{Name: "two attempts of two payloads", Attempts: []string{"500", "201"}, Payloads: []string{"p", "q"}, Faults: 1},
-	{Name: "two attempts that wait", Wait: time.Second, Attempts: []string{"201", "201"}, Faults: 1},
-	{Name: "three attempts", Attempts: []string{"201", "201", "201"}},
-	{Name: "three attempts, two fail", Attempts: []string{"500", "panic", "201"}},
-	{Name: "three attempts over a dead lease", Before: "killed", Attempts: []string{"201", "500", "201"}},
-	{Name: "three attempts under hold", Hold: true, Attempts: []string{"201", "uncertain", "201"}},
+	{Name: "two attempts", Attempts: []Ending{Created, Created}, Faults: 1},
+	{Name: "two attempts, the first fails", Attempts: []Ending{ServerError, Created}, Faults: 1},
+	{Name: "two attempts over a dead lease", Before: Killed, Attempts: []Ending{Created, Created}, Faults: 1},
+	{Name: "two attempts over a released record", Before: ServerError, Attempts: []Ending{Created, Created}, Faults: 1},
+	{Name: "two attempts over an answer", Before: Created, Attempts: []Ending{Created, Created}, Faults: 1},
+	{Name: "two attempts under hold", Hold: true, Attempts: []Ending{ServerError, Created}, Faults: 1},
+	{Name: "two attempts of two payloads", Attempts: []Ending{ServerError, Created}, Payloads: []string{"p", "q"}, Faults: 1},
+	{Name: "two attempts that wait", Wait: time.Second, Attempts: []Ending{Created, Created}, Faults: 1},
+	{Name: "three attempts", Attempts: []Ending{Created, Created, Created}},
+	{Name: "three attempts, two fail", Attempts: []Ending{ServerError, Panicked, Created}},
+	{Name: "three attempts over a dead lease", Before: Killed, Attempts: []Ending{Created, ServerError, Created}},
+	{Name: "three attempts under hold", Hold: true, Attempts: []Ending{Created, Uncertain, Created}},
 }
 
 // TestExhaustive_G3 walks the whole tree of each small case.
@@ -54,7 +54,7 @@ func TestExhaustive_G3(t *testing.T) {
 // TestExhaustive_SamePathSameRun is what walking the tree rests on: a path that
 // is taken again leads to the same run, and to the same next path.
 func TestExhaustive_SamePathSameRun(t *testing.T) {
-	c := Small{Attempts: []string{"201", "201"}, Faults: 1}
+	c := Small{Attempts: []Ending{Created, Created}, Faults: 1}
 	for script, more, n := []int(nil), true, 0; more && n < 500; n++ {
 		var once, again Report
 		var next, same []int

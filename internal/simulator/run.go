@@ -16,6 +16,7 @@ type Report struct {
 	Wrong    []Violation
 	Faults   map[Fault]int
 	Events   map[lambdaidem.Kind]int // outcomes, as the guard told them
+	Endings  map[Ending]int          // of handlers
 	Requests int                     // of clients
 	Runs     int                     // of handlers
 	Timeline string                  // only if something is wrong, or it was asked for
@@ -39,7 +40,11 @@ func Run(seed uint64, mut *Mutation, timeline bool) Report {
 // report concludes the book.
 func (w *world) report(timeline bool) Report {
 	w.book.conclude()
-	r := Report{Seed: w.seed, Wrong: w.book.wrong, Faults: w.book.faults, Events: w.book.kinds, Requests: len(w.book.answers), Runs: len(w.book.runs)}
+	endings := map[Ending]int{}
+	for _, r := range w.book.runs {
+		endings[r.how]++
+	}
+	r := Report{Seed: w.seed, Wrong: w.book.wrong, Faults: w.book.faults, Events: w.book.kinds, Endings: endings, Requests: len(w.book.answers), Runs: len(w.book.runs)}
 	if timeline || len(r.Wrong) > 0 {
 		r.Timeline = fmt.Sprintf("seed %d, %+v\n%s", w.seed, w.plan, w.book.timeline())
 	}

@@ -43,7 +43,7 @@ func TestSimulate_G3(t *testing.T) {
 	var (
 		next   atomic.Int64
 		mu     sync.Mutex
-		total  = &tally{faults: map[Fault]int{}, events: map[lambdaidem.Kind]int{}}
+		total  = &tally{faults: map[Fault]int{}, events: map[lambdaidem.Kind]int{}, endings: map[Ending]int{}}
 		failed []Report
 		wg     sync.WaitGroup
 		began  = time.Now()
@@ -81,6 +81,11 @@ func TestSimulate_G3(t *testing.T) {
 			t.Errorf("no run had the fault %q, so nothing was proved of it", f)
 		}
 	}
+	for _, e := range endings {
+		if total.seeds >= 300 && total.endings[e.ending] == 0 && e.ending != Running {
+			t.Errorf("no handler ended by %q, so nothing was proved of it", e.ending)
+		}
+	}
 	for _, k := range []lambdaidem.Kind{lambdaidem.EventTakenOver, lambdaidem.EventLeaseLost, lambdaidem.EventReplayed, lambdaidem.EventUncertain, lambdaidem.EventAbandoned, lambdaidem.EventMismatch} {
 		if total.seeds >= 300 && total.events[k] == 0 {
 			t.Errorf("no run had the outcome %q, so nothing was proved of it", k)
@@ -93,6 +98,7 @@ type tally struct {
 	seeds, requests, runs int
 	faults                map[Fault]int
 	events                map[lambdaidem.Kind]int
+	endings               map[Ending]int
 }
 
 func (s *tally) add(r Report) {
@@ -102,6 +108,9 @@ func (s *tally) add(r Report) {
 	}
 	for k, n := range r.Events {
 		s.events[k] += n
+	}
+	for e, n := range r.Endings {
+		s.endings[e] += n
 	}
 }
 
@@ -122,6 +131,11 @@ func (s *tally) String() string {
 		lines = append(lines, fmt.Sprintf("%s %d", k, n))
 	}
 	count("outcomes", lines)
+	lines = nil
+	for e, n := range s.endings {
+		lines = append(lines, fmt.Sprintf("%s %d", e, n))
+	}
+	count("endings", lines)
 	return b.String()
 }
 

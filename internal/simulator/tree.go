@@ -13,8 +13,8 @@ import (
 // Small is a case small enough to try every order of its requests.
 type Small struct {
 	Name     string
-	Before   string   // how an attempt ended that came before: "" for none, "killed", or a script's ending
-	Attempts []string // how the handler of each ends
+	Before   Ending   // how an attempt ended that came before: Running for none
+	Attempts []Ending // how the handler of each ends
 	Payloads []string // of each; nil: all the same
 	Faults   int      // how many faults to try in each order, one at each place
 	Hold     bool
@@ -185,7 +185,7 @@ func (w *world) move(m move) {
 func Play(c Small, script []int, timeline bool) (r Report, next []int, more bool) {
 	p := plan{keys: 1, timeout: 3 * time.Second, ttl: 24 * time.Hour, maxSkew: 2 * time.Second, policyHold: c.Hold, wait: c.Wait}
 	w := newWorld(1, &p, nil)
-	if c.Before != "" {
+	if c.Before != Running {
 		w.before(c.Before)
 	}
 	w.tree = &tree{script: script, faults: c.Faults}
@@ -213,11 +213,11 @@ func Play(c Small, script []int, timeline bool) (r Report, next []int, more bool
 }
 
 // before lets one attempt end in the given way, and its lease pass.
-func (w *world) before(ending string) {
+func (w *world) before(ending Ending) {
 	a := w.newActor(900, order{Key: "k", Owner: "alice", Payload: "p"})
 	a.ending = ending
-	if ending == "killed" {
-		a.ending = "201"
+	if ending == Killed {
+		a.ending = Created
 		w.plan.killHandler = 2
 	}
 	var one sync.WaitGroup

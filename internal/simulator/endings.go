@@ -1,0 +1,105 @@
+package simulator
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// Ending is how a run of the handler ended.
+type Ending string
+
+// The endings.
+const (
+	Created     Ending = "201"
+	Declined    Ending = "402"
+	TooMany     Ending = "429"
+	ServerError Ending = "500"
+	Failed      Ending = "error" // an error that nothing marks
+	Permanent   Ending = "permanent"
+	Uncertain   Ending = "uncertain"
+	Rejected    Ending = "reject"
+	Panicked    Ending = "panic"
+	Deadline    Ending = "deadline" // its context ended first
+	Killed      Ending = "killed"   // its process did
+	Running     Ending = ""         // not ended yet
+)
+
+// state is what a record becomes.
+type state string
+
+const (
+	completed state = "COMPLETED"
+	released  state = "RELEASED"
+	kept      state = "INPROGRESS" // nothing is written; the lease runs out
+)
+
+// traits are what the rules say of an ending, and what the handler does.
+type traits struct {
+	ending Ending
+	bad    bool  // the script lets attempts end so now and then
+	effect bool  // it comes after the effect
+	leaves state // of its record, under policy rerun (X1, X2)
+	unsure bool  // under policy hold nobody knows whether it had an effect (X2)
+	answer func(*run) (events.APIGatewayV2HTTPResponse, error)
+}
+
+// endings is the one table of them. Chance picks among the bad ones by their
+// place here.
+var endings = []traits{
+	{ending: Created, effect: true, leaves: completed, answer: status(http.StatusCreated, (*run).answer)},
+	{ending: ServerError, bad: true, leaves: released, unsure: true, answer: status(http.StatusInternalServerError, text("internal"))},
+	{ending: Failed, bad: true, leaves: released, answer: failure(func(*run) error { return errCard })},
+	{ending: Panicked, bad: true, leaves: released, unsure: true, answer: failure(func(r *run) error { panic(scripted{r.attempt}) })},
+	{ending: TooMany, bad: true, leaves: released, answer: status(http.StatusTooManyRequests, text("slow down"))},
+	{ending: Declined, bad: true, effect: true, leaves: completed, answer: status(http.StatusPaymentRequired, (*run).answer)},
+	{ending: Permanent, bad: true, effect: true, leaves: completed, answer: failure(func(*run) error { return lambdaidem.Permanent(errCard) })},
+	{ending: Uncertain, bad: true, effect: true, leaves: kept, unsure: true, answer: failure(func(*run) error { return lambdaidem.Uncertain(errCard) })},
+	{ending: Rejected, bad: true, effect: true, leaves: completed, answer: failure(func(r *run) error {
+		return lambdaidem.Reject(http.StatusConflict, insufficient, r.answer())
+	})},
+	{ending: Deadline, leaves: released, unsure: true},
+	{ending: Killed, leaves: kept, unsure: true},
+	{ending: Running, leaves: kept, unsure: true},
+}
+
+// badEndings are those that a plan deals out at random.
+var badEndings = slices.DeleteFunc(slices.Clone(endings), func(t traits) bool { return !t.bad })
+
+// traits looks an ending up. One that the table lacks is a mistake of ours.
+func (e Ending) traits() traits {
+	i := slices.IndexFunc(endings, func(t traits) bool { return t.ending == e })
+	if i < 0 {
+		panic("simulator: no such ending: " + string(e))
+	}
+	return endings[i]
+}
+
+// insufficient is the code of the application's own refusal.
+const insufficient = "insufficient_funds"
+
+// errCard is what the script's handlers fail with.
+var errCard = errors.New("card network")
+
+// scripted is the value that the script's handlers panic with.
+type scripted struct{ attempt int }
+
+func text(s string) func(*run) string { return func(*run) string { return s } }
+
+// status answers with a status and a body.
+func status(code int, body func(*run) string) func(*run) (events.APIGatewayV2HTTPResponse, error) {
+	return func(r *run) (events.APIGatewayV2HTTPResponse, error) {
+		return events.APIGatewayV2HTTPResponse{StatusCode: code, Body: body(r)}, nil
+	}
+}
+
+// failure answers with an error.
+func failure(err func(*run) error) func(*run) (events.APIGatewayV2HTTPResponse, error) {
+	return func(r *run) (events.APIGatewayV2HTTPResponse, error) {
+		return events.APIGatewayV2HTTPResponse{}, err(r)
+	}
+}
