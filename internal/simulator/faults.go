@@ -1,9 +1,6 @@
 package simulator
 
-import (
-	"math/rand/v2"
-	"time"
-)
+import "github.com/lambdaidem/toolkit/internal/simulator/wire"
 
 // Fault is what becomes of one request on the wire.
 type Fault string
@@ -27,80 +24,77 @@ const (
 // wireFaults are those that a plan deals out at random.
 var wireFaults = []Fault{RequestLost, RequestLate, ReplyLost, Twice, Throttled, FailBefore, FailAfter, Conflict, KillBefore, KillAfter, Stall}
 
+// handlerFaults are those that can meet a handler's own step.
+var handlerFaults = []Fault{KillBefore, Stall}
+
 // faultNames adds those that are no fate of a request.
 var faultNames = append(wireFaults[:len(wireFaults):len(wireFaults)], "killed in the handler", "killed by its timeout", "client hangs up", "skewed clock", "deleted by TTL")
 
-// plan is the character of one run: which faults there are and how many, how
-// clocks differ, how handlers behave. Most runs have few kinds of faults, since
-// many at once hide one another.
-type plan struct {
-	keys         int
-	clients      uint
-	requests     int // of each client
-	timeout      time.Duration
-	policyHold   bool
-	failOpen     bool
-	wait         time.Duration
-	ttl          time.Duration
-	maxSkew      time.Duration // what the guard is told
-	skew         time.Duration // what clocks really differ by
-	slow         float64       // how many handlers take long
-	disobedient  float64       // how many handlers ignore their context
-	bad          float64       // how many attempts end other than well
-	otherPayload float64       // how many requests bring another payload
-	hangsUp      bool          // clients that give up end the request's context, as net/http does
-	killHandler  float64       // how many attempts are killed in the handler
-	faults       []Fault
-	rate         float64 // how many requests meet one of them
+// passage is how a request goes its way: in time (inTime), or at once (atOnce).
+type passage interface {
+	arrive(do func()) // it reaches the database
+	late()            // it reaches the database long after its caller gave up
+	again()           // it reaches the database once more, long after the first time
+	wake(do func())   // its process goes on, past its lease
+	reply(reply)
+	silence() // no reply: the connection breaks, or hangs
 }
 
-func newPlan(r *rand.Rand) plan {
-	p := plan{
-		keys:     1 + r.IntN(2),
-		clients:  2 + r.UintN(3),
-		requests: 2 + r.IntN(2),
-		timeout:  time.Duration(2000+r.IntN(4000)) * time.Millisecond,
-		ttl:      24 * time.Hour,
-		maxSkew:  2 * time.Second,
+// befall lets a request meet a fault, or none, and go its way.
+func (w *world) befall(r *request, f Fault, p passage) {
+	if f != None {
+		w.meet(r, f)
 	}
-	chance := func(c float64) bool { return r.Float64() < c }
-	p.policyHold = chance(0.25)
-	p.failOpen = chance(0.1)
-	if chance(0.35) {
-		p.wait = time.Duration(200+r.IntN(6000)) * time.Millisecond
+	served := func() { p.reply(w.serve(r)) }
+	refuse := func(kind, message string) {
+		status, header, body := wire.Error(kind, message)
+		p.reply(reply{status: status, header: header, body: body})
 	}
-	if chance(0.2) {
-		p.ttl = time.Duration(1+r.IntN(10)) * time.Second
+	switch f {
+	case None:
+		p.arrive(served)
+	case RequestLost:
+		p.silence()
+	case RequestLate:
+		p.silence()
+		p.late()
+	case ReplyLost:
+		p.arrive(func() { w.serve(r) })
+		p.silence()
+	case Twice:
+		p.arrive(served)
+		p.again()
+	case Throttled:
+		refuse(wire.Throttling, "Rate of requests exceeds the allowed throughput.")
+	case FailBefore:
+		refuse(wire.InternalServerError, "Internal server error")
+	case FailAfter:
+		p.arrive(func() {
+			w.serve(r)
+			refuse(wire.InternalServerError, "Internal server error")
+		})
+	case Conflict:
+		refuse(wire.TransactionConflict, "Transaction is ongoing for the item")
+	case KillBefore:
+		p.arrive(func() { w.kill(r.actor, string(f)) })
+	case KillAfter:
+		p.arrive(func() {
+			w.serve(r)
+			w.kill(r.actor, string(f))
+		})
+	case Stall:
+		// The process stands still before the request leaves it; its context
+		// ends meanwhile, and it doesn't notice.
+		p.wake(served)
 	}
-	switch {
-	case chance(0.4):
-		p.skew = time.Duration(r.Int64N(int64(p.maxSkew)))
-	case chance(0.15):
-		p.skew = p.maxSkew + time.Duration(r.Int64N(int64(30*time.Second)))
-	}
-	p.slow = []float64{0, 0.2, 0.8}[r.IntN(3)]
-	if chance(0.15) {
-		p.disobedient = 0.5
-	}
-	p.bad = []float64{0, 0.2, 0.5}[r.IntN(3)]
-	if chance(0.3) {
-		p.otherPayload = 0.2
-	}
-	if chance(0.4) {
-		p.killHandler = 0.3
-	}
-	p.hangsUp = chance(0.3)
-	for range r.IntN(4) {
-		p.faults = append(p.faults, wireFaults[r.IntN(len(wireFaults))])
-	}
-	p.rate = []float64{0.05, 0.15, 0.4}[r.IntN(3)]
-	return p
 }
 
-// fault deals the fate of one request.
-func (p *plan) fault(r *rand.Rand) Fault {
-	if len(p.faults) == 0 || r.Float64() >= p.rate {
-		return None
-	}
-	return p.faults[r.IntN(len(p.faults))]
+// meet enters that a request meets a fault.
+func (w *world) meet(r *request, f Fault) {
+	w.book.fault(f)
+	w.book.note(r.actor, "%s: %s", describe(r), f)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r.actor.met[f] = true
+	r.stands = f == Stall
 }

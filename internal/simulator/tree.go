@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/lambdaidem/toolkit/internal/simulator/wire"
 )
 
 // Small is a case small enough to try every order of its requests.
@@ -32,9 +30,6 @@ type tree struct {
 	pending []*request
 	held    []*request // late ones: they arrive some time
 }
-
-// handlerFaults are those that can meet a handler at work.
-var handlerFaults = []Fault{KillBefore, Stall}
 
 func (t *tree) choose(width int) int {
 	choice := 0
@@ -141,44 +136,23 @@ func (w *world) move(m move) {
 	if m.f != None {
 		t.faults--
 		t.pauses = 1
-		w.meet(r, m.f)
 	}
-	fail := func(kind string) {
-		status, header, body := wire.Error(kind, "simulated")
-		r.reply <- reply{status: status, header: header, body: body}
-	}
-	switch m.f {
-	case None:
-		r.reply <- w.serve(r)
-	case RequestLost:
-		r.reply <- reply{err: errReset}
-	case RequestLate:
-		t.held = append(t.held, r)
-		r.reply <- reply{err: errReset}
-	case ReplyLost:
-		w.serve(r)
-		r.reply <- reply{err: errReset}
-	case Twice:
-		t.held = append(t.held, r)
-		r.reply <- w.serve(r)
-	case Throttled:
-		fail(wire.Throttling)
-	case FailBefore:
-		fail(wire.InternalServerError)
-	case FailAfter:
-		w.serve(r)
-		fail(wire.InternalServerError)
-	case Conflict:
-		fail(wire.TransactionConflict)
-	case KillBefore:
-		w.kill(r.actor, string(m.f))
-	case KillAfter:
-		w.serve(r)
-		w.kill(r.actor, string(m.f))
-	case Stall:
-		w.in(w.plan.timeout+2*w.plan.maxSkew, func() { r.reply <- w.serve(r) })
-	}
+	w.befall(r, m.f, atOnce{w, r})
 }
+
+// atOnce is the passage of a request that takes no time. What comes late waits
+// until a move brings it.
+type atOnce struct {
+	w *world
+	r *request
+}
+
+func (p atOnce) arrive(do func()) { do() }
+func (p atOnce) late()            { p.w.tree.held = append(p.w.tree.held, p.r) }
+func (p atOnce) again()           { p.late() }
+func (p atOnce) wake(do func())   { p.w.in(p.w.plan.timeout+2*p.w.plan.maxSkew, do) }
+func (p atOnce) reply(rep reply)  { p.r.reply <- rep }
+func (p atOnce) silence()         { p.reply(reply{err: errReset}) }
 
 // Play runs one path of a small case. It must be called in a synctest bubble.
 // It returns the script of the next path, if there is one.

@@ -244,7 +244,7 @@ func (w *world) deal() {
 		if !w.healed {
 			f = w.plan.fault(w.rng)
 		}
-		w.send(r, f)
+		w.befall(r, f, w.inTime(r))
 	}
 }
 
@@ -265,62 +265,25 @@ func (w *world) ms(n int) time.Duration {
 	return 1 + time.Duration(w.rng.Int64N(int64(n)*int64(time.Millisecond)))
 }
 
-// meet enters that a request meets a fault.
-func (w *world) meet(r *request, f Fault) {
-	w.book.fault(f)
-	w.book.note(r.actor, "%s: %s", describe(r), f)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	r.actor.met[f] = true
-	r.stands = f == Stall
+// inTime is the passage of a request that takes its time on the wire.
+type inTime struct {
+	w           *world
+	r           *request
+	there, back time.Duration
 }
 
-// send lets a request meet its fate.
-func (w *world) send(r *request, f Fault) {
-	if f != None {
-		w.meet(r, f)
-	}
-	there, back := w.ms(20), w.ms(20)
-	answer := func(rep reply) { w.in(back, func() { r.reply <- rep }) }
-	fail := func(kind, message string) {
-		status, header, body := wire.Error(kind, message)
-		answer(reply{status: status, header: header, body: body})
-	}
-	brokenOrSilent := func() {
-		if w.rng.IntN(2) == 0 {
-			answer(reply{err: errReset})
-		}
-	}
-	switch f {
-	case None:
-		w.in(there, func() { answer(w.serve(r)) })
-	case RequestLost:
-		brokenOrSilent()
-	case RequestLate:
-		brokenOrSilent()
-		w.in(w.ms(20_000), func() { w.serve(r) })
-	case ReplyLost:
-		w.in(there, func() { w.serve(r) })
-		brokenOrSilent()
-	case Twice:
-		w.in(there, func() { answer(w.serve(r)) })
-		w.in(there+w.ms(20_000), func() { w.serve(r) })
-	case Throttled:
-		fail(wire.Throttling, "Rate of requests exceeds the allowed throughput.")
-	case FailBefore:
-		fail(wire.InternalServerError, "Internal server error")
-	case FailAfter:
-		w.in(there, func() { w.serve(r); fail(wire.InternalServerError, "Internal server error") })
-	case Conflict:
-		fail(wire.TransactionConflict, "Transaction is ongoing for the item")
-	case KillBefore:
-		w.in(there, func() { w.kill(r.actor, string(f)) })
-	case KillAfter:
-		w.in(there, func() { w.serve(r); w.kill(r.actor, string(f)) })
-	case Stall:
-		// The process stands still before the request leaves it; its context
-		// ends meanwhile, and it doesn't notice.
-		w.in(w.plan.timeout+w.plan.maxSkew+w.ms(20_000), func() { answer(w.serve(r)) })
+func (w *world) inTime(r *request) inTime { return inTime{w, r, w.ms(20), w.ms(20)} }
+
+func (p inTime) arrive(do func()) { p.w.in(p.there, do) }
+func (p inTime) late()            { p.w.in(p.w.ms(20_000), func() { p.w.serve(p.r) }) }
+func (p inTime) again()           { p.w.in(p.there+p.w.ms(20_000), func() { p.w.serve(p.r) }) }
+func (p inTime) wake(do func()) {
+	p.w.in(p.w.plan.timeout+p.w.plan.maxSkew+p.w.ms(20_000), do)
+}
+func (p inTime) reply(rep reply) { p.w.in(p.back, func() { p.r.reply <- rep }) }
+func (p inTime) silence() {
+	if p.w.rng.IntN(2) == 0 {
+		p.reply(reply{err: errReset})
 	}
 }
 
