@@ -163,9 +163,7 @@ func (a *actor) invoke() result {
 		defer func() {
 			if v := recover(); v != nil {
 				ended = result{failed: fmt.Sprintf("panic: %v", v)}
-				if _, own := v.(scripted); !own {
-					a.w.book.broken(a, "harness", "the guard panicked by itself: %v", v)
-				}
+				a.w.book.judge.panicked(a, v)
 			}
 			got <- ended
 		}()
@@ -191,9 +189,7 @@ func (a *actor) invoke() result {
 	timeout := time.AfterFunc(time.Until(a.ends)+time.Millisecond, func() {
 		if !a.hasStalled() { // a process that stands still is frozen, its timeout with it
 			a.w.book.fault("killed by its timeout")
-			if a.w.plan.disobedient == 0 {
-				a.w.book.broken(a, "in time", "it was still running at its deadline")
-			}
+			a.w.book.judge.overran(a)
 			a.w.kill(a, "killed by its timeout")
 		}
 	})

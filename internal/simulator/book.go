@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,7 +13,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// book is what happened in a world, and what was wrong with it.
+// book is what happened in a world. It only records; at the moments when a
+// check has to look at once, it asks its judge.
 type book struct {
 	w       *world
 	lines   []line
@@ -21,7 +23,7 @@ type book struct {
 	answers []*answer
 	faults  map[Fault]int
 	kinds   map[lambdaidem.Kind]int
-	wrong   []Violation
+	judge   judge
 }
 
 // line is one line of the timeline.
@@ -29,12 +31,6 @@ type line struct {
 	at    time.Duration
 	actor *actor
 	text  string
-}
-
-// Violation is a broken rule.
-type Violation struct {
-	Check string // its name in the table of checks
-	What  string
 }
 
 // run is one run of the handler.
@@ -81,8 +77,10 @@ type answer struct {
 	got      result
 }
 
-func newBook(w *world) book {
-	return book{w: w, records: map[string]*history{}, faults: map[Fault]int{}, kinds: map[lambdaidem.Kind]int{}}
+func newBook(w *world) *book {
+	b := &book{w: w, records: map[string]*history{}, faults: map[Fault]int{}, kinds: map[lambdaidem.Kind]int{}}
+	b.judge = judge{b: b}
+	return b
 }
 
 func (b *book) note(a *actor, format string, args ...any) {
@@ -93,18 +91,6 @@ func (b *book) note(a *actor, format string, args ...any) {
 
 func (b *book) noteLocked(a *actor, format string, args ...any) {
 	b.lines = append(b.lines, line{time.Since(b.w.born), a, fmt.Sprintf(format, args...)})
-}
-
-func (b *book) broken(a *actor, check, format string, args ...any) {
-	b.w.mu.Lock()
-	defer b.w.mu.Unlock()
-	b.brokenLocked(a, check, format, args...)
-}
-
-func (b *book) brokenLocked(a *actor, check, format string, args ...any) {
-	what := fmt.Sprintf(format, args...)
-	b.wrong = append(b.wrong, Violation{check, what})
-	b.noteLocked(a, "BROKEN %s: %s", check, what)
 }
 
 func (b *book) fault(f Fault) {
@@ -120,9 +106,7 @@ func (b *book) event(a *actor, e lambdaidem.Event) {
 		return
 	}
 	b.kinds[e.Kind]++
-	if e.Kind == lambdaidem.EventFailedOpen && len(a.met) == 1 && a.met[Conflict] {
-		b.brokenLocked(a, "conflict is busy", "it failed open, and had met nothing but conflicts")
-	}
+	b.judge.event(a, e)
 	b.noteLocked(a, "guard: %s%s", e.Kind, because(e.Err))
 }
 
@@ -142,9 +126,7 @@ func (b *book) beginRun(ctx context.Context, a *actor) *run {
 	defer b.w.mu.Unlock()
 	r := &run{actor: a, attempt: lambdaidem.Attempt(ctx), began: time.Now()}
 	r.due, _ = ctx.Deadline()
-	if a.run != nil {
-		b.brokenLocked(a, "one run", "the handler ran twice in one invocation")
-	}
+	b.judge.begin(a)
 	a.run = r
 	if !a.dead {
 		b.runs = append(b.runs, r)
@@ -197,21 +179,7 @@ func (b *book) answered(a *actor, from time.Time, got result) {
 		}
 	}
 	b.noteLocked(a, "answers %s", text)
-	if (got.Code == string(lambdaidem.ErrStoreUnavailable) || got.Code == string(lambdaidem.ErrInProgress)) && a.run == nil && a.gaveUp == 0 {
-		for _, h := range b.records {
-			if h.holder != a || a.met[RequestLate] || a.met[Twice] { // what lands that late, nobody can know of
-				continue
-			}
-			check := "unknown released"
-			if got.Status == 409 {
-				check = "recognised"
-			}
-			b.brokenLocked(a, check, "its acquire had landed, it answered %d, and sent no release", got.Status)
-		}
-	}
-	if got.Status != 0 && time.Now().After(a.ends) && !a.met[Stall] && b.w.plan.disobedient == 0 {
-		b.brokenLocked(a, "in time", "the answer came %v after the invocation's deadline", time.Since(a.ends))
-	}
+	b.judge.answered(a, got)
 }
 
 // served notes what the database answered.
@@ -247,21 +215,17 @@ func (b *book) wrote(w wire.Write) {
 		h = &history{id: id, order: order{Key: a.order.Key, Owner: a.order.Owner}}
 		b.records[id] = h
 	}
-	if h.order.Key != a.order.Key || h.order.Owner != a.order.Owner {
-		b.brokenLocked(a, "own record", "wrote to the record of %+v", h.order)
-	}
 	if w.Op == "PutItem" {
 		if n := len(h.lives); n > 0 && h.lives[n-1].gone.IsZero() {
 			h.lives[n-1].gone = now
 		}
 		h.lives = append(h.lives, &life{began: now, tokens: map[string]*actor{}, released: map[*actor]bool{}})
 	}
+	b.judge.write(a, w, h)
 	if len(h.lives) == 0 {
-		b.brokenLocked(a, "lock first", "an update made the record")
-		return
+		return // an update made the record: there is no life to enter it in
 	}
 	l := h.lives[len(h.lives)-1]
-	b.checkWrite(a, w, l)
 	h.holder = nil
 	switch token, status := w.After["token"].Text, w.After["status"].Text; status {
 	case "INPROGRESS":
@@ -298,4 +262,65 @@ func (b *book) timeline() string {
 		fmt.Fprintf(&out, "%12.3f ms  %-22s %s\n", float64(l.at)/1e6, who, l.text)
 	}
 	return out.String()
+}
+
+func (b *book) sorted() []*history {
+	var all []*history
+	for _, h := range b.records {
+		all = append(all, h)
+	}
+	slices.SortFunc(all, func(x, y *history) int { return strings.Compare(x.id, y.id) })
+	return all
+}
+
+// historyOf is the record of an order; nil if it never had one.
+func (b *book) historyOf(o order) *history {
+	for _, h := range b.records {
+		if h.order.Key == o.Key && h.order.Owner == o.Owner {
+			return h
+		}
+	}
+	return nil
+}
+
+// livesOf is the completed ones of a record's lives; none of a record that
+// never was.
+func (h *history) livesOf() []*life {
+	if h == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(h.lives), func(l *life) bool { return l.completed == nil })
+}
+
+// open tells whether an attempt failed open: it ran without the lease.
+func (b *book) open(a *actor) bool { return a.run != nil && a.run.attempt == 0 }
+
+// text is what of a result must be equal between a first answer and a replay.
+func (r result) text() string { return fmt.Sprintf("%d %s", r.Status, r.Body) }
+
+// answerOf is the text of the answer that a life stored.
+func (b *book) answerOf(l *life) string {
+	var s struct {
+		StatusCode int    `json:"statusCode"`
+		Body       string `json:"body"`
+	}
+	if err := unmarshal(l.completed["data"].Text, &s); err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%d %s", s.StatusCode, s.Body)
+}
+
+func expired(item wire.Item, now time.Time) bool {
+	e, ok := item["expiration"]
+	return ok && number(e) <= now.Unix()
+}
+
+func millis(v wire.Value) time.Time { return time.UnixMilli(number(v)) }
+
+func number(v wire.Value) int64 {
+	n, err := strconv.ParseInt(v.Text, 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
 }

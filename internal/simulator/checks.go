@@ -1,15 +1,6 @@
 package simulator
 
-import (
-	"fmt"
-	"slices"
-	"strconv"
-	"strings"
-	"time"
-
-	"github.com/lambdaidem/toolkit/internal/simulator/wire"
-	"github.com/lambdaidem/toolkit/lambdaidem"
-)
+import "fmt"
 
 // Checks are the invariants, by name, with the rules that they hold a run
 // against.
@@ -42,198 +33,40 @@ var Checks = map[string]string{
 	"harness":                 "the simulator itself",
 }
 
-// checkWrite holds one write against the record's life. It is called under mu.
-func (b *book) checkWrite(a *actor, w wire.Write, l *life) {
-	now := time.Now()
-	status, token := w.After["status"].Text, w.After["token"].Text
-	before := w.Before["status"].Text
-	p := &b.w.plan
-	if l.completed != nil && w.Op != "PutItem" && w.After.String() != l.completed.String() {
-		b.brokenLocked(a, "completed never changes", "%s became %s", l.completed, w.After)
-	}
-	if before == "COMPLETED" && w.Op == "PutItem" && !expired(w.Before, now.Add(p.skew)) {
-		b.brokenLocked(a, "completed never changes", "a lock was written over %s", w.Before)
-	}
-	switch status {
-	case "INPROGRESS":
-		if before == "INPROGRESS" && token != w.Before["token"].Text {
-			end := millis(w.Before["in_progress_expiration"])
-			// By its own clock the taker may be as much ahead as clocks differ.
-			if p.skew <= p.maxSkew && now.Add(p.skew).Before(end) {
-				b.brokenLocked(a, "lease before lock", "the lease of %s had %v left", w.Before["token"].Text, end.Sub(now))
-			}
-		}
-		if w.Op == "UpdateItem" && number(w.After["attempt"]) != number(w.Before["attempt"])+1 {
-			b.brokenLocked(a, "attempt raised", "attempt %d after %d", number(w.After["attempt"]), number(w.Before["attempt"]))
-		}
-		end := millis(w.After["in_progress_expiration"])
-		if due := a.ends.Add(a.skew + p.maxSkew); end.Before(due) {
-			b.brokenLocked(a, "lease outlives", "the lease ends %v before the deadline and MaxSkew", due.Sub(end))
-		}
-		if e, ok := w.After["expiration"]; ok && time.Unix(number(e), 0).Before(end.Add(p.maxSkew+time.Second)) {
-			b.brokenLocked(a, "expiry", "it expires at %d, its lease ends at %d ms", number(e), end.UnixMilli())
-		} else if ok == p.policyHold {
-			b.brokenLocked(a, "expiry", "under policy hold: %v; has an expiration: %v", p.policyHold, ok)
-		}
-	case "COMPLETED", "RELEASED":
-		if before != "INPROGRESS" || l.tokens[token] != a || w.Before["token"].Text != token {
-			b.brokenLocked(a, "fenced", "%s was written over %s of token %s", status, before, w.Before["token"].Text)
-		}
-		if a.run != nil && state(status) != a.run.how.traits().leaves {
-			b.brokenLocked(a, "stored endings", "an attempt that ended by %q was %s", a.run.how, map[string]string{"COMPLETED": "stored", "RELEASED": "released"}[status])
-		}
-	}
+// Violation is a broken rule.
+type Violation struct {
+	Check string // its name in the table of checks
+	What  string
+}
+
+// judge holds a book against the rules. Some checks must look at the moment when
+// something happens: the book asks them then, under w.mu, before it enters what
+// happened (begin, event, write) or after (answered). The others read the book
+// when all is quiet.
+type judge struct {
+	b     *book
+	wrong []Violation
+}
+
+func (j *judge) broken(a *actor, check, format string, args ...any) {
+	j.b.w.mu.Lock()
+	defer j.b.w.mu.Unlock()
+	j.brokenLocked(a, check, format, args...)
+}
+
+func (j *judge) brokenLocked(a *actor, check, format string, args ...any) {
+	what := fmt.Sprintf(format, args...)
+	j.wrong = append(j.wrong, Violation{check, what})
+	j.b.noteLocked(a, "BROKEN %s: %s", check, what)
 }
 
 // conclude holds the whole book against the rules, once all is quiet.
-func (b *book) conclude() {
-	for _, ans := range b.answers {
-		b.checkAnswer(ans)
+func (j *judge) conclude() {
+	for _, ans := range j.b.answers {
+		j.checkAnswer(ans)
 	}
-	for _, h := range b.sorted() {
-		b.checkRuns(h)
+	for _, h := range j.b.sorted() {
+		j.checkRuns(h)
 	}
-	b.checkLinearizable()
-}
-
-func (b *book) sorted() []*history {
-	var all []*history
-	for _, h := range b.records {
-		all = append(all, h)
-	}
-	slices.SortFunc(all, func(x, y *history) int { return strings.Compare(x.id, y.id) })
-	return all
-}
-
-// historyOf is the record of an order; nil if it never had one.
-func (b *book) historyOf(o order) *history {
-	for _, h := range b.records {
-		if h.order.Key == o.Key && h.order.Owner == o.Owner {
-			return h
-		}
-	}
-	return nil
-}
-
-// checkAnswer holds one answer against the record.
-func (b *book) checkAnswer(ans *answer) {
-	a, got := ans.actor, ans.got
-	h := b.historyOf(a.order)
-	if got.carriesAnswer() && got.Code != string(lambdaidem.ErrPermanent) {
-		want := fmt.Sprintf("%s/%s/%s by", a.order.Owner, a.order.Key, a.order.Payload)
-		if !strings.Contains(got.Body, want) {
-			b.broken(a, "own answer", "asked for %q, got %q", want, got.Body)
-		}
-	}
-	if got.Replayed && !got.carriesAnswer() {
-		b.broken(a, "replay", "a replay of status %d", got.Status)
-	}
-	if got.failed == "" && a.run != nil && a.run.how == Panicked {
-		b.broken(a, "panic goes on", "the handler panicked and the caller got %d", got.Status)
-	}
-	if !got.carriesAnswer() || b.open(a) {
-		return
-	}
-	if got.Replayed {
-		if h != nil && slices.ContainsFunc(h.lives, func(l *life) bool { return l.completedBy == a && (l.gone.IsZero() || l.gone.After(ans.to)) }) {
-			b.broken(a, "recognised", "its own completion was replayed to it")
-		}
-		if h == nil || !slices.ContainsFunc(h.lives, func(l *life) bool {
-			return l.completed != nil && !l.completedAt.After(ans.to) && (l.gone.IsZero() || !l.gone.Before(ans.from)) && b.answerOf(l) == got.text()
-		}) {
-			b.broken(a, "replay", "no record stored %q while the request was under way", got.Body)
-		}
-		if !slices.ContainsFunc(h.livesOf(), func(l *life) bool {
-			return b.answerOf(l) == got.text() && !expired(l.completed, ans.from.Add(-b.w.plan.skew))
-		}) {
-			b.broken(a, "expired", "%q was replayed, which had expired", got.Body)
-		}
-		return
-	}
-	if h == nil || !slices.ContainsFunc(h.lives, func(l *life) bool { return l.completedBy == a && b.answerOf(l) == got.text() }) {
-		b.broken(a, "first answer", "sent %q, which its record did not store from it", got.Body)
-	}
-}
-
-// livesOf is the completed ones of a record's lives; none of a record that
-// never was.
-func (h *history) livesOf() []*life {
-	if h == nil {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(h.lives), func(l *life) bool { return l.completed == nil })
-}
-
-// open tells whether an attempt failed open: it ran without the lease.
-func (b *book) open(a *actor) bool { return a.run != nil && a.run.attempt == 0 }
-
-// text is what of a result must be equal between a first answer and a replay.
-func (r result) text() string { return fmt.Sprintf("%d %s", r.Status, r.Body) }
-
-// answerOf is the text of the answer that a life stored.
-func (b *book) answerOf(l *life) string {
-	var s struct {
-		StatusCode int    `json:"statusCode"`
-		Body       string `json:"body"`
-	}
-	if err := unmarshal(l.completed["data"].Text, &s); err != nil {
-		return err.Error()
-	}
-	return fmt.Sprintf("%d %s", s.StatusCode, s.Body)
-}
-
-// checkRuns holds the handler's runs for one key against each other.
-func (b *book) checkRuns(h *history) {
-	p := &b.w.plan
-	var runs []*run
-	for _, r := range b.runs {
-		if o := r.actor.order; o.Key == h.order.Key && o.Owner == h.order.Owner && !b.open(r.actor) {
-			runs = append(runs, r)
-		}
-	}
-	slices.SortFunc(runs, func(x, y *run) int { return x.began.Compare(y.began) })
-	for i, r := range runs {
-		how, end := r.how.traits(), r.ended
-		if end.IsZero() {
-			end = r.due
-		}
-		for _, next := range runs[i+1:] {
-			if b.obeyed() && next.began.Before(end) {
-				b.broken(next.actor, "one at a time", "it began %v before the run of process %d ended", end.Sub(next.began), r.actor.id)
-			}
-			if p.policyHold && how.unsure {
-				b.broken(next.actor, "held", "it ran after process %d, whose run ended by %q", r.actor.id, r.how)
-			}
-		}
-		stored := slices.ContainsFunc(h.lives, func(l *life) bool { return l.completedBy == r.actor })
-		if how.leaves == completed && r.effects > 0 && !stored && len(r.actor.met) == 0 && !r.actor.dead && b.obeyed() {
-			b.broken(r.actor, "effect kept", "its run ended by %q and nothing was completed", r.how)
-		}
-		gaveBack := slices.ContainsFunc(h.lives, func(l *life) bool { return l.released[r.actor] })
-		if how.leaves == released && !p.policyHold && len(r.actor.met) == 0 && !r.actor.dead && !gaveBack && b.obeyed() {
-			b.broken(r.actor, "clean-up", "its run ended by %q and nothing was released", r.how)
-		}
-	}
-}
-
-// obeyed tells whether the run kept to what G3's last sentence asks for: clocks
-// within MaxSkew, and no attempt that went on past its context.
-func (b *book) obeyed() bool {
-	p := &b.w.plan
-	return p.skew <= p.maxSkew && p.disobedient == 0 && b.faults[Stall] == 0
-}
-
-func expired(item wire.Item, now time.Time) bool {
-	e, ok := item["expiration"]
-	return ok && number(e) <= now.Unix()
-}
-
-func millis(v wire.Value) time.Time { return time.UnixMilli(number(v)) }
-
-func number(v wire.Value) int64 {
-	n, err := strconv.ParseInt(v.Text, 10, 64)
-	if err != nil {
-		return -1
-	}
-	return n
+	j.checkLinearizable()
 }

@@ -32,7 +32,8 @@ var sequential = porcupine.Model{
 // that its client never got, but the record stored, took effect at some time
 // after its request: its end is open. Records that expired begin anew, which
 // the model doesn't know, so runs with a short TTL are left to the other checks.
-func (b *book) checkLinearizable() {
+func (j *judge) checkLinearizable() {
+	b := j.b
 	if b.w.plan.ttl < time.Hour || b.w.plan.failOpen {
 		return
 	}
@@ -55,7 +56,7 @@ func (b *book) checkLinearizable() {
 			ops = append(ops, porcupine.Operation{ClientId: len(ops), Input: s, Call: int64(ans.from.Sub(b.w.born)), Return: end})
 		}
 		if !porcupine.CheckOperations(sequential, ops) {
-			b.broken(nil, "linearizable", "the answers to %+v fit no order: %+v", h.order, ops)
+			j.broken(nil, "linearizable", "the answers to %+v fit no order: %+v", h.order, ops)
 		}
 	}
 }

@@ -39,12 +39,12 @@ func Run(seed uint64, mut *Mutation, timeline bool) Report {
 
 // report concludes the book.
 func (w *world) report(timeline bool) Report {
-	w.book.conclude()
+	w.book.judge.conclude()
 	endings := map[Ending]int{}
 	for _, r := range w.book.runs {
 		endings[r.how]++
 	}
-	r := Report{Seed: w.seed, Wrong: w.book.wrong, Faults: w.book.faults, Events: w.book.kinds, Endings: endings, Requests: len(w.book.answers), Runs: len(w.book.runs)}
+	r := Report{Seed: w.seed, Wrong: w.book.judge.wrong, Faults: w.book.faults, Events: w.book.kinds, Endings: endings, Requests: len(w.book.answers), Runs: len(w.book.runs)}
 	if timeline || len(r.Wrong) > 0 {
 		r.Timeline = fmt.Sprintf("seed %d, %+v\n%s", w.seed, w.plan, w.book.timeline())
 	}
@@ -147,12 +147,11 @@ func (w *world) heal() {
 	synctest.Wait()
 }
 
-// probe asks for each key once more. Under policy rerun one of the payloads
-// must get its answer now, at once (L6).
+// probe asks for each key once more, until one of its payloads is answered.
 func (w *world) probe() {
 	probes := uint64(900_000)
 	for _, h := range w.book.sorted() {
-		answered, last := false, result{}
+		var last result
 		for _, payload := range []string{"p", "q"} {
 			o := h.order
 			o.Payload = payload
@@ -161,14 +160,10 @@ func (w *world) probe() {
 			var running sync.WaitGroup
 			got := w.invocation(a, &running)
 			w.turnUntil(&running)
-			last = <-got
-			answered = last.carriesAnswer() || w.plan.policyHold && last.Code == string(lambdaidem.ErrAttemptAbandoned)
-			if answered {
+			if last = <-got; last.carriesAnswer() || w.book.judge.held(last) {
 				break
 			}
 		}
-		if !answered {
-			w.book.broken(nil, "unstuck", "%+v is stuck: %+v", h.order, last)
-		}
+		w.book.judge.probed(h.order, last)
 	}
 }

@@ -34,7 +34,7 @@ type world struct {
 
 	mu    sync.Mutex
 	inbox []*request // sent, and not yet dealt with
-	book  book
+	book  *book
 
 	wake    chan struct{}
 	agenda  agenda

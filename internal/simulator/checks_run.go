@@ -1,0 +1,52 @@
+package simulator
+
+import "slices"
+
+// begin looks at an invocation whose handler begins.
+func (j *judge) begin(a *actor) {
+	if a.run != nil {
+		j.brokenLocked(a, "one run", "the handler ran twice in one invocation")
+	}
+}
+
+// checkRuns holds the handler's runs for one key against each other.
+func (j *judge) checkRuns(h *history) {
+	b := j.b
+	p := &b.w.plan
+	var runs []*run
+	for _, r := range b.runs {
+		if o := r.actor.order; o.Key == h.order.Key && o.Owner == h.order.Owner && !b.open(r.actor) {
+			runs = append(runs, r)
+		}
+	}
+	slices.SortFunc(runs, func(x, y *run) int { return x.began.Compare(y.began) })
+	for i, r := range runs {
+		how, end := r.how.traits(), r.ended
+		if end.IsZero() {
+			end = r.due
+		}
+		for _, next := range runs[i+1:] {
+			if b.obeyed() && next.began.Before(end) {
+				j.broken(next.actor, "one at a time", "it began %v before the run of process %d ended", end.Sub(next.began), r.actor.id)
+			}
+			if p.policyHold && how.unsure {
+				j.broken(next.actor, "held", "it ran after process %d, whose run ended by %q", r.actor.id, r.how)
+			}
+		}
+		stored := slices.ContainsFunc(h.lives, func(l *life) bool { return l.completedBy == r.actor })
+		if how.leaves == completed && r.effects > 0 && !stored && len(r.actor.met) == 0 && !r.actor.dead && b.obeyed() {
+			j.broken(r.actor, "effect kept", "its run ended by %q and nothing was completed", r.how)
+		}
+		gaveBack := slices.ContainsFunc(h.lives, func(l *life) bool { return l.released[r.actor] })
+		if how.leaves == released && !p.policyHold && len(r.actor.met) == 0 && !r.actor.dead && !gaveBack && b.obeyed() {
+			j.broken(r.actor, "clean-up", "its run ended by %q and nothing was released", r.how)
+		}
+	}
+}
+
+// obeyed tells whether the run kept to what G3's last sentence asks for: clocks
+// within MaxSkew, and no attempt that went on past its context.
+func (b *book) obeyed() bool {
+	p := &b.w.plan
+	return p.skew <= p.maxSkew && p.disobedient == 0 && b.faults[Stall] == 0
+}

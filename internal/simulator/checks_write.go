@@ -1,0 +1,57 @@
+package simulator
+
+import (
+	"time"
+
+	"github.com/lambdaidem/toolkit/internal/simulator/wire"
+)
+
+// write holds one write against the record's life.
+func (j *judge) write(a *actor, w wire.Write, h *history) {
+	if h.order.Key != a.order.Key || h.order.Owner != a.order.Owner {
+		j.brokenLocked(a, "own record", "wrote to the record of %+v", h.order)
+	}
+	if len(h.lives) == 0 {
+		j.brokenLocked(a, "lock first", "an update made the record")
+		return
+	}
+	l, now := h.lives[len(h.lives)-1], time.Now()
+	status, token := w.After["status"].Text, w.After["token"].Text
+	before := w.Before["status"].Text
+	p := &j.b.w.plan
+	if l.completed != nil && w.Op != "PutItem" && w.After.String() != l.completed.String() {
+		j.brokenLocked(a, "completed never changes", "%s became %s", l.completed, w.After)
+	}
+	if before == "COMPLETED" && w.Op == "PutItem" && !expired(w.Before, now.Add(p.skew)) {
+		j.brokenLocked(a, "completed never changes", "a lock was written over %s", w.Before)
+	}
+	switch status {
+	case "INPROGRESS":
+		if before == "INPROGRESS" && token != w.Before["token"].Text {
+			end := millis(w.Before["in_progress_expiration"])
+			// By its own clock the taker may be as much ahead as clocks differ.
+			if p.skew <= p.maxSkew && now.Add(p.skew).Before(end) {
+				j.brokenLocked(a, "lease before lock", "the lease of %s had %v left", w.Before["token"].Text, end.Sub(now))
+			}
+		}
+		if w.Op == "UpdateItem" && number(w.After["attempt"]) != number(w.Before["attempt"])+1 {
+			j.brokenLocked(a, "attempt raised", "attempt %d after %d", number(w.After["attempt"]), number(w.Before["attempt"]))
+		}
+		end := millis(w.After["in_progress_expiration"])
+		if due := a.ends.Add(a.skew + p.maxSkew); end.Before(due) {
+			j.brokenLocked(a, "lease outlives", "the lease ends %v before the deadline and MaxSkew", due.Sub(end))
+		}
+		if e, ok := w.After["expiration"]; ok && time.Unix(number(e), 0).Before(end.Add(p.maxSkew+time.Second)) {
+			j.brokenLocked(a, "expiry", "it expires at %d, its lease ends at %d ms", number(e), end.UnixMilli())
+		} else if ok == p.policyHold {
+			j.brokenLocked(a, "expiry", "under policy hold: %v; has an expiration: %v", p.policyHold, ok)
+		}
+	case "COMPLETED", "RELEASED":
+		if before != "INPROGRESS" || l.tokens[token] != a || w.Before["token"].Text != token {
+			j.brokenLocked(a, "fenced", "%s was written over %s of token %s", status, before, w.Before["token"].Text)
+		}
+		if a.run != nil && state(status) != a.run.how.traits().leaves {
+			j.brokenLocked(a, "stored endings", "an attempt that ended by %q left the record %s", a.run.how, status)
+		}
+	}
+}
