@@ -38,19 +38,6 @@ type actor struct {
 	ctx    context.Context
 }
 
-// order is what a client asks for.
-type order struct{ Key, Owner, Payload string }
-
-// result is what a client gets. Status 0: no answer (the process died, or the
-// client gave up).
-type result struct {
-	Status   int
-	Body     string
-	Replayed bool
-	Code     string // of a problem document
-	failed   string // the invocation ended with an error or a panic
-}
-
 // newActor starts a process for one invocation, by a number of its own.
 func (w *world) newActor(id uint64, o order) *actor {
 	// Its randomness is a stream of its own, so that what one actor draws
@@ -83,26 +70,6 @@ func (a *actor) mustLive() {
 	case <-a.killed:
 		runtime.Goexit()
 	default:
-	}
-}
-
-// sleep is time that passes in a handler. It tells whether ctx was still alive
-// at the end; a disobedient handler passes a context without end.
-func (a *actor) sleep(ctx context.Context, d time.Duration) bool {
-	if a.w.tree != nil && !a.w.isHealed() {
-		return a.work(ctx)
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		a.mustLive()
-		return false
-	case <-a.killed:
-		runtime.Goexit()
-		return false
 	}
 }
 
@@ -247,56 +214,4 @@ func requestContext(ctx context.Context) context.Context {
 		return c
 	}
 	return ctx
-}
-
-// handle is the user's handler: it takes its time, has its effect, and answers.
-func (a *actor) handle(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
-	p := a.w.plan
-	if a.w.isHealed() {
-		p.slow, p.bad, p.disobedient, p.killHandler = 0, 0, 0, 0
-	}
-	none := events.APIGatewayV2HTTPResponse{}
-	r := a.w.book.beginRun(ctx, a)
-	before, after := time.Duration(a.rng.Int64N(int64(30*time.Millisecond))), time.Duration(a.rng.Int64N(int64(30*time.Millisecond)))
-	if a.rng.Float64() < p.slow {
-		before += time.Duration(a.rng.Int64N(int64(p.timeout)))
-	}
-	ending := Created
-	if a.rng.Float64() < p.bad {
-		ending = badEndings[a.rng.IntN(len(badEndings))].ending
-	}
-	if a.ending != Running {
-		ending = a.ending
-	}
-	if a.rng.Float64() < p.disobedient {
-		ctx = context.WithoutCancel(ctx)
-	}
-	if a.rng.Float64() < p.killHandler {
-		at := time.Duration(a.rng.Int64N(int64(before + after + time.Millisecond)))
-		timer := time.AfterFunc(at, func() {
-			a.w.book.fault("killed in the handler")
-			a.w.kill(a, "killed in the handler")
-		})
-		defer timer.Stop()
-	}
-	if !a.sleep(ctx, before) {
-		a.w.book.endRun(a, Deadline)
-		return none, ctx.Err()
-	}
-	how := ending.traits()
-	if how.effect {
-		a.w.book.effect(r)
-	}
-	if !a.sleep(ctx, after) && !how.effect {
-		a.w.book.endRun(a, Deadline)
-		return none, ctx.Err()
-	}
-	a.w.book.endRun(a, ending)
-	return how.answer(r)
-}
-
-func (w *world) isHealed() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.healed
 }

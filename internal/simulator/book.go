@@ -1,11 +1,8 @@
 package simulator
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -26,13 +23,6 @@ type book struct {
 	judge   judge
 }
 
-// line is one line of the timeline.
-type line struct {
-	at    time.Duration
-	actor *actor
-	text  string
-}
-
 // run is one run of the handler.
 type run struct {
 	actor   *actor
@@ -51,25 +41,6 @@ func (r *run) answer() string {
 	return fmt.Sprintf("%s/%s/%s by attempt %d of process %d", o.Owner, o.Key, o.Payload, r.attempt, r.actor.id)
 }
 
-// history is the life of one record, as the database saw it.
-type history struct {
-	id    string
-	order order // without payload
-	lives []*life
-	// holder is the actor whose token stands there in progress, if any does.
-	holder *actor
-}
-
-// life is a record from its lock to its expiry.
-type life struct {
-	began, gone time.Time // gone is zero while it lasts
-	tokens      map[string]*actor
-	completed   wire.Item
-	completedAt time.Time
-	completedBy *actor
-	released    map[*actor]bool
-}
-
 // answer is one request of a client and what came of it.
 type answer struct {
 	actor    *actor
@@ -81,16 +52,6 @@ func newBook(w *world) *book {
 	b := &book{w: w, records: map[string]*history{}, faults: map[Fault]int{}, kinds: map[lambdaidem.Kind]int{}}
 	b.judge = judge{b: b}
 	return b
-}
-
-func (b *book) note(a *actor, format string, args ...any) {
-	b.w.mu.Lock()
-	defer b.w.mu.Unlock()
-	b.noteLocked(a, format, args...)
-}
-
-func (b *book) noteLocked(a *actor, format string, args ...any) {
-	b.lines = append(b.lines, line{time.Since(b.w.born), a, fmt.Sprintf(format, args...)})
 }
 
 func (b *book) fault(f Fault) {
@@ -194,133 +155,12 @@ func (b *book) served(r *request, status int, out []byte) {
 	b.note(r.actor, "database: %s: %s", describe(r), text)
 }
 
-// wrote sees each write that the database applied.
-func (b *book) wrote(w wire.Write) {
-	b.w.mu.Lock()
-	defer b.w.mu.Unlock()
-	now := time.Now()
-	id := w.Key["id"].Text
-	h := b.records[id]
-	if w.Op == "TTL" {
-		b.faults["deleted by TTL"]++
-		b.noteLocked(nil, "TTL deletes the record, which was %s", w.Before["status"].Text)
-		if h != nil && len(h.lives) > 0 {
-			h.lives[len(h.lives)-1].gone = now
-			h.holder = nil
-		}
-		return
-	}
-	a := b.w.serving.actor
-	if h == nil {
-		h = &history{id: id, order: order{Key: a.order.Key, Owner: a.order.Owner}}
-		b.records[id] = h
-	}
-	if w.Op == "PutItem" {
-		if n := len(h.lives); n > 0 && h.lives[n-1].gone.IsZero() {
-			h.lives[n-1].gone = now
-		}
-		h.lives = append(h.lives, &life{began: now, tokens: map[string]*actor{}, released: map[*actor]bool{}})
-	}
-	b.judge.write(a, w, h)
-	if len(h.lives) == 0 {
-		return // an update made the record: there is no life to enter it in
-	}
-	l := h.lives[len(h.lives)-1]
-	h.holder = nil
-	switch token, status := w.After["token"].Text, w.After["status"].Text; status {
-	case "INPROGRESS":
-		l.tokens[token], h.holder = a, a
-	case "RELEASED":
-		l.released[a] = true
-	case "COMPLETED":
-		if l.completed == nil {
-			l.completed, l.completedAt, l.completedBy = w.After, now, a
-		}
-	}
-}
-
-// timeline is the book, as text.
-func (b *book) timeline() string {
-	lines := slices.Clone(b.lines)
-	slices.SortStableFunc(lines, func(x, y line) int {
-		switch {
-		case x.at != y.at:
-			return int(min(max(x.at-y.at, -1), 1))
-		case x.actor != nil && y.actor != nil:
-			return cmp.Compare(x.actor.id, y.actor.id)
-		default:
-			return 0
-		}
-	})
-	var out strings.Builder
-	for _, l := range lines {
-		who := "world"
-		if l.actor != nil {
-			o := l.actor.order
-			who = fmt.Sprintf("process %d (%s/%s/%s)", l.actor.id, o.Owner, o.Key, o.Payload)
-		}
-		fmt.Fprintf(&out, "%12.3f ms  %-22s %s\n", float64(l.at)/1e6, who, l.text)
-	}
-	return out.String()
-}
-
-func (b *book) sorted() []*history {
-	var all []*history
-	for _, h := range b.records {
-		all = append(all, h)
-	}
-	slices.SortFunc(all, func(x, y *history) int { return strings.Compare(x.id, y.id) })
-	return all
-}
-
-// historyOf is the record of an order; nil if it never had one.
-func (b *book) historyOf(o order) *history {
-	for _, h := range b.records {
-		if h.order.Key == o.Key && h.order.Owner == o.Owner {
-			return h
-		}
-	}
-	return nil
-}
-
-// livesOf is the completed ones of a record's lives; none of a record that
-// never was.
-func (h *history) livesOf() []*life {
-	if h == nil {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(h.lives), func(l *life) bool { return l.completed == nil })
-}
-
 // open tells whether an attempt failed open: it ran without the lease.
 func (b *book) open(a *actor) bool { return a.run != nil && a.run.attempt == 0 }
 
-// text is what of a result must be equal between a first answer and a replay.
-func (r result) text() string { return fmt.Sprintf("%d %s", r.Status, r.Body) }
-
-// answerOf is the text of the answer that a life stored.
-func (b *book) answerOf(l *life) string {
-	var s struct {
-		StatusCode int    `json:"statusCode"`
-		Body       string `json:"body"`
-	}
-	if err := unmarshal(l.completed["data"].Text, &s); err != nil {
-		return err.Error()
-	}
-	return fmt.Sprintf("%d %s", s.StatusCode, s.Body)
-}
-
-func expired(item wire.Item, now time.Time) bool {
-	e, ok := item["expiration"]
-	return ok && number(e) <= now.Unix()
-}
-
-func millis(v wire.Value) time.Time { return time.UnixMilli(number(v)) }
-
-func number(v wire.Value) int64 {
-	n, err := strconv.ParseInt(v.Text, 10, 64)
-	if err != nil {
-		return -1
-	}
-	return n
+// obeyed tells whether the run kept to what G3's last sentence asks for: clocks
+// within MaxSkew, and no attempt that went on past its context.
+func (b *book) obeyed() bool {
+	p := &b.w.plan
+	return p.skew <= p.maxSkew && p.disobedient == 0 && b.faults[Stall] == 0
 }

@@ -87,18 +87,18 @@ func (j *judge) checkAnswer(ans *answer) {
 			j.broken(a, "recognised", "its own completion was replayed to it")
 		}
 		if h == nil || !slices.ContainsFunc(h.lives, func(l *life) bool {
-			return l.completed != nil && !l.completedAt.After(ans.to) && (l.gone.IsZero() || !l.gone.Before(ans.from)) && b.answerOf(l) == got.text()
+			return l.completed != nil && !l.completedAt.After(ans.to) && (l.gone.IsZero() || !l.gone.Before(ans.from)) && l.answer() == got.text()
 		}) {
 			j.broken(a, "replay", "no record stored %q while the request was under way", got.Body)
 		}
-		if !slices.ContainsFunc(h.livesOf(), func(l *life) bool {
-			return b.answerOf(l) == got.text() && !expired(l.completed, ans.from.Add(-b.w.plan.skew))
+		if !slices.ContainsFunc(h.completed(), func(l *life) bool {
+			return l.answer() == got.text() && !expired(l.completed, ans.from.Add(-b.w.plan.skew))
 		}) {
 			j.broken(a, "expired", "%q was replayed, which had expired", got.Body)
 		}
 		return
 	}
-	if h == nil || !slices.ContainsFunc(h.lives, func(l *life) bool { return l.completedBy == a && b.answerOf(l) == got.text() }) {
+	if h == nil || !slices.ContainsFunc(h.lives, func(l *life) bool { return l.completedBy == a && l.answer() == got.text() }) {
 		j.broken(a, "first answer", "sent %q, which its record did not store from it", got.Body)
 	}
 }

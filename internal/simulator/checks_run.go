@@ -43,10 +43,3 @@ func (j *judge) checkRuns(h *history) {
 		}
 	}
 }
-
-// obeyed tells whether the run kept to what G3's last sentence asks for: clocks
-// within MaxSkew, and no attempt that went on past its context.
-func (b *book) obeyed() bool {
-	p := &b.w.plan
-	return p.skew <= p.maxSkew && p.disobedient == 0 && b.faults[Stall] == 0
-}

@@ -16,18 +16,18 @@ func (j *judge) write(a *actor, w wire.Write, h *history) {
 		return
 	}
 	l, now := h.lives[len(h.lives)-1], time.Now()
-	status, token := w.After["status"].Text, w.After["token"].Text
-	before := w.Before["status"].Text
+	after, token := stateOf(w.After), w.After["token"].Text
+	before := stateOf(w.Before)
 	p := &j.b.w.plan
 	if l.completed != nil && w.Op != "PutItem" && w.After.String() != l.completed.String() {
 		j.brokenLocked(a, "completed never changes", "%s became %s", l.completed, w.After)
 	}
-	if before == "COMPLETED" && w.Op == "PutItem" && !expired(w.Before, now.Add(p.skew)) {
+	if before == completed && w.Op == "PutItem" && !expired(w.Before, now.Add(p.skew)) {
 		j.brokenLocked(a, "completed never changes", "a lock was written over %s", w.Before)
 	}
-	switch status {
-	case "INPROGRESS":
-		if before == "INPROGRESS" && token != w.Before["token"].Text {
+	switch after {
+	case inProgress:
+		if before == inProgress && token != w.Before["token"].Text {
 			end := millis(w.Before["in_progress_expiration"])
 			// By its own clock the taker may be as much ahead as clocks differ.
 			if p.skew <= p.maxSkew && now.Add(p.skew).Before(end) {
@@ -46,12 +46,12 @@ func (j *judge) write(a *actor, w wire.Write, h *history) {
 		} else if ok == p.policyHold {
 			j.brokenLocked(a, "expiry", "under policy hold: %v; has an expiration: %v", p.policyHold, ok)
 		}
-	case "COMPLETED", "RELEASED":
-		if before != "INPROGRESS" || l.tokens[token] != a || w.Before["token"].Text != token {
-			j.brokenLocked(a, "fenced", "%s was written over %s of token %s", status, before, w.Before["token"].Text)
+	case completed, released:
+		if before != inProgress || l.tokens[token] != a || w.Before["token"].Text != token {
+			j.brokenLocked(a, "fenced", "%s was written over %s of token %s", after, before, w.Before["token"].Text)
 		}
-		if a.run != nil && state(status) != a.run.how.traits().leaves {
-			j.brokenLocked(a, "stored endings", "an attempt that ended by %q left the record %s", a.run.how, status)
+		if a.run != nil && after != a.run.how.traits().leaves {
+			j.brokenLocked(a, "stored endings", "an attempt that ended by %q left the record %s", a.run.how, after)
 		}
 	}
 }

@@ -11,7 +11,7 @@
 //
 // The world keeps a book of everything: which attempt ran when, which effect it
 // had, what each write did to a record, what every client was told. The checks
-// in checks.go hold the book against the contract's rules, and history.go hands
+// in checks.go hold the book against the contract's rules, and linearizable.go hands
 // it to porcupine with a model of the contract. A run that breaks a rule prints
 // a timeline of who did what.
 package simulator

@@ -29,21 +29,12 @@ const (
 	Running     Ending = ""         // not ended yet
 )
 
-// state is what a record becomes.
-type state string
-
-const (
-	completed state = "COMPLETED"
-	released  state = "RELEASED"
-	kept      state = "INPROGRESS" // nothing is written; the lease runs out
-)
-
 // traits are what the rules say of an ending, and what the handler does.
 type traits struct {
 	ending Ending
 	bad    bool  // the script lets attempts end so now and then
 	effect bool  // it comes after the effect
-	leaves state // of its record, under policy rerun (X1, X2)
+	leaves state // of its record, under policy rerun (X1, X2); in progress: its lease runs out
 	unsure bool  // under policy hold nobody knows whether it had an effect (X2)
 	answer func(*run) (events.APIGatewayV2HTTPResponse, error)
 }
@@ -58,13 +49,13 @@ var endings = []traits{
 	{ending: TooMany, bad: true, leaves: released, answer: status(http.StatusTooManyRequests, text("slow down"))},
 	{ending: Declined, bad: true, effect: true, leaves: completed, answer: status(http.StatusPaymentRequired, (*run).answer)},
 	{ending: Permanent, bad: true, effect: true, leaves: completed, answer: failure(func(*run) error { return lambdaidem.Permanent(errCard) })},
-	{ending: Uncertain, bad: true, effect: true, leaves: kept, unsure: true, answer: failure(func(*run) error { return lambdaidem.Uncertain(errCard) })},
+	{ending: Uncertain, bad: true, effect: true, leaves: inProgress, unsure: true, answer: failure(func(*run) error { return lambdaidem.Uncertain(errCard) })},
 	{ending: Rejected, bad: true, effect: true, leaves: completed, answer: failure(func(r *run) error {
 		return lambdaidem.Reject(http.StatusConflict, insufficient, r.answer())
 	})},
 	{ending: Deadline, leaves: released, unsure: true},
-	{ending: Killed, leaves: kept, unsure: true},
-	{ending: Running, leaves: kept, unsure: true},
+	{ending: Killed, leaves: inProgress, unsure: true},
+	{ending: Running, leaves: inProgress, unsure: true},
 }
 
 // badEndings are those that a plan deals out at random.

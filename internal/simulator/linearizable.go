@@ -1,7 +1,6 @@
 package simulator
 
 import (
-	"encoding/json"
 	"math"
 	"time"
 
@@ -47,7 +46,7 @@ func (j *judge) checkLinearizable() {
 			s := step{Replayed: ans.got.Replayed, Answer: ans.got.text()}
 			end := int64(ans.to.Sub(b.w.born))
 			if !s.Replayed && !ans.got.carriesAnswer() {
-				stored := b.storedBy(h, a)
+				stored := h.storedBy(a)
 				if stored == "" {
 					continue // it saw nothing, and left nothing
 				}
@@ -60,15 +59,3 @@ func (j *judge) checkLinearizable() {
 		}
 	}
 }
-
-// storedBy is the answer that an actor's attempt left in the record.
-func (b *book) storedBy(h *history, a *actor) string {
-	for _, l := range h.lives {
-		if l.completedBy == a {
-			return b.answerOf(l)
-		}
-	}
-	return ""
-}
-
-func unmarshal(text string, v any) error { return json.Unmarshal([]byte(text), v) }

@@ -1,0 +1,155 @@
+package simulator
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lambdaidem/toolkit/internal/simulator/wire"
+)
+
+// history is the life of one record, as the database saw it.
+type history struct {
+	id    string
+	order order // without payload
+	lives []*life
+	// holder is the actor whose token stands there in progress, if any does.
+	holder *actor
+}
+
+// life is a record from its lock to its expiry.
+type life struct {
+	began, gone time.Time // gone is zero while it lasts
+	tokens      map[string]*actor
+	completed   wire.Item
+	completedAt time.Time
+	completedBy *actor
+	released    map[*actor]bool
+}
+
+// wrote sees each write that the database applied.
+func (b *book) wrote(w wire.Write) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	now := time.Now()
+	id := w.Key["id"].Text
+	h := b.records[id]
+	if w.Op == "TTL" {
+		b.faults["deleted by TTL"]++
+		b.noteLocked(nil, "TTL deletes the record, which was %s", w.Before["status"].Text)
+		if h != nil && len(h.lives) > 0 {
+			h.lives[len(h.lives)-1].gone = now
+			h.holder = nil
+		}
+		return
+	}
+	a := b.w.serving.actor
+	if h == nil {
+		h = &history{id: id, order: order{Key: a.order.Key, Owner: a.order.Owner}}
+		b.records[id] = h
+	}
+	if w.Op == "PutItem" {
+		if n := len(h.lives); n > 0 && h.lives[n-1].gone.IsZero() {
+			h.lives[n-1].gone = now
+		}
+		h.lives = append(h.lives, &life{began: now, tokens: map[string]*actor{}, released: map[*actor]bool{}})
+	}
+	b.judge.write(a, w, h)
+	if len(h.lives) == 0 {
+		return // an update made the record: there is no life to enter it in
+	}
+	l := h.lives[len(h.lives)-1]
+	h.holder = nil
+	switch token := w.After["token"].Text; stateOf(w.After) {
+	case inProgress:
+		l.tokens[token], h.holder = a, a
+	case released:
+		l.released[a] = true
+	case completed:
+		if l.completed == nil {
+			l.completed, l.completedAt, l.completedBy = w.After, now, a
+		}
+	}
+}
+
+// sorted is all records, in an order of their own.
+func (b *book) sorted() []*history {
+	var all []*history
+	for _, h := range b.records {
+		all = append(all, h)
+	}
+	slices.SortFunc(all, func(x, y *history) int { return strings.Compare(x.id, y.id) })
+	return all
+}
+
+// historyOf is the record of an order; nil if it never had one.
+func (b *book) historyOf(o order) *history {
+	for _, h := range b.records {
+		if h.order.Key == o.Key && h.order.Owner == o.Owner {
+			return h
+		}
+	}
+	return nil
+}
+
+// completed is those of a record's lives that were completed; none of a record
+// that never was.
+func (h *history) completed() []*life {
+	if h == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(h.lives), func(l *life) bool { return l.completed == nil })
+}
+
+// answer is the text of the answer that a life stored.
+func (l *life) answer() string {
+	var s struct {
+		StatusCode int    `json:"statusCode"`
+		Body       string `json:"body"`
+	}
+	if err := json.Unmarshal([]byte(l.completed["data"].Text), &s); err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%d %s", s.StatusCode, s.Body)
+}
+
+// storedBy is the answer that an actor's attempt left in the record.
+func (h *history) storedBy(a *actor) string {
+	for _, l := range h.lives {
+		if l.completedBy == a {
+			return l.answer()
+		}
+	}
+	return ""
+}
+
+// state is where a record stands, as the item says it.
+type state string
+
+// The states.
+const (
+	inProgress state = "INPROGRESS"
+	completed  state = "COMPLETED"
+	released   state = "RELEASED"
+)
+
+func stateOf(item wire.Item) state { return state(item["status"].Text) }
+
+// expired tells whether DynamoDB's TTL may delete an item.
+func expired(item wire.Item, now time.Time) bool {
+	e, ok := item["expiration"]
+	return ok && number(e) <= now.Unix()
+}
+
+func millis(v wire.Value) time.Time { return time.UnixMilli(number(v)) }
+
+func number(v wire.Value) int64 {
+	n, err := strconv.ParseInt(v.Text, 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}

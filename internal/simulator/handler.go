@@ -1,0 +1,90 @@
+package simulator
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+)
+
+// handle is the user's handler: it takes its time, has its effect, and answers.
+func (a *actor) handle(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+	p := a.w.plan
+	if a.w.isHealed() {
+		p.slow, p.bad, p.disobedient, p.killHandler = 0, 0, 0, 0
+	}
+	none := events.APIGatewayV2HTTPResponse{}
+	r := a.w.book.beginRun(ctx, a)
+	before, after := time.Duration(a.rng.Int64N(int64(30*time.Millisecond))), time.Duration(a.rng.Int64N(int64(30*time.Millisecond)))
+	if a.rng.Float64() < p.slow {
+		before += time.Duration(a.rng.Int64N(int64(p.timeout)))
+	}
+	ending := Created
+	if a.rng.Float64() < p.bad {
+		ending = badEndings[a.rng.IntN(len(badEndings))].ending
+	}
+	if a.ending != Running {
+		ending = a.ending
+	}
+	if a.rng.Float64() < p.disobedient {
+		ctx = context.WithoutCancel(ctx)
+	}
+	if a.rng.Float64() < p.killHandler {
+		at := time.Duration(a.rng.Int64N(int64(before + after + time.Millisecond)))
+		timer := time.AfterFunc(at, func() {
+			a.w.book.fault("killed in the handler")
+			a.w.kill(a, "killed in the handler")
+		})
+		defer timer.Stop()
+	}
+	if !a.sleep(ctx, before) {
+		a.w.book.endRun(a, Deadline)
+		return none, ctx.Err()
+	}
+	how := ending.traits()
+	if how.effect {
+		a.w.book.effect(r)
+	}
+	if !a.sleep(ctx, after) && !how.effect {
+		a.w.book.endRun(a, Deadline)
+		return none, ctx.Err()
+	}
+	a.w.book.endRun(a, ending)
+	return how.answer(r)
+}
+
+// sleep is time that passes in a handler. It tells whether ctx was still alive
+// at the end; a disobedient handler passes a context without end.
+func (a *actor) sleep(ctx context.Context, d time.Duration) bool {
+	if a.w.tree != nil && !a.w.isHealed() {
+		return a.work(ctx)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		a.mustLive()
+		return false
+	case <-a.killed:
+		runtime.Goexit()
+		return false
+	}
+}
+
+const working = "work"
+
+// work is the handler's own step, which takes its turn among the requests.
+func (a *actor) work(ctx context.Context) bool {
+	r := a.submit(working, nil)
+	select {
+	case <-r.reply:
+		a.mustLive()
+		return ctx.Err() == nil
+	case <-a.killed:
+		runtime.Goexit()
+		return false
+	}
+}

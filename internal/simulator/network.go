@@ -1,0 +1,170 @@
+package simulator
+
+import (
+	"cmp"
+	"encoding/json"
+	"net"
+	"net/http"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/lambdaidem/toolkit/internal/simulator/wire"
+)
+
+// request is one attempt of one call on the wire.
+type request struct {
+	actor  *actor
+	seq    int
+	op     string
+	body   []byte
+	reply  chan reply
+	stands bool // its process stands still until the reply; under w.mu
+}
+
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+	err    error
+}
+
+// errReset is what a caller sees of a connection that broke after the request
+// was sent.
+var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+
+// Do sends a request of the SDK's into the world: aws.HTTPClient.
+func (a *actor) Do(req *http.Request) (*http.Response, error) {
+	a.mustLive()
+	op, body, err := wire.Request(req)
+	if err != nil {
+		return nil, err
+	}
+	r := a.submit(op, body)
+	select {
+	case got := <-r.reply:
+		a.mustLive()
+		if got.err != nil {
+			return nil, got.err
+		}
+		return wire.Response(req, got.status, got.header, got.body), nil
+	case <-req.Context().Done():
+		if a.standsAt(r) { // it notices nothing before it goes on
+			select {
+			case <-r.reply:
+			case <-a.killed:
+			}
+		}
+		a.mustLive()
+		return nil, req.Context().Err()
+	case <-a.killed:
+		runtime.Goexit()
+		return nil, nil
+	}
+}
+
+// submit puts a request before the world.
+func (a *actor) submit(op string, body []byte) *request {
+	a.sent++
+	r := &request{actor: a, seq: a.sent, op: op, body: body, reply: make(chan reply, 1)}
+	a.w.mu.Lock()
+	a.w.inbox = append(a.w.inbox, r)
+	if describe(r) == "release" {
+		a.gaveUp++
+	}
+	a.w.mu.Unlock()
+	a.w.stir()
+	return r
+}
+
+// deal gives each new request its fate, in an order that doesn't depend on
+// which goroutine came first.
+func (w *world) deal() {
+	for _, r := range w.takeInbox() {
+		f := None
+		if !w.healed {
+			f = w.plan.fault(w.rng)
+		}
+		w.befall(r, f, w.inTime(r))
+	}
+}
+
+func (w *world) takeInbox() []*request {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	inbox := w.inbox
+	w.inbox = nil
+	slices.SortFunc(inbox, func(a, b *request) int {
+		return cmp.Or(cmp.Compare(a.actor.id, b.actor.id), cmp.Compare(a.seq, b.seq))
+	})
+	return inbox
+}
+
+// inTime is the passage of a request that takes its time on the wire.
+type inTime struct {
+	w           *world
+	r           *request
+	there, back time.Duration
+}
+
+func (w *world) inTime(r *request) inTime { return inTime{w, r, w.ms(20), w.ms(20)} }
+
+func (p inTime) arrive(do func()) { p.w.in(p.there, do) }
+func (p inTime) late()            { p.w.in(p.w.ms(20_000), func() { p.w.serve(p.r) }) }
+func (p inTime) again()           { p.w.in(p.there+p.w.ms(20_000), func() { p.w.serve(p.r) }) }
+func (p inTime) wake(do func()) {
+	p.w.in(p.w.plan.timeout+p.w.plan.maxSkew+p.w.ms(20_000), do)
+}
+func (p inTime) reply(rep reply) { p.w.in(p.back, func() { p.r.reply <- rep }) }
+func (p inTime) silence() {
+	if p.w.rng.IntN(2) == 0 {
+		p.reply(reply{err: errReset})
+	}
+}
+
+// serve lets the database serve a request.
+func (w *world) serve(r *request) reply {
+	if r.op == working { // a handler's own step
+		return reply{status: http.StatusOK}
+	}
+	w.serving = r
+	defer func() { w.serving = nil }()
+	body := r.body
+	if w.mut != nil && w.mut.Request != nil {
+		body = w.mut.Request(r.op, body)
+	}
+	status, header, out := w.db.Serve(r.op, body)
+	w.book.served(r, status, out)
+	if w.mut != nil && w.mut.Reply != nil {
+		if out2 := w.mut.Reply(r.op, r.body, status, out); string(out2) != string(out) {
+			out, header = out2, header.Clone()
+			header.Del("X-Amz-Crc32")
+		}
+	}
+	return reply{status: status, header: header, body: out}
+}
+
+// describe names a request by what it is for.
+func describe(r *request) string {
+	switch r.op {
+	case "PutItem":
+		return "acquire"
+	case "GetItem":
+		return "get"
+	case "UpdateItem":
+		var u struct{ ExpressionAttributeValues map[string]map[string]string }
+		if err := json.Unmarshal(r.body, &u); err == nil {
+			if _, over := u.ExpressionAttributeValues[":seen_token"]; over {
+				return "take over"
+			}
+			switch u.ExpressionAttributeValues[":status"]["S"] {
+			case "COMPLETED":
+				return "complete"
+			case "RELEASED":
+				return "release"
+			}
+		}
+	}
+	return r.op
+}

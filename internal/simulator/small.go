@@ -1,0 +1,64 @@
+package simulator
+
+import (
+	"sync"
+	"time"
+)
+
+// Small is a case small enough to try every order of its requests.
+type Small struct {
+	Name     string
+	Before   Ending   // how an attempt ended that came before: Running for none
+	Attempts []Ending // how the handler of each ends
+	Payloads []string // of each; nil: all the same
+	Faults   int      // how many faults to try in each order, one at each place
+	Hold     bool
+	Wait     time.Duration
+}
+
+// Play runs one path of a small case. It must be called in a synctest bubble.
+// It returns the script of the next path, if there is one.
+func Play(c Small, script []int, timeline bool) (r Report, next []int, more bool) {
+	p := plan{keys: 1, timeout: 3 * time.Second, ttl: 24 * time.Hour, maxSkew: 2 * time.Second, policyHold: c.Hold, wait: c.Wait}
+	w := newWorld(1, &p, nil)
+	if c.Before != Running {
+		w.before(c.Before)
+	}
+	w.tree = &tree{script: script, faults: c.Faults}
+	var all sync.WaitGroup
+	var number uint64
+	for i, ending := range c.Attempts {
+		number++
+		o := order{Key: "k", Owner: "alice", Payload: "p"}
+		if c.Payloads != nil {
+			o.Payload = c.Payloads[i]
+		}
+		a := w.newActor(number, o)
+		a.ending = ending
+		w.invocation(a, &all)
+	}
+	w.turnUntil(&all)
+	for _, late := range w.tree.held {
+		w.book.note(late.actor, "%s arrives late", describe(late))
+		w.serve(late)
+	}
+	next, more = w.tree.next()
+	w.heal()
+	w.probe()
+	return w.report(timeline), next, more
+}
+
+// before lets one attempt end in the given way, and its lease pass.
+func (w *world) before(ending Ending) {
+	a := w.newActor(900, order{Key: "k", Owner: "alice", Payload: "p"})
+	a.ending = ending
+	if ending == Killed {
+		a.ending = Created
+		w.plan.killHandler = 2
+	}
+	var one sync.WaitGroup
+	w.invocation(a, &one)
+	w.turnUntil(&one)
+	w.plan.killHandler = 0
+	time.Sleep(w.plan.timeout + 2*w.plan.maxSkew)
+}
