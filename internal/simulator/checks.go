@@ -2,40 +2,72 @@ package simulator
 
 import "fmt"
 
-// Checks are the invariants, by name, with the rules that they hold a run
-// against.
-var Checks = map[string]string{
-	"completed never changes": "G3: a completed record never changes before it expires",
-	"lease before lock":       "L2, L6: nothing is written over a lease that is live by the clock of the world",
-	"fenced":                  "L3: only the attempt whose token stands there completes or releases",
-	"attempt raised":          "L6: every takeover raises the attempt number",
-	"lease outlives":          "L5: a lease ends no earlier than its attempt's deadline, and MaxSkew",
-	"expiry":                  "L7: what is in progress expires no earlier than its lease ends, and MaxSkew, and 1 s",
-	"own record":              "F1, F2: nobody writes to another's record",
-	"lock first":              "L2: a record begins with a lock",
-	"replay":                  "R1, G3: every replay equals the answer that the record stored",
-	"own answer":              "G3: nobody's answer comes from another's record, or from another payload",
-	"first answer":            "X6: an attempt's own answer is sent only if it is the record's",
-	"stored endings":          "X1, X2: only answers that the outcome rule stores are stored",
-	"panic goes on":           "X2: a panic of the handler reaches the caller",
-	"one at a time":           "G3: at most one attempt runs at a time",
-	"one run":                 "X2: the guard runs the handler once in an invocation",
-	"recognised":              "L4: an attempt knows its own lease and its own completion, though the reply was lost",
-	"expired":                 "L7: nothing replays that has expired",
-	"held":                    "G2, X2: under policy hold nothing runs twice after an uncertain end",
-	"unstuck":                 "L6: under policy rerun no record is stuck beyond its lease",
-	"in time":                 "L5, L8, X4, X5: every answer leaves before the invocation's deadline",
-	"effect kept":             "X4: an attempt that met no fault records the effect that it had",
-	"clean-up":                "X2, X3: a process that lives releases what it must, however its request ended",
-	"conflict is busy":        "X9: a transaction conflict never fails open",
-	"unknown released":        "X5: an acquire that may have landed is released before the answer goes out",
-	"linearizable":            "G3: the clients' view fits one order of runs and replays",
-	"harness":                 "the simulator itself",
+// Check is the name of an invariant.
+type Check string
+
+// The checks.
+const (
+	CheckCompletedNeverChanges Check = "completed never changes"
+	CheckLeaseBeforeLock       Check = "lease before lock"
+	CheckFenced                Check = "fenced"
+	CheckAttemptRaised         Check = "attempt raised"
+	CheckLeaseOutlives         Check = "lease outlives"
+	CheckExpiry                Check = "expiry"
+	CheckOwnRecord             Check = "own record"
+	CheckLockFirst             Check = "lock first"
+	CheckReplay                Check = "replay"
+	CheckOwnAnswer             Check = "own answer"
+	CheckFirstAnswer           Check = "first answer"
+	CheckStoredEndings         Check = "stored endings"
+	CheckPanicGoesOn           Check = "panic goes on"
+	CheckOneAtATime            Check = "one at a time"
+	CheckOneRun                Check = "one run"
+	CheckRecognised            Check = "recognised"
+	CheckExpired               Check = "expired"
+	CheckHeld                  Check = "held"
+	CheckUnstuck               Check = "unstuck"
+	CheckInTime                Check = "in time"
+	CheckEffectKept            Check = "effect kept"
+	CheckCleanUp               Check = "clean-up"
+	CheckConflictIsBusy        Check = "conflict is busy"
+	CheckUnknownReleased       Check = "unknown released"
+	CheckLinearizable          Check = "linearizable"
+	CheckHarness               Check = "harness"
+)
+
+// Checks are the rules that each of them holds a run against.
+var Checks = map[Check]string{
+	CheckCompletedNeverChanges: "G3: a completed record never changes before it expires",
+	CheckLeaseBeforeLock:       "L2, L6: nothing is written over a lease that is live by the clock of the world",
+	CheckFenced:                "L3: only the attempt whose token stands there completes or releases",
+	CheckAttemptRaised:         "L6: every takeover raises the attempt number",
+	CheckLeaseOutlives:         "L5: a lease ends no earlier than its attempt's deadline, and MaxSkew",
+	CheckExpiry:                "L7: what is in progress expires no earlier than its lease ends, and MaxSkew, and 1 s",
+	CheckOwnRecord:             "F1, F2: nobody writes to another's record",
+	CheckLockFirst:             "L2: a record begins with a lock",
+	CheckReplay:                "R1, G3: every replay equals the answer that the record stored",
+	CheckOwnAnswer:             "G3: nobody's answer comes from another's record, or from another payload",
+	CheckFirstAnswer:           "X6: an attempt's own answer is sent only if it is the record's",
+	CheckStoredEndings:         "X1, X2: only answers that the outcome rule stores are stored",
+	CheckPanicGoesOn:           "X2: a panic of the handler reaches the caller",
+	CheckOneAtATime:            "G3: at most one attempt runs at a time",
+	CheckOneRun:                "X2: the guard runs the handler once in an invocation",
+	CheckRecognised:            "L4: an attempt knows its own lease and its own completion, though the reply was lost",
+	CheckExpired:               "L7: nothing replays that has expired",
+	CheckHeld:                  "G2, X2: under policy hold nothing runs twice after an uncertain end",
+	CheckUnstuck:               "L6: under policy rerun no record is stuck beyond its lease",
+	CheckInTime:                "L5, L8, X4, X5: every answer leaves before the invocation's deadline",
+	CheckEffectKept:            "X4: an attempt that met no fault records the effect that it had",
+	CheckCleanUp:               "X2, X3: a process that lives releases what it must, however its request ended",
+	CheckConflictIsBusy:        "X9: a transaction conflict never fails open",
+	CheckUnknownReleased:       "X5: an acquire that may have landed is released before the answer goes out",
+	CheckLinearizable:          "G3: the clients' view fits one order of runs and replays",
+	CheckHarness:               "the simulator itself",
 }
 
 // Violation is a broken rule.
 type Violation struct {
-	Check string // its name in the table of checks
+	Check Check
 	What  string
 }
 
@@ -48,13 +80,13 @@ type judge struct {
 	wrong []Violation
 }
 
-func (j *judge) broken(a *actor, check, format string, args ...any) {
+func (j *judge) broken(a *actor, check Check, format string, args ...any) {
 	j.b.w.mu.Lock()
 	defer j.b.w.mu.Unlock()
 	j.brokenLocked(a, check, format, args...)
 }
 
-func (j *judge) brokenLocked(a *actor, check, format string, args ...any) {
+func (j *judge) brokenLocked(a *actor, check Check, format string, args ...any) {
 	what := fmt.Sprintf(format, args...)
 	j.wrong = append(j.wrong, Violation{check, what})
 	j.b.noteLocked(a, "BROKEN %s: %s", check, what)

@@ -16,36 +16,36 @@ func (j *judge) answered(a *actor, got result) {
 			if h.holder != a || a.met[RequestLate] || a.met[Twice] { // what lands that late, nobody can know of
 				continue
 			}
-			check := "unknown released"
+			check := CheckUnknownReleased
 			if got.Status == 409 {
-				check = "recognised"
+				check = CheckRecognised
 			}
 			j.brokenLocked(a, check, "its acquire had landed, it answered %d, and sent no release", got.Status)
 		}
 	}
 	if got.Status != 0 && time.Now().After(a.ends) && !a.met[Stall] && j.b.w.plan.disobedient == 0 {
-		j.brokenLocked(a, "in time", "the answer came %v after the invocation's deadline", time.Since(a.ends))
+		j.brokenLocked(a, CheckInTime, "the answer came %v after the invocation's deadline", time.Since(a.ends))
 	}
 }
 
 // overran looks at a process that Lambda kills at its deadline.
 func (j *judge) overran(a *actor) {
 	if j.b.w.plan.disobedient == 0 {
-		j.broken(a, "in time", "it was still running at its deadline")
+		j.broken(a, CheckInTime, "it was still running at its deadline")
 	}
 }
 
 // panicked looks at what came out of an invocation by panic.
 func (j *judge) panicked(a *actor, v any) {
 	if _, own := v.(scripted); !own {
-		j.broken(a, "harness", "the guard panicked by itself: %v", v)
+		j.broken(a, CheckHarness, "the guard panicked by itself: %v", v)
 	}
 }
 
 // event looks at what the guard tells of an attempt.
 func (j *judge) event(a *actor, e lambdaidem.Event) {
 	if e.Kind == lambdaidem.EventFailedOpen && len(a.met) == 1 && a.met[Conflict] {
-		j.brokenLocked(a, "conflict is busy", "it failed open, and had met nothing but conflicts")
+		j.brokenLocked(a, CheckConflictIsBusy, "it failed open, and had met nothing but conflicts")
 	}
 }
 
@@ -53,7 +53,7 @@ func (j *judge) event(a *actor, e lambdaidem.Event) {
 // ended: one of its payloads has an answer now, or the key is held (L6).
 func (j *judge) probed(o order, last result) {
 	if !last.carriesAnswer() && !j.held(last) {
-		j.broken(nil, "unstuck", "%+v is stuck: %+v", o, last)
+		j.broken(nil, CheckUnstuck, "%+v is stuck: %+v", o, last)
 	}
 }
 
@@ -70,35 +70,35 @@ func (j *judge) checkAnswer(ans *answer) {
 	if got.carriesAnswer() && got.Code != string(lambdaidem.ErrPermanent) {
 		want := fmt.Sprintf("%s/%s/%s by", a.order.Owner, a.order.Key, a.order.Payload)
 		if !strings.Contains(got.Body, want) {
-			j.broken(a, "own answer", "asked for %q, got %q", want, got.Body)
+			j.broken(a, CheckOwnAnswer, "asked for %q, got %q", want, got.Body)
 		}
 	}
 	if got.Replayed && !got.carriesAnswer() {
-		j.broken(a, "replay", "a replay of status %d", got.Status)
+		j.broken(a, CheckReplay, "a replay of status %d", got.Status)
 	}
 	if got.failed == "" && a.run != nil && a.run.how == Panicked {
-		j.broken(a, "panic goes on", "the handler panicked and the caller got %d", got.Status)
+		j.broken(a, CheckPanicGoesOn, "the handler panicked and the caller got %d", got.Status)
 	}
 	if !got.carriesAnswer() || b.open(a) {
 		return
 	}
 	if got.Replayed {
 		if h != nil && slices.ContainsFunc(h.lives, func(l *life) bool { return l.completedBy == a && (l.gone.IsZero() || l.gone.After(ans.to)) }) {
-			j.broken(a, "recognised", "its own completion was replayed to it")
+			j.broken(a, CheckRecognised, "its own completion was replayed to it")
 		}
 		if h == nil || !slices.ContainsFunc(h.lives, func(l *life) bool {
 			return l.completed != nil && !l.completedAt.After(ans.to) && (l.gone.IsZero() || !l.gone.Before(ans.from)) && l.answer() == got.text()
 		}) {
-			j.broken(a, "replay", "no record stored %q while the request was under way", got.Body)
+			j.broken(a, CheckReplay, "no record stored %q while the request was under way", got.Body)
 		}
 		if !slices.ContainsFunc(h.completed(), func(l *life) bool {
 			return l.answer() == got.text() && !expired(l.completed, ans.from.Add(-b.w.plan.skew))
 		}) {
-			j.broken(a, "expired", "%q was replayed, which had expired", got.Body)
+			j.broken(a, CheckExpired, "%q was replayed, which had expired", got.Body)
 		}
 		return
 	}
 	if h == nil || !slices.ContainsFunc(h.lives, func(l *life) bool { return l.completedBy == a && l.answer() == got.text() }) {
-		j.broken(a, "first answer", "sent %q, which its record did not store from it", got.Body)
+		j.broken(a, CheckFirstAnswer, "sent %q, which its record did not store from it", got.Body)
 	}
 }

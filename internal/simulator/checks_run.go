@@ -5,7 +5,7 @@ import "slices"
 // begin looks at an invocation whose handler begins.
 func (j *judge) begin(a *actor) {
 	if a.run != nil {
-		j.brokenLocked(a, "one run", "the handler ran twice in one invocation")
+		j.brokenLocked(a, CheckOneRun, "the handler ran twice in one invocation")
 	}
 }
 
@@ -27,19 +27,19 @@ func (j *judge) checkRuns(h *history) {
 		}
 		for _, next := range runs[i+1:] {
 			if b.obeyed() && next.began.Before(end) {
-				j.broken(next.actor, "one at a time", "it began %v before the run of process %d ended", end.Sub(next.began), r.actor.id)
+				j.broken(next.actor, CheckOneAtATime, "it began %v before the run of process %d ended", end.Sub(next.began), r.actor.id)
 			}
 			if p.policyHold && how.unsure {
-				j.broken(next.actor, "held", "it ran after process %d, whose run ended by %q", r.actor.id, r.how)
+				j.broken(next.actor, CheckHeld, "it ran after process %d, whose run ended by %q", r.actor.id, r.how)
 			}
 		}
 		stored := slices.ContainsFunc(h.lives, func(l *life) bool { return l.completedBy == r.actor })
 		if how.leaves == completed && r.effects > 0 && !stored && len(r.actor.met) == 0 && !r.actor.dead && b.obeyed() {
-			j.broken(r.actor, "effect kept", "its run ended by %q and nothing was completed", r.how)
+			j.broken(r.actor, CheckEffectKept, "its run ended by %q and nothing was completed", r.how)
 		}
 		gaveBack := slices.ContainsFunc(h.lives, func(l *life) bool { return l.released[r.actor] })
 		if how.leaves == released && !p.policyHold && len(r.actor.met) == 0 && !r.actor.dead && !gaveBack && b.obeyed() {
-			j.broken(r.actor, "clean-up", "its run ended by %q and nothing was released", r.how)
+			j.broken(r.actor, CheckCleanUp, "its run ended by %q and nothing was released", r.how)
 		}
 	}
 }

@@ -9,10 +9,10 @@ import (
 // write holds one write against the record's life.
 func (j *judge) write(a *actor, w wire.Write, h *history) {
 	if h.order.Key != a.order.Key || h.order.Owner != a.order.Owner {
-		j.brokenLocked(a, "own record", "wrote to the record of %+v", h.order)
+		j.brokenLocked(a, CheckOwnRecord, "wrote to the record of %+v", h.order)
 	}
 	if len(h.lives) == 0 {
-		j.brokenLocked(a, "lock first", "an update made the record")
+		j.brokenLocked(a, CheckLockFirst, "an update made the record")
 		return
 	}
 	l, now := h.lives[len(h.lives)-1], time.Now()
@@ -20,10 +20,10 @@ func (j *judge) write(a *actor, w wire.Write, h *history) {
 	before := stateOf(w.Before)
 	p := &j.b.w.plan
 	if l.completed != nil && w.Op != "PutItem" && w.After.String() != l.completed.String() {
-		j.brokenLocked(a, "completed never changes", "%s became %s", l.completed, w.After)
+		j.brokenLocked(a, CheckCompletedNeverChanges, "%s became %s", l.completed, w.After)
 	}
 	if before == completed && w.Op == "PutItem" && !expired(w.Before, now.Add(p.skew)) {
-		j.brokenLocked(a, "completed never changes", "a lock was written over %s", w.Before)
+		j.brokenLocked(a, CheckCompletedNeverChanges, "a lock was written over %s", w.Before)
 	}
 	switch after {
 	case inProgress:
@@ -31,27 +31,27 @@ func (j *judge) write(a *actor, w wire.Write, h *history) {
 			end := millis(w.Before["in_progress_expiration"])
 			// By its own clock the taker may be as much ahead as clocks differ.
 			if p.skew <= p.maxSkew && now.Add(p.skew).Before(end) {
-				j.brokenLocked(a, "lease before lock", "the lease of %s had %v left", w.Before["token"].Text, end.Sub(now))
+				j.brokenLocked(a, CheckLeaseBeforeLock, "the lease of %s had %v left", w.Before["token"].Text, end.Sub(now))
 			}
 		}
 		if w.Op == "UpdateItem" && number(w.After["attempt"]) != number(w.Before["attempt"])+1 {
-			j.brokenLocked(a, "attempt raised", "attempt %d after %d", number(w.After["attempt"]), number(w.Before["attempt"]))
+			j.brokenLocked(a, CheckAttemptRaised, "attempt %d after %d", number(w.After["attempt"]), number(w.Before["attempt"]))
 		}
 		end := millis(w.After["in_progress_expiration"])
 		if due := a.ends.Add(a.skew + p.maxSkew); end.Before(due) {
-			j.brokenLocked(a, "lease outlives", "the lease ends %v before the deadline and MaxSkew", due.Sub(end))
+			j.brokenLocked(a, CheckLeaseOutlives, "the lease ends %v before the deadline and MaxSkew", due.Sub(end))
 		}
 		if e, ok := w.After["expiration"]; ok && time.Unix(number(e), 0).Before(end.Add(p.maxSkew+time.Second)) {
-			j.brokenLocked(a, "expiry", "it expires at %d, its lease ends at %d ms", number(e), end.UnixMilli())
+			j.brokenLocked(a, CheckExpiry, "it expires at %d, its lease ends at %d ms", number(e), end.UnixMilli())
 		} else if ok == p.policyHold {
-			j.brokenLocked(a, "expiry", "under policy hold: %v; has an expiration: %v", p.policyHold, ok)
+			j.brokenLocked(a, CheckExpiry, "under policy hold: %v; has an expiration: %v", p.policyHold, ok)
 		}
 	case completed, released:
 		if before != inProgress || l.tokens[token] != a || w.Before["token"].Text != token {
-			j.brokenLocked(a, "fenced", "%s was written over %s of token %s", after, before, w.Before["token"].Text)
+			j.brokenLocked(a, CheckFenced, "%s was written over %s of token %s", after, before, w.Before["token"].Text)
 		}
 		if a.run != nil && after != a.run.how.traits().leaves {
-			j.brokenLocked(a, "stored endings", "an attempt that ended by %q left the record %s", a.run.how, after)
+			j.brokenLocked(a, CheckStoredEndings, "an attempt that ended by %q left the record %s", a.run.how, after)
 		}
 	}
 }

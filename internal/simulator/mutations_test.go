@@ -145,13 +145,13 @@ const (
 // which at least one must find each.
 var mutations = []struct {
 	Mutation
-	checks []string
+	checks []Check
 }{
-	{Mutation{Name: "no fencing on completion", Request: rewrite("complete", token, always("#token", ":token"))}, []string{"fenced"}},
-	{Mutation{Name: "no fencing on release", Request: rewrite("release", token, always("#token", ":token"))}, []string{"fenced"}},
-	{Mutation{Name: "takeover by token only", Request: both(rewrite(takeOver, seenSt, always("#status", ":seen_state")), rewrite(takeOver, seenEnd, always("#lease_end", ":seen_end")), rewrite(takeOver, notDone, always("#status", ":completed")))}, []string{"completed never changes"}},
-	{Mutation{Name: "takeover by state only", Request: both(rewrite(takeOver, seenTok, always("#token", ":seen_token")), rewrite(takeOver, seenEnd, always("#lease_end", ":seen_end")))}, []string{"attempt raised", "lease before lock"}},
-	{Mutation{Name: "takeover by lease end only", Request: both(rewrite(takeOver, seenTok, always("#token", ":seen_token")), rewrite(takeOver, seenSt, always("#status", ":seen_state")), rewrite(takeOver, notDone, always("#status", ":completed")))}, []string{"completed never changes"}},
+	{Mutation{Name: "no fencing on completion", Request: rewrite("complete", token, always("#token", ":token"))}, []Check{CheckFenced}},
+	{Mutation{Name: "no fencing on release", Request: rewrite("release", token, always("#token", ":token"))}, []Check{CheckFenced}},
+	{Mutation{Name: "takeover by token only", Request: both(rewrite(takeOver, seenSt, always("#status", ":seen_state")), rewrite(takeOver, seenEnd, always("#lease_end", ":seen_end")), rewrite(takeOver, notDone, always("#status", ":completed")))}, []Check{CheckCompletedNeverChanges}},
+	{Mutation{Name: "takeover by state only", Request: both(rewrite(takeOver, seenTok, always("#token", ":seen_token")), rewrite(takeOver, seenEnd, always("#lease_end", ":seen_end")))}, []Check{CheckAttemptRaised, CheckLeaseBeforeLock}},
+	{Mutation{Name: "takeover by lease end only", Request: both(rewrite(takeOver, seenTok, always("#token", ":seen_token")), rewrite(takeOver, seenSt, always("#status", ":seen_state")), rewrite(takeOver, notDone, always("#status", ":completed")))}, []Check{CheckCompletedNeverChanges}},
 	{Mutation{Name: "release after a lost completion", Store: func(s lambdaidem.Store, a *actor) lambdaidem.Store {
 		return wrapped{Store: s, complete: func(ctx context.Context, l lambdaidem.Lease, r lambdaidem.Result) (lambdaidem.Record, error) {
 			rec, err := s.Complete(ctx, l, r)
@@ -160,20 +160,20 @@ var mutations = []struct {
 			}
 			return rec, err
 		}}
-	}}, []string{"stored endings"}},
-	{Mutation{Name: "lease compared in seconds against milliseconds", Store: inSeconds}, []string{"lease before lock", "one at a time"}},
+	}}, []Check{CheckStoredEndings}},
+	{Mutation{Name: "lease compared in seconds against milliseconds", Store: inSeconds}, []Check{CheckLeaseBeforeLock, CheckOneAtATime}},
 	{Mutation{Name: "lease ending before the deadline", Store: claiming(func(c *lambdaidem.Claim, a *actor) {
 		c.LeaseEnd = c.LeaseEnd.Add(-a.w.plan.maxSkew - time.Second)
-	})}, []string{"one at a time"}},
+	})}, []Check{CheckOneAtATime}},
 	{Mutation{Name: "skew margin left out", Store: claiming(func(c *lambdaidem.Claim, a *actor) {
 		c.LeaseEnd = c.LeaseEnd.Add(-a.w.plan.maxSkew)
-	})}, []string{"lease outlives"}},
-	{Mutation{Name: "own token not recognised", Reply: strangeToken}, []string{"recognised"}},
+	})}, []Check{CheckLeaseOutlives}},
+	{Mutation{Name: "own token not recognised", Reply: strangeToken}, []Check{CheckRecognised}},
 	{Mutation{
 		Name:    "expired record overwritten while its lease lives",
 		Request: rewrite("acquire", "NOT #status = :in_progress OR", "#status = :in_progress OR NOT #status = :in_progress OR"),
 		Store:   claiming(func(c *lambdaidem.Claim, a *actor) { c.Expires = c.Now.Add(a.w.plan.ttl).Truncate(time.Second) }),
-	}, []string{"lease before lock", "one at a time"}},
+	}, []Check{CheckLeaseBeforeLock, CheckOneAtATime}},
 	{Mutation{Name: "TTL not filtered on read", Store: func(s lambdaidem.Store, _ *actor) lambdaidem.Store {
 		return wrapped{
 			Store: s,
@@ -185,10 +185,10 @@ var mutations = []struct {
 				return s.Get(ctx, id, now.Add(-time.Hour))
 			},
 		}
-	}}, []string{"expired"}},
+	}}, []Check{CheckExpired}},
 	{Mutation{Name: "last error taken for the verdict of all wire attempts", Store: erring(func(e *lambdaidem.StoreError) {
 		e.NotApplied = e.NotApplied || e.Reason == lambdaidem.ReasonThrottled || e.Reason == lambdaidem.ReasonConflict
-	})}, []string{"unknown released", "recognised"}},
+	})}, []Check{CheckUnknownReleased, CheckRecognised}},
 	{Mutation{Name: "no release after an unknown acquire", Store: func(s lambdaidem.Store, _ *actor) lambdaidem.Store {
 		unknown := map[string]bool{}
 		return wrapped{
@@ -205,7 +205,7 @@ var mutations = []struct {
 				return s.Release(ctx, l, now)
 			},
 		}
-	}}, []string{"unknown released"}},
+	}}, []Check{CheckUnknownReleased}},
 	{Mutation{Name: "5xx stored", Options: func(o *lambdaidem.Options) {
 		o.Outcome = func(r *lambdaidem.Response) lambdaidem.Outcome {
 			if r.Status >= 500 {
@@ -213,7 +213,7 @@ var mutations = []struct {
 			}
 			return lambdaidem.DefaultOutcome(r)
 		}
-	}}, []string{"stored endings"}},
+	}}, []Check{CheckStoredEndings}},
 	{Mutation{Name: "panic swallowed", Handler: func(h handler) handler {
 		return func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (r events.APIGatewayV2HTTPResponse, err error) {
 			defer func() {
@@ -223,23 +223,23 @@ var mutations = []struct {
 			}()
 			return h(ctx, e)
 		}
-	}}, []string{"panic goes on"}},
+	}}, []Check{CheckPanicGoesOn}},
 	{Mutation{Name: "clean-up under the request's context", Store: func(s lambdaidem.Store, _ *actor) lambdaidem.Store {
 		return wrapped{Store: s, release: func(ctx context.Context, l lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
 			return s.Release(requestContext(ctx), l, now)
 		}}
-	}}, []string{"clean-up"}},
+	}}, []Check{CheckCleanUp}},
 	{Mutation{Name: "wait mode sleeping past the deadline", Store: func(s lambdaidem.Store, a *actor) lambdaidem.Store {
 		return wrapped{Store: s, get: func(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
 			time.Sleep(a.w.plan.wait)
 			return s.Get(ctx, id, now)
 		}}
-	}}, []string{"in time"}},
+	}}, []Check{CheckInTime}},
 	{Mutation{Name: "conflict treated as unavailable under fail open", Store: erring(func(e *lambdaidem.StoreError) {
 		if e.Reason == lambdaidem.ReasonConflict {
 			e.Reason = lambdaidem.ReasonUnknown
 		}
-	})}, []string{"conflict is busy"}},
+	})}, []Check{CheckConflictIsBusy}},
 }
 
 // inSeconds takes lease ends for seconds where they are milliseconds, so that
@@ -291,11 +291,6 @@ func TestMutations(t *testing.T) {
 	limit := uint64(10_000)
 	for _, m := range mutations {
 		t.Run(m.Name, func(t *testing.T) {
-			for _, c := range m.checks {
-				if Checks[c] == "" {
-					t.Fatalf("there is no check %q", c)
-				}
-			}
 			var (
 				next  atomic.Uint64
 				found atomic.Pointer[Report]
@@ -322,11 +317,11 @@ func TestMutations(t *testing.T) {
 			wg.Wait()
 			r := found.Load()
 			if r == nil {
-				var others []string
-				other.Range(func(k, _ any) bool { others = append(others, k.(string)); return true })
+				var others []Check
+				other.Range(func(k, _ any) bool { others = append(others, k.(Check)); return true })
 				t.Fatalf("it survives %d seeds; none of the checks %q found it (others did: %q)", limit, m.checks, others)
 			}
-			var by []string
+			var by []Check
 			for _, v := range r.Wrong {
 				by = append(by, v.Check)
 			}
