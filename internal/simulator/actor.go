@@ -45,7 +45,7 @@ func (w *world) newActor(id uint64, o order) *actor {
 	a := &actor{w: w, id: id, order: o, killed: make(chan struct{}), met: map[Fault]bool{}, rng: rand.New(rand.NewPCG(w.seed, id))}
 	if a.w.plan.skew > 0 {
 		a.skew = time.Duration(a.rng.Int64N(int64(a.w.plan.skew)))
-		w.book.fault("skewed clock")
+		w.book.fault(SkewedClock)
 	}
 	a.ends = time.Now().Add(a.w.plan.timeout)
 	a.ctx, a.cancel = context.WithDeadline(context.Background(), a.ends)
@@ -74,7 +74,7 @@ func (a *actor) mustLive() {
 }
 
 // kill ends a process as SIGKILL does: nothing of it happens any more.
-func (w *world) kill(a *actor, why string) {
+func (w *world) kill(a *actor, why Fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if a.dead {
@@ -155,9 +155,9 @@ func (a *actor) invoke() result {
 	}()
 	timeout := time.AfterFunc(time.Until(a.ends)+time.Millisecond, func() {
 		if !a.hasStalled() { // a process that stands still is frozen, its timeout with it
-			a.w.book.fault("killed by its timeout")
+			a.w.book.fault(TimedOut)
 			a.w.book.judge.overran(a)
-			a.w.kill(a, "killed by its timeout")
+			a.w.kill(a, TimedOut)
 		}
 	})
 	defer timeout.Stop()

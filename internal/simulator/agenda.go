@@ -9,6 +9,7 @@ type event struct {
 	do  func()
 }
 
+// agenda is what will happen, the soonest first: heap.Interface.
 type agenda struct {
 	heap []event
 	seq  int

@@ -54,12 +54,14 @@ func newBook(w *world) *book {
 	return b
 }
 
+// fault counts a fault that happened.
 func (b *book) fault(f Fault) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	b.faults[f]++
 }
 
+// event enters what the guard tells.
 func (b *book) event(a *actor, e lambdaidem.Event) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
@@ -71,6 +73,7 @@ func (b *book) event(a *actor, e lambdaidem.Event) {
 	b.noteLocked(a, "guard: %s%s", e.Kind, because(e.Err))
 }
 
+// because is the reason of an event, on one line.
 func because(err error) string {
 	if err == nil {
 		return ""
@@ -82,6 +85,7 @@ func because(err error) string {
 	return " (" + strings.ReplaceAll(text, "\n", " ") + ")"
 }
 
+// beginRun enters that a handler begins.
 func (b *book) beginRun(ctx context.Context, a *actor) *run {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
@@ -114,6 +118,7 @@ func (b *book) endRunLocked(a *actor, how Ending) {
 	b.noteLocked(a, "handler ends: %s", how)
 }
 
+// effect enters that a handler had its effect.
 func (b *book) effect(r *run) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()

@@ -38,7 +38,7 @@ func (b *book) wrote(w wire.Write) {
 	id := w.Key["id"].Text
 	h := b.records[id]
 	if w.Op == "TTL" {
-		b.faults["deleted by TTL"]++
+		b.faults[DeletedByTTL]++
 		b.noteLocked(nil, "TTL deletes the record, which was %s", w.Before["status"].Text)
 		if h != nil && len(h.lives) > 0 {
 			h.lives[len(h.lives)-1].gone = now
@@ -75,7 +75,7 @@ func (b *book) wrote(w wire.Write) {
 	}
 }
 
-// sorted is all records, in an order of their own.
+// sorted is all records, in the order of their ids.
 func (b *book) sorted() []*history {
 	var all []*history
 	for _, h := range b.records {

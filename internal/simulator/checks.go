@@ -80,6 +80,7 @@ type judge struct {
 	wrong []Violation
 }
 
+// broken enters that a rule was broken.
 func (j *judge) broken(a *actor, check Check, format string, args ...any) {
 	j.b.w.mu.Lock()
 	defer j.b.w.mu.Unlock()

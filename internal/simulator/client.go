@@ -49,7 +49,7 @@ func (w *world) client(number uint64, invocations *sync.WaitGroup) {
 			case <-patience.C:
 				w.book.note(a, "its client gives up waiting")
 				if w.plan.hangsUp {
-					w.book.fault("client hangs up")
+					w.book.fault(HungUp)
 					a.cancel()
 				}
 			}

@@ -9,9 +9,33 @@
 // a time reaches package wire's DynamoDB, in an order that the seed decides. The
 // same seed gives the same run, to the nanosecond.
 //
-// The world keeps a book of everything: which attempt ran when, which effect it
-// had, what each write did to a record, what every client was told. The checks
-// in checks.go hold the book against the contract's rules, and linearizable.go hands
-// it to porcupine with a model of the contract. A run that breaks a rule prints
-// a timeline of who did what.
+// # A run by seed
+//
+// [Run] (run.go) makes a world (world.go, with its agenda.go) and draws a plan of
+// what will go wrong (plan.go). Clients (client.go) send requests. Each starts a
+// process (actor.go) with a guard of its own around the script's handler
+// (handler.go), which ends in one of the ways that endings.go lists with what the
+// rules say of each. What the guard's SDK sends goes over the network
+// (network.go), where each request may meet a fault (faults.go). When the clients
+// are done, faults end, and a probe asks for every key once more.
+//
+// # Every order of a small case
+//
+// [Play] (small.go) runs a few attempts in one order of their requests. A tree of
+// decisions (tree.go) takes the place of chance, and walks through all orders.
+//
+// # What is recorded
+//
+// The book (book.go) keeps everything that happens: which attempt ran when, which
+// effect it had, what every client was told. Its records (book_record.go) are
+// what each write made of an item. timeline.go prints it.
+//
+// # How it is judged
+//
+// checks.go names every check, with the rule that it holds a run against.
+// checks_write.go looks at each write, checks_answer.go at what clients were
+// told, checks_run.go at the runs of the handler. linearizable.go hands what
+// clients saw to porcupine, with a model of the contract. A run that breaks a
+// rule prints its timeline. Mutations (mutation.go) are deliberate mistakes,
+// which the checks must find.
 package simulator

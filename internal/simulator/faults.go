@@ -2,10 +2,10 @@ package simulator
 
 import "github.com/lambdaidem/toolkit/internal/simulator/wire"
 
-// Fault is what becomes of one request on the wire.
+// Fault is something that goes wrong: mostly, what becomes of one request.
 type Fault string
 
-// The faults. Each may hit any request of any attempt.
+// The faults of requests. Each may hit any request of any attempt.
 const (
 	None        Fault = ""
 	RequestLost Fault = "request lost"         // never arrives; the caller's connection breaks or hangs
@@ -21,16 +21,26 @@ const (
 	Stall       Fault = "stalled"              // the process stands still, past its lease, and then goes on
 )
 
+// The other faults.
+const (
+	HandlerKilled Fault = "killed in the handler"
+	TimedOut      Fault = "killed by its timeout" // by Lambda
+	HungUp        Fault = "client hangs up"
+	SkewedClock   Fault = "skewed clock"
+	DeletedByTTL  Fault = "deleted by TTL"
+)
+
 // wireFaults are those that a plan deals out at random.
 var wireFaults = []Fault{RequestLost, RequestLate, ReplyLost, Twice, Throttled, FailBefore, FailAfter, Conflict, KillBefore, KillAfter, Stall}
 
 // handlerFaults are those that can meet a handler's own step.
 var handlerFaults = []Fault{KillBefore, Stall}
 
-// faultNames adds those that are no fate of a request.
-var faultNames = append(wireFaults[:len(wireFaults):len(wireFaults)], "killed in the handler", "killed by its timeout", "client hangs up", "skewed clock", "deleted by TTL")
+// allFaults are those that must happen, for a simulation to prove anything.
+var allFaults = append(wireFaults[:len(wireFaults):len(wireFaults)], HandlerKilled, TimedOut, HungUp, SkewedClock, DeletedByTTL)
 
-// passage is how a request goes its way: in time (inTime), or at once (atOnce).
+// passage is how a request goes its way: over the network, which takes time
+// (inTime), or at once, in a small case (atOnce).
 type passage interface {
 	arrive(do func()) // it reaches the database
 	late()            // it reaches the database long after its caller gave up
@@ -76,16 +86,18 @@ func (w *world) befall(r *request, f Fault, p passage) {
 	case Conflict:
 		refuse(wire.TransactionConflict, "Transaction is ongoing for the item")
 	case KillBefore:
-		p.arrive(func() { w.kill(r.actor, string(f)) })
+		p.arrive(func() { w.kill(r.actor, f) })
 	case KillAfter:
 		p.arrive(func() {
 			w.serve(r)
-			w.kill(r.actor, string(f))
+			w.kill(r.actor, f)
 		})
 	case Stall:
 		// The process stands still before the request leaves it; its context
 		// ends meanwhile, and it doesn't notice.
 		p.wake(served)
+	default:
+		panic("simulator: no request meets " + string(f))
 	}
 }
 

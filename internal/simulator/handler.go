@@ -33,8 +33,8 @@ func (a *actor) handle(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (e
 	if a.rng.Float64() < p.killHandler {
 		at := time.Duration(a.rng.Int64N(int64(before + after + time.Millisecond)))
 		timer := time.AfterFunc(at, func() {
-			a.w.book.fault("killed in the handler")
-			a.w.kill(a, "killed in the handler")
+			a.w.book.fault(HandlerKilled)
+			a.w.kill(a, HandlerKilled)
 		})
 		defer timer.Stop()
 	}
@@ -74,6 +74,7 @@ func (a *actor) sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// working is the op of a handler's own step, which no database sees.
 const working = "work"
 
 // work is the handler's own step, which takes its turn among the requests.

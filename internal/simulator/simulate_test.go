@@ -76,7 +76,7 @@ func TestSimulate_G3(t *testing.T) {
 		t.Errorf("seed %d breaks %v; again: go test ./internal/simulator -run TestSimulate -seed %d -seeds 1\n%s", r.Seed, r.Wrong, r.Seed, r.Timeline)
 	}
 	t.Logf("%v in %v", total, time.Since(began).Round(time.Second))
-	for _, f := range faultNames {
+	for _, f := range allFaults {
 		if total.seeds >= 300 && total.faults[f] == 0 {
 			t.Errorf("no run had the fault %q, so nothing was proved of it", f)
 		}

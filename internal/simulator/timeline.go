@@ -15,6 +15,7 @@ type line struct {
 	text  string
 }
 
+// note enters a line: who did what, now. A nil actor is the world.
 func (b *book) note(a *actor, format string, args ...any) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
