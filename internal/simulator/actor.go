@@ -25,6 +25,7 @@ type actor struct {
 	id     uint64
 	rng    *rand.Rand
 	skew   time.Duration
+	policy lambdaidem.Policy
 	sent   int            // requests on the wire
 	killed chan struct{}  // closed by kill
 	dead   bool           // under w.mu
@@ -47,10 +48,28 @@ func (w *world) newActor(id uint64, o order) *actor {
 		a.skew = time.Duration(a.rng.Int64N(int64(a.w.plan.skew)))
 		w.book.fault(SkewedClock)
 	}
+	a.policy = a.drawPolicy()
 	a.ends = time.Now().Add(a.w.plan.timeout)
 	a.ctx, a.cancel = context.WithDeadline(context.Background(), a.ends)
 	return a
 }
+
+// drawPolicy is the plan's policy; or, where a plan mixes them, either.
+func (a *actor) drawPolicy() lambdaidem.Policy {
+	policy, other := lambdaidem.Rerun, lambdaidem.Hold
+	if a.w.plan.policyHold {
+		policy, other = other, policy
+	}
+	if a.w.plan.mixed && a.rng.IntN(2) == 0 {
+		a.w.book.fault(OtherPolicy)
+		a.w.book.note(a, "has policy %s", other)
+		return other
+	}
+	return policy
+}
+
+// holds tells whether an attempt is under policy hold.
+func (a *actor) holds() bool { return a.policy == lambdaidem.Hold }
 
 func (a *actor) clock() time.Time { return time.Now().Add(a.skew) }
 
@@ -107,9 +126,7 @@ func (a *actor) guard() *lambdaidem.Guard {
 	return lambdaidem.New(store, func(o *lambdaidem.Options) {
 		o.Namespace = "payments"
 		o.TTL, o.MaxSkew, o.Wait, o.FailOpen = p.ttl, p.maxSkew, p.wait, p.failOpen
-		if p.policyHold {
-			o.Policy = lambdaidem.Hold
-		}
+		o.Policy = a.policy
 		o.Clock, o.Random, o.Observer = a.clock, a, a
 		if m := a.w.mut; m != nil && m.Options != nil {
 			m.Options(o)

@@ -51,15 +51,16 @@ func (j *judge) event(a *actor, e lambdaidem.Event) {
 
 // probed looks at the last of the answers that a key gave after all faults had
 // ended: one of its payloads has an answer now, or the key is held (L6).
-func (j *judge) probed(o order, last result) {
-	if !last.carriesAnswer() && !j.held(last) {
-		j.broken(nil, CheckUnstuck, "%+v is stuck: %+v", o, last)
+func (j *judge) probed(h *history, a *actor, last result) {
+	if !last.carriesAnswer() && !j.held(h, a, last) {
+		j.broken(nil, CheckUnstuck, "%+v is stuck: %+v", h.order, last)
 	}
 }
 
-// held tells whether a key waits for an operator, as it may.
-func (j *judge) held(got result) bool {
-	return j.b.w.plan.policyHold && got.Code == string(lambdaidem.ErrAttemptAbandoned)
+// held tells whether a key waits for an operator, as it may: because of the
+// policy of the attempt that died, or of the one that asks.
+func (j *judge) held(h *history, a *actor, got result) bool {
+	return got.Code == string(lambdaidem.ErrAttemptAbandoned) && (a.holds() || h.holder != nil && h.holder.holds())
 }
 
 // checkAnswer holds one answer against the record.

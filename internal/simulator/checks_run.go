@@ -12,7 +12,6 @@ func (j *judge) begin(a *actor) {
 // checkRuns holds the handler's runs for one key against each other.
 func (j *judge) checkRuns(h *history) {
 	b := j.b
-	p := &b.w.plan
 	var runs []*run
 	for _, r := range b.runs {
 		if o := r.actor.order; o.Key == h.order.Key && o.Owner == h.order.Owner && !b.open(r.actor) {
@@ -29,7 +28,7 @@ func (j *judge) checkRuns(h *history) {
 			if b.obeyed() && next.began.Before(end) {
 				j.broken(next.actor, CheckOneAtATime, "it began %v before the run of process %d ended", end.Sub(next.began), r.actor.id)
 			}
-			if p.policyHold && how.unsure {
+			if r.actor.holds() && how.unsure {
 				j.broken(next.actor, CheckHeld, "it ran after process %d, whose run ended by %q", r.actor.id, r.how)
 			}
 		}
@@ -38,7 +37,7 @@ func (j *judge) checkRuns(h *history) {
 			j.broken(r.actor, CheckEffectKept, "its run ended by %q and nothing was completed", r.how)
 		}
 		gaveBack := slices.ContainsFunc(h.lives, func(l *life) bool { return l.released[r.actor] })
-		if how.leaves == released && !p.policyHold && len(r.actor.met) == 0 && !r.actor.dead && !gaveBack && b.obeyed() {
+		if how.leaves == released && !r.actor.holds() && len(r.actor.met) == 0 && !r.actor.dead && !gaveBack && b.obeyed() {
 			j.broken(r.actor, CheckCleanUp, "its run ended by %q and nothing was released", r.how)
 		}
 	}

@@ -34,6 +34,9 @@ func (j *judge) write(a *actor, w wire.Write, h *history) {
 				j.brokenLocked(a, CheckLeaseBeforeLock, "the lease of %s had %v left", w.Before["token"].Text, end.Sub(now))
 			}
 		}
+		if died := l.tokens[w.Before["token"].Text]; w.Op == "UpdateItem" && before == inProgress && died != nil && (died.holds() || a.holds()) {
+			j.brokenLocked(a, CheckHeld, "under policy %s it took over from process %d, which died under policy %s", a.policy, died.id, died.policy)
+		}
 		if w.Op == "UpdateItem" && number(w.After["attempt"]) != number(w.Before["attempt"])+1 {
 			j.brokenLocked(a, CheckAttemptRaised, "attempt %d after %d", number(w.After["attempt"]), number(w.Before["attempt"]))
 		}
@@ -43,8 +46,8 @@ func (j *judge) write(a *actor, w wire.Write, h *history) {
 		}
 		if e, ok := w.After["expiration"]; ok && time.Unix(number(e), 0).Before(end.Add(p.maxSkew+time.Second)) {
 			j.brokenLocked(a, CheckExpiry, "it expires at %d, its lease ends at %d ms", number(e), end.UnixMilli())
-		} else if ok == p.policyHold {
-			j.brokenLocked(a, CheckExpiry, "under policy hold: %v; has an expiration: %v", p.policyHold, ok)
+		} else if ok == a.holds() {
+			j.brokenLocked(a, CheckExpiry, "under policy %s; has an expiration: %v", a.policy, ok)
 		}
 	case completed, released:
 		if before != inProgress || l.tokens[token] != a || w.Before["token"].Text != token {

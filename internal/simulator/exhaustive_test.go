@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // smallCases are tried in every order of their requests: two attempts with each
@@ -21,6 +23,8 @@ var smallCases = []Small{
 	{Name: "two attempts over a released record", Before: ServerError, Attempts: []Ending{Created, Created}, Faults: 1},
 	{Name: "two attempts over an answer", Before: Created, Attempts: []Ending{Created, Created}, Faults: 1},
 	{Name: "two attempts under hold", Hold: true, Attempts: []Ending{ServerError, Created}, Faults: 1},
+	{Name: "two attempts of two policies over a dead lease under hold", Policies: []lambdaidem.Policy{lambdaidem.Hold, lambdaidem.Rerun, lambdaidem.Hold}, Before: Killed, Attempts: []Ending{Created, Created}, Faults: 1},
+	{Name: "two attempts of two policies over a dead lease under rerun", Policies: []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Rerun, lambdaidem.Hold}, Before: Killed, Attempts: []Ending{Created, Created}, Faults: 1},
 	{Name: "two attempts of two payloads", Attempts: []Ending{ServerError, Created}, Payloads: []string{"p", "q"}, Faults: 1},
 	{Name: "two attempts that wait", Wait: time.Second, Attempts: []Ending{Created, Created}, Faults: 1},
 	{Name: "three attempts", Attempts: []Ending{Created, Created, Created}},

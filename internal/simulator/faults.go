@@ -28,6 +28,7 @@ const (
 	HungUp        Fault = "client hangs up"
 	SkewedClock   Fault = "skewed clock"
 	DeletedByTTL  Fault = "deleted by TTL"
+	OtherPolicy   Fault = "another policy" // than the plan's: two releases of a function serve one table
 )
 
 // wireFaults are those that a plan deals out at random.
@@ -37,7 +38,7 @@ var wireFaults = []Fault{RequestLost, RequestLate, ReplyLost, Twice, Throttled, 
 var handlerFaults = []Fault{KillBefore, Stall}
 
 // allFaults are those that must happen, for a simulation to prove anything.
-var allFaults = append(wireFaults[:len(wireFaults):len(wireFaults)], HandlerKilled, TimedOut, HungUp, SkewedClock, DeletedByTTL)
+var allFaults = append(wireFaults[:len(wireFaults):len(wireFaults)], HandlerKilled, TimedOut, HungUp, SkewedClock, DeletedByTTL, OtherPolicy)
 
 // passage is how a request goes its way: over the network, which takes time
 // (inTime), or at once, in a small case (atOnce).

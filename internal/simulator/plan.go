@@ -14,6 +14,7 @@ type plan struct {
 	requests     int // of each client
 	timeout      time.Duration
 	policyHold   bool
+	mixed        bool // each attempt draws a policy of its own
 	failOpen     bool
 	wait         time.Duration
 	ttl          time.Duration
@@ -40,6 +41,7 @@ func newPlan(r *rand.Rand) plan {
 	}
 	chance := func(c float64) bool { return r.Float64() < c }
 	p.policyHold = chance(0.25)
+	p.mixed = chance(0.15)
 	p.failOpen = chance(0.1)
 	if chance(0.35) {
 		p.wait = time.Duration(200+r.IntN(6000)) * time.Millisecond

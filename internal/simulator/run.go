@@ -38,20 +38,23 @@ func Run(seed uint64, mut *Mutation, timeline bool) Report {
 func (w *world) probe() {
 	probes := uint64(900_000)
 	for _, h := range w.book.sorted() {
-		var last result
+		var (
+			a    *actor
+			last result
+		)
 		for _, payload := range []string{"p", "q"} {
 			o := h.order
 			o.Payload = payload
 			probes++
-			a := w.newActor(probes, o)
+			a = w.newActor(probes, o)
 			var running sync.WaitGroup
 			got := w.invocation(a, &running)
 			w.turnUntil(&running)
-			if last = <-got; last.carriesAnswer() || w.book.judge.held(last) {
+			if last = <-got; last.carriesAnswer() || w.book.judge.held(h, a, last) {
 				break
 			}
 		}
-		w.book.judge.probed(h.order, last)
+		w.book.judge.probed(h, a, last)
 	}
 }
 

@@ -76,18 +76,19 @@ func TestSimulate_G3(t *testing.T) {
 		t.Errorf("seed %d breaks %v; again: go test ./internal/simulator -run TestSimulate -seed %d -seeds 1\n%s", r.Seed, r.Wrong, r.Seed, r.Timeline)
 	}
 	t.Logf("%v in %v", total, time.Since(began).Round(time.Second))
+	enough := total.seeds >= 10_000 // among fewer a rare one may be missing by chance
 	for _, f := range allFaults {
-		if total.seeds >= 300 && total.faults[f] == 0 {
+		if enough && total.faults[f] == 0 {
 			t.Errorf("no run had the fault %q, so nothing was proved of it", f)
 		}
 	}
 	for _, e := range endings {
-		if total.seeds >= 300 && total.endings[e.ending] == 0 && e.ending != Running {
+		if enough && total.endings[e.ending] == 0 && e.ending != Running {
 			t.Errorf("no handler ended by %q, so nothing was proved of it", e.ending)
 		}
 	}
 	for _, k := range []lambdaidem.Kind{lambdaidem.EventTakenOver, lambdaidem.EventLeaseLost, lambdaidem.EventReplayed, lambdaidem.EventUncertain, lambdaidem.EventAbandoned, lambdaidem.EventMismatch} {
-		if total.seeds >= 300 && total.events[k] == 0 {
+		if enough && total.events[k] == 0 {
 			t.Errorf("no run had the outcome %q, so nothing was proved of it", k)
 		}
 	}

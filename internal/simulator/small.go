@@ -3,6 +3,8 @@ package simulator
 import (
 	"sync"
 	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // Small is a case small enough to try every order of its requests.
@@ -13,6 +15,7 @@ type Small struct {
 	Payloads []string // of each; nil: all the same
 	Faults   int      // how many faults to try in each order, one at each place
 	Hold     bool
+	Policies []lambdaidem.Policy // of the one before, and of each; nil: by Hold
 	Wait     time.Duration
 }
 
@@ -22,7 +25,7 @@ func Play(c Small, script []int, timeline bool) (r Report, next []int, more bool
 	p := plan{keys: 1, timeout: 3 * time.Second, ttl: 24 * time.Hour, maxSkew: 2 * time.Second, policyHold: c.Hold, wait: c.Wait}
 	w := newWorld(1, &p, nil)
 	if c.Before != Running {
-		w.before(c.Before)
+		w.before(c)
 	}
 	w.tree = &tree{script: script, faults: c.Faults}
 	var all sync.WaitGroup
@@ -35,6 +38,9 @@ func Play(c Small, script []int, timeline bool) (r Report, next []int, more bool
 		}
 		a := w.newActor(number, o)
 		a.ending = ending
+		if c.Policies != nil {
+			a.policy = c.Policies[1+i]
+		}
 		w.invocation(a, &all)
 	}
 	w.turnUntil(&all)
@@ -48,11 +54,14 @@ func Play(c Small, script []int, timeline bool) (r Report, next []int, more bool
 	return w.report(timeline), next, more
 }
 
-// before lets one attempt end in the given way, and its lease pass.
-func (w *world) before(ending Ending) {
+// before lets the attempt before end in its way, and its lease pass.
+func (w *world) before(c Small) {
 	a := w.newActor(900, order{Key: "k", Owner: "alice", Payload: "p"})
-	a.ending = ending
-	if ending == Killed {
+	a.ending = c.Before
+	if c.Policies != nil {
+		a.policy = c.Policies[0]
+	}
+	if c.Before == Killed {
 		a.ending = Created
 		w.plan.killHandler = 2
 	}
