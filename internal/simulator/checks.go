@@ -48,7 +48,7 @@ var Checks = map[Check]string{
 	CheckReplay:                "R1, G3: every replay equals the answer that the record stored",
 	CheckOwnAnswer:             "G3: nobody's answer comes from another's record, or from another payload",
 	CheckFirstAnswer:           "X6: an attempt's own answer is sent only if it is the record's",
-	CheckStoredEndings:         "X1, X2: only answers that the outcome rule stores are stored",
+	CheckStoredEndings:         "X1, X2: an attempt stores, releases or leaves its record as the outcome rule says of its ending",
 	CheckPanicGoesOn:           "X2: a panic of the handler reaches the caller",
 	CheckOneAtATime:            "G3: at most one attempt runs at a time",
 	CheckOneRun:                "X2: the guard runs the handler once in an invocation",

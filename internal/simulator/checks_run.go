@@ -37,7 +37,7 @@ func (j *judge) checkRuns(h *history) {
 			j.broken(r.actor, CheckEffectKept, "its run ended by %q and nothing was completed", r.how)
 		}
 		gaveBack := slices.ContainsFunc(h.lives, func(l *life) bool { return l.released[r.actor] })
-		if how.leaves == released && !r.actor.holds() && len(r.actor.met) == 0 && !r.actor.dead && !gaveBack && b.obeyed() {
+		if how.under(r.actor.policy) == released && len(r.actor.met) == 0 && !r.actor.dead && !gaveBack && b.obeyed() {
 			j.broken(r.actor, CheckCleanUp, "its run ended by %q and nothing was released", r.how)
 		}
 	}

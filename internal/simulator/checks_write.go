@@ -53,8 +53,8 @@ func (j *judge) write(a *actor, w wire.Write, h *history) {
 		if before != inProgress || l.tokens[token] != a || w.Before["token"].Text != token {
 			j.brokenLocked(a, CheckFenced, "%s was written over %s of token %s", after, before, w.Before["token"].Text)
 		}
-		if a.run != nil && after != a.run.how.traits().leaves {
-			j.brokenLocked(a, CheckStoredEndings, "an attempt that ended by %q left the record %s", a.run.how, after)
+		if a.run != nil && after != a.run.how.traits().under(a.policy) {
+			j.brokenLocked(a, CheckStoredEndings, "under policy %s an attempt that ended by %q left the record %s", a.policy, a.run.how, after)
 		}
 	}
 }

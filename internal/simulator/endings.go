@@ -19,7 +19,8 @@ const (
 	Declined    Ending = "402"
 	TooMany     Ending = "429"
 	ServerError Ending = "500"
-	Failed      Ending = "error" // an error that nothing marks
+	Failed      Ending = "error"     // an error that nothing marks
+	Retryable   Ending = "retryable" // an error that says that surely nothing happened
 	Permanent   Ending = "permanent"
 	Uncertain   Ending = "uncertain"
 	Rejected    Ending = "reject"
@@ -44,7 +45,8 @@ type traits struct {
 var endings = []traits{
 	{ending: Created, effect: true, leaves: completed, answer: status(http.StatusCreated, (*run).answer)},
 	{ending: ServerError, bad: true, leaves: released, unsure: true, answer: status(http.StatusInternalServerError, text("internal"))},
-	{ending: Failed, bad: true, leaves: released, answer: failure(func(*run) error { return errCard })},
+	{ending: Failed, bad: true, leaves: released, unsure: true, answer: failure(func(*run) error { return errCard })},
+	{ending: Retryable, bad: true, leaves: released, answer: failure(func(*run) error { return lambdaidem.Retryable(errCard) })},
 	{ending: Panicked, bad: true, leaves: released, unsure: true, answer: failure(func(r *run) error { panic(scripted{r.attempt}) })},
 	{ending: TooMany, bad: true, leaves: released, answer: status(http.StatusTooManyRequests, text("slow down"))},
 	{ending: Declined, bad: true, effect: true, leaves: completed, answer: status(http.StatusPaymentRequired, (*run).answer)},
@@ -68,6 +70,15 @@ func (e Ending) traits() traits {
 		panic("simulator: no such ending: " + string(e))
 	}
 	return endings[i]
+}
+
+// under is the state of its record that an ending leaves under a policy: under
+// hold nothing is written after what is unsure, and the lease runs out.
+func (t traits) under(p lambdaidem.Policy) state {
+	if p == lambdaidem.Hold && t.unsure {
+		return inProgress
+	}
+	return t.leaves
 }
 
 // insufficient is the code of the application's own refusal.

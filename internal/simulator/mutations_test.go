@@ -214,6 +214,32 @@ var mutations = []struct {
 			return lambdaidem.DefaultOutcome(r)
 		}
 	}}, []Check{CheckStoredEndings}},
+	{Mutation{Name: "the reader's policy alone decides", Store: func(s lambdaidem.Store, _ *actor) lambdaidem.Store {
+		rerun := func(rec lambdaidem.Record, err error) (lambdaidem.Record, error) {
+			if rec.State == lambdaidem.InProgress && rec.Expires.IsZero() {
+				rec.Expires = rec.LeaseEnd.Add(time.Hour)
+			}
+			return rec, err
+		}
+		return wrapped{
+			Store: s,
+			acquire: func(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
+				return rerun(s.Acquire(ctx, c))
+			},
+			get: func(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
+				return rerun(s.Get(ctx, id, now))
+			},
+		}
+	}}, []Check{CheckHeld}},
+	{Mutation{Name: "unmarked error released under hold", Handler: func(h handler) handler {
+		return func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+			r, err := h(ctx, e)
+			if err == errCard { //nolint:errorlint // the unmarked one alone
+				err = lambdaidem.Retryable(err)
+			}
+			return r, err
+		}
+	}}, []Check{CheckStoredEndings, CheckHeld}},
 	{Mutation{Name: "panic swallowed", Handler: func(h handler) handler {
 		return func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (r events.APIGatewayV2HTTPResponse, err error) {
 			defer func() {
