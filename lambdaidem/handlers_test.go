@@ -152,6 +152,30 @@ func TestL6_TheStricterPolicyDecides(t *testing.T) {
 	}
 }
 
+// X4: time is left for the answer when a completion hangs: half of the reserve,
+// at most 200 ms.
+func TestX4_TimeIsLeftForTheAnswer(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{
+		time.Second: 50 * time.Millisecond, 3 * time.Second: 150 * time.Millisecond, 10 * time.Second: 200 * time.Millisecond, time.Minute: 200 * time.Millisecond,
+	} {
+		for verb, answer := range map[string]int{complete: 201, release: 500} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), timeout)
+				defer cancel()
+				r := newRig(func(ctx context.Context, _ request) (response, error) {
+					<-ctx.Done() // it uses all the time that it has
+					return response{StatusCode: answer}, nil
+				})
+				r.store.failAlways(verb, hangs)
+				r.sendCtx(ctx, t, first())
+				if deadline, _ := ctx.Deadline(); time.Until(deadline) != want {
+					t.Errorf("%s: %v of %v were left for the answer, want %v", verb, time.Until(deadline), timeout, want)
+				}
+			})
+		}
+	}
+}
+
 // X2: Retryable says that nothing happened, under either policy and whatever
 // the way the handler is called.
 func TestX2_RetryableIsReleased(t *testing.T) {
