@@ -1,99 +1,11 @@
 package lambdaidem
 
 import (
-	"context"
 	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/hex"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/aws/aws-lambda-go/lambdacontext"
 )
-
-// idPrefix marks the toolkit's records in a table shared with other tools (D4).
-const idPrefix = "lambdaidem#"
-
-// Identity is what a record is identified by (F1). Two identities that differ in
-// any part are two records. A guard makes one of each request by itself; by
-// hand it leads from a key to its record, see [Guard.RecordID].
-type Identity struct {
-	Namespace string // Options.Namespace; empty: the guard's own
-	Tenant    string // Lambda's tenant id, where the function has tenant isolation; else empty
-	Principal string // whose key it is: as Request.Principal has it, or as Options.Principal says (F2)
-
-	// Of a request over HTTP: the method in upper case, and the route template
-	// or, where there is none, the concrete path as the client asked for it,
-	// escaped as it came. Host is the host of a net/http request, in lower case;
-	// events have none.
-	Method, Host, Route, Path string
-
-	// Of [Do] and [Handler], instead: what is done. Handler tells which.
-	Operation string
-	Handler   bool
-
-	Key string // as the guard reads it: without the quotes of an RFC 9651 String (K1)
-}
-
-// RecordID is the id under which the store keeps the record of an identity:
-// what a handler gets from [RecordID] in its context, what events name, and
-// what stands in the table.
-func (g *Guard) RecordID(i Identity) string {
-	if i.Namespace == "" {
-		i.Namespace = g.opts.Namespace
-	}
-	return i.id()
-}
-
-// kind says what of is. Kinds never share a record.
-func (i *Identity) kind() string {
-	switch {
-	case i.Handler:
-		return "handler"
-	case i.Operation != "":
-		return "call"
-	case i.Route == "":
-		return "path"
-	default:
-		return "http"
-	}
-}
-
-// of is what is asked for: a template, a concrete path, or an operation.
-func (i *Identity) of() string {
-	switch {
-	case i.Operation != "":
-		return i.Operation
-	case i.Route == "":
-		return i.Path
-	default:
-		return i.Route
-	}
-}
-
-// id is the identity as one string: a prefix, and SHA-256 over the parts with
-// their lengths, so that no choice of parts can collide. A host and a tenant
-// come last, each after its name, and only where there is one: what has neither
-// keeps the id that it always had.
-func (i *Identity) id() string {
-	var fixed [512]byte
-	buf := fixed[:0]
-	for _, part := range [...]string{i.kind(), i.Namespace, i.Principal, i.Method, i.of(), i.Key} {
-		buf = appendPart(buf, part)
-	}
-	if i.Host != "" {
-		buf = appendPart(appendPart(buf, "host"), i.Host)
-	}
-	if i.Tenant != "" {
-		buf = appendPart(appendPart(buf, "tenant"), i.Tenant)
-	}
-	sum := sha256.Sum256(buf)
-	var out [len(idPrefix) + 43]byte
-	copy(out[:], idPrefix)
-	base64.RawURLEncoding.Encode(out[len(idPrefix):], sum[:])
-	return string(out[:])
-}
 
 // scope is the readable form of the parts but for the key: namespace, method,
 // host and route, principal and, if there is one, tenant, parted by single
@@ -144,24 +56,3 @@ func scopePart(s string) string {
 
 // A replacer is built once: that takes longer than its use.
 var scopeEscapes = strings.NewReplacer(" ", "%20", "%", "%25")
-
-// appendPart appends s with its length before it.
-func appendPart(buf []byte, s string) []byte {
-	buf = binary.BigEndian.AppendUint64(buf, uint64(len(s)))
-	return append(buf, s...)
-}
-
-// tenantOf is the tenant of an invocation of a function with tenant isolation
-// (AWS Lambda, "Tenant isolation"); else empty.
-func tenantOf(ctx context.Context) string {
-	if lc, ok := lambdacontext.FromContext(ctx); ok {
-		return lc.TenantID
-	}
-	return ""
-}
-
-// isCatchAll tells whether a route template names no route: "$default", one that
-// ends in a greedy parameter ({proxy+} of API Gateway), or in a slash.
-func isCatchAll(template string) bool {
-	return template == "" || template == "$default" || strings.Contains(template, "+}") || strings.HasSuffix(template, "/")
-}
