@@ -45,6 +45,7 @@ func (e *evaluator) resolve(at, n *node) (*node, error) {
 				return nil, err
 			}
 		}
+	default: // it holds no text
 	}
 	return &out, err
 }

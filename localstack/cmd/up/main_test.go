@@ -108,7 +108,7 @@ case "$*" in *fileb:///dev/stdin*) cat >event ;; esac
 for last; do :; done
 case "$*" in *invoke*) echo '{}' >"$last" ;; esac
 `
-	if err := os.WriteFile(filepath.Join(bin, "aws"), []byte(aws), 0o700); err != nil { //nolint:gosec // it is to be run
+	if err := os.WriteFile(filepath.Join(bin, "aws"), []byte(aws), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for command := range strings.SplitSeq(guide, "\n\n") {

@@ -27,18 +27,18 @@ func TestMakeUpEndsInOrder(t *testing.T) {
 	for name, test := range map[string]struct {
 		env       string
 		terminal  bool
-		interrupt func(terminal *os.File, make *os.Process) error
+		interrupt func(terminal *os.File, maker *os.Process) error
 		status    string
 	}{
 		"Ctrl-C on a terminal": {"", true, func(terminal *os.File, _ *os.Process) error {
 			_, err := terminal.WriteString("\x03")
 			return err
 		}, "exit status 0"},
-		"SIGINT to the group": {shared, false, func(_ *os.File, make *os.Process) error {
-			return syscall.Kill(-make.Pid, syscall.SIGINT)
+		"SIGINT to the group": {shared, false, func(_ *os.File, maker *os.Process) error {
+			return syscall.Kill(-maker.Pid, syscall.SIGINT)
 		}, "signal: interrupt"},
-		"SIGTERM to make": {shared, false, func(_ *os.File, make *os.Process) error {
-			return make.Signal(syscall.SIGTERM)
+		"SIGTERM to make": {shared, false, func(_ *os.File, maker *os.Process) error {
+			return maker.Signal(syscall.SIGTERM)
 		}, "signal: terminated"},
 	} {
 		t.Run(name, func(t *testing.T) {
