@@ -48,7 +48,7 @@ func TestNewPanicsOnAnInvalidOptionAndNamesIt(t *testing.T) {
 	}
 }
 
-func TestNewTakesOptionsAtTheirBounds(t *testing.T) {
+func TestNewTakesOptionsAtTheirBounds(*testing.T) {
 	client := dynamodb.New(dynamodb.Options{Region: "eu-west-1"})
 	for _, option := range []func(*Options){
 		func(o *Options) { o.Attempts = 1 },
