@@ -72,6 +72,13 @@ func TestF1_RecordIDLeadsFromAKeyToItsRecord(t *testing.T) {
 	serve(mux, posted(t, "http://Example.com:8080/a/1"))
 	host := lambdaidem.Identity{Method: "POST", Host: "example.com", Route: "/a/{id}", Key: "k"}
 	claims := r.store.allClaims()
+	catchAll, whole := path, route
+	catchAll.Route, whole.Path = "/{proxy+}", "/payments/1"
+	for who, like := range map[lambdaidem.Identity]lambdaidem.Identity{catchAll: path, whole: route} {
+		if r.guard.RecordID(who) != r.guard.RecordID(like) {
+			t.Errorf("%+v is another record than %+v", who, like)
+		}
+	}
 	for i, who := range []lambdaidem.Identity{route, path, call, typed, host} {
 		if got, want := r.guard.RecordID(who), claims[i].ID; got != want {
 			t.Errorf("%+v has the id %s, want %s", who, got, want)
@@ -94,6 +101,18 @@ func TestF1_IDsAreStable(t *testing.T) {
 		if got := g.RecordID(who); got != want {
 			t.Errorf("%+v has the id %s, want %s", who, got, want)
 		}
+	}
+}
+
+// F2: no two choices of kind and parts are one principal.
+func TestF2_PrincipalsAreUnambiguous(t *testing.T) {
+	seen := map[string]bool{}
+	for _, parts := range [][]string{{"a", "b", "c"}, {"a", "b|c"}, {"a:b", "c"}, {"a:b|c"}, {"a", "b:c"}, {"a"}, {"a", ""}, {"a", "", ""}, {"a", "%7C"}, {"a", "|"}} {
+		p := lambdaidem.PrincipalOf(parts[0], parts[1:]...)
+		if seen[p] {
+			t.Errorf("%q makes %s, which another choice makes too", parts, p)
+		}
+		seen[p] = true
 	}
 }
 

@@ -41,7 +41,18 @@ func (g *Guard) RecordID(i Identity) string {
 	if i.Namespace == "" {
 		i.Namespace = g.opts.Namespace
 	}
+	i = i.settled()
 	return i.id()
+}
+
+// settled lets the path stand in for a route template that names no route.
+func (i Identity) settled() Identity {
+	if isCatchAll(i.Route) {
+		i.Route = ""
+	} else {
+		i.Path = ""
+	}
+	return i
 }
 
 // kind says what of is. Kinds never share a record.
@@ -109,7 +120,8 @@ func tenantOf(ctx context.Context) string {
 }
 
 // isCatchAll tells whether a route template names no route: "$default", one that
-// ends in a greedy parameter ({proxy+} of API Gateway), or in a slash.
+// ends in a greedy parameter ({proxy+} of API Gateway, {rest...} of net/http), or
+// in a slash.
 func isCatchAll(template string) bool {
-	return template == "" || template == "$default" || strings.Contains(template, "+}") || strings.HasSuffix(template, "/")
+	return template == "" || template == "$default" || strings.Contains(template, "+}") || strings.HasSuffix(template, "...}") || strings.HasSuffix(template, "/")
 }

@@ -136,7 +136,10 @@ func functionURLCaller(e events.LambdaFunctionURLRequestContext) (c caller) {
 	return c
 }
 
-var principalEscapes = strings.NewReplacer("|", "%7C", "%", "%25")
+var (
+	principalEscapes = strings.NewReplacer("|", "%7C", "%", "%25")
+	kindEscapes      = strings.NewReplacer("|", "%7C", "%", "%25", ":", "%3A")
+)
 
 // PrincipalOf is the text of a principal that a gateway vouches for (F2): its
 // kind, and the parts with "|" between them; see Request.Principal. A "|" or "%"
@@ -145,7 +148,7 @@ var principalEscapes = strings.NewReplacer("|", "%7C", "%", "%25")
 //	lambdaidem.PrincipalOf("jwt", "https://issuer.example.com", "alice")
 func PrincipalOf(kind string, parts ...string) string {
 	var b strings.Builder
-	b.WriteString(kind)
+	b.WriteString(kindEscapes.Replace(kind))
 	for i, p := range parts {
 		b.WriteByte(":|"[min(i, 1)])
 		b.WriteString(principalEscapes.Replace(p))
