@@ -41,8 +41,8 @@ func Load(ctx context.Context) (Environment, error) {
 		return Environment{}, err
 	}
 	e.DynamoDB = dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
-		// DynamoDB Local sends a checksum of 0 with every refused write, and the
-		// SDK would log a warning for each. AWS sends a right one, which counts.
+		// DynamoDB Local sends no checksum with an error answer; the SDK takes that
+		// for 0 and would log a warning for each.
 		o.DisableValidateResponseChecksum = os.Getenv("AWS_ENDPOINT_URL_DYNAMODB") != ""
 	})
 	return e, nil
