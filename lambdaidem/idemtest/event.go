@@ -1,0 +1,240 @@
+package idemtest
+
+import (
+	"encoding/base64"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aws/aws-lambda-go/events"
+)
+
+// What every event says of the API and its client.
+const (
+	accountID = "123456789012"
+	protocol  = "HTTP/1.1"
+	sourceIP  = "192.0.2.1" // RFC 5737: for documentation
+)
+
+// APIGateway is the request as an event of a REST API, payload format version
+// 1.0. A [JWT] is one that a Cognito user pool authorizer checked.
+func (r Request) APIGateway() events.APIGatewayProxyRequest {
+	r = r.withDefaults()
+	r.Header.Set("Host", host)
+	query := parsed(r.Query)
+	out := events.APIGatewayProxyRequest{
+		Resource: r.Route, Path: r.Path, HTTPMethod: r.Method,
+		Headers: lasts(r.Header), MultiValueHeaders: r.Header,
+		QueryStringParameters: lasts(query), MultiValueQueryStringParameters: query, PathParameters: r.parameters(),
+	}
+	out.Body, out.IsBase64Encoded = r.encoded()
+	c := &out.RequestContext
+	c.AccountID, c.Stage, c.DomainName, c.Protocol = accountID, "prod", host, protocol
+	c.HTTPMethod, c.ResourcePath, c.Path = r.Method, r.Route, "/prod"+r.Path
+	c.Identity.SourceIP = sourceIP
+	switch who := r.Caller; who.kind {
+	case jwt:
+		c.Authorizer = map[string]any{"claims": map[string]any{"iss": who.first, "sub": who.second}}
+	case iam:
+		c.Identity.UserArn = who.first
+	case cognito:
+		c.Identity.UserArn, c.Identity.CognitoIdentityID = who.first, who.second
+	case authorizer:
+		c.Authorizer = map[string]any{"principalId": who.first}
+	case certificate:
+		c.Identity.ClientCert = &events.APIGatewayCustomAuthorizerRequestTypeRequestIdentityClientCert{SubjectDN: who.first, IssuerDN: who.second}
+	case apiKey:
+		c.Identity.APIKeyID = who.first
+	case nobody:
+	}
+	return out
+}
+
+// APIGatewayV2 is the request as an event of an HTTP API, payload format version
+// 2.0.
+func (r Request) APIGatewayV2() events.APIGatewayV2HTTPRequest {
+	r = r.withDefaults()
+	headers, cookies := r.joined()
+	out := events.APIGatewayV2HTTPRequest{
+		Version: "2.0", RouteKey: r.Method + " " + r.Route, RawPath: r.Path, RawQueryString: r.Query,
+		Headers: headers, Cookies: cookies, QueryStringParameters: joined(parsed(r.Query)), PathParameters: r.parameters(),
+	}
+	if r.Route == "$default" {
+		out.RouteKey = r.Route
+	}
+	out.Body, out.IsBase64Encoded = r.encoded()
+	c := &out.RequestContext
+	c.AccountID, c.Stage, c.DomainName, c.RouteKey = accountID, "$default", host, out.RouteKey
+	c.HTTP = events.APIGatewayV2HTTPRequestContextHTTPDescription{Method: r.Method, Path: r.Path, Protocol: protocol, SourceIP: sourceIP}
+	type description = events.APIGatewayV2HTTPRequestContextAuthorizerDescription
+	switch who := r.Caller; who.kind {
+	case jwt:
+		c.Authorizer = &description{JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: map[string]string{"iss": who.first, "sub": who.second}}}
+	case iam:
+		c.Authorizer = &description{IAM: &events.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{UserARN: who.first}}
+	case cognito:
+		if who.first == "" {
+			panic("idemtest: APIGatewayV2 can't carry a Cognito identity without the ARN of its role; give Cognito both")
+		}
+		c.Authorizer = &description{IAM: &events.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{UserARN: who.first,
+			CognitoIdentity: events.APIGatewayV2HTTPRequestContextAuthorizerCognitoIdentity{IdentityID: who.second}}}
+	case authorizer:
+		c.Authorizer = &description{Lambda: map[string]any{"principalId": who.first}}
+	case certificate:
+		c.Authentication.ClientCert.SubjectDN, c.Authentication.ClientCert.IssuerDN = who.first, who.second
+	case apiKey:
+		who.cantCarry("APIGatewayV2", "JWT, IAM, Cognito, Authorizer and Certificate: API keys are of REST APIs")
+	case nobody:
+	}
+	return out
+}
+
+// FunctionURL is the request as an event of a Lambda function URL.
+func (r Request) FunctionURL() events.LambdaFunctionURLRequest {
+	r = r.withDefaults()
+	headers, cookies := r.joined()
+	out := events.LambdaFunctionURLRequest{
+		Version: "2.0", RawPath: r.Path, RawQueryString: r.Query,
+		Headers: headers, Cookies: cookies, QueryStringParameters: joined(parsed(r.Query)),
+	}
+	out.Body, out.IsBase64Encoded = r.encoded()
+	c := &out.RequestContext
+	c.AccountID, c.DomainName = accountID, host
+	c.HTTP = events.LambdaFunctionURLRequestContextHTTPDescription{Method: r.Method, Path: r.Path, Protocol: protocol, SourceIP: sourceIP}
+	switch r.Caller.kind {
+	case nobody:
+	case iam:
+		c.Authorizer = &events.LambdaFunctionURLRequestContextAuthorizerDescription{
+			IAM: &events.LambdaFunctionURLRequestContextAuthorizerIAMDescription{UserARN: r.Caller.first}}
+	default:
+		r.Caller.cantCarry("FunctionURL", "IAM alone")
+	}
+	return out
+}
+
+// ALB is the request as an event of an Application Load Balancer whose target
+// group sends one value for each header and parameter, the last one, as is its
+// default.
+func (r Request) ALB() events.ALBTargetGroupRequest {
+	out, header, query := r.alb()
+	out.Headers, out.QueryStringParameters = lasts(header), lasts(query)
+	return out
+}
+
+// ALBMultiValue is the request as an event of an Application Load Balancer whose
+// target group has multi-value headers enabled.
+func (r Request) ALBMultiValue() events.ALBTargetGroupRequest {
+	out, header, query := r.alb()
+	out.MultiValueHeaders, out.MultiValueQueryStringParameters = header, query
+	return out
+}
+
+func (r Request) alb() (out events.ALBTargetGroupRequest, header, query map[string][]string) {
+	r = r.withDefaults()
+	if r.Caller.kind != nobody {
+		r.Caller.cantCarry("ALB", "nobody: Options.Principal reads one from the request")
+	}
+	r.Header.Set("Host", host)
+	header = make(map[string][]string, len(r.Header))
+	for name, values := range r.Header {
+		header[strings.ToLower(name)] = values
+	}
+	query = make(map[string][]string)
+	for pair := range strings.SplitSeq(r.Query, "&") {
+		if pair != "" { // a load balancer leaves parameters as they are escaped
+			name, value, _ := strings.Cut(pair, "=")
+			query[name] = append(query[name], value)
+		}
+	}
+	out = events.ALBTargetGroupRequest{HTTPMethod: r.Method, Path: r.Path}
+	out.RequestContext.ELB.TargetGroupArn = "arn:aws:elasticloadbalancing:us-east-1:" + accountID + ":targetgroup/idemtest/6d0ecf831eec9f09"
+	out.Body, out.IsBase64Encoded = r.encoded()
+	return out, header, query
+}
+
+// encoded is the body as an event carries it.
+func (r Request) encoded() (body string, isBase64 bool) {
+	if utf8.ValidString(r.Body) {
+		return r.Body, false
+	}
+	return base64.StdEncoding.EncodeToString([]byte(r.Body)), true
+}
+
+// joined is the headers as payload format 2.0 has them: names in lower case, one
+// value each, the cookies apart.
+func (r Request) joined() (headers map[string]string, cookies []string) {
+	for _, line := range r.Header.Values("Cookie") {
+		for c := range strings.SplitSeq(line, ";") {
+			cookies = append(cookies, strings.TrimSpace(c))
+		}
+	}
+	r.Header.Del("Cookie")
+	r.Header.Set("Host", host)
+	headers = make(map[string]string, len(r.Header))
+	for name, value := range joined(r.Header) {
+		headers[strings.ToLower(name)] = value
+	}
+	return headers, cookies
+}
+
+func joined(all map[string][]string) map[string]string {
+	out := make(map[string]string, len(all))
+	for name, values := range all {
+		out[name] = strings.Join(values, ",")
+	}
+	return out
+}
+
+// lasts has the last value of each name, as gateways do that have room for one.
+func lasts(all map[string][]string) map[string]string {
+	out := make(map[string]string, len(all))
+	for name, values := range all {
+		out[name] = values[len(values)-1]
+	}
+	return out
+}
+
+func parsed(query string) map[string][]string {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		panic("idemtest: Request.Query: " + err.Error())
+	}
+	return values
+}
+
+// parameters are the path's, by the route template.
+func (r Request) parameters() map[string]string {
+	if !strings.HasPrefix(r.Route, "/") {
+		return nil
+	}
+	want, got := strings.Split(r.Route, "/"), strings.Split(r.Path, "/")
+	out := make(map[string]string)
+	for i, w := range want {
+		name, isParameter := strings.CutPrefix(w, "{")
+		name, _ = strings.CutSuffix(name, "}")
+		rest, isGreedy := strings.CutSuffix(name, "+")
+		switch {
+		case i >= len(got):
+			r.doesNotFit()
+		case isParameter && isGreedy:
+			out[rest] = strings.Join(got[i:], "/")
+			return out
+		case isParameter:
+			value, err := url.PathUnescape(got[i])
+			if err != nil {
+				panic("idemtest: Request.Path: " + err.Error())
+			}
+			out[name] = value
+		case w != got[i]:
+			r.doesNotFit()
+		}
+	}
+	if len(got) > len(want) {
+		r.doesNotFit()
+	}
+	return out
+}
+
+func (r Request) doesNotFit() {
+	panic("idemtest: Request.Route " + r.Route + " does not fit Request.Path " + r.Path)
+}
