@@ -19,24 +19,22 @@ func ExampleTwice() {
 		fmt.Println("paying", e.Body)
 		return events.APIGatewayV2HTTPResponse{StatusCode: 201, Body: "paid"}, nil
 	}
-	event := events.APIGatewayV2HTTPRequest{RouteKey: "POST /payments", RawPath: "/payments", Body: "100",
-		Headers: map[string]string{"idempotency-key": "order-1"}}
-	event.RequestContext.HTTP.Method = "POST"
+	event := idemtest.Request{Path: "/payments", Key: "order-1", Body: `{"amount":100}`}
 
 	guard := lambdaidem.New(memstore.New())
-	answer := idemtest.Twice(t, guard.APIGatewayV2(createPayment), event)
+	answer := idemtest.Twice(t, guard.APIGatewayV2(createPayment), event.APIGatewayV2())
 	fmt.Println(answer.StatusCode, answer.Body)
 
 	fmt.Println("Not guarded:")
-	event.RequestContext.HTTP.Method = "PUT"
-	idemtest.Twice(t, guard.APIGatewayV2(createPayment), event)
+	event.Method = "PUT"
+	idemtest.Twice(t, guard.APIGatewayV2(createPayment), event.APIGatewayV2())
 	// Output:
-	// paying 100
+	// paying {"amount":100}
 	// 201 paid
 	// Not guarded:
-	// paying 100
-	// paying 100
-	// the handler ran 2 times for one event sent twice; it should run once
+	// paying {"amount":100}
+	// paying {"amount":100}
+	// guarded handlers ran again: 1 for the first sending, 1 for the second; the second should run none
 }
 
 type printer struct{ testing.TB }

@@ -2,7 +2,6 @@ package idemtest_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,51 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-lambda-go/events"
-
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
-
-type (
-	request  = events.APIGatewayV2HTTPRequest
-	response = events.APIGatewayV2HTTPResponse
-)
-
-// fake is a test whose failures are kept instead of reported.
-type fake struct {
-	testing.TB
-	failures []string
-}
-
-func (f *fake) Helper() {}
-
-func (f *fake) Errorf(format string, args ...any) {
-	f.failures = append(f.failures, fmt.Sprintf(format, args...))
-}
-
-type fatal struct{}
-
-func (f *fake) Fatalf(format string, args ...any) {
-	f.Errorf(format, args...)
-	panic(fatal{}) // as testing.T leaves the test's function
-}
-
-// failures runs check under a fake test and returns what it complained of.
-func failures(t *testing.T, check func(*fake)) string {
-	t.Helper()
-	f := &fake{TB: t}
-	func() {
-		defer func() {
-			if got := recover(); got != nil && got != (fatal{}) {
-				panic(got)
-			}
-		}()
-		check(f)
-	}()
-	return strings.Join(f.failures, "\n")
-}
 
 func newGuard(optFns ...func(*lambdaidem.Options)) *lambdaidem.Guard {
 	return lambdaidem.New(memstore.New(), append([]func(*lambdaidem.Options){func(o *lambdaidem.Options) {
@@ -62,19 +20,13 @@ func newGuard(optFns ...func(*lambdaidem.Options)) *lambdaidem.Guard {
 	}}, optFns...)...)
 }
 
-func post() request {
-	in := request{RouteKey: "POST /payments", RawPath: "/payments", Headers: map[string]string{"idempotency-key": "k"}}
-	in.RequestContext.HTTP.Method = http.MethodPost
-	return in
-}
-
 func created(context.Context, request) (response, error) {
-	return response{StatusCode: 201, Body: "created", MultiValueHeaders: map[string][]string{"One": {"1"}}, Cookies: []string{"a=1"}}, nil
+	return response{StatusCode: 201, Body: "created", Headers: map[string]string{"One": "1"}, Cookies: []string{"a=1"}}, nil
 }
 
 func TestTwice_AcceptsAGuardedHandler(t *testing.T) {
 	declined := func(context.Context, request) (response, error) {
-		return response{}, lambdaidem.Permanent(errors.New("declined"))
+		return response{}, lambdaidem.Permanent(errDeclined)
 	}
 	for name, h := range map[string]func(context.Context, request) (response, error){"an answer": created, "a failure": declined,
 		"nothing": func(context.Context, request) (response, error) { return response{StatusCode: 204}, nil }} {
@@ -101,7 +53,7 @@ func TestTwice_Complains(t *testing.T) {
 		return response{StatusCode: 201, Body: fmt.Sprint("payment ", n)}, nil
 	}
 	noKey := post()
-	noKey.Headers = nil
+	noKey.Headers = nil // and so without a key
 	dropped := newGuard(func(o *lambdaidem.Options) { o.UnstoredHeaders = []string{"One"} })
 	renumbered := newGuard(func(o *lambdaidem.Options) {
 		o.OnReplay = func(_ context.Context, _ *lambdaidem.Request, r *lambdaidem.Response) { r.Status++ }
@@ -111,13 +63,13 @@ func TestTwice_Complains(t *testing.T) {
 		in      request
 		want    []string
 	}{
-		"an unguarded handler":      {counts, post(), []string{"ran 0 times", "the two answers differ"}},
-		"a handler that is skipped": {newGuard(func(o *lambdaidem.Options) { o.Methods = []string{"PUT"} }).APIGatewayV2(counts), post(), []string{"ran 2 times", "the two answers differ"}},
-		"an event without a key":    {newGuard().APIGatewayV2(counts), noKey, []string{"ran 0 times"}},
-		"a 5xx":                     {newGuard().APIGatewayV2(func(context.Context, request) (response, error) { return response{StatusCode: 500}, nil }), post(), []string{"ran 2 times"}},
+		"an unguarded handler":      {counts, post(), []string{"ran no guarded handler", "the two answers differ"}},
+		"a handler that is skipped": {newGuard(func(o *lambdaidem.Options) { o.Methods = []string{"PUT"} }).APIGatewayV2(counts), post(), []string{"ran again", "the two answers differ"}},
+		"an event without a key":    {newGuard().APIGatewayV2(counts), noKey, []string{"ran no guarded handler"}},
+		"a 5xx":                     {newGuard().APIGatewayV2(func(context.Context, request) (response, error) { return response{StatusCode: 500}, nil }), post(), []string{"ran again"}},
 		"errors that differ": {func(context.Context, request) (response, error) { n++; return response{}, fmt.Errorf("error %d", n) }, post(),
 			[]string{"first error", "second error"}},
-		"a header that is not replayed": {dropped.APIGatewayV2(created), post(), []string{"the two answers differ", "One"}},
+		"a header that is not replayed": {dropped.APIGatewayV2(created), post(), []string{"the two answers differ", "one:"}},
 		"another status":                {renumbered.APIGatewayV2(created), post(), []string{"the two answers differ", "202"}},
 	} {
 		got := failures(t, func(f *fake) { idemtest.Twice(f, c.handler, c.in) })
@@ -179,8 +131,8 @@ func TestTwiceHTTP_Complains(t *testing.T) {
 		want    string
 	}{
 		"an unguarded handler": {counts, "the two answers differ"},
-		"no run at all":        {http.NotFoundHandler(), "ran 0 times"},
-		"a skipped request":    {newGuard(func(o *lambdaidem.Options) { o.Skip = func(*lambdaidem.Request) bool { return true } }).Middleware(counts), "ran 2 times"},
+		"no run at all":        {http.NotFoundHandler(), "ran no guarded handler"},
+		"a skipped request":    {newGuard(func(o *lambdaidem.Options) { o.Skip = func(*lambdaidem.Request) bool { return true } }).Middleware(counts), "ran again"},
 	} {
 		got := failures(t, func(f *fake) {
 			if err := idemtest.TwiceHTTP(f, c.handler, httpRequest(t, "")).Body.Close(); err != nil {

@@ -1,0 +1,142 @@
+package idemtest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+)
+
+// Store is a lambdaidem.Store around another one, whose calls can be made to
+// fail. Make one with [NewStore]; it is safe for concurrent use.
+//
+//	store := idemtest.NewStore(nil)
+//	store.Next(idemtest.Complete, idemtest.LoseReply)
+//
+// It passes on the four verbs of lambdaidem.Store, which are all that a guard
+// uses, and nothing else that the inner store can do: for that, ask the inner
+// store itself.
+type Store struct {
+	inner lambdaidem.Store
+
+	mu       sync.Mutex
+	next     map[Verb][]Fault // of the next calls of a verb
+	always   map[Verb]Fault   // of those after them
+	calls    []Call
+	attempts attempts
+}
+
+// Call is one call that reached a [Store]. What a dead attempt tries is none.
+type Call struct {
+	Verb     Verb
+	RecordID string
+	Fault    Fault // None: it was passed on
+}
+
+// NewStore returns a store around inner. A nil inner is a new memstore.
+func NewStore(inner lambdaidem.Store) *Store {
+	if inner == nil {
+		inner = memstore.New()
+	}
+	return &Store{inner: inner, next: map[Verb][]Fault{}, always: map[Verb]Fault{}, attempts: newAttempts()}
+}
+
+// Next says what becomes of the next calls of a verb, one fault each; [None]
+// lets one through. A guard tries again what it may: a completion whose reply
+// was lost once succeeds within milliseconds.
+func (s *Store) Next(v Verb, faults ...Fault) {
+	for _, f := range faults {
+		f.check(v)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next[v] = append(s.next[v], faults...)
+}
+
+// Always says what becomes of every further call of a verb, after those that
+// [Store.Next] tells of. [None] ends that.
+func (s *Store) Always(v Verb, f Fault) {
+	f.check(v)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.always[v] = f
+}
+
+// Calls is every call so far, in order.
+func (s *Store) Calls() []Call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.calls)
+}
+
+// Acquire takes the lease on a record: see lambdaidem.Store.
+func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem.Record, error) {
+	s.mu.Lock()
+	s.attempts.claims(ctx, claim)
+	s.mu.Unlock()
+	return s.call(ctx, Acquire, claim.ID, claim.Token, func() (lambdaidem.Record, error) {
+		rec, err := s.inner.Acquire(ctx, claim)
+		if err == nil && rec.State == lambdaidem.InProgress && rec.Token == claim.Token {
+			s.mu.Lock()
+			s.attempts.holds(rec)
+			s.mu.Unlock()
+		}
+		return rec, err
+	})
+}
+
+// Complete stores the result: see lambdaidem.Store.
+func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Record, error) {
+	return s.call(ctx, Complete, lease.ID, lease.Token, func() (lambdaidem.Record, error) { return s.inner.Complete(ctx, lease, result) })
+}
+
+// Release gives the lease back: see lambdaidem.Store.
+func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
+	return s.call(ctx, Release, lease.ID, lease.Token, func() (lambdaidem.Record, error) { return s.inner.Release(ctx, lease, now) })
+}
+
+// Get reads the record: see lambdaidem.Store.
+func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
+	return s.call(ctx, Get, id, "", func() (lambdaidem.Record, error) { return s.inner.Get(ctx, id, now) })
+}
+
+// call makes one call, or lets it fail.
+func (s *Store) call(ctx context.Context, v Verb, id, token string, pass func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+	s.mu.Lock()
+	if s.attempts.isDead(ctx, token) {
+		s.mu.Unlock()
+		die()
+	}
+	f := s.always[v]
+	if rest := s.next[v]; len(rest) > 0 {
+		f, s.next[v] = rest[0], rest[1:]
+	}
+	s.calls = append(s.calls, Call{v, id, f})
+	s.mu.Unlock()
+
+	failed := func(reason lambdaidem.Reason, notApplied bool, err error) (lambdaidem.Record, error) {
+		return lambdaidem.Record{}, &lambdaidem.StoreError{Op: string(v), Reason: reason, NotApplied: notApplied, Err: err}
+	}
+	if reason, ok := f.refusal(); ok {
+		return failed(reason, true, ErrInjected)
+	}
+	switch f {
+	case LoseRequest:
+		return failed(lambdaidem.ReasonUnreachable, false, ErrInjected)
+	case LoseReply:
+		_, _ = pass() // whatever it was, it is lost
+		return failed(lambdaidem.ReasonTimeout, false, ErrInjected)
+	case Hang:
+		<-ctx.Done()
+		return failed(lambdaidem.ReasonTimeout, false, ctx.Err())
+	case KillBefore:
+		s.kill(ctx, token)
+	case KillAfter:
+		_, _ = pass()
+		s.kill(ctx, token)
+	}
+	return pass()
+}
