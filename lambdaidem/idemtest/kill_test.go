@@ -1,0 +1,196 @@
+package idemtest_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
+)
+
+const lambdaTimeout = 10 * time.Second
+
+// crashes sends the one request, and wants its attempt to be killed.
+func (r *rig) crashes(t *testing.T) {
+	t.Helper()
+	ctx := idemtest.Invocation(t, lambdaTimeout)
+	idemtest.Crash(t, func() { _, _ = r.handler(ctx, post()) })
+}
+
+// attempts answers with the number of the attempt; the first one is killed
+// where kill is set.
+func killed(r **rig, kill bool) handler {
+	return func(ctx context.Context, _ request) (response, error) {
+		if kill && lambdaidem.Attempt(ctx) == 1 {
+			(*r).store.Kill(ctx)
+		}
+		return response{StatusCode: 201, Body: "attempt " + string(rune('0'+lambdaidem.Attempt(ctx)))}, nil
+	}
+}
+
+// L6: wherever an attempt dies, the record is left as a dead process leaves it,
+// and what follows is what the contract says.
+func TestL6_WhateverKillsAnAttempt(t *testing.T) {
+	for name, c := range map[string]struct {
+		verb    idemtest.Verb
+		fault   idemtest.Fault // None: the handler kills itself
+		handler handler        // nil: the usual one
+		runs    int            // of the attempt that dies
+		then    string         // the answer when the lease is over, under Rerun
+		held    lambdaidem.Code
+	}{
+		"before the lease":      {idemtest.Acquire, idemtest.KillBefore, nil, 0, "attempt 1", ""},
+		"with the lease":        {idemtest.Acquire, idemtest.KillAfter, nil, 0, "attempt 2", lambdaidem.ErrAttemptAbandoned},
+		"in the handler":        {"", idemtest.None, nil, 1, "attempt 2", lambdaidem.ErrAttemptAbandoned},
+		"before the completion": {idemtest.Complete, idemtest.KillBefore, nil, 1, "attempt 2", lambdaidem.ErrAttemptAbandoned},
+		"after the completion":  {idemtest.Complete, idemtest.KillAfter, nil, 1, "attempt 1", ""},
+	} {
+		for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
+			t.Run(name+" "+string(policy), func(t *testing.T) {
+				var r *rig
+				r = newRig(killed(&r, c.fault == idemtest.None), func(o *lambdaidem.Options) { o.Policy = policy })
+				if c.fault != idemtest.None {
+					r.store.Next(c.verb, c.fault)
+				}
+				r.crashes(t)
+				r.wantRuns(t, c.runs)
+				if slices.Contains(r.verbs(), idemtest.Release) {
+					t.Error("a dead process gave its lease back")
+				}
+				if inHand := c.then == "attempt 2"; inHand {
+					wantCode(t, r.send(idemtest.Invocation(t, lambdaTimeout), t), 409, lambdaidem.ErrInProgress)
+				}
+				r.clock.Advance(lambdaTimeout + 3*time.Second)
+				out := r.send(idemtest.Invocation(t, lambdaTimeout), t)
+				if policy == lambdaidem.Hold && c.held != "" {
+					wantCode(t, out, 409, c.held)
+				} else if out.Body != c.then {
+					t.Errorf("the answer is %+v, want %s", out, c.then)
+				}
+			})
+		}
+	}
+}
+
+// L8: a duplicate that dies while it waits has nothing to leave behind.
+func TestL8_KilledWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(func(context.Context, request) (response, error) {
+			time.Sleep(time.Second)
+			return response{StatusCode: 201}, nil
+		}, func(o *lambdaidem.Options) { o.Clock, o.Wait = nil, 5*time.Second })
+		r.store.Next(idemtest.Get, idemtest.KillBefore)
+		var all sync.WaitGroup
+		all.Go(func() { r.send(t.Context(), t) })
+		synctest.Wait()
+		r.crashes(t)
+		all.Wait()
+		r.wantRuns(t, 1)
+		if got := r.verbs(); !slices.Equal(got, []idemtest.Verb{idemtest.Acquire, idemtest.Acquire, idemtest.Get, idemtest.Complete}) {
+			t.Errorf("the store was asked for %v", got)
+		}
+	})
+}
+
+// A takeover without sleeping in the other way: in a bubble, by time.Sleep.
+func TestL6_KilledInABubbleAndTakenOverAfterASleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r *rig
+		r = newRig(killed(&r, true), func(o *lambdaidem.Options) { o.Clock = nil })
+		r.crashes(t)
+		time.Sleep(lambdaTimeout + time.Second)
+		wantCode(t, r.send(t.Context(), t), 409, lambdaidem.ErrInProgress)
+		time.Sleep(time.Second)
+		if out := r.send(t.Context(), t); out.Body != "attempt 2" {
+			t.Errorf("the answer is %+v", out)
+		}
+	})
+}
+
+// A process has all the attempts that it is in: a guarded call in a guarded
+// handler dies together with it, and so does what the handler began elsewhere.
+func TestKill_EndsTheWholeProcess(t *testing.T) {
+	for name, inner := range map[string]bool{"the inner call": true, "the handler": false} {
+		t.Run(name, func(t *testing.T) {
+			var r *rig
+			var after error
+			do := func(ctx context.Context, key string, fn func(context.Context) (int, error)) error {
+				_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "op", Key: key}, fn)
+				return err
+			}
+			dies := true
+			r = newRig(func(ctx context.Context, _ request) (response, error) {
+				if !dies {
+					return response{StatusCode: 201, Body: "again"}, nil
+				}
+				defer func() { after = do(ctx, "afterwards", func(context.Context) (int, error) { return 1, nil }) }()
+				err := do(ctx, "before", func(ctx context.Context) (int, error) {
+					if inner {
+						r.store.Kill(ctx)
+					}
+					return 1, nil
+				})
+				r.store.Kill(ctx)
+				return response{StatusCode: 201}, err
+			})
+			r.crashes(t)
+			before, afterwards := r.guard.RecordID(lambdaidem.Identity{Operation: "op", Key: "before"}), r.guard.RecordID(lambdaidem.Identity{Operation: "op", Key: "afterwards"})
+			var verbs []idemtest.Verb
+			for _, c := range r.store.Calls() {
+				verbs = append(verbs, c.Verb)
+				if c.RecordID == afterwards || after != nil {
+					t.Errorf("a dead process began anew: %+v, %v", c, after)
+				}
+			}
+			want := []idemtest.Verb{idemtest.Acquire, idemtest.Acquire, idemtest.Complete}
+			if inner {
+				want = want[:2]
+			}
+			if !slices.Equal(verbs, want) || r.store.Calls()[1].RecordID != before {
+				t.Errorf("the store saw %+v", r.store.Calls())
+			}
+			dies = false
+			r.clock.Advance(time.Minute)
+			if out := r.send(t.Context(), t); out.Body != "again" {
+				t.Errorf("the answer is %+v", out)
+			}
+		})
+	}
+}
+
+// X5: a handler that runs without the store can be killed too.
+func TestX5_KilledAfterItFailedOpen(t *testing.T) {
+	var r *rig
+	r = newRig(func(ctx context.Context, _ request) (response, error) {
+		r.store.Kill(ctx)
+		return response{StatusCode: 201}, nil
+	}, func(o *lambdaidem.Options) { o.FailOpen = true })
+	r.store.Next(idemtest.Acquire, idemtest.LoseRequest)
+	r.crashes(t)
+	if got := r.verbs(); !slices.Equal(got, []idemtest.Verb{idemtest.Acquire}) {
+		t.Errorf("the store was asked for %v", got)
+	}
+}
+
+// L3: a later attempt at the same key lives, whatever became of the first.
+func TestL3_KillEndsOneAttempt(t *testing.T) {
+	var r *rig
+	r = newRig(killed(&r, true))
+	r.crashes(t)
+	r.clock.Advance(time.Minute)
+	r.send(t.Context(), t)
+	if out := r.send(t.Context(), t); out.Body != "attempt 2" || out.Headers[idemtest.Mark] != "true" {
+		t.Errorf("the answer is %+v", out)
+	}
+}
+
+func TestCrash_WantsACrash(t *testing.T) {
+	if got := failures(t, func(f *fake) { idemtest.Crash(f, func() {}) }); !strings.Contains(got, "nothing was killed") {
+		t.Errorf("it complains %q", got)
+	}
+}

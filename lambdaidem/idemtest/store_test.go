@@ -1,0 +1,126 @@
+package idemtest_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+	"github.com/lambdaidem/toolkit/lambdaidem/storetest"
+)
+
+// Without faults the wrapper is as good a store as the one inside.
+func TestStore(t *testing.T) {
+	storetest.Test(t, func(*testing.T) lambdaidem.Store { return idemtest.NewStore(nil) })
+}
+
+// X8: each fault says what it must about whether the write happened, and it
+// happened or not.
+func TestX8_FaultsAreWhatTheySay(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault      idemtest.Fault
+		reason     lambdaidem.Reason
+		notApplied bool
+		happened   bool
+	}{
+		"request lost": {idemtest.LoseRequest, lambdaidem.ReasonUnreachable, false, false},
+		"reply lost":   {idemtest.LoseReply, lambdaidem.ReasonTimeout, false, true},
+		"throttled":    {idemtest.Refuse(lambdaidem.ReasonThrottled), lambdaidem.ReasonThrottled, true, false},
+		"refused":      {idemtest.Refuse(lambdaidem.ReasonUnknown), lambdaidem.ReasonUnknown, true, false},
+		"hanging":      {idemtest.Hang, lambdaidem.ReasonTimeout, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inner := memstore.New()
+			s := idemtest.NewStore(inner)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			s.Next(idemtest.Acquire, c.fault)
+			now := time.Now()
+			rec, err := s.Acquire(ctx, lambdaidem.Claim{ID: "id", Token: "a", Now: now, LeaseEnd: now.Add(time.Minute), Expires: now.Add(time.Hour)})
+			got, ok := errors.AsType[*lambdaidem.StoreError](err)
+			if !ok || got.Op != "acquire" || got.Reason != c.reason || got.NotApplied != c.notApplied || rec.State != lambdaidem.Absent {
+				t.Errorf("Acquire: %+v, %v", rec, err)
+			}
+			if kept, err := inner.Get(t.Context(), "id", now); err != nil || (kept.State != lambdaidem.Absent) != c.happened {
+				t.Errorf("the store has %+v, %v", kept, err)
+			}
+		})
+	}
+}
+
+func TestStore_FaultsComeInTheirOrder(t *testing.T) {
+	s := idemtest.NewStore(nil)
+	fails := func() bool {
+		_, err := s.Get(t.Context(), "id", time.Now())
+		return err != nil
+	}
+	s.Next(idemtest.Get, idemtest.None, idemtest.LoseReply)
+	s.Next(idemtest.Get, idemtest.LoseRequest, idemtest.None)
+	s.Always(idemtest.Get, idemtest.Refuse(lambdaidem.ReasonNoTable))
+	s.Always(idemtest.Acquire, idemtest.LoseRequest)
+	for i, want := range []bool{false, true, true, false, true, true} {
+		if got := fails(); got != want {
+			t.Errorf("call %d fails: %t", i, got)
+		}
+	}
+	s.Always(idemtest.Get, idemtest.None)
+	if fails() {
+		t.Error("it fails for ever")
+	}
+	calls := s.Calls()
+	if len(calls) != 7 || calls[1] != (idemtest.Call{Verb: idemtest.Get, RecordID: "id", Fault: idemtest.LoseReply}) || calls[6].Fault != idemtest.None {
+		t.Errorf("the calls were %+v", calls)
+	}
+	calls[0].Verb = "" // the caller's own
+	if s.Calls()[0].Verb != idemtest.Get {
+		t.Error("Calls gives its own list away")
+	}
+}
+
+func TestStore_PanicsAtWhatItDoesNotKnow(t *testing.T) {
+	s := idemtest.NewStore(nil)
+	panics(t, func() { s.Next("put", idemtest.LoseReply) })
+	panics(t, func() { s.Next(idemtest.Get, "lose") })
+	panics(t, func() { s.Always(idemtest.Get, "lose") })
+	panics(t, func() { s.Kill(t.Context()) })
+}
+
+// L4: a completion whose reply was lost is found to have happened.
+func TestL4_ALostCompletionReplyIsNoLoss(t *testing.T) {
+	r := newRig(nil)
+	r.store.Next(idemtest.Complete, idemtest.LoseReply)
+	if out := r.send(t.Context(), t); out.Body != "run 1" {
+		t.Errorf("the answer is %+v", out)
+	}
+	if out := r.send(t.Context(), t); out.Body != "run 1" {
+		t.Errorf("the second answer is %+v", out)
+	}
+	r.wantRuns(t, 1)
+	if got := r.verbs(); !slices.Equal(got, []idemtest.Verb{idemtest.Acquire, idemtest.Complete, idemtest.Complete, idemtest.Acquire}) {
+		t.Errorf("the store was asked for %v", got)
+	}
+}
+
+// X5, X4: what hangs ends with the invocation, here in virtual time.
+func TestX5_AHangingStoreEndsWithTheInvocation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil, func(o *lambdaidem.Options) { o.Clock = nil })
+		r.store.Always(idemtest.Acquire, idemtest.Hang)
+		began := time.Now()
+		wantCode(t, r.send(idemtest.Invocation(t, 10*time.Second), t), 503, lambdaidem.ErrStoreUnavailable)
+		if took := time.Since(began); took < 9*time.Second || took > 10*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		r.store.Always(idemtest.Acquire, idemtest.None)
+		r.store.Always(idemtest.Complete, idemtest.LoseReply)
+		wantCode(t, r.send(idemtest.Invocation(t, 10*time.Second), t), 503, lambdaidem.ErrOutcomeUnknown)
+		if out := r.send(t.Context(), t); out.Body != "run 1" {
+			t.Errorf("the answer is %+v", out)
+		}
+	})
+}
