@@ -163,6 +163,74 @@ func TestKill_EndsTheWholeProcess(t *testing.T) {
 	}
 }
 
+// A read names no attempt: the one in whose handler it is made counts.
+func TestKill_AtAReadInAHandler(t *testing.T) {
+	for name, elsewhere := range map[string]bool{"on its goroutine": false, "elsewhere": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r *rig
+				call := lambdaidem.Call{Operation: "op", Key: "busy"}
+				busy := func(ctx context.Context) error {
+					_, err := lambdaidem.Do(ctx, r.guard, call, func(context.Context) (int, error) {
+						time.Sleep(5 * time.Second)
+						return 1, nil
+					})
+					return err
+				}
+				var all sync.WaitGroup
+				r = newRig(func(ctx context.Context, _ request) (response, error) {
+					if !elsewhere {
+						return response{StatusCode: 201}, busy(ctx)
+					}
+					all.Go(func() { t.Errorf("a dead process got an answer: %v", busy(context.WithoutCancel(ctx))) })
+					time.Sleep(time.Second)
+					r.store.Kill(ctx)
+					return response{}, nil
+				}, func(o *lambdaidem.Options) { o.Clock, o.Wait = nil, 8*time.Second })
+				all.Go(func() {
+					if err := busy(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+				synctest.Wait()
+				if !elsewhere {
+					r.store.Next(idemtest.Get, idemtest.KillBefore)
+				}
+				r.crashes(t)
+				reads := len(r.verbs())
+				all.Wait()
+				if got := r.verbs(); slices.Contains(got, idemtest.Release) || len(got) != reads+1 {
+					t.Errorf("after the death the store was asked for %v", got[reads:])
+				}
+			})
+		})
+	}
+}
+
+// Tokens that repeat, of an Options.Random made for a test, end nothing in a
+// loop.
+func TestKill_WhereTokensRepeat(t *testing.T) {
+	var r *rig
+	r = newRig(func(ctx context.Context, _ request) (response, error) {
+		_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "op", Key: "k"}, func(ctx context.Context) (int, error) {
+			r.store.Kill(ctx)
+			return 1, nil
+		})
+		return response{}, err
+	}, func(o *lambdaidem.Options) { o.Random = zeros{} })
+	r.crashes(t)
+	if got := r.verbs(); !slices.Equal(got, []idemtest.Verb{idemtest.Acquire, idemtest.Acquire}) {
+		t.Errorf("the store was asked for %v", got)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
 // X5: a handler that runs without the store can be killed too.
 func TestX5_KilledAfterItFailedOpen(t *testing.T) {
 	var r *rig

@@ -142,12 +142,12 @@ func TestF1_IdentityLeadsToTheRecordOfEveryBuilderAndCaller(t *testing.T) {
 
 // F1: catch-all routes name no route.
 func TestF1_IdentityOfCatchAllRoutesIsThePath(t *testing.T) {
-	for event, route := range map[string]string{"APIGateway": "/{proxy+}", "APIGatewayV2": "$default"} {
+	for event, route := range map[string]string{"APIGateway": "/{proxy+}", "APIGatewayV2": "$default", "HTTP": "/{rest...}"} {
 		r, g, ran := idemtest.Request{Path: "/payments/7", Route: route, Key: "k"}, newGuard(), false
 		err := builders[event].send(t.Context(), g, r, func(ctx context.Context, _ string) {
 			ran = true
-			if got, want := g.RecordID(r.Identity()), lambdaidem.RecordID(ctx); got != want {
-				t.Errorf("%s: the identity %+v has the id %s, the handler sees %s", event, r.Identity(), got, want)
+			if got, want := g.RecordID(builders[event].identity(r)), lambdaidem.RecordID(ctx); got != want {
+				t.Errorf("%s: the identity %+v has the id %s, the handler sees %s", event, builders[event].identity(r), got, want)
 			}
 		})
 		if err != nil || !ran {
@@ -188,6 +188,8 @@ func TestRequest_EventsAreThoseOfTheirGateways(t *testing.T) {
 		"net/http target":    {plain.RequestURI, "/payments/a%20b?a=1&a=2&b=x%20y"},
 		"net/http host":      {plain.Host, "example.com"},
 		"net/http length":    {plain.ContentLength, int64(2)},
+		"net/http Host":      {idemtest.Request{Header: http.Header{"Host": {"other"}}}.HTTP(t.Context()).Header, http.Header{}},
+		"a key with spaces":  {idemtest.Request{Key: ` a\`}.FunctionURL().Headers["idempotency-key"], `" a\\"`},
 		"net/http headers":   {plain.Header.Values("X-List"), []string{"1", "2"}},
 		"another key header": {idemtest.Request{Key: "k", KeyHeader: "X-Key"}.FunctionURL().Headers, one{"x-key": "k", "host": "example.com"}},
 		"another type":       {idemtest.Request{Body: "b", Header: http.Header{"Content-Type": {"text/plain"}}}.FunctionURL().Headers["content-type"], "text/plain"},
