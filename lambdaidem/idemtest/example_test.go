@@ -52,6 +52,7 @@ func ExampleTwiceHTTP() {
 	r := idemtest.Request{Path: "/payments/7/refunds", Key: "refund-1", Body: `{"amount":40}`}
 	answer := idemtest.TwiceHTTP(t, mux, r.HTTP(t.Context()))
 	fmt.Println(answer.Status)
+	_ = answer.Body.Close()
 	// Output:
 	// refunding 7
 	// 201 Created

@@ -135,8 +135,11 @@ func TestKill_EndsTheWholeProcess(t *testing.T) {
 					}
 					return 1, nil
 				})
+				if err != nil {
+					return response{}, err
+				}
 				r.store.Kill(ctx)
-				return response{StatusCode: 201}, err
+				return response{StatusCode: 201}, nil
 			})
 			r.crashes(t)
 			before, afterwards := r.guard.RecordID(lambdaidem.Identity{Operation: "op", Key: "before"}), r.guard.RecordID(lambdaidem.Identity{Operation: "op", Key: "afterwards"})

@@ -21,6 +21,8 @@ type Request struct {
 	// Method is the HTTP method. Default: POST.
 	Method string
 	// Path is the concrete path, escaped as it stands in a URL. Default: "/".
+	// (HTTP APIs decode the path of their events, and this does not: where that
+	// matters, give it decoded.)
 	Path string
 	// Route is the route template, without the method: "/payments/{id}", say;
 	// path parameters of API Gateway events are taken from it. Function URLs and
@@ -140,8 +142,9 @@ func (r Request) IdentityALB() lambdaidem.Identity {
 
 // IdentityHTTP is [Request.Identity] for [Request.HTTP], where an http.ServeMux
 // serves the request by a pattern that ends in Route: "POST /payments/{id}",
-// say. Where no mux, or another router, calls the middleware, the record goes by
-// path: set Route of the result to "" and Path to the request's path.
+// say. Where the middleware stands around the mux, or a router leads to it that
+// does not set the Pattern of http.Request, the record goes by path: set Route of the result
+// to "" and Path to the request's path.
 func (r Request) IdentityHTTP() lambdaidem.Identity {
 	who := r.Identity()
 	who.Principal, who.Host = "", host

@@ -124,6 +124,7 @@ func (s *Store) call(ctx context.Context, v Verb, id, token string, pass func() 
 		return failed(reason, true, ErrInjected)
 	}
 	switch f {
+	case None:
 	case LoseRequest:
 		return failed(lambdaidem.ReasonUnreachable, false, ErrInjected)
 	case LoseReply:

@@ -32,13 +32,13 @@ const Mark = "X-Idempotency-Replayed"
 // Use an event whose key no other test uses, or a fresh store.
 func Twice[In, Out any](t testing.TB, handler func(context.Context, In) (Out, error), event In, apart ...string) Out {
 	t.Helper()
-	send := func() (Out, error, int64) {
+	send := func() (answer Out, ran int64, err error) {
 		ctx, runs := runcount.With(t.Context())
-		answer, err := handler(ctx, event)
-		return answer, err, runs.Load()
+		answer, err = handler(ctx, event)
+		return answer, runs.Load(), err
 	}
-	first, firstErr, ran := send()
-	second, secondErr, ranAgain := send()
+	first, ran, firstErr := send()
+	second, ranAgain, secondErr := send()
 	checkRuns(t, ran, ranAgain)
 	if textOf(firstErr) != textOf(secondErr) {
 		t.Errorf("the two answers differ:\nfirst error  %s\nsecond error %s", textOf(firstErr), textOf(secondErr))
@@ -75,7 +75,7 @@ func TwiceHTTP(t testing.TB, handler http.Handler, r *http.Request, apart ...str
 		return answerOf(answer, w.Body.Bytes(), apart), answer, runs.Load()
 	}
 	first, answer, ran := send()
-	second, _, ranAgain := send() //nolint:bodyclose // a recorder's body holds nothing open
+	second, _, ranAgain := send()
 	checkRuns(t, ran, ranAgain)
 	if !reflect.DeepEqual(first, second) {
 		t.Errorf("the two answers differ:\nfirst  %+v\nsecond %+v", first, second)
