@@ -69,20 +69,37 @@ func firstColumn(text, header string) []string {
 	return cells
 }
 
-// Code in the README is code of this project, so that it compiles.
-func TestREADME_ShowsCodeThatCompiles(t *testing.T) {
+func TestREADME_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "README.md") }
+
+func TestTesting_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "docs/testing.md") }
+
+// Code on a page is code of this project, so that it compiles.
+func showsCodeThatCompiles(t *testing.T, page string) {
+	t.Helper()
 	var sources []string
 	walk(t, ".go", func(path string) { sources = append(sources, unindented(read(t, path))) })
-	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```").FindAllStringSubmatch(read(t, "README.md"), -1)
+	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```").FindAllStringSubmatch(read(t, page), -1)
 	if len(blocks) == 0 {
-		t.Fatal("README.md shows no Go")
+		t.Fatal(page + " shows no Go")
 	}
 	for _, block := range blocks {
 		code := "\n" + unindented(block[1])
 		if !slices.ContainsFunc(sources, func(source string) bool { return strings.Contains(source, code) }) {
-			t.Errorf("no Go file has these lines of README.md:\n%s", block[1])
+			t.Errorf("no Go file has these lines of %s:\n%s", page, block[1])
 		}
 	}
+}
+
+// What a reader is told to run by its import path is a command of this project.
+func TestCommands_AreThere(t *testing.T) {
+	mention := regexp.MustCompile(`github\.com/lambdaidem/toolkit/((?:[a-z-]+/)*cmd/[a-z-]+)`)
+	walk(t, ".md", func(path string) {
+		for _, m := range mention.FindAllStringSubmatch(read(t, path), -1) {
+			if _, err := os.Stat(filepath.Join(root, m[1], "main.go")); err != nil {
+				t.Errorf("%s has a command %s: %v", path, m[1], err)
+			}
+		}
+	})
 }
 
 // unindented is a text without the white space around its lines.
