@@ -37,8 +37,8 @@ func createPayment(ctx context.Context, e events.APIGatewayV2HTTPRequest) (event
 	var order struct {
 		Amount int `json:"amount"`
 	}
-	if json.Unmarshal([]byte(e.Body), &order) != nil || order.Amount <= 0 {
-		return events.APIGatewayV2HTTPResponse{StatusCode: http.StatusBadRequest, Body: "amount must be a positive number"}, nil
+	if err := json.Unmarshal([]byte(e.Body), &order); err != nil || order.Amount <= 0 {
+		return events.APIGatewayV2HTTPResponse{}, lambdaidem.Reject(http.StatusBadRequest, "amount_invalid", "amount must be a positive number")
 	}
 	// The payment's id comes from the record's: another attempt pays the same payment.
 	payment, err := json.Marshal(map[string]any{"id": lambdaidem.RecordID(ctx), "amount": order.Amount, "attempt": lambdaidem.Attempt(ctx)})
