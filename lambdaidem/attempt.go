@@ -230,7 +230,7 @@ func (a *attempt) run(ctx context.Context, w work) decision {
 // What stands for a panic in events; its value is not touched.
 var (
 	errHandlerDied = errors.New("the handler panicked or called runtime.Goexit")
-	errEndingDied  = errors.New("the handler returned; then Options.Outcome or the encoding of its result panicked")
+	errEndingDied  = errors.New("the handler returned; then Options.Outcome, the encoding of its result or the store panicked or called runtime.Goexit")
 )
 
 // died ends an attempt whose handler did not return.

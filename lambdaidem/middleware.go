@@ -26,7 +26,7 @@ import (
 // The body must be known whole (F3). One that an outer handler read some of is
 // refused; so is one without a Content-Length, unless the server hands the
 // request to this middleware first, by itself or by its mux. [Outermost] helps
-// with both.
+// where handlers outside read nothing, or give back what they read.
 //
 // The handler's answer is kept back until it is stored. The client gets it as it
 // would without the guard, at first and on a replay: headers that outer handlers
