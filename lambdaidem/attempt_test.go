@@ -1,0 +1,188 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// ambiguous: the call happened, and the reply says that a transaction is in the
+// way: nobody can know.
+func ambiguous(_ context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+	if _, err := call(); err != nil {
+		return lambdaidem.Record{}, err
+	}
+	return lambdaidem.Record{}, &lambdaidem.StoreError{Op: verb, Reason: lambdaidem.ReasonConflict, Err: errWire}
+}
+
+// leaseLost: another attempt has taken the lease.
+func leaseLost(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+	return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
+}
+
+// L8: MinRunTime is for those that waited. Who comes first runs, however little
+// time is left.
+func TestL8_MinRunTimeIsForThoseThatWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil, waiting(time.Minute), func(o *lambdaidem.Options) { o.MinRunTime = 10 * time.Second })
+		for _, end := range []handler{status(500), status(201)} { // nobody's, and released
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			want, err := end(ctx, first())
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := r.guarded(end)(ctx, first())
+			if err != nil || out.StatusCode != want.StatusCode {
+				t.Errorf("with a second left it got %+v, %v", out, err)
+			}
+			cancel()
+		}
+		r.wantRuns(t, 2)
+	})
+}
+
+// X5, X9: one that gives way gives back what a claim of its own may have taken.
+func TestX9_GivingWayGivesBackTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil)
+		r.store.fail(acquire, ambiguous)
+		r.store.failAlways(acquire, refused(lambdaidem.ReasonConflict))
+		wantProblem(t, r.send(t, first()), http.StatusConflict, lambdaidem.ErrInProgress)
+		r.wantRuns(t, 0)
+		if rec := r.record(t); rec.State != lambdaidem.Released {
+			t.Errorf("the record is %s", rec.State)
+		}
+		r.store.failAlways(acquire, nil)
+		if out := r.send(t, first()); out.StatusCode != http.StatusCreated {
+			t.Errorf("the retry got %+v", out)
+		}
+	})
+}
+
+// X7: what the handler left running in its context is told to stop before the
+// record is finished, not after: it would have its effect once the record says
+// that there will be no more.
+func TestX7_TheHandlersContextEndsBeforeItsRecordIsFinished(t *testing.T) {
+	for _, code := range []int{201, 500} {
+		var kept context.Context
+		alive := func(where string) {
+			if kept.Err() == nil {
+				t.Errorf("%d: the handler's context is alive at the %s", code, where)
+			}
+		}
+		r := newRig(func(ctx context.Context, _ request) (response, error) {
+			kept = ctx //nolint:fatcontext // it is kept to see that it ends
+			return response{StatusCode: code}, nil
+		}, func(o *lambdaidem.Options) {
+			o.Outcome = func(r *lambdaidem.Response) lambdaidem.Outcome {
+				alive("rule")
+				return lambdaidem.DefaultOutcome(r)
+			}
+		})
+		at := func(_ context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+			alive(verb)
+			return call()
+		}
+		r.store.fail(complete, at)
+		r.store.fail(release, at)
+		r.send(t, first())
+		if n := r.store.count(complete) + r.store.count(release); n != 1 {
+			t.Errorf("%d: the record was finished %d times", code, n)
+		}
+	}
+}
+
+// X6, F5: a lease that was lost to another payload under the same key, once the
+// record had expired: the loser learns that, and not that it should wait.
+func TestX6_LeaseLostToAnotherPayload(t *testing.T) {
+	for name, winner := range map[string]handler{
+		"completed":   status(201),
+		"in progress": func(context.Context, request) (response, error) { return response{}, lambdaidem.Uncertain(errWire) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r *rig
+				r = newRig(func(context.Context, request) (response, error) {
+					time.Sleep(2 * time.Minute) // past lease and record, against its context
+					if _, err := r.guarded(winner)(t.Context(), post("key-1", "{}")); err != nil && !errors.Is(err, errWire) {
+						t.Errorf("the winner: %v", err)
+					}
+					return response{StatusCode: 201, Body: "loser"}, nil
+				}, func(o *lambdaidem.Options) { o.TTL = time.Second })
+				wantProblem(t, r.send(t, first()), http.StatusUnprocessableEntity, lambdaidem.ErrPayloadMismatch)
+			})
+		})
+	}
+}
+
+// X5: one that failed open may have nothing to release: that its release failed
+// is no news, and that a retry runs again is.
+func TestX5_AFailedOpenReleaseIsTold(t *testing.T) {
+	r := newRig(status(500), failOpen)
+	r.store.failAlways(acquire, refused(lambdaidem.ReasonUnreachable))
+	r.store.failAlways(release, requestLost)
+	if out := r.send(t, first()); out.StatusCode != 500 {
+		t.Errorf("the answer is %+v", out)
+	}
+	r.wantEvents(t, lambdaidem.EventStoreError, lambdaidem.EventFailedOpen, lambdaidem.EventReleased)
+}
+
+// X6, X2: where the guard has to answer for the handler, no error of the
+// handler's stands in its place, not even one that is an answer.
+func TestX4_NoErrorOfTheHandlerHidesTheGuardsAnswer(t *testing.T) {
+	for name, own := range map[string]error{
+		"rejected":  lambdaidem.Reject(404, "no_order", "There is no such order."),
+		"permanent": lambdaidem.Permanent(errors.New("no such card")),
+	} {
+		t.Run(name+", completion lost", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(func(context.Context, request) (response, error) { return response{}, own })
+				r.store.failAlways(complete, requestLost)
+				wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
+
+				c := newCharges()
+				c.store.failAlways(complete, requestLost)
+				_, err := lambdaidem.Do(t.Context(), c.guard, charge, func(context.Context) (int, error) { return 0, own })
+				if !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+					t.Errorf("Do returned %v", err)
+				}
+				h := lambdaidem.Handler(c.guard, "charge", func(_ context.Context, o order) (string, error) { return o.ID, nil },
+					func(context.Context, order) (receipt, error) { return receipt{}, own })
+				if _, err := h(t.Context(), order{"o-1"}); !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+					t.Errorf("the typed handler returned %v", err)
+				}
+			})
+		})
+		t.Run(name+", lease lost", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r *rig
+				winner := response{StatusCode: 202, Body: "winner"}
+				r = newRig(func(context.Context, request) (response, error) {
+					time.Sleep(leaseWithoutDeadline) // against its context
+					if _, err := r.guarded(func(context.Context, request) (response, error) { return winner, nil })(t.Context(), first()); err != nil {
+						t.Error(err)
+					}
+					return response{}, own
+				})
+				wantReplay(t, r.send(t, first()), winner)
+
+				c := newCharges()
+				n, err := lambdaidem.Do(t.Context(), c.guard, charge, func(context.Context) (int, error) {
+					time.Sleep(leaseWithoutDeadline)
+					if _, err := c.do(t, charge); err != nil {
+						t.Error(err)
+					}
+					return 7, own
+				})
+				if n != 1 || err != nil {
+					t.Errorf("Do returned %d, %v; want what the winner stored", n, err)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,62 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// L5: where an earlier claim turns out to have landed, the handler's time ends
+// with the lease of that claim, MaxSkew before its end and the reserve before
+// that.
+func TestL5_TheHandlersTimeIsThatOfTheClaimThatLanded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		r := newRig(func(ctx context.Context, _ request) (response, error) {
+			end, _ := ctx.Deadline()
+			if got, want := end.Sub(began), time.Minute-500*time.Millisecond; got != want {
+				t.Errorf("the handler's context ends after %v, want %v", got, want)
+			}
+			return response{StatusCode: 201}, nil
+		})
+		r.store.fail(acquire, func(ctx context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+			rec, err := ambiguous(ctx, verb, call)
+			time.Sleep(10 * time.Second) // the reply takes its time
+			return rec, err
+		})
+		if out := r.send(t, first()); out.StatusCode != 201 {
+			t.Errorf("the answer is %+v", out)
+		}
+		if n := r.store.count(acquire); n != 2 {
+			t.Errorf("it claimed %d times, want twice: this test proves nothing", n)
+		}
+		r.wantRuns(t, 1)
+	})
+}
+
+// L8: the bound of a wait is one, however often the record becomes free and
+// others are faster.
+func TestL8_TheBoundOfAWaitCountsFromTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(slow(50*time.Second, 201), waiting(5*time.Second))
+		done := meanwhile(t, r.handler)
+		began := time.Now()
+		seemsFree := 0
+		r.store.failAlways(get, func(_ context.Context, _ string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+			if time.Since(began) > time.Duration(seemsFree+1)*2*time.Second {
+				seemsFree++
+				return lambdaidem.Record{}, nil
+			}
+			return call()
+		})
+		wantProblem(t, r.send(t, first()), http.StatusConflict, lambdaidem.ErrInProgress)
+		if took := time.Since(began); took != 5*time.Second || seemsFree != 2 {
+			t.Errorf("it waited for %v, and claimed anew %d times", took, seemsFree)
+		}
+		<-done
+	})
+}

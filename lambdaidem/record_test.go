@@ -1,0 +1,86 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// X3: a release is tried once where trying again can't help: another attempt has
+// the lease, or there may be no lease to give back, nor a store.
+func TestX3_AReleaseThatCannotSucceedIsNotRetried(t *testing.T) {
+	for name, c := range map[string]struct {
+		opt    func(*lambdaidem.Options)
+		claims fault
+		fault  fault
+	}{
+		"lease lost":  {func(*lambdaidem.Options) {}, nil, leaseLost},
+		"failed open": {failOpen, refused(lambdaidem.ReasonUnreachable), requestLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(status(500), c.opt)
+				r.store.fail(acquire, c.claims)
+				r.store.failAlways(release, c.fault)
+				began := time.Now()
+				if out := r.send(t, first()); out.StatusCode != 500 {
+					t.Errorf("the answer is %+v", out)
+				}
+				if n, took := r.store.count(release), time.Since(began); n != 1 || took != 0 {
+					t.Errorf("it tried %d times, for %v", n, took)
+				}
+			})
+		})
+	}
+}
+
+// L7: a released record's time counts from its release, not from when its
+// attempt began.
+func TestL7_AReleaseResetsTheTTL(t *testing.T) {
+	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(slow(30*time.Second, 429), func(o *lambdaidem.Options) { o.Policy = policy })
+			r.send(t, first())
+			rec := r.record(t)
+			if got := time.Until(rec.Expires); rec.State != lambdaidem.Released || got < 24*time.Hour || got >= 24*time.Hour+time.Second {
+				t.Errorf("%s: the record is %s and expires in %v", policy, rec.State, got)
+			}
+		})
+	}
+}
+
+// L7, X4: a record that could not keep its answer expires like any other.
+func TestX4_ARecordWithoutItsAnswerExpires(t *testing.T) {
+	for name, run := range map[string]func(*testing.T, *charges) error{
+		"too large for the store": func(t *testing.T, c *charges) error {
+			c.store.fail(complete, refused(lambdaidem.ReasonTooLarge))
+			_, err := c.do(t, charge)
+			return err
+		},
+		"no JSON": func(t *testing.T, c *charges) error {
+			_, err := lambdaidem.Do(t.Context(), c.guard, charge, func(context.Context) (float64, error) { return math.NaN(), nil })
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCharges(func(o *lambdaidem.Options) { o.TTL = time.Hour })
+				if err := run(t, c); err != nil {
+					t.Fatal(err)
+				}
+				if n, err := c.do(t, charge); err == nil {
+					t.Errorf("within its time it returned %d", n)
+				}
+				time.Sleep(time.Hour + time.Second)
+				ran := c.runs
+				if n, err := c.do(t, charge); n != ran+1 || err != nil {
+					t.Errorf("after its time it returned %d, %v", n, err)
+				}
+			})
+		})
+	}
+}
