@@ -381,3 +381,55 @@ func TestX5_TypedHandlerShowsNoInternals(t *testing.T) {
 		}
 	})
 }
+
+// K3: with optional keys no call without a key shares a record, whatever the
+// validator makes of an empty one; and a key that could not be found is not one
+// that was not sent.
+func TestK3_OptionalKeysOfCallsNeverShare(t *testing.T) {
+	c := newCharges(func(o *lambdaidem.Options) {
+		o.KeyOptional = true
+		o.ValidateKey = func(string) error { return nil }
+	})
+	for want := 1; want <= 2; want++ {
+		if n, err := c.do(t, lambdaidem.Call{Operation: "charge"}); n != want || err != nil {
+			t.Errorf("it returned %d, %v", n, err)
+		}
+	}
+	h := lambdaidem.Handler(c.guard, "charge", func(_ context.Context, o order) (string, error) {
+		if o.ID == "broken" {
+			return "", errors.New("no key in a broken order")
+		}
+		return o.ID, nil
+	}, func(context.Context, order) (int, error) {
+		c.runs++
+		return c.runs, nil
+	})
+	for want := 3; want <= 4; want++ {
+		if n, err := h(t.Context(), order{""}); n != want || err != nil {
+			t.Errorf("the typed handler returned %d, %v", n, err)
+		}
+	}
+	if _, err := h(t.Context(), order{"broken"}); !errors.Is(err, lambdaidem.ErrKeyInvalid) || c.runs != 4 {
+		t.Errorf("a key function that fails: %v after %d runs", err, c.runs)
+	}
+	if len(c.store.allCalls()) > 0 {
+		t.Errorf("the store was asked to %v", c.store.allCalls())
+	}
+}
+
+// X2: an *Error of the handler's own that a typed handler returns is as it was,
+// its cause too: what the guard cuts away is its own.
+func TestX2_TypedHandlersKeepTheCausesOfTheirOwnErrors(t *testing.T) {
+	own := error(&lambdaidem.Error{Code: "upstream", Status: 502, Detail: "The network failed.", Err: errors.New("dial tcp: refused")})
+	g := lambdaidem.New(memstore.New(), quiet)
+	h := lambdaidem.Handler(g, "charge", func(_ context.Context, o order) (string, error) { return o.ID, nil },
+		func(context.Context, order) (receipt, error) { return receipt{}, own })
+	for range 2 {
+		if _, errorType, message := invoke(t, h, `{"ID":"o-1"}`); errorType != "Error" || message != own.Error() || !strings.Contains(message, "dial tcp: refused") {
+			t.Errorf("Lambda reports %q, %q", errorType, message)
+		}
+		if _, err := h(t.Context(), order{"o-1"}); err != own { //nolint:errorlint // it has to be the very error
+			t.Errorf("the error is %v", err)
+		}
+	}
+}

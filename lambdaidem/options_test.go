@@ -155,3 +155,31 @@ func TestS2_TheLargestBodyBound(t *testing.T) {
 		t.Errorf("the answer is %d %q", w.Code, w.Body)
 	}
 }
+
+// What an option changes in place, of a derived guard or of a slice of the
+// user's own, is that guard's alone.
+func TestOptions_SlicesAreNobodyElses(t *testing.T) {
+	base := newRig(nil)
+	derived := &rig{store: newFaulty(), seen: &recorder{}}
+	derived.guard = base.guard.With(func(o *lambdaidem.Options) {
+		o.Methods[0] = "PUT"
+		o.ReplayMarks[0] = lambdaidem.Mark{Name: "X-Derived", Value: "1"}
+	})
+	derived.handler = derived.guarded(nil)
+	base.send(t, first())
+	if out := base.send(t, first()); !replayed(out) || len(out.Headers) != 1 {
+		t.Errorf("the first guard answers %+v", out)
+	}
+	put := first()
+	put.RequestContext.HTTP.Method = http.MethodPut
+	derived.send(t, put)
+	if out := derived.send(t, put); out.Headers["X-Derived"] != "1" || replayed(out) {
+		t.Errorf("the derived guard answers %+v", out)
+	}
+
+	methods := []string{"put", "Patch"}
+	lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Methods = methods })
+	if methods[0] != "put" || methods[1] != "Patch" {
+		t.Errorf("the user's own slice became %v", methods)
+	}
+}
