@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"reflect"
 	"slices"
@@ -331,5 +332,169 @@ func fuzzOne[In, Out any](t *testing.T, event []byte, guard func(*lambdaidem.Gua
 	}
 	if got[0] != got[1] || got[0] >= 500 {
 		t.Fatalf("%T: sent twice, the statuses are %v", in, got)
+	}
+}
+
+// K4: a method in lower case is the same method, whichever event has it: it is
+// guarded, and the two spellings are one record.
+func TestK4_MethodsOfEventsMatchWithoutCase(t *testing.T) {
+	for _, d := range decorators {
+		for form, event := range d.events {
+			t.Run(d.name+" "+form, func(t *testing.T) {
+				g, runs := lambdaidem.New(memstore.New(), quiet), 0
+				lower := strings.NewReplacer(`"method":"POST"`, `"method":"post"`, `"httpMethod":"POST"`, `"httpMethod":"post"`).Replace(event)
+				if lower == event {
+					t.Fatal("the event has no method")
+				}
+				for i, e := range []string{lower, lower, event} {
+					if again := withoutMark(d.invoke(t, g, &runs, e)); again != (i > 0) {
+						t.Errorf("answer %d is a replay: %v", i, again)
+					}
+				}
+				if runs != 1 {
+					t.Errorf("the handler ran %d times", runs)
+				}
+			})
+		}
+	}
+}
+
+// S2: just as many headers as the bound says are allowed, one more is not,
+// whichever map of the event has them.
+func TestS2_HeadersAtTheBound(t *testing.T) {
+	const bound = 5
+	for form, header := range map[string]struct{ d, event, one string }{
+		"REST API":              {"APIGateway", `{"httpMethod":"POST","resource":"/a","path":"/a","headers":{"idempotency-key":"k"%s}}`, `:"1"`},
+		"REST API, multi-value": {"APIGateway", `{"httpMethod":"POST","resource":"/a","path":"/a","multiValueHeaders":{"idempotency-key":["k"]%s}}`, `:["1"]`},
+		"HTTP API":              {"APIGatewayV2", `{"routeKey":"POST /a","rawPath":"/a","requestContext":{"http":{"method":"POST"}},"headers":{"idempotency-key":"k"%s}}`, `:"1"`},
+		"function URL":          {"FunctionURL", `{"rawPath":"/a","requestContext":{"http":{"method":"POST"}},"headers":{"idempotency-key":"k"%s}}`, `:"1"`},
+		"ALB":                   {"ALB", `{"httpMethod":"POST","path":"/a","headers":{"idempotency-key":"k"%s}}`, `:"1"`},
+		"ALB, multi-value":      {"ALB", `{"httpMethod":"POST","path":"/a","multiValueHeaders":{"idempotency-key":["k"]%s}}`, `:["1"]`},
+	} {
+		t.Run(form, func(t *testing.T) {
+			d := decorators[slices.IndexFunc(decorators, func(d decorator) bool { return d.name == header.d })]
+			g, runs := lambdaidem.New(memstore.New(), quiet, func(o *lambdaidem.Options) { o.MaxHeaders = bound }), 0
+			for n, want := range map[int]float64{bound: 201, bound + 1: 431} {
+				var more strings.Builder
+				for i := range n - 1 {
+					more.WriteString(`,"x-` + string(rune('a'+i)) + `"` + header.one)
+				}
+				if out := d.invoke(t, g, &runs, strings.Replace(header.event, "%s", more.String(), 1)); out["statusCode"] != want {
+					t.Errorf("%d headers got %v, want %v", n, out["statusCode"], want)
+				}
+			}
+		})
+	}
+}
+
+// R1: a body in base64 replays as one, whichever the event.
+func TestR1_Base64BodiesReplayAsSuch(t *testing.T) {
+	ctx, headers := t.Context(), map[string]string{"idempotency-key": "k"}
+	g := lambdaidem.New(memstore.New(), quiet)
+	rest := g.APIGateway(func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
+		return events.APIGatewayProxyResponse{StatusCode: 200, Body: "AP8=", IsBase64Encoded: true}, nil
+	})
+	url := g.FunctionURL(func(context.Context, events.LambdaFunctionURLRequest) (events.LambdaFunctionURLResponse, error) {
+		return events.LambdaFunctionURLResponse{StatusCode: 200, Body: "AP8=", IsBase64Encoded: true}, nil
+	})
+	alb := g.ALB(func(context.Context, events.ALBTargetGroupRequest) (events.ALBTargetGroupResponse, error) {
+		return events.ALBTargetGroupResponse{StatusCode: 200, Body: "AP8=", IsBase64Encoded: true}, nil
+	})
+	for i := range 2 {
+		a, errA := rest(ctx, events.APIGatewayProxyRequest{HTTPMethod: "POST", Resource: "/rest", Path: "/rest", Headers: headers})
+		var in events.LambdaFunctionURLRequest
+		in.RequestContext.HTTP.Method, in.RawPath, in.Headers = "POST", "/url", headers
+		b, errB := url(ctx, in)
+		c, errC := alb(ctx, events.ALBTargetGroupRequest{HTTPMethod: "POST", Path: "/alb", Headers: headers})
+		if err := errors.Join(errA, errB, errC); err != nil {
+			t.Fatal(err)
+		}
+		for name, out := range map[string]struct {
+			body   string
+			base64 bool
+			mark   string
+		}{"REST API": {a.Body, a.IsBase64Encoded, a.Headers[mark]}, "function URL": {b.Body, b.IsBase64Encoded, b.Headers[mark]}, "ALB": {c.Body, c.IsBase64Encoded, c.Headers[mark]}} {
+			if out.body != "AP8=" || !out.base64 || (out.mark != "") != (i == 1) {
+				t.Errorf("%s: answer %d is %+v", name, i, out)
+			}
+		}
+	}
+}
+
+// F3: every value of a parameter counts, in its order; so does the one that the
+// single-value map of a REST API's event hides.
+func TestF3_EveryValueOfAParameterCounts(t *testing.T) {
+	type multi = map[string][]string
+	ctx, headers := t.Context(), map[string]string{"idempotency-key": "k"}
+	for _, c := range []struct {
+		a, b multi
+		same bool
+	}{
+		{multi{"a": {"1", "2"}}, multi{"a": {"1", "2"}}, true},
+		{multi{"a": {"1", "2"}}, multi{"a": {"2", "1"}}, false},
+		{multi{"a": {"1", "2"}}, multi{"a": {"3", "2"}}, false},
+		{multi{"a": {"1", "2"}}, multi{"a": {"2"}}, false},
+		{multi{"a": {"1"}, "b": {"2"}}, multi{"b": {"2"}, "a": {"1"}}, true},
+	} {
+		g := lambdaidem.New(memstore.New(), quiet)
+		rest := g.APIGateway(func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
+			return events.APIGatewayProxyResponse{StatusCode: 200}, nil
+		})
+		alb := g.ALB(func(context.Context, events.ALBTargetGroupRequest) (events.ALBTargetGroupResponse, error) {
+			return events.ALBTargetGroupResponse{StatusCode: 200}, nil
+		})
+		var got [2][2]int
+		for i, query := range []multi{c.a, c.b} {
+			last := make(map[string]string) // as API Gateway has it
+			for name, values := range query {
+				last[name] = values[len(values)-1]
+			}
+			a, errA := rest(ctx, events.APIGatewayProxyRequest{HTTPMethod: "POST", Resource: "/rest", Path: "/rest", Headers: headers,
+				QueryStringParameters: last, MultiValueQueryStringParameters: query})
+			b, errB := alb(ctx, events.ALBTargetGroupRequest{HTTPMethod: "POST", Path: "/alb", MultiValueHeaders: multi{"idempotency-key": {"k"}},
+				MultiValueQueryStringParameters: query})
+			if err := errors.Join(errA, errB); err != nil {
+				t.Fatal(err)
+			}
+			got[i] = [2]int{a.StatusCode, b.StatusCode}
+		}
+		want := [2]int{422, 422}
+		if c.same {
+			want = [2]int{200, 200}
+		}
+		if got[0] != [2]int{200, 200} || got[1] != want {
+			t.Errorf("%v after %v: a REST API and an ALB got %v, want %v", c.b, c.a, got[1], want)
+		}
+	}
+}
+
+// R1: cookies that a hook adds come after those among the headers, where the
+// event has no place of their own for them.
+func TestR1_CookiesOfAHookComeAfterTheHandlers(t *testing.T) {
+	type multi = map[string][]string
+	g := lambdaidem.New(memstore.New(), quiet, func(o *lambdaidem.Options) {
+		o.OnReplay = func(_ context.Context, _ *lambdaidem.Request, resp *lambdaidem.Response) {
+			resp.Cookies = []string{"c=3", "d=4"}
+		}
+	})
+	alb := g.ALB(func(context.Context, events.ALBTargetGroupRequest) (events.ALBTargetGroupResponse, error) {
+		return events.ALBTargetGroupResponse{StatusCode: 200, MultiValueHeaders: multi{"set-cookie": {"a=1", "b=2"}, "X-A": {"1"}}}, nil
+	})
+	rest := g.APIGateway(func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
+		return events.APIGatewayProxyResponse{StatusCode: 200, MultiValueHeaders: multi{"set-cookie": {"a=1", "b=2"}}, Headers: map[string]string{"X-A": "1"}}, nil
+	})
+	key := multi{"idempotency-key": {"k"}}
+	for i, want := range [][]string{{"a=1", "b=2"}, {"a=1", "b=2", "c=3", "d=4"}} {
+		a, errA := alb(t.Context(), events.ALBTargetGroupRequest{HTTPMethod: "POST", Path: "/alb", MultiValueHeaders: key})
+		b, errB := rest(t.Context(), events.APIGatewayProxyRequest{HTTPMethod: "POST", Resource: "/rest", Path: "/rest", MultiValueHeaders: key})
+		if err := errors.Join(errA, errB); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(a.MultiValueHeaders["set-cookie"], want) || len(a.MultiValueHeaders["X-A"]) != 1 {
+			t.Errorf("answer %d of an ALB has %v", i, a.MultiValueHeaders)
+		}
+		if !slices.Equal(b.MultiValueHeaders["set-cookie"], want) || b.Headers["X-A"] != "1" {
+			t.Errorf("answer %d of a REST API has %v %v", i, b.Headers, b.MultiValueHeaders)
+		}
 	}
 }

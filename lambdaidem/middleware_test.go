@@ -368,3 +368,85 @@ func TestF3_AFormParsedBeforeTheGuardIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// K4: net/http takes any method as it comes; one in lower case is the same.
+func TestK4_MiddlewareMatchesMethodsWithoutCase(t *testing.T) {
+	runs := 0
+	h := lambdaidem.New(memstore.New(), anonymous).Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { runs++ }))
+	for i, method := range []string{"post", "Post", "POST"} {
+		r := posted(t, "/a")
+		r.Method = method
+		if w := serve(h, r); (w.Header().Get(mark) != "") != (i > 0) || w.Code != 200 {
+			t.Errorf("%s got %d %v", method, w.Code, w.Header())
+		}
+	}
+	if runs != 1 {
+		t.Errorf("it ran %d times", runs)
+	}
+}
+
+// F1, F3: a path counts as it was escaped: what one handler reads as a slash
+// within a segment is to another the end of one.
+func TestF3_EscapingOfAPathCounts(t *testing.T) {
+	guarded := func() http.Handler { return lambdaidem.New(memstore.New(), anonymous).Middleware(says("x")) }
+	routed := func() http.Handler {
+		m := http.NewServeMux()
+		m.Handle("POST /orders/{id}", guarded())
+		return m
+	}
+	for _, c := range []struct {
+		h      http.Handler
+		a, b   string
+		status int
+	}{
+		{guarded(), "/orders/a%2Fb", "/orders/a/b", 200}, // another record
+		{guarded(), "/orders/a%2Fb", "/orders/a%2fb", 200},
+		{routed(), "/orders/a%2Fb", "/orders/a%252Fb", 422}, // one route, another payload
+		{routed(), "/orders/%61", "/orders/a", 422},
+	} {
+		if w := serve(c.h, posted(t, c.a)); w.Code != 200 {
+			t.Fatalf("%s got %d %s", c.a, w.Code, w.Body)
+		}
+		if w := serve(c.h, posted(t, c.b)); w.Code != c.status || w.Header().Get(mark) != "" {
+			t.Errorf("%s after %s got %d %v", c.b, c.a, w.Code, w.Header())
+		}
+		if w := serve(c.h, posted(t, c.a)); w.Code != 200 || w.Header().Get(mark) == "" {
+			t.Errorf("%s again got %d %v", c.a, w.Code, w.Header())
+		}
+	}
+}
+
+// S2: each value of a repeated header counts towards the bound.
+func TestS2_MiddlewareCountsEveryHeaderValue(t *testing.T) {
+	h := lambdaidem.New(memstore.New(), anonymous, func(o *lambdaidem.Options) { o.MaxHeaders = 5 }).Middleware(says("x"))
+	for values, want := range map[int]int{4: 200, 5: 431} {
+		r := posted(t, "/a")
+		for range values {
+			r.Header.Add("X-Repeated", "1")
+		}
+		if w := serve(h, r); w.Code != want {
+			t.Errorf("the key and %d values of a header got %d, want %d", values, w.Code, want)
+		}
+	}
+}
+
+// F3: what came of a body that breaks off is no payload, however much of it came
+// and whatever its declared length.
+func TestF3_ABodyThatBreaksOffIsRefused(t *testing.T) {
+	h := lambdaidem.New(memstore.New(), anonymous).Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") }))
+	const came = "amount=1"
+	for _, declared := range []int64{int64(len(came)), int64(len(came)) + 1, -1} {
+		for _, outermost := range []bool{false, true} {
+			r := posted(t, "/a")
+			r.ContentLength = declared
+			r.Body = io.NopCloser(io.MultiReader(strings.NewReader(came), iotest.ErrReader(io.ErrUnexpectedEOF)))
+			whole := h
+			if outermost {
+				whole = lambdaidem.Outermost(h)
+			}
+			if w := serve(whole, r); w.Code != 400 || !strings.Contains(w.Body.String(), string(lambdaidem.ErrRequestInvalid)) {
+				t.Errorf("declared %d, behind Outermost %v: %d %s", declared, outermost, w.Code, w.Body)
+			}
+		}
+	}
+}

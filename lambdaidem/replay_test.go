@@ -265,3 +265,58 @@ func TestR2_HookOnAReplayWithoutHeaders(t *testing.T) {
 		t.Errorf("the replay has %v", out.Headers)
 	}
 }
+
+// R1: bytes that are not UTF-8 survive wherever in an answer they alone are.
+func TestR1_NotUTF8InAnyOnePlace(t *testing.T) {
+	const odd = "\xe9t\xe9"
+	for name, answer := range map[string]response{
+		"body":   {StatusCode: 200, Body: odd},
+		"header": {StatusCode: 200, Headers: map[string]string{"X-A": odd, "X-B": "é"}, Body: "é"},
+		"cookie": {StatusCode: 200, Cookies: []string{"a=1", odd}, Body: "é"},
+	} {
+		r := newRig(func(context.Context, request) (response, error) { return answer, nil })
+		r.send(t, first())
+		if out := r.send(t, first()); !replayed(out) {
+			t.Errorf("%s: it was not replayed", name)
+		} else {
+			wantReplay(t, out, answer)
+		}
+	}
+
+	type (
+		single = map[string]string
+		multi  = map[string][]string
+		rest   = events.APIGatewayProxyResponse
+	)
+	for name, answer := range map[string]rest{
+		"several values":  {StatusCode: 200, MultiValueHeaders: multi{"X-A": {"1", odd}}},
+		"both, the first": {StatusCode: 200, Headers: single{"x-a": odd}, MultiValueHeaders: multi{"X-A": {"1", "2"}}},
+		"both, a list":    {StatusCode: 200, Headers: single{"x-a": "1"}, MultiValueHeaders: multi{"X-A": {odd}}},
+	} {
+		h := lambdaidem.New(memstore.New(), quiet).APIGateway(func(context.Context, events.APIGatewayProxyRequest) (rest, error) { return answer, nil })
+		var out rest
+		for range 2 {
+			var err error
+			in := events.APIGatewayProxyRequest{HTTPMethod: "POST", Resource: "/a", Path: "/a", Headers: single{"idempotency-key": "k"}}
+			if out, err = h(t.Context(), in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if out.Headers[mark] == "" {
+			t.Errorf("%s: it was not replayed", name)
+		}
+		if delete(out.Headers, mark); !maps.Equal(out.Headers, answer.Headers) || !maps.EqualFunc(out.MultiValueHeaders, answer.MultiValueHeaders, slices.Equal) {
+			t.Errorf("%s: the replay has %q %q", name, out.Headers, out.MultiValueHeaders)
+		}
+	}
+
+	h := lambdaidem.New(memstore.New(), anonymous).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(200)
+		w.Header().Set(http.TrailerPrefix+"X-A", odd)
+	}))
+	for i := range 2 {
+		if w := serve(h, posted(t, "/a")); w.Header().Get(http.TrailerPrefix+"X-A") != odd || (w.Header().Get(mark) != "") != (i == 1) {
+			t.Errorf("trailer: answer %d has %q", i, w.Header())
+		}
+	}
+}
