@@ -71,6 +71,9 @@ func TestF1_RecordIDLeadsFromAKeyToItsRecord(t *testing.T) {
 	mux.Handle("POST /a/{id}", r.guard.With(anonymous).Middleware(says("x")))
 	serve(mux, posted(t, "http://Example.com:8080/a/1"))
 	host := lambdaidem.Identity{Method: "POST", Host: "example.com", Route: "/a/{id}", Key: "k"}
+	mux.Handle("POST Example.com/b/{id}", r.guard.With(anonymous).Middleware(says("x")))
+	serve(mux, posted(t, "http://Example.com/b/1"))
+	hostOfPattern := lambdaidem.Identity{Method: "POST", Host: "example.com", Route: "/b/{id}", Key: "k"}
 	claims := r.store.allClaims()
 	catchAll, whole := path, route
 	catchAll.Route, whole.Path = "/{proxy+}", "/payments/1"
@@ -79,7 +82,7 @@ func TestF1_RecordIDLeadsFromAKeyToItsRecord(t *testing.T) {
 			t.Errorf("%+v is another record than %+v", who, like)
 		}
 	}
-	for i, who := range []lambdaidem.Identity{route, path, call, typed, host} {
+	for i, who := range []lambdaidem.Identity{route, path, call, typed, host, hostOfPattern} {
 		if got, want := r.guard.RecordID(who), claims[i].ID; got != want {
 			t.Errorf("%+v has the id %s, want %s", who, got, want)
 		}

@@ -86,10 +86,11 @@ func targetOf(r *http.Request) (target, *Error) {
 }
 
 // routeOf is the route template of a request that an http.ServeMux matched, and
-// the pattern's host. Both are empty unless the pattern is provably one route:
-// it names one, it fits what the client asked for as a whole, and nothing
-// rewrote that on the way. A nested mux behind a stripped prefix and the pattern
-// of another router fail in one of these; then the concrete path stands in (F1).
+// the pattern's host, in lower case. Both are empty unless the pattern is
+// provably one route: it names one, it fits what the client asked for as a
+// whole, and nothing rewrote that on the way. A nested mux behind a stripped
+// prefix and the pattern of another router fail in one of these; then the
+// concrete path stands in (F1).
 func routeOf(r *http.Request, asked target) (host, template string) {
 	if r.URL.EscapedPath() != asked.path {
 		return "", ""
@@ -105,8 +106,8 @@ func routeOf(r *http.Request, asked target) (host, template string) {
 	if slash < 0 {
 		return "", ""
 	}
-	host, template = pattern[:slash], pattern[slash:]
-	if host != "" && !strings.EqualFold(host, asked.host) || !fits(template, asked.path) {
+	host, template = strings.ToLower(pattern[:slash]), pattern[slash:]
+	if host != "" && host != asked.host || !fits(template, asked.path) {
 		return "", ""
 	}
 	return host, template
