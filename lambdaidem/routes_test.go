@@ -59,6 +59,24 @@ func TestF1_RoutersKeepRoutesApart(t *testing.T) {
 				inner.ServeHTTP(w, r)
 			})
 		}, [2]string{"/tenant-a", "/tenant-b"}},
+		"rewritten paths that both fit one pattern": {func() http.Handler {
+			g := guarded()
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				name := r.URL.Path
+				inner := http.NewServeMux()
+				inner.Handle("POST /{version}/pay", g(says(name)))
+				r.URL.Path = "/v1/pay"
+				inner.ServeHTTP(w, r)
+			})
+		}, [2]string{"/a/pay", "/b/pay"}},
+		"hosts that an inner handler rewrote": {func() http.Handler {
+			g := guarded()
+			return lambdaidem.Outermost(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				name := r.Host
+				r.Host = "internal"
+				g(says(name)).ServeHTTP(w, r)
+			}))
+		}, [2]string{"http://a.example.com/pay", "http://b.example.com/pay"}},
 		"hosts in patterns": {func() http.Handler {
 			g, m := guarded(), http.NewServeMux()
 			m.Handle("POST a.example.com/", g(says("a")))
@@ -165,6 +183,7 @@ func TestF1_APatternStandsInOnlyForItsOwnRoute(t *testing.T) {
 		{"/p/{id}", "/p/1", "/p/2", 422},
 		{"POST  \t/p/{id}", "/p/1", "/p/2", 422},
 		{"example.com/p/{id}", "/p/1", "/p/2", 422},
+		{"Example.com/p/{id}", "http://Example.com/p/1", "http://Example.com/p/2", 422},
 		{"POST /p/{id}/{$}", "/p/1/", "/p/2/", 422},
 		{"POST /p q/{id}", "/p%20q/1", "/p%20q/2", 422},
 		{"POST /p/{id}", "/p/a%2Fb", "/p/c", 422},
@@ -181,7 +200,7 @@ func TestF1_APatternStandsInOnlyForItsOwnRoute(t *testing.T) {
 		}
 	}
 	// A pattern that something else wrote into the request stands for nothing.
-	for _, pattern := range []string{"PUT /p/1", "/p/{id:[0-9]+}", "/*", "/p/*", "/p", "/p/1/2", "other.example/p/1", "p", "", "/p/{$}"} {
+	for _, pattern := range []string{"PUT /p/1", "PUT /p/{id}", "/p/{id:[0-9]+}", "/*", "/p/*", "/p/{*rest}", "/p", "/p/1/2", "other.example/p/1", "p", "", "/p/{$}"} {
 		h := lambdaidem.New(memstore.New(), anonymous).Middleware(says("x"))
 		for _, path := range []string{"/p/1", "/p/2"} {
 			r := posted(t, path)
@@ -189,6 +208,15 @@ func TestF1_APatternStandsInOnlyForItsOwnRoute(t *testing.T) {
 			if w := serve(h, r); w.Code != 200 || w.Header().Get(mark) != "" {
 				t.Errorf("pattern %q: %s got %d", pattern, path, w.Code)
 			}
+		}
+	}
+	// A wildcard is one segment that is not empty.
+	h := lambdaidem.New(memstore.New(), anonymous).Middleware(says("x"))
+	for _, path := range []string{"/p/", "/p/1"} {
+		r := posted(t, path)
+		r.Pattern = "/p/{id}"
+		if w := serve(h, r); w.Code != 200 || w.Header().Get(mark) != "" {
+			t.Errorf("%s got %d", path, w.Code)
 		}
 	}
 }
