@@ -3,7 +3,10 @@ package lambdaidem_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -321,4 +324,38 @@ func TestF5_AReleasedKeyTakesACorrectedRequest(t *testing.T) {
 		t.Errorf("the corrected request got %d %s", out.StatusCode, out.Body)
 	}
 	wantProblem(t, r.send(t, first()), http.StatusUnprocessableEntity, lambdaidem.ErrPayloadMismatch)
+}
+
+// F3: a fingerprint is SHA-256 over the parts with their lengths, and over the
+// body after a letter that says how it was taken. Records that stand in a table
+// keep theirs: to a retry that meets another version of the program its own
+// payload must not be another.
+func TestF3_FingerprintsAreStable(t *testing.T) {
+	digest := func(taken byte, body string, parts ...string) string {
+		var text []byte
+		for _, p := range parts {
+			text = append(binary.BigEndian.AppendUint64(text, uint64(len(p))), p...)
+		}
+		sum := sha256.Sum256(append(append(text, taken), body...))
+		return hex.EncodeToString(sum[:])
+	}
+	r := newRig(nil)
+	in := post("json", ` { "amount" : 100 } `)
+	in.RawQueryString = "b=1&a=2"
+	r.send(t, in)
+	in = post("text", ` { "amount" : 100 } `)
+	in.Headers["content-type"] = "text/plain"
+	r.send(t, in)
+	if _, err := lambdaidem.Do(t.Context(), r.guard, charge, func(context.Context) (int, error) { return 1, nil }); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{
+		digest('j', `{"amount":100}`, "POST", "/payments", "a=2&b=1"),
+		digest('b', ` { "amount" : 100 } `, "POST", "/payments", ""),
+		digest('j', `{"ID":"o-1"}`, "charge"),
+	} {
+		if got := r.store.allClaims()[i].Fingerprint; got != want {
+			t.Errorf("fingerprint %d is %s, want %s", i, got, want)
+		}
+	}
 }

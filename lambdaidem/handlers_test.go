@@ -248,10 +248,19 @@ func TestX2_TheMostCarefulMarkCounts(t *testing.T) {
 		lambdaidem.Permanent(lambdaidem.Uncertain(errWire)), errors.Join(lambdaidem.Retryable(errWire), lambdaidem.Uncertain(errWire)),
 	} {
 		r := newRig(func(context.Context, request) (response, error) { return response{}, err })
-		_, _ = r.handler(t.Context(), first())
-		if rec := r.record(t); rec.State != lambdaidem.InProgress {
-			t.Errorf("%#v: the record is %s", err, rec.State)
+		out, got := r.handler(t.Context(), first())                                                 // no answer that says that nothing happened
+		if rec := r.record(t); rec.State != lambdaidem.InProgress || got != err || out.Body != "" { //nolint:errorlint // it has to be the very error
+			t.Errorf("%#v: the record is %s, and the answer %+v, %v", err, rec.State, out, got)
 		}
+	}
+	for _, err := range []error{
+		lambdaidem.Retryable(lambdaidem.Permanent(errWire)), lambdaidem.Permanent(lambdaidem.Retryable(errWire)),
+		errors.Join(lambdaidem.Retryable(errWire), lambdaidem.Permanent(errWire)),
+	} {
+		r := newRig(func(context.Context, request) (response, error) { return response{}, err })
+		one := r.send(t, first())
+		wantProblem(t, one, http.StatusInternalServerError, lambdaidem.ErrPermanent)
+		wantReplay(t, r.send(t, first()), one)
 	}
 }
 
@@ -305,7 +314,7 @@ func TestX2_TheFallbackKnowsThePolicy(t *testing.T) {
 
 // X2: Lambda reports the error that was marked, not the mark.
 func TestX2_TypedHandlersReportWhatWasMarked(t *testing.T) {
-	for name, err := range map[string]error{"retryable": lambdaidem.Retryable(&cardError{"down"}), "uncertain": lambdaidem.Uncertain(&cardError{"down"})} {
+	for name, err := range map[string]error{"retryable": lambdaidem.Retryable(&cardError{"down"}), "uncertain": lambdaidem.Uncertain(&cardError{"down"}), "permanent": lambdaidem.Permanent(&cardError{"down"})} {
 		for _, key := range []string{"k", ""} { // guarded, and not
 			g := lambdaidem.New(memstore.New(), quiet, func(o *lambdaidem.Options) { o.KeyOptional = true })
 			h := lambdaidem.Handler(g, "op", func(context.Context, order) (string, error) { return key, nil }, func(context.Context, order) (int, error) { return 0, err })

@@ -116,6 +116,16 @@ func TestK1_LongestKeysAreAccepted(t *testing.T) {
 	}
 }
 
+// S2: the header is bounded before it is parsed, parameters and all.
+func TestS2_TheKeysHeaderIsBounded(t *testing.T) {
+	for size, want := range map[int]int{1024: 201, 1025: 400} {
+		header := `"key";a="` + strings.Repeat("x", size-len(`"key";a=""`)) + `"`
+		if out := newRig(nil).send(t, keyed(header)); len(header) != size || out.StatusCode != want {
+			t.Errorf("a header of %d bytes got %d %s", len(header), out.StatusCode, out.Body)
+		}
+	}
+}
+
 func TestK1_TwoValuesAreInvalid(t *testing.T) {
 	send := map[string]func(*rig) (int, string){
 		"REST API": func(r *rig) (int, string) {

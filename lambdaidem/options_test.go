@@ -33,7 +33,9 @@ func TestOptions_WhatCannotBeMeantPanics(t *testing.T) {
 		"ReplayMarks": {func(o *lambdaidem.Options) { o.ReplayMarks = []lambdaidem.Mark{{}} },
 			func(o *lambdaidem.Options) {
 				o.ReplayMarks = []lambdaidem.Mark{{Name: "X", Value: "a\r\nSet-Cookie: b"}}
-			}},
+			},
+			func(o *lambdaidem.Options) { o.ReplayMarks = []lambdaidem.Mark{{Name: "X", Value: "a\x7f"}} }},
+		"MaxURI":       {func(o *lambdaidem.Options) { o.MaxURI = -1 }},
 		"MaxBody":      {func(o *lambdaidem.Options) { o.MaxBody = -1 }},
 		"MaxHeaders":   {func(o *lambdaidem.Options) { o.MaxHeaders = -1 }},
 		"MaxJSONDepth": {func(o *lambdaidem.Options) { o.MaxJSONDepth = -1 }},

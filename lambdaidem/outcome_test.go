@@ -235,6 +235,20 @@ func TestX2_RejectOverHTTP(t *testing.T) {
 	}
 }
 
+// RFC 9457: an error's own type stands in its document.
+func TestX2_AnErrorsOwnTypeIsTold(t *testing.T) {
+	const own = "https://example.com/problems/no-order"
+	r := newRig(func(context.Context, request) (response, error) {
+		return response{}, lambdaidem.Permanent(&lambdaidem.Error{Code: "no_order", Status: 404, Type: own, Detail: "There is no such order."})
+	})
+	one := r.send(t, first())
+	wantProblem(t, one, http.StatusNotFound, "no_order")
+	if !strings.Contains(one.Body, `"type":"`+own+`"`) {
+		t.Errorf("the document is %s", one.Body)
+	}
+	wantReplay(t, r.send(t, first()), one)
+}
+
 func TestX2_RejectWantsAnErrorStatus(t *testing.T) {
 	for _, code := range []int{0, 200, 302, 399, 600} {
 		func() {

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
+	"unicode/utf8"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/gorilla/mux"
@@ -245,6 +247,11 @@ func TestF1_ARequestWithoutItsTargetIsRefused(t *testing.T) {
 	if err := seen.last(t).Err; err == nil || !strings.Contains(err.Error(), "Outermost") {
 		t.Errorf("the log says %v", err)
 	}
+	unread := request("/a/payments")
+	unread.Body = io.NopCloser(iotest.ErrReader(io.ErrUnexpectedEOF)) // what else is wrong does not hide it
+	if w := serve(outer, unread); w.Code != 500 || !strings.Contains(seen.last(t).Err.Error(), "Outermost") {
+		t.Errorf("with a body that breaks off it got %d, and the log says %v", w.Code, seen.last(t).Err)
+	}
 	for i := range 2 {
 		for _, path := range []string{"/a/payments", "/b/payments"} {
 			if w := serve(lambdaidem.Outermost(outer), request(path)); w.Code != 200 || (w.Header().Get(mark) != "") != (i == 1) {
@@ -343,10 +350,50 @@ func TestF3_ChunkedBodiesThatNobodyRead(t *testing.T) {
 			})
 			return m
 		}(),
+		"a method that another handler overrode": func() http.Handler {
+			m, g := http.NewServeMux(), guarded()
+			m.Handle("PATCH /a", g)
+			m.HandleFunc("POST /a", func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				r.Method = http.MethodPatch
+				g.ServeHTTP(w, r)
+			})
+			return m
+		}(),
 	} {
 		if got := sendReal(t, h, "amount=1", true); got.status != 411 {
 			t.Errorf("%s: the answer is %d %s", name, got.status, got.body)
 		}
+	}
+}
+
+// F3: of a request that no server made, a length of 0 may mean that nobody knows:
+// Outermost counts its body.
+func TestF3_BodiesOfRequestsThatNoServerMade(t *testing.T) {
+	request := func(body string) *http.Request { // as lambdaurl of aws-lambda-go makes them
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://example.com/a", io.NopCloser(strings.NewReader(body)))
+		if err != nil || r.ContentLength != 0 {
+			t.Fatalf("the length is %d, %v", r.ContentLength, err)
+		}
+		r.Header.Set("Idempotency-Key", "k")
+		return r
+	}
+	g := lambdaidem.New(memstore.New(), anonymous).Middleware(says("paid"))
+	h := lambdaidem.Outermost(g)
+	for _, c := range []struct {
+		body   string
+		status int
+	}{{"amount=1", 200}, {"amount=1", 200}, {"amount=2", 422}, {"", 422}} {
+		if w := serve(h, request(c.body)); w.Code != c.status {
+			t.Errorf("%q got %d %s", c.body, w.Code, w.Body)
+		}
+	}
+	reads := lambdaidem.Outermost(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		g.ServeHTTP(w, r)
+	}))
+	if w := serve(reads, request("amount=1")); w.Code != 500 || !strings.Contains(w.Body.String(), string(lambdaidem.ErrBodyUnknown)) {
+		t.Errorf("a body that was read got %d %s", w.Code, w.Body)
 	}
 }
 
@@ -445,6 +492,11 @@ func TestS2_ScopesAreBoundedPartByPart(t *testing.T) {
 				t.Errorf("the scope is %q", s)
 			}
 			seen[s] = true
+		}
+	}
+	for _, before := range []string{"", "a", "ab", "abc"} { // no part is cut within a character
+		if s := scope("p", before+strings.Repeat("€", 200)); !utf8.ValidString(s) || !strings.HasPrefix(strings.Split(s, " ")[2], before+"€") {
+			t.Errorf("the scope is %q", s)
 		}
 	}
 	// What is written like a cut part is another one.

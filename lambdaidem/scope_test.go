@@ -306,6 +306,12 @@ var principalCases = []principalCase{
 	{name: "v2 certificate", want: "mtls:CN=a|CN=ca", v2: func(e *events.APIGatewayV2HTTPRequest) {
 		e.RequestContext.Authentication.ClientCert = httpAPICert{SubjectDN: "CN=a", IssuerDN: "CN=ca", ClientCertPem: "PEM"}
 	}},
+	{name: "v2 certificate without its PEM", want: "mtls:CN=a|CN=ca", v2: func(e *events.APIGatewayV2HTTPRequest) {
+		e.RequestContext.Authentication.ClientCert = httpAPICert{SubjectDN: "CN=a", IssuerDN: "CN=ca"}
+	}},
+	{name: "v2 certificate with its issuer alone", want: "403", v2: func(e *events.APIGatewayV2HTTPRequest) {
+		e.RequestContext.Authentication.ClientCert = httpAPICert{IssuerDN: "CN=ca"}
+	}},
 	{name: "v2 certificate without subject", want: "403", v2: func(e *events.APIGatewayV2HTTPRequest) {
 		e.RequestContext.Authentication.ClientCert = httpAPICert{ClientCertPem: "PEM"}
 	}},
@@ -444,6 +450,14 @@ func TestF2_PrincipalByFunction(t *testing.T) {
 	wantProblem(t, out, http.StatusUnauthorized, "who_are_you")
 	in.Headers["x-tenant"] = "broken"
 	out = r.send(t, in)
+	wantProblem(t, out, http.StatusForbidden, lambdaidem.ErrPrincipalUnknown)
+	wantNoInternals(t, out)
+	without := newRig(nil, func(o *lambdaidem.Options) {
+		o.Principal = func(context.Context, *lambdaidem.Request) (string, error) {
+			return "", &lambdaidem.Error{Code: "no_status", Err: errWire}
+		}
+	})
+	out = without.send(t, first())
 	wantProblem(t, out, http.StatusForbidden, lambdaidem.ErrPrincipalUnknown)
 	wantNoInternals(t, out)
 	in.Headers["x-tenant"] = "t1"

@@ -103,6 +103,12 @@ func TestF1_TenantsShareNoRecords(t *testing.T) {
 			t.Errorf("%s got %d, %v", id, n, err)
 		}
 	}
+	for _, id := range []string{"blue", "green", "", "blue"} {
+		got, err := lambdaidem.Do(tenant(id), g, lambdaidem.Call{Operation: "charge", Key: "k"}, func(context.Context) (string, error) { return "of " + id, nil })
+		if got != "of "+id || err != nil {
+			t.Errorf("%q got %q of Do, %v", id, got, err)
+		}
+	}
 }
 
 type envelope struct {
@@ -126,35 +132,37 @@ func (l lossy) MarshalJSON() ([]byte, error) { return []byte(fmt.Sprint(l.n)), n
 func TestR1_TypedReplaysAreTheSameBytes(t *testing.T) {
 	now := time.Date(2026, 11, 21, 1, 2, 3, 4, time.FixedZone("", 3600))
 	for name, same := range map[string]bool{
-		"int64 in any":       wire[any](t, int64(9007199254740993)),
-		"uint64 in any":      wire[any](t, map[string]any{"n": uint64(1<<64 - 1)}),
-		"float in any":       wire[any](t, []any{1.5, 1e21, -0.0, float32(0.1)}),
-		"number":             wire[any](t, json.Number("1.000")),
-		"struct in any":      wire[any](t, inner{9007199254740993, "<a&b>"}),
-		"struct in a field":  wire(t, envelope{Data: inner{9007199254740993, "x"}}),
-		"structs in slices":  wire(t, []envelope{{Data: []inner{{1, "x"}}}, {Data: map[string]inner{"b": {2, "y"}, "a": {3, "z"}}}}),
-		"nil":                wire[any](t, nil),
-		"nil pointer":        wire[*inner](t, nil),
-		"raw":                wire(t, json.RawMessage(`{"b": "<&>",  "a":1.0}`)),
-		"raw null":           wire(t, json.RawMessage(`null`)),
-		"nil raw":            wire(t, json.RawMessage(nil)),
-		"raw in a field":     wire(t, envelope{Raw: json.RawMessage(`{ "b":"\u003c", "a":1}`)}),
-		"raw in any":         wire(t, envelope{Data: json.RawMessage(`{ "b":"x", "a":[1.0], "A":2}`)}),
-		"escapes in any":     wire(t, envelope{Data: json.RawMessage(`{"b":"\u003c\/","a":1}`)}),
-		"twice in any":       !wire(t, envelope{Data: json.RawMessage(`{"a":1,"a":2}`)}),
-		"half a surrogate":   !wire(t, envelope{Data: json.RawMessage(`{"b":1,"a":"\ud800"}`)}),
-		"HTML":               wire(t, "<a href='?a&b'>"),
-		"time":               wire(t, now),
-		"bytes":              wire(t, []byte{0xff, 0}),
-		"no bytes":           wire(t, []byte(nil)),
-		"int64":              wire(t, int64(9007199254740993)),
-		"empty struct":       wire(t, struct{}{}),
-		"replacement itself": wire(t, "\ufffd"),
-		"not UTF-8":          !wire(t, "\xff"),
-		"not UTF-8 inside":   !wire(t, envelope{Data: map[string]string{"a": "\xff"}}),
-		"lossy":              !wire(t, lossy{7}),
-		"an error":           !wire(t, hidden{errors.New("x")}),
-		"a broken raw":       !wire(t, envelope{Raw: json.RawMessage(`{`)}),
+		"int64 in any":        wire[any](t, int64(9007199254740993)),
+		"uint64 in any":       wire[any](t, map[string]any{"n": uint64(1<<64 - 1)}),
+		"float in any":        wire[any](t, []any{1.5, 1e21, -0.0, float32(0.1)}),
+		"number":              wire[any](t, json.Number("1.000")),
+		"struct in any":       wire[any](t, inner{9007199254740993, "<a&b>"}),
+		"struct in a field":   wire(t, envelope{Data: inner{9007199254740993, "x"}}),
+		"structs in slices":   wire(t, []envelope{{Data: []inner{{1, "x"}}}, {Data: map[string]inner{"b": {2, "y"}, "a": {3, "z"}}}}),
+		"nil":                 wire[any](t, nil),
+		"nil pointer":         wire[*inner](t, nil),
+		"raw":                 wire(t, json.RawMessage(`{"b": "<&>",  "a":1.0}`)),
+		"raw null":            wire(t, json.RawMessage(`null`)),
+		"nil raw":             wire(t, json.RawMessage(nil)),
+		"raw in a field":      wire(t, envelope{Raw: json.RawMessage(`{ "b":"\u003c", "a":1}`)}),
+		"HTML in a raw field": wire(t, envelope{Raw: json.RawMessage(`{"b":"<&>"}`)}),
+		"raw in any":          wire(t, envelope{Data: json.RawMessage(`{ "b":"x", "a":[1.0], "A":2}`)}),
+		"escapes in any":      wire(t, envelope{Data: json.RawMessage(`{"b":"\u003c\/","a":1}`)}),
+		"twice in any":        !wire(t, envelope{Data: json.RawMessage(`{"a":1,"a":2}`)}),
+		"half a surrogate":    !wire(t, envelope{Data: json.RawMessage(`{"b":1,"a":"\ud800"}`)}),
+		"HTML":                wire(t, "<a href='?a&b'>"),
+		"time":                wire(t, now),
+		"bytes":               wire(t, []byte{0xff, 0}),
+		"no bytes":            wire(t, []byte(nil)),
+		"int64":               wire(t, int64(9007199254740993)),
+		"empty struct":        wire(t, struct{}{}),
+		"replacement itself":  wire(t, "\ufffd"),
+		"not UTF-8":           !wire(t, "\xff"),
+		"not UTF-8 inside":    !wire(t, envelope{Data: map[string]string{"a": "\xff"}}),
+		"lossy":               !wire(t, lossy{7}),
+		"an error":            !wire(t, hidden{errors.New("x")}),
+		"broken raw itself":   !wire(t, json.RawMessage(`{`)),
+		"a broken raw":        !wire(t, envelope{Raw: json.RawMessage(`{`)}),
 	} {
 		if !same {
 			t.Errorf("%s: the replay is not as it should be", name)
@@ -224,6 +232,33 @@ func TestR1_RawJSONReplaysAsItIs(t *testing.T) {
 				t.Errorf("%q came back as %q, %v", raw, got, err)
 			}
 		}
+	}
+}
+
+// X4: raw text that is no JSON is returned once, and kept nowhere.
+func TestX4_RawTextThatIsNoJSON(t *testing.T) {
+	c := newCharges()
+	do := func() (json.RawMessage, error) {
+		return lambdaidem.Do(t.Context(), c.guard, charge, func(context.Context) (json.RawMessage, error) { c.runs++; return json.RawMessage(`{"a":`), nil })
+	}
+	if v, err := do(); string(v) != `{"a":` || err != nil {
+		t.Errorf("the first call returned %q, %v", v, err)
+	}
+	if v, err := do(); v != nil || !errors.Is(err, lambdaidem.ErrAnswerUnavailable) || c.runs != 1 {
+		t.Errorf("the second call returned %q, %v after %d runs", v, err, c.runs)
+	}
+}
+
+// X4: what Lambda reports of an answer that could not be kept is an error of the
+// guard's, with a type.
+func TestX4_TypedHandlersReportAnswersThatWereNotKept(t *testing.T) {
+	h := lambdaidem.Handler(lambdaidem.New(memstore.New(), quiet), "charge", func(_ context.Context, o order) (string, error) { return o.ID, nil },
+		func(context.Context, order) (hidden, error) { return hidden{errWire}, nil })
+	if _, errorType, message := invoke(t, h, `{"ID":"o"}`); errorType != "" {
+		t.Fatalf("at first Lambda reports %q, %q", errorType, message)
+	}
+	if _, errorType, message := invoke(t, h, `{"ID":"o"}`); errorType != "Error" || !strings.HasPrefix(message, string(lambdaidem.ErrAnswerUnavailable)) {
+		t.Errorf("Lambda reports %q, %q", errorType, message)
 	}
 }
 
