@@ -186,3 +186,14 @@ func TestX4_NoErrorOfTheHandlerHidesTheGuardsAnswer(t *testing.T) {
 		})
 	}
 }
+
+// X5: that there was no lease to give back is no second error of the store.
+func TestX5_NothingToGiveBackIsNoError(t *testing.T) {
+	r := newRig(nil)
+	r.store.fail(acquire, requestLost)
+	wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrStoreUnavailable)
+	r.wantEvents(t, lambdaidem.EventStoreError)
+	if n := r.store.count(release); n != 1 {
+		t.Errorf("it released %d times", n)
+	}
+}

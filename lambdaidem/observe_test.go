@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -162,4 +163,74 @@ func TestO1_WarningsByDefault(t *testing.T) {
 	if text := buf.String(); !strings.Contains(text, "WARN") || !strings.Contains(text, "no_table") || strings.Contains(text, "key-1") {
 		t.Errorf("it logged %s", text)
 	}
+}
+
+// O1: what an operator has to look at is a warning, and nothing else is.
+func TestO1_WhatIsWorthAWarning(t *testing.T) {
+	var buf bytes.Buffer
+	o := lambdaidem.SlogObserver(slog.New(slog.NewTextHandler(&buf, nil)))
+	for level, kinds := range map[string][]lambdaidem.Kind{
+		"WARN": {lambdaidem.EventAbandoned, lambdaidem.EventUncertain, lambdaidem.EventLeaseLost, lambdaidem.EventTakenOver, lambdaidem.EventFailedOpen, lambdaidem.EventStoreError,
+			lambdaidem.EventAnswerLost, lambdaidem.EventOutOfTime, lambdaidem.EventUnreadable, lambdaidem.EventNoPrincipal, lambdaidem.EventSwitchedOff},
+		"INFO": {lambdaidem.EventNew, lambdaidem.EventReplayed, lambdaidem.EventInProgress, lambdaidem.EventMismatch, lambdaidem.EventKeyMissing, lambdaidem.EventKeyInvalid,
+			lambdaidem.EventBypassed, lambdaidem.EventReleased},
+	} {
+		for _, kind := range kinds {
+			buf.Reset()
+			if o.Observe(t.Context(), lambdaidem.Event{Kind: kind}); !strings.Contains(buf.String(), "level="+level+" ") {
+				t.Errorf("%s is logged as %s", kind, buf.String())
+			}
+		}
+	}
+}
+
+// O1: a request that is refused for its form is told as such, and has no record;
+// an answer that can't be read has one, for an operator to find.
+func TestO1_EventsOfRefusals(t *testing.T) {
+	for code, c := range map[lambdaidem.Code]struct {
+		kind   lambdaidem.Kind
+		change func(*request)
+	}{
+		lambdaidem.ErrKeyMissing:     {lambdaidem.EventKeyMissing, func(in *request) { delete(in.Headers, "idempotency-key") }},
+		lambdaidem.ErrKeyInvalid:     {lambdaidem.EventKeyInvalid, func(in *request) { in.Headers["idempotency-key"] = "," }},
+		lambdaidem.ErrRequestInvalid: {lambdaidem.EventKeyInvalid, func(in *request) { in.IsBase64Encoded = true }},
+		lambdaidem.ErrBodyTooLarge:   {lambdaidem.EventKeyInvalid, func(in *request) { in.Body = strings.Repeat("x", 101) }},
+		lambdaidem.ErrHeadersTooMany: {lambdaidem.EventKeyInvalid, func(in *request) { in.Headers["a"], in.Headers["b"] = "1", "1" }},
+		lambdaidem.ErrURITooLong:     {lambdaidem.EventKeyInvalid, func(in *request) { in.RawQueryString = strings.Repeat("x", 101) }},
+		lambdaidem.ErrPrincipalUnknown: {lambdaidem.EventNoPrincipal, func(in *request) {
+			in.RequestContext.Authorizer = &authorizer{JWT: &jwtAuth{}}
+		}},
+	} {
+		r := newRig(nil, func(o *lambdaidem.Options) { o.MaxBody, o.MaxHeaders, o.MaxURI = 100, 3, 100 })
+		in := first()
+		c.change(&in)
+		if out := r.send(t, in); !strings.Contains(out.Body, string(code)) {
+			t.Errorf("%s: the answer is %s", code, out.Body)
+		}
+		r.wantEvents(t, c.kind)
+		if e := r.seen.last(t); e.RecordID != "" || e.Scope == "" || !errors.Is(e.Err, code) {
+			t.Errorf("%s: the event is %+v", code, e)
+		}
+	}
+	r := newRig(nil)
+	r.store.Store = damaged{r.store.Store, []byte("{")}
+	r.send(t, first())
+	r.send(t, first())
+	if e := r.seen.last(t); e.Kind != lambdaidem.EventUnreadable || e.RecordID != r.store.allClaims()[0].ID {
+		t.Errorf("the event is %+v", e)
+	}
+}
+
+// O1: an event's duration is the whole call's so far, the handler's stands apart.
+func TestO1_DurationsOfAnEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(slow(time.Second, 201))
+		for _, verb := range []string{acquire, complete} {
+			r.store.fail(verb, after(func() { time.Sleep(3 * time.Second) }))
+		}
+		r.send(t, first())
+		if e := r.seen.last(t); e.Duration != 7*time.Second || e.Handler != time.Second {
+			t.Errorf("the call took %v, the handler %v; want 7 s and 1 s", e.Duration, e.Handler)
+		}
+	})
 }

@@ -11,6 +11,8 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
@@ -183,5 +185,26 @@ func TestOptions_SlicesAreNobodyElses(t *testing.T) {
 	lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Methods = methods })
 	if methods[0] != "put" || methods[1] != "Patch" {
 		t.Errorf("the user's own slice became %v", methods)
+	}
+}
+
+// F1: by default the namespace is the Lambda function's name.
+func TestF1_TheNamespaceIsTheFunctionsName(t *testing.T) {
+	was := lambdacontext.FunctionName
+	defer func() { lambdacontext.FunctionName = was }()
+	who := lambdaidem.Identity{Operation: "charge", Key: "k"}
+	ids := map[string]bool{}
+	for _, name := range []string{"payments", "refunds", ""} { // outside Lambda there is none
+		lambdacontext.FunctionName = name
+		g := lambdaidem.New(memstore.New())
+		if name != "" {
+			if named := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace = name }); g.RecordID(who) != named.RecordID(who) {
+				t.Errorf("the namespace of %s is another", name)
+			}
+		}
+		ids[g.RecordID(who)] = true
+	}
+	if len(ids) != 3 {
+		t.Errorf("three functions have %d namespaces", len(ids))
 	}
 }

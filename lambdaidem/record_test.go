@@ -3,6 +3,7 @@ package lambdaidem_test
 import (
 	"context"
 	"math"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,6 +82,23 @@ func TestX4_ARecordWithoutItsAnswerExpires(t *testing.T) {
 					t.Errorf("after its time it returned %d, %v", n, err)
 				}
 			})
+		})
+	}
+}
+
+// X4: Retry-After is no shorter than the lease, nor than the option says.
+func TestX4_RetryAfterIsTheLongerOfLeaseAndOption(t *testing.T) {
+	for option, want := range map[time.Duration]time.Duration{time.Second: 3 * time.Second, time.Hour: time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(nil, func(o *lambdaidem.Options) { o.RetryAfter = option })
+			r.store.failAlways(complete, requestLost)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			out := r.sendCtx(ctx, t, first())
+			wantProblem(t, out, http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
+			if got := retryAfter(t, out); got != want { // MaxSkew, and what is kept back to answer
+				t.Errorf("with an option of %v Retry-After is %v, want %v", option, got, want)
+			}
 		})
 	}
 }

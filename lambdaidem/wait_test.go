@@ -249,3 +249,27 @@ func TestL8_AWaitThatCannotReadSaysWhy(t *testing.T) {
 		}
 	})
 }
+
+// O1: a wait that read the record in the end, or that ended while it read, has
+// no error of the store to tell.
+func TestL8_AWaitTellsOnlyWhyItCouldNotRead(t *testing.T) {
+	for name, set := range map[string]func(*faulty){
+		"a read that failed before": func(s *faulty) { s.fail(get, refused(lambdaidem.ReasonThrottled)) },
+		"a read that was cut off":   func(s *faulty) { s.failAlways(get, hangs) },
+		"both": func(s *faulty) {
+			s.fail(get, refused(lambdaidem.ReasonThrottled), nil)
+			s.failAlways(get, hangs)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(slow(30*time.Second, 201), waiting(2*time.Second))
+				set(r.store)
+				done := meanwhile(t, r.handler)
+				wantProblem(t, r.send(t, first()), http.StatusConflict, lambdaidem.ErrInProgress)
+				r.wantEvents(t, lambdaidem.EventInProgress)
+				<-done
+			})
+		})
+	}
+}
