@@ -15,7 +15,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// V2, V1: a batch runs a handler for each of its messages, and a guarded handler
+// V1: a batch runs a handler for each of its messages, and a guarded handler
 // may have guarded calls inside. What counts is that a second sending runs none.
 func TestTwice_CountsEachSendingByItself(t *testing.T) {
 	guard := newGuard()
