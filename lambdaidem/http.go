@@ -153,7 +153,8 @@ func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.kept(&w.an
 // none (K1 to K3, F2, S2). With a refusal it returns what is known all the same,
 // for events.
 func (g *Guard) identify(ctx context.Context, r *Request) (Identity, *Error) {
-	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Method: r.Method, Host: r.Host, Route: r.Route, Path: r.Path}.settled()
+	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Method: r.Method, Host: r.Host, Route: r.Route, Path: r.Path}
+	who.settle()
 	if g.opts.Principal == nil {
 		who.Principal = r.Principal
 	}

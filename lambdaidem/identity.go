@@ -41,18 +41,17 @@ func (g *Guard) RecordID(i Identity) string {
 	if i.Namespace == "" {
 		i.Namespace = g.opts.Namespace
 	}
-	i = i.settled()
+	i.settle()
 	return i.id()
 }
 
-// settled lets the path stand in for a route template that names no route.
-func (i Identity) settled() Identity {
+// settle lets the path stand in for a route template that names no route.
+func (i *Identity) settle() {
 	if isCatchAll(i.Route) {
 		i.Route = ""
 	} else {
 		i.Path = ""
 	}
-	return i
 }
 
 // kind says what of is. Kinds never share a record.

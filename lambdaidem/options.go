@@ -193,7 +193,7 @@ func (o Options) settle() Options {
 }
 
 // check panics on what is invalid, and names the field.
-func (o *Options) check() {
+func (o Options) check() {
 	check := func(ok bool, field, want string, got any) {
 		if !ok {
 			panic(fmt.Sprintf("lambdaidem: Options.%s is %v; it must be %s", field, got, want))

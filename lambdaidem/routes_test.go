@@ -277,7 +277,7 @@ func TestF3_BodiesThatWereReadBefore(t *testing.T) {
 		for _, chunked := range []bool{false, true} {
 			for _, known := range []bool{false, true} { // by Outermost
 				t.Run(fmt.Sprint(read, chunked, known), func(t *testing.T) {
-					var h http.Handler = reads(read, lambdaidem.New(memstore.New(), anonymous).Middleware(says("paid")))
+					h := reads(read, lambdaidem.New(memstore.New(), anonymous).Middleware(says("paid")))
 					if known {
 						h = lambdaidem.Outermost(h)
 					}

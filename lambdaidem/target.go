@@ -158,7 +158,7 @@ func hostname(host string) string {
 func bodyLength(r *http.Request, first bool) int64 {
 	o, counted := r.Context().Value(originalKey{}).(*original)
 	switch {
-	case r.ContentLength > 0, r.ContentLength == 0 && !(counted && o.length < 0):
+	case r.ContentLength > 0, r.ContentLength == 0 && (!counted || o.length >= 0):
 		return r.ContentLength
 	case counted:
 		return o.read

@@ -171,7 +171,7 @@ func notUTF8(v reflect.Value, where string) string {
 	case t.Implements(textMarshaler), v.CanAddr() && reflect.PointerTo(t).Implements(textMarshaler):
 		return textNotUTF8(v, where)
 	}
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // no other kind holds a text
 	case reflect.String:
 		if !utf8.ValidString(v.String()) {
 			return where
