@@ -102,3 +102,27 @@ func TestX4_RetryAfterIsTheLongerOfLeaseAndOption(t *testing.T) {
 		})
 	}
 }
+
+// L2, L7: a record is gone once it has expired, in whole seconds, and no lease
+// on it is live, in whole milliseconds.
+func TestL7_WhenARecordIsGone(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 999_999_999, time.UTC)
+	past, ahead := now.Add(-time.Second), now.Add(time.Second)
+	for name, c := range map[string]struct {
+		rec  lambdaidem.Record
+		gone bool
+	}{
+		"none":                      {lambdaidem.Record{}, true},
+		"not expired":               {lambdaidem.Record{State: lambdaidem.Completed, Expires: ahead}, false},
+		"expired in this second":    {lambdaidem.Record{State: lambdaidem.Completed, Expires: now.Truncate(time.Second)}, true},
+		"without an end":            {lambdaidem.Record{State: lambdaidem.InProgress, LeaseEnd: past}, false},
+		"expired, a lease live":     {lambdaidem.Record{State: lambdaidem.InProgress, Expires: past, LeaseEnd: ahead}, false},
+		"expired, a lease dead":     {lambdaidem.Record{State: lambdaidem.InProgress, Expires: past, LeaseEnd: now.Truncate(time.Millisecond)}, true},
+		"expired, a lease of old":   {lambdaidem.Record{State: lambdaidem.Released, Expires: past, LeaseEnd: ahead}, true},
+		"not expired, a lease dead": {lambdaidem.Record{State: lambdaidem.InProgress, Expires: ahead, LeaseEnd: past}, false},
+	} {
+		if got := c.rec.GoneAt(now); got != c.gone {
+			t.Errorf("%s: it is gone: %v", name, got)
+		}
+	}
+}
