@@ -45,7 +45,7 @@ type attemptKey struct{}
 // 1 for the first; higher after a release, or after an attempt died (L6). It is
 // 0 where no guard holds a lease.
 func Attempt(ctx context.Context) int {
-	if a, ok := ctx.Value(attemptKey{}).(*attempt); ok {
+	if a := attemptOf(ctx); a != nil {
 		return a.number
 	}
 	return 0
@@ -56,7 +56,7 @@ func Attempt(ctx context.Context) int {
 // the call runs unguarded. It tells calls of one caller apart, not callers: to
 // derive ids from, take [RecordID].
 func Key(ctx context.Context) string {
-	if a, ok := ctx.Value(attemptKey{}).(*attempt); ok {
+	if a := attemptOf(ctx); a != nil {
 		return a.call.who.Key
 	}
 	return ""
@@ -67,10 +67,26 @@ func Key(ctx context.Context) string {
 // this caller on this route alone. Ids of what a handler makes can be derived
 // from it. It is empty where the call runs unguarded.
 func RecordID(ctx context.Context) string {
-	if a, ok := ctx.Value(attemptKey{}).(*attempt); ok {
+	if a := attemptOf(ctx); a != nil {
 		return a.id
 	}
 	return ""
+}
+
+// attemptOf is the attempt whose handler has this context; nil if it runs
+// unguarded.
+func attemptOf(ctx context.Context) *attempt {
+	a, _ := ctx.Value(attemptKey{}).(*attempt)
+	return a
+}
+
+// unguarded is a context for what runs unguarded inside a guarded handler: the
+// outer record is not its own.
+func unguarded(ctx context.Context) context.Context {
+	if attemptOf(ctx) == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, attemptKey{}, (*attempt)(nil))
 }
 
 // finding is what a record means to a call.

@@ -35,7 +35,9 @@ type Call struct {
 // [ErrAnswerUnavailable].
 //
 // A call with a guard and a key of its own inside a guarded handler is a record
-// of its own: it stays done where the handler is run again.
+// of its own: it stays done where the handler is run again. That it was released
+// says nothing of the handler around it, which under [Hold] says by a mark of its
+// own whether something happened.
 //
 // Errors: what fn returned, by the rules of X2 ([Reject], [Permanent],
 // [Uncertain], [Retryable]); an *[Error] with the code of a stored error that
@@ -75,10 +77,10 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 	if streams[T]() {
 		return refusedDo[T](streamRefused(fmt.Sprintf("a result of type %T", zero)))
 	}
-	w := &doWork[T]{g: g, fn: fn}
+	w := &doWork[T]{g: g, fn: fn, inside: attemptOf(ctx) != nil}
 	if g.off || c.Skip || c.Key == "" && g.opts.KeyOptional {
 		g.bypassed(ctx)
-		w.run(ctx)
+		w.run(unguarded(ctx))
 		return w.own()
 	}
 	if c.Key == "" {
@@ -115,6 +117,7 @@ type doWork[T any] struct {
 	result  T
 	err     error
 	outcome Outcome
+	inside  bool // a guarded handler
 }
 
 func (w *doWork[T]) run(ctx context.Context) { w.result, w.err = w.fn(ctx) }
@@ -142,6 +145,9 @@ func (w *doWork[T]) encode() ([]byte, error) {
 func (w *doWork[T]) own() done[T] {
 	if w.err != nil && w.outcome == "" { // it ran unguarded
 		w.outcome = w.g.outcomeOfError(w.err)
+	}
+	if w.inside && w.err != nil && w.outcome == OutcomeReleased {
+		return done[T]{value: w.result, err: &passedOn{w.err}, outcome: w.outcome}
 	}
 	return done[T]{value: w.result, err: w.err, outcome: w.outcome}
 }

@@ -56,15 +56,20 @@ type Error struct {
 	// outcome rule may store. An Error that a guard made is never stored, even
 	// when a handler passes it on (from a Do inside it, say).
 	rejected bool
-	// message is the whole text of a replayed error, as the first one had it.
-	message string
+	// replayed marks what a record kept of an error, and message is its whole
+	// text, as the first one had it.
+	replayed bool
+	message  string
 	// replayedType is the Go type of the error that is replayed.
 	replayedType string
 }
 
 // Error returns code, detail and cause.
 func (e *Error) Error() string {
-	if e.message != "" {
+	if e == nil {
+		return "a nil *lambdaidem.Error, returned as an error"
+	}
+	if e.replayed {
 		return e.message
 	}
 	s := string(e.Code)
@@ -79,6 +84,9 @@ func (e *Error) Error() string {
 
 // Unwrap returns the code and the cause.
 func (e *Error) Unwrap() []error {
+	if e == nil {
+		return nil
+	}
 	if e.Err == nil {
 		return []error{e.Code}
 	}
@@ -170,6 +178,14 @@ func typeName(err error) string {
 	return t.Name()
 }
 
+// passedOn is what a Do inside a guarded handler returns where it was released:
+// that nothing happened is true of the inner call, not of what the handler did
+// around it (G2).
+type passedOn struct{ err error }
+
+func (e *passedOn) Error() string { return e.err.Error() }
+func (e *passedOn) Unwrap() error { return e.err }
+
 // unmarked is the error that was marked, if it was: Lambda's errorType is that
 // of the cause, not of the mark.
 func unmarked(err error) error {
@@ -189,7 +205,7 @@ func unmarked(err error) error {
 func failureOf(err error) *Failure {
 	f := &Failure{Code: ErrPermanent, Message: err.Error(), Status: http.StatusInternalServerError}
 	f.Type = typeName(unmarked(err))
-	if own := (*Error)(nil); errors.As(err, &own) {
+	if own := (*Error)(nil); errors.As(err, &own) && own != nil {
 		f.Code, f.Status = own.Code, own.Status
 	}
 	return f
@@ -197,5 +213,5 @@ func failureOf(err error) *Failure {
 
 // err rebuilds the error that the failure was made of, as far as it survives.
 func (f *Failure) err() *Error {
-	return &Error{Code: f.Code, Status: f.Status, message: f.Message, replayedType: f.Type}
+	return &Error{Code: f.Code, Status: f.Status, replayed: true, message: f.Message, replayedType: f.Type}
 }

@@ -64,7 +64,7 @@ func handle[In, Out any](
 			return refuse(keyInvalid("No idempotency key could be found in the event.", err))
 		}
 		who.Key = c.Key
-		if o.Principal != nil {
+		if o.Principal != nil && (c.Key != "" || !g.opts.KeyOptional) {
 			var refusal *Error
 			who.Principal, err = o.Principal(ctx, in)
 			if who.Principal, refusal = g.named(who.Principal, err, "HandlerOptions.Principal"); refusal != nil {
@@ -84,16 +84,20 @@ func (d done[T]) lambdaError() error {
 		shown := *d.refusal // X5: the invoker is a client; the observer has seen the cause
 		shown.Err = nil
 		return &shown
-	case d.replay != nil && d.replay.Type != "":
+	case d.replay != nil && d.replay.Code != ErrAnswerUnavailable:
 		return invokeError(d.replay)
 	case d.outcome == OutcomeFailed:
 		return invokeError(failureOf(d.err))
 	}
-	switch d.err.(type) { //nolint:errorlint // a mark alone, not what wraps one
-	case *retryableError, *uncertainError:
-		return unmarked(d.err)
+	err := d.err
+	if p, ok := err.(*passedOn); ok { //nolint:errorlint // what Do itself wrapped
+		err = p.err
 	}
-	return d.err
+	switch err.(type) { //nolint:errorlint // a mark alone, not what wraps one
+	case *retryableError, *uncertainError:
+		return unmarked(err)
+	}
+	return err
 }
 
 // invokeError is an error whose errorType Lambda takes as it stands; any other

@@ -109,6 +109,11 @@ func (g *Guard) serve(ctx context.Context, r *Request, handle func(context.Conte
 		g.refused(ctx, who, refusal.Code.kind(), refusal)
 		return g.ownAnswer(ctx, r, refusal), nil
 	}
+	if outer := attemptOf(ctx); outer != nil && outer.id == who.id() {
+		e := guardedTwice()
+		g.refused(ctx, who, EventKeyInvalid, e)
+		return g.ownAnswer(ctx, r, e), nil
+	}
 	w := &httpWork{g: g, handle: handle}
 	d := g.once(ctx, call{who: who, fingerprint: g.fingerprint(r)}, w)
 	switch {

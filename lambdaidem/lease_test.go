@@ -537,7 +537,7 @@ func TestL5_ADeadlineAnAgeAway(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx := c.ctx(t)
 				var r *rig
-				r = newRig(func(ctx context.Context, _ request) (response, error) {
+				r = newRig(func(context.Context, request) (response, error) {
 					wantProblem(t, r.sendCtx(ctx, t, first()), http.StatusConflict, lambdaidem.ErrInProgress)
 					return response{StatusCode: 201}, nil
 				}, c.opt)

@@ -21,7 +21,10 @@ import (
 // A record belongs to the host and the path that the client asked for, before
 // any prefix was stripped from it. The http.ServeMux pattern that matched stands
 // in for the path where it provably is one route: it has no subtree and fits
-// what the client asked for as a whole (F1).
+// what the client asked for as a whole (F1). A retry must come to the same host;
+// behind proxies that change it, have an outer handler set r.Host. Where a
+// handler sends a request to one of two handlers by something else, a header
+// say, give each a guard of its own: With another Namespace.
 //
 // The body must be known whole (F3). One that an outer handler read some of is
 // refused; so is one without a Content-Length, unless the server hands the
@@ -33,8 +36,10 @@ import (
 // set are theirs, and what the handler did to them is done again; trailers are
 // kept. Informational answers (1xx) are not sent. A handler that flushes or
 // hijacks gets an error from http.ResponseController, since a stream can't be
-// stored and replayed. An answer to a request that is not guarded passes through
-// untouched.
+// stored and replayed. http.TimeoutHandler belongs outside: inside it answers 503
+// while the handler still runs. A request that is not guarded, and its answer,
+// pass through untouched; one that Options.Skip is asked about has its body read
+// before.
 func (g *Guard) Middleware(next http.Handler) http.Handler {
 	if g.opts.Principal == nil && !g.opts.AnonymousCallers {
 		panic("lambdaidem: Middleware: set Options.Principal, or Options.AnonymousCallers if callers need not be told apart")
@@ -51,9 +56,10 @@ type guarded struct {
 
 func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g, ctx := h.g, r.Context()
-	if !slices.Contains(g.opts.Methods, strings.ToUpper(r.Method)) {
+	if g.off || !slices.Contains(g.opts.Methods, strings.ToUpper(r.Method)) ||
+		g.opts.KeyOptional && len(r.Header.Values(g.opts.KeyHeader)) == 0 {
 		g.bypassed(ctx)
-		h.next.ServeHTTP(w, r) // K4: untouched, its body not even read
+		h.next.ServeHTTP(w, r) // K3, K4: untouched, its body not even read
 		return
 	}
 	req := h.readRequest(r)

@@ -64,10 +64,10 @@ func (g *Guard) ownAnswer(ctx context.Context, r *Request, e *Error) *Response {
 // answerOf is the answer that an error of the handler stands for, if any: the
 // problem document of an *Error, and of whatever was marked as permanent (X2).
 func (g *Guard) answerOf(err error, outcome Outcome) *Response {
-	if own := (*Error)(nil); errors.As(err, &own) && own.Status != 0 {
+	if own := (*Error)(nil); errors.As(err, &own) && own != nil && own.Status != 0 {
 		return problem(own)
 	}
-	if errors.Is(err, ErrRetryable) && outcome == OutcomeReleased {
+	if r := (*retryableError)(nil); errors.As(err, &r) && outcome == OutcomeReleased {
 		return problem(&Error{Code: ErrRetryable, Status: http.StatusServiceUnavailable, RetryAfter: g.opts.RetryAfter,
 			Detail: "The request was not carried out. Repeat it later."})
 	}
@@ -102,6 +102,12 @@ func bodyTooLarge(limit int64) *Error {
 
 func bodyUnknown(status int, detail string, err error) *Error {
 	return &Error{Code: ErrBodyUnknown, Status: status, Detail: detail, Err: err}
+}
+
+func guardedTwice() *Error {
+	return &Error{Code: ErrRequestInvalid, Status: http.StatusInternalServerError,
+		Detail: "The request is guarded twice.",
+		Err:    errors.New("a guard inside another one would wait for the other's record, which is its own: guard the handler once, or give one of them another Namespace")}
 }
 
 func uriTooLong(size, limit int) *Error {
@@ -163,7 +169,7 @@ func answerNotKept() *Failure {
 // answerUnavailable is what a record answers whose answer could not be kept
 // (X4).
 func answerUnavailable(f *Failure) *Error {
-	return &Error{Code: f.Code, Status: f.Status, Detail: "The request was carried out, but its answer could not be kept. It will not be carried out again.", message: f.Message}
+	return &Error{Code: f.Code, Status: f.Status, Detail: "The request was carried out, but its answer could not be kept. It will not be carried out again.", replayed: true, message: f.Message}
 }
 
 // answerUnreadable is the answer where a record of ours keeps an answer that

@@ -9,9 +9,14 @@ import (
 
 // scope is the readable form of the parts but for the key: namespace, method,
 // host and route, principal and, if there is one, tenant, parted by single
-// spaces. Each part stands as in scopePart, so that no two scopes are one text.
+// spaces; of Handler "invoke" stands for the method. Each part stands as in
+// scopePart, so that no two choices of parts are one text.
 func (i *Identity) scope(route string) string {
-	s := scopePart(i.Namespace) + " " + scopePart(i.Method) + " " + route + " " + scopePart(i.Principal)
+	method := i.Method
+	if i.Handler {
+		method = "invoke"
+	}
+	s := scopePart(i.Namespace) + " " + scopePart(method) + " " + route + " " + scopePart(i.Principal)
 	if i.Tenant != "" {
 		s += " " + scopePart(i.Tenant)
 	}

@@ -24,6 +24,10 @@ import (
 // it needs it.
 func Outermost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if o := originalOf(r); o != nil && o.uri == r.RequestURI { // one is outside of this one
+			next.ServeHTTP(w, r)
+			return
+		}
 		o := &original{uri: r.RequestURI, host: r.Host, length: r.ContentLength}
 		if o.uri == "" { // a client's form of request, where 0 may mean unknown
 			o.uri = r.URL.RequestURI()
@@ -32,7 +36,8 @@ func Outermost(next http.Handler) http.Handler {
 			}
 		}
 		inner := r.WithContext(context.WithValue(r.Context(), originalKey{}, o))
-		if r.Body != nil {
+		inner.RequestURI = o.uri
+		if r.Body != nil && r.Body != http.NoBody {
 			inner.Body = &countedBody{r.Body, o}
 		}
 		next.ServeHTTP(w, inner)
@@ -49,6 +54,11 @@ type original struct {
 
 type originalKey struct{}
 
+func originalOf(r *http.Request) *original {
+	o, _ := r.Context().Value(originalKey{}).(*original)
+	return o
+}
+
 // countedBody counts what is read of a body.
 type countedBody struct {
 	io.ReadCloser
@@ -62,15 +72,20 @@ func (b *countedBody) Read(p []byte) (int, error) {
 }
 
 // target is what a client asked for, before any handler changed it. The host is
-// without its port, in lower case.
+// without its port, in lower case. What was rewritten counts as both: the whole
+// of what was asked for, rewrittenTo, and what became of it.
 type target struct{ host, path, query string }
 
-// targetOf reads a request's own line (F1, F3). A router that strips a prefix
-// changes r.URL and leaves RequestURI as it was.
+const rewrittenTo = " > "
+
+// targetOf reads what a request asks for (F1, F3): its own line, which a router
+// that strips a prefix from r.URL leaves as it was; and, behind Outermost, what
+// the client's was, which a handler may have replaced, or which a request that a
+// handler made of it has not.
 func targetOf(r *http.Request) (target, *Error) {
-	uri, host := r.RequestURI, r.Host
-	if o, ok := r.Context().Value(originalKey{}).(*original); ok {
-		uri, host = o.uri, o.host
+	o, uri := originalOf(r), r.RequestURI
+	if o != nil && uri == "" {
+		uri = r.URL.RequestURI()
 	}
 	if uri == "" {
 		return target{}, &Error{Code: ErrRequestInvalid, Status: http.StatusInternalServerError,
@@ -78,11 +93,35 @@ func targetOf(r *http.Request) (target, *Error) {
 			Err: errors.New("the request has no RequestURI, so a path that was stripped can't be told from one that was not: " +
 				"put lambdaidem.Outermost around the outermost handler; in tests make requests by httptest.NewRequest")}
 	}
+	asked, err := parseTarget(r.Host, uri)
+	if err == nil && o != nil && (o.uri != uri || o.host != r.Host) {
+		var first target
+		if first, err = parseTarget(o.host, o.uri); err == nil {
+			asked = target{both(first.host, asked.host), both(first.path, asked.path), both(first.query, asked.query)}
+		}
+	}
+	if err != nil {
+		return target{}, requestInvalid("The request's target is no URI.", errors.Unwrap(err)) // without the URI itself
+	}
+	if now := r.URL.EscapedPath(); !strings.HasSuffix(asked.path, now) {
+		asked.path += rewrittenTo + now
+	}
+	return asked, nil
+}
+
+func parseTarget(host, uri string) (target, error) {
 	u, err := url.ParseRequestURI(uri)
 	if err != nil {
-		return target{}, requestInvalid("The request's target is no URI.", err)
+		return target{}, err
 	}
 	return target{host: strings.ToLower(hostname(host)), path: u.EscapedPath(), query: u.RawQuery}, nil
+}
+
+func both(first, second string) string {
+	if first == second {
+		return first
+	}
+	return first + rewrittenTo + second
 }
 
 // routeOf is the route template of a request that an http.ServeMux matched, and
@@ -144,19 +183,21 @@ func fits(template, path string) bool {
 	return true
 }
 
-// hostname is a host without its port.
+// hostname is a host without its port, the brackets of an IPv6 address and the
+// dot that may end a name.
 func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
-		return name
+		host = name
 	}
-	return host
+	return strings.TrimSuffix(strings.Trim(host, "[]"), ".")
 }
 
 // bodyLength is how many bytes of body the client sent, known once the body was
 // read to its end; -1 if nobody knows. A handler that replaced the body says by
 // ContentLength how long it is now.
 func bodyLength(r *http.Request, first bool) int64 {
-	o, counted := r.Context().Value(originalKey{}).(*original)
+	o := originalOf(r)
+	counted := o != nil && o.uri == r.RequestURI
 	switch {
 	case r.ContentLength > 0, r.ContentLength == 0 && (!counted || o.length >= 0):
 		return r.ContentLength

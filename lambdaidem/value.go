@@ -2,13 +2,10 @@ package lambdaidem
 
 import (
 	"bytes"
-	"encoding"
 	"encoding/json"
 	"fmt"
 	"math"
 	"reflect"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
 )
@@ -23,14 +20,14 @@ import (
 // says that JSON can't carry v.
 func storable[T any](v T) ([]byte, T, error) {
 	if raw, ok := any(&v).(*json.RawMessage); ok {
-		if len(*raw) > 0 && !json.Valid(*raw) {
+		if *raw != nil && !json.Valid(*raw) {
 			return nil, v, fmt.Errorf("the %T is no JSON", v)
 		}
 		return append([]byte{}, *raw...), v, nil
 	}
 	text, err := toJSON(v)
 	if err == nil {
-		err = replacedText(text, v, "the result")
+		err = unseen(text, v, "the result")
 	}
 	if err != nil {
 		return nil, v, err
@@ -127,103 +124,12 @@ func sameJSON(a, b []byte) bool {
 	return errV == nil && errW == nil && reflect.DeepEqual(v, w)
 }
 
-// payloadJSON is a payload as it is compared (F5). encoding/json writes bytes
-// that are not UTF-8 as U+FFFD, which would make different payloads equal, so
-// they are refused (F3).
+// payloadJSON is a payload as it is compared (F5). What encoding/json can't show
+// would make different payloads equal, so it is refused (F3).
 func payloadJSON(payload any) ([]byte, error) {
 	text, err := json.Marshal(payload)
 	if err != nil {
 		return nil, err
 	}
-	return text, replacedText(text, payload, "the payload")
-}
-
-// replacedText is an error if encoding/json had to replace bytes of a value that
-// are not UTF-8. It writes them as the escape \ufffd; the character itself stays
-// as it is. What wrote its own JSON may have the escape too, so only then a look
-// at the value is worth it.
-func replacedText(text []byte, v any, name string) error {
-	if !bytes.Contains(text, []byte(`\ufffd`)) {
-		return nil
-	}
-	if where := notUTF8(reflect.ValueOf(v), name); where != "" {
-		return fmt.Errorf("a text in %s is not UTF-8; make it a []byte", where)
-	}
-	return nil
-}
-
-var (
-	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
-	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
-)
-
-// notUTF8 says where in a value encoding/json has to replace bytes; "" nowhere.
-// What marshals itself is as it is. The value has been encoded, so it is no
-// cycle.
-func notUTF8(v reflect.Value, where string) string {
-	if !v.IsValid() {
-		return ""
-	}
-	t := v.Type()
-	switch {
-	case t.Implements(jsonMarshaler), v.CanAddr() && reflect.PointerTo(t).Implements(jsonMarshaler):
-		return ""
-	case t.Implements(textMarshaler), v.CanAddr() && reflect.PointerTo(t).Implements(textMarshaler):
-		return textNotUTF8(v, where)
-	}
-	switch v.Kind() { //nolint:exhaustive // no other kind holds a text
-	case reflect.String:
-		if !utf8.ValidString(v.String()) {
-			return where
-		}
-	case reflect.Pointer, reflect.Interface:
-		return notUTF8(v.Elem(), where)
-	case reflect.Slice, reflect.Array:
-		if t.Elem().Kind() == reflect.Uint8 && v.Kind() == reflect.Slice {
-			return "" // base64
-		}
-		for i := range v.Len() {
-			if found := notUTF8(v.Index(i), fmt.Sprintf("%s[%d]", where, i)); found != "" {
-				return found
-			}
-		}
-	case reflect.Map:
-		for entries := v.MapRange(); entries.Next(); {
-			if found := notUTF8(entries.Key(), "a key of "+where); found != "" {
-				return found
-			}
-			if found := notUTF8(entries.Value(), "a value of "+where); found != "" {
-				return found
-			}
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			f := t.Field(i)
-			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name == "-" || !f.IsExported() && !f.Anonymous {
-				continue
-			}
-			if found := notUTF8(v.Field(i), where+"."+f.Name); found != "" {
-				return found
-			}
-		}
-	}
-	return ""
-}
-
-// textNotUTF8 asks what marshals itself as a text.
-func textNotUTF8(v reflect.Value, where string) string {
-	if v.Kind() == reflect.Pointer && v.IsNil() || v.Kind() == reflect.Interface && v.IsNil() || !v.CanInterface() {
-		return ""
-	}
-	m, ok := v.Interface().(encoding.TextMarshaler)
-	if !ok {
-		m, ok = v.Addr().Interface().(encoding.TextMarshaler)
-	}
-	if !ok {
-		return ""
-	}
-	if text, err := m.MarshalText(); err == nil && !utf8.Valid(text) {
-		return where
-	}
-	return ""
+	return text, unseen(text, payload, "the payload")
 }

@@ -237,8 +237,8 @@ func TestL8_ManyWaitForOne(t *testing.T) {
 func TestL8_AWaitThatCannotReadSaysWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r *rig
-		r = newRig(func(ctx context.Context, _ request) (response, error) {
-			wantProblem(t, r.sendCtx(ctx, t, first()), http.StatusConflict, lambdaidem.ErrInProgress)
+		r = newRig(func(context.Context, request) (response, error) {
+			wantProblem(t, r.send(t, first()), http.StatusConflict, lambdaidem.ErrInProgress)
 			return response{StatusCode: 201}, nil
 		}, func(o *lambdaidem.Options) { o.Wait = 2 * time.Second })
 		r.store.failAlways(get, refused(lambdaidem.ReasonPermission))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,9 +15,10 @@ import (
 // as outer handlers left it, so that a handler can read, add to and delete what
 // they set, as it can without the guard.
 type keptAnswer struct {
-	outer  http.Header // as it was before the handler
+	given  http.Header // as outer handlers left it; its lists are those that the handler was given
 	header http.Header
-	sent   http.Header // as it was when the status was written; nil before
+	sent   http.Header     // as it was when the status was written; nil before
+	kept   map[string]bool // the names in sent that the handler did not touch
 	status int
 	body   bytes.Buffer
 }
@@ -26,7 +28,7 @@ func keepAnswer(outer http.Header) *keptAnswer {
 	if before == nil {
 		before = make(http.Header)
 	}
-	return &keptAnswer{outer: before, header: before.Clone()}
+	return &keptAnswer{given: before, header: maps.Clone(before)}
 }
 
 func (k *keptAnswer) Header() http.Header { return k.header }
@@ -38,7 +40,12 @@ func (k *keptAnswer) WriteHeader(status int) {
 	if k.sent != nil || status >= 100 && status < 200 { // informational answers are not kept
 		return
 	}
-	k.status, k.sent = status, k.header.Clone()
+	k.status, k.sent, k.kept = status, k.header.Clone(), make(map[string]bool, len(k.given))
+	for name, before := range k.given {
+		// A list that was set anew is the handler's, equal or not.
+		values, left := k.header[name]
+		k.kept[name] = left && slices.Equal(before, values) && (len(values) == 0 || &before[0] == &values[0])
+	}
 }
 
 // Write refuses what a net/http server refuses, by the same errors.
@@ -48,7 +55,7 @@ func (k *keptAnswer) Write(p []byte) (int, error) {
 		return 0, http.ErrBodyNotAllowed
 	}
 	if declared := k.sent.Get("Content-Length"); declared != "" {
-		if n, err := strconv.Atoi(declared); err == nil && k.body.Len()+len(p) > n {
+		if n, err := strconv.ParseInt(declared, 10, 64); err == nil && n >= 0 && int64(k.body.Len()+len(p)) > n {
 			return 0, http.ErrContentLength
 		}
 	}
@@ -67,11 +74,14 @@ func (k *keptAnswer) response() Response {
 	k.WriteHeader(http.StatusOK)
 	r := Response{Status: k.status, Body: k.body.String(), Header: make(map[string][]string, len(k.sent))}
 	for name, values := range k.sent {
-		before, had := k.outer[name]
+		before, had := k.given[name]
 		switch {
+		case k.kept[name]:
 		case !had:
 			r.Header[name] = values
-		case slices.Equal(before, values): // not the handler's
+			if name == "Set-Cookie" || name == "Vary" { // an outer handler's may come on a replay alone
+				r.added = append(r.added, name)
+			}
 		case len(values) > len(before) && slices.Equal(before, values[:len(before)]):
 			r.Header[name] = values[len(before):]
 			r.added = append(r.added, name)
@@ -79,7 +89,7 @@ func (k *keptAnswer) response() Response {
 			r.Header[name] = values
 		}
 	}
-	for name := range k.outer {
+	for name := range k.given {
 		if _, left := k.sent[name]; !left {
 			r.removed = append(r.removed, name)
 		}
@@ -102,6 +112,14 @@ func (k *keptAnswer) trailer() map[string][]string {
 			trailer = make(map[string][]string)
 		}
 		trailer[name] = values
+	}
+	for name := range k.sent { // declared, set too early, and taken back
+		if _, left := k.header[name]; !left && k.declares(name) {
+			if trailer == nil {
+				trailer = make(map[string][]string)
+			}
+			trailer[name] = nil
+		}
 	}
 	return trailer
 }
@@ -146,6 +164,10 @@ func send(w http.ResponseWriter, r *Response) {
 		_, _ = w.Write(body)
 	}
 	for name, values := range r.trailer {
+		if len(values) == 0 {
+			delete(header, name)
+			continue
+		}
 		header[name] = values
 	}
 }

@@ -1,0 +1,226 @@
+package lambdaidem
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"unicode/utf8"
+)
+
+// What encoding/json leaves out of a value, or writes as something else: two
+// values that differ in it alone would have one JSON (F3, R1).
+
+// unseen says what of a value its JSON doesn't show: bytes of a text that are
+// not UTF-8, which are written as U+FFFD, and what stands in a struct of which
+// no field is exported.
+func unseen(text []byte, v any, name string) error {
+	// Bytes are replaced by this escape; the character itself stays as it is.
+	// What wrote its own JSON may have it too, so only then a look is worth it.
+	s := search{texts: bytes.Contains(text, []byte(`\ufffd`))}
+	if t := reflect.TypeOf(v); t == nil || !s.texts && !mayHide(t) {
+		return nil
+	}
+	if found := s.value(reflect.ValueOf(v)); found != nil {
+		return errors.New(name + found.where + " " + found.what)
+	}
+	return nil
+}
+
+// Bounds of a look at a value, which may hold a cycle where its JSON has none.
+const (
+	maxVisits = 1 << 20
+	maxNested = 1000 // as encoding/json has it before it looks for cycles
+)
+
+// search is one look at a value.
+type search struct {
+	texts          bool // ask for texts that are not UTF-8 too
+	visits, nested int
+}
+
+// hidden is what a search found: where in the value, and what is wrong there.
+type hidden struct{ where, what string }
+
+func (h *hidden) at(where string) *hidden {
+	if h != nil {
+		h.where = where + h.where
+	}
+	return h
+}
+
+func notUTF8() *hidden {
+	return &hidden{what: "holds a text that is not UTF-8; make it a []byte"}
+}
+
+var (
+	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
+	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
+	rawJSON       = reflect.TypeFor[json.RawMessage]()
+)
+
+func (s *search) value(v reflect.Value) *hidden {
+	if !v.IsValid() {
+		return nil
+	}
+	s.nested++
+	defer func() { s.nested-- }()
+	if s.visits++; s.visits > maxVisits || s.nested > maxNested {
+		return &hidden{what: "is too large or too deep to be looked at"}
+	}
+	t := v.Type()
+	switch {
+	case v.Kind() == reflect.Pointer && marshals(t) && !marshals(t.Elem()):
+		return s.ownText(v)
+	case v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer:
+		return s.value(v.Elem())
+	case marshals(t), v.CanAddr() && marshals(reflect.PointerTo(t)):
+		return s.ownText(v)
+	}
+	switch v.Kind() { //nolint:exhaustive // no other kind holds anything
+	case reflect.String:
+		if s.texts && !utf8.ValidString(v.String()) {
+			return notUTF8()
+		}
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return nil // base64, or numbers
+		}
+		for i := range v.Len() {
+			if found := s.value(v.Index(i)); found != nil {
+				return found.at(fmt.Sprintf("[%d]", i))
+			}
+		}
+	case reflect.Map:
+		return s.entries(v)
+	case reflect.Struct:
+		return s.fields(v)
+	}
+	return nil
+}
+
+func (s *search) entries(v reflect.Value) *hidden {
+	for entries := v.MapRange(); entries.Next(); {
+		key := entries.Key()
+		if key.Kind() == reflect.String { // taken as it is, whatever it marshals to
+			if s.texts && !utf8.ValidString(key.String()) {
+				return notUTF8().at("[key]")
+			}
+		} else if found := s.value(key); found != nil {
+			return found.at("[key]")
+		}
+		if found := s.value(entries.Value()); found != nil {
+			return found.at("[…]")
+		}
+	}
+	return nil
+}
+
+func (s *search) fields(v reflect.Value) *hidden {
+	t := v.Type()
+	if hides(t) && !v.IsZero() {
+		return &hidden{what: fmt.Sprintf("is a %s, of which JSON sees nothing: it has no exported field and marshals nothing", t)}
+	}
+	for i := range v.NumField() {
+		f := t.Field(i)
+		if !seen(f) || f.Anonymous && hides(indirect(f.Type)) { // sync.Mutex, embedded
+			continue
+		}
+		if found := s.value(v.Field(i)); found != nil {
+			return found.at("." + f.Name)
+		}
+	}
+	return nil
+}
+
+// ownText asks what marshals itself. Raw JSON is as it is.
+func (s *search) ownText(v reflect.Value) *hidden {
+	t := v.Type()
+	if !s.texts || t == rawJSON || t == reflect.PointerTo(rawJSON) || v.Kind() == reflect.Pointer && v.IsNil() || !v.CanInterface() {
+		return nil
+	}
+	own := v.Interface()
+	if !marshals(t) {
+		own = v.Addr().Interface()
+	}
+	switch m := own.(type) {
+	case json.Marshaler:
+		if text, err := m.MarshalJSON(); err == nil && (bytes.Contains(text, []byte(`\ufffd`)) || !utf8.Valid(text)) {
+			return notUTF8()
+		}
+	case encoding.TextMarshaler:
+		if text, err := m.MarshalText(); err == nil && !utf8.Valid(text) {
+			return notUTF8()
+		}
+	}
+	return nil
+}
+
+func marshals(t reflect.Type) bool { return t.Implements(jsonMarshaler) || t.Implements(textMarshaler) }
+
+// seen tells whether encoding/json looks at a field.
+func seen(f reflect.StructField) bool {
+	return f.Tag.Get("json") != "-" && (f.IsExported() || f.Anonymous)
+}
+
+func indirect(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Pointer {
+		return t.Elem()
+	}
+	return t
+}
+
+// hides tells whether a type is a struct that has fields, of which JSON sees
+// none.
+func hides(t reflect.Type) bool {
+	if t.Kind() != reflect.Struct || t.NumField() == 0 || marshals(t) || marshals(reflect.PointerTo(t)) {
+		return false
+	}
+	for _, f := range reflect.VisibleFields(t) {
+		if f.IsExported() && !f.Anonymous && f.Tag.Get("json") != "-" {
+			return false
+		}
+	}
+	return true
+}
+
+var hiding sync.Map // reflect.Type to bool
+
+// mayHide tells whether values of a type can hold something that hides: a struct
+// that does, or an interface. It looks at each type once.
+func mayHide(t reflect.Type) bool {
+	if known, ok := hiding.Load(t); ok {
+		return known.(bool)
+	}
+	may := couldHide(t, map[reflect.Type]bool{})
+	hiding.Store(t, may)
+	return may
+}
+
+func couldHide(t reflect.Type, met map[reflect.Type]bool) bool {
+	if met[t] || marshals(t) {
+		return false
+	}
+	met[t] = true
+	switch t.Kind() { //nolint:exhaustive // no other kind holds anything
+	case reflect.Interface:
+		return true
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return couldHide(t.Elem(), met)
+	case reflect.Map:
+		return couldHide(t.Elem(), met)
+	case reflect.Struct:
+		if hides(t) {
+			return true
+		}
+		for i := range t.NumField() {
+			if f := t.Field(i); seen(f) && couldHide(f.Type, met) {
+				return true
+			}
+		}
+	}
+	return false
+}
