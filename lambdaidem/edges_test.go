@@ -104,9 +104,13 @@ func TestF1_OutermostSeesThroughARewrittenRequestLine(t *testing.T) {
 		})
 	}
 	for _, tenant := range []string{"a", "b", "a"} {
-		if w := serve(lambdaidem.Outermost(outer), posted(t, "/"+tenant+"/pay")); w.Body.String() != tenant {
+		if w := serve(lambdaidem.Outermost(outer), posted(t, "/"+tenant+"/pay?amount=1")); w.Body.String() != tenant {
 			t.Errorf("%s got %s", tenant, w.Body)
 		}
+	}
+	// The client's query is part of the payload, though it is gone by now (F3).
+	if w := serve(lambdaidem.Outermost(outer), posted(t, "/a/pay?amount=2")); w.Code != 422 {
+		t.Errorf("another query got %d %s", w.Code, w.Body)
 	}
 }
 
@@ -181,6 +185,13 @@ func TestX1_AnothersRefusalOfTheMomentIsNotStored(t *testing.T) {
 					t.Errorf("%s under %s: the record is %s, want %s", code, policy, got, state)
 				}
 			}
+			r := newRig(func(context.Context, request) (response, error) {
+				return response{StatusCode: 200, Body: `{"code":"` + string(code) + `"}`}, nil // it tells of a refusal, and is none
+			}, func(o *lambdaidem.Options) { o.Policy = policy })
+			r.send(t, first())
+			if got := r.record(t).State; got != lambdaidem.Completed {
+				t.Errorf("a 200 with %s under %s: the record is %s", code, policy, got)
+			}
 		}
 	}
 }
@@ -240,6 +251,49 @@ func TestG2_AnInnerCallSpeaksForItself(t *testing.T) {
 				t.Errorf("%v, key %s: the outer record is %s, want %s", c.err, key, rec.State, c.want)
 			}
 		}
+	}
+}
+
+// G2: an inner answer that was lost decides nothing for the handler around it.
+func TestG2_AnInnerAnswerThatIsLost(t *testing.T) {
+	var r *rig
+	r = newRig(func(ctx context.Context, _ request) (response, error) {
+		_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (hidden, error) { return hidden{errWire}, nil })
+		return response{StatusCode: 201}, err
+	}, hold)
+	for i, want := range []lambdaidem.State{lambdaidem.Completed, lambdaidem.InProgress} {
+		key := fmt.Sprint("key-", i)
+		_, _ = r.handler(t.Context(), post(key, "{}"))
+		rec, err := r.store.Store.Get(t.Context(), r.guard.RecordID(lambdaidem.Identity{Method: "POST", Route: "/payments", Key: key}), r.store.allClaims()[0].Now)
+		if err != nil || rec.State != want {
+			t.Errorf("key %s: the record is %s, want %s", key, rec.State, want)
+		}
+	}
+}
+
+// X2, F1: a typed handler inside a guarded one reports what was marked; its
+// scope is not that of a call of the same name.
+func TestX2_ATypedHandlerInsideAGuardedOne(t *testing.T) {
+	var r *rig
+	r = newRig(func(ctx context.Context, _ request) (response, error) {
+		h := lambdaidem.Handler(r.guard, "charge", func(context.Context, order) (string, error) { return "k", nil },
+			func(context.Context, order) (int, error) { return 0, lambdaidem.Retryable(&cardError{"down"}) })
+		_, err := h(ctx, order{})
+		if _, ok := err.(*cardError); !ok { //nolint:errorlint // Lambda looks at the type of the error itself
+			t.Errorf("the error is a %T", err)
+		}
+		if _, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 1, nil }); err != nil {
+			t.Error(err)
+		}
+		return response{StatusCode: 201}, nil
+	})
+	r.send(t, first())
+	scopes := map[string]bool{}
+	for _, c := range r.store.allClaims() {
+		scopes[c.Scope] = true
+	}
+	if len(scopes) != 3 {
+		t.Errorf("three records have the scopes %v", scopes)
 	}
 }
 
