@@ -316,6 +316,7 @@ func TestF5_ValuesThatJSONCannotSee(t *testing.T) {
 		value any
 		ok    bool
 	}{
+		{struct{ Hidden }{Hidden{"a"}}, false}, {struct{ Count }{7}, true}, {byPointer{"a"}, false}, {&byPointer{"a"}, true}, {locked(), true},
 		{hiddenID{"a"}, false}, {&hiddenID{"a"}, false}, {nested{hiddenID{"a"}}, false}, {[]any{map[string]any{"a": &hiddenID{"a"}}}, false},
 		{errWire, false}, {count, false}, {secret, false}, {map[string]*hiddenID{"a": {"a"}}, false}, {[]hiddenID{{"a"}}, false},
 		{nested{}, true}, {struct{}{}, true}, {hiddenID{}, true}, {(*hiddenID)(nil), true}, {plain, true}, {charge, true},
@@ -346,6 +347,36 @@ func TestF5_ValuesThatJSONCannotSee(t *testing.T) {
 	}
 }
 
+type (
+	Hidden    hiddenID
+	Count     int
+	byPointer hiddenID
+)
+
+// MarshalJSON is not asked where a value has no address.
+func (p *byPointer) MarshalJSON() ([]byte, error) { return json.Marshal(p.id) }
+
+type counter struct {
+	sync.Mutex
+	N int
+}
+
+func locked() *counter {
+	c := new(counter)
+	c.Lock()
+	return c
+}
+
+// shown is a key that encoding/json takes as it is, whatever it marshals to.
+type shown string
+
+func (shown) MarshalText() ([]byte, error) { return []byte("x"), nil }
+
+// numbered is a key that marshals itself.
+type numbered struct{ n byte }
+
+func (n numbered) MarshalText() ([]byte, error) { return []byte{n.n}, nil }
+
 type aliased struct{ Name string }
 
 func (a aliased) MarshalJSON() ([]byte, error) {
@@ -367,6 +398,7 @@ func TestF3_TextsThatHide(t *testing.T) {
 	loop.Self = loop
 	for name, payload := range map[string]any{
 		"key": map[textual]int{"\xff": 1}, "marshaler": aliased{"\xff"}, "pointer to a marshaler": &aliased{"\xff"}, "cycle": loop,
+		"marshaler by pointer": &byPointer{"\xff"}, "key as it is": map[shown]int{"\xff": 1}, "key that marshals": map[numbered]int{{0xff}: 1},
 	} {
 		_, err := newCharges().do(t, lambdaidem.Call{Operation: "op", Key: "k", Payload: payload})
 		if !errors.Is(err, lambdaidem.ErrRequestInvalid) {

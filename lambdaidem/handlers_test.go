@@ -75,9 +75,9 @@ func TestF1_RecordIDLeadsFromAKeyToItsRecord(t *testing.T) {
 	serve(mux, posted(t, "http://Example.com/b/1"))
 	hostOfPattern := lambdaidem.Identity{Method: "POST", Host: "example.com", Route: "/b/{id}", Key: "k"}
 	claims := r.store.allClaims()
-	catchAll, whole := path, route
-	catchAll.Route, whole.Path = "/{proxy+}", "/payments/1"
-	for who, like := range map[lambdaidem.Identity]lambdaidem.Identity{catchAll: path, whole: route} {
+	catchAll, rest, whole := path, path, route
+	catchAll.Route, rest.Route, whole.Path = "/{proxy+}", "/{rest...}", "/payments/1"
+	for who, like := range map[lambdaidem.Identity]lambdaidem.Identity{catchAll: path, rest: path, whole: route} {
 		if r.guard.RecordID(who) != r.guard.RecordID(like) {
 			t.Errorf("%+v is another record than %+v", who, like)
 		}

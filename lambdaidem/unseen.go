@@ -73,8 +73,6 @@ func (s *search) value(v reflect.Value) *hidden {
 	}
 	t := v.Type()
 	switch {
-	case v.Kind() == reflect.Pointer && marshals(t) && !marshals(t.Elem()):
-		return s.ownText(v)
 	case v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer:
 		return s.value(v.Elem())
 	case marshals(t), v.CanAddr() && marshals(reflect.PointerTo(t)):
@@ -139,7 +137,7 @@ func (s *search) fields(v reflect.Value) *hidden {
 // ownText asks what marshals itself. Raw JSON is as it is.
 func (s *search) ownText(v reflect.Value) *hidden {
 	t := v.Type()
-	if !s.texts || t == rawJSON || t == reflect.PointerTo(rawJSON) || v.Kind() == reflect.Pointer && v.IsNil() || !v.CanInterface() {
+	if !s.texts || t == rawJSON || !v.CanInterface() {
 		return nil
 	}
 	own := v.Interface()
@@ -174,13 +172,14 @@ func indirect(t reflect.Type) reflect.Type {
 }
 
 // hides tells whether a type is a struct that has fields, of which JSON sees
-// none.
+// none, unless it marshals itself.
 func hides(t reflect.Type) bool {
-	if t.Kind() != reflect.Struct || t.NumField() == 0 || marshals(t) || marshals(reflect.PointerTo(t)) {
+	if t.Kind() != reflect.Struct || t.NumField() == 0 {
 		return false
 	}
 	for _, f := range reflect.VisibleFields(t) {
-		if f.IsExported() && !f.Anonymous && f.Tag.Get("json") != "-" {
+		promotes := f.Anonymous && f.Tag.Get("json") == "" && indirect(f.Type).Kind() == reflect.Struct
+		if f.IsExported() && !promotes && f.Tag.Get("json") != "-" {
 			return false
 		}
 	}
