@@ -316,7 +316,7 @@ func TestF5_ValuesThatJSONCannotSee(t *testing.T) {
 		value any
 		ok    bool
 	}{
-		{struct{ Hidden }{Hidden{"a"}}, false}, {struct{ Count }{7}, true}, {byPointer{"a"}, false}, {&byPointer{"a"}, true}, {locked(), true},
+		{struct{ Hidden }{Hidden{"a"}}, false}, {struct{ Count }{7}, true}, {byPointer{"a"}, false}, {&byPointer{"a"}, true}, {[]byPointer{{"a"}}, true}, {&struct{ B byPointer }{byPointer{"a"}}, true}, {locked(), true},
 		{hiddenID{"a"}, false}, {&hiddenID{"a"}, false}, {nested{hiddenID{"a"}}, false}, {[]any{map[string]any{"a": &hiddenID{"a"}}}, false},
 		{errWire, false}, {count, false}, {secret, false}, {map[string]*hiddenID{"a": {"a"}}, false}, {[]hiddenID{{"a"}}, false},
 		{nested{}, true}, {struct{}{}, true}, {hiddenID{}, true}, {(*hiddenID)(nil), true}, {plain, true}, {charge, true},
