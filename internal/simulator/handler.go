@@ -84,6 +84,17 @@ func (a *actor) work(ctx context.Context) bool {
 	case <-r.reply:
 		a.mustLive()
 		return ctx.Err() == nil
+	case <-ctx.Done():
+		if a.standsAt(r) { // it notices nothing before it goes on
+			select {
+			case <-r.reply:
+			case <-a.killed:
+			}
+		} else {
+			a.w.forget(r)
+		}
+		a.mustLive()
+		return false
 	case <-a.killed:
 		runtime.Goexit()
 		return false

@@ -21,6 +21,7 @@ type request struct {
 	body   []byte
 	reply  chan reply
 	stands bool // its process stands still until the reply; under w.mu
+	over   bool // its sender takes it back; under w.mu
 }
 
 type reply struct {

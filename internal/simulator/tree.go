@@ -42,11 +42,24 @@ type move struct {
 	held bool
 }
 
+// forget takes a handler's own step back, which its context ended.
+func (w *world) forget(r *request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r.over = true
+}
+
+func (w *world) isOver(r *request) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return r.over
+}
+
 // branch lets one thing happen, and tells whether it did.
 func (w *world) branch() bool {
 	t := w.tree
 	t.pending = append(t.pending, w.takeInbox()...)
-	t.pending = slices.DeleteFunc(t.pending, func(r *request) bool { return r.actor.isDead() })
+	t.pending = slices.DeleteFunc(t.pending, func(r *request) bool { return r.actor.isDead() || w.isOver(r) })
 	if w.isHealed() {
 		for _, r := range t.pending {
 			r.reply <- w.serve(r)

@@ -107,6 +107,10 @@ func (w *world) turn(done <-chan struct{}) {
 			if w.branch() {
 				continue
 			}
+			select {
+			case <-w.wake: // what it told of was seen: time passes now
+			default:
+			}
 		}
 		w.deal()
 		var timer <-chan time.Time
