@@ -31,9 +31,9 @@ func New(store Store, optFns ...func(*Options)) *Guard {
 // their records in the same store. An option sees what this guard has, the
 // defaults included: appending to Options.Methods adds a method.
 func (g *Guard) With(optFns ...func(*Options)) *Guard {
-	o := g.opts.settle()
+	o := g.opts.settle() // with Methods of its own
 	// What an option changes in place must be of the new guard alone.
-	o.Methods, o.ReplayMarks, o.UnstoredHeaders = slices.Clone(o.Methods), slices.Clone(o.ReplayMarks), slices.Clone(o.UnstoredHeaders)
+	o.ReplayMarks, o.UnstoredHeaders = slices.Clone(o.ReplayMarks), slices.Clone(o.UnstoredHeaders)
 	for _, fn := range optFns {
 		fn(&o)
 	}

@@ -22,7 +22,7 @@ type HandlerOptions[In any] struct {
 // "charge" say: two handlers of one guard must have two names, since with the
 // key it identifies the record (F1); Handler panics if it is empty. key finds
 // the idempotency key in the event or in the context; an empty one is a missing
-// key. The event's JSON is the payload (F5).
+// key. The payload is the JSON of the event as In (F5).
 //
 // A replay is the same bytes on the wire as the first answer (R1); see [Do] for
 // what that means for results that hold interfaces.

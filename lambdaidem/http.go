@@ -21,8 +21,8 @@ type Request struct {
 	// Principal is what the gateway vouches for (F2), with its kind before it:
 	// "jwt:ISS|SUB", "iam:ARN" (with the Cognito identity after it where the
 	// gateway names one, since its users share a role), "authorizer:ID",
-	// "cognito:ID", "mtls:SUBJECT|ISSUER" or "apikey:ID". Empty: it vouches for nobody. A "|" or "%"
-	// within a part stands as %7C or %25.
+	// "cognito:ID", "mtls:SUBJECT|ISSUER" or "apikey:ID". Empty: it vouches for
+	// nobody. A "|" or "%" within a part stands as %7C or %25.
 	Principal string
 
 	headers  func(name string) []string // canonical name in, values in order out
@@ -92,13 +92,17 @@ func (r *Response) Del(name string) {
 
 // bypasses tells whether a request runs unguarded (K3, K4), and notes it.
 func (g *Guard) bypasses(ctx context.Context, r *Request) bool {
-	bypassed := g.off || !slices.Contains(g.opts.Methods, r.Method) ||
-		g.opts.Skip != nil && g.opts.Skip(r) ||
-		g.opts.KeyOptional && len(r.Values(g.opts.KeyHeader)) == 0
+	bypassed := g.passes(r.Method, len(r.Values(g.opts.KeyHeader))) || g.opts.Skip != nil && g.opts.Skip(r)
 	if bypassed {
 		g.bypassed(ctx)
 	}
 	return bypassed
+}
+
+// passes tells whether a request runs unguarded by its method, in upper case, and
+// the number of its keys alone.
+func (g *Guard) passes(method string, keys int) bool {
+	return g.off || !slices.Contains(g.opts.Methods, method) || g.opts.KeyOptional && keys == 0
 }
 
 // serve takes one HTTP request through the guard. A nil response means that

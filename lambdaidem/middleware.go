@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 )
 
@@ -56,8 +55,7 @@ type guarded struct {
 
 func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g, ctx := h.g, r.Context()
-	if g.off || !slices.Contains(g.opts.Methods, strings.ToUpper(r.Method)) ||
-		g.opts.KeyOptional && len(r.Header.Values(g.opts.KeyHeader)) == 0 {
+	if g.passes(strings.ToUpper(r.Method), len(r.Header.Values(g.opts.KeyHeader))) {
 		g.bypassed(ctx)
 		h.next.ServeHTTP(w, r) // K3, K4: untouched, its body not even read
 		return

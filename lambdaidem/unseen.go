@@ -46,9 +46,7 @@ type search struct {
 type hidden struct{ where, what string }
 
 func (h *hidden) at(where string) *hidden {
-	if h != nil {
-		h.where = where + h.where
-	}
+	h.where = where + h.where
 	return h
 }
 
@@ -207,9 +205,7 @@ func couldHide(t reflect.Type, met map[reflect.Type]bool) bool {
 	switch t.Kind() { //nolint:exhaustive // no other kind holds anything
 	case reflect.Interface:
 		return true
-	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return couldHide(t.Elem(), met)
-	case reflect.Map:
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
 		return couldHide(t.Elem(), met)
 	case reflect.Struct:
 		if hides(t) {
