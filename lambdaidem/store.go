@@ -83,6 +83,7 @@ type Record struct {
 	StartedAt   time.Time // when the current attempt took the lease, whole milliseconds
 	CompletedAt time.Time // zero unless completed, whole milliseconds
 	Result      Result    // zero unless completed
+	Steps       Steps     // of a record that is not completed (E5); nil: there are none
 }
 
 // LeaseLiveAt tells whether an attempt holds the record at now. A lease is
@@ -127,6 +128,7 @@ type Result struct {
 	Outcome Outcome   // OutcomeSucceeded or OutcomeFailed
 	Value   []byte    // opaque to the store; JSON as the guard writes it
 	Failure *Failure  // instead of a Value
+	Apart   any       // instead of a Value, from a store that is a Loader: what it needs to load it; opaque to the guard
 	At      time.Time // the moment of completion, whole milliseconds
 	Expires time.Time // the record's expiry from now on, whole seconds
 }
