@@ -28,6 +28,13 @@ const (
 	// lease is over.
 	leaseIsOurs = "#token = :token AND #status = :in_progress AND NOT " + isGone
 
+	// claimIsFree is rule E4: the record can be locked, or is locked by this very
+	// attempt, whose lock got no reply (X5).
+	claimIsFree = "(" + lockIsFree + ") OR (" + leaseIsOurs + ")"
+
+	// claimIsStillFree is the same over a record that was seen (L6).
+	claimIsStillFree = "(" + isStillWhatWasSeen + ") OR (" + leaseIsOurs + ")"
+
 	// neverTrue holds for no item that could be there: the table check asks
 	// for permission to write with it, and writes nothing.
 	neverTrue = "attribute_exists(#id) AND attribute_not_exists(#id)"
@@ -40,4 +47,12 @@ func clock(now time.Time) attributes {
 		":now_ms":      number(now.UnixMilli()),
 		":in_progress": str(lambdaidem.InProgress),
 	}
+}
+
+// seenValues gives isStillWhatWasSeen its values.
+func seenValues(values attributes, seen *lambdaidem.Record) {
+	values[":seen_token"] = str(seen.Token)
+	values[":seen_state"] = str(seen.State)
+	values[":seen_end"] = number(seen.LeaseEnd.UnixMilli())
+	values[":completed"] = str(lambdaidem.Completed)
 }

@@ -14,6 +14,8 @@ import (
 const (
 	codeValidation = "ValidationException"
 	codeNoResource = "ResourceNotFoundException"
+	codeInProgress = "TransactionInProgressException"
+	codeOtherBytes = "IdempotentParameterMismatchException"
 )
 
 // reasonByCode names what an error code means to a guard (AWS, "Error handling
@@ -28,6 +30,8 @@ var reasonByCode = map[string]lambdaidem.Reason{
 	// another Region writes the item.
 	"TransactionConflictException":     lambdaidem.ReasonConflict,
 	"ReplicatedWriteConflictException": lambdaidem.ReasonConflict,
+
+	codeInProgress: lambdaidem.ReasonConflict,
 
 	codeNoResource: lambdaidem.ReasonNoTable,
 
@@ -79,4 +83,18 @@ func reasonOf(err error) lambdaidem.Reason {
 // exceeded the maximum allowed size".
 func saysTooLarge(err error) bool {
 	return strings.Contains(err.Error(), "Item size") && strings.Contains(err.Error(), "maximum allowed size")
+}
+
+// reasonOfCancellation says what a reason in a cancelled transaction means to a
+// guard.
+func reasonOfCancellation(code string) lambdaidem.Reason {
+	switch code {
+	case "TransactionConflict":
+		return lambdaidem.ReasonConflict
+	case "ProvisionedThroughputExceeded", "ThrottlingError":
+		return lambdaidem.ReasonThrottled
+	case "ValidationError":
+		return lambdaidem.ReasonInvalid
+	}
+	return lambdaidem.ReasonUnknown
 }

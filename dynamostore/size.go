@@ -32,9 +32,29 @@ func sizeOfValue(v types.AttributeValue) int {
 		return sizeOfNumber(v.Value)
 	case *types.AttributeValueMemberM:
 		return 3 + len(v.Value) + sizeOf(v.Value)
-	default: // BOOL and NULL; this package writes no other type
+	case *types.AttributeValueMemberL:
+		n := 3 + len(v.Value)
+		for _, member := range v.Value {
+			n += sizeOfValue(member)
+		}
+		return n
+	case *types.AttributeValueMemberSS:
+		return sizeOfSet(v.Value, func(s string) int { return len(s) })
+	case *types.AttributeValueMemberNS:
+		return sizeOfSet(v.Value, sizeOfNumber)
+	case *types.AttributeValueMemberBS:
+		return sizeOfSet(v.Value, func(b []byte) int { return len(b) })
+	default: // BOOL and NULL
 		return 1
 	}
+}
+
+func sizeOfSet[T any](members []T, size func(T) int) int {
+	n := 0
+	for _, m := range members {
+		n += size(m)
+	}
+	return n
 }
 
 func sizeOfNumber(s string) int {

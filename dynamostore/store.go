@@ -51,6 +51,7 @@ const (
 	opComplete = "complete"
 	opRelease  = "release"
 	opGet      = "get"
+	opCommit   = "commit"
 )
 
 // Acquire takes the lease by one conditional PutItem (L2), or, with claim.Over,
@@ -100,10 +101,7 @@ func (s *Store) lockInput(attrs attributes, now time.Time) *dynamodb.PutItemInpu
 // not the attempt's (L1).
 func (s *Store) takeOver(ctx context.Context, attrs attributes, now time.Time, seen *lambdaidem.Record) error {
 	values := clock(now)
-	values[":seen_token"] = str(seen.Token)
-	values[":seen_state"] = str(seen.State)
-	values[":seen_end"] = number(seen.LeaseEnd.UnixMilli())
-	values[":completed"] = str(lambdaidem.Completed)
+	seenValues(values, seen)
 	_, err := s.update(ctx, &s.writes.takeover, attrs, values)
 	return err
 }
@@ -188,10 +186,15 @@ func (s *Store) refusal(v *verdict, err error) (lambdaidem.Record, error) {
 	if !ok {
 		return lambdaidem.Record{}, v.storeError(err)
 	}
-	if len(refused.Item) == 0 {
+	return s.standing(v, refused.Item)
+}
+
+// standing is the record of an item that stood in the way of a write.
+func (s *Store) standing(v *verdict, attrs attributes) (lambdaidem.Record, error) {
+	if len(attrs) == 0 {
 		return lambdaidem.Record{}, nil
 	}
-	it, err := s.layout.parse(refused.Item)
+	it, err := s.layout.parse(attrs)
 	if err != nil {
 		v.ambiguous = false
 		return lambdaidem.Record{}, v.storeError(err)

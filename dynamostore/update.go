@@ -20,7 +20,7 @@ type write struct {
 	returns   types.ReturnValue // what it brings along when it has succeeded
 }
 
-type writes struct{ lock, takeover, completion, release, probe write }
+type writes struct{ lock, takeover, completion, release, claim, claimOver, probe write }
 
 func (l *layout) writes() writes {
 	of := func(op string, sets updates, condition string, returns types.ReturnValue) write {
@@ -36,6 +36,8 @@ func (l *layout) writes() writes {
 		takeover:   of(opAcquire, takeover, isStillWhatWasSeen, types.ReturnValueNone),
 		completion: of(opComplete, completion, leaseIsOurs, types.ReturnValueAllOld),
 		release:    of(opRelease, release, leaseIsOurs, types.ReturnValueAllOld),
+		claim:      of(opCommit, 0, claimIsFree, types.ReturnValueNone),
+		claimOver:  of(opCommit, 0, claimIsStillFree, types.ReturnValueNone),
 		probe:      of("", 0, neverTrue, types.ReturnValueNone),
 	}
 }

@@ -121,7 +121,10 @@ func surelyRefused(err error) bool {
 		return true
 	}
 	var answer interface{ HTTPStatusCode() int }
-	if !errors.As(err, &answer) || codeOf(err) == "" {
+	switch code := codeOf(err); {
+	case !errors.As(err, &answer), code == "":
+		return false
+	case code == codeInProgress, code == codeOtherBytes: // an earlier one of this transaction may be happening
 		return false
 	}
 	status := answer.HTTPStatusCode()

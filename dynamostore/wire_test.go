@@ -18,9 +18,11 @@ import (
 type wire struct {
 	next dynamodb.HTTPClient
 
-	mu     sync.Mutex
-	faults []fault
-	sent   []string // the operation of each attempt
+	mu      sync.Mutex
+	faults  []fault
+	sent    []string           // the operation of each attempt
+	written []string           // its body
+	later   map[string][]fault // of the next requests of an operation
 }
 
 type fault func(*http.Request, dynamodb.HTTPClient) (*http.Response, error)
@@ -32,9 +34,46 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 		f, w.faults = w.faults[0], w.faults[1:]
 	}
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	if of := w.later[operation]; len(of) > 0 {
+		f, w.later[operation] = of[0], of[1:]
+	}
 	w.sent = append(w.sent, operation)
+	w.written = append(w.written, bodyOf(r))
 	w.mu.Unlock()
 	return f(r, w.next)
+}
+
+// bodyOf reads a request's body, and leaves it as it was.
+func bodyOf(r *http.Request) string {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return string(body)
+}
+
+// after says what becomes of the next requests of an operation.
+func (w *wire) after(operation string, faults ...fault) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.later == nil {
+		w.later = map[string][]fault{}
+	}
+	w.later[operation] = append(w.later[operation], faults...)
+}
+
+// bodies are what was sent of an operation, in order.
+func (w *wire) bodies(operation string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var of []string
+	for i, op := range w.sent {
+		if op == operation {
+			of = append(of, w.written[i])
+		}
+	}
+	return of
 }
 
 // trips is how many attempts went over the wire.

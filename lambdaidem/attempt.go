@@ -23,11 +23,14 @@ type attempt struct {
 	scope string
 	token string // fencing token: random, of this attempt alone (L3)
 
-	began   time.Time     // by Options.Clock
-	number  int           // attempt number of the record
-	handler time.Duration // spent in the handler
-	mayHold bool          // a claim was sent whose fate is unknown
-	open    bool          // failed open: runs without the lease (X5)
+	began      time.Time     // by Options.Clock
+	number     int           // attempt number of the record
+	handler    time.Duration // spent in the handler
+	mayHold    bool          // a claim was sent whose fate is unknown
+	open       bool          // failed open: runs without the lease (X5)
+	contests   int           // completions that found their record taken (E4)
+	finishedAt time.Time     // of the last result (see isResult)
+	enlist     enlisting     // what the handler enlists (E1)
 }
 
 func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
@@ -77,16 +80,10 @@ func RecordID(ctx context.Context) string {
 // unguarded.
 func attemptOf(ctx context.Context) *attempt {
 	a, _ := ctx.Value(attemptKey{}).(*attempt)
-	return a
-}
-
-// unguarded is a context for what runs unguarded inside a guarded handler: the
-// outer record is not its own.
-func unguarded(ctx context.Context) context.Context {
-	if attemptOf(ctx) == nil {
-		return ctx
+	if a == nil || a.id == "" { // see unguarded.go
+		return nil
 	}
-	return context.WithValue(ctx, attemptKey{}, (*attempt)(nil))
+	return a
 }
 
 // finding is what a record means to a call.
@@ -209,23 +206,28 @@ func (a *attempt) notAcquired(ctx context.Context, err error) (d decision, may b
 }
 
 // run runs the handler under the lease and finishes the record.
-func (a *attempt) run(ctx context.Context, w work) decision {
+func (a *attempt) run(ctx context.Context, w work) (d decision) {
 	a.keepBack()
 	hctx, cancel := a.handlerContext(context.WithValue(ctx, attemptKey{}, a))
 	defer cancel()
 	if hctx.Err() != nil {
-		if a.open {
+		switch {
+		case a.g.opts.Optimistic: // there is nothing to give back
+		case a.open:
 			a.withdraw(ctx)
-		} else {
+		default:
 			a.release(ctx, hctx.Err())
 		}
 		return a.outOfTime(ctx, hctx.Err())
 	}
 	returned, settled := false, false
+	defer a.enlist.end(errRunEnded)
 	defer func() {
 		// A panic, or runtime.Goexit: it goes on by itself, with its own value
 		// and stack, since nothing recovers it here (X2).
 		switch {
+		case !returned && a.g.opts.Optimistic: // but here, unless it knows better (E4)
+			d = a.diedOptimistic(ctx, recover())
 		case !returned:
 			a.died(ctx)
 		case !settled: // X4: the handler had its effect
@@ -238,7 +240,7 @@ func (a *attempt) run(ctx context.Context, w work) decision {
 	a.handler = time.Since(started)
 	returned = true
 	cancel()
-	d := a.finish(ctx, w.ending())
+	d = a.finish(ctx, w, w.ending())
 	settled = true
 	return d
 }
@@ -259,51 +261,68 @@ func (a *attempt) died(ctx context.Context) {
 }
 
 // finish settles the record by how the handler ended.
-func (a *attempt) finish(ctx context.Context, end ending) decision {
+func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
+	tx := a.enlist.seal(end.outcome)
 	switch end.outcome {
 	case OutcomeSucceeded, OutcomeFailed:
-		return a.complete(ctx, end)
-	case OutcomeReleased:
-		a.release(ctx, end.err)
-	case OutcomeUncertain:
-		a.note(ctx, EventUncertain, end.err)
+		return a.complete(ctx, w, end, tx)
+	case OutcomeReleased, OutcomeUncertain:
 	default: // keep the lease: whether there were effects isn't known
-		a.note(ctx, EventUncertain, fmt.Errorf("Options.Outcome returned %q, which is no outcome", end.outcome))
+		end.err = fmt.Errorf("Options.Outcome returned %q, which is no outcome", end.outcome)
 	}
+	switch {
+	case a.g.opts.Optimistic:
+		return a.finishOptimistic(ctx, end)
+	case end.outcome == OutcomeReleased:
+		return a.release(ctx, end.err)
+	}
+	a.note(ctx, EventUncertain, end.err)
 	return decision{}
 }
 
-// complete stores the answer, for as long as there is time (X4).
-func (a *attempt) complete(ctx context.Context, end ending) decision {
+// complete stores the answer, with what the handler enlisted in tx if it did, for
+// as long as there is time (X4).
+func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
+	request := ctx
 	ctx, cancel := a.finishContext(ctx)
 	defer cancel()
 	result, unstorable := a.result(end)
+	tx = a.carrier(tx)
+	c := a.completion(result, tx)
 	var err error
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		var rec Record
-		rec, err = a.g.store.Complete(ctx, a.lease(), result)
+		rec, err = a.save(ctx, tx, c)
 		if err == nil {
-			if unstorable != nil {
-				a.note(ctx, EventAnswerLost, unstorable)
-			} else {
-				a.note(ctx, EventNew, end.err)
-			}
-			return decision{}
+			return a.completed(ctx, rec, c, end, unstorable)
+		}
+		if rejected := (*Rejected)(nil); errors.As(err, &rejected) { // E2: nothing was written
+			cancel()
+			a.enlist.drop()
+			return a.finish(request, w, w.rejected(rejected.Err))
 		}
 		if errors.Is(err, ErrLeaseLost) {
-			return a.lost(ctx, rec)
+			if c.Claim == nil {
+				return a.lost(ctx, rec)
+			}
+			d, over, free := a.contested(ctx, rec)
+			if !free {
+				return d
+			}
+			c = a.completionOver(c, over)
+			continue
 		}
 		if r := reasonOf(err); unstorable == nil && (r == ReasonTooLarge || r == ReasonEncoding) {
 			unstorable = err
-			result = a.withoutAnswer(end)
+			c = c.with(a.withoutAnswer(end))
 			continue
 		}
-		if a.open || !a.pause(ctx, pause) {
+		if a.open && tx == nil || tx != nil && hopeless(err) || !a.pause(ctx, pause) {
 			break
 		}
 	}
 	a.note(ctx, EventStoreError, err)
-	if a.open {
+	if a.open && tx == nil {
 		return decision{} // X5: it ran without the store from the start
 	}
 	a.note(ctx, EventUncertain, err)
@@ -324,10 +343,13 @@ func (a *attempt) lost(ctx context.Context, rec Record) decision {
 }
 
 // release ends an attempt without effect, so that a retry runs again.
-func (a *attempt) release(ctx context.Context, why error) {
-	switch err := a.settleRelease(ctx); {
+func (a *attempt) release(ctx context.Context, why error) decision {
+	switch rec, err := a.settleRelease(ctx); {
 	case err == nil:
 		a.note(ctx, EventReleased, why)
+	case errors.Is(err, ErrLeaseLost) && rec.State == Completed && rec.Token == a.token: // a transaction of ours happened after all
+		a.note(ctx, EventNew, why)
+		return a.fromOwn(ctx, rec)
 	case a.open: // X5: there may have been nothing to release
 		a.note(ctx, EventReleased, why)
 	case errors.Is(err, ErrLeaseLost):
@@ -335,6 +357,7 @@ func (a *attempt) release(ctx context.Context, why error) {
 	default:
 		a.note(ctx, EventStoreError, err)
 	}
+	return decision{}
 }
 
 // withdraw gives back a lease that a claim may have taken unnoticed (X5). If it
@@ -344,7 +367,7 @@ func (a *attempt) withdraw(ctx context.Context) {
 		return
 	}
 	a.mayHold = false
-	if err := a.settleRelease(ctx); err != nil && !errors.Is(err, ErrLeaseLost) {
+	if _, err := a.settleRelease(ctx); err != nil && !errors.Is(err, ErrLeaseLost) {
 		a.note(ctx, EventStoreError, err)
 	}
 }
@@ -363,6 +386,12 @@ func (a *attempt) fromRecord(ctx context.Context, found finding, rec Record) dec
 		a.note(ctx, EventAbandoned, nil)
 		return decision{refusal: attemptAbandoned()}
 	}
+}
+
+// fromOwn is the answer of a record that this attempt completed by itself, though
+// not by its last word.
+func (a *attempt) fromOwn(ctx context.Context, rec Record) decision {
+	return decision{replay: &rec.Result}
 }
 
 // inProgress refuses a call because another attempt is under way (L8).

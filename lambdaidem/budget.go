@@ -15,6 +15,7 @@ const (
 	// conflictPatience is how long a claim is repeated while a transaction
 	// holds the item (X9).
 	conflictPatience = 200 * time.Millisecond
+	leaseUnit        = time.Millisecond
 )
 
 // budget is the time of one attempt: until when it may run, and how much of
@@ -54,7 +55,7 @@ func (b *budget) left() time.Duration {
 func (b *budget) beginLease(now time.Time) {
 	left := max(b.left(), 0)
 	b.over = time.Now().Add(left)
-	b.leaseEnd = ceil(now.Add(left).Add(b.opts.MaxSkew), time.Millisecond)
+	b.leaseEnd = ceil(now.Add(left).Add(b.opts.MaxSkew), leaseUnit)
 }
 
 // holdTo takes the lease's end as it stands in the record. Where an earlier

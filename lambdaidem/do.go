@@ -80,7 +80,9 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 	w := &doWork[T]{g: g, fn: fn, inside: attemptOf(ctx) != nil}
 	if g.off || c.Skip || c.Key == "" && g.opts.KeyOptional {
 		g.bypassed(ctx)
-		w.run(unguarded(ctx))
+		if d := g.bypass(ctx, w); d.refusal != nil {
+			return refusedDo[T](d.refusal)
+		}
 		return w.own()
 	}
 	if c.Key == "" {
@@ -120,7 +122,30 @@ type doWork[T any] struct {
 	inside  bool // a guarded handler
 }
 
-func (w *doWork[T]) run(ctx context.Context) { w.result, w.err = w.fn(ctx) }
+func (w *doWork[T]) run(ctx context.Context) {
+	w.result, w.err = w.fn(ctx)
+	w.answered()
+}
+
+// answered takes an Answer for what it stands for.
+func (w *doWork[T]) answered() {
+	a := (*answerError)(nil)
+	if !errors.As(w.err, &a) {
+		return
+	}
+	if v, ok := a.v.(T); ok {
+		w.result, w.err = v, nil
+		return
+	}
+	w.err = isNotTheAnswer[T](a.v)
+}
+
+func (w *doWork[T]) rejected(err error) ending {
+	var none T
+	w.result, w.err = none, err
+	w.answered()
+	return w.ending()
+}
 
 func (w *doWork[T]) ending() ending {
 	if w.err != nil {

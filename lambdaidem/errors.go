@@ -39,6 +39,8 @@ const (
 	ErrStreaming         Code = "idempotency_streaming_refused"  // 500: a stream can't be stored and replayed (V1)
 	ErrPermanent         Code = "idempotency_permanent_failure"  // 500: what Permanent marked, if it has no code of its own (X2)
 	ErrRetryable         Code = "idempotency_retryable_failure"  // 503: what Retryable marked, if it has no code of its own (X2)
+	ErrConditionFailed   Code = "idempotency_condition_failed"   // 500: a condition of an enlisted write failed, and nothing says what that means (E2)
+	ErrWriteInvalid      Code = "idempotency_write_invalid"      // 500: an enlisted write can't be made (E3)
 	ErrLeaseLost         Code = "idempotency_lease_lost"         // from a Store: the token was replaced (L3)
 )
 
@@ -140,6 +142,21 @@ func Retryable(err error) error {
 		return nil
 	}
 	return &retryableError{err}
+}
+
+// Answer is an error that stands for the handler having returned v: what a failed
+// condition becomes where that is no failure, "already paid" say (E2). v has the
+// type that the handler returns; for net/http it is an http.Handler that writes
+// the answer, called with the request.
+func Answer(v any) error { return &answerError{v} }
+
+type answerError struct{ v any }
+
+func (e *answerError) Error() string { return fmt.Sprintf("answer with a %T", e.v) }
+
+// isNotTheAnswer is the error of an Answer of another type than T.
+func isNotTheAnswer[T any](v any) error {
+	return fmt.Errorf("lambdaidem.Answer was given a %T, where the handler returns a %s", v, reflect.TypeFor[T]())
 }
 
 type retryableError struct{ err error }

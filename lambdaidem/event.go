@@ -21,18 +21,29 @@ type codec[In, Out any] interface {
 func guardHTTP[In, Out any](g *Guard, c codec[In, Out], h func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		req := c.request(in)
-		if g.bypasses(ctx, req) {
-			return h(ctx, in)
-		}
 		var own Out
-		resp, err := g.serve(ctx, req, func(ctx context.Context) (Response, error) {
-			var err error
-			own, err = h(ctx, in)
-			if err != nil {
-				return Response{}, err
-			}
-			return c.response(in, own), nil
-		})
+		the := served{
+			handle: func(ctx context.Context) (Response, error) {
+				var err error
+				own, err = h(ctx, in)
+				if err != nil {
+					return Response{}, err
+				}
+				return c.response(in, own), nil
+			},
+			answer: func(v any) (Response, error) {
+				var ok bool
+				if own, ok = v.(Out); !ok {
+					return Response{}, isNotTheAnswer[Out](v)
+				}
+				return c.response(in, own), nil
+			},
+		}
+		take := g.serve
+		if g.bypasses(ctx, req) {
+			take = g.pass
+		}
+		resp, err := take(ctx, req, the)
 		if resp != nil {
 			return c.event(in, resp), nil
 		}

@@ -39,6 +39,9 @@ func (g *Guard) With(optFns ...func(*Options)) *Guard {
 	}
 	o = o.settle()
 	o.check()
+	if _, ok := g.store.(Transactor); o.Optimistic && !ok {
+		panic(fmt.Sprintf("lambdaidem: Options.Optimistic is true; the store, a %T, has no transactions", g.store))
+	}
 	return &Guard{store: g.store, opts: o, off: g.off}
 }
 
@@ -76,6 +79,9 @@ type work interface {
 	// ending is asked once, after run has returned. It may call what else the
 	// user wrote: the outcome rule, say.
 	ending() ending
+	// rejected is the ending instead, where nothing of what the handler enlisted
+	// was written: as if the handler had returned err (E2).
+	rejected(err error) ending
 }
 
 // ending is how a run of the handler ended.
@@ -96,6 +102,9 @@ type decision struct {
 // is done, and what it comes to, is decided in attempt.go.
 func (g *Guard) once(ctx context.Context, c call, w work) decision {
 	a := g.newAttempt(ctx, c)
+	if g.opts.Optimistic {
+		return a.run(ctx, w)
+	}
 	if d, may := a.acquire(ctx); !may {
 		return d
 	}

@@ -105,9 +105,17 @@ func (g *Guard) passes(method string, keys int) bool {
 	return g.off || !slices.Contains(g.opts.Methods, method) || g.opts.KeyOptional && keys == 0
 }
 
+// served is the user's handler of one HTTP request.
+type served struct {
+	handle func(context.Context) (Response, error)
+	// answer is what the handler would have returned, had it returned v: see
+	// Answer.
+	answer func(v any) (Response, error)
+}
+
 // serve takes one HTTP request through the guard. A nil response means that
 // the handler's own answer stands, whatever it was, with the error beside it.
-func (g *Guard) serve(ctx context.Context, r *Request, handle func(context.Context) (Response, error)) (*Response, error) {
+func (g *Guard) serve(ctx context.Context, r *Request, h served) (*Response, error) {
 	who, refusal := g.identify(ctx, r)
 	if refusal != nil {
 		g.refused(ctx, who, refusal.Code.kind(), refusal)
@@ -118,45 +126,80 @@ func (g *Guard) serve(ctx context.Context, r *Request, handle func(context.Conte
 		g.refused(ctx, who, EventKeyInvalid, e)
 		return g.ownAnswer(ctx, r, e), nil
 	}
-	w := &httpWork{g: g, handle: handle}
+	w := &httpWork{g: g, served: h}
 	d := g.once(ctx, call{who: who, fingerprint: g.fingerprint(r)}, w)
+	if d.replay != nil {
+		return g.replay(ctx, r, who, d.replay), nil
+	}
+	return w.own(ctx, r, d)
+}
+
+// pass lets one HTTP request run unguarded (E1); it returns what serve does.
+func (g *Guard) pass(ctx context.Context, r *Request, h served) (*Response, error) {
+	if attemptOf(ctx) != nil || !g.transacts() { // what an outer guard guards is its own
+		_, err := h.handle(ctx)
+		return nil, err
+	}
+	w := &httpWork{g: g, served: h, errorStands: true}
+	return w.own(ctx, r, g.bypass(ctx, w))
+}
+
+// httpWork is a handler of HTTP requests, as the guard runs it.
+type httpWork struct {
+	served
+	g        *Guard
+	response Response // the handler's own, in canonical form
+	replaced bool     // an error of the handler became that answer
+	err      error
+	// errorStands leaves an error of the handler's as it is: it runs unguarded.
+	errorStands bool
+}
+
+func (w *httpWork) run(ctx context.Context) {
+	w.response, w.err = w.handle(ctx)
+	w.answered()
+}
+
+// answered takes an Answer for what it stands for.
+func (w *httpWork) answered() {
+	if a := (*answerError)(nil); errors.As(w.err, &a) {
+		w.response, w.err = w.answer(a.v)
+	}
+}
+
+func (w *httpWork) rejected(err error) ending {
+	w.response, w.err, w.errorStands = Response{}, err, false
+	w.answered()
+	return w.ending()
+}
+
+func (w *httpWork) ending() ending {
+	w.replaced = false
+	if w.err == nil {
+		return ending{outcome: w.g.outcomeOf(&w.response), encode: w.encode}
+	}
+	outcome := w.g.outcomeOfError(w.err)
+	problem := w.g.answerOf(w.err, outcome)
+	if problem == nil || w.errorStands {
+		return ending{outcome: outcome, err: w.err}
+	}
+	w.response, w.replaced = *problem, true
+	return ending{outcome: outcome, encode: w.encode, err: w.err}
+}
+
+// own is the handler's own answer, or the guard's refusal in its place.
+func (w *httpWork) own(ctx context.Context, r *Request, d decision) (*Response, error) {
 	switch {
 	case d.refusal != nil:
-		return g.ownAnswer(ctx, r, d.refusal), nil //nolint:nilerr // the refusal is the answer
-	case d.replay != nil:
-		return g.replay(ctx, r, who, d.replay), nil
+		return w.g.ownAnswer(ctx, r, d.refusal), nil //nolint:nilerr // the refusal is the answer
 	case w.replaced:
-		return &w.answer, nil
+		return &w.response, nil
 	default:
 		return nil, w.err
 	}
 }
 
-// httpWork is a handler of HTTP requests, as the guard runs it.
-type httpWork struct {
-	g        *Guard
-	handle   func(context.Context) (Response, error)
-	answer   Response // the handler's own, in canonical form
-	replaced bool     // an error of the handler became that answer
-	err      error
-}
-
-func (w *httpWork) run(ctx context.Context) { w.answer, w.err = w.handle(ctx) }
-
-func (w *httpWork) ending() ending {
-	if w.err == nil {
-		return ending{outcome: w.g.outcomeOf(&w.answer), encode: w.encode}
-	}
-	outcome := w.g.outcomeOfError(w.err)
-	problem := w.g.answerOf(w.err, outcome)
-	if problem == nil {
-		return ending{outcome: outcome, err: w.err}
-	}
-	w.answer, w.replaced = *problem, true
-	return ending{outcome: outcome, encode: w.encode, err: w.err}
-}
-
-func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.kept(&w.answer)) }
+func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.kept(&w.response)) }
 
 // identify finds out which record a request means (F1), or why it can mean
 // none (K1 to K3, F2, S2). With a refusal it returns what is known all the same,

@@ -57,7 +57,7 @@ func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g, ctx := h.g, r.Context()
 	if g.passes(strings.ToUpper(r.Method), len(r.Header.Values(g.opts.KeyHeader))) {
 		g.bypassed(ctx)
-		h.next.ServeHTTP(w, r) // K3, K4: untouched, its body not even read
+		h.pass(w, r) // K3, K4: untouched, its body not even read
 		return
 	}
 	req := h.readRequest(r)
@@ -70,18 +70,27 @@ func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				io.Closer
 			}{whole, r.Body}
 		}
-		h.next.ServeHTTP(w, r)
+		h.pass(w, r)
 		return
 	}
-	kept := keepAnswer(w.Header())
 	var own Response
-	resp, err := g.serve(ctx, req, func(ctx context.Context) (Response, error) {
-		h.next.ServeHTTP(kept, inner(ctx, r, req))
+	run := func(ctx context.Context, handler http.Handler) (Response, error) {
+		kept := keepAnswer(w.Header())
+		handler.ServeHTTP(kept, inner(ctx, r, req))
 		own = kept.response()
 		return own, nil
+	}
+	resp, err := g.serve(ctx, req, served{
+		handle: func(ctx context.Context) (Response, error) { return run(ctx, h.next) },
+		answer: func(v any) (Response, error) {
+			if handler, ok := v.(http.Handler); ok {
+				return run(ctx, handler)
+			}
+			return Response{}, isNotTheAnswer[http.Handler](v)
+		},
 	})
-	if err != nil {
-		panic(err) // a net/http handler returns none
+	if err != nil { // not of the handler, which returns none: of a transaction that was rejected
+		resp = g.ownAnswer(ctx, req, conditionFailed(err))
 	}
 	if resp == nil {
 		resp = &own

@@ -95,6 +95,14 @@ type Options struct {
 	// FailOpen runs the handler unguarded when the store can't be reached (X5).
 	// Default: false, the client gets 503 and the handler does not run.
 	FailOpen bool
+	// Optimistic runs the handler without taking a lock first, and commits what it
+	// enlisted, its answer and the record in one transaction (E4): one round trip
+	// for a new request, where the lock makes it two. It is for handlers whose
+	// only effects are enlisted writes: every duplicate that comes before the
+	// commit runs the handler too, and loses the race without effect. Such a
+	// handler has no attempt number and no steps. It needs a store with
+	// transactions, Policy Rerun, and FailOpen unset. Default: false.
+	Optimistic bool
 	// MismatchStatus is the status of [ErrPayloadMismatch]: 422 or 409 (F5).
 	// Default: 422.
 	MismatchStatus int
@@ -203,6 +211,8 @@ func (o Options) check() {
 	check(len(o.Methods) > 0 && !slices.Contains(o.Methods, ""), "Methods", "HTTP methods, none empty", o.Methods)
 	check(o.TTL >= time.Second, "TTL", "at least a second", o.TTL)
 	check(o.Policy == Rerun || o.Policy == Hold, "Policy", "Rerun or Hold", o.Policy)
+	check(!o.Optimistic || o.Policy != Hold, "Policy", "Rerun where Optimistic is set: without a lease there is nothing to hold", o.Policy)
+	check(!o.Optimistic || !o.FailOpen, "FailOpen", "false where Optimistic is set: nothing but the store's transaction has an effect", o.FailOpen)
 	check(o.MaxSkew > 0, "MaxSkew", "positive", o.MaxSkew)
 	check(o.LeaseDuration > 0, "LeaseDuration", "positive", o.LeaseDuration)
 	check(o.Reserve >= 0, "Reserve", "positive, or 0 for the default", o.Reserve)

@@ -159,6 +159,13 @@ func outcomeUnknown(err error, retryAfter time.Duration) *Error {
 		Detail: "The request was carried out, but this could not be recorded. Repeat it with the same key to learn what became of it."}
 }
 
+// conditionFailed is the answer where a condition of an enlisted write failed, and
+// its author gave an error that is no answer (E2).
+func conditionFailed(err error) *Error {
+	return &Error{Code: ErrConditionFailed, Status: http.StatusInternalServerError, Err: err,
+		Detail: "The request was not carried out, since what it depends on is not as it should be."}
+}
+
 // answerNotKept is what a record keeps instead of an answer that can't be kept
 // (X4).
 func answerNotKept() *Failure {

@@ -88,8 +88,7 @@ func (a *attempt) wait(ctx context.Context, rec Record) (Record, finding) {
 // result is what the record is to keep of an ending. The error tells why the
 // answer can't be kept, if it can't (X4).
 func (a *attempt) result(end ending) (Result, error) {
-	now := a.g.opts.Clock()
-	r := Result{Outcome: end.outcome, At: now.Truncate(time.Millisecond), Expires: a.expires(now)}
+	r := a.emptyResult(end)
 	if end.encode == nil {
 		r.Failure = failureOf(end.err)
 		return r, nil
@@ -104,8 +103,21 @@ func (a *attempt) result(end ending) (Result, error) {
 
 // withoutAnswer is the result of an attempt whose answer can't be kept (X4).
 func (a *attempt) withoutAnswer(end ending) Result {
-	now := a.g.opts.Clock()
-	return Result{Outcome: end.outcome, At: now.Truncate(time.Millisecond), Expires: a.expires(now), Failure: answerNotKept()}
+	r := a.emptyResult(end)
+	r.Failure = answerNotKept()
+	return r
+}
+
+// emptyResult is a result but for what it replays. Each of an attempt has a
+// moment of its own, by which it can be told from an earlier one that was stored
+// after all.
+func (a *attempt) emptyResult(end ending) Result {
+	now := a.g.opts.Clock().Truncate(time.Millisecond)
+	if !now.After(a.finishedAt) {
+		now = a.finishedAt.Add(time.Millisecond)
+	}
+	a.finishedAt = now
+	return Result{Outcome: end.outcome, At: now, Expires: a.expires(now)}
 }
 
 // lease is what finishes the record.
@@ -115,13 +127,13 @@ func (a *attempt) lease() Lease {
 
 // settleRelease writes the release, even if the request's context has ended
 // (X3).
-func (a *attempt) settleRelease(ctx context.Context) error {
+func (a *attempt) settleRelease(ctx context.Context) (Record, error) {
 	ctx, cancel := a.cleanupContext(ctx)
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		_, err := a.g.store.Release(ctx, a.lease(), a.g.opts.Clock())
+		rec, err := a.g.store.Release(ctx, a.lease(), a.g.opts.Clock())
 		if err == nil || errors.Is(err, ErrLeaseLost) || a.open || !a.pause(ctx, pause) {
-			return err
+			return rec, err
 		}
 	}
 }

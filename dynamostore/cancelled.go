@@ -1,0 +1,101 @@
+package dynamostore
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// Why DynamoDB cancelled a transaction, for each of its actions in their order
+// (API reference, "TransactWriteItems"): spelled without the "Exception" of the
+// errors of single writes.
+const (
+	cancelNone      = "None"
+	cancelCondition = "ConditionalCheckFailed"
+)
+
+// verdict reads what came back instead of success, in the order of rule E2: our
+// own completion, then the record's reason, then the handler's, then what is worth
+// another try.
+func (t *transaction) verdict(p *prepared, v *verdict, err error) (lambdaidem.Record, error) {
+	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
+	if !ok {
+		if code := codeOf(err); code == codeValidation && !v.ambiguous {
+			return lambdaidem.Record{}, writeInvalid(&WriteError{Err: err}) // the request as a whole
+		}
+		return lambdaidem.Record{}, v.storeError(err)
+	}
+	reasons := cancelled.CancellationReasons
+	if want := p.records() + len(p.writes); len(reasons) != want {
+		return lambdaidem.Record{}, v.storeError(fmt.Errorf("DynamoDB gave %d reasons for %d writes: %w", len(reasons), want, err))
+	}
+	if p.records() > 0 {
+		if rec, err, settled := t.recordsVerdict(p, v, &reasons[0], err); settled {
+			return rec, err
+		}
+	}
+	return lambdaidem.Record{}, t.writesVerdict(p, v, reasons[p.records():], err)
+}
+
+// recordsVerdict reads the record's reason. settled tells whether it decides, which
+// it does but where the record is as it should be.
+func (t *transaction) recordsVerdict(p *prepared, v *verdict, reason *types.CancellationReason, cause error) (_ lambdaidem.Record, _ error, settled bool) {
+	switch code := aws.ToString(reason.Code); code {
+	case cancelNone, "":
+		return lambdaidem.Record{}, nil, false
+	case cancelCondition:
+		v.ambiguous = false // whatever was sent before has happened, as the record now shows, or can't any more
+		rec, err := t.store.standing(v, reason.Item)
+		switch {
+		case err != nil:
+			return lambdaidem.Record{}, err, true
+		case rec.State == lambdaidem.Completed && rec.Token == p.token: // an earlier call had happened
+			return rec, nil, true
+		case rec.GoneAt(p.now):
+			rec = lambdaidem.Record{}
+		}
+		return rec, lambdaidem.ErrLeaseLost, true
+	default:
+		failure := v.storeError(cause).(*lambdaidem.StoreError)
+		failure.Reason = reasonOfCancellation(code)
+		if failure.Reason == lambdaidem.ReasonInvalid && saysTooLarge(errors.New(aws.ToString(reason.Message))) {
+			failure.Reason = lambdaidem.ReasonTooLarge
+		}
+		failure.Err = fmt.Errorf("the record's completion: %s: %w", aws.ToString(reason.Message), cause)
+		return lambdaidem.Record{}, failure, true
+	}
+}
+
+// writesVerdict reads the reasons of the handler's writes. A condition or a write
+// of its own that was refused comes before what is worth another try; of several,
+// that of the write that was enlisted first counts.
+func (t *transaction) writesVerdict(p *prepared, v *verdict, reasons []types.CancellationReason, cause error) error {
+	var busy *lambdaidem.StoreError
+	for i := range reasons {
+		w, reason := p.writes[i], &reasons[i]
+		code := aws.ToString(reason.Code)
+		switch r := reasonOfCancellation(code); {
+		case code == cancelNone || code == "":
+		case r == lambdaidem.ReasonConflict || r == lambdaidem.ReasonThrottled:
+			if busy == nil {
+				busy = v.storeError(cause).(*lambdaidem.StoreError)
+				busy.Reason, busy.Err = r, fmt.Errorf("the enlisted write %q: %s: %w", w.name, aws.ToString(reason.Message), cause)
+			}
+		case v.ambiguous && p.records() == 0:
+			// No record tells whether an earlier call has happened, or still will.
+			return v.storeError(cause)
+		case code == cancelCondition:
+			return w.conditionFailed(reason.Item)
+		default:
+			return writeInvalid(&WriteError{Write: w.name, Err: fmt.Errorf("%s: %s", code, aws.ToString(reason.Message))})
+		}
+	}
+	if busy != nil {
+		return busy
+	}
+	return v.storeError(cause)
+}

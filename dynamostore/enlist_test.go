@@ -1,0 +1,557 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// bank is a guard over a real store, beside a table of accounts.
+type bank struct {
+	client   *dynamodb.Client // without faults
+	wire     *wire
+	store    *Store
+	accounts string
+	guard    *lambdaidem.Guard
+	events   []lambdaidem.Kind
+	runs     atomic.Int64
+}
+
+type account struct {
+	ID      string `dynamodbav:"id"`
+	Balance int    `dynamodbav:"balance"`
+}
+
+func newBank(t *testing.T, optFns ...func(*lambdaidem.Options)) *bank {
+	t.Helper()
+	client, records := freshTable(t)
+	_, accounts := freshTable(t)
+	b := &bank{client: client, accounts: accounts}
+	faulty, wire := over(client)
+	b.wire = wire
+	b.store = New(faulty, records, quick, patient)
+	observe := func(o *lambdaidem.Options) {
+		o.Namespace = "bank"
+		o.Observer = lambdaidem.ObserverFunc(func(_ context.Context, e lambdaidem.Event) { b.events = append(b.events, e.Kind) })
+	}
+	b.guard = lambdaidem.New(b.store, append([]func(*lambdaidem.Options){observe}, optFns...)...)
+	return b
+}
+
+// open makes an account.
+func (b *bank) open(t *testing.T, id string, balance int) {
+	t.Helper()
+	item, err := attributevalue.MarshalMap(account{id, balance})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &b.accounts, Item: item}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// balance is what an account has; -1: there is none.
+func (b *bank) balance(t *testing.T, id string) int {
+	t.Helper()
+	out, err := b.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &b.accounts, Key: attributes{"id": str(id)}, ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Item) == 0 {
+		return -1
+	}
+	var a account
+	if err := attributevalue.UnmarshalMap(out.Item, &a); err != nil {
+		t.Fatal(err)
+	}
+	return a.Balance
+}
+
+func (b *bank) wantBalance(t *testing.T, id string, want int) {
+	t.Helper()
+	if got := b.balance(t, id); got != want {
+		t.Errorf("account %s has %d; want %d", id, got, want)
+	}
+}
+
+func (b *bank) wantRuns(t *testing.T, want int64) {
+	t.Helper()
+	if got := b.runs.Load(); got != want {
+		t.Errorf("the handler ran %d times; want %d", got, want)
+	}
+}
+
+// move enlists that an amount goes from alice to bob.
+func (b *bank) move(ctx context.Context, amount int) *Write {
+	tx := Enlist(ctx)
+	debit := tx.UpdateValue("debit", b.accounts, map[string]string{"id": "alice"}, "SET balance = balance - :amount", Args{":amount": amount}).
+		If("balance >= :amount", nil)
+	tx.UpdateValue("credit", b.accounts, map[string]string{"id": "bob"}, "SET balance = balance + :amount", Args{":amount": amount}).
+		If("attribute_exists(id)", nil)
+	return debit
+}
+
+// do moves 30 under a key, ending as the handler's end says.
+func (b *bank) do(ctx context.Context, key string, end func(ctx context.Context) (string, error)) (string, error) {
+	return lambdaidem.Do(ctx, b.guard, lambdaidem.Call{Operation: "transfer", Key: key}, func(ctx context.Context) (string, error) {
+		b.runs.Add(1)
+		b.move(ctx, 30)
+		return end(ctx)
+	})
+}
+
+func well(context.Context) (string, error) { return "moved", nil }
+
+func openBank(t *testing.T, optFns ...func(*lambdaidem.Options)) *bank {
+	t.Helper()
+	b := newBank(t, optFns...)
+	b.open(t, "alice", 100)
+	b.open(t, "bob", 0)
+	return b
+}
+
+func TestE1_WritesAndCompletionAreOne(t *testing.T) {
+	b := openBank(t)
+	for range 3 {
+		got, err := b.do(t.Context(), "k", well)
+		if err != nil || got != "moved" {
+			t.Fatalf("got %q, %v", got, err)
+		}
+	}
+	b.wantRuns(t, 1)
+	b.wantBalance(t, "alice", 70)
+	b.wantBalance(t, "bob", 30)
+}
+
+// What is not stored as succeeded takes no writes along.
+func TestE1_OtherEndingsDropTheWrites(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(context.Context) (string, error)
+		runs int64 // of two calls
+	}{
+		"failed":    {func(context.Context) (string, error) { return "", lambdaidem.Reject(404, "no_such", "") }, 1},
+		"permanent": {func(context.Context) (string, error) { return "", lambdaidem.Permanent(errors.New("no")) }, 1},
+		"released":  {func(context.Context) (string, error) { return "", errors.New("later") }, 2},
+		"uncertain": {func(context.Context) (string, error) { return "", lambdaidem.Uncertain(errors.New("who knows")) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := openBank(t)
+			for range 2 {
+				if _, err := b.do(t.Context(), "k", c.end); err == nil {
+					t.Error("no error")
+				}
+			}
+			b.wantRuns(t, c.runs)
+			b.wantBalance(t, "alice", 100)
+			b.wantBalance(t, "bob", 0)
+		})
+	}
+}
+
+func TestE1_FailedAnswerTakesWritesAlongWhenAsked(t *testing.T) {
+	b := openBank(t)
+	for range 2 {
+		_, err := b.do(t.Context(), "k", func(ctx context.Context) (string, error) {
+			Enlist(ctx).AlsoWhenFailed()
+			return "", lambdaidem.Reject(404, "no_such", "")
+		})
+		if e := (*lambdaidem.Error)(nil); !errors.As(err, &e) || e.Code != "no_such" {
+			t.Errorf("got %v", err)
+		}
+	}
+	b.wantRuns(t, 1)
+	b.wantBalance(t, "alice", 70)
+}
+
+func TestE1_PanicDropsTheWrites(t *testing.T) {
+	b := openBank(t)
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = b.do(t.Context(), "k", func(context.Context) (string, error) { panic("no") })
+	}()
+	b.wantBalance(t, "alice", 100)
+	if _, err := b.do(t.Context(), "k", well); err != nil {
+		t.Error(err)
+	}
+	b.wantBalance(t, "alice", 70)
+}
+
+// A condition that fails, without a word of what that means.
+func TestE2_FailedConditionReleases(t *testing.T) {
+	b := openBank(t)
+	b.open(t, "alice", 10)
+	_, err := b.do(t.Context(), "k", well)
+	failed := (*ConditionFailed)(nil)
+	if !errors.Is(err, lambdaidem.ErrConditionFailed) || !errors.As(err, &failed) || failed.Write != "debit" || failed.Absent() {
+		t.Fatalf("got %v", err)
+	}
+	var a account
+	if err := failed.Decode(&a); err != nil || a.Balance != 10 {
+		t.Errorf("the item is %+v, %v", a, err)
+	}
+	b.wantBalance(t, "bob", 0)
+	b.open(t, "alice", 100)
+	if got, err := b.do(t.Context(), "k", well); err != nil || got != "moved" {
+		t.Errorf("after the release: %q, %v", got, err)
+	}
+	b.wantRuns(t, 2)
+}
+
+func TestE2_FailedConditionIsUncertainUnderHold(t *testing.T) {
+	b := openBank(t, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+	b.open(t, "alice", 10)
+	for i, want := range []error{lambdaidem.ErrConditionFailed, lambdaidem.ErrInProgress} {
+		if _, err := b.do(t.Context(), "k", well); !errors.Is(err, want) {
+			t.Errorf("call %d: %v; want %v", i, err, want)
+		}
+	}
+	b.wantRuns(t, 1)
+}
+
+// What Else says is as if the handler had returned it.
+func TestE2_ElseDecides(t *testing.T) {
+	for name, c := range map[string]struct {
+		verdict error
+		want    func(string, error) bool
+		runs    int64 // of two calls
+	}{
+		"stored": {lambdaidem.Reject(402, "insufficient_funds", "No."), func(_ string, err error) bool {
+			return errors.Is(err, lambdaidem.Code("insufficient_funds"))
+		}, 1},
+		"released": {lambdaidem.Retryable(errors.New("later")), func(_ string, err error) bool {
+			return errors.Is(err, lambdaidem.ErrRetryable)
+		}, 2},
+		"answered":         {lambdaidem.Answer("nothing to do"), func(s string, err error) bool { return s == "nothing to do" && err == nil }, 1},
+		"answered amiss":   {lambdaidem.Answer(7), func(_ string, err error) bool { return err != nil && strings.Contains(err.Error(), "int") }, 2},
+		"of no error":      {nil, func(_ string, err error) bool { return errors.Is(err, lambdaidem.ErrConditionFailed) }, 2},
+		"permanent, plain": {lambdaidem.Permanent(errors.New("never")), func(_ string, err error) bool { return errors.Is(err, lambdaidem.ErrPermanent) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := openBank(t)
+			b.open(t, "alice", 10)
+			for i := range 2 {
+				got, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "transfer", Key: "k"}, func(ctx context.Context) (string, error) {
+					b.runs.Add(1)
+					b.move(ctx, 30).Else(c.verdict)
+					return "moved", nil
+				})
+				if !c.want(got, err) {
+					t.Errorf("call %d: %q, %v", i, got, err)
+				}
+			}
+			b.wantRuns(t, c.runs)
+			b.wantBalance(t, "alice", 10)
+			b.wantBalance(t, "bob", 0)
+		})
+	}
+}
+
+func TestE2_AbsentItemIsToldFromAFailedComparison(t *testing.T) {
+	for name, c := range map[string]struct {
+		alice int // -1: no account
+		want  string
+	}{
+		"absent": {-1, "no_account"},
+		"poor":   {5, "has_5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBank(t)
+			b.open(t, "bob", 0)
+			if c.alice >= 0 {
+				b.open(t, "alice", c.alice)
+			}
+			_, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "transfer", Key: "k"}, func(ctx context.Context) (string, error) {
+				b.move(ctx, 30).ElseFunc(func(f *ConditionFailed) error {
+					if f.Absent() {
+						return lambdaidem.Reject(404, "no_account", "")
+					}
+					var a account
+					if err := f.Decode(&a); err != nil {
+						return err
+					}
+					return lambdaidem.Reject(402, lambdaidem.Code(fmt.Sprintf("has_%d", a.Balance)), "")
+				})
+				return "moved", nil
+			})
+			if !errors.Is(err, lambdaidem.Code(c.want)) {
+				t.Errorf("got %v; want %s", err, c.want)
+			}
+		})
+	}
+}
+
+// Of several failed conditions that of the first write counts.
+func TestE2_FirstFailedWriteCounts(t *testing.T) {
+	b := newBank(t) // no accounts at all
+	_, err := b.do(t.Context(), "k", well)
+	if failed := (*ConditionFailed)(nil); !errors.As(err, &failed) || failed.Write != "debit" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// An attempt whose token was replaced writes nothing (L3).
+func TestE2_LostLeaseWritesNothing(t *testing.T) {
+	b := openBank(t)
+	id := b.guard.RecordID(lambdaidem.Identity{Operation: "transfer", Key: "k"})
+	_, err := b.do(t.Context(), "k", func(ctx context.Context) (string, error) {
+		rec, err := b.store.Get(ctx, id, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		over, err := b.store.Acquire(ctx, lambdaidem.Claim{ID: id, Token: "another", Fingerprint: rec.Fingerprint, Now: time.Now(),
+			LeaseEnd: time.Now().Add(time.Minute), Expires: time.Now().Add(time.Hour), Over: &rec})
+		if err != nil || over.Token != "another" {
+			t.Fatalf("%+v, %v", over, err)
+		}
+		return "moved", nil
+	})
+	if !errors.Is(err, lambdaidem.ErrInProgress) {
+		t.Errorf("got %v; want in progress", err)
+	}
+	b.wantBalance(t, "alice", 100)
+	b.wantBalance(t, "bob", 0)
+}
+
+// A transaction whose reply was lost is sent again as the same bytes (E1), and
+// happens once.
+func TestE1_LostReplyIsSentAgainAsTheSameBytes(t *testing.T) {
+	b := openBank(t)
+	b.wire.after("TransactWriteItems", loseReply, loseReply, loseReply, loseReply, loseReply)
+	if got, err := b.do(t.Context(), "k", well); err != nil || got != "moved" {
+		t.Fatalf("got %q, %v", got, err)
+	}
+	b.wantBalance(t, "alice", 70)
+	b.wantBalance(t, "bob", 30)
+	bodies := b.wire.bodies("TransactWriteItems")
+	if len(bodies) != 6 {
+		t.Errorf("%d transactions were sent; want 6, over more than one call of the SDK", len(bodies))
+	}
+	for _, body := range bodies {
+		if body != bodies[0] {
+			t.Errorf("other bytes were sent again:\n%s\n%s", bodies[0], body)
+		}
+	}
+}
+
+// Two transactions never share a token of the database's.
+func TestE1_EachTransactionHasATokenOfItsOwn(t *testing.T) {
+	b := openBank(t)
+	b.open(t, "alice", 10)
+	for range 2 {
+		_, _ = b.do(t.Context(), "k", well)
+	}
+	bodies := b.wire.bodies("TransactWriteItems")
+	if len(bodies) != 2 || clientToken(t, bodies[0]) == clientToken(t, bodies[1]) {
+		t.Errorf("%q", bodies)
+	}
+}
+
+func clientToken(t *testing.T, body string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(body, `"ClientRequestToken":"`)
+	token, _, _ := strings.Cut(rest, `"`)
+	if !found || len(token) < 20 {
+		t.Fatalf("no token in %s", body)
+	}
+	return token
+}
+
+// What is enlisted where nothing would commit it is refused aloud.
+func TestE1_NothingIsEnlistedInVain(t *testing.T) {
+	b := openBank(t)
+	var kept *Tx
+	var late context.Context
+	if _, err := b.do(t.Context(), "k", func(ctx context.Context) (string, error) {
+		kept, late = Enlist(ctx), ctx
+		return "moved", nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for name, enlist := range map[string]func(){
+		"no guard":              func() { Enlist(t.Context()) },
+		"after the end, anew":   func() { Enlist(late) },
+		"after the end, as was": func() { kept.PutValue("late", b.accounts, account{"carol", 1}) },
+	} {
+		func() {
+			defer func() {
+				if v := recover(); v == nil || !strings.Contains(fmt.Sprint(v), "dynamostore") {
+					t.Errorf("%s: %v; want a panic that says why", name, v)
+				}
+			}()
+			enlist()
+		}()
+	}
+	b.wantBalance(t, "carol", -1)
+}
+
+// A request that runs unguarded has its writes made before its answer is sent.
+func TestE1_UnguardedRequestsCommit(t *testing.T) {
+	b := openBank(t)
+	h := b.guard.APIGatewayV2(func(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+		b.move(ctx, 30).Else(lambdaidem.Reject(402, "insufficient_funds", ""))
+		return events.APIGatewayV2HTTPResponse{StatusCode: 201, Body: "moved"}, nil
+	})
+	var get events.APIGatewayV2HTTPRequest
+	get.RequestContext.HTTP.Method, get.RawPath = http.MethodPut, "/transfers"
+	for i, want := range []int{201, 201, 201, 402} {
+		resp, err := h(t.Context(), get)
+		if err != nil || resp.StatusCode != want {
+			t.Errorf("call %d: %+v, %v; want %d", i, resp, err, want)
+		}
+	}
+	b.wantBalance(t, "alice", 10)
+	b.wantBalance(t, "bob", 90)
+}
+
+func TestE1_UnguardedNetHTTPCommitsBeforeItsAnswer(t *testing.T) {
+	b := openBank(t, func(o *lambdaidem.Options) { o.AnonymousCallers = true })
+	h := b.guard.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Early", "1")
+		if r.URL.Path == "/early" {
+			_, _ = w.Write([]byte("begun"))
+		}
+		if r.URL.Path != "/plain" {
+			b.move(r.Context(), 30).Else(lambdaidem.Reject(402, "insufficient_funds", ""))
+		}
+		w.Header().Set("X-Late", "1")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = w.Write([]byte("moved"))
+	}))
+	put := func(path string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPut, path, nil))
+		return w
+	}
+	for range 3 {
+		if w := put("/transfers"); w.Code != 201 || w.Body.String() != "moved" || w.Header().Get("X-Early")+w.Header().Get("X-Late") != "11" {
+			t.Errorf("%d %q %v", w.Code, w.Body, w.Header())
+		}
+	}
+	b.wantBalance(t, "bob", 90)
+	if w := put("/transfers"); w.Code != 402 || strings.Contains(w.Body.String(), "moved") || w.Header().Get("X-Early")+w.Header().Get("X-Late") != "" {
+		t.Errorf("refused: %d %q %v", w.Code, w.Body, w.Header())
+	}
+	if w := put("/plain"); w.Code != 201 || w.Body.String() != "moved" {
+		t.Errorf("without writes: %d %q", w.Code, w.Body)
+	}
+	defer func() {
+		if v := recover(); v == nil {
+			t.Error("writes enlisted after the answer had begun are taken in silence")
+		}
+		b.wantBalance(t, "bob", 90)
+	}()
+	put("/early")
+}
+
+// Bad writes are an answer of their own, with nothing written (E3).
+func TestE3_WhatCantBeWrittenIsRefusedInWords(t *testing.T) {
+	type enlist = func(b *bank, ctx context.Context, tx *Tx)
+	key := func(id string) map[string]string { return map[string]string{"id": id} }
+	for name, c := range map[string]struct {
+		enlist enlist
+		says   string
+		sent   bool // only DynamoDB can know
+	}{
+		"100 writes": {func(b *bank, _ context.Context, tx *Tx) {
+			for i := range 100 {
+				tx.PutValue(fmt.Sprint(i), b.accounts, account{fmt.Sprint(i), 1})
+			}
+		}, "there are 101", false},
+		"two to one item": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.DeleteValue("one", b.accounts, key("carol"))
+			tx.PutValue("other", b.accounts, account{"carol", 1})
+		}, `"one"`, false},
+		"one item under a name and an ARN": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.DeleteValue("one", b.accounts, key("carol"))
+			tx.DeleteValue("other", "arn:aws:dynamodb:"+b.store.client.Options().Region+":000000000000:table/"+b.accounts, key("carol"))
+		}, "same item", false},
+		"two puts to one item": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.PutValue("one", b.accounts, account{"carol", 1})
+			tx.PutValue("other", b.accounts, account{"carol", 2})
+		}, "multiple operations on one item", true},
+		"two names": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.PutValue("one", b.accounts, account{"carol", 1})
+			tx.PutValue("one", b.accounts, account{"dave", 1})
+		}, "another write has this name", false},
+		"no name":  {func(b *bank, _ context.Context, tx *Tx) { tx.PutValue("", b.accounts, account{"carol", 1}) }, "no name", false},
+		"no table": {func(_ *bank, _ context.Context, tx *Tx) { tx.PutValue("one", "", account{"carol", 1}) }, "no table", false},
+		"the record": {func(b *bank, ctx context.Context, tx *Tx) {
+			tx.DeleteValue("one", b.store.table, key(lambdaidem.RecordID(ctx)))
+		}, "idempotency record", false},
+		"another Region": {func(_ *bank, _ context.Context, tx *Tx) {
+			tx.PutValue("one", "arn:aws:dynamodb:mars-north-1:000000000000:table/accounts", account{"carol", 1})
+		}, "mars-north-1", false},
+		"over 4 MB": {func(b *bank, _ context.Context, tx *Tx) {
+			for i := range 12 {
+				tx.PutValue(fmt.Sprint(i), b.accounts, map[string]string{"id": fmt.Sprint(i), "text": strings.Repeat("x", 390_000)})
+			}
+		}, "4 MB", false},
+		"a value that can't be": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.PutValue("one", b.accounts, map[string]any{"id": "carol", "what": failingValue{}})
+		}, "fails on purpose", false},
+		"a placeholder twice": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.UpdateValue("one", b.accounts, key("carol"), "SET a = :a", Args{":a": 1}).If("b = :a", Args{":a": 2})
+		}, ":a is given twice", false},
+		"no placeholder": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.UpdateValue("one", b.accounts, key("carol"), "SET a = :a", Args{"a": 1})
+		}, "must begin with", false},
+		"an expression that is none": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.UpdateValue("one", b.accounts, key("carol"), "SOT a = 1", nil)
+		}, "UpdateExpression", true},
+		"an item too large": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.PutValue("one", b.accounts, map[string]string{"id": "carol", "text": strings.Repeat("x", 410_000)})
+		}, `"one"`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := openBank(t)
+			_, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "transfer", Key: "k"}, func(ctx context.Context) (string, error) {
+				tx := Enlist(ctx)
+				tx.UpdateValue("debit", b.accounts, key("alice"), "SET balance = balance - :a", Args{":a": 30})
+				c.enlist(b, ctx, tx)
+				return "moved", nil
+			})
+			failed := (*WriteError)(nil)
+			if !errors.Is(err, lambdaidem.ErrWriteInvalid) || !errors.As(err, &failed) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v; want one that says %q", err, c.says)
+			}
+			if sent := len(b.wire.bodies("TransactWriteItems")); (sent > 0) != c.sent {
+				t.Errorf("%d transactions were sent", sent)
+			}
+			b.wantBalance(t, "alice", 100)
+		})
+	}
+}
+
+type failingValue struct{}
+
+func (failingValue) MarshalDynamoDBAttributeValue() (types.AttributeValue, error) {
+	return nil, errors.New("fails on purpose")
+}
+
+// 99 writes fit.
+func TestE3_NinetyNineWrites(t *testing.T) {
+	b := openBank(t)
+	if _, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "transfer", Key: "k"}, func(ctx context.Context) (string, error) {
+		for i := range 99 {
+			Enlist(ctx).PutValue(fmt.Sprint(i), b.accounts, account{fmt.Sprint(i), i})
+		}
+		return "moved", nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b.wantBalance(t, "98", 98)
+}

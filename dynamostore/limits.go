@@ -1,0 +1,133 @@
+package dynamostore
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// The limits of a transaction (AWS, "Quotas in Amazon DynamoDB").
+const (
+	maxActions = 100     // the record's is one of them
+	maxTxSize  = 4 << 20 // bytes
+)
+
+// problem says what is wrong with the writes by themselves (E3).
+func (t *Tx) problem() error {
+	if n := len(t.writes); n > maxActions-1 {
+		return &WriteError{Err: fmt.Errorf("there are %d; a transaction takes %d, and one of them is the record's", n, maxActions)}
+	}
+	size := 0
+	for i, w := range t.writes {
+		if n := sizeOf(w.item); n > maxItemSize {
+			return &WriteError{Write: w.name, Err: fmt.Errorf("its item has %d bytes; DynamoDB keeps at most %d (400 KB, names included)", n, maxItemSize)}
+		}
+		size += sizeOf(w.item) + sizeOf(w.key) + sizeOf(w.values)
+		for _, other := range t.writes[:i] {
+			if w.sameItem(other) {
+				return &WriteError{Write: w.name, Err: fmt.Errorf("it is to the same item as %q; a transaction takes one write for each item", other.name)}
+			}
+		}
+	}
+	if size > maxTxSize {
+		return &WriteError{Err: fmt.Errorf("they have %d bytes; a transaction takes %d (4 MB)", size, maxTxSize)}
+	}
+	return nil
+}
+
+// invalid says why the writes can't be sent by the store's client, with that
+// completion.
+func (t *Tx) invalid(s *Store, c *lambdaidem.Completion) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err != nil {
+		return t.err
+	}
+	if err := t.problem(); err != nil {
+		return err
+	}
+	for _, w := range t.writes {
+		if err := w.outside(s); err != nil {
+			return &WriteError{Write: w.name, Err: err}
+		}
+		if w.isRecord(s) {
+			return &WriteError{Write: w.name, Err: errors.New("it is to an idempotency record, which is the guard's own")}
+		}
+	}
+	return nil
+}
+
+// sameItem tells whether two writes are surely to one item. A put says nothing of
+// its table's key: another write's key to that table does.
+func (w *Write) sameItem(other *Write) bool {
+	if tableName(w.table) != tableName(other.table) {
+		return false
+	}
+	switch {
+	case w.key != nil && other.key != nil:
+		return reflect.DeepEqual(w.key, other.key)
+	case w.key != nil:
+		return has(other.item, w.key)
+	case other.key != nil:
+		return has(w.item, other.key)
+	default:
+		return reflect.DeepEqual(w.item, other.item)
+	}
+}
+
+func has(item, key attributes) bool {
+	for name, v := range key {
+		if !reflect.DeepEqual(item[name], v) {
+			return false
+		}
+	}
+	return len(key) > 0
+}
+
+// isRecord tells whether the write is to a record of this package, or to a part
+// of one.
+func (w *Write) isRecord(s *Store) bool {
+	if tableName(w.table) != tableName(&s.table) {
+		return false
+	}
+	attrs := w.key
+	if attrs == nil {
+		attrs = w.item
+	}
+	var id text
+	return attrs[s.layout.id()] != nil && id.read(attrs[s.layout.id()]) == "" && strings.HasPrefix(string(id), recordPrefix)
+}
+
+// recordPrefix begins the id of every record, and of what belongs to one (D4).
+const recordPrefix = "lambdaidem#"
+
+// outside says that a table is not in the client's Region, as far as its ARN
+// tells; of its account nothing is known here.
+func (w *Write) outside(s *Store) error {
+	table, err := arn.Parse(aws.ToString(w.table))
+	if err != nil {
+		return nil // a name: of the client's account and Region
+	}
+	if region := s.client.Options().Region; table.Region != region {
+		return fmt.Errorf("its table is in Region %s; a transaction takes tables of one account and Region, and the store's is %s", table.Region, region)
+	}
+	if own, err := arn.Parse(s.table); err == nil && own.AccountID != table.AccountID {
+		return fmt.Errorf("its table is of account %s; a transaction takes tables of one account and Region, and the record's is of %s", table.AccountID, own.AccountID)
+	}
+	return nil
+}
+
+// tableName is a table's name, of an ARN too.
+func tableName(table *string) string {
+	name := aws.ToString(table)
+	if parsed, err := arn.Parse(name); err == nil {
+		return strings.TrimPrefix(parsed.Resource, "table/")
+	}
+	return name
+}

@@ -1,0 +1,73 @@
+package dynamostore
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// ConditionFailed is the error of an enlisted write whose condition failed:
+// nothing was written.
+type ConditionFailed struct {
+	Write string // the name that it was enlisted under
+	Table string
+	// Item is the item that the condition failed on; nil: there is none.
+	Item map[string]types.AttributeValue
+}
+
+// Absent tells whether there is no item, rather than one that compares otherwise.
+func (c *ConditionFailed) Absent() bool { return len(c.Item) == 0 }
+
+// Decode reads the item into v, by package attributevalue.
+func (c *ConditionFailed) Decode(v any) error { return attributevalue.UnmarshalMap(c.Item, v) }
+
+// Error names the write, not the item's content.
+func (c *ConditionFailed) Error() string {
+	how := "its item compares otherwise"
+	if c.Absent() {
+		how = "there is no such item"
+	}
+	return fmt.Sprintf("the condition of the write %q on table %s failed: %s", c.Write, c.Table, how)
+}
+
+// WriteError is the error of an enlisted write that can't be made: a mistake of
+// the program's (E3). Nothing was written.
+type WriteError struct {
+	Write string // the name that it was enlisted under; empty: of all together
+	Err   error
+}
+
+// Error names the write.
+func (e *WriteError) Error() string {
+	if e.Write == "" {
+		return "the enlisted writes: " + e.Err.Error()
+	}
+	return fmt.Sprintf("the enlisted write %q: %v", e.Write, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *WriteError) Unwrap() error { return e.Err }
+
+// conditionFailed is what becomes of a transaction in which the write's condition
+// failed.
+func (w *Write) conditionFailed(item attributes) *lambdaidem.Rejected {
+	c := &ConditionFailed{Write: w.name, Table: aws.ToString(w.table), Item: item}
+	if w.verdict != nil {
+		if err := w.verdict(c); err != nil {
+			return &lambdaidem.Rejected{Err: err}
+		}
+	}
+	return &lambdaidem.Rejected{Err: &lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: http.StatusInternalServerError, Err: c,
+		Detail: "The request was not carried out, since what it depends on is not as it should be."}}
+}
+
+// writeInvalid is what becomes of a transaction with a write that can't be made.
+func writeInvalid(err error) *lambdaidem.Rejected {
+	return &lambdaidem.Rejected{Err: &lambdaidem.Error{Code: lambdaidem.ErrWriteInvalid, Status: http.StatusInternalServerError, Err: err,
+		Detail: "The request was not carried out, since what it would write can't be written."}}
+}

@@ -1,0 +1,177 @@
+package dynamostore
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+var _ lambdaidem.Transactor = (*Store)(nil)
+
+// Begin returns a transaction without writes: see [lambdaidem.Transactor]. A
+// handler gets at it by [Enlist].
+func (s *Store) Begin(random io.Reader) lambdaidem.Tx {
+	return &transaction{store: s, random: random, enlisted: &Tx{}}
+}
+
+// transaction is what a handler enlisted, on its way into the database.
+type transaction struct {
+	store    *Store
+	random   io.Reader
+	enlisted *Tx
+
+	prepared  *prepared // for the completion that came last
+	ambiguous bool      // a call's fate is unknown (X8)
+}
+
+// Seal ends enlisting.
+func (t *transaction) Seal(o lambdaidem.Outcome) bool { return t.enlisted.seal(o) }
+
+// Commit sends the transaction: see [lambdaidem.Tx]. What it returns after success
+// has of the record what the completion says.
+func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lambdaidem.Record, error) {
+	if err := t.enlisted.invalid(t.store, c); err != nil {
+		return lambdaidem.Record{}, writeInvalid(err)
+	}
+	if t.prepared == nil || t.prepared.of != c {
+		p, err := t.prepare(ctx, c)
+		if err != nil {
+			return lambdaidem.Record{}, err
+		}
+		t.prepared = p
+	}
+	p := t.prepared
+	if !p.mayBeSent() {
+		return lambdaidem.Record{}, t.unknown(errTokenTooOld)
+	}
+	ctx, v := witnessed(ctx, opCommit)
+	v.ambiguous = t.ambiguous // judged over every call
+	_, err := t.store.client.TransactWriteItems(ctx, p.input, p.body.asBefore)
+	t.ambiguous = v.ambiguous
+	if err == nil {
+		t.ambiguous = false
+		return p.record, nil
+	}
+	rec, err := t.verdict(p, v, err)
+	if err == nil {
+		t.ambiguous = false
+	}
+	return rec, err
+}
+
+// prepared is a transaction as it is sent, every time: the input is built once
+// (E1).
+type prepared struct {
+	of     *lambdaidem.Completion
+	input  *dynamodb.TransactWriteItemsInput
+	record lambdaidem.Record // as it is once the transaction has happened
+	now    time.Time         // of the record's condition, by the guard's clock
+	token  string            // fencing token of the record; empty without a record
+	writes []*Write          // after the record's
+	body   sameBody
+	first  time.Time // when it was first sent; zero before
+}
+
+// records tells how many actions come before the handler's.
+func (p *prepared) records() int {
+	if p.of.Alone {
+		return 0
+	}
+	return 1
+}
+
+func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*prepared, error) {
+	var token [16]byte
+	if _, err := io.ReadFull(t.random, token[:]); err != nil {
+		panic(fmt.Sprintf("dynamostore: the guard's Options.Random: %v", err))
+	}
+	p := &prepared{of: c, writes: t.enlisted.writes, token: c.Lease.Token, now: c.Result.At}
+	var actions []types.TransactWriteItem
+	if !c.Alone {
+		action, err := t.store.completing(ctx, c, p)
+		if err != nil {
+			return nil, err
+		}
+		actions = append(actions, action)
+	}
+	for _, w := range p.writes {
+		actions = append(actions, w.action())
+	}
+	p.input = &dynamodb.TransactWriteItemsInput{
+		TransactItems:      actions,
+		ClientRequestToken: aws.String(base64.RawURLEncoding.EncodeToString(token[:])),
+	}
+	return p, nil
+}
+
+// completing is the record's own action.
+func (s *Store) completing(_ context.Context, c *lambdaidem.Completion, p *prepared) (types.TransactWriteItem, error) {
+	const old = types.ReturnValuesOnConditionCheckFailureAllOld
+	ours := &item{ID: c.Lease.ID, Token: c.Lease.Token}
+	if c.Claim != nil {
+		ours = claimed(*c.Claim)
+	}
+	ours.finish(c.Result)
+	p.record = ours.record()
+	attrs := s.layout.attributes(ours)
+	if size := sizeOf(attrs); size > maxItemSize {
+		return types.TransactWriteItem{}, tooLarge(opCommit, size)
+	}
+	values := clock(p.now)
+	values[":token"] = str(c.Lease.Token)
+	if c.Claim == nil {
+		w := &s.writes.completion
+		return types.TransactWriteItem{Update: &types.Update{
+			TableName:                           aws.String(s.table),
+			Key:                                 s.key(c.Lease.ID),
+			UpdateExpression:                    aws.String(s.layout.expression(w.sets, attrs, values)),
+			ConditionExpression:                 aws.String(w.condition),
+			ExpressionAttributeNames:            w.names,
+			ExpressionAttributeValues:           values,
+			ReturnValuesOnConditionCheckFailure: old,
+		}}, nil
+	}
+	w := &s.writes.claim
+	if seen := c.Claim.Over; seen != nil {
+		w = &s.writes.claimOver
+		seenValues(values, seen)
+	}
+	return types.TransactWriteItem{Put: &types.Put{
+		TableName:                           aws.String(s.table),
+		Item:                                attrs,
+		ConditionExpression:                 aws.String(w.condition),
+		ExpressionAttributeNames:            w.names,
+		ExpressionAttributeValues:           values,
+		ReturnValuesOnConditionCheckFailure: old,
+	}}, nil
+}
+
+// tokenLife is for how long a transaction without a record is sent again. The
+// database knows its token for 10 minutes after it happened (AWS, "Amazon DynamoDB
+// Transactions: How it works"), and afterwards would do it once more. One with a
+// record is safe for ever: its condition fails on what it wrote itself.
+const tokenLife = 9 * time.Minute
+
+var errTokenTooOld = errors.New("the transaction was first sent longer ago than DynamoDB surely remembers it: sent again, it might happen twice")
+
+// mayBeSent tells whether the transaction can be sent again without harm.
+func (p *prepared) mayBeSent() bool {
+	if p.first.IsZero() {
+		p.first = time.Now()
+	}
+	return p.records() > 0 || time.Since(p.first) < tokenLife
+}
+
+// unknown is the error of a transaction that may have happened.
+func (t *transaction) unknown(err error) error {
+	return &lambdaidem.StoreError{Op: opCommit, NotApplied: !t.ambiguous, Err: err}
+}

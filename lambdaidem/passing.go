@@ -1,0 +1,144 @@
+package lambdaidem
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+)
+
+// pass lets a request run unguarded. Request and answer pass through untouched,
+// streams too, until the handler enlists a write: from then on the answer is kept
+// back, since it may not go out before the write is there (E1).
+func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
+	ctx := r.Context()
+	if attemptOf(ctx) != nil || !h.g.transacts() { // what an outer guard guards is its own
+		h.next.ServeHTTP(w, r)
+		return
+	}
+	a := h.g.unguarded(ctx)
+	p := &passing{enlist: &a.enlist, w: w, before: w.Header().Clone()}
+	work := &httpWork{g: h.g, served: served{
+		handle: func(ctx context.Context) (Response, error) {
+			h.next.ServeHTTP(passingWriter{p}, r.WithContext(ctx))
+			return p.response(), nil
+		},
+		answer: func(v any) (Response, error) {
+			handler, ok := v.(http.Handler)
+			if !ok {
+				return Response{}, isNotTheAnswer[http.Handler](v)
+			}
+			p.forget()
+			handler.ServeHTTP(p.kept, r)
+			return p.response(), nil
+		},
+	}}
+	d := a.runAlone(ctx, work)
+	if p.kept == nil { // the answer is on its way
+		return
+	}
+	seen := &Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, headers: r.Header.Values}
+	resp, err := work.own(ctx, seen, d)
+	if err != nil {
+		resp = h.g.ownAnswer(ctx, seen, conditionFailed(err))
+	}
+	if resp == nil {
+		resp = &work.response
+	} else {
+		p.forget()
+	}
+	send(w, resp)
+}
+
+// passing is the answer of a request that runs unguarded.
+type passing struct {
+	enlist *enlisting
+	w      http.ResponseWriter
+	before http.Header // as outer handlers left it
+	kept   *keptAnswer // nil: the answer goes straight to w
+}
+
+// held tells whether the answer is kept back. If not, it is about to begin, and
+// nothing can be enlisted any more.
+func (p *passing) held() bool {
+	if p.kept == nil && p.enlist.begun(errAnswerBegan) {
+		p.kept = keepAnswer(p.w.Header())
+	}
+	return p.kept != nil
+}
+
+// response is the answer that was kept back, if it was.
+func (p *passing) response() Response {
+	if !p.held() {
+		return Response{}
+	}
+	return p.kept.response()
+}
+
+// forget takes back what the handler did to the answer.
+func (p *passing) forget() {
+	header := p.w.Header()
+	clear(header)
+	maps.Copy(header, p.before)
+	p.kept = keepAnswer(header)
+}
+
+// passingWriter is the answer's writer as the handler gets it. What else the
+// server's can do, http.ResponseController finds by Unwrap.
+type passingWriter struct{ p *passing }
+
+func (w passingWriter) Unwrap() http.ResponseWriter { return w.p.w }
+
+func (w passingWriter) Header() http.Header {
+	if w.p.kept == nil && w.p.enlist.begun(nil) {
+		w.p.kept = keepAnswer(w.p.w.Header())
+	}
+	if w.p.kept != nil {
+		return w.p.kept.Header()
+	}
+	return w.p.w.Header()
+}
+
+func (w passingWriter) WriteHeader(status int) {
+	informational := status >= 100 && status < 200 && status != http.StatusSwitchingProtocols // no answer yet
+	switch {
+	case informational && w.p.kept == nil:
+		w.p.w.WriteHeader(status)
+	case w.p.held():
+		w.p.kept.WriteHeader(status)
+	default:
+		w.p.w.WriteHeader(status)
+	}
+}
+
+func (w passingWriter) Write(b []byte) (int, error) {
+	if w.p.held() {
+		return w.p.kept.Write(b)
+	}
+	return w.p.w.Write(b)
+}
+
+func (w passingWriter) ReadFrom(from io.Reader) (int64, error) {
+	if w.p.held() {
+		return io.Copy(struct{ io.Writer }{w.p.kept}, from)
+	}
+	return io.Copy(w.p.w, from) // by its own ReadFrom, if it has one
+}
+
+func (w passingWriter) Flush() { _ = w.FlushError() }
+
+func (w passingWriter) FlushError() error {
+	if w.p.held() {
+		return w.p.kept.FlushError()
+	}
+	return http.NewResponseController(w.p.w).Flush()
+}
+
+func (w passingWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if w.p.held() {
+		return nil, nil, streamRefused("a connection that is hijacked after a write was enlisted")
+	}
+	return http.NewResponseController(w.p.w).Hijack()
+}

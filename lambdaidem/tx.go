@@ -1,0 +1,141 @@
+package lambdaidem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// Transactor is a Store that can make a handler's own writes and the completion
+// of its record one transaction (E1). A handler enlists its writes by a function
+// of the store's package, which finds them by [TxOf].
+type Transactor interface {
+	// Begin returns a transaction without writes, and sends nothing. random gives
+	// the tokens by which the database tells transactions apart.
+	Begin(random io.Reader) Tx
+}
+
+// Tx is what one run of a handler enlisted, and the transaction that it becomes.
+type Tx interface {
+	// Seal ends enlisting: whatever is enlisted later MUST panic, since it would
+	// be lost. It tells whether there is anything to commit beside an answer of
+	// that outcome: nothing beside a failed one, unless the handler asked for it
+	// (E1). An error at enlisting counts as something to commit.
+	Seal(Outcome) bool
+
+	// Commit makes the enlisted writes and the completion in one transaction:
+	// either all of it is there, or nothing (E1). Called again with the same
+	// pointer, it MUST send the same bytes under the same token of the database's.
+	//
+	// It returns what Store.Complete returns, with two more errors (E2). The
+	// record's own reason comes before any other: a record that is completed under
+	// our token is success; one that is not what the completion asks for is
+	// [ErrLeaseLost] with the record as it now stands. A condition or a write of
+	// the handler's that the database refused is a *[Rejected]. A StoreError with
+	// [ReasonConflict] or [ReasonThrottled] is worth another try; one whose
+	// NotApplied is false means that it is unknown whether the whole happened, over
+	// every call of Commit.
+	Commit(context.Context, *Completion) (Record, error)
+}
+
+// Completion is what a transaction completes. Of Claim and Alone one at most is
+// set; without either, the record must be in progress under the lease's token, as
+// in Store.Complete.
+type Completion struct {
+	Lease  Lease
+	Result Result
+	// Claim asks for the record as Store.Acquire does, and completes it at once
+	// (E4): it must be free, or be exactly what Claim.Over is, or be in progress
+	// under the claim's own token. One with steps is never free.
+	Claim *Claim
+	// Alone leaves the record out: the writes of a call that runs unguarded.
+	Alone bool
+}
+
+// Rejected is the error of a transaction that a write of the handler's kept from
+// happening: nothing was written. Err says what becomes of the call, by the rules
+// for a handler's own errors (X2): what the handler's author gave for a failed
+// condition, or an error that names the write.
+type Rejected struct{ Err error }
+
+// Error says why.
+func (r *Rejected) Error() string { return "the transaction was rejected: " + r.Err.Error() }
+
+// Unwrap returns Err.
+func (r *Rejected) Unwrap() error { return r.Err }
+
+// enlisting is a run's transaction, if its handler asked for one.
+type enlisting struct {
+	mu    sync.Mutex
+	tx    Tx
+	ended error // why nothing can be enlisted any more; nil while it can
+}
+
+// TxOf is the transaction of the run whose handler has this context: to be used
+// by a store's package, for its users to enlist writes in. The same run gets the
+// same one every time. The error says why there is none.
+func TxOf(ctx context.Context) (Tx, error) {
+	a, _ := ctx.Value(attemptKey{}).(*attempt)
+	if a == nil {
+		return nil, errors.New("this context is not of a guarded handler, so nothing would ever commit what is enlisted: " +
+			"pass on the context that the handler was given, and guard the handler")
+	}
+	store, ok := a.g.store.(Transactor)
+	if !ok {
+		return nil, fmt.Errorf("the guard's store, a %T, has no transactions", a.g.store)
+	}
+	a.enlist.mu.Lock()
+	defer a.enlist.mu.Unlock()
+	if a.enlist.ended != nil {
+		return nil, a.enlist.ended
+	}
+	if a.enlist.tx == nil {
+		a.enlist.tx = store.Begin(a.g.opts.Random)
+	}
+	return a.enlist.tx, nil
+}
+
+var (
+	errRunEnded    = errors.New("the handler has returned, so nothing would commit what is enlisted now")
+	errAnswerBegan = errors.New("the answer has begun to be sent, so it would say too early that the writes are there: enlist them before the answer is written")
+)
+
+// end ends enlisting for a reason, and returns the transaction if anything asked
+// for one.
+func (e *enlisting) end(why error) Tx {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ended == nil {
+		e.ended = why
+	}
+	return e.tx
+}
+
+// begun tells whether anything asked for the transaction; if not, and why is
+// given, nothing can any more.
+func (e *enlisting) begun(why error) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.tx == nil && e.ended == nil {
+		e.ended = why
+	}
+	return e.tx != nil
+}
+
+// seal ends the run's enlisting, and returns the transaction that is to be
+// committed beside an answer of that outcome; nil: there is none.
+func (e *enlisting) seal(o Outcome) Tx {
+	if tx := e.end(errRunEnded); tx != nil && tx.Seal(o) {
+		return tx
+	}
+	return nil
+}
+
+// drop takes back what was enlisted: the transaction was rejected.
+func (e *enlisting) drop() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.tx = nil
+}

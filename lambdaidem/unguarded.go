@@ -1,0 +1,74 @@
+package lambdaidem
+
+import (
+	"context"
+	"errors"
+)
+
+// What runs unguarded has no record. What it enlists is committed all the same,
+// in a transaction of its own (E1): it is never lost in silence.
+
+// unguarded is a run without a record; attemptOf doesn't find it.
+func (g *Guard) unguarded(ctx context.Context) *attempt {
+	return &attempt{g: g, budget: newBudget(ctx, &g.opts)}
+}
+
+// transacts tells whether a handler can enlist anything at all.
+func (g *Guard) transacts() bool {
+	_, ok := g.store.(Transactor)
+	return ok
+}
+
+// bypass runs a call unguarded. Its own answer stands, unless what it enlisted
+// could not be committed.
+func (g *Guard) bypass(ctx context.Context, w work) decision {
+	return g.unguarded(ctx).runAlone(ctx, w)
+}
+
+func (a *attempt) runAlone(ctx context.Context, w work) decision {
+	defer a.enlist.end(errRunEnded)
+	w.run(context.WithValue(ctx, attemptKey{}, a))
+	return a.commitAlone(ctx, w)
+}
+
+// commitAlone commits what an unguarded run enlisted.
+func (a *attempt) commitAlone(ctx context.Context, w work) decision {
+	if a.enlist.end(errRunEnded) == nil {
+		return decision{} // as it is, and its ending is not even asked for
+	}
+	tx := a.enlist.seal(w.ending().outcome)
+	if tx == nil {
+		return decision{}
+	}
+	ctx, cancel := a.finishContext(ctx)
+	defer cancel()
+	c := &Completion{Alone: true}
+	var err error
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		if _, err = tx.Commit(ctx, c); err == nil {
+			return decision{}
+		}
+		if rejected := (*Rejected)(nil); errors.As(err, &rejected) {
+			w.rejected(rejected.Err)
+			return decision{}
+		}
+		if hopeless(err) || !a.pause(ctx, pause) {
+			break
+		}
+	}
+	a.note(ctx, EventStoreError, err)
+	if notApplied(err) {
+		return decision{refusal: storeUnavailable(err, a.g.opts.RetryAfter)}
+	}
+	a.note(ctx, EventUncertain, err)
+	return decision{refusal: outcomeUnknown(err, a.g.opts.RetryAfter)}
+}
+
+// hopeless tells whether another try of a transaction can only end alike.
+func hopeless(err error) bool {
+	switch reasonOf(err) {
+	case ReasonNoTable, ReasonPermission, ReasonInvalid, ReasonForeign, ReasonTooLarge, ReasonEncoding:
+		return notApplied(err)
+	}
+	return false
+}
