@@ -49,8 +49,12 @@ func bodyOf(r *http.Request) string {
 	if err != nil {
 		panic(err)
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
+	setBody(r, string(body))
 	return string(body)
+}
+
+func setBody(r *http.Request, body string) {
+	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
 }
 
 // after says what becomes of the next requests of an operation.

@@ -1,0 +1,189 @@
+package dynamostore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// reason is one of a cancelled transaction, as DynamoDB writes it.
+type reason struct {
+	Code    string
+	Message string                       `json:",omitempty"`
+	Item    map[string]map[string]string `json:",omitempty"`
+}
+
+// cancelled answers that DynamoDB cancelled the transaction, for each of its
+// actions in order.
+func cancelled(reasons ...reason) fault {
+	return func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
+		body, err := json.Marshal(map[string]any{
+			"__type":              "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
+			"Message":             "Transaction cancelled, please refer cancellation reasons for specific reasons",
+			"CancellationReasons": reasons,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return answer(400, string(body)), nil
+	}
+}
+
+func cancelledBy(codes ...string) fault {
+	reasons := make([]reason, len(codes))
+	for i, c := range codes {
+		reasons[i] = reason{Code: c}
+	}
+	return cancelled(reasons...)
+}
+
+// apiError answers with an error of a code.
+func apiError(code string) fault {
+	return func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
+		return answer(400, `{"__type":"com.amazonaws.dynamodb.v20120810#`+code+`","message":"as it was asked for"}`), nil
+	}
+}
+
+// The record is the first action, debit and credit follow. What passes is worth
+// another try; the database then does as asked.
+func TestE2_ReasonsAreReadInTheirOrder(t *testing.T) {
+	const none, condition, conflict = "None", "ConditionalCheckFailed", "TransactionConflict"
+	for name, c := range map[string]struct {
+		answer fault
+		want   error // nil: it is tried again, and happens
+		write  string
+	}{
+		"conflict on the record":                       {cancelledBy(conflict, none, none), nil, ""},
+		"conflict on a write":                          {cancelledBy(none, none, conflict), nil, ""},
+		"throttled":                                    {cancelledBy(none, "ThrottlingError", none), nil, ""},
+		"provisioned throughput":                       {cancelledBy("ProvisionedThroughputExceeded", none, none), nil, ""},
+		"condition of the first":                       {cancelledBy(none, condition, none), lambdaidem.ErrConditionFailed, "debit"},
+		"condition of the second":                      {cancelledBy(none, none, condition), lambdaidem.ErrConditionFailed, "credit"},
+		"condition before conflict of another":         {cancelledBy(none, conflict, condition), lambdaidem.ErrConditionFailed, "credit"},
+		"the record's conflict before a condition":     {cancelledBy(conflict, condition, none), nil, ""},
+		"the record's throttling before a condition":   {cancelledBy("ThrottlingError", condition, none), nil, ""},
+		"the record's condition before a write's":      {cancelledBy(condition, condition, none), lambdaidem.ErrInProgress, ""},
+		"a write that is invalid":                      {cancelledBy(none, none, "ValidationError"), lambdaidem.ErrWriteInvalid, "credit"},
+		"a collection that is too large":               {cancelledBy(none, "ItemCollectionSizeLimitExceeded", none), lambdaidem.ErrWriteInvalid, "debit"},
+		"a reason that is new":                         {cancelledBy(none, "Whatever", none), lambdaidem.ErrWriteInvalid, "debit"},
+		"in progress":                                  {apiError("TransactionInProgressException"), nil, ""},
+		"conflict without a cancellation":              {apiError("TransactionConflictException"), nil, ""},
+		"throttled as a whole":                         {apiError("ProvisionedThroughputExceededException"), nil, ""},
+		"invalid as a whole":                           {apiError("ValidationException"), lambdaidem.ErrWriteInvalid, ""},
+		"reasons for another number of writes: unread": {cancelledBy(condition, condition), nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := openBank(t)
+			b.wire.after("TransactWriteItems", c.answer)
+			got, err := b.do(t.Context(), "k", well)
+			if c.want == nil {
+				if err != nil || got != "moved" {
+					t.Errorf("got %q, %v", got, err)
+				}
+				b.wantBalance(t, "alice", 70)
+				return
+			}
+			if !errors.Is(err, c.want) {
+				t.Fatalf("got %v; want %v", err, c.want)
+			}
+			failed, wrong := (*ConditionFailed)(nil), (*WriteError)(nil)
+			switch {
+			case errors.As(err, &failed) && failed.Write != c.write, errors.As(err, &wrong) && wrong.Write != c.write:
+				t.Errorf("%v; want it of %q", err, c.write)
+			}
+			b.wantBalance(t, "alice", 100)
+		})
+	}
+}
+
+// Our own completion comes first: before it was asked for again, it had happened.
+func TestE2_OwnCompletionComesFirst(t *testing.T) {
+	b := openBank(t)
+	b.wire.after("TransactWriteItems", loseReply, otherToken)
+	if got, err := b.do(t.Context(), "k", well); err != nil || got != "moved" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	b.wantBalance(t, "alice", 70)
+	if bodies := b.wire.bodies("TransactWriteItems"); len(bodies) != 2 {
+		t.Errorf("sent %d times", len(bodies))
+	}
+}
+
+// A transaction that was given up as rejected, and happened after all while it was
+// (its first sending was late), is the answer: nobody is told otherwise (G3).
+func TestE2_LateTransactionIsTheAnswer(t *testing.T) {
+	for name, verdict := range map[string]error{
+		"stored":   lambdaidem.Reject(402, "insufficient_funds", ""),
+		"released": lambdaidem.Retryable(errors.New("later")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := openBank(t)
+			var late *http.Request
+			b.wire.after("TransactWriteItems",
+				func(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
+					late = r.Clone(context.WithoutCancel(r.Context()))
+					setBody(late, bodyOf(r))
+					return loseRequest(r, next)
+				},
+				cancelledBy("None", "ConditionalCheckFailed", "None"))
+			arrive := func(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
+				if err := deliver(late, next); err != nil {
+					t.Error(err)
+				}
+				return next.Do(r)
+			}
+			b.wire.after("UpdateItem", arrive) // the completion, or the release
+			for i := range 2 {
+				got, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "transfer", Key: "k"}, func(ctx context.Context) (string, error) {
+					b.runs.Add(1)
+					b.move(ctx, 30).Else(verdict)
+					return "moved", nil
+				})
+				if err != nil || got != "moved" {
+					t.Errorf("call %d: %q, %v", i, got, err)
+				}
+			}
+			b.wantBalance(t, "alice", 70)
+			b.wantRuns(t, 1)
+		})
+	}
+}
+
+// Without a record to tell, what may have happened is not called refused.
+func TestE1_UnguardedTransactionThatMayHaveHappenedIsUnknown(t *testing.T) {
+	b := openBank(t)
+	b.wire.after("TransactWriteItems", loseReply, cancelledBy("ConditionalCheckFailed", "None"))
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	skip := lambdaidem.Call{Operation: "transfer", Skip: true}
+	got, err := lambdaidem.Do(ctx, b.guard, skip, func(ctx context.Context) (string, error) {
+		b.move(ctx, 30).Else(lambdaidem.Reject(402, "insufficient_funds", ""))
+		return "moved", nil
+	})
+	if err != nil || got != "moved" { // sent again, the database knows it
+		t.Errorf("got %q, %v", got, err)
+	}
+	b.wantBalance(t, "alice", 70)
+}
+
+// TransactionInProgress and a token that came with other bytes say that an earlier
+// sending may be happening (X8).
+func TestX8_TransactionInProgressIsNoRefusal(t *testing.T) {
+	for _, code := range []string{"TransactionInProgressException", "IdempotentParameterMismatchException"} {
+		b := openBank(t)
+		b.wire.after("TransactWriteItems", apiError(code), apiError(code), apiError(code), apiError(code))
+		tx := b.store.Begin(strings.NewReader(strings.Repeat("r", 64)))
+		_, err := tx.Commit(t.Context(), &lambdaidem.Completion{Lease: lease, Result: result})
+		if failure := (*lambdaidem.StoreError)(nil); !errors.As(err, &failure) || failure.NotApplied {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+}

@@ -1,0 +1,356 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+func optimistic(o *lambdaidem.Options) { o.Optimistic = true }
+
+// transferID is the record of the bank's do.
+func (b *bank) transferID(key string) string {
+	return b.guard.RecordID(lambdaidem.Identity{Operation: "transfer", Key: key})
+}
+
+func (b *bank) record(t *testing.T, key string) lambdaidem.Record {
+	t.Helper()
+	rec, err := b.store.Get(t.Context(), b.transferID(key), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+func TestE4_OneRoundTripForANewRequest(t *testing.T) {
+	b := openBank(t, optimistic)
+	for i := range 2 {
+		got, err := b.do(t.Context(), "k", func(ctx context.Context) (string, error) {
+			if n := lambdaidem.Attempt(ctx); n != 0 {
+				t.Errorf("the attempt's number is %d", n)
+			}
+			return "moved", nil
+		})
+		if err != nil || got != "moved" {
+			t.Fatalf("call %d: %q, %v", i, got, err)
+		}
+	}
+	b.wantBalance(t, "alice", 70)
+	if want := []string{"TransactWriteItems", "TransactWriteItems"}; !slices.Equal(b.wire.sent, want) {
+		t.Errorf("sent %v; want %v", b.wire.sent, want)
+	}
+	if want := []lambdaidem.Kind{lambdaidem.EventNew, lambdaidem.EventReplayed}; !slices.Equal(b.events, want) {
+		t.Errorf("events %v; want %v", b.events, want)
+	}
+	rec := b.record(t, "k")
+	if rec.State != lambdaidem.Completed || rec.Attempt != 1 || rec.LeaseEnd.IsZero() || rec.Scope == "" || rec.StartedAt.IsZero() {
+		t.Errorf("the record is %+v", rec)
+	}
+}
+
+// The loser of a race gets the winner's answer, whatever its own was, and though
+// its own conditions fail by what the winner did (E2, E4).
+func TestE4_LoserOfARaceReplaysTheWinner(t *testing.T) {
+	for name, end := range map[string]func(context.Context) (string, error){
+		"well":      well,
+		"error":     func(context.Context) (string, error) { return "", errors.New("lost") },
+		"uncertain": func(context.Context) (string, error) { return "", lambdaidem.Uncertain(errors.New("lost")) },
+		"failed":    func(context.Context) (string, error) { return "", lambdaidem.Reject(404, "lost", "") },
+		"panic":     func(context.Context) (string, error) { panic("lost") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := openBank(t, optimistic)
+			b.open(t, "alice", 30)
+			got, err := b.do(t.Context(), "k", func(ctx context.Context) (string, error) {
+				// While this one runs, another comes and wins.
+				if won, err := b.do(context.WithoutCancel(t.Context()), "k", func(context.Context) (string, error) { return "the winner's", nil }); err != nil || won != "the winner's" {
+					t.Errorf("the winner: %q, %v", won, err)
+				}
+				return end(ctx)
+			})
+			if err != nil || got != "the winner's" {
+				t.Errorf("the loser: %q, %v", got, err)
+			}
+			b.wantBalance(t, "alice", 0)
+			b.wantBalance(t, "bob", 30)
+		})
+	}
+}
+
+// An error of a handler that lost no race is its own.
+func TestE4_ErrorsLeaveOnceTheRecordWasConsulted(t *testing.T) {
+	b := openBank(t, optimistic)
+	own := errors.New("no")
+	for range 2 {
+		if _, err := b.do(t.Context(), "k", func(context.Context) (string, error) { return "", own }); !errors.Is(err, own) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if _, err := b.do(t.Context(), "k", func(context.Context) (string, error) { return "", lambdaidem.Uncertain(own) }); !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+		t.Errorf("uncertain: %v", err)
+	}
+	func() {
+		defer func() {
+			if v := recover(); v != "own" {
+				t.Errorf("recovered %v", v)
+			}
+		}()
+		_, _ = b.do(t.Context(), "k", func(context.Context) (string, error) { panic("own") })
+	}()
+	if want := []string{"GetItem", "GetItem", "GetItem", "GetItem"}; !slices.Equal(b.wire.sent, want) {
+		t.Errorf("sent %v; want %v", b.wire.sent, want)
+	}
+	b.wantBalance(t, "alice", 100)
+	// Where it can't be consulted, no answer leaves.
+	b.wire.after("GetItem", slices.Repeat([]fault{loseRequest}, 400)...)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if _, err := b.do(ctx, "k", func(context.Context) (string, error) { return "", own }); !errors.Is(err, lambdaidem.ErrStoreUnavailable) {
+		t.Errorf("not consulted: %v", err)
+	}
+}
+
+func TestE4_FailedConditionsAreAnsweredAndStored(t *testing.T) {
+	b := openBank(t, optimistic)
+	b.open(t, "alice", 10)
+	for range 2 {
+		_, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "transfer", Key: "k"}, func(ctx context.Context) (string, error) {
+			b.runs.Add(1)
+			b.move(ctx, 30).Else(lambdaidem.Reject(402, "insufficient_funds", ""))
+			return "moved", nil
+		})
+		if !errors.Is(err, lambdaidem.Code("insufficient_funds")) {
+			t.Errorf("got %v", err)
+		}
+		b.open(t, "alice", 1000) // changes nothing of the stored answer
+	}
+	b.wantBalance(t, "alice", 1000)
+	if rec := b.record(t, "k"); rec.Result.Outcome != lambdaidem.OutcomeFailed {
+		t.Errorf("the record is %+v", rec)
+	}
+}
+
+// stand puts a record in the way.
+func (b *bank) stand(t *testing.T, key, token string, lease time.Duration, change func(*lambdaidem.Claim)) {
+	t.Helper()
+	at := time.Now()
+	c := lambdaidem.Claim{ID: b.transferID(key), Token: token, Fingerprint: b.fingerprint(t), Now: at, LeaseEnd: at.Add(lease), Expires: at.Add(time.Hour)}
+	if change != nil {
+		change(&c)
+	}
+	if rec, err := b.store.Acquire(t.Context(), c); err != nil || rec.Token != token {
+		t.Fatalf("%+v, %v", rec, err)
+	}
+}
+
+// fingerprint is that of the bank's do.
+func (b *bank) fingerprint(t *testing.T) string {
+	t.Helper()
+	if _, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "transfer", Key: "to see the fingerprint"}, func(context.Context) (string, error) {
+		return "", nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return b.record(t, "to see the fingerprint").Fingerprint
+}
+
+func TestE4_RecordsInTheWay(t *testing.T) {
+	release := func(t *testing.T, b *bank) {
+		t.Helper()
+		l := lambdaidem.Lease{ID: b.transferID("k"), Token: "other", Expires: time.Now().Add(time.Hour)}
+		if _, err := b.store.Release(t.Context(), l, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		lease  time.Duration
+		change func(*lambdaidem.Claim)
+		then   func(*testing.T, *bank)
+		want   error // nil: it commits
+		events lambdaidem.Kind
+	}{
+		"in progress":   {time.Minute, nil, nil, lambdaidem.ErrInProgress, lambdaidem.EventInProgress},
+		"died":          {-time.Second, nil, nil, nil, lambdaidem.EventTakenOver},
+		"held":          {-time.Second, func(c *lambdaidem.Claim) { c.Expires = time.Time{} }, nil, lambdaidem.ErrAttemptAbandoned, lambdaidem.EventAbandoned},
+		"released":      {time.Minute, nil, release, nil, lambdaidem.EventNew},
+		"other payload": {time.Minute, func(c *lambdaidem.Claim) { c.Fingerprint = "another" }, nil, lambdaidem.ErrPayloadMismatch, lambdaidem.EventMismatch},
+		"expired":       {-time.Hour, func(c *lambdaidem.Claim) { c.Expires = time.Now().Add(-time.Minute) }, nil, nil, lambdaidem.EventNew},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := openBank(t, optimistic)
+			b.stand(t, "k", "other", c.lease, c.change)
+			if c.then != nil {
+				c.then(t, b)
+			}
+			got, err := b.do(t.Context(), "k", well)
+			want := 100
+			if c.want == nil {
+				want = 70
+				if err != nil || got != "moved" {
+					t.Errorf("got %q, %v", got, err)
+				}
+			} else if !errors.Is(err, c.want) {
+				t.Errorf("got %v; want %v", err, c.want)
+			}
+			b.wantBalance(t, "alice", want)
+			if !slices.Contains(b.events, c.events) {
+				t.Errorf("events %v; want %v among them", b.events, c.events)
+			}
+			b.wantRuns(t, 1)
+		})
+	}
+}
+
+// Its own transaction, whose reply was lost, is its own (L4); and where nothing
+// can be learnt, nobody is told that it happened or did not.
+func TestE4_UnknownIsSettledByTheSameBytes(t *testing.T) {
+	b := openBank(t, optimistic)
+	b.wire.after("TransactWriteItems", loseReply, loseReply, loseReply, loseReply)
+	if got, err := b.do(t.Context(), "k", well); err != nil || got != "moved" {
+		t.Fatalf("got %q, %v", got, err)
+	}
+	b.wantBalance(t, "alice", 70)
+	bodies := b.wire.bodies("TransactWriteItems")
+	for _, body := range bodies {
+		if body != bodies[0] {
+			t.Error("other bytes were sent again")
+		}
+	}
+	// The database forgot the token: the record tells (E2).
+	b = openBank(t, optimistic)
+	b.wire.after("TransactWriteItems", loseReply, otherToken)
+	if got, err := b.do(t.Context(), "k", well); err != nil || got != "moved" {
+		t.Fatalf("got %q, %v", got, err)
+	}
+	b.wantBalance(t, "alice", 70)
+
+	b = openBank(t, optimistic)
+	b.wire.after("TransactWriteItems", slices.Repeat([]fault{loseReply}, 400)...)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if _, err := b.do(ctx, "k", well); !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+		t.Fatalf("got %v", err)
+	}
+	b.wantBalance(t, "alice", 70)
+}
+
+// otherToken lets a transaction come as if the database had forgotten its token.
+func otherToken(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
+	body := bodyOf(r)
+	_, rest, _ := strings.Cut(body, `"ClientRequestToken":"`)
+	token, _, _ := strings.Cut(rest, `"`)
+	setBody(r, strings.Replace(body, token, "x"+token[1:], 1))
+	return next.Do(r)
+}
+
+func TestE4_OptionsThatContradictIt(t *testing.T) {
+	b := openBank(t)
+	for field, fn := range map[string]func(*lambdaidem.Options){
+		"Policy":   func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold },
+		"FailOpen": func(o *lambdaidem.Options) { o.FailOpen = true },
+	} {
+		func() {
+			defer func() {
+				if v, _ := recover().(string); !strings.Contains(v, "Options."+field) {
+					t.Errorf("%s: %q", field, v)
+				}
+			}()
+			b.guard.With(optimistic, fn)
+		}()
+	}
+}
+
+// A call that failed open commits with the record, or not at all (E1, X5).
+func TestE1_FailedOpenCommitsWithTheRecord(t *testing.T) {
+	open := func(o *lambdaidem.Options) { o.FailOpen = true }
+	unreachable := slices.Repeat([]fault{refuseConnection}, 3)
+	t.Run("free", func(t *testing.T) {
+		b := openBank(t, open)
+		b.wire.after("PutItem", unreachable...)
+		for range 2 {
+			if got, err := b.do(t.Context(), "k", well); err != nil || got != "moved" {
+				t.Errorf("got %q, %v", got, err)
+			}
+		}
+		b.wantBalance(t, "alice", 70)
+		b.wantRuns(t, 1)
+	})
+	t.Run("its own lock had landed", func(t *testing.T) {
+		b := openBank(t, open)
+		b.wire.after("PutItem", loseReply, loseRequest, loseRequest)
+		for range 2 {
+			if got, err := b.do(t.Context(), "k", well); err != nil || got != "moved" {
+				t.Errorf("got %q, %v", got, err)
+			}
+		}
+		b.wantBalance(t, "alice", 70)
+		b.wantRuns(t, 1)
+	})
+	t.Run("completed by another", func(t *testing.T) {
+		b := openBank(t, open)
+		if _, err := b.do(t.Context(), "k", func(context.Context) (string, error) { return "the first", nil }); err != nil {
+			t.Fatal(err)
+		}
+		b.wire.after("PutItem", unreachable...)
+		if got, err := b.do(t.Context(), "k", well); err != nil || got != "the first" {
+			t.Errorf("got %q, %v", got, err)
+		}
+		b.wantBalance(t, "alice", 70)
+	})
+	t.Run("held by another", func(t *testing.T) {
+		b := openBank(t, open)
+		b.stand(t, "k", "other", time.Minute, nil)
+		b.wire.after("PutItem", unreachable...)
+		if _, err := b.do(t.Context(), "k", well); !errors.Is(err, lambdaidem.ErrInProgress) {
+			t.Errorf("got %v", err)
+		}
+		b.wantBalance(t, "alice", 100)
+	})
+	t.Run("unknown", func(t *testing.T) {
+		b := openBank(t, open)
+		b.wire.after("PutItem", unreachable...)
+		b.wire.after("TransactWriteItems", slices.Repeat([]fault{loseReply}, 400)...)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if _, err := b.do(ctx, "k", well); !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A table that DynamoDB can't reach leaves the transaction undone.
+func TestX4_TransactionThatNeverHappenedIsUnknownToTheCaller(t *testing.T) {
+	b := openBank(t)
+	b.wire.after("TransactWriteItems", slices.Repeat([]fault{refuseConnection}, 400)...)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if _, err := b.do(ctx, "k", well); !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+		t.Errorf("got %v", err)
+	}
+	b.wantBalance(t, "alice", 100)
+	if rec := b.record(t, "k"); rec.State != lambdaidem.InProgress {
+		t.Errorf("the record is %+v; want its lease kept", rec)
+	}
+}
+
+func TestE3_MissingTableIsNamed(t *testing.T) {
+	b := openBank(t)
+	_, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "transfer", Key: "k"}, func(ctx context.Context) (string, error) {
+		Enlist(ctx).PutValue("one", "no-such-table", account{"carol", 1})
+		return "moved", nil
+	})
+	if !errors.Is(err, lambdaidem.ErrOutcomeUnknown) && !errors.Is(err, lambdaidem.ErrWriteInvalid) {
+		t.Errorf("got %v", err)
+	}
+	if n := len(b.wire.bodies("TransactWriteItems")); n != 1 {
+		t.Errorf("it was sent %d times; asking again can only end alike", n)
+	}
+}
