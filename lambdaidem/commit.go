@@ -39,7 +39,7 @@ func (c *Completion) with(r Result) *Completion {
 // its record; else nil.
 func (a *attempt) carrier(tx Tx) Tx {
 	if tx == nil && a.g.opts.Optimistic {
-		return a.g.store.(Transactor).Begin(a.g.opts.Random) // With has looked
+		return a.g.transact.Begin(a.g.opts.Random)
 	}
 	return tx
 }

@@ -12,9 +12,10 @@ import (
 // Guard makes handlers safe to retry. It is safe for concurrent use; what
 // belongs to one invocation is kept with that invocation.
 type Guard struct {
-	store Store
-	opts  Options // with the defaults filled in
-	off   bool    // by the environment: see SwitchOff
+	store    Store
+	transact Transactor // the store, if it has transactions; else nil
+	opts     Options    // with the defaults filled in
+	off      bool       // by the environment: see SwitchOff
 }
 
 // New returns a guard that keeps its records in store. It panics if store is
@@ -23,7 +24,7 @@ func New(store Store, optFns ...func(*Options)) *Guard {
 	if store == nil {
 		panic("lambdaidem: New: store is nil")
 	}
-	g := &Guard{store: store, off: switchedOff()}
+	g := &Guard{store: store, transact: transactorOf(store), off: switchedOff()}
 	return g.With(optFns...)
 }
 
@@ -39,10 +40,10 @@ func (g *Guard) With(optFns ...func(*Options)) *Guard {
 	}
 	o = o.settle()
 	o.check()
-	if _, ok := g.store.(Transactor); o.Optimistic && !ok {
+	if o.Optimistic && g.transact == nil {
 		panic(fmt.Sprintf("lambdaidem: Options.Optimistic is true; the store, a %T, has no transactions", g.store))
 	}
-	return &Guard{store: g.store, opts: o, off: g.off}
+	return &Guard{store: g.store, transact: g.transact, opts: o, off: g.off}
 }
 
 // SwitchOff is the environment variable that switches every guard of a process

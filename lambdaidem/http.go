@@ -136,7 +136,7 @@ func (g *Guard) serve(ctx context.Context, r *Request, h served) (*Response, err
 
 // pass lets one HTTP request run unguarded (E1); it returns what serve does.
 func (g *Guard) pass(ctx context.Context, r *Request, h served) (*Response, error) {
-	if attemptOf(ctx) != nil || !g.transacts() { // what an outer guard guards is its own
+	if attemptOf(ctx) != nil || g.transact == nil { // what an outer guard guards is its own
 		_, err := h.handle(ctx)
 		return nil, err
 	}

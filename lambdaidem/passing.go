@@ -14,7 +14,7 @@ import (
 // back, since it may not go out before the write is there (E1).
 func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
-	if attemptOf(ctx) != nil || !h.g.transacts() { // what an outer guard guards is its own
+	if attemptOf(ctx) != nil || h.g.transact == nil { // what an outer guard guards is its own
 		h.next.ServeHTTP(w, r)
 		return
 	}

@@ -2,6 +2,7 @@ package lambdaidem
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -13,8 +14,17 @@ import (
 // of the store's package, which finds them by [TxOf].
 type Transactor interface {
 	// Begin returns a transaction without writes, and sends nothing. random gives
-	// the tokens by which the database tells transactions apart.
+	// the tokens by which the database tells transactions apart. Nil says that there
+	// are no transactions: of a store around one that has none.
 	Begin(random io.Reader) Tx
+}
+
+// transactorOf is the store as a Transactor, if it is one.
+func transactorOf(s Store) Transactor {
+	if t, ok := s.(Transactor); ok && t.Begin(rand.Reader) != nil {
+		return t
+	}
+	return nil
 }
 
 // Tx is what one run of a handler enlisted, and the transaction that it becomes.
@@ -82,8 +92,7 @@ func TxOf(ctx context.Context) (Tx, error) {
 		return nil, errors.New("this context is not of a guarded handler, so nothing would ever commit what is enlisted: " +
 			"pass on the context that the handler was given, and guard the handler")
 	}
-	store, ok := a.g.store.(Transactor)
-	if !ok {
+	if a.g.transact == nil {
 		return nil, fmt.Errorf("the guard's store, a %T, has no transactions", a.g.store)
 	}
 	a.enlist.mu.Lock()
@@ -92,7 +101,7 @@ func TxOf(ctx context.Context) (Tx, error) {
 		return nil, a.enlist.ended
 	}
 	if a.enlist.tx == nil {
-		a.enlist.tx = store.Begin(a.g.opts.Random)
+		a.enlist.tx = a.g.transact.Begin(a.g.opts.Random)
 	}
 	return a.enlist.tx, nil
 }

@@ -13,12 +13,6 @@ func (g *Guard) unguarded(ctx context.Context) *attempt {
 	return &attempt{g: g, budget: newBudget(ctx, &g.opts)}
 }
 
-// transacts tells whether a handler can enlist anything at all.
-func (g *Guard) transacts() bool {
-	_, ok := g.store.(Transactor)
-	return ok
-}
-
 // bypass runs a call unguarded. Its own answer stands, unless what it enlisted
 // could not be committed.
 func (g *Guard) bypass(ctx context.Context, w work) decision {
