@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -25,6 +26,7 @@ const (
 	TTLWrongAttribute TableCode = "ttl_wrong_attribute" // TTL looks at another attribute
 	NoPermission      TableCode = "no_permission"       // the credentials don't allow an action
 	MultiRegion       TableCode = "multi_region"        // more than one Region can write (D3)
+	NoTransactions    TableCode = "no_transactions"     // no writes can be enlisted (D3)
 	CheckFailed       TableCode = "check_failed"        // it could not be found out
 )
 
@@ -78,21 +80,34 @@ func (ps TableProblems) err() error {
 // may be mere warnings. It is meant for a deployment's smoke test or a health
 // check, not for every cold start: five round trips.
 //
-// It writes nothing: its two writes stand under a condition that never holds.
+// Enlisted are the other tables that handlers enlist writes to (E1), if they do:
+// whether these and the store's own have transactions, and which actions on them
+// the credentials allow. That takes one round trip more, and five for each table.
+//
+// It writes nothing: its writes stand under a condition that never holds.
 // It needs dynamodb:DescribeTable and DescribeTimeToLive on top of what the
 // store needs.
-func (s *Store) CheckTable(ctx context.Context) error {
-	problems := checkShape(ctx, s.client, s.table, &s.opts)
-	for _, p := range problems {
-		if p.Code == NoTable {
-			return problems
-		}
+func (s *Store) CheckTable(ctx context.Context, enlisted ...string) error {
+	problems := checkShape(ctx, s.client, s.table, &s.opts, len(enlisted) > 0)
+	if !problems.has(NoTable) {
+		problems = append(problems, s.checkPermissions(ctx)...)
 	}
-	return append(problems, s.checkPermissions(ctx)...).err()
+	if len(enlisted) > 0 && !problems.has(NoTable) && !problems.has(NoTransactions) && !problems.has(NoPermission) {
+		problems = append(problems, s.checkRecordsTransact(ctx)...)
+	}
+	for _, table := range enlisted {
+		problems = append(problems, s.checkEnlisted(ctx, table)...)
+	}
+	return problems.err()
 }
 
-// checkShape finds what is wrong with the table itself.
-func checkShape(ctx context.Context, client *dynamodb.Client, table string, o *Options) TableProblems {
+func (ps TableProblems) has(code TableCode) bool {
+	return slices.ContainsFunc(ps, func(p *TableProblem) bool { return p.Code == code })
+}
+
+// checkShape finds what is wrong with the table itself; transacts tells whether
+// writes are to be enlisted.
+func checkShape(ctx context.Context, client *dynamodb.Client, table string, o *Options, transacts bool) TableProblems {
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)})
 	if err != nil {
 		return TableProblems{failedCheck(client, table, "dynamodb:DescribeTable", err)}
@@ -100,6 +115,9 @@ func checkShape(ctx context.Context, client *dynamodb.Client, table string, o *O
 	d := out.Table
 	problems := append(checkStatus(table, d), checkKey(table, d, o)...)
 	problems = append(problems, checkRegions(table, d)...)
+	if transacts {
+		problems = append(problems, checkTransactions(table, d)...)
+	}
 
 	ttl, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(table)})
 	if err != nil {

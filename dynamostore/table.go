@@ -49,7 +49,7 @@ func CreateTable(ctx context.Context, client *dynamodb.Client, table string, opt
 	if err := enableTTL(ctx, client, table, &o); err != nil {
 		return err
 	}
-	return checkShape(ctx, client, table, &o).err()
+	return checkShape(ctx, client, table, &o, false).err()
 }
 
 // enableTTL switches TTL on, unless it is.

@@ -1,0 +1,96 @@
+package dynamostore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+)
+
+type payment struct {
+	ID     string `dynamodbav:"id"`
+	Amount int    `dynamodbav:"amount"`
+}
+
+// pay is a handler's own code: it takes money from an account and writes a
+// payment, both or neither.
+func pay(ctx context.Context, p payment) (payment, error) {
+	tx := dynamostore.Enlist(ctx)
+	tx.PutValue("payment", "payments", p)
+	tx.UpdateValue("debit", "accounts", map[string]string{"id": "alice"}, "SET balance = balance - :amount", dynamostore.Args{":amount": p.Amount}).
+		If("balance >= :amount", nil).
+		ElseFunc(func(f *dynamostore.ConditionFailed) error {
+			if f.Absent() {
+				return lambdaidem.Reject(404, "no_account", "There is no such account.")
+			}
+			return lambdaidem.Reject(402, "insufficient_funds", "The account does not hold that much.")
+		})
+	return p, nil
+}
+
+func ExampleCapture() {
+	ctx, captured := dynamostore.Capture(context.Background())
+	if _, err := pay(ctx, payment{"p1", 30}); err != nil {
+		fmt.Println(err)
+	}
+	writes, err := captured.Writes()
+	for _, w := range writes {
+		fmt.Println(w.Name, "to", w.Table)
+	}
+	fmt.Println(err)
+	poor, _ := attributevalue.MarshalMap(map[string]any{"id": "alice", "balance": 5})
+	fmt.Println(captured.Fail("debit", poor))
+	fmt.Println(captured.Fail("debit", nil))
+	// Output:
+	// payment to payments
+	// debit to accounts
+	// <nil>
+	// insufficient_funds: The account does not hold that much.
+	// no_account: There is no such account.
+}
+
+func TestCaptureServesAHandlerWithoutTransactions(t *testing.T) {
+	guard := lambdaidem.New(memstore.New())
+	ctx, captured := dynamostore.Capture(t.Context())
+	for range 2 {
+		if _, err := lambdaidem.Do(ctx, guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (payment, error) {
+			return pay(ctx, payment{"p1", 30})
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writes, err := captured.Writes()
+	if err != nil || len(writes) != 2 || writes[1].Action.Update == nil || writes[0].Action.Put.Item["amount"].(*types.AttributeValueMemberN).Value != "30" {
+		t.Errorf("%+v, %v", writes, err)
+	}
+}
+
+// What would keep the writes from being made is seen in a unit test.
+func TestE3_CaptureTellsOfWhatCantBeWritten(t *testing.T) {
+	ctx, captured := dynamostore.Capture(t.Context())
+	dynamostore.Enlist(ctx).DeleteValue("one", "payments", map[string]string{"id": "p1"})
+	dynamostore.Enlist(ctx).PutValue("two", "payments", payment{"p1", 1})
+	_, err := captured.Writes()
+	if failed := (*dynamostore.WriteError)(nil); !errors.As(err, &failed) || failed.Write != "two" {
+		t.Errorf("got %v", err)
+	}
+	ctx, captured = dynamostore.Capture(t.Context())
+	dynamostore.Enlist(ctx).PutValue("", "payments", payment{"p1", 1})
+	if _, err := captured.Writes(); err == nil || !strings.Contains(err.Error(), "no name") {
+		t.Errorf("got %v", err)
+	}
+	defer func() {
+		if v := recover(); v == nil {
+			t.Error("a write that is not there fails in silence")
+		}
+	}()
+	captured.Fail("none", nil)
+}
