@@ -38,6 +38,7 @@ func guardHTTP[In, Out any](g *Guard, c codec[In, Out], h func(context.Context, 
 				}
 				return c.response(in, own), nil
 			},
+			forget: func() { own = *new(Out) },
 		}
 		take := g.serve
 		if g.bypasses(ctx, req) {

@@ -111,6 +111,8 @@ type served struct {
 	// answer is what the handler would have returned, had it returned v: see
 	// Answer.
 	answer func(v any) (Response, error)
+	// forget drops what the handler returned: nothing of what it says has happened.
+	forget func()
 }
 
 // serve takes one HTTP request through the guard. A nil response means that
@@ -169,6 +171,7 @@ func (w *httpWork) answered() {
 
 func (w *httpWork) rejected(err error) ending {
 	w.response, w.err, w.errorStands = Response{}, err, false
+	w.forget()
 	w.answered()
 	return w.ending()
 }

@@ -88,6 +88,7 @@ func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			return Response{}, isNotTheAnswer[http.Handler](v)
 		},
+		forget: func() { own = Response{} },
 	})
 	if err != nil { // not of the handler, which returns none: of a transaction that was rejected
 		resp = g.ownAnswer(ctx, req, conditionFailed(err))

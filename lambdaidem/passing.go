@@ -30,10 +30,10 @@ func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 			if !ok {
 				return Response{}, isNotTheAnswer[http.Handler](v)
 			}
-			p.forget()
 			handler.ServeHTTP(p.kept, r)
 			return p.response(), nil
 		},
+		forget: p.forget,
 	}}
 	d := a.runAlone(ctx, work)
 	if p.kept == nil { // the answer is on its way

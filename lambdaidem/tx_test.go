@@ -1,0 +1,621 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// commit is the verb of a transaction.
+const commit = "commit"
+
+// ledger is a store with transactions: what handlers enlist are names, which a
+// commit enters in done.
+type ledger struct {
+	*faulty
+	mu   sync.Mutex
+	done []string
+	sent []*lambdaidem.Completion
+}
+
+// on puts a ledger into a rig's place of a store.
+func withLedger(h handler, optFns ...func(*lambdaidem.Options)) (*rig, *ledger) {
+	r := newRig(h)
+	l := &ledger{faulty: r.store}
+	all := append([]func(*lambdaidem.Options){func(o *lambdaidem.Options) { o.Namespace, o.Observer = "test", r.seen }}, optFns...)
+	r.guard = lambdaidem.New(l, all...)
+	r.handler = r.guarded(h)
+	return r, l
+}
+
+func (l *ledger) Begin(random io.Reader) lambdaidem.Tx {
+	if random == nil {
+		panic("no randomness")
+	}
+	return &ledgerTx{ledger: l}
+}
+
+func (l *ledger) wantDone(t testing.TB, want ...string) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.Equal(l.done, want) {
+		t.Errorf("done is %v; want %v", l.done, want)
+	}
+}
+
+type ledgerTx struct {
+	ledger     *ledger
+	enlisted   []string
+	whenFailed bool
+	sealed     bool
+}
+
+// enlist is what a store's package gives its users.
+func enlist(ctx context.Context, name string) *ledgerTx {
+	tx, err := lambdaidem.TxOf(ctx)
+	if err != nil {
+		panic(err)
+	}
+	t := tx.(*ledgerTx)
+	if t.sealed {
+		panic("enlisted too late")
+	}
+	t.enlisted = append(t.enlisted, name)
+	return t
+}
+
+func (t *ledgerTx) Seal(o lambdaidem.Outcome) bool {
+	t.sealed = true
+	return len(t.enlisted) > 0 && (o == lambdaidem.OutcomeSucceeded || o == lambdaidem.OutcomeFailed && t.whenFailed)
+}
+
+func (t *ledgerTx) Commit(ctx context.Context, c *lambdaidem.Completion) (lambdaidem.Record, error) {
+	t.ledger.mu.Lock()
+	t.ledger.sent = append(t.ledger.sent, c)
+	t.ledger.mu.Unlock()
+	return t.ledger.do(ctx, commit, func() (lambdaidem.Record, error) {
+		rec, err := t.complete(ctx, c)
+		if err == nil {
+			t.ledger.mu.Lock()
+			t.ledger.done = append(t.ledger.done, t.enlisted...)
+			t.ledger.mu.Unlock()
+		}
+		return rec, err
+	})
+}
+
+func (t *ledgerTx) complete(ctx context.Context, c *lambdaidem.Completion) (lambdaidem.Record, error) {
+	store := t.ledger.Store
+	switch {
+	case c.Alone:
+		return lambdaidem.Record{}, nil
+	case c.Claim != nil:
+		rec, err := store.Acquire(ctx, *c.Claim)
+		if err != nil || rec.State != lambdaidem.InProgress || rec.Token != c.Claim.Token {
+			return rec, errors.Join(err, lambdaidem.ErrLeaseLost)
+		}
+	}
+	return store.Complete(ctx, c.Lease, c.Result)
+}
+
+// rejects lets a transaction fail by the handler's own writes.
+func rejects(verdict error) fault {
+	return func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		return lambdaidem.Record{}, &lambdaidem.Rejected{Err: verdict}
+	}
+}
+
+func created(context.Context) (response, error) {
+	return response{StatusCode: 201, Body: "created"}, nil
+}
+
+// enlisting is a handler that enlists "write" and ends so.
+func enlisting(end func(context.Context) (response, error)) handler {
+	return func(ctx context.Context, _ request) (response, error) {
+		enlist(ctx, "write")
+		return end(ctx)
+	}
+}
+
+func TestE1_TransactionTakesThePlaceOfTheCompletion(t *testing.T) {
+	r, l := withLedger(enlisting(created))
+	out := r.send(t, first())
+	wantReplay(t, r.send(t, first()), out)
+	l.wantDone(t, "write")
+	r.wantEvents(t, lambdaidem.EventNew, lambdaidem.EventReplayed)
+	if e := r.seen.all()[0]; e.Attempt != 1 {
+		t.Errorf("the event is %+v", e)
+	}
+	if want := []string{acquire, commit, acquire}; !slices.Equal(r.store.calls, want) {
+		t.Errorf("calls %v; want %v", r.store.calls, want)
+	}
+}
+
+// Nobody asks the store for more than before where nothing is enlisted.
+func TestE1_WithoutWritesThereIsNoTransaction(t *testing.T) {
+	r, _ := withLedger(nil)
+	r.send(t, first())
+	if want := []string{acquire, complete}; !slices.Equal(r.store.calls, want) {
+		t.Errorf("calls %v; want %v", r.store.calls, want)
+	}
+}
+
+func TestE1_StoreWithoutTransactionsSaysSo(t *testing.T) {
+	r := newRig(func(ctx context.Context, _ request) (response, error) {
+		if tx, err := lambdaidem.TxOf(ctx); tx != nil || err == nil || !strings.Contains(err.Error(), "no transactions") {
+			t.Errorf("%v, %v", tx, err)
+		}
+		return response{StatusCode: 200}, nil
+	})
+	r.send(t, first())
+	func() {
+		defer func() {
+			if v, _ := recover().(string); !strings.Contains(v, "Options.Optimistic") {
+				t.Errorf("%q", v)
+			}
+		}()
+		r.guard.With(func(o *lambdaidem.Options) { o.Optimistic = true })
+	}()
+	if _, err := lambdaidem.TxOf(t.Context()); err == nil {
+		t.Error("there is a transaction outside of any handler")
+	}
+}
+
+// The reply of a transaction is asked for again with the very same completion.
+func TestE1_UnansweredTransactionIsAskedForAgainUnchanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := withLedger(enlisting(created))
+		r.store.fail(commit, requestLost, requestLost, requestLost)
+		if out := r.send(t, first()); out.StatusCode != 201 {
+			t.Errorf("%+v", out)
+		}
+		for _, c := range l.sent {
+			if c != l.sent[0] {
+				t.Error("it was another completion")
+			}
+		}
+		if len(l.sent) != 4 {
+			t.Errorf("asked for %d times", len(l.sent))
+		}
+	})
+}
+
+func TestX4_UnsettledTransactionIsNeverReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := withLedger(enlisting(created))
+		r.store.failAlways(commit, requestLost)
+		out := r.send(t, first())
+		wantProblem(t, out, 503, lambdaidem.ErrOutcomeUnknown)
+		if slices.Contains(r.store.calls, release) || retryAfter(t, out) < 2*time.Second {
+			t.Errorf("calls %v, Retry-After %v", r.store.calls, retryAfter(t, out))
+		}
+		r.wantEvents(t, lambdaidem.EventStoreError, lambdaidem.EventUncertain)
+	})
+}
+
+// What can only end alike isn't asked for until the time is up.
+func TestX4_HopelessTransactionIsGivenUpAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := withLedger(enlisting(created))
+		r.store.failAlways(commit, refused(lambdaidem.ReasonPermission))
+		began := time.Now()
+		wantProblem(t, r.send(t, first()), 503, lambdaidem.ErrOutcomeUnknown)
+		if took := time.Since(began); took > 0 {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+func TestX4_AnswerTooLargeCommitsWithoutIt(t *testing.T) {
+	r, l := withLedger(enlisting(created))
+	r.store.fail(commit, refused(lambdaidem.ReasonTooLarge))
+	if out := r.send(t, first()); out.StatusCode != 201 {
+		t.Errorf("%+v", out)
+	}
+	wantProblem(t, r.send(t, first()), 500, lambdaidem.ErrAnswerUnavailable)
+	l.wantDone(t, "write")
+	r.wantRuns(t, 1)
+}
+
+// What a rejected transaction comes to, over HTTP (E2, X2).
+func TestE2_RejectionIsTakenAsTheHandlersOwnError(t *testing.T) {
+	plain := errors.New("the write was refused")
+	for name, c := range map[string]struct {
+		verdict error
+		policy  lambdaidem.Policy
+		status  int    // 0: the handler's error goes out
+		body    string // contained
+		state   lambdaidem.State
+		events  []lambdaidem.Kind
+	}{
+		"rejected": {lambdaidem.Reject(402, "no_funds", "No."), lambdaidem.Rerun, 402, "no_funds", lambdaidem.Completed, []lambdaidem.Kind{lambdaidem.EventNew}},
+		"answered": {lambdaidem.Answer(response{StatusCode: 208, Body: "already"}), lambdaidem.Rerun, 208, "already", lambdaidem.Completed, []lambdaidem.Kind{lambdaidem.EventNew}},
+		"answered with a failure": {lambdaidem.Answer(response{StatusCode: 409, Body: "no"}), lambdaidem.Rerun, 409, "no", lambdaidem.Completed,
+			[]lambdaidem.Kind{lambdaidem.EventNew}},
+		"answered with what is no answer": {lambdaidem.Answer("text"), lambdaidem.Rerun, 0, "string", lambdaidem.Released, []lambdaidem.Kind{lambdaidem.EventReleased}},
+		"unmarked":                        {plain, lambdaidem.Rerun, 0, "refused", lambdaidem.Released, []lambdaidem.Kind{lambdaidem.EventReleased}},
+		"unmarked, held":                  {plain, lambdaidem.Hold, 0, "refused", lambdaidem.InProgress, []lambdaidem.Kind{lambdaidem.EventUncertain}},
+		"retryable, held":                 {lambdaidem.Retryable(plain), lambdaidem.Hold, 503, "retryable", lambdaidem.Released, []lambdaidem.Kind{lambdaidem.EventReleased}},
+		"uncertain":                       {lambdaidem.Uncertain(plain), lambdaidem.Rerun, 0, "refused", lambdaidem.InProgress, []lambdaidem.Kind{lambdaidem.EventUncertain}},
+		"of the store's": {&lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: 500, Err: plain}, lambdaidem.Rerun, 500, "condition_failed",
+			lambdaidem.Released, []lambdaidem.Kind{lambdaidem.EventReleased}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, l := withLedger(enlisting(created), func(o *lambdaidem.Options) { o.Policy = c.policy })
+			r.store.fail(commit, rejects(c.verdict))
+			out, err := r.handler(t.Context(), first())
+			if said := out.Body + fmt.Sprint(err); out.StatusCode != c.status || (c.status == 0) != (err != nil) || !strings.Contains(said, c.body) {
+				t.Errorf("%+v, %v", out, err)
+			}
+			l.wantDone(t)
+			if rec := r.record(t); rec.State != c.state {
+				t.Errorf("the record is %s; want %s", rec.State, c.state)
+			}
+			r.wantEvents(t, c.events...)
+			if c.state == lambdaidem.Completed {
+				wantReplay(t, r.send(t, first()), out)
+				r.wantRuns(t, 1)
+			}
+		})
+	}
+}
+
+// A handler can say what it would answer by an error too.
+func TestE2_AnswerFromAHandler(t *testing.T) {
+	r, l := withLedger(enlisting(func(context.Context) (response, error) {
+		return response{}, lambdaidem.Answer(response{StatusCode: 201, Body: "by an error"})
+	}))
+	out := r.send(t, first())
+	if out.StatusCode != 201 || out.Body != "by an error" {
+		t.Errorf("%+v", out)
+	}
+	wantReplay(t, r.send(t, first()), out)
+	l.wantDone(t, "write")
+}
+
+// A transaction that was given up, and turns out to have happened: two results of
+// one attempt are never of one moment, so it is seen.
+func TestE2_CompletionThatHadHappenedIsTheAnswer(t *testing.T) {
+	for name, verdict := range map[string]error{"stored": lambdaidem.Reject(402, "no_funds", "No."), "released": errors.New("later")} {
+		t.Run(name, func(t *testing.T) {
+			clock := time.Now()
+			r, l := withLedger(enlisting(created), func(o *lambdaidem.Options) { o.Clock = func() time.Time { return clock } })
+			r.store.fail(commit, func(_ context.Context, _ string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+				if _, err := call(); err != nil {
+					t.Error(err)
+				}
+				return lambdaidem.Record{}, &lambdaidem.Rejected{Err: verdict}
+			})
+			if out := r.send(t, first()); out.StatusCode != 201 || out.Body != "created" {
+				t.Errorf("%+v", out)
+			}
+			l.wantDone(t, "write")
+			r.wantEvents(t, lambdaidem.EventNew)
+		})
+	}
+}
+
+// What runs unguarded commits by itself (E1).
+func TestE1_UnguardedRunsCommit(t *testing.T) {
+	put := first()
+	put.RequestContext.HTTP.Method = http.MethodPut
+	optional := func(o *lambdaidem.Options) { o.KeyOptional = true }
+	for name, c := range map[string]struct {
+		in  request
+		opt func(*lambdaidem.Options)
+	}{
+		"method": {put, func(*lambdaidem.Options) {}},
+		"no key": {post("", "{}"), optional},
+		"skip":   {first(), func(o *lambdaidem.Options) { o.Skip = func(*lambdaidem.Request) bool { return true } }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, l := withLedger(enlisting(created), c.opt)
+			if out := r.send(t, c.in); out.StatusCode != 201 {
+				t.Errorf("%+v", out)
+			}
+			l.wantDone(t, "write")
+			if want := []string{commit}; !slices.Equal(r.store.calls, want) || !l.sent[0].Alone {
+				t.Errorf("calls %v", r.store.calls)
+			}
+		})
+	}
+	t.Run("off", func(t *testing.T) {
+		t.Setenv(lambdaidem.SwitchOff, "true")
+		r, l := withLedger(enlisting(created))
+		r.send(t, first())
+		l.wantDone(t, "write")
+	})
+	t.Run("Do", func(t *testing.T) {
+		r, l := withLedger(nil)
+		call := lambdaidem.Call{Operation: "op", Skip: true}
+		if _, err := lambdaidem.Do(t.Context(), r.guard, call, func(ctx context.Context) (int, error) {
+			enlist(ctx, "write")
+			if lambdaidem.RecordID(ctx) != "" {
+				t.Error("an unguarded run has a record")
+			}
+			return 1, nil
+		}); err != nil {
+			t.Error(err)
+		}
+		l.wantDone(t, "write")
+	})
+}
+
+// How an unguarded run ends decides as elsewhere; its error stays its own.
+func TestE1_UnguardedRunsThatEndOtherwise(t *testing.T) {
+	own := errors.New("no")
+	in := first()
+	in.RequestContext.HTTP.Method = http.MethodPut
+	for name, c := range map[string]struct {
+		end    func(context.Context) (response, error)
+		fail   []fault
+		status int
+		code   lambdaidem.Code
+		done   []string
+	}{
+		"failed":       {func(context.Context) (response, error) { return response{StatusCode: 404}, nil }, nil, 404, "", nil},
+		"server error": {func(context.Context) (response, error) { return response{StatusCode: 500}, nil }, nil, 500, "", nil},
+		"error":        {func(context.Context) (response, error) { return response{}, own }, nil, 0, "", nil},
+		"marked error": {func(context.Context) (response, error) { return response{}, lambdaidem.Reject(404, "none", "") }, nil, 0, "", nil},
+		"rejected":     {created, []fault{rejects(lambdaidem.Reject(402, "no_funds", "No."))}, 402, "no_funds", nil},
+		"permission":   {created, []fault{refused(lambdaidem.ReasonPermission)}, 503, lambdaidem.ErrStoreUnavailable, nil},
+		"conflict":     {created, []fault{refused(lambdaidem.ReasonConflict), refused(lambdaidem.ReasonThrottled)}, 201, "", []string{"write"}},
+		"unknown":      {created, slices.Repeat([]fault{requestLost}, 200), 503, lambdaidem.ErrOutcomeUnknown, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, l := withLedger(enlisting(c.end))
+				r.store.fail(commit, c.fail...)
+				out, err := r.handler(t.Context(), in)
+				if out.StatusCode != c.status || (c.status == 0) != (err != nil) || !strings.Contains(out.Body, string(c.code)) {
+					t.Errorf("%+v, %v", out, err)
+				}
+				l.wantDone(t, c.done...)
+			})
+		})
+	}
+}
+
+// Inside of a guarded handler an unguarded request is part of the outer one's
+// transaction; an unguarded Do has one of its own.
+func TestE1_UnguardedInsideGuarded(t *testing.T) {
+	var inner handler
+	r, l := withLedger(func(ctx context.Context, in request) (response, error) {
+		in.RequestContext.HTTP.Method = http.MethodPut
+		if _, err := inner(ctx, in); err != nil {
+			return response{}, err
+		}
+		return response{StatusCode: 500}, nil // and so nothing of it happens
+	})
+	inner = r.guard.APIGatewayV2(enlisting(created))
+	r.send(t, first())
+	l.wantDone(t)
+
+	r, l = withLedger(func(ctx context.Context, _ request) (response, error) {
+		enlist(ctx, "outer")
+		_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "inner", Skip: true}, func(ctx context.Context) (int, error) {
+			enlist(ctx, "inner")
+			return 1, nil
+		})
+		return response{StatusCode: 500}, err
+	})
+	r.send(t, first())
+	l.wantDone(t, "inner")
+}
+
+func TestE1_NothingIsEnlistedOnceTheRunIsOver(t *testing.T) {
+	ends := map[string]func(context.Context) (response, error){
+		"well":  created,
+		"panic": func(context.Context) (response, error) { panic("no") },
+		"error": func(context.Context) (response, error) { return response{}, errors.New("no") },
+	}
+	for name, end := range ends {
+		for _, method := range []string{http.MethodPost, http.MethodPut} {
+			var late context.Context
+			r, _ := withLedger(func(ctx context.Context, _ request) (response, error) { late = ctx; return end(ctx) })
+			in := first()
+			in.RequestContext.HTTP.Method = method
+			func() {
+				defer func() { _ = recover() }()
+				_, _ = r.handler(t.Context(), in)
+			}()
+			if tx, err := lambdaidem.TxOf(late); err == nil {
+				t.Errorf("%s %s: %v", name, method, tx)
+			}
+		}
+	}
+}
+
+// passing is a net/http handler that runs unguarded.
+func passingServer(t *testing.T, h http.HandlerFunc) (*httptest.Server, *ledger, *rig) {
+	t.Helper()
+	r, l := withLedger(nil, func(o *lambdaidem.Options) { o.AnonymousCallers = true })
+	server := httptest.NewServer(r.guard.Middleware(h))
+	t.Cleanup(server.Close)
+	return server, l, r
+}
+
+func fetch(t *testing.T, method, url string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(body)
+}
+
+// Without writes an unguarded answer is a stream as ever.
+func TestE1_UnguardedAnswersStream(t *testing.T) {
+	server, _, _ := passingServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusEarlyHints)
+		for _, part := range []string{"one ", "two "} {
+			_, _ = io.WriteString(w, part)
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				t.Error(err)
+			}
+			w.(http.Flusher).Flush()
+		}
+		if n, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader("three")); n != 5 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+		if err := http.NewResponseController(w).SetWriteDeadline(time.Time{}); err != nil {
+			t.Error(err)
+		}
+	})
+	resp, body := fetch(t, http.MethodGet, server.URL)
+	if resp.StatusCode != 200 || body != "one two three" || resp.ContentLength != -1 {
+		t.Errorf("%+v %q", resp, body)
+	}
+	server, _, _ = passingServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, rw, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = rw.WriteString("HTTP/1.1 299 Taken\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+		_ = rw.Flush()
+	})
+	if resp, _ := fetch(t, http.MethodGet, server.URL); resp.StatusCode != 299 {
+		t.Errorf("%+v", resp)
+	}
+}
+
+// With writes it is kept back until they are there.
+func TestE1_UnguardedAnswersWaitForTheirWrites(t *testing.T) {
+	var l *ledger
+	server, ledger, r := passingServer(t, func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Early", "1")
+		early := w.Header()
+		enlist(req.Context(), "write")
+		w.Header().Set("Late", "1")
+		early.Set("Kept", "1")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, "one ")
+		if err := http.NewResponseController(w).Flush(); err == nil {
+			t.Error("it is a stream")
+		}
+		w.(http.Flusher).Flush()
+		if _, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader("two")); err != nil {
+			t.Error(err)
+		}
+		if _, _, err := w.(http.Hijacker).Hijack(); err == nil {
+			t.Error("it is hijacked")
+		}
+		l.wantDone(t)
+	})
+	l = ledger
+	resp, body := fetch(t, http.MethodGet, server.URL)
+	if resp.StatusCode != 201 || body != "one two" || resp.Header.Get("Early")+resp.Header.Get("Late")+resp.Header.Get("Kept") != "111" {
+		t.Errorf("%+v %q", resp, body)
+	}
+	l.wantDone(t, "write")
+	l.done = nil
+	for _, c := range []struct {
+		verdict error
+		status  int
+		says    string
+	}{
+		{lambdaidem.Reject(402, "no_funds", "No."), 402, "no_funds"},
+		{errors.New("plain"), 500, "idempotency_condition_failed"},
+		{lambdaidem.Answer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Other", "1")
+			w.WriteHeader(208)
+			_, _ = io.WriteString(w, "already")
+		})), 208, "already"},
+		{lambdaidem.Answer(7), 500, "idempotency_condition_failed"},
+	} {
+		r.store.fail(commit, rejects(c.verdict))
+		resp, body := fetch(t, http.MethodGet, server.URL)
+		if resp.StatusCode != c.status || !strings.Contains(body, c.says) || strings.Contains(body, "one") || resp.Header.Get("Early")+resp.Header.Get("Late") != "" {
+			t.Errorf("%v: %d %v %q", c.verdict, resp.StatusCode, resp.Header, body)
+		}
+	}
+	l.wantDone(t)
+}
+
+// A handler of net/http without a status has answered 200, kept back or not.
+func TestE1_UnguardedAnswerWithoutAStatus(t *testing.T) {
+	server, l, _ := passingServer(t, func(_ http.ResponseWriter, req *http.Request) { enlist(req.Context(), "write") })
+	if resp, body := fetch(t, http.MethodGet, server.URL); resp.StatusCode != 200 || body != "" {
+		t.Errorf("%+v %q", resp, body)
+	}
+	l.wantDone(t, "write")
+}
+
+// Once an answer has begun, nothing can be enlisted with it.
+func TestE1_UnguardedAnswerThatBeganTakesNoWrites(t *testing.T) {
+	for name, begin := range map[string]func(http.ResponseWriter){
+		"status": func(w http.ResponseWriter) { w.WriteHeader(200) },
+		"body":   func(w http.ResponseWriter) { _, _ = io.WriteString(w, "begun") },
+		"flush":  func(w http.ResponseWriter) { w.(http.Flusher).Flush() },
+		"copy":   func(w http.ResponseWriter) { _, _ = w.(io.ReaderFrom).ReadFrom(strings.NewReader("begun")) },
+	} {
+		server, l, _ := passingServer(t, func(w http.ResponseWriter, req *http.Request) {
+			begin(w)
+			if tx, err := lambdaidem.TxOf(req.Context()); err == nil {
+				t.Errorf("%s: %v", name, tx)
+			}
+		})
+		if resp, _ := fetch(t, http.MethodGet, server.URL); resp.StatusCode != 200 {
+			t.Errorf("%s: %+v", name, resp)
+		}
+		l.wantDone(t)
+	}
+}
+
+// A guarded net/http handler: what a rejection comes to.
+func TestE2_RejectionInNetHTTP(t *testing.T) {
+	for name, c := range map[string]struct {
+		verdict error
+		status  int
+		says    string
+	}{
+		"rejected": {lambdaidem.Reject(402, "no_funds", "No."), 402, "no_funds"},
+		"plain":    {errors.New("plain"), 500, "idempotency_condition_failed"},
+		"answered": {lambdaidem.Answer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(208) })), 208, ""},
+		"amiss":    {lambdaidem.Answer(7), 500, "idempotency_condition_failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, l := withLedger(nil, func(o *lambdaidem.Options) { o.AnonymousCallers = true })
+			h := r.guard.Middleware(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				enlist(req.Context(), "write")
+				w.Header().Set("Late", "1")
+				_, _ = io.WriteString(w, "created")
+			}))
+			r.store.fail(commit, rejects(c.verdict))
+			req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/payments", strings.NewReader("{}"))
+			req.Header.Set("Idempotency-Key", "k")
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, req)
+			if w.Code != c.status || !strings.Contains(w.Body.String(), c.says) || strings.Contains(w.Body.String(), "created") || w.Header().Get("Late") != "" {
+				t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
+			}
+			l.wantDone(t)
+		})
+	}
+}
