@@ -1,0 +1,211 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+func optimistic(o *lambdaidem.Options) { o.Optimistic = true }
+
+// standing puts another attempt's record in the way, with the request's own
+// fingerprint.
+func (l *ledger) standing(t *testing.T, r *rig, lease time.Duration) lambdaidem.Lease {
+	t.Helper()
+	probe, pl := withLedger(nil, optimistic)
+	probe.send(t, first())
+	c := *pl.sent[0].Claim
+	c.Token, c.Now, c.LeaseEnd, c.Expires = "another", time.Now(), time.Now().Add(lease), time.Now().Add(time.Hour)
+	if rec, err := l.Store.Acquire(t.Context(), c); err != nil || rec.Token != "another" {
+		t.Fatalf("%+v, %v", rec, err)
+	}
+	return lambdaidem.Lease{ID: c.ID, Token: c.Token, Expires: c.Expires}
+}
+
+func (l *ledger) finish(t *testing.T, lease lambdaidem.Lease) {
+	t.Helper()
+	value := []byte(`{"statusCode":201,"body":"the other's"}`)
+	if _, err := l.Store.Complete(context.WithoutCancel(t.Context()), lease, lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: value, At: time.Now(), Expires: lease.Expires}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A loser waits for the winner, by option, as elsewhere (L8).
+func TestE4_LoserWaits(t *testing.T) {
+	ends := map[string]func(context.Context) (response, error){
+		"well":  created,
+		"error": func(context.Context) (response, error) { return response{}, errors.New("own") },
+		"panic": func(context.Context) (response, error) { panic("own") },
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, l := withLedger(enlisting(end), optimistic, func(o *lambdaidem.Options) { o.Wait = 10 * time.Second })
+				lease := l.standing(t, r, time.Minute)
+				go func() {
+					time.Sleep(3 * time.Second)
+					l.finish(t, lease)
+				}()
+				if out := r.send(t, first()); !replayed(out) || out.Body != "the other's" {
+					t.Errorf("%+v", out)
+				}
+				l.wantDone(t)
+			})
+			synctest.Test(t, func(t *testing.T) {
+				r, l := withLedger(enlisting(end), optimistic, func(o *lambdaidem.Options) { o.Wait = 10 * time.Second })
+				l.standing(t, r, time.Minute)
+				wantProblem(t, r.send(t, first()), 409, lambdaidem.ErrInProgress)
+				l.wantDone(t)
+			})
+		})
+	}
+}
+
+// While it waits, the record becomes free: it is claimed after all, over what was
+// seen.
+func TestE4_LoserClaimsWhatBecameFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := withLedger(enlisting(created), optimistic, func(o *lambdaidem.Options) { o.Wait = 10 * time.Second })
+		l.standing(t, r, 3*time.Second)
+		if out := r.send(t, first()); out.StatusCode != 201 || replayed(out) {
+			t.Errorf("%+v", out)
+		}
+		l.wantDone(t, "write")
+		if !slices.Contains(r.seen.kinds(), lambdaidem.EventTakenOver) || r.seen.last(t).Attempt != 2 {
+			t.Errorf("events %v, %+v", r.seen.kinds(), r.seen.last(t))
+		}
+		r.wantRuns(t, 1)
+	})
+}
+
+// A record that others keep taking is given way to.
+func TestE4_LoserGivesWayInTheEnd(t *testing.T) {
+	r, l := withLedger(enlisting(created), optimistic)
+	r.store.failAlways(commit, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost // and gone when it was looked at
+	})
+	wantProblem(t, r.send(t, first()), 409, lambdaidem.ErrInProgress)
+	if n := r.store.count(commit); n != 8 {
+		t.Errorf("tried %d times", n)
+	}
+	l.wantDone(t)
+}
+
+// A record with steps is not to be claimed: they would be lost.
+func TestE4_RecordWithStepsIsLeftAlone(t *testing.T) {
+	r, l := withLedger(enlisting(created), optimistic)
+	r.store.fail(commit, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		return lambdaidem.Record{State: lambdaidem.Released, Attempt: 1, Steps: lambdaidem.Steps{"card": []byte("1")}}, lambdaidem.ErrLeaseLost
+	})
+	out := r.send(t, first())
+	if out.StatusCode != 409 {
+		t.Errorf("%+v", out)
+	}
+	l.wantDone(t)
+}
+
+// Nothing of an optimistic attempt leaves before the record was consulted.
+func TestE4_NothingLeavesUnconsulted(t *testing.T) {
+	own := errors.New("own")
+	for name, end := range map[string]func(context.Context) (response, error){
+		"error":        func(context.Context) (response, error) { return response{}, own },
+		"server error": func(context.Context) (response, error) { return response{StatusCode: 500, Body: "own"}, nil },
+		"uncertain":    func(context.Context) (response, error) { return response{}, lambdaidem.Uncertain(own) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, l := withLedger(enlisting(end), optimistic)
+				r.store.failAlways(get, requestLost)
+				out := r.send(t, first())
+				wantProblem(t, out, 503, lambdaidem.ErrStoreUnavailable)
+				wantNoInternals(t, out)
+				r.store.failAlways(get, refused(lambdaidem.ReasonPermission))
+				began := time.Now()
+				wantProblem(t, r.send(t, first()), 503, lambdaidem.ErrStoreUnavailable)
+				if time.Since(began) > 0 {
+					t.Error("it asked again for what it may not see")
+				}
+				r.store.failAlways(get, nil)
+				r.store.fail(get, requestLost, requestLost) // it is asked again
+				out, err := r.handler(t.Context(), first())
+				if said := out.Body; !strings.Contains(said, "own") && !errors.Is(err, own) && !strings.Contains(said, string(lambdaidem.ErrOutcomeUnknown)) {
+					t.Errorf("%+v, %v", out, err)
+				}
+				l.wantDone(t)
+			})
+		})
+	}
+}
+
+// A panic goes on with its own value, from its own place, unless the record knows
+// an answer. Where it can't be asked, the panic says no more than that it failed.
+func TestE4_PanicGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := withLedger(enlisting(func(context.Context) (response, error) { panic("own") }), optimistic)
+		for _, f := range []fault{nil, requestLost} {
+			r.store.failAlways(get, f)
+			func() {
+				defer func() {
+					stack := make([]byte, 1<<16)
+					stack = stack[:runtime.Stack(stack, false)]
+					if v := recover(); v != "own" || !strings.Contains(string(stack), "TestE4_PanicGoesOn.func1.1") {
+						t.Errorf("recovered %v from\n%s", v, stack)
+					}
+				}()
+				r.send(t, first())
+			}()
+		}
+		l.wantDone(t)
+	})
+}
+
+func TestE4_GoexitGoesOn(t *testing.T) {
+	r, l := withLedger(enlisting(func(context.Context) (response, error) { runtime.Goexit(); return response{}, nil }), optimistic)
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		r.send(t, first())
+		t.Error("it came back")
+	}()
+	<-done
+	l.wantDone(t)
+}
+
+func TestE4_NoTimeIsLeft(t *testing.T) {
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	r, l := withLedger(enlisting(created), optimistic)
+	wantProblem(t, r.sendCtx(ctx, t, first()), 503, lambdaidem.ErrOutOfTime)
+	l.wantDone(t)
+	r.wantRuns(t, 0)
+	if len(r.store.calls) > 0 {
+		t.Errorf("calls %v", r.store.calls)
+	}
+}
+
+// A wrong answer of the outcome rule is no success.
+func TestE4_OutcomeThatIsNoneIsUncertain(t *testing.T) {
+	r, l := withLedger(enlisting(created), optimistic, func(o *lambdaidem.Options) {
+		o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { return "whatever" }
+	})
+	wantProblem(t, r.send(t, first()), 503, lambdaidem.ErrOutcomeUnknown)
+	l.wantDone(t)
+}
+
+// An answer without writes is stored all the same, by one round trip.
+func TestE4_AnswerWithoutWrites(t *testing.T) {
+	r, _ := withLedger(nil, optimistic)
+	out := r.send(t, first())
+	wantReplay(t, r.send(t, first()), out)
+	if want := []string{commit, commit}; !slices.Equal(r.store.calls, want) {
+		t.Errorf("calls %v; want %v", r.store.calls, want)
+	}
+	r.wantRuns(t, 2)
+}
