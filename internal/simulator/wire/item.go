@@ -211,10 +211,8 @@ func (db *DB) updateItem(in updateItemRequest) (any, error) {
 	if b.update != nil {
 		written = b.update.paths()
 	}
-	for _, p := range written {
-		if t.isKey(p[0].name) {
-			return nil, invalidf("One or more parameter values were invalid: Cannot update attribute %s. This attribute is part of the key", p[0].name)
-		}
+	if err := t.checkWritten(written); err != nil {
+		return nil, err
 	}
 	before := t.items[t.encode(key)]
 	if err := b.meets(before, in.writeParameters); err != nil {

@@ -64,6 +64,16 @@ func (t *table) checkPaths(paths []path) error {
 	return nil
 }
 
+// checkWritten refuses an update that writes to the key.
+func (t *table) checkWritten(paths projection) error {
+	for _, p := range paths {
+		if t.isKey(p[0].name) {
+			return invalidf("One or more parameter values were invalid: Cannot update attribute %s. This attribute is part of the key", p[0].name)
+		}
+	}
+	return nil
+}
+
 // checkItem refuses an item without a proper key.
 func (t *table) checkItem(item Item) error {
 	for _, k := range t.keys {
@@ -99,16 +109,25 @@ func (k keyAttribute) check(v Value) error {
 	if v.Type == TypeNumber {
 		return nil
 	}
+	if err := k.checkEmpty(v); err != nil {
+		return err
+	}
 	switch {
-	case v.Text == "":
-		kind := map[string]string{TypeString: "string", TypeBinary: "binary"}[v.Type]
-		return invalidf("One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s", kind, k.name)
 	case k.role == "HASH" && len(v.Text) > maxHash:
 		return invalidf("One or more parameter values were invalid: Size of hashkey has exceeded the maximum size limit of2048 bytes")
 	case k.role == "RANGE" && len(v.Text) > maxRange:
 		return invalidf("One or more parameter values were invalid: Aggregated size of all range keys has exceeded the size limit of 1024 bytes")
 	}
 	return nil
+}
+
+// checkEmpty refuses a value of the key's type that is empty.
+func (k keyAttribute) checkEmpty(v Value) error {
+	kind := map[string]string{TypeString: "string", TypeBinary: "binary"}[k.typ]
+	if kind == "" || v.Type != k.typ || v.Text != "" {
+		return nil
+	}
+	return invalidf("One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s", kind, k.name)
 }
 
 // expired reports whether TTL may delete the item: its TTL attribute is a
