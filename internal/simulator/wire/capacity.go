@@ -4,10 +4,20 @@ package wire
 type capacity struct {
 	TableName     string
 	CapacityUnits float64
-	Table         *tableCapacity `json:",omitempty"`
+	splitUnits
+	Table *tableCapacity `json:",omitempty"`
 }
 
-type tableCapacity struct{ CapacityUnits float64 }
+type tableCapacity struct {
+	CapacityUnits float64
+	splitUnits
+}
+
+// splitUnits is the units by kind, which transactions alone report.
+type splitUnits struct {
+	ReadCapacityUnits  float64 `json:",omitempty"`
+	WriteCapacityUnits float64 `json:",omitempty"`
+}
 
 // consumed is the report that the request asked for; nil where it asked for
 // none.
@@ -16,7 +26,7 @@ func consumed(t *table, choice string, units float64) *capacity {
 	case "TOTAL":
 		return &capacity{TableName: t.name, CapacityUnits: units}
 	case "INDEXES":
-		return &capacity{TableName: t.name, CapacityUnits: units, Table: &tableCapacity{units}}
+		return &capacity{TableName: t.name, CapacityUnits: units, Table: &tableCapacity{CapacityUnits: units}}
 	}
 	return nil
 }

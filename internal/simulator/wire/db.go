@@ -16,16 +16,20 @@ import (
 type DB struct {
 	clock func() time.Time
 
-	mu       sync.Mutex
-	tables   map[string]*table
-	requests int
-	onWrite  []func(Write)
+	mu           sync.Mutex
+	tables       map[string]*table
+	requests     int
+	transactions int // applied
+	tokens       map[string]finishedTransaction
+	tokensByAge  []string // of tokens, the oldest first
+	onWrite      []func(Write)
 }
 
 // New is an empty DB. The clock says when tables were created, what the Date of
-// an answer is, and which items TTL may delete.
+// an answer is, which items TTL may delete, and how long a transaction's token
+// is remembered.
 func New(clock func() time.Time) *DB {
-	return &DB{clock: clock, tables: map[string]*table{}}
+	return &DB{clock: clock, tables: map[string]*table{}, tokens: map[string]finishedTransaction{}}
 }
 
 // Write is one item's change. An absent item is nil.
@@ -35,6 +39,13 @@ type Write struct {
 	Key    Item
 	Before Item
 	After  Item
+
+	// Transaction is the same number, from 1 on, for the writes that one
+	// TransactWriteItems applied, and another for another one's; 0 for a write
+	// outside a transaction. They are reported one after the other, in the order
+	// of the request, with no other write between. Condition checks, and deletes
+	// of what was not there, are not writes.
+	Transaction int
 }
 
 // OnWrite calls f after each write that was applied, an overwrite by equal
@@ -91,6 +102,8 @@ func (db *DB) serve(op string, body []byte) (any, error) {
 		return serve(body, db.deleteItem)
 	case "Scan":
 		return serve(body, db.scan)
+	case "TransactWriteItems":
+		return serve(body, func(in transactWriteItemsRequest) (any, error) { return db.transactWriteItems(in, body) })
 	}
 	return nil, failf(UnknownOperation, "wire does not speak the operation %q", op)
 }

@@ -12,6 +12,7 @@ import (
 // "Common Errors").
 const (
 	ConditionalCheckFailed        = "ConditionalCheckFailedException"
+	IdempotentParameterMismatch   = "IdempotentParameterMismatchException"
 	InternalServerError           = "InternalServerError"
 	ProvisionedThroughputExceeded = "ProvisionedThroughputExceededException"
 	RequestLimitExceeded          = "RequestLimitExceeded"
@@ -20,7 +21,9 @@ const (
 	Serialization                 = "SerializationException"
 	ServiceUnavailable            = "ServiceUnavailable"
 	Throttling                    = "ThrottlingException"
-	TransactionConflict           = "TransactionConflictException"
+	TransactionCanceled           = "TransactionCanceledException" // see [Canceled]
+	TransactionConflict           = "TransactionConflictException" // of a single write or a read; in a transaction, see [ReasonTransactionConflict]
+	TransactionInProgress         = "TransactionInProgressException"
 	UnknownOperation              = "UnknownOperationException"
 	Validation                    = "ValidationException"
 	AccessDenied                  = "AccessDeniedException"
@@ -41,11 +44,15 @@ var statuses = map[string]int{
 	ServiceUnavailable:  http.StatusServiceUnavailable,
 }
 
+// conditionFailed is the message of a condition that does not hold.
+const conditionFailed = "The conditional request failed"
+
 // apiError is an error that is answered as an error.
 type apiError struct {
 	typ     string
 	message string
-	item    Item // of a failed condition that asked for ALL_OLD
+	item    Item     // of a failed condition that asked for ALL_OLD
+	reasons []reason // of a canceled transaction
 }
 
 func (e *apiError) Error() string { return e.typ + ": " + e.message }
@@ -70,11 +77,20 @@ func errorReply(e *apiError, requestID string) (int, http.Header, []byte) {
 	if !ok {
 		status = http.StatusBadRequest
 	}
+	typ := namespace + "#" + e.typ
+	switch e.typ {
+	case TransactionCanceled, TransactionInProgress, IdempotentParameterMismatch: // these have a capital M
+		return reply(status, struct {
+			Type                string   `json:"__type"`
+			CancellationReasons []reason `json:",omitempty"`
+			Message             string
+		}{typ, e.reasons, e.message}, requestID)
+	}
 	return reply(status, struct {
 		Type    string `json:"__type"`
 		Message string `json:"message"`
 		Item    Item   `json:"Item,omitempty"`
-	}{namespace + "#" + e.typ, e.message, e.item}, requestID)
+	}{typ, e.message, e.item}, requestID)
 }
 
 // reply is an answer with the headers that DynamoDB sends.

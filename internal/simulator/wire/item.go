@@ -62,6 +62,7 @@ type bound struct {
 	condition condition // nil where there is none
 	update    *update   // nil where there is none
 	paths     []path    // of the condition
+	values    map[string]Value
 }
 
 // bind checks a write's parameters and resolves its expressions. What DynamoDB
@@ -81,6 +82,7 @@ func (w writeParameters) bind(update expression) (b bound, err error) {
 	if err != nil {
 		return b, err
 	}
+	b.values = s.values
 	if update.source != nil {
 		if b.update, err = bindUpdate(*update.source, s); err != nil {
 			return b, update.refuse(err)
@@ -118,7 +120,7 @@ func (b bound) meets(before Item, w writeParameters) error {
 	if b.condition == nil || b.condition(before) {
 		return nil
 	}
-	e := failf(ConditionalCheckFailed, "The conditional request failed")
+	e := failf(ConditionalCheckFailed, conditionFailed)
 	if w.ReturnValuesOnConditionCheckFailure == "ALL_OLD" {
 		e.item = before
 	}
