@@ -71,7 +71,7 @@ type part struct {
 	bound  bound
 
 	table         *table
-	before, after Item
+	before, after Item // after: of a write
 }
 
 // part is the item's action.
@@ -393,8 +393,6 @@ func (p *part) judge() error {
 	switch p.kind {
 	case "put":
 		p.after = p.item
-	case "conditionCheck":
-		p.after = p.before
 	case "update":
 		var err error
 		p.after, err = updated(p.key, p.before, p.bound.update)

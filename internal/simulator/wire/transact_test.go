@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -77,7 +78,8 @@ var (
 const (
 	conditionMessage = "ConditionalCheckFailed: The conditional request failed"
 	emptyKey         = "400 Validation: One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty string value. Key: id"
-	twiceOne         = "400 Validation: Transaction request cannot include multiple operations on one item"
+	twiceOneItem     = "Transaction request cannot include multiple operations on one item"
+	twiceOne         = "400 Validation: " + twiceOneItem
 	noTable          = "400 ResourceNotFound: Requested resource not found"
 )
 
@@ -97,6 +99,8 @@ var transactCases = []transactCase{
 		"500 InternalFailure: The request processing has failed because of an unknown error, exception or failure."},
 	{`[{"Put":{"TableName":"records","Item":{"id":{"S":"c"}}},"Delete":{"TableName":"records","Key":{"id":{"S":"d"}}}}]`,
 		"400 Validation: TransactItems can only contain one of Check, Put, Update or Delete", ""},
+	{`[{},{"Put":{"TableName":"records","Item":{"id":{"S":"c"}}},"Delete":{"TableName":"records","Key":{"id":{"S":"d"}}}}]`,
+		"400 Validation: Invalid Request: TransactWriteRequest should contain Delete or Put or Update request", ""},
 	{`[` + repeated(100, `{"Put":{"TableName":"records","Item":{"id":{"S":"c%d"}}}}`) + `]`, "ok", ""},
 	{`[` + repeated(101, `{"Put":{"TableName":"records","Item":{"id":{"S":"c%d"}}}}`) + `]`,
 		"400 Validation: 1 validation error detected: Value at 'transactItems' failed to satisfy constraint: Member must have length less than or equal to 100",
@@ -256,6 +260,7 @@ func TestTransactWriteItemsIsStrict(t *testing.T) {
 const allKinds = `{"TransactItems":[` +
 	`{"Put":{"TableName":"records","Item":{"id":{"S":"c"}}}},` +
 	`{"ConditionCheck":{"TableName":"records","Key":{"id":{"S":"d"}},"ConditionExpression":"attribute_not_exists(id)"}},` +
+	`{"ConditionCheck":{"TableName":"records","Key":{"id":{"S":"checked"}},"ConditionExpression":"attribute_exists(id)"}},` +
 	`{"Delete":{"TableName":"records","Key":{"id":{"S":"absent"}}}},` +
 	`{"Update":{"TableName":"records","Key":{"id":{"S":"a"}},"UpdateExpression":"ADD n :x","ExpressionAttributeValues":{":x":{"N":"1"}}}},` +
 	`{"Update":{"TableName":"records","Key":{"id":{"S":"e"}},"UpdateExpression":"REMOVE n"}},` +
@@ -263,6 +268,7 @@ const allKinds = `{"TransactItems":[` +
 
 func TestOnWriteTellsWhichWritesAreOfOneTransaction(t *testing.T) {
 	db := prepared(t)
+	put(t, db, `{"id":{"S":"checked"}}`)
 	var seen []string
 	db.OnWrite(func(w wire.Write) {
 		seen = append(seen, fmt.Sprintf("%d %s %s %v: %v > %v", w.Transaction, w.Table, w.Op, w.Key["id"].Text, w.Before, w.After))
@@ -281,7 +287,7 @@ func TestOnWriteTellsWhichWritesAreOfOneTransaction(t *testing.T) {
 	if !slices.Equal(seen, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(seen, "\n"), strings.Join(want, "\n"))
 	}
-	if got := fmt.Sprint(db.Items("records")); got != `[{"id":{"S":"a"},"n":{"N":"2"},"s":{"S":"x"}} {"id":{"S":"b"}}]` {
+	if got := fmt.Sprint(db.Items("records")); got != `[{"id":{"S":"a"},"n":{"N":"2"},"s":{"S":"x"}} {"id":{"S":"b"}} {"id":{"S":"checked"}}]` {
 		t.Errorf("afterwards: %s", got)
 	}
 }
@@ -439,15 +445,72 @@ func TestSDKReadsTransactionErrors(t *testing.T) {
 		}
 	}
 
+	if m := *canceled.CancellationReasons[5].Message; m != "Transaction is ongoing for the item" {
+		t.Errorf("on purpose: a conflict says %q", m)
+	}
+
 	var inProgress *types.TransactionInProgressException
 	var mismatch *types.IdempotentParameterMismatchException
 	var conflict *types.TransactionConflictException
-	for typ, target := range map[string]any{wire.TransactionInProgress: &inProgress, wire.IdempotentParameterMismatch: &mismatch, wire.TransactionConflict: &conflict} {
-		err := transact(t.Context(), answering(func() (int, http.Header, []byte) { return wire.Error(typ, "on purpose") }))
-		if !errors.As(err, target) || !strings.Contains(err.Error(), typ+": on purpose") {
-			t.Errorf("%s: %v", typ, err)
+	for _, c := range []struct {
+		typ, body string
+		target    any
+	}{
+		{wire.TransactionInProgress, `"Message":"on purpose"}`, &inProgress},
+		{wire.IdempotentParameterMismatch, `"Message":"on purpose"}`, &mismatch},
+		{wire.TransactionConflict, `"message":"on purpose"}`, &conflict},
+	} {
+		status, header, body := wire.Error(c.typ, "on purpose")
+		if want := `{"__type":"com.amazonaws.dynamodb.v20120810#` + c.typ + `",` + c.body; status != http.StatusBadRequest || string(body) != want {
+			t.Errorf("%s: %d %s", c.typ, status, body)
+		}
+		err := transact(t.Context(), answering(func() (int, http.Header, []byte) { return status, header, body }))
+		if !errors.As(err, c.target) || !strings.Contains(err.Error(), c.typ+": on purpose") {
+			t.Errorf("%s: %v", c.typ, err)
 		}
 	}
+}
+
+// losing serves each request, and loses the first answers.
+type losing struct {
+	db   *wire.DB
+	left *int
+}
+
+func (l losing) Do(req *http.Request) (*http.Response, error) {
+	op, body, err := wire.Request(req)
+	if err != nil {
+		return nil, err
+	}
+	status, header, out := l.db.Serve(op, body)
+	if *l.left > 0 {
+		*l.left--
+		status, header, out = wire.Error(wire.InternalServerError, "lost")
+	}
+	return wire.Response(req, status, header, out), nil
+}
+
+// TestSDKRetryIsOneTransaction: the SDK's own retries repeat the token, which it
+// makes, and the bytes, though a map has no order.
+func TestSDKRetryIsOneTransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, left, writes := newDB(t), 2, 0
+		db.OnWrite(func(wire.Write) { writes++ })
+		client := dynamodb.New(dynamodb.Options{
+			Region: "us-east-1", HTTPClient: losing{db, &left},
+			Credentials: credentials.NewStaticCredentialsProvider("fake", "fake", ""),
+		})
+		item := attributes{"id": s("a")}
+		for i := range 20 {
+			item[fmt.Sprintf("attribute%d", i)] = s("x")
+		}
+		_, err := client.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+			{Put: &types.Put{TableName: aws.String("records"), Item: item, ConditionExpression: aws.String("attribute_not_exists(id)")}},
+		}})
+		if err != nil || writes != 1 || left != 0 {
+			t.Errorf("%v, after %d writes; %d answers left to lose", err, writes, left)
+		}
+	})
 }
 
 func TestCanceledRefusesWhatDynamoDBNeverSays(t *testing.T) {
