@@ -73,6 +73,8 @@ func TestREADME_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "
 
 func TestTesting_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "docs/testing.md") }
 
+func TestEffects_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "docs/effects.md") }
+
 // Code on a page is code of this project, so that it compiles.
 func showsCodeThatCompiles(t *testing.T, page string) {
 	t.Helper()

@@ -1,0 +1,45 @@
+package dynamostore_test
+
+import (
+	"context"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// Transfer is what is asked for.
+type Transfer struct {
+	ID, From, To string
+	Amount       int
+}
+
+// Receipt is the answer.
+type Receipt struct{ ID string }
+
+// Key is an account's key.
+type Key struct {
+	ID string `dynamodbav:"id"`
+}
+
+func transfer(ctx context.Context, in Transfer) (Receipt, error) {
+	tx := dynamostore.Enlist(ctx)
+	tx.UpdateValue("debit", "accounts", Key{in.From}, "SET balance = balance - :amount", dynamostore.Args{":amount": in.Amount}).
+		If("balance >= :amount", nil).
+		Else(lambdaidem.Reject(402, "insufficient_funds", "The account does not hold that much."))
+	tx.UpdateValue("credit", "accounts", Key{in.To}, "SET balance = balance + :amount", dynamostore.Args{":amount": in.Amount}).
+		If("attribute_exists(id)", nil).
+		Else(lambdaidem.Reject(404, "no_account", "There is no such account."))
+	return Receipt{ID: lambdaidem.RecordID(ctx)}, nil
+}
+
+// A handler whose writes and answer are one transaction: whatever happens, money
+// is moved once for each transfer.
+func ExampleEnlist() {
+	store := dynamostore.New(dynamodb.New(dynamodb.Options{Region: "eu-west-1"}), "idempotency")
+	guard := lambdaidem.New(store)
+	key := func(_ context.Context, in Transfer) (string, error) { return in.ID, nil }
+	lambda.Start(lambdaidem.Handler(guard, "transfer", key, transfer))
+}
