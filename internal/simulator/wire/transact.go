@@ -118,15 +118,15 @@ func (v *violations) required(member string, absent bool) {
 	}
 }
 
-func (v violations) err() error {
-	if len(v) == 0 {
+func (v *violations) err() error {
+	if len(*v) == 0 {
 		return nil
 	}
 	noun := "errors"
-	if len(v) == 1 {
+	if len(*v) == 1 {
 		noun = "error"
 	}
-	return invalidf("%d validation %s detected: %s", len(v), noun, strings.Join(v, "; "))
+	return invalidf("%d validation %s detected: %s", len(*v), noun, strings.Join(*v, "; "))
 }
 
 // parts is the request's actions, after the checks that need nothing but the
@@ -452,9 +452,9 @@ func (u *tableUnits) add(t *table, units float64) {
 
 // report is the units in the form that the request asked for; unlike a single
 // write's, it says of which kind they are.
-func (u tableUnits) report(choice string, kind func(units float64) splitUnits) []capacity {
+func (u *tableUnits) report(choice string, kind func(units float64) splitUnits) []capacity {
 	var out []capacity
-	for _, t := range u {
+	for _, t := range *u {
 		c := consumed(t.table, choice, t.units)
 		if c == nil {
 			return nil

@@ -75,7 +75,7 @@ func (p *rawPair) mustLocal(ctx context.Context, t *testing.T, op, body string) 
 }
 
 // items is what a table holds, by id, read by Scans in both.
-func (p *rawPair) items(t *testing.T) (fake, real map[string]attributes) {
+func (p *rawPair) items(t *testing.T) (fake, local map[string]attributes) {
 	t.Helper()
 	scan := func(serve func(body string) []byte) map[string]attributes {
 		items, start := map[string]attributes{}, ""
@@ -110,12 +110,12 @@ func byID(items []wire.Item) map[string]attributes {
 // set makes the table hold these items and no others, in both.
 func (p *rawPair) set(t *testing.T, items map[string]attributes) {
 	t.Helper()
-	fake, real := p.items(t)
+	fake, local := p.items(t)
 	both := func(op, body string) {
 		mustServe(t, p.db, op, body)
 		p.mustLocal(t.Context(), t, op, body)
 	}
-	maps.Copy(fake, real)
+	maps.Copy(fake, local)
 	for id := range fake {
 		if _, ok := items[id]; !ok {
 			both("DeleteItem", `{"TableName":"records","Key":{"id":{"S":"`+id+`"}}}`)
@@ -155,8 +155,8 @@ func TestTransactionsDifferential(t *testing.T) {
 		if status, _, _ := p.db.Serve("TransactWriteItems", []byte(c.body())); (status == http.StatusOK) != mustMatch {
 			t.Errorf("%.400s: wire answered %d", c.actions, status)
 		}
-		if fake, real := p.items(t); !sameItems(fake, real) {
-			t.Errorf("%.400s\nleft in wire  %.600s\nleft in Local %.600s", c.actions, showAll(fake), showAll(real))
+		if fake, local := p.items(t); !sameItems(fake, local) {
+			t.Errorf("%.400s\nleft in wire  %.600s\nleft in Local %.600s", c.actions, showAll(fake), showAll(local))
 		}
 	}
 }
@@ -193,13 +193,13 @@ func TestTokensDifferential(t *testing.T) {
 		if strings.HasPrefix(fake, mismatch) { // Local has no message
 			fake = mismatch
 		}
-		real := localAnswer(p.local(t.Context(), t, "TransactWriteItems", step.body))
+		local := localAnswer(p.local(t.Context(), t, "TransactWriteItems", step.body))
 		want := step.local
 		if want == "" {
 			want = step.want
 		}
-		if fake != step.want || real != want {
-			t.Errorf("step %d, %s\n wire %s\nLocal %s", i, step.body, fake, real)
+		if fake != step.want || local != want {
+			t.Errorf("step %d, %s\n wire %s\nLocal %s", i, step.body, fake, local)
 		}
 	}
 }
@@ -354,12 +354,12 @@ func (p *rawPair) compare(t *testing.T, tx transaction) (answer string, after ma
 	status, _, out := p.db.Serve("TransactWriteItems", []byte(body))
 	answer = tx.comparable(status, out, units)
 	status, out = p.local(t.Context(), t, "TransactWriteItems", body)
-	local := tx.comparable(status, out, units)
-	if strings.HasSuffix(answer, twiceOneItem) && !strings.HasPrefix(local, "ok") {
-		local = answer // Local meets a condition or an update first that fails
+	theirs := tx.comparable(status, out, units)
+	if strings.HasSuffix(answer, twiceOneItem) && !strings.HasPrefix(theirs, "ok") {
+		theirs = answer // Local meets a condition or an update first that fails
 	}
-	if local != answer {
-		return answer, nil, fmt.Sprintf("the answer\n  wire  %s\n  local %s", answer, local)
+	if theirs != answer {
+		return answer, nil, fmt.Sprintf("the answer\n  wire  %s\n  local %s", answer, theirs)
 	}
 	if !strings.HasPrefix(answer, "ok") { // if it did in DynamoDB Local, a later transaction shows it
 		if items := p.db.Items("records"); fmt.Sprint(items) != fmt.Sprint(before) {
@@ -367,9 +367,9 @@ func (p *rawPair) compare(t *testing.T, tx transaction) (answer string, after ma
 		}
 		return answer, byID(before), ""
 	}
-	fake, real := p.items(t)
-	if !sameItems(fake, real) {
-		return answer, nil, fmt.Sprintf("the items afterwards\n  wire  %v\n  local %v", showAll(fake), showAll(real))
+	fake, local := p.items(t)
+	if !sameItems(fake, local) {
+		return answer, nil, fmt.Sprintf("the items afterwards\n  wire  %v\n  local %v", showAll(fake), showAll(local))
 	}
 	return answer, fake, ""
 }
