@@ -31,6 +31,7 @@ type attempt struct {
 	contests   int           // completions that found their record taken (E4)
 	finishedAt time.Time     // of the last result (see isResult)
 	enlist     enlisting     // what the handler enlists (E1)
+	cached     bool          // its record is from the process's own memory (R4)
 }
 
 func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
@@ -377,6 +378,7 @@ func (a *attempt) fromRecord(ctx context.Context, found finding, rec Record) dec
 	a.number = rec.Attempt
 	switch found {
 	case isFinished:
+		a.remember(rec)
 		a.note(ctx, EventReplayed, nil)
 		return decision{replay: &rec.Result}
 	case isMismatch:

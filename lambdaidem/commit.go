@@ -56,14 +56,18 @@ func (a *attempt) save(ctx context.Context, tx Tx, c *Completion) (Record, error
 // earlier completion of this attempt's own: of a transaction whose fate was not
 // known when it was given up. It never changes (G3), so it is the answer.
 func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end ending, unstorable error) decision {
-	a.number = rec.Attempt
+	if rec.Attempt > 0 { // a transaction's reply has none
+		a.number = rec.Attempt
+	}
 	if c.Claim != nil && c.Claim.Over != nil && c.Claim.Over.State == InProgress {
 		a.note(ctx, EventTakenOver, nil)
 	}
-	switch {
-	case !isResult(rec.Result, c.Result):
+	if !isResult(rec.Result, c.Result) {
 		a.note(ctx, EventNew, nil)
 		return a.fromOwn(ctx, rec)
+	}
+	a.rememberOwn(rec, c.Result)
+	switch {
 	case unstorable != nil:
 		a.note(ctx, EventAnswerLost, unstorable)
 	default:

@@ -16,6 +16,7 @@ type Guard struct {
 	transact Transactor // the store, if it has transactions; else nil
 	opts     Options    // with the defaults filled in
 	off      bool       // by the environment: see SwitchOff
+	cache    *cache     // of finished records; nil: there is none
 }
 
 // New returns a guard that keeps its records in store. It panics if store is
@@ -29,7 +30,8 @@ func New(store Store, optFns ...func(*Options)) *Guard {
 }
 
 // With returns a guard with further options, for one route say. Both keep
-// their records in the same store. An option sees what this guard has, the
+// their records in the same store, and share one cache unless an option changes
+// Options.Cache. An option sees what this guard has, the
 // defaults included: appending to Options.Methods adds a method.
 func (g *Guard) With(optFns ...func(*Options)) *Guard {
 	o := g.opts.settle() // with Methods of its own
@@ -43,7 +45,11 @@ func (g *Guard) With(optFns ...func(*Options)) *Guard {
 	if o.Optimistic && g.transact == nil {
 		panic(fmt.Sprintf("lambdaidem: Options.Optimistic is true; the store, a %T, has no transactions", g.store))
 	}
-	return &Guard{store: g.store, transact: g.transact, opts: o, off: g.off}
+	cache := g.cache
+	if o.Cache != g.opts.Cache {
+		cache = newCache(o.Cache)
+	}
+	return &Guard{store: g.store, transact: g.transact, opts: o, off: g.off, cache: cache}
 }
 
 // SwitchOff is the environment variable that switches every guard of a process
@@ -103,6 +109,9 @@ type decision struct {
 // is done, and what it comes to, is decided in attempt.go.
 func (g *Guard) once(ctx context.Context, c call, w work) decision {
 	a := g.newAttempt(ctx, c)
+	if rec, ok := a.recalled(); ok {
+		return a.fromRecord(ctx, a.judge(rec), rec)
+	}
 	if g.opts.Optimistic {
 		return a.run(ctx, w)
 	}

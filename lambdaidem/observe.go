@@ -70,6 +70,7 @@ type Event struct {
 	Attempt  int           // attempt number; 0 where no attempt was begun
 	Duration time.Duration // since the call began
 	Handler  time.Duration // spent in the handler; 0 if it did not run
+	Cached   bool          // the record is from the process's own memory: the store was not asked (R4)
 	Reason   Reason        // why the store failed, where it did
 	Err      error         // what went wrong, where something did
 }
@@ -103,13 +104,16 @@ func (o slogObserver) Observe(ctx context.Context, e Event) {
 	if !o.logger.Enabled(ctx, level) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 12)
+	attrs := make([]slog.Attr, 0, 14)
 	attrs = append(attrs, slog.String("outcome", string(e.Kind)),
 		slog.String("record", e.RecordID), slog.String("route", e.Route), slog.String("caller", e.Caller),
 		slog.String("scope", e.Scope), slog.String("key", e.Key),
 		slog.Int("attempt", e.Attempt), slog.Duration("duration", e.Duration))
 	if e.Handler > 0 {
 		attrs = append(attrs, slog.Duration("handler", e.Handler))
+	}
+	if e.Cached {
+		attrs = append(attrs, slog.Bool("cached", true))
 	}
 	if e.Reason != "" {
 		attrs = append(attrs, slog.String("reason", string(e.Reason)))
@@ -142,7 +146,7 @@ func (g *Guard) keyLabel(key string) string {
 // note tells the observer of an outcome of this call.
 func (a *attempt) note(ctx context.Context, kind Kind, err error) {
 	e := a.g.event(kind, &a.call.who, err)
-	e.RecordID, e.Scope, e.Attempt, e.Handler = a.id, a.scope, a.number, a.handler
+	e.RecordID, e.Scope, e.Attempt, e.Handler, e.Cached = a.id, a.scope, a.number, a.handler, a.cached
 	e.Duration, e.Reason = a.g.opts.Clock().Sub(a.began), reasonOf(err)
 	a.g.opts.Observer.Observe(ctx, e)
 }

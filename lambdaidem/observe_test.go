@@ -119,7 +119,7 @@ func TestO1_KeysAreHashed(t *testing.T) {
 func TestO1_SlogObserver(t *testing.T) {
 	var buf bytes.Buffer
 	o := lambdaidem.SlogObserver(slog.New(slog.NewJSONHandler(&buf, nil)))
-	o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventStoreError, RecordID: "r", Route: "POST /a", Caller: "c", Scope: "s", Key: "k", Attempt: 2, Duration: time.Second, Handler: time.Millisecond,
+	o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventStoreError, RecordID: "r", Route: "POST /a", Caller: "c", Scope: "s", Key: "k", Attempt: 2, Duration: time.Second, Handler: time.Millisecond, Cached: true,
 		Reason: lambdaidem.ReasonThrottled, Err: errWire})
 	var line map[string]any
 	if err := json.Unmarshal(buf.Bytes(), &line); err != nil {
@@ -127,13 +127,13 @@ func TestO1_SlogObserver(t *testing.T) {
 	}
 	delete(line, "time")
 	want := map[string]any{"level": "WARN", "msg": "idempotency", "outcome": "store_error", "record": "r", "route": "POST /a", "caller": "c", "scope": "s", "key": "k", "attempt": 2.0,
-		"duration": 1e9, "handler": 1e6, "reason": "throttled", "error": errWire.Error()}
+		"duration": 1e9, "handler": 1e6, "cached": true, "reason": "throttled", "error": errWire.Error()}
 	if fmt.Sprint(line) != fmt.Sprint(want) {
 		t.Errorf("the line is %v, want %v", line, want)
 	}
 	buf.Reset()
 	o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventNew})
-	if text := buf.String(); !strings.Contains(text, `"INFO"`) || strings.Contains(text, "reason") || strings.Contains(text, "error") {
+	if text := buf.String(); !strings.Contains(text, `"INFO"`) || strings.Contains(text, "cached") || strings.Contains(text, "reason") || strings.Contains(text, "error") {
 		t.Errorf("the line is %s", text)
 	}
 }

@@ -107,6 +107,11 @@ type Options struct {
 	// Default: 422.
 	MismatchStatus int
 
+	// Cache lets finished records be kept in the process too, so that a replay
+	// needs no round trip (R4). Default: nothing is kept. Its MaxAge is how late
+	// a purge may be noticed.
+	Cache CacheOptions
+
 	// ReplayMarks are headers that a replay has and a first answer has not
 	// (R2). Default: X-Idempotency-Replayed: true. An empty, non-nil slice:
 	// none.
@@ -180,6 +185,7 @@ func (o Options) settle() Options {
 	defaultTo(&o.MinRunTime, time.Second)
 	defaultTo(&o.RetryAfter, time.Second)
 	defaultTo(&o.MismatchStatus, http.StatusUnprocessableEntity)
+	o.Cache = o.Cache.settle()
 	if o.ReplayMarks == nil {
 		o.ReplayMarks = []Mark{{"X-Idempotency-Replayed", "true"}}
 	}
@@ -222,6 +228,9 @@ func (o Options) check() {
 	check(o.RetryAfter > 0, "RetryAfter", "positive", o.RetryAfter)
 	check(o.MismatchStatus == http.StatusUnprocessableEntity || o.MismatchStatus == http.StatusConflict,
 		"MismatchStatus", "422 or 409", o.MismatchStatus)
+	check(o.Cache.Entries >= 0, "Cache.Entries", "positive, or 0 for the default", o.Cache.Entries)
+	check(o.Cache.Bytes >= 0, "Cache.Bytes", "positive, or 0 for the default", o.Cache.Bytes)
+	check(o.Cache.MaxAge >= 0, "Cache.MaxAge", "positive, or 0 for the default", o.Cache.MaxAge)
 	for _, m := range o.ReplayMarks {
 		check(validHeaderName(m.Name) && validHeaderValue(m.Value), "ReplayMarks", "headers", m)
 	}

@@ -37,10 +37,13 @@ func TestOptions_WhatCannotBeMeantPanics(t *testing.T) {
 				o.ReplayMarks = []lambdaidem.Mark{{Name: "X", Value: "a\r\nSet-Cookie: b"}}
 			},
 			func(o *lambdaidem.Options) { o.ReplayMarks = []lambdaidem.Mark{{Name: "X", Value: "a\x7f"}} }},
-		"MaxURI":       {func(o *lambdaidem.Options) { o.MaxURI = -1 }},
-		"MaxBody":      {func(o *lambdaidem.Options) { o.MaxBody = -1 }},
-		"MaxHeaders":   {func(o *lambdaidem.Options) { o.MaxHeaders = -1 }},
-		"MaxJSONDepth": {func(o *lambdaidem.Options) { o.MaxJSONDepth = -1 }},
+		"Cache.Entries": {func(o *lambdaidem.Options) { o.Cache.Entries = -1 }},
+		"Cache.Bytes":   {func(o *lambdaidem.Options) { o.Cache.Bytes = -1 }},
+		"Cache.MaxAge":  {func(o *lambdaidem.Options) { o.Cache.MaxAge = -1 }},
+		"MaxURI":        {func(o *lambdaidem.Options) { o.MaxURI = -1 }},
+		"MaxBody":       {func(o *lambdaidem.Options) { o.MaxBody = -1 }},
+		"MaxHeaders":    {func(o *lambdaidem.Options) { o.MaxHeaders = -1 }},
+		"MaxJSONDepth":  {func(o *lambdaidem.Options) { o.MaxJSONDepth = -1 }},
 	} {
 		for _, opt := range set {
 			for name, build := range map[string]func(){

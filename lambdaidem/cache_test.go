@@ -1,0 +1,643 @@
+package lambdaidem_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+)
+
+// caching switches the cache on, with what bounds the test sets.
+func caching(c lambdaidem.CacheOptions) func(*lambdaidem.Options) {
+	return func(o *lambdaidem.Options) { o.Cache = c }
+}
+
+var roomy = caching(lambdaidem.CacheOptions{Entries: 100})
+
+// beside is another process on the same store: no memory is shared.
+func (r *rig) beside(optFns ...func(*lambdaidem.Options)) *rig {
+	other := newRig(nil, optFns...)
+	other.store.Store = r.store.Store
+	return other
+}
+
+// sendCounting sends a request and tells how often the store was asked.
+func (r *rig) sendCounting(t testing.TB, in request) (response, int) {
+	t.Helper()
+	before := len(r.store.allCalls())
+	out := r.send(t, in)
+	return out, len(r.store.allCalls()) - before
+}
+
+// wantFromMemory sends a request that is to be answered without the store.
+func (r *rig) wantFromMemory(t testing.TB, in request) response {
+	t.Helper()
+	out, calls := r.sendCounting(t, in)
+	if calls != 0 || !replayed(out) {
+		t.Errorf("the store was asked %d times for %+v; want a replay from memory", calls, out)
+	}
+	return out
+}
+
+// wantFromStore sends a request that is to be answered by the store.
+func (r *rig) wantFromStore(t testing.TB, in request) response {
+	t.Helper()
+	out, calls := r.sendCounting(t, in)
+	if calls == 0 || !replayed(out) {
+		t.Errorf("the store was asked %d times for %+v; want a replay from the store", calls, out)
+	}
+	return out
+}
+
+func TestR4_OffByDefault(t *testing.T) {
+	r := newRig(nil)
+	r.send(t, first())
+	for range 3 {
+		r.wantFromStore(t, first())
+	}
+	for _, e := range r.seen.all() {
+		if e.Cached {
+			t.Errorf("an event says that it is from memory: %+v", e)
+		}
+	}
+}
+
+// Filled by the process's own completion and by a replay from the store.
+func TestR4_AReplayNeedsNoRoundTrip(t *testing.T) {
+	own := newRig(nil, roomy)
+	answer := own.send(t, first())
+	wantReplay(t, own.wantFromMemory(t, first()), answer)
+
+	other := own.beside(roomy)
+	wantReplay(t, other.wantFromStore(t, first()), answer)
+	wantReplay(t, other.wantFromMemory(t, first()), answer)
+
+	own.store.failAlways(acquire, refused(lambdaidem.ReasonUnreachable))
+	wantReplay(t, own.wantFromMemory(t, first()), answer)
+	own.wantRuns(t, 1)
+	other.wantRuns(t, 0)
+	own.wantEvents(t, lambdaidem.EventNew, lambdaidem.EventReplayed, lambdaidem.EventReplayed)
+	if e := own.seen.last(t); !e.Cached || e.Attempt != 1 || e.RecordID == "" || e.Scope == "" || e.Key == "" {
+		t.Errorf("the event is %+v", e)
+	}
+	if seen := other.seen.all(); len(seen) != 2 || seen[0].Cached || !seen[1].Cached {
+		t.Errorf("the other process told %+v", seen)
+	}
+}
+
+// A duplicate that waited has asked the store, and its answer is remembered.
+func TestR4_FilledAfterAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := newRig(slow(time.Second, http.StatusCreated))
+		waiting := slow.beside(roomy, func(o *lambdaidem.Options) { o.Wait = 10 * time.Second })
+		var done sync.WaitGroup
+		done.Go(func() { slow.send(t, first()) })
+		synctest.Wait()
+		waiting.wantFromStore(t, first())
+		waiting.wantFromMemory(t, first())
+		done.Wait()
+	})
+}
+
+// Only what is finished is remembered: not a lease, not a release, not a refusal.
+func TestR4_OnlyFinishedRecords(t *testing.T) {
+	status := http.StatusInternalServerError
+	r := newRig(func(context.Context, request) (response, error) { return response{StatusCode: status}, nil }, roomy)
+	r.send(t, first())
+	status = http.StatusCreated
+	if out := r.send(t, first()); out.StatusCode != http.StatusCreated || replayed(out) {
+		t.Errorf("after a release the answer is %+v", out)
+	}
+	r.wantFromMemory(t, first())
+	if e := r.seen.last(t); e.Attempt != 2 {
+		t.Errorf("the replay is of attempt %d; want 2", e.Attempt)
+	}
+
+	synctest.Test(t, func(t *testing.T) {
+		dies := newRig(nil, roomy, hold)
+		dead(t, dies)
+		for range 2 {
+			out, calls := dies.sendCounting(t, first())
+			if wantProblem(t, out, http.StatusConflict, lambdaidem.ErrAttemptAbandoned); calls == 0 {
+				t.Error("a held record was refused from memory")
+			}
+		}
+
+		failing := newRig(nil, roomy)
+		failing.store.failAlways(complete, refused(lambdaidem.ReasonThrottled))
+		wantProblem(t, failing.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
+		if out, calls := failing.sendCounting(t, first()); calls == 0 || replayed(out) {
+			t.Errorf("a completion that was not written was answered from memory: %+v", out)
+		}
+	})
+}
+
+// F5: the fingerprint is compared in memory as in the store.
+func TestR4_AMismatchFromMemory(t *testing.T) {
+	for status, want := range map[int]int{0: http.StatusUnprocessableEntity, http.StatusConflict: http.StatusConflict} {
+		r := newRig(nil, roomy, func(o *lambdaidem.Options) { o.MismatchStatus = status })
+		answer := r.send(t, first())
+		out, calls := r.sendCounting(t, post("key-1", `{"amount":999}`))
+		wantProblem(t, out, want, lambdaidem.ErrPayloadMismatch)
+		if e := r.seen.last(t); calls != 0 || e.Kind != lambdaidem.EventMismatch || !e.Cached {
+			t.Errorf("the store was asked %d times; the event is %+v", calls, e)
+		}
+		wantReplay(t, r.wantFromMemory(t, post("key-1", ` { "amount" : 100 } `)), answer)
+		r.wantRuns(t, 1)
+	}
+}
+
+// F1, F2: who else has the same key gets nothing from memory, nor the same caller
+// on another route, tenant or namespace.
+func TestR4_NobodyElsesAnswer(t *testing.T) {
+	as := func(in request, sub string) request {
+		in.RequestContext.Authorizer = &authorizer{JWT: &jwtAuth{Claims: map[string]string{"iss": "i", "sub": sub}}}
+		return in
+	}
+	r := newRig(func(_ context.Context, in request) (response, error) {
+		return response{StatusCode: 200, Body: in.RequestContext.Authorizer.JWT.Claims["sub"] + in.RawPath + in.RequestContext.HTTP.Method}, nil
+	}, roomy)
+	route := as(first(), "alice")
+	route.RouteKey, route.RawPath = "POST /refunds", "/refunds"
+	patch := as(first(), "alice")
+	patch.RouteKey, patch.RequestContext.HTTP.Method = "PATCH /payments", http.MethodPatch
+	all := map[string]request{"alice/paymentsPOST": as(first(), "alice"), "bob/paymentsPOST": as(first(), "bob"),
+		"alice/refundsPOST": route, "alice/paymentsPATCH": patch}
+	for range 2 {
+		for want, in := range all {
+			if out := r.send(t, in); out.Body != want {
+				t.Errorf("%s got the answer of %s", want, out.Body)
+			}
+		}
+	}
+	r.wantRuns(t, int64(len(all)))
+
+	elsewhere := &rig{store: r.store, seen: r.seen, guard: r.guard.With(func(o *lambdaidem.Options) { o.Namespace = "another" })}
+	elsewhere.handler = elsewhere.guarded(nil)
+	if out := elsewhere.send(t, as(first(), "alice")); replayed(out) {
+		t.Errorf("another namespace got %+v", out)
+	}
+}
+
+// The one that was not asked for the longest goes.
+func TestR4_BoundedInEntries(t *testing.T) {
+	r := newRig(nil, caching(lambdaidem.CacheOptions{Entries: 2}))
+	in := func(i int) request { return post(fmt.Sprint("key-", i), `{}`) }
+	r.send(t, in(1))
+	r.send(t, in(2))
+	r.wantFromMemory(t, in(1))
+	r.send(t, in(3)) // in place of 2
+	r.wantFromMemory(t, in(1))
+	r.wantFromMemory(t, in(3))
+	r.wantFromStore(t, in(2)) // in place of 1
+	r.wantFromMemory(t, in(3))
+	r.wantFromMemory(t, in(2))
+	r.wantFromStore(t, in(1))
+}
+
+func TestR4_BoundedInBytes(t *testing.T) {
+	r := newRig(func(_ context.Context, in request) (response, error) {
+		return response{StatusCode: 201, Body: strings.Repeat("x", len(in.Body))}, nil
+	}, caching(lambdaidem.CacheOptions{Bytes: 10_000}))
+	in := func(i, size int) request { return post(fmt.Sprint("key-", i), `"`+strings.Repeat("y", size-2)+`"`) }
+	r.send(t, in(1, 4000))
+	r.send(t, in(2, 3900))
+	r.wantFromMemory(t, in(1, 4000))
+	r.send(t, in(3, 20_000)) // alone too large: it is not kept, and nothing goes for it
+	r.wantFromStore(t, in(3, 20_000))
+	r.wantFromMemory(t, in(2, 3900))
+	r.wantFromMemory(t, in(1, 4000))
+	r.send(t, in(4, 8000)) // wants the place of both
+	r.wantFromMemory(t, in(4, 8000))
+	r.wantFromStore(t, in(2, 3900))
+	r.wantFromMemory(t, in(2, 3900))
+	r.wantFromStore(t, in(4, 8000))
+	for i := range 100 { // what went is accounted for
+		r.send(t, in(10+i, 2500))
+	}
+	r.wantFromMemory(t, in(109, 2500))
+	r.wantFromMemory(t, in(108, 2500))
+}
+
+// Bytes is what the memory really takes: for small answers what the cache needs
+// for each is most of it.
+func TestR4_BytesAreTrue(t *testing.T) {
+	const bound = 8 << 20
+	for _, size := range []int{10, 1000} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			var store completed
+			store.value, _ = json.Marshal(map[string]any{"statusCode": 201, "body": strings.Repeat("x", size)})
+			g := lambdaidem.New(&store, func(o *lambdaidem.Options) {
+				o.Namespace, o.Observer = "test", lambdaidem.Discard
+				o.Cache = lambdaidem.CacheOptions{Entries: 1 << 20, Bytes: bound}
+			})
+			h := g.APIGatewayV2(status(500))
+			before := heap()
+			for i := range 20_000 {
+				if out, err := h(t.Context(), post(fmt.Sprint("key-", i), "{}")); err != nil || !replayed(out) {
+					t.Fatal(out, err)
+				}
+			}
+			took := heap() - before
+			t.Logf("%d bytes, %.0f %% of the bound", took, 100*float64(took)/bound)
+			if took > bound*11/10 || took < bound/2 {
+				t.Errorf("the cache takes %d bytes; its bound is %d", took, bound)
+			}
+			runtime.KeepAlive(g)
+		})
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// completed is a store all of whose records are completed, whatever is asked for.
+type completed struct {
+	lambdaidem.Store
+	value []byte
+}
+
+func (s *completed) Acquire(_ context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
+	return lambdaidem.Record{ID: c.ID, State: lambdaidem.Completed, Token: "another", Attempt: 1, Fingerprint: c.Fingerprint, Scope: c.Scope,
+		Expires: c.Now.Add(time.Hour), CompletedAt: c.Now,
+		Result: lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: bytes.Clone(s.value), At: c.Now, Expires: c.Now.Add(time.Hour)}}, nil
+}
+
+// The age counts from before the store was asked: it bounds the delay of a purge.
+// Being asked for does not make an answer younger.
+func TestR4_BoundedInAge(t *testing.T) {
+	const maxAge = time.Minute
+	clock := newTicker()
+	r := newRig(nil, clock.option, caching(lambdaidem.CacheOptions{MaxAge: maxAge}))
+	r.store.fail(complete, after(func() { clock.advance(20 * time.Second) }))
+	r.send(t, first())
+	for range 39 {
+		clock.advance(time.Second)
+		r.wantFromMemory(t, first())
+	}
+	clock.advance(time.Second)
+	r.store.fail(acquire, after(func() { clock.advance(40 * time.Second) }))
+	r.wantFromStore(t, first())
+	clock.advance(20*time.Second - 1)
+	r.wantFromMemory(t, first())
+	clock.advance(1)
+	r.wantFromStore(t, first())
+	r.wantFromMemory(t, first())
+}
+
+// A purge is noticed once the age is over.
+func TestR4_APurgeIsNoticedWithinTheAge(t *testing.T) {
+	clock := newTicker()
+	r := newRig(nil, clock.option, caching(lambdaidem.CacheOptions{MaxAge: time.Minute}))
+	r.send(t, first())
+	r.store.Store = memstore.New() // all its records are gone
+	clock.advance(time.Minute - time.Millisecond)
+	r.wantFromMemory(t, first())
+	clock.advance(time.Millisecond)
+	if out := r.send(t, first()); replayed(out) {
+		t.Errorf("the purged record still replays: %+v", out)
+	}
+	r.wantRuns(t, 2)
+}
+
+// L7: a record is believed until it expires, by any clock within MaxSkew.
+func TestR4_ExpiredIsOver(t *testing.T) {
+	clock := &ticker{now: time.Now().Truncate(time.Second)} // expiry is in whole seconds
+	r := newRig(nil, clock.option, caching(lambdaidem.CacheOptions{MaxAge: 100 * time.Hour}), func(o *lambdaidem.Options) { o.TTL = time.Hour })
+	r.send(t, first())
+	clock.advance(time.Hour - 2*time.Second - time.Millisecond)
+	r.wantFromMemory(t, first())
+	clock.advance(time.Millisecond)
+	r.wantFromStore(t, first())
+	r.wantFromStore(t, first())
+	clock.advance(2 * time.Second)
+	if out := r.send(t, first()); replayed(out) {
+		t.Errorf("the expired record still replays: %+v", out)
+	}
+	r.wantRuns(t, 2)
+}
+
+// A clock that jumps forward ends what was remembered; one that jumps back before
+// the answer was had does too, since its age can't be told. One that jumps back
+// less makes it live longer by the jump at most.
+func TestR4_ClockJumps(t *testing.T) {
+	const maxAge = time.Minute
+	begin := func(t *testing.T) (*rig, *ticker) {
+		clock := &ticker{now: time.Now().Truncate(time.Millisecond)} // a completion is
+		r := newRig(nil, clock.option, caching(lambdaidem.CacheOptions{MaxAge: maxAge}))
+		r.send(t, first())
+		clock.advance(30 * time.Second)
+		r.wantFromMemory(t, first())
+		return r, clock
+	}
+	for jump, kept := range map[time.Duration]bool{
+		12 * time.Hour: false, 30 * time.Second: false, 29 * time.Second: true,
+		-29 * time.Second: true, -31 * time.Second: false, -12 * time.Hour: false,
+	} {
+		t.Run(jump.String(), func(t *testing.T) {
+			r, clock := begin(t)
+			clock.advance(jump)
+			if !kept {
+				r.wantFromStore(t, first())
+				return
+			}
+			r.wantFromMemory(t, first())
+			clock.advance(maxAge - 30*time.Second - jump - 1)
+			r.wantFromMemory(t, first())
+			clock.advance(1)
+			r.wantFromStore(t, first())
+		})
+	}
+	t.Run("there and back", func(t *testing.T) { // what was seen as over does not come to life again
+		r, clock := begin(t)
+		r.store.failAlways(acquire, refused(lambdaidem.ReasonThrottled))
+		clock.advance(24 * time.Hour)
+		r.send(t, first())
+		clock.advance(-24 * time.Hour)
+		wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrStoreUnavailable)
+	})
+}
+
+// Lambda freezes a process between invocations: its monotonic clock stands still,
+// the wall clock goes on. The other way round, a wall clock that is set back does
+// not make an answer younger than the monotonic clock has it.
+func TestR4_WallAndMonotonicClock(t *testing.T) {
+	const maxAge = time.Minute
+	for name, c := range map[string]struct{ wall, monotonic time.Duration }{
+		"frozen":   {maxAge, time.Millisecond},
+		"set back": {time.Second, maxAge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Now()
+			clock := func() time.Time { return now }
+			filling := newRig(nil, func(o *lambdaidem.Options) { o.Clock = clock })
+			filling.send(t, first())
+			r := filling.beside(func(o *lambdaidem.Options) { o.Clock = clock }, caching(lambdaidem.CacheOptions{MaxAge: maxAge}))
+			r.wantFromStore(t, first())
+			now = apart(now, c.wall-time.Second, c.monotonic-time.Second)
+			r.wantFromMemory(t, first())
+			now = apart(now, time.Second, time.Second)
+			r.wantFromStore(t, first())
+		})
+	}
+}
+
+// apart is t with its two clocks moved by different spans. Package time has no
+// way to say so, and no test can freeze the machine.
+func apart(t time.Time, wall, monotonic time.Duration) time.Time {
+	moved := t.Add(wall)
+	reading := (*struct { // as time.Time has it, with a monotonic reading
+		wall uint64
+		ext  int64
+		loc  *time.Location
+	})(unsafe.Pointer(&moved)) //nolint:gosec // see above
+	reading.ext += int64(monotonic - wall)
+	if got := moved.Round(0).Sub(t.Round(0)); got != wall {
+		panic(fmt.Sprintf("the wall clock moved by %v", got))
+	}
+	if got := moved.Sub(t); got != monotonic {
+		panic(fmt.Sprintf("the monotonic clock moved by %v", got))
+	}
+	return moved
+}
+
+// Guards of one New share what they know, unless their bounds differ; guards of
+// two News never do, not even on one store.
+func TestR4_WhoSharesACache(t *testing.T) {
+	base := newRig(nil, roomy)
+	derived := func(g *lambdaidem.Guard, optFns ...func(*lambdaidem.Options)) *rig {
+		r := &rig{store: base.store, seen: base.seen, guard: g.With(optFns...)}
+		r.handler = r.guarded(nil)
+		return r
+	}
+	sibling := derived(base.guard, func(o *lambdaidem.Options) { o.TTL = time.Hour })
+	same := derived(base.guard, roomy)
+	off := derived(base.guard, caching(lambdaidem.CacheOptions{}))
+	on := derived(off.guard, roomy)
+	other := derived(base.guard, func(o *lambdaidem.Options) { o.Cache.Entries++ })
+	base.send(t, first())
+	sibling.wantFromMemory(t, first())
+	same.wantFromMemory(t, first())
+	off.wantFromStore(t, first())
+	off.wantFromStore(t, first())
+	on.wantFromStore(t, first())
+	on.wantFromMemory(t, first())
+	other.wantFromStore(t, first())
+	other.wantFromMemory(t, first())
+	base.beside(roomy).wantFromStore(t, first())
+
+	elsewhere := newRig(nil, roomy) // another store
+	if out := elsewhere.send(t, first()); replayed(out) {
+		t.Errorf("another store's answer replays: %+v", out)
+	}
+}
+
+// What runs unguarded neither asks the cache nor fills it.
+func TestR4_UnguardedIsUnguarded(t *testing.T) {
+	skip := false
+	r := newRig(nil, roomy, func(o *lambdaidem.Options) { o.Skip = func(*lambdaidem.Request) bool { return skip } })
+	r.send(t, first())
+	skip = true
+	if out := r.send(t, first()); replayed(out) {
+		t.Errorf("a skipped request got %+v", out)
+	}
+	t.Setenv(lambdaidem.SwitchOff, "true")
+	off := r.beside(roomy)
+	for range 2 {
+		if out := off.send(t, first()); replayed(out) {
+			t.Errorf("a guard that is off answers %+v", out)
+		}
+	}
+}
+
+// X4: that an answer is lost is remembered too.
+func TestR4_ALostAnswerIsRemembered(t *testing.T) {
+	r := newRig(nil, roomy)
+	r.store.fail(complete, refused(lambdaidem.ReasonTooLarge))
+	r.send(t, first())
+	out, calls := r.sendCounting(t, first())
+	wantProblem(t, out, http.StatusInternalServerError, lambdaidem.ErrAnswerUnavailable)
+	if calls != 0 {
+		t.Errorf("the store was asked %d times", calls)
+	}
+	r.wantRuns(t, 1)
+}
+
+// X2: a permanent failure replays from memory as from the store.
+func TestR4_AFailureFromMemory(t *testing.T) {
+	store := newFaulty()
+	g := lambdaidem.New(store, roomy, func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
+	for i := range 3 {
+		_, err := lambdaidem.Do(t.Context(), g, lambdaidem.Call{Operation: "charge", Key: "k"}, func(context.Context) (int, error) {
+			return 0, lambdaidem.Reject(402, "insufficient_funds", "No.")
+		})
+		if !errors.Is(err, lambdaidem.Code("insufficient_funds")) {
+			t.Errorf("call %d returned %v", i, err)
+		}
+	}
+	if calls := store.allCalls(); len(calls) != 2 {
+		t.Errorf("the store was asked for %v", calls)
+	}
+}
+
+// R3: an answer that lies apart is remembered as what was given, never as the
+// place where it lies.
+func TestR4_AnswersThatLieApart(t *testing.T) {
+	r := newRig(nil, roomy)
+	r.store.Store = apartStore{r.store.Store}
+	answer := r.send(t, first())
+	wantReplay(t, r.wantFromMemory(t, first()), answer)
+}
+
+// apartStore says of every answer that it is kept elsewhere.
+type apartStore struct{ lambdaidem.Store }
+
+func (s apartStore) Complete(ctx context.Context, l lambdaidem.Lease, r lambdaidem.Result) (lambdaidem.Record, error) {
+	rec, err := s.Store.Complete(ctx, l, r)
+	rec.Result.Value, rec.Result.Apart = nil, "elsewhere"
+	return rec, err
+}
+
+// Nobody can change what is remembered: not a hook, not a caller, not a store that
+// uses its memory again.
+func TestR4_ValuesAreNobodyElses(t *testing.T) {
+	r := newRig(func(context.Context, request) (response, error) {
+		return response{StatusCode: 201, Headers: map[string]string{"X-A": "a"}, Cookies: []string{"b=c"}, Body: "body"}, nil
+	}, roomy, func(o *lambdaidem.Options) {
+		o.OnReplay = func(_ context.Context, _ *lambdaidem.Request, resp *lambdaidem.Response) {
+			resp.Status, resp.Body = 299, "changed"
+			resp.Header["X-A"][0] = "changed"
+			resp.Cookies[0] = "changed"
+			resp.Set("X-B", "added")
+		}
+	})
+	r.store.Store = reusing{r.store.Store}
+	r.send(t, first())
+	r.send(t, post("key-2", "{}"))
+	r.wantFromMemory(t, post("key-2", "{}"))
+	var seen []string
+	for range 3 {
+		out := r.wantFromMemory(t, first())
+		seen = append(seen, fmt.Sprintf("%+v", out))
+		out.Headers["X-A"] = "changed again"
+	}
+	plain := &rig{store: r.store, seen: r.seen, guard: r.guard.With(func(o *lambdaidem.Options) { o.OnReplay = nil })}
+	plain.handler = plain.guarded(nil)
+	if out := plain.wantFromMemory(t, first()); out.StatusCode != 201 || out.Body != "body" || out.Headers["X-A"] != "a" || out.Cookies[0] != "b=c" || out.Headers["X-B"] != "" {
+		t.Errorf("what is remembered became %+v; the hook had made %v of it", out, seen)
+	}
+
+	g := lambdaidem.New(reusing{memstore.New()}, roomy, func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
+	for range 3 {
+		raw, err := lambdaidem.Do(t.Context(), g, lambdaidem.Call{Operation: "o", Key: "k"}, func(context.Context) (json.RawMessage, error) {
+			return json.RawMessage(`{"a":1}`), nil
+		})
+		if err != nil || string(raw) != `{"a":1}` {
+			t.Fatalf("the value is %s, %v", raw, err)
+		}
+		copy(raw, "changed")
+		if _, err := lambdaidem.Do(t.Context(), g, lambdaidem.Call{Operation: "o", Key: "another"}, func(context.Context) (int, error) { return 1, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// reusing is a store that overwrites the bytes that it returned when it is asked
+// again.
+type reusing struct{ lambdaidem.Store }
+
+var reused struct {
+	sync.Mutex
+	last []byte
+}
+
+func (s reusing) overwrite(rec lambdaidem.Record) {
+	reused.Lock()
+	defer reused.Unlock()
+	for i := range reused.last {
+		reused.last[i] = '!'
+	}
+	reused.last = rec.Result.Value
+}
+
+func (s reusing) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
+	rec, err := s.Store.Acquire(ctx, c)
+	s.overwrite(rec)
+	return rec, err
+}
+
+func (s reusing) Complete(ctx context.Context, l lambdaidem.Lease, r lambdaidem.Result) (lambdaidem.Record, error) {
+	rec, err := s.Store.Complete(ctx, l, r)
+	s.overwrite(rec)
+	return rec, err
+}
+
+// One cache serves many calls at once, while it fills, evicts and ages. It is for
+// the race detector, and every answer is of its own key.
+func TestR4_SafeForConcurrentUse(t *testing.T) {
+	clock := newTicker()
+	r := newRig(func(_ context.Context, in request) (response, error) {
+		return response{StatusCode: 201, Headers: map[string]string{"X-A": "a"}, Body: in.Headers["idempotency-key"]}, nil
+	}, clock.option, caching(lambdaidem.CacheOptions{Entries: 3, Bytes: 10_000, MaxAge: 10 * time.Second}), func(o *lambdaidem.Options) {
+		o.Observer, o.TTL = lambdaidem.Discard, time.Minute
+		o.OnReplay = func(_ context.Context, _ *lambdaidem.Request, resp *lambdaidem.Response) {
+			resp.Header["X-A"][0] += "b"
+		}
+	})
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for n := range 300 {
+				key := fmt.Sprint("key-", (i+n)%5)
+				out, err := r.handler(t.Context(), post(key, "{}"))
+				switch {
+				case err != nil:
+					t.Error(err)
+				case out.StatusCode == http.StatusConflict: // another is in progress
+				case out.Body != key || replayed(out) && out.Headers["X-A"] != "ab":
+					t.Errorf("%s got %+v", key, out)
+				}
+				if n%10 == 0 {
+					clock.advance(time.Second)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// R1: a replay from memory is the one from the store, for answers of every shape.
+func TestR4_AReplayFromMemoryIsTheSame(t *testing.T) {
+	for name, answer := range map[string]response{
+		"empty":   {StatusCode: 204},
+		"binary":  {StatusCode: 200, Body: "//4A", IsBase64Encoded: true},
+		"no text": {StatusCode: 200, Body: "\xff\xfe"},
+		"cookies": {StatusCode: 201, Headers: map[string]string{"x-a": "1, 2"}, Cookies: []string{"a=b", "c=d"}, Body: "é"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(func(context.Context, request) (response, error) { return answer, nil }, roomy)
+			got := r.send(t, first())
+			other := r.beside(roomy)
+			wantReplay(t, r.wantFromMemory(t, first()), got)
+			wantReplay(t, other.wantFromStore(t, first()), got)
+			wantReplay(t, other.wantFromMemory(t, first()), got)
+		})
+	}
+}
