@@ -2,7 +2,11 @@
 
 package lambdaidem_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
 
 // The guard's own cost is bounded: at most 60 allocations for a request with a
 // 1 KB JSON body, whatever becomes of it. Allocations are counted and so the
@@ -23,5 +27,25 @@ func TestAllocationsAreBounded(t *testing.T) {
 				t.Logf("it takes %.0f allocations", n)
 			}
 		})
+	}
+}
+
+// R4: a replay from memory allocates less than one from the store in memory, and
+// little beside what reading the event, the fingerprint, the id and the answer
+// take.
+func TestR4_AllocationsAreBounded(t *testing.T) {
+	body := jsonBody(1 << 10)
+	in := post("key-1", body)
+	count := func(optFns ...func(*lambdaidem.Options)) float64 {
+		h := benchHandler(newTicker(), body, optFns...)
+		benchSend(t, h, in, 201)
+		return testing.AllocsPerRun(200, func() { benchSend(t, h, in, 201) })
+	}
+	needed, events := lambdaidem.BareReplay(in, 201, body)
+	bare := testing.AllocsPerRun(200, func() { needed(); events() })
+	stored, cached := count(), count(roomy)
+	t.Logf("%.0f allocations from the store, %.0f from memory, %.0f that none can do without", stored, cached, bare)
+	if cached >= stored || cached > bare+16 {
+		t.Errorf("a replay from memory takes %.0f allocations, one from the store %.0f, none can do without %.0f", cached, stored, bare)
 	}
 }
