@@ -224,6 +224,12 @@ func TestR4_BoundedInBytes(t *testing.T) {
 	r.wantFromStore(t, in(2, 3900))
 	r.wantFromMemory(t, in(2, 3900))
 	r.wantFromStore(t, in(4, 8000))
+	other := r.beside(caching(lambdaidem.CacheOptions{Bytes: 10_000}))
+	for range 5 { // several learn of one record at once, which is kept once
+		other.store.fail(acquire, after(func() { other.send(t, in(1, 4000)) }))
+	}
+	other.wantFromStore(t, in(1, 4000))
+	other.wantFromMemory(t, in(1, 4000))
 	for i := range 100 { // what went is accounted for
 		r.send(t, in(10+i, 2500))
 	}
@@ -504,10 +510,46 @@ func TestR4_AnswersThatLieApart(t *testing.T) {
 	r.store.Store = apartStore{r.store.Store}
 	answer := r.send(t, first())
 	wantReplay(t, r.wantFromMemory(t, first()), answer)
+
+	other := newRig(nil, roomy) // it can't load the answer, and must not remember that it is none
+	other.store.Store = r.store.Store
+	for range 2 {
+		if out, calls := other.sendCounting(t, first()); calls == 0 || replayed(out) {
+			t.Errorf("the store was asked %d times for %+v", calls, out)
+		}
+	}
+}
+
+// What a store says wrongly is not remembered, nor what can't be known.
+func TestR4_ACompletionThatIsNone(t *testing.T) {
+	r := newRig(nil, roomy)
+	r.store.fail(complete, func(_ context.Context, _ string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		rec, err := call()
+		rec.State, rec.LeaseEnd = lambdaidem.InProgress, rec.LeaseEnd.Add(time.Hour)
+		return rec, err
+	})
+	r.send(t, first())
+	r.wantFromStore(t, first())
+
+	lost := newRig(nil, roomy) // the answer had landed, apart, before the store said that it can't be kept
+	lost.store.Store = apartStore{lost.store.Store}
+	lost.store.fail(complete, replyLost, refused(lambdaidem.ReasonTooLarge))
+	lost.send(t, first())
+	if out, calls := lost.sendCounting(t, first()); calls == 0 {
+		t.Errorf("an answer that is not known was remembered: %+v", out)
+	}
 }
 
 // apartStore says of every answer that it is kept elsewhere.
 type apartStore struct{ lambdaidem.Store }
+
+func (s apartStore) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
+	rec, err := s.Store.Acquire(ctx, c)
+	if rec.State == lambdaidem.Completed {
+		rec.Result.Value, rec.Result.Apart = nil, "elsewhere"
+	}
+	return rec, err
+}
 
 func (s apartStore) Complete(ctx context.Context, l lambdaidem.Lease, r lambdaidem.Result) (lambdaidem.Record, error) {
 	rec, err := s.Store.Complete(ctx, l, r)
