@@ -42,7 +42,8 @@ func (v *verdict) storeError(err error) error {
 	if reason == lambdaidem.ReasonUnknown && v.unidentified {
 		reason = lambdaidem.ReasonPermission
 	}
-	return &lambdaidem.StoreError{Op: v.op, Reason: reason, NotApplied: !v.ambiguous, Err: err}
+	throttle, err := throttling(err)
+	return &lambdaidem.StoreError{Op: v.op, Reason: reason, Throttle: throttle, NotApplied: !v.ambiguous, Err: err}
 }
 
 // witness is the outermost middleware of the Deserialize step, so that it sees

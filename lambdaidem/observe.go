@@ -72,6 +72,7 @@ type Event struct {
 	Handler  time.Duration // spent in the handler; 0 if it did not run
 	Cached   bool          // the record is from the process's own memory: the store was not asked (R4)
 	Reason   Reason        // why the store failed, where it did
+	Throttle Throttle      // which limit a throttled store ran into, where it said so
 	Err      error         // what went wrong, where something did
 }
 
@@ -118,6 +119,9 @@ func (o slogObserver) Observe(ctx context.Context, e Event) {
 	if e.Reason != "" {
 		attrs = append(attrs, slog.String("reason", string(e.Reason)))
 	}
+	if e.Throttle != "" {
+		attrs = append(attrs, slog.String("throttle", string(e.Throttle)))
+	}
 	if e.Err != nil {
 		attrs = append(attrs, slog.Any("error", e.Err))
 	}
@@ -147,7 +151,7 @@ func (g *Guard) keyLabel(key string) string {
 func (a *attempt) note(ctx context.Context, kind Kind, err error) {
 	e := a.g.event(kind, &a.call.who, err)
 	e.RecordID, e.Scope, e.Attempt, e.Handler, e.Cached = a.id, a.scope, a.number, a.handler, a.cached
-	e.Duration, e.Reason = a.g.opts.Clock().Sub(a.began), reasonOf(err)
+	e.Duration, e.Reason, e.Throttle = a.g.opts.Clock().Sub(a.began), reasonOf(err), throttleOf(err)
 	a.g.opts.Observer.Observe(ctx, e)
 }
 

@@ -102,6 +102,20 @@ func TestO1_EventsOfEachOutcome(t *testing.T) {
 	}
 }
 
+// O1: where the store says which limit it ran into, each event of its error does.
+func TestO1_WhichLimitThrottles(t *testing.T) {
+	r := newRig(nil, failOpen)
+	r.store.fail(acquire, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		return lambdaidem.Record{}, &lambdaidem.StoreError{Op: acquire, Reason: lambdaidem.ReasonThrottled, Throttle: lambdaidem.ThrottleKeyRange, NotApplied: true, Err: errWire}
+	})
+	r.send(t, first())
+	for _, e := range r.seen.all()[:2] {
+		if (e.Kind != lambdaidem.EventStoreError && e.Kind != lambdaidem.EventFailedOpen) || e.Throttle != lambdaidem.ThrottleKeyRange || e.Reason != lambdaidem.ReasonThrottled {
+			t.Errorf("the event is %+v", e)
+		}
+	}
+}
+
 // O1: keys are told as a short hash unless asked for.
 func TestO1_KeysAreHashed(t *testing.T) {
 	r := newRig(nil)
@@ -120,20 +134,20 @@ func TestO1_SlogObserver(t *testing.T) {
 	var buf bytes.Buffer
 	o := lambdaidem.SlogObserver(slog.New(slog.NewJSONHandler(&buf, nil)))
 	o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventStoreError, RecordID: "r", Route: "POST /a", Caller: "c", Scope: "s", Key: "k", Attempt: 2, Duration: time.Second, Handler: time.Millisecond, Cached: true,
-		Reason: lambdaidem.ReasonThrottled, Err: errWire})
+		Reason: lambdaidem.ReasonThrottled, Throttle: lambdaidem.ThrottleKeyRange, Err: errWire})
 	var line map[string]any
 	if err := json.Unmarshal(buf.Bytes(), &line); err != nil {
 		t.Fatal(err)
 	}
 	delete(line, "time")
 	want := map[string]any{"level": "WARN", "msg": "idempotency", "outcome": "store_error", "record": "r", "route": "POST /a", "caller": "c", "scope": "s", "key": "k", "attempt": 2.0,
-		"duration": 1e9, "handler": 1e6, "cached": true, "reason": "throttled", "error": errWire.Error()}
+		"duration": 1e9, "handler": 1e6, "cached": true, "reason": "throttled", "throttle": "key_range", "error": errWire.Error()}
 	if fmt.Sprint(line) != fmt.Sprint(want) {
 		t.Errorf("the line is %v, want %v", line, want)
 	}
 	buf.Reset()
 	o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventNew})
-	if text := buf.String(); !strings.Contains(text, `"INFO"`) || strings.Contains(text, "cached") || strings.Contains(text, "reason") || strings.Contains(text, "error") {
+	if text := buf.String(); !strings.Contains(text, `"INFO"`) || strings.Contains(text, "cached") || strings.Contains(text, "reason") || strings.Contains(text, "throttle") || strings.Contains(text, "error") {
 		t.Errorf("the line is %s", text)
 	}
 }

@@ -160,13 +160,27 @@ const (
 	ReasonInvalid     Reason = "invalid"       // the database refused the request as malformed
 )
 
+// Throttle says which limit a throttled call ran into, by what an operator can do
+// about it. It is for logs and metrics, never for clients.
+type Throttle string
+
+// The limits.
+const (
+	ThrottleUnknown     Throttle = ""                  // none, or the store did not say
+	ThrottleKeyRange    Throttle = "key_range"         // one key, or few, get more than a part of the table can give
+	ThrottleAccount     Throttle = "account"           // a quota of the account
+	ThrottleMaximum     Throttle = "on_demand_maximum" // the maximum that was set for the table or index
+	ThrottleProvisioned Throttle = "provisioned"       // the capacity that was provisioned for the table or index
+)
+
 // StoreError is the error of a store's verb. Its zero value says the least: why
 // is not known, nor whether the write happened.
 type StoreError struct {
 	Op         string // "acquire", "complete", "release" or "get"
 	Reason     Reason
-	NotApplied bool  // surely nothing was written: judged over every attempt on the wire (X8)
-	Err        error // the cause
+	Throttle   Throttle // of ReasonThrottled: which limit, where the store knows; Err has it in the store's own words
+	NotApplied bool     // surely nothing was written: judged over every attempt on the wire (X8)
+	Err        error    // the cause
 }
 
 // Error says what was tried, why it failed and whether it may have happened.
@@ -194,6 +208,14 @@ func reasonOf(err error) Reason {
 		return e.Reason
 	}
 	return ReasonUnknown
+}
+
+// throttleOf is the limit that a store's error names.
+func throttleOf(err error) Throttle {
+	if e, ok := errors.AsType[*StoreError](err); ok {
+		return e.Throttle
+	}
+	return ThrottleUnknown
 }
 
 // notApplied tells whether a store's error says that surely nothing was
