@@ -151,17 +151,3 @@ func reasonOfCancellation(code string) lambdaidem.Reason {
 func saysTooLarge(err error) bool {
 	return strings.Contains(err.Error(), "Item size") && strings.Contains(err.Error(), "maximum allowed size")
 }
-
-// reasonOfCancellation says what a reason in a cancelled transaction means to a
-// guard.
-func reasonOfCancellation(code string) lambdaidem.Reason {
-	switch code {
-	case "TransactionConflict":
-		return lambdaidem.ReasonConflict
-	case "ProvisionedThroughputExceeded", "ThrottlingError":
-		return lambdaidem.ReasonThrottled
-	case "ValidationError":
-		return lambdaidem.ReasonInvalid
-	}
-	return lambdaidem.ReasonUnknown
-}
