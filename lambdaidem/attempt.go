@@ -30,6 +30,7 @@ type attempt struct {
 	open       bool          // failed open: runs without the lease (X5)
 	contests   int           // completions that found their record taken (E4)
 	finishedAt time.Time     // of the last result (see isResult)
+	asked      time.Time     // when the store was asked to keep it
 	enlist     enlisting     // what the handler enlists (E1)
 	cached     bool          // its record is from the process's own memory (R4)
 }
@@ -349,8 +350,7 @@ func (a *attempt) release(ctx context.Context, why error) decision {
 	case err == nil:
 		a.note(ctx, EventReleased, why)
 	case errors.Is(err, ErrLeaseLost) && rec.State == Completed && rec.Token == a.token: // a transaction of ours happened after all
-		a.note(ctx, EventNew, why)
-		return a.fromOwn(ctx, rec)
+		return a.replay(ctx, rec, EventNew)
 	case a.open: // X5: there may have been nothing to release
 		a.note(ctx, EventReleased, why)
 	case errors.Is(err, ErrLeaseLost):
@@ -378,9 +378,7 @@ func (a *attempt) fromRecord(ctx context.Context, found finding, rec Record) dec
 	a.number = rec.Attempt
 	switch found {
 	case isFinished:
-		a.remember(rec)
-		a.note(ctx, EventReplayed, nil)
-		return decision{replay: &rec.Result}
+		return a.replay(ctx, rec, EventReplayed)
 	case isMismatch:
 		a.note(ctx, EventMismatch, nil)
 		return decision{refusal: payloadMismatch(a.g.opts.MismatchStatus)}
@@ -390,10 +388,23 @@ func (a *attempt) fromRecord(ctx context.Context, found finding, rec Record) dec
 	}
 }
 
-// fromOwn is the answer of a record that this attempt completed by itself, though
-// not by its last word.
-func (a *attempt) fromOwn(ctx context.Context, rec Record) decision {
-	return decision{replay: &rec.Result}
+// replay decides a call by the answer of a finished record (R1): all of it, or
+// none (R3). as is what it is to the observer: the answer of this attempt itself,
+// for one, which a transaction of its own had stored.
+func (a *attempt) replay(ctx context.Context, rec Record, as Kind) decision {
+	switch result, err := a.load(ctx, rec); {
+	case err == nil:
+		rec.Result = result
+		a.remember(rec)
+		a.note(ctx, as, nil)
+		return decision{replay: &result}
+	case reasonOf(err) == ReasonForeign: // X4: reading again would not mend it
+		a.note(ctx, EventUnreadable, err)
+		return decision{refusal: answerGone(err)}
+	default:
+		a.note(ctx, EventStoreError, err)
+		return decision{refusal: answerUnread(err, a.g.opts.RetryAfter)}
+	}
 }
 
 // inProgress refuses a call because another attempt is under way (L8).

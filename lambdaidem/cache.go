@@ -159,5 +159,5 @@ func (a *attempt) rememberOwn(rec Record, result Result) {
 	if rec.Fingerprint == "" { // a transaction's reply says no more than was asked for
 		rec.Fingerprint, rec.Attempt = a.call.fingerprint, a.number
 	}
-	a.g.cache.put(a.id, rec, result.At)
+	a.g.cache.put(a.id, rec, a.asked)
 }

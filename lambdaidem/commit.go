@@ -63,8 +63,7 @@ func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end 
 		a.note(ctx, EventTakenOver, nil)
 	}
 	if !isResult(rec.Result, c.Result) {
-		a.note(ctx, EventNew, nil)
-		return a.fromOwn(ctx, rec)
+		return a.replay(ctx, rec, EventNew)
 	}
 	a.rememberOwn(rec, c.Result)
 	switch {

@@ -179,6 +179,19 @@ func answerUnavailable(f *Failure) *Error {
 	return &Error{Code: f.Code, Status: f.Status, Detail: "The request was carried out, but its answer could not be kept. It will not be carried out again.", replayed: true, message: f.Message}
 }
 
+// answerGone is the answer where the record is ours and its answer, which is
+// kept apart from it, is missing or damaged (R3, X4).
+func answerGone(err error) *Error {
+	return &Error{Code: ErrAnswerUnavailable, Status: http.StatusInternalServerError, Err: err,
+		Detail: "The request was carried out, but its stored answer is lost. It will not be carried out again."}
+}
+
+// answerUnread is the answer where a stored answer could not be read now (R3).
+func answerUnread(err error, retryAfter time.Duration) *Error {
+	return &Error{Code: ErrStoreUnavailable, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
+		Detail: "The request was carried out before, but its answer can't be read now. Repeat it later to get that answer."}
+}
+
 // answerUnreadable is the answer where a record of ours keeps an answer that
 // this program can't read (R1): another version stored it, or it is damaged.
 func answerUnreadable(err error) *Error {

@@ -3,6 +3,7 @@ package lambdaidem
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -85,6 +86,26 @@ func (a *attempt) wait(ctx context.Context, rec Record) (Record, finding) {
 	}
 }
 
+// load returns the result of a finished record whole (R3).
+func (a *attempt) load(ctx context.Context, rec Record) (Result, error) {
+	if rec.Result.Apart == nil {
+		return rec.Result, nil
+	}
+	loader, ok := a.g.store.(Loader)
+	if !ok {
+		return Result{}, unloadable(fmt.Errorf("the store keeps the answer apart, and %T is no Loader: it may wrap one and not pass Load on", a.g.store))
+	}
+	result, err := loader.Load(ctx, rec)
+	if err == nil && result.Apart != nil {
+		err = unloadable(fmt.Errorf("the Load of %T left the answer where it was", a.g.store))
+	}
+	return result, err
+}
+
+func unloadable(err error) error {
+	return &StoreError{Op: "load", Reason: ReasonForeign, NotApplied: true, Err: err}
+}
+
 // result is what the record is to keep of an ending. The error tells why the
 // answer can't be kept, if it can't (X4).
 func (a *attempt) result(end ending) (Result, error) {
@@ -112,7 +133,8 @@ func (a *attempt) withoutAnswer(end ending) Result {
 // moment of its own, by which it can be told from an earlier one that was stored
 // after all.
 func (a *attempt) emptyResult(end ending) Result {
-	now := a.g.opts.Clock().Truncate(time.Millisecond)
+	a.asked = a.g.opts.Clock()
+	now := a.asked.Truncate(time.Millisecond)
 	if !now.After(a.finishedAt) {
 		now = a.finishedAt.Add(time.Millisecond)
 	}
