@@ -102,6 +102,11 @@ const (
 	replyShared
 	readShared
 
+	loadCut
+	loadOfTheLatest
+	loadIgnoresContext
+	endedLoadIsForeign
+
 	contextIgnoredByAcquire
 	contextIgnoredByComplete
 	contextIgnoredByRelease
@@ -216,6 +221,11 @@ var faults = [faultCount]struct {
 	inputShared:          {"the caller's bytes are kept", []string{"an answer is the store's own"}},
 	replyShared:          {"a completion returns the store's own bytes", []string{"an answer is the store's own"}},
 	readShared:           {"a read returns the store's own bytes", []string{"an answer is the store's own"}},
+
+	loadCut:            {"a load leaves out the last bytes", []string{"an answer of 6 MB comes back whole"}},
+	loadOfTheLatest:    {"a load brings what was completed last, whatever became of it", []string{"a large answer is that of its own completion"}},
+	loadIgnoresContext: {"load goes on with an ended context", []string{"an ended context loads nothing"}},
+	endedLoadIsForeign: {"a load with an ended context says that the answer is lost", []string{"an ended context loads nothing"}},
 
 	contextIgnoredByAcquire:  {"acquire goes on with an ended context", []string{"an ended context acquires nothing"}},
 	contextIgnoredByComplete: {"complete goes on with an ended context", []string{"an ended context completes nothing"}},

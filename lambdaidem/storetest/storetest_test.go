@@ -21,6 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestSuite_PassesRightStores(t *testing.T) {
 	right := newVariant(none)
 	storetest.Test(t, func(*testing.T) lambdaidem.Store { return right })
+	loader := newLoader(none)
+	storetest.Test(t, func(*testing.T) lambdaidem.Store { return loader })
 	storetest.Test(t, func(*testing.T) lambdaidem.Store { return memstore.New() })
 	if err := storetest.Run(t.Context(), newVariant(none)); err != nil {
 		t.Errorf("Run: %v", err)
@@ -34,7 +36,7 @@ func TestSuite_CatchesEveryFault(t *testing.T) {
 			// In a bubble the faulty store's pauses take no time, and every
 			// race goes the same way.
 			synctest.Test(t, func(t *testing.T) {
-				caughtBy := failing(t.Context(), newVariant(f))
+				caughtBy := failing(t.Context(), faultyStore(f))
 				t.Logf("caught by: %s", strings.Join(caughtBy, ", "))
 				if len(expected.caughtBy) == 0 {
 					t.Error("the table names no step that must catch it")

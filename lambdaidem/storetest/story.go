@@ -147,7 +147,7 @@ func (s *story) standsAt(what string, now time.Time, want lambdaidem.Record) {
 	case err != nil:
 		s.err = fmt.Errorf("%s: Get: unexpected error: %w", what, err)
 	default:
-		s.err = wrong(what+": Get afterwards", got, want)
+		s.compare(what+": Get afterwards", got, want)
 	}
 }
 
@@ -163,9 +163,43 @@ func (s *story) check(what string, now time.Time, want lambdaidem.Record, wantEr
 	case !errors.Is(err, wantErr):
 		s.err = fmt.Errorf("%s: unexpected error: %w", what, err)
 	default:
-		s.err = wrong(what, got, want)
+		s.compare(what, got, want)
 	}
 	s.standsAt(what, now, want)
+}
+
+// compare says whether the record is the one that must be there, with its answer
+// wherever the store keeps it (R3).
+func (s *story) compare(what string, got, want lambdaidem.Record) {
+	got, err := s.whole(got)
+	if err != nil {
+		s.err = fmt.Errorf("%s: %w", what, err)
+		return
+	}
+	s.err = wrong(what, got, want)
+}
+
+// whole is the record with its answer, which a Loader may keep apart.
+func (s *story) whole(r lambdaidem.Record) (lambdaidem.Record, error) {
+	if r.Result.Apart == nil {
+		return r, nil
+	}
+	loader, ok := s.store.(lambdaidem.Loader)
+	if !ok {
+		return r, fmt.Errorf("Result.Apart is set, and the store is no Loader")
+	}
+	if r.Result.Value != nil || r.Result.Failure != nil {
+		return r, fmt.Errorf("Result.Apart stands beside a value or a failure")
+	}
+	result, err := loader.Load(s.ctx, r)
+	if err == nil && result.Apart != nil {
+		err = fmt.Errorf("it left Result.Apart")
+	}
+	if err != nil {
+		return r, fmt.Errorf("Load: %w", err)
+	}
+	r.Result = result
+	return r, nil
 }
 
 // claimed is the record that a successful claim leaves.

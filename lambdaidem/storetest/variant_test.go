@@ -440,3 +440,58 @@ func copiedResult(r lambdaidem.Result) lambdaidem.Result {
 	}
 	return r
 }
+
+// loader is a variant that keeps large answers apart.
+type loader struct {
+	*variant
+	latest sync.Map // by record id
+}
+
+func newLoader(f fault) *loader { return &loader{variant: newVariant(f)} }
+
+// faultyStore is a Loader where that is what is wrong with it.
+func faultyStore(f fault) lambdaidem.Store {
+	if loadCut <= f && f <= endedLoadIsForeign {
+		return newLoader(f)
+	}
+	return newVariant(f)
+}
+
+func (l *loader) apart(r lambdaidem.Record, err error) (lambdaidem.Record, error) {
+	if len(r.Result.Value) > 100<<10 {
+		r.Result.Apart, r.Result.Value = string(r.Result.Value), nil
+	}
+	return r, err
+}
+
+func (l *loader) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
+	return l.apart(l.variant.Acquire(ctx, c))
+}
+
+func (l *loader) Complete(ctx context.Context, lease lambdaidem.Lease, r lambdaidem.Result) (lambdaidem.Record, error) {
+	l.latest.Store(lease.ID, string(r.Value))
+	return l.apart(l.variant.Complete(ctx, lease, r))
+}
+
+func (l *loader) Get(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
+	return l.apart(l.variant.Get(ctx, id, now))
+}
+
+func (l *loader) Load(ctx context.Context, r lambdaidem.Record) (lambdaidem.Result, error) {
+	if err := l.ended(ctx, "load"); err != nil && !l.has(loadIgnoresContext) {
+		if e := (*lambdaidem.StoreError)(nil); l.has(endedLoadIsForeign) && errors.As(err, &e) {
+			e.Reason = lambdaidem.ReasonForeign
+		}
+		return lambdaidem.Result{}, err
+	}
+	value, _ := r.Result.Apart.(string)
+	if l.has(loadCut) {
+		value = value[:len(value)-1]
+	}
+	if l.has(loadOfTheLatest) {
+		latest, _ := l.latest.Load(r.ID)
+		value, _ = latest.(string)
+	}
+	r.Result.Value, r.Result.Apart = []byte(value), nil
+	return r.Result, nil
+}

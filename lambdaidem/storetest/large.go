@@ -1,0 +1,89 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// largeSteps are about a store that is a [lambdaidem.Loader]: it keeps whatever
+// Lambda can return. A store that is none has no part in them.
+var largeSteps = []Step{
+	{
+		Name: "an answer of 6 MB comes back whole",
+		Rule: "R3",
+		Doc:  "As text, and as bytes that nothing can compress: a Loader loads every byte of what was completed.",
+		Run: func(ctx context.Context, e Env) error {
+			if _, ok := e.Store.(lambdaidem.Loader); !ok {
+				return nil
+			}
+			const size = 6 << 20
+			return keeps(ctx, e, "6 MB", map[string]lambdaidem.Result{
+				"text":  value(strings.Repeat("payment ", size/len("payment "))),
+				"bytes": value(noise(1, size)),
+			})
+		},
+	},
+	{
+		Name: "a large answer is that of its own completion",
+		Rule: "G3",
+		Doc:  "A second completion under the same token, and one whose lease was lost, leave every byte of the stored answer as it is, whatever they have written themselves.",
+		Run: func(ctx context.Context, e Env) error {
+			if _, ok := e.Store.(lambdaidem.Loader); !ok {
+				return nil
+			}
+			const size = 600 << 10
+			s := e.story(ctx, "a large answer is that of its own completion")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			b := s.acquires("the takeover", s.takeover("b", leaseLength, a))
+			after := leaseLength + time.Second
+			s.losesCompletion("the completion of the attempt that was replaced", "a", s.answer(after, noise(1, size)), b)
+			done := s.completes("the completion", b, s.answer(after, noise(2, size)))
+			s.complete("another completion under the same token", "b", s.answer(after, noise(3, size)), done, nil)
+			s.losesCompletion("one more of the attempt that was replaced", "a", s.answer(after, noise(4, size)), done)
+			return s.err
+		},
+	},
+	{
+		Name: "an ended context loads nothing",
+		Rule: "R3",
+		Doc:  "A load that was not made is a StoreError that is not ReasonForeign: the answer is still there, and must not count as lost.",
+		Run: func(ctx context.Context, e Env) error {
+			loader, ok := e.Store.(lambdaidem.Loader)
+			if !ok {
+				return nil
+			}
+			s := e.story(ctx, "an ended context loads nothing")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			s.completes("the completion", a, s.answer(time.Second, noise(1, 600<<10)))
+			if s.err != nil {
+				return s.err
+			}
+			record, err := s.store.Get(ctx, s.id, s.at(time.Second))
+			if err != nil || record.Result.Apart == nil { // nothing to load
+				return err
+			}
+			s.surelyNot("load", func(ended context.Context) (lambdaidem.Record, error) {
+				_, err := loader.Load(ended, record)
+				if failure := (*lambdaidem.StoreError)(nil); errors.As(err, &failure) && failure.Reason == lambdaidem.ReasonForeign {
+					return record, fmt.Errorf("it says that the answer is lost: %s", err.Error()) // and so no StoreError
+				}
+				return record, err
+			})
+			return s.err
+		},
+	},
+}
+
+// noise is text that is no UTF-8 and that nothing can compress; another for each
+// seed.
+func noise(seed byte, size int) string {
+	b := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{seed}).Read(b) // never fails
+	return string(b)
+}
