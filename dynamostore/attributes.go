@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"crypto/sha256"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -27,11 +28,12 @@ const (
 	attrCompletedAt = "completed_at"           // N, epoch milliseconds
 	attrFailure     = "failure"                // M
 	attrEncoding    = "encoding"               // S, absent: data is the value as it is
+	attrParts       = "parts"                  // M, with an encoding
 )
 
-// keptNames are for answers over several items and for steps: no attribute may
-// be renamed to one of them.
-var keptNames = []string{"parts", "steps"}
+// keptNames are for the parts of an answer and for steps: no attribute may be
+// renamed to one of them.
+var keptNames = []string{attrPart, "steps"}
 
 // attribute is all that this package knows of one attribute.
 type attribute struct {
@@ -76,6 +78,7 @@ var itemAttributes = [...]attribute{
 	{attrCompletedAt, "#completed_at", takeover | completion, func(it *item) field { return &it.CompletedAt }, nil},
 	{attrFailure, "#failure", takeover | completion, func(it *item) field { return failureField{&it.Failure} }, nil},
 	{attrEncoding, "#encoding", takeover | completion, func(it *item) field { return &it.Encoding }, nil},
+	{attrParts, "#parts", takeover | completion, func(it *item) field { return partsField{&it.Parts} }, nil},
 }
 
 // renaming is the field of Options that renames an attribute.
@@ -111,6 +114,16 @@ func (o *Options) layout() *layout {
 // id is the name of the partition key.
 func (l *layout) id() string { return l[0].name }
 
+// nameOf is the name of an attribute in this table.
+func (l *layout) nameOf(standard string) string {
+	for i := range itemAttributes {
+		if itemAttributes[i].standard == standard {
+			return l[i].name
+		}
+	}
+	panic("no attribute is called " + standard)
+}
+
 // attributes is the item as the API takes it, under this table's names.
 func (l *layout) attributes(it *item) attributes {
 	attrs := make(attributes, len(l))
@@ -136,7 +149,11 @@ func (l *layout) parse(attrs attributes) (*item, error) {
 			return nil, foreign("its "+a.standard+" is not "+want, attrs)
 		}
 	}
-	if why := it.strange(); why != "" {
+	why := it.strange()
+	if why != "" && attrs[attrPart] != nil {
+		why = "it is a part of an answer"
+	}
+	if why != "" {
 		return nil, foreign(why, attrs)
 	}
 	return it, nil
@@ -270,6 +287,55 @@ func (f failureField) read(v types.AttributeValue) string {
 		return "a failure: " + err.Error()
 	}
 	*f.of = (*lambdaidem.Failure)(&into)
+	return ""
+}
+
+// partsField says how an encoded answer is put together; nil is absent.
+type partsField struct{ of **parts }
+
+// The members of the attribute.
+const (
+	partsCount    = "count"    // N
+	partsLength   = "length"   // N, bytes
+	partsChecksum = "checksum" // B
+	partsFailure  = "failure"  // BOOL, absent: it is a value
+)
+
+func (f partsField) write() types.AttributeValue {
+	p := *f.of
+	if p == nil {
+		return nil
+	}
+	m := attributes{
+		partsCount: number(int64(p.Count)), partsLength: number(int64(p.Length)),
+		partsChecksum: &types.AttributeValueMemberB{Value: p.Checksum},
+	}
+	if p.Failure {
+		m[partsFailure] = &types.AttributeValueMemberBOOL{Value: true}
+	}
+	return &types.AttributeValueMemberM{Value: m}
+}
+
+func (f partsField) read(v types.AttributeValue) string {
+	const want = "a map of an answer's " + partsCount + ", " + partsLength + " and " + partsChecksum
+	m, ok := v.(*types.AttributeValueMemberM)
+	if !ok {
+		return want
+	}
+	var count, length integer
+	sum, ok := m.Value[partsChecksum].(*types.AttributeValueMemberB)
+	if !ok || len(sum.Value) != sha256.Size || count.read(m.Value[partsCount]) != "" || length.read(m.Value[partsLength]) != "" ||
+		count.n < 0 || count.n > maxParts || length.n < 0 || length.n > maxAnswerBound {
+		return want
+	}
+	*f.of = &parts{Count: int(count.n), Length: int(length.n), Checksum: sum.Value}
+	if failure := m.Value[partsFailure]; failure != nil {
+		b, ok := failure.(*types.AttributeValueMemberBOOL)
+		if !ok {
+			return want
+		}
+		(*f.of).Failure = b.Value
+	}
 	return ""
 }
 

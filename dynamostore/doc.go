@@ -25,7 +25,8 @@
 //	started_at              N  epoch milliseconds, when the current attempt began
 //	completed_at            N  epoch milliseconds, once completed
 //	failure                 M  code, type, message, status: instead of data
-//	encoding                S  how data is to be read; absent: as it is
+//	encoding                S  of an answer that data does not have as it is: gzip, or plain (over parts)
+//	parts                   M  beside it: count (0: data has the answer), length, checksum, failure
 //
 // The first six are named as in Powertools for AWS Lambda, and can be renamed
 // by [Options]. A table may be shared with it and with others, a record never:

@@ -33,6 +33,7 @@ type item struct {
 	Data        []byte
 	Failure     *lambdaidem.Failure
 	Encoding    optionalText
+	Parts       *parts // with an encoding
 }
 
 // claimed is the item that an acquire leaves behind.
@@ -54,13 +55,17 @@ func claimed(c lambdaidem.Claim) *item {
 	}
 }
 
-// finish turns the item of an attempt into that of its result.
+// finish turns the item of an attempt into that of its result, which must have
+// been packed.
 func (it *item) finish(r lambdaidem.Result) {
 	it.Status = lambdaidem.Completed
 	it.Outcome = string(r.Outcome)
 	it.CompletedAt = epochMillis(r.At)
 	it.Expiration = epochSeconds(r.Expires)
 	it.Data = r.Value
+	if a, ok := r.Apart.(*apart); ok {
+		it.Data, it.Encoding, it.Parts = a.Data, optionalText{a.Encoding, true}, &a.Parts
+	}
 	if f := r.Failure; f != nil {
 		it.Failure = &lambdaidem.Failure{
 			Code: lambdaidem.Code(validUTF8(string(f.Code))), Type: validUTF8(f.Type), Message: validUTF8(f.Message), Status: f.Status,
@@ -88,8 +93,10 @@ func (it *item) strange() string {
 		return "its " + attrAttempt + " is not 1 or more"
 	case !it.LeaseEnd.here:
 		return "it has no " + attrLeaseEnd
-	case it.Encoding.here:
-		return fmt.Sprintf("its %s %q is unknown to this version", attrEncoding, it.Encoding.s)
+	case it.Encoding.here, it.Parts != nil:
+		if why := it.strangeEncoding(); why != "" {
+			return why
+		}
 	}
 	switch it.Status {
 	case lambdaidem.InProgress, lambdaidem.Released:
@@ -103,6 +110,23 @@ func (it *item) strange() string {
 		return fmt.Sprintf("it is completed with %s %q, which is none of ours", attrOutcome, it.Outcome)
 	case it.Data != nil && it.Failure != nil:
 		return "it has both " + attrData + " and " + attrFailure
+	}
+	return ""
+}
+
+// strangeEncoding says what keeps an encoded answer from being read.
+func (it *item) strangeEncoding() string {
+	switch p := it.Parts; {
+	case it.Encoding.here && it.Encoding.s != encodingPlain && it.Encoding.s != encodingGzip:
+		return fmt.Sprintf("its %s %q is unknown to this version", attrEncoding, it.Encoding.s)
+	case !it.Encoding.here || p == nil:
+		return "it has one of " + attrEncoding + " and " + attrParts
+	case it.Status != lambdaidem.Completed:
+		return "it has " + attrEncoding + " and is not completed"
+	case it.Failure != nil:
+		return "it has both " + attrParts + " and " + attrFailure
+	case (p.Count == 0) != (it.Data != nil):
+		return fmt.Sprintf("its %s are %d, and it has %s or none otherwise", attrParts, p.Count, attrData)
 	}
 	return ""
 }
@@ -132,6 +156,10 @@ func (it *item) record() lambdaidem.Record {
 	}
 	r.CompletedAt = fromMillis(it.CompletedAt)
 	r.Result = lambdaidem.Result{Outcome: lambdaidem.Outcome(it.Outcome), At: r.CompletedAt, Expires: r.Expires}
+	if it.Parts != nil {
+		r.Result.Apart = &apart{Encoding: it.Encoding.s, Data: it.Data, Parts: *it.Parts}
+		return r
+	}
 	r.Result.Value, r.Result.Failure = it.Data, it.Failure
 	return r
 }

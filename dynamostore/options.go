@@ -31,6 +31,27 @@ type Options struct {
 	// concurrent use. Default: math/rand/v2.Float64.
 	Random func() float64
 
+	// CompressFrom is from how many bytes on an answer is compressed, if that
+	// saves at least one write unit for certain: 1 KB. Smaller answers can be read
+	// in the console. Default 2 KB: below it JSON rarely saves a unit. At least 1;
+	// math.MaxInt compresses nothing.
+	CompressFrom int
+
+	// MaxInline is how many bytes of an answer, as it is stored, the record itself
+	// keeps; a larger one goes over items of its own. 1 byte to 384 KB. Default
+	// 20 KB: a replay is a refused write, and consumes by the size of the record,
+	// while items of their own cost about a unit more to write, and are read at a
+	// twentieth of the price. At one replay for 20 first requests, and prices on
+	// demand, the two cost the same at 22 KB. If replays are rarer, a larger
+	// MaxInline costs less: 54 KB at one in 50.
+	MaxInline int
+
+	// MaxAnswer is how many bytes an answer may have before it is compressed, as
+	// the guard writes it. A larger one is not kept: the record completes without
+	// it, and retries get lambdaidem.ErrAnswerUnavailable (X4). 1 byte to 64 MB.
+	// Default 9 MB: what Lambda can return, 6 MB, as base64 and with headers.
+	MaxAnswer int
+
 	// The names of the attributes that Powertools for AWS Lambda lets its users
 	// rename too. All names in an item must differ.
 	IDAttribute                   string // the partition key, a string; default "id"
@@ -44,6 +65,10 @@ type Options struct {
 const (
 	maxAttempts      = 20  // keeps a typing error from retrying for hours
 	maxAttributeName = 255 // bytes, of a key; AWS, "Quotas in Amazon DynamoDB"
+
+	// A record with maxInlineBound bytes of an answer is no item over 400 KB.
+	maxInlineBound = 384 << 10
+	maxAnswerBound = 64 << 20
 )
 
 // isTableName is DynamoDB's rule for a name. It is a loop because a regular
@@ -74,6 +99,9 @@ func resolved(caller, table string, optFns []func(*Options)) Options {
 	orDefault(&o.AttemptTimeout, 2*time.Second)
 	orDefault(&o.BackoffBase, 25*time.Millisecond)
 	orDefault(&o.BackoffMax, max(time.Second, o.BackoffBase))
+	orDefault(&o.CompressFrom, 2<<10)
+	orDefault(&o.MaxInline, 20<<10)
+	orDefault(&o.MaxAnswer, 9<<20)
 	for _, a := range itemAttributes {
 		if a.option != nil {
 			orDefault(a.option.name(&o), a.standard)
@@ -105,6 +133,12 @@ func (o *Options) problem() string {
 		return fmt.Sprintf("BackoffBase is %v; it must not be negative", o.BackoffBase)
 	case o.BackoffMax < o.BackoffBase:
 		return fmt.Sprintf("BackoffMax is %v; it must be at least BackoffBase, %v", o.BackoffMax, o.BackoffBase)
+	case o.CompressFrom < 1:
+		return fmt.Sprintf("CompressFrom is %d bytes; it must be at least 1", o.CompressFrom)
+	case o.MaxInline < 1 || o.MaxInline > maxInlineBound:
+		return fmt.Sprintf("MaxInline is %d bytes; it must be 1 to %d", o.MaxInline, maxInlineBound)
+	case o.MaxAnswer < 1 || o.MaxAnswer > maxAnswerBound:
+		return fmt.Sprintf("MaxAnswer is %d bytes; it must be 1 to %d", o.MaxAnswer, maxAnswerBound)
 	}
 	return o.attributeProblem()
 }

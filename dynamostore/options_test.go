@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -27,7 +28,13 @@ func TestNewPanicsOnAnInvalidOptionAndNamesIt(t *testing.T) {
 		{"Options.AttemptTimeout", client, "records", func(o *Options) { o.AttemptTimeout = time.Nanosecond }},
 		{"Options.BackoffBase", client, "records", func(o *Options) { o.BackoffBase = -1 }},
 		{"Options.BackoffMax", client, "records", func(o *Options) { o.BackoffMax = time.Millisecond }},
+		{"Options.CompressFrom", client, "records", func(o *Options) { o.CompressFrom = -1 }},
+		{"Options.MaxInline", client, "records", func(o *Options) { o.MaxInline = -1 }},
+		{"Options.MaxInline", client, "records", func(o *Options) { o.MaxInline = 384<<10 + 1 }},
+		{"Options.MaxAnswer", client, "records", func(o *Options) { o.MaxAnswer = -1 }},
+		{"Options.MaxAnswer", client, "records", func(o *Options) { o.MaxAnswer = 64<<20 + 1 }},
 		{"Options.StatusAttribute", client, "records", func(o *Options) { o.StatusAttribute = "token" }},
+		{"Options.StatusAttribute", client, "records", func(o *Options) { o.StatusAttribute = "part" }},
 		{"Options.StatusAttribute", client, "records", func(o *Options) { o.StatusAttribute = "parts" }},
 		{"Options.StatusAttribute", client, "records", func(o *Options) { o.StatusAttribute = "steps" }},
 		{"Options.DataAttribute", client, "records", func(o *Options) { o.DataAttribute = "id" }},
@@ -56,6 +63,8 @@ func TestNewTakesOptionsAtTheirBounds(*testing.T) {
 		func(o *Options) { o.AttemptTimeout = time.Millisecond },
 		func(o *Options) { o.BackoffBase, o.BackoffMax = time.Second, time.Second },
 		func(o *Options) { o.BackoffBase = time.Minute }, // BackoffMax is no less
+		func(o *Options) { o.CompressFrom, o.MaxInline, o.MaxAnswer = 1, 1, 1 },
+		func(o *Options) { o.CompressFrom, o.MaxInline, o.MaxAnswer = math.MaxInt, 384<<10, 64<<20 },
 		func(o *Options) { o.IDAttribute = strings.Repeat("k", 255) },
 	} {
 		New(client, "records", option)

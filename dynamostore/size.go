@@ -10,6 +10,10 @@ import (
 // "Quotas in Amazon DynamoDB": 400 KB).
 const maxItemSize = 400 * 1024
 
+// bytesPerWrite is what a write unit pays for; the rest of an item counts as a
+// whole one (AWS, "DynamoDB read and write operations").
+const bytesPerWrite = 1024
+
 // sizeOf is an item's size in bytes by AWS's published rule ("DynamoDB item
 // sizes and formats"): UTF-8 bytes of each name, and of each value its bytes;
 // a number about a byte for two significant digits, plus one; a list or map

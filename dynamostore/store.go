@@ -14,7 +14,7 @@ import (
 )
 
 // Store keeps records in a DynamoDB table. It is a [lambdaidem.Store], safe for
-// concurrent use, and starts no goroutine.
+// concurrent use. No goroutine of it outlives a call.
 type Store struct {
 	client *dynamodb.Client
 	table  string
@@ -23,7 +23,10 @@ type Store struct {
 	writes writes
 }
 
-var _ lambdaidem.Store = (*Store)(nil)
+var (
+	_ lambdaidem.Store  = (*Store)(nil)
+	_ lambdaidem.Loader = (*Store)(nil)
+)
 
 // New returns a store on the table, which may be a name or an ARN.
 //
@@ -52,6 +55,7 @@ const (
 	opRelease  = "release"
 	opGet      = "get"
 	opCommit   = "commit"
+	opLoad     = "load"
 )
 
 // Acquire takes the lease by one conditional PutItem (L2), or, with claim.Over,
@@ -106,10 +110,15 @@ func (s *Store) takeOver(ctx context.Context, attrs attributes, now time.Time, s
 	return err
 }
 
-// Complete stores the result by one conditional UpdateItem (L3). A result that
-// no item can hold is refused before anything is sent.
+// Complete stores the result by one conditional UpdateItem (L3), the parts of a
+// large answer before it (R3). A result over Options.MaxAnswer is refused before
+// anything is sent.
 func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Record, error) {
-	return s.end(ctx, &s.writes.completion, lease, result.At, func(it *item) { it.finish(result) })
+	kept, err := s.prepare(ctx, lease, result)
+	if err != nil {
+		return lambdaidem.Record{}, err
+	}
+	return s.end(ctx, &s.writes.completion, lease, result.At, func(it *item) { it.finish(kept) })
 }
 
 // Release gives the record back by one conditional UpdateItem (L3).

@@ -153,6 +153,12 @@ func TestL8_GetReadsConsistently(t *testing.T) {
 	}
 }
 
+func failedWith(message string) lambdaidem.Result {
+	r := result
+	r.Outcome, r.Value, r.Failure = lambdaidem.OutcomeFailed, nil, &lambdaidem.Failure{Code: "c", Type: "T", Message: message, Status: 500}
+	return r
+}
+
 func withValue(v []byte) lambdaidem.Result {
 	r := result
 	r.Value = v
@@ -211,26 +217,30 @@ func TestX4_AResultThatIsTooLargeIsNotApplied(t *testing.T) {
 		t.Fatal(err)
 	}
 	trips := w.trips()
-	_, err = s.Complete(t.Context(), lease, withValue(bytes.Repeat([]byte("x"), limit)))
+	const most = 9 << 20 // bytes, by default
+	_, err = s.Complete(t.Context(), lease, withValue(bytes.Repeat([]byte("x"), most+1)))
+	wantStoreError(t, err, opComplete, lambdaidem.ReasonTooLarge, true)
+	_, err = s.Complete(t.Context(), lease, failedWith(strings.Repeat("x", most)))
 	wantStoreError(t, err, opComplete, lambdaidem.ReasonTooLarge, true)
 	if w.trips() != trips {
 		t.Error("something was sent")
 	}
-	var size int // of everything but the data
-	{
-		it := claimed(claim)
-		it.finish(withValue([]byte{}))
-		attrs := s.layout.attributes(it)
-		size = sizeOf(attrs)
-	}
-	_, err = s.Complete(t.Context(), lease, withValue(bytes.Repeat([]byte("x"), limit-size+100)))
-	wantStoreError(t, err, opComplete, lambdaidem.ReasonTooLarge, true)
 	if got, err := s.Get(t.Context(), claim.ID, now); err != nil || cmp.Diff(r, got) != "" {
 		t.Errorf("the record changed: %+v, %v", got, err)
 	}
-	if _, err = s.Complete(t.Context(), lease, withValue(bytes.Repeat([]byte("x"), limit-size-100))); err != nil {
+	if _, err = s.Complete(t.Context(), lease, withValue(bytes.Repeat([]byte("x"), most))); err != nil {
 		t.Errorf("a result that fits is refused: %v", err)
 	}
+
+	// A scope of nearly all that an item may have leaves no room for an answer
+	// that would fit otherwise.
+	wide := claim
+	wide.ID, wide.Scope = "wide", strings.Repeat("s", limit-1000)
+	if _, err = s.Acquire(t.Context(), wide); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Complete(t.Context(), lambdaidem.Lease{ID: wide.ID, Token: wide.Token}, withValue([]byte(noise(1500))))
+	wantStoreError(t, err, opComplete, lambdaidem.ReasonTooLarge, true)
 
 	large := claim
 	large.ID, large.Scope = "large", strings.Repeat("s", limit)

@@ -1,0 +1,745 @@
+package dynamostore
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// noise is bytes that nothing can compress, and that are no UTF-8.
+func noise(size int) string {
+	b := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{byte(size)}).Read(b) // never fails
+	return string(b)
+}
+
+// request is one attempt on the wire.
+type request struct {
+	operation string
+	id        string // of the item
+}
+
+func (r request) isPart(n int) bool {
+	return strings.HasPrefix(r.id, fmt.Sprintf("%s#%d#", claim.ID, n))
+}
+
+// selective is a wire whose faults are chosen by the request. Parts go over it
+// in any order.
+type selective struct {
+	*wire
+	choose func(request) fault // nil: pass
+}
+
+func (s *selective) Do(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	var in struct {
+		Key, Item map[string]struct{ S string }
+	}
+	_ = json.Unmarshal(body, &in) // other operations have neither
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	f := s.choose(request{operation, in.Key[attrID].S + in.Item[attrID].S})
+	if f == nil {
+		f = pass
+	}
+	s.mu.Lock()
+	s.sent = append(s.sent, operation)
+	s.mu.Unlock()
+	return f(r, s.next)
+}
+
+// overSelective returns the client with its HTTP traffic going through choose.
+func overSelective(client *dynamodb.Client, choose func(request) fault) (*dynamodb.Client, *wire) {
+	s := &selective{&wire{next: client.Options().HTTPClient}, choose}
+	return dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.HTTPClient = s }), s.wire
+}
+
+// completes takes the lease and stores the result.
+func completes(t *testing.T, s *Store, c lambdaidem.Claim, r lambdaidem.Result) lambdaidem.Record {
+	t.Helper()
+	if _, err := s.Acquire(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := s.Complete(t.Context(), lambdaidem.Lease{ID: c.ID, Token: c.Token}, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+// itemOf is the item under the id; nil if there is none.
+func itemOf(t *testing.T, client *dynamodb.Client, table, id string) attributes {
+	t.Helper()
+	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{
+		TableName: aws.String(table), Key: attributes{attrID: str(id)}, ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Item
+}
+
+func putItem(t *testing.T, client *dynamodb.Client, table string, item attributes) {
+	t.Helper()
+	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: item}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// partIDs are the keys of a record's parts.
+func partIDs(t *testing.T, r lambdaidem.Record) []string {
+	t.Helper()
+	a, ok := r.Result.Apart.(*apart)
+	if !ok {
+		t.Fatalf("the answer is not kept apart: %+v", r.Result)
+	}
+	var ids []string
+	for n := range a.Parts.Count {
+		ids = append(ids, partID(r.ID, a.Parts.Checksum, n+1))
+	}
+	return ids
+}
+
+// R3, R1: 6 MB of any bytes through a guard, stored and replayed byte for byte;
+// a mismatch reads none of it (L2).
+func TestR3_SixMegabytesAreReplayedByteForByte(t *testing.T) {
+	client, table := freshTable(t)
+	counted, w := over(client)
+	random := noise(6 << 20)
+	for name, first := range map[string]events.APIGatewayV2HTTPResponse{
+		"bytes":  {StatusCode: 200, Headers: map[string]string{"Content-Type": "image/png"}, Body: random},
+		"base64": {StatusCode: 200, IsBase64Encoded: true, Body: base64.StdEncoding.EncodeToString([]byte(random[:6<<20*3/4]))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs := 0
+			guard := lambdaidem.New(New(counted, table, patient), func(o *lambdaidem.Options) { o.Namespace = "large" })
+			handle := guard.APIGatewayV2(func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+				runs++
+				return first, nil
+			})
+			send := func(body string) events.APIGatewayV2HTTPResponse {
+				in := events.APIGatewayV2HTTPRequest{RouteKey: "POST /" + name, RawPath: "/" + name, Body: body,
+					Headers: map[string]string{"idempotency-key": "key-1"}}
+				in.RequestContext.HTTP.Method = http.MethodPost
+				out, err := handle(t.Context(), in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return out
+			}
+			if out := send("a"); out.Body != first.Body {
+				t.Error("the first answer is another")
+			}
+			w.sent = nil
+			out := send("a")
+			if out.StatusCode != 200 || out.Body != first.Body || out.IsBase64Encoded != first.IsBase64Encoded || out.Headers["X-Idempotency-Replayed"] != "true" {
+				t.Errorf("the replay is %d with %d bytes, %v", out.StatusCode, len(out.Body), out.Headers)
+			}
+			if w.sent[0] != "PutItem" || len(w.sent) < 20 || slices.ContainsFunc(w.sent[1:], func(op string) bool { return op != "GetItem" }) {
+				t.Errorf("the replay sent %v", w.sent)
+			}
+			w.sent = nil
+			if out := send("b"); out.StatusCode != http.StatusUnprocessableEntity {
+				t.Errorf("a mismatch is %d", out.StatusCode)
+			}
+			if diff := cmp.Diff([]string{"PutItem"}, w.sent); diff != "" || runs != 1 {
+				t.Errorf("a mismatch sent %v; the handler ran %d times", w.sent, runs)
+			}
+		})
+	}
+}
+
+// R3: an answer of any length comes back, and what a verb returns is what a read
+// returns (L2).
+func TestR3_AnAnswerOfAnyLengthComesBackWhole(t *testing.T) {
+	client, table := freshTable(t)
+	s := New(client, table, patient)
+	for _, size := range []int{0, 1, 2<<10 - 1, 2 << 10, 20<<10 - 1, 20 << 10, 20<<10 + 1, partSize - 1, partSize, partSize + 1, 2 * partSize, 5*partSize + 7} {
+		for name, value := range map[string]string{"text": strings.Repeat("payment ", size/8+1)[:size], "noise": noise(size)} {
+			t.Run(fmt.Sprintf("%d bytes of %s", size, name), func(t *testing.T) {
+				c := claim
+				c.ID = t.Name()
+				done := completes(t, s, c, withValue([]byte(value)))
+				got, err := s.Get(t.Context(), c.ID, now)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(done, got); diff != "" {
+					t.Errorf("returned - stored +:\n%s", diff)
+				}
+				loaded, err := s.Load(t.Context(), got)
+				if err != nil || string(loaded.Value) != value || loaded.Apart != nil || loaded.Failure != nil || loaded.Outcome != result.Outcome {
+					t.Errorf("loaded %d bytes, %v", len(loaded.Value), err)
+				}
+				if size > 0 && len(loaded.Value) > 0 && sizeOf(itemOf(t, client, table, c.ID)) > 21<<10 {
+					t.Error("a replay costs more than 21 units")
+				}
+			})
+		}
+	}
+}
+
+// R3, X2: the text of a failure has no bound of its own.
+func TestR3_AFailureOfAnySizeComesBackWhole(t *testing.T) {
+	client, table := freshTable(t)
+	s := New(client, table, patient)
+	for name, message := range map[string]string{"small": "declined", "text": strings.Repeat("declined ", 100_000), "noise": noise(1 << 20)} {
+		t.Run(name, func(t *testing.T) {
+			c := claim
+			c.ID = t.Name()
+			completes(t, s, c, failedWith(message))
+			got, err := s.Get(t.Context(), c.ID, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if small := got.Result.Failure != nil; small != (name == "small") {
+				t.Errorf("the record itself has the failure: %v", small)
+			}
+			loaded, err := s.Load(t.Context(), got)
+			want := failedWith(validUTF8(message))
+			if loaded.Failure == nil || loaded.Failure.Code != "c" || loaded.Failure.Type != "T" || loaded.Failure.Status != 500 ||
+				loaded.Value != nil || loaded.Outcome != want.Outcome {
+				t.Fatalf("loaded %.200v, %v", loaded, err)
+			}
+			// encoding/json and validUTF8 differ in how many U+FFFD stand for a run.
+			if drop := strings.NewReplacer("\uFFFD", ""); drop.Replace(loaded.Failure.Message) != drop.Replace(want.Failure.Message) {
+				t.Errorf("the message has %d bytes", len(loaded.Failure.Message))
+			}
+		})
+	}
+}
+
+// R3, G3: an answer whose parts are not what was completed is never replayed,
+// not even half of it, and is lost for good (X4).
+func TestR3_ADamagedAnswerIsNeverReplayed(t *testing.T) {
+	client, table := freshTable(t)
+	s := New(client, table, patient)
+	binary := func(b []byte) types.AttributeValue { return &types.AttributeValueMemberB{Value: b} }
+	dataOf := func(item attributes) []byte { return item[attrData].(*types.AttributeValueMemberB).Value }
+	// edit changes an item as it stands.
+	edit := func(t *testing.T, id string, change func(attributes)) {
+		item := itemOf(t, client, table, id)
+		change(item)
+		putItem(t, client, table, item)
+	}
+	member := func(name string, v types.AttributeValue) func(*testing.T, lambdaidem.Record) {
+		return func(t *testing.T, r lambdaidem.Record) {
+			edit(t, r.ID, func(a attributes) { a[attrParts].(*types.AttributeValueMemberM).Value[name] = v })
+		}
+	}
+	large, small := withValue([]byte(noise(3*partSize))), withValue(bytes.Repeat([]byte("payment "), 1000))
+	for _, c := range []struct {
+		name   string
+		result lambdaidem.Result
+		damage func(*testing.T, lambdaidem.Record)
+	}{
+		{"a part is missing", large, func(t *testing.T, r lambdaidem.Record) {
+			_, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(table), Key: s.key(partIDs(t, r)[1])})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"two parts are swapped", large, func(t *testing.T, r lambdaidem.Record) {
+			ids := partIDs(t, r)
+			one, two := itemOf(t, client, table, ids[0]), itemOf(t, client, table, ids[1])
+			one[attrData], two[attrData] = two[attrData], one[attrData]
+			putItem(t, client, table, one)
+			putItem(t, client, table, two)
+		}},
+		{"a part is another attempt's", large, func(t *testing.T, r lambdaidem.Record) {
+			other := claimBy("another token")
+			other.ID = r.ID + " of another"
+			theirs := completes(t, s, other, withValue([]byte(noise(3*partSize+1))))
+			edit(t, partIDs(t, r)[0], func(a attributes) { a[attrData] = itemOf(t, client, table, partIDs(t, theirs)[0])[attrData] })
+		}},
+		{"a part is cut short", large, func(t *testing.T, r lambdaidem.Record) {
+			edit(t, partIDs(t, r)[2], func(a attributes) { a[attrData] = binary(dataOf(a)[:100]) })
+		}},
+		{"a part has another byte", large, func(t *testing.T, r lambdaidem.Record) {
+			edit(t, partIDs(t, r)[2], func(a attributes) { dataOf(a)[100] ^= 1 })
+		}},
+		{"a part is text", large, func(t *testing.T, r lambdaidem.Record) {
+			edit(t, partIDs(t, r)[0], func(a attributes) { a[attrData] = str("text") })
+		}},
+		{"a part is left out", large, member(partsCount, number(2))},
+		{"a part is counted too many", large, member(partsCount, number(4))},
+		{"the checksum is another", large, member(partsChecksum, binary(make([]byte, 32)))},
+		{"the length is less", large, member(partsLength, number(3*partSize-1))},
+		{"the compressed length is less", small, member(partsLength, number(7999))},
+		{"the compressed length is more", small, member(partsLength, number(8001))},
+		{"the compressed length is absurd", small, member(partsLength, number(maxAnswerBound))},
+		{"the compressed checksum is another", small, member(partsChecksum, binary(make([]byte, 32)))},
+		{"the compressed answer is another record's", small, func(t *testing.T, r lambdaidem.Record) {
+			other := claim
+			other.ID = r.ID + " of another"
+			theirs := itemOf(t, client, table, completes(t, s, other, small).ID)
+			edit(t, r.ID, func(a attributes) { a[attrData], a[attrParts] = theirs[attrData], theirs[attrParts] })
+		}},
+		{"the compressed answer is cut short", small, func(t *testing.T, r lambdaidem.Record) {
+			edit(t, r.ID, func(a attributes) { a[attrData] = binary(dataOf(a)[:len(dataOf(a))-1]) })
+		}},
+		{"the compressed answer has another byte", small, func(t *testing.T, r lambdaidem.Record) {
+			edit(t, r.ID, func(a attributes) { dataOf(a)[len(dataOf(a))-6] ^= 1 }) // in gzip's checksum
+		}},
+		{"the compressed answer is no gzip", small, func(t *testing.T, r lambdaidem.Record) {
+			edit(t, r.ID, func(a attributes) { a[attrData] = binary([]byte(noise(100))) })
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cl := claim
+			cl.ID = t.Name()
+			done := completes(t, s, cl, c.result)
+			if loaded, err := s.Load(t.Context(), done); err != nil || !bytes.Equal(loaded.Value, c.result.Value) {
+				t.Fatalf("before the damage: %d bytes, %v", len(loaded.Value), err)
+			}
+			c.damage(t, done)
+			rec, err := s.Get(t.Context(), cl.ID, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			loaded, err := s.Load(t.Context(), rec)
+			wantStoreError(t, err, opLoad, lambdaidem.ReasonForeign, true)
+			if diff := cmp.Diff(lambdaidem.Result{}, loaded); diff != "" {
+				t.Errorf("beside the error it loaded %d bytes", len(loaded.Value))
+			}
+		})
+	}
+}
+
+// R3: a part that is gone is no final verdict where its record has changed too:
+// it was purged, or expired and was locked afresh. A repeated request learns how
+// the record stands.
+func TestR3_AnAnswerWhoseRecordChangedMeanwhileIsAskedForAgain(t *testing.T) {
+	client, table := freshTable(t)
+	for name, change := range map[string]func(*testing.T, *Store){
+		"it is gone": func(t *testing.T, s *Store) {
+			_, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(table), Key: s.key(claim.ID)})
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
+		"it is another attempt's": func(t *testing.T, s *Store) {
+			putItem(t, client, table, s.layout.attributes(claimed(claimBy("token-2"))))
+		},
+		"it is the same attempt's, without its answer": func(t *testing.T, s *Store) {
+			it := claimed(claim)
+			it.finish(failedWith("purged"))
+			putItem(t, client, table, s.layout.attributes(it))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := New(client, table, patient)
+			putItem(t, client, table, attributes{attrID: str(claim.ID), attrToken: str("old"), attrStatus: str("RELEASED"), attrExpiration: number(1)})
+			done := completes(t, s, claim, withValue([]byte(noise(2*partSize))))
+			for _, id := range partIDs(t, done) {
+				if _, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(table), Key: s.key(id)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			change(t, s)
+			_, err := s.Load(t.Context(), done)
+			wantStoreError(t, err, opLoad, lambdaidem.ReasonUnknown, true)
+			if _, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(table), Key: s.key(claim.ID)}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// R3: a read that fails says why, and never that the answer is lost; reads are
+// consistent.
+func TestR3_AReadOfAPartThatFailsIsNoLoss(t *testing.T) {
+	client, table := freshTable(t)
+	s := New(client, table, patient)
+	done := completes(t, s, claim, withValue([]byte(noise(4*partSize))))
+	for _, c := range []struct {
+		name   string
+		fault  fault
+		reason lambdaidem.Reason
+	}{
+		{"throttled", throttle, lambdaidem.ReasonThrottled},
+		{"request lost", loseRequest, lambdaidem.ReasonUnreachable},
+		{"no connection", refuseConnection, lambdaidem.ReasonUnreachable},
+		{"no permission", refuseAs("AccessDeniedException"), lambdaidem.ReasonPermission},
+		{"500", answer500AfterWrite, lambdaidem.ReasonUnknown},
+	} {
+		for _, which := range []int{1, 3} {
+			t.Run(fmt.Sprintf("%s, part %d", c.name, which), func(t *testing.T) {
+				faulty, _ := overSelective(client, func(r request) fault {
+					if r.isPart(which) {
+						return c.fault
+					}
+					return nil
+				})
+				loaded, err := New(faulty, table, quick, patient).Load(t.Context(), done)
+				wantStoreError(t, err, opLoad, c.reason, true)
+				if loaded.Value != nil {
+					t.Errorf("beside the error it loaded %d bytes", len(loaded.Value))
+				}
+			})
+		}
+	}
+	t.Run("the record, once a part is missing", func(t *testing.T) {
+		faulty, _ := overSelective(client, func(r request) fault {
+			switch {
+			case r.isPart(2):
+				return succeed // with nothing
+			case r.id == claim.ID:
+				return throttle
+			}
+			return nil
+		})
+		_, err := New(faulty, table, quick, patient).Load(t.Context(), done)
+		wantStoreError(t, err, opLoad, lambdaidem.ReasonThrottled, true)
+	})
+	t.Run("consistently", func(t *testing.T) {
+		var eventual atomic.Int64
+		faulty, _ := overSelective(client, func(request) fault {
+			return func(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					return nil, err
+				}
+				if !bytes.Contains(body, []byte(`"ConsistentRead":true`)) {
+					eventual.Add(1)
+				}
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				return next.Do(r)
+			}
+		})
+		if _, err := New(faulty, table, patient).Load(t.Context(), done); err != nil || eventual.Load() > 0 {
+			t.Errorf("%d reads are not consistent, %v", eventual.Load(), err)
+		}
+	})
+}
+
+// X8, R3: a completion whose parts could not be written was not sent, whatever
+// became of the parts; the attempt may try again, and then it is there.
+func TestX8_ACompletionIsNotSentBeforeItsPartsAreThere(t *testing.T) {
+	client, table := freshTable(t)
+	plain := New(client, table, patient)
+	big := withValue([]byte(noise(4*partSize + 1)))
+	for _, c := range []struct {
+		name   string
+		fault  fault
+		reason lambdaidem.Reason
+	}{
+		{"throttled", throttle, lambdaidem.ReasonThrottled},
+		{"refused", refuseAs("AccessDeniedException"), lambdaidem.ReasonPermission},
+		{"request lost", loseRequest, lambdaidem.ReasonUnreachable},
+		{"reply lost", loseReply, lambdaidem.ReasonUnreachable},
+		{"500 after the write", answer500AfterWrite, lambdaidem.ReasonUnknown},
+	} {
+		for _, which := range []int{1, 5} {
+			t.Run(fmt.Sprintf("%s, part %d", c.name, which), func(t *testing.T) {
+				fail := true
+				faulty, w := overSelective(client, func(r request) fault {
+					if fail && r.isPart(which) {
+						return c.fault
+					}
+					return nil
+				})
+				s := New(faulty, table, quick, patient)
+				held, err := plain.Acquire(t.Context(), claim)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = s.Complete(t.Context(), lease, big)
+				wantStoreError(t, err, opComplete, c.reason, true)
+				if slices.Contains(w.sent, "UpdateItem") {
+					t.Error("the completion was sent")
+				}
+				if got, err := plain.Get(t.Context(), claim.ID, now); err != nil || cmp.Diff(held, got) != "" {
+					t.Errorf("the record changed: %+v, %v", got, err)
+				}
+				fail = false
+				done, err := s.Complete(t.Context(), lease, big)
+				if err != nil || w.sent[len(w.sent)-1] != "UpdateItem" {
+					t.Fatalf("again: %v, %v", w.sent, err)
+				}
+				if loaded, err := plain.Load(t.Context(), done); err != nil || !bytes.Equal(loaded.Value, big.Value) {
+					t.Errorf("loaded %d bytes, %v", len(loaded.Value), err)
+				}
+				if _, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(table), Key: s.key(claim.ID)}); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+	}
+}
+
+// X7: no request of a completion or a load is under way once it has returned,
+// however it ended.
+func TestX7_NoRequestForAPartOutlivesItsCall(t *testing.T) {
+	client, table := freshTable(t)
+	done := completes(t, New(client, table, patient), claim, withValue([]byte(noise(8*partSize))))
+	var underWay atomic.Int64
+	faulty, _ := overSelective(client, func(r request) fault {
+		underWay.Add(1)
+		return func(req *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
+			defer underWay.Add(-1)
+			if r.isPart(2) {
+				return throttle(req, next)
+			}
+			return hang(req, next)
+		}
+	})
+	s := New(faulty, table, patient, func(o *Options) { o.Attempts = 1 })
+	_, err := s.Load(t.Context(), done)
+	wantStoreError(t, err, opLoad, lambdaidem.ReasonThrottled, true)
+	if n := underWay.Load(); n != 0 {
+		t.Errorf("%d requests outlive Load", n)
+	}
+	_, err = s.Complete(t.Context(), lease, withValue([]byte(noise(8*partSize))))
+	wantStoreError(t, err, opComplete, lambdaidem.ReasonThrottled, true)
+	if n := underWay.Load(); n != 0 {
+		t.Errorf("%d requests outlive Complete", n)
+	}
+}
+
+// R3, L6: an attempt that dies between its parts and its completion leaves
+// orphans. They are no answer, they are in nobody's way, and they expire.
+func TestR3_OrphansAreNobodysAnswerAndExpire(t *testing.T) {
+	client, table := freshTable(t)
+	faulty, _ := overSelective(client, func(r request) fault {
+		if r.operation == "UpdateItem" {
+			return loseRequest
+		}
+		return nil
+	})
+	s, dies := New(client, table, patient), New(faulty, table, quick, patient)
+	first, err := s.Acquire(t.Context(), claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := withValue([]byte(noise(3 * partSize)))
+	_, err = dies.Complete(t.Context(), lease, lost)
+	wantStoreError(t, err, opComplete, lambdaidem.ReasonUnreachable, false)
+
+	p, err := s.pack(lease, lost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	orphans := partIDs(t, lambdaidem.Record{ID: claim.ID, Result: p.result})
+	var before []attributes
+	for _, id := range orphans {
+		item := itemOf(t, client, table, id)
+		if want := number(lost.Expires.Add(time.Hour).Unix()); item == nil || cmp.Diff(want, item[attrExpiration], avOptions) != "" {
+			t.Fatalf("the orphan %s expires at %v", id, item[attrExpiration])
+		}
+		before = append(before, item)
+	}
+
+	next := claimBy("token-2")
+	next.Now = claim.LeaseEnd.Add(time.Second)
+	next.Over = &first
+	second := completes(t, s, next, lost) // the same bytes, of another attempt
+	if slices.Contains(partIDs(t, second), orphans[0]) {
+		t.Error("two attempts share their parts")
+	}
+	loaded, err := s.Load(t.Context(), second)
+	if err != nil || !bytes.Equal(loaded.Value, lost.Value) {
+		t.Errorf("loaded %d bytes, %v", len(loaded.Value), err)
+	}
+	for i, id := range orphans {
+		if diff := cmp.Diff(before[i], itemOf(t, client, table, id), avOptions); diff != "" {
+			t.Errorf("the orphan changed:\n%s", diff)
+		}
+	}
+}
+
+// R3, L7: a part is kept for an hour longer than its record, or for ever like
+// it.
+func TestR3_PartsOutliveTheirRecord(t *testing.T) {
+	client, table := freshTable(t)
+	s := New(client, table, patient)
+	for name, expires := range map[string]time.Time{"a day": result.Expires, "for ever": {}} {
+		t.Run(name, func(t *testing.T) {
+			c, r := claim, withValue([]byte(noise(2*partSize)))
+			c.ID, r.Expires = name, expires
+			for _, id := range partIDs(t, completes(t, s, c, r)) {
+				var want types.AttributeValue
+				if !expires.IsZero() {
+					want = number(expires.Unix() + 3600)
+				}
+				if diff := cmp.Diff(want, itemOf(t, client, table, id)[attrExpiration], avOptions); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+}
+
+// D4: a part is no record, to no verb, and is never overwritten as one.
+func TestD4_APartIsNoRecord(t *testing.T) {
+	client, table := freshTable(t, renamed)
+	s := New(client, table, patient, renamed)
+	done := completes(t, s, claim, withValue([]byte(noise(2*partSize))))
+	if loaded, err := s.Load(t.Context(), done); err != nil || len(loaded.Value) != 2*partSize {
+		t.Fatalf("loaded %d bytes, %v", len(loaded.Value), err)
+	}
+	id := partIDs(t, done)[0]
+	read := func() attributes {
+		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(table), Key: s.key(id), ConsistentRead: aws.Bool(true)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Item
+	}
+	before := read()
+	for _, at := range []time.Time{now, result.Expires.Add(100 * time.Hour)} { // live, then expired
+		c, l := claim, lease
+		c.ID, l.ID, c.Now, c.LeaseEnd = id, id, at, at.Add(time.Minute)
+		_, err := s.Acquire(t.Context(), c)
+		wantStoreError(t, err, opAcquire, lambdaidem.ReasonForeign, true)
+		if !strings.Contains(err.Error(), "it is a part of an answer") {
+			t.Errorf("error %q doesn't say what the item is", err)
+		}
+		r := result
+		r.At = at
+		_, err = s.Complete(t.Context(), l, r)
+		wantStoreError(t, err, opComplete, lambdaidem.ReasonForeign, true)
+		_, err = s.Release(t.Context(), l, at)
+		wantStoreError(t, err, opRelease, lambdaidem.ReasonForeign, true)
+		_, err = s.Get(t.Context(), id, at)
+		wantStoreError(t, err, opGet, lambdaidem.ReasonForeign, true)
+	}
+	if diff := cmp.Diff(before, read(), avOptions); diff != "" {
+		t.Errorf("the part changed:\n%s", diff)
+	}
+}
+
+// D4: no two parts of any records have one key, and none has that of another
+// record's.
+func TestD4_PartsOfDifferentRecordsHaveDifferentKeys(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`[a#1]{1,4}`) // the worst
+		type key struct {
+			id, token, answer string
+			n                 int
+		}
+		draw := func(label string) key {
+			return key{text.Draw(t, label+" id"), text.Draw(t, label+" token"), text.Draw(t, label+" answer"), rapid.IntRange(1, 11).Draw(t, label+" number")}
+		}
+		of := func(k key) string { return partID(k.id, checksum(k.id, k.token, encodingPlain, []byte(k.answer)), k.n) }
+		a, b := draw("a"), draw("b")
+		if a != b && of(a) == of(b) {
+			t.Errorf("%+v and %+v are both %q", a, b, of(a))
+		}
+	})
+}
+
+// R3: compression is used where it saves write units for certain, and nowhere
+// else; an answer below the threshold can be read in the console.
+func TestR3_CompressionSavesUnitsOrIsNotUsed(t *testing.T) {
+	s := New(written.client(), "test")
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.IntRange(0, 60<<10).Draw(t, "size")
+		random := rapid.IntRange(0, size).Draw(t, "of them noise")
+		value := []byte(noise(random) + strings.Repeat("x", size-random))
+		c := claim
+		c.Scope = strings.Repeat("s", rapid.IntRange(0, 3000).Draw(t, "scope"))
+		p, err := s.pack(lease, withValue(value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		units := func(r lambdaidem.Result) int { // of the record, or of it and the parts
+			it := claimed(c)
+			it.finish(r)
+			attrs := s.layout.attributes(it)
+			return writeUnits(sizeOf(attrs)) + writeUnits(len(p.stored)+500)
+		}
+		a, apart := p.result.Apart.(*apart)
+		switch {
+		case apart && a.Encoding == encodingGzip && p.stored == nil:
+			if stored, plain := units(p.result), units(withValue(value)); stored >= plain {
+				t.Errorf("compressed it costs %d units, and %d else", stored, plain)
+			}
+		case size < 2<<10 && apart:
+			t.Error("a small answer is compressed")
+		case !apart && size-random >= 4<<10:
+			t.Errorf("%d bytes that would compress well are kept as they are", size-random)
+		}
+	})
+}
+
+// R3: an option says from where on answers are compressed, and where parts
+// begin.
+func TestR3_TheThresholdsAreOptions(t *testing.T) {
+	text, random := bytes.Repeat([]byte("payment "), 5<<10), []byte(noise(40<<10)) // 40 KB each
+	for name, c := range map[string]struct {
+		option func(*Options)
+		value  []byte
+		want   string
+	}{
+		"by default, text":  {func(*Options) {}, text, "gzip, 0 parts"},
+		"by default, noise": {func(*Options) {}, random, "plain, 1 parts"},
+		"no compression":    {func(o *Options) { o.CompressFrom = math.MaxInt }, text, "plain, 1 parts"},
+		"as late as it may": {func(o *Options) { o.CompressFrom, o.MaxInline = math.MaxInt, 384<<10 }, text, "as it is"},
+		"at the bound":      {func(o *Options) { o.MaxInline = 40 << 10 }, random, "as it is"},
+		"above the bound":   {func(o *Options) { o.MaxInline = 40<<10 - 1 }, random, "plain, 1 parts"},
+		"parts for all":     {func(o *Options) { o.MaxInline = 1 }, text, "gzip, 1 parts"},
+		"at most":           {func(o *Options) { o.MaxAnswer = 40 << 10 }, random, "plain, 1 parts"},
+		"too large":         {func(o *Options) { o.MaxAnswer = 40<<10 - 1 }, text, "too_large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := New(written.client(), "test", c.option).pack(lease, withValue(c.value))
+			got := "as it is"
+			se := (*lambdaidem.StoreError)(nil)
+			if a, ok := p.result.Apart.(*apart); ok {
+				got = fmt.Sprintf("%s, %d parts", a.Encoding, a.Parts.Count)
+			} else if errors.As(err, &se) {
+				got = string(se.Reason)
+			}
+			if got != c.want {
+				t.Errorf("it is stored %s; want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// R3: nothing that stands for compressed bytes makes a load panic, or fill the
+// memory, or pass for an answer that is none.
+func FuzzOpen(f *testing.F) {
+	f.Add(compressed([]byte("answer")), 6)
+	f.Add(compressed(bytes.Repeat([]byte("x"), 1<<20)), 10)
+	f.Add(append(compressed([]byte("a")), compressed([]byte("b"))...), 2)
+	f.Add([]byte{0x1f, 0x8b}, 1<<20)
+	f.Fuzz(func(t *testing.T, data []byte, length int) {
+		if length < 0 || length > maxAnswerBound {
+			return
+		}
+		answer, err := decompressed([][]byte{data[:len(data)/2], data[len(data)/2:]}, length)
+		if err == nil && len(answer) != length {
+			t.Errorf("it has %d bytes", len(answer))
+		}
+		a := &apart{Encoding: encodingGzip, Parts: parts{Length: length, Checksum: make([]byte, 32)}}
+		if _, err := a.open(lambdaidem.Record{ID: "id", Token: "t"}, [][]byte{data}); err == nil {
+			t.Error("it passes for an answer")
+		}
+	})
+}
