@@ -16,9 +16,9 @@ import (
 //	store := idemtest.NewStore(nil)
 //	store.Next(idemtest.Complete, idemtest.LoseReply)
 //
-// It passes on the four verbs of lambdaidem.Store, which are all that a guard
-// uses, and nothing else that the inner store can do: for that, ask the inner
-// store itself.
+// It passes on the four verbs of lambdaidem.Store, and, without faults, Load of a
+// lambdaidem.Loader; nothing else that the inner store can do: for that, ask the
+// inner store itself.
 type Store struct {
 	inner lambdaidem.Store
 
@@ -101,6 +101,14 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 // Get reads the record: see lambdaidem.Store.
 func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
 	return s.call(ctx, Get, id, "", func() (lambdaidem.Record, error) { return s.inner.Get(ctx, id, now) })
+}
+
+// Load reads an answer that the inner store keeps apart: see lambdaidem.Loader.
+func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.Result, error) {
+	if loader, ok := s.inner.(lambdaidem.Loader); ok {
+		return loader.Load(ctx, record) //nolint:wrapcheck // as the inner store has it
+	}
+	return record.Result, nil
 }
 
 // call makes one call, or lets it fail.

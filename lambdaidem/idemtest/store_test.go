@@ -19,6 +19,35 @@ func TestStore(t *testing.T) {
 	storetest.Test(t, func(*testing.T) lambdaidem.Store { return idemtest.NewStore(nil) })
 }
 
+// R3: what the inner store keeps apart can be replayed through the wrapper.
+func TestR3_AnAnswerApartIsReplayedThroughTheWrapper(t *testing.T) {
+	guard := lambdaidem.New(idemtest.NewStore(apart{memstore.New()}))
+	for range 2 {
+		got, err := lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "pay", Key: "key-1"},
+			func(context.Context) (string, error) { return "paid", nil })
+		if got != "paid" || err != nil {
+			t.Errorf("Do: %q, %v", got, err)
+		}
+	}
+}
+
+// apart is a store that keeps every answer apart.
+type apart struct{ *memstore.Store }
+
+func (a apart) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
+	rec, err := a.Store.Acquire(ctx, c)
+	if rec.Result.Value != nil {
+		rec.Result.Apart, rec.Result.Value = string(rec.Result.Value), nil
+	}
+	return rec, err
+}
+
+func (a apart) Load(_ context.Context, rec lambdaidem.Record) (lambdaidem.Result, error) {
+	text, _ := rec.Result.Apart.(string)
+	rec.Result.Value, rec.Result.Apart = []byte(text), nil
+	return rec.Result, nil
+}
+
 // X8: each fault says what it must about whether the write happened, and it
 // happened or not.
 func TestX8_FaultsAreWhatTheySay(t *testing.T) {
