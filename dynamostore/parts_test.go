@@ -633,24 +633,23 @@ func TestD4_APartIsNoRecord(t *testing.T) {
 	}
 }
 
-// D4: no two parts of any records have one key, and none has that of another
-// record's.
-func TestD4_PartsOfDifferentRecordsHaveDifferentKeys(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringMatching(`[a#1]{1,4}`) // the worst
-		type key struct {
-			id, token, answer string
-			n                 int
+// D4, F1: no two parts have one key, however the texts that it is made of run
+// into each other.
+func TestD4_PartsOfDifferentAnswersHaveDifferentKeys(t *testing.T) {
+	type part struct{ id, token, answer string }
+	keys := map[string]string{}
+	for _, p := range []part{
+		{"a", "a", "plaina"}, {"a", "aplain", "a"}, {"aa", "", "plaina"}, {"", "aa", "plaina"},
+		{"a#1", "a", "x"}, {"a", "#1a", "x"}, {"a#1#1", "a", "x"},
+	} {
+		for n := range 12 {
+			id := partID(p.id, checksum(p.id, p.token, encodingPlain, []byte(p.answer)), n+1)
+			if other, taken := keys[id]; taken {
+				t.Errorf("part %d of %q and %s are both %q", n+1, p, other, id)
+			}
+			keys[id] = fmt.Sprintf("part %d of %q", n+1, p)
 		}
-		draw := func(label string) key {
-			return key{text.Draw(t, label+" id"), text.Draw(t, label+" token"), text.Draw(t, label+" answer"), rapid.IntRange(1, 11).Draw(t, label+" number")}
-		}
-		of := func(k key) string { return partID(k.id, checksum(k.id, k.token, encodingPlain, []byte(k.answer)), k.n) }
-		a, b := draw("a"), draw("b")
-		if a != b && of(a) == of(b) {
-			t.Errorf("%+v and %+v are both %q", a, b, of(a))
-		}
-	})
+	}
 }
 
 // R3: compression is used where it saves write units for certain, and nowhere
@@ -658,8 +657,8 @@ func TestD4_PartsOfDifferentRecordsHaveDifferentKeys(t *testing.T) {
 func TestR3_CompressionSavesUnitsOrIsNotUsed(t *testing.T) {
 	s := New(written.client(), "test")
 	rapid.Check(t, func(t *rapid.T) {
-		size := rapid.IntRange(0, 60<<10).Draw(t, "size")
-		random := rapid.IntRange(0, size).Draw(t, "of them noise")
+		random := rapid.IntRange(0, 24<<10).Draw(t, "bytes of noise")
+		size := random + rapid.IntRange(0, 5<<10).Draw(t, "bytes of text")
 		value := []byte(noise(random) + strings.Repeat("x", size-random))
 		c := claim
 		c.Scope = strings.Repeat("s", rapid.IntRange(0, 3000).Draw(t, "scope"))
@@ -685,6 +684,35 @@ func TestR3_CompressionSavesUnitsOrIsNotUsed(t *testing.T) {
 			t.Errorf("%d bytes that would compress well are kept as they are", size-random)
 		}
 	})
+}
+
+// R3: the smallest saving for which an answer is compressed is a unit, whatever
+// else the item has: here every length of a scope.
+func TestR3_TheSmallestSavingIsAUnit(t *testing.T) {
+	s := New(written.client(), "test")
+	size := func(r lambdaidem.Result) int {
+		it := claimed(claim)
+		it.finish(r)
+		attrs := s.layout.attributes(it)
+		return sizeOf(attrs)
+	}
+	for random := 2000; random < 2010; random++ {
+		for text := 1024; ; text++ {
+			whole := withValue([]byte(noise(random) + strings.Repeat("x", text)))
+			p, err := s.pack(lease, whole)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.result.Apart == nil {
+				continue
+			}
+			saved := size(whole) - size(p.result)
+			if saved < bytesPerWrite || saved > bytesPerWrite+50 {
+				t.Fatalf("%d bytes of noise and %d of text are compressed, which saves %d bytes of the item", random, text, saved)
+			}
+			break
+		}
+	}
 }
 
 // R3: an option says from where on answers are compressed, and where parts
