@@ -295,16 +295,17 @@ func (s *Store) unloaded(ctx context.Context, record lambdaidem.Record, a *apart
 		if unread != nil {
 			return unread
 		}
-		if now, err := s.layout.parse(attrs); len(attrs) == 0 || err == nil && !now.names(record.Token, a) {
+		if now, err := s.layout.parse(attrs); len(attrs) == 0 || err == nil && !now.names(a) {
 			return &lambdaidem.StoreError{Op: opLoad, NotApplied: true, Err: fmt.Errorf("the record changed while its answer was read: %w", lost)}
 		}
 	}
 	return &lambdaidem.StoreError{Op: opLoad, Reason: lambdaidem.ReasonForeign, NotApplied: true, Err: lost}
 }
 
-// names tells whether the item is that of this answer.
-func (it *item) names(token string, a *apart) bool {
-	return it.Token == token && it.Parts != nil && bytes.Equal(it.Parts.Checksum, a.Parts.Checksum)
+// names tells whether the item is that of this answer, and so of its attempt: the
+// checksum is bound to it.
+func (it *item) names(a *apart) bool {
+	return it.Parts != nil && bytes.Equal(it.Parts.Checksum, a.Parts.Checksum)
 }
 
 // damagedAnswerError is what was found wrong with a stored answer.

@@ -323,6 +323,9 @@ func TestR3_ADamagedAnswerIsNeverReplayed(t *testing.T) {
 			}
 			loaded, err := s.Load(t.Context(), rec)
 			wantStoreError(t, err, opLoad, lambdaidem.ReasonForeign, true)
+			if c.name == "a part is missing" && !strings.Contains(err.Error(), "part 2 of 3 is missing") {
+				t.Errorf("error %q doesn't say what is wrong", err)
+			}
 			if diff := cmp.Diff(lambdaidem.Result{}, loaded); diff != "" {
 				t.Errorf("beside the error it loaded %d bytes", len(loaded.Value))
 			}
@@ -344,6 +347,10 @@ func TestR3_AnAnswerWhoseRecordChangedMeanwhileIsAskedForAgain(t *testing.T) {
 		},
 		"it is another attempt's": func(t *testing.T, s *Store) {
 			putItem(t, client, table, s.layout.attributes(claimed(claimBy("token-2"))))
+		},
+		"it is another attempt's, with another answer": func(t *testing.T, s *Store) {
+			putItem(t, client, table, attributes{attrID: str(claim.ID), attrToken: str("old"), attrStatus: str("RELEASED"), attrExpiration: number(1)})
+			completes(t, s, claimBy("token-2"), withValue([]byte(noise(2*partSize))))
 		},
 		"it is the same attempt's, without its answer": func(t *testing.T, s *Store) {
 			it := claimed(claim)
@@ -712,6 +719,20 @@ func TestR3_TheSmallestSavingIsAUnit(t *testing.T) {
 			}
 			break
 		}
+	}
+}
+
+// G3: how an answer is stored is the store's to say: what a caller passes on from
+// another record is not taken for it.
+func TestG3_AnAnswerIsTheOneThatIsCompleted(t *testing.T) {
+	client, table := freshTable(t)
+	s := New(client, table, patient)
+	large := completes(t, s, claim, withValue([]byte(noise(2*partSize))))
+	other, mixed := claim, result
+	other.ID, mixed.Apart = "other", large.Result.Apart
+	done := completes(t, s, other, mixed)
+	if !bytes.Equal(done.Result.Value, result.Value) || done.Result.Apart != nil {
+		t.Errorf("stored is %+v", done.Result)
 	}
 }
 
