@@ -75,7 +75,6 @@ func decompressed(stored [][]byte, length int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Multistream(false)
 	answer := make([]byte, length)
 	if n, err := io.ReadFull(r, answer); err != nil {
 		return nil, fmt.Errorf("after %d of %d bytes: %w", n, length, err)

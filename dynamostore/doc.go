@@ -37,7 +37,9 @@
 // # Round trips and cost
 //
 //	first request    PutItem, UpdateItem              1 + KB of the completed item, write units
+//	  in parts       and a PutItem for each           and KB of each part, write units
 //	replay           PutItem, refused                 KB of the completed item, write units
+//	  in parts       and a GetItem for each           and a read unit for each 4 KB of the parts
 //	other payload    PutItem, refused                 the same
 //	in progress      PutItem, refused                 1 write unit
 //	takeover         PutItem, refused; 2 UpdateItem   2 + KB of the completed item, write units
@@ -47,8 +49,40 @@
 // below 1 KB, and a refused conditional write consumes by the item that it found.
 //
 // A refused PutItem brings the record along (ReturnValuesOnConditionCheckFailure),
-// so nothing is read twice. An item holds at most 400 KB, names included; a
-// larger answer is refused with [lambdaidem.ReasonTooLarge] before it is sent.
+// so nothing is read twice, but for the parts of a large answer.
+//
+// # Large answers
+//
+// An answer is compressed (gzip) from Options.CompressFrom on, where that saves a
+// write unit for certain. What then has more than Options.MaxInline bytes goes
+// over items of its own, of 256 KB each, in the same table: they are written
+// first, with PutItem, up to four at a time, and the completion names them. A
+// replay reads them with consistent GetItems; a conflict and a mismatch read
+// none. So a replay never costs the refused write of a large item: at most 21
+// write units by default, and for a larger answer 1 and a read unit for each 4 KB,
+// a fifth of the price of a write unit on demand. See Options.MaxInline for when
+// that pays.
+//
+//	id          S  the record's, the part's number and a checksum, with # between them
+//	data        B  a piece of the answer
+//	part        M  record, token, number: whose it is
+//	expiration  N  epoch seconds, an hour after its record's; absent if that is
+//
+// The checksum is SHA-256 over record, token, encoding and answer: a part is
+// never overwritten by other bytes, and an answer is the one that was completed,
+// every byte of it, or it is not replayed. One that is missing or damaged is
+// [lambdaidem.ReasonForeign], which the guard answers with
+// [lambdaidem.ErrAnswerUnavailable]; one that can't be read now is a 503. Parts of
+// an attempt that died before its completion are found by nothing, and expire.
+//
+// A table that has just been made on demand takes 4,000 write units a second, and
+// one partition of any table 1,000: an answer of 6 MB is 6,000 of them.
+//
+// A version that does not know an encoding refuses the record with
+// [lambdaidem.ReasonForeign]: an answer is never replayed as an empty one. Versions
+// before there were encodings refuse every answer that is compressed or in parts.
+// Where such versions still run beside this one, or you may go back to one, set
+// CompressFrom to math.MaxInt and MaxInline to 384 KB until they don't.
 //
 // # Attempts
 //

@@ -11,6 +11,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -768,6 +769,18 @@ func TestR3_TheThresholdsAreOptions(t *testing.T) {
 				t.Errorf("it is stored %s; want %s", got, c.want)
 			}
 		})
+	}
+}
+
+// R3, S2: a damaged length does not fill the memory.
+func TestR3_ADamagedLengthIsNotAllocated(t *testing.T) {
+	stored := [][]byte{compressed(bytes.Repeat([]byte("x"), 1<<20))}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := decompressed(stored, maxAnswerBound)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; err == nil || took > 1<<20 {
+		t.Errorf("it took %d bytes: %v", took, err)
 	}
 }
 
