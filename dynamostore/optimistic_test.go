@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"net/http"
 	"slices"
@@ -353,4 +354,50 @@ func TestE3_MissingTableIsNamed(t *testing.T) {
 	if n := len(b.wire.bodies("TransactWriteItems")); n != 1 {
 		t.Errorf("it was sent %d times; asking again can only end alike", n)
 	}
+}
+
+// large is an answer that goes into parts.
+func large(context.Context) (string, error) {
+	return base64.StdEncoding.EncodeToString([]byte(noise(300_000))), nil
+}
+
+// R3: an answer in parts is written before the transaction that names it.
+func TestR3_TransactionsTakeLargeAnswersAlong(t *testing.T) {
+	for name, opt := range map[string]func(*lambdaidem.Options){"lock": func(*lambdaidem.Options) {}, "optimistic": optimistic} {
+		t.Run(name, func(t *testing.T) {
+			b := openBank(t, opt)
+			first, err := b.do(t.Context(), "k", large)
+			if err != nil || len(first) != 400_000 {
+				t.Fatalf("%d bytes, %v", len(first), err)
+			}
+			sent := slices.Index(b.wire.sent, "TransactWriteItems")
+			if parts := len(b.wire.bodies("PutItem")); parts < 2 || slices.Contains(b.wire.sent[sent:], "PutItem") {
+				t.Errorf("sent %v", b.wire.sent)
+			}
+			again, err := b.do(t.Context(), "k", large)
+			if err != nil || again != first {
+				t.Errorf("%d bytes, %v", len(again), err)
+			}
+			b.wantBalance(t, "alice", 70)
+		})
+	}
+}
+
+// An optimistic answer that needs parts consults the record first (E4): who has
+// lost the race writes none.
+func TestE4_LargeAnswerConsultsTheRecordFirst(t *testing.T) {
+	b := openBank(t, optimistic)
+	got, err := b.do(t.Context(), "k", func(ctx context.Context) (string, error) {
+		if _, err := b.do(context.WithoutCancel(ctx), "k", func(context.Context) (string, error) { return "the winner's", nil }); err != nil {
+			t.Error(err)
+		}
+		return large(ctx)
+	})
+	if err != nil || got != "the winner's" {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if parts := b.wire.bodies("PutItem"); len(parts) > 0 {
+		t.Errorf("%d parts were written", len(parts))
+	}
+	b.wantBalance(t, "alice", 70)
 }

@@ -43,9 +43,9 @@ func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lam
 		return lambdaidem.Record{}, writeInvalid(err)
 	}
 	if t.prepared == nil || t.prepared.of != c {
-		p, err := t.prepare(ctx, c)
+		p, seen, err := t.prepare(ctx, c)
 		if err != nil {
-			return lambdaidem.Record{}, err
+			return seen, err
 		}
 		t.prepared = p
 	}
@@ -89,7 +89,9 @@ func (p *prepared) records() int {
 	return 1
 }
 
-func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*prepared, error) {
+// prepare builds the input, and writes what must be there before it is sent. Where
+// the record is found taken, it returns that, with [lambdaidem.ErrLeaseLost].
+func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*prepared, lambdaidem.Record, error) {
 	var token [16]byte
 	if _, err := io.ReadFull(t.random, token[:]); err != nil {
 		panic(fmt.Sprintf("dynamostore: the guard's Options.Random: %v", err))
@@ -97,9 +99,13 @@ func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*p
 	p := &prepared{of: c, writes: t.enlisted.writes, token: c.Lease.Token, now: c.Result.At}
 	var actions []types.TransactWriteItem
 	if !c.Alone {
-		action, err := t.store.completing(ctx, c, p)
+		answer, seen, err := t.store.storedBefore(ctx, c)
 		if err != nil {
-			return nil, err
+			return nil, seen, err
+		}
+		action, err := t.store.completing(c, answer, p)
+		if err != nil {
+			return nil, lambdaidem.Record{}, err
 		}
 		actions = append(actions, action)
 	}
@@ -110,17 +116,37 @@ func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*p
 		TransactItems:      actions,
 		ClientRequestToken: aws.String(base64.RawURLEncoding.EncodeToString(token[:])),
 	}
-	return p, nil
+	return p, lambdaidem.Record{}, nil
+}
+
+// storedBefore is the answer as the record is to keep it, its parts written (R3).
+// Without a lease the record is looked at before: a race that is lost already is
+// not worth the parts (E4).
+func (s *Store) storedBefore(ctx context.Context, c *lambdaidem.Completion) (answer lambdaidem.Result, seen lambdaidem.Record, err error) {
+	p, err := s.pack(c.Lease, c.Result)
+	if err != nil {
+		return lambdaidem.Result{}, lambdaidem.Record{}, err
+	}
+	if p.stored != nil && c.Claim != nil && c.Claim.Over == nil {
+		seen, err = s.Get(ctx, c.Lease.ID, c.Claim.Now)
+		if err == nil && seen.State != lambdaidem.Absent && seen.Token != c.Lease.Token {
+			err = lambdaidem.ErrLeaseLost
+		}
+		if err != nil {
+			return lambdaidem.Result{}, seen, err
+		}
+	}
+	return p.result, lambdaidem.Record{}, s.writeParts(ctx, c.Lease, p)
 }
 
 // completing is the record's own action.
-func (s *Store) completing(_ context.Context, c *lambdaidem.Completion, p *prepared) (types.TransactWriteItem, error) {
+func (s *Store) completing(c *lambdaidem.Completion, answer lambdaidem.Result, p *prepared) (types.TransactWriteItem, error) {
 	const old = types.ReturnValuesOnConditionCheckFailureAllOld
 	ours := &item{ID: c.Lease.ID, Token: c.Lease.Token}
 	if c.Claim != nil {
 		ours = claimed(*c.Claim)
 	}
-	ours.finish(c.Result)
+	ours.finish(answer)
 	p.record = ours.record()
 	attrs := s.layout.attributes(ours)
 	if size := sizeOf(attrs); size > maxItemSize {
