@@ -1,6 +1,9 @@
 package lambdaidem
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // What a Store may be able to do beyond the Store contract. Each is an interface
 // of its own that the guard asks for; the errors are those of [Store].
@@ -21,11 +24,19 @@ type Loader interface {
 type StepStore interface {
 	// SaveSteps stores the steps, all of them, if the record is in progress under
 	// the lease's token; else it changes nothing and returns [ErrLeaseLost] with
-	// the record as it now stands. Release and a takeover keep them, Complete drops
-	// them. It succeeds too where the record has exactly these steps under that
-	// token already (L4). Steps that can't be stored are a StoreError with
-	// [ReasonTooLarge] and NotApplied.
-	SaveSteps(ctx context.Context, lease Lease, steps Steps) (Record, error)
+	// the record as it now stands. It changes nothing but the steps. Release and a
+	// takeover keep them, Complete drops them. It succeeds too where the record has
+	// exactly these steps under that token already (L4).
+	//
+	// Steps only grow, so that a save which comes late takes none away: where the
+	// record has as many steps, or more, and not these, nothing changes and the
+	// error is a StoreError with [ReasonInvalid] and NotApplied. Steps that can't
+	// be stored are one with [ReasonTooLarge] and NotApplied.
+	//
+	// A store that is a StepStore returns the record's steps with every record that
+	// is not completed: an Acquire by takeover those that the record has by then,
+	// which may be more than were seen.
+	SaveSteps(ctx context.Context, lease Lease, steps Steps, now time.Time) (Record, error)
 }
 
 // Steps are the stored results of a record's steps by their names, as JSON.

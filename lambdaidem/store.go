@@ -176,7 +176,7 @@ const (
 // StoreError is the error of a store's verb. Its zero value says the least: why
 // is not known, nor whether the write happened.
 type StoreError struct {
-	Op         string // "acquire", "complete", "release" or "get"
+	Op         string // "acquire", "complete", "release", "get" or "save_steps"
 	Reason     Reason
 	Throttle   Throttle // of ReasonThrottled: which limit, where the store knows; Err has it in the store's own words
 	NotApplied bool     // surely nothing was written: judged over every attempt on the wire (X8)

@@ -10,18 +10,22 @@ package memstore
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"maps"
 	"sync"
 	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Store is a [lambdaidem.Store] in memory. Make one with [New]. All methods may
-// be called from several goroutines at once. Nothing in a record is shared with
-// a caller: values are copied on the way in and on the way out.
+// Store is a [lambdaidem.Store] in memory, and a [lambdaidem.StepStore]. Make one
+// with [New]. All methods may be called from several goroutines at once. Nothing
+// in a record is shared with a caller: values are copied on the way in and on the
+// way out.
 //
-// Its one error besides [lambdaidem.ErrLeaseLost] is a *[lambdaidem.StoreError]
-// with ReasonTimeout and NotApplied, from a call whose context has ended.
+// Its one error besides [lambdaidem.ErrLeaseLost] and that of a late save of steps
+// is a *[lambdaidem.StoreError] with ReasonTimeout and NotApplied, from a call
+// whose context has ended.
 type Store struct {
 	mu      sync.Mutex
 	records map[string]lambdaidem.Record
@@ -31,6 +35,11 @@ type Store struct {
 	ids  []string
 	hand int
 }
+
+var (
+	_ lambdaidem.Store     = (*Store)(nil)
+	_ lambdaidem.StepStore = (*Store)(nil)
+)
 
 // New returns an empty store.
 func New() *Store {
@@ -47,7 +56,7 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 	s.sweep(claim.Now)
 
 	r := s.at(claim.ID, claim.Now)
-	attempt := 1
+	attempt, steps := 1, lambdaidem.Steps(nil)
 	if claim.Over == nil {
 		if r.State != lambdaidem.Absent {
 			return copied(r), nil
@@ -56,7 +65,7 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 		if !isSeen(r, *claim.Over) {
 			return copied(r), nil
 		}
-		attempt = r.Attempt + 1
+		attempt, steps = r.Attempt+1, r.Steps
 	}
 	return s.put(lambdaidem.Record{
 		ID:          claim.ID,
@@ -68,6 +77,7 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 		Fingerprint: claim.Fingerprint,
 		Scope:       claim.Scope,
 		StartedAt:   milliseconds(claim.Now),
+		Steps:       steps,
 	}), nil
 }
 
@@ -89,6 +99,7 @@ func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lam
 		r.CompletedAt = result.At
 		r.Expires = result.Expires
 		r.Result = result
+		r.Steps = nil // replays don't pay for them
 		return s.put(r), nil
 	case r.State == lambdaidem.Completed && r.Token == lease.Token: // L4
 		return copied(r), nil
@@ -116,6 +127,29 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 	default:
 		return copied(r), lambdaidem.ErrLeaseLost
 	}
+}
+
+// SaveSteps stores the results of steps: see [lambdaidem.StepStore]. It bounds
+// neither their number nor their bytes.
+func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
+	if err := ended(ctx, "save_steps"); err != nil {
+		return lambdaidem.Record{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	r := s.at(lease.ID, now)
+	switch {
+	case r.State != lambdaidem.InProgress || r.Token != lease.Token:
+		return copied(r), lambdaidem.ErrLeaseLost
+	case maps.EqualFunc(r.Steps, steps, bytes.Equal): // L4
+		return copied(r), nil
+	case len(r.Steps) >= len(steps):
+		return lambdaidem.Record{}, &lambdaidem.StoreError{Op: "save_steps", Reason: lambdaidem.ReasonInvalid, NotApplied: true,
+			Err: fmt.Errorf("the record has %d steps; a save of %d others comes late", len(r.Steps), len(steps))}
+	}
+	r.Steps = steps
+	return s.put(r), nil
 }
 
 // Get reads the record: see [lambdaidem.Store].
@@ -191,12 +225,16 @@ func ended(ctx context.Context, op string) error {
 	return nil
 }
 
-// copied returns r with a Value and a Failure of its own.
+// copied returns r with a Value, a Failure and Steps of its own.
 func copied(r lambdaidem.Record) lambdaidem.Record {
 	r.Result.Value = bytes.Clone(r.Result.Value)
 	if f := r.Result.Failure; f != nil {
 		own := *f
 		r.Result.Failure = &own
+	}
+	r.Steps = maps.Clone(r.Steps)
+	for name, result := range r.Steps {
+		r.Steps[name] = bytes.Clone(result)
 	}
 	return r
 }

@@ -106,6 +106,29 @@ const (
 	loadOfTheLatest
 	loadIgnoresContext
 	endedLoadIsForeign
+	saveDropped
+	saveUnfenced
+	saveCreates
+	saveAfterRelease
+	saveAfterCompletion
+	saveIgnoresExpiry
+	saveOverwritesFingerprint
+	saveTakesAway
+	lateSaveLost
+	lostSaveAsSuccess
+	repeatedSaveRefused
+	stepsAsUTF8
+	stepsOfTheToken
+	takeoverDropsSteps
+	takeoverKeepsSeenSteps
+	takeoverRepliesWithoutSteps
+	releaseDropsSteps
+	completionKeepsSteps
+	freshLockKeepsSteps
+	refusalWithoutSteps
+	stepsInputShared
+	stepsReadShared
+	contextIgnoredBySave
 
 	contextIgnoredByAcquire
 	contextIgnoredByComplete
@@ -222,10 +245,33 @@ var faults = [faultCount]struct {
 	replyShared:          {"a completion returns the store's own bytes", []string{"an answer is the store's own"}},
 	readShared:           {"a read returns the store's own bytes", []string{"an answer is the store's own"}},
 
-	loadCut:            {"a load leaves out the last bytes", []string{"an answer of 6 MB comes back whole"}},
-	loadOfTheLatest:    {"a load brings what was completed last, whatever became of it", []string{"a large answer is that of its own completion"}},
-	loadIgnoresContext: {"load goes on with an ended context", []string{"an ended context loads nothing"}},
-	endedLoadIsForeign: {"a load with an ended context says that the answer is lost", []string{"an ended context loads nothing"}},
+	loadCut:                     {"a load leaves out the last bytes", []string{"an answer of 6 MB comes back whole"}},
+	loadOfTheLatest:             {"a load brings what was completed last, whatever became of it", []string{"a large answer is that of its own completion"}},
+	loadIgnoresContext:          {"load goes on with an ended context", []string{"an ended context loads nothing"}},
+	endedLoadIsForeign:          {"a load with an ended context says that the answer is lost", []string{"an ended context loads nothing"}},
+	saveDropped:                 {"steps are never written", []string{"steps are saved"}},
+	saveUnfenced:                {"a save is not fenced", []string{"a save is fenced"}},
+	saveCreates:                 {"a save creates a record", []string{"no save after the attempt's end"}},
+	saveAfterRelease:            {"a released attempt may save steps", []string{"no save after the attempt's end"}},
+	saveAfterCompletion:         {"a completed attempt may save steps", []string{"no save after the attempt's end"}},
+	saveIgnoresExpiry:           {"an expired attempt may save steps", []string{"what has expired has no steps"}},
+	saveOverwritesFingerprint:   {"a save overwrites the fingerprint", []string{"steps are saved"}},
+	saveTakesAway:               {"a late save takes steps away", []string{"a save takes no step away"}},
+	lateSaveLost:                {"a save after the lease's end is lost", []string{"a late save succeeds"}},
+	lostSaveAsSuccess:           {"a lost save is reported as success", []string{"a save is fenced"}},
+	repeatedSaveRefused:         {"a repeated save is refused", []string{"save again"}},
+	stepsAsUTF8:                 {"steps are made UTF-8", []string{"steps are saved"}},
+	stepsOfTheToken:             {"steps are kept by token, not by record", []string{"steps are their record's alone"}},
+	takeoverDropsSteps:          {"a takeover drops the steps", []string{"a takeover keeps the steps"}},
+	takeoverKeepsSeenSteps:      {"a takeover keeps the steps that were seen", []string{"a takeover keeps the steps"}},
+	takeoverRepliesWithoutSteps: {"a takeover does not tell of the steps", []string{"a takeover keeps the steps"}},
+	releaseDropsSteps:           {"a release drops the steps", []string{"a release keeps the steps"}},
+	completionKeepsSteps:        {"a completion keeps the steps", []string{"a completion drops the steps"}},
+	freshLockKeepsSteps:         {"a lock over an expired record keeps the steps", []string{"what has expired has no steps"}},
+	refusalWithoutSteps:         {"a refused acquire leaves out the steps", []string{"steps are saved"}},
+	stepsInputShared:            {"the caller's steps are kept", []string{"steps are the store's own"}},
+	stepsReadShared:             {"a read returns the store's own steps", []string{"steps are the store's own"}},
+	contextIgnoredBySave:        {"a save goes on with an ended context", []string{"an ended context saves no steps"}},
 
 	contextIgnoredByAcquire:  {"acquire goes on with an ended context", []string{"an ended context acquires nothing"}},
 	contextIgnoredByComplete: {"complete goes on with an ended context", []string{"an ended context completes nothing"}},

@@ -71,7 +71,7 @@ type Step struct {
 
 // Steps returns every step of the suite, in the order of a record's life.
 func Steps() []Step {
-	return slices.Concat(lifeSteps, lockSteps, fencingSteps, replySteps, takeoverSteps, expirySteps, answerSteps, largeSteps, raceSteps, contextSteps)
+	return slices.Concat(lifeSteps, lockSteps, fencingSteps, replySteps, takeoverSteps, expirySteps, answerSteps, largeSteps, savedSteps, raceSteps, contextSteps)
 }
 
 // Run plays every step on the store, one after the other. It returns nil if the

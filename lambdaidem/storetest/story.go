@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -227,6 +228,7 @@ func completed(r lambdaidem.Record, result lambdaidem.Result) lambdaidem.Record 
 	r.Expires = result.Expires
 	r.CompletedAt = result.At
 	r.Result = result
+	r.Steps = nil
 	return r
 }
 
@@ -258,6 +260,7 @@ func wrong(what string, got, want lambdaidem.Record) error {
 	differs("Result.Failure", failure(got) == failure(want), failure(got), failure(want))
 	moment("Result.At", got.Result.At, want.Result.At)
 	moment("Result.Expires", got.Result.Expires, want.Result.Expires)
+	differs("Steps", maps.EqualFunc(got.Steps, want.Steps, bytes.Equal), stepsText(got.Steps), stepsText(want.Steps))
 	if len(diffs) == 0 {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -80,6 +81,13 @@ func (v *variant) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.R
 		if v.has(takeoverKeepsExpiryWithoutOwn) && c.Expires.IsZero() {
 			n.Expires = r.Expires
 		}
+		n.Steps = r.Steps
+		switch {
+		case v.has(takeoverDropsSteps):
+			n.Steps = nil
+		case v.has(takeoverKeepsSeenSteps):
+			n.Steps = c.Over.Steps
+		}
 	}
 	if old := v.records[c.ID]; old.State != lambdaidem.Absent && c.Over == nil {
 		if v.has(freshLockKeepsAttempt) {
@@ -87,6 +95,9 @@ func (v *variant) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.R
 		}
 		if v.has(freshLockKeepsAnswer) {
 			n.Result, n.CompletedAt = old.Result, old.CompletedAt
+		}
+		if v.has(freshLockKeepsSteps) {
+			n.Steps = old.Steps
 		}
 	}
 	if v.has(leaseEndInSeconds) {
@@ -109,7 +120,11 @@ func (v *variant) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.R
 	if v.has(emptyFingerprintRefused) && n.Fingerprint == "" {
 		return lambdaidem.Record{}, &lambdaidem.StoreError{Op: "acquire", Reason: lambdaidem.ReasonInvalid, NotApplied: true, Err: errors.New("an attribute is empty")}
 	}
-	return v.put(n), nil
+	n = v.put(n)
+	if v.has(takeoverRepliesWithoutSteps) {
+		n.Steps = nil
+	}
+	return n, nil
 }
 
 // isFree is the condition of a plain acquire.
@@ -162,6 +177,9 @@ func (v *variant) refused(r lambdaidem.Record, c lambdaidem.Claim) lambdaidem.Re
 	if v.has(refusalWithoutFingerprint) {
 		r.Fingerprint = ""
 	}
+	if v.has(refusalWithoutSteps) {
+		r.Steps = nil
+	}
 	if v.has(refusalSharesAnswer) {
 		return r
 	}
@@ -207,6 +225,9 @@ func (v *variant) Complete(ctx context.Context, l lambdaidem.Lease, res lambdaid
 	}
 
 	r.State, r.CompletedAt, r.Result = lambdaidem.Completed, res.At, copiedResult(res)
+	if !v.has(completionKeepsSteps) {
+		r.Steps = nil
+	}
 	if v.has(inputShared) {
 		r.Result = res
 	}
@@ -314,8 +335,67 @@ func (v *variant) Release(ctx context.Context, l lambdaidem.Lease, now time.Time
 	if v.has(releaseDropsToken) {
 		r.Token = ""
 	}
+	if v.has(releaseDropsSteps) {
+		r.Steps = nil
+	}
 	if v.has(releaseResetsAttempt) {
 		r.Attempt = 0
+	}
+	return v.put(r), nil
+}
+
+func (v *variant) SaveSteps(ctx context.Context, l lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
+	if err := v.ended(ctx, "save_steps"); err != nil {
+		return lambdaidem.Record{}, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	r := v.at(l.ID, now)
+	if v.has(saveIgnoresExpiry) && v.records[l.ID].State == lambdaidem.InProgress {
+		r = v.records[l.ID]
+	}
+	ours := r.Token == l.Token
+	switch {
+	case r.State == lambdaidem.Absent && v.has(saveCreates):
+		r = lambdaidem.Record{ID: l.ID, State: lambdaidem.InProgress, Token: l.Token, Attempt: 1, Expires: l.Expires}
+	case r.State == lambdaidem.InProgress && v.has(lateSaveLost) && !r.LeaseLiveAt(now):
+		return copied(r), lambdaidem.ErrLeaseLost
+	case r.State == lambdaidem.InProgress && (ours || v.has(saveUnfenced)):
+	case r.State == lambdaidem.Released && ours && v.has(saveAfterRelease):
+	case r.State == lambdaidem.Completed && ours && v.has(saveAfterCompletion):
+	case v.has(lostSaveAsSuccess):
+		return copied(r), nil
+	default:
+		return copied(r), lambdaidem.ErrLeaseLost
+	}
+	switch same := maps.EqualFunc(r.Steps, steps, bytes.Equal); {
+	case same && !v.has(repeatedSaveRefused):
+		return copied(r), nil
+	case len(r.Steps) >= len(steps) && !v.has(saveTakesAway):
+		return lambdaidem.Record{}, &lambdaidem.StoreError{Op: "save_steps", Reason: lambdaidem.ReasonInvalid, NotApplied: true, Err: errors.New("it comes late")}
+	}
+	if v.has(saveOverwritesFingerprint) {
+		r.Fingerprint = ""
+	}
+	if !v.has(stepsInputShared) {
+		steps = copiedSteps(steps)
+	}
+	if v.has(stepsAsUTF8) {
+		for name, result := range steps {
+			steps[name] = bytes.ToValidUTF8(result, []byte("\uFFFD"))
+		}
+	}
+	if v.has(stepsOfTheToken) {
+		for id, other := range v.records {
+			if other.Token == l.Token && id != r.ID && other.State == lambdaidem.InProgress {
+				other.Steps = copiedSteps(steps)
+				v.records[id] = other
+			}
+		}
+	}
+	r.Steps = steps
+	if v.has(saveDropped) {
+		return copied(r), nil
 	}
 	return v.put(r), nil
 }
@@ -336,6 +416,10 @@ func (v *variant) Get(ctx context.Context, id string, now time.Time) (lambdaidem
 	if v.has(readShared) {
 		return r, nil
 	}
+	if v.has(stepsReadShared) {
+		r.Result = copiedResult(r.Result)
+		return r, nil
+	}
 	return copied(r), nil
 }
 
@@ -349,7 +433,8 @@ func (v *variant) ended(ctx context.Context, op string) error {
 	case v.has(contextIgnoredByAcquire) && op == "acquire",
 		v.has(contextIgnoredByComplete) && op == "complete",
 		v.has(contextIgnoredByRelease) && op == "release",
-		v.has(contextIgnoredByGet) && op == "get":
+		v.has(contextIgnoredByGet) && op == "get",
+		v.has(contextIgnoredBySave) && op == "save_steps":
 		return nil
 	case v.has(contextErrorBare):
 		return ctx.Err()
@@ -429,7 +514,16 @@ func (v *variant) put(r lambdaidem.Record) lambdaidem.Record {
 
 func copied(r lambdaidem.Record) lambdaidem.Record {
 	r.Result = copiedResult(r.Result)
+	r.Steps = copiedSteps(r.Steps)
 	return r
+}
+
+func copiedSteps(steps lambdaidem.Steps) lambdaidem.Steps {
+	own := maps.Clone(steps)
+	for name, result := range own {
+		own[name] = bytes.Clone(result)
+	}
+	return own
 }
 
 func copiedResult(r lambdaidem.Result) lambdaidem.Result {
