@@ -27,13 +27,14 @@ const (
 	attrStartedAt   = "started_at"             // N, epoch milliseconds
 	attrCompletedAt = "completed_at"           // N, epoch milliseconds
 	attrFailure     = "failure"                // M
-	attrEncoding    = "encoding"               // S, absent: data is the value as it is
-	attrParts       = "parts"                  // M, with an encoding
+	attrEncoding    = "encoding"               // S, absent: data is the value as it is, and there are no steps
+	attrParts       = "parts"                  // M, with an encoding of an answer
+	attrSteps       = "steps"                  // M, until it is completed (E5)
 )
 
-// keptNames are for the parts of an answer and for steps: no attribute may be
-// renamed to one of them.
-var keptNames = []string{attrPart, "steps"}
+// keptNames are for the parts of an answer: no attribute may be renamed to one of
+// them.
+var keptNames = []string{attrPart}
 
 // attribute is all that this package knows of one attribute.
 type attribute struct {
@@ -51,12 +52,13 @@ const (
 	takeover updates = 1 << iota
 	completion
 	release
+	saving // of steps
 )
 
 // itemAttributes is the one list of attributes. What is written, read, named in
 // an expression or renamed by an option is found here and nowhere else. A lock
-// writes them all; a takeover all but the key: it leaves nothing of the old
-// attempt.
+// writes them all; a takeover all but the key and the steps, which are the
+// record's: it leaves nothing else of the old attempt.
 var itemAttributes = [...]attribute{
 	{attrID, "#id", 0, func(it *item) field { return (*text)(&it.ID) },
 		&renaming{"IDAttribute", func(o *Options) *string { return &o.IDAttribute }}},
@@ -77,8 +79,9 @@ var itemAttributes = [...]attribute{
 	{attrStartedAt, "#started_at", takeover, func(it *item) field { return &it.StartedAt }, nil},
 	{attrCompletedAt, "#completed_at", takeover | completion, func(it *item) field { return &it.CompletedAt }, nil},
 	{attrFailure, "#failure", takeover | completion, func(it *item) field { return failureField{&it.Failure} }, nil},
-	{attrEncoding, "#encoding", takeover | completion, func(it *item) field { return &it.Encoding }, nil},
-	{attrParts, "#parts", takeover | completion, func(it *item) field { return partsField{&it.Parts} }, nil},
+	{attrEncoding, "#encoding", saving | completion, func(it *item) field { return &it.Encoding }, nil},
+	{attrParts, "#parts", completion, func(it *item) field { return partsField{&it.Parts} }, nil},
+	{attrSteps, "#steps", saving | completion, func(it *item) field { return (*stepResults)(&it.Steps) }, nil},
 }
 
 // renaming is the field of Options that renames an attribute.

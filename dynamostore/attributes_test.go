@@ -59,6 +59,11 @@ func TestAnUpdateWritesEveryAttributeThatItsVerbChanges(t *testing.T) {
 		{"takeover of what was completed before", takeover, func(it *item) { it.finish(result); it.Failure = failed.Failure }},
 		{"completion", completion, func(it *item) { it.finish(result) }},
 		{"completion by a failure", completion, func(it *item) { it.finish(failed) }},
+		{"save of steps", saving, func(it *item) { it.keepSteps(twoSteps) }},
+		{"completion after steps", completion, func(it *item) {
+			it.keepSteps(twoSteps)
+			it.finish(result)
+		}},
 		{"release", release, func(it *item) { it.giveBack(lease.Expires) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -78,7 +83,7 @@ func TestAnUpdateWritesEveryAttributeThatItsVerbChanges(t *testing.T) {
 // name that no expression uses.
 func TestEveryExpressionHasExactlyItsNames(t *testing.T) {
 	l := standardLayout.writes()
-	for _, w := range []write{l.lock, l.takeover, l.completion, l.release, l.probe} {
+	for _, w := range []write{l.lock, l.takeover, l.completion, l.release, l.saving, l.probe} {
 		full := attributes{}
 		for _, a := range itemAttributes {
 			full[a.standard] = str("x")

@@ -32,8 +32,13 @@ const (
 	// attempt, whose lock got no reply (X5).
 	claimIsFree = "(" + lockIsFree + ") OR (" + leaseIsOurs + ")"
 
-	// claimIsStillFree is the same over a record that was seen (L6).
-	claimIsStillFree = "(" + isStillWhatWasSeen + ") OR (" + leaseIsOurs + ")"
+	// claimIsStillFree is the same over a record that was seen (L6) and has no steps,
+	// which the claim would overwrite (E5).
+	claimIsStillFree = "(" + isStillWhatWasSeen + " AND attribute_not_exists(#steps)) OR (" + leaseIsOurs + ")"
+
+	// stepsGrow is rule E5: a save that comes late takes no step away. Under one
+	// token each save has the steps of the one before it and more.
+	stepsGrow = "(attribute_not_exists(#steps) OR size(#steps) < :step_count)"
 
 	// neverTrue holds for no item that could be there: the table check asks
 	// for permission to write with it, and writes nothing.

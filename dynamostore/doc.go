@@ -25,8 +25,9 @@
 //	started_at              N  epoch milliseconds, when the current attempt began
 //	completed_at            N  epoch milliseconds, once completed
 //	failure                 M  code, type, message, status: instead of data
-//	encoding                S  of an answer that data does not have as it is: gzip, or plain (over parts)
-//	parts                   M  beside it: count (0: data has the answer), length, checksum, failure
+//	encoding                S  gzip or plain (over parts): data does not have the answer as it is; steps: there are some
+//	parts                   M  of such an answer: count (0: data has it), length, checksum, failure
+//	steps                   M  the results of steps by name, until it is completed
 //
 // The first six are named as in Powertools for AWS Lambda, and can be renamed
 // by [Options]. A table may be shared with it and with others, a record never:
@@ -43,6 +44,7 @@
 //	other payload    PutItem, refused                 the same
 //	in progress      PutItem, refused                 1 write unit
 //	takeover         PutItem, refused; 2 UpdateItem   2 + KB of the completed item, write units
+//	step             UpdateItem                       KB of the item with its steps, write units
 //	waiting          GetItem for each poll            1 read unit for each 4 KB of the item
 //
 // KB are rounded up. The units are AWS's rule, not a measurement: a lock is

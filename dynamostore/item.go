@@ -34,6 +34,7 @@ type item struct {
 	Failure     *lambdaidem.Failure
 	Encoding    optionalText
 	Parts       *parts // with an encoding
+	Steps       lambdaidem.Steps
 }
 
 // claimed is the item that an acquire leaves behind.
@@ -59,6 +60,7 @@ func claimed(c lambdaidem.Claim) *item {
 // been packed.
 func (it *item) finish(r lambdaidem.Result) {
 	it.Status = lambdaidem.Completed
+	it.dropSteps()
 	it.Outcome = string(r.Outcome)
 	it.CompletedAt = epochMillis(r.At)
 	it.Expiration = epochSeconds(r.Expires)
@@ -93,6 +95,7 @@ func (it *item) strange() string {
 		return "its " + attrAttempt + " is not 1 or more"
 	case !it.LeaseEnd.here:
 		return "it has no " + attrLeaseEnd
+	case it.marksSteps() && it.Parts == nil:
 	case it.Encoding.here, it.Parts != nil:
 		if why := it.strangeEncoding(); why != "" {
 			return why
@@ -100,7 +103,7 @@ func (it *item) strange() string {
 	}
 	switch it.Status {
 	case lambdaidem.InProgress, lambdaidem.Released:
-		return ""
+		return it.strangeSteps()
 	case lambdaidem.Completed:
 	default:
 		return fmt.Sprintf("its %s %q is none of ours", attrStatus, it.Status)
@@ -152,6 +155,7 @@ func (it *item) record() lambdaidem.Record {
 		StartedAt:   fromMillis(it.StartedAt),
 	}
 	if it.Status != lambdaidem.Completed {
+		r.Steps = it.Steps
 		return r
 	}
 	r.CompletedAt = fromMillis(it.CompletedAt)

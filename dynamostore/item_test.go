@@ -48,6 +48,12 @@ func TestR1_ARecordSurvivesItsItem(t *testing.T) {
 				r.Value = rapid.SliceOf(rapid.Byte()).Draw(t, "value")
 			}
 			it.finish(r)
+		} else {
+			steps := rapid.MapOfN(rapid.StringN(1, 20, 40), rapid.SliceOf(rapid.Byte()), 0, 3).Draw(t, "steps")
+			it.keepSteps(steps)
+			if rapid.Bool().Draw(t, "released") {
+				it.giveBack(moment(t, "released until"))
+			}
 		}
 		attrs := standardLayout.attributes(it)
 		back, err := standardLayout.parse(attrs)

@@ -50,12 +50,13 @@ func New(client *dynamodb.Client, table string, optFns ...func(*Options)) *Store
 
 // The verbs, as StoreError.Op names them.
 const (
-	opAcquire  = "acquire"
-	opComplete = "complete"
-	opRelease  = "release"
-	opGet      = "get"
-	opCommit   = "commit"
-	opLoad     = "load"
+	opAcquire   = "acquire"
+	opComplete  = "complete"
+	opRelease   = "release"
+	opGet       = "get"
+	opCommit    = "commit"
+	opLoad      = "load"
+	opSaveSteps = "save_steps"
 )
 
 // Acquire takes the lease by one conditional PutItem (L2), or, with claim.Over,
@@ -72,7 +73,7 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 	if claim.Over == nil {
 		err = s.lock(ctx, attrs, claim.Now)
 	} else {
-		err = s.takeOver(ctx, attrs, claim.Now, claim.Over)
+		it.Steps, err = s.takeOver(ctx, attrs, claim.Now, claim.Over)
 	}
 	if err == nil {
 		return it.record(), nil
@@ -102,12 +103,21 @@ func (s *Store) lockInput(attrs attributes, now time.Time) *dynamodb.PutItemInpu
 }
 
 // takeOver is the conditional UpdateItem. Steps stay: they are the record's,
-// not the attempt's (L1).
-func (s *Store) takeOver(ctx context.Context, attrs attributes, now time.Time, seen *lambdaidem.Record) error {
+// not the attempt's (L1). It returns those that are there, which may be more
+// than were seen: the old attempt may have written until now.
+func (s *Store) takeOver(ctx context.Context, attrs attributes, now time.Time, seen *lambdaidem.Record) (lambdaidem.Steps, error) {
 	values := clock(now)
 	seenValues(values, seen)
-	_, err := s.update(ctx, &s.writes.takeover, attrs, values)
-	return err
+	out, err := s.update(ctx, &s.writes.takeover, attrs, values)
+	if err != nil {
+		return nil, err
+	}
+	old, err := s.layout.parse(out.Attributes)
+	if err != nil { // it was written, and over an item that can't be read
+		verdictOf(ctx).ambiguous = true
+		return nil, err
+	}
+	return old.Steps, nil
 }
 
 // Complete stores the result by one conditional UpdateItem (L3), the parts of a

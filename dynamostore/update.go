@@ -20,7 +20,7 @@ type write struct {
 	returns   types.ReturnValue // what it brings along when it has succeeded
 }
 
-type writes struct{ lock, takeover, completion, release, claim, claimOver, probe write }
+type writes struct{ lock, takeover, completion, release, saving, claim, claimOver, probe write }
 
 func (l *layout) writes() writes {
 	of := func(op string, sets updates, condition string, returns types.ReturnValue) write {
@@ -30,12 +30,14 @@ func (l *layout) writes() writes {
 	// neither the attempt's number nor the fingerprint, the scope or the start,
 	// and the record that is returned has them. As it is now (ALL_NEW), the item
 	// would carry the answer back that has just been sent. Neither costs
-	// capacity. A claim knows all of its record, and asks for nothing.
+	// capacity. So does a takeover, for the steps: the old attempt may have saved
+	// some since it was seen. A lock knows all of its record, and asks for nothing.
 	return writes{
 		lock:       of(opAcquire, 0, lockIsFree, types.ReturnValueNone),
-		takeover:   of(opAcquire, takeover, isStillWhatWasSeen, types.ReturnValueNone),
+		takeover:   of(opAcquire, takeover, isStillWhatWasSeen, types.ReturnValueAllOld),
 		completion: of(opComplete, completion, leaseIsOurs, types.ReturnValueAllOld),
 		release:    of(opRelease, release, leaseIsOurs, types.ReturnValueAllOld),
+		saving:     of(opSaveSteps, saving, leaseIsOurs+" AND "+stepsGrow, types.ReturnValueAllOld),
 		claim:      of(opCommit, 0, claimIsFree, types.ReturnValueNone),
 		claimOver:  of(opCommit, 0, claimIsStillFree, types.ReturnValueNone),
 		probe:      of("", 0, neverTrue, types.ReturnValueNone),

@@ -62,6 +62,11 @@ func TestX8_OneAmbiguousAttemptMakesTheCallUnknown(t *testing.T) {
 					_, own := s.Release(t.Context(), l, now)
 					return errors.Join(err, own)
 				},
+				opSaveSteps: func(s *Store, c lambdaidem.Claim, l lambdaidem.Lease) error {
+					_, err := plain.Acquire(t.Context(), c)
+					_, own := s.SaveSteps(t.Context(), l, twoSteps, now)
+					return errors.Join(err, own)
+				},
 			} {
 				own, ownLease := claim, lease
 				own.ID, ownLease.ID = op+c.name, op+c.name
@@ -90,6 +95,10 @@ func TestL4_OwnTokenInARefusalIsSuccess(t *testing.T) {
 			if err != nil || got.State != lambdaidem.InProgress || got.Token != claim.Token || got.Attempt != 1 {
 				t.Fatalf("Acquire: %+v, %v; want the lease", got, err)
 			}
+			saved, err := faulty().SaveSteps(t.Context(), lease, twoSteps, now)
+			if err != nil || len(saved.Steps) != len(twoSteps) {
+				t.Fatalf("SaveSteps: %+v, %v; want them saved", saved, err)
+			}
 			released, err := faulty().Release(t.Context(), lease, now)
 			if err != nil || released.State != lambdaidem.Released {
 				t.Fatalf("Release: %+v, %v; want it released", released, err)
@@ -97,8 +106,8 @@ func TestL4_OwnTokenInARefusalIsSuccess(t *testing.T) {
 			second := claim
 			second.Token, second.Over = "token-2", &released
 			got, err = faulty().Acquire(t.Context(), second)
-			if err != nil || got.Token != "token-2" || got.Attempt != 2 {
-				t.Fatalf("takeover: %+v, %v; want the lease of attempt 2", got, err)
+			if err != nil || got.Token != "token-2" || got.Attempt != 2 || len(got.Steps) != len(twoSteps) {
+				t.Fatalf("takeover: %+v, %v; want the lease of attempt 2, with its steps", got, err)
 			}
 			own := lease
 			own.Token = "token-2"
@@ -381,6 +390,10 @@ var writeVerbs = map[string]func(context.Context, *Store) error{
 	opAcquire:  func(ctx context.Context, s *Store) error { _, err := s.Acquire(ctx, claim); return err },
 	opComplete: func(ctx context.Context, s *Store) error { _, err := s.Complete(ctx, lease, result); return err },
 	opRelease:  func(ctx context.Context, s *Store) error { _, err := s.Release(ctx, lease, now); return err },
+	opSaveSteps: func(ctx context.Context, s *Store) error {
+		_, err := s.SaveSteps(ctx, lease, twoSteps, now)
+		return err
+	},
 }
 
 // A read writes nothing, however it fails.

@@ -1,0 +1,127 @@
+package dynamostore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+var _ lambdaidem.StepStore = (*Store)(nil)
+
+// encodedSteps is the encoding of an item that is not completed and has steps. A
+// version of this package that knows no steps refuses every encoding, and so the
+// item, instead of running it again without them (E5, D4).
+const encodedSteps = "steps"
+
+// SaveSteps stores the steps by one conditional UpdateItem (E5). They are written
+// whole, and the write pays for the whole item. Steps that no item can hold are
+// refused before anything is sent.
+func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
+	ours := &item{ID: lease.ID, Token: lease.Token}
+	ours.keepSteps(steps)
+	attrs := s.layout.attributes(ours)
+	if size := sizeOf(attrs); size > maxItemSize {
+		return lambdaidem.Record{}, tooLarge(opSaveSteps, size)
+	}
+	values := clock(now)
+	values[":token"] = str(lease.Token)
+	values[":step_count"] = number(int64(len(steps)))
+	ctx, v := witnessed(ctx, opSaveSteps)
+	out, err := s.update(ctx, &s.writes.saving, attrs, values)
+	if err == nil {
+		it, err := s.layout.parse(out.Attributes)
+		if err != nil { // it was written, and over an item that can't be read
+			v.ambiguous = true
+			return lambdaidem.Record{}, v.storeError(err)
+		}
+		it.keepSteps(steps)
+		return it.record(), nil
+	}
+	seen, err := s.refusal(v, err)
+	switch {
+	case err != nil:
+		return lambdaidem.Record{}, err
+	case seen.GoneAt(now):
+		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
+	case seen.Token != lease.Token || seen.State != lambdaidem.InProgress:
+		return seen, lambdaidem.ErrLeaseLost
+	case maps.EqualFunc(seen.Steps, steps, bytes.Equal): // L4: an earlier attempt on the wire had landed
+		return seen, nil
+	}
+	return lambdaidem.Record{}, &lambdaidem.StoreError{Op: opSaveSteps, Reason: lambdaidem.ReasonInvalid, NotApplied: true,
+		Err: fmt.Errorf("the record has %d steps; a save of %d others comes late: %w", len(seen.Steps), len(steps), errStepsGrow)}
+}
+
+var errStepsGrow = errors.New("steps only grow")
+
+// keepSteps gives the item these steps, of its own.
+func (it *item) keepSteps(steps lambdaidem.Steps) {
+	it.dropSteps()
+	if len(steps) == 0 {
+		return
+	}
+	it.Steps, it.Encoding = make(lambdaidem.Steps, len(steps)), optionalText{encodedSteps, true}
+	for name, result := range steps {
+		it.Steps[name] = append([]byte{}, result...)
+	}
+}
+
+// dropSteps takes the steps away: a replay needs none.
+func (it *item) dropSteps() { it.Steps, it.Encoding = nil, optionalText{} }
+
+// marksSteps tells whether the encoding is that of an item with steps.
+func (it *item) marksSteps() bool {
+	return it.Encoding.here && it.Encoding.s == encodedSteps && len(it.Steps) > 0 &&
+		(it.Status == lambdaidem.InProgress || it.Status == lambdaidem.Released)
+}
+
+// strangeSteps says what keeps an item that is not completed from being a record
+// with these steps; "" if nothing does.
+func (it *item) strangeSteps() string {
+	if len(it.Steps) > 0 && !it.marksSteps() {
+		return "it has " + attrSteps + " and no " + attrEncoding + ": a version that knows no steps has written over it"
+	}
+	return ""
+}
+
+// stepResults is steps by their names; none is absent. A result is a string
+// attribute while it is UTF-8, as JSON is, and a binary one otherwise.
+type stepResults lambdaidem.Steps
+
+func (r *stepResults) write() types.AttributeValue {
+	if len(*r) == 0 {
+		return nil
+	}
+	m := make(attributes, len(*r))
+	for name, result := range *r {
+		own := append(payload{}, result...) // an empty result is none that is absent
+		m[name] = own.write()
+	}
+	return &types.AttributeValueMemberM{Value: m}
+}
+
+func (r *stepResults) read(v types.AttributeValue) string {
+	m, ok := v.(*types.AttributeValueMemberM)
+	if !ok {
+		return "a map"
+	}
+	if len(m.Value) == 0 {
+		return ""
+	}
+	*r = make(stepResults, len(m.Value))
+	for name, result := range m.Value {
+		own := payload{}
+		if own.read(result) != "" {
+			return "a map of strings and binaries"
+		}
+		(*r)[name] = own
+	}
+	return ""
+}

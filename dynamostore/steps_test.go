@@ -1,0 +1,304 @@
+package dynamostore
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+var twoSteps = lambdaidem.Steps{"charge": []byte(`{"id":"ch_1"}`), "mail": []byte(`"sent"`)}
+
+var writeGolden = flag.Bool("golden", false, "write the items in testdata/items anew")
+
+// withSteps is an item with steps, of a moment that never changes.
+func withSteps() *item {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 678_000_000, time.UTC)
+	it := claimed(lambdaidem.Claim{
+		ID: "lambdaidem#YWJj", Scope: "shop/POST /payments", Fingerprint: "f1", Token: "token-1",
+		Now: at, LeaseEnd: at.Add(30 * time.Second), Expires: at.Add(time.Hour).Truncate(time.Second),
+	})
+	it.keepSteps(lambdaidem.Steps{"charge": []byte(`{"id":"ch_1","note":"grüße"}`), "mail": []byte(`"sent"`), "raw": {0xff, 0x00}, "empty": {}})
+	return it
+}
+
+func released(it *item) *item {
+	it.giveBack(time.Date(2026, 1, 3, 3, 4, 6, 0, time.UTC))
+	return it
+}
+
+// E5: items with steps look as they always did, and are read as the records that
+// they always were.
+func TestE5_GoldenItemsWithSteps(t *testing.T) {
+	for name, it := range map[string]*item{"steps-in-progress": withSteps(), "steps-released": released(withSteps())} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join("testdata", "items", name+".json")
+			attrs := standardLayout.attributes(it)
+			if *writeGolden {
+				if err := os.WriteFile(path, wireJSON(t, attrs), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			golden, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(golden), string(wireJSON(t, attrs))); diff != "" {
+				t.Errorf("golden - written +:\n%s", diff)
+			}
+			client, _ := inMemory(find(string(golden)))
+			got, err := New(client, "test").Get(t.Context(), it.ID, fromMillis(it.StartedAt))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(it.record(), got); diff != "" || len(got.Steps) != 4 {
+				t.Errorf("record - read +:\n%s", diff)
+			}
+		})
+	}
+}
+
+// wireJSON is an item as DynamoDB's JSON has it.
+func wireJSON(t *testing.T, attrs attributes) []byte {
+	t.Helper()
+	text, err := json.MarshalIndent(plain(t, &types.AttributeValueMemberM{Value: attrs})["M"], "", "\t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(text, '\n')
+}
+
+func plain(t *testing.T, v types.AttributeValue) map[string]any {
+	t.Helper()
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return map[string]any{"S": v.Value}
+	case *types.AttributeValueMemberN:
+		return map[string]any{"N": v.Value}
+	case *types.AttributeValueMemberB:
+		return map[string]any{"B": v.Value}
+	case *types.AttributeValueMemberM:
+		m := map[string]any{}
+		for name, member := range v.Value {
+			m[name] = plain(t, member)
+		}
+		return map[string]any{"M": m}
+	}
+	t.Fatalf("a %T in an item", v)
+	return nil
+}
+
+// refusedBefore is what the version before steps made of an item: it knew the
+// attributes other than steps, and refused any encoding.
+func refusedBefore(attrs attributes) bool {
+	_, encoded := attrs[attrEncoding]
+	return encoded
+}
+
+// E5, D4: a version that knows no steps must not run a record again without
+// them. The encoding is what makes it refuse the item, and nothing else does: it
+// stands there exactly as long as the steps do.
+func TestE5_AVersionBeforeStepsRefusesTheItem(t *testing.T) {
+	client, table := freshTable(t)
+	s := New(client, table, patient)
+	raw := func() attributes {
+		t.Helper()
+		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(table), Key: s.key(claim.ID), ConsistentRead: aws.Bool(true)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Item
+	}
+	expect := func(what string, refused bool, _ lambdaidem.Record, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		attrs := raw()
+		_, has := attrs[attrSteps]
+		if refusedBefore(attrs) != refused || has != refused {
+			t.Errorf("%s: the version before refuses it: %t, it has steps: %t; want %t: %v", what, refusedBefore(attrs), has, refused, plain(t, &types.AttributeValueMemberM{Value: attrs}))
+		}
+	}
+	rec, err := s.Acquire(t.Context(), claim)
+	expect("the lock", false, rec, err)
+	rec, err = s.SaveSteps(t.Context(), lease, twoSteps, now)
+	expect("the save", true, rec, err)
+	rec, err = s.Release(t.Context(), lease, now)
+	expect("the release", true, rec, err)
+	next, nextLease := claimBy("token-2"), lease
+	next.Over, nextLease.Token = &rec, "token-2"
+	rec, err = s.Acquire(t.Context(), next)
+	expect("the takeover", true, rec, err)
+	if len(rec.Steps) != 2 {
+		t.Errorf("the takeover's record has the steps %v", rec.Steps)
+	}
+	rec, err = s.Complete(t.Context(), nextLease, result)
+	expect("the completion", false, rec, err)
+
+	attrs := standardLayout.attributes(withSteps())
+	delete(attrs, attrEncoding)
+	if refusedBefore(attrs) {
+		t.Error("it refuses the item without its encoding too: this test proves nothing")
+	}
+}
+
+// D4: steps and their encoding stand together or not at all, and never in a
+// completed item.
+func TestE5_StepsStandWithTheirEncoding(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage func(attributes)
+		want   string
+	}{
+		"no encoding":        {func(a attributes) { delete(a, attrEncoding) }, "no encoding"},
+		"another encoding":   {func(a attributes) { a[attrEncoding] = str("gzip") }, `"gzip"`},
+		"no steps":           {func(a attributes) { delete(a, attrSteps) }, `"steps"`},
+		"empty steps":        {func(a attributes) { a[attrSteps] = &types.AttributeValueMemberM{} }, `"steps"`},
+		"steps as text":      {func(a attributes) { a[attrSteps] = str("charge") }, "a map"},
+		"a step as a number": {func(a attributes) { a[attrSteps] = &types.AttributeValueMemberM{Value: attributes{"a": number(1)}} }, "a map of strings"},
+		"completed": {func(a attributes) {
+			a[attrStatus], a[attrOutcome] = str(lambdaidem.Completed), str(lambdaidem.OutcomeSucceeded)
+		}, `"steps"`},
+	} {
+		for state, it := range map[string]*item{"in progress": withSteps(), "released": released(withSteps())} {
+			attrs := standardLayout.attributes(it)
+			if _, err := standardLayout.parse(attrs); err != nil {
+				t.Fatalf("the item is refused before it is damaged: %v", err)
+			}
+			c.damage(attrs)
+			if _, err := standardLayout.parse(attrs); !isForeign(err) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s, %s: error is %v; want a foreignItemError with %s", name, state, err, c.want)
+			}
+		}
+	}
+	// What a version that knows no steps left of them when it completed.
+	it := withSteps()
+	attrs := standardLayout.attributes(it)
+	it.finish(result)
+	for name, v := range standardLayout.attributes(it) {
+		attrs[name] = v
+	}
+	delete(attrs, attrEncoding)
+	back, err := standardLayout.parse(attrs)
+	if err != nil || back.record().Steps != nil || string(back.record().Result.Value) != string(result.Value) {
+		t.Errorf("a completed item with left steps is %+v, %v", back, err)
+	}
+}
+
+// E5: what no item can hold is refused before anything is sent; what only
+// DynamoDB can know to be too large is refused by it, and the record stands.
+func TestE5_StepsThatAreTooLargeAreNotApplied(t *testing.T) {
+	client, table := freshTable(t)
+	counted, w := over(client)
+	s := New(counted, table, patient)
+	if _, err := s.Acquire(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := s.SaveSteps(t.Context(), lease, lambdaidem.Steps{"charge": []byte(`1`)}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trips := w.trips()
+	of := func(size int) lambdaidem.Steps {
+		return lambdaidem.Steps{"charge": []byte(`1`), "large": bytes.Repeat([]byte("x"), size)}
+	}
+	_, err = s.SaveSteps(t.Context(), lease, of(400<<10), now)
+	wantStoreError(t, err, opSaveSteps, lambdaidem.ReasonTooLarge, true)
+	if w.trips() != trips {
+		t.Error("something was sent")
+	}
+	sent := &item{ID: claim.ID, Token: claim.Token}
+	sent.keepSteps(of(0))
+	_, err = s.SaveSteps(t.Context(), lease, of(400<<10-sizeOf(s.layout.attributes(sent))), now)
+	wantStoreError(t, err, opSaveSteps, lambdaidem.ReasonTooLarge, true)
+	if got, err := s.Get(t.Context(), claim.ID, now); err != nil || cmp.Diff(rec, got) != "" {
+		t.Errorf("the record changed: %+v, %v", got, err)
+	}
+}
+
+// E5, L4: a save on the wire whose reply was lost has succeeded, and one that
+// arrives after a later save takes nothing away.
+func TestE5_ALateSaveTakesNothingAway(t *testing.T) {
+	client, table := freshTable(t)
+	s := New(client, table, patient)
+	if _, err := s.Acquire(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	one := lambdaidem.Steps{"charge": twoSteps["charge"]}
+	for range 2 { // the second as the SDK repeats it
+		if _, err := s.SaveSteps(t.Context(), lease, one, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.SaveSteps(t.Context(), lease, twoSteps, now); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.SaveSteps(t.Context(), lease, one, now)
+	wantStoreError(t, err, opSaveSteps, lambdaidem.ReasonInvalid, true)
+	if !errors.Is(err, errStepsGrow) {
+		t.Errorf("the error is %v", err)
+	}
+	if got, err := s.Get(t.Context(), claim.ID, now); err != nil || cmp.Diff(twoSteps, got.Steps) != "" {
+		t.Errorf("the record has %v, %v", got.Steps, err)
+	}
+}
+
+// L2: a save, and a takeover that brings steps along, is one request each.
+func TestE5_StepsCostNoFurtherRequest(t *testing.T) {
+	client, table := freshTable(t)
+	counted, w := over(client)
+	s := New(counted, table, patient)
+	if _, err := s.Acquire(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.SaveSteps(t.Context(), lease, twoSteps, now); err != nil {
+		t.Fatal(err)
+	}
+	seen, err := s.Acquire(t.Context(), claimBy("token-2"))
+	if err != nil || cmp.Diff(twoSteps, seen.Steps) != "" {
+		t.Fatalf("a refused lock shows %+v, %v", seen, err)
+	}
+	next := claimBy("token-2")
+	next.Now, next.Over = claim.LeaseEnd, &seen
+	next.LeaseEnd = next.Now.Add(30 * time.Second)
+	got, err := s.Acquire(t.Context(), next)
+	if err != nil || cmp.Diff(twoSteps, got.Steps) != "" {
+		t.Fatalf("the takeover has %+v, %v", got, err)
+	}
+	if want := "[PutItem UpdateItem PutItem UpdateItem]"; fmt.Sprint(w.sent) != want {
+		t.Errorf("it sent %v; want %s", w.sent, want)
+	}
+}
+
+// X8: a takeover that was written over an item which can't be read leaves it open
+// whether the lease is held, and what steps there are: nothing may run.
+func TestE5_ATakeoverThatShowsNoItemIsUnknown(t *testing.T) {
+	for name, f := range map[string]fault{
+		"no item": succeed,
+		"damaged": func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
+			return answer(200, `{"Attributes":{"id":{"S":"idem#test"},"steps":{"S":"charge"}}}`), nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, _ := inMemory(f)
+			next := claimBy("token-2")
+			next.Over = &lambdaidem.Record{State: lambdaidem.Released, Token: claim.Token, Attempt: 1, LeaseEnd: claim.LeaseEnd}
+			_, err := New(client, "test").Acquire(t.Context(), next)
+			wantStoreError(t, err, opAcquire, lambdaidem.ReasonForeign, false)
+		})
+	}
+}
