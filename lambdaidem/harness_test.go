@@ -232,6 +232,7 @@ const (
 	complete = "complete"
 	release  = "release"
 	get      = "get"
+	save     = "save_steps"
 )
 
 // fault is what becomes of one call of a store, which would be made by call.
@@ -321,6 +322,10 @@ func (s *faulty) Release(ctx context.Context, l lambdaidem.Lease, now time.Time)
 
 func (s *faulty) Get(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
 	return s.do(ctx, get, func() (lambdaidem.Record, error) { return s.Store.Get(ctx, id, now) })
+}
+
+func (s *faulty) SaveSteps(ctx context.Context, l lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
+	return s.do(ctx, save, func() (lambdaidem.Record, error) { return s.Store.(lambdaidem.StepStore).SaveSteps(ctx, l, steps, now) })
 }
 
 // errWire is what the store's errors are caused by. Its text is an internal,

@@ -7,15 +7,16 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Verb is one of a store's four.
+// Verb is one of a store's.
 type Verb string
 
-// The verbs of a lambdaidem.Store.
+// The verbs of a lambdaidem.Store, and that of a lambdaidem.StepStore.
 const (
-	Acquire  Verb = "acquire"  // takes the lease
-	Complete Verb = "complete" // stores the answer
-	Release  Verb = "release"  // gives the lease back: no effect happened
-	Get      Verb = "get"      // reads, while a duplicate waits
+	Acquire   Verb = "acquire"    // takes the lease
+	Complete  Verb = "complete"   // stores the answer
+	Release   Verb = "release"    // gives the lease back: no effect happened
+	Get       Verb = "get"        // reads, while a duplicate waits
+	SaveSteps Verb = "save_steps" // stores the result of a step
 )
 
 // Fault is what becomes of one call of a [Store].
@@ -53,7 +54,7 @@ func (f Fault) refusal() (lambdaidem.Reason, bool) {
 // check panics on what a test can't have meant.
 func (f Fault) check(v Verb) {
 	switch v {
-	case Acquire, Complete, Release, Get:
+	case Acquire, Complete, Release, Get, SaveSteps:
 	default:
 		panic("idemtest: a store has no verb " + string(v))
 	}

@@ -2,6 +2,7 @@ package idemtest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -16,9 +17,10 @@ import (
 //	store := idemtest.NewStore(nil)
 //	store.Next(idemtest.Complete, idemtest.LoseReply)
 //
-// It passes on the four verbs of lambdaidem.Store, and, without faults, Load of a
-// lambdaidem.Loader; nothing else that the inner store can do: for that, ask the
-// inner store itself.
+// It passes on the four verbs of lambdaidem.Store and that of
+// lambdaidem.StepStore, and, without faults, Load of a lambdaidem.Loader; nothing
+// else that the inner store can do: for that, ask the inner store itself. Around a
+// store that keeps no steps, SaveSteps fails.
 type Store struct {
 	inner lambdaidem.Store
 
@@ -35,6 +37,8 @@ type Call struct {
 	RecordID string
 	Fault    Fault // None: it was passed on
 }
+
+var _ lambdaidem.StepStore = (*Store)(nil)
 
 // NewStore returns a store around inner. A nil inner is a new memstore.
 func NewStore(inner lambdaidem.Store) *Store {
@@ -109,6 +113,18 @@ func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.
 		return loader.Load(ctx, record) //nolint:wrapcheck // as the inner store has it
 	}
 	return record.Result, nil
+}
+
+// SaveSteps stores the results of steps: see lambdaidem.StepStore.
+func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
+	return s.call(ctx, SaveSteps, lease.ID, lease.Token, func() (lambdaidem.Record, error) {
+		inner, ok := s.inner.(lambdaidem.StepStore)
+		if !ok {
+			return lambdaidem.Record{}, &lambdaidem.StoreError{Op: string(SaveSteps), Reason: lambdaidem.ReasonInvalid, NotApplied: true,
+				Err: fmt.Errorf("the %T inside keeps no steps: it is no lambdaidem.StepStore", s.inner)}
+		}
+		return inner.SaveSteps(ctx, lease, steps, now)
+	})
 }
 
 // call makes one call, or lets it fail.
