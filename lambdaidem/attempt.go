@@ -22,6 +22,7 @@ type attempt struct {
 	id    string
 	scope string
 	token string // fencing token: random, of this attempt alone (L3)
+	steps steps
 
 	began      time.Time     // by Options.Clock
 	number     int           // attempt number of the record
@@ -31,8 +32,11 @@ type attempt struct {
 	contests   int           // completions that found their record taken (E4)
 	finishedAt time.Time     // of the last result (see isResult)
 	asked      time.Time     // when the store was asked to keep it
+	first      Completion    // that is asked for
 	enlist     enlisting     // what the handler enlists (E1)
 	cached     bool          // its record is from the process's own memory (R4)
+
+	fingerprint string // the record's; the call's own until that is known (E6)
 }
 
 func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
@@ -41,7 +45,7 @@ func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
 		panic(fmt.Sprintf("lambdaidem: Options.Random: %v", err)) // without randomness there is no fencing
 	}
 	return &attempt{g: g, call: c, id: c.who.id(), scope: c.who.scope(g.readable(&c.who)), budget: newBudget(ctx, &g.opts),
-		token: base64.RawURLEncoding.EncodeToString(token[:]), began: g.opts.Clock()}
+		token: base64.RawURLEncoding.EncodeToString(token[:]), began: g.opts.Clock(), fingerprint: c.fingerprint}
 }
 
 type attemptKey struct{}
@@ -105,10 +109,12 @@ func (a *attempt) judge(rec Record) finding {
 	switch now := a.g.opts.Clock(); {
 	case rec.State == Absent:
 		return isFree
-	case rec.State == Released:
-		return isFree // F5: without steps it forgets its fingerprint
+	case rec.State == Released && len(rec.Steps) == 0:
+		return isFree // F5: it forgets its fingerprint
 	case rec.Fingerprint != a.call.fingerprint:
 		return isMismatch
+	case rec.State == Released:
+		return isFree
 	case rec.State == Completed:
 		return isFinished
 	case rec.Token == a.token:
@@ -184,7 +190,7 @@ func (a *attempt) contend(ctx context.Context, over Record) (seen, rec Record, f
 // acquired takes note that the lease is ours, and of whom it was taken from.
 func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 	a.mayHold = false
-	a.number = rec.Attempt
+	a.number, a.fingerprint, a.steps.stored = rec.Attempt, rec.Fingerprint, rec.Steps
 	a.holdTo(rec.LeaseEnd)
 	if over.State == InProgress {
 		a.note(ctx, EventTakenOver, nil)
@@ -210,7 +216,7 @@ func (a *attempt) notAcquired(ctx context.Context, err error) (d decision, may b
 // run runs the handler under the lease and finishes the record.
 func (a *attempt) run(ctx context.Context, w work) (d decision) {
 	a.keepBack()
-	hctx, cancel := a.handlerContext(context.WithValue(ctx, attemptKey{}, a))
+	hctx, cancel := a.stepContext(context.WithValue(ctx, attemptKey{}, a))
 	defer cancel()
 	if hctx.Err() != nil {
 		switch {
@@ -242,7 +248,7 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 	a.handler = time.Since(started)
 	returned = true
 	cancel()
-	d = a.finish(ctx, w, w.ending())
+	d = a.conclude(ctx, w)
 	settled = true
 	return d
 }
@@ -255,7 +261,7 @@ var (
 
 // died ends an attempt whose handler did not return.
 func (a *attempt) died(ctx context.Context) {
-	if a.g.opts.Policy == Hold {
+	if a.leavesStep() || a.g.opts.Policy == Hold {
 		a.note(ctx, EventUncertain, errHandlerDied)
 		return
 	}

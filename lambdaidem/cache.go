@@ -157,7 +157,7 @@ func (a *attempt) rememberOwn(rec Record, result Result) {
 		rec.Result.Apart, rec.Result.Value = nil, result.Value
 	}
 	if rec.Fingerprint == "" { // a transaction's reply says no more than was asked for
-		rec.Fingerprint, rec.Attempt = a.call.fingerprint, a.number
+		rec.Fingerprint, rec.Attempt = a.fingerprint, a.number
 	}
 	a.g.cache.put(a.id, rec, a.asked)
 }

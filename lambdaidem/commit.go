@@ -7,7 +7,8 @@ import "context"
 
 // completion is what is to be stored by tx, or by the store alone if that is nil.
 func (a *attempt) completion(r Result, tx Tx) *Completion {
-	c := &Completion{Lease: a.lease(), Result: r}
+	a.first = Completion{Lease: a.lease(), Result: r}
+	c := &a.first
 	if tx != nil && (a.g.opts.Optimistic || a.open) {
 		return a.completionOver(c, Record{})
 	}
@@ -94,7 +95,7 @@ func (a *attempt) contested(ctx context.Context, rec Record) (d decision, seen R
 		return a.inProgress(ctx), rec, false
 	case found != isFree:
 		return a.fromRecord(ctx, found, rec), rec, false
-	case rec.Steps != nil: // steps of an attempt with a lease are not to run again
+	case len(rec.Steps) > 0: // steps of an attempt with a lease are not to run again
 		return a.fromRecord(ctx, isAbandoned, rec), rec, false
 	}
 	if a.contests++; a.contests >= maxClaims {

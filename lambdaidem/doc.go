@@ -47,13 +47,16 @@
 // in the middle of a handler nobody can know what it did outside: policy
 // [Rerun] runs it again (at least once), policy [Hold] does not (at most once).
 // [Attempt] tells a handler that it is not the first, [RecordID] gives it an id
-// that is the same in every attempt, and [Key] the client's own key to pass on.
+// that is the same in every attempt, and [Key] the client's own key. A [Step] of a
+// handler that is run again is not; [DownstreamKey] makes a key of its own for each
+// service that the handler calls.
 //
 // # Parts
 //
 //   - The decorators: [Guard.APIGateway], [Guard.APIGatewayV2],
 //     [Guard.FunctionURL], [Guard.ALB], [Guard.Middleware] for net/http,
 //     [Handler] for any typed Lambda handler, [Do] for any function.
+//   - [Step] and [DownstreamKey], for handlers of several outside effects.
 //   - [Options], with the default of each in its comment.
 //   - What a handler can say: [Reject], [Permanent], [Uncertain], [Retryable].
 //   - [Store], and its implementations: package dynamostore on DynamoDB, package

@@ -176,3 +176,57 @@ func ExampleGuard_With() {
 	// Output:
 	// idempotency_key_invalid: The idempotency key is invalid: it is not a UUID of 36 characters.
 }
+
+// A handler of several outside effects: where it is run again, the steps that are
+// done stay done.
+func ExampleStep() {
+	guard := lambdaidem.New(memstore.New())
+	mailServer := errors.New("the mail server is down")
+	order := func(ctx context.Context) (string, error) {
+		charge, err := lambdaidem.Step(ctx, "charge", func(context.Context) (string, error) {
+			fmt.Println("charging")
+			return "ch_1", nil
+		})
+		if err != nil {
+			return "", err
+		}
+		return lambdaidem.Step(ctx, "mail", func(context.Context) (string, error) {
+			fmt.Println("mailing the receipt of", charge)
+			if err := mailServer; err != nil {
+				mailServer = nil // up again soon
+				return "", err
+			}
+			return "sent", nil
+		})
+	}
+	for range 3 {
+		receipt, err := lambdaidem.Do(context.Background(), guard, lambdaidem.Call{Operation: "order", Key: "order-1"}, order)
+		fmt.Printf("%q %v\n", receipt, err)
+	}
+	// Output:
+	// charging
+	// mailing the receipt of ch_1
+	// "" the mail server is down
+	// mailing the receipt of ch_1
+	// "sent" <nil>
+	// "sent" <nil>
+}
+
+// A step may run again if its process dies before its result is stored. A service
+// that takes a key itself then sees the same one, and does it once.
+func ExampleDownstreamKey() {
+	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace = "shop" })
+	for range 2 {
+		_, _ = lambdaidem.Do(context.Background(), guard, lambdaidem.Call{Operation: "order", Key: "order-1"},
+			func(ctx context.Context) (string, error) {
+				fmt.Println(lambdaidem.Attempt(ctx), "charge with", lambdaidem.DownstreamKey(ctx, "charge"))
+				fmt.Println(lambdaidem.Attempt(ctx), "refund with", lambdaidem.DownstreamKey(ctx, "refund"))
+				return "", errors.New("released, so that it runs again")
+			})
+	}
+	// Output:
+	// 1 charge with 670d30cf-e21d-8898-a54c-93a9400fbd52
+	// 1 refund with bd9aad28-3412-8da4-ad9e-589f151d761e
+	// 2 charge with 670d30cf-e21d-8898-a54c-93a9400fbd52
+	// 2 refund with bd9aad28-3412-8da4-ad9e-589f151d761e
+}

@@ -102,12 +102,10 @@ func TestE4_LoserGivesWayInTheEnd(t *testing.T) {
 func TestE4_RecordWithStepsIsLeftAlone(t *testing.T) {
 	r, l := withLedger(enlisting(created), optimistic)
 	r.store.fail(commit, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
-		return lambdaidem.Record{State: lambdaidem.Released, Attempt: 1, Steps: lambdaidem.Steps{"card": []byte("1")}}, lambdaidem.ErrLeaseLost
+		return lambdaidem.Record{State: lambdaidem.Released, Attempt: 1, Fingerprint: l.sent[0].Claim.Fingerprint,
+			Steps: lambdaidem.Steps{"card": []byte("1")}}, lambdaidem.ErrLeaseLost
 	})
-	out := r.send(t, first())
-	if out.StatusCode != 409 {
-		t.Errorf("%+v", out)
-	}
+	wantProblem(t, r.send(t, first()), 409, lambdaidem.ErrAttemptAbandoned)
 	l.wantDone(t)
 }
 

@@ -152,6 +152,13 @@ type Options struct {
 	// a deeper one counts byte by byte (F3, S2). Default: 64.
 	MaxJSONDepth int
 
+	// MaxStepBytes is how many bytes all steps of a record may have, names and
+	// results together (E5). They are written whole with each step, and while a
+	// record has them every duplicate that is refused pays for them, a write unit
+	// for each KB. Default: 16 KiB. A store may keep less: dynamostore keeps 400 KB,
+	// with everything else of the record.
+	MaxStepBytes int
+
 	// Clock tells the time of day. Default: time.Now. For tests.
 	Clock func() time.Time
 	// Random gives tokens and jitter; it must be safe for concurrent use.
@@ -197,6 +204,7 @@ func (o Options) settle() Options {
 	o.MaxBody = min(o.MaxBody, math.MaxInt-1) // the middleware reads a byte more
 	defaultTo(&o.MaxHeaders, 500)
 	defaultTo(&o.MaxJSONDepth, 64)
+	defaultTo(&o.MaxStepBytes, 16<<10)
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
@@ -238,6 +246,7 @@ func (o Options) check() {
 	check(o.MaxBody > 0, "MaxBody", "positive", o.MaxBody)
 	check(o.MaxHeaders > 0, "MaxHeaders", "positive", o.MaxHeaders)
 	check(o.MaxJSONDepth > 0, "MaxJSONDepth", "positive", o.MaxJSONDepth)
+	check(o.MaxStepBytes > 0, "MaxStepBytes", "positive", o.MaxStepBytes)
 }
 
 func defaultTo[T comparable](field *T, value T) {

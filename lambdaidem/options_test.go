@@ -44,6 +44,7 @@ func TestOptions_WhatCannotBeMeantPanics(t *testing.T) {
 		"MaxBody":       {func(o *lambdaidem.Options) { o.MaxBody = -1 }},
 		"MaxHeaders":    {func(o *lambdaidem.Options) { o.MaxHeaders = -1 }},
 		"MaxJSONDepth":  {func(o *lambdaidem.Options) { o.MaxJSONDepth = -1 }},
+		"MaxStepBytes":  {func(o *lambdaidem.Options) { o.MaxStepBytes = -1 }},
 	} {
 		for _, opt := range set {
 			for name, build := range map[string]func(){

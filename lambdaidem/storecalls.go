@@ -41,6 +41,9 @@ func (a *attempt) claimAt(now time.Time, over Record) Claim {
 	if over.State != Absent {
 		seen := over // a copy, so that a first claim needs none
 		c.Over = &seen
+		if over.State != Released || len(over.Steps) > 0 { // L6, F5: judge has found it ours
+			c.Fingerprint = over.Fingerprint
+		}
 	}
 	if o.Policy != Hold { // L6: a held record does not expire
 		c.Expires = a.expires(now)
