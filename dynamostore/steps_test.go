@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -301,4 +303,91 @@ func TestE5_ATakeoverThatShowsNoItemIsUnknown(t *testing.T) {
 			wantStoreError(t, err, opAcquire, lambdaidem.ReasonForeign, false)
 		})
 	}
+}
+
+// E5, G2: a guard's handler on DynamoDB Local that is released, dies and completes
+// runs each step once; the item keeps its steps until it is completed.
+func TestE5_AHandlersStepsRunOnceOnDynamoDB(t *testing.T) {
+	client, table := freshTable(t)
+	clock := time.Now()
+	guard := lambdaidem.New(New(client, table, patient), func(o *lambdaidem.Options) {
+		o.Observer, o.Namespace = lambdaidem.Discard, "steps"
+		o.Clock = func() time.Time { return clock }
+	})
+	errReleased := errors.New("released")
+	var mu sync.Mutex
+	calls, keys := map[string]int{}, map[string]bool{}
+	step := func(ctx context.Context, name string) error {
+		got, err := lambdaidem.Step(ctx, name, func(ctx context.Context) (string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			calls[name]++
+			return name + " grüße", nil
+		})
+		if err == nil && got != name+" grüße" {
+			return fmt.Errorf("step %s is %q", name, got)
+		}
+		return err
+	}
+	run := func(payload int, end error) error {
+		_, err := lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "pay", Key: "key-1", Payload: payload}, func(ctx context.Context) (int, error) {
+			var all errgroup
+			for n := range lambdaidem.Attempt(ctx) + 2 { // one more in each attempt
+				all.do(func() error { return step(ctx, fmt.Sprint("step ", n)) })
+			}
+			keys[lambdaidem.DownstreamKey(ctx, "psp")] = true
+			return 1, errors.Join(all.wait(), end)
+		})
+		return err
+	}
+	if err := run(100, errReleased); !errors.Is(err, errReleased) {
+		t.Fatal(err)
+	}
+	if err := run(999, nil); !errors.Is(err, lambdaidem.ErrPayloadMismatch) {
+		t.Fatalf("another payload: %v", err)
+	}
+	if err := run(100, lambdaidem.Uncertain(errReleased)); !errors.Is(err, errReleased) {
+		t.Fatal(err)
+	}
+	clock = clock.Add(10 * time.Minute) // its lease is over
+	if err := run(100, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(100, errReleased); err != nil { // replayed
+		t.Fatal(err)
+	}
+	want := map[string]int{"step 0": 1, "step 1": 1, "step 2": 1, "step 3": 1, "step 4": 1}
+	if diff := cmp.Diff(want, calls); diff != "" || len(keys) != 1 {
+		t.Errorf("the keys were %v; calls, wanted - made +:\n%s", keys, diff)
+	}
+	out, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String(table)})
+	if err != nil || len(out.Items) != 1 {
+		t.Fatalf("%d items, %v", len(out.Items), err)
+	}
+	for _, name := range []string{attrSteps, attrEncoding} {
+		if v, has := out.Items[0][name]; has {
+			t.Errorf("the completed item has %s: %v", name, v)
+		}
+	}
+}
+
+// errgroup is goroutines that are waited for.
+type errgroup struct {
+	all  sync.WaitGroup
+	mu   sync.Mutex
+	errs []error
+}
+
+func (g *errgroup) do(f func() error) {
+	g.all.Go(func() {
+		err := f()
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.errs = append(g.errs, err)
+	})
+}
+
+func (g *errgroup) wait() error {
+	g.all.Wait()
+	return errors.Join(g.errs...)
 }

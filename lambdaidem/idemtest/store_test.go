@@ -153,3 +153,35 @@ func TestX5_AHangingStoreEndsWithTheInvocation(t *testing.T) {
 		}
 	})
 }
+
+// E5: the saving of steps fails like any other call, and a process can die there.
+func TestE5_TheSavingOfAStepCanFail(t *testing.T) {
+	charges := 0
+	r := newRig(func(ctx context.Context, _ request) (response, error) {
+		body, err := lambdaidem.Step(ctx, "charge", func(context.Context) (string, error) {
+			charges++
+			return "charged", nil
+		})
+		return response{StatusCode: 201, Body: body}, err
+	})
+	r.store.Next(idemtest.SaveSteps, idemtest.LoseReply, idemtest.KillAfter)
+	idemtest.Crash(t, func() { r.send(t.Context(), t) })
+	r.clock.Advance(time.Hour)
+	if out := r.send(t.Context(), t); out.Body != "charged" || charges != 1 {
+		t.Errorf("charged %d times: %+v", charges, out)
+	}
+	want := []idemtest.Verb{idemtest.Acquire, idemtest.SaveSteps, idemtest.SaveSteps, idemtest.Acquire, idemtest.Acquire, idemtest.Complete}
+	if got := r.verbs(); !slices.Equal(got, want) {
+		t.Errorf("the store was asked for %v", got)
+	}
+}
+
+// E5: what is inside may keep no steps.
+func TestE5_StepsNeedAStoreInsideThatKeepsThem(t *testing.T) {
+	s := idemtest.NewStore(struct{ lambdaidem.Store }{memstore.New()})
+	_, err := s.SaveSteps(t.Context(), lambdaidem.Lease{ID: "id", Token: "a"}, lambdaidem.Steps{"charge": nil}, time.Now())
+	got, ok := errors.AsType[*lambdaidem.StoreError](err)
+	if !ok || got.Op != "save_steps" || got.Reason != lambdaidem.ReasonInvalid || !got.NotApplied {
+		t.Errorf("SaveSteps: %v", err)
+	}
+}
