@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -348,6 +349,11 @@ func TestE5_ResultsAreThoseOfDo(t *testing.T) {
 // tooMuch is a step's result that Options.MaxStepBytes has no room for.
 func tooMuch(o *lambdaidem.Options) { o.MaxStepBytes = 10 }
 
+// page is a stream that JSON would show something of.
+type page struct{ Text string }
+
+func (page) Read([]byte) (int, error) { return 0, io.EOF }
+
 type bombed struct{}
 
 func (bombed) MarshalJSON() ([]byte, error) { panic("bomb") }
@@ -380,7 +386,7 @@ func TestE5_AResultThatCannotBeStoredIsUncertain(t *testing.T) {
 		"over MaxStepBytes": {charge("0123456789"), nil, tooMuch, nil},
 		"no JSON":           {charge(math.NaN()), nil, nil, nil},
 		"not UTF-8":         {charge("\xff"), nil, nil, nil},
-		"a stream":          {charge(io.Reader(strings.NewReader("x"))), nil, nil, nil},
+		"a stream":          {charge(page{"x"}), nil, nil, nil},
 		"a panic":           {bomb, nil, nil, nil},
 		"too large":         {charge(1), func(r *rig) { r.store.fail(save, refused(lambdaidem.ReasonTooLarge)) }, nil, []lambdaidem.Kind{lambdaidem.EventStoreError}},
 		"foreign":           {charge(1), func(r *rig) { r.store.fail(save, refused(lambdaidem.ReasonForeign)) }, nil, []lambdaidem.Kind{lambdaidem.EventStoreError}},
@@ -777,11 +783,55 @@ func TestE5_WhatCannotBeAStepDoesNotRun(t *testing.T) {
 			}
 		})
 	}
-	r := newRig(func(ctx context.Context, _ request) (response, error) {
-		_, err := lambdaidem.Step(ctx, strings.Repeat("ü", 64), func(context.Context) (int, error) { return 1, nil })
-		return response{StatusCode: 201}, err
-	})
-	r.send(t, first())
+}
+
+// ticket is a channel whose JSON is its own affair.
+type ticket chan int
+
+func (t ticket) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, int64(cap(t)), 10), nil }
+
+func (t *ticket) UnmarshalJSON(text []byte) error {
+	n, err := strconv.Atoi(string(text))
+	*t = make(ticket, n)
+	return err
+}
+
+// E5: nothing is refused that can be stored.
+func TestE5_WhatCanBeStoredIsAStep(t *testing.T) {
+	type odd struct {
+		N       int
+		Hidden  chan int `json:"-"`
+		private func()
+		Absent  func() `json:",omitzero"`
+		None    *func()
+	}
+	for name, step := range map[string]func(context.Context) error{
+		"the longest name": func(ctx context.Context) error {
+			_, err := lambdaidem.Step(ctx, strings.Repeat("ü", lambdaidem.MaxStepName/2), func(context.Context) (int, error) { return 1, nil })
+			return err
+		},
+		"odd members": func(ctx context.Context) error {
+			_, err := lambdaidem.Step(ctx, "s", func(context.Context) (odd, error) { return odd{N: 1, private: nil}, nil })
+			return err
+		},
+		"a channel with JSON": func(ctx context.Context) error {
+			_, err := lambdaidem.Step(ctx, "s", func(context.Context) (ticket, error) { return make(ticket, 7), nil })
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(func(ctx context.Context, _ request) (response, error) {
+				if err := step(ctx); err != nil {
+					t.Error(err)
+				}
+				return response{StatusCode: 500}, nil
+			})
+			r.send(t, first())
+			if rec := r.record(t); len(rec.Steps) != 1 {
+				t.Errorf("the record has %v", rec.Steps)
+			}
+		})
+	}
 }
 
 // within is a step within another one, whose error is passed on.
