@@ -318,7 +318,7 @@ func TestE5_AHandlersStepsRunOnceOnDynamoDB(t *testing.T) {
 	var mu sync.Mutex
 	calls, keys := map[string]int{}, map[string]bool{}
 	step := func(ctx context.Context, name string) error {
-		got, err := lambdaidem.Step(ctx, name, func(ctx context.Context) (string, error) {
+		got, err := lambdaidem.Step(ctx, name, func(context.Context) (string, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			calls[name]++

@@ -47,7 +47,7 @@ func TestE6_EveryPartCounts(t *testing.T) {
 func TestL6_ATakeoverKeepsTheStoredFingerprint(t *testing.T) {
 	now := time.Now()
 	g := &Guard{opts: Options{}.settle()}
-	a := g.newAttempt(context.Background(), call{who: Identity{Operation: "pay", Key: "k"}, fingerprint: "own"})
+	a := g.newAttempt(t.Context(), call{who: Identity{Operation: "pay", Key: "k"}, fingerprint: "own"})
 	for name, c := range map[string]struct {
 		over Record
 		want string
@@ -61,7 +61,7 @@ func TestL6_ATakeoverKeepsTheStoredFingerprint(t *testing.T) {
 			t.Errorf("%s: the claim has %q, want %q", name, got, c.want)
 		}
 	}
-	ctx := context.WithValue(context.Background(), attemptKey{}, a)
+	ctx := context.WithValue(t.Context(), attemptKey{}, a)
 	own := DownstreamKey(ctx, "charge")
 	a.acquired(ctx, Record{}, Record{State: InProgress, Fingerprint: "stored", Attempt: 2})
 	if got := DownstreamKey(ctx, "charge"); got == own || got != downstreamKey(a.id, "stored", "charge") {

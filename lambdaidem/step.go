@@ -361,7 +361,7 @@ func (s *steps) setStop(stop context.CancelFunc) {
 
 // mayMend tells whether the same save can succeed later.
 func mayMend(err error) bool {
-	switch reasonOf(err) { //nolint:exhaustive // every other one may
+	switch reasonOf(err) {
 	case ReasonTooLarge, ReasonEncoding, ReasonInvalid, ReasonForeign:
 		return false
 	default:
