@@ -129,7 +129,8 @@ func (l *layout) nameOf(standard string) string {
 
 // attributes is the item as the API takes it, under this table's names.
 func (l *layout) attributes(it *item) attributes {
-	attrs := make(attributes, len(l))
+	const most = 14 // in one item: there is data or a failure, say; a map of more is twice the size
+	attrs := make(attributes, most)
 	for i := range l {
 		if v := itemAttributes[i].field(it).write(); v != nil {
 			attrs[l[i].name] = v

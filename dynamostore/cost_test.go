@@ -41,8 +41,8 @@ func TestR3_TheDefaultThresholdIsWherePartsBeginToCostLess(t *testing.T) {
 		perReplay  float64
 		documented int
 	}{{1. / 20, 22 << 10}, {1. / 50, 54 << 10}} {
-		breakEven := 0
-		for breakEven = 1 << 10; inlineCost(breakEven, c.perReplay) <= partsCost(breakEven, c.perReplay); breakEven += 1 << 10 {
+		breakEven := 1 << 10
+		for ; inlineCost(breakEven, c.perReplay) <= partsCost(breakEven, c.perReplay); breakEven += 1 << 10 {
 		}
 		if math.Abs(float64(breakEven-c.documented)) > 2<<10 {
 			t.Errorf("at %v replays parts cost less from %d KB on; documented are %d KB", c.perReplay, breakEven>>10, c.documented>>10)

@@ -66,6 +66,7 @@ func (l *layout) expression(sets updates, attrs, values attributes) string {
 	const enough = 512 // bytes, for any of them
 	var set, remove strings.Builder
 	set.Grow(enough)
+	remove.Grow(enough / 4)
 	for i := range itemAttributes {
 		a := &itemAttributes[i]
 		if a.setBy&sets == 0 {

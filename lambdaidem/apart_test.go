@@ -189,15 +189,16 @@ func TestR3_AnAnswerApartIsReplayedByEveryEvent(t *testing.T) {
 	r := newApartRig(true, nil)
 	want := paid{strings.Repeat("receipt ", 1000)}
 	runs := 0
-	pay := func(context.Context) (paid, error) { runs++; return want, nil }
+	pay := func() paid { runs++; return want }
 	handle := lambdaidem.Handler(r.guard, "pay", func(context.Context, string) (string, error) { return "key", nil },
-		func(ctx context.Context, _ string) (paid, error) { return pay(ctx) })
+		func(context.Context, string) (paid, error) { return pay(), nil })
 	mux := http.NewServeMux()
 	mux.Handle("POST /pay", r.guard.With(func(o *lambdaidem.Options) { o.AnonymousCallers = true }).Middleware(http.HandlerFunc(
 		func(w http.ResponseWriter, _ *http.Request) { runs++; _, _ = w.Write([]byte(want.Receipt)) })))
 	ways := map[string]func() (paid, error){
 		"Do": func() (paid, error) {
-			return lambdaidem.Do(t.Context(), r.guard, lambdaidem.Call{Operation: "do", Key: "key"}, pay)
+			return lambdaidem.Do(t.Context(), r.guard, lambdaidem.Call{Operation: "do", Key: "key"},
+				func(context.Context) (paid, error) { return pay(), nil })
 		},
 		"Handler": func() (paid, error) { return handle(t.Context(), "event") },
 		"Middleware": func() (paid, error) {

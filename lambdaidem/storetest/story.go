@@ -187,17 +187,17 @@ func (s *story) whole(r lambdaidem.Record) (lambdaidem.Record, error) {
 	}
 	loader, ok := s.store.(lambdaidem.Loader)
 	if !ok {
-		return r, fmt.Errorf("Result.Apart is set, and the store is no Loader")
+		return r, errors.New("the store keeps the answer apart, and is no Loader")
 	}
 	if r.Result.Value != nil || r.Result.Failure != nil {
-		return r, fmt.Errorf("Result.Apart stands beside a value or a failure")
+		return r, errors.New("the answer is kept apart, and stands beside it too")
 	}
 	result, err := loader.Load(s.ctx, r)
 	if err == nil && result.Apart != nil {
-		err = fmt.Errorf("it left Result.Apart")
+		err = errors.New("the answer is still apart")
 	}
 	if err != nil {
-		return r, fmt.Errorf("Load: %w", err)
+		return r, fmt.Errorf("the load: %w", err)
 	}
 	r.Result = result
 	return r, nil
