@@ -154,9 +154,8 @@ func (s *Store) writeParts(ctx context.Context, lease lambdaidem.Lease, p packed
 	a, _ := p.result.Apart.(*apart)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(partsAtOnce)
-	number := 0
-	for chunk := range slices.Chunk(p.stored, partSize) {
-		number++
+	for i := range a.Parts.Count {
+		number, chunk := i+1, p.stored[i*partSize:min((i+1)*partSize, len(p.stored))]
 		item := s.layout.part(lease, a.Parts.Checksum, number, chunk, p.result.Expires)
 		group.Go(func() error {
 			ctx, v := witnessed(ctx, opComplete)

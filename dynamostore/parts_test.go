@@ -478,6 +478,9 @@ func TestX8_ACompletionIsNotSentBeforeItsPartsAreThere(t *testing.T) {
 				}
 				_, err = s.Complete(t.Context(), lease, big)
 				wantStoreError(t, err, opComplete, c.reason, true)
+				if want := fmt.Sprintf("part %d of 5 of the answer", which); !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q doesn't name %s", err, want)
+				}
 				if slices.Contains(w.sent, "UpdateItem") {
 					t.Error("the completion was sent")
 				}
