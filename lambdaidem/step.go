@@ -252,8 +252,9 @@ func (s *steps) end(name string) {
 	delete(s.running, name)
 }
 
-// with is the stored steps with one more, unless no step is stored any more.
-func (s *steps) with(name string, text []byte) (Steps, error) {
+// beginSave is the stored steps with one more, unless no step is stored any more.
+// stop ends the save if the handler ends before it.
+func (s *steps) beginSave(name string, text []byte, stop context.CancelFunc) (Steps, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over != nil {
@@ -263,7 +264,7 @@ func (s *steps) with(name string, text []byte) (Steps, error) {
 	if all == nil {
 		all = Steps{}
 	}
-	all[name] = text
+	all[name], s.stop = text, stop
 	return all, nil
 }
 
@@ -322,17 +323,16 @@ func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error 
 	s := &a.steps
 	s.saving.Lock()
 	defer s.saving.Unlock()
-	all, err := s.with(name, text)
+	ctx, cancel := a.finishContext(ctx)
+	defer cancel()
+	all, err := s.beginSave(name, text, cancel)
 	if err != nil {
 		return err
 	}
+	defer s.endSave()
 	if size, limit := stepBytes(all), a.g.opts.MaxStepBytes; size > limit {
 		return s.fail(name, stepsTooLarge(size, limit))
 	}
-	ctx, cancel := a.finishContext(ctx)
-	defer cancel()
-	s.setStop(cancel)
-	defer s.setStop(nil)
 	store := a.g.store.(StepStore) //nolint:forcetypeassert // stepsRefused has asked
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		rec, err := store.SaveSteps(ctx, a.lease(), all, a.g.opts.Clock())
@@ -350,13 +350,10 @@ func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error 
 	}
 }
 
-func (s *steps) setStop(stop context.CancelFunc) {
+func (s *steps) endSave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stop = stop
-	if stop != nil && s.over != nil { // the handler has returned meanwhile
-		stop()
-	}
+	s.stop = nil
 }
 
 // mayMend tells whether the same save can succeed later.

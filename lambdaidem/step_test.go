@@ -1011,3 +1011,23 @@ func TestE6_AnotherPayloadHasAnotherDownstreamKey(t *testing.T) {
 		t.Errorf("the keys are %q", psp.keys["charge"])
 	}
 }
+
+// L6: a released record is taken over under either policy, with its steps.
+func TestE5_AReleasedRecordWithStepsRunsAgainUnderHold(t *testing.T) {
+	var psp outside
+	ends := endings{func() (response, error) { return response{}, lambdaidem.Retryable(errWire) }, with(201)}
+	r := newRig(func(ctx context.Context, _ request) (response, error) {
+		if _, err := psp.step(ctx, "charge"); err != nil {
+			t.Error(err)
+		}
+		return ends.next()
+	}, hold)
+	r.send(t, first())
+	if rec := r.record(t); rec.State != lambdaidem.Released || len(rec.Steps) != 1 {
+		t.Fatalf("the record is %s with %v", rec.State, rec.Steps)
+	}
+	if out := r.send(t, first()); out.StatusCode != http.StatusCreated {
+		t.Errorf("the answer is %d %s", out.StatusCode, out.Body)
+	}
+	psp.want(t, "charge", 1)
+}
