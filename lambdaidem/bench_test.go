@@ -28,8 +28,8 @@ func jsonBody(n int) string {
 }
 
 // benchGuard guards a handler that does nothing.
-func benchGuard(clock *ticker, optFns ...func(*lambdaidem.Options)) handler {
-	return benchHandler(clock, `{"id":"payment-1","state":"paid"}`, optFns...)
+func benchGuard(clock *ticker) handler {
+	return benchHandler(clock, `{"id":"payment-1","state":"paid"}`)
 }
 
 func benchHandler(clock *ticker, answer string, optFns ...func(*lambdaidem.Options)) handler {
