@@ -43,3 +43,20 @@ func ExampleEnlist() {
 	key := func(_ context.Context, in Transfer) (string, error) { return in.ID, nil }
 	lambda.Start(lambdaidem.Handler(guard, "transfer", key, transfer))
 }
+
+// bank is another service, which takes idempotency keys.
+type bank interface {
+	Notify(ctx context.Context, key string, in Transfer) (Receipt, error)
+}
+
+// notify tells the bank, once for each record; the bank's own memory of its key
+// covers an attempt that dies before the result is stored.
+func notify(ctx context.Context, bank bank, in Transfer) (Receipt, error) {
+	receipt, err := lambdaidem.Step(ctx, "notify", func(ctx context.Context) (Receipt, error) {
+		return bank.Notify(ctx, lambdaidem.DownstreamKey(ctx, "notify"), in)
+	})
+	return receipt, err
+}
+
+// An outside call as a step: see docs/effects.md.
+func ExampleEnlist_step() { _ = notify }

@@ -122,10 +122,10 @@ func (it *item) strangeEncoding() string {
 	switch p := it.Parts; {
 	case it.Encoding.here && it.Encoding.s != encodingPlain && it.Encoding.s != encodingGzip:
 		return fmt.Sprintf("its %s %q is unknown to this version", attrEncoding, it.Encoding.s)
+	case it.Encoding.here && it.Status != lambdaidem.Completed:
+		return fmt.Sprintf("it has %s %q and is not completed", attrEncoding, it.Encoding.s)
 	case !it.Encoding.here || p == nil:
 		return "it has one of " + attrEncoding + " and " + attrParts
-	case it.Status != lambdaidem.Completed:
-		return "it has " + attrEncoding + " and is not completed"
 	case it.Failure != nil:
 		return "it has both " + attrParts + " and " + attrFailure
 	case (p.Count == 0) != (it.Data != nil):

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
@@ -331,12 +332,12 @@ func TestE5_AHandlersStepsRunOnceOnDynamoDB(t *testing.T) {
 	}
 	run := func(payload int, end error) error {
 		_, err := lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "pay", Key: "key-1", Payload: payload}, func(ctx context.Context) (int, error) {
-			var all errgroup
+			var all errgroup.Group
 			for n := range lambdaidem.Attempt(ctx) + 2 { // one more in each attempt
-				all.do(func() error { return step(ctx, fmt.Sprint("step ", n)) })
+				all.Go(func() error { return step(ctx, fmt.Sprint("step ", n)) })
 			}
 			keys[lambdaidem.DownstreamKey(ctx, "psp")] = true
-			return 1, errors.Join(all.wait(), end)
+			return 1, errors.Join(all.Wait(), end)
 		})
 		return err
 	}
@@ -369,25 +370,4 @@ func TestE5_AHandlersStepsRunOnceOnDynamoDB(t *testing.T) {
 			t.Errorf("the completed item has %s: %v", name, v)
 		}
 	}
-}
-
-// errgroup is goroutines that are waited for.
-type errgroup struct {
-	all  sync.WaitGroup
-	mu   sync.Mutex
-	errs []error
-}
-
-func (g *errgroup) do(f func() error) {
-	g.all.Go(func() {
-		err := f()
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.errs = append(g.errs, err)
-	})
-}
-
-func (g *errgroup) wait() error {
-	g.all.Wait()
-	return errors.Join(g.errs...)
 }
