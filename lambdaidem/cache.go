@@ -2,6 +2,7 @@ package lambdaidem
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -135,11 +136,18 @@ func (c *cache) put(id string, rec Record, asked time.Time) {
 	}
 }
 
-// recalled is this call's finished record as the process remembers it.
-func (a *attempt) recalled() (Record, bool) {
-	rec, ok := a.g.cache.get(a.id, a.began, a.g.opts.MaxSkew)
-	a.cached = ok
-	return rec, ok
+// recall decides a call by what the process remembers of its record, if it does.
+// It draws no token and takes no time: there is no attempt.
+func (g *Guard) recall(ctx context.Context, c call) (decision, bool) {
+	if g.cache == nil {
+		return decision{}, false
+	}
+	a := attempt{g: g, call: c, id: c.who.id(), began: g.opts.Clock(), cached: true}
+	rec, ok := g.cache.get(a.id, a.began, g.opts.MaxSkew)
+	if !ok {
+		return decision{}, false
+	}
+	return a.fromRecord(ctx, a.judge(rec), rec), true
 }
 
 // remember keeps a finished record whose answer the store has given whole, asked

@@ -108,10 +108,10 @@ type decision struct {
 // once takes one call through the guard: acquire, run, finish. How each of them
 // is done, and what it comes to, is decided in attempt.go.
 func (g *Guard) once(ctx context.Context, c call, w work) decision {
-	a := g.newAttempt(ctx, c)
-	if rec, ok := a.recalled(); ok {
-		return a.fromRecord(ctx, a.judge(rec), rec)
+	if d, ok := g.recall(ctx, c); ok {
+		return d
 	}
+	a := g.newAttempt(ctx, c)
 	if g.opts.Optimistic {
 		return a.run(ctx, w)
 	}

@@ -89,7 +89,23 @@ type ObserverFunc func(context.Context, Event)
 func (f ObserverFunc) Observe(ctx context.Context, e Event) { f(ctx, e) }
 
 // Discard is the observer that ignores every event.
-var Discard Observer = ObserverFunc(func(context.Context, Event) {})
+var Discard Observer = discard{}
+
+type discard struct{}
+
+func (discard) Observe(context.Context, Event) {}
+
+// unobserved tells whether an event of that kind would be for nobody, and so
+// needs not be made.
+func (g *Guard) unobserved(kind Kind) bool {
+	switch g.opts.Observer.(type) {
+	case discard:
+		return true
+	case warnings:
+		return !kind.warns()
+	}
+	return false
+}
 
 // SlogObserver logs each event with log/slog: warnings at slog.LevelWarn, the
 // rest at slog.LevelInfo.
@@ -149,6 +165,12 @@ func (g *Guard) keyLabel(key string) string {
 
 // note tells the observer of an outcome of this call.
 func (a *attempt) note(ctx context.Context, kind Kind, err error) {
+	if a.g.unobserved(kind) {
+		return
+	}
+	if a.scope == "" {
+		a.scope = a.call.who.scope(a.g.readable(&a.call.who))
+	}
 	e := a.g.event(kind, &a.call.who, err)
 	e.RecordID, e.Scope, e.Attempt, e.Handler, e.Cached = a.id, a.scope, a.number, a.handler, a.cached
 	e.Duration, e.Reason, e.Throttle = a.g.opts.Clock().Sub(a.began), reasonOf(err), throttleOf(err)
