@@ -1,0 +1,179 @@
+package lambdaidem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
+)
+
+// The second half of the protocol: an attempt that may run, runs, and finishes its
+// record. The first half, and what a record means, is in attempt.go.
+
+// run runs the handler under the lease and finishes the record.
+func (a *attempt) run(ctx context.Context, w work) (d decision) {
+	a.keepBack()
+	hctx, cancel := a.stepContext(context.WithValue(ctx, attemptKey{}, a))
+	defer cancel()
+	if hctx.Err() != nil {
+		switch {
+		case a.g.opts.Optimistic: // there is nothing to give back
+		case a.open:
+			a.withdraw(ctx)
+		default:
+			a.release(ctx, hctx.Err())
+		}
+		return a.outOfTime(ctx, hctx.Err())
+	}
+	returned, settled := false, false
+	defer a.enlist.end(errRunEnded)
+	defer func() {
+		// A panic, or runtime.Goexit: it goes on by itself, with its own value
+		// and stack, since nothing recovers it here (X2).
+		switch {
+		case !returned && a.g.opts.Optimistic: // but here, unless it knows better (E4)
+			d = a.diedOptimistic(ctx, recover())
+		case !returned:
+			a.died(ctx)
+		case !settled: // X4: the handler had its effect
+			a.note(ctx, EventUncertain, errEndingDied)
+		}
+	}()
+	runcount.Add(ctx)
+	started := time.Now()
+	w.run(hctx)
+	a.handler = time.Since(started)
+	returned = true
+	cancel()
+	d = a.conclude(ctx, w)
+	settled = true
+	return d
+}
+
+// What stands for a panic in events; its value is not touched.
+var (
+	errHandlerDied = errors.New("the handler panicked or called runtime.Goexit")
+	errEndingDied  = errors.New("the handler returned; then Options.Outcome, the encoding of its result or the store panicked or called runtime.Goexit")
+)
+
+// died ends an attempt whose handler did not return.
+func (a *attempt) died(ctx context.Context) {
+	if a.leavesStep() || a.g.opts.Policy == Hold {
+		a.note(ctx, EventUncertain, errHandlerDied)
+		return
+	}
+	a.release(ctx, errHandlerDied)
+}
+
+// finish settles the record by how the handler ended.
+func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
+	tx := a.enlist.seal(end.outcome)
+	switch end.outcome {
+	case OutcomeSucceeded, OutcomeFailed:
+		return a.complete(ctx, w, end, tx)
+	case OutcomeReleased, OutcomeUncertain:
+	default: // keep the lease: whether there were effects isn't known
+		end.err = fmt.Errorf("Options.Outcome returned %q, which is no outcome", end.outcome)
+	}
+	switch {
+	case a.g.opts.Optimistic:
+		return a.finishOptimistic(ctx, end)
+	case end.outcome == OutcomeReleased:
+		return a.release(ctx, end.err)
+	}
+	a.note(ctx, EventUncertain, end.err)
+	return decision{}
+}
+
+// complete stores the answer, with what the handler enlisted in tx if it did, for
+// as long as there is time (X4).
+func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
+	request := ctx
+	ctx, cancel := a.finishContext(ctx)
+	defer cancel()
+	result, unstorable := a.result(end)
+	tx = a.carrier(tx)
+	c := a.completion(result, tx)
+	var err error
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		var rec Record
+		rec, err = a.save(ctx, tx, c)
+		if err == nil {
+			return a.completed(ctx, rec, c, end, unstorable)
+		}
+		if rejected := (*Rejected)(nil); errors.As(err, &rejected) { // E2: nothing was written
+			cancel()
+			a.enlist.drop()
+			return a.finish(request, w, w.rejected(rejected.Err))
+		}
+		if errors.Is(err, ErrLeaseLost) {
+			if c.Claim == nil {
+				return a.lost(ctx, rec)
+			}
+			d, over, free := a.contested(ctx, rec)
+			if !free {
+				return d
+			}
+			c = a.completionOver(c, over)
+			continue
+		}
+		if r := reasonOf(err); unstorable == nil && (r == ReasonTooLarge || r == ReasonEncoding) {
+			unstorable = err
+			c = c.with(a.withoutAnswer(end))
+			continue
+		}
+		if a.open && tx == nil || tx != nil && hopeless(err) || !a.pause(ctx, pause) {
+			break
+		}
+	}
+	a.note(ctx, EventStoreError, err)
+	if a.open && tx == nil {
+		return decision{} // X5: it ran without the store from the start
+	}
+	a.note(ctx, EventUncertain, err)
+	return decision{refusal: outcomeUnknown(err, max(a.leaseEnd.Sub(a.g.opts.Clock()), a.g.opts.RetryAfter))}
+}
+
+// lost decides a call whose lease another attempt took before it ended: its own
+// answer is not the truth any more (X6).
+func (a *attempt) lost(ctx context.Context, rec Record) decision {
+	if a.open && rec.State != Completed {
+		return decision{} // X5: it ran without the store, and nobody knows better
+	}
+	a.note(ctx, EventLeaseLost, nil)
+	if found := a.judge(rec); found == isFinished || found == isMismatch {
+		return a.fromRecord(ctx, found, rec)
+	}
+	return a.inProgress(ctx)
+}
+
+// release ends an attempt without effect, so that a retry runs again.
+func (a *attempt) release(ctx context.Context, why error) decision {
+	switch rec, err := a.settleRelease(ctx); {
+	case err == nil:
+		a.note(ctx, EventReleased, why)
+	case errors.Is(err, ErrLeaseLost) && rec.State == Completed && rec.Token == a.token: // a transaction of ours happened after all
+		return a.replay(ctx, rec, EventNew)
+	case a.open: // X5: there may have been nothing to release
+		a.note(ctx, EventReleased, why)
+	case errors.Is(err, ErrLeaseLost):
+		a.note(ctx, EventLeaseLost, why)
+	default:
+		a.note(ctx, EventStoreError, err)
+	}
+	return decision{}
+}
+
+// withdraw gives back a lease that a claim may have taken unnoticed (X5). If it
+// did not, or can't be given back, the lease's end must do.
+func (a *attempt) withdraw(ctx context.Context) {
+	if !a.mayHold {
+		return
+	}
+	a.mayHold = false
+	if _, err := a.settleRelease(ctx); err != nil && !errors.Is(err, ErrLeaseLost) {
+		a.note(ctx, EventStoreError, err)
+	}
+}
