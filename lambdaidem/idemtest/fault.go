@@ -10,13 +10,15 @@ import (
 // Verb is one of a store's.
 type Verb string
 
-// The verbs of a lambdaidem.Store, and that of a lambdaidem.StepStore.
+// The verbs of a lambdaidem.Store, that of a lambdaidem.StepStore, and that of a
+// lambdaidem.Transactor's transactions.
 const (
 	Acquire   Verb = "acquire"    // takes the lease
 	Complete  Verb = "complete"   // stores the answer
 	Release   Verb = "release"    // gives the lease back: no effect happened
 	Get       Verb = "get"        // reads, while a duplicate waits
 	SaveSteps Verb = "save_steps" // stores the result of a step
+	Commit    Verb = "commit"     // stores the answer, with what the handler enlisted
 )
 
 // Fault is what becomes of one call of a [Store].
@@ -54,7 +56,7 @@ func (f Fault) refusal() (lambdaidem.Reason, bool) {
 // check panics on what a test can't have meant.
 func (f Fault) check(v Verb) {
 	switch v {
-	case Acquire, Complete, Release, Get, SaveSteps:
+	case Acquire, Complete, Release, Get, SaveSteps, Commit:
 	default:
 		panic("idemtest: a store has no verb " + string(v))
 	}

@@ -17,10 +17,10 @@ import (
 //	store := idemtest.NewStore(nil)
 //	store.Next(idemtest.Complete, idemtest.LoseReply)
 //
-// It passes on the four verbs of lambdaidem.Store and that of
-// lambdaidem.StepStore, and, without faults, Load of a lambdaidem.Loader; nothing
-// else that the inner store can do: for that, ask the inner store itself. Around a
-// store that keeps no steps, SaveSteps fails.
+// It passes on the four verbs of lambdaidem.Store, that of a lambdaidem.StepStore
+// and the transactions of a lambdaidem.Transactor, and, without faults, Load of a
+// lambdaidem.Loader; nothing else that the inner store can do: for that, ask the
+// inner store itself. Around a store that keeps no steps, SaveSteps fails.
 type Store struct {
 	inner lambdaidem.Store
 

@@ -1,0 +1,48 @@
+package dynamostore
+
+import (
+	"context"
+	"testing"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
+)
+
+// A user's own test of what their handler enlists: replies get lost, and processes
+// die around the commit.
+func TestE1_StoreOfFaultsTakesTransactions(t *testing.T) {
+	b := openBank(t)
+	store := idemtest.NewStore(b.store)
+	b.guard = lambdaidem.New(store, func(o *lambdaidem.Options) { o.Namespace, o.Observer = "bank", lambdaidem.Discard })
+	store.Next(idemtest.Commit, idemtest.LoseReply, idemtest.LoseRequest)
+	if got, err := b.do(t.Context(), "lost", well); err != nil || got != "moved" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	b.wantBalance(t, "bob", 30)
+
+	store.Next(idemtest.Commit, idemtest.KillBefore)
+	idemtest.Crash(t, func() { _, _ = b.do(t.Context(), "before", well) })
+	b.wantBalance(t, "bob", 30)
+
+	store.Next(idemtest.Commit, idemtest.KillAfter)
+	idemtest.Crash(t, func() { _, _ = b.do(t.Context(), "after", well) })
+	b.wantBalance(t, "bob", 60)
+	if got, err := b.do(t.Context(), "after", well); err != nil || got != "moved" { // replayed
+		t.Errorf("got %q, %v", got, err)
+	}
+	b.wantBalance(t, "bob", 60)
+}
+
+// Around a store without transactions there are none, and Enlist says so.
+func TestE1_StoreOfFaultsAroundAStoreWithoutTransactions(t *testing.T) {
+	guard := lambdaidem.New(idemtest.NewStore(nil), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
+	_, err := lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "op", Key: "k"}, func(ctx context.Context) (int, error) {
+		if _, err := lambdaidem.TxOf(ctx); err == nil {
+			t.Error("there is a transaction")
+		}
+		return 1, nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
