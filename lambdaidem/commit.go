@@ -78,9 +78,7 @@ func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end 
 
 // isResult tells whether a record has the result that was to be stored: no two
 // of one attempt are of one moment, see emptyResult.
-func isResult(has, meant Result) bool {
-	return has.Outcome == meant.Outcome && has.At.Equal(meant.At) && (has.Failure == nil) == (meant.Failure == nil)
-}
+func isResult(has, meant Result) bool { return has.At.Equal(meant.At) }
 
 // contested decides a completion that had to claim its record and could not: the
 // record's reason beats every other (E4). free tells that the record, as it was

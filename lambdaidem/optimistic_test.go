@@ -85,6 +85,20 @@ func TestE4_LoserClaimsWhatBecameFree(t *testing.T) {
 	})
 }
 
+// A released record is nobody's that died: nothing is taken over.
+func TestE4_ReleasedRecordIsClaimed(t *testing.T) {
+	r, l := withLedger(enlisting(created), optimistic)
+	lease := l.standing(t, r, time.Minute)
+	if _, err := l.Store.Release(t.Context(), lease, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if out := r.send(t, first()); out.StatusCode != 201 || replayed(out) {
+		t.Errorf("%+v", out)
+	}
+	l.wantDone(t, "write")
+	r.wantEvents(t, lambdaidem.EventNew)
+}
+
 // A record that others keep taking is given way to.
 func TestE4_LoserGivesWayInTheEnd(t *testing.T) {
 	r, l := withLedger(enlisting(created), optimistic)

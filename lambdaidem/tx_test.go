@@ -288,7 +288,11 @@ func TestE2_AnswerFromAHandler(t *testing.T) {
 // A transaction that was given up, and turns out to have happened: two results of
 // one attempt are never of one moment, so it is seen.
 func TestE2_CompletionThatHadHappenedIsTheAnswer(t *testing.T) {
-	for name, verdict := range map[string]error{"stored": lambdaidem.Reject(402, "no_funds", "No."), "released": errors.New("later")} {
+	for name, verdict := range map[string]error{
+		"stored":   lambdaidem.Reject(402, "no_funds", "No."),
+		"answered": lambdaidem.Answer(response{StatusCode: 201, Body: "another"}),
+		"released": errors.New("later"),
+	} {
 		t.Run(name, func(t *testing.T) {
 			clock := time.Now()
 			r, l := withLedger(enlisting(created), func(o *lambdaidem.Options) { o.Clock = func() time.Time { return clock } })
