@@ -130,10 +130,13 @@ func enlisting(end func(context.Context) (response, error)) handler {
 }
 
 func TestE1_TransactionTakesThePlaceOfTheCompletion(t *testing.T) {
-	r, l := withLedger(enlisting(created))
+	r, l := withLedger(enlisting(func(ctx context.Context) (response, error) {
+		enlist(ctx, "another")
+		return created(ctx)
+	}))
 	out := r.send(t, first())
 	wantReplay(t, r.send(t, first()), out)
-	l.wantDone(t, "write")
+	l.wantDone(t, "write", "another")
 	r.wantEvents(t, lambdaidem.EventNew, lambdaidem.EventReplayed)
 	if e := r.seen.all()[0]; e.Attempt != 1 {
 		t.Errorf("the event is %+v", e)
