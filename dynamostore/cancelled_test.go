@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -185,5 +187,90 @@ func TestX8_TransactionInProgressIsNoRefusal(t *testing.T) {
 		if failure := (*lambdaidem.StoreError)(nil); !errors.As(err, &failure) || failure.NotApplied {
 			t.Errorf("%s: %v", code, err)
 		}
+	}
+}
+
+// alone is a transaction without a record, of one write.
+func alone(s *Store) lambdaidem.Tx {
+	tx := s.Begin(strings.NewReader(strings.Repeat("r", 64)))
+	tx.(*transaction).enlisted.PutValue("payment", "payments", account{"p", 1})
+	tx.Seal(lambdaidem.OutcomeSucceeded)
+	return tx
+}
+
+// The database forgets a transaction's token after 10 minutes, and would do it
+// again: without a record that tells, it isn't sent again by then. With one it may
+// be, for ever.
+func TestE1_TransactionWithoutARecordIsNotSentWhenItsTokenIsForgotten(t *testing.T) {
+	for name, c := range map[string]struct {
+		completion lambdaidem.Completion
+		sent       int // by two calls
+	}{
+		"alone":         {lambdaidem.Completion{Alone: true}, 1},
+		"with a record": {lambdaidem.Completion{Lease: lease, Result: result}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, w := inMemory(slices.Repeat([]fault{loseRequest}, 10)...)
+				s := New(client, "records", quick, func(o *Options) { o.Attempts = 1 })
+				tx := alone(s)
+				for range 2 {
+					_, err := tx.Commit(t.Context(), &c.completion)
+					if failure := (*lambdaidem.StoreError)(nil); !errors.As(err, &failure) || failure.NotApplied {
+						t.Errorf("%v; want one that may have been applied", err)
+					}
+					time.Sleep(9*time.Minute + time.Second)
+				}
+				if w.trips() != c.sent {
+					t.Errorf("it was sent %d times; want %d", w.trips(), c.sent)
+				}
+			})
+		})
+	}
+}
+
+// What was sent once and may have happened stays so, whatever refuses it later
+// (X8), until a reply settles it.
+func TestX8_TransactionIsJudgedOverEveryCall(t *testing.T) {
+	one := func(o *Options) { o.Attempts = 1 }
+	completed := reason{Code: "ConditionalCheckFailed", Item: map[string]map[string]string{
+		"id": {"S": lease.ID}, "status": {"S": "COMPLETED"}, "token": {"S": lease.Token}, "attempt": {"N": "1"}, "in_progress_expiration": {"N": "4102444800000"},
+		"expiration": {"N": "4102444800"}, "outcome": {"S": "succeeded"}, "data": {"S": "{}"},
+	}}
+	for name, c := range map[string]struct {
+		then fault
+		err  error
+	}{
+		"throttled":            {apiError("ProvisionedThroughputExceededException"), nil},
+		"a conflict":           {cancelledBy("TransactionConflict", "None"), nil},
+		"invalid as a whole":   {apiError("ValidationException"), nil},
+		"no connection":        {refuseConnection, nil},
+		"the record tells":     {cancelled(completed, reason{Code: "None"}), nil},
+		"another has it":       {cancelledBy("ConditionalCheckFailed", "None"), lambdaidem.ErrLeaseLost},
+		"reasons out of order": {cancelledBy("ConditionalCheckFailed"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, _ := inMemory(loseRequest, c.then)
+			tx := alone(New(client, "records", quick, one))
+			completion := lambdaidem.Completion{Lease: lease, Result: result}
+			var rec lambdaidem.Record
+			var err error
+			for range 2 {
+				rec, err = tx.Commit(t.Context(), &completion)
+			}
+			failure := (*lambdaidem.StoreError)(nil)
+			switch {
+			case name == "the record tells":
+				if err != nil || rec.State != lambdaidem.Completed {
+					t.Errorf("%+v, %v", rec, err)
+				}
+			case c.err != nil:
+				if !errors.Is(err, c.err) {
+					t.Errorf("%v", err)
+				}
+			case !errors.As(err, &failure) || failure.NotApplied:
+				t.Errorf("%v; want one that may have been applied", err)
+			}
+		})
 	}
 }
