@@ -626,3 +626,44 @@ func TestE2_RejectionInNetHTTP(t *testing.T) {
 		})
 	}
 }
+
+// What may have happened is asked for again, whatever refused it last (X8).
+func TestX8_RefusalAfterTheUnknownIsNoReasonToGiveUp(t *testing.T) {
+	doubtful := func(_ context.Context, verb string, _ func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		return lambdaidem.Record{}, &lambdaidem.StoreError{Op: verb, Reason: lambdaidem.ReasonPermission, Err: errWire}
+	}
+	for _, method := range []string{http.MethodPost, http.MethodPut} {
+		synctest.Test(t, func(t *testing.T) {
+			r, l := withLedger(enlisting(created))
+			r.store.fail(commit, doubtful, doubtful)
+			in := first()
+			in.RequestContext.HTTP.Method = method
+			if out := r.send(t, in); out.StatusCode != 201 {
+				t.Errorf("%s: %+v", method, out)
+			}
+			l.wantDone(t, "write")
+		})
+	}
+}
+
+// A middleware that lets a request pass inside of one that guards it leaves its
+// writes to that.
+func TestE1_UnguardedMiddlewareInsideAGuardedOne(t *testing.T) {
+	r, l := withLedger(nil, func(o *lambdaidem.Options) { o.AnonymousCallers = true })
+	inner := r.guard.With(func(o *lambdaidem.Options) { o.Methods = []string{http.MethodDelete} })
+	for status, want := range map[int][]string{500: nil, 201: {"write"}} {
+		l.done = nil
+		h := r.guard.Middleware(inner.Middleware(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			enlist(req.Context(), "write")
+			w.WriteHeader(status)
+		})))
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/payments", strings.NewReader("{}"))
+		req.Header.Set("Idempotency-Key", fmt.Sprint(status))
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, req)
+		l.wantDone(t, want...)
+		if w.Code != status {
+			t.Errorf("%d", w.Code)
+		}
+	}
+}
