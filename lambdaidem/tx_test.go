@@ -572,6 +572,10 @@ func TestE1_UnguardedAnswerWithoutAStatus(t *testing.T) {
 		t.Errorf("%+v %q", resp, body)
 	}
 	l.wantDone(t, "write")
+	server, _, _ = passingServer(t, func(http.ResponseWriter, *http.Request) {})
+	if resp, body := fetch(t, http.MethodGet, server.URL); resp.StatusCode != 200 || body != "" {
+		t.Errorf("without writes: %+v %q", resp, body)
+	}
 }
 
 // Once an answer has begun, nothing can be enlisted with it.
