@@ -20,12 +20,47 @@ import (
 const dinner = `{"amount":1250,"currency":"EUR","reference":"dinner"}`
 
 // user is a caller of one test alone, so that tests don't see each other's
-// payments and records.
+// accounts, payments and records.
 type user string
+
+// opening is what a new user's account in EUR has.
+const opening = 100_000
 
 func newUser(t *testing.T) user {
 	t.Helper()
-	return user(strings.ToLower(rand.Text()[:8]) + "-" + t.Name())
+	u := user(strings.ToLower(rand.Text()[:8]) + "-" + t.Name())
+	u.open(t, opening)
+	return u
+}
+
+// open gives the user an account in EUR.
+func (u user) open(t *testing.T, balance int64) {
+	t.Helper()
+	if err := everything.OpenAccount(t.Context(), string(u), "EUR", balance); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// balance is what the user's account has.
+func (u user) balance(t *testing.T) int64 {
+	t.Helper()
+	for _, a := range scan[struct {
+		ID      string `dynamodbav:"id"`
+		Balance int64  `dynamodbav:"balance"`
+	}](t, "AccountsTable") {
+		if a.ID == "EUR "+stack.Issuer+" "+string(u) {
+			return a.Balance
+		}
+	}
+	t.Fatal("the user has no account")
+	return 0
+}
+
+func (u user) expectBalance(t *testing.T, want int64) {
+	t.Helper()
+	if got := u.balance(t); got != want {
+		t.Errorf("the account has %d; want %d", got, want)
+	}
 }
 
 // request is one HTTP request.
@@ -128,12 +163,13 @@ func expectReplay(t *testing.T, first, again answer) {
 	}
 }
 
-// payment is an item of the payments table.
+// payment is an item of the payments table: a payment, or a refund.
 type payment struct {
-	ID         string           `dynamodbav:"id"`
-	Owner      string           `dynamodbav:"owner"`
-	Refundable int64            `dynamodbav:"refundable"`
-	Refunds    map[string]int64 `dynamodbav:"refunds"`
+	ID         string `dynamodbav:"id"`
+	Owner      string `dynamodbav:"owner"`
+	Amount     int64  `dynamodbav:"amount"`
+	Refundable int64  `dynamodbav:"refundable"`
+	PaymentID  string `dynamodbav:"payment_id"` // of a refund
 }
 
 // payments are the user's payments, as the table has them.
@@ -148,11 +184,18 @@ func (u user) payments(t *testing.T) []payment {
 	return own
 }
 
+// expectPayments checks how many there are, and that the account has paid them.
 func (u user) expectPayments(t *testing.T, n int) {
 	t.Helper()
-	if made := u.payments(t); len(made) != n {
+	made := u.payments(t)
+	if len(made) != n {
 		t.Errorf("%d payments were made: %+v; want %d", len(made), made, n)
 	}
+	left := int64(opening)
+	for _, p := range made {
+		left -= p.Refundable // what was refunded came back
+	}
+	u.expectBalance(t, left)
 }
 
 // record is an item of the idempotency table.

@@ -1,9 +1,11 @@
 package e2e_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -15,6 +17,66 @@ func TestR1_PaymentTwiceIsOnePaymentAndOneAnswer(t *testing.T) {
 	expectReplay(t, first, u.mustSend(t, order("order-1", dinner)))
 	u.expectPayments(t, 1)
 	u.expectRecord(t, "COMPLETED", 1, "succeeded")
+}
+
+func TestE2_PaymentWithoutFundsIsA402ThatReplays(t *testing.T) {
+	u := newUser(t)
+	u.open(t, 1249)
+	first := u.mustSend(t, order("order-1", dinner))
+	expectProblem(t, first, http.StatusPaymentRequired, "insufficient_funds")
+	u.open(t, opening) // too late for this key
+	expectReplay(t, first, u.mustSend(t, order("order-1", dinner)))
+	u.expectPayments(t, 0)
+	u.expectRecord(t, "COMPLETED", 1, "failed")
+	expectStatus(t, u.mustSend(t, order("order-2", dinner)), http.StatusCreated)
+	u.expectPayments(t, 1)
+}
+
+func TestE2_PaymentWithoutAnAccountIsA404ThatReplays(t *testing.T) {
+	u := newUser(t)
+	dollars := order("order-1", strings.Replace(dinner, "EUR", "USD", 1))
+	first := u.mustSend(t, dollars)
+	expectProblem(t, first, http.StatusNotFound, "account_not_found")
+	expectReplay(t, first, u.mustSend(t, dollars))
+	u.expectPayments(t, 0)
+}
+
+// Payments of several keys that together are more than the account has.
+func TestG1_PaymentsAtOnceNeverOverdraw(t *testing.T) {
+	u := newUser(t)
+	u.open(t, 3*1250+1249)
+	var group errgroup.Group
+	answers := make([]answer, 8)
+	for i := range answers {
+		group.Go(func() (err error) {
+			for { // a transaction that met another one's is told to come back
+				answers[i], err = u.send(t.Context(), order(fmt.Sprintf("order-%d", i), dinner))
+				if err != nil || answers[i].header.Get("Retry-After") == "" {
+					return err
+				}
+				select {
+				case <-time.After(100 * time.Millisecond):
+				case <-t.Context().Done():
+					return t.Context().Err()
+				}
+			}
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	paid := 0
+	for _, a := range answers {
+		if a.status == http.StatusCreated {
+			paid++
+		} else {
+			expectProblem(t, a, http.StatusPaymentRequired, "insufficient_funds")
+		}
+	}
+	if paid != 3 || len(u.payments(t)) != 3 {
+		t.Errorf("%d payments were answered, %d made; want 3", paid, len(u.payments(t)))
+	}
+	u.expectBalance(t, 1249)
 }
 
 func TestF3_ReorderedJSONIsTheSameRequest(t *testing.T) {

@@ -10,11 +10,22 @@ func refundOf(id, key, body string) request {
 	return request{path: "/payments/" + id + "/refunds", keys: []string{key}, body: body}
 }
 
-// expectLeft checks the user's only payment.
+// expectLeft checks the user's only payment, its refunds, and the account.
 func (u user) expectLeft(t *testing.T, left int64, refunds int) {
 	t.Helper()
-	if made := u.payments(t); len(made) != 1 || made[0].Refundable != left || len(made[0].Refunds) != refunds {
-		t.Errorf("the payments are %+v; want one, with %d left after %d refunds", made, left, refunds)
+	u.expectPayments(t, 1)
+	made := u.payments(t)
+	if made[0].Refundable != left {
+		t.Errorf("the payment is %+v; want %d left", made[0], left)
+	}
+	var of []payment
+	for _, p := range scan[payment](t, "PaymentsTable") {
+		if p.PaymentID == made[0].ID {
+			of = append(of, p)
+		}
+	}
+	if len(of) != refunds {
+		t.Errorf("the refunds are %+v; want %d", of, refunds)
 	}
 }
 

@@ -24,19 +24,7 @@ type handlerV2 = func(context.Context, events.APIGatewayV2HTTPRequest) (events.A
 // that stage in front of it; the $default stage, which template.yaml uses, has
 // not.
 func guarded(guard *lambdaidem.Guard, app http.Handler) handlerV2 {
-	guard = guard.With(func(o *lambdaidem.Options) { o.Outcome = outcome })
 	return guard.APIGatewayV2(proxied(app))
-}
-
-// outcome is the rule by default (X1), but for one answer of this application:
-// its 504 says that the table gave no answer, so the payment may have been
-// written or may still be on its way. Letting the next retry run at once would
-// pay twice; the lease is kept instead, and its end decides (X2).
-func outcome(r *lambdaidem.Response) lambdaidem.Outcome {
-	if r.Status == http.StatusGatewayTimeout {
-		return lambdaidem.OutcomeUncertain
-	}
-	return lambdaidem.DefaultOutcome(r)
 }
 
 // proxied adapts the application to events. The adapter fails on an event that

@@ -10,33 +10,30 @@ import (
 
 	"github.com/awslabs/aws-lambda-go-api-proxy/core"
 
+	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/functions/internal/caller"
 	"github.com/lambdaidem/toolkit/functions/internal/ledger"
-	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // application is an ordinary net/http application.
 type application struct {
-	payments ledger.Table
+	payments ledger.Payments
+	accounts ledger.Accounts
 }
 
-func newApplication(payments ledger.Table) http.Handler {
-	a := application{payments}
+func newApplication(payments ledger.Payments, accounts ledger.Accounts) http.Handler {
+	a := application{payments, accounts}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /payments", a.create)
 	mux.HandleFunc("GET /payments/{id}", a.show)
 	return mux
 }
 
-// create makes a payment. That it runs once for all retries of a request is the
-// guard's work.
-//
-// Where an attempt dies between the write below and its answer, the guard's
-// default policy runs create again once the dead attempt's lease is over: an
-// effect outside the idempotency record is made at least once (G2). So the
-// payment's ID comes from the record, and the second write finds the first.
-// Where an effect can't be made safe to repeat like this, Options.Policy can be
-// lambdaidem.Hold.
+// create makes a payment. It enlists what it writes: the payment, the debit and
+// the answer, which the guard keeps for retries, are one transaction, after create
+// has returned. So the money moves exactly once, whatever crashes or gets lost
+// (G1), and where the debit's condition fails nothing is written and the client
+// gets what the condition's Else says instead.
 func (a application) create(w http.ResponseWriter, r *http.Request) {
 	owner, ok := ownerOf(w, r)
 	if !ok {
@@ -53,25 +50,18 @@ func (a application) create(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := ledger.Payment{
-		ID:         ledger.PaymentID(lambdaidem.RecordID(r.Context())),
+		ID:         ledger.NewPaymentID(),
 		Owner:      owner,
 		Amount:     order.Amount,
 		Currency:   order.Currency,
 		Reference:  order.Reference,
 		CreatedAt:  time.Now().UTC().Format(time.RFC3339Nano),
 		Refundable: order.Amount,
-		Refunds:    map[string]int64{},
 	}
-	p, err = a.payments.Pay(r.Context(), p)
-	if errors.Is(err, ledger.ErrOtherPayment) { // the key was used before, longer ago than records live
-		problem{http.StatusConflict, "key_used", "This idempotency key was used for another payment. Send a new key with a new payment."}.write(w)
-		return
-	}
-	if err != nil {
-		slog.ErrorContext(r.Context(), "a payment's fate is unknown", "error", err)
-		problem{http.StatusGatewayTimeout, "payment_unknown", "It is not known whether the payment was made. Repeat the request with the same key later."}.write(w)
-		return
-	}
+	tx := dynamostore.Enlist(r.Context())
+	a.payments.Add(tx, p)
+	a.accounts.Debit(tx, owner, p.Currency, p.Amount)
+
 	w.Header().Set("Location", "/payments/"+p.ID)
 	writeJSON(w, http.StatusCreated, "application/json", p)
 }
@@ -83,12 +73,7 @@ func (a application) show(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	id := r.PathValue("id")
-	if !ledger.IsPaymentID(id) {
-		paymentNotFound.write(w)
-		return
-	}
-	p, err := a.payments.Get(r.Context(), owner, id)
+	p, err := a.payments.Get(r.Context(), owner, r.PathValue("id"))
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
 		paymentNotFound.write(w)

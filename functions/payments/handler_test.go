@@ -4,85 +4,98 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"net/http"
-	"reflect"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/functions/internal/ledger"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// fakeTable is as much of DynamoDB as payments need.
+// fakeTable is as much of DynamoDB as reading needs.
 type fakeTable struct {
-	ledger.API
-	mu    sync.Mutex
 	items map[string]map[string]types.AttributeValue
 	err   error // what every call answers, if set
-	lose  bool  // the reply of the next write
-}
-
-func idOf(item map[string]types.AttributeValue) string {
-	return item["id"].(*types.AttributeValueMemberS).Value
-}
-
-// UpdateItem does what ledger.Table.Pay asks for; package ledger's own tests ask
-// DynamoDB Local.
-func (f *fakeTable) UpdateItem(_ context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.err != nil {
-		return nil, f.err
-	}
-	item := f.items[idOf(in.Key)]
-	if item == nil {
-		item = maps.Clone(in.Key)
-		f.items[idOf(in.Key)] = item
-	}
-	for _, name := range []string{"owner", "amount", "currency", "reference"} {
-		if item[name] != nil && !reflect.DeepEqual(item[name], in.ExpressionAttributeValues[":"+name]) {
-			return nil, &types.ConditionalCheckFailedException{}
-		}
-	}
-	for name, value := range in.ExpressionAttributeValues {
-		name = strings.TrimPrefix(name, ":")
-		if runs, ok := item[name].(*types.AttributeValueMemberSS); ok {
-			value = &types.AttributeValueMemberSS{Value: append(runs.Value, value.(*types.AttributeValueMemberSS).Value...)}
-		} else if item[name] != nil {
-			continue
-		}
-		item[name] = value
-	}
-	if f.lose {
-		f.lose = false
-		return nil, errors.New("no reply")
-	}
-	return &dynamodb.UpdateItemOutput{Attributes: item}, nil
 }
 
 func (f *fakeTable) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.err != nil {
 		return nil, f.err
 	}
-	return &dynamodb.GetItemOutput{Item: f.items[idOf(in.Key)]}, nil
+	return &dynamodb.GetItemOutput{Item: f.items[in.Key["id"].(*types.AttributeValueMemberS).Value]}, nil
 }
 
-// setUp returns the function with an empty table and no records.
-func setUp(optFns ...func(*lambdaidem.Options)) (handlerV2, *fakeTable) {
-	table := &fakeTable{items: map[string]map[string]types.AttributeValue{}}
-	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard }).With(optFns...)
-	return guarded(guard, demo(newApplication(ledger.Table{API: table, Name: "payments"}))), table
+// has adds a payment by alice, and returns its id.
+func (f *fakeTable) has(t *testing.T) string {
+	t.Helper()
+	p := ledger.Payment{ID: ledger.NewPaymentID(), Owner: "https://issuer.example.com alice", Amount: 1250, Currency: "EUR", Refundable: 1250}
+	item, err := attributevalue.MarshalMap(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.items = map[string]map[string]types.AttributeValue{p.ID: item}
+	return p.ID
+}
+
+// enlisted is what the handler enlisted, over all calls.
+type enlisted []*dynamostore.Captured
+
+// payments are those that would be made, each with its debit.
+func (all *enlisted) payments(t *testing.T) []ledger.Payment {
+	t.Helper()
+	var made []ledger.Payment
+	for _, captured := range *all {
+		writes, err := captured.Writes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(writes) == 0 {
+			continue
+		}
+		if len(writes) != 2 || writes[0].Name != "payment" || writes[0].Table != "payments" || writes[1].Name != "debit" || writes[1].Table != "accounts" {
+			t.Fatalf("the writes are %+v; want a payment and its debit", writes)
+		}
+		var p ledger.Payment
+		if err := attributevalue.UnmarshalMap(writes[0].Action.Put.Item, &p); err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, p)
+	}
+	return made
+}
+
+func (all *enlisted) expect(t *testing.T, payments int) {
+	t.Helper()
+	if made := all.payments(t); len(made) != payments {
+		t.Errorf("%d payments: %+v; want %d", len(made), made, payments)
+	}
+}
+
+// setUp returns the function without payments and records. What it enlists is
+// captured; package ledger's tests and functions/e2e have it committed.
+func setUp(t *testing.T) (handlerV2, *enlisted) {
+	t.Helper()
+	h, all, _ := setUpWith(&fakeTable{}, demo)
+	return h, all
+}
+
+func setUpWith(table *fakeTable, around func(http.Handler) http.Handler) (handlerV2, *enlisted, *fakeTable) {
+	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
+	h := guarded(guard, around(newApplication(ledger.Payments{API: table, Name: "payments"}, "accounts")))
+	all := &enlisted{}
+	return func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+		ctx, captured := dynamostore.Capture(ctx)
+		*all = append(*all, captured)
+		return h(ctx, e)
+	}, all, table
 }
 
 const validOrder = `{"amount":1250,"currency":"EUR","reference":"order 7"}`
@@ -141,42 +154,51 @@ func expectProblem(t *testing.T, resp events.APIGatewayV2HTTPResponse, status in
 	}
 }
 
-func TestCreateTwiceMakesOnePayment(t *testing.T) {
-	h, table := setUp()
+func TestE1_CreateTwiceEnlistsOnePaymentAndItsDebit(t *testing.T) {
+	h, all := setUp(t)
 	resp := idemtest.Twice(t, h, post("key-1", validOrder))
 	var p ledger.Payment
 	if err := json.Unmarshal([]byte(resp.Body), &p); err != nil {
 		t.Fatal(err)
 	}
 	if resp.StatusCode != http.StatusCreated || resp.Headers["Location"] != "/payments/"+p.ID || !ledger.IsPaymentID(p.ID) ||
-		p.Amount != 1250 || p.Currency != "EUR" || p.Reference != "order 7" || p.CreatedAt == "" {
+		p.Amount != 1250 || p.Currency != "EUR" || p.Reference != "order 7" || p.CreatedAt == "" || p.Refundable != 1250 {
 		t.Errorf("answer %d %v %s; want 201 with the payment and its Location", resp.StatusCode, resp.Headers, resp.Body)
 	}
-	if len(table.items) != 1 {
-		t.Errorf("%d payments were made; want 1", len(table.items))
+	p.Owner = "https://issuer.example.com alice"
+	if made := all.payments(t); len(made) != 1 || made[0] != p {
+		t.Errorf("the payments are %+v; want %+v, which the client was told of", made, p)
+	}
+}
+
+func TestE2_DebitThatFailsSaysWhy(t *testing.T) {
+	h, all := setUp(t)
+	call(t, h, post("key-1", validOrder))
+	poor := map[string]types.AttributeValue{"balance": &types.AttributeValueMemberN{Value: "1249"}}
+	for code, item := range map[lambdaidem.Code]map[string]types.AttributeValue{"insufficient_funds": poor, "account_not_found": nil} {
+		if err := (*all)[0].Fail("debit", item); !errors.Is(err, code) {
+			t.Errorf("on the item %v it fails with %v; want %s", item, err, code)
+		}
 	}
 }
 
 func TestShowTwiceChangesNothing(t *testing.T) {
-	h, table := setUp()
-	location := call(t, h, post("key-1", validOrder)).Headers["Location"]
-	id := strings.TrimPrefix(location, "/payments/")
+	h, all, table := setUpWith(&fakeTable{}, demo)
+	id := table.has(t)
 	first, second := call(t, h, get(id, "alice")), call(t, h, get(id, "alice"))
 	if first.StatusCode != http.StatusOK || first.Body != second.Body || !strings.Contains(first.Body, id) {
 		t.Errorf("answers %d %s and %d %s; want the payment twice", first.StatusCode, first.Body, second.StatusCode, second.Body)
 	}
-	if len(table.items) != 1 {
-		t.Errorf("there are %d payments; want 1", len(table.items))
-	}
+	all.expect(t, 0)
 }
 
 func TestShowIsForTheOwnerAlone(t *testing.T) {
-	h, _ := setUp()
-	id := strings.TrimPrefix(call(t, h, post("key-1", validOrder)).Headers["Location"], "/payments/")
+	h, _, table := setUpWith(&fakeTable{}, demo)
+	id := table.has(t)
 	for name, e := range map[string]events.APIGatewayV2HTTPRequest{
 		"another user":  get(id, "bob"),
 		"nobody":        get(id, ""),
-		"unknown id":    get(ledger.PaymentID(""), "alice"),
+		"unknown id":    get(ledger.NewPaymentID(), "alice"),
 		"malformed id":  get("7", "alice"),
 		"very long id":  get(strings.Repeat("x", 5000), "alice"),
 		"escaped bytes": get("%FF%00", "alice"),
@@ -188,23 +210,25 @@ func TestShowIsForTheOwnerAlone(t *testing.T) {
 }
 
 func TestF2_TwoUsersWithOneKeyMakeTwoPayments(t *testing.T) {
-	h, table := setUp()
+	h, all := setUp(t)
 	bobs := post("key-1", validOrder)
 	bobs.RequestContext.Authorizer.JWT.Claims["sub"] = "bob"
 	a, b := call(t, h, post("key-1", validOrder)), call(t, h, bobs)
-	if a.StatusCode != http.StatusCreated || b.StatusCode != http.StatusCreated || a.Body == b.Body || len(table.items) != 2 {
-		t.Errorf("answers %d %s and %d %s, %d payments; want two payments", a.StatusCode, a.Body, b.StatusCode, b.Body, len(table.items))
+	if a.StatusCode != http.StatusCreated || b.StatusCode != http.StatusCreated || a.Body == b.Body {
+		t.Errorf("answers %d %s and %d %s; want two payments", a.StatusCode, a.Body, b.StatusCode, b.Body)
 	}
+	all.expect(t, 2)
 }
 
 func TestF2_TokenThatNamesNobodySeesNothing(t *testing.T) {
-	h, table := setUp()
+	h, all := setUp(t)
 	unnamed := post("key-1", validOrder)
 	unnamed.RequestContext.Authorizer.JWT.Claims = map[string]string{"scope": "pay"}
-	if resp := call(t, h, unnamed); resp.StatusCode != http.StatusForbidden || len(table.items) != 0 {
-		t.Errorf("POST: %d %s, %d payments; want 403 and none", resp.StatusCode, resp.Body, len(table.items))
+	if resp := call(t, h, unnamed); resp.StatusCode != http.StatusForbidden {
+		t.Errorf("POST: %d %s; want 403", resp.StatusCode, resp.Body)
 	}
-	show := get(ledger.PaymentID(""), "")
+	all.expect(t, 0)
+	show := get(ledger.NewPaymentID(), "")
 	show.RequestContext.Authorizer = unnamed.RequestContext.Authorizer
 	expectProblem(t, call(t, h, show), http.StatusForbidden, "caller_unknown", "")
 }
@@ -238,18 +262,16 @@ func TestBadInputNamesTheField(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			h, table := setUp()
+			h, all := setUp(t)
 			resp := idemtest.Twice(t, h, post("key-1", tt.body))
 			expectProblem(t, resp, http.StatusBadRequest, "payment_invalid", tt.want)
-			if len(table.items) != 0 {
-				t.Error("a payment was made")
-			}
+			all.expect(t, 0)
 		})
 	}
 }
 
 func TestWhatTheAdapterCannotReadIsA400(t *testing.T) {
-	h, table := setUp()
+	h, all := setUp(t)
 	base64 := post("key-1", "not base64!")
 	base64.IsBase64Encoded = true
 	if resp := call(t, h, base64); resp.StatusCode != http.StatusBadRequest {
@@ -259,59 +281,17 @@ func TestWhatTheAdapterCannotReadIsA400(t *testing.T) {
 	unguarded.Body, unguarded.IsBase64Encoded = "not base64!", true
 	expectProblem(t, call(t, h, unguarded), http.StatusBadRequest, "request_invalid", "can't be decoded")
 	expectProblem(t, call(t, h, get("50%", "alice")), http.StatusBadRequest, "request_invalid", "can't be decoded")
-	if len(table.items) != 0 {
-		t.Error("a payment was made")
-	}
+	all.expect(t, 0)
 }
 
 func TestK1_KeyWithCommaReachesTheGuardWhole(t *testing.T) {
-	h, table := setUp()
+	h, all := setUp(t)
 	idemtest.Twice(t, h, post(`"one, two"`, validOrder))
 	expectProblem(t, call(t, h, post("one, two", validOrder)), http.StatusBadRequest, "idempotency_key_invalid", "comma")
-	if len(table.items) != 1 {
-		t.Errorf("%d payments; want 1, by the quoted key", len(table.items))
-	}
-}
-
-func TestX2_UnknownWriteKeepsTheLease(t *testing.T) {
-	h, table := setUp()
-	table.err = errors.New("no reply")
-	expectProblem(t, call(t, h, post("key-1", validOrder)), http.StatusGatewayTimeout, "payment_unknown", "not known")
-	table.err = nil
-	if resp := call(t, h, post("key-1", validOrder)); resp.StatusCode != http.StatusConflict || resp.Headers["Retry-After"] == "" {
-		t.Errorf("a retry at once: %d %s; want 409 with Retry-After while the write may be under way", resp.StatusCode, resp.Body)
-	}
-	if len(table.items) != 0 {
-		t.Errorf("%d payments; want none yet", len(table.items))
-	}
-}
-
-// G2: the handler runs at least once; the payment's ID makes that one payment.
-func TestG2_ASecondRunMakesNoSecondPayment(t *testing.T) {
-	now := time.Now()
-	h, table := setUp(func(o *lambdaidem.Options) { o.Clock = func() time.Time { return now } })
-	table.lose = true
-	expectProblem(t, call(t, h, post("key-1", validOrder)), http.StatusGatewayTimeout, "payment_unknown", "not known")
-	now = now.Add(2 * time.Minute) // the lease is over
-	resp := idemtest.Twice(t, h, post("key-1", validOrder))
-	if resp.StatusCode != http.StatusCreated || len(table.items) != 1 {
-		t.Errorf("the second attempt got %d %s, and there are %d payments; want 201 and one", resp.StatusCode, resp.Body, len(table.items))
-	}
-	for _, item := range table.items {
-		if runs := item["runs"].(*types.AttributeValueMemberSS).Value; len(runs) != 2 {
-			t.Errorf("the payment knows of the runs %v; want two", runs)
-		}
-	}
-	// The key's record is gone; its payment is not.
-	now = now.Add(48 * time.Hour)
-	expectProblem(t, call(t, h, post("key-1", strings.Replace(validOrder, "1250", "1251", 1))), http.StatusConflict, "key_used", "another payment")
-	if resp := call(t, h, post("key-2", validOrder)); resp.StatusCode != http.StatusCreated || len(table.items) != 2 {
-		t.Errorf("another key got %d %s", resp.StatusCode, resp.Body)
-	}
+	all.expect(t, 1)
 }
 
 func TestReadFailureIsA503(t *testing.T) {
-	h, table := setUp()
-	table.err = errors.New("no reply")
-	expectProblem(t, call(t, h, get(ledger.PaymentID(""), "alice")), http.StatusServiceUnavailable, "payments_unavailable", "")
+	h, _, _ := setUpWith(&fakeTable{err: errors.New("no reply")}, demo)
+	expectProblem(t, call(t, h, get(ledger.NewPaymentID(), "alice")), http.StatusServiceUnavailable, "payments_unavailable", "")
 }

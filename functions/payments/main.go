@@ -1,8 +1,9 @@
 // Command payments is a Lambda function for an HTTP API (payload format 2.0):
 // POST /payments and GET /payments/{id}, safe to retry.
 //
-// It shows how an ordinary net/http application is guarded: the application
-// knows nothing of idempotency keys.
+// It shows how an ordinary net/http application is guarded. Of idempotency keys
+// the application knows nothing; its writes it enlists, so that they and its
+// answer are one.
 package main
 
 import (
@@ -21,16 +22,18 @@ import (
 
 func main() {
 	slog.SetDefault(lambdacontext.NewLogger())
-	env, err := environment.Load(context.Background())
+	env, err := environment.Load(context.Background(), environment.IdempotencyTable, environment.PaymentsTable, environment.AccountsTable)
 	if err != nil {
 		slog.Error("the payments function can't start", "error", err)
 		os.Exit(1)
 	}
-	app := newApplication(ledger.Table{API: env.DynamoDB, Name: env.PaymentsTable})
+	app := newApplication(
+		ledger.Payments{API: env.DynamoDB, Name: env.Get(environment.PaymentsTable)},
+		ledger.Accounts(env.Get(environment.AccountsTable)))
 	if env.Demo {
 		slog.Warn("DEMO=1: clients may ask for delays and failures by header")
 		app = demo(app)
 	}
-	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.IdempotencyTable))
+	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable)))
 	lambda.Start(guarded(guard, app))
 }

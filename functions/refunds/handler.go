@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/functions/internal/caller"
 	"github.com/lambdaidem/toolkit/functions/internal/jsonbody"
 	"github.com/lambdaidem/toolkit/functions/internal/ledger"
@@ -17,21 +18,14 @@ import (
 )
 
 type handler struct {
-	payments ledger.Table
+	payments ledger.Payments
+	accounts ledger.Accounts
 }
 
-// refund is what a client is shown.
-type refund struct {
-	ID        string `json:"id"`
-	PaymentID string `json:"paymentId"`
-	Amount    int64  `json:"amount"`
-	Currency  string `json:"currency"`
-	Left      int64  `json:"left"` // what can still be refunded
-}
-
-// create makes a refund. That it runs once for all retries of a request is the
-// guard's work; where an attempt died after its write, the next one finds the
-// refund there, since its ID comes from the record (see payments' create).
+// create makes a refund. It reads the payment and enlists what it writes; the
+// guard commits that with the answer (see payments' create). What was read may
+// have changed by then: the condition on it is part of the transaction, so no two
+// refunds can take the same money.
 //
 // What it rejects is stored and replayed like a success (X1): a refund that was
 // refused stays refused under its key, even if it would fit later.
@@ -44,36 +38,24 @@ func (h handler) create(ctx context.Context, e events.APIGatewayV2HTTPRequest) (
 	if err != nil {
 		return answer{}, lambdaidem.Reject(http.StatusBadRequest, "refund_invalid", err.Error())
 	}
-	id := e.PathParameters["id"]
-	if !ledger.IsPaymentID(id) {
-		return answer{}, errNotFound
-	}
-	r := ledger.Refund{ID: ledger.RefundID(lambdaidem.RecordID(ctx)), PaymentID: id, Owner: owner, Amount: amount}
-	p, err := h.payments.Refund(ctx, r)
+	p, err := h.payments.Get(ctx, owner, e.PathParameters["id"])
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
-		return answer{}, errNotFound
-	case errors.Is(err, ledger.ErrExceedsRest):
+		return answer{}, lambdaidem.Reject(http.StatusNotFound, "payment_not_found", "You have no payment with this id.")
+	case err != nil:
+		return answer{}, lambdaidem.Retryable(err) // nothing was enlisted, so surely nothing happened
+	case amount > p.Refundable:
 		return answer{}, lambdaidem.Reject(http.StatusConflict, "refund_exceeds_rest",
 			fmt.Sprintf("amount: %d is more than the %d that is left to refund", amount, p.Refundable))
-	case errors.Is(err, ledger.ErrTooManyRefunds):
-		return answer{}, lambdaidem.Reject(http.StatusConflict, "too_many_refunds",
-			fmt.Sprintf("This payment has had %d refunds, and can have no more.", ledger.MaxRefunds))
-	case errors.Is(err, ledger.ErrOtherRefund): // the key was used before, longer ago than records live
-		return answer{}, lambdaidem.Reject(http.StatusConflict, "key_used",
-			"This idempotency key was used for another refund. Send a new key with a new refund.")
-	case err != nil:
-		// The write may have happened, or may still be on its way: the lease is
-		// kept, so that nothing runs before it is over (X2).
-		return answer{}, lambdaidem.Uncertain(err)
 	}
-	return created(refund{ID: r.ID, PaymentID: id, Amount: amount, Currency: p.Currency, Left: p.Refundable})
+	r := ledger.Refund{ID: ledger.NewRefundID(), PaymentID: p.ID, Amount: amount, Currency: p.Currency, Left: p.Refundable - amount}
+	tx := dynamostore.Enlist(ctx)
+	h.payments.Refund(tx, p, r)
+	h.accounts.Credit(tx, owner, p.Currency, amount)
+	return created(r)
 }
 
 type answer = events.APIGatewayV2HTTPResponse
-
-// errNotFound covers another owner's payment too.
-var errNotFound = lambdaidem.Reject(http.StatusNotFound, "payment_not_found", "You have no payment with this id.")
 
 // parseAmount reads and checks the body. Its errors are sentences for the
 // client that begin with the field's name.
@@ -100,7 +82,7 @@ func parseAmount(e events.APIGatewayV2HTTPRequest) (int64, error) {
 	return *in.Amount, nil
 }
 
-func created(r refund) (answer, error) {
+func created(r ledger.Refund) (answer, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return answer{}, fmt.Errorf("encode refund %s: %w", r.ID, err)

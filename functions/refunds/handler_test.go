@@ -4,13 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/functions/internal/ledger"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
@@ -23,36 +29,68 @@ const alice = "https://issuer.example.com alice"
 
 type handlerV2 = func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)
 
-func guarded(payments ledger.Table) handlerV2 {
-	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
-	return guard.APIGatewayV2(handler{payments}.create)
+// setUp is the function with tables as template.yaml describes them, and in them
+// an account and a payment of 1000 by alice.
+type setUp struct {
+	h        handlerV2
+	client   *dynamodb.Client
+	payments ledger.Payments
+	accounts string
+	id       string // of the payment
 }
 
-// setUp returns the function with a table as template.yaml describes it, and a
-// payment of 1000 by alice in it.
-func setUp(t *testing.T) (handlerV2, ledger.Table, string) {
+func newSetUp(t *testing.T) *setUp {
 	t.Helper()
 	client := ddblocal.ForTest(t).Client()
-	deployed, err := template.Read("../../template.yaml", template.Options{})
+	names := template.TablesForTest(t, client, "../../template.yaml")
+	s := &setUp{client: client, payments: ledger.Payments{API: client, Name: names["PaymentsTable"]}, accounts: names["AccountsTable"]}
+	p := ledger.Payment{ID: ledger.NewPaymentID(), Owner: alice, Amount: 1000, Currency: "EUR", CreatedAt: "2026-01-02T03:04:05Z", Refundable: 1000}
+	s.id = p.ID
+	s.put(t, s.payments.Name, p)
+	s.put(t, s.accounts, account{"EUR " + alice, 50})
+	s.h = guarded(dynamostore.New(client, names["IdempotencyTable"]), handler{s.payments, ledger.Accounts(s.accounts)})
+	return s
+}
+
+func guarded(store lambdaidem.Store, h handler) handlerV2 {
+	return lambdaidem.New(store, func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard }).APIGatewayV2(h.create)
+}
+
+// withoutTables is the function where none may be asked.
+func withoutTables() handlerV2 { return guarded(memstore.New(), handler{}) }
+
+type account struct {
+	ID      string `dynamodbav:"id"`
+	Balance int64  `dynamodbav:"balance"`
+}
+
+func (s *setUp) put(t *testing.T, table string, v any) {
+	t.Helper()
+	item, err := attributevalue.MarshalMap(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := ledger.Payment{ID: ledger.PaymentID(""), Owner: alice, Amount: 1000, Currency: "EUR",
-		CreatedAt: "2026-01-02T03:04:05Z", Refundable: 1000, Refunds: map[string]int64{}}
-	for _, described := range deployed.Tables {
-		if described.LogicalID != "PaymentsTable" {
-			continue
-		}
-		described.Name = p.ID
-		if err := template.CreateTables(t.Context(), client, []template.Table{described}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	table := ledger.Table{API: client, Name: p.ID}
-	if _, err := table.Pay(t.Context(), p); err != nil {
+	if _, err := s.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item}); err != nil {
 		t.Fatal(err)
 	}
-	return guarded(table), table, p.ID
+}
+
+// expectLeft checks the payment, and that what was refunded is in the account.
+func (s *setUp) expectLeft(t *testing.T, left int64) {
+	t.Helper()
+	p, err := s.payments.Get(t.Context(), alice, s.id)
+	if err != nil || p.Refundable != left {
+		t.Errorf("the payment is %+v, %v; want %d left", p, err, left)
+	}
+	key := map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "EUR " + alice}}
+	out, err := s.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &s.accounts, Key: key, ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a account
+	if err := attributevalue.UnmarshalMap(out.Item, &a); err != nil || a.Balance != 50+1000-left {
+		t.Errorf("the account is %+v, %v; want %d", a, err, 50+1000-left)
+	}
 }
 
 // post is a POST /payments/{id}/refunds by alice as API Gateway sends it.
@@ -84,52 +122,44 @@ func expectProblem(t *testing.T, resp events.APIGatewayV2HTTPResponse, status in
 	}
 }
 
-func expectLeft(t *testing.T, table ledger.Table, id string, left int64, refunds int) {
-	t.Helper()
-	p, err := table.Get(t.Context(), alice, id)
-	if err != nil || p.Refundable != left || len(p.Refunds) != refunds {
-		t.Errorf("the payment is %+v, %v; want %d left after %d refunds", p, err, left, refunds)
-	}
-}
-
 func TestRefundTwiceRefundsOnce(t *testing.T) {
-	h, table, id := setUp(t)
-	resp := idemtest.Twice(t, h, post(id, "key-1", `{"amount":400}`))
-	var r refund
+	s := newSetUp(t)
+	resp := idemtest.Twice(t, s.h, post(s.id, "key-1", `{"amount":400}`))
+	var r ledger.Refund
 	if err := json.Unmarshal([]byte(resp.Body), &r); err != nil {
 		t.Fatal(err)
 	}
-	if resp.StatusCode != http.StatusCreated || r.Amount != 400 || r.Left != 600 || r.PaymentID != id || r.Currency != "EUR" || r.ID == "" {
+	if resp.StatusCode != http.StatusCreated || r.Amount != 400 || r.Left != 600 || r.PaymentID != s.id || r.Currency != "EUR" || r.ID == "" {
 		t.Errorf("answer %d %s; want 201, 400 refunded and 600 left", resp.StatusCode, resp.Body)
 	}
-	expectLeft(t, table, id, 600, 1)
+	s.expectLeft(t, 600)
 }
 
 func TestX1_RefusedRefundStaysRefused(t *testing.T) {
-	h, table, id := setUp(t)
-	expectProblem(t, idemtest.Twice(t, h, post(id, "key-1", `{"amount":1001}`)),
+	s := newSetUp(t)
+	expectProblem(t, idemtest.Twice(t, s.h, post(s.id, "key-1", `{"amount":1001}`)),
 		http.StatusConflict, "refund_exceeds_rest", "1001 is more than the 1000 that is left")
-	expectLeft(t, table, id, 1000, 0)
+	s.expectLeft(t, 1000)
 }
 
 func TestUnknownPaymentIsNotFound(t *testing.T) {
-	h, table, id := setUp(t)
-	for name, unknown := range map[string]string{"unknown": ledger.PaymentID(""), "malformed": "7", "long": strings.Repeat("x", 5000), "none": ""} {
+	s := newSetUp(t)
+	for name, unknown := range map[string]string{"unknown": ledger.NewPaymentID(), "malformed": "7", "long": strings.Repeat("x", 5000), "none": ""} {
 		t.Run(name, func(t *testing.T) {
-			expectProblem(t, idemtest.Twice(t, h, post(unknown, "key-"+name, `{"amount":1}`)), http.StatusNotFound, "payment_not_found", "")
+			expectProblem(t, idemtest.Twice(t, s.h, post(unknown, "key-"+name, `{"amount":1}`)), http.StatusNotFound, "payment_not_found", "")
 		})
 	}
 	t.Run("another user's", func(t *testing.T) {
-		e := post(id, "key-1", `{"amount":1}`)
+		e := post(s.id, "key-1", `{"amount":1}`)
 		e.RequestContext.Authorizer.JWT.Claims["sub"] = "bob"
-		expectProblem(t, idemtest.Twice(t, h, e), http.StatusNotFound, "payment_not_found", "")
+		expectProblem(t, idemtest.Twice(t, s.h, e), http.StatusNotFound, "payment_not_found", "")
 	})
-	expectLeft(t, table, id, 1000, 0)
+	s.expectLeft(t, 1000)
 }
 
 func TestF2_TokenThatNamesNobodyRefundsNothing(t *testing.T) {
-	h := guarded(ledger.Table{})
-	e := post(ledger.PaymentID(""), "key-1", `{"amount":1}`)
+	h := withoutTables()
+	e := post(ledger.NewPaymentID(), "key-1", `{"amount":1}`)
 	e.RequestContext.Authorizer.JWT.Claims = nil
 	resp, err := h(t.Context(), e)
 	if err != nil || resp.StatusCode != http.StatusForbidden {
@@ -157,45 +187,74 @@ func TestBadInputNamesTheField(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			// No table: bad input must be refused before one is asked.
-			resp := idemtest.Twice(t, guarded(ledger.Table{}), post(ledger.PaymentID(""), "key-1", tt.body))
+			resp := idemtest.Twice(t, withoutTables(), post(ledger.NewPaymentID(), "key-1", tt.body))
 			expectProblem(t, resp, http.StatusBadRequest, "refund_invalid", tt.want)
 		})
 	}
 }
 
 func TestBase64BodyIsDecoded(t *testing.T) {
-	h, table, id := setUp(t)
-	e := post(id, "key-1", "eyJhbW91bnQiOjF9")
+	s := newSetUp(t)
+	e := post(s.id, "key-1", "eyJhbW91bnQiOjF9")
 	e.IsBase64Encoded = true
-	if resp := idemtest.Twice(t, h, e); resp.StatusCode != http.StatusCreated {
+	if resp := idemtest.Twice(t, s.h, e); resp.StatusCode != http.StatusCreated {
 		t.Errorf("%d %s; want 201", resp.StatusCode, resp.Body)
 	}
 	e.Body = "{}"
-	if resp, err := h(t.Context(), e); err != nil || resp.StatusCode != http.StatusBadRequest {
+	if resp, err := s.h(t.Context(), e); err != nil || resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("a body that is no base64: %d %s, %v; want 400", resp.StatusCode, resp.Body, err)
 	}
-	expectLeft(t, table, id, 999, 1)
+	s.expectLeft(t, 999)
+}
+
+// G1: two refunds that saw the same rest can't both have it; the one that came
+// too late is released, and fits or is refused when it is repeated.
+func TestG1_RefundsAtOnceTakeTheRestOnce(t *testing.T) {
+	s := newSetUp(t)
+	answers := make([]events.APIGatewayV2HTTPResponse, 4)
+	var group errgroup.Group
+	for i := range answers {
+		group.Go(func() error {
+			e := post(s.id, fmt.Sprintf("key-%d", i), `{"amount":400}`)
+			for {
+				var err error
+				if answers[i], err = s.h(t.Context(), e); err != nil || answers[i].StatusCode < 500 && answers[i].Headers["Retry-After"] == "" {
+					return err
+				}
+			}
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	granted := 0
+	for _, a := range answers {
+		if a.StatusCode == http.StatusCreated {
+			granted++
+		} else {
+			expectProblem(t, a, http.StatusConflict, "refund_exceeds_rest", "400 is more than the 200")
+		}
+	}
+	if granted != 2 {
+		t.Errorf("%d refunds of 400 were granted; want 2", granted)
+	}
+	s.expectLeft(t, 200)
 }
 
 // silent is a table that gives no answer.
-type silent struct{ ledger.API }
+type silent struct{}
 
-func (silent) UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+func (silent) GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	return nil, errors.New("no reply")
 }
 
-func TestX2_UnknownRefundKeepsTheLease(t *testing.T) {
-	h := guarded(ledger.Table{API: silent{}})
-	e := post(ledger.PaymentID(""), "key-1", `{"amount":1}`)
-	if resp, err := h(t.Context(), e); err == nil {
-		t.Errorf("%d %s; want an error, since it is not known whether the refund was made", resp.StatusCode, resp.Body)
-	}
-	resp, err := h(t.Context(), e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	expectProblem(t, resp, http.StatusConflict, string(lambdaidem.ErrInProgress), "")
-	if resp.Headers["Retry-After"] == "" {
-		t.Error("the 409 has no Retry-After")
+func TestX2_PaymentThatCannotBeReadIsReleased(t *testing.T) {
+	h := guarded(memstore.New(), handler{payments: ledger.Payments{API: silent{}}})
+	for range 2 { // the second is not told to wait for the first
+		resp, err := h(t.Context(), post(ledger.NewPaymentID(), "key-1", `{"amount":1}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		expectProblem(t, resp, http.StatusServiceUnavailable, string(lambdaidem.ErrRetryable), "")
 	}
 }

@@ -20,12 +20,15 @@ import (
 
 func main() {
 	slog.SetDefault(lambdacontext.NewLogger())
-	env, err := environment.Load(context.Background())
+	env, err := environment.Load(context.Background(), environment.IdempotencyTable, environment.PaymentsTable, environment.AccountsTable)
 	if err != nil {
 		slog.Error("the refunds function can't start", "error", err)
 		os.Exit(1)
 	}
-	refunds := handler{payments: ledger.Table{API: env.DynamoDB, Name: env.PaymentsTable}}
-	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.IdempotencyTable))
+	refunds := handler{
+		payments: ledger.Payments{API: env.DynamoDB, Name: env.Get(environment.PaymentsTable)},
+		accounts: ledger.Accounts(env.Get(environment.AccountsTable)),
+	}
+	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable)))
 	lambda.Start(guard.APIGatewayV2(refunds.create))
 }

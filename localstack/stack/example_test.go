@@ -19,6 +19,9 @@ func ExampleStart() {
 		log.Fatal(err)
 	}
 	defer func() { _ = s.Stop() }()
+	if err := s.OpenAccount(ctx, "alice", "EUR", 10_000); err != nil {
+		log.Panic(err)
+	}
 
 	for range 2 {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL()+"/payments", strings.NewReader(`{"amount":1250,"currency":"EUR"}`))

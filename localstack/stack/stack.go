@@ -34,8 +34,8 @@ type Options struct {
 	MaxProcesses int
 
 	// Env is added to every function's environment. DEMO=1, which makes the
-	// payments function honour X-Demo-Delay-Ms, X-Demo-Deaf-Ms and
-	// X-Demo-Fail-Attempts, is there unless it is overridden here.
+	// functions honour the X-Demo- headers (see functions/payments/demo.go), is
+	// there unless it is overridden here.
 	Env map[string]string
 
 	// Change may alter what the template says before anything starts: shorten a

@@ -96,7 +96,8 @@ func TestD1_ReadsTheProjectsTemplate(t *testing.T) {
 		for _, r := range f.Routes {
 			routes[f.LogicalID] = append(routes[f.LogicalID], r.Key())
 		}
-		if f.Environment["IDEMPOTENCY_TABLE"] != "IdempotencyTable" || f.Environment["PAYMENTS_TABLE"] != "PaymentsTable" {
+		if f.Environment["IDEMPOTENCY_TABLE"] != "IdempotencyTable" || f.Environment["PAYMENTS_TABLE"] != "PaymentsTable" ||
+			f.Environment["ACCOUNTS_TABLE"] != "AccountsTable" {
 			t.Errorf("%s has the environment %v", f.LogicalID, f.Environment)
 		}
 	}
@@ -111,7 +112,7 @@ func TestD1_ReadsTheProjectsTemplate(t *testing.T) {
 	for _, table := range got.Tables {
 		ttl[table.Name] = table.TTLAttribute
 	}
-	if diff := cmp.Diff(map[string]string{"IdempotencyTable": "expiration", "PaymentsTable": ""}, ttl); diff != "" {
+	if diff := cmp.Diff(map[string]string{"IdempotencyTable": "expiration", "PaymentsTable": "", "AccountsTable": ""}, ttl); diff != "" {
 		t.Errorf("tables and their TTL (-want +got):\n%s", diff)
 	}
 }

@@ -13,25 +13,34 @@ import (
 
 // Environment is read once, when the function starts.
 type Environment struct {
-	IdempotencyTable string           // from IDEMPOTENCY_TABLE
-	PaymentsTable    string           // from PAYMENTS_TABLE
-	DynamoDB         *dynamodb.Client // one for the life of the process: connections are dear
-	Demo             bool             // DEMO=1, see functions/payments/demo.go; never set where money is real
+	DynamoDB *dynamodb.Client // one for the life of the process: connections are dear
+	Demo     bool             // DEMO=1, see functions/payments/demo.go; never set where money is real
+
+	values map[string]string
 }
 
-// Load reads the environment. Its error names every variable that is missing.
-func Load(ctx context.Context) (Environment, error) {
-	e := Environment{
-		IdempotencyTable: os.Getenv("IDEMPOTENCY_TABLE"),
-		PaymentsTable:    os.Getenv("PAYMENTS_TABLE"),
-		Demo:             os.Getenv("DEMO") == "1",
-	}
+// Names of variables that template.yaml sets.
+const (
+	IdempotencyTable = "IDEMPOTENCY_TABLE" // the table of idempotency records
+	PaymentsTable    = "PAYMENTS_TABLE"    // the table of payments and refunds
+	AccountsTable    = "ACCOUNTS_TABLE"    // the table of accounts
+	TransfersTable   = "TRANSFERS_TABLE"   // the table of transfers
+	ClearingURL      = "CLEARING_URL"      // base URL of the clearing service
+)
+
+// Get is the value of a variable that Load was told of.
+func (e Environment) Get(name string) string { return e.values[name] }
+
+// Load reads the environment: the variables with these names, all required. Its
+// error names every one that is missing.
+func Load(ctx context.Context, names ...string) (Environment, error) {
+	e := Environment{Demo: os.Getenv("DEMO") == "1", values: map[string]string{}}
 	var problems []error
-	if e.IdempotencyTable == "" {
-		problems = append(problems, errors.New("IDEMPOTENCY_TABLE is not set: set it to the name of the table of idempotency records"))
-	}
-	if e.PaymentsTable == "" {
-		problems = append(problems, errors.New("PAYMENTS_TABLE is not set: set it to the name of the table of payments"))
+	for _, name := range names {
+		e.values[name] = os.Getenv(name)
+		if e.values[name] == "" {
+			problems = append(problems, fmt.Errorf("%s is not set; template.yaml says what it is", name))
+		}
 	}
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {

@@ -8,9 +8,10 @@ import (
 )
 
 func TestMissingVariablesAreAllNamed(t *testing.T) {
-	t.Setenv("IDEMPOTENCY_TABLE", "")
-	t.Setenv("PAYMENTS_TABLE", "")
-	_, err := environment.Load(t.Context())
+	t.Setenv(environment.IdempotencyTable, "")
+	t.Setenv(environment.PaymentsTable, "")
+	t.Setenv(environment.AccountsTable, "")
+	_, err := environment.Load(t.Context(), environment.IdempotencyTable, environment.PaymentsTable)
 	if err == nil {
 		t.Fatal("Load took an empty environment")
 	}
@@ -19,19 +20,21 @@ func TestMissingVariablesAreAllNamed(t *testing.T) {
 			t.Errorf("Load says %q; it should name %s", err, name)
 		}
 	}
+	if strings.Contains(err.Error(), "ACCOUNTS_TABLE") {
+		t.Errorf("Load says %q, of a variable that was not asked for", err)
+	}
 }
 
 func TestDemoIsOffByDefault(t *testing.T) {
 	t.Setenv("IDEMPOTENCY_TABLE", "records")
-	t.Setenv("PAYMENTS_TABLE", "payments")
 	for value, want := range map[string]bool{"": false, "0": false, "true": false, "1": true} {
 		t.Setenv("DEMO", value)
-		env, err := environment.Load(t.Context())
+		env, err := environment.Load(t.Context(), environment.IdempotencyTable)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if env.Demo != want || env.IdempotencyTable != "records" || env.PaymentsTable != "payments" || env.DynamoDB == nil {
-			t.Errorf("with DEMO=%q, Load = %+v; want Demo %v and both tables", value, env, want)
+		if env.Demo != want || env.Get(environment.IdempotencyTable) != "records" || env.DynamoDB == nil {
+			t.Errorf("with DEMO=%q, Load = %+v; want Demo %v and the table", value, env, want)
 		}
 	}
 }

@@ -23,13 +23,15 @@ type demo struct {
 	firstID     string // of its payment
 	firstRecord record
 
+	opened int64 // in all accounts, at first
+
 	owed []string // payments that clients were told of: what the table must hold
 }
 
 func newDemo(s *stack.Stack, out *os.File) *demo {
 	return &demo{
 		client:  newClient(s.URL()),
-		tables:  tables{s.Database().Client(), s.Table("IdempotencyTable"), s.Table("PaymentsTable")},
+		tables:  tables{s.Database().Client(), s.Table("IdempotencyTable"), s.Table("PaymentsTable"), s.Table("AccountsTable")},
 		out:     newPrinter(out),
 		records: map[string]bool{},
 	}

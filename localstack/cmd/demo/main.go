@@ -61,7 +61,10 @@ func run(ctx context.Context, logs bool) error {
 	defer cancel()
 	d := newDemo(s, os.Stdout)
 	d.out.title(s.URL())
-	err = d.play(ctx)
+	err = d.openAccounts(ctx, s)
+	if err == nil {
+		err = d.play(ctx)
+	}
 	if err == nil {
 		err = d.out.summary()
 	}

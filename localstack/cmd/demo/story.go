@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
 // step is one scene of the demo.
@@ -32,6 +34,7 @@ var story = []step{
 	{fmt.Sprintf("%d requests at once with one key: one payment", crowd), (*demo).crowd},
 	{"A refund, and the same again: one refund", (*demo).refund},
 	{"A refund of more than is left: the application's own 409, kept and replayed", (*demo).refundTooMuch},
+	{"More than the account has: 402 by the condition of a write, kept and replayed", (*demo).insufficient},
 	{"Counted in the tables", (*demo).audit},
 }
 
@@ -323,12 +326,20 @@ func (d *demo) refund(ctx context.Context) error {
 }
 
 func (d *demo) refundTooMuch(ctx context.Context) error {
-	r := d.refundOf("refund-2", `{"amount":251}`)
+	return d.keptRefusal(ctx, d.refundOf("refund-2", `{"amount":251}`), 409, "refund_exceeds_rest")
+}
+
+func (d *demo) insufficient(ctx context.Context) error {
+	return d.keptRefusal(ctx, order("alice", "order-7", strings.Replace(dinner, "1250", "1000000", 1)), 402, "insufficient_funds")
+}
+
+// keptRefusal sends twice what the function refuses for good.
+func (d *demo) keptRefusal(ctx context.Context, r request, status int, code string) error {
 	first, err := d.send(ctx, r)
 	if err != nil {
 		return err
 	}
-	d.expectRefusal(first, 409, "refund_exceeds_rest")
+	d.expectRefusal(first, status, code)
 	kept, err := d.expectNewRecord(ctx)
 	if err != nil {
 		return err
@@ -343,23 +354,50 @@ func (d *demo) refundTooMuch(ctx context.Context) error {
 	return nil
 }
 
-// audit compares the payments table with what clients were told.
+// opening is what the accounts of the demo's users have at first, in cents.
+const opening = 10_000
+
+// openAccounts gives the demo's users their money.
+func (d *demo) openAccounts(ctx context.Context, s *stack.Stack) error {
+	for _, user := range []string{"alice", "bob"} {
+		if err := s.OpenAccount(ctx, user, "EUR", opening); err != nil {
+			return err
+		}
+		d.opened += opening
+	}
+	return nil
+}
+
+// audit compares the tables with what clients were told, and the money that is
+// there with what there was.
 func (d *demo) audit(ctx context.Context) error {
 	payments, err := d.tables.allPayments(ctx)
 	if err != nil {
 		return err
 	}
 	var made []string
-	refunds, refunded := 0, int64(0)
+	refunds, refunded, money := 0, int64(0), int64(0)
 	for _, p := range payments {
+		if p.PaymentID != "" {
+			refunds++
+			refunded += p.Amount
+			continue
+		}
 		made = append(made, p.ID)
-		refunds += len(p.Refunds)
-		refunded += p.Amount - p.Refundable
+		money += p.Refundable // paid, and not refunded
+	}
+	accounts, err := d.tables.allAccounts(ctx)
+	if err != nil {
+		return err
+	}
+	for _, a := range accounts {
+		money += a.Balance
 	}
 	slices.Sort(made)
 	slices.Sort(d.owed)
 	d.out.check(slices.Equal(made, d.owed), fmt.Sprintf("%d payments in the table: the %d that clients were told of", len(d.owed), len(d.owed)),
 		fmt.Sprintf("%d: %v, clients were told of %v", len(made), made, d.owed))
 	d.out.check(refunds == 1 && refunded == 1000, "1 refund, of 1000", fmt.Sprintf("%d, of %d", refunds, refunded))
+	d.out.check(money == d.opened, fmt.Sprintf("no cent was made or lost: accounts and payments have the %d of the start", d.opened), money)
 	return nil
 }

@@ -14,6 +14,7 @@ type tables struct {
 	client   *dynamodb.Client
 	records  string
 	payments string
+	accounts string
 }
 
 // record is an item of the idempotency table.
@@ -30,12 +31,18 @@ type record struct {
 	Data       string `dynamodbav:"data"`
 }
 
-// payment is an item of the payments table.
+// payment is an item of the payments table: a payment, or a refund.
 type payment struct {
-	ID         string           `dynamodbav:"id"`
-	Amount     int64            `dynamodbav:"amount"`
-	Refundable int64            `dynamodbav:"refundable"`
-	Refunds    map[string]int64 `dynamodbav:"refunds"`
+	ID         string `dynamodbav:"id"`
+	Amount     int64  `dynamodbav:"amount"`
+	Refundable int64  `dynamodbav:"refundable"`
+	PaymentID  string `dynamodbav:"payment_id"` // of a refund
+}
+
+// account is an item of the accounts table.
+type account struct {
+	ID      string `dynamodbav:"id"`
+	Balance int64  `dynamodbav:"balance"`
 }
 
 func (t tables) allRecords(ctx context.Context) ([]record, error) {
@@ -44,6 +51,10 @@ func (t tables) allRecords(ctx context.Context) ([]record, error) {
 
 func (t tables) allPayments(ctx context.Context) ([]payment, error) {
 	return scan[payment](ctx, t.client, t.payments)
+}
+
+func (t tables) allAccounts(ctx context.Context) ([]account, error) {
+	return scan[account](ctx, t.client, t.accounts)
 }
 
 // scan reads a whole table, consistently: a demo's is small.

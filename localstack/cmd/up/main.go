@@ -7,6 +7,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -62,6 +63,11 @@ func run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	for _, user := range []string{"alice", "bob"} {
+		if err := s.OpenAccount(life, user, "EUR", opening); err != nil {
+			return errors.Join(err, s.Stop())
+		}
+	}
 	if started() {
 		guide(stdout, s)
 		<-ctx.Done()
@@ -69,6 +75,9 @@ func run(ctx context.Context, stdout io.Writer) error {
 	fmt.Fprintln(os.Stderr, "\nstopping …")
 	return s.Stop()
 }
+
+// opening is what the accounts of alice and bob have at first, in cents.
+const opening = 100_000
 
 // guide says what can be done with a running stack.
 func guide(w io.Writer, s *stack.Stack) {
@@ -78,7 +87,7 @@ DynamoDB Local is at %[2]s, with the tables %[3]s and %[4]s.
 
   TOKEN=%[5]s
 
-Pay. Send it twice: the second answer has X-Idempotency-Replayed: true, and there is one payment.
+Pay out of the account of alice, which has 1000.00 EUR. Send it twice: the second answer has X-Idempotency-Replayed: true, and there is one payment.
 
   curl -i %[1]s/payments -H "Authorization: Bearer $TOKEN" -H 'Idempotency-Key: order-1' \
     -H 'Content-Type: application/json' -d '{"amount":1250,"currency":"EUR"}'

@@ -1,0 +1,43 @@
+package ledger
+
+import (
+	"net/http"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// Accounts is the name of the table of accounts. An account is what an owner has
+// in one currency: an item with the attributes id and balance, in minor units.
+//
+// The functions open none: where money comes from is not their business. Write
+// the item to the table, as stack.OpenAccount does for the demo and the tests:
+//
+//	{"id": {"S": "EUR https://issuer.example.com alice"}, "balance": {"N": "10000"}}
+type Accounts string
+
+// accountID is the currency, which has three letters, then whose it is.
+func accountID(owner, currency string) itemID { return itemID{currency + " " + owner} }
+
+// Debit enlists that an amount leaves an account, which never has less than 0.
+// The condition is looked at when the money moves, with the answer: there is no
+// moment between a check and a write.
+func (a Accounts) Debit(tx *dynamostore.Tx, owner, currency string, amount int64) {
+	tx.UpdateValue("debit", string(a), accountID(owner, currency), "SET balance = balance - :amount", dynamostore.Args{":amount": amount}).
+		If("balance >= :amount", nil).
+		ElseFunc(func(failed *dynamostore.ConditionFailed) error {
+			if failed.Absent() {
+				return errNoAccount
+			}
+			return lambdaidem.Reject(http.StatusPaymentRequired, "insufficient_funds", "Your account does not have that much.")
+		})
+}
+
+// Credit enlists that an amount comes into an account.
+func (a Accounts) Credit(tx *dynamostore.Tx, owner, currency string, amount int64) {
+	tx.UpdateValue("credit", string(a), accountID(owner, currency), "SET balance = balance + :amount", dynamostore.Args{":amount": amount}).
+		If("attribute_exists(id)", nil).
+		Else(errNoAccount)
+}
+
+var errNoAccount = lambdaidem.Reject(http.StatusNotFound, "account_not_found", "You have no account in this currency.")
