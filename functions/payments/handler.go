@@ -12,7 +12,9 @@ import (
 
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/functions/internal/caller"
+	"github.com/lambdaidem/toolkit/functions/internal/jsonbody"
 	"github.com/lambdaidem/toolkit/functions/internal/ledger"
+	"github.com/lambdaidem/toolkit/functions/internal/order"
 )
 
 // application is an ordinary net/http application.
@@ -44,7 +46,7 @@ func (a application) create(w http.ResponseWriter, r *http.Request) {
 		problem{http.StatusBadRequest, "request_invalid", "The body could not be read to its end."}.write(w)
 		return
 	}
-	order, err := parseOrder(body)
+	asked, err := parseOrder(body)
 	if err != nil {
 		problem{http.StatusBadRequest, "payment_invalid", err.Error()}.write(w)
 		return
@@ -52,11 +54,11 @@ func (a application) create(w http.ResponseWriter, r *http.Request) {
 	p := ledger.Payment{
 		ID:         ledger.NewPaymentID(),
 		Owner:      owner,
-		Amount:     order.Amount,
-		Currency:   order.Currency,
-		Reference:  order.Reference,
+		Amount:     asked.Amount,
+		Currency:   asked.Currency,
+		Reference:  asked.Reference,
 		CreatedAt:  time.Now().UTC().Format(time.RFC3339Nano),
-		Refundable: order.Amount,
+		Refundable: asked.Amount,
 	}
 	tx := dynamostore.Enlist(r.Context())
 	a.payments.Add(tx, p)
@@ -64,6 +66,14 @@ func (a application) create(w http.ResponseWriter, r *http.Request) {
 
 	w.Header().Set("Location", "/payments/"+p.ID)
 	writeJSON(w, http.StatusCreated, "application/json", p)
+}
+
+func parseOrder(body []byte) (order.Order, error) {
+	var in order.Fields
+	if err := jsonbody.Decode(body, &in); err != nil {
+		return order.Order{}, err
+	}
+	return in.Order()
 }
 
 // show answers with a payment of the caller's own. It is a GET, which the

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,17 +59,10 @@ type answer = events.APIGatewayV2HTTPResponse
 // parseAmount reads and checks the body. Its errors are sentences for the
 // client that begin with the field's name.
 func parseAmount(e events.APIGatewayV2HTTPRequest) (int64, error) {
-	body := []byte(e.Body)
-	if e.IsBase64Encoded {
-		var err error
-		if body, err = base64.StdEncoding.DecodeString(e.Body); err != nil {
-			return 0, errors.New("the body is marked as base64 and is not")
-		}
-	}
 	var in struct {
 		Amount *int64 `json:"amount"`
 	}
-	if err := jsonbody.Decode(body, &in); err != nil {
+	if err := jsonbody.DecodeEvent(e, &in); err != nil {
 		return 0, err
 	}
 	switch {

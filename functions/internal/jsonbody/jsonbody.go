@@ -6,11 +6,13 @@ package jsonbody
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -35,6 +37,18 @@ func Decode(body []byte, into any) error {
 	default:
 		return fmt.Errorf("the body can't be read as JSON: %w", err)
 	}
+}
+
+// DecodeEvent decodes the body of an HTTP event, as Decode does.
+func DecodeEvent(e events.APIGatewayV2HTTPRequest, into any) error {
+	body := []byte(e.Body)
+	if e.IsBase64Encoded {
+		var err error
+		if body, err = base64.StdEncoding.DecodeString(e.Body); err != nil {
+			return errors.New("the body is marked as base64 and is not")
+		}
+	}
+	return Decode(body, into)
 }
 
 // longestName keeps a client's own nonsense short when it is told of it, in
