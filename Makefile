@@ -92,7 +92,7 @@ bench: ## Measure against the bare SDK, in one run
 	$(with_dynamodb) $(GO) run ./bench $(ARGS)
 
 .PHONY: validate
-validate: ## Check the template and build both functions with the SAM CLI
+validate: ## Check the template and build all functions with the SAM CLI
 	@PYTHON='$(PYTHON)' tools/validate
 
 ##### To change it
@@ -120,6 +120,10 @@ build-PaymentsFunction: ## Build the payments function into ARTIFACTS_DIR
 .PHONY: build-RefundsFunction
 build-RefundsFunction: ## Build the refunds function into ARTIFACTS_DIR
 	$(call build_function,./functions/refunds)
+
+.PHONY: build-TransfersFunction
+build-TransfersFunction: ## Build the transfers function into ARTIFACTS_DIR
+	$(call build_function,./functions/transfers)
 
 # lambda.norpc leaves out the protocol of a runtime that is gone. Neither paths nor the commit go in,
 # so equal sources are equal bytes, and `sam deploy` uploads only what changed.

@@ -54,6 +54,7 @@ type Service struct {
 type effect struct {
 	Effect
 	order  order
+	at     time.Time
 	status int
 	body   string
 }
@@ -133,7 +134,7 @@ func (s *Service) clear(w http.ResponseWriter, r *http.Request) {
 	case call <= behaviour["lose"]:
 		panic(http.ErrAbortHandler) // cuts the connection
 	}
-	delay := time.NewTimer(time.Duration(behaviour["delay"]) * time.Millisecond)
+	delay := time.NewTimer(time.Until(done.at.Add(time.Duration(behaviour["delay"]) * time.Millisecond)))
 	defer delay.Stop()
 	select {
 	case <-delay.C:
@@ -162,7 +163,7 @@ func (s *Service) do(key string, o order, behaviour map[string]int) (done *effec
 	if call <= behaviour["fail"] {
 		return nil, call, nil
 	}
-	done = &effect{Effect: Effect{Key: key, Transfer: o.Transfer, Amount: o.Amount}, order: o,
+	done = &effect{Effect: Effect{Key: key, Transfer: o.Transfer, Amount: o.Amount}, order: o, at: time.Now(),
 		status: http.StatusCreated, body: fmt.Sprintf(`{"id":"clr_%d"}`, len(s.effects)+1)}
 	if _, refuse := behaviour["refuse"]; refuse {
 		done.Refused, done.status, done.body = true, http.StatusUnprocessableEntity, `{"reason":"the recipient's bank refuses it"}`

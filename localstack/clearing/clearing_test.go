@@ -93,6 +93,10 @@ func TestSlowAnswerComesAfterTheEffect(t *testing.T) {
 	if status, _ := c.clear(t, "k", "delay=200"); status != http.StatusCreated || time.Since(began) < 200*time.Millisecond {
 		t.Errorf("%d after %v; want 201 after 200 ms", status, time.Since(began))
 	}
+	began = time.Now()
+	if c.clear(t, "k", "delay=200"); time.Since(began) >= 200*time.Millisecond {
+		t.Errorf("a call after that took %v; it has nothing to wait for", time.Since(began))
+	}
 }
 
 func TestMisuseIsToldAndHasNoEffect(t *testing.T) {

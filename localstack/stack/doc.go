@@ -1,5 +1,5 @@
 // Package stack starts everything that template.yaml describes on this machine:
-// DynamoDB Local with the tables, both functions as the binaries that deploy,
+// DynamoDB Local with the tables, the functions as the binaries that deploy,
 // and the Lambda emulator with the HTTP API before them.
 //
 //	s, err := stack.Start(ctx, stack.Options{})

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lambdaidem/toolkit/localstack/clearing"
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 	"github.com/lambdaidem/toolkit/localstack/emulator"
 	"github.com/lambdaidem/toolkit/localstack/template"
@@ -64,6 +65,7 @@ type Options struct {
 type Stack struct {
 	template *template.Template
 	database *ddblocal.Server
+	clearing *clearing.Service
 	emulator *emulator.Emulator
 	folder   string // of the binaries
 }
@@ -91,8 +93,11 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	if s.clearing, err = clearing.Start(); err != nil {
+		return err
+	}
 	s.template, err = template.Read(filepath.Join(root, "template.yaml"), template.Options{
-		Parameters: map[string]string{"JwtIssuer": Issuer, "JwtAudience": audience},
+		Parameters: map[string]string{"JwtIssuer": Issuer, "JwtAudience": audience, "ClearingUrl": s.clearing.URL()},
 	})
 	if err != nil {
 		return err
@@ -166,7 +171,7 @@ func rename(t *template.Template, format string) {
 	}
 }
 
-// Stop ends the functions, the emulator and DynamoDB Local, in this order, and
+// Stop ends the functions, the emulator, DynamoDB Local and the clearing house, in this order, and
 // removes what was built. A DynamoDB Local that was there before stays, without
 // our tables. Stopping twice does nothing.
 func (s *Stack) Stop() error {
@@ -181,6 +186,10 @@ func (s *Stack) Stop() error {
 		}
 		errs = append(errs, s.database.Stop())
 		s.database = nil
+	}
+	if s.clearing != nil {
+		errs = append(errs, s.clearing.Close())
+		s.clearing = nil
 	}
 	if s.folder != "" {
 		errs = append(errs, os.RemoveAll(s.folder))
@@ -209,6 +218,9 @@ func (s *Stack) Emulator() *emulator.Emulator { return s.emulator }
 
 // Database returns the DynamoDB Local.
 func (s *Stack) Database() *ddblocal.Server { return s.database }
+
+// Clearing returns the clearing house that the transfers function calls.
+func (s *Stack) Clearing() *clearing.Service { return s.clearing }
 
 // Table returns the name of a table by its logical ID in template.yaml. It
 // panics if there is none.

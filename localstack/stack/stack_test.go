@@ -58,7 +58,7 @@ func TestStackAnswersAndLeavesNothingBehind(t *testing.T) {
 	if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a request without a token: %d, %v; want 401", resp.StatusCode, err)
 	}
-	own := []string{s.Table("AccountsTable"), s.Table("IdempotencyTable"), s.Table("PaymentsTable")}
+	own := []string{s.Table("AccountsTable"), s.Table("IdempotencyTable"), s.Table("PaymentsTable"), s.Table("TransfersTable")}
 	if got := tables(); !slices.Equal(got, own) || !strings.HasPrefix(own[0], "local-") {
 		t.Errorf("the tables are %v; want %v, under names of their own", got, own)
 	}
@@ -73,7 +73,7 @@ func TestStackAnswersAndLeavesNothingBehind(t *testing.T) {
 	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	for _, want := range []string{"building PaymentsFunction", "building RefundsFunction", "starting DynamoDB Local"} {
+	for _, want := range []string{"building PaymentsFunction", "building RefundsFunction", "building TransfersFunction", "starting DynamoDB Local"} {
 		if !strings.Contains(progress.String(), want) {
 			t.Errorf("the progress is %q; it should say %q", &progress, want)
 		}
@@ -117,7 +117,7 @@ func TestRenamedTablesAreRenamedInTheEnvironment(t *testing.T) {
 	}
 	rename(deployed, "local-%s-1")
 	for _, f := range deployed.Functions {
-		if f.Environment["IDEMPOTENCY_TABLE"] != "local-IdempotencyTable-1" || f.Environment["PAYMENTS_TABLE"] != "local-PaymentsTable-1" {
+		if f.Environment["IDEMPOTENCY_TABLE"] != "local-IdempotencyTable-1" || f.Environment["ACCOUNTS_TABLE"] != "local-AccountsTable-1" {
 			t.Errorf("%s sees %v", f.LogicalID, f.Environment)
 		}
 	}

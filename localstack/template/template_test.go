@@ -96,14 +96,18 @@ func TestD1_ReadsTheProjectsTemplate(t *testing.T) {
 		for _, r := range f.Routes {
 			routes[f.LogicalID] = append(routes[f.LogicalID], r.Key())
 		}
-		if f.Environment["IDEMPOTENCY_TABLE"] != "IdempotencyTable" || f.Environment["PAYMENTS_TABLE"] != "PaymentsTable" ||
-			f.Environment["ACCOUNTS_TABLE"] != "AccountsTable" {
-			t.Errorf("%s has the environment %v", f.LogicalID, f.Environment)
+		own := map[string]string{"IDEMPOTENCY_TABLE": "IdempotencyTable", "ACCOUNTS_TABLE": "AccountsTable", "PAYMENTS_TABLE": "PaymentsTable"}
+		if f.LogicalID == "TransfersFunction" {
+			own = map[string]string{"IDEMPOTENCY_TABLE": "IdempotencyTable", "ACCOUNTS_TABLE": "AccountsTable", "TRANSFERS_TABLE": "TransfersTable", "CLEARING_URL": ""}
+		}
+		if diff := cmp.Diff(own, f.Environment); diff != "" {
+			t.Errorf("environment of %s (-want +got):\n%s", f.LogicalID, diff)
 		}
 	}
 	want := map[string][]string{
-		"PaymentsFunction": {"POST /payments", "GET /payments/{id}"},
-		"RefundsFunction":  {"POST /payments/{id}/refunds"},
+		"PaymentsFunction":  {"POST /payments", "GET /payments/{id}"},
+		"RefundsFunction":   {"POST /payments/{id}/refunds"},
+		"TransfersFunction": {"POST /transfers"},
 	}
 	if diff := cmp.Diff(want, routes); diff != "" {
 		t.Errorf("routes (-want +got):\n%s", diff)
@@ -112,7 +116,7 @@ func TestD1_ReadsTheProjectsTemplate(t *testing.T) {
 	for _, table := range got.Tables {
 		ttl[table.Name] = table.TTLAttribute
 	}
-	if diff := cmp.Diff(map[string]string{"IdempotencyTable": "expiration", "PaymentsTable": "", "AccountsTable": ""}, ttl); diff != "" {
+	if diff := cmp.Diff(map[string]string{"IdempotencyTable": "expiration", "PaymentsTable": "", "AccountsTable": "", "TransfersTable": ""}, ttl); diff != "" {
 		t.Errorf("tables and their TTL (-want +got):\n%s", diff)
 	}
 }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
@@ -19,6 +20,26 @@ type Accounts string
 // accountID is the currency, which has three letters, then whose it is.
 func accountID(owner, currency string) itemID { return itemID{currency + " " + owner} }
 
+// What becomes of a request that an account is in the way of: an answer that is
+// stored and replayed.
+var (
+	ErrNoAccount         = lambdaidem.Reject(http.StatusNotFound, "account_not_found", "You have no account in this currency.")
+	ErrNoRecipient       = lambdaidem.Reject(http.StatusNotFound, "recipient_not_found", "The recipient has no account in this currency.")
+	ErrInsufficientFunds = lambdaidem.Reject(http.StatusPaymentRequired, "insufficient_funds", "Your account does not have that much.")
+)
+
+// Refusal is the one of these errors that err is, by its code: of an error that a
+// call of lambdaidem.Do replays, the code and the message are all that survives.
+// It is nil if err is none of them.
+func Refusal(err error) error {
+	for _, refusal := range []error{ErrNoAccount, ErrNoRecipient, ErrInsufficientFunds} {
+		if own := (*lambdaidem.Error)(nil); errors.As(refusal, &own) && errors.Is(err, own.Code) {
+			return refusal
+		}
+	}
+	return nil
+}
+
 // Debit enlists that an amount leaves an account, which never has less than 0.
 // The condition is looked at when the money moves, with the answer: there is no
 // moment between a check and a write.
@@ -27,9 +48,9 @@ func (a Accounts) Debit(tx *dynamostore.Tx, owner, currency string, amount int64
 		If("balance >= :amount", nil).
 		ElseFunc(func(failed *dynamostore.ConditionFailed) error {
 			if failed.Absent() {
-				return errNoAccount
+				return ErrNoAccount
 			}
-			return lambdaidem.Reject(http.StatusPaymentRequired, "insufficient_funds", "Your account does not have that much.")
+			return ErrInsufficientFunds
 		})
 }
 
@@ -37,7 +58,10 @@ func (a Accounts) Debit(tx *dynamostore.Tx, owner, currency string, amount int64
 func (a Accounts) Credit(tx *dynamostore.Tx, owner, currency string, amount int64) {
 	tx.UpdateValue("credit", string(a), accountID(owner, currency), "SET balance = balance + :amount", dynamostore.Args{":amount": amount}).
 		If("attribute_exists(id)", nil).
-		Else(errNoAccount)
+		Else(ErrNoAccount)
 }
 
-var errNoAccount = lambdaidem.Reject(http.StatusNotFound, "account_not_found", "You have no account in this currency.")
+// CheckRecipient enlists the condition that there is an account.
+func (a Accounts) CheckRecipient(tx *dynamostore.Tx, owner, currency string) {
+	tx.CheckValue("recipient", string(a), accountID(owner, currency), "attribute_exists(id)", nil).Else(ErrNoRecipient)
+}

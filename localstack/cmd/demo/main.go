@@ -1,4 +1,4 @@
-// Command demo shows the toolkit at work: it starts both functions as the
+// Command demo shows the toolkit at work: it starts the functions as the
 // binaries that deploy, a DynamoDB Local and the Lambda emulator, sends real
 // requests over HTTP, prints each answer with the DynamoDB item behind it, and
 // checks all of them. It ends with status 1 if any is wrong, and says what was

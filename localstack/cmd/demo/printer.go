@@ -57,7 +57,7 @@ func (p *printer) printf(format string, args ...any) {
 }
 
 func (p *printer) title(url string) {
-	p.printf("\n%s on %s\n%s\n", p.in(bold, "Two payment functions, safe to retry,"), url,
+	p.printf("\n%s on %s\n%s\n", p.in(bold, "Payments, refunds and transfers, safe to retry,"), url,
 		p.in(dim, "real requests → the binaries that deploy → a real DynamoDB Local; record = the item that guards a key"))
 }
 

@@ -1,0 +1,41 @@
+// Command transfers is a Lambda function for an HTTP API (payload format 2.0):
+// POST /transfers, safe to retry.
+//
+// It shows what to do about a service outside of the database that has to be
+// called before the answer is known: a step with a key for that service, between
+// two transactions.
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/functions/internal/environment"
+	"github.com/lambdaidem/toolkit/functions/internal/ledger"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+func main() {
+	slog.SetDefault(lambdacontext.NewLogger())
+	env, err := environment.Load(context.Background(),
+		environment.IdempotencyTable, environment.TransfersTable, environment.AccountsTable, environment.ClearingURL)
+	if err != nil {
+		slog.Error("the transfers function can't start", "error", err)
+		os.Exit(1)
+	}
+	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable)))
+	transfers := newHandler(guard,
+		ledger.Transfers(env.Get(environment.TransfersTable)),
+		ledger.Accounts(env.Get(environment.AccountsTable)),
+		clearing(env.Get(environment.ClearingURL)))
+	if env.Demo {
+		slog.Warn("DEMO=1: clients may ask for crashes by header")
+		transfers.at = crash
+	}
+	lambda.Start(guard.APIGatewayV2(transfers.create))
+}
