@@ -16,8 +16,9 @@ const unknownPayment = "pay_ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 // routes are those that take a body.
 var routes = map[string]struct{ path, code string }{
-	"payments": {"/payments", "payment_invalid"},
-	"refunds":  {"/payments/" + unknownPayment + "/refunds", "refund_invalid"},
+	"payments":  {"/payments", "payment_invalid"},
+	"refunds":   {"/payments/" + unknownPayment + "/refunds", "refund_invalid"},
+	"transfers": {"/transfers", "transfer_invalid"},
 }
 
 var badBodies = map[string]string{
@@ -82,6 +83,7 @@ func TestWrongBase64IsA400(t *testing.T) {
 	tests := map[string]struct{ function, method, path, route string }{
 		"POST /payments":              {"PaymentsFunction", "POST", "/payments", "POST /payments"},
 		"GET /payments/{id}":          {"PaymentsFunction", "GET", "/payments/" + unknownPayment, "GET /payments/{id}"},
+		"POST /transfers":             {"TransfersFunction", "POST", "/transfers", "POST /transfers"},
 		"POST /payments/{id}/refunds": {"RefundsFunction", "POST", routes["refunds"].path, "POST /payments/{id}/refunds"},
 	}
 	for name, tt := range tests {

@@ -35,7 +35,7 @@ func TestK2_K3_RefusedKeysStoreNothing(t *testing.T) {
 	for name, tt := range refusedKeys {
 		t.Run(name, func(t *testing.T) {
 			u := newUser(t)
-			for _, r := range []request{order("", dinner), refundOf("pay_ABCDEFGHIJKLMNOPQRSTUVWXYZ", "", `{"amount":1}`)} {
+			for _, r := range []request{order("", dinner), refundOf(unknownPayment, "", `{"amount":1}`), pair{u, "bob"}.transferOf("", "")} {
 				r.keys = tt.keys
 				expectProblem(t, u.mustSend(t, r), http.StatusBadRequest, tt.code)
 			}

@@ -40,17 +40,12 @@ func (c clearing) clear(ctx context.Context, key string, t ledger.Transfer) (rul
 	}
 	defer resp.Body.Close() //nolint:errcheck // it is only read
 	var said ruling
-	switch resp.StatusCode {
-	case http.StatusCreated, http.StatusUnprocessableEntity:
-		err = json.NewDecoder(resp.Body).Decode(&said)
-	default:
-		err = fmt.Errorf("the answer is %s", resp.Status)
+	err = json.NewDecoder(resp.Body).Decode(&said)
+	switch {
+	case resp.StatusCode == http.StatusCreated && err == nil && said.ID != "":
+		return ruling{ID: said.ID}, nil
+	case resp.StatusCode == http.StatusUnprocessableEntity && err == nil && said.Refused != "":
+		return ruling{Refused: said.Refused}, nil
 	}
-	if err == nil && (said.ID == "") != (resp.StatusCode == http.StatusUnprocessableEntity) {
-		err = fmt.Errorf("the answer %s says neither", resp.Status)
-	}
-	if err != nil {
-		return ruling{}, fmt.Errorf("clear %s: %w", t.ID, err)
-	}
-	return said, nil
+	return ruling{}, fmt.Errorf("clear %s: the answer is %s, and no ruling", t.ID, resp.Status)
 }
