@@ -7,14 +7,16 @@ import (
 	"os"
 	"time"
 
+	"github.com/lambdaidem/toolkit/localstack/clearing"
 	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
 // demo plays the steps in turn.
 type demo struct {
-	client *client
-	tables tables
-	out    *printer
+	client   *client
+	tables   tables
+	clearing *clearing.Service
+	out      *printer
 
 	records map[string]bool // IDs of the records seen so far
 
@@ -30,10 +32,11 @@ type demo struct {
 
 func newDemo(s *stack.Stack, out *os.File) *demo {
 	return &demo{
-		client:  newClient(s.URL()),
-		tables:  tables{s.Database().Client(), s.Table("IdempotencyTable"), s.Table("PaymentsTable"), s.Table("AccountsTable")},
-		out:     newPrinter(out),
-		records: map[string]bool{},
+		client:   newClient(s.URL()),
+		clearing: s.Clearing(),
+		tables:   tables{s.Database().Client(), s.Table("IdempotencyTable"), s.Table("PaymentsTable"), s.Table("AccountsTable"), s.Table("TransfersTable")},
+		out:      newPrinter(out),
+		records:  map[string]bool{},
 	}
 }
 

@@ -11,10 +11,11 @@ import (
 
 // tables looks into DynamoDB, past the functions.
 type tables struct {
-	client   *dynamodb.Client
-	records  string
-	payments string
-	accounts string
+	client    *dynamodb.Client
+	records   string
+	payments  string
+	accounts  string
+	transfers string
 }
 
 // record is an item of the idempotency table.
@@ -51,6 +52,16 @@ func (t tables) allRecords(ctx context.Context) ([]record, error) {
 
 func (t tables) allPayments(ctx context.Context) ([]payment, error) {
 	return scan[payment](ctx, t.client, t.payments)
+}
+
+// transfer is an item of the transfers table.
+type transfer struct {
+	Amount int64  `dynamodbav:"amount"`
+	Status string `dynamodbav:"status"`
+}
+
+func (t tables) allTransfers(ctx context.Context) ([]transfer, error) {
+	return scan[transfer](ctx, t.client, t.transfers)
 }
 
 func (t tables) allAccounts(ctx context.Context) ([]account, error) {

@@ -98,6 +98,13 @@ See it, and refund a part of it (put the id of the answer in place of ID).
   curl -i %[1]s/payments/ID/refunds -H "Authorization: Bearer $TOKEN" -H 'Idempotency-Key: refund-1' \
     -H 'Content-Type: application/json' -d '{"amount":400}'
 
+Move money to bob's account. The clearing house that is told is a stub; the reference says how it behaves:
+delay=5000, fail=2, lose=1, refuse. X-Demo-Crash: cleared kills the first attempt when it was told; repeat the request
+until 12 seconds are over.
+
+  curl -i %[1]s/transfers -H "Authorization: Bearer $TOKEN" -H 'Idempotency-Key: transfer-1' \
+    -H 'Content-Type: application/json' -d '{"to":"bob","amount":500,"currency":"EUR","reference":"fail=1"}'
+
 Ask for a slow handler, and repeat the request meanwhile: 409 with Retry-After.
 
   curl -i %[1]s/payments -H "Authorization: Bearer $TOKEN" -H 'Idempotency-Key: order-2' \
