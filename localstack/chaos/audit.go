@@ -13,9 +13,12 @@ import (
 
 // Books are everything that is known after a run.
 type Books struct {
-	Answers  []Answer  // all that any client got
-	Payments []Payment // the whole payments table
-	Records  []Record  // the whole idempotency table
+	Answers   []Answer   // all that any client got
+	Payments  []Payment  // the whole payments table, without the refunds
+	Transfers []Transfer // the whole transfers table
+	Effects   []Effect   // all that the clearing house did
+	Records   []Record   // the requests' in the idempotency table
+	Money     Money
 
 	// Robbed are the attempts, by key, whose lease the test itself gave away
 	// while they were alive and well.
@@ -31,11 +34,37 @@ type Answer struct {
 	Body       string
 }
 
+// Money is what the accounts have, in cents.
+type Money struct {
+	Opened   int64 // that all accounts had at first; 0: the money is not counted
+	Balances int64 // that they have now
+}
+
 // Payment is an item of the payments table.
 type Payment struct {
-	ID   string
-	Key  string // of the request that asked for it
-	Runs int    // how many runs of the handler wrote it
+	ID         string
+	Key        string // of the request that asked for it
+	Refundable int64  // of its amount what was not refunded
+}
+
+// Transfer is an item of the transfers table.
+type Transfer struct {
+	ID     string
+	Key    string // of the request that asked for it
+	Amount int64
+	Status string
+}
+
+// States of a transfer.
+const (
+	reservedTransfer = "reserved"
+	doneTransfer     = "done"
+)
+
+// Effect is what the clearing house did for one of its keys.
+type Effect struct {
+	Transfer string // the ID that it was told
+	Amount   int64
 }
 
 // Record is an item of the idempotency table.
@@ -53,7 +82,8 @@ type Report struct {
 	Keys      int // that a request was sent with
 	Completed int // keys with a completed record
 	Payments  int
-	Repeated  int // runs that wrote a payment which was there already
+	Transfers int
+	Effects   int // outside, by transfers
 	Retaken   int // attempts beyond the first one of their key
 
 	// Findings are the breaches of the contract, a sentence each. None: all is
@@ -61,25 +91,30 @@ type Report struct {
 	Findings []string
 }
 
-// Audit holds the payments and the records against the answers:
+// Audit holds the tables and the outside effects against the answers:
 //
-//   - every 201 has its payment, and it is its own key's;
+//   - every 201 has its payment or transfer, and it is its own key's;
 //   - all 201 answers of a key are equal to the byte, one at most is no replay
 //     (G3), and the key's record is completed (X4);
-//   - no key has two payments, since a payment's ID comes from the record, and a
-//     completed one has one;
-//   - a payment was written by at most as many runs of the handler as its key had
-//     attempts, and by exactly one if the first attempt completed it (G2, L6);
+//   - a completed key has one payment, or one transfer, and no key has two; one
+//     whose record is not completed has no payment, since they are written
+//     together (E1), and no transfer that is more than reserved;
+//   - a transfer has ended, and had one effect outside, of its own amount (E6);
+//   - no money was made or lost: what the accounts have, and what was paid and not
+//     refunded, or is reserved, is what there was (G1);
 //   - each attempt beyond the first one of a key is explained by a request for
 //     it that failed: nobody takes over from an attempt that lives (L5);
-//   - no payment is without a record, and no key has two;
+//   - no payment or transfer is without a record, and no key has two;
 //   - no answer is another than the contract knows for a valid request.
 func (b Books) Audit() Report {
 	byKey := b.byKey()
-	r := Report{Requests: len(b.Answers), ByStatus: map[int]int{}, Payments: len(b.Payments)}
-	owners := map[string]string{} // of payments, by ID
+	r := Report{Requests: len(b.Answers), ByStatus: map[int]int{}, Payments: len(b.Payments), Transfers: len(b.Transfers), Effects: len(b.Effects)}
+	owners := map[string]string{} // of payments and transfers, by ID
 	for _, p := range b.Payments {
 		owners[p.ID] = p.Key
+	}
+	for _, t := range b.Transfers {
+		owners[t.ID] = t.Key
 	}
 	for _, a := range b.Answers {
 		r.ByStatus[a.Status]++
@@ -95,22 +130,64 @@ func (b Books) Audit() Report {
 		if account.completed() {
 			r.Completed++
 		}
-		r.Repeated += max(0, account.runs()-1)
 		r.Retaken += max(0, account.attempts()-1)
 		for _, finding := range account.findings(owners) {
 			r.Findings = append(r.Findings, "key "+key+": "+finding)
 		}
 	}
+	r.Findings = append(r.Findings, b.effectFindings()...)
+	r.Findings = append(r.Findings, b.moneyFindings()...)
 	return r
+}
+
+// effectFindings compares what happened outside with the transfers.
+func (b Books) effectFindings() []string {
+	var found []string
+	of := map[string][]Effect{}
+	for _, e := range b.Effects {
+		of[e.Transfer] = append(of[e.Transfer], e)
+	}
+	for _, t := range b.Transfers {
+		effects := of[t.ID]
+		delete(of, t.ID)
+		if len(effects) != 1 || effects[0].Amount != t.Amount {
+			found = append(found, fmt.Sprintf("key %s: the transfer %s of %d had the effects %+v outside; want one, of as much (E6)", t.Key, t.ID, t.Amount, effects))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(of)) {
+		found = append(found, fmt.Sprintf("the clearing house was told of %s, which was never made", id))
+	}
+	return found
+}
+
+// moneyFindings counts the money.
+func (b Books) moneyFindings() []string {
+	if b.Money.Opened == 0 {
+		return nil
+	}
+	has := b.Money.Balances
+	for _, p := range b.Payments {
+		has += p.Refundable
+	}
+	for _, t := range b.Transfers {
+		if t.Status == reservedTransfer {
+			has += t.Amount
+		}
+	}
+	if has == b.Money.Opened {
+		return nil
+	}
+	return []string{fmt.Sprintf("there were %d cents, and there are %d: %d in accounts, the rest paid or reserved (G1)", b.Money.Opened, has, b.Money.Balances)}
 }
 
 // account is what the books say of one key.
 type account struct {
-	key      string
-	answers  []Answer
-	payments []Payment
-	records  []Record
-	robbed   int
+	key       string
+	answers   []Answer
+	payments  []Payment
+	transfers []Transfer
+	records   []Record
+	robbed    int
 }
 
 func (b Books) byKey() map[string]*account {
@@ -126,6 +203,9 @@ func (b Books) byKey() map[string]*account {
 	}
 	for _, p := range b.Payments {
 		of(p.Key).payments = append(of(p.Key).payments, p)
+	}
+	for _, t := range b.Transfers {
+		of(t.Key).transfers = append(of(t.Key).transfers, t)
 	}
 	for _, r := range b.Records {
 		of(r.Key).records = append(of(r.Key).records, r)
@@ -148,15 +228,6 @@ func (a *account) attempts() int {
 	return most
 }
 
-// runs is how many runs of the handler made or met the key's payment.
-func (a *account) runs() int {
-	n := 0
-	for _, p := range a.payments {
-		n += p.Runs
-	}
-	return n
-}
-
 // failed is how many requests had neither the payment nor a conflict for an
 // answer: those of attempts that died, and of some that never ran.
 func (a *account) failed() int {
@@ -173,24 +244,31 @@ func (a *account) findings(owners map[string]string) []string {
 	return slices.Concat(a.countFindings(), a.createdFindings(owners), a.otherFindings())
 }
 
-// countFindings compares payments and runs with attempts.
+// countFindings compares what was made with the records.
 func (a *account) countFindings() []string {
 	var found []string
-	attempts, payments, runs := a.attempts(), len(a.payments), a.runs()
+	made := len(a.payments) + len(a.transfers)
 	switch {
 	case len(a.records) > 1:
 		found = append(found, fmt.Sprintf("%d records; want one (F1)", len(a.records)))
-	case payments > 0 && len(a.records) == 0:
-		found = append(found, fmt.Sprintf("%d payments and no record", payments))
-	case payments > 1:
-		found = append(found, fmt.Sprintf("%d payments; want one, by whatever attempt", payments))
-	case attempts == 1 && a.completed() && runs != 1:
-		found = append(found, fmt.Sprintf("paid by %d runs, though its first attempt completed it; want one", runs))
-	case runs > attempts:
-		found = append(found, fmt.Sprintf("paid by %d runs in %d attempts; at most one each (L6)", runs, attempts))
-	case payments == 0 && a.completed():
-		found = append(found, "completed without a payment")
+	case made > 0 && len(a.records) == 0:
+		found = append(found, fmt.Sprintf("%d payments and transfers, and no record", made))
+	case made > 1:
+		found = append(found, fmt.Sprintf("%d payments and transfers; want one, by whatever attempt (G1)", made))
+	case made == 0 && a.completed():
+		found = append(found, "completed, and nothing was made (E1)")
+	case len(a.payments) > 0 && !a.completed():
+		found = append(found, "a payment, and its record is not completed (E1)")
 	}
+	for _, t := range a.transfers {
+		switch {
+		case !a.completed() && t.Status != reservedTransfer:
+			found = append(found, fmt.Sprintf("a transfer that is %s, and its record is not completed (E1)", t.Status))
+		case t.Status != doneTransfer:
+			found = append(found, fmt.Sprintf("a transfer that is %s in the end; want done", t.Status))
+		}
+	}
+	attempts := a.attempts()
 	if died := a.failed() + a.robbed; attempts-1 > died {
 		found = append(found, fmt.Sprintf("%d attempts, but only %d requests that failed: one was taken over while it lived (L5)", attempts, died))
 	}
@@ -224,14 +302,14 @@ func (a *account) createdFindings(owners map[string]string) []string {
 	for _, body := range slices.Sorted(maps.Keys(bodies)) {
 		var shown struct{ ID string }
 		if err := json.Unmarshal([]byte(body), &shown); err != nil || shown.ID == "" {
-			found = append(found, fmt.Sprintf("a 201 answer names no payment: %q", body))
+			found = append(found, fmt.Sprintf("a 201 answer names nothing that was made: %q", body))
 			continue
 		}
 		switch owner, there := owners[shown.ID]; {
 		case !there:
 			found = append(found, fmt.Sprintf("a 201 answer names %s, which was never made", shown.ID))
 		case owner != a.key:
-			found = append(found, fmt.Sprintf("a 201 answer names %s, the payment of key %s (G3)", shown.ID, owner))
+			found = append(found, fmt.Sprintf("a 201 answer names %s, which is key %s's (G3)", shown.ID, owner))
 		}
 	}
 	return found
@@ -262,8 +340,7 @@ var legitimate = map[int][]string{
 	http.StatusConflict:            {string(lambdaidem.ErrInProgress)},
 	http.StatusInternalServerError: {"", "demo_failure"},
 	http.StatusServiceUnavailable: {"", "demo_out_of_time", string(lambdaidem.ErrStoreUnavailable),
-		string(lambdaidem.ErrOutOfTime), string(lambdaidem.ErrOutcomeUnknown)},
-	http.StatusGatewayTimeout: {"payment_unknown"},
+		string(lambdaidem.ErrOutOfTime), string(lambdaidem.ErrOutcomeUnknown), "clearing_unavailable"},
 }
 
 // String is the report for a reader: the counts, then the findings.
@@ -282,7 +359,8 @@ func (r Report) String() string {
 	line("keys", r.Keys, "")
 	line("keys completed", r.Completed, "")
 	line("payments", r.Payments, "")
-	line("runs repeated", r.Repeated, "whose payment was there already: the attempt before had died")
+	line("transfers", r.Transfers, "")
+	line("effects outside", r.Effects, "")
 	line("attempts beyond first", r.Retaken, "takeovers, and runs after a release")
 	line("findings", len(r.Findings), "")
 	for _, finding := range r.Findings {

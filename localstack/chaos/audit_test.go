@@ -15,10 +15,20 @@ func goodBooks() Books {
 			created("a", "pay_1"), replayed("a", "pay_1"), refused("a", 409, lambdaidem.ErrInProgress),
 			{Key: "b", Status: 500, Body: `{"message":"Internal Server Error"}`}, {Key: "b"},
 			refused("b", 503, lambdaidem.ErrStoreUnavailable), created("b", "pay_3"), replayed("b", "pay_3"),
+			created("t", "tra_1"),
 		},
-		Payments: []Payment{{"pay_1", "a", 1}, {"pay_3", "b", 2}},
-		Records:  []Record{{"a", lambdaidem.Completed, 1}, {"b", lambdaidem.Completed, 2}},
+		Payments:  []Payment{{"pay_1", "a", 1250}, {"pay_3", "b", 1250}},
+		Transfers: []Transfer{{"tra_1", "t", 1250, "done"}},
+		Effects:   []Effect{{"tra_1", 1250}},
+		Records:   []Record{{"a", lambdaidem.Completed, 1}, {"b", lambdaidem.Completed, 2}, {"t", lambdaidem.Completed, 1}},
+		Money:     Money{Opened: 10000, Balances: 7500},
 	}
+}
+
+// pay adds a payment, out of an account.
+func (b *Books) pay(id, key string) {
+	b.Payments = append(b.Payments, Payment{id, key, 1250})
+	b.Money.Balances -= 1250
 }
 
 func created(key, payment string) Answer {
@@ -40,8 +50,8 @@ func TestAuditFindsNothingInGoodBooks(t *testing.T) {
 	if len(r.Findings) > 0 {
 		t.Errorf("findings: %q", r.Findings)
 	}
-	if r.Requests != 8 || r.ByStatus[201] != 4 || r.ByStatus[409] != 1 || r.ByStatus[0] != 1 || r.Replays != 2 ||
-		r.Keys != 2 || r.Completed != 2 || r.Payments != 2 || r.Repeated != 1 || r.Retaken != 1 {
+	if r.Requests != 9 || r.ByStatus[201] != 5 || r.ByStatus[409] != 1 || r.ByStatus[0] != 1 || r.Replays != 2 ||
+		r.Keys != 3 || r.Completed != 3 || r.Payments != 2 || r.Transfers != 1 || r.Effects != 1 || r.Retaken != 1 {
 		t.Errorf("the counts are %+v", r)
 	}
 }
@@ -61,16 +71,16 @@ func TestAuditFindsEachKindOfWrong(t *testing.T) {
 		want  string
 	}{
 		"a 201 without its payment": {
-			func(b *Books) { b.Payments = b.Payments[1:] },
+			func(b *Books) { b.Payments, b.Money.Balances = b.Payments[1:], 8750 },
 			"names pay_1, which was never made",
 		},
 		"a 201 with another key's payment": {
 			func(b *Books) { b.Answers = append(b.Answers, replayed("a", "pay_3")) },
-			"names pay_3, the payment of key b",
+			"names pay_3, which is key b's",
 		},
 		"a 201 that names no payment": {
 			func(b *Books) { b.Answers[0].Body = "paid" },
-			`names no payment: "paid"`,
+			`names nothing that was made: "paid"`,
 		},
 		"two different answers": {
 			func(b *Books) {
@@ -96,34 +106,57 @@ func TestAuditFindsEachKindOfWrong(t *testing.T) {
 			"its record is not completed",
 		},
 		"two payments of one key": {
-			func(b *Books) { b.Payments = append(b.Payments, Payment{"pay_4", "b", 1}) },
-			"2 payments; want one",
+			func(b *Books) { b.pay("pay_4", "b") },
+			"2 payments and transfers; want one",
 		},
-		"two runs by the first attempt": {
-			func(b *Books) { b.Payments[0].Runs = 2 },
-			"paid by 2 runs, though its first attempt completed it",
-		},
-		"no payment by the first attempt": {
-			func(b *Books) { b.Payments, b.Answers = b.Payments[1:], b.Answers[2:] },
-			"paid by 0 runs, though its first attempt completed it",
-		},
-		"more runs than attempts": {
-			func(b *Books) { b.Payments[1].Runs = 3 },
-			"paid by 3 runs in 2 attempts",
-		},
-		"two runs by a first attempt that did not complete": {
+		"a payment whose record is not completed": {
 			func(b *Books) {
 				b.Records = append(b.Records, Record{"c", lambdaidem.InProgress, 1})
-				b.Payments = append(b.Payments, Payment{"pay_4", "c", 2})
+				b.pay("pay_4", "c")
 			},
-			"paid by 2 runs in 1 attempts",
+			"a payment, and its record is not completed (E1)",
+		},
+		"a transfer that is done before its record": {
+			func(b *Books) {
+				b.Records[2].State = lambdaidem.InProgress
+				b.Answers = b.Answers[:8]
+			},
+			"a transfer that is done, and its record is not completed (E1)",
+		},
+		"a transfer that nobody ended": {
+			func(b *Books) { b.Transfers[0].Status, b.Money.Balances = "reserved", 6250 },
+			"a transfer that is reserved in the end",
+		},
+		"a transfer without an effect": {
+			func(b *Books) { b.Effects = nil },
+			"tra_1 of 1250 had the effects [] outside",
+		},
+		"a transfer with two": {
+			func(b *Books) { b.Effects = append(b.Effects, b.Effects[0]) },
+			"want one, of as much (E6)",
+		},
+		"a transfer with another amount outside": {
+			func(b *Books) { b.Effects[0].Amount++ },
+			"want one, of as much (E6)",
+		},
+		"an effect of no transfer": {
+			func(b *Books) { b.Effects = append(b.Effects, Effect{"tra_2", 1250}) },
+			"told of tra_2, which was never made",
+		},
+		"money that was made": {
+			func(b *Books) { b.Money.Balances++ },
+			"there were 10000 cents, and there are 10001",
+		},
+		"money that was lost by a refund": {
+			func(b *Books) { b.Payments[0].Refundable -= 7 },
+			"there were 10000 cents, and there are 9993",
 		},
 		"completed by a later attempt without a payment": {
 			func(b *Books) {
 				b.Records = append(b.Records, Record{"c", lambdaidem.Completed, 2})
 				b.Answers = append(b.Answers, Answer{Key: "c"})
 			},
-			"completed without a payment",
+			"completed, and nothing was made (E1)",
 		},
 		"a takeover from an attempt that lived": {
 			func(b *Books) { b.Records[0].Attempt = 2 },
@@ -134,8 +167,8 @@ func TestAuditFindsEachKindOfWrong(t *testing.T) {
 			"5 attempts, but only 3 requests that failed",
 		},
 		"a payment without a record": {
-			func(b *Books) { b.Payments = append(b.Payments, Payment{"pay_4", "c", 1}) },
-			"1 payments and no record",
+			func(b *Books) { b.pay("pay_4", "c") },
+			"1 payments and transfers, and no record",
 		},
 		"two records of one key": {
 			func(b *Books) { b.Records = append(b.Records, b.Records[0]) },

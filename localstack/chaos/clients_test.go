@@ -45,14 +45,74 @@ func newClients() clients {
 
 func (c clients) closeConnections() { c.http.CloseIdleConnections() }
 
-// newKey makes up a key, which is its user's name too.
-func newKey() string { return "key-" + strings.ToLower(rand.Text()) }
+// Every key is its user's name too.
+const (
+	paymentKey  = "key-"
+	transferKey = "key-transfer-"
+)
 
-// headers are X-Demo- ones, for the payments function.
+// opening is what a new user's account has, in cents; recipients are whom
+// transfers go to.
+const (
+	opening    = 10_000
+	recipients = 16
+)
+
+// newKey makes up a key for a payment, and gives its user an account.
+func (w *world) newKey(t *testing.T) string { t.Helper(); return w.newUser(t, paymentKey) }
+
+// newTransfer makes up a key for a transfer.
+func (w *world) newTransfer(t *testing.T) string { t.Helper(); return w.newUser(t, transferKey) }
+
+// newCalmTransfer makes up one that the clearing house does well by.
+func (w *world) newCalmTransfer(t *testing.T) string {
+	t.Helper()
+	for {
+		if key := w.newTransfer(t); moodOf(key) == "" {
+			return key
+		}
+	}
+}
+
+func (w *world) newUser(t *testing.T, kind string) string {
+	t.Helper()
+	key := kind + strings.ToLower(rand.Text())
+	w.open(t, key, opening)
+	return key
+}
+
+// open gives a user an account. The database may be down for a while.
+func (w *world) open(t *testing.T, user string, balance int64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		err := w.stack.OpenAccount(ctx, user, "EUR", balance)
+		if err == nil {
+			w.opened.Add(balance)
+			return
+		}
+		if !sleep(ctx, 100*time.Millisecond) {
+			t.Error(err)
+			return
+		}
+	}
+}
+
+// recipientOf is whom a transfer goes to.
+func recipientOf(key string) string { return fmt.Sprintf("till-%d", key[len(key)-1]%recipients) }
+
+// moods are what the clearing house is told to do, by the key: see package
+// clearing.
+var moods = []string{"fail=1", "lose=1", "delay=50", ""}
+
+func moodOf(key string) string { return moods[int(key[len(key)-2])%len(moods)] }
+
+// headers are X-Demo- ones.
 type headers map[string]string
 
-// send asks for a payment once. The payment's reference is the key, by which
-// the audit finds it.
+// send asks once for what the key is for. A payment's reference is the key, by
+// which the audit finds it.
 func (c clients) send(ctx context.Context, key string, demo headers) Answer {
 	a := c.exchange(ctx, key, demo)
 	c.mu.Lock()
@@ -63,8 +123,11 @@ func (c clients) send(ctx context.Context, key string, demo headers) Answer {
 
 func (c clients) exchange(ctx context.Context, key string, demo headers) Answer {
 	broken := Answer{Key: key}
-	body := fmt.Sprintf(`{"amount":1250,"currency":"EUR","reference":%q}`, key)
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+"/payments", strings.NewReader(body))
+	path, body := "/payments", fmt.Sprintf(`{"amount":1250,"currency":"EUR","reference":%q}`, key)
+	if strings.HasPrefix(key, transferKey) {
+		path, body = "/transfers", fmt.Sprintf(`{"to":%q,"amount":1250,"currency":"EUR","reference":%q}`, recipientOf(key), moodOf(key))
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+path, strings.NewReader(body))
 	if err != nil {
 		panic(err) // made of constants
 	}
@@ -145,9 +208,8 @@ func expectCode(t *testing.T, a Answer, status int, code lambdaidem.Code) {
 	}
 }
 
-// expectEnd checks how it ended for a key, and audits it. runs are those that
-// came as far as the payment.
-func (w *world) expectEnd(t *testing.T, key string, attempt, runs int) {
+// expectEnd checks how it ended for a key, and audits it.
+func (w *world) expectEnd(t *testing.T, key string, attempt int) {
 	t.Helper()
 	// One more replay, for the audit to compare.
 	expectStatus(t, w.send(t.Context(), key, nil), http.StatusCreated)
@@ -156,8 +218,8 @@ func (w *world) expectEnd(t *testing.T, key string, attempt, runs int) {
 	if len(report.Findings) > 0 {
 		t.Errorf("the audit found:\n%s", report)
 	}
-	if len(b.Records) != 1 || b.Records[0].State != lambdaidem.Completed || b.Records[0].Attempt != attempt || len(b.Payments) != 1 || b.Payments[0].Runs != runs {
-		t.Errorf("the records are %+v, the payments %+v; want one each, completed by attempt %d, paid by %d runs", b.Records, b.Payments, attempt, runs)
+	if len(b.Records) != 1 || b.Records[0].State != lambdaidem.Completed || b.Records[0].Attempt != attempt || len(b.Payments)+len(b.Transfers) != 1 {
+		t.Errorf("the records are %+v, the payments %+v, the transfers %+v; want one, completed by attempt %d", b.Records, b.Payments, b.Transfers, attempt)
 	}
 }
 
@@ -167,15 +229,30 @@ func (w *world) books(t *testing.T) Books {
 	var b Books
 	for _, p := range scan[struct {
 		ID, Reference string
-		Runs          []string
+		Refundable    int64
 	}](t, w, "PaymentsTable") {
-		b.Payments = append(b.Payments, Payment{p.ID, p.Reference, len(p.Runs)})
+		b.Payments = append(b.Payments, Payment{p.ID, p.Reference, p.Refundable})
 	}
+	for _, tr := range scan[struct {
+		ID, From, Status string
+		Amount           int64
+	}](t, w, "TransfersTable") {
+		b.Transfers = append(b.Transfers, Transfer{tr.ID, userOf(tr.From, " "), tr.Amount, tr.Status})
+	}
+	for _, e := range w.stack.Clearing().Effects() {
+		b.Effects = append(b.Effects, Effect{e.Transfer, e.Amount})
+	}
+	for _, a := range scan[struct{ Balance int64 }](t, w, "AccountsTable") {
+		b.Money.Balances += a.Balance
+	}
+	b.Money.Opened = w.opened.Load()
 	for _, r := range scan[struct {
 		Scope, Status string
 		Attempt       int
 	}](t, w, "IdempotencyTable") {
-		b.Records = append(b.Records, Record{userOf(r.Scope, "|"), lambdaidem.State(r.Status), r.Attempt})
+		if key := userOf(r.Scope, "|"); strings.HasPrefix(key, paymentKey) { // not that of a reservation, which is nobody's
+			b.Records = append(b.Records, Record{key, lambdaidem.State(r.Status), r.Attempt})
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -194,6 +271,17 @@ func (b Books) of(key string) Books {
 	for _, p := range b.Payments {
 		if p.Key == key {
 			own.Payments = append(own.Payments, p)
+		}
+	}
+	for _, tr := range b.Transfers {
+		if tr.Key != key {
+			continue
+		}
+		own.Transfers = append(own.Transfers, tr)
+		for _, e := range b.Effects {
+			if e.Transfer == tr.ID {
+				own.Effects = append(own.Effects, e)
+			}
 		}
 	}
 	for _, r := range b.Records {

@@ -39,14 +39,19 @@ func (w *world) cutOffOnce(t *testing.T) {
 		{"X8", "500 after the write", proxy.FailAfterWrite},
 		{"X8", "throttled", proxy.Throttle},
 	}
-	for _, kind := range []kind{acquire, completion, effect} {
+	for _, of := range []struct {
+		what string
+		key  func(*testing.T) string
+		kind kind
+	}{
+		{"payment", w.newKey, acquire}, {"payment", w.newKey, completion},
+		{"transfer", w.newCalmTransfer, reserve}, {"transfer", w.newCalmTransfer, step}, {"transfer", w.newCalmTransfer, completion},
+	} {
 		for _, f := range faults {
-			if kind == effect && f.name == "reply cut short" {
-				continue // the payment's own client does not repeat it: X2 below
-			}
-			t.Run(f.rules+" "+string(kind)+", "+f.name, func(t *testing.T) {
+			kind := of.kind
+			t.Run(f.rules+" "+of.what+", "+string(kind)+", "+f.name, func(t *testing.T) {
 				t.Parallel()
-				key := newKey()
+				key := of.key(t)
 				w.wires.plan(key, breakage{kind: kind, fault: f.fault})
 				a := w.send(t.Context(), key, nil)
 				expectStatus(t, a, http.StatusCreated)
@@ -54,30 +59,30 @@ func (w *world) cutOffOnce(t *testing.T) {
 					t.Error("the first answer is marked as a replay")
 				}
 				w.wires.expectHits(t, key, 1)
-				w.expectEnd(t, key, 1, 1)
+				w.expectEnd(t, key, 1)
 			})
 		}
 	}
 	for _, f := range faults {
 		t.Run(f.rules+" "+string(release)+", "+f.name, func(t *testing.T) {
 			t.Parallel()
-			key := newKey()
+			key := w.newKey(t)
 			w.wires.plan(key, breakage{kind: release, fault: f.fault})
 			failing := headers{"X-Demo-Fail-Attempts": "1"}
 			expectCode(t, w.send(t.Context(), key, failing), http.StatusInternalServerError, "demo_failure")
 			expectStatus(t, w.send(t.Context(), key, failing), http.StatusCreated) // it is free at once
 			w.wires.expectHits(t, key, 1)
-			w.expectEnd(t, key, 2, 1)
+			w.expectEnd(t, key, 2)
 		})
 	}
 	t.Run("L4 "+string(takeover)+", reply lost", func(t *testing.T) {
 		t.Parallel()
-		key := newKey()
+		key := w.newKey(t)
 		w.wires.plan(key, breakage{kind: takeover, fault: proxy.LoseReply})
 		expectStatus(t, w.send(t.Context(), key, headers{"X-Demo-Fail-Attempts": "1"}), http.StatusInternalServerError)
 		expectStatus(t, w.send(t.Context(), key, nil), http.StatusCreated)
 		w.wires.expectHits(t, key, 1)
-		w.expectEnd(t, key, 2, 1)
+		w.expectEnd(t, key, 2)
 	})
 }
 
@@ -97,7 +102,7 @@ func (w *world) cutOffFromTheStart(t *testing.T) {
 	for _, tt := range acquires {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			key := newKey()
+			key := w.newKey(t)
 			w.wires.plan(key, breakage{acquire, tt.fault, always})
 			a := w.send(t.Context(), key, nil)
 			expectCode(t, a, http.StatusServiceUnavailable, lambdaidem.ErrStoreUnavailable)
@@ -107,13 +112,12 @@ func (w *world) cutOffFromTheStart(t *testing.T) {
 			w.wires.mend(key)
 			expectStatus(t, w.send(t.Context(), key, nil), http.StatusCreated) // at once: no lease is left
 			w.wires.expectHits(t, key, 3)
-			w.expectEnd(t, key, tt.attempt, 1)
+			w.expectEnd(t, key, tt.attempt)
 		})
 	}
 }
 
-// cutOffAtTheEnd breaks every completion, or every answer to the payment's own
-// call, until it is mended.
+// cutOffAtTheEnd breaks every completion, until it is mended.
 func (w *world) cutOffAtTheEnd(t *testing.T) {
 	t.Parallel()
 	completions := []struct {
@@ -126,7 +130,7 @@ func (w *world) cutOffAtTheEnd(t *testing.T) {
 	for _, tt := range completions {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			key := newKey()
+			key := w.newKey(t)
 			w.wires.plan(key, breakage{completion, tt.fault, always})
 			began := time.Now()
 			a := w.send(t.Context(), key, nil)
@@ -141,13 +145,13 @@ func (w *world) cutOffAtTheEnd(t *testing.T) {
 			if took := time.Since(began); took < leaseLength {
 				t.Errorf("a retry ran after %v, within the lease of %v", took, leaseLength)
 			}
-			w.expectEnd(t, key, 2, 2)
+			w.expectEnd(t, key, 2)
 			w.awaitEvent(t, key, lambdaidem.EventUncertain)
 		})
 	}
 	t.Run("X4 every completion's reply lost: a retry learns that it was written", func(t *testing.T) {
 		t.Parallel()
-		key := newKey()
+		key := w.newKey(t)
 		w.wires.plan(key, breakage{completion, proxy.LoseReply, always})
 		expectCode(t, w.send(t.Context(), key, nil), http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
 		a := w.send(t.Context(), key, nil)
@@ -155,26 +159,6 @@ func (w *world) cutOffAtTheEnd(t *testing.T) {
 		if !a.Replayed {
 			t.Error("the retry ran again; want a replay")
 		}
-		w.expectEnd(t, key, 1, 1)
+		w.expectEnd(t, key, 1)
 	})
-	effects := []struct {
-		name  string
-		fault proxy.Fault
-		times int
-	}{
-		{"X2 every payment's reply lost: uncertain, so the lease is kept", proxy.LoseReply, always},
-		{"X2 a payment's reply cut short: uncertain, so the lease is kept", proxy.CutReplyShort, 1},
-	}
-	for _, tt := range effects {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			key := newKey()
-			w.wires.plan(key, breakage{effect, tt.fault, tt.times})
-			expectCode(t, w.send(t.Context(), key, nil), http.StatusGatewayTimeout, "payment_unknown")
-			w.wires.mend(key)
-			expectCode(t, w.send(t.Context(), key, nil), http.StatusConflict, lambdaidem.ErrInProgress)
-			w.mustSucceed(t, key)
-			w.expectEnd(t, key, 2, 2)
-		})
-	}
 }

@@ -29,28 +29,32 @@ func TestChaosDied(t *testing.T) {
 
 // killed sends SIGKILL to an attempt at each point where it waits for the
 // database: before its call takes effect and after. It proves that a retry is
-// answered rightly, how often the payment was made, and when (G2, L6).
+// answered rightly, that the payment or transfer is made once, and when (G1, L6).
 func (w *world) killed(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name    string
+		key     func(*testing.T) string
 		at      kind
 		gate    func() *proxy.Gate
-		attempt int // that completes
-		runs    int
+		attempt int           // that completes
 		wait    time.Duration // before which no retry may run
 	}{
-		{"X5 in the acquire, before it is written", acquire, proxy.HoldRequest, 1, 1, 0},
-		{"L6 in the acquire, after it is written", acquire, proxy.HoldReply, 2, 1, leaseLength},
-		{"L6 in the handler, before the effect", effect, proxy.HoldRequest, 2, 1, leaseLength},
-		{"G2 in the handler, after the effect", effect, proxy.HoldReply, 2, 2, leaseLength},
-		{"G2 in the completion, before it is written", completion, proxy.HoldRequest, 2, 2, leaseLength},
-		{"G3 in the completion, after it is written", completion, proxy.HoldReply, 1, 1, 0},
+		{"X5 in the acquire, before it is written", w.newKey, acquire, proxy.HoldRequest, 1, 0},
+		{"L6 in the acquire, after it is written", w.newKey, acquire, proxy.HoldReply, 2, leaseLength},
+		{"E1 in the transaction of the payment and its answer, before it is written", w.newKey, completion, proxy.HoldRequest, 2, leaseLength},
+		{"E1 in it, after it is written", w.newKey, completion, proxy.HoldReply, 1, 0},
+		{"L6 in a transfer, before it is reserved", w.newCalmTransfer, reserve, proxy.HoldRequest, 2, leaseLength},
+		{"G1 in a transfer, after it is reserved", w.newCalmTransfer, reserve, proxy.HoldReply, 2, leaseLength},
+		{"E5 in a transfer's first step, before it is saved", w.newCalmTransfer, step, proxy.HoldRequest, 2, leaseLength},
+		{"E5 in a transfer's first step, after it is saved", w.newCalmTransfer, step, proxy.HoldReply, 2, leaseLength},
+		{"E1 in the transaction that ends a transfer, before it is written", w.newCalmTransfer, completion, proxy.HoldRequest, 2, leaseLength},
+		{"E1 in it, after it is written, of a transfer", w.newCalmTransfer, completion, proxy.HoldReply, 1, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			key, gate := newKey(), tt.gate()
+			key, gate := tt.key(t), tt.gate()
 			w.wires.plan(key, breakage{kind: tt.at, fault: gate.Fault})
 			began := time.Now()
 			first := w.aside(t, key, nil)
@@ -61,13 +65,20 @@ func (w *world) killed(t *testing.T) {
 			if took := time.Since(began); took < tt.wait {
 				t.Errorf("a retry ran after %v, while the dead attempt had its lease of %v (L5)", took, tt.wait)
 			}
-			w.expectEnd(t, key, tt.attempt, tt.runs)
+			w.expectEnd(t, key, tt.attempt)
 		})
 	}
+	t.Run("E6 in a transfer, when the clearing house was told", func(t *testing.T) {
+		t.Parallel()
+		key := w.newCalmTransfer(t)
+		expectStatus(t, w.send(t.Context(), key, headers{"X-Demo-Crash": "cleared"}), http.StatusInternalServerError)
+		w.mustSucceed(t, key)
+		w.expectEnd(t, key, 2)
+	})
 	t.Run("L6 in the takeover, twice", func(t *testing.T) {
 		t.Parallel()
-		key, first, second := newKey(), proxy.HoldRequest(), proxy.HoldReply()
-		w.wires.plan(key, breakage{kind: effect, fault: first.Fault}, breakage{kind: takeover, fault: second.Fault})
+		key, first, second := w.newKey(t), proxy.HoldRequest(), proxy.HoldReply()
+		w.wires.plan(key, breakage{kind: completion, fault: first.Fault}, breakage{kind: takeover, fault: second.Fault})
 		died := w.aside(t, key, nil)
 		w.signal(t, reached(t, first), syscall.SIGKILL)
 		expectStatus(t, <-died, http.StatusInternalServerError)
@@ -78,22 +89,22 @@ func (w *world) killed(t *testing.T) {
 		w.signal(t, reached(t, second), syscall.SIGKILL)
 		second.Drop()
 		expectStatus(t, <-answered, http.StatusCreated)
-		w.expectEnd(t, key, 3, 1)
+		w.expectEnd(t, key, 3)
 	})
 	t.Run("L1 in the release, before it is written", func(t *testing.T) {
 		t.Parallel()
-		key, gate := newKey(), proxy.HoldRequest()
+		key, gate := w.newKey(t), proxy.HoldRequest()
 		w.wires.plan(key, breakage{kind: release, fault: gate.Fault})
 		first := w.aside(t, key, headers{"X-Demo-Fail-Attempts": "1"})
 		w.signal(t, reached(t, gate), syscall.SIGKILL)
 		expectStatus(t, <-first, http.StatusInternalServerError)
 		gate.Drop()
 		w.mustSucceed(t, key)
-		w.expectEnd(t, key, 2, 1)
+		w.expectEnd(t, key, 2)
 	})
 	t.Run("L3 a completion that arrives after its process was killed and replaced", func(t *testing.T) {
 		t.Parallel()
-		key, gate := newKey(), proxy.HoldRequest()
+		key, gate := w.newKey(t), proxy.HoldRequest()
 		w.wires.plan(key, breakage{kind: completion, fault: gate.Fault})
 		first := w.aside(t, key, nil)
 		w.signal(t, reached(t, gate), syscall.SIGKILL)
@@ -104,7 +115,7 @@ func (w *world) killed(t *testing.T) {
 			t.Errorf("the late completion got %d %s, %v; want a refusal", reply.Status, reply.Body, err)
 		}
 		expectUnchanged(t, before, w.recordOf(t, key))
-		w.expectEnd(t, key, 2, 2)
+		w.expectEnd(t, key, 2)
 	})
 }
 
@@ -113,7 +124,7 @@ func (w *world) timedOut(t *testing.T) {
 	t.Parallel()
 	t.Run("L6 by the Timeout, and a retry after the lease is attempt 2", func(t *testing.T) {
 		t.Parallel()
-		key := newKey()
+		key := w.newKey(t)
 		began := time.Now()
 		expectStatus(t, w.send(t.Context(), key, headers{"X-Demo-Deaf-Ms": "60000"}), http.StatusInternalServerError)
 		if took := time.Since(began); took < shortTimeout {
@@ -124,16 +135,16 @@ func (w *world) timedOut(t *testing.T) {
 		if took := time.Since(began); took < leaseLength {
 			t.Errorf("a retry ran after %v, within the lease of %v (L5)", took, leaseLength)
 		}
-		w.expectEnd(t, key, 2, 1)
+		w.expectEnd(t, key, 2)
 		w.awaitEvent(t, key, lambdaidem.EventTakenOver)
 	})
 	t.Run("L5 a handler that heeds its context answers in time and is released", func(t *testing.T) {
 		t.Parallel()
-		key := newKey()
+		key := w.newKey(t)
 		a := w.send(t.Context(), key, headers{"X-Demo-Delay-Ms": "60000"})
 		expectCode(t, a, http.StatusServiceUnavailable, "demo_out_of_time")
 		expectStatus(t, w.send(t.Context(), key, nil), http.StatusCreated) // at once
-		w.expectEnd(t, key, 2, 1)
+		w.expectEnd(t, key, 2)
 	})
 }
 

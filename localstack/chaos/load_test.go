@@ -28,7 +28,7 @@ var (
 // An attempt that needs longer is one more that died.
 const loadTimeout = 3 * time.Second
 
-// TestChaosLoad has 1,000 clients share 100 keys for a minute while the
+// TestChaosLoad has 1,000 clients share 100 keys, every other one for a transfer, for a minute while the
 // functions that serve them are killed at random, a few stopped until their lease
 // is over, and one call to the database in a hundred is broken. A client repeats its request until it gets a 201; when all who
 // share a key have theirs, they share a new one. G2, G3, L3, L6.
@@ -46,8 +46,12 @@ func TestChaosLoad(t *testing.T) {
 
 	var clients sync.WaitGroup
 	var gaveUp atomic.Int32
-	for range *keyCount {
-		g := newGroup(*clientCount / *keyCount)
+	for i := range *keyCount {
+		fresh := w.newKey
+		if i%2 == 1 {
+			fresh = w.newTransfer
+		}
+		g := newGroup(*clientCount / *keyCount, func() string { return fresh(t) })
 		for range g.size {
 			clients.Go(func() {
 				for running.Err() == nil {
@@ -115,7 +119,8 @@ func (w *weather) lease(c *proxy.Call) {
 
 // group is the clients that share a key.
 type group struct {
-	size int
+	size  int
+	fresh func() string
 
 	mu      sync.Mutex
 	key     string
@@ -123,8 +128,8 @@ type group struct {
 	next    chan struct{} // closed when all have arrived
 }
 
-func newGroup(size int) *group {
-	return &group{size: size, key: newKey(), next: make(chan struct{})}
+func newGroup(size int, fresh func() string) *group {
+	return &group{size: size, fresh: fresh, key: fresh(), next: make(chan struct{})}
 }
 
 // current is the key of now, and what is closed when there is a new one.
@@ -140,7 +145,7 @@ func (g *group) arrive() {
 	defer g.mu.Unlock()
 	if g.arrived++; g.arrived == g.size {
 		close(g.next)
-		g.key, g.arrived, g.next = newKey(), 0, make(chan struct{})
+		g.key, g.arrived, g.next = g.fresh(), 0, make(chan struct{})
 	}
 }
 
@@ -174,7 +179,7 @@ func (w *world) disturb(ctx context.Context, atWork *sync.Map) (killed, stopped 
 // hold a lease; none that is spared.
 func (w *world) victim(atWork *sync.Map, spared map[int]bool) (emulator.Process, bool) {
 	var busy, holders []emulator.Process
-	for _, p := range w.stack.Emulator().Processes(payments) {
+	for _, p := range w.processes() {
 		if p.State != emulator.Busy || spared[p.PID] {
 			continue
 		}

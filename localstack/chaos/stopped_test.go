@@ -35,21 +35,20 @@ func TestChaosStopped(t *testing.T) {
 func (w *world) stoppedPastTheLease(t *testing.T) {
 	tests := []struct {
 		name string
+		key  func(*testing.T) string
 		at   kind
-		gate func() *proxy.Gate
-		runs int
 		wake func(*testing.T, *proxy.Gate) // what becomes of the call it was stopped in
 	}{
-		{"L3 in the handler, before the effect", effect, proxy.HoldRequest, 1, drop},
-		{"G2 in the handler, after the effect", effect, proxy.HoldReply, 2, drop},
-		{"G2 in the handler, and the effect is late", effect, proxy.HoldRequest, 2, carriedOutLate},
-		{"L3 in the completion, which is lost", completion, proxy.HoldRequest, 2, drop},
-		{"L3 in the completion, which is late", completion, proxy.HoldRequest, 2, refusedLate},
+		{"L3 in the completion, which is lost", w.newKey, completion, drop},
+		{"L3 in the completion, which is late", w.newKey, completion, refusedLate},
+		{"G1 in the reservation of a transfer, which is late", w.newCalmTransfer, reserve, refusedLate},
+		{"E5 in a transfer's step, which is late", w.newCalmTransfer, step, refusedLate},
+		{"L3 in a transfer's completion, which is late", w.newCalmTransfer, completion, refusedLate},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			key, gate := newKey(), tt.gate()
+			key, gate := tt.key(t), proxy.HoldRequest()
 			w.wires.plan(key, breakage{kind: tt.at, fault: gate.Fault})
 			first := w.aside(t, key, nil)
 			stopped := reached(t, gate)
@@ -64,12 +63,12 @@ func (w *world) stoppedPastTheLease(t *testing.T) {
 			tt.wake(t, gate)
 			w.awaitGone(t, process.PID)
 			expectUnchanged(t, before, w.recordOf(t, key))
-			w.expectEnd(t, key, 2, tt.runs)
+			w.expectEnd(t, key, 2)
 		})
 	}
 	t.Run("L3 in a handler that fails: its release changes nothing", func(t *testing.T) {
 		t.Parallel()
-		key := newKey()
+		key := w.newKey(t)
 		pass, seen := watch()
 		w.wires.plan(key, breakage{kind: acquire, fault: pass})
 		first := w.aside(t, key, headers{"X-Demo-Delay-Ms": "60000"})
@@ -84,7 +83,7 @@ func (w *world) stoppedPastTheLease(t *testing.T) {
 		}
 		w.awaitEvent(t, key, lambdaidem.EventLeaseLost)
 		expectUnchanged(t, before, w.recordOf(t, key))
-		w.expectEnd(t, key, 2, 1)
+		w.expectEnd(t, key, 2)
 	})
 }
 
@@ -102,7 +101,7 @@ func carriedOutLate(t *testing.T, g *proxy.Gate) {
 // refusedLate delivers the call now; the database refuses it.
 func refusedLate(t *testing.T, g *proxy.Gate) {
 	t.Helper()
-	if reply, err := g.Open(); err != nil || !strings.Contains(string(reply.Body), "ConditionalCheckFailedException") {
+	if reply, err := g.Open(); err != nil || !strings.Contains(string(reply.Body), "ConditionalCheckFailed") {
 		t.Errorf("the late call got %d %s, %v; want a refusal by its condition", reply.Status, reply.Body, err)
 	}
 }
@@ -121,7 +120,7 @@ func watch() (proxy.Fault, <-chan proxy.Request) {
 func (w *world) awaitGone(t *testing.T, pid int) {
 	t.Helper()
 	eventually(t, "the late process has done what it had to do", func() bool {
-		return !slices.ContainsFunc(w.stack.Emulator().Processes(payments), func(p emulator.Process) bool { return p.PID == pid })
+		return !slices.ContainsFunc(w.processes(), func(p emulator.Process) bool { return p.PID == pid })
 	})
 }
 
@@ -132,8 +131,8 @@ func (w *world) takenOverTooEarly(t *testing.T) {
 	t.Parallel()
 	t.Run("X6 the stopped attempt's caller gets the record's answer", func(t *testing.T) {
 		t.Parallel()
-		key, gate := newKey(), proxy.HoldReply()
-		w.wires.plan(key, breakage{kind: effect, fault: gate.Fault})
+		key, gate := w.newKey(t), proxy.HoldRequest()
+		w.wires.plan(key, breakage{kind: completion, fault: gate.Fault})
 		first := w.aside(t, key, nil)
 		stopped := reached(t, gate)
 		w.signal(t, stopped, syscall.SIGSTOP)
@@ -142,19 +141,19 @@ func (w *world) takenOverTooEarly(t *testing.T) {
 		expectStatus(t, second, http.StatusCreated)
 		before := w.recordOf(t, key)
 		w.signal(t, stopped, syscall.SIGCONT)
-		carriedOutLate(t, gate)
+		refusedLate(t, gate)
 		a := <-first
 		if a.Status != http.StatusCreated || !a.Replayed || a.Body != second.Body {
 			t.Errorf("the first caller got %d %s, replayed %v; want a replay of %s", a.Status, a.Body, a.Replayed, second.Body)
 		}
 		w.awaitEvent(t, key, lambdaidem.EventLeaseLost)
 		expectUnchanged(t, before, w.recordOf(t, key))
-		w.expectEnd(t, key, 2, 2)
+		w.expectEnd(t, key, 2)
 	})
 	t.Run("X6 the stopped attempt's caller gets 409 while the other one runs", func(t *testing.T) {
 		t.Parallel()
-		key, gate, other := newKey(), proxy.HoldReply(), proxy.HoldReply()
-		w.wires.plan(key, breakage{kind: effect, fault: gate.Fault}, breakage{kind: effect, fault: other.Fault})
+		key, gate, other := w.newKey(t), proxy.HoldRequest(), proxy.HoldRequest()
+		w.wires.plan(key, breakage{kind: completion, fault: gate.Fault}, breakage{kind: completion, fault: other.Fault})
 		first := w.aside(t, key, nil)
 		stopped := reached(t, gate)
 		w.signal(t, stopped, syscall.SIGSTOP)
@@ -163,7 +162,7 @@ func (w *world) takenOverTooEarly(t *testing.T) {
 		reached(t, other)
 		before := w.recordOf(t, key)
 		w.signal(t, stopped, syscall.SIGCONT)
-		carriedOutLate(t, gate)
+		refusedLate(t, gate)
 		expectCode(t, <-first, http.StatusConflict, lambdaidem.ErrInProgress)
 		expectUnchanged(t, before, w.recordOf(t, key))
 		carriedOutLate(t, other)
@@ -172,11 +171,11 @@ func (w *world) takenOverTooEarly(t *testing.T) {
 		if a.Replayed {
 			t.Error("the other attempt's own answer is marked as a replay")
 		}
-		w.expectEnd(t, key, 2, 2)
+		w.expectEnd(t, key, 2)
 	})
 	t.Run("L3 the stopped attempt's release changes nothing", func(t *testing.T) {
 		t.Parallel()
-		key := newKey()
+		key := w.newKey(t)
 		pass, seen := watch()
 		w.wires.plan(key, breakage{kind: acquire, fault: pass})
 		first := w.aside(t, key, headers{"X-Demo-Delay-Ms": "1000", "X-Demo-Fail-Attempts": "1"})
@@ -189,7 +188,7 @@ func (w *world) takenOverTooEarly(t *testing.T) {
 		expectStatus(t, <-first, http.StatusInternalServerError)
 		w.awaitEvent(t, key, lambdaidem.EventLeaseLost)
 		expectUnchanged(t, before, w.recordOf(t, key))
-		w.expectEnd(t, key, 2, 1)
+		w.expectEnd(t, key, 2)
 	})
 }
 

@@ -18,9 +18,10 @@ type kind string
 const (
 	acquire    kind = "acquire"
 	takeover   kind = "takeover"
-	completion kind = "completion"
+	completion kind = "completion" // with what was enlisted, if anything was
 	release    kind = "release"
-	effect     kind = "effect" // the payment itself
+	reserve    kind = "reserve" // of a transfer, before its outside call
+	step       kind = "step"    // the result of one is saved
 )
 
 // breakage is one thing to go wrong.
@@ -96,11 +97,16 @@ func (w *wires) choose(r *proxy.Request) proxy.Fault {
 }
 
 // classify tells what a call is for, and whose. Each key of these tests has a
-// user of its own, who stands in the record's scope and in the payment.
+// user of its own, who stands in the record's scope and in the account's id.
 func (w *wires) classify(r *proxy.Request) (kind, string) {
-	var call struct {
+	type write struct {
 		Item, Key                 map[string]text
 		ExpressionAttributeValues map[string]text
+	}
+	var call struct {
+		write
+
+		TransactItems []struct{ Put, Update write }
 	}
 	if json.Unmarshal(r.Body, &call) != nil {
 		return "", ""
@@ -111,11 +117,13 @@ func (w *wires) classify(r *proxy.Request) (kind, string) {
 		w.keys[call.Item["id"].S] = key
 		return acquire, key
 	case "UpdateItem":
-		if owner := call.ExpressionAttributeValues[":owner"].S; owner != "" {
-			return effect, userOf(owner, " ")
-		}
-		kinds := map[string]kind{"COMPLETED": completion, "RELEASED": release, "INPROGRESS": takeover}
+		kinds := map[string]kind{"COMPLETED": completion, "RELEASED": release, "INPROGRESS": takeover, "": step}
 		return kinds[call.ExpressionAttributeValues[":status"].S], w.keys[call.Key["id"].S]
+	case "TransactWriteItems":
+		if id := call.TransactItems[0].Update.Key["id"].S; id != "" {
+			return completion, w.keys[id]
+		}
+		return reserve, userOf(call.TransactItems[1].Update.Key["id"].S, " ") // the record's comes first, then the debit
 	}
 	return "", ""
 }

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -36,7 +38,8 @@ const (
 	// patience bounds every wait of a test for something that is to happen.
 	patience = 60 * time.Second
 
-	payments = "PaymentsFunction"
+	payments  = "PaymentsFunction"
+	transfers = "TransfersFunction"
 
 	// processes bounds those of one function.
 	processes = 32
@@ -63,6 +66,8 @@ type world struct {
 	log   *logbook
 	wires *wires
 	clients
+
+	opened atomic.Int64 // in all accounts, at first
 }
 
 // setting says what differs from world to world.
@@ -107,6 +112,9 @@ func newWorld(t *testing.T, s setting) *world {
 		t.Fatal(err)
 	}
 	w.url = w.stack.URL()
+	for i := range recipients {
+		w.open(t, fmt.Sprintf("till-%d", i), 0)
+	}
 	t.Cleanup(func() {
 		w.closeConnections()
 		if err := w.stack.Stop(); err != nil {
@@ -135,6 +143,9 @@ func (w *world) report(t *testing.T) {
 		"lost leases", events[lambdaidem.EventLeaseLost],
 		"uncertain", events[lambdaidem.EventUncertain],
 		"store errors", events[lambdaidem.EventStoreError])
+	if misuses := w.stack.Clearing().Misuses(); len(misuses) > 0 {
+		t.Errorf("the clearing house was misused %d times: %q", len(misuses), misuses[0])
+	}
 	if len(report.Findings) > 0 {
 		t.Errorf("the audit found %d breaches of the contract", len(report.Findings))
 	}
@@ -149,7 +160,8 @@ func (w *world) warmUp(t *testing.T) {
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			w.insist(ctx, newKey(), func() headers { return headers{"X-Demo-Delay-Ms": "500"} })
+			w.insist(ctx, w.newKey(t), func() headers { return headers{"X-Demo-Delay-Ms": "500"} })
+			w.insist(ctx, w.newTransfer(t), noHeaders)
 		})
 	}
 	all.Wait()
@@ -177,13 +189,18 @@ func (w *world) signal(t *testing.T, r proxy.Request, signal syscall.Signal) {
 
 func (w *world) processOf(t *testing.T, r proxy.Request) emulator.Process {
 	t.Helper()
-	for _, p := range w.stack.Emulator().Processes(payments) {
+	for _, p := range w.processes() {
 		if p.TraceID == r.TraceID {
 			return p
 		}
 	}
 	t.Fatalf("no process has the trace id %s of %s", r.TraceID, r.Operation)
 	panic("unreachable")
+}
+
+// processes are those of the functions that the tests call.
+func (w *world) processes() []emulator.Process {
+	return slices.Concat(w.stack.Emulator().Processes(payments), w.stack.Emulator().Processes(transfers))
 }
 
 // reached waits until a call is at a gate, and returns it.
