@@ -26,7 +26,7 @@ func goodBooks() Books {
 }
 
 // pay adds a payment, out of an account.
-func (b *Books) pay(id, key string) {
+func pay(b *Books, id, key string) {
 	b.Payments = append(b.Payments, Payment{id, key, 1250})
 	b.Money.Balances -= 1250
 }
@@ -106,13 +106,13 @@ func TestAuditFindsEachKindOfWrong(t *testing.T) {
 			"its record is not completed",
 		},
 		"two payments of one key": {
-			func(b *Books) { b.pay("pay_4", "b") },
+			func(b *Books) { pay(b, "pay_4", "b") },
 			"2 payments and transfers; want one",
 		},
 		"a payment whose record is not completed": {
 			func(b *Books) {
 				b.Records = append(b.Records, Record{"c", lambdaidem.InProgress, 1})
-				b.pay("pay_4", "c")
+				pay(b, "pay_4", "c")
 			},
 			"a payment, and its record is not completed (E1)",
 		},
@@ -167,7 +167,7 @@ func TestAuditFindsEachKindOfWrong(t *testing.T) {
 			"5 attempts, but only 3 requests that failed",
 		},
 		"a payment without a record": {
-			func(b *Books) { b.pay("pay_4", "c") },
+			func(b *Books) { pay(b, "pay_4", "c") },
 			"1 payments and transfers, and no record",
 		},
 		"two records of one key": {
