@@ -275,6 +275,19 @@ func TestE2_RejectionIsTakenAsTheHandlersOwnError(t *testing.T) {
 	}
 }
 
+// A verdict takes the place of an answer that was an error's itself.
+func TestE2_VerdictTakesThePlaceOfAProblem(t *testing.T) {
+	r, l := withLedger(func(ctx context.Context, _ request) (response, error) {
+		enlist(ctx, "write").whenFailed = true
+		return response{}, lambdaidem.Reject(404, "none", "There is none.")
+	})
+	r.store.fail(commit, rejects(lambdaidem.Answer(response{StatusCode: 208, Body: "already"})))
+	if out := r.send(t, first()); out.StatusCode != 208 || out.Body != "already" {
+		t.Errorf("%+v", out)
+	}
+	l.wantDone(t)
+}
+
 // A handler can say what it would answer by an error too.
 func TestE2_AnswerFromAHandler(t *testing.T) {
 	r, l := withLedger(enlisting(func(context.Context) (response, error) {
