@@ -86,6 +86,9 @@ func (t *ledgerTx) Commit(ctx context.Context, c *lambdaidem.Completion) (lambda
 	t.ledger.sent = append(t.ledger.sent, c)
 	t.ledger.mu.Unlock()
 	return t.ledger.do(ctx, commit, func() (lambdaidem.Record, error) {
+		if had, err := t.ledger.Store.Get(ctx, c.Lease.ID, c.Result.At); err == nil && had.State == lambdaidem.Completed && had.Token == c.Lease.Token {
+			return had, nil
+		}
 		rec, err := t.complete(ctx, c)
 		if err == nil {
 			t.ledger.mu.Lock()
@@ -683,4 +686,23 @@ func TestE1_UnguardedMiddlewareInsideAGuardedOne(t *testing.T) {
 			t.Errorf("%d", w.Code)
 		}
 	}
+}
+
+// A transaction of a call that failed open is asked for again like any other (E1,
+// X5).
+func TestE1_FailedOpenAsksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := withLedger(enlisting(created), func(o *lambdaidem.Options) { o.FailOpen = true })
+		r.store.fail(acquire, requestLost)
+		r.store.fail(commit, requestLost, replyLost)
+		if out := r.send(t, first()); out.StatusCode != 201 || replayed(out) {
+			t.Errorf("%+v", out)
+		}
+		l.wantDone(t, "write")
+		for _, c := range l.sent {
+			if c != l.sent[0] || c.Claim == nil {
+				t.Errorf("%+v", c)
+			}
+		}
+	})
 }
