@@ -284,17 +284,20 @@ func TestE1_FailedOpenCommitsWithTheRecord(t *testing.T) {
 		b.wantBalance(t, "alice", 70)
 		b.wantRuns(t, 1)
 	})
-	t.Run("its own lock had landed", func(t *testing.T) {
-		b := openBank(t, open)
-		b.wire.after("PutItem", loseReply, loseRequest, loseRequest)
-		for range 2 {
-			if got, err := b.do(t.Context(), "k", well); err != nil || got != "moved" {
-				t.Errorf("got %q, %v", got, err)
+	for name, end := range map[string]func(context.Context) (string, error){"small": well, "in parts": large} {
+		t.Run("its own lock had landed, "+name, func(t *testing.T) {
+			b := openBank(t, open)
+			b.wire.after("PutItem", loseReply, loseRequest, loseRequest)
+			want, _ := end(t.Context())
+			for range 2 {
+				if got, err := b.do(t.Context(), "k", end); err != nil || got != want {
+					t.Errorf("got %d bytes, %v", len(got), err)
+				}
 			}
-		}
-		b.wantBalance(t, "alice", 70)
-		b.wantRuns(t, 1)
-	})
+			b.wantBalance(t, "alice", 70)
+			b.wantRuns(t, 1)
+		})
+	}
 	t.Run("completed by another", func(t *testing.T) {
 		b := openBank(t, open)
 		if _, err := b.do(t.Context(), "k", func(context.Context) (string, error) { return "the first", nil }); err != nil {
