@@ -88,10 +88,13 @@ func (t *transaction) writesVerdict(p *prepared, v *verdict, reasons []types.Can
 		case v.ambiguous && p.records() == 0:
 			// No record tells whether an earlier call has happened, or still will.
 			return v.storeError(cause)
-		case code == cancelCondition:
-			return w.conditionFailed(reason.Item)
 		default:
-			return writeInvalid(&WriteError{Write: w.name, Err: fmt.Errorf("%s: %s", code, aws.ToString(reason.Message))})
+			rejected := writeInvalid(&WriteError{Write: w.name, Err: fmt.Errorf("%s: %s", code, aws.ToString(reason.Message))})
+			if code == cancelCondition {
+				rejected = w.conditionFailed(reason.Item)
+			}
+			rejected.Unsettled = v.ambiguous
+			return rejected
 		}
 	}
 	if busy != nil {

@@ -52,5 +52,11 @@ func (c *Captured) Fail(name string, item map[string]types.AttributeValue) error
 	if w == nil {
 		panic(fmt.Sprintf("dynamostore: Captured.Fail: no write was enlisted as %q", name))
 	}
-	return w.conditionFailed(item).Err
+	r := w.conditionFailed(item)
+	if r.Verdict != nil {
+		if err := r.Verdict(); err != nil {
+			return err
+		}
+	}
+	return r.Err
 }

@@ -114,7 +114,7 @@ func TestE4_ErrorsLeaveOnceTheRecordWasConsulted(t *testing.T) {
 	b.wire.after("GetItem", slices.Repeat([]fault{loseRequest}, 400)...)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	if _, err := b.do(ctx, "k", func(context.Context) (string, error) { return "", own }); !errors.Is(err, lambdaidem.ErrStoreUnavailable) {
+	if _, err := b.do(ctx, "k", func(context.Context) (string, error) { return "", own }); !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
 		t.Errorf("not consulted: %v", err)
 	}
 }

@@ -57,13 +57,12 @@ func (e *WriteError) Unwrap() error { return e.Err }
 // failed.
 func (w *Write) conditionFailed(item attributes) *lambdaidem.Rejected {
 	c := &ConditionFailed{Write: w.name, Table: aws.ToString(w.table), Item: item}
-	if w.verdict != nil {
-		if err := w.verdict(c); err != nil {
-			return &lambdaidem.Rejected{Err: err}
-		}
-	}
-	return &lambdaidem.Rejected{Err: &lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: http.StatusInternalServerError, Err: c,
+	r := &lambdaidem.Rejected{Err: &lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: http.StatusInternalServerError, Err: c,
 		Detail: "The request was not carried out, since what it depends on is not as it should be."}}
+	if w.verdict != nil {
+		r.Verdict = func() error { return w.verdict(c) }
+	}
+	return r
 }
 
 // writeInvalid is what becomes of a transaction with a write that can't be made.

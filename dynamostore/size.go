@@ -62,7 +62,8 @@ func sizeOfSet[T any](members []T, size func(T) int) int {
 }
 
 func sizeOfNumber(s string) int {
-	digits := strings.Trim(strings.TrimPrefix(s, "-"), "0")
+	mantissa, _, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(s, "-")), "e")
+	digits := strings.Trim(strings.Replace(mantissa, ".", "", 1), "0") // the significant ones
 	n := (len(digits)+1)/2 + 1
 	if strings.HasPrefix(s, "-") {
 		n++

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // Args are what the placeholders of an expression stand for: ":amount" for a
@@ -16,14 +17,14 @@ type Args map[string]any
 // PutValue enlists a put of v, a struct or a map, by package attributevalue. See
 // [Write.If] for a condition.
 func (t *Tx) PutValue(name, table string, v any) *Write {
-	item, err := attributevalue.MarshalMap(v)
+	item, err := asMap(v)
 	return t.add(&Write{kind: aPut, name: name, table: &table, item: item, err: err})
 }
 
 // UpdateValue enlists an update of the item with that key: a struct or a map of
 // its key attributes, by package attributevalue.
 func (t *Tx) UpdateValue(name, table string, key any, update string, args Args) *Write {
-	attrs, err := attributevalue.MarshalMap(key)
+	attrs, err := asMap(key)
 	w := &Write{kind: anUpdate, name: name, table: &table, key: attrs, update: &update, err: err}
 	w.bind(args)
 	return t.add(w)
@@ -31,13 +32,13 @@ func (t *Tx) UpdateValue(name, table string, key any, update string, args Args) 
 
 // DeleteValue enlists a delete of the item with that key.
 func (t *Tx) DeleteValue(name, table string, key any) *Write {
-	attrs, err := attributevalue.MarshalMap(key)
+	attrs, err := asMap(key)
 	return t.add(&Write{kind: aDelete, name: name, table: &table, key: attrs, err: err})
 }
 
 // CheckValue enlists a condition on the item with that key, which is not written.
 func (t *Tx) CheckValue(name, table string, key any, condition string, args Args) *Write {
-	attrs, err := attributevalue.MarshalMap(key)
+	attrs, err := asMap(key)
 	w := &Write{kind: aCheck, name: name, table: &table, key: attrs, condition: &condition, err: err}
 	w.bind(args)
 	return t.add(w)
@@ -57,6 +58,19 @@ func (w *Write) If(condition string, args Args) *Write {
 	w.bind(args)
 	w.tx.failed(w, w.err)
 	return w
+}
+
+// asMap is a struct or a map as attributes.
+func asMap(v any) (attributes, error) {
+	attr, err := attributevalue.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("a %T can't be encoded: %w", v, err)
+	}
+	m, ok := attr.(*types.AttributeValueMemberM)
+	if !ok || len(m.Value) == 0 {
+		return nil, fmt.Errorf("a %T has no attributes: an item or a key is a struct or a map", v)
+	}
+	return m.Value, nil
 }
 
 // bind takes the arguments in. What can't be is the write's error.
@@ -86,6 +100,9 @@ func (w *Write) bindOne(placeholder string, v any) error {
 		w.names[placeholder] = s
 	case strings.HasPrefix(placeholder, ":"):
 		attr, err := attributevalue.Marshal(v)
+		if err == nil && attr == nil {
+			err = fmt.Errorf("a %T is no value of an attribute", v)
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", placeholder, err)
 		}

@@ -26,6 +26,8 @@ type attempt struct {
 	handler    time.Duration // spent in the handler
 	mayHold    bool          // a claim was sent whose fate is unknown
 	open       bool          // failed open: runs without the lease (X5)
+	rejected   bool          // its transaction was (E2)
+	unsettled  bool          // and may happen all the same, unless its record changes (X8)
 	contests   int           // completions that found their record taken (E4)
 	finishedAt time.Time     // of the last result (see isResult)
 	asked      time.Time     // when the store was asked to keep it

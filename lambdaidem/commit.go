@@ -39,7 +39,7 @@ func (c *Completion) with(r Result) *Completion {
 // writes, if there are any; one without writes for an attempt that has to claim
 // its record; else nil.
 func (a *attempt) carrier(tx Tx) Tx {
-	if tx == nil && a.g.opts.Optimistic {
+	if tx == nil && (a.g.opts.Optimistic || a.open && a.rejected) {
 		return a.g.transact.Begin(a.g.opts.Random)
 	}
 	return tx
@@ -93,7 +93,9 @@ func (a *attempt) contested(ctx context.Context, rec Record) (d decision, seen R
 		return a.inProgress(ctx), rec, false
 	case found != isFree:
 		return a.fromRecord(ctx, found, rec), rec, false
-	case len(rec.Steps) > 0: // steps of an attempt with a lease are not to run again
+	case len(rec.Steps) > 0 && a.open: // who takes the lease goes on after them
+		return a.inProgress(ctx), rec, false
+	case len(rec.Steps) > 0: // an attempt without a lease can't
 		return a.fromRecord(ctx, isAbandoned, rec), rec, false
 	}
 	if a.contests++; a.contests >= maxClaims {
@@ -114,7 +116,7 @@ func (a *attempt) consult(ctx context.Context) (d decision, known bool, err erro
 		}
 		if hopelessRead(err) || !a.pause(ctx, pause) {
 			a.note(ctx, EventStoreError, err)
-			return decision{refusal: storeUnavailable(err, a.g.opts.RetryAfter)}, false, err
+			return a.unknown(err), false, err
 		}
 	}
 	found := a.judge(rec)
@@ -145,7 +147,7 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 	if known || err != nil {
 		return d
 	}
-	if end.outcome == OutcomeReleased {
+	if end.outcome == OutcomeReleased && !a.unsettled {
 		a.note(ctx, EventReleased, end.err)
 		return decision{}
 	}

@@ -45,7 +45,8 @@ type Call struct {
 // [ErrKeyInvalid], [ErrPayloadMismatch], [ErrInProgress],
 // [ErrAttemptAbandoned], [ErrStoreUnavailable], [ErrOutOfTime],
 // [ErrOutcomeUnknown], [ErrAnswerUnavailable], [ErrAnswerUnreadable],
-// [ErrRecordForeign], [ErrStreaming]. errors.Is tells them apart.
+// [ErrRecordForeign], [ErrStreaming], and for what fn enlisted [ErrConditionFailed]
+// and [ErrWriteInvalid]. errors.Is tells them apart.
 func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (T, error)) (T, error) {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Principal: c.Principal, Operation: c.Operation, Key: c.Key}
 	got := do(ctx, g, who, c, fn)
@@ -80,7 +81,9 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 	w := &doWork[T]{g: g, fn: fn, inside: attemptOf(ctx) != nil}
 	if g.off || c.Skip || c.Key == "" && g.opts.KeyOptional {
 		g.bypassed(ctx)
-		if d := g.bypass(ctx, w); d.refusal != nil {
+		if w.inside { // what an outer guard guards is its own
+			w.run(ctx)
+		} else if d := g.bypass(ctx, w); d.refusal != nil {
 			return refusedDo[T](d.refusal)
 		}
 		return w.own()
@@ -129,8 +132,8 @@ func (w *doWork[T]) run(ctx context.Context) {
 
 // answered takes an Answer for what it stands for.
 func (w *doWork[T]) answered() {
-	a := (*answerError)(nil)
-	if !errors.As(w.err, &a) {
+	a, ok := w.err.(*answerError) //nolint:errorlint // alone: what wraps it says otherwise (X2)
+	if !ok {
 		return
 	}
 	if v, ok := a.v.(T); ok {

@@ -497,14 +497,15 @@ func TestK3_OptionalKeysNeedNoPrincipal(t *testing.T) {
 	}
 }
 
-// K6: a call that is skipped inside a guarded handler has no record.
-func TestK6_ASkippedCallHasNoRecord(t *testing.T) {
+// K6: a call that is skipped inside a guarded handler is a part of it: the record
+// is the handler's.
+func TestK6_ASkippedCallIsOfTheRecordAroundIt(t *testing.T) {
 	var r *rig
-	r = newRig(func(ctx context.Context, _ request) (response, error) {
+	r = newRig(func(outer context.Context, _ request) (response, error) {
 		skipped := charge
 		skipped.Skip = true
-		_, err := lambdaidem.Do(ctx, r.guard, skipped, func(ctx context.Context) (int, error) {
-			if got := lambdaidem.Key(ctx) + lambdaidem.RecordID(ctx); got != "" || lambdaidem.Attempt(ctx) != 0 {
+		_, err := lambdaidem.Do(outer, r.guard, skipped, func(ctx context.Context) (int, error) {
+			if got := lambdaidem.Key(ctx) + lambdaidem.RecordID(ctx); got != lambdaidem.Key(outer)+lambdaidem.RecordID(outer) || lambdaidem.Attempt(ctx) != 1 {
 				t.Errorf("it has %q, attempt %d", got, lambdaidem.Attempt(ctx))
 			}
 			return 1, nil

@@ -37,6 +37,10 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 			d = a.diedOptimistic(ctx, recover())
 		case !returned:
 			a.died(ctx)
+		case !settled && a.g.opts.Optimistic:
+			d = a.diedOptimistic(ctx, recover())
+		case !settled && a.rejected && !a.unsettled: // in the author's verdict; nothing was written
+			a.died(ctx)
 		case !settled: // X4: the handler had its effect
 			a.note(ctx, EventUncertain, errEndingDied)
 		}
@@ -70,6 +74,9 @@ func (a *attempt) died(ctx context.Context) {
 // finish settles the record by how the handler ended.
 func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	tx := a.enlist.seal(end.outcome)
+	if a.steps.left && end.outcome == OutcomeReleased { // it would not be true that nothing happens
+		end.outcome, end.err = OutcomeUncertain, errors.Join(errHandlerReturned, end.err)
+	}
 	switch end.outcome {
 	case OutcomeSucceeded, OutcomeFailed:
 		return a.complete(ctx, w, end, tx)
@@ -84,7 +91,15 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 		return a.release(ctx, end.err)
 	}
 	a.note(ctx, EventUncertain, end.err)
+	if a.unsettled {
+		return a.unknown(end.err)
+	}
 	return decision{}
+}
+
+// unknown refuses a call of which nobody can tell what it did (X4).
+func (a *attempt) unknown(why error) decision {
+	return decision{refusal: outcomeUnknown(why, max(a.leaseEnd.Sub(a.g.opts.Clock()), a.g.opts.RetryAfter))}
 }
 
 // complete stores the answer, with what the handler enlisted in tx if it did, for
@@ -106,7 +121,8 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 		if rejected := (*Rejected)(nil); errors.As(err, &rejected) { // E2: nothing was written
 			cancel()
 			a.enlist.drop()
-			return a.finish(request, w, w.rejected(rejected.Err))
+			a.rejected, a.unsettled = true, a.unsettled || rejected.Unsettled
+			return a.finish(request, w, w.rejected(rejected.verdict()))
 		}
 		if errors.Is(err, ErrLeaseLost) {
 			if c.Claim == nil {
@@ -133,7 +149,7 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 		return decision{} // X5: it ran without the store from the start
 	}
 	a.note(ctx, EventUncertain, err)
-	return decision{refusal: outcomeUnknown(err, max(a.leaseEnd.Sub(a.g.opts.Clock()), a.g.opts.RetryAfter))}
+	return a.unknown(err)
 }
 
 // lost decides a call whose lease another attempt took before it ended: its own
@@ -156,12 +172,18 @@ func (a *attempt) release(ctx context.Context, why error) decision {
 		a.note(ctx, EventReleased, why)
 	case errors.Is(err, ErrLeaseLost) && rec.State == Completed && rec.Token == a.token: // a transaction of ours happened after all
 		return a.replay(ctx, rec, EventNew)
+	case a.open && a.unsettled:
+		a.note(ctx, EventUncertain, why)
+		return a.unknown(why)
 	case a.open: // X5: there may have been nothing to release
 		a.note(ctx, EventReleased, why)
 	case errors.Is(err, ErrLeaseLost):
 		a.note(ctx, EventLeaseLost, why)
 	default:
 		a.note(ctx, EventStoreError, err)
+		if a.unsettled { // nothing keeps the transaction from happening yet
+			return a.unknown(err)
+		}
 	}
 	return decision{}
 }

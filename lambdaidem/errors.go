@@ -147,7 +147,7 @@ func Retryable(err error) error {
 // Answer is an error that stands for the handler having returned v: what a failed
 // condition becomes where that is no failure, "already paid" say (E2). v has the
 // type that the handler returns; for net/http it is an http.Handler that writes
-// the answer, called with the request.
+// the answer, called with the request. An error that wraps it is an error.
 func Answer(v any) error { return &answerError{v} }
 
 type answerError struct{ v any }

@@ -93,6 +93,11 @@ func (d done[T]) lambdaError() error {
 	if p, ok := err.(*passedOn); ok { //nolint:errorlint // what Do itself wrapped
 		err = p.err
 	}
+	if own, ok := err.(*Error); ok && own != nil && (own.Code == ErrConditionFailed || own.Code == ErrWriteInvalid) { //nolint:errorlint // X5: its cause is the store's
+		shown := *own
+		shown.Err = nil
+		return &shown
+	}
 	switch err.(type) { //nolint:errorlint // a mark alone, not what wraps one
 	case *retryableError, *uncertainError:
 		return unmarked(err)

@@ -164,7 +164,7 @@ func (w *httpWork) run(ctx context.Context) {
 
 // answered takes an Answer for what it stands for.
 func (w *httpWork) answered() {
-	if a := (*answerError)(nil); errors.As(w.err, &a) {
+	if a, ok := w.err.(*answerError); ok { //nolint:errorlint // alone: what wraps it says otherwise (X2)
 		w.response, w.err = w.answer(a.v)
 	}
 }

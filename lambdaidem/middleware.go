@@ -38,7 +38,9 @@ import (
 // stored and replayed. http.TimeoutHandler belongs outside: inside it answers 503
 // while the handler still runs. A request that is not guarded, and its answer,
 // pass through untouched; one that Options.Skip is asked about has its body read
-// before.
+// before. With a store that has transactions the handler of such a request gets a
+// writer of the guard's around the server's, so that it can enlist writes:
+// http.MaxBytesReader can't ask that one to close the connection.
 func (g *Guard) Middleware(next http.Handler) http.Handler {
 	if g.opts.Principal == nil && !g.opts.AnonymousCallers {
 		panic("lambdaidem: Middleware: set Options.Principal, or Options.AnonymousCallers if callers need not be told apart")
@@ -76,7 +78,9 @@ func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var own Response
 	run := func(ctx context.Context, handler http.Handler) (Response, error) {
 		kept := keepAnswer(w.Header())
-		handler.ServeHTTP(kept, inner(ctx, r, req))
+		inside := inner(ctx, r, req)
+		defer giveBack(r, inside)
+		handler.ServeHTTP(kept, inside)
 		own = kept.response()
 		return own, nil
 	}

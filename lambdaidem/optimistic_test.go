@@ -136,11 +136,11 @@ func TestE4_NothingLeavesUnconsulted(t *testing.T) {
 				r, l := withLedger(enlisting(end), optimistic)
 				r.store.failAlways(get, requestLost)
 				out := r.send(t, first())
-				wantProblem(t, out, 503, lambdaidem.ErrStoreUnavailable)
+				wantProblem(t, out, 503, lambdaidem.ErrOutcomeUnknown)
 				wantNoInternals(t, out)
 				r.store.failAlways(get, refused(lambdaidem.ReasonPermission))
 				began := time.Now()
-				wantProblem(t, r.send(t, first()), 503, lambdaidem.ErrStoreUnavailable)
+				wantProblem(t, r.send(t, first()), 503, lambdaidem.ErrOutcomeUnknown)
 				if time.Since(began) > 0 {
 					t.Error("it asked again for what it may not see")
 				}

@@ -98,8 +98,9 @@ type Options struct {
 	// Optimistic runs the handler without taking a lock first, and commits what it
 	// enlisted, its answer and the record in one transaction (E4): one round trip
 	// for a new request, where the lock makes it two. It is for handlers whose
-	// only effects are enlisted writes: every duplicate that comes before the
-	// commit runs the handler too, and loses the race without effect. Such a
+	// only effects are enlisted writes: every duplicate runs the handler too,
+	// before the commit and after it, and has no effect (Options.Cache spares those
+	// that the process remembers). Such a
 	// handler has no attempt number and no steps. It needs a store with
 	// transactions, Policy Rerun, and FailOpen unset. Default: false.
 	Optimistic bool

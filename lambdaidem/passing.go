@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"slices"
 )
 
 // pass lets a request run unguarded. Request and answer pass through untouched,
@@ -19,10 +20,12 @@ func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := h.g.unguarded(ctx)
-	p := &passing{enlist: &a.enlist, w: w, before: w.Header().Clone()}
+	p := &passing{enlist: &a.enlist, w: w, before: maps.Clone(w.Header())}
 	work := &httpWork{g: h.g, served: served{
 		handle: func(ctx context.Context) (Response, error) {
-			h.next.ServeHTTP(passingWriter{p}, r.WithContext(ctx))
+			inside := r.WithContext(ctx)
+			defer giveBack(r, inside)
+			h.next.ServeHTTP(p.writer(), inside)
 			return p.response(), nil
 		},
 		answer: func(v any) (Response, error) {
@@ -46,10 +49,18 @@ func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 	}
 	if resp == nil {
 		resp = &work.response
-	} else {
-		p.forget()
 	}
+	p.restore()
 	send(w, resp)
+}
+
+// giveBack lets the server and outer handlers see what a handler did to the copy
+// of the request that it was given: an upload's files are the server's to remove.
+func giveBack(r, inside *http.Request) {
+	r.Pattern = inside.Pattern
+	if r.MultipartForm == nil {
+		r.MultipartForm = inside.MultipartForm
+	}
 }
 
 // passing is the answer of a request that runs unguarded.
@@ -57,6 +68,7 @@ type passing struct {
 	enlist *enlisting
 	w      http.ResponseWriter
 	before http.Header // as outer handlers left it
+	early  http.Header // as it was when the answer was first kept back
 	kept   *keptAnswer // nil: the answer goes straight to w
 }
 
@@ -64,9 +76,38 @@ type passing struct {
 // nothing can be enlisted any more.
 func (p *passing) held() bool {
 	if p.kept == nil && p.enlist.begun(errAnswerBegan) {
-		p.kept = keepAnswer(p.w.Header())
+		p.keep()
 	}
+	p.sync()
 	return p.kept != nil
+}
+
+// keep begins to keep the answer back, with what the handler did to the header
+// until now.
+func (p *passing) keep() {
+	p.early = p.w.Header().Clone()
+	p.kept = keepAnswer(p.before)
+	p.kept.header = p.w.Header().Clone()
+}
+
+// sync takes over what the handler does to the header that it got hold of before
+// the answer was kept back.
+func (p *passing) sync() {
+	if p.kept == nil {
+		return
+	}
+	header := p.w.Header()
+	for name, values := range header {
+		if !slices.Equal(values, p.early[name]) {
+			p.kept.header[name] = values
+		}
+	}
+	for name := range p.early {
+		if _, left := header[name]; !left {
+			delete(p.kept.header, name)
+		}
+	}
+	p.early = header.Clone()
 }
 
 // response is the answer that was kept back, if it was.
@@ -79,21 +120,59 @@ func (p *passing) response() Response {
 
 // forget takes back what the handler did to the answer.
 func (p *passing) forget() {
+	p.restore()
+	p.keep()
+}
+
+// restore makes the header what outer handlers left.
+func (p *passing) restore() {
 	header := p.w.Header()
 	clear(header)
 	maps.Copy(header, p.before)
-	p.kept = keepAnswer(header)
 }
 
-// passingWriter is the answer's writer as the handler gets it. What else the
-// server's can do, http.ResponseController finds by Unwrap.
+// writer is the answer's writer as the handler gets it: it flushes, hijacks and
+// pushes where the server's does. What else that can do, http.ResponseController
+// finds by Unwrap.
+func (p *passing) writer() http.ResponseWriter {
+	w := passingWriter{p}
+	_, flushes := p.w.(http.Flusher)
+	_, hijacks := p.w.(http.Hijacker)
+	pusher, pushes := p.w.(http.Pusher)
+	switch {
+	case flushes && hijacks:
+		return struct {
+			passingWriter
+			passingFlusher
+			passingHijacker
+		}{w, passingFlusher(w), passingHijacker(w)}
+	case flushes && pushes:
+		return struct {
+			passingWriter
+			passingFlusher
+			http.Pusher
+		}{w, passingFlusher(w), pusher}
+	case flushes:
+		return struct {
+			passingWriter
+			passingFlusher
+		}{w, passingFlusher(w)}
+	case hijacks:
+		return struct {
+			passingWriter
+			passingHijacker
+		}{w, passingHijacker(w)}
+	}
+	return w
+}
+
 type passingWriter struct{ p *passing }
 
 func (w passingWriter) Unwrap() http.ResponseWriter { return w.p.w }
 
 func (w passingWriter) Header() http.Header {
 	if w.p.kept == nil && w.p.enlist.begun(nil) {
-		w.p.kept = keepAnswer(w.p.w.Header())
+		w.p.keep()
 	}
 	if w.p.kept != nil {
 		return w.p.kept.Header()
@@ -127,16 +206,20 @@ func (w passingWriter) ReadFrom(from io.Reader) (int64, error) {
 	return io.Copy(w.p.w, from) // by its own ReadFrom, if it has one
 }
 
-func (w passingWriter) Flush() { _ = w.FlushError() }
+type passingFlusher passingWriter
 
-func (w passingWriter) FlushError() error {
+func (w passingFlusher) Flush() { _ = w.FlushError() }
+
+func (w passingFlusher) FlushError() error {
 	if w.p.held() {
 		return w.p.kept.FlushError()
 	}
 	return http.NewResponseController(w.p.w).Flush()
 }
 
-func (w passingWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+type passingHijacker passingWriter
+
+func (w passingHijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if w.p.held() {
 		return nil, nil, streamRefused("a connection that is hijacked after a write was enlisted")
 	}

@@ -156,7 +156,7 @@ func outOfTime(err error, retryAfter time.Duration) *Error {
 // outcomeUnknown is the answer where a completion could not be written (X4).
 func outcomeUnknown(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrOutcomeUnknown, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
-		Detail: "The request was carried out, but this could not be recorded. Repeat it with the same key to learn what became of it."}
+		Detail: "What became of the request could not be recorded. Repeat it with the same key to learn it."}
 }
 
 // conditionFailed is the answer where a condition of an enlisted write failed, and

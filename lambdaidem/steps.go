@@ -19,6 +19,7 @@ type steps struct {
 	stored  Steps                    // as the record has them; never written to, but replaced
 	running map[string]chan struct{} // by name; closed when that call of Step ends
 	over    error                    // why no further step runs
+	left    bool                     // the handler has returned, and one still runs
 	unsaved error                    // a step ran and could not be stored: the attempt is uncertain
 	lostTo  *Record                  // the lease was lost: the record as it stood then
 	lose    context.CancelFunc       // ends the handler's context
@@ -201,11 +202,8 @@ func (a *attempt) conclude(ctx context.Context, w work) decision {
 	case a.steps.lostTo != nil:
 		return a.stepLost(ctx)
 	}
-	end := w.ending()
-	if running && end.outcome == OutcomeReleased { // it would not be true that nothing happens
-		end.outcome, end.err = OutcomeUncertain, errors.Join(errHandlerReturned, end.err)
-	}
-	return a.finish(ctx, w, end)
+	a.steps.left = running
+	return a.finish(ctx, w, w.ending())
 }
 
 // leavesStep tells whether an attempt that has died leaves a step behind that no

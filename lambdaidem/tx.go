@@ -65,10 +65,29 @@ type Completion struct {
 }
 
 // Rejected is the error of a transaction that a write of the handler's kept from
-// happening: nothing was written. Err says what becomes of the call, by the rules
-// for a handler's own errors (X2): what the handler's author gave for a failed
-// condition, or an error that names the write.
-type Rejected struct{ Err error }
+// happening. Err says what becomes of the call, by the rules for a handler's own
+// errors (X2): an error that names the write, or what the handler's author gave for
+// a failed condition.
+type Rejected struct {
+	Err error
+	// Verdict, if set, is asked once for the author's error; nil: Err stands. It is
+	// the author's own code.
+	Verdict func() error
+	// Unsettled says that an earlier sending of the same transaction may still
+	// happen, unless the record is changed before (X8). Without it nothing was
+	// written, and nothing will be.
+	Unsettled bool
+}
+
+// verdict is what becomes of the call.
+func (r *Rejected) verdict() error {
+	if r.Verdict != nil {
+		if err := r.Verdict(); err != nil {
+			return err
+		}
+	}
+	return r.Err
+}
 
 // Error says why.
 func (r *Rejected) Error() string { return "the transaction was rejected: " + r.Err.Error() }
@@ -91,6 +110,10 @@ func TxOf(ctx context.Context) (Tx, error) {
 	if a == nil {
 		return nil, errors.New("this context is not of a guarded handler, so nothing would ever commit what is enlisted: " +
 			"pass on the context that the handler was given, and guard the handler")
+	}
+	if within, _ := ctx.Value(stepKey{}).(*attempt); within == a {
+		return nil, errors.New("this is within a step, which does not run again once it is stored, and then nothing would be enlisted: " +
+			"enlist in the handler, outside of its steps")
 	}
 	if a.g.transact == nil {
 		return nil, fmt.Errorf("the guard's store, a %T, has no transactions", a.g.store)

@@ -20,6 +20,7 @@ func (g *Guard) bypass(ctx context.Context, w work) decision {
 }
 
 func (a *attempt) runAlone(ctx context.Context, w work) decision {
+	a.keepBack()
 	defer a.enlist.end(errRunEnded)
 	w.run(context.WithValue(ctx, attemptKey{}, a))
 	return a.commitAlone(ctx, w)
@@ -43,7 +44,7 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 			return decision{}
 		}
 		if rejected := (*Rejected)(nil); errors.As(err, &rejected) {
-			w.rejected(rejected.Err)
+			w.rejected(rejected.verdict())
 			return decision{}
 		}
 		if hopeless(err) || !a.pause(ctx, pause) {
@@ -51,11 +52,8 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 		}
 	}
 	a.note(ctx, EventStoreError, err)
-	if notApplied(err) {
-		return decision{refusal: storeUnavailable(err, a.g.opts.RetryAfter)}
-	}
 	a.note(ctx, EventUncertain, err)
-	return decision{refusal: outcomeUnknown(err, a.g.opts.RetryAfter)}
+	return a.unknown(err)
 }
 
 // hopeless tells whether another try of a transaction can only end alike.

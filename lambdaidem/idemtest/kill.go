@@ -23,7 +23,8 @@ func (s *Store) Kill(ctx context.Context) {
 	token := s.attempts.of(ctx)
 	s.mu.Unlock()
 	if token == "" {
-		panic("idemtest: Kill: the context is not that of a handler that a guard of this store runs")
+		panic("idemtest: Kill: the context is not that of a handler under a lease of this store (an optimistic one has none: " +
+			"let KillBefore or KillAfter of Commit kill it)")
 	}
 	s.kill(ctx, token)
 }

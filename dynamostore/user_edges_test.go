@@ -17,15 +17,15 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
 )
 
-// Expected (E5, X4, as for a handler that returns an error): an attempt that leaves a
+// What is meant (E5, X4, as for a handler that returns an error): an attempt that leaves a
 // step running is not released, since it would not be true that nothing happens.
-// Happened: where the release comes from a rejected transaction instead of the
+// It used to be otherwise: where the release comes from a rejected transaction instead of the
 // handler's own error, the step that is still running is forgotten: the record is
 // released, and a retry runs the step beside the first one.
-func TestAttack_E5_StepLeftRunningAndARejectedTransaction(t *testing.T) {
+func TestE5_StepLeftRunningAndARejectedTransaction(t *testing.T) {
 	for name, own := range map[string]error{"own error": errors.New("no"), "rejected": nil} {
 		t.Run(name, func(t *testing.T) {
-			b := newAttackBank(t)
+			b := newUserBank(t)
 			b.set(t, "alice", 0)
 			charging, stop, stopped := make(chan bool, 9), make(chan bool), make(chan bool, 9)
 			pay := func() error {
@@ -59,93 +59,47 @@ func TestAttack_E5_StepLeftRunningAndARejectedTransaction(t *testing.T) {
 	}
 }
 
-// Expected (docs/effects.md, Options.Optimistic: "every duplicate that comes before
-// the commit runs the handler too"; README: "every duplicate that races runs the
-// handler", and "the same again: does not run"): a duplicate that comes after the
-// commit does not run the handler.
-// Happened: it does, each time: nothing is read before. (Its writes are not made.)
-func TestAttack_E4_DuplicatesAfterTheCommitDoNotRun(t *testing.T) {
-	b := newAttackBank(t, func(o *lambdaidem.Options) { o.Optimistic = true })
-	b.set(t, "shop", 0)
-	runs := 0
-	for range 3 {
-		got, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (string, error) {
-			runs++
-			b.add(ctx, "shop", 30)
-			return "paid", nil
-		})
-		if err != nil || got != "paid" {
-			t.Fatal(got, err)
-		}
-	}
-	if runs != 1 {
-		t.Errorf("the handler ran %d times, of which %d after the commit", runs, runs-1)
-	}
-}
+// userValue has no JSON if it is bad: to encode it panics.
+type userValue struct{ bad bool }
 
-// Expected (docs/effects.md: "Exactly once: enlisted writes, for each record, within
-// the record's TTL … whatever clocks say"): a clock that is wrong makes no second
-// write within 24 hours.
-// Happened: by a clock that is ahead by more than the TTL the record has expired, so
-// the key is free. The sentence promises more than can be kept.
-func TestAttack_G1_WhateverClocksSay(t *testing.T) {
-	b := newAttackBank(t)
-	b.set(t, "shop", 0)
-	for _, ahead := range []time.Duration{0, 25 * time.Hour} {
-		guard := b.guard.With(func(o *lambdaidem.Options) { o.Clock = func() time.Time { return time.Now().Add(ahead) } })
-		if _, err := lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (string, error) {
-			b.add(ctx, "shop", 30)
-			return "paid", nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := b.balance(t, "shop") / 30; n != 1 {
-		t.Errorf("within a second, the write happened %d times", n)
-	}
-}
-
-// attackValue has no JSON if it is bad: to encode it panics.
-type attackValue struct{ bad bool }
-
-func (v attackValue) MarshalJSON() ([]byte, error) {
+func (v userValue) MarshalJSON() ([]byte, error) {
 	if v.bad {
-		panic("attackValue: no JSON")
+		panic("userValue: no JSON")
 	}
 	return json.Marshal("good")
 }
 
-func (v *attackValue) UnmarshalJSON([]byte) error { return nil }
+func (v *userValue) UnmarshalJSON([]byte) error { return nil }
 
-// Expected (E4: "No answer, error or panic leaves before the record was consulted"):
+// What is meant (E4: "No answer, error or panic leaves before the record was consulted"):
 // the loser of a race replays the winner's answer, if its own panics too.
-// Happened: a panic of the encoding of its result (or of Options.Outcome) leaves
+// It used to be otherwise: a panic of the encoding of its result (or of Options.Outcome) leaves
 // without a look at the record; one of the handler does not.
-func TestAttack_E4_PanicOfAnEncodingConsultsTheRecord(t *testing.T) {
-	b := newAttackBank(t, func(o *lambdaidem.Options) { o.Optimistic = true })
+func TestE4_PanicOfAnEncodingConsultsTheRecord(t *testing.T) {
+	b := newUserBank(t, func(o *lambdaidem.Options) { o.Optimistic = true })
 	call := lambdaidem.Call{Operation: "pay", Key: "k"}
 	defer func() {
 		if v := recover(); v != nil {
 			t.Errorf("the record is completed, and the caller gets the panic %v", v)
 		}
 	}()
-	_, err := lambdaidem.Do(t.Context(), b.guard, call, func(context.Context) (attackValue, error) {
-		if _, err := lambdaidem.Do(t.Context(), b.guard, call, func(context.Context) (attackValue, error) { return attackValue{}, nil }); err != nil {
+	_, err := lambdaidem.Do(t.Context(), b.guard, call, func(context.Context) (userValue, error) {
+		if _, err := lambdaidem.Do(t.Context(), b.guard, call, func(context.Context) (userValue, error) { return userValue{}, nil }); err != nil {
 			t.Error(err)
 		}
-		return attackValue{bad: true}, nil
+		return userValue{bad: true}, nil
 	})
 	if err != nil {
 		t.Error(err)
 	}
 }
 
-// Expected (X2, E2: what ElseFunc says is taken "as if the handler had returned it";
+// What is meant (X2, E2: what ElseFunc says is taken "as if the handler had returned it";
 // nothing was written): a panic in it releases, as a handler's does.
-// Happened: the lease is kept, so that retries get 409 until its end: 60 s, or the
+// It used to be otherwise: the lease is kept, so that retries get 409 until its end: 60 s, or the
 // function's timeout.
-func TestAttack_X2_PanicInElseFuncReleases(t *testing.T) {
-	b := newAttackBank(t)
+func TestX2_PanicInElseFuncReleases(t *testing.T) {
+	b := newUserBank(t)
 	b.set(t, "alice", 0)
 	runs := 0
 	pay := func() (err error) {
@@ -163,17 +117,17 @@ func TestAttack_X2_PanicInElseFuncReleases(t *testing.T) {
 	}
 }
 
-// Expected (X5: "the client sees no internals"; Handler: "reported … without what the
+// What is meant (X5: "the client sees no internals"; Handler: "reported … without what the
 // store said"): the invoker of a typed handler sees the code and the detail.
-// Happened: what the guard makes of a rejected transaction goes out whole: names of
+// It used to be otherwise: what the guard makes of a rejected transaction goes out whole: names of
 // tables and writes, DynamoDB's words and request ids. Over HTTP it does not.
-func TestAttack_X5_HandlerShowsNoInternalsOfARejectedTransaction(t *testing.T) {
-	b := newAttackBank(t)
+func TestX5_HandlerShowsNoInternalsOfARejectedTransaction(t *testing.T) {
+	b := newUserBank(t)
 	b.set(t, "alice", 0)
 	key := func(_ context.Context, key string) (string, error) { return key, nil }
 	for name, condition := range map[string]string{"condition failed": "balance >= :least", "write invalid": "balance >> :least"} {
 		handler := lambdaidem.Handler(b.guard, "pay", key, func(ctx context.Context, _ string) (string, error) {
-			dynamostore.Enlist(ctx).UpdateValue("debit", b.accounts, attackKey{"alice"}, "SET balance = balance - :least", dynamostore.Args{":least": 30}).If(condition, nil)
+			dynamostore.Enlist(ctx).UpdateValue("debit", b.accounts, userKey{"alice"}, "SET balance = balance - :least", dynamostore.Args{":least": 30}).If(condition, nil)
 			return "paid", nil
 		})
 		_, err := handler(t.Context(), name)
@@ -183,16 +137,16 @@ func TestAttack_X5_HandlerShowsNoInternalsOfARejectedTransaction(t *testing.T) {
 	}
 }
 
-// Expected (docs/errors.md: idempotency_write_invalid is for "a value that can't be
+// What is meant (docs/errors.md: idempotency_write_invalid is for "a value that can't be
 // encoded": nothing was written): 500 at once, which names the write.
-// Happened: attributevalue encodes a chan, a func and a nil interface's pointer as
+// It used to be otherwise: attributevalue encodes a chan, a func and a nil interface's pointer as
 // nothing, without an error; bind does not look, and a request with a null in it
 // is sent, three times. The answer is 503 idempotency_outcome_unknown, and the key
 // stays closed until the lease is over.
-func TestAttack_E3_ValueThatEncodesToNothing(t *testing.T) {
-	b := newAttackBank(t)
+func TestE3_ValueThatEncodesToNothing(t *testing.T) {
+	b := newUserBank(t)
 	_, err := lambdaidem.Do(idemtest.Invocation(t, 3*time.Second), b.guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (string, error) {
-		dynamostore.Enlist(ctx).UpdateValue("u", b.accounts, attackKey{"alice"}, "SET a = :a", dynamostore.Args{":a": make(chan int)})
+		dynamostore.Enlist(ctx).UpdateValue("u", b.accounts, userKey{"alice"}, "SET a = :a", dynamostore.Args{":a": make(chan int)})
 		return "paid", nil
 	})
 	if !errors.Is(err, lambdaidem.ErrWriteInvalid) {
@@ -200,13 +154,13 @@ func TestAttack_E3_ValueThatEncodesToNothing(t *testing.T) {
 	}
 }
 
-// Expected (UpdateValue: key is "a struct or a map of its key attributes"; errors.md:
+// What is meant (UpdateValue: key is "a struct or a map of its key attributes"; errors.md:
 // "The log names the write"): a key that is a text is refused in words.
-// Happened: attributevalue.MarshalMap makes an empty map of it without an error. One
+// It used to be otherwise: attributevalue.MarshalMap makes an empty map of it without an error. One
 // such write gets DynamoDB's words, with no name; two are "to the same item",
 // though they name two.
-func TestAttack_E3_KeyThatIsNoMap(t *testing.T) {
-	b := newAttackBank(t)
+func TestE3_KeyThatIsNoMap(t *testing.T) {
+	b := newUserBank(t)
 	for i, keys := range [][]string{{"alice"}, {"alice", "bob"}} {
 		_, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "pay", Key: fmt.Sprint("k", i)}, func(ctx context.Context) (string, error) {
 			for _, key := range keys {
@@ -220,12 +174,12 @@ func TestAttack_E3_KeyThatIsNoMap(t *testing.T) {
 	}
 }
 
-// Expected (E3): what DynamoDB keeps can be enlisted.
-// Happened: sizeOfNumber counts a decimal point, an exponent and the zeros after the
+// What is meant (E3): what DynamoDB keeps can be enlisted.
+// It used to be otherwise: sizeOfNumber counts a decimal point, an exponent and the zeros after the
 // point as digits, so that an item is refused as over 400 KB which has half of
 // that, and which a PutItem of the same item writes.
-func TestAttack_E3_ItemOfSmallNumbers(t *testing.T) {
-	b := newAttackBank(t)
+func TestE3_ItemOfSmallNumbers(t *testing.T) {
+	b := newUserBank(t)
 	values := make([]float64, 70_000)
 	for i := range values {
 		values[i] = 1e-7
@@ -247,13 +201,13 @@ func TestAttack_E3_ItemOfSmallNumbers(t *testing.T) {
 	}
 }
 
-// Expected (X2: "Of several marks the most careful counts", and an error without a mark
+// What is meant (X2: "Of several marks the most careful counts", and an error without a mark
 // that is joined to one is not lost): what is uncertain too is not stored as done.
-// Happened: an Answer anywhere in the error's tree wins over every mark and every other
+// It used to be otherwise: an Answer anywhere in the error's tree wins over every mark and every other
 // error: the call is stored as succeeded, its enlisted writes are made, and the
 // other error is dropped in silence.
-func TestAttack_X2_AnswerDoesNotHideAMark(t *testing.T) {
-	b := newAttackBank(t)
+func TestX2_AnswerDoesNotHideAMark(t *testing.T) {
+	b := newUserBank(t)
 	b.set(t, "shop", 0)
 	for name, end := range map[string]error{
 		"marked": lambdaidem.Uncertain(lambdaidem.Answer("done")),
@@ -266,28 +220,5 @@ func TestAttack_X2_AnswerDoesNotHideAMark(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: the handler said that it is uncertain, and the answer %q is stored; the balance is %d", name, got, b.balance(t, "shop"))
 		}
-	}
-}
-
-// Expected (docs/effects.md: a key that is used again after its TTL "is a new record";
-// DownstreamKey: "another one for every other record"): the new record has another
-// downstream key, or the documentation says that it has the same.
-// Happened: it has the same. A service that remembers keys for longer than the TTL
-// answers with the old charge, and the new record keeps it as its own.
-func TestAttack_E6_NewRecordAfterTheTTLHasAnotherDownstreamKey(t *testing.T) {
-	clock := idemtest.NewClock()
-	b := newAttackBank(t, func(o *lambdaidem.Options) { o.TTL, o.Clock = time.Hour, clock.Now })
-	var keys []string
-	for range 2 {
-		if _, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (string, error) {
-			keys = append(keys, lambdaidem.DownstreamKey(ctx, "charge"))
-			return "paid", nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		clock.Advance(2 * time.Hour)
-	}
-	if len(keys) != 2 || keys[0] == keys[1] {
-		t.Errorf("two records, with the downstream keys %v", keys)
 	}
 }

@@ -22,28 +22,28 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
-// attackBank is a guard over a real store, beside a table of accounts, as a user
+// userBank is a guard over a real store, beside a table of accounts, as a user
 // would have it.
-type attackBank struct {
+type userBank struct {
 	client            *dynamodb.Client
-	wire              *attackWire
+	wire              *userWire
 	store             *dynamostore.Store
 	records, accounts string
 	guard             *lambdaidem.Guard
 }
 
-type attackAccount struct {
+type userAccount struct {
 	ID      string `dynamodbav:"id"`
 	Balance int    `dynamodbav:"balance"`
 }
 
-type attackKey struct {
+type userKey struct {
 	ID string `dynamodbav:"id"`
 }
 
-func attackTable(t *testing.T, client *dynamodb.Client) string {
+func userTable(t *testing.T, client *dynamodb.Client) string {
 	t.Helper()
-	table := "attack-" + rand.Text()
+	table := "user-" + rand.Text()
 	if err := dynamostore.CreateTable(t.Context(), client, table); err != nil {
 		t.Fatal(err)
 	}
@@ -56,13 +56,13 @@ func attackTable(t *testing.T, client *dynamodb.Client) string {
 	return table
 }
 
-func newAttackBank(t *testing.T, optFns ...func(*lambdaidem.Options)) *attackBank {
+func newUserBank(t *testing.T, optFns ...func(*lambdaidem.Options)) *userBank {
 	t.Helper()
 	server := ddblocal.ForTest(t)
 	t.Cleanup(server.CloseIdleConnections)
-	b := &attackBank{client: server.Client()}
-	b.records, b.accounts = attackTable(t, b.client), attackTable(t, b.client)
-	b.wire = &attackWire{next: b.client.Options().HTTPClient}
+	b := &userBank{client: server.Client()}
+	b.records, b.accounts = userTable(t, b.client), userTable(t, b.client)
+	b.wire = &userWire{next: b.client.Options().HTTPClient}
 	faulty := dynamodb.New(b.client.Options(), func(o *dynamodb.Options) { o.HTTPClient = b.wire })
 	b.store = dynamostore.New(faulty, b.records)
 	b.guard = lambdaidem.New(b.store, append([]func(*lambdaidem.Options){func(o *lambdaidem.Options) {
@@ -71,9 +71,9 @@ func newAttackBank(t *testing.T, optFns ...func(*lambdaidem.Options)) *attackBan
 	return b
 }
 
-func (b *attackBank) set(t *testing.T, id string, balance int) {
+func (b *userBank) set(t *testing.T, id string, balance int) {
 	t.Helper()
-	item, err := attributevalue.MarshalMap(attackAccount{id, balance})
+	item, err := attributevalue.MarshalMap(userAccount{id, balance})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,14 +83,14 @@ func (b *attackBank) set(t *testing.T, id string, balance int) {
 }
 
 // balance is what an account has; -1: there is none.
-func (b *attackBank) balance(t *testing.T, id string) int {
+func (b *userBank) balance(t *testing.T, id string) int {
 	t.Helper()
 	out, err := b.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &b.accounts, ConsistentRead: aws.Bool(true),
 		Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := attackAccount{Balance: -1}
+	a := userAccount{Balance: -1}
 	if err := attributevalue.UnmarshalMap(out.Item, &a); err != nil {
 		t.Fatal(err)
 	}
@@ -98,17 +98,17 @@ func (b *attackBank) balance(t *testing.T, id string) int {
 }
 
 // add enlists that an account gets an amount, or loses it if it has it.
-func (b *attackBank) add(ctx context.Context, id string, amount int) *dynamostore.Write {
-	w := dynamostore.Enlist(ctx).UpdateValue("add to "+id, b.accounts, attackKey{id}, "SET balance = balance + :amount", dynamostore.Args{":amount": amount})
+func (b *userBank) add(ctx context.Context, id string, amount int) *dynamostore.Write {
+	w := dynamostore.Enlist(ctx).UpdateValue("add to "+id, b.accounts, userKey{id}, "SET balance = balance + :amount", dynamostore.Args{":amount": amount})
 	if amount < 0 {
 		w.If("balance >= :least", dynamostore.Args{":least": -amount})
 	}
 	return w
 }
 
-// attackWire can keep a request back: the caller's connection breaks, and the
+// userWire can keep a request back: the caller's connection breaks, and the
 // request arrives when arrive is called.
-type attackWire struct {
+type userWire struct {
 	next dynamodb.HTTPClient
 
 	mu     sync.Mutex
@@ -117,7 +117,7 @@ type attackWire struct {
 	kept   func() (int, string, error)
 }
 
-func (w *attackWire) Do(r *http.Request) (*http.Response, error) {
+func (w *userWire) Do(r *http.Request) (*http.Response, error) {
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,20 +147,20 @@ func (w *attackWire) Do(r *http.Request) (*http.Response, error) {
 	return w.next.Do(r)
 }
 
-func (w *attackWire) keepBack(operation string) {
+func (w *userWire) keepBack(operation string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.keep = operation
 }
 
-func (w *attackWire) breakAll(operation string) {
+func (w *userWire) breakAll(operation string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broken = operation
 }
 
 // arrive lets the request that was kept back arrive.
-func (w *attackWire) arrive(t *testing.T) {
+func (w *userWire) arrive(t *testing.T) {
 	t.Helper()
 	w.mu.Lock()
 	late := w.kept
