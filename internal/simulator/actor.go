@@ -26,11 +26,17 @@ type actor struct {
 	rng    *rand.Rand
 	skew   time.Duration
 	policy lambdaidem.Policy
+	hasty  bool           // it runs optimistically (E4)
 	sent   int            // requests on the wire
 	killed chan struct{}  // closed by kill
 	dead   bool           // under w.mu
 	met    map[Fault]bool // what its requests met; under w.mu
 	gaveUp int            // releases that it sent; under w.mu
+	open   bool           // it failed open; under w.mu
+	asked  bool           // it asked for its record before it answers; under w.mu
+	knows  bool           // it was told of its record; under w.mu
+	reason []string       // why its last transaction was cancelled; under w.mu
+	stale  bool           // a transaction of it arrived after its token was forgotten; under w.mu
 	order  order
 	ending Ending             // how its handler ends; Running: the script decides
 	ends   time.Time          // when Lambda kills it
@@ -48,10 +54,20 @@ func (w *world) newActor(id uint64, o order) *actor {
 		a.skew = time.Duration(a.rng.Int64N(int64(a.w.plan.skew)))
 		w.book.fault(SkewedClock)
 	}
-	a.policy = a.drawPolicy()
+	a.drawMode()
 	a.ends = time.Now().Add(a.w.plan.timeout)
 	a.ctx, a.cancel = context.WithDeadline(context.Background(), a.ends)
 	return a
+}
+
+// drawMode decides whether the attempt takes a lock first, and under which policy.
+func (a *actor) drawMode() {
+	share := a.w.plan.effects.optimistic
+	if a.hasty = share > 0 && a.order.Unguarded == "" && a.rng.Float64() < share; a.hasty {
+		a.policy = lambdaidem.Rerun // New allows no other
+		return
+	}
+	a.policy = a.drawPolicy()
 }
 
 // drawPolicy is the plan's policy; or, where a plan mixes them, either.
@@ -116,17 +132,22 @@ func (a *actor) guard() *lambdaidem.Guard {
 		}),
 		HTTPClient: a,
 	})
-	var store lambdaidem.Store = dynamostore.New(client, table, func(o *dynamostore.Options) {
+	real := dynamostore.New(client, table, func(o *dynamostore.Options) {
 		o.Random = a.rng.Float64
+		p.large.options(o)
 		o.AttemptTimeout = 1_500_000_007 // so that it never falls together with the guard's own limits
 	})
+	var store lambdaidem.Store = real
 	if m := a.w.mut; m != nil && m.Store != nil {
 		store = m.Store(store, a)
 	}
+	if m := a.w.mut; m != nil && m.Tx != nil {
+		store = mutatedTransactions{real, m.Tx, a}
+	}
 	return lambdaidem.New(store, func(o *lambdaidem.Options) {
 		o.Namespace = "payments"
-		o.TTL, o.MaxSkew, o.Wait, o.FailOpen = p.ttl, p.maxSkew, p.wait, p.failOpen
-		o.Policy = a.policy
+		o.TTL, o.MaxSkew, o.Wait, o.FailOpen = p.ttl, p.maxSkew, p.wait, p.failOpen && !a.hasty
+		o.Policy, o.Optimistic, o.KeyOptional = a.policy, a.hasty || p.effects.optimistic == 1, p.effects.unguarded > 0
 		o.Clock, o.Random, o.Observer = a.clock, a, a
 		if m := a.w.mut; m != nil && m.Options != nil {
 			m.Options(o)
@@ -216,6 +237,12 @@ func (a *actor) event() events.APIGatewayV2HTTPRequest {
 		Headers: map[string]string{"idempotency-key": a.order.Key, "content-type": "application/json"},
 	}
 	e.RequestContext.HTTP.Method = http.MethodPost
+	switch a.order.Unguarded {
+	case noKey:
+		delete(e.Headers, "idempotency-key")
+	case byMethod:
+		e.RequestContext.HTTP.Method, e.RouteKey, e.Headers["idempotency-key"] = http.MethodPut, "PUT /payments", "k0"
+	}
 	e.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
 		JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: map[string]string{"iss": "https://issuer.example", "sub": a.order.Owner}},
 	}

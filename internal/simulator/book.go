@@ -21,6 +21,17 @@ type book struct {
 	faults  map[Fault]int
 	kinds   map[lambdaidem.Kind]int
 	judge   judge
+	runBy   map[uint64]*run      // by process
+	parts   map[string]wire.Item // of large answers, by id
+	keyOf   map[call]string      // downstream keys
+	callOf  map[string]call      // by downstream key
+
+	// Of transactions: see transactions.go.
+	paths        map[Path]int
+	sent         map[string]*sent // by ClientRequestToken
+	commit       *commit          // the transaction that is served now
+	transactions int              // applied
+	funds        int64            // cents, in all accounts together
 }
 
 // run is one run of the handler.
@@ -32,13 +43,20 @@ type run struct {
 	ended   time.Time // zero: not yet
 	how     Ending
 	effects int
+
+	meant      Ending // how it ended by itself, before a condition failed
+	record     string // id
+	enlisted   bool   // it enlisted its transfer
+	whenFailed bool   // with a failed answer too
+	verdict    Ending // if its condition fails
+	paid       int    // payments that were made
 }
 
 // answer is the text of the run's answer: it names the order, so that nobody
 // can get another's answer unnoticed, and the run.
 func (r *run) answer() string {
 	o := r.actor.order
-	return fmt.Sprintf("%s/%s/%s by attempt %d of process %d", o.Owner, o.Key, o.Payload, r.attempt, r.actor.id)
+	return fmt.Sprintf("%s/%s/%s by attempt %d of process %d", o.Owner, o.Key, o.Payload, r.attempt, r.actor.id) + r.actor.w.plan.large.pad()
 }
 
 // answer is one request of a client and what came of it.
@@ -49,7 +67,8 @@ type answer struct {
 }
 
 func newBook(w *world) *book {
-	b := &book{w: w, records: map[string]*history{}, faults: map[Fault]int{}, kinds: map[lambdaidem.Kind]int{}}
+	b := &book{w: w, records: map[string]*history{}, faults: map[Fault]int{}, kinds: map[lambdaidem.Kind]int{},
+		runBy: map[uint64]*run{}, parts: map[string]wire.Item{}, keyOf: map[call]string{}, callOf: map[string]call{}, paths: map[Path]int{}, sent: map[string]*sent{}}
 	b.judge = judge{b: b}
 	return b
 }
@@ -69,6 +88,7 @@ func (b *book) event(a *actor, e lambdaidem.Event) {
 		return
 	}
 	b.kinds[e.Kind]++
+	a.open = a.open || e.Kind == lambdaidem.EventFailedOpen
 	b.judge.event(a, e)
 	b.noteLocked(a, "guard: %s%s", e.Kind, because(e.Err))
 }
@@ -89,10 +109,10 @@ func because(err error) string {
 func (b *book) beginRun(ctx context.Context, a *actor) *run {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
-	r := &run{actor: a, attempt: lambdaidem.Attempt(ctx), began: time.Now()}
+	r := &run{actor: a, attempt: lambdaidem.Attempt(ctx), record: lambdaidem.RecordID(ctx), began: time.Now()}
 	r.due, _ = ctx.Deadline()
-	b.judge.begin(a)
-	a.run = r
+	b.judge.begin(a, r)
+	a.run, b.runBy[a.id] = r, r
 	if !a.dead {
 		b.runs = append(b.runs, r)
 		b.noteLocked(a, "handler begins, attempt %d", r.attempt)
@@ -114,7 +134,7 @@ func (b *book) endRunLocked(a *actor, how Ending) {
 	if a.run == nil || !a.run.ended.IsZero() {
 		return
 	}
-	a.run.ended, a.run.how = time.Now(), how
+	a.run.ended, a.run.how, a.run.meant = time.Now(), how, how
 	b.noteLocked(a, "handler ends: %s", how)
 }
 
@@ -136,7 +156,7 @@ func (b *book) answered(a *actor, from time.Time, got result) {
 	b.answers = append(b.answers, &answer{a, from, time.Now(), got})
 	text := got.failed
 	if got.Status != 0 {
-		text = fmt.Sprintf("%d %s", got.Status, got.Body)
+		text = fmt.Sprintf("%d %s", got.Status, strings.TrimRight(got.Body, " ."))
 		if got.Code != "" {
 			text = fmt.Sprintf("%d %s", got.Status, got.Code)
 		}
@@ -156,12 +176,19 @@ func (b *book) served(r *request, status int, out []byte) {
 		if !strings.Contains(string(out), wire.ConditionalCheckFailed) {
 			text = string(out)
 		}
+		if codes := cancellation(out); codes != nil {
+			text = fmt.Sprintf("cancelled: %q", codes)
+		}
 	}
 	b.note(r.actor, "database: %s: %s", describe(r), text)
+	if r.tx != nil {
+		b.committed(r, status, out)
+	}
 }
 
-// open tells whether an attempt failed open: it ran without the lease.
-func (b *book) open(a *actor) bool { return a.run != nil && a.run.attempt == 0 }
+// free tells whether an attempt's answer may stand without its record: it failed
+// open, and nothing of what it enlisted is to be committed with it (X5).
+func (a *actor) free() bool { return a.open && (a.run == nil || !a.run.commits() || a.run.refused()) }
 
 // obeyed tells whether the run kept to what G3's last sentence asks for: clocks
 // within MaxSkew, and no attempt that went on past its context.

@@ -1,8 +1,6 @@
 package simulator
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +26,35 @@ type life struct {
 	completedAt time.Time
 	completedBy *actor
 	released    map[*actor]bool
+	paid        int // payments that were made with it
+	steps       map[string]step
+	text        string   // of the answer that it stored
+	parts       []string // ids of its parts
+	lost        bool     // one of them was
+}
+
+// change is what a write means to a record's life.
+type change struct {
+	begins bool // a new life
+	over   bool // it takes over what was seen
+	claims bool // it completes at once, without a lease
+}
+
+// changeOf tells what a write means.
+func changeOf(w wire.Write, tx *transaction) change {
+	own := stateOf(w.Before) == inProgress && w.Before["token"].Text == w.After["token"].Text
+	switch {
+	case w.Op == "PutItem":
+		return change{begins: true}
+	case w.Op == "UpdateItem":
+		return change{over: stateOf(w.After) == inProgress && !own} // else it stores steps
+	case tx.record != claims || own:
+		return change{}
+	case tx.over && w.Before != nil:
+		return change{over: true, claims: true}
+	default:
+		return change{begins: true, claims: true}
+	}
 }
 
 // wrote sees each write that the database applied.
@@ -35,6 +62,16 @@ func (b *book) wrote(w wire.Write) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	now := time.Now()
+	if b.commit != nil {
+		b.commit.writes++
+	}
+	if w.Table == accounts {
+		b.account(w)
+		return
+	}
+	if b.part(w) {
+		return
+	}
 	id := w.Key["id"].Text
 	h := b.records[id]
 	if w.Op == "TTL" {
@@ -51,17 +88,22 @@ func (b *book) wrote(w wire.Write) {
 		h = &history{id: id, order: order{Key: a.order.Key, Owner: a.order.Owner}}
 		b.records[id] = h
 	}
-	if w.Op == "PutItem" {
+	as := changeOf(w, b.w.serving.tx)
+	if as.begins {
 		if n := len(h.lives); n > 0 && h.lives[n-1].gone.IsZero() {
 			h.lives[n-1].gone = now
 		}
-		h.lives = append(h.lives, &life{began: now, tokens: map[string]*actor{}, released: map[*actor]bool{}})
+		h.lives = append(h.lives, &life{began: now, tokens: map[string]*actor{}, released: map[*actor]bool{}, steps: map[string]step{}})
 	}
-	b.judge.write(a, w, h)
+	b.judge.write(b.w.serving, w, as, h)
 	if len(h.lives) == 0 {
 		return // an update made the record: there is no life to enter it in
 	}
 	l := h.lives[len(h.lives)-1]
+	l.keepSteps(a, w)
+	if c := b.commit; c != nil {
+		c.record, c.life, c.before = h, l, stateOf(w.Before)
+	}
 	h.holder = nil
 	switch token := w.After["token"].Text; stateOf(w.After) {
 	case inProgress:
@@ -71,6 +113,8 @@ func (b *book) wrote(w wire.Write) {
 	case completed:
 		if l.completed == nil {
 			l.completed, l.completedAt, l.completedBy = w.After, now, a
+			l.keepAnswer(b, a)
+			b.judge.completion(b.w.serving)
 		}
 	}
 }
@@ -105,16 +149,7 @@ func (h *history) completed() []*life {
 }
 
 // answer is the text of the answer that a life stored.
-func (l *life) answer() string {
-	var s struct {
-		StatusCode int    `json:"statusCode"`
-		Body       string `json:"body"`
-	}
-	if err := json.Unmarshal([]byte(l.completed["data"].Text), &s); err != nil {
-		return err.Error()
-	}
-	return fmt.Sprintf("%d %s", s.StatusCode, s.Body)
-}
+func (l *life) answer() string { return l.text }
 
 // storedBy is the answer that an actor's attempt left in the record.
 func (h *history) storedBy(a *actor) string {

@@ -31,6 +31,23 @@ const (
 	CheckCleanUp               Check = "clean-up"
 	CheckConflictIsBusy        Check = "conflict is busy"
 	CheckUnknownReleased       Check = "unknown released"
+	CheckOneEffect             Check = "one effect"
+	CheckTogether              Check = "together"
+	CheckUnguarded             Check = "unguarded"
+	CheckBalance               Check = "balance"
+	CheckRefused               Check = "refused"
+	CheckCreated               Check = "created"
+	CheckSameBytes             Check = "same bytes"
+	CheckRecordFirst           Check = "record first"
+	CheckConsulted             Check = "consulted"
+	CheckNoLease               Check = "no lease"
+	CheckStepOnce              Check = "step once"
+	CheckOwnStep               Check = "own step"
+	CheckStepsKept             Check = "steps kept"
+	CheckStepsDropped          Check = "steps dropped"
+	CheckDownstreamKey         Check = "downstream key"
+	CheckWhole                 Check = "whole"
+	CheckPartOutlives          Check = "part outlives"
 	CheckLinearizable          Check = "linearizable"
 	CheckHarness               Check = "harness"
 )
@@ -61,6 +78,23 @@ var Checks = map[Check]string{
 	CheckCleanUp:               "X2, X3: a process that lives releases what it must, however its request ended",
 	CheckConflictIsBusy:        "X9: a transaction conflict never fails open",
 	CheckUnknownReleased:       "X5: an acquire that may have landed is released before the answer goes out",
+	CheckOneEffect:             "G1: what a handler enlists happens once for each record",
+	CheckTogether:              "E1: what a handler enlists and the completion of its record are one transaction",
+	CheckUnguarded:             "E1: what runs unguarded has the effects that its answer says, once",
+	CheckBalance:               "E1: a transaction happens as a whole: no money comes or goes",
+	CheckRefused:               "E1, E2: an attempt that was refused, failed or gave up has no enlisted effect",
+	CheckCreated:               "G1, E4: what an answer says was done, was done",
+	CheckSameBytes:             "E1: a transaction's token never comes with other bytes",
+	CheckRecordFirst:           "E2: a handler's author is asked about a failed condition of his alone, and only if the record was as it should be",
+	CheckConsulted:             "E4: nothing of an optimistic handler's leaves before its record was asked",
+	CheckNoLease:               "E4: an attempt without a lease has no number, and is never under policy hold",
+	CheckStepOnce:              "E5: a stored step never runs again for its record",
+	CheckOwnStep:               "E5: a step returns what its own record stored of it",
+	CheckStepsKept:             "L1, E5: steps outlive releases and takeovers, and none is taken away before the completion",
+	CheckStepsDropped:          "E5: a completed record has no steps",
+	CheckDownstreamKey:         "E6: a downstream key is of one record, payload and step, in all attempts",
+	CheckWhole:                 "R3: a completed record has all of its answer, of its own attempt, and nobody sees half of one",
+	CheckPartOutlives:          "R3: a part expires no earlier than an hour after its record",
 	CheckLinearizable:          "G3: the clients' view fits one order of runs and replays",
 	CheckHarness:               "the simulator itself",
 }
@@ -101,5 +135,6 @@ func (j *judge) conclude() {
 	for _, h := range j.b.sorted() {
 		j.checkRuns(h)
 	}
+	j.checkEffects()
 	j.checkLinearizable()
 }

@@ -11,6 +11,7 @@ import (
 
 // answered looks at what a client gets, at the moment when it leaves.
 func (j *judge) answered(a *actor, got result) {
+	j.consulted(a, got)
 	if (got.Code == string(lambdaidem.ErrStoreUnavailable) || got.Code == string(lambdaidem.ErrInProgress)) && a.run == nil && a.gaveUp == 0 {
 		for _, h := range j.b.records {
 			if h.holder != a || a.met[RequestLate] || a.met[Twice] { // what lands that late, nobody can know of
@@ -23,14 +24,14 @@ func (j *judge) answered(a *actor, got result) {
 			j.brokenLocked(a, check, "its acquire had landed, it answered %d, and sent no release", got.Status)
 		}
 	}
-	if got.Status != 0 && time.Now().After(a.ends) && !a.met[Stall] && j.b.w.plan.disobedient == 0 {
+	if got.Status != 0 && time.Now().After(a.ends) && !a.met[Stall] && j.b.w.plan.disobedient == 0 && a.order.Unguarded == "" {
 		j.brokenLocked(a, CheckInTime, "the answer came %v after the invocation's deadline", time.Since(a.ends))
 	}
 }
 
 // overran looks at a process that Lambda kills at its deadline.
 func (j *judge) overran(a *actor) {
-	if j.b.w.plan.disobedient == 0 {
+	if j.b.w.plan.disobedient == 0 && a.order.Unguarded == "" { // nothing ends an unguarded handler's context in time
 		j.broken(a, CheckInTime, "it was still running at its deadline")
 	}
 }
@@ -60,6 +61,12 @@ func (j *judge) probed(h *history, a *actor, last result) {
 // held tells whether a key waits for an operator, as it may: because of the
 // policy of the attempt that died, or of the one that asks.
 func (j *judge) held(h *history, a *actor, got result) bool {
+	if got.Code == string(lambdaidem.ErrAnswerUnavailable) && len(h.lives) > 0 && h.lives[len(h.lives)-1].lost {
+		return true // R3: it never comes back, and nothing runs again
+	}
+	if got.Code == string(lambdaidem.ErrAttemptAbandoned) && a.hasty && h != nil && len(h.lives) > 0 && len(h.lives[len(h.lives)-1].steps) > 0 {
+		return true // E4: it has none
+	}
 	return got.Code == string(lambdaidem.ErrAttemptAbandoned) && (a.holds() || h.holder != nil && h.holder.holds())
 }
 
@@ -74,17 +81,27 @@ func (j *judge) checkAnswer(ans *answer) {
 			j.broken(a, CheckOwnAnswer, "asked for %q, got %q", want, got.Body)
 		}
 	}
+	if got.Code == string(lambdaidem.ErrAnswerUnavailable) {
+		if h == nil || !slices.ContainsFunc(h.lives, func(l *life) bool { return l.lost }) {
+			j.broken(a, CheckWhole, "its answer is unavailable, and nothing of it was lost")
+		} else {
+			b.path(AnswerGone)
+		}
+	}
 	if got.Replayed && !got.carriesAnswer() {
 		j.broken(a, CheckReplay, "a replay of status %d", got.Status)
 	}
-	if got.failed == "" && a.run != nil && a.run.how == Panicked {
+	knew := got.Replayed || strings.HasPrefix(got.Code, "idempotency_") // E4: the record knows better
+	if got.failed == "" && a.run != nil && a.run.how == Panicked && !(a.hasty && knew) {
 		j.broken(a, CheckPanicGoesOn, "the handler panicked and the caller got %d", got.Status)
 	}
-	if !got.carriesAnswer() || b.open(a) {
+	if !got.carriesAnswer() || a.free() || a.order.Unguarded != "" {
 		return
 	}
 	if got.Replayed {
-		if h != nil && slices.ContainsFunc(h.lives, func(l *life) bool { return l.completedBy == a && (l.gone.IsZero() || l.gone.After(ans.to)) }) {
+		if h != nil && !(a.run != nil && a.run.refused()) && slices.ContainsFunc(h.lives, func(l *life) bool {
+			return l.completedBy == a && !l.completedAt.After(ans.to) && (l.gone.IsZero() || l.gone.After(ans.to))
+		}) {
 			j.broken(a, CheckRecognised, "its own completion was replayed to it")
 		}
 		if h == nil || !slices.ContainsFunc(h.lives, func(l *life) bool {

@@ -3,9 +3,12 @@ package simulator
 import "slices"
 
 // begin looks at an invocation whose handler begins.
-func (j *judge) begin(a *actor) {
+func (j *judge) begin(a *actor, r *run) {
 	if a.run != nil {
 		j.brokenLocked(a, CheckOneRun, "the handler ran twice in one invocation")
+	}
+	if without := a.hasty || a.open || a.order.Unguarded != ""; without != (r.attempt == 0) || a.hasty && a.holds() {
+		j.brokenLocked(a, CheckNoLease, "its attempt has number %d and policy %s", r.attempt, a.policy)
 	}
 }
 
@@ -14,7 +17,7 @@ func (j *judge) checkRuns(h *history) {
 	b := j.b
 	var runs []*run
 	for _, r := range b.runs {
-		if o := r.actor.order; o.Key == h.order.Key && o.Owner == h.order.Owner && !b.open(r.actor) {
+		if o := r.actor.order; o.Key == h.order.Key && o.Owner == h.order.Owner && !r.actor.open {
 			runs = append(runs, r)
 		}
 	}
@@ -25,6 +28,9 @@ func (j *judge) checkRuns(h *history) {
 			end = r.due
 		}
 		for _, next := range runs[i+1:] {
+			if r.actor.hasty || next.actor.hasty { // E4: neither has an effect before one of them commits
+				continue
+			}
 			if b.obeyed() && next.began.Before(end) {
 				j.broken(next.actor, CheckOneAtATime, "it began %v before the run of process %d ended", end.Sub(next.began), r.actor.id)
 			}
@@ -33,11 +39,11 @@ func (j *judge) checkRuns(h *history) {
 			}
 		}
 		stored := slices.ContainsFunc(h.lives, func(l *life) bool { return l.completedBy == r.actor })
-		if how.leaves == completed && r.effects > 0 && !stored && len(r.actor.met) == 0 && !r.actor.dead && b.obeyed() {
+		if how.leaves == completed && (r.effects > 0 || r.commits()) && !r.actor.hasty && !stored && len(r.actor.met) == 0 && !r.actor.dead && b.obeyed() {
 			j.broken(r.actor, CheckEffectKept, "its run ended by %q and nothing was completed", r.how)
 		}
 		gaveBack := slices.ContainsFunc(h.lives, func(l *life) bool { return l.released[r.actor] })
-		if how.under(r.actor.policy) == released && len(r.actor.met) == 0 && !r.actor.dead && !gaveBack && b.obeyed() {
+		if how.under(r.actor.policy) == released && len(r.actor.met) == 0 && !r.actor.dead && !r.actor.hasty && !gaveBack && b.obeyed() {
 			j.broken(r.actor, CheckCleanUp, "its run ended by %q and nothing was released", r.how)
 		}
 	}

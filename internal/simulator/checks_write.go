@@ -7,7 +7,14 @@ import (
 )
 
 // write holds one write against the record's life.
-func (j *judge) write(a *actor, w wire.Write, h *history) {
+func (j *judge) write(r *request, w wire.Write, as change, h *history) {
+	a := r.actor
+	if a.order.Unguarded != "" {
+		j.brokenLocked(a, CheckOwnRecord, "it runs unguarded, and wrote to a record")
+	}
+	if as.claims && !a.hasty && !a.open {
+		j.brokenLocked(a, CheckLockFirst, "it completed a record that it had no lease on")
+	}
 	if h.order.Key != a.order.Key || h.order.Owner != a.order.Owner {
 		j.brokenLocked(a, CheckOwnRecord, "wrote to the record of %+v", h.order)
 	}
@@ -16,17 +23,17 @@ func (j *judge) write(a *actor, w wire.Write, h *history) {
 		return
 	}
 	l, now := h.lives[len(h.lives)-1], time.Now()
+	j.steps(a, w, as, l)
 	after, token := stateOf(w.After), w.After["token"].Text
 	before := stateOf(w.Before)
 	p := &j.b.w.plan
-	if l.completed != nil && w.Op != "PutItem" && w.After.String() != l.completed.String() {
+	if l.completed != nil && w.After.String() != l.completed.String() {
 		j.brokenLocked(a, CheckCompletedNeverChanges, "%s became %s", l.completed, w.After)
 	}
-	if before == completed && w.Op == "PutItem" && !expired(w.Before, now.Add(p.skew)) {
+	if before == completed && as.begins && !expired(w.Before, now.Add(p.skew)) {
 		j.brokenLocked(a, CheckCompletedNeverChanges, "a lock was written over %s", w.Before)
 	}
-	switch after {
-	case inProgress:
+	if after == inProgress || as.claims {
 		if before == inProgress && token != w.Before["token"].Text {
 			end := millis(w.Before["in_progress_expiration"])
 			// By its own clock the taker may be as much ahead as clocks differ.
@@ -34,12 +41,15 @@ func (j *judge) write(a *actor, w wire.Write, h *history) {
 				j.brokenLocked(a, CheckLeaseBeforeLock, "the lease of %s had %v left", w.Before["token"].Text, end.Sub(now))
 			}
 		}
-		if died := l.tokens[w.Before["token"].Text]; w.Op == "UpdateItem" && before == inProgress && died != nil && (died.holds() || a.holds()) {
+		if died := l.tokens[w.Before["token"].Text]; as.over && before == inProgress && died != nil && (died.holds() || a.holds()) {
 			j.brokenLocked(a, CheckHeld, "under policy %s it took over from process %d, which died under policy %s", a.policy, died.id, died.policy)
 		}
-		if w.Op == "UpdateItem" && number(w.After["attempt"]) != number(w.Before["attempt"])+1 {
+		if as.over && number(w.After["attempt"]) != number(w.Before["attempt"])+1 {
 			j.brokenLocked(a, CheckAttemptRaised, "attempt %d after %d", number(w.After["attempt"]), number(w.Before["attempt"]))
 		}
+	}
+	switch after {
+	case inProgress:
 		end := millis(w.After["in_progress_expiration"])
 		if due := a.ends.Add(a.skew + p.maxSkew); end.Before(due) {
 			j.brokenLocked(a, CheckLeaseOutlives, "the lease ends %v before the deadline and MaxSkew", due.Sub(end))
@@ -50,11 +60,18 @@ func (j *judge) write(a *actor, w wire.Write, h *history) {
 			j.brokenLocked(a, CheckExpiry, "under policy %s; has an expiration: %v", a.policy, ok)
 		}
 	case completed, released:
-		if before != inProgress || l.tokens[token] != a || w.Before["token"].Text != token {
+		if !as.claims && (before != inProgress || l.tokens[token] != a || w.Before["token"].Text != token) {
 			j.brokenLocked(a, CheckFenced, "%s was written over %s of token %s", after, before, w.Before["token"].Text)
 		}
-		if a.run != nil && after != a.run.how.traits().under(a.policy) {
-			j.brokenLocked(a, CheckStoredEndings, "under policy %s an attempt that ended by %q left the record %s", a.policy, a.run.how, after)
+		if a.run == nil {
+			break
+		}
+		how := a.run.how
+		if r.tx != nil && r.tx.actions > 1 { // as it was sent before any condition failed
+			how = a.run.meant
+		}
+		if after != how.traits().under(a.policy) {
+			j.brokenLocked(a, CheckStoredEndings, "under policy %s an attempt that ended by %q left the record %s", a.policy, how, after)
 		}
 	}
 }

@@ -10,7 +10,16 @@ import (
 )
 
 // order is what a client asks for.
-type order struct{ Key, Owner, Payload string }
+type order struct {
+	Key, Owner, Payload string
+	Unguarded           string // how it comes to run without a record, if it does; it has no Key then
+}
+
+// The ways to run without a record.
+const (
+	noKey    = "no key" // where keys are optional (K3)
+	byMethod = "PUT"    // with a key, which means nothing then (K4)
+)
 
 // result is what a client gets. Status 0: no answer (the process died, or the
 // client gave up).
@@ -35,6 +44,9 @@ func (w *world) client(number uint64, invocations *sync.WaitGroup) {
 		}
 		if r.Float64() < w.plan.otherPayload {
 			o.Payload = "q"
+		}
+		if e := &w.plan.effects; e.unguarded > 0 && r.Float64() < e.unguarded {
+			o.Key, o.Unguarded = "", []string{noKey, byMethod}[r.IntN(2)]
 		}
 		time.Sleep(pick(500 * time.Millisecond))
 		for range 4 {
@@ -65,7 +77,7 @@ func (w *world) client(number uint64, invocations *sync.WaitGroup) {
 // carriesAnswer tells whether a client got an answer of the kind that a record
 // keeps.
 func (r result) carriesAnswer() bool {
-	return r.Status == 201 || r.Status == 402 || r.Code == insufficient || r.Code == string(lambdaidem.ErrPermanent)
+	return r.Status == 200 || r.Status == 201 || r.Status == 402 || r.Code == insufficient || r.Code == string(lambdaidem.ErrPermanent)
 }
 
 // text is what of a result must be equal between a first answer and a replay.

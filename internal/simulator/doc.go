@@ -19,6 +19,11 @@
 // (network.go), where each request may meet a fault (faults.go). When the clients
 // are done, faults end, and a probe asks for every key once more.
 //
+// In a half of the plans the handler's effect is a transfer that it enlists
+// (effects.go), with a lock, optimistically, unguarded or after failing open. In
+// some it calls other services in steps (steps.go), or its answers are compressed
+// or go into parts (parts.go).
+//
 // # Every order of a small case
 //
 // [Play] (small.go) runs a few attempts in one order of their requests. A tree of
@@ -28,13 +33,16 @@
 //
 // The book (book.go) keeps everything that happens: which attempt ran when, which
 // effect it had, what every client was told. Its records (book_record.go) are
-// what each write made of an item. timeline.go prints it.
+// what each write made of an item. transactions.go is what became of each
+// TransactWriteItems, and names the paths that some transaction must have gone.
+// timeline.go prints it.
 //
 // # How it is judged
 //
 // checks.go names every check, with the rule that it holds a run against.
 // checks_write.go looks at each write, checks_answer.go at what clients were
-// told, checks_run.go at the runs of the handler. linearizable.go hands what
+// told, checks_run.go at the runs of the handler, checks_effect.go at what was
+// enlisted; steps.go and parts.go hold what they record. linearizable.go hands what
 // clients saw to porcupine, with a model of the contract. A run that breaks a
 // rule prints its timeline. Mutations (mutation.go) are deliberate mistakes,
 // which the checks must find.

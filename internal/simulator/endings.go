@@ -30,6 +30,23 @@ const (
 	Running     Ending = ""         // not ended yet
 )
 
+// The endings by a step's error (E5).
+const (
+	StepUnknown Ending = "step: unknown"     // it ran, and may not be stored
+	StepLost    Ending = "step: lost"        // another attempt has taken over
+	StepRefused Ending = "step: did not run" // its context had ended
+)
+
+// The endings of a run that ended well, and whose condition then failed: by what
+// the handler's author says of that (E2).
+const (
+	RefusedReject    Ending = "condition: reject"
+	RefusedAnswer    Ending = "condition: answer"
+	RefusedRetryable Ending = "condition: retryable"
+	RefusedUncertain Ending = "condition: uncertain"
+	RefusedSilent    Ending = "condition: nothing said"
+)
+
 // traits are what the rules say of an ending, and what the handler does.
 type traits struct {
 	ending Ending
@@ -38,6 +55,8 @@ type traits struct {
 	leaves state // of its record, under policy rerun (X1, X2); in progress: its lease runs out
 	unsure bool  // under policy hold nobody knows whether it had an effect (X2)
 	answer func(*run) (events.APIGatewayV2HTTPResponse, error)
+	// verdict is what the handler's author says of a failed condition.
+	verdict func(*run) error
 }
 
 // endings is the one table of them. Chance picks among the bad ones by their
@@ -58,10 +77,26 @@ var endings = []traits{
 	{ending: Deadline, leaves: released, unsure: true},
 	{ending: Killed, leaves: inProgress, unsure: true},
 	{ending: Running, leaves: inProgress, unsure: true},
+	{ending: StepUnknown, leaves: inProgress, unsure: true},
+	{ending: StepLost, leaves: inProgress, unsure: true},
+	{ending: StepRefused, leaves: released, unsure: true},
+	{ending: RefusedReject, leaves: completed, verdict: func(r *run) error {
+		return lambdaidem.Reject(http.StatusPaymentRequired, insufficient, r.answer())
+	}},
+	{ending: RefusedAnswer, leaves: completed, verdict: func(r *run) error {
+		return lambdaidem.Answer(events.APIGatewayV2HTTPResponse{StatusCode: http.StatusOK, Body: r.answer()})
+	}},
+	{ending: RefusedRetryable, leaves: released, verdict: func(*run) error { return lambdaidem.Retryable(errCard) }},
+	{ending: RefusedUncertain, leaves: inProgress, unsure: true, verdict: func(*run) error { return lambdaidem.Uncertain(errCard) }},
+	{ending: RefusedSilent, leaves: released, unsure: true, verdict: func(*run) error { return nil }},
 }
 
 // badEndings are those that a plan deals out at random.
 var badEndings = slices.DeleteFunc(slices.Clone(endings), func(t traits) bool { return !t.bad })
+
+// conditionEndings are those of a failed condition. That of a rejection is the
+// most usual.
+var conditionEndings = append(slices.DeleteFunc(slices.Clone(endings), func(t traits) bool { return t.verdict == nil }), RefusedReject.traits(), RefusedReject.traits())
 
 // traits looks an ending up. One that the table lacks is a mistake of ours.
 func (e Ending) traits() traits {

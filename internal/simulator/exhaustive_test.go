@@ -31,7 +31,27 @@ var smallCases = []Small{
 	{Name: "three attempts, two fail", Attempts: []Ending{ServerError, Panicked, Created}},
 	{Name: "three attempts over a dead lease", Before: Killed, Attempts: []Ending{Created, ServerError, Created}},
 	{Name: "three attempts under hold", Hold: true, Attempts: []Ending{Created, Uncertain, Created}},
+
+	// With transactions (G1, E1, E2, E4).
+	{Name: "two attempts with a transaction each", Enlist: true, Verdict: RefusedReject, Attempts: []Ending{Created, Created}, Faults: 1},
+	{Name: "two attempts with a transaction each over a dead lease", Enlist: true, Verdict: RefusedReject, Before: Killed, Attempts: []Ending{Created, Created}, Faults: 1},
+	{Name: "two attempts with a transaction each, paid from a poor account", Enlist: true, Cents: 5, Verdict: RefusedReject, Attempts: []Ending{Created, Created}, Faults: 1},
+	{Name: "two attempts with a transaction each, one of which can be paid", Enlist: true, Cents: 15, Verdict: RefusedSilent, Attempts: []Ending{Created, Created}, Faults: 1},
+	{Name: "two optimistic attempts", Enlist: true, Verdict: RefusedReject, Hasty: []bool{true, true, true}, Attempts: []Ending{Created, Created}, Faults: 1, Only: decisive},
+	{Name: "two optimistic attempts, paid from a poor account", Enlist: true, Cents: 5, Verdict: RefusedSilent, Hasty: []bool{true, true, true}, Attempts: []Ending{Created, Created}, Faults: 1, Only: decisive},
+	{Name: "two optimistic attempts, one fails", Enlist: true, Verdict: RefusedReject, Hasty: []bool{true, true, true}, Attempts: []Ending{Panicked, Created}, Faults: 1, Only: decisive},
+	{Name: "two optimistic attempts over a dead lease", Enlist: true, Verdict: RefusedReject, Before: Killed, Hasty: []bool{false, true, true}, Attempts: []Ending{Created, Created}, Faults: 1, Only: decisive},
+	{Name: "lock against optimistic", Enlist: true, Verdict: RefusedReject, Hasty: []bool{false, false, true}, Attempts: []Ending{Created, Created}, Faults: 1, Only: decisive},
+	{Name: "lock against optimistic over a dead lease", Enlist: true, Verdict: RefusedReject, Before: Killed, Hasty: []bool{false, false, true}, Attempts: []Ending{Created, Created}, Faults: 1, Only: decisive},
+	{Name: "lock against optimistic over a held lease", Enlist: true, Verdict: RefusedReject, Policies: []lambdaidem.Policy{lambdaidem.Hold, lambdaidem.Rerun, lambdaidem.Rerun}, Before: Killed, Hasty: []bool{false, false, true}, Attempts: []Ending{Created, Created}, Faults: 1, Only: decisive},
+	{Name: "three optimistic attempts", Enlist: true, Verdict: RefusedReject, Hasty: []bool{true, true, true, true}, Attempts: []Ending{Created, Created, Created}},
+	{Name: "lock against two optimistic attempts", Enlist: true, Verdict: RefusedReject, Hasty: []bool{false, false, true, true}, Attempts: []Ending{Created, Created, Created}},
 }
+
+// decisive are the faults after which an attempt without a lock has to decide
+// something else than in an order without faults. All of them at each place make
+// trees that take minutes.
+var decisive = []Fault{ReplyLost, RequestLate, KillAfter, Stall, Unfinished}
 
 // TestExhaustive_G3 walks the whole tree of each small case.
 func TestExhaustive_G3(t *testing.T) {

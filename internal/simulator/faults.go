@@ -21,6 +21,13 @@ const (
 	Stall       Fault = "stalled"              // the process stands still, past its lease, and then goes on
 )
 
+// The faults of transactions alone.
+const (
+	WriteConflict  Fault = "transaction conflict on a write" // cancelled: a transaction holds an item that the handler writes
+	WriteThrottled Fault = "throttled write"                 // cancelled for the capacity of a table that the handler writes
+	Unfinished     Fault = "transaction in progress"         // its reply is lost, and it is still under way when it is sent again
+)
+
 // The other faults.
 const (
 	HandlerKilled Fault = "killed in the handler"
@@ -34,11 +41,14 @@ const (
 // wireFaults are those that a plan deals out at random.
 var wireFaults = []Fault{RequestLost, RequestLate, ReplyLost, Twice, Throttled, FailBefore, FailAfter, Conflict, KillBefore, KillAfter, Stall}
 
+// transactionFaults are those of transactions alone.
+var transactionFaults = []Fault{WriteConflict, WriteThrottled, Unfinished}
+
 // handlerFaults are those that can meet a handler's own step.
 var handlerFaults = []Fault{KillBefore, Stall}
 
 // allFaults are those that must happen, for a simulation to prove anything.
-var allFaults = append(wireFaults[:len(wireFaults):len(wireFaults)], HandlerKilled, TimedOut, HungUp, SkewedClock, DeletedByTTL, OtherPolicy)
+var allFaults = append(wireFaults[:len(wireFaults):len(wireFaults)], HandlerKilled, TimedOut, HungUp, SkewedClock, DeletedByTTL, OtherPolicy, WriteConflict, WriteThrottled, Unfinished)
 
 // passage is how a request goes its way: over the network, which takes time
 // (inTime), or at once, in a small case (atOnce).
@@ -46,6 +56,7 @@ type passage interface {
 	arrive(do func()) // it reaches the database
 	late()            // it reaches the database long after its caller gave up
 	again()           // it reaches the database once more, long after the first time
+	slow()            // it reaches the database now, and is served some time later
 	wake(do func())   // its process goes on, past its lease
 	reply(reply)
 	silence() // no reply: the connection breaks, or hangs
@@ -60,6 +71,11 @@ func (w *world) befall(r *request, f Fault, p passage) {
 	refuse := func(kind, message string) {
 		status, header, body := wire.Error(kind, message)
 		p.reply(reply{status: status, header: header, body: body})
+	}
+	cancel := func(code string, at int) {
+		status, header, body := wire.Canceled(r.tx.reasons(code, at)...)
+		w.book.cancelled(r, body)
+		p.reply(w.answer(r, status, header, body))
 	}
 	switch f {
 	case None:
@@ -85,7 +101,19 @@ func (w *world) befall(r *request, f Fault, p passage) {
 			refuse(wire.InternalServerError, "Internal server error")
 		})
 	case Conflict:
+		if r.tx != nil {
+			cancel(wire.ReasonTransactionConflict, 0) // the record's, if there is one
+			return
+		}
 		refuse(wire.TransactionConflict, "Transaction is ongoing for the item")
+	case WriteConflict:
+		cancel(wire.ReasonTransactionConflict, r.tx.someWrite(r.seq))
+	case WriteThrottled:
+		cancel(wire.ReasonThrottling, r.tx.someWrite(r.seq))
+	case Unfinished:
+		w.underway[r.tx.token] = r
+		p.silence()
+		p.slow()
 	case KillBefore:
 		p.arrive(func() { w.kill(r.actor, f) })
 	case KillAfter:
@@ -105,6 +133,9 @@ func (w *world) befall(r *request, f Fault, p passage) {
 // meet enters that a request meets a fault.
 func (w *world) meet(r *request, f Fault) {
 	w.book.fault(f)
+	if r.tx != nil {
+		w.book.path(met(f))
+	}
 	w.book.note(r.actor, "%s: %s", describe(r), f)
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -42,11 +42,21 @@ func (a *actor) handle(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (e
 		a.w.book.endRun(a, Deadline)
 		return none, ctx.Err()
 	}
+	if p.steps && !a.hasty {
+		if err := a.takeSteps(ctx, r); err != nil {
+			return none, err
+		}
+	}
 	how := ending.traits()
-	if how.effect {
+	outside := how.effect
+	if p.effects.enlist {
+		outside = outside && !a.hasty && a.rng.Float64() < p.effects.outside
+		a.enlist(ctx, r)
+	}
+	if outside {
 		a.w.book.effect(r)
 	}
-	if !a.sleep(ctx, after) && !how.effect {
+	if !a.sleep(ctx, after) && !outside {
 		a.w.book.endRun(a, Deadline)
 		return none, ctx.Err()
 	}

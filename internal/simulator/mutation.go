@@ -2,9 +2,11 @@ package simulator
 
 import (
 	"context"
+	"io"
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -16,9 +18,23 @@ type Mutation struct {
 	Request func(op string, body []byte) []byte                             // changes what the database is asked
 	Reply   func(op string, request []byte, status int, body []byte) []byte // changes what it answers
 	Store   func(lambdaidem.Store, *actor) lambdaidem.Store                 // wraps the store
+	Tx      func(lambdaidem.Tx, lambdaidem.Store, *actor) lambdaidem.Tx     // wraps each transaction
+	Key     func(key string, attempt int) string                            // changes a step's downstream key
 	Options func(*lambdaidem.Options)                                       // changes the guard's options
 	Handler func(handler) handler                                           // wraps the handler
 	Context func(context.Context) context.Context                           // changes the invocation's context
 }
 
 type handler = func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)
+
+// mutatedTransactions is the store with its transactions changed.
+type mutatedTransactions struct {
+	*dynamostore.Store
+	change func(lambdaidem.Tx, lambdaidem.Store, *actor) lambdaidem.Tx
+	actor  *actor
+}
+
+// Begin returns a transaction, changed.
+func (s mutatedTransactions) Begin(random io.Reader) lambdaidem.Tx {
+	return s.change(s.Store.Begin(random), s.Store, s.actor)
+}

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"net"
@@ -19,6 +20,7 @@ type request struct {
 	seq    int
 	op     string
 	body   []byte
+	tx     *transaction // nil: it is none
 	reply  chan reply
 	stands bool // its process stands still until the reply; under w.mu
 	over   bool // its sender takes it back; under w.mu
@@ -49,6 +51,7 @@ func (a *actor) Do(req *http.Request) (*http.Response, error) {
 		if got.err != nil {
 			return nil, got.err
 		}
+		a.heard(r, got)
 		return wire.Response(req, got.status, got.header, got.body), nil
 	case <-req.Context().Done():
 		if a.standsAt(r) { // it notices nothing before it goes on
@@ -69,11 +72,15 @@ func (a *actor) Do(req *http.Request) (*http.Response, error) {
 func (a *actor) submit(op string, body []byte) *request {
 	a.sent++
 	r := &request{actor: a, seq: a.sent, op: op, body: body, reply: make(chan reply, 1)}
+	if op == "TransactWriteItems" {
+		r.tx = parseTransaction(body)
+	}
 	a.w.mu.Lock()
 	a.w.inbox = append(a.w.inbox, r)
 	if describe(r) == "release" {
 		a.gaveUp++
 	}
+	a.asked = a.asked || op == "GetItem"
 	a.w.mu.Unlock()
 	a.w.stir()
 	return r
@@ -85,7 +92,7 @@ func (w *world) deal() {
 	for _, r := range w.takeInbox() {
 		f := None
 		if !w.healed {
-			f = w.plan.fault(w.rng)
+			f = w.plan.fault(w.rng, r)
 		}
 		w.befall(r, f, w.inTime(r))
 	}
@@ -112,8 +119,15 @@ type inTime struct {
 func (w *world) inTime(r *request) inTime { return inTime{w, r, w.ms(20), w.ms(20)} }
 
 func (p inTime) arrive(do func()) { p.w.in(p.there, do) }
-func (p inTime) late()            { p.w.in(p.w.ms(20_000), func() { p.w.serve(p.r) }) }
-func (p inTime) again()           { p.w.in(p.there+p.w.ms(20_000), func() { p.w.serve(p.r) }) }
+func (p inTime) late()            { p.w.in(p.w.ms(p.within()), func() { p.w.serve(p.r) }) }
+func (p inTime) again()           { p.w.in(p.there+p.w.ms(p.within()), func() { p.w.serve(p.r) }) }
+func (p inTime) slow()            { p.w.in(p.w.ms(2_000), func() { p.w.serve(p.r) }) }
+func (p inTime) within() int { // milliseconds
+	if p.r.tx != nil {
+		return p.w.plan.effects.lateBy
+	}
+	return 20_000
+}
 func (p inTime) wake(do func()) {
 	p.w.in(p.w.plan.timeout+p.w.plan.maxSkew+p.w.ms(20_000), do)
 }
@@ -129,33 +143,55 @@ func (w *world) serve(r *request) reply {
 	if r.op == working { // a handler's own step
 		return reply{status: http.StatusOK}
 	}
-	w.serving = r
-	defer func() { w.serving = nil }()
 	body := r.body
 	if w.mut != nil && w.mut.Request != nil {
 		body = w.mut.Request(r.op, body)
 	}
+	if r.tx != nil {
+		w.book.arrives(r, body)
+		if other := w.underway[r.tx.token]; other != nil && other != r {
+			status, header, out := wire.Error(wire.TransactionInProgress, "Transaction is in progress")
+			w.book.served(r, status, out)
+			return reply{status: status, header: header, body: out}
+		}
+		delete(w.underway, r.tx.token)
+	}
+	w.serving = r
+	defer func() { w.serving = nil }()
 	status, header, out := w.db.Serve(r.op, body)
 	w.book.served(r, status, out)
+	return w.answer(r, status, header, out)
+}
+
+// answer is the database's answer to a request.
+func (w *world) answer(r *request, status int, header http.Header, body []byte) reply {
 	if w.mut != nil && w.mut.Reply != nil {
-		if out2 := w.mut.Reply(r.op, r.body, status, out); string(out2) != string(out) {
-			out, header = out2, header.Clone()
+		if changed := w.mut.Reply(r.op, r.body, status, body); string(changed) != string(body) {
+			body, header = changed, header.Clone()
 			header.Del("X-Amz-Crc32")
 		}
 	}
-	return reply{status: status, header: header, body: out}
+	return reply{status: status, header: header, body: body}
 }
 
 // describe names a request by what it is for.
 func describe(r *request) string {
 	switch r.op {
 	case "PutItem":
+		if bytes.Contains(r.body, []byte(`"part":{"M"`)) {
+			return "write part"
+		}
 		return "acquire"
 	case "GetItem":
 		return "get"
+	case "TransactWriteItems":
+		return "commit"
 	case "UpdateItem":
-		var u struct{ ExpressionAttributeValues map[string]map[string]string }
+		var u struct{ ExpressionAttributeValues map[string]map[string]any }
 		if err := json.Unmarshal(r.body, &u); err == nil {
+			if _, saves := u.ExpressionAttributeValues[":step_count"]; saves {
+				return "save step"
+			}
 			if _, over := u.ExpressionAttributeValues[":seen_token"]; over {
 				return "take over"
 			}

@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -28,6 +29,9 @@ type plan struct {
 	killHandler  float64       // how many attempts are killed in the handler
 	faults       []Fault
 	rate         float64 // how many requests meet one of them
+	effects      effects // what handlers enlist
+	steps        bool    // handlers take steps
+	large        large   // answers
 }
 
 func newPlan(r *rand.Rand) plan {
@@ -75,9 +79,13 @@ func newPlan(r *rand.Rand) plan {
 }
 
 // fault deals the fate of one request.
-func (p *plan) fault(r *rand.Rand) Fault {
-	if len(p.faults) == 0 || r.Float64() >= p.rate {
+func (p *plan) fault(r *rand.Rand, of *request) Fault {
+	faults := p.faults
+	if of.tx != nil {
+		faults = slices.Concat(faults, p.effects.faults)
+	}
+	if len(faults) == 0 || r.Float64() >= p.rate {
 		return None
 	}
-	return p.faults[r.IntN(len(p.faults))]
+	return faults[r.IntN(len(faults))]
 }

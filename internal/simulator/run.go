@@ -16,7 +16,10 @@ type Report struct {
 	Endings  map[Ending]int          // of handlers
 	Requests int                     // of clients
 	Runs     int                     // of handlers
-	Timeline string                  // only if something is wrong, or it was asked for
+	Paths    map[Path]int            // that transactions went
+
+	Transactions int    // that were applied
+	Timeline     string // only if something is wrong, or it was asked for
 }
 
 // Run turns the world of one seed. It must be called in a synctest bubble. mut
@@ -24,6 +27,12 @@ type Report struct {
 func Run(seed uint64, mut *Mutation, timeline bool) Report {
 	w := newWorld(seed, nil, mut)
 	w.sweep()
+	if w.plan.effects.deposits {
+		w.deposits()
+	}
+	if w.plan.large.loses {
+		w.losses()
+	}
 	var clients, invocations sync.WaitGroup
 	for i := range uint64(w.plan.clients) {
 		clients.Go(func() { w.client(i, &invocations) })
@@ -65,7 +74,7 @@ func (w *world) report(timeline bool) Report {
 	for _, r := range w.book.runs {
 		endings[r.how]++
 	}
-	r := Report{Seed: w.seed, Wrong: w.book.judge.wrong, Faults: w.book.faults, Events: w.book.kinds, Endings: endings, Requests: len(w.book.answers), Runs: len(w.book.runs)}
+	r := Report{Seed: w.seed, Wrong: w.book.judge.wrong, Faults: w.book.faults, Events: w.book.kinds, Endings: endings, Requests: len(w.book.answers), Runs: len(w.book.runs), Paths: w.book.paths, Transactions: w.book.transactions}
 	if timeline || len(r.Wrong) > 0 {
 		r.Timeline = fmt.Sprintf("seed %d, %+v\n%s", w.seed, w.plan, w.book.timeline())
 	}

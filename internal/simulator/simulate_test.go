@@ -43,7 +43,7 @@ func TestSimulate_G3(t *testing.T) {
 	var (
 		next   atomic.Int64
 		mu     sync.Mutex
-		total  = &tally{faults: map[Fault]int{}, events: map[lambdaidem.Kind]int{}, endings: map[Ending]int{}}
+		total  = &tally{faults: map[Fault]int{}, events: map[lambdaidem.Kind]int{}, endings: map[Ending]int{}, paths: map[Path]int{}}
 		failed []Report
 		wg     sync.WaitGroup
 		began  = time.Now()
@@ -87,6 +87,11 @@ func TestSimulate_G3(t *testing.T) {
 			t.Errorf("no handler ended by %q, so nothing was proved of it", e.ending)
 		}
 	}
+	for _, p := range allPaths {
+		if enough && total.paths[p] == 0 {
+			t.Errorf("no transaction went the path %q, so nothing was proved of it", p)
+		}
+	}
 	for _, k := range []lambdaidem.Kind{lambdaidem.EventTakenOver, lambdaidem.EventLeaseLost, lambdaidem.EventReplayed, lambdaidem.EventUncertain, lambdaidem.EventAbandoned, lambdaidem.EventMismatch} {
 		if enough && total.events[k] == 0 {
 			t.Errorf("no run had the outcome %q, so nothing was proved of it", k)
@@ -96,14 +101,19 @@ func TestSimulate_G3(t *testing.T) {
 
 // tally adds reports up.
 type tally struct {
-	seeds, requests, runs int
-	faults                map[Fault]int
-	events                map[lambdaidem.Kind]int
-	endings               map[Ending]int
+	seeds, requests, runs, transactions int
+	faults                              map[Fault]int
+	events                              map[lambdaidem.Kind]int
+	endings                             map[Ending]int
+	paths                               map[Path]int
 }
 
 func (s *tally) add(r Report) {
 	s.seeds, s.requests, s.runs = s.seeds+1, s.requests+r.Requests, s.runs+r.Runs
+	s.transactions += r.Transactions
+	for p, n := range r.Paths {
+		s.paths[p] += n
+	}
 	for f, n := range r.Faults {
 		s.faults[f] += n
 	}
@@ -117,7 +127,7 @@ func (s *tally) add(r Report) {
 
 func (s *tally) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d seeds, %d requests, %d runs of the handler\n", s.seeds, s.requests, s.runs)
+	fmt.Fprintf(&b, "%d seeds, %d requests, %d runs of the handler, %d transactions\n", s.seeds, s.requests, s.runs, s.transactions)
 	count := func(title string, lines []string) {
 		slices.Sort(lines)
 		fmt.Fprintf(&b, "  %s: %s\n", title, strings.Join(lines, ", "))
@@ -137,6 +147,11 @@ func (s *tally) String() string {
 		lines = append(lines, fmt.Sprintf("%s %d", e, n))
 	}
 	count("endings", lines)
+	lines = nil
+	for p, n := range s.paths {
+		lines = append(lines, fmt.Sprintf("%s %d", p, n))
+	}
+	count("paths of transactions", lines)
 	return b.String()
 }
 

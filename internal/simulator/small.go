@@ -17,17 +17,25 @@ type Small struct {
 	Hold     bool
 	Policies []lambdaidem.Policy // of the one before, and of each; nil: by Hold
 	Wait     time.Duration
+	Only     []Fault // the faults to try; nil: all
+	Hasty    []bool  // which of the one before, and of each, run optimistically; nil: none does
+	Enlist   bool    // handlers enlist a transfer
+	Cents    int     // what their account holds; 0: a lot
+	Verdict  Ending  // what becomes of an attempt whose account holds too little
 }
 
 // Play runs one path of a small case. It must be called in a synctest bubble.
 // It returns the script of the next path, if there is one.
 func Play(c Small, script []int, timeline bool) (r Report, next []int, more bool) {
 	p := plan{keys: 1, timeout: 3 * time.Second, ttl: 24 * time.Hour, maxSkew: 2 * time.Second, policyHold: c.Hold, wait: c.Wait}
+	if c.Enlist {
+		p.effects = effects{enlist: true, poor: map[string]bool{"k": c.Cents > 0}, cents: c.Cents, verdicts: []Ending{c.Verdict}}
+	}
 	w := newWorld(1, &p, nil)
 	if c.Before != Running {
 		w.before(c)
 	}
-	w.tree = &tree{script: script, faults: c.Faults}
+	w.tree = &tree{script: script, faults: c.Faults, only: c.Only}
 	var all sync.WaitGroup
 	var number uint64
 	for i, ending := range c.Attempts {
@@ -40,6 +48,9 @@ func Play(c Small, script []int, timeline bool) (r Report, next []int, more bool
 		a.ending = ending
 		if c.Policies != nil {
 			a.policy = c.Policies[1+i]
+		}
+		if c.Hasty != nil {
+			a.hasty = c.Hasty[1+i]
 		}
 		w.invocation(a, &all)
 	}
@@ -60,6 +71,9 @@ func (w *world) before(c Small) {
 	a.ending = c.Before
 	if c.Policies != nil {
 		a.policy = c.Policies[0]
+	}
+	if c.Hasty != nil {
+		a.hasty = c.Hasty[0]
 	}
 	if c.Before == Killed {
 		a.ending = Created

@@ -10,8 +10,9 @@ type tree struct {
 	script  []int
 	taken   []int
 	widths  []int
-	faults  int // still to be dealt
-	pauses  int // how often time may still pass while requests wait
+	faults  int     // still to be dealt
+	only    []Fault // what may be dealt; nil: everything
+	pauses  int     // how often time may still pass while requests wait
 	pending []*request
 	held    []*request // late ones: they arrive some time
 }
@@ -78,10 +79,16 @@ func (w *world) branch() bool {
 	if t.faults > 0 {
 		for _, r := range t.pending {
 			kinds := wireFaults
-			if r.op == working {
+			switch {
+			case r.op == working:
 				kinds = handlerFaults
+			case r.tx != nil:
+				kinds = slices.Concat(wireFaults, transactionFaults)
 			}
 			for _, f := range kinds {
+				if t.only != nil && !slices.Contains(t.only, f) {
+					continue
+				}
 				moves = append(moves, move{r: r, f: f})
 			}
 		}
@@ -133,6 +140,7 @@ type atOnce struct {
 func (p atOnce) arrive(do func()) { do() }
 func (p atOnce) late()            { p.w.tree.held = append(p.w.tree.held, p.r) }
 func (p atOnce) again()           { p.late() }
+func (p atOnce) slow()            { p.late() }
 func (p atOnce) wake(do func())   { p.w.in(p.w.plan.timeout+2*p.w.plan.maxSkew, do) }
 func (p atOnce) reply(rep reply)  { p.r.reply <- rep }
 func (p atOnce) silence()         { p.reply(reply{err: errReset}) }

@@ -35,28 +35,46 @@ type world struct {
 	serving *request // whose write OnWrite is told of
 	healed  bool     // no more faults
 	tree    *tree    // decides instead of chance; nil in a run by seed
+
+	underway map[string]*request // transactions that run, and don't end yet; by their tokens
+}
+
+// mustServe asks the database for what can't fail.
+func (w *world) mustServe(op, body string) {
+	if status, _, out := w.db.Serve(op, []byte(body)); status != http.StatusOK {
+		panic(fmt.Sprintf("simulator: %s: %s", op, out))
+	}
 }
 
 // tableRequests make the table.
 var tableRequests = []struct{ op, body string }{
-	{"CreateTable", `{"TableName":"` + table + `","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}]}`},
+	{"CreateTable", createTable(table)},
 	{"UpdateTimeToLive", `{"TableName":"` + table + `","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expiration"}}`},
+}
+
+// createTable is the request for a table whose key is id.
+func createTable(name string) string {
+	return `{"TableName":"` + name + `","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}]}`
 }
 
 func newWorld(seed uint64, p *plan, mut *Mutation) *world {
 	r := rand.New(rand.NewPCG(seed, 0x1de3907e47))
-	w := &world{rng: r, seed: seed, born: time.Now(), wake: make(chan struct{}, 1), mut: mut}
+	w := &world{rng: r, seed: seed, born: time.Now(), wake: make(chan struct{}, 1), mut: mut, underway: map[string]*request{}}
 	if p == nil {
 		drawn := newPlan(r)
+		newEffects(seed, &drawn)
+		newSteps(seed, &drawn)
+		newLarge(seed, &drawn)
 		p = &drawn
 	}
 	w.plan = *p
 	w.book = newBook(w)
 	w.db = wire.New(time.Now)
 	for _, r := range tableRequests {
-		if status, _, out := w.db.Serve(r.op, []byte(r.body)); status != http.StatusOK {
-			panic(fmt.Sprintf("simulator: %s: %s", r.op, out))
-		}
+		w.mustServe(r.op, r.body)
+	}
+	if w.plan.effects.enlist {
+		w.openAccounts()
 	}
 	w.db.OnWrite(w.book.wrote)
 	return w
@@ -167,6 +185,9 @@ func (w *world) heal() {
 	w.healed = true
 	w.mu.Unlock()
 	w.settle()
+	if w.plan.effects.enlist {
+		w.deposit(wealth) // so that what is asked for once more can be paid
+	}
 	time.Sleep(w.plan.timeout + w.plan.maxSkew + w.plan.skew + time.Second)
 	synctest.Wait()
 }
