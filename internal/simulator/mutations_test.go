@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"runtime"
 	"slices"
 	"strings"
@@ -102,6 +103,21 @@ func (w wrapped) Get(ctx context.Context, id string, now time.Time) (lambdaidem.
 	return w.Store.Get(ctx, id, now)
 }
 
+// Begin returns a transaction of the store's, as it is.
+func (w wrapped) Begin(random io.Reader) lambdaidem.Tx {
+	return w.Store.(lambdaidem.Transactor).Begin(random)
+}
+
+// SaveSteps stores steps as the store does.
+func (w wrapped) SaveSteps(ctx context.Context, l lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
+	return w.Store.(lambdaidem.StepStore).SaveSteps(ctx, l, steps, now)
+}
+
+// Load loads an answer as the store does.
+func (w wrapped) Load(ctx context.Context, rec lambdaidem.Record) (lambdaidem.Result, error) {
+	return w.Store.(lambdaidem.Loader).Load(ctx, rec)
+}
+
 // claiming changes what is claimed behind the guard's back.
 func claiming(change func(*lambdaidem.Claim, *actor)) func(lambdaidem.Store, *actor) lambdaidem.Store {
 	return func(s lambdaidem.Store, a *actor) lambdaidem.Store {
@@ -141,12 +157,16 @@ const (
 	takeOver = "take over"
 )
 
-// mutations are the mistakes that the simulator must find, and the checks of
-// which at least one must find each.
-var mutations = []struct {
+// mistake is a mutation that the simulator must find, and the checks of which at
+// least one must find it.
+type mistake struct {
 	Mutation
 	checks []Check
-}{
+}
+
+// mutations are the mistakes that have nothing to do with transactions, which see
+// mutations_effects_test.go, _steps and _parts for.
+var mutations = []mistake{
 	{Mutation{Name: "no fencing on completion", Request: rewrite("complete", token, always("#token", ":token"))}, []Check{CheckFenced}},
 	{Mutation{Name: "no fencing on release", Request: rewrite("release", token, always("#token", ":token"))}, []Check{CheckFenced}},
 	{Mutation{Name: "takeover by token only", Request: both(rewrite(takeOver, seenSt, always("#status", ":seen_state")), rewrite(takeOver, seenEnd, always("#lease_end", ":seen_end")), rewrite(takeOver, notDone, always("#status", ":completed")))}, []Check{CheckCompletedNeverChanges}},
@@ -315,7 +335,7 @@ func strangeToken(op string, request []byte, status int, body []byte) []byte {
 // seeds, by a check that stands for the rule it breaks.
 func TestMutations(t *testing.T) {
 	limit := uint64(10_000)
-	for _, m := range mutations {
+	for _, m := range slices.Concat(mutations, effectMutations, stepMutations, partMutations) {
 		t.Run(m.Name, func(t *testing.T) {
 			var (
 				next  atomic.Uint64
