@@ -60,6 +60,9 @@ func newEffects(seed uint64, p *plan) {
 			e.optimistic = 0.5
 		}
 	default:
+		if chance(0.1) { // what only a verdict over all attempts on the wire can tell (X8)
+			p.faults, p.rate = []Fault{ReplyLost, FailAfter, Throttled}, 0.5
+		}
 		return
 	}
 	e.deposits = chance(0.5)
