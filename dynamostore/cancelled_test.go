@@ -106,6 +106,33 @@ func TestE2_ReasonsAreReadInTheirOrder(t *testing.T) {
 	}
 }
 
+// An answer that makes the record too large is left out; the writes happen.
+func TestX4_TransactionLeavesOutAnAnswerThatIsTooLarge(t *testing.T) {
+	b := openBank(t)
+	b.wire.after("TransactWriteItems", cancelled(
+		reason{Code: "ValidationError", Message: "Item size to update has exceeded the maximum allowed size"}, reason{Code: "None"}, reason{Code: "None"}))
+	if got, err := b.do(t.Context(), "k", well); err != nil || got != "moved" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if _, err := b.do(t.Context(), "k", well); !errors.Is(err, lambdaidem.ErrAnswerUnavailable) {
+		t.Errorf("got %v", err)
+	}
+	b.wantBalance(t, "alice", 70)
+	b.wantRuns(t, 1)
+}
+
+// A record that stood in the way and is gone by now is none (L7).
+func TestL7_TransactionOverAnExpiredRecordHasNone(t *testing.T) {
+	gone := reason{Code: "ConditionalCheckFailed", Item: map[string]map[string]string{
+		"id": {"S": lease.ID}, "status": {"S": "RELEASED"}, "token": {"S": "another"}, "attempt": {"N": "1"}, "in_progress_expiration": {"N": "1"}, "expiration": {"N": "1"},
+	}}
+	client, _ := inMemory(cancelled(gone, reason{Code: "None"}))
+	rec, err := alone(New(client, "records", quick)).Commit(t.Context(), &lambdaidem.Completion{Lease: lease, Result: result})
+	if !errors.Is(err, lambdaidem.ErrLeaseLost) || rec.State != lambdaidem.Absent {
+		t.Errorf("%+v, %v", rec, err)
+	}
+}
+
 // Our own completion comes first: before it was asked for again, it had happened.
 func TestE2_OwnCompletionComesFirst(t *testing.T) {
 	b := openBank(t)

@@ -142,7 +142,7 @@ func (t *Tx) seal(o lambdaidem.Outcome) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sealed = true
-	return (len(t.writes) > 0 || t.err != nil) && (o == lambdaidem.OutcomeSucceeded || o == lambdaidem.OutcomeFailed && t.whenFailed)
+	return len(t.writes) > 0 && (o == lambdaidem.OutcomeSucceeded || o == lambdaidem.OutcomeFailed && t.whenFailed)
 }
 
 // Write is one enlisted write.

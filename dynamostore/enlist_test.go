@@ -467,10 +467,14 @@ func TestE3_WhatCantBeWrittenIsRefusedInWords(t *testing.T) {
 		sent   bool // only DynamoDB can know
 	}{
 		"100 writes": {func(b *bank, _ context.Context, tx *Tx) {
-			for i := range 100 {
+			for i := range 99 { // beside the debit
 				tx.PutValue(fmt.Sprint(i), b.accounts, account{fmt.Sprint(i), 1})
 			}
-		}, "there are 101", false},
+		}, "there are 100", false},
+		"one put twice": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.PutValue("one", b.accounts, account{"carol", 1})
+			tx.PutValue("other", b.accounts, account{"carol", 1})
+		}, "same item", false},
 		"two to one item": {func(b *bank, _ context.Context, tx *Tx) {
 			tx.DeleteValue("one", b.accounts, key("carol"))
 			tx.PutValue("other", b.accounts, account{"carol", 1})
