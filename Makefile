@@ -91,6 +91,10 @@ chaos: ## Kill, stop and cut off real processes under load; audit every payment
 bench: ## Measure against the bare SDK, in one run
 	$(with_dynamodb) $(GO) run ./bench $(ARGS)
 
+.PHONY: bench-cost
+bench-cost: ## Count what requests cost on DynamoDB (ARGS=-write: into docs/cost.md)
+	$(with_dynamodb) $(GO) run ./bench/cost $(ARGS)
+
 .PHONY: validate
 validate: ## Check the template and build all functions with the SAM CLI
 	@PYTHON='$(PYTHON)' tools/validate

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/internal/simulator/wire"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// layout is how answers are kept.
+type layout struct {
+	name   string
+	inline bool // in the record alone: an answer that does not fit has no figures
+	set    func(*dynamostore.Options)
+}
+
+// maxInline is the most that Options.MaxInline can be, in bytes.
+const maxInline = 384 << 10
+
+// The layouts. What differs is what MaxInline and CompressFrom decide.
+var layouts = []layout{
+	{"inline", true, func(o *dynamostore.Options) { o.CompressFrom, o.MaxInline = math.MaxInt, maxInline }},
+	{"inline, gzip", true, func(o *dynamostore.Options) { o.MaxInline = maxInline }},
+	{"parts", false, func(o *dynamostore.Options) { o.CompressFrom, o.MaxInline = math.MaxInt, 1 }},
+	{"parts, gzip", false, func(o *dynamostore.Options) { o.MaxInline = 1 }},
+	{"defaults", false, func(*dynamostore.Options) {}},
+}
+
+// Places in layouts.
+const (
+	inlineGzip = 1
+	partsGzip  = 3
+	byDefault  = 4
+)
+
+// mode is how a handler makes two writes of its own, a put and an update, each
+// of an item below 1 KB.
+type mode struct {
+	name       string
+	transacts  bool
+	optimistic bool
+	write      func(ctx context.Context, r *rig, id string) error
+}
+
+var modes = []mode{
+	{"by its own client", false, false, writeAlone},
+	{"enlisted", true, false, enlist},
+	{"optimistic", true, true, enlist},
+}
+
+// silent writes nothing.
+var silent = mode{"", false, false, func(context.Context, *rig, string) error { return nil }}
+
+// figures are what the three kinds of requests consume.
+type figures struct {
+	first, replay, conflict units
+	fits                    bool // false: the layout can't keep the answer
+}
+
+// rig is a table, in memory or in DynamoDB, and the guard over it.
+type rig struct {
+	meter  *meter
+	client *dynamodb.Client // counted
+	clock  func() time.Time
+	table  string
+
+	longScope bool // namespace, route and caller are as long in a record as they may be
+}
+
+// inMemory is a rig over the simulator's DynamoDB, which counts by AWS's rule and
+// is held to DynamoDB Local by a test of its own.
+func inMemory(ctx context.Context) (*rig, error) {
+	// The moment has no effect but by its digits: trailing zeros make a number smaller.
+	moment := time.Date(2026, 11, 22, 12, 34, 56, 789e6, time.UTC)
+	clock := func() time.Time { return moment }
+	return newRig(ctx, clock, dynamodb.New(dynamodb.Options{
+		Region:       "us-east-1",
+		Credentials:  aws.NewCredentialsCache(credentials.NewStaticCredentialsProvider("local", "local", "")),
+		BaseEndpoint: aws.String("http://dynamodb.invalid"),
+		HTTPClient:   &wire.Client{DB: wire.New(clock)},
+	}))
+}
+
+func newRig(ctx context.Context, clock func() time.Time, client *dynamodb.Client) (*rig, error) {
+	r := &rig{meter: newMeter(client), clock: clock, table: "cost-" + rand.Text()}
+	r.client = r.meter.watched(client)
+	return r, dynamostore.CreateTable(ctx, client, r.table)
+}
+
+// measure has a request answered for the first time, again, and while it is in
+// progress.
+func (r *rig) measure(ctx context.Context, l layout, m mode, answer events.APIGatewayV2HTTPResponse) (figures, error) {
+	store := dynamostore.New(r.client, r.table, l.set, func(o *dynamostore.Options) { o.AttemptTimeout = time.Minute })
+	guard := lambdaidem.New(store, func(o *lambdaidem.Options) {
+		o.Clock, o.Observer, o.Namespace, o.Optimistic = r.clock, lambdaidem.Discard, "payments-prod", m.optimistic
+		if r.longScope {
+			o.Namespace = long
+		}
+	})
+	serve := guard.APIGatewayV2(func(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+		return answer, m.write(ctx, r, lambdaidem.RecordID(ctx))
+	})
+	f := figures{fits: true}
+	key := rand.Text()
+	r.meter.take()
+	for _, one := range []struct {
+		spent    *units
+		replayed bool
+	}{{&f.first, false}, {&f.replay, true}} {
+		got, err := serve(ctx, r.request(key))
+		*one.spent = r.meter.take()
+		_, marked := got.Headers["X-Idempotency-Replayed"]
+		if err != nil || got.StatusCode != answer.StatusCode || got.Body != answer.Body || marked != one.replayed {
+			return f, fmt.Errorf("an answer of %d bytes, %s: got %d with %d bytes, replayed %v, %v",
+				len(answer.Body), l.name, got.StatusCode, len(got.Body), marked, err)
+		}
+	}
+	f.fits = !l.inline || f.replay.read == 0
+	if m.optimistic { // a duplicate runs the handler, and loses the race: as a replay
+		f.conflict = f.replay
+		return f, nil
+	}
+	var err error
+	f.conflict, err = r.conflict(ctx, guard)
+	return f, err
+}
+
+// conflict is what a duplicate consumes while its first request runs.
+func (r *rig) conflict(ctx context.Context, guard *lambdaidem.Guard) (units, error) {
+	serve := guard.APIGatewayV2(func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+		return events.APIGatewayV2HTTPResponse{}, lambdaidem.Uncertain(errors.New("still at it"))
+	})
+	e := r.request(rand.Text())
+	if _, err := serve(ctx, e); err == nil {
+		return units{}, errors.New("an uncertain end was answered")
+	}
+	r.meter.take()
+	got, err := serve(ctx, e)
+	if err != nil || got.StatusCode != http.StatusConflict {
+		return units{}, fmt.Errorf("in progress: %d, %w", got.StatusCode, err)
+	}
+	return r.meter.take(), nil
+}
+
+// long is a part of a scope that is cut, and escaped: a space has three bytes there.
+var long = strings.Repeat(" ", 300)
+
+func (r *rig) request(key string) events.APIGatewayV2HTTPRequest {
+	e := events.APIGatewayV2HTTPRequest{
+		Version: "2.0", RouteKey: "POST /payments", RawPath: "/payments", Body: `{"amount":1250,"currency":"EUR"}`,
+		Headers: map[string]string{"content-type": "application/json", "idempotency-key": key},
+	}
+	e.RequestContext.RouteKey = e.RouteKey
+	e.RequestContext.HTTP.Method, e.RequestContext.HTTP.Path = http.MethodPost, e.RawPath
+	e.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
+		JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{
+			Claims: map[string]string{"iss": "https://login.example.com/", "sub": "u-17"},
+		},
+	}
+	if r.longScope {
+		e.RouteKey += "/" + long
+		e.RequestContext.RouteKey = e.RouteKey
+		e.RequestContext.Authorizer.JWT.Claims["sub"] = long
+	}
+	return e
+}
+
+// The two writes: of a new item, and of one that is there or not.
+
+const (
+	addition = "ADD #balance :amount"
+	absent   = "attribute_not_exists(id)"
+)
+
+func payment(id string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{
+		"id":        &types.AttributeValueMemberS{Value: "payment/" + id},
+		"reference": &types.AttributeValueMemberS{Value: "dinner"},
+		"amount":    &types.AttributeValueMemberN{Value: "1250"},
+	}
+}
+
+func account(id string) (key map[string]types.AttributeValue, names map[string]string, values map[string]types.AttributeValue) {
+	return map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "account/" + id}},
+		map[string]string{"#balance": "balance"},
+		map[string]types.AttributeValue{":amount": &types.AttributeValueMemberN{Value: "-1250"}}
+}
+
+func writeAlone(ctx context.Context, r *rig, id string) error {
+	if _, err := r.client.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: &r.table, Item: payment(id), ConditionExpression: aws.String(absent),
+	}); err != nil {
+		return err
+	}
+	key, names, values := account(id)
+	_, err := r.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &r.table, Key: key, UpdateExpression: aws.String(addition), ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+	})
+	return err
+}
+
+func enlist(ctx context.Context, r *rig, id string) error {
+	tx := dynamostore.Enlist(ctx)
+	tx.Put("payment", types.Put{TableName: &r.table, Item: payment(id), ConditionExpression: aws.String(absent)})
+	key, names, values := account(id)
+	tx.Update("account", types.Update{
+		TableName: &r.table, Key: key, UpdateExpression: aws.String(addition), ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+	})
+	return nil
+}

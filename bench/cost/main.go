@@ -1,0 +1,147 @@
+// Command cost says what requests cost on DynamoDB: write and read units, and
+// their price, by the answer's size and by how answers are kept:
+//
+//	cost [-write] [-measure=false] [-write-price D] [-read-price D] [-priced TEXT]
+//
+// The real guard and the real dynamostore have each request answered twice: over
+// a DynamoDB in memory that counts by AWS's rule, which is what the tables have;
+// and over a DynamoDB that reports what it consumed (ReturnConsumedCapacity), to
+// which the tables are held. That one is at AWS_ENDPOINT_URL_DYNAMODB, or a
+// DynamoDB Local is started. A refused write reports nothing: what it consumes is
+// always computed.
+//
+// It prints docs/cost.md's tables as Markdown; with -write it puts them there, and
+// the plot into docs/cost.svg. It is to be run in the project's folder.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+)
+
+// The prices that the pages have.
+var published = prices{0.625, 0.125, "on demand, us-east-1, in force since 1 November 2024, as of 22 November 2026 (aws.amazon.com/dynamodb/pricing/on-demand)"}
+
+type settings struct {
+	prices         prices
+	write, measure bool
+}
+
+func main() {
+	s, err := parseFlags(os.Args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
+		os.Exit(2) // it was said why
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, s); err != nil {
+		stop()
+		fmt.Fprintln(os.Stderr, "cost:", err)
+		os.Exit(1)
+	}
+}
+
+func parseFlags(args []string) (settings, error) {
+	var s settings
+	flags := flag.NewFlagSet("cost", flag.ContinueOnError)
+	flags.Float64Var(&s.prices.write, "write-price", published.write, "`dollars` for a million write request units")
+	flags.Float64Var(&s.prices.read, "read-price", published.read, "`dollars` for a million read request units")
+	flags.StringVar(&s.prices.source, "priced", "", "where and when the prices were had (default that of the published ones)")
+	flags.BoolVar(&s.write, "write", false, "write docs/cost.md and docs/cost.svg")
+	flags.BoolVar(&s.measure, "measure", true, "hold the tables to what DynamoDB reports")
+	if err := flags.Parse(args); err != nil {
+		return s, err
+	}
+	var problem error
+	switch own := s.prices.write != published.write || s.prices.read != published.read; {
+	case flags.NArg() > 0:
+		problem = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case s.prices.write <= 0 || s.prices.read <= 0:
+		problem = fmt.Errorf("prices are %v and %v; they must be above 0", s.prices.write, s.prices.read)
+	case own && s.prices.source == "":
+		problem = errors.New("prices of your own need -priced")
+	case s.prices.source == "":
+		s.prices.source = published.source
+	}
+	if problem != nil {
+		fmt.Fprintln(os.Stderr, "cost:", problem)
+		flags.Usage()
+	}
+	return s, problem
+}
+
+func run(ctx context.Context, s settings) error {
+	memory, err := inMemory(ctx)
+	if err != nil {
+		return err
+	}
+	computed, err := memory.conduct(ctx)
+	if err != nil {
+		return err
+	}
+	tables := computed.markdown(s.prices)
+	fmt.Print(tables)
+	fmt.Printf("\nFor dynamostore's documentation:\n\n%s", computed.short(s.prices))
+	if s.measure {
+		if err := hold(ctx, computed); err != nil {
+			return err
+		}
+	}
+	if !s.write {
+		return nil
+	}
+	plot := computed.plot(s.prices)
+	page, err := os.ReadFile("docs/cost.md")
+	if err == nil {
+		page, err = between(page, tables)
+	}
+	if err == nil {
+		err = os.WriteFile("docs/cost.md", page, 0o644)
+	}
+	if err == nil {
+		err = os.WriteFile("docs/cost.svg", plot, 0o644)
+	}
+	return err
+}
+
+// hold holds the figures to what DynamoDB reports.
+func hold(ctx context.Context, computed study) (err error) {
+	server, err := ddblocal.Start(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		server.CloseIdleConnections()
+		err = errors.Join(err, server.Stop())
+	}()
+	reporting, err := newRig(ctx, time.Now, server.Client())
+	if err != nil {
+		return err
+	}
+	measured, err := reporting.conduct(ctx)
+	if err != nil {
+		return err
+	}
+	others, transactions, compared := computed.differences(measured)
+	fmt.Fprintf(os.Stderr, "\nDynamoDB at %s reported what was computed in all but %d of %d figures\n", server.Endpoint(), len(others)+len(transactions), compared)
+	for _, what := range transactions {
+		fmt.Fprintln(os.Stderr, "  in a transaction (DynamoDB Local adds up the items' sizes before it rounds):", what)
+	}
+	for _, what := range others {
+		fmt.Fprintln(os.Stderr, "  otherwise:", what)
+	}
+	if len(others) > 0 {
+		return errors.New("DynamoDB reports other units than were computed")
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"text/tabwriter"
+)
+
+// The marks in docs/cost.md between which it is generated.
+const (
+	begin = "<!-- cost:begin -->\n"
+	end   = "<!-- cost:end -->\n"
+)
+
+// between puts the tables between the marks of a page.
+func between(page []byte, tables string) ([]byte, error) {
+	before, rest, begun := bytes.Cut(page, []byte(begin))
+	_, after, ended := bytes.Cut(rest, []byte(end))
+	if !begun || !ended {
+		return nil, errors.New("the page lacks the marks " + begin + end)
+	}
+	return []byte(string(before) + begin + tables + end + string(after)), nil
+}
+
+// markdown is everything between the marks.
+func (s study) markdown(p prices) string {
+	var b strings.Builder
+	say := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format, args...) }
+	say("### Units\n\n")
+	say("A new request / a replay, in write units; R are read units. * is computed: a refused write reports nothing. A conflict is 1* write unit everywhere.\n")
+	for _, c := range contents {
+		say("\n%s: %s.\n\n", c.name, c.what)
+		s.table(&b, c, func(f figures) string { return cell(f.first) + " / " + cell(f.replay) })
+	}
+	say("\n### Price\n\n")
+	say("Dollars for a million requests, of which %s are replays. $%s for a million write units, $%s for a million read units: %s. Storage comes on top; deleting by TTL costs nothing.\n",
+		shares(" / "), number(p.write), number(p.read), p.source)
+	for _, c := range contents {
+		say("\n%s:\n\n", c.name)
+		s.table(&b, c, func(f figures) string { return p.cell(f) })
+	}
+	for _, rate := range rates {
+		say("%s", s.nearness(p, rate).sentence(rate))
+	}
+	say("\n### Handlers that write\n\n")
+	say("Two writes of the handler's own, a put and an update of items below 1 KB, and an answer of JSON, kept by default. In a transaction each item costs double, and a cancelled one costs the same. A duplicate that races an optimistic handler pays as a replay does; where the answer is over parts it may have written them too.\n\n")
+	say("| answer | the writes are | new | replay | a duplicate that races | $ for a million, %s replays |\n|---|---|---|---|---|---|\n", shares(" / "))
+	for _, e := range s.effects {
+		say("| %s | %s | %s | %s | %s | %s |\n", amount(e.size), e.mode.name, cell(e.first), cell(e.replay), cell(e.conflict), p.cell(e.figures))
+	}
+	say("\n### The dearest replay\n\n%s", s.largest)
+	return b.String()
+}
+
+func (n nearness) sentence(replays float64) string {
+	if n.above == 0 {
+		return fmt.Sprintf("\nAt %s %% replays the defaults are the cheapest layout for all of %d answers.\n", number(100*replays), n.of)
+	}
+	return fmt.Sprintf("\nAt %s %% replays the defaults are the cheapest layout for %d of %d answers, and at the worst %.1f %% dearer than it (%s of %d bytes).\n",
+		number(100*replays), n.of-n.above, n.of, 100*(n.factor-1), n.content.name, n.size)
+}
+
+// table has a row for each size, and a column for each layout.
+func (s study) table(b *strings.Builder, c content, show func(figures) string) {
+	head := []string{"answer"}
+	for _, l := range layouts {
+		head = append(head, l.name)
+	}
+	line(b, head)
+	b.WriteString("|" + strings.Repeat("---|", len(head)) + "\n")
+	for _, one := range s.rows {
+		if one.content.name != c.name {
+			continue
+		}
+		cells := []string{amount(one.size)}
+		for _, f := range one.by {
+			if f.fits {
+				cells = append(cells, show(f))
+			} else {
+				cells = append(cells, "too large")
+			}
+		}
+		line(b, cells)
+	}
+}
+
+func line(b *strings.Builder, cells []string) {
+	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+}
+
+// cell is units as the tables show them.
+func cell(u units) string {
+	var parts []string
+	if u.write > 0 {
+		parts = append(parts, number(u.write))
+	}
+	if u.refused > 0 {
+		parts = append(parts, number(u.refused)+"*")
+	}
+	if u.read > 0 {
+		parts = append(parts, number(u.read)+" R")
+	}
+	return strings.Join(parts, " + ")
+}
+
+// short is the table of dynamostore's documentation, as a Go comment: of the
+// defaults alone.
+func (s study) short(p prices) string {
+	const rate = 0.05
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	_, _ = fmt.Fprintf(w, "answer\tJSON: new\treplay\t$\tnoise: new\treplay\t$\n")
+	for i, size := range sizes {
+		_, _ = fmt.Fprint(w, amount(size))
+		for c := range contents {
+			f := s.rows[c*len(sizes)+i].by[byDefault]
+			_, _ = fmt.Fprintf(w, "\t%s\t%s\t%s", cell(f.first), strings.ReplaceAll(cell(f.replay), "*", ""), dollars(p.million(f, rate)))
+		}
+		_, _ = fmt.Fprintln(w)
+	}
+	_ = w.Flush()
+	return "//\t" + strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\n", "\n//\t") + "\n"
+}
+
+func (p prices) cell(f figures) string {
+	var all []string
+	for _, rate := range rates {
+		all = append(all, dollars(p.million(f, rate)))
+	}
+	return strings.Join(all, " / ")
+}
+
+func shares(separator string) string {
+	var all []string
+	for _, rate := range rates {
+		all = append(all, number(100*rate))
+	}
+	return strings.Join(all, separator) + " %"
+}
+
+func number(n float64) string { return fmt.Sprintf("%v", math.Round(n*1e6)/1e6) }
+
+// dollars has three digits at least, and cents at most.
+func dollars(d float64) string {
+	switch {
+	case d < 10:
+		return fmt.Sprintf("%.2f", d)
+	case d < 100:
+		return fmt.Sprintf("%.1f", d)
+	default:
+		return fmt.Sprintf("%.0f", d)
+	}
+}

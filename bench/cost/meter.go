@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
+)
+
+// units are the capacity units that requests consumed.
+type units struct {
+	write, read float64 // as DynamoDB reported them
+	refused     float64 // write units of refused writes, which report nothing: by AWS's rule
+}
+
+func (u units) plus(v units) units {
+	return units{u.write + v.write, u.read + v.read, u.refused + v.refused}
+}
+
+// meter counts what the requests of the clients that it watches consume. It is
+// for one request at a time, but for the parts of one answer.
+type meter struct {
+	items *dynamodb.Client // not watched: to see what a refused write found
+	spent chan units       // holds the sum
+}
+
+func newMeter(items *dynamodb.Client) *meter {
+	m := &meter{items: items, spent: make(chan units, 1)}
+	m.spent <- units{}
+	return m
+}
+
+// take returns what was consumed since it was called last.
+func (m *meter) take() units {
+	spent := <-m.spent
+	m.spent <- units{}
+	return spent
+}
+
+// watched is the client with every request counted.
+func (m *meter) watched(client *dynamodb.Client) *dynamodb.Client {
+	return dynamodb.New(client.Options(), func(o *dynamodb.Options) {
+		o.HTTPClient = client.Options().HTTPClient
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("bench.Meter", m.handle), middleware.After)
+		})
+	})
+}
+
+// handle asks DynamoDB to report a request's capacity, and counts it.
+func (m *meter) handle(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
+	middleware.InitializeOutput, middleware.Metadata, error,
+) {
+	const total = types.ReturnConsumedCapacityTotal
+	switch p := in.Parameters.(type) {
+	case *dynamodb.PutItemInput:
+		p.ReturnConsumedCapacity = total
+	case *dynamodb.UpdateItemInput:
+		p.ReturnConsumedCapacity = total
+	case *dynamodb.GetItemInput:
+		p.ReturnConsumedCapacity = total
+	case *dynamodb.TransactWriteItemsInput:
+		p.ReturnConsumedCapacity = total
+	default:
+		return middleware.InitializeOutput{}, middleware.Metadata{}, fmt.Errorf("a %T is not counted", p)
+	}
+	out, meta, err := next.HandleInitialize(ctx, in)
+	spent, uncounted := m.consumed(ctx, in.Parameters, out.Result, err)
+	if uncounted != nil {
+		return out, meta, errors.Join(err, uncounted)
+	}
+	m.spent <- (<-m.spent).plus(spent)
+	return out, meta, err
+}
+
+func (m *meter) consumed(ctx context.Context, in, out any, err error) (units, error) {
+	if err != nil {
+		refused, uncounted := m.refused(ctx, in, err)
+		return units{refused: refused}, uncounted
+	}
+	var u units
+	add := func(to *float64, reported ...types.ConsumedCapacity) {
+		for _, r := range reported {
+			*to += aws.ToFloat64(r.CapacityUnits)
+		}
+	}
+	switch out := out.(type) {
+	case *dynamodb.PutItemOutput:
+		add(&u.write, *out.ConsumedCapacity)
+	case *dynamodb.UpdateItemOutput:
+		add(&u.write, *out.ConsumedCapacity)
+	case *dynamodb.GetItemOutput:
+		add(&u.read, *out.ConsumedCapacity)
+	case *dynamodb.TransactWriteItemsOutput:
+		add(&u.write, out.ConsumedCapacity...)
+	}
+	return u, nil
+}
+
+// refused is what a refused write consumed. A condition that fails consumes as
+// if it had held, by the larger of the item that is there and the one that was
+// to be ("DynamoDB read and write operations"); a canceled transaction as one
+// that is committed.
+func (m *meter) refused(ctx context.Context, in any, err error) (float64, error) {
+	var single *types.ConditionalCheckFailedException
+	var several *types.TransactionCanceledException
+	switch p := in.(type) {
+	case *dynamodb.PutItemInput:
+		if errors.As(err, &single) {
+			return m.writeUnits(ctx, p.TableName, p.Item)
+		}
+	case *dynamodb.UpdateItemInput:
+		if errors.As(err, &single) {
+			return m.writeUnits(ctx, p.TableName, p.Key)
+		}
+	case *dynamodb.TransactWriteItemsInput:
+		if !errors.As(err, &several) {
+			break
+		}
+		sum := 0.0
+		for _, action := range p.TransactItems {
+			table, item := target(action)
+			n, err := m.writeUnits(ctx, table, item)
+			if err != nil {
+				return 0, err
+			}
+			sum += 2 * n // to prepare, and to commit
+		}
+		return sum, nil
+	}
+	return 0, fmt.Errorf("what this error consumed is not known: %w", err)
+}
+
+// target is an action's table, and the item that it puts or the key that it has.
+func target(action types.TransactWriteItem) (table *string, item map[string]types.AttributeValue) {
+	switch {
+	case action.Put != nil:
+		return action.Put.TableName, action.Put.Item
+	case action.Update != nil:
+		return action.Update.TableName, action.Update.Key
+	case action.Delete != nil:
+		return action.Delete.TableName, action.Delete.Key
+	default:
+		return action.ConditionCheck.TableName, action.ConditionCheck.Key
+	}
+}
+
+// writeUnits are those of a write of the item, which has its key: of all of it,
+// or of that alone.
+func (m *meter) writeUnits(ctx context.Context, table *string, item map[string]types.AttributeValue) (float64, error) {
+	found, err := m.items.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: table, ConsistentRead: aws.Bool(true), Key: map[string]types.AttributeValue{"id": item["id"]},
+	})
+	if err != nil {
+		return 0, err
+	}
+	larger := max(sizeOf(found.Item), sizeOf(item))
+	return float64(max(1, (larger+1023)/1024)), nil
+}
+
+// sizeOf is an item's size in bytes by AWS's rule ("DynamoDB item sizes and
+// formats"), as far as records and the writes of this program need it.
+func sizeOf(item map[string]types.AttributeValue) int {
+	size := 0
+	for name, v := range item {
+		size += len(name) + sizeOfValue(v)
+	}
+	return size
+}
+
+func sizeOfValue(v types.AttributeValue) int {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return len(v.Value)
+	case *types.AttributeValueMemberB:
+		return len(v.Value)
+	case *types.AttributeValueMemberN: // a whole one: a byte for two significant digits, and one
+		return (len(strings.Trim(v.Value, "-0"))+1)/2 + 1
+	case *types.AttributeValueMemberM: // 3 bytes, and one for each member
+		return 3 + len(v.Value) + sizeOf(v.Value)
+	case *types.AttributeValueMemberBOOL:
+		return 1
+	default:
+		panic(fmt.Sprintf("the size of a %T is not known", v))
+	}
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// sizes are those of the tables: bytes of the answer's body, as the client gets
+// it.
+var sizes = []int{205, 1 << 10, 4 << 10, 32 << 10, 128 << 10, 400 << 10, 6 << 20}
+
+// row is an answer, kept in every layout.
+type row struct {
+	content content
+	size    int
+	by      []figures // by layouts
+}
+
+// effect is a handler with two writes of its own.
+type effect struct {
+	mode mode
+	size int // of its answer, which is JSON
+	figures
+}
+
+// study is all that is shown.
+type study struct {
+	rows    []row
+	effects []effect
+	curves  [][]row // by contents: at many sizes
+	largest largest
+}
+
+// conduct measures all that is shown.
+func (r *rig) conduct(ctx context.Context) (study, error) {
+	s, err := r.tables(ctx)
+	if err != nil {
+		return s, err
+	}
+	of := len(sizes) // rows of one content
+	for i, c := range contents {
+		curve := slices.Clone(s.rows[i*of : (i+1)*of])
+		for _, size := range steps(sizes[0], finest, perDecade) {
+			if slices.Contains(sizes, size) {
+				continue
+			}
+			one, err := r.row(ctx, c, size)
+			if err != nil {
+				return s, err
+			}
+			curve = append(curve, one)
+		}
+		slices.SortFunc(curve, func(a, b row) int { return a.size - b.size })
+		s.curves = append(s.curves, curve)
+	}
+	s.largest, err = r.largestReplay(ctx)
+	return s, err
+}
+
+// The plot has so many sizes for each factor of ten, up to where nothing changes
+// any more but in proportion.
+const (
+	perDecade = 12
+	finest    = 400 << 10
+)
+
+// tables measures what the tables show.
+func (r *rig) tables(ctx context.Context) (study, error) {
+	var s study
+	for _, c := range contents {
+		for _, size := range sizes {
+			one, err := r.row(ctx, c, size)
+			if err != nil {
+				return s, err
+			}
+			s.rows = append(s.rows, one)
+		}
+	}
+	for _, size := range sizes {
+		for _, m := range modes {
+			f, err := r.measure(ctx, layouts[byDefault], m, contents[0].answer(size))
+			if err != nil {
+				return s, fmt.Errorf("%s: %w", m.name, err)
+			}
+			s.effects = append(s.effects, effect{m, size, f})
+		}
+	}
+	return s, nil
+}
+
+func (r *rig) row(ctx context.Context, c content, size int) (row, error) {
+	one := row{content: c, size: size}
+	answer := c.answer(size)
+	for _, l := range layouts {
+		if l.inline && size > 16*maxInline { // however well it is compressed; not to be tried with 6 MB
+			one.by = append(one.by, figures{})
+			continue
+		}
+		f, err := r.measure(ctx, l, silent, answer)
+		if err != nil {
+			return one, err
+		}
+		one.by = append(one.by, f)
+	}
+	return one, nil
+}
+
+// steps are sizes from one to another, so many for each factor of ten.
+func steps(from, to, perDecade int) []int {
+	var all []int
+	n := int(math.Round(math.Log10(float64(to)/float64(from)) * float64(perDecade)))
+	for i := range n + 1 {
+		all = append(all, int(math.Round(float64(from)*math.Pow(float64(to)/float64(from), float64(i)/float64(n)))))
+	}
+	return all
+}
+
+// rates are the shares of replays among all requests that prices are given for.
+var rates = []float64{0.01, 0.05, 0.20}
+
+// prices are dollars for a million units, and where and when they were had.
+type prices struct {
+	write, read float64
+	source      string
+}
+
+// million is the price of a million requests, of which a share are replays, in
+// dollars. Storage and conflicts are left out.
+func (p prices) million(f figures, replays float64) float64 {
+	of := func(u units) float64 { return p.write*(u.write+u.refused) + p.read*u.read }
+	return (1-replays)*of(f.first) + replays*of(f.replay)
+}
+
+// least is the price in the cheapest layout.
+func (p prices) least(by []figures, replays float64) float64 {
+	least := math.Inf(1)
+	for _, f := range by {
+		if f.fits {
+			least = min(least, p.million(f, replays))
+		}
+	}
+	return least
+}
+
+// nearness is how near the defaults are to the cheapest of all layouts, at every
+// size that fits a record in some layout.
+type nearness struct {
+	factor  float64 // at the worst
+	size    int
+	content content
+	above   int // sizes at which another layout is cheaper
+	of      int
+}
+
+func (s study) nearness(p prices, replays float64) nearness {
+	n := nearness{factor: 1}
+	for _, curve := range s.curves {
+		for _, one := range curve {
+			n.of++
+			factor := p.million(one.by[byDefault], replays) / p.least(one.by, replays)
+			if factor > 1 {
+				n.above++
+			}
+			if factor > n.factor {
+				n.factor, n.size, n.content = factor, one.size, one.content
+			}
+		}
+	}
+	return n
+}
+
+// differences are where DynamoDB reported other units than were computed; the
+// transactions' apart, which DynamoDB Local is known to count otherwise.
+func (s study) differences(measured study) (others, transactions []string, compared int) {
+	for i, one := range s.rows {
+		for j, f := range one.by {
+			m := measured.rows[i].by[j]
+			compared += 3
+			if f != m {
+				others = append(others, fmt.Sprintf("%s, %s, %s: computed %+v, measured %+v", amount(one.size), one.content.name, layouts[j].name, f, m))
+			}
+		}
+	}
+	for i, one := range s.effects {
+		m := measured.effects[i]
+		compared += 3
+		if one.figures == m.figures {
+			continue
+		}
+		what := fmt.Sprintf("%s, %s: computed %+v, measured %+v", amount(one.size), one.mode.name, one.figures, m.figures)
+		same := one.figures
+		same.first.write = m.first.write
+		if one.mode.transacts && same == m.figures {
+			transactions = append(transactions, what)
+		} else {
+			others = append(others, what)
+		}
+	}
+	return others, transactions, compared
+}
+
+func amount(size int) string {
+	switch {
+	case size >= 1<<20:
+		return fmt.Sprintf("%d MB", size>>20)
+	case size < 1<<10:
+		return fmt.Sprintf("%.1f KB", float64(size)/1024)
+	default:
+		return fmt.Sprintf("%d KB", size>>10)
+	}
+}
