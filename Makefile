@@ -39,7 +39,7 @@ up: ## Leave the functions running on http://127.0.0.1:3000 (PORT=...)
 ##### To know that it works
 
 .PHONY: test
-test: check-format vet lint check-race test-go test-simulator ## Everything: format, vet, lint, all tests under -race, the simulator
+test: check-format vet lint check-race test-go test-simulator test-cost ## Everything: format, vet, lint, all tests under -race, the simulator
 	$(call say,everything passed)
 
 .PHONY: check-format
@@ -77,6 +77,12 @@ test-go:
 test-simulator:
 	$(call say,the simulator: 10000 seeds, every order of small cases, every known mistake)
 	$(GO) test ./internal/simulator -run '^Test(Simulate|Exhaustive|Mutations)' -count=1 -timeout 10m -v
+
+# What the race detector has no time for.
+.PHONY: test-cost
+test-cost:
+	$(call say,the figures of docs/cost.md)
+	$(GO) test ./bench/cost -count=1
 
 .PHONY: simulate
 simulate: ## Try many more seeds in the simulator (SEEDS=1000000)

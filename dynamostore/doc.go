@@ -65,8 +65,6 @@
 //	400 KB   98          1 + 24 R    58.4   405          1 + 102 R    241
 //	6 MB     1469        1 + 371 R   875    6188         1 + 1565 R   3684
 //
-// [docs/cost.md]: https://github.com/lambdaidem/toolkit/blob/main/docs/cost.md
-//
 // A refused PutItem brings the record along (ReturnValuesOnConditionCheckFailure),
 // so nothing is read twice, but for the parts of a large answer.
 //
@@ -130,4 +128,6 @@
 //	}
 //
 // CheckTable needs dynamodb:DescribeTable and dynamodb:DescribeTimeToLive too.
+//
+// [docs/cost.md]: https://github.com/lambdaidem/toolkit/blob/main/docs/cost.md
 package dynamostore
