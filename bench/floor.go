@@ -18,6 +18,7 @@ import (
 type floor struct {
 	client         *dynamodb.Client
 	lock, complete *recorded
+	claim, commit  *recorded // transactions: without a lock, and after one
 }
 
 // what is found of a record when its lock was refused.

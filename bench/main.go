@@ -30,6 +30,9 @@ const maxAtOnce = 64
 // records is how many different ones the replays and the conflicts meet.
 const records = 128
 
+// minSamples is the least of which a 99th percentile says something.
+const minSamples = 1000
+
 // An operation's deadline, as of a Lambda invocation; it must lie beyond the
 // end of the measurement, which would otherwise let leases end.
 const deadline = 6 * time.Hour
@@ -37,6 +40,7 @@ const deadline = 6 * time.Hour
 type settings struct {
 	samples  int
 	blocks   int // of the guard alone
+	runs     int // of large answers, and of the cache's benchmark
 	parts    string
 	markdown bool
 }
@@ -68,16 +72,16 @@ func parseFlags(args []string) (settings, error) {
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
-	s.blocks = 60
+	s.blocks, s.runs = 60, 15
 	if *quick {
-		s.samples, s.blocks = min(s.samples, 1000), 12
+		s.samples, s.blocks, s.runs = min(s.samples, minSamples), 12, 5
 	}
 	var problem error
 	switch {
 	case flags.NArg() > 0:
 		problem = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case s.samples < 1000:
-		problem = fmt.Errorf("-samples is %d; a 99th percentile wants at least 1000", s.samples)
+	case s.samples < minSamples:
+		problem = fmt.Errorf("-samples is %d; a 99th percentile wants at least %d", s.samples, minSamples)
 	case s.parts != "" && s.parts != "sdk" && s.parts != "guard":
 		problem = fmt.Errorf("-only is %q; it must be sdk or guard", s.parts)
 	}
@@ -97,13 +101,16 @@ func run(ctx context.Context, s settings) (err error) {
 		if err != nil {
 			return err
 		}
-		all.comparisons, err = compareAll(ctx, server, s.samples, random)
+		err = all.measureSDK(ctx, server, s, random)
 		if err = errors.Join(err, server.Stop()); err != nil {
 			return err
 		}
 	}
 	if s.parts != "sdk" {
 		if all.guard, err = measureGuard(ctx, s.blocks, random); err != nil {
+			return err
+		}
+		if all.cached, err = measureCache(ctx, s.runs, random); err != nil {
 			return err
 		}
 	}
@@ -115,27 +122,29 @@ func run(ctx context.Context, s settings) (err error) {
 	return nil
 }
 
-// compareAll measures every scenario, one at a time and many at once.
-func compareAll(ctx context.Context, server *ddblocal.Server, samples int, random *rand.Rand) ([]comparison, error) {
+// measureSDK measures every scenario, one at a time and many at once, and large
+// answers.
+func (r *results) measureSDK(ctx context.Context, server *ddblocal.Server, s settings, random *rand.Rand) error {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	r, err := newRig(ctx, server.Config(), records)
+	rig, err := newRig(ctx, server.Config(), records)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer r.close()
-	var all []comparison
+	defer rig.close()
 	for _, atOnce := range []int{1, maxAtOnce} {
-		for _, s := range scenarios {
-			progress("%s, %d at once: %d times each side", s.name, atOnce, samples)
-			c, err := r.compare(ctx, s, planFor(atOnce, samples), random)
+		for _, one := range scenarios {
+			samples := max(s.samples/max(one.oneIn, 1), minSamples)
+			progress("%s, %d at once: %d times each side", one.name, atOnce, samples)
+			c, err := rig.compare(ctx, one, planFor(atOnce, samples), random)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			all = append(all, c)
+			r.comparisons = append(r.comparisons, c)
 		}
 	}
-	return all, nil
+	r.large, err = rig.measureLarge(ctx, largeAnswer, s.runs)
+	return err
 }
 
 func progress(format string, args ...any) {

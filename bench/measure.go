@@ -162,7 +162,7 @@ func (r *rig) compare(ctx context.Context, s scenario, p plan, random *rand.Rand
 			}
 			times, spent, err := block(ctx, operations, p.atOnce, r.wires[side])
 			if err != nil {
-				return c, fmt.Errorf("%s, %s: %w", s.name, sideNames[side], err)
+				return c, fmt.Errorf("%s, %s: %w", s.name, s.side(side), err)
 			}
 			if i >= 0 {
 				took[side] = append(took[side], times)

@@ -9,8 +9,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// recorded is a request as dynamostore sent it: a PutItem or an UpdateItem.
+// recorded is a request as dynamostore sent it: a PutItem, an UpdateItem, or a
+// TransactWriteItems of such.
 type recorded struct {
+	TransactItems      []action
+	ClientRequestToken string
+
 	TableName                           string
 	Item, Key                           values
 	ConditionExpression                 *string
@@ -19,6 +23,23 @@ type recorded struct {
 	ExpressionAttributeValues           values
 	ReturnValues                        types.ReturnValue
 	ReturnValuesOnConditionCheckFailure types.ReturnValuesOnConditionCheckFailure
+}
+
+// action is one of a transaction; it has one of them.
+type action struct{ Put, Update *recorded }
+
+// id is that of the record.
+func (r *recorded) id() string {
+	if len(r.TransactItems) > 0 {
+		if a := r.TransactItems[0]; a.Put != nil {
+			return a.Put.id()
+		}
+		return r.TransactItems[0].Update.id()
+	}
+	if r.Item != nil {
+		return text(r.Item["id"])
+	}
+	return text(r.Key["id"])
 }
 
 // parse reads the body of a request. What it does not know is an error, so that

@@ -13,13 +13,17 @@ import (
 const (
 	aimMedian      = 1.00                  // ours / floor
 	aimP99         = 1.05                  // ours / floor
+	aimTransaction = 1.03                  // ours / floor, at the median, of an optimistic handler's one request
 	aimCall        = 15 * time.Microsecond // the guard over memstore, a body of bodySize
 	aimAllocations = 60                    // of the same
+	aimCached      = time.Microsecond      // a replay from the cache, beyond what none can do without
 )
 
 type results struct {
 	comparisons []comparison
+	large       *largeResults
 	guard       *guardResults
+	cached      *cachedReplay
 }
 
 // print writes plain text for a terminal.
@@ -31,11 +35,11 @@ THE TOOLKIT AGAINST THE BARE SDK
 
   toolkit   the whole guard: an HTTP API event with %d bytes of JSON goes in, the response comes out;
             over dynamostore and the SDK, all with default options
-  bare SDK  the floor: PutItem and UpdateItem as dynamostore sends them, byte for byte but for ids, tokens
+  bare SDK  the floor: PutItem, UpdateItem and TransactWriteItems as dynamostore sends them, byte for byte but for ids, tokens
             and times, by the SDK with default options; no key, fingerprint, answer or failure is handled
   Both use one DynamoDB Local and the same HTTP transport settings. Blocks of both sides took turns in random
   order. Ratios are toolkit / bare SDK; in parentheses the interval of 95 of 100 resamplings of the blocks.
-  Aims: at most %.2f at the median and %.2f at the 99th percentile.
+  Aims: at most %.2f at the median and %.2f at the 99th percentile, unless another is named or none.
 
 `, bodySize, aimMedian, aimP99)
 		for _, s := range scenarios {
@@ -46,12 +50,20 @@ THE TOOLKIT AGAINST THE BARE SDK
 		_, _ = fmt.Fprint(w, "\nEach operation. Times are for orientation: they are of this machine and this moment.\n\n")
 		printTable(w, r.operations())
 	}
+	if r.large != nil {
+		_, _ = fmt.Fprint(w, "\nA LARGE ANSWER\n\n  Stored in parts and replayed through the whole guard, over dynamostore with default options.\n\n")
+		printTable(w, r.large.table())
+	}
 	if r.guard != nil {
 		_, _ = fmt.Fprint(w, "\nTHE GUARD ALONE\n\n  New requests to the guard over a store in memory: no network, no SDK.\n\n")
 		printTable(w, r.guard.call1KB())
 		_, _ = fmt.Fprintf(w, "\nHow the time grows when the input grows by a factor of %d. Up to %d counts as linear, for what no longer fits\na cache costs more; a quadratic step would take %d.\n\n",
 			growthFactor, aimFactor, growthFactor*growthFactor)
 		printTable(w, r.guard.growthTable())
+	}
+	if r.cached != nil {
+		_, _ = fmt.Fprint(w, "\nA REPLAY FROM THE CACHE\n\n  By lambdaidem's BenchmarkCachedReplay; that it makes no round trip is counted above.\n\n")
+		printTable(w, r.cached.table())
 	}
 }
 
@@ -76,8 +88,14 @@ func (r results) tables() []table {
 	if r.comparisons != nil {
 		all = append(all, r.ratios(), r.operations())
 	}
+	if r.large != nil {
+		all = append(all, r.large.table())
+	}
 	if r.guard != nil {
 		all = append(all, r.guard.call1KB(), r.guard.growthTable())
+	}
+	if r.cached != nil {
+		all = append(all, r.cached.table())
 	}
 	return all
 }
@@ -100,12 +118,24 @@ func (r results) ratios() table {
 		}
 		t = append(t, []string{
 			c.scenario.name, fmt.Sprint(c.plan.atOnce), fmt.Sprintf("2 × %d", len(c.took[oursSide])),
-			c.median.String(), string(c.median.atMost(aimMedian)),
-			c.p99.String(), string(c.p99.atMost(aimP99)),
+			c.median.String(), c.median.held(c.scenario.aimMedian, aimMedian),
+			c.p99.String(), c.p99.held(c.scenario.aimP99, aimP99),
 			cpu, fmt.Sprintf("%.2f", float64(ours.allocations)/float64(floor.allocations)),
 		})
 	}
 	return t
+}
+
+// held is the verdict on an aim, which it names unless it is the table's.
+func (e estimate) held(aim, tables float64) string {
+	switch aim {
+	case 0:
+		return ""
+	case tables:
+		return string(e.atMost(aim))
+	default:
+		return fmt.Sprintf("≤ %.2f: %s", aim, e.atMost(aim))
+	}
 }
 
 func (e estimate) String() string { return fmt.Sprintf("%.3f (%.3f–%.3f)", e.value, e.low, e.high) }
@@ -120,7 +150,7 @@ func (r results) operations() table {
 				cpu = micros(spent.each(float64(spent.cpu)))
 			}
 			t = append(t, []string{
-				c.scenario.name, fmt.Sprint(c.plan.atOnce), sideNames[side],
+				c.scenario.name, fmt.Sprint(c.plan.atOnce), c.scenario.side(side),
 				micros(float64(c.took[side].quantile(0.5, nil))), micros(float64(c.took[side].quantile(0.99, nil))), cpu,
 				fmt.Sprintf("%.0f", spent.each(float64(spent.allocations))),
 				fmt.Sprintf("%.1f KB", spent.each(float64(spent.bytes))/1024),

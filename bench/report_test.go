@@ -15,8 +15,15 @@ func example() results {
 		c.cost[side] = cost{operations: 2, cpu: time.Duration(n) * time.Millisecond, allocations: uint64(200 * n), bytes: 4096,
 			trips: 4, sent: 3000, received: 1000, cpuMeasured: true}
 	}
+	other, none := c, c
+	other.scenario.name, other.scenario.aimMedian = "another aim", 0.985
+	none.scenario.name, none.scenario.aimMedian, none.scenario.aimP99 = "no aim", 0, 0
+	none.scenario.sides = [sides]string{"one way", "another"}
 	return results{
-		comparisons: []comparison{c},
+		comparisons: []comparison{c, other, none},
+		large: &largeResults{bytes: 6 << 20, first: c.took[floorSide], next: newSeries([][]time.Duration{{5e6}, {7e6}, {9e6}}),
+			cost: [2]cost{{operations: 2, trips: 54, sent: 4 << 20}, {operations: 3, trips: 78, received: 3 << 20}}},
+		cached: &cachedReplay{whole: estimate{9000, 8000, 9100}, beyond: estimate{2000, 1990, 2010}},
 		guard: &guardResults{
 			call:    estimate{14_000, 13_000, 16_000},
 			cost:    cost{operations: 10, allocations: 605},
@@ -36,6 +43,14 @@ func TestTheReportSaysWhatWasMeasuredAndWhetherItIsMet(t *testing.T) {
 			text := strings.Join(strings.Fields(strings.ReplaceAll(b.String(), "|", " ")), " ")
 			for _, want := range []string{
 				"new 1 2 × 2 0.990 (0.980–0.995) met 1.070 (1.060–1.080) missed 2.00 2.00",
+				"another aim 1 2 × 2 0.990 (0.980–0.995) ≤ 0.98: too close to tell 1.070 (1.060–1.080) missed",
+				"no aim 1 2 × 2 0.990 (0.980–0.995) 1.070 (1.060–1.080) 2.00",
+				"no aim 1 one way 1000 µs",
+				"no aim 1 another 1000 µs",
+				"new 2 1 ms 1 ms 2 ms 27.00 2.00 MB 0.00 MB yes",
+				"replay 3 7 ms 5 ms 9 ms 26.00 0.00 MB 1.00 MB yes",
+				"whole 9.00 µs (8.00–9.10)",
+				"beyond that 2.00 µs (1.99–2.01) ≤ 1 µs missed",
 				"new 1 bare SDK 1000 µs 2000 µs 500 µs 100 2.0 KB 1500 B 500 B 2.00",
 				"new 1 toolkit 1000 µs 2000 µs 1000 µs 200 2.0 KB 1500 B 500 B 2.00",
 				"time 14.0 µs (13.0–16.0) ≤ 15 µs too close to tell",
@@ -62,7 +77,7 @@ func TestEveryRowOfATableHasAsManyCells(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	s, err := parseFlags([]string{"-quick", "-only", "guard", "-markdown"})
-	if want := (settings{samples: 1000, blocks: 12, parts: "guard", markdown: true}); err != nil || s != want {
+	if want := (settings{samples: 1000, blocks: 12, runs: 5, parts: "guard", markdown: true}); err != nil || s != want {
 		t.Errorf("settings are %+v, %v; want %+v", s, err, want)
 	}
 	for _, args := range [][]string{{"-samples", "10"}, {"-only", "floor"}, {"more"}, {"-unknown"}} {

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -30,10 +29,15 @@ type rig struct {
 	bare     *floor
 	store    *dynamostore.Store
 	guarded  handler
+	cached   handler // the same, with a cache that has the completed records
 	body     string
 	deadline time.Time // of every operation, as of a Lambda invocation
 
-	completed, inProgress []record
+	// Handlers that write, with a lock and without; by the floor's wire, the former
+	// too, to be held against the latter.
+	locking, lockingToo, optimistic handler
+
+	completed, inProgress, claimed []record
 }
 
 // record is one that is there: the floor knows it by its id, the guard by its key.
@@ -58,20 +62,36 @@ func newRig(ctx context.Context, cfg aws.Config, records int) (*rig, error) {
 	guard := lambdaidem.New(r.store)
 	r.guarded = guard.APIGatewayV2(create)
 	r.bare = &floor{client: clients[floorSide]}
+	r.cached = guard.With(cached).APIGatewayV2(create)
+	pay := payFrom(table)
+	r.locking = guard.APIGatewayV2(pay)
+	r.lockingToo = lambdaidem.New(dynamostore.New(clients[floorSide], table)).APIGatewayV2(pay)
+	r.optimistic = guard.With(optimistically).APIGatewayV2(pay)
 
-	var err error
-	for range records {
+	err := openAccounts(ctx, clients[floorSide], table)
+	// What a lock and a transaction send is kept, the record is not met again.
+	err = errors.Join(err, r.leave(new([]record), []**recorded{&r.bare.lock, &r.bare.commit}, func(key string) error {
+		return send(ctx, r.locking, r.debit(key, 0), http.StatusCreated, false)
+	}))
+	for i := range records {
 		if err = errors.Join(err,
-			r.leave(&r.completed, func(e events.APIGatewayV2HTTPRequest) error {
-				return send(ctx, r.guarded, e, http.StatusCreated, false)
+			r.leave(&r.claimed, []**recorded{&r.bare.claim}, func(key string) error {
+				return send(ctx, r.optimistic, r.debit(key, i), http.StatusCreated, false)
 			}),
-			r.leave(&r.inProgress, func(e events.APIGatewayV2HTTPRequest) error {
-				if _, err := guard.With(quietly).APIGatewayV2(neverEnds)(ctx, e); err == nil {
+			r.leave(&r.completed, []**recorded{&r.bare.lock, &r.bare.complete}, func(key string) error {
+				return send(ctx, r.guarded, request(key, r.body), http.StatusCreated, false)
+			}),
+			r.leave(&r.inProgress, []**recorded{&r.bare.lock}, func(key string) error {
+				if _, err := guard.With(quietly).APIGatewayV2(neverEnds)(ctx, request(key, r.body)); err == nil {
 					return errors.New("an uncertain end was answered")
 				}
 				return nil
 			})); err != nil {
 			return nil, fmt.Errorf("prepare the records: %w", err)
+		}
+		// Into the cache.
+		if err = send(ctx, r.cached, request(r.completed[i].key, r.body), http.StatusCreated, true); err != nil {
+			return nil, fmt.Errorf("prepare the cache: %w", err)
 		}
 	}
 	return r, nil
@@ -86,21 +106,23 @@ func (r *rig) close() {
 	}
 }
 
-// leave makes one more record by a guarded call, and keeps the requests of it.
-func (r *rig) leave(all *[]record, call func(events.APIGatewayV2HTTPRequest) error) error {
+// leave makes one more record by a guarded call with a key, and keeps the
+// requests of it.
+func (r *rig) leave(all *[]record, keep []**recorded, call func(key string) error) error {
 	key := rand.Text()
-	bodies, err := r.wires[oursSide].record(func() error { return call(request(key, r.body)) })
+	bodies, err := r.wires[oursSide].record(func() error { return call(key) })
 	if err != nil {
 		return err
 	}
-	for i, keep := range []**recorded{&r.bare.lock, &r.bare.complete} {
-		if i < len(bodies) {
-			if *keep, err = parse(bodies[i]); err != nil {
-				return err
-			}
+	if len(bodies) != len(keep) {
+		return fmt.Errorf("%d requests were sent; want %d", len(bodies), len(keep))
+	}
+	for i, to := range keep {
+		if *to, err = parse(bodies[i]); err != nil {
+			return err
 		}
 	}
-	*all = append(*all, record{key: key, id: text(r.bare.lock.Item["id"])})
+	*all = append(*all, record{key: key, id: (*keep[0]).id()})
 	return nil
 }
 
@@ -110,15 +132,34 @@ type operation func(context.Context) error
 // scenario is something that both sides do alike.
 type scenario struct {
 	name  string
-	what  string // in words
-	trips int    // to DynamoDB, each
+	what  string     // in words
+	trips [sides]int // to DynamoDB, each
 	floor func(r *rig, i int) operation
 	ours  func(r *rig, i int) operation
+
+	// The most that the median and the 99th percentile should be; 0: there is no aim.
+	aimMedian, aimP99 float64
+	// Only one in so many of the samples is taken; 0: all.
+	oneIn int
+	// The sides are not a bare SDK and the toolkit with the same requests.
+	sides [sides]string
 }
+
+// side is what a side is called.
+func (s scenario) side(i int) string {
+	if s.sides[i] != "" {
+		return s.sides[i]
+	}
+	return sideNames[i]
+}
+
+// sameRequests tells whether both sides send the same.
+func (s scenario) sameRequests() bool { return s.sides == [sides]string{} }
 
 var scenarios = []scenario{
 	{
-		name: "new", what: "a key that nobody used: lock, handler, completion", trips: 2,
+		name: "new", what: "a key that nobody used: lock, handler, completion", trips: [sides]int{2, 2},
+		aimMedian: aimMedian, aimP99: aimP99,
 		floor: func(r *rig, _ int) operation {
 			id, token := freshID(), freshToken()
 			return func(ctx context.Context) error { return r.bare.first(ctx, id, token, r.deadline.Add(maxSkew)) }
@@ -129,20 +170,77 @@ var scenarios = []scenario{
 		},
 	},
 	{
-		name: "replay", what: "a request sent again after it was answered", trips: 1,
+		name: "replay", what: "a request sent again after it was answered", trips: [sides]int{1, 1},
+		aimMedian: aimMedian, aimP99: aimP99,
 		floor: func(r *rig, i int) operation { return r.floorAgain(r.completed, i, statusCompleted) },
-		ours:  func(r *rig, i int) operation { return r.oursAgain(r.completed, i, http.StatusCreated, true) },
+		ours:  func(r *rig, i int) operation { return r.oursAgain(r.guarded, r.completed, i, http.StatusCreated, true) },
 	},
 	{
-		name: "replay, store only", what: "the same by dynamostore alone: what is missing here is the guard's part", trips: 1,
+		name: "replay, store only", what: "the same by dynamostore alone: what is missing here is the guard's part", trips: [sides]int{1, 1},
+		aimMedian: aimMedian, aimP99: aimP99,
 		floor: func(r *rig, i int) operation { return r.floorAgain(r.completed, i, statusCompleted) },
 		ours:  (*rig).storeAgain,
 	},
 	{
-		name: "conflict", what: "a request sent again while it is in progress elsewhere", trips: 1,
+		name: "conflict", what: "a request sent again while it is in progress elsewhere", trips: [sides]int{1, 1},
+		aimMedian: aimMedian, aimP99: aimP99,
 		floor: func(r *rig, i int) operation { return r.floorAgain(r.inProgress, i, statusInProgress) },
-		ours:  func(r *rig, i int) operation { return r.oursAgain(r.inProgress, i, http.StatusConflict, false) },
+		ours: func(r *rig, i int) operation {
+			return r.oursAgain(r.guarded, r.inProgress, i, http.StatusConflict, false)
+		},
 	},
+	{
+		name: "replay, cached", what: "a replay from the process's memory, against the bare SDK's refused PutItem", trips: [sides]int{1, 0},
+		oneIn: 5, sides: [sides]string{"bare SDK", "from memory"},
+		floor: func(r *rig, i int) operation { return r.floorAgain(r.completed, i, statusCompleted) },
+		ours:  func(r *rig, i int) operation { return r.oursAgain(r.cached, r.completed, i, http.StatusCreated, true) },
+	},
+	{
+		name: "optimistic, new", what: "two enlisted writes and no lock: one TransactWriteItems of three items", trips: [sides]int{1, 1},
+		aimMedian: aimTransaction, oneIn: 5,
+		floor: func(r *rig, i int) operation {
+			id, token, account := freshID(), freshToken(), accountOf(i)
+			return func(ctx context.Context) error { return r.bare.claimed(ctx, id, token, account) }
+		},
+		ours: func(r *rig, i int) operation { return r.pays(r.optimistic, i) },
+	},
+	{
+		name: "locked, new", what: "the same writes with a lock: a PutItem and the TransactWriteItems", trips: [sides]int{2, 2},
+		oneIn: 5,
+		floor: func(r *rig, i int) operation {
+			id, token, account := freshID(), freshToken(), accountOf(i)
+			return func(ctx context.Context) error {
+				return r.bare.locked(ctx, id, token, account, r.deadline.Add(maxSkew))
+			}
+		},
+		ours: func(r *rig, i int) operation { return r.pays(r.locking, i) },
+	},
+	{
+		name: "optimistic : locked", what: "the toolkit without a lock against the toolkit with one, new requests", trips: [sides]int{2, 1},
+		oneIn: 5, sides: [sides]string{"locked", "optimistic"},
+		floor: func(r *rig, i int) operation { return r.pays(r.lockingToo, i) },
+		ours:  func(r *rig, i int) operation { return r.pays(r.optimistic, i) },
+	},
+	{
+		name: "optimistic, lost", what: "a duplicate of a finished record: the handler runs, the TransactWriteItems is cancelled", trips: [sides]int{1, 1},
+		oneIn: 5,
+		floor: func(r *rig, i int) operation {
+			i %= len(r.claimed)
+			id, token, account := r.claimed[i].id, freshToken(), accountOf(i)
+			return func(ctx context.Context) error { return r.bare.lost(ctx, id, token, account) }
+		},
+		ours: func(r *rig, i int) operation {
+			i %= len(r.claimed)
+			e := r.debit(r.claimed[i].key, i)
+			return func(ctx context.Context) error { return send(ctx, r.optimistic, e, http.StatusCreated, true) }
+		},
+	},
+}
+
+// pays is a new request to a handler that writes.
+func (r *rig) pays(h handler, i int) operation {
+	e := r.debit(rand.Text(), i)
+	return func(ctx context.Context) error { return send(ctx, h, e, http.StatusCreated, false) }
 }
 
 func (r *rig) floorAgain(from []record, i int, status string) operation {
@@ -152,9 +250,9 @@ func (r *rig) floorAgain(from []record, i int, status string) operation {
 	}
 }
 
-func (r *rig) oursAgain(from []record, i, status int, replayed bool) operation {
+func (r *rig) oursAgain(h handler, from []record, i, status int, replayed bool) operation {
 	e := request(from[i%len(from)].key, r.body)
-	return func(ctx context.Context) error { return send(ctx, r.guarded, e, status, replayed) }
+	return func(ctx context.Context) error { return send(ctx, h, e, status, replayed) }
 }
 
 func (r *rig) storeAgain(i int) operation {

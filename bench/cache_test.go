@@ -1,0 +1,32 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+const benchmarked = `goos: linux
+BenchmarkCachedReplay-2   	      39	   2903462 ns/op	      3000 ns-beyond	      1400 ns-events	     20000 ns-needed	      1600 ns-own	     23000 ns-whole
+BenchmarkCachedReplay-2   	      57	   2813952 ns/op	      1000 ns-beyond	      1400 ns-events	     20000 ns-needed	      1600 ns-own	     23000 ns-whole
+BenchmarkCachedReplay-2   	      55	   3629546 ns/op	      2000 ns-beyond	      1400 ns-events	     20000 ns-needed	      1600 ns-own	     23000 ns-whole
+PASS
+`
+
+func TestCachedReplayIsTheMedianOfTheRuns(t *testing.T) {
+	c, err := readCachedReplay(benchmarked, 3, fixed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.beyond.value != 2000 || c.beyond.low != 1000 || c.beyond.high != 3000 || c.whole != (estimate{23000, 23000, 23000}) || c.own.value != 1600 {
+		t.Errorf("read %+v", *c)
+	}
+	for name, out := range map[string]string{
+		"a run is missing":   strings.Replace(benchmarked, "BenchmarkCachedReplay", "Benchmark", 1),
+		"a figure is gone":   strings.ReplaceAll(benchmarked, "ns-own", "ns-else"),
+		"a figure is broken": strings.ReplaceAll(benchmarked, "1600 ns-own", "many ns-own"),
+	} {
+		if c, err := readCachedReplay(out, 3, fixed()); err == nil {
+			t.Errorf("%s: read %+v", name, *c)
+		}
+	}
+}
