@@ -6,9 +6,10 @@
 // Its first part holds the whole guard, from event to response, over
 // dynamostore with default options against the least that could be written by
 // hand: the bare AWS SDK with default options, sending the same requests. Both
-// talk to one DynamoDB Local, in turns; see AWS_ENDPOINT_URL_DYNAMODB. Its
-// second part measures the guard over a store in memory, with growing bodies
-// and with bodies made to be dear.
+// talk to one DynamoDB Local, in turns; see AWS_ENDPOINT_URL_DYNAMODB. It stores
+// and replays a large answer too. Its second part measures the guard over a store
+// in memory, with growing bodies and with bodies made to be dear, and a replay
+// from the cache.
 package main
 
 import (
@@ -72,7 +73,7 @@ func parseFlags(args []string) (settings, error) {
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
-	s.blocks, s.runs = 60, 15
+	s.blocks, s.runs = 60, 9
 	if *quick {
 		s.samples, s.blocks, s.runs = min(s.samples, minSamples), 12, 5
 	}

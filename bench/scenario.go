@@ -191,13 +191,13 @@ var scenarios = []scenario{
 	},
 	{
 		name: "replay, cached", what: "a replay from the process's memory, against the bare SDK's refused PutItem", trips: [sides]int{1, 0},
-		oneIn: 5, sides: [sides]string{"bare SDK", "from memory"},
+		oneIn: 8, sides: [sides]string{"bare SDK", "from memory"},
 		floor: func(r *rig, i int) operation { return r.floorAgain(r.completed, i, statusCompleted) },
 		ours:  func(r *rig, i int) operation { return r.oursAgain(r.cached, r.completed, i, http.StatusCreated, true) },
 	},
 	{
 		name: "optimistic, new", what: "two enlisted writes and no lock: one TransactWriteItems of three items", trips: [sides]int{1, 1},
-		aimMedian: aimTransaction, oneIn: 5,
+		aimMedian: aimTransaction, oneIn: 8,
 		floor: func(r *rig, i int) operation {
 			id, token, account := freshID(), freshToken(), accountOf(i)
 			return func(ctx context.Context) error { return r.bare.claimed(ctx, id, token, account) }
@@ -206,7 +206,7 @@ var scenarios = []scenario{
 	},
 	{
 		name: "locked, new", what: "the same writes with a lock: a PutItem and the TransactWriteItems", trips: [sides]int{2, 2},
-		oneIn: 5,
+		oneIn: 8,
 		floor: func(r *rig, i int) operation {
 			id, token, account := freshID(), freshToken(), accountOf(i)
 			return func(ctx context.Context) error {
@@ -217,13 +217,13 @@ var scenarios = []scenario{
 	},
 	{
 		name: "optimistic : locked", what: "the toolkit without a lock against the toolkit with one, new requests", trips: [sides]int{2, 1},
-		oneIn: 5, sides: [sides]string{"locked", "optimistic"},
+		oneIn: 8, sides: [sides]string{"locked", "optimistic"},
 		floor: func(r *rig, i int) operation { return r.pays(r.lockingToo, i) },
 		ours:  func(r *rig, i int) operation { return r.pays(r.optimistic, i) },
 	},
 	{
 		name: "optimistic, lost", what: "a duplicate of a finished record: the handler runs, the TransactWriteItems is cancelled", trips: [sides]int{1, 1},
-		oneIn: 5,
+		oneIn: 8,
 		floor: func(r *rig, i int) operation {
 			i %= len(r.claimed)
 			id, token, account := r.claimed[i].id, freshToken(), accountOf(i)

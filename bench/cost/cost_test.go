@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +85,33 @@ func TestCost_TransactionsCostDouble(t *testing.T) {
 	}
 }
 
+// What DynamoDB reports otherwise is found, and only what a transaction wrote may
+// be otherwise.
+func TestCost_DifferencesAreFound(t *testing.T) {
+	f := figures{first: units{write: 6}, replay: units{refused: 6}, fits: true}
+	fresh := func() study {
+		return study{rows: []row{{contents[0], 205, []figures{f, f}}}, effects: []effect{{modes[0], 205, f}, {modes[1], 205, f}}}
+	}
+	for name, c := range map[string]struct {
+		change               func(*study)
+		others, transactions int
+	}{
+		"nothing":            {func(*study) {}, 0, 0},
+		"a write":            {func(s *study) { s.rows[0].by[1].first.write-- }, 1, 0},
+		"a read":             {func(s *study) { s.rows[0].by[0].replay.read++ }, 1, 0},
+		"a handler's write":  {func(s *study) { s.effects[0].first.write-- }, 1, 0},
+		"a transaction":      {func(s *study) { s.effects[1].first.write-- }, 0, 1},
+		"its refused writes": {func(s *study) { s.effects[1].replay.refused-- }, 1, 0},
+	} {
+		measured := fresh()
+		c.change(&measured)
+		others, transactions, compared := fresh().differences(measured)
+		if len(others) != c.others || len(transactions) != c.transactions || compared != 12 {
+			t.Errorf("%s: others %q, transactions %q, of %d", name, others, transactions, compared)
+		}
+	}
+}
+
 func TestCost_PriceIsThatOfTheMix(t *testing.T) {
 	f := figures{first: units{write: 10}, replay: units{refused: 1, read: 4}}
 	p := prices{write: 0.5, read: 0.125}
@@ -107,6 +135,44 @@ func TestCost_SizesAreAWSs(t *testing.T) {
 	} {
 		if got := sizeOf(item); got != want {
 			t.Errorf("%v has %d bytes; want %d", item, got, want)
+		}
+	}
+}
+
+// A refused write is taken to consume what it would have, had it been made: by the
+// larger of the item that is there and the one that was to be. What that is, is
+// reported.
+func TestCost_ARefusedWriteConsumesAsIfItHadBeenMade(t *testing.T) {
+	r, err := inMemory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := func(id string, size int) map[string]types.AttributeValue {
+		return map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id},
+			"x": &types.AttributeValueMemberS{Value: strings.Repeat("x", size-len("id")-len(id)-len("x"))}}
+	}
+	put := func(item map[string]types.AttributeValue, condition *string) units {
+		t.Helper()
+		_, err := r.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &r.table, Item: item, ConditionExpression: condition})
+		if (err == nil) != (condition == nil) {
+			t.Fatal(err)
+		}
+		return r.meter.take()
+	}
+	never := "attribute_not_exists(id)"
+	for i, c := range []struct{ there, wanted int }{
+		{100, 100}, {1023, 100}, {1024, 100}, {1025, 100}, {100, 1024}, {100, 1025}, {5000, 4000}, {4000, 5000}, {5120, 5121},
+	} {
+		id := fmt.Sprint("item-", i)
+		put(item(id, c.there), nil)
+		refused := put(item(id, c.wanted), &never)
+		_, err := r.client.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+			{Put: &types.Put{TableName: &r.table, Item: item(id, c.wanted), ConditionExpression: &never}},
+		}})
+		cancelled := r.meter.take()
+		made := put(item(id, c.wanted), nil)
+		if want := (units{refused: made.write}); err == nil || refused != want || cancelled != want.plus(want) {
+			t.Errorf("%d bytes over %d: %+v for a write, %+v for a cancelled transaction (%v); made, it consumes %+v", c.wanted, c.there, refused, cancelled, err, made)
 		}
 	}
 }
