@@ -27,7 +27,7 @@ type results struct {
 }
 
 // print writes plain text for a terminal.
-func (r results) print(w io.Writer) {
+func (r *results) print(w io.Writer) {
 	_, _ = fmt.Fprintf(w, "\n%s, %s/%s, GOMAXPROCS %d\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0))
 	if r.comparisons != nil {
 		_, _ = fmt.Fprintf(w, `
@@ -68,7 +68,7 @@ THE TOOLKIT AGAINST THE BARE SDK
 }
 
 // printMarkdown writes the tables as the README has them.
-func (r results) printMarkdown(w io.Writer) {
+func (r *results) printMarkdown(w io.Writer) {
 	for _, t := range r.tables() {
 		for i, row := range t {
 			_, _ = fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
@@ -83,7 +83,7 @@ func (r results) printMarkdown(w io.Writer) {
 // table is rows of cells, the first row its head.
 type table [][]string
 
-func (r results) tables() []table {
+func (r *results) tables() []table {
 	var all []table
 	if r.comparisons != nil {
 		all = append(all, r.ratios(), r.operations())
@@ -108,7 +108,7 @@ func printTable(w io.Writer, t table) {
 	_ = tw.Flush()
 }
 
-func (r results) ratios() table {
+func (r *results) ratios() table {
 	t := table{{"scenario", "at once", "samples", "median", fmt.Sprintf("aim ≤ %.2f", aimMedian), "99th percentile", fmt.Sprintf("aim ≤ %.2f", aimP99), "CPU", "allocations"}}
 	for _, c := range r.comparisons {
 		floor, ours := c.cost[floorSide], c.cost[oursSide]
@@ -140,7 +140,7 @@ func (e estimate) held(aim, tables float64) string {
 
 func (e estimate) String() string { return fmt.Sprintf("%.3f (%.3f–%.3f)", e.value, e.low, e.high) }
 
-func (r results) operations() table {
+func (r *results) operations() table {
 	t := table{{"scenario", "at once", "side", "median", "99th percentile", "CPU", "allocations", "allocated", "sent", "received", "round trips"}}
 	for _, c := range r.comparisons {
 		for side := range sides {

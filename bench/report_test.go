@@ -7,7 +7,7 @@ import (
 )
 
 // example is one comparison and one growth, of known numbers.
-func example() results {
+func example() *results {
 	c := comparison{scenario: scenarios[0], plan: plan{atOnce: 1}, median: estimate{0.99, 0.98, 0.995}, p99: estimate{1.07, 1.06, 1.08}}
 	for side := range sides {
 		c.took[side] = newSeries([][]time.Duration{{time.Millisecond, 2 * time.Millisecond}})
@@ -19,7 +19,7 @@ func example() results {
 	other.scenario.name, other.scenario.aimMedian = "another aim", 0.985
 	none.scenario.name, none.scenario.aimMedian, none.scenario.aimP99 = "no aim", 0, 0
 	none.scenario.sides = [sides]string{"one way", "another"}
-	return results{
+	return &results{
 		comparisons: []comparison{c, other, none},
 		large: &largeResults{bytes: 6 << 20, first: c.took[floorSide], next: newSeries([][]time.Duration{{5e6}, {7e6}, {9e6}}),
 			cost: [2]cost{{operations: 2, trips: 54, sent: 4 << 20}, {operations: 3, trips: 78, received: 3 << 20}}},
@@ -33,9 +33,9 @@ func example() results {
 }
 
 func TestTheReportSaysWhatWasMeasuredAndWhetherItIsMet(t *testing.T) {
-	for name, write := range map[string]func(results, *strings.Builder){
-		"text":     func(r results, b *strings.Builder) { r.print(b) },
-		"markdown": func(r results, b *strings.Builder) { r.printMarkdown(b) },
+	for name, write := range map[string]func(*results, *strings.Builder){
+		"text":     func(r *results, b *strings.Builder) { r.print(b) },
+		"markdown": func(r *results, b *strings.Builder) { r.printMarkdown(b) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder

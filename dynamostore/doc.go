@@ -77,8 +77,8 @@
 // replay reads them with consistent GetItems; a conflict and a mismatch read
 // none. So a replay never costs the refused write of a large item: at most 21
 // write units by default (23 with the longest scopes), and for a larger answer 1
-// and a read unit for each 4 KB, a fifth of the price of a write unit on demand. See Options.MaxInline for when
-// that pays.
+// and a read unit for each 4 KB, a fifth of the price of a write unit on demand.
+// See Options.MaxInline for when that pays.
 //
 //	id          S  the record's, the part's number and a checksum, with # between them
 //	data        B  a piece of the answer

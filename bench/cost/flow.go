@@ -124,9 +124,11 @@ func (r *rig) measure(ctx context.Context, l layout, m mode, answer events.APIGa
 		got, err := serve(ctx, r.request(key))
 		*one.spent = r.meter.take()
 		_, marked := got.Headers["X-Idempotency-Replayed"]
-		if err != nil || got.StatusCode != answer.StatusCode || got.Body != answer.Body || marked != one.replayed {
-			return f, fmt.Errorf("an answer of %d bytes, %s: got %d with %d bytes, replayed %v, %v",
-				len(answer.Body), l.name, got.StatusCode, len(got.Body), marked, err)
+		if err == nil && (got.StatusCode != answer.StatusCode || got.Body != answer.Body || marked != one.replayed) {
+			err = fmt.Errorf("got %d with %d bytes, replayed %v", got.StatusCode, len(got.Body), marked)
+		}
+		if err != nil {
+			return f, fmt.Errorf("an answer of %d bytes, %s: %w", len(answer.Body), l.name, err)
 		}
 	}
 	f.fits = !l.inline || f.replay.read == 0
@@ -150,10 +152,10 @@ func (r *rig) conflict(ctx context.Context, guard *lambdaidem.Guard) (units, err
 	}
 	r.meter.take()
 	got, err := serve(ctx, e)
-	if err != nil || got.StatusCode != http.StatusConflict {
-		return units{}, fmt.Errorf("in progress: %d, %w", got.StatusCode, err)
+	if err == nil && got.StatusCode != http.StatusConflict {
+		err = fmt.Errorf("a request in progress was answered %d", got.StatusCode)
 	}
-	return r.meter.take(), nil
+	return r.meter.take(), err
 }
 
 // long is a part of a scope that is cut, and escaped: a space has three bytes there.

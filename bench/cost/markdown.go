@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -20,7 +19,7 @@ func between(page []byte, tables string) ([]byte, error) {
 	before, rest, begun := bytes.Cut(page, []byte(begin))
 	_, after, ended := bytes.Cut(rest, []byte(end))
 	if !begun || !ended {
-		return nil, errors.New("the page lacks the marks " + begin + end)
+		return nil, fmt.Errorf("the page lacks the marks %q and %q", begin, end)
 	}
 	return []byte(string(before) + begin + tables + end + string(after)), nil
 }
