@@ -135,6 +135,9 @@ func (r *results) measureSDK(ctx context.Context, server *ddblocal.Server, s set
 	defer rig.close()
 	for _, atOnce := range []int{1, maxAtOnce} {
 		for _, one := range scenarios {
+			if one.alone && atOnce > 1 {
+				continue
+			}
 			samples := max(s.samples/max(one.oneIn, 1), minSamples)
 			progress("%s, %d at once: %d times each side", one.name, atOnce, samples)
 			c, err := rig.compare(ctx, one, planFor(atOnce, samples), random)

@@ -43,7 +43,7 @@ THE TOOLKIT AGAINST THE BARE SDK
 
 `, bodySize, aimMedian, aimP99)
 		for _, s := range scenarios {
-			_, _ = fmt.Fprintf(w, "  %-18s  %s\n", s.name, s.what)
+			_, _ = fmt.Fprintf(w, "  %-19s  %s\n", s.name, s.what)
 		}
 		_, _ = fmt.Fprintln(w)
 		printTable(w, r.ratios())

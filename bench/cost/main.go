@@ -27,7 +27,7 @@ import (
 )
 
 // The prices that the pages have.
-var published = prices{0.625, 0.125, "on demand, us-east-1, in force since 1 November 2024, as of 22 November 2026 (aws.amazon.com/dynamodb/pricing/on-demand)"}
+var published = prices{0.625, 0.125, "on demand, us-east-1, the price since 1 November 2024 (aws.amazon.com/dynamodb/pricing/on-demand)"}
 
 type settings struct {
 	prices         prices
