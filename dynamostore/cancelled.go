@@ -34,7 +34,7 @@ func (t *transaction) verdict(p *prepared, v *verdict, err error) (lambdaidem.Re
 		return lambdaidem.Record{}, v.storeError(fmt.Errorf("DynamoDB gave %d reasons for %d writes: %w", len(reasons), want, err))
 	}
 	if p.records() > 0 {
-		if rec, err, settled := t.recordsVerdict(p, v, &reasons[0], err); settled {
+		if rec, settled, err := t.recordsVerdict(p, v, &reasons[0], err); settled {
 			return rec, err
 		}
 	}
@@ -43,30 +43,30 @@ func (t *transaction) verdict(p *prepared, v *verdict, err error) (lambdaidem.Re
 
 // recordsVerdict reads the record's reason. settled tells whether it decides, which
 // it does but where the record is as it should be.
-func (t *transaction) recordsVerdict(p *prepared, v *verdict, reason *types.CancellationReason, cause error) (_ lambdaidem.Record, _ error, settled bool) {
+func (t *transaction) recordsVerdict(p *prepared, v *verdict, reason *types.CancellationReason, cause error) (rec lambdaidem.Record, settled bool, err error) {
 	switch code := aws.ToString(reason.Code); code {
 	case cancelNone, "":
-		return lambdaidem.Record{}, nil, false
+		return lambdaidem.Record{}, false, nil
 	case cancelCondition:
 		v.ambiguous = false // whatever was sent before has happened, as the record now shows, or can't any more
 		rec, err := t.store.standing(v, reason.Item)
 		switch {
 		case err != nil:
-			return lambdaidem.Record{}, err, true
+			return lambdaidem.Record{}, true, err
 		case rec.State == lambdaidem.Completed && rec.Token == p.token: // an earlier call had happened
-			return rec, nil, true
+			return rec, true, nil
 		case rec.GoneAt(p.now):
 			rec = lambdaidem.Record{}
 		}
-		return rec, lambdaidem.ErrLeaseLost, true
+		return rec, true, lambdaidem.ErrLeaseLost
 	default:
-		failure := v.storeError(cause).(*lambdaidem.StoreError)
+		failure := v.failure(cause)
 		failure.Reason = reasonOfCancellation(code)
 		if failure.Reason == lambdaidem.ReasonInvalid && saysTooLarge(errors.New(aws.ToString(reason.Message))) {
 			failure.Reason = lambdaidem.ReasonTooLarge
 		}
 		failure.Err = fmt.Errorf("the record's completion: %s: %w", aws.ToString(reason.Message), cause)
-		return lambdaidem.Record{}, failure, true
+		return lambdaidem.Record{}, true, failure
 	}
 }
 
@@ -82,7 +82,7 @@ func (t *transaction) writesVerdict(p *prepared, v *verdict, reasons []types.Can
 		case code == cancelNone || code == "":
 		case r == lambdaidem.ReasonConflict || r == lambdaidem.ReasonThrottled:
 			if busy == nil {
-				busy = v.storeError(cause).(*lambdaidem.StoreError)
+				busy = v.failure(cause)
 				busy.Reason, busy.Err = r, fmt.Errorf("the enlisted write %q: %s: %w", w.name, aws.ToString(reason.Message), cause)
 			}
 		case v.ambiguous && p.records() == 0:

@@ -173,7 +173,7 @@ func TestE2_LateTransactionIsTheAnswer(t *testing.T) {
 			for i := range 2 {
 				got, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "transfer", Key: "k"}, func(ctx context.Context) (string, error) {
 					b.runs.Add(1)
-					b.move(ctx, 30).Else(verdict)
+					b.move(ctx).Else(verdict)
 					return "moved", nil
 				})
 				if err != nil || got != "moved" {
@@ -194,7 +194,7 @@ func TestE1_UnguardedTransactionThatMayHaveHappenedIsUnknown(t *testing.T) {
 	defer cancel()
 	skip := lambdaidem.Call{Operation: "transfer", Skip: true}
 	got, err := lambdaidem.Do(ctx, b.guard, skip, func(ctx context.Context) (string, error) {
-		b.move(ctx, 30).Else(lambdaidem.Reject(402, "insufficient_funds", ""))
+		b.move(ctx).Else(lambdaidem.Reject(402, "insufficient_funds", ""))
 		return "moved", nil
 	})
 	if err != nil || got != "moved" { // sent again, the database knows it

@@ -92,5 +92,5 @@ func TestE3_CaptureTellsOfWhatCantBeWritten(t *testing.T) {
 			t.Error("a write that is not there fails in silence")
 		}
 	}()
-	captured.Fail("none", nil)
+	_ = captured.Fail("none", nil)
 }

@@ -95,8 +95,9 @@ func (b *bank) wantRuns(t *testing.T, want int64) {
 	}
 }
 
-// move enlists that an amount goes from alice to bob.
-func (b *bank) move(ctx context.Context, amount int) *Write {
+// move enlists that 30 go from alice to bob.
+func (b *bank) move(ctx context.Context) *Write {
+	const amount = 30
 	tx := Enlist(ctx)
 	debit := tx.UpdateValue("debit", b.accounts, map[string]string{"id": "alice"}, "SET balance = balance - :amount", Args{":amount": amount}).
 		If("balance >= :amount", nil)
@@ -109,7 +110,7 @@ func (b *bank) move(ctx context.Context, amount int) *Write {
 func (b *bank) do(ctx context.Context, key string, end func(ctx context.Context) (string, error)) (string, error) {
 	return lambdaidem.Do(ctx, b.guard, lambdaidem.Call{Operation: "transfer", Key: key}, func(ctx context.Context) (string, error) {
 		b.runs.Add(1)
-		b.move(ctx, 30)
+		b.move(ctx)
 		return end(ctx)
 	})
 }
@@ -246,7 +247,7 @@ func TestE2_ElseDecides(t *testing.T) {
 			for i := range 2 {
 				got, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "transfer", Key: "k"}, func(ctx context.Context) (string, error) {
 					b.runs.Add(1)
-					b.move(ctx, 30).Else(c.verdict)
+					b.move(ctx).Else(c.verdict)
 					return "moved", nil
 				})
 				if !c.want(got, err) {
@@ -275,7 +276,7 @@ func TestE2_AbsentItemIsToldFromAFailedComparison(t *testing.T) {
 				b.open(t, "alice", c.alice)
 			}
 			_, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "transfer", Key: "k"}, func(ctx context.Context) (string, error) {
-				b.move(ctx, 30).ElseFunc(func(f *ConditionFailed) error {
+				b.move(ctx).ElseFunc(func(f *ConditionFailed) error {
 					if f.Absent() {
 						return lambdaidem.Reject(404, "no_account", "")
 					}
@@ -402,7 +403,7 @@ func TestE1_NothingIsEnlistedInVain(t *testing.T) {
 func TestE1_UnguardedRequestsCommit(t *testing.T) {
 	b := openBank(t)
 	h := b.guard.APIGatewayV2(func(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
-		b.move(ctx, 30).Else(lambdaidem.Reject(402, "insufficient_funds", ""))
+		b.move(ctx).Else(lambdaidem.Reject(402, "insufficient_funds", ""))
 		return events.APIGatewayV2HTTPResponse{StatusCode: 201, Body: "moved"}, nil
 	})
 	var get events.APIGatewayV2HTTPRequest
@@ -425,7 +426,7 @@ func TestE1_UnguardedNetHTTPCommitsBeforeItsAnswer(t *testing.T) {
 			_, _ = w.Write([]byte("begun"))
 		}
 		if r.URL.Path != "/plain" {
-			b.move(r.Context(), 30).Else(lambdaidem.Reject(402, "insufficient_funds", ""))
+			b.move(r.Context()).Else(lambdaidem.Reject(402, "insufficient_funds", ""))
 		}
 		w.Header().Set("X-Late", "1")
 		w.WriteHeader(http.StatusCreated)

@@ -8,8 +8,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
-
-	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // The limits of a transaction (AWS, "Quotas in Amazon DynamoDB").
@@ -41,9 +39,8 @@ func (t *Tx) problem() error {
 	return nil
 }
 
-// invalid says why the writes can't be sent by the store's client, with that
-// completion.
-func (t *Tx) invalid(s *Store, c *lambdaidem.Completion) error {
+// invalid says why the writes can't be sent by the store's client.
+func (t *Tx) invalid(s *Store) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err != nil {
@@ -112,7 +109,7 @@ const recordPrefix = "lambdaidem#"
 func (w *Write) outside(s *Store) error {
 	table, err := arn.Parse(aws.ToString(w.table))
 	if err != nil {
-		return nil // a name: of the client's account and Region
+		return nil //nolint:nilerr // a name: of the client's account and Region
 	}
 	if region := s.client.Options().Region; table.Region != region {
 		return fmt.Errorf("its table is in Region %s; a transaction takes tables of one account and Region, and the store's is %s", table.Region, region)

@@ -125,7 +125,7 @@ func TestE4_FailedConditionsAreAnsweredAndStored(t *testing.T) {
 	for range 2 {
 		_, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "transfer", Key: "k"}, func(ctx context.Context) (string, error) {
 			b.runs.Add(1)
-			b.move(ctx, 30).Else(lambdaidem.Reject(402, "insufficient_funds", ""))
+			b.move(ctx).Else(lambdaidem.Reject(402, "insufficient_funds", ""))
 			return "moved", nil
 		})
 		if !errors.Is(err, lambdaidem.Code("insufficient_funds")) {

@@ -39,7 +39,7 @@ func (t *transaction) Seal(o lambdaidem.Outcome) bool { return t.enlisted.seal(o
 // Commit sends the transaction: see [lambdaidem.Tx]. What it returns after success
 // has of the record what the completion says.
 func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lambdaidem.Record, error) {
-	if err := t.enlisted.invalid(t.store, c); err != nil {
+	if err := t.enlisted.invalid(t.store); err != nil {
 		return lambdaidem.Record{}, writeInvalid(err)
 	}
 	if t.prepared == nil || t.prepared.of != c {

@@ -40,7 +40,14 @@ func userServer(t *testing.T, h http.Handler, http2 bool) *httptest.Server {
 	return server
 }
 
-func userSend(t *testing.T, server *httptest.Server, method, contentType string, body io.Reader) *http.Response {
+// userAnswer is an answer whose body was read.
+type userAnswer struct {
+	StatusCode      int
+	Header, Trailer http.Header
+	Close           bool
+}
+
+func userSend(t *testing.T, server *httptest.Server, method, contentType string, body io.Reader) userAnswer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/x", body)
 	if err != nil {
@@ -53,7 +60,7 @@ func userSend(t *testing.T, server *httptest.Server, method, contentType string,
 	}
 	_, _ = io.Copy(io.Discard, resp.Body)
 	_ = resp.Body.Close()
-	return resp
+	return userAnswer{resp.StatusCode, resp.Header, resp.Trailer, resp.Close}
 }
 
 // What is meant (K4, E1; Middleware: "A request that is not guarded, and its answer, pass
@@ -94,7 +101,7 @@ func TestK4_UnguardedWriterClaimsNoMoreThanThereIs(t *testing.T) {
 // in the temporary directory (on Lambda: /tmp of an environment that is used again).
 func TestK4_UnguardedUploadsAreRemoved(t *testing.T) {
 	uploads := func(_ http.ResponseWriter, r *http.Request) {
-		if err := r.ParseMultipartForm(1); err != nil {
+		if err := r.ParseMultipartForm(1); err != nil { //nolint:gosec // of a test
 			t.Error(err)
 		}
 	}

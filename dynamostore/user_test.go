@@ -138,7 +138,7 @@ func (w *userWire) Do(r *http.Request) (*http.Response, error) {
 			if err != nil {
 				return 0, "", err
 			}
-			defer resp.Body.Close()
+			defer func() { _ = resp.Body.Close() }()
 			said, err := io.ReadAll(resp.Body)
 			return resp.StatusCode, string(said), err
 		}

@@ -37,7 +37,9 @@ func verdictOf(ctx context.Context) *verdict {
 }
 
 // storeError is what the guard gets to hear when err is all that came back.
-func (v *verdict) storeError(err error) error {
+func (v *verdict) storeError(err error) error { return v.failure(err) }
+
+func (v *verdict) failure(err error) *lambdaidem.StoreError {
 	reason := reasonOf(err)
 	if reason == lambdaidem.ReasonUnknown && v.unidentified {
 		reason = lambdaidem.ReasonPermission

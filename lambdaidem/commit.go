@@ -123,7 +123,7 @@ func (a *attempt) consult(ctx context.Context) (d decision, known bool, err erro
 	if found == isBusy {
 		rec, found = a.wait(ctx, rec)
 	}
-	switch found {
+	switch found { //nolint:exhaustive // the others stand in the way for good
 	case isFree:
 		return decision{}, false, nil
 	case isBusy, isOurs:
@@ -134,7 +134,7 @@ func (a *attempt) consult(ctx context.Context) (d decision, known bool, err erro
 
 // hopelessRead tells whether reading again can only end alike.
 func hopelessRead(err error) bool {
-	switch reasonOf(err) {
+	switch reasonOf(err) { //nolint:exhaustive // every other one may pass
 	case ReasonNoTable, ReasonPermission, ReasonInvalid, ReasonForeign:
 		return true
 	}

@@ -17,7 +17,7 @@ func optimistic(o *lambdaidem.Options) { o.Optimistic = true }
 
 // standing puts another attempt's record in the way, with the request's own
 // fingerprint.
-func (l *ledger) standing(t *testing.T, r *rig, lease time.Duration) lambdaidem.Lease {
+func (l *ledger) standing(t *testing.T, lease time.Duration) lambdaidem.Lease {
 	t.Helper()
 	probe, pl := withLedger(nil, optimistic)
 	probe.send(t, first())
@@ -48,7 +48,7 @@ func TestE4_LoserWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, l := withLedger(enlisting(end), optimistic, func(o *lambdaidem.Options) { o.Wait = 10 * time.Second })
-				lease := l.standing(t, r, time.Minute)
+				lease := l.standing(t, time.Minute)
 				go func() {
 					time.Sleep(3 * time.Second)
 					l.finish(t, lease)
@@ -60,7 +60,7 @@ func TestE4_LoserWaits(t *testing.T) {
 			})
 			synctest.Test(t, func(t *testing.T) {
 				r, l := withLedger(enlisting(end), optimistic, func(o *lambdaidem.Options) { o.Wait = 10 * time.Second })
-				l.standing(t, r, time.Minute)
+				l.standing(t, time.Minute)
 				wantProblem(t, r.send(t, first()), 409, lambdaidem.ErrInProgress)
 				l.wantDone(t)
 			})
@@ -73,7 +73,7 @@ func TestE4_LoserWaits(t *testing.T) {
 func TestE4_LoserClaimsWhatBecameFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := withLedger(enlisting(created), optimistic, func(o *lambdaidem.Options) { o.Wait = 10 * time.Second })
-		l.standing(t, r, 3*time.Second)
+		l.standing(t, 3*time.Second)
 		if out := r.send(t, first()); out.StatusCode != 201 || replayed(out) {
 			t.Errorf("%+v", out)
 		}
@@ -88,7 +88,7 @@ func TestE4_LoserClaimsWhatBecameFree(t *testing.T) {
 // A released record is nobody's that died: nothing is taken over.
 func TestE4_ReleasedRecordIsClaimed(t *testing.T) {
 	r, l := withLedger(enlisting(created), optimistic)
-	lease := l.standing(t, r, time.Minute)
+	lease := l.standing(t, time.Minute)
 	if _, err := l.Store.Release(t.Context(), lease, time.Now()); err != nil {
 		t.Fatal(err)
 	}

@@ -447,7 +447,10 @@ func TestE1_NothingIsEnlistedOnceTheRunIsOver(t *testing.T) {
 	for name, end := range ends {
 		for _, method := range []string{http.MethodPost, http.MethodPut} {
 			var late context.Context
-			r, _ := withLedger(func(ctx context.Context, _ request) (response, error) { late = ctx; return end(ctx) })
+			r, _ := withLedger(func(ctx context.Context, _ request) (response, error) {
+				late = ctx //nolint:fatcontext // to be used too late
+				return end(ctx)
+			})
 			in := first()
 			in.RequestContext.HTTP.Method = method
 			func() {
@@ -470,9 +473,16 @@ func passingServer(t *testing.T, h http.HandlerFunc) (*httptest.Server, *ledger,
 	return server, l, r
 }
 
-func fetch(t *testing.T, method, url string) (*http.Response, string) {
+// fetched is an answer, its body apart.
+type fetched struct {
+	StatusCode    int
+	Header        http.Header
+	ContentLength int64
+}
+
+func fetch(t *testing.T, url string) (fetched, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -482,12 +492,11 @@ func fetch(t *testing.T, method, url string) (*http.Response, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
+	if err = errors.Join(err, resp.Body.Close()); err != nil {
 		t.Fatal(err)
 	}
-	return resp, string(body)
+	return fetched{resp.StatusCode, resp.Header, resp.ContentLength}, string(body)
 }
 
 // Without writes an unguarded answer is a stream as ever.
@@ -508,7 +517,7 @@ func TestE1_UnguardedAnswersStream(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	resp, body := fetch(t, http.MethodGet, server.URL)
+	resp, body := fetch(t, server.URL)
 	if resp.StatusCode != 200 || body != "one two three" || resp.ContentLength != -1 {
 		t.Errorf("%+v %q", resp, body)
 	}
@@ -518,11 +527,11 @@ func TestE1_UnguardedAnswersStream(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		defer conn.Close()
+		defer func() { _ = conn.Close() }()
 		_, _ = rw.WriteString("HTTP/1.1 299 Taken\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 		_ = rw.Flush()
 	})
-	if resp, _ := fetch(t, http.MethodGet, server.URL); resp.StatusCode != 299 {
+	if resp, _ := fetch(t, server.URL); resp.StatusCode != 299 {
 		t.Errorf("%+v", resp)
 	}
 }
@@ -552,7 +561,7 @@ func TestE1_UnguardedAnswersWaitForTheirWrites(t *testing.T) {
 		l.wantDone(t)
 	})
 	l = ledger
-	resp, body := fetch(t, http.MethodGet, server.URL)
+	resp, body := fetch(t, server.URL)
 	if resp.StatusCode != 201 || body != "one two" || resp.Header.Get("Early")+resp.Header.Get("Late")+resp.Header.Get("Kept") != "111" {
 		t.Errorf("%+v %q", resp, body)
 	}
@@ -573,7 +582,7 @@ func TestE1_UnguardedAnswersWaitForTheirWrites(t *testing.T) {
 		{lambdaidem.Answer(7), 500, "idempotency_condition_failed"},
 	} {
 		r.store.fail(commit, rejects(c.verdict))
-		resp, body := fetch(t, http.MethodGet, server.URL)
+		resp, body := fetch(t, server.URL)
 		if resp.StatusCode != c.status || !strings.Contains(body, c.says) || strings.Contains(body, "one") || resp.Header.Get("Early")+resp.Header.Get("Late") != "" {
 			t.Errorf("%v: %d %v %q", c.verdict, resp.StatusCode, resp.Header, body)
 		}
@@ -584,12 +593,12 @@ func TestE1_UnguardedAnswersWaitForTheirWrites(t *testing.T) {
 // A handler of net/http without a status has answered 200, kept back or not.
 func TestE1_UnguardedAnswerWithoutAStatus(t *testing.T) {
 	server, l, _ := passingServer(t, func(_ http.ResponseWriter, req *http.Request) { enlist(req.Context(), "write") })
-	if resp, body := fetch(t, http.MethodGet, server.URL); resp.StatusCode != 200 || body != "" {
+	if resp, body := fetch(t, server.URL); resp.StatusCode != 200 || body != "" {
 		t.Errorf("%+v %q", resp, body)
 	}
 	l.wantDone(t, "write")
 	server, _, _ = passingServer(t, func(http.ResponseWriter, *http.Request) {})
-	if resp, body := fetch(t, http.MethodGet, server.URL); resp.StatusCode != 200 || body != "" {
+	if resp, body := fetch(t, server.URL); resp.StatusCode != 200 || body != "" {
 		t.Errorf("without writes: %+v %q", resp, body)
 	}
 }
@@ -608,7 +617,7 @@ func TestE1_UnguardedAnswerThatBeganTakesNoWrites(t *testing.T) {
 				t.Errorf("%s: %v", name, tx)
 			}
 		})
-		if resp, _ := fetch(t, http.MethodGet, server.URL); resp.StatusCode != 200 {
+		if resp, _ := fetch(t, server.URL); resp.StatusCode != 200 {
 			t.Errorf("%s: %+v", name, resp)
 		}
 		l.wantDone(t)

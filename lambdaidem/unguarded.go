@@ -58,7 +58,7 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 
 // hopeless tells whether another try of a transaction can only end alike.
 func hopeless(err error) bool {
-	switch reasonOf(err) {
+	switch reasonOf(err) { //nolint:exhaustive // every other one may pass
 	case ReasonNoTable, ReasonPermission, ReasonInvalid, ReasonForeign, ReasonTooLarge, ReasonEncoding:
 		return notApplied(err)
 	}

@@ -132,17 +132,17 @@ func (a *actor) guard() *lambdaidem.Guard {
 		}),
 		HTTPClient: a,
 	})
-	real := dynamostore.New(client, table, func(o *dynamostore.Options) {
+	inner := dynamostore.New(client, table, func(o *dynamostore.Options) {
 		o.Random = a.rng.Float64
 		p.large.options(o)
 		o.AttemptTimeout = 1_500_000_007 // so that it never falls together with the guard's own limits
 	})
-	var store lambdaidem.Store = real
+	var store lambdaidem.Store = inner
 	if m := a.w.mut; m != nil && m.Store != nil {
 		store = m.Store(store, a)
 	}
 	if m := a.w.mut; m != nil && m.Tx != nil {
-		store = mutatedTransactions{real, m.Tx, a}
+		store = mutatedTransactions{inner, m.Tx, a}
 	}
 	return lambdaidem.New(store, func(o *lambdaidem.Options) {
 		o.Namespace = "payments"

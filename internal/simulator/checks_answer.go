@@ -92,14 +92,14 @@ func (j *judge) checkAnswer(ans *answer) {
 		j.broken(a, CheckReplay, "a replay of status %d", got.Status)
 	}
 	knew := got.Replayed || strings.HasPrefix(got.Code, "idempotency_") // E4: the record knows better
-	if got.failed == "" && a.run != nil && a.run.how == Panicked && !(a.hasty && knew) {
+	if got.failed == "" && a.run != nil && a.run.how == Panicked && (!a.hasty || !knew) {
 		j.broken(a, CheckPanicGoesOn, "the handler panicked and the caller got %d", got.Status)
 	}
 	if !got.carriesAnswer() || a.free() || a.order.Unguarded != "" {
 		return
 	}
 	if got.Replayed {
-		if h != nil && !(a.run != nil && a.run.refused()) && slices.ContainsFunc(h.lives, func(l *life) bool {
+		if h != nil && (a.run == nil || !a.run.refused()) && slices.ContainsFunc(h.lives, func(l *life) bool {
 			return l.completedBy == a && !l.completedAt.After(ans.to) && (l.gone.IsZero() || l.gone.After(ans.to))
 		}) {
 			j.broken(a, CheckRecognised, "its own completion was replayed to it")

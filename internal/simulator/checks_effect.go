@@ -114,7 +114,7 @@ func (j *judge) checkSaid(a *actor, got result, r *run) {
 		j.broken(a, CheckCreated, "it was answered %q, of a run that never was", got.Body)
 	case got.Status == 201 && r.commits() && r.paid == 0:
 		j.broken(a, CheckCreated, "it was answered %q, and nothing was paid", got.Body)
-	case got.Status != 201 && !(r.commits() && !r.refused()) && r.paid > 0 && !r.actor.unsettled():
+	case got.Status != 201 && (!r.commits() || r.refused()) && r.paid > 0 && !r.actor.unsettled():
 		j.broken(a, CheckRefused, "it was answered %d %q, and %d were paid", got.Status, got.Body, r.paid)
 	}
 }

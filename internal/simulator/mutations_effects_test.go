@@ -208,7 +208,7 @@ var effectMutations = []mistake{
 	}}, []Check{CheckTogether}},
 	{Mutation{Name: "writes committed with every answer", Tx: func(tx lambdaidem.Tx, _ lambdaidem.Store, _ *actor) lambdaidem.Tx { return always200{tx} }}, []Check{CheckRefused}},
 	{Mutation{Name: "writes dropped with every answer", Tx: func(tx lambdaidem.Tx, _ lambdaidem.Store, _ *actor) lambdaidem.Tx { return never{tx} }}, []Check{CheckTogether}},
-	{Mutation{Name: "unknown transaction taken for one that did not happen", Tx: committing(func(ctx context.Context, tx lambdaidem.Tx, s lambdaidem.Store, c *lambdaidem.Completion) (lambdaidem.Record, error) {
+	{Mutation{Name: "unknown transaction taken for one that did not happen", Tx: committing(func(ctx context.Context, tx lambdaidem.Tx, _ lambdaidem.Store, c *lambdaidem.Completion) (lambdaidem.Record, error) {
 		rec, err := tx.Commit(ctx, c)
 		if e := (*lambdaidem.StoreError)(nil); errors.As(err, &e) && !e.NotApplied {
 			return rec, &lambdaidem.Rejected{Err: lambdaidem.Retryable(errCard)}
