@@ -200,7 +200,7 @@ var scenarios = []scenario{
 	},
 	{
 		name: "optimistic, new", what: "two enlisted writes and no lock: one TransactWriteItems of three items", trips: [sides]int{1, 1},
-		aimMedian: aimTransaction, oneIn: 8,
+		aimMedian: aimTransaction, oneIn: 4,
 		floor: func(r *rig, i int) operation {
 			id, token, account := freshID(), freshToken(), accountOf(i)
 			return func(ctx context.Context) error { return r.bare.claimed(ctx, id, token, account) }

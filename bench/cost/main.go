@@ -128,12 +128,13 @@ func hold(ctx context.Context, computed study) (err error) {
 	if err != nil {
 		return err
 	}
-	measured, err := reporting.conduct(ctx)
+	measured, err := reporting.tables(ctx)
 	if err != nil {
 		return err
 	}
 	others, transactions, compared := computed.differences(measured)
-	fmt.Fprintf(os.Stderr, "\nDynamoDB at %s reported what was computed in all but %d of %d figures\n", server.Endpoint(), len(others)+len(transactions), compared)
+	fmt.Fprintf(os.Stderr, "\nDynamoDB at %s agrees with the tables in all but %d of %d figures; of refused writes it reports nothing, and only the items were compared\n",
+		server.Endpoint(), len(others)+len(transactions), compared)
 	for _, what := range transactions {
 		fmt.Fprintln(os.Stderr, "  in a transaction (DynamoDB Local adds up the items' sizes before it rounds):", what)
 	}
