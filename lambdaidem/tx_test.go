@@ -120,6 +120,13 @@ func rejects(verdict error) fault {
 	}
 }
 
+// unsettled lets one fail so whose earlier sending may still happen.
+func unsettled(verdict error) fault {
+	return func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		return lambdaidem.Record{}, &lambdaidem.Rejected{Err: verdict, Unsettled: true}
+	}
+}
+
 func created(context.Context) (response, error) {
 	return response{StatusCode: 201, Body: "created"}, nil
 }
@@ -395,6 +402,7 @@ func TestE1_UnguardedRunsThatEndOtherwise(t *testing.T) {
 		"rejected":     {created, []fault{rejects(lambdaidem.Reject(402, "no_funds", "No."))}, 402, "no_funds", nil},
 		"permission":   {created, []fault{refused(lambdaidem.ReasonPermission)}, 503, lambdaidem.ErrOutcomeUnknown, nil},
 		"conflict":     {created, []fault{refused(lambdaidem.ReasonConflict), refused(lambdaidem.ReasonThrottled)}, 201, "", []string{"write"}},
+		"unsettled":    {created, []fault{unsettled(lambdaidem.Reject(402, "no_funds", "No."))}, 201, "", []string{"write"}},
 		"unknown":      {created, slices.Repeat([]fault{requestLost}, 200), 503, lambdaidem.ErrOutcomeUnknown, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

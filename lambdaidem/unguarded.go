@@ -43,7 +43,7 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 		if _, err = tx.Commit(ctx, c); err == nil {
 			return decision{}
 		}
-		if rejected := (*Rejected)(nil); errors.As(err, &rejected) {
+		if rejected := (*Rejected)(nil); errors.As(err, &rejected) && !rejected.Unsettled {
 			w.rejected(rejected.verdict())
 			return decision{}
 		}
