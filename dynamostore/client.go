@@ -34,6 +34,7 @@ func tuned(client *dynamodb.Client, o *Options) *dynamodb.Client {
 				return err
 			}
 			return errors.Join(
+				stack.Serialize.Add(keptBodies{}, middleware.After),
 				stack.Finalize.Insert(attemptLimit(o.AttemptTimeout), sdksRetry, middleware.After),
 				stack.Finalize.Insert(identityWanted{}, sdksIdentity, middleware.Before),
 				stack.Finalize.Insert(identityHad{}, sdksIdentity, middleware.After),

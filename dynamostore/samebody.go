@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
@@ -16,18 +15,26 @@ import (
 // the same ClientRequestToken DynamoDB may take for another transaction (E1).
 type sameBody struct{ bytes []byte }
 
-// asBefore is the option of such a call.
-func (b *sameBody) asBefore(o *dynamodb.Options) {
-	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
-		return stack.Serialize.Add(b, middleware.After) // after the SDK's own serializer
-	})
+type sameBodyKey struct{}
+
+// asBefore is the context of such a call.
+func (b *sameBody) asBefore(ctx context.Context) context.Context {
+	return context.WithValue(ctx, sameBodyKey{}, b)
 }
 
-func (*sameBody) ID() string { return "lambdaidem.SameBody" }
+// keptBodies is the innermost middleware of the Serialize step, after the SDK's own
+// serializer. (An option of the call alone would have the SDK copy all options.)
+type keptBodies struct{}
 
-func (b *sameBody) HandleSerialize(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (
+func (keptBodies) ID() string { return "lambdaidem.SameBody" }
+
+func (keptBodies) HandleSerialize(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (
 	middleware.SerializeOutput, middleware.Metadata, error,
 ) {
+	b, _ := ctx.Value(sameBodyKey{}).(*sameBody)
+	if b == nil {
+		return next.HandleSerialize(ctx, in)
+	}
 	req, ok := in.Request.(*smithyhttp.Request)
 	if !ok {
 		return middleware.SerializeOutput{}, middleware.Metadata{}, fmt.Errorf("the request is a %T, not of HTTP", in.Request)

@@ -55,7 +55,7 @@ func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lam
 	}
 	ctx, v := witnessed(ctx, opCommit)
 	v.ambiguous = t.ambiguous // judged over every call
-	_, err := t.store.client.TransactWriteItems(ctx, p.input, p.body.asBefore)
+	_, err := t.store.client.TransactWriteItems(p.body.asBefore(ctx), p.input)
 	t.ambiguous = v.ambiguous
 	if err == nil {
 		t.ambiguous = false
