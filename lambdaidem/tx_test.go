@@ -723,3 +723,14 @@ func TestE1_FailedOpenAsksAgain(t *testing.T) {
 		}
 	})
 }
+
+// Where the release that would keep a late transaction from happening can't be
+// written, nobody says that nothing happened (X8).
+func TestX8_UnsettledRejectionThatCantBeReleasedIsUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := withLedger(enlisting(created))
+		r.store.fail(commit, unsettled(lambdaidem.Retryable(errors.New("later"))))
+		r.store.failAlways(release, requestLost)
+		wantProblem(t, r.send(t, first()), 503, lambdaidem.ErrOutcomeUnknown)
+	})
+}
