@@ -33,12 +33,10 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 		// A panic, or runtime.Goexit: it goes on by itself, with its own value
 		// and stack, since nothing recovers it here (X2).
 		switch {
-		case !returned && a.g.opts.Optimistic: // but here, unless it knows better (E4)
+		case !settled && a.g.opts.Optimistic: // but here, unless the record knows better (E4)
 			d = a.diedOptimistic(ctx, recover())
 		case !returned:
 			a.died(ctx)
-		case !settled && a.g.opts.Optimistic:
-			d = a.diedOptimistic(ctx, recover())
 		case !settled && a.rejected && !a.unsettled: // in the author's verdict; nothing was written
 			a.died(ctx)
 		case !settled: // X4: the handler had its effect

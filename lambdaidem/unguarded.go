@@ -58,9 +58,9 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 
 // hopeless tells whether another try of a transaction can only end alike.
 func hopeless(err error) bool {
-	switch reasonOf(err) { //nolint:exhaustive // every other one may pass
-	case ReasonNoTable, ReasonPermission, ReasonInvalid, ReasonForeign, ReasonTooLarge, ReasonEncoding:
+	switch reasonOf(err) { //nolint:exhaustive // only what was sent can be that
+	case ReasonTooLarge, ReasonEncoding:
 		return notApplied(err)
 	}
-	return false
+	return hopelessRead(err) && notApplied(err)
 }
