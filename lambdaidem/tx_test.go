@@ -734,3 +734,98 @@ func TestX8_UnsettledRejectionThatCantBeReleasedIsUnknown(t *testing.T) {
 		wantProblem(t, r.send(t, first()), 503, lambdaidem.ErrOutcomeUnknown)
 	})
 }
+
+// A rejection whose transaction may still happen is nobody's word that nothing
+// happened, however the attempt ends without a record of it (X8).
+func TestX8_UnsettledRejectionWithoutARecordIsUnknown(t *testing.T) {
+	plain := errors.New("plain")
+	hold := func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold }
+	open := func(o *lambdaidem.Options) { o.FailOpen = true }
+	for name, c := range map[string]struct {
+		opt     func(*lambdaidem.Options)
+		verdict error
+	}{
+		"held":                  {hold, plain},
+		"optimistic, released":  {optimistic, lambdaidem.Retryable(plain)},
+		"failed open, released": {open, lambdaidem.Retryable(plain)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, l := withLedger(enlisting(created), c.opt)
+				if name == "failed open, released" {
+					r.store.fail(acquire, requestLost)
+				}
+				r.store.fail(commit, unsettled(c.verdict))
+				wantProblem(t, r.send(t, first()), 503, lambdaidem.ErrOutcomeUnknown)
+				l.wantDone(t)
+			})
+		})
+	}
+}
+
+// A verdict of a call that failed open is stored, so that it is the same the next
+// time (E1, X5).
+func TestE1_FailedOpenStoresAVerdict(t *testing.T) {
+	r, _ := withLedger(enlisting(created), func(o *lambdaidem.Options) { o.FailOpen = true })
+	r.store.fail(acquire, requestLost)
+	r.store.fail(commit, rejects(lambdaidem.Reject(402, "no_funds", "No.")))
+	out := r.send(t, first())
+	if out.StatusCode != 402 {
+		t.Errorf("%+v", out)
+	}
+	wantReplay(t, r.send(t, first()), out)
+	r.wantRuns(t, 1)
+}
+
+// A panic of the author's verdict is one of the handler: nothing was written (X2).
+func TestX2_PanicOfAVerdictReleases(t *testing.T) {
+	r, _ := withLedger(enlisting(created))
+	r.store.fail(commit, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		return lambdaidem.Record{}, &lambdaidem.Rejected{Err: errWire, Verdict: func() error { panic("own") }}
+	})
+	func() {
+		defer func() {
+			if v := recover(); v != "own" {
+				t.Errorf("recovered %v", v)
+			}
+		}()
+		r.send(t, first())
+	}()
+	if rec := r.record(t); rec.State != lambdaidem.Released {
+		t.Errorf("the record is %s", rec.State)
+	}
+}
+
+// What wraps an Answer says otherwise (X2).
+func TestX2_WrappedAnswerIsAnError(t *testing.T) {
+	r, l := withLedger(enlisting(func(context.Context) (response, error) {
+		return response{}, lambdaidem.Uncertain(lambdaidem.Answer(response{StatusCode: 201}))
+	}))
+	if out, err := r.handler(t.Context(), first()); err == nil {
+		t.Errorf("%+v", out)
+	}
+	_, err := lambdaidem.Do(t.Context(), r.guard, lambdaidem.Call{Operation: "op", Key: "k"}, func(context.Context) (int, error) {
+		return 0, errors.Join(lambdaidem.Answer(1), errWire)
+	})
+	if !errors.Is(err, errWire) {
+		t.Errorf("%v", err)
+	}
+	l.wantDone(t)
+}
+
+// An unguarded request that can't commit is answered in time (L5, E1).
+func TestL5_UnguardedCommitLeavesTimeToAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := withLedger(enlisting(created))
+		r.store.failAlways(commit, requestLost)
+		in := first()
+		in.RequestContext.HTTP.Method = http.MethodPut
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		began := time.Now()
+		wantProblem(t, r.sendCtx(ctx, t, in), 503, lambdaidem.ErrOutcomeUnknown)
+		if left := 10*time.Second - time.Since(began); left < 100*time.Millisecond {
+			t.Errorf("%v were left to answer", left)
+		}
+	})
+}
