@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
@@ -25,6 +28,7 @@ type bank struct {
 	client   *dynamodb.Client // without faults
 	wire     *wire
 	store    *Store
+	records  string
 	accounts string
 	guard    *lambdaidem.Guard
 	events   []lambdaidem.Kind
@@ -40,16 +44,21 @@ func newBank(t *testing.T, optFns ...func(*lambdaidem.Options)) *bank {
 	t.Helper()
 	client, records := freshTable(t)
 	_, accounts := freshTable(t)
-	b := &bank{client: client, accounts: accounts}
+	b := &bank{client: client, records: records, accounts: accounts}
 	faulty, wire := over(client)
 	b.wire = wire
-	b.store = New(faulty, records, quick, patient)
+	b.guardWith(faulty, optFns...)
+	return b
+}
+
+// guardWith has the bank's store and guard be of that client.
+func (b *bank) guardWith(client *dynamodb.Client, optFns ...func(*lambdaidem.Options)) {
+	b.store = New(client, b.records, quick, patient)
 	observe := func(o *lambdaidem.Options) {
 		o.Namespace = "bank"
 		o.Observer = lambdaidem.ObserverFunc(func(_ context.Context, e lambdaidem.Event) { b.events = append(b.events, e.Kind) })
 	}
 	b.guard = lambdaidem.New(b.store, append([]func(*lambdaidem.Options){observe}, optFns...)...)
-	return b
 }
 
 // open makes an account.
@@ -330,7 +339,37 @@ func TestE2_LostLeaseWritesNothing(t *testing.T) {
 // A transaction whose reply was lost is sent again as the same bytes (E1), and
 // happens once.
 func TestE1_LostReplyIsSentAgainAsTheSameBytes(t *testing.T) {
-	b := openBank(t)
+	t.Run("as the SDK wrote it", func(t *testing.T) { loseReplies(t, openBank(t)) })
+	t.Run("from its start alone", func(t *testing.T) {
+		b := openBank(t)
+		faulty, wire := over(b.client)
+		b.wire = wire
+		b.guardWith(withAPIOption(faulty, func(stack *middleware.Stack) error {
+			return stack.Serialize.Add(fromStart{}, middleware.After)
+		}))
+		loseReplies(t, b)
+	})
+}
+
+// fromStart is a user's middleware: what it makes of a body can't be read at any
+// place.
+type fromStart struct{}
+
+func (fromStart) ID() string { return "FromStart" }
+
+func (fromStart) HandleSerialize(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (
+	out middleware.SerializeOutput, metadata middleware.Metadata, err error,
+) {
+	req, _ := in.Request.(*smithyhttp.Request)
+	body, _ := req.GetStream().(io.ReadSeeker)
+	if in.Request, err = req.SetStream(struct{ io.ReadSeeker }{body}); err != nil {
+		return out, metadata, err
+	}
+	return next.HandleSerialize(ctx, in)
+}
+
+func loseReplies(t *testing.T, b *bank) {
+	t.Helper()
 	b.wire.after("TransactWriteItems", loseReply, loseReply, loseReply, loseReply, loseReply)
 	if got, err := b.do(t.Context(), "k", well); err != nil || got != "moved" {
 		t.Fatalf("got %q, %v", got, err)

@@ -13,7 +13,13 @@ import (
 // sameBody sends the bytes of the first call in every call. The SDK writes maps in
 // random order, so that an equal input is other bytes the next time, which under
 // the same ClientRequestToken DynamoDB may take for another transaction (E1).
-type sameBody struct{ bytes []byte }
+type sameBody struct{ written bytesAt } // of the first call; nil before
+
+// bytesAt is what [bytes.Reader] is, which the SDK has made its bodies of so far.
+type bytesAt interface {
+	io.ReaderAt
+	Size() int64
+}
 
 type sameBodyKey struct{}
 
@@ -39,17 +45,31 @@ func (keptBodies) HandleSerialize(ctx context.Context, in middleware.SerializeIn
 	if !ok {
 		return middleware.SerializeOutput{}, middleware.Metadata{}, fmt.Errorf("the request is a %T, not of HTTP", in.Request)
 	}
-	if b.bytes == nil {
-		written, err := io.ReadAll(req.GetStream())
+	if b.written == nil {
+		kept, err := b.keep(req)
 		if err != nil {
-			return middleware.SerializeOutput{}, middleware.Metadata{}, fmt.Errorf("read the request's body: %w", err)
+			return middleware.SerializeOutput{}, middleware.Metadata{}, fmt.Errorf("keep the request's body: %w", err)
 		}
-		b.bytes = written
+		if kept {
+			return next.HandleSerialize(ctx, in)
+		}
 	}
-	req, err := req.SetStream(bytes.NewReader(b.bytes))
+	req, err := req.SetStream(io.NewSectionReader(b.written, 0, b.written.Size()))
 	if err != nil {
 		return middleware.SerializeOutput{}, middleware.Metadata{}, fmt.Errorf("set the request's body: %w", err)
 	}
 	in.Request = req
 	return next.HandleSerialize(ctx, in)
+}
+
+// keep keeps what the SDK wrote. It tells whether the request still has it: it has
+// if it can be read at any place while it is being sent.
+func (b *sameBody) keep(req *smithyhttp.Request) (bool, error) {
+	if written, ok := req.GetStream().(bytesAt); ok {
+		b.written = written
+		return true, nil
+	}
+	written, err := io.ReadAll(req.GetStream())
+	b.written = bytes.NewReader(written)
+	return false, err
 }

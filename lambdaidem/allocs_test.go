@@ -31,8 +31,8 @@ func TestAllocationsAreBounded(t *testing.T) {
 }
 
 // R4: a replay from memory allocates less than one from the store in memory, and
-// little beside what reading the event, the fingerprint, the id and the answer
-// take.
+// than reading the event, the fingerprint, the id and decoding the answer take: it
+// is decoded once.
 func TestR4_AllocationsAreBounded(t *testing.T) {
 	body := jsonBody(1 << 10)
 	in := post("key-1", body)
@@ -44,8 +44,8 @@ func TestR4_AllocationsAreBounded(t *testing.T) {
 	needed, events := lambdaidem.BareReplay(in, 201, body)
 	bare := testing.AllocsPerRun(200, func() { needed(); events() })
 	stored, cached := count(), count(roomy)
-	t.Logf("%.0f allocations from the store, %.0f from memory, %.0f that none can do without", stored, cached, bare)
-	if cached >= stored || cached > bare+16 {
-		t.Errorf("a replay from memory takes %.0f allocations, one from the store %.0f, none can do without %.0f", cached, stored, bare)
+	t.Logf("%.0f allocations from the store, %.0f from memory, %.0f for the parts that none from the store can do without", stored, cached, bare)
+	if cached >= stored || cached > bare {
+		t.Errorf("a replay from memory takes %.0f allocations, one from the store %.0f, its parts alone %.0f", cached, stored, bare)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -72,6 +74,58 @@ func decodeAnswer(data []byte) (*Response, error) {
 	return &Response{Status: *s.StatusCode, reason: s.StatusDescription, Header: joinHeaders(s.Headers, s.MultiValueHeaders),
 		Cookies: s.Cookies, Body: s.Body, Base64: s.IsBase64Encoded,
 		beside: s.Beside, added: s.Added, removed: s.Removed, trailer: s.Trailers}, nil
+}
+
+// clone is an answer that shares nothing with this one that anybody changes: not a
+// hook, and not a handler that gets its headers.
+func (r *Response) clone() *Response {
+	own := *r
+	own.Header, own.trailer = cloneHeaders(r.Header), cloneHeaders(r.trailer)
+	own.Cookies, own.beside = slices.Clone(r.Cookies), maps.Clone(r.beside)
+	own.added = slices.Clone(r.added)
+	return &own
+}
+
+// cloneHeaders is a map with values of its own.
+func cloneHeaders(from map[string][]string) map[string][]string {
+	if from == nil {
+		return nil
+	}
+	all := 0
+	for _, values := range from {
+		all += len(values)
+	}
+	out, room := make(map[string][]string, len(from)), make([]string, 0, all)
+	for name, values := range from {
+		begin := len(room)
+		room = append(room, values...)
+		out[name] = room[begin:len(room):len(room)]
+	}
+	return out
+}
+
+// memory is how many bytes an answer takes, about: its texts, and for each of
+// them what a map or a list needs.
+func (r *Response) memory() int {
+	const each, fixed = 64, 512
+	size := fixed + len(r.Body) + len(r.reason)
+	for _, several := range []map[string][]string{r.Header, r.trailer} {
+		for name, values := range several {
+			size += each + len(name)
+			for _, v := range values {
+				size += each + len(v)
+			}
+		}
+	}
+	for name, v := range r.beside {
+		size += 2*each + len(name) + len(v)
+	}
+	for _, texts := range [][]string{r.Cookies, r.added, r.removed} {
+		for _, v := range texts {
+			size += each + len(v)
+		}
+	}
+	return size
 }
 
 // isText tells whether JSON can carry every text as it is.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -25,7 +26,9 @@ type CacheOptions struct {
 	// asked for the longest goes. Default: 1000.
 	Entries int
 	// Bytes is the most memory that they take, with what the cache itself needs
-	// for each (about 650 bytes). An answer larger than that is not kept.
+	// for each (about 650 bytes). An answer larger than that is not kept. Where
+	// there is room, an answer of HTTP is kept a second time once it has replayed:
+	// decoded, so that its next replay costs a third as much.
 	// Default: 8 MiB.
 	Bytes int
 	// MaxAge is how long an answer replays from memory, counted from before the
@@ -58,8 +61,10 @@ type cache struct {
 // memory is a finished record as the cache keeps it. Nothing of it is shared with
 // a store or changed again.
 type memory struct {
-	record Record    // what judge and a replay need of it
-	asked  time.Time // before the store said so
+	id     string
+	record Record                   // what judge and a replay need of it
+	asked  time.Time                // before the store said so
+	answer atomic.Pointer[Response] // of HTTP, decoded, once it was asked for
 	bytes  int
 }
 
@@ -80,25 +85,22 @@ func newCache(o CacheOptions) *cache {
 	return c
 }
 
-// get returns the record that is believed at now, if there is one. It must not
+// get returns the record that is believed at now; nil: there is none. It must not
 // be changed.
-func (c *cache) get(id string, now time.Time, skew time.Duration) (Record, bool) {
-	if c == nil {
-		return Record{}, false
-	}
+func (c *cache) get(id string, now time.Time, skew time.Duration) *memory {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m, ok := c.kept.Get(id)
 	if !ok {
-		return Record{}, false
+		return nil
 	}
 	// By a clock that is ahead of ours a record may be over already, and another
 	// one under way in its place (G3).
 	if m.record.GoneAt(now.Add(skew)) || m.overAt(now, c.opts.MaxAge) {
 		c.kept.Remove(id)
-		return Record{}, false
+		return nil
 	}
-	return m.record, true
+	return m
 }
 
 // overAt tells whether the memory is too old. The wall clock can be set back; the
@@ -116,7 +118,7 @@ func (c *cache) put(id string, rec Record, asked time.Time) {
 	if c == nil || rec.State != Completed || rec.Result.Apart != nil {
 		return
 	}
-	m := &memory{asked: asked, record: Record{State: rec.State, Attempt: rec.Attempt, Expires: rec.Expires,
+	m := &memory{id: id, asked: asked, record: Record{State: rec.State, Attempt: rec.Attempt, Expires: rec.Expires,
 		Fingerprint: strings.Clone(rec.Fingerprint), Result: Result{Outcome: rec.Result.Outcome, Value: bytes.Clone(rec.Result.Value)}}}
 	m.bytes = perMemory + len(id) + len(rec.Fingerprint) + cap(m.record.Result.Value)
 	if f := rec.Result.Failure; f != nil {
@@ -136,6 +138,37 @@ func (c *cache) put(id string, rec Record, asked time.Time) {
 	}
 }
 
+// putDecoded keeps the answer of a record in its decoded form too, if there is
+// room: decoding takes longer than all else of a replay from memory but the
+// fingerprint. No other record has to go for it, since asking the store for that
+// would take longer still. The answer must not be changed afterwards.
+func (c *cache) putDecoded(m *memory, answer *Response) {
+	size := answer.memory()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if is, ok := c.kept.Peek(m.id); !ok || is != m || m.answer.Load() != nil || c.bytes+size > c.opts.Bytes {
+		return
+	}
+	m.answer.Store(answer)
+	m.bytes += size
+	c.bytes += size
+}
+
+// decoded is the answer of HTTP that a replay gives again: the caller's own.
+func (g *Guard) decoded(d decision) (*Response, error) {
+	if d.from == nil {
+		return decodeAnswer(d.replay.Value)
+	}
+	if answer := d.from.answer.Load(); answer != nil {
+		return answer.clone(), nil
+	}
+	answer, err := decodeAnswer(d.replay.Value)
+	if err == nil {
+		g.cache.putDecoded(d.from, answer.clone())
+	}
+	return answer, err
+}
+
 // recall decides a call by what the process remembers of its record, if it does.
 // It draws no token and takes no time: there is no attempt.
 func (g *Guard) recall(ctx context.Context, c call) (decision, bool) {
@@ -143,11 +176,13 @@ func (g *Guard) recall(ctx context.Context, c call) (decision, bool) {
 		return decision{}, false
 	}
 	a := attempt{g: g, call: c, id: c.who.id(), began: g.opts.Clock(), cached: true}
-	rec, ok := g.cache.get(a.id, a.began, g.opts.MaxSkew)
-	if !ok {
+	m := g.cache.get(a.id, a.began, g.opts.MaxSkew)
+	if m == nil {
 		return decision{}, false
 	}
-	return a.fromRecord(ctx, a.judge(rec), rec), true
+	d := a.fromRecord(ctx, a.judge(m.record), m.record)
+	d.from = m
+	return d, true
 }
 
 // remember keeps a finished record whose answer the store has given whole, asked

@@ -15,6 +15,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/aws/aws-lambda-go/events"
+
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
@@ -235,6 +237,59 @@ func TestR4_BoundedInBytes(t *testing.T) {
 	}
 	r.wantFromMemory(t, in(109, 2500))
 	r.wantFromMemory(t, in(108, 2500))
+	for i := range 100 { // so is what is kept decoded too
+		r.send(t, in(200+i, 2000))
+		r.wantFromMemory(t, in(200+i, 2000))
+	}
+	for _, i := range []int{299, 298, 297, 298, 299} {
+		r.wantFromMemory(t, in(i, 2000))
+	}
+	r.send(t, in(300, 8000)) // wants the place of all
+	r.wantFromMemory(t, in(300, 8000))
+	r.wantFromStore(t, in(299, 2000))
+}
+
+// A record that goes between a replay's look into the memory and its end is not
+// accounted for any more.
+func TestR4_BytesStayTrue(t *testing.T) {
+	in := func(i, size int) request { return post(fmt.Sprint("key-", i), `"`+strings.Repeat("y", size-2)+`"`) }
+	var nested func()
+	r := newRig(func(_ context.Context, in request) (response, error) {
+		return response{StatusCode: 201, Body: strings.Repeat("x", len(in.Body))}, nil
+	}, caching(lambdaidem.CacheOptions{Entries: 4, Bytes: 12_000}), func(o *lambdaidem.Options) {
+		o.Observer = lambdaidem.ObserverFunc(func(context.Context, lambdaidem.Event) {
+			if do := nested; do != nil {
+				nested = nil
+				do()
+			}
+		})
+	})
+	for i := range 20 {
+		r.send(t, in(i, 1000))
+		nested = func() {
+			for other := range 4 {
+				r.send(t, in(1000+4*i+other, 1000))
+			}
+		}
+		r.send(t, in(i, 1000))
+	}
+	for i := range 4 { // of 2.8 KB, all of which fit
+		r.send(t, in(2000+i, 2000))
+	}
+	for i := range 4 {
+		r.wantFromMemory(t, in(2000+i, 2000))
+	}
+}
+
+// An answer that can't be decoded is unreadable from memory too (X4).
+func TestR4_ADamagedAnswer(t *testing.T) {
+	r := newRig(status(500), roomy)
+	r.store.Store = &completed{value: []byte("no JSON")}
+	for range 3 {
+		if out := r.send(t, first()); out.StatusCode != 500 || !strings.Contains(out.Body, "idempotency_answer_unreadable") {
+			t.Errorf("the answer is %+v", out)
+		}
+	}
 }
 
 // Bytes is what the memory really takes: for small answers what the cache needs
@@ -244,15 +299,16 @@ func TestR4_BytesAreTrue(t *testing.T) {
 	for _, size := range []int{10, 1000} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			var store completed
-			store.value, _ = json.Marshal(map[string]any{"statusCode": 201, "body": strings.Repeat("x", size)})
+			headers := map[string]string{"Content-Type": "application/json", "X-Request-Id": strings.Repeat("i", 36)}
+			store.value, _ = json.Marshal(map[string]any{"statusCode": 201, "headers": headers, "body": strings.Repeat("x", size)})
 			g := lambdaidem.New(&store, func(o *lambdaidem.Options) {
 				o.Namespace, o.Observer = "test", lambdaidem.Discard
 				o.Cache = lambdaidem.CacheOptions{Entries: 1 << 20, Bytes: bound}
 			})
 			h := g.APIGatewayV2(status(500))
 			before := heap()
-			for i := range 20_000 {
-				if out, err := h(t.Context(), post(fmt.Sprint("key-", i), "{}")); err != nil || !replayed(out) {
+			for i := range 40_000 { // each twice: decoded the second time
+				if out, err := h(t.Context(), post(fmt.Sprint("key-", i/2), "{}")); err != nil || !replayed(out) {
 					t.Fatal(out, err)
 				}
 			}
@@ -561,11 +617,14 @@ func (s apartStore) Complete(ctx context.Context, l lambdaidem.Lease, r lambdaid
 // uses its memory again.
 func TestR4_ValuesAreNobodyElses(t *testing.T) {
 	r := newRig(func(context.Context, request) (response, error) {
-		return response{StatusCode: 201, Headers: map[string]string{"X-A": "a"}, Cookies: []string{"b=c"}, Body: "body"}, nil
+		return response{StatusCode: 201, Headers: map[string]string{"X-A": "a", "X-C": "c"}, Cookies: []string{"b=c"}, Body: "body"}, nil
 	}, roomy, func(o *lambdaidem.Options) {
 		o.OnReplay = func(_ context.Context, _ *lambdaidem.Request, resp *lambdaidem.Response) {
 			resp.Status, resp.Body = 299, "changed"
 			resp.Header["X-A"][0] = "changed"
+			for _, name := range []string{"X-A", "X-C"} {
+				resp.Header[name] = append(resp.Header[name], "appended")
+			}
 			resp.Cookies[0] = "changed"
 			resp.Set("X-B", "added")
 		}
@@ -578,6 +637,9 @@ func TestR4_ValuesAreNobodyElses(t *testing.T) {
 	for range 3 {
 		out := r.wantFromMemory(t, first())
 		seen = append(seen, fmt.Sprintf("%+v", out))
+		if out.Headers["X-A"] != "changed, appended" || out.Headers["X-C"] != "c, appended" {
+			t.Errorf("the hook made %v of the headers", out.Headers)
+		}
 		out.Headers["X-A"] = "changed again"
 	}
 	plain := &rig{store: r.store, seen: r.seen, guard: r.guard.With(func(o *lambdaidem.Options) { o.OnReplay = nil })}
@@ -598,6 +660,58 @@ func TestR4_ValuesAreNobodyElses(t *testing.T) {
 		if _, err := lambdaidem.Do(t.Context(), g, lambdaidem.Call{Operation: "o", Key: "another"}, func(context.Context) (int, error) { return 1, nil }); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Nor can they where an answer has more than headers: what a hook takes away of a
+// REST API's two header maps, or of values that are added to an outer handler's, and
+// what an outer handler does with an answer's values.
+func TestR4_NoPartOfAnAnswerIsShared(t *testing.T) {
+	hook := func(o *lambdaidem.Options) {
+		o.OnReplay = func(_ context.Context, _ *lambdaidem.Request, resp *lambdaidem.Response) { resp.Del("X-A") }
+	}
+	plain := func(o *lambdaidem.Options) { o.OnReplay = nil }
+	base := lambdaidem.New(memstore.New(), quiet, roomy, anonymous)
+
+	rest := func(o func(*lambdaidem.Options)) string {
+		out, err := base.With(o).APIGateway(func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
+			return events.APIGatewayProxyResponse{StatusCode: 200, Headers: map[string]string{"X-A": "1"}, MultiValueHeaders: map[string][]string{"x-a": {"2", "3"}}}, nil
+		})(t.Context(), events.APIGatewayProxyRequest{HTTPMethod: "POST", Resource: "/a", Path: "/a", Headers: map[string]string{"idempotency-key": "k"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(out.Headers["X-A"], out.MultiValueHeaders["x-a"])
+	}
+	web := func(o func(*lambdaidem.Options)) string {
+		inner := base.With(o).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Add("X-A", "inner")
+			w.Header().Add("X-B", "inner")
+			w.WriteHeader(201)
+			w.Header().Set(http.TrailerPrefix+"X-T", "trailer")
+		}))
+		var got string
+		serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header()["X-A"], w.Header()["X-B"] = []string{"outer"}, []string{"outer"}
+			inner.ServeHTTP(w, r)
+			got = fmt.Sprint(w.Header()["X-A"], w.Header()["X-B"], w.Header()[http.TrailerPrefix+"X-T"])
+			for _, values := range w.Header() { // what is late is for nobody
+				for i := range values {
+					values[i] = "late"
+				}
+			}
+		}), posted(t, "/web"))
+		return got
+	}
+	for name, call := range map[string]func(func(*lambdaidem.Options)) string{"REST": rest, "net/http": web} {
+		t.Run(name, func(t *testing.T) {
+			first := call(plain)
+			for range 3 {
+				call(hook)
+			}
+			if got := call(plain); got != first {
+				t.Errorf("a replay from memory has %s; the first answer had %s", got, first)
+			}
+		})
 	}
 }
 

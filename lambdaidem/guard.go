@@ -103,6 +103,7 @@ type ending struct {
 type decision struct {
 	refusal *Error
 	replay  *Result
+	from    *memory // whose the replay is, if it is from the process's own (R4)
 }
 
 // once takes one call through the guard: acquire, run, finish. How each of them

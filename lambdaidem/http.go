@@ -131,7 +131,7 @@ func (g *Guard) serve(ctx context.Context, r *Request, h served) (*Response, err
 	w := &httpWork{g: g, served: h}
 	d := g.once(ctx, call{who: who, fingerprint: g.fingerprint(r)}, w)
 	if d.replay != nil {
-		return g.replay(ctx, r, who, d.replay), nil
+		return g.replay(ctx, r, who, d), nil
 	}
 	return w.own(ctx, r, d)
 }
@@ -246,11 +246,11 @@ func (g *Guard) identify(ctx context.Context, r *Request) (Identity, *Error) {
 }
 
 // replay is the stored answer again, marked, after the hook (R1, R2).
-func (g *Guard) replay(ctx context.Context, r *Request, who Identity, result *Result) *Response {
-	if result.Failure != nil {
-		return g.ownAnswer(ctx, r, answerUnavailable(result.Failure))
+func (g *Guard) replay(ctx context.Context, r *Request, who Identity, d decision) *Response {
+	if failure := d.replay.Failure; failure != nil {
+		return g.ownAnswer(ctx, r, answerUnavailable(failure))
 	}
-	resp, err := decodeAnswer(result.Value)
+	resp, err := g.decoded(d)
 	if err != nil {
 		g.refused(ctx, who, EventUnreadable, err)
 		return g.ownAnswer(ctx, r, answerUnreadable(err))
