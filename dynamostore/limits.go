@@ -107,10 +107,10 @@ const recordPrefix = "lambdaidem#"
 // outside says that a table is not in the client's Region, as far as its ARN
 // tells; of its account nothing is known here.
 func (w *Write) outside(s *Store) error {
-	table, err := arn.Parse(aws.ToString(w.table))
-	if err != nil {
-		return nil //nolint:nilerr // a name: of the client's account and Region
+	if !arn.IsARN(aws.ToString(w.table)) {
+		return nil // a name: of the client's account and Region
 	}
+	table, _ := arn.Parse(*w.table) // no error: that is what IsARN says
 	if region := s.client.Options().Region; table.Region != region {
 		return fmt.Errorf("its table is in Region %s; a transaction takes tables of one account and Region, and the store's is %s", table.Region, region)
 	}
@@ -123,8 +123,9 @@ func (w *Write) outside(s *Store) error {
 // tableName is a table's name, of an ARN too.
 func tableName(table *string) string {
 	name := aws.ToString(table)
-	if parsed, err := arn.Parse(name); err == nil {
-		return strings.TrimPrefix(parsed.Resource, "table/")
+	if !arn.IsARN(name) {
+		return name
 	}
-	return name
+	parsed, _ := arn.Parse(name) // no error: that is what IsARN says
+	return strings.TrimPrefix(parsed.Resource, "table/")
 }

@@ -1,13 +1,13 @@
 package lambdaidem
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -33,7 +33,13 @@ type storedAnswer struct {
 	Bytes bool `json:"bytes,omitempty"`
 }
 
-func encodeAnswer(r *Response) ([]byte, error) {
+func encodeAnswer(r *Response) []byte {
+	quotes := strings.Count(r.Body, `"`) // what is escaped most often: of JSON in JSON
+	return r.stored().append(make([]byte, 0, len(r.Body)+quotes+256))
+}
+
+// stored is the answer in the form in which it is stored.
+func (r *Response) stored() *storedAnswer {
 	s := storedAnswer{StatusCode: &r.Status, StatusDescription: r.reason, Cookies: r.Cookies, Body: r.Body, IsBase64Encoded: r.Base64,
 		Beside: r.beside, Added: r.added, Removed: r.removed, Trailers: r.trailer}
 	s.Headers, s.MultiValueHeaders = splitHeaders(r.Header)
@@ -43,14 +49,7 @@ func encodeAnswer(r *Response) ([]byte, error) {
 			return base64.StdEncoding.EncodeToString([]byte(text)), nil
 		}, new(error))
 	}
-	var buf bytes.Buffer
-	buf.Grow(len(r.Body) + len(r.Body)/8 + 256)
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		return nil, fmt.Errorf("encode the answer: %w", err)
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+	return &s
 }
 
 func decodeAnswer(data []byte) (*Response, error) {

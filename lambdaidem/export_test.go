@@ -1,7 +1,9 @@
 package lambdaidem
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 
 	"github.com/aws/aws-lambda-go/events"
 )
@@ -18,11 +20,9 @@ func BareReplay(in events.APIGatewayV2HTTPRequest, status int, body string) (nee
 	if refusal != nil {
 		panic(refusal)
 	}
-	stored, err := encodeAnswer(&Response{Status: status, Header: map[string][]string{"Content-Type": {"application/json"}}, Body: body})
-	if err != nil {
-		panic(err)
-	}
+	stored := encodeAnswer(&Response{Status: status, Header: map[string][]string{"Content-Type": {"application/json"}}, Body: body})
 	var resp *Response
+	var err error
 	needed = func() {
 		if len(g.fingerprint(req)) == 0 || len(who.id()) == 0 {
 			panic("there is no hash")
@@ -41,4 +41,19 @@ func BareReplay(in events.APIGatewayV2HTTPRequest, status int, body string) (nee
 		}
 	}
 	return needed, events
+}
+
+// WriteAnswer is the text of a stored answer, and what encoding/json makes of it.
+func WriteAnswer(r *Response, reason string, added, removed []string, trailer map[string][]string, beside map[string]string) (ours, theirs []byte) {
+	own := *r
+	own.reason, own.added, own.removed, own.trailer, own.beside = reason, added, removed, trailer, beside
+	ours = encodeAnswer(&own)
+	s := own.stored()
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		panic(err)
+	}
+	return ours, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }

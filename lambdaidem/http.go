@@ -202,7 +202,7 @@ func (w *httpWork) own(ctx context.Context, r *Request, d decision) (*Response, 
 	}
 }
 
-func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.kept(&w.response)) }
+func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.kept(&w.response)), nil }
 
 // identify finds out which record a request means (F1), or why it can mean
 // none (K1 to K3, F2, S2). With a refusal it returns what is known all the same,
