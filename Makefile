@@ -76,7 +76,7 @@ test-go:
 .PHONY: test-simulator
 test-simulator:
 	$(call say,the simulator: 10000 seeds, every order of small cases, every known mistake)
-	$(GO) test ./internal/simulator -run '^Test(Simulate|Exhaustive|Mutations)' -count=1 -timeout 10m -v
+	GOGC=400 $(GO) test ./internal/simulator -run '^Test(Simulate|Exhaustive|Mutations)' -count=1 -timeout 10m -v
 
 # What the race detector has no time for.
 .PHONY: test-cost

@@ -363,12 +363,17 @@ func (l *layout) names(sets updates, condition string) map[string]string {
 	return names
 }
 
-// mentions tells whether the placeholder is a word of the condition.
+// mentions tells whether the placeholder is a word of the condition: "#start" is
+// none of "#started_at".
 func mentions(condition, placeholder string) bool {
-	for word := range strings.FieldsFuncSeq(condition, func(r rune) bool { return strings.ContainsRune(" (),", r) }) {
-		if word == placeholder {
+	for rest := condition; ; {
+		_, after, found := strings.Cut(rest, placeholder)
+		if !found {
+			return false
+		}
+		if after == "" || strings.IndexByte(" (),", after[0]) >= 0 {
 			return true
 		}
+		rest = after
 	}
-	return false
 }

@@ -45,7 +45,7 @@ func (r *Response) stored() *storedAnswer {
 	s.Headers, s.MultiValueHeaders = splitHeaders(r.Header)
 	if !s.isText() {
 		s.Bytes = true
-		s = s.mapTexts(func(text string) (string, error) {
+		s.mapTexts(func(text string) (string, error) {
 			return base64.StdEncoding.EncodeToString([]byte(text)), nil
 		}, new(error))
 	}
@@ -62,7 +62,7 @@ func decodeAnswer(data []byte) (*Response, error) {
 	}
 	if s.Bytes {
 		var failed error
-		s = s.mapTexts(func(text string) (string, error) {
+		s.mapTexts(func(text string) (string, error) {
 			b, err := base64.StdEncoding.DecodeString(text)
 			return string(b), err
 		}, &failed)
@@ -128,7 +128,7 @@ func (r *Response) memory() int {
 }
 
 // isText tells whether JSON can carry every text as it is.
-func (s storedAnswer) isText() bool {
+func (s *storedAnswer) isText() bool {
 	if !utf8.ValidString(s.Body) || !utf8.ValidString(s.StatusDescription) {
 		return false
 	}
@@ -160,7 +160,7 @@ func allUTF8(texts []string) bool {
 
 // mapTexts applies f to every text but the headers' names; the last error goes
 // to failed.
-func (s storedAnswer) mapTexts(f func(string) (string, error), failed *error) storedAnswer {
+func (s *storedAnswer) mapTexts(f func(string) (string, error), failed *error) {
 	one := func(t string) string {
 		out, err := f(t)
 		if err != nil {
@@ -191,7 +191,6 @@ func (s storedAnswer) mapTexts(f func(string) (string, error), failed *error) st
 	}
 	s.Headers, s.Beside, s.MultiValueHeaders, s.Trailers = ones(s.Headers), ones(s.Beside), several(s.MultiValueHeaders), several(s.Trailers)
 	s.Cookies, s.Body, s.StatusDescription = all(s.Cookies), one(s.Body), one(s.StatusDescription)
-	return s
 }
 
 // splitHeaders parts headers of one value from those of several, as the proxy

@@ -7,7 +7,10 @@ package simulator
 
 import (
 	"flag"
+	"maps"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,6 +85,39 @@ func TestExhaustive_G3(t *testing.T) {
 			}
 			t.Logf("%d schedules in %v", paths, time.Since(began).Round(time.Millisecond))
 		})
+	}
+}
+
+// TestExhaustive_MirroredRunsAreTheSame is what leaving out one of two mirrored
+// orders rests on: walked with both, nothing else happens but to another name.
+func TestExhaustive_MirroredRunsAreTheSame(t *testing.T) {
+	names := regexp.MustCompile(`^ *[0-9.]+ ms|process \d+`)
+	for _, c := range []Small{
+		{Name: "three attempts", Attempts: []Ending{Created, Created, Created}},
+		{Name: "two attempts over an answer", Before: Created, Attempts: []Ending{Created, Created}, Faults: 1},
+		{Name: "two optimistic attempts", Enlist: true, Verdict: RefusedReject, Hasty: []bool{true, true, true}, Attempts: []Ending{Created, Created}},
+	} {
+		walk := func(mirrored bool) (runs map[string]bool, paths int) {
+			c.Mirrored, runs = mirrored, map[string]bool{}
+			for script, more := []int(nil), true; more; paths++ {
+				var r Report
+				path := script
+				synctest.Test(t, func(*testing.T) { r, script, more = Play(c, path, true) })
+				var lines []string
+				for line := range strings.Lines(r.Timeline) {
+					lines = append(lines, names.ReplaceAllString(line, ""))
+				}
+				slices.Sort(lines)
+				runs[strings.Join(lines, "")] = true
+			}
+			return runs, paths
+		}
+		all, both := walk(true)
+		some, one := walk(false)
+		if !maps.Equal(all, some) || one >= both {
+			t.Errorf("%s: %d schedules show %d runs, with mirrored ones %d show %d", c.Name, one, len(some), both, len(all))
+		}
+		t.Logf("%s: %d schedules show the %d runs of %d", c.Name, one, len(some), both)
 	}
 }
 

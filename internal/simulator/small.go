@@ -22,6 +22,7 @@ type Small struct {
 	Enlist   bool    // handlers enlist a transfer
 	Cents    int     // what their account holds; 0: a lot
 	Verdict  Ending  // what becomes of an attempt whose account holds too little
+	Mirrored bool    // try both of two orders that differ only in which of two equal attempts begins
 }
 
 // Play runs one path of a small case. It must be called in a synctest bubble.
@@ -35,7 +36,7 @@ func Play(c Small, script []int, timeline bool) (r Report, next []int, more bool
 	if c.Before != Running {
 		w.before(c)
 	}
-	w.tree = &tree{script: script, faults: c.Faults, only: c.Only}
+	w.tree = &tree{script: script, faults: c.Faults, only: c.Only, alike: c.alike(), moved: map[*actor]bool{}}
 	var all sync.WaitGroup
 	var number uint64
 	for i, ending := range c.Attempts {
@@ -63,6 +64,20 @@ func Play(c Small, script []int, timeline bool) (r Report, next []int, more bool
 	w.heal()
 	w.probe()
 	return w.report(timeline), next, more
+}
+
+// alike tells whether the attempts differ in nothing but their names.
+func (c *Small) alike() bool {
+	for i, ending := range c.Attempts {
+		switch {
+		case c.Mirrored, ending != c.Attempts[0],
+			c.Payloads != nil && c.Payloads[i] != c.Payloads[0],
+			c.Policies != nil && c.Policies[1+i] != c.Policies[1],
+			c.Hasty != nil && c.Hasty[1+i] != c.Hasty[1]:
+			return false
+		}
+	}
+	return true
 }
 
 // before lets the attempt before end in its way, and its lease pass.

@@ -15,6 +15,9 @@ type tree struct {
 	pauses  int     // how often time may still pass while requests wait
 	pending []*request
 	held    []*request // late ones: they arrive some time
+
+	alike bool            // the attempts are: which of them is first is all one
+	moved map[*actor]bool // those of which something has happened
 }
 
 func (t *tree) choose(width int) int {
@@ -70,14 +73,15 @@ func (w *world) branch() bool {
 		return happened
 	}
 	var moves []move
-	for _, r := range t.pending {
+	free := t.distinct()
+	for _, r := range free {
 		moves = append(moves, move{r: r})
 	}
 	for _, r := range t.held {
 		moves = append(moves, move{r: r, held: true})
 	}
 	if t.faults > 0 {
-		for _, r := range t.pending {
+		for _, r := range free {
 			kinds := wireFaults
 			switch {
 			case r.op == working:
@@ -113,9 +117,31 @@ func (w *world) branch() bool {
 	return true
 }
 
+// distinct are the pending requests whose next move leads to another run: of
+// attempts that are alike and have done nothing yet, only the first's. What the
+// others would begin is the same with their names exchanged.
+func (t *tree) distinct() []*request {
+	if !t.alike {
+		return t.pending
+	}
+	var free []*request
+	fresh := false
+	for _, r := range t.pending { // in the order of their actors
+		if !t.moved[r.actor] {
+			if fresh {
+				continue
+			}
+			fresh = true
+		}
+		free = append(free, r)
+	}
+	return free
+}
+
 // move lets one request meet its fate at once.
 func (w *world) move(m move) {
 	t, r := w.tree, m.r
+	t.moved[r.actor] = true
 	if m.held {
 		t.held = slices.DeleteFunc(t.held, func(x *request) bool { return x == r })
 		w.book.note(r.actor, "%s arrives late", describe(r))
