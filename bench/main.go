@@ -20,6 +20,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"slices"
 	"time"
 
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
@@ -43,6 +44,7 @@ type settings struct {
 	blocks   int // of the guard alone
 	runs     int // of large answers, and of the cache's benchmark
 	parts    string
+	scenario string // "": all
 	markdown bool
 }
 
@@ -69,6 +71,7 @@ func parseFlags(args []string) (settings, error) {
 	quick := flags.Bool("quick", false, "a tenth of the samples: to see that it works, not for figures")
 	flags.IntVar(&s.samples, "samples", 10_000, "operations of each side in each scenario against the SDK, at least 1000")
 	flags.StringVar(&s.parts, "only", "", "`part` to measure: sdk or guard (default both)")
+	flags.StringVar(&s.scenario, "scenario", "", "the one `name` of a scenario against the SDK to measure, without the rest (default all)")
 	flags.BoolVar(&s.markdown, "markdown", false, "print the tables of the README")
 	if err := flags.Parse(args); err != nil {
 		return s, err
@@ -85,6 +88,8 @@ func parseFlags(args []string) (settings, error) {
 		problem = fmt.Errorf("-samples is %d; a 99th percentile wants at least %d", s.samples, minSamples)
 	case s.parts != "" && s.parts != "sdk" && s.parts != "guard":
 		problem = fmt.Errorf("-only is %q; it must be sdk or guard", s.parts)
+	case s.scenario != "" && !slices.ContainsFunc(scenarios, func(one scenario) bool { return one.name == s.scenario }):
+		problem = fmt.Errorf("-scenario is %q; there is no such one", s.scenario)
 	}
 	if problem != nil {
 		fmt.Fprintln(os.Stderr, "bench:", problem)
@@ -107,7 +112,7 @@ func run(ctx context.Context, s settings) (err error) {
 			return err
 		}
 	}
-	if s.parts != "sdk" {
+	if s.parts != "sdk" && s.scenario == "" {
 		if all.guard, err = measureGuard(ctx, s.blocks, random); err != nil {
 			return err
 		}
@@ -135,7 +140,7 @@ func (r *results) measureSDK(ctx context.Context, server *ddblocal.Server, s set
 	defer rig.close()
 	for _, atOnce := range []int{1, maxAtOnce} {
 		for _, one := range scenarios {
-			if one.alone && atOnce > 1 {
+			if one.alone && atOnce > 1 || s.scenario != "" && one.name != s.scenario {
 				continue
 			}
 			samples := max(s.samples/max(one.oneIn, 1), minSamples)
@@ -146,6 +151,9 @@ func (r *results) measureSDK(ctx context.Context, server *ddblocal.Server, s set
 			}
 			r.comparisons = append(r.comparisons, c)
 		}
+	}
+	if s.scenario != "" {
+		return nil
 	}
 	r.large, err = rig.measureLarge(ctx, largeAnswer, s.runs)
 	return err
