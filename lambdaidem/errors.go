@@ -41,6 +41,7 @@ const (
 	ErrRetryable         Code = "idempotency_retryable_failure"  // 503: what Retryable marked, if it has no code of its own (X2)
 	ErrConditionFailed   Code = "idempotency_condition_failed"   // 500: a condition of an enlisted write failed, and nothing says what that means (E2)
 	ErrWriteInvalid      Code = "idempotency_write_invalid"      // 500: an enlisted write can't be made (E3)
+	ErrNotBegun          Code = "idempotency_not_begun"          // of a message: an earlier one failed, or too little time was left (V2)
 	ErrLeaseLost         Code = "idempotency_lease_lost"         // from a Store: the token was replaced (L3)
 )
 

@@ -99,7 +99,7 @@ func (d done[T]) lambdaError() error {
 		return &shown
 	}
 	switch err.(type) { //nolint:errorlint // a mark alone, not what wraps one
-	case *retryableError, *uncertainError:
+	case *retryableError, *uncertainError, *permanentError:
 		return unmarked(err)
 	}
 	return err

@@ -30,6 +30,9 @@ type Identity struct {
 	// Of [Do] and [Handler], instead: what is done. Handler tells which.
 	Operation string
 	Handler   bool
+	// Of a message of a queue or a stream: Operation is its source, and OwnID says
+	// that Key is the id that the source gave it, not one that its sender gave (V3).
+	Message, OwnID bool
 
 	Key string // as the guard reads it: without the quotes of an RFC 9651 String (K1)
 }
@@ -57,6 +60,10 @@ func (i *Identity) settle() {
 // kind says what of is. Kinds never share a record.
 func (i *Identity) kind() string {
 	switch {
+	case i.Message && i.OwnID:
+		return "delivery"
+	case i.Message:
+		return "message"
 	case i.Handler:
 		return "handler"
 	case i.Operation != "":

@@ -90,6 +90,11 @@ func requestInvalid(detail string, err error) *Error {
 	return &Error{Code: ErrRequestInvalid, Status: http.StatusBadRequest, Detail: detail, Err: err}
 }
 
+// notBegun is of a message that was not run.
+func notBegun(why error) *Error {
+	return &Error{Code: ErrNotBegun, Status: http.StatusServiceUnavailable, Detail: "The message was not begun.", Err: why}
+}
+
 func headersTooMany(got, most int) *Error {
 	return &Error{Code: ErrHeadersTooMany, Status: http.StatusRequestHeaderFieldsTooLarge,
 		Detail: fmt.Sprintf("The request has %d headers; at most %d are allowed.", got, most)}

@@ -9,12 +9,15 @@ import (
 
 // scope is the readable form of the parts but for the key: namespace, method,
 // host and route, principal and, if there is one, tenant, parted by single
-// spaces; of Handler "invoke" stands for the method. Each part stands as in
+// spaces; "invoke" of Handler and "message" of a queue or a stream stand for the method. Each part stands as in
 // scopePart, so that no two choices of parts are one text.
 func (i *Identity) scope(route string) string {
 	method := i.Method
-	if i.Handler {
+	switch {
+	case i.Handler:
 		method = "invoke"
+	case i.Message:
+		method = "message"
 	}
 	s := scopePart(i.Namespace) + " " + scopePart(method) + " " + route + " " + scopePart(i.Principal)
 	if i.Tenant != "" {

@@ -1,0 +1,702 @@
+package lambdaidem_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+)
+
+func batchGuard(optFns ...func(*lambdaidem.Options)) *lambdaidem.Guard {
+	return lambdaidem.New(memstore.New(), append([]func(*lambdaidem.Options){func(o *lambdaidem.Options) {
+		o.Namespace, o.Observer = "test", lambdaidem.Discard
+	}}, optFns...)...)
+}
+
+// everySource runs a test for each source.
+func everySource(t *testing.T, test func(t *testing.T, s batchSource)) {
+	for _, s := range batchSources {
+		t.Run(s.name, func(t *testing.T) { test(t, s) })
+	}
+}
+
+// V2: a batch that comes again, whole, in part, in another order, or twice in one:
+// each message is handled once.
+func TestV2_Redelivered(t *testing.T) {
+	everySource(t, func(t *testing.T, s batchSource) {
+		var e effects
+		c := s.behind(batchGuard(), e.handle, want{})
+		all := batchOf("1 a", "2 b", "3 a", "4 c")
+		c.wantFailed(t, all)
+		for i := range all {
+			all[i].received++
+		}
+		c.wantFailed(t, all)
+		c.wantFailed(t, all[1:3])
+		slices.Reverse(all)
+		c.wantFailed(t, all)
+		c.wantFailed(t, append(all, append(all, batchOf("5 a", "5 a")...)...))
+		e.want(t, s.name, "1", "2", "3", "4", "5")
+	})
+}
+
+// V2: exactly those that failed are reported, those that an order keeps back among
+// them; they run when they come back, and the others don't run again.
+func TestV2_FailuresAreReported(t *testing.T) {
+	everySource(t, func(t *testing.T, s batchSource) {
+		broken := true
+		e := effects{fail: failing(&broken, "2")}
+		c := s.behind(batchGuard(), e.handle, want{})
+		all := batchOf("1 a", "2 b", "3 a", "4 b", "5 c")
+		if s.ordered {
+			c.wantFailed(t, all, "2", "4")
+			e.want(t, s.name, "1", "failed 2", "3", "5")
+		} else {
+			c.wantFailed(t, all, "2")
+			e.want(t, s.name, "1", "failed 2", "3", "4", "5")
+		}
+		e.all, broken = nil, false
+		c.wantFailed(t, all)
+		if s.ordered {
+			e.want(t, s.name, "2", "4")
+		} else {
+			e.want(t, s.name, "2")
+		}
+	})
+}
+
+// V2: by option nothing of the batch begins after its first failure.
+func TestV2_StopBatch(t *testing.T) {
+	everySource(t, func(t *testing.T, s batchSource) {
+		if s.async {
+			t.Skip("its records come one at a time")
+		}
+		broken := true
+		e := effects{fail: failing(&broken, "2")}
+		c := s.behind(batchGuard(), e.handle, want{stopBatch: true})
+		all := batchOf("1 a", "2 b", "3 a", "4 c")
+		c.wantFailed(t, all, "2", "3", "4")
+		e.want(t, s.name, "1", "failed 2")
+		broken = false
+		c.wantFailed(t, all) // nothing is kept between batches
+		e.want(t, s.name, "1", "failed 2", "2", "3", "4")
+	})
+}
+
+// V2: where every message failed the answer is the list of them, not an error.
+func TestV2_EveryMessageFailed(t *testing.T) {
+	everySource(t, func(t *testing.T, s batchSource) {
+		e := effects{fail: func(string, int) error { return errBroken }}
+		c := s.behind(batchGuard(), e.handle, want{})
+		c.wantFailed(t, batchOf("1 a", "2 b"), "1", "2")
+		c.wantFailed(t, batchOf("1 a", "2 b"), "1", "2")
+		if len(e.all) != 4 {
+			t.Errorf("handled %q", e.all)
+		}
+	})
+}
+
+// V2: for mappings without partial answers a failure is an error of the whole.
+func TestV2_WholeBatch(t *testing.T) {
+	everySource(t, func(t *testing.T, s batchSource) {
+		if s.async {
+			t.Skip("its records come one at a time")
+		}
+		broken := true
+		e := effects{fail: failing(&broken, "2")}
+		c := s.behind(batchGuard(), e.handle, want{wholeBatch: true})
+		_, err := c.deliver(t.Context(), t, batchOf("1 a", "2 b", "3 c")...)
+		if err == nil || !strings.Contains(err.Error(), "1 of 3 messages failed; the first: broken") {
+			t.Errorf("the batch ended with %v", err)
+		}
+		broken = false
+		c.wantFailed(t, batchOf("1 a", "2 b", "3 c"))
+		e.want(t, s.name, "1", "failed 2", "3", "2")
+	})
+}
+
+// V2: a message that can't be named can't be reported: an empty name would fail the
+// batch without a word, so it is failed with one.
+func TestV2_NoNameIsNeverReported(t *testing.T) {
+	everySource(t, func(t *testing.T, s batchSource) {
+		if s.async {
+			t.Skip("nothing is reported by name")
+		}
+		broken := true
+		e := effects{fail: failing(&broken, "x")}
+		c := s.behind(batchGuard(), e.handle, want{key: func(body string) (string, error) { return "key-" + body, nil }})
+		all := []msg{{id: "1", group: "a", body: "1"}, {group: "b", body: "x"}}
+		if failed, err := c.deliver(t.Context(), t, all...); err == nil || failed != nil {
+			t.Errorf("reported %q, %v; want an error", failed, err)
+		}
+		broken = false
+		c.wantFailed(t, all)
+		e.want(t, s.name, "1", "failed x", "x")
+	})
+}
+
+// V2: a failure is never stored, whatever it is marked with: a message that comes
+// back from a dead-letter queue, after a mend, must run.
+func TestV2_FailuresAreNotStored(t *testing.T) {
+	for name, err := range map[string]error{
+		"plain": errBroken, "permanent": lambdaidem.Permanent(errBroken), "rejected": lambdaidem.Reject(404, "no_such", "gone"),
+		"retryable": lambdaidem.Retryable(errBroken), "wrapped": fmt.Errorf("so: %w", lambdaidem.Permanent(errBroken)),
+	} {
+		everySource(t, func(t *testing.T, s batchSource) {
+			e := effects{fail: func(_ string, run int) error {
+				if run == 1 && err != nil {
+					return err
+				}
+				return nil
+			}}
+			c := s.behind(batchGuard(), e.handle, want{})
+			c.wantFailed(t, batchOf("1 a"), "1")
+			was := err
+			err = nil
+			c.wantFailed(t, batchOf("1 a"))
+			err = was
+			if !slices.Equal(e.all, []string{"failed 1", "1"}) {
+				t.Errorf("%s: handled %q", name, e.all)
+			}
+		})
+	}
+}
+
+// X2, V2: under hold an unmarked error and a panic hold the message, also when it
+// comes back; what is marked as surely not happened, or as the same every time, runs.
+func TestV2_UnderHold(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		held bool
+	}{
+		"plain": {errBroken, true}, "uncertain": {lambdaidem.Uncertain(errBroken), true}, "panic": {nil, true},
+		"retryable": {lambdaidem.Retryable(errBroken), false}, "permanent": {lambdaidem.Permanent(errBroken), false}, "rejected": {lambdaidem.Reject(404, "no", ""), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			everySource(t, func(t *testing.T, s batchSource) {
+				clock, fail := newTicker(), true
+				e := effects{fail: func(string, int) error {
+					if fail && c.err == nil {
+						panic("at the disco")
+					}
+					if fail {
+						return c.err
+					}
+					return nil
+				}}
+				g := batchGuard(clock.option, func(o *lambdaidem.Options) { o.Policy, o.Wait = lambdaidem.Hold, time.Nanosecond })
+				consumer := s.behind(g, e.handle, want{key: func(body string) (string, error) { return "key-" + body, nil }})
+				consumer.wantFailed(t, batchOf("1 a"), "1")
+				clock.advance(time.Hour)
+				fail, e.all = false, nil
+				if c.held {
+					consumer.wantFailed(t, batchOf("1 a"), "1")
+					e.want(t, s.name)
+				} else {
+					consumer.wantFailed(t, batchOf("1 a"))
+					e.want(t, s.name, "1")
+				}
+			})
+		})
+	}
+}
+
+// V2: two of one key in a batch are one, whatever their ids; a duplicate of one that
+// failed failed too, and does not run.
+func TestV2_DuplicatesInABatch(t *testing.T) {
+	for _, s := range batchSources {
+		if s.async {
+			continue
+		}
+		for _, concurrency := range []int{1, 4} {
+			t.Run(fmt.Sprint(s.name, " ", concurrency), func(t *testing.T) {
+				var mu sync.Mutex
+				e := effects{}
+				h := func(ctx context.Context, body string) error {
+					mu.Lock()
+					defer mu.Unlock()
+					return e.handle(ctx, body)
+				}
+				c := s.behind(batchGuard(), h, want{key: func(body string) (string, error) { return body, nil }, concurrency: concurrency})
+				twins := []msg{{id: "1", group: "a", body: "x"}, {id: "2", group: "a", body: "x"}, {id: "3", group: "a", body: "x"}}
+				if s.name == "SQS" || s.name == "SQS FIFO" { // the others' groups count in the fingerprint
+					twins[1].group = "b"
+				}
+				c.wantFailed(t, twins)
+				e.want(t, s.name, "x")
+				e.all, e.fail = nil, func(string, int) error { return errBroken }
+				for i := range twins {
+					twins[i].body = "y"
+				}
+				c.wantFailed(t, twins, "1", "2", "3")
+				e.want(t, s.name, "failed y")
+			})
+		}
+	}
+}
+
+// F5, V3: another message under the same key is a failure, reported; what changes
+// from one delivery to the next, and traces, make no other message.
+func TestV3_Mismatch(t *testing.T) {
+	everySource(t, func(t *testing.T, s batchSource) {
+		var e effects
+		var failures []string
+		c := s.behind(batchGuard(), e.handle, want{key: func(string) (string, error) { return "one", nil }, onFailure: func(body string, err error) {
+			failures = append(failures, fmt.Sprint(body, " ", errors.Is(err, lambdaidem.ErrPayloadMismatch)))
+		}})
+		c.wantFailed(t, []msg{{id: "1", group: "a", body: "x", attrs: map[string]string{"traceparent": "00-1"}}})
+		c.wantFailed(t, []msg{{id: "2", group: "a", body: "x", received: 7, attrs: map[string]string{"TraceParent": "00-2", "b3": "1"}}})
+		c.wantFailed(t, []msg{{id: "3", group: "a", body: "y"}}, "3")
+		e.want(t, s.name, "x")
+		if !slices.Equal(failures, []string{"y true"}) {
+			t.Errorf("the failures are %q", failures)
+		}
+		if s.attributes {
+			c.wantFailed(t, []msg{{id: "4", group: "a", body: "x", attrs: map[string]string{"currency": "EUR"}}}, "4")
+		}
+	})
+}
+
+// V3: a body counts by value if it is JSON, with its numbers by their text.
+func TestV3_BodiesCountByValue(t *testing.T) {
+	for _, s := range []batchSource{sqs(false), snsSource(), kinesisSource()} {
+		var e effects
+		c := s.behind(batchGuard(), e.handle, want{key: func(string) (string, error) { return "one", nil }})
+		c.wantFailed(t, []msg{{id: "1", body: `{"a":9007199254740993,"b":[]}`}})
+		c.wantFailed(t, []msg{{id: "2", body: `{ "b": [ ], "a": 9007199254740993 }`}})
+		c.wantFailed(t, []msg{{id: "3", body: `{"a":9007199254740992,"b":[]}`}}, "3")
+	}
+}
+
+// V3: the sender's key is the message's, over new ids; without one it is the
+// source's own id, and no sender's key can be taken for that.
+func TestV3_Keys(t *testing.T) {
+	for _, s := range []batchSource{sqs(false), sqs(true), snsSource(), eventBridgeSource()} {
+		t.Run(s.name, func(t *testing.T) {
+			var e effects
+			c := s.behind(batchGuard(), e.handle, want{})
+			c.wantFailed(t, []msg{{id: "1", body: "x", key: "k"}})
+			c.wantFailed(t, []msg{{id: "2", body: "x", key: "k"}})
+			c.wantFailed(t, []msg{{id: "k", body: "x"}})
+			c.wantFailed(t, []msg{{id: "3", body: "x", key: "1"}})
+			e.want(t, s.name, "x", "x", "x")
+		})
+	}
+}
+
+// K2: a sender's key is held to ValidateKey, the source's own ids are not.
+func TestV3_KeysAreValidated(t *testing.T) {
+	for _, s := range []batchSource{sqs(false), snsSource(), eventBridgeSource()} {
+		var e effects
+		c := s.behind(batchGuard(func(o *lambdaidem.Options) { o.ValidateKey = lambdaidem.UUIDKey }), e.handle, want{})
+		c.wantFailed(t, []msg{{id: "1", body: "x", key: "k"}}, "1")
+		c.wantFailed(t, []msg{{id: "2", body: "y"}})
+		c.wantFailed(t, []msg{{id: "3", body: "z", key: "a1b2c3d4-0000-4000-8000-000000000000"}})
+		e.want(t, s.name, "y", "z")
+	}
+}
+
+// V3: an attribute of the key's name that is no text is an invalid key, never a
+// missing one.
+func TestV3_KeysThatAreNone(t *testing.T) {
+	var e effects
+	g := batchGuard(func(o *lambdaidem.Options) { o.KeyOptional = true }) // it isn't missing
+	var got error
+	sqs := g.SQS(func(ctx context.Context, m events.SQSMessage) error { return e.handle(ctx, m.Body) }, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+		o.OnFailure = func(_ context.Context, _ events.SQSMessage, err error) { got = err }
+	})
+	for _, attribute := range []string{
+		`{"binaryValue":"aw==","dataType":"Binary"}`, `{"stringValue":"1","dataType":"Number"}`, `{"stringValue":"","dataType":"String"}`, `{"dataType":"String"}`, `{"stringValue":"a\u0000","dataType":"String"}`,
+	} {
+		var event events.SQSEvent
+		if err := json.Unmarshal([]byte(`{"Records":[{"messageId":"1","body":"x","eventSourceARN":"arn:aws:sqs:eu-west-1:1:q","messageAttributes":{"x-idempotency-key":`+attribute+`}}]}`), &event); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := sqs(t.Context(), event); err != nil || len(out.BatchItemFailures) != 1 || !errors.Is(got, lambdaidem.ErrKeyInvalid) {
+			t.Errorf("%s: %+v, %v", attribute, out, err)
+		}
+	}
+	bridge := g.EventBridge(func(ctx context.Context, m events.EventBridgeEvent) error { return e.handle(ctx, m.ID) }, func(o *lambdaidem.BatchOptions[events.EventBridgeEvent]) {
+		o.OnFailure = func(context.Context, events.EventBridgeEvent, error) {}
+	})
+	for _, detail := range []string{`{"x-idempotency-key":1}`, `{"x-idempotency-key":null}`, `{"x-idempotency-key":""}`, `{"x-idempotency-key":"a","x-idempotency-key":"b"}`, `{"x-idempotency-key":"a","b":1,"b":2}`} {
+		err := bridge(t.Context(), events.EventBridgeEvent{ID: "1", Source: "shop", Detail: json.RawMessage(detail)})
+		if !errors.Is(err, lambdaidem.ErrKeyInvalid) {
+			t.Errorf("%s: %v", detail, err)
+		}
+	}
+	sns := g.SNS(func(ctx context.Context, m events.SNSEventRecord) error { return e.handle(ctx, m.SNS.MessageID) }, func(o *lambdaidem.BatchOptions[events.SNSEventRecord]) {
+		o.OnFailure = func(context.Context, events.SNSEventRecord, error) {}
+	})
+	for _, a := range []any{"text", map[string]any{"Type": "Binary", "Value": "aw=="}, map[string]any{"Type": "String"}, nil, map[string]any{"Type": "String", "Value": 7}} {
+		err := sns(t.Context(), events.SNSEvent{Records: []events.SNSEventRecord{{SNS: events.SNSEntity{MessageID: "1", TopicArn: "arn:t", MessageAttributes: map[string]any{lambdaidem.MessageKey: a}}}}})
+		if !errors.Is(err, lambdaidem.ErrKeyInvalid) {
+			t.Errorf("%v: %v", a, err)
+		}
+	}
+	e.want(t, "all")
+}
+
+// K5, V3: a message whose key can't be found fails; one that has none fails too, or
+// runs unguarded by option.
+func TestV3_NoKey(t *testing.T) {
+	everySource(t, func(t *testing.T, s batchSource) {
+		for name, c := range map[string]struct {
+			key  func(string) (string, error)
+			code lambdaidem.Code
+		}{
+			"none":    {func(string) (string, error) { return "", nil }, lambdaidem.ErrKeyMissing},
+			"error":   {func(string) (string, error) { return "k", errBroken }, lambdaidem.ErrKeyInvalid},
+			"panics":  {func(string) (string, error) { panic("at the disco") }, lambdaidem.ErrKeyInvalid},
+			"invalid": {func(string) (string, error) { return "\x00", nil }, lambdaidem.ErrKeyInvalid},
+		} {
+			var e effects
+			var got error
+			consumer := s.behind(batchGuard(), e.handle, want{key: c.key, onFailure: func(_ string, err error) { got = err }})
+			consumer.wantFailed(t, batchOf("1 a"), "1")
+			e.want(t, s.name)
+			if !errors.Is(got, c.code) {
+				t.Errorf("%s: %v; want %s", name, got, c.code)
+			}
+			seen := &recorder{}
+			g := batchGuard(func(o *lambdaidem.Options) { o.KeyOptional, o.Observer = true, seen })
+			consumer = s.behind(g, e.handle, want{key: c.key})
+			if name != "none" {
+				consumer.wantFailed(t, batchOf("1 a"), "1")
+				continue
+			}
+			logged := captureLog(t, func() {
+				consumer.wantFailed(t, batchOf("1 a"))
+				consumer.wantFailed(t, batchOf("1 a"))
+			})
+			e.want(t, s.name, "1", "1")
+			if !slices.Equal(seen.kinds(), []lambdaidem.Kind{lambdaidem.EventBypassed, lambdaidem.EventBypassed}) || strings.Count(logged, "runs unguarded") != 2 {
+				t.Errorf("the observer saw %v, the log has %q", seen.kinds(), logged)
+			}
+		}
+	})
+}
+
+// captureLog returns what is logged by default while do runs.
+func captureLog(t *testing.T, do func()) string {
+	t.Helper()
+	var buf bytes.Buffer
+	was := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&buf, nil)))
+	defer slog.SetDefault(was)
+	do()
+	return buf.String()
+}
+
+// F1, V3: two queues never share a record, but where they are said to: a queue and
+// its dead-letter queue.
+func TestV3_Scope(t *testing.T) {
+	for _, s := range []batchSource{sqs(false), sqs(true), snsSource(), eventBridgeSource(), kinesisSource(), dynamoDBSource()} {
+		var e effects
+		g := batchGuard()
+		byBody := func(body string) (string, error) { return body, nil }
+		s.behind(g, e.handle, want{key: byBody}).wantFailed(t, []msg{{id: "1", body: "x"}})
+		s.behind(g, e.handle, want{key: byBody, queue: "orders-dlq"}).wantFailed(t, []msg{{id: "2", body: "x"}})
+		e.want(t, s.name, "x", "x")
+		if e.all = nil; s.name == "EventBridge" {
+			continue // what it comes from is a part of the event
+		}
+		s.behind(g, e.handle, want{key: byBody, operation: "charge"}).wantFailed(t, []msg{{id: "3", body: "x"}})
+		s.behind(g, e.handle, want{key: byBody, operation: "charge", queue: "orders-dlq"}).wantFailed(t, []msg{{id: "4", body: "x"}})
+		e.want(t, s.name, "x")
+	}
+	// Nor does a message share one with a call or a typed handler of that name.
+	g := batchGuard()
+	var ids []string
+	keep := func(ctx context.Context) { ids = append(ids, lambdaidem.RecordID(ctx)) }
+	sqs(false).behind(g, func(ctx context.Context, _ string) error { keep(ctx); return nil }, want{operation: "charge"}).wantFailed(t, []msg{{id: "k", body: "x"}, {id: "2", body: "x", key: "k"}})
+	_, _ = lambdaidem.Do(t.Context(), g, lambdaidem.Call{Operation: "charge", Key: "k"}, func(ctx context.Context) (int, error) { keep(ctx); return 0, nil })
+	_, _ = lambdaidem.Handler(g, "charge", func(context.Context, int) (string, error) { return "k", nil }, func(ctx context.Context, _ int) (int, error) { keep(ctx); return 0, nil })(t.Context(), 1)
+	if slices.Sort(ids); len(slices.Compact(ids)) != 4 {
+		t.Errorf("the records are %q", ids)
+	}
+	for _, own := range []bool{true, false} {
+		if id := g.RecordID(lambdaidem.Identity{Operation: "charge", Key: "k", Message: true, OwnID: own}); !slices.Contains(ids, id) {
+			t.Errorf("RecordID leads to %s, which no message has", id)
+		}
+	}
+}
+
+// V3: a message that names no source has no record; it fails, and says what to do.
+func TestV3_NoSource(t *testing.T) {
+	var got error
+	h := batchGuard().SQS(func(context.Context, events.SQSMessage) error { return nil }, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+		o.OnFailure = func(_ context.Context, _ events.SQSMessage, err error) { got = err }
+	})
+	out, err := h(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: "1"}}})
+	if err != nil || len(out.BatchItemFailures) != 1 || !errors.Is(got, lambdaidem.ErrRequestInvalid) || !strings.Contains(got.Error(), "BatchOptions.Operation") {
+		t.Errorf("%+v, %v, %v", out, err, got)
+	}
+}
+
+// V2: a panic is one message's failure, and the log has its stack.
+func TestV2_Panics(t *testing.T) {
+	everySource(t, func(t *testing.T, s batchSource) {
+		e := effects{fail: func(body string, _ int) error {
+			if body == "2" {
+				panic(fmt.Errorf("at the disco: %w", errBroken))
+			}
+			return nil
+		}}
+		var got error
+		c := s.behind(batchGuard(), e.handle, want{onFailure: func(_ string, err error) { got = err }})
+		c.wantFailed(t, batchOf("1 a", "2 b", "3 c"), "2")
+		e.want(t, s.name, "1", "3")
+		if got == nil || !errors.Is(got, errBroken) || !strings.Contains(got.Error(), "at the disco") || !strings.Contains(got.Error(), "batch_test.go") {
+			t.Errorf("the failure is %v", got)
+		}
+	})
+}
+
+// The default log has each failure once, and none of those that never began.
+func TestV2_FailuresAreLogged(t *testing.T) {
+	h := batchGuard().SQS(func(context.Context, events.SQSMessage) error { return errBroken })
+	logged := captureLog(t, func() {
+		var event events.SQSEvent
+		for _, id := range []string{"1", "2"} {
+			event.Records = append(event.Records, events.SQSMessage{MessageId: id, EventSourceARN: "arn:q.fifo", Attributes: map[string]string{"MessageGroupId": "g"}})
+		}
+		if out, err := h(t.Context(), event); err != nil || len(out.BatchItemFailures) != 2 {
+			t.Errorf("%+v, %v", out, err)
+		}
+	})
+	if strings.Count(logged, "a message failed") != 1 || !strings.Contains(logged, "message=1") || !strings.Contains(logged, "error=broken") {
+		t.Errorf("the log has %q", logged)
+	}
+}
+
+// V2: what can't be finished in time is reported, not begun and cut off, which would
+// bring the whole batch again.
+func TestV2_Deadline(t *testing.T) {
+	for _, s := range batchSources {
+		if s.async {
+			continue
+		}
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			var e effects
+			var late []error
+			c := s.behind(batchGuard(), func(ctx context.Context, body string) error {
+				time.Sleep(1500 * time.Millisecond)
+				return e.handle(ctx, body)
+			}, want{onFailure: func(_ string, err error) { late = append(late, err) }})
+			failed, err := c.deliver(ctx, t, batchOf("1 a", "2 b", "3 c", "4 d", "5 e")...)
+			if err != nil || ctx.Err() != nil || !slices.Equal(failed, []string{"4", "5"}) {
+				t.Errorf("%s: reported %v, %v; the deadline: %v", s.name, failed, err, ctx.Err())
+			}
+			e.want(t, s.name, "1", "2", "3")
+			if len(late) != 2 || !errors.Is(late[0], lambdaidem.ErrNotBegun) {
+				t.Errorf("the failures are %v", late)
+			}
+		})
+	}
+}
+
+// L8, V2: in progress elsewhere is not done yet. A queue brings the message again; of
+// a stream or an asynchronous event, which may not, the batch waits for the lease.
+func TestV2_InProgressElsewhere(t *testing.T) {
+	for _, s := range batchSources {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			store := memstore.New()
+			guard := func() *lambdaidem.Guard {
+				return lambdaidem.New(store, func(o *lambdaidem.Options) { o.Namespace, o.Observer = "test", lambdaidem.Discard })
+			}
+			var e effects
+			slow := s.behind(guard(), func(ctx context.Context, body string) error {
+				time.Sleep(10 * time.Second)
+				return e.handle(ctx, body)
+			}, want{})
+			var one sync.WaitGroup
+			one.Go(func() {
+				if failed, err := slow.deliver(ctx, t, batchOf("1 a")...); err != nil || len(failed) > 0 {
+					t.Errorf("%s: reported %v, %v", s.name, failed, err)
+				}
+			})
+			time.Sleep(time.Second)
+			began := time.Now()
+			failed, err := s.behind(guard(), e.handle, want{}).deliver(ctx, t, batchOf("1 a")...)
+			waited := time.Since(began)
+			if queue := strings.HasPrefix(s.name, "SQS"); err != nil || queue != slices.Equal(failed, []string{"1"}) || queue != (waited < time.Second) {
+				t.Errorf("%s: reported %v, %v after %v", s.name, failed, err, waited)
+			}
+			one.Wait()
+			e.want(t, s.name, "1")
+		})
+	}
+}
+
+// V2, L6: an attempt that died in the middle of a batch: its message runs again once
+// the lease is over, those before it don't, those after it do.
+func TestV2_CrashInTheMiddle(t *testing.T) {
+	everySource(t, func(t *testing.T, s batchSource) {
+		clock := newTicker()
+		var e effects
+		crash := errors.New("the process is gone")
+		store := newFaulty()
+		g := lambdaidem.New(store, clock.option, func(o *lambdaidem.Options) {
+			o.Namespace, o.Observer, o.Wait, o.CleanupTimeout = "test", lambdaidem.Discard, time.Nanosecond, time.Millisecond
+		})
+		c := s.behind(g, func(ctx context.Context, body string) error {
+			if body == "2" && len(e.all) == 1 {
+				return lambdaidem.Uncertain(crash) // leaves the lease, as a process that dies does
+			}
+			return e.handle(ctx, body)
+		}, want{})
+		all := batchOf("1 a", "2 b", "3 c")
+		c.wantFailed(t, all[:2], "2")
+		c.wantFailed(t, all, "2") // the lease is not over
+		e.want(t, s.name, "1", "3")
+		clock.advance(time.Hour)
+		c.wantFailed(t, all)
+		e.want(t, s.name, "1", "3", "2")
+	})
+}
+
+// V2: two processes that get one batch at once handle each message once.
+func TestV2_TwoProcesses(t *testing.T) {
+	everySource(t, func(t *testing.T, s batchSource) {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			var e effects
+			store := memstore.New()
+			handle := func(ctx context.Context, body string) error {
+				time.Sleep(time.Millisecond)
+				mu.Lock()
+				defer mu.Unlock()
+				return e.handle(ctx, body)
+			}
+			var all []msg
+			for i := range 30 {
+				all = append(all, msg{id: fmt.Sprint(i), group: fmt.Sprint(i % 5), body: fmt.Sprint(i)})
+			}
+			var wait sync.WaitGroup
+			for range 3 {
+				wait.Go(func() {
+					g := lambdaidem.New(store, func(o *lambdaidem.Options) { o.Namespace, o.Observer = "test", lambdaidem.Discard })
+					c := s.behind(g, handle, want{concurrency: 4})
+					for rest := all; len(rest) > 0; {
+						failed, err := c.deliver(t.Context(), t, rest...)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						rest = slices.DeleteFunc(slices.Clone(rest), func(m msg) bool { return !slices.Contains(failed, m.id) })
+						time.Sleep(time.Millisecond)
+					}
+				})
+			}
+			wait.Wait()
+			if slices.Sort(e.all); len(e.all) != 30 || len(slices.Compact(e.all)) != 30 {
+				t.Errorf("%d were handled: %v", len(e.all), e.all)
+			}
+		})
+	})
+}
+
+// V3: under hold the source's own id is warned of once.
+func TestV3_OwnIDUnderHold(t *testing.T) {
+	for _, policy := range []lambdaidem.Policy{lambdaidem.Hold, lambdaidem.Rerun} {
+		logged := captureLog(t, func() {
+			var e effects
+			c := sqs(false).behind(batchGuard(func(o *lambdaidem.Options) { o.Policy = policy }), e.handle, want{})
+			c.wantFailed(t, []msg{{id: "1", body: "x", key: "k"}})
+			c.wantFailed(t, batchOf("2", "3"))
+			c.wantFailed(t, batchOf("4"))
+		})
+		if n := strings.Count(logged, "guarded by the ids of their source"); n != map[lambdaidem.Policy]int{lambdaidem.Hold: 1}[policy] {
+			t.Errorf("under %s it was said %d times: %s", policy, n, logged)
+		}
+	}
+}
+
+// V2: the redrive of a dead-letter queue gives a message a new id: its own id evades
+// what is done and what is held, a key that was sent or derived doesn't.
+func TestV2_Redrive(t *testing.T) {
+	byBody := func(body string) (string, error) { return "order-" + body, nil }
+	for name, c := range map[string]struct {
+		sent string
+		key  func(string) (string, error)
+		runs int
+	}{"own id": {"", nil, 2}, "sent": {"k", nil, 1}, "derived": {"", byBody, 1}} {
+		for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
+			var e effects
+			if policy == lambdaidem.Hold { // it was held
+				e.fail = func(string, int) error { return errBroken }
+			}
+			g := batchGuard(func(o *lambdaidem.Options) { o.Policy = policy })
+			_ = captureLog(t, func() {
+				queue := sqs(false).behind(g, e.handle, want{key: c.key, operation: "charge"})
+				_, _ = queue.deliver(t.Context(), t, msg{id: "1", body: "x", key: c.sent})
+				dlq := sqs(false).behind(g, e.handle, want{key: c.key, operation: "charge", queue: "orders-dlq"})
+				_, _ = dlq.deliver(t.Context(), t, msg{id: "2", body: "x", key: c.sent})
+			})
+			if len(e.all) != c.runs {
+				t.Errorf("%s under %s: handled %q; want %d", name, policy, e.all, c.runs)
+			}
+		}
+	}
+}
+
+// X2: the error of an asynchronous invocation is the handler's own, and the guard's
+// refusals say nothing of the store; several are counted.
+func TestV2_AsynchronousErrors(t *testing.T) {
+	record := func(id string) events.SNSEventRecord {
+		return events.SNSEventRecord{SNS: events.SNSEntity{MessageID: id, TopicArn: "arn:t"}}
+	}
+	for name, c := range map[string]struct{ err, want error }{
+		"plain": {errBroken, errBroken}, "permanent": {lambdaidem.Permanent(errBroken), errBroken}, "retryable": {lambdaidem.Retryable(errBroken), errBroken}, "uncertain": {lambdaidem.Uncertain(errBroken), errBroken},
+	} {
+		h := batchGuard().SNS(func(context.Context, events.SNSEventRecord) error { return c.err }, func(o *lambdaidem.BatchOptions[events.SNSEventRecord]) {
+			o.OnFailure = func(context.Context, events.SNSEventRecord, error) {}
+		})
+		if err := h(t.Context(), events.SNSEvent{Records: []events.SNSEventRecord{record(name)}}); err != c.want { //nolint:errorlint // itself, without its mark
+			t.Errorf("%s: %#v", name, err)
+		}
+		err := h(t.Context(), events.SNSEvent{Records: []events.SNSEventRecord{record("a" + name), record("b" + name)}})
+		if all := (*lambdaidem.BatchError)(nil); !errors.As(err, &all) || all.Messages != 2 || len(all.Errs) != 2 || !errors.Is(err, errBroken) {
+			t.Errorf("%s: %#v", name, err)
+		}
+	}
+}
+
+// An Answer stands for the handler having returned: there is one answer alone.
+func TestV2_AnswerIsSuccess(t *testing.T) {
+	e := effects{fail: func(string, int) error { return lambdaidem.Answer(nil) }}
+	c := sqs(false).behind(batchGuard(), e.handle, want{})
+	c.wantFailed(t, batchOf("1"))
+	c.wantFailed(t, batchOf("1"))
+	if len(e.all) != 1 {
+		t.Errorf("handled %q", e.all)
+	}
+}
+
+// The options that can't be are named.
+func TestV2_OptionsAreChecked(t *testing.T) {
+	defer func() {
+		if v := recover(); v == nil || !strings.Contains(fmt.Sprint(v), "BatchOptions.Concurrency") {
+			t.Errorf("New panicked with %v", v)
+		}
+	}()
+	batchGuard().SQS(nil, func(o *lambdaidem.BatchOptions[events.SQSMessage]) { o.Concurrency = -1 })
+}

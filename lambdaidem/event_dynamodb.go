@@ -1,0 +1,44 @@
+package lambdaidem
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-lambda-go/events"
+)
+
+// DynamoDBStream guards a handler of the records of a table's stream (V2): the
+// outbox of whoever writes to the table. Records of one item keep their order: none
+// begins after one that failed. The records of one transaction come apart, and mixed
+// with others. What is said at [Guard.Kinesis] of failures and retries holds here
+// too.
+func (g *Guard) DynamoDBStream(h func(context.Context, events.DynamoDBEventRecord) error, optFns ...func(*BatchOptions[events.DynamoDBEventRecord])) func(context.Context, events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
+	b := guardMessages(g, source[events.DynamoDBEvent, events.DynamoDBEventRecord]{
+		list:  func(e events.DynamoDBEvent) []events.DynamoDBEventRecord { return e.Records },
+		read:  streamRecord,
+		lasts: true,
+	}, h, optFns)
+	return reported(b, func(names []string) events.DynamoDBEventResponse {
+		failed := make([]events.DynamoDBBatchItemFailure, len(names))
+		for i, name := range names {
+			failed[i].ItemIdentifier = name
+		}
+		return events.DynamoDBEventResponse{BatchItemFailures: failed}
+	})
+}
+
+func streamRecord(e events.DynamoDBEventRecord) message {
+	type images = map[string]events.DynamoDBAttributeValue
+	c := e.Change
+	return message{name: c.SequenceNumber, source: e.EventSourceArn, group: mustJSON(c.Keys), id: e.EventID,
+		body: []byte(mustJSON([]images{c.Keys, c.OldImage, c.NewImage})), parts: []string{e.EventName}}
+}
+
+// mustJSON is the JSON of what was JSON before.
+func mustJSON(v any) string {
+	text, err := toJSON(v)
+	if err != nil {
+		panic(fmt.Sprintf("lambdaidem: a record of a stream can't be written as JSON again: %v", err))
+	}
+	return string(text)
+}

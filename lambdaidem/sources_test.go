@@ -1,0 +1,298 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// msg is a message of any source, as far as the rules of V2 and V3 go.
+type msg struct {
+	id, group, body string
+	key             string            // as the sender's attribute, where the source has attributes
+	attrs           map[string]string // others
+	received        int
+}
+
+// want is what tests set of BatchOptions, for any type of message.
+type want struct {
+	key                   func(body string) (string, error)
+	operation, queue      string
+	concurrency           int
+	stopBatch, wholeBatch bool
+	ignored               []string
+	onFailure             func(body string, err error)
+}
+
+// batchSource is one kind of event: how AWS sends it, and how it is guarded.
+type batchSource struct {
+	name           string
+	ordered, async bool
+	attributes     bool
+	event          func(arn string, all []msg) any
+	guard          func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any // a Lambda handler
+}
+
+func applied[M any](w want, body func(M) string) func(*lambdaidem.BatchOptions[M]) {
+	return func(o *lambdaidem.BatchOptions[M]) {
+		if w.key != nil {
+			o.Key = func(_ context.Context, m M) (string, error) { return w.key(body(m)) }
+		}
+		if w.onFailure != nil {
+			o.OnFailure = func(_ context.Context, m M, err error) { w.onFailure(body(m), err) }
+		} else {
+			o.OnFailure = func(context.Context, M, error) {} // quietly
+		}
+		o.Operation, o.Concurrency, o.StopBatch, o.WholeBatch, o.IgnoreAttributes = w.operation, w.concurrency, w.stopBatch, w.wholeBatch, w.ignored
+	}
+}
+
+func handlerOf[M any](h func(context.Context, string) error, body func(M) string) func(context.Context, M) error {
+	return func(ctx context.Context, m M) error { return h(ctx, body(m)) }
+}
+
+type object = map[string]any
+
+func sqs(fifo bool) batchSource {
+	s := batchSource{name: "SQS", ordered: fifo, attributes: true}
+	suffix := ""
+	if fifo {
+		s.name, suffix = "SQS FIFO", ".fifo"
+	}
+	s.event = func(arn string, all []msg) any {
+		var records []object
+		for _, m := range all {
+			attributes := object{"ApproximateReceiveCount": fmt.Sprint(m.received), "SentTimestamp": "1764000000000", "SenderId": "AIDAEXAMPLE", "ApproximateFirstReceiveTimestamp": fmt.Sprint(1764000000000 + m.received)}
+			if fifo {
+				attributes["MessageGroupId"], attributes["SequenceNumber"], attributes["MessageDeduplicationId"] = m.group, "18849496460467696128", m.id
+			}
+			sent := object{}
+			for name, v := range m.attrs {
+				sent[name] = object{"stringValue": v, "stringListValues": []string{}, "binaryListValues": []string{}, "dataType": "String"}
+			}
+			if m.key != "" {
+				sent[lambdaidem.MessageKey] = object{"stringValue": m.key, "stringListValues": []string{}, "binaryListValues": []string{}, "dataType": "String"}
+			}
+			records = append(records, object{"messageId": m.id, "receiptHandle": fmt.Sprint("handle-", m.id, m.received), "body": m.body, "md5OfBody": "fce0ea8dd236ccb3ed9b37dae260836f",
+				"attributes": attributes, "messageAttributes": sent, "eventSource": "aws:sqs", "eventSourceARN": "arn:aws:sqs:eu-west-1:111122223333:" + arn + suffix, "awsRegion": "eu-west-1"})
+		}
+		return object{"Records": records}
+	}
+	s.guard = func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any {
+		body := func(m events.SQSMessage) string { return m.Body }
+		return g.SQS(handlerOf(h, body), applied(w, body))
+	}
+	return s
+}
+
+func snsSource() batchSource {
+	return batchSource{name: "SNS", async: true, attributes: true,
+		event: func(arn string, all []msg) any {
+			var records []object
+			for _, m := range all {
+				sent := object{}
+				for name, v := range m.attrs {
+					sent[name] = object{"Type": "String", "Value": v}
+				}
+				if m.key != "" {
+					sent[lambdaidem.MessageKey] = object{"Type": "String", "Value": m.key}
+				}
+				records = append(records, object{"EventVersion": "1.0", "EventSource": "aws:sns", "EventSubscriptionArn": "arn:aws:sns:eu-west-1:111122223333:" + arn + ":21be56ed-a058-49f5-8c98-aedd2564c486",
+					"Sns": object{"SignatureVersion": "1", "Timestamp": fmt.Sprintf("2026-01-02T12:45:%02d.000Z", m.received), "Signature": "EXAMPLE", "SigningCertUrl": "https://sns.eu-west-1.amazonaws.com/x.pem", "MessageId": m.id,
+						"Message": m.body, "MessageAttributes": sent, "Type": "Notification", "UnsubscribeUrl": "https://sns.eu-west-1.amazonaws.com/", "TopicArn": "arn:aws:sns:eu-west-1:111122223333:" + arn, "Subject": "s"}})
+			}
+			return object{"Records": records}
+		},
+		guard: func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any {
+			body := func(m events.SNSEventRecord) string { return m.SNS.Message }
+			return g.SNS(handlerOf(h, body), applied(w, body))
+		}}
+}
+
+func eventBridgeSource() batchSource {
+	return batchSource{name: "EventBridge", async: true,
+		event: func(arn string, all []msg) any {
+			if len(all) != 1 {
+				panic("EventBridge sends one event at a time")
+			}
+			detail := object{"body": all[0].body}
+			if all[0].key != "" {
+				detail[lambdaidem.MessageKey] = all[0].key
+			}
+			return object{"version": "0", "id": all[0].id, "detail-type": "PaymentMade", "source": arn, "account": "111122223333", "time": fmt.Sprintf("2026-01-02T12:45:%02dZ", all[0].received),
+				"region": "eu-west-1", "resources": []string{"arn:aws:dynamodb:eu-west-1:111122223333:table/payments"}, "detail": detail}
+		},
+		guard: func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any {
+			body := func(m events.EventBridgeEvent) string {
+				var detail struct{ Body string }
+				_ = json.Unmarshal(m.Detail, &detail)
+				return detail.Body
+			}
+			return g.EventBridge(handlerOf(h, body), applied(w, body))
+		}}
+}
+
+func kinesisSource() batchSource {
+	return batchSource{name: "Kinesis", ordered: true,
+		event: func(arn string, all []msg) any {
+			var records []object
+			for _, m := range all {
+				records = append(records, object{"kinesis": object{"kinesisSchemaVersion": "1.0", "partitionKey": m.group, "sequenceNumber": m.id, "data": base64.StdEncoding.EncodeToString([]byte(m.body)), "approximateArrivalTimestamp": 1764000000.5},
+					"eventSource": "aws:kinesis", "eventVersion": "1.0", "eventID": "shardId-000000000006:" + m.id, "eventName": "aws:kinesis:record", "invokeIdentityArn": "arn:aws:iam::111122223333:role/r", "awsRegion": "eu-west-1",
+					"eventSourceARN": "arn:aws:kinesis:eu-west-1:111122223333:stream/" + arn})
+			}
+			return object{"Records": records}
+		},
+		guard: func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any {
+			body := func(m events.KinesisEventRecord) string { return string(m.Kinesis.Data) }
+			return g.Kinesis(handlerOf(h, body), applied(w, body))
+		}}
+}
+
+func dynamoDBSource() batchSource {
+	return batchSource{name: "DynamoDB Streams", ordered: true,
+		event: func(arn string, all []msg) any {
+			var records []object
+			for _, m := range all {
+				keys := object{"id": object{"S": m.group}}
+				records = append(records, object{"eventID": "e-" + m.id, "eventName": "MODIFY", "eventVersion": "1.1", "eventSource": "aws:dynamodb", "awsRegion": "eu-west-1",
+					"dynamodb": object{"ApproximateCreationDateTime": 1764000000 + m.received, "Keys": keys, "OldImage": object{"id": keys["id"]}, "NewImage": object{"id": keys["id"], "body": object{"S": m.body}, "n": object{"N": "9007199254740993"}},
+						"SequenceNumber": m.id, "SizeBytes": 26, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+					"eventSourceARN": "arn:aws:dynamodb:eu-west-1:111122223333:table/" + arn + "/stream/2026-01-01T00:00:00.000"})
+			}
+			return object{"Records": records}
+		},
+		guard: func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any {
+			body := func(m events.DynamoDBEventRecord) string { return m.Change.NewImage["body"].String() }
+			return g.DynamoDBStream(handlerOf(h, body), applied(w, body))
+		}}
+}
+
+var batchSources = []batchSource{sqs(false), sqs(true), snsSource(), eventBridgeSource(), kinesisSource(), dynamoDBSource()}
+
+// consumer is a guarded function behind one source.
+type consumer struct {
+	batchSource
+	queue  string
+	invoke lambda.Handler
+}
+
+// behind guards h as a consumer of the source.
+func (s batchSource) behind(g *lambdaidem.Guard, h func(context.Context, string) error, w want) *consumer {
+	if w.queue == "" {
+		w.queue = "orders"
+	}
+	return &consumer{s, w.queue, lambda.NewHandler(s.guard(g, h, w))}
+}
+
+// deliver sends messages as AWS does, and returns the ids of those that failed. The
+// error is that of the whole batch.
+func (c *consumer) deliver(ctx context.Context, t testing.TB, all ...msg) ([]string, error) {
+	t.Helper()
+	if c.async { // one by one
+		var failed []string
+		for _, m := range all {
+			if _, err := c.send(ctx, t, m); err != nil {
+				failed = append(failed, m.id)
+			}
+		}
+		return failed, nil
+	}
+	return c.send(ctx, t, all...)
+}
+
+func (c *consumer) send(ctx context.Context, t testing.TB, all ...msg) ([]string, error) {
+	t.Helper()
+	payload, err := json.Marshal(c.event(c.queue, all))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.invoke.Invoke(ctx, payload)
+	if err != nil || c.async {
+		return nil, err
+	}
+	var answer struct {
+		BatchItemFailures []struct {
+			ItemIdentifier string `json:"itemIdentifier"`
+		} `json:"batchItemFailures"`
+	}
+	if err := json.Unmarshal(out, &answer); err != nil || answer.BatchItemFailures == nil {
+		t.Fatalf("the answer is %s, %v; want a list of failures", out, err)
+	}
+	var failed []string
+	for _, f := range answer.BatchItemFailures {
+		failed = append(failed, f.ItemIdentifier)
+	}
+	return failed, nil
+}
+
+// wantFailed delivers and wants exactly those to be reported.
+func (c *consumer) wantFailed(t testing.TB, all []msg, want ...string) {
+	t.Helper()
+	failed, err := c.deliver(t.Context(), t, all...)
+	if err != nil || !slices.Equal(failed, want) {
+		t.Errorf("%s: reported %v, %v; want %v", c.name, failed, err, want)
+	}
+}
+
+// effects counts how often each body was handled, and can fail.
+type effects struct {
+	fail func(body string, run int) error
+	all  []string
+}
+
+func (e *effects) handle(_ context.Context, body string) error {
+	run := 1
+	for _, b := range e.all {
+		if b == body {
+			run++
+		}
+	}
+	if e.fail != nil {
+		if err := e.fail(body, run); err != nil {
+			e.all = append(e.all, "failed "+body)
+			return err
+		}
+	}
+	e.all = append(e.all, body)
+	return nil
+}
+
+func (e *effects) want(t testing.TB, name string, want ...string) {
+	t.Helper()
+	if !slices.Equal(e.all, want) {
+		t.Errorf("%s: handled %q; want %q", name, e.all, want)
+	}
+}
+
+var errBroken = errors.New("broken")
+
+// failing fails those bodies while on says so.
+func failing(on *bool, bodies ...string) func(string, int) error {
+	return func(body string, _ int) error {
+		if *on && slices.Contains(bodies, body) {
+			return errBroken
+		}
+		return nil
+	}
+}
+
+// batchOf are messages with those bodies, each "id group", in their order.
+func batchOf(texts ...string) []msg {
+	var all []msg
+	for _, text := range texts {
+		id, group, _ := strings.Cut(text, " ")
+		all = append(all, msg{id: id, group: group, body: id})
+	}
+	return all
+}
