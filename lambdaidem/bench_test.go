@@ -2,12 +2,16 @@ package lambdaidem_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
@@ -151,5 +155,51 @@ func BenchmarkAdversarial(b *testing.B) {
 				benchSend(b, h, in, 201)
 			}
 		})
+	}
+}
+
+// BenchmarkMessages is V2's: what the engine costs for each of 10,000 SQS messages of
+// 1 KB (beyond), over a plain loop that calls Do for each (loop). Both are measured by
+// turns, on stores of their own; the figures are medians.
+func BenchmarkMessages(b *testing.B) {
+	const n = 10_000
+	body := jsonBody(1 << 10)
+	event := events.SQSEvent{Records: make([]events.SQSMessage, n)}
+	for i := range event.Records {
+		event.Records[i] = events.SQSMessage{MessageId: fmt.Sprintf("059f36b4-87a3-44ab-83d2-%012d", i), Body: body, EventSourceARN: "arn:aws:sqs:eu-west-1:111122223333:orders"}
+	}
+	handle := func(context.Context, events.SQSMessage) error { return nil }
+	guard := func() *lambdaidem.Guard {
+		return lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace, o.Observer = "bench", lambdaidem.Discard })
+	}
+	ctx := b.Context()
+	timed := func(do func()) float64 {
+		runtime.GC()
+		began := time.Now()
+		do()
+		return float64(time.Since(began)) / n
+	}
+	took := map[string][]float64{}
+	for b.Loop() {
+		engine := timed(func() {
+			if out, err := guard().SQS(handle)(ctx, event); err != nil || len(out.BatchItemFailures) > 0 {
+				b.Fatal(out, err)
+			}
+		})
+		loop := timed(func() {
+			g := guard()
+			for _, m := range event.Records {
+				if _, err := lambdaidem.Do(ctx, g, lambdaidem.Call{Operation: m.EventSourceARN, Key: m.MessageId, Payload: json.RawMessage(m.Body)}, func(ctx context.Context) (struct{}, error) {
+					return struct{}{}, handle(ctx, m)
+				}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		took["engine"], took["loop"], took["beyond"] = append(took["engine"], engine), append(took["loop"], loop), append(took["beyond"], engine-loop)
+	}
+	for name, values := range took {
+		slices.Sort(values)
+		b.ReportMetric(values[len(values)/2], "ns-"+name)
 	}
 }

@@ -1,0 +1,70 @@
+package dynamostore
+
+import (
+	"context"
+	"testing"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// G1, V2: what the handler of a message enlists, and the record, are one: a batch
+// that comes again moves no money twice, and a failed condition leaves none moved.
+func TestG1_MessagesWithEnlistedWrites(t *testing.T) {
+	b := openBank(t)
+	h := b.guard.SQS(func(ctx context.Context, m events.SQSMessage) error {
+		b.runs.Add(1)
+		debit := b.move(ctx)
+		if m.Body == "forgiving" {
+			debit.Else(lambdaidem.Answer(nil)) // there is nothing left to take
+		}
+		return nil
+	}, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+		o.OnFailure = func(context.Context, events.SQSMessage, error) {}
+	})
+	deliver := func(want ...string) {
+		t.Helper()
+		event := events.SQSEvent{}
+		for _, m := range []struct{ id, body string }{{"1", ""}, {"2", ""}, {"3", ""}, {"4", ""}, {"5", "forgiving"}} {
+			event.Records = append(event.Records, events.SQSMessage{MessageId: m.id, Body: m.body, EventSourceARN: "arn:aws:sqs:eu-west-1:111122223333:transfers"})
+		}
+		out, err := h(t.Context(), event)
+		if err != nil || len(out.BatchItemFailures) != len(want) {
+			t.Fatalf("reported %+v, %v; want %v", out.BatchItemFailures, err, want)
+		}
+		for i, f := range out.BatchItemFailures {
+			if f.ItemIdentifier != want[i] {
+				t.Errorf("reported %+v; want %v", out.BatchItemFailures, want)
+			}
+		}
+	}
+	deliver("4") // 100 are enough for three
+	b.wantBalance(t, "alice", 10)
+	b.wantRuns(t, 5)
+	deliver("4") // it alone runs again
+	b.wantBalance(t, "alice", 10)
+	b.wantBalance(t, "bob", 90)
+	b.wantRuns(t, 6)
+	b.open(t, "alice", 40)
+	deliver()
+	b.wantBalance(t, "alice", 10)
+	b.wantRuns(t, 7)
+}
+
+// E1: an optimistic guard takes messages too: one round trip for a new one.
+func TestE4_OptimisticMessages(t *testing.T) {
+	b := openBank(t, func(o *lambdaidem.Options) { o.Optimistic = true })
+	h := b.guard.SQS(func(ctx context.Context, _ events.SQSMessage) error {
+		b.move(ctx)
+		return nil
+	})
+	for _, trips := range []int{1, 1} {
+		before := b.wire.trips()
+		out, err := h(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: "1", EventSourceARN: "arn:q"}}})
+		if err != nil || len(out.BatchItemFailures) > 0 || b.wire.trips()-before != trips {
+			t.Errorf("%+v, %v, %d round trips; want %d", out, err, b.wire.trips()-before, trips)
+		}
+	}
+	b.wantBalance(t, "alice", 70)
+}

@@ -1,0 +1,214 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+)
+
+// fixture is the event of a source as AWS documents its shape ("Using Lambda with
+// Amazon SQS", "… Amazon SNS", "… Amazon Kinesis", "… DynamoDB", "Amazon EventBridge
+// event structure"), with values of our own.
+func fixture(t testing.TB, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "events", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// wantSame tells whether the guard hands a handler what AWS sent, and all of it.
+func wantSame[E, M any](t *testing.T, name string, records func(E) []M, guard func(*lambdaidem.Guard, func(context.Context, M) error) func(context.Context, E) error) {
+	t.Helper()
+	var in E
+	if err := json.Unmarshal(fixture(t, name), &in); err != nil {
+		t.Fatal(err)
+	}
+	var got []M
+	h := guard(lambdaidem.New(memstore.New(), quiet), func(_ context.Context, m M) error {
+		got = append(got, m)
+		return nil
+	})
+	for range 2 {
+		if err := h(t.Context(), in); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if want := records(in); !reflect.DeepEqual(got, want) || len(want) == 0 {
+		t.Errorf("%s: handled\n%+v\nwant\n%+v", name, got, want)
+	}
+	// Nothing of what AWS sent is lost on the way to the handler.
+	var sent, kept any
+	again, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(json.Unmarshal(fixture(t, name), &sent), json.Unmarshal(again, &kept)); err != nil {
+		t.Fatal(err)
+	}
+	if missing := missingOf(sent, kept); missing != "" {
+		t.Errorf("%s: %s is lost", name, missing)
+	}
+}
+
+// missingOf names what one JSON value has and another has not.
+func missingOf(sent, kept any) string {
+	switch sent := sent.(type) {
+	case map[string]any:
+		other, _ := kept.(map[string]any)
+		for name, v := range sent {
+			if missing := missingOf(v, other[name]); missing != "" {
+				return name + "." + missing
+			}
+		}
+		return ""
+	case []any:
+		other, _ := kept.([]any)
+		for i, v := range sent {
+			if i >= len(other) {
+				return "an element"
+			}
+			if missing := missingOf(v, other[i]); missing != "" {
+				return missing
+			}
+		}
+		return ""
+	}
+	if !reflect.DeepEqual(sent, kept) {
+		return "the value"
+	}
+	return ""
+}
+
+// V2: the documented event of each source reaches the handler as it came, once.
+func TestV2_EventsAsAWSSendsThem(t *testing.T) {
+	sqs := func(g *lambdaidem.Guard, h func(context.Context, events.SQSMessage) error) func(context.Context, events.SQSEvent) error {
+		return withoutFailures(g.SQS(h), func(r events.SQSEventResponse) int { return len(r.BatchItemFailures) })
+	}
+	wantSame(t, "sqs", func(e events.SQSEvent) []events.SQSMessage { return e.Records }, sqs)
+	wantSame(t, "sqs_fifo", func(e events.SQSEvent) []events.SQSMessage { return e.Records }, sqs)
+	wantSame(t, "sns", func(e events.SNSEvent) []events.SNSEventRecord { return e.Records },
+		func(g *lambdaidem.Guard, h func(context.Context, events.SNSEventRecord) error) func(context.Context, events.SNSEvent) error {
+			return g.SNS(h)
+		})
+	wantSame(t, "eventbridge", func(e events.EventBridgeEvent) []events.EventBridgeEvent { return []events.EventBridgeEvent{e} },
+		func(g *lambdaidem.Guard, h func(context.Context, events.EventBridgeEvent) error) func(context.Context, events.EventBridgeEvent) error {
+			return g.EventBridge(h)
+		})
+	wantSame(t, "kinesis", func(e events.KinesisEvent) []events.KinesisEventRecord { return e.Records },
+		func(g *lambdaidem.Guard, h func(context.Context, events.KinesisEventRecord) error) func(context.Context, events.KinesisEvent) error {
+			return withoutFailures(g.Kinesis(h), func(r events.KinesisEventResponse) int { return len(r.BatchItemFailures) })
+		})
+	wantSame(t, "dynamodb", func(e events.DynamoDBEvent) []events.DynamoDBEventRecord { return e.Records },
+		func(g *lambdaidem.Guard, h func(context.Context, events.DynamoDBEventRecord) error) func(context.Context, events.DynamoDBEvent) error {
+			return withoutFailures(g.DynamoDBStream(h), func(r events.DynamoDBEventResponse) int { return len(r.BatchItemFailures) })
+		})
+}
+
+func withoutFailures[E, R any](h func(context.Context, E) (R, error), failed func(R) int) func(context.Context, E) error {
+	return func(ctx context.Context, e E) error {
+		out, err := h(ctx, e)
+		if err == nil && failed(out) > 0 {
+			return errBroken
+		}
+		return err
+	}
+}
+
+// V3: the keys and ids of the documented events are those that senders and sources
+// gave.
+func TestV3_KeysOfEventsAsAWSSendsThem(t *testing.T) {
+	var keys []string
+	keep := func(ctx context.Context) error {
+		keys = append(keys, lambdaidem.Key(ctx))
+		return nil
+	}
+	g := lambdaidem.New(memstore.New(), quiet)
+	decode(t, "sqs", func(e events.SQSEvent) error {
+		_, err := g.SQS(func(ctx context.Context, _ events.SQSMessage) error { return keep(ctx) })(t.Context(), e)
+		return err
+	})
+	decode(t, "sns", func(e events.SNSEvent) error {
+		return g.SNS(func(ctx context.Context, _ events.SNSEventRecord) error { return keep(ctx) })(t.Context(), e)
+	})
+	decode(t, "eventbridge", func(e events.EventBridgeEvent) error {
+		return g.EventBridge(func(ctx context.Context, _ events.EventBridgeEvent) error { return keep(ctx) })(t.Context(), e)
+	})
+	decode(t, "kinesis", func(e events.KinesisEvent) error {
+		_, err := g.Kinesis(func(ctx context.Context, _ events.KinesisEventRecord) error { return keep(ctx) })(t.Context(), e)
+		return err
+	})
+	decode(t, "dynamodb", func(e events.DynamoDBEvent) error {
+		_, err := g.DynamoDBStream(func(ctx context.Context, _ events.DynamoDBEventRecord) error { return keep(ctx) })(t.Context(), e)
+		return err
+	})
+	want := []string{"order-17", "2e1424d4-f796-459a-8184-9c92662be6da", "payment-p-1", "payment-p-1",
+		"shardId-000000000006:49590338271490256608559692538361571095921575989136588898", "shardId-000000000006:49590338271490256608559692540925702759324208523137515618",
+		"c4ca4238a0b923820dcc509a6f75849b", "c81e728d9d4c2f636f067f89cc14862c"}
+	if !reflect.DeepEqual(keys, want) {
+		t.Errorf("the keys are %q", keys)
+	}
+}
+
+func decode[E any](t *testing.T, name string, do func(E) error) {
+	t.Helper()
+	var e E
+	if err := json.Unmarshal(fixture(t, name), &e); err != nil {
+		t.Fatal(err)
+	}
+	if err := do(e); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+}
+
+// Whatever a source sends, decorators don't panic, and a batch that comes again
+// runs nothing that was done.
+func FuzzMessages(f *testing.F) {
+	for _, name := range []string{"sqs", "sqs_fifo", "sns", "eventbridge", "kinesis", "dynamodb"} {
+		f.Add(fixture(f, name))
+	}
+	f.Add([]byte(`{"Records":[{"Sns":{"TopicArn":"a","MessageAttributes":{"x-idempotency-key":[1]}},"messageAttributes":{"x-idempotency-key":{"dataType":"String"}},"eventSourceARN":"a.fifo","dynamodb":{"Keys":{"a":{}}},"kinesis":{"data":null}}],"detail":{"x-idempotency-key":{}}}`))
+	f.Fuzz(func(t *testing.T, event []byte) {
+		fuzzMessages(t, event, (*lambdaidem.Guard).SQS, func(r events.SQSEventResponse) int { return len(r.BatchItemFailures) })
+		fuzzMessages(t, event, (*lambdaidem.Guard).Kinesis, func(r events.KinesisEventResponse) int { return len(r.BatchItemFailures) })
+		fuzzMessages(t, event, (*lambdaidem.Guard).DynamoDBStream, func(r events.DynamoDBEventResponse) int { return len(r.BatchItemFailures) })
+		fuzzAsynchronous(t, event, (*lambdaidem.Guard).SNS)
+		fuzzAsynchronous(t, event, (*lambdaidem.Guard).EventBridge)
+	})
+}
+
+func silent[M any](o *lambdaidem.BatchOptions[M]) { o.OnFailure = func(context.Context, M, error) {} }
+
+func fuzzMessages[E, M, R any](t *testing.T, event []byte, guard func(*lambdaidem.Guard, func(context.Context, M) error, ...func(*lambdaidem.BatchOptions[M])) func(context.Context, E) (R, error), failed func(R) int) {
+	t.Helper()
+	var in E
+	if json.Unmarshal(event, &in) != nil {
+		return
+	}
+	runs := 0
+	h := guard(lambdaidem.New(memstore.New(), quiet), func(context.Context, M) error { runs++; return nil }, silent[M])
+	one, err := h(t.Context(), in)
+	first := runs
+	two, again := h(t.Context(), in)
+	if (err == nil) != (again == nil) || failed(one) != failed(two) || runs != first {
+		t.Fatalf("%T: first %d failures, %v, %d runs; then %d, %v, %d", in, failed(one), err, first, failed(two), again, runs)
+	}
+}
+
+func fuzzAsynchronous[E, M any](t *testing.T, event []byte, guard func(*lambdaidem.Guard, func(context.Context, M) error, ...func(*lambdaidem.BatchOptions[M])) func(context.Context, E) error) {
+	t.Helper()
+	fuzzMessages(t, event, func(g *lambdaidem.Guard, h func(context.Context, M) error, o ...func(*lambdaidem.BatchOptions[M])) func(context.Context, E) (int, error) {
+		one := guard(g, h, o...)
+		return func(ctx context.Context, e E) (int, error) { return 0, one(ctx, e) }
+	}, func(int) int { return 0 })
+}
