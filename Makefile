@@ -77,6 +77,7 @@ test-go:
 test-simulator:
 	$(call say,the simulator: 10000 seeds, every order of small cases, every known mistake)
 	GOGC=400 $(GO) test ./internal/simulator -run '^Test(Simulate|Exhaustive|Mutations)' -count=1 -timeout 10m -v
+	GOGC=400 $(GO) test ./internal/simulator/deliveries -count=1 -timeout 10m -v
 
 # What the race detector has no time for.
 .PHONY: test-cost

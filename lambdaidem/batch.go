@@ -63,7 +63,6 @@ func settleBatch[M any](optFns []func(*BatchOptions[M])) BatchOptions[M] {
 	if o.Concurrency < 0 {
 		panic(fmt.Sprintf("lambdaidem: BatchOptions.Concurrency is %d; it must be positive, or 0 for the default", o.Concurrency))
 	}
-	defaultTo(&o.Concurrency, 1)
 	if o.IgnoreAttributes == nil {
 		o.IgnoreAttributes = tracing
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
@@ -266,8 +268,137 @@ func TestV3_Mismatch(t *testing.T) {
 		}
 		if s.attributes {
 			c.wantFailed(t, []msg{{id: "4", group: "a", body: "x", attrs: map[string]string{"currency": "EUR"}}}, "4")
+			c.wantFailed(t, []msg{{id: "5", group: "a", body: "x", key: "another"}})
 		}
 	})
+}
+
+// F4, V3: attributes count by name and value, in whatever order they come.
+func TestV3_Attributes(t *testing.T) {
+	for _, s := range []batchSource{sqs(false), snsSource()} {
+		var e effects
+		byBody := func(body string) (string, error) { return body, nil }
+		c := s.behind(batchGuard(), e.handle, want{key: byBody})
+		attrs := map[string]string{"a": "1", "b": "2", "c": "3", "d": "4", "e": "5", "f": "6", "g": "7", "h": "8"}
+		for range 20 {
+			c.wantFailed(t, []msg{{id: "1", body: "x", attrs: attrs}})
+		}
+		e.want(t, s.name, "x")
+		other := maps.Clone(attrs)
+		other["h"] = "9"
+		c.wantFailed(t, []msg{{id: "1", body: "x", attrs: other}}, "1")
+		c = s.behind(batchGuard(), e.handle, want{key: byBody, ignored: []string{"H"}})
+		c.wantFailed(t, []msg{{id: "1", body: "y", attrs: attrs}})
+		c.wantFailed(t, []msg{{id: "1", body: "y", attrs: other}})
+	}
+}
+
+// F4, V3: an attribute's bytes count, and so does its type.
+func TestV3_AttributesOfEveryType(t *testing.T) {
+	text, number := "1", "1"
+	of := func(a events.SQSMessageAttribute) events.SQSEvent {
+		return events.SQSEvent{Records: []events.SQSMessage{{MessageId: "1", EventSourceARN: "arn:q", MessageAttributes: map[string]events.SQSMessageAttribute{"a": a}}}}
+	}
+	all := []events.SQSMessageAttribute{
+		{DataType: "String", StringValue: &text}, {DataType: "Number", StringValue: &number}, {DataType: "Binary", BinaryValue: []byte("1")}, {DataType: "Binary", BinaryValue: []byte("2")}, {DataType: "Binary"},
+	}
+	for i, first := range all {
+		h := batchGuard().SQS(func(context.Context, events.SQSMessage) error { return nil }, silent[events.SQSMessage])
+		_, _ = h(t.Context(), of(first))
+		for j, again := range all {
+			out, err := h(t.Context(), of(again))
+			if same := len(out.BatchItemFailures) == 0; err != nil || same != (i == j) {
+				t.Errorf("attributes %d and %d: the same %v, %v", i, j, same, err)
+			}
+		}
+	}
+}
+
+// F5, V2: another message under the key of one that failed is no duplicate of it: it
+// runs, as a request that was corrected does.
+func TestV2_AnotherMessageAfterAFailure(t *testing.T) {
+	broken := true
+	e := effects{fail: failing(&broken, "x")}
+	c := sqs(false).behind(batchGuard(), e.handle, want{})
+	c.wantFailed(t, []msg{{id: "1", body: "x", key: "k"}, {id: "2", body: "y", key: "k"}, {id: "3", body: "x", key: "k"}}, "1", "3")
+	e.want(t, "SQS", "failed x", "y")
+}
+
+// V2: each name is reported once, also of a message that is in the batch twice.
+func TestV2_ReportedOnce(t *testing.T) {
+	broken := true
+	e := effects{fail: failing(&broken, "1")}
+	c := sqs(false).behind(batchGuard(), e.handle, want{})
+	c.wantFailed(t, batchOf("1", "1", "2", "1"), "1")
+	e.want(t, "SQS", "failed 1", "2")
+}
+
+// V2: nothing begins once the invocation's context has ended.
+func TestV2_ContextEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var e effects
+	c := sqs(false).behind(batchGuard(), func(ctx context.Context, body string) error {
+		cancel()
+		return e.handle(ctx, body)
+	}, want{})
+	if failed, err := c.deliver(ctx, t, batchOf("1", "2", "3")...); err != nil || !slices.Equal(failed, []string{"2", "3"}) {
+		t.Errorf("reported %v, %v", failed, err)
+	}
+}
+
+// F1: the messages of two tenants never share a record.
+func TestF1_MessagesOfTenants(t *testing.T) {
+	var e effects
+	c := sqs(false).behind(batchGuard(), e.handle, want{})
+	for _, tenant := range []string{"blue", "green", "blue"} {
+		ctx := lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{TenantID: tenant})
+		if failed, err := c.deliver(ctx, t, batchOf("1")...); err != nil || failed != nil {
+			t.Errorf("reported %v, %v", failed, err)
+		}
+	}
+	e.want(t, "SQS", "1", "1")
+}
+
+// The switch lets messages run unguarded, each by itself, and says so by its events.
+func TestV2_SwitchedOff(t *testing.T) {
+	t.Setenv(lambdaidem.SwitchOff, "true")
+	seen := &recorder{}
+	var e effects
+	logged := captureLog(t, func() {
+		broken := true
+		e.fail = failing(&broken, "2")
+		c := sqs(false).behind(batchGuard(func(o *lambdaidem.Options) { o.Observer = seen }), e.handle, want{})
+		c.wantFailed(t, batchOf("1", "1", "2", "2"), "2")
+	})
+	e.want(t, "SQS", "1", "1", "failed 2", "failed 2")
+	if slices.Contains(seen.kinds(), lambdaidem.EventNew) || len(seen.kinds()) != 4 || strings.Contains(logged, "without an idempotency key") {
+		t.Errorf("the observer saw %v; the log has %s", seen.kinds(), logged)
+	}
+}
+
+// Messages without a key are nobody's duplicates: one that fails keeps none back.
+func TestV3_UnkeyedMessagesAreApart(t *testing.T) {
+	broken := true
+	e := effects{fail: failing(&broken, "1")}
+	_ = captureLog(t, func() {
+		c := sqs(false).behind(batchGuard(func(o *lambdaidem.Options) { o.KeyOptional = true }), e.handle, want{key: func(string) (string, error) { return "", nil }})
+		c.wantFailed(t, []msg{{id: "1", body: "1"}, {id: "2", body: "2"}, {id: "3", body: "1"}}, "1", "3")
+	})
+	e.want(t, "SQS", "failed 1", "2", "failed 1")
+}
+
+// O1: what can't be guarded is an event too.
+func TestO1_RefusedMessages(t *testing.T) {
+	seen := &recorder{}
+	var e effects
+	c := sqs(false).behind(batchGuard(func(o *lambdaidem.Options) { o.Observer = seen }), e.handle, want{})
+	c.wantFailed(t, []msg{{id: "1", body: "x", key: "\x00"}, {id: "2", body: "y"}}, "1")
+	if !slices.Equal(seen.kinds(), []lambdaidem.Kind{lambdaidem.EventKeyInvalid, lambdaidem.EventNew}) {
+		t.Errorf("the observer saw %v", seen.kinds())
+	}
+	if e := seen.last(t); e.Route != "arn:aws:sqs:eu-west-1:111122223333:orders" || !strings.HasPrefix(e.Scope, "test message arn:") {
+		t.Errorf("the event is %+v", e)
+	}
 }
 
 // V3: a body counts by value if it is JSON, with its numbers by their text.
@@ -620,7 +751,9 @@ func TestV3_OwnIDUnderHold(t *testing.T) {
 		logged := captureLog(t, func() {
 			var e effects
 			c := sqs(false).behind(batchGuard(func(o *lambdaidem.Options) { o.Policy = policy }), e.handle, want{})
-			c.wantFailed(t, []msg{{id: "1", body: "x", key: "k"}})
+			if before := captureLog(t, func() { c.wantFailed(t, []msg{{id: "1", body: "x", key: "k"}}) }); before != "" {
+				t.Errorf("of a sender's key it was said %q", before)
+			}
 			c.wantFailed(t, batchOf("2", "3"))
 			c.wantFailed(t, batchOf("4"))
 		})

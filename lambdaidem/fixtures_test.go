@@ -129,27 +129,24 @@ func withoutFailures[E, R any](h func(context.Context, E) (R, error), failed fun
 // gave.
 func TestV3_KeysOfEventsAsAWSSendsThem(t *testing.T) {
 	var keys []string
-	keep := func(ctx context.Context) error {
-		keys = append(keys, lambdaidem.Key(ctx))
-		return nil
-	}
+	keep := func(ctx context.Context) { keys = append(keys, lambdaidem.Key(ctx)) }
 	g := lambdaidem.New(memstore.New(), quiet)
 	decode(t, "sqs", func(e events.SQSEvent) error {
-		_, err := g.SQS(func(ctx context.Context, _ events.SQSMessage) error { return keep(ctx) })(t.Context(), e)
+		_, err := g.SQS(func(ctx context.Context, _ events.SQSMessage) error { keep(ctx); return nil })(t.Context(), e)
 		return err
 	})
 	decode(t, "sns", func(e events.SNSEvent) error {
-		return g.SNS(func(ctx context.Context, _ events.SNSEventRecord) error { return keep(ctx) })(t.Context(), e)
+		return g.SNS(func(ctx context.Context, _ events.SNSEventRecord) error { keep(ctx); return nil })(t.Context(), e)
 	})
 	decode(t, "eventbridge", func(e events.EventBridgeEvent) error {
-		return g.EventBridge(func(ctx context.Context, _ events.EventBridgeEvent) error { return keep(ctx) })(t.Context(), e)
+		return g.EventBridge(func(ctx context.Context, _ events.EventBridgeEvent) error { keep(ctx); return nil })(t.Context(), e)
 	})
 	decode(t, "kinesis", func(e events.KinesisEvent) error {
-		_, err := g.Kinesis(func(ctx context.Context, _ events.KinesisEventRecord) error { return keep(ctx) })(t.Context(), e)
+		_, err := g.Kinesis(func(ctx context.Context, _ events.KinesisEventRecord) error { keep(ctx); return nil })(t.Context(), e)
 		return err
 	})
 	decode(t, "dynamodb", func(e events.DynamoDBEvent) error {
-		_, err := g.DynamoDBStream(func(ctx context.Context, _ events.DynamoDBEventRecord) error { return keep(ctx) })(t.Context(), e)
+		_, err := g.DynamoDBStream(func(ctx context.Context, _ events.DynamoDBEventRecord) error { keep(ctx); return nil })(t.Context(), e)
 		return err
 	})
 	want := []string{"order-17", "2e1424d4-f796-459a-8184-9c92662be6da", "payment-p-1", "payment-p-1",

@@ -73,8 +73,9 @@ func sqs(fifo bool) batchSource {
 		var records []object
 		for _, m := range all {
 			attributes := object{"ApproximateReceiveCount": fmt.Sprint(m.received), "SentTimestamp": "1764000000000", "SenderId": "AIDAEXAMPLE", "ApproximateFirstReceiveTimestamp": fmt.Sprint(1764000000000 + m.received)}
+			attributes["MessageGroupId"] = m.group // of a standard queue too: a tenant of a fair queue
 			if fifo {
-				attributes["MessageGroupId"], attributes["SequenceNumber"], attributes["MessageDeduplicationId"] = m.group, "18849496460467696128", m.id
+				attributes["SequenceNumber"], attributes["MessageDeduplicationId"] = "18849496460467696128", m.id
 			}
 			sent := object{}
 			for name, v := range m.attrs {

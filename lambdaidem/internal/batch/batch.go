@@ -23,7 +23,7 @@ type Item struct {
 
 // Options say how a batch is run.
 type Options struct {
-	Concurrency int  // how many items run at a time, at least 1
+	Concurrency int  // how many items run at a time; 0: one
 	StopAll     bool // nothing begins any more after the first failure
 	// May is asked before each item begins. An error says that there is no time for
 	// it, and none for the others.

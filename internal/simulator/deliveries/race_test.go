@@ -1,0 +1,5 @@
+//go:build race
+
+package deliveries
+
+const raceEnabled = true

@@ -1,0 +1,139 @@
+package deliveries
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+)
+
+// consumeStream is an event source mapping on one shard: it goes on from the lowest
+// failure that was reported, tries a batch that had no answer again, half of it if it
+// bisects, and gives a record up after too many tries.
+func (w *world) consumeStream() {
+	tries := map[int]int{} // by the first record of a batch
+	size := w.plan.Batch
+	for at := 0; at < len(w.all); {
+		batch := w.all[at:min(at+size, len(w.all))]
+		var failed []string
+		var answered bool
+		once := func() {
+			f, a := w.invoke(func(p *process) ([]string, error) { return p.takeStream(batch) })
+			if a {
+				w.reported(batch, f)
+			}
+			failed, answered = f, a
+		}
+		if w.chance(w.plan.Twice) { // at least once: two processes have it at a time
+			var other sync.WaitGroup
+			other.Go(func() {
+				if f, a := w.invoke(func(p *process) ([]string, error) { return p.takeStream(batch) }); a {
+					w.reported(batch, f)
+				}
+			})
+			once()
+			other.Wait()
+		} else {
+			once()
+		}
+		next := at
+		if answered {
+			lowest := lowestOf(batch, failed)
+			for _, m := range batch[:lowest] {
+				m.done = true
+			}
+			next = at + lowest
+		}
+		if next > at {
+			at, size = next, w.plan.Batch
+			continue
+		}
+		if tries[at]++; w.plan.Bisects && size > 1 {
+			size = (size + 1) / 2
+		}
+		if tries[at] > w.plan.MaxReceive {
+			w.all[at].givenUp = true
+			at, size = at+1, w.plan.Batch
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+}
+
+// lowestOf is the place of the first that was reported.
+func lowestOf(batch []*message, failed []string) int {
+	for i, m := range batch {
+		for _, name := range failed {
+			if name == m.id() {
+				return i
+			}
+		}
+	}
+	return len(batch)
+}
+
+// takeStream is the function's invocation.
+func (p *process) takeStream(batch []*message) ([]string, error) {
+	if p.w.mut.Unguarded {
+		return p.bare(batch)
+	}
+	if p.w.plan.Source == DynamoDB {
+		return p.takeDynamoDB(batch)
+	}
+	return p.takeKinesis(batch)
+}
+
+// group is the message's; or, where order is forgotten, one of its own.
+func (p *process) group(m *message) string {
+	if p.w.mut.Unordered {
+		return m.id()
+	}
+	return m.group
+}
+
+func (p *process) takeKinesis(batch []*message) ([]string, error) {
+	var event events.KinesisEvent
+	byID := map[string]*message{}
+	for _, m := range batch {
+		id := m.id()
+		if p.w.mut.Fresh {
+			id += fmt.Sprint("/", p.draw(1<<62))
+		}
+		byID[m.id()] = m
+		event.Records = append(event.Records, events.KinesisEventRecord{EventID: "shardId-000000000000:" + id, EventSourceArn: "arn:aws:kinesis:eu-central-1:111122223333:stream/orders",
+			Kinesis: events.KinesisRecord{PartitionKey: p.group(m), SequenceNumber: m.id(), Data: []byte(m.id())}})
+	}
+	h := func(ctx context.Context, m events.KinesisEventRecord) error {
+		return p.handle(ctx, byID[m.Kinesis.SequenceNumber])
+	}
+	out, err := p.guard().Kinesis(h, options(p, func(m events.KinesisEventRecord) string { return string(m.Kinesis.Data) }))(p.ctx, event)
+	var failed []string
+	for _, f := range out.BatchItemFailures {
+		failed = append(failed, f.ItemIdentifier)
+	}
+	return failed, err
+}
+
+func (p *process) takeDynamoDB(batch []*message) ([]string, error) {
+	var event events.DynamoDBEvent
+	byID := map[string]*message{}
+	for _, m := range batch {
+		id := m.id()
+		if p.w.mut.Fresh {
+			id += fmt.Sprint("/", p.draw(1<<62))
+		}
+		byID[m.id()] = m
+		event.Records = append(event.Records, events.DynamoDBEventRecord{EventID: id, EventName: "INSERT", EventSourceArn: "arn:aws:dynamodb:eu-central-1:111122223333:table/orders/stream/1",
+			Change: events.DynamoDBStreamRecord{SequenceNumber: m.id(), Keys: map[string]events.DynamoDBAttributeValue{"id": events.NewStringAttribute(p.group(m))}}})
+	}
+	h := func(ctx context.Context, m events.DynamoDBEventRecord) error {
+		return p.handle(ctx, byID[m.Change.SequenceNumber])
+	}
+	out, err := p.guard().DynamoDBStream(h, options(p, func(m events.DynamoDBEventRecord) string { return m.Change.SequenceNumber }))(p.ctx, event)
+	var failed []string
+	for _, f := range out.BatchItemFailures {
+		failed = append(failed, f.ItemIdentifier)
+	}
+	return failed, err
+}
