@@ -1,0 +1,194 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+)
+
+// A queue delivers a batch again after one message of it failed. What was done is
+// not done again.
+func ExampleGuard_SQS() {
+	guard := lambdaidem.New(memstore.New())
+	broken := true
+	consume := guard.SQS(func(_ context.Context, m events.SQSMessage) error {
+		if m.Body == "order 2" && broken {
+			return errors.New("the warehouse is closed")
+		}
+		fmt.Println("shipped", m.Body)
+		return nil
+	}, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+		o.OnFailure = func(_ context.Context, m events.SQSMessage, err error) { fmt.Println("failed", m.Body+":", err) }
+	})
+
+	batch := events.SQSEvent{}
+	for _, id := range []string{"1", "2", "3"} {
+		batch.Records = append(batch.Records, events.SQSMessage{MessageId: id, Body: "order " + id, EventSourceARN: "arn:aws:sqs:eu-west-1:111122223333:orders"})
+	}
+	answer, err := consume(context.Background(), batch)
+	fmt.Println(answer, err)
+	broken = false
+	answer, err = consume(context.Background(), batch)
+	fmt.Println(answer, err)
+	// Output:
+	// shipped order 1
+	// failed order 2: the warehouse is closed
+	// shipped order 3
+	// {[{2}]} <nil>
+	// shipped order 2
+	// {[]} <nil>
+}
+
+// A FIFO queue keeps the order of a message group: what comes after a failure is not
+// begun, and comes back with it.
+func ExampleGuard_SQS_fifo() {
+	guard := lambdaidem.New(memstore.New())
+	consume := guard.SQS(func(_ context.Context, m events.SQSMessage) error {
+		if m.Body == "withdraw" {
+			return errors.New("no answer from the bank")
+		}
+		fmt.Println(m.Body)
+		return nil
+	}, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+		o.OnFailure = func(_ context.Context, m events.SQSMessage, err error) {
+			fmt.Println(m.Body, "begun:", !errors.Is(err, lambdaidem.ErrNotBegun))
+		}
+	})
+	batch := events.SQSEvent{}
+	for i, m := range []struct{ account, body string }{{"alice", "withdraw"}, {"bob", "deposit"}, {"alice", "close the account"}} {
+		batch.Records = append(batch.Records, events.SQSMessage{MessageId: fmt.Sprint(i + 1), Body: m.body, EventSourceARN: "arn:aws:sqs:eu-west-1:111122223333:ledger.fifo",
+			Attributes: map[string]string{"MessageGroupId": m.account}})
+	}
+	answer, err := consume(context.Background(), batch)
+	fmt.Println(answer, err)
+	// Output:
+	// withdraw begun: true
+	// deposit
+	// close the account begun: false
+	// {[{1} {3}]} <nil>
+}
+
+// A key derived from the message holds over a redrive, which gives a message a new
+// id. The consumer of the dead-letter queue shares the records by the operation.
+func ExampleBatchOptions() {
+	guard := lambdaidem.New(memstore.New())
+	charge := func(_ context.Context, m events.SQSMessage) error {
+		fmt.Println("charged", m.Body)
+		return nil
+	}
+	byOrder := func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+		o.Operation = "charge"
+		o.Key = func(_ context.Context, m events.SQSMessage) (string, error) {
+			var order struct{ ID string }
+			err := json.Unmarshal([]byte(m.Body), &order)
+			return order.ID, err
+		}
+	}
+	for _, m := range []events.SQSMessage{
+		{MessageId: "7d1c", EventSourceARN: "arn:aws:sqs:eu-west-1:111122223333:orders", Body: `{"id":"o-17"}`},
+		{MessageId: "a3f0", EventSourceARN: "arn:aws:sqs:eu-west-1:111122223333:orders-dlq", Body: `{"id":"o-17"}`},
+	} {
+		answer, err := guard.SQS(charge, byOrder)(context.Background(), events.SQSEvent{Records: []events.SQSMessage{m}})
+		fmt.Println(answer, err)
+	}
+	// Output:
+	// charged {"id":"o-17"}
+	// {[]} <nil>
+	// {[]} <nil>
+}
+
+// A topic says by an attribute what a message means, so that a message that is
+// published again is not handled again.
+func ExampleGuard_SNS() {
+	guard := lambdaidem.New(memstore.New())
+	handle := guard.SNS(func(_ context.Context, m events.SNSEventRecord) error {
+		fmt.Println("handled", m.SNS.Message)
+		return nil
+	})
+	for _, id := range []string{"first", "published again"} {
+		fmt.Println(handle(context.Background(), events.SNSEvent{Records: []events.SNSEventRecord{{SNS: events.SNSEntity{
+			MessageID: id, TopicArn: "arn:aws:sns:eu-west-1:111122223333:payments", Message: "payment 1",
+			MessageAttributes: map[string]any{lambdaidem.MessageKey: map[string]any{"Type": "String", "Value": "payment-1"}},
+		}}}}))
+	}
+	// Output:
+	// handled payment 1
+	// <nil>
+	// <nil>
+}
+
+// Two rules that match one event deliver it twice.
+func ExampleGuard_EventBridge() {
+	guard := lambdaidem.New(memstore.New())
+	handle := guard.EventBridge(func(_ context.Context, e events.EventBridgeEvent) error {
+		fmt.Println("handled", e.DetailType)
+		return nil
+	})
+	event := events.EventBridgeEvent{ID: "6a7e8feb-b491-4cf7-a9f1-bf3703467718", Source: "com.example.payments", DetailType: "PaymentMade", Detail: json.RawMessage(`{"payment":"p-1"}`)}
+	fmt.Println(handle(context.Background(), event))
+	fmt.Println(handle(context.Background(), event))
+	// Output:
+	// handled PaymentMade
+	// <nil>
+	// <nil>
+}
+
+// A stream goes on from the lowest sequence number that was reported. What was done
+// beyond it comes again, and is not run again.
+func ExampleGuard_Kinesis() {
+	guard := lambdaidem.New(memstore.New())
+	broken := true
+	handle := guard.Kinesis(func(_ context.Context, r events.KinesisEventRecord) error {
+		if r.Kinesis.SequenceNumber == "101" && broken {
+			return errors.New("not now")
+		}
+		fmt.Println("handled", r.Kinesis.SequenceNumber)
+		return nil
+	}, func(o *lambdaidem.BatchOptions[events.KinesisEventRecord]) {
+		o.OnFailure = func(context.Context, events.KinesisEventRecord, error) {}
+	})
+	batch := events.KinesisEvent{}
+	for i, account := range []string{"alice", "bob", "alice"} {
+		number := fmt.Sprint(100 + i)
+		batch.Records = append(batch.Records, events.KinesisEventRecord{EventID: "shardId-000000000000:" + number, EventSourceArn: "arn:aws:kinesis:eu-west-1:111122223333:stream/ledger",
+			Kinesis: events.KinesisRecord{PartitionKey: account, SequenceNumber: number}})
+	}
+	answer, err := handle(context.Background(), batch)
+	fmt.Println(answer, err)
+	broken = false
+	batch.Records = batch.Records[1:] // from 101 on
+	answer, err = handle(context.Background(), batch)
+	fmt.Println(answer, err)
+	// Output:
+	// handled 100
+	// handled 102
+	// {[{101}]} <nil>
+	// handled 101
+	// {[]} <nil>
+}
+
+// A table's stream is the outbox of whoever writes to it.
+func ExampleGuard_DynamoDBStream() {
+	guard := lambdaidem.New(memstore.New())
+	handle := guard.DynamoDBStream(func(_ context.Context, r events.DynamoDBEventRecord) error {
+		fmt.Println("a receipt for", r.Change.Keys["id"].String())
+		return nil
+	})
+	batch := events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{{EventID: "c4ca4238a0b923820dcc509a6f75849b", EventName: "INSERT",
+		EventSourceArn: "arn:aws:dynamodb:eu-west-1:111122223333:table/payments/stream/2026-01-01T00:00:00.000",
+		Change:         events.DynamoDBStreamRecord{SequenceNumber: "111", Keys: map[string]events.DynamoDBAttributeValue{"id": events.NewStringAttribute("payment 1")}}}}}
+	for range 2 {
+		answer, err := handle(context.Background(), batch)
+		fmt.Println(answer, err)
+	}
+	// Output:
+	// a receipt for payment 1
+	// {[]} <nil>
+	// {[]} <nil>
+}
