@@ -5,6 +5,8 @@
 //     out: the second answer must be the first one, without a second run.
 //   - [Request] makes events of every HTTP source, with a [Caller] that the
 //     gateway vouches for.
+//   - [SQS], [SNS], [EventBridge], [Kinesis] and [DynamoDBStream] make events of a
+//     [Message].
 //   - [Store] loses requests and replies, refuses, hangs, and kills attempts;
 //     [Crash] runs what is killed.
 //   - [Clock] and [Invocation] are time as a guard and a handler see it, so

@@ -1,0 +1,150 @@
+package idemtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// Message is a message of a queue, a topic or a stream. [SQS], [SNS], [EventBridge],
+// [Kinesis] and [DynamoDBStream] make events of messages, as AWS sends them.
+type Message struct {
+	// ID is what the source itself calls the message: the same in each delivery.
+	// Default: message-1, message-2 and so on, by its place in the event.
+	ID string
+	// Key is the idempotency key that its sender gave ([lambdaidem.MessageKey]).
+	// Default: none. Streams have no place for one.
+	Key string
+	// Group is what order counts in: the MessageGroupId of a FIFO queue, the
+	// partition key of a Kinesis record, the id of a table's item. Default: "group".
+	Group string
+	// Body is the message; of EventBridge the detail, a JSON object; of a table's
+	// stream the attribute body of the new image.
+	Body string
+	// Attributes are further message attributes, of type String: of SQS and SNS.
+	Attributes map[string]string
+	// Receives counts the deliveries. Default: 1.
+	Receives int
+}
+
+const (
+	region  = "us-east-1"
+	arnHead = "arn:aws:"
+	arnTail = ":" + region + ":" + accountID + ":"
+)
+
+// sent is when every message was sent.
+var sent = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func withMessageDefaults(all []Message) []Message {
+	out := make([]Message, len(all))
+	for i, m := range all {
+		if m.ID == "" {
+			m.ID = fmt.Sprintf("message-%d", i+1)
+		}
+		if m.Group == "" {
+			m.Group = "group"
+		}
+		m.Receives = max(m.Receives, 1)
+		out[i] = m
+	}
+	return out
+}
+
+// attributes are the message attributes, the key's among them.
+func (m Message) attributes() map[string]string {
+	all := make(map[string]string, len(m.Attributes)+1)
+	for name, value := range m.Attributes {
+		all[name] = value
+	}
+	if m.Key != "" {
+		all[lambdaidem.MessageKey] = m.Key
+	}
+	return all
+}
+
+// SQS is an event of a queue, by its name; one that ends in .fifo is a FIFO queue.
+func SQS(queue string, messages ...Message) events.SQSEvent {
+	out := events.SQSEvent{Records: []events.SQSMessage{}}
+	for i, m := range withMessageDefaults(messages) {
+		r := events.SQSMessage{MessageId: m.ID, ReceiptHandle: fmt.Sprintf("receipt-%s-%d", m.ID, m.Receives), Body: m.Body,
+			EventSource: "aws:sqs", EventSourceARN: arnHead + "sqs" + arnTail + queue, AWSRegion: region, MessageAttributes: map[string]events.SQSMessageAttribute{}}
+		millis := fmt.Sprint(sent.UnixMilli())
+		r.Attributes = map[string]string{"ApproximateReceiveCount": fmt.Sprint(m.Receives), "SentTimestamp": millis, "ApproximateFirstReceiveTimestamp": millis, "SenderId": "AIDAEXAMPLE"}
+		if strings.HasSuffix(queue, ".fifo") {
+			r.Attributes["MessageGroupId"], r.Attributes["MessageDeduplicationId"], r.Attributes["SequenceNumber"] = m.Group, m.ID, sequence(i)
+		}
+		for name, value := range m.attributes() {
+			r.MessageAttributes[name] = events.SQSMessageAttribute{DataType: "String", StringValue: &value, StringListValues: []string{}, BinaryListValues: [][]byte{}}
+		}
+		out.Records = append(out.Records, r)
+	}
+	return out
+}
+
+// sequence is a sequence number, the higher the later.
+func sequence(i int) string { return fmt.Sprintf("4959033827149025660855969253836%010d", i) }
+
+// SNS is an event of a topic, by its name.
+func SNS(topic string, m Message) events.SNSEvent {
+	m = withMessageDefaults([]Message{m})[0]
+	arn := arnHead + "sns" + arnTail + topic
+	all := map[string]any{}
+	for name, value := range m.attributes() {
+		all[name] = map[string]any{"Type": "String", "Value": value}
+	}
+	return events.SNSEvent{Records: []events.SNSEventRecord{{
+		EventVersion: "1.0", EventSource: "aws:sns", EventSubscriptionArn: arn + ":11111111-2222-3333-4444-555555555555",
+		SNS: events.SNSEntity{Type: "Notification", MessageID: m.ID, TopicArn: arn, Message: m.Body, MessageAttributes: all, Timestamp: sent, SignatureVersion: "1"},
+	}}}
+}
+
+// EventBridge is an event of a bus. It panics if the message's Body is no JSON
+// object.
+func EventBridge(source, detailType string, m Message) events.EventBridgeEvent {
+	m = withMessageDefaults([]Message{m})[0]
+	detail := map[string]json.RawMessage{}
+	if err := json.Unmarshal([]byte(m.Body), &detail); err != nil {
+		panic("idemtest: EventBridge: Message.Body is no JSON object: " + err.Error())
+	}
+	body := json.RawMessage(m.Body)
+	if m.Key != "" {
+		key, _ := json.Marshal(m.Key)
+		detail[lambdaidem.MessageKey] = key
+		body, _ = json.Marshal(detail) // of what was JSON
+	}
+	return events.EventBridgeEvent{Version: "0", ID: m.ID, Source: source, DetailType: detailType, AccountID: accountID, Region: region, Time: sent, Resources: []string{}, Detail: body}
+}
+
+// Kinesis is an event of a data stream, by its name.
+func Kinesis(stream string, messages ...Message) events.KinesisEvent {
+	out := events.KinesisEvent{Records: []events.KinesisEventRecord{}}
+	for i, m := range withMessageDefaults(messages) {
+		out.Records = append(out.Records, events.KinesisEventRecord{
+			EventID: "shardId-000000000000:" + m.ID, EventName: "aws:kinesis:record", EventSource: "aws:kinesis", EventVersion: "1.0", AwsRegion: region, EventSourceArn: arnHead + "kinesis" + arnTail + "stream/" + stream,
+			Kinesis: events.KinesisRecord{PartitionKey: m.Group, SequenceNumber: sequence(i), Data: []byte(m.Body), KinesisSchemaVersion: "1.0", ApproximateArrivalTimestamp: events.SecondsEpochTime{Time: sent}},
+		})
+	}
+	return out
+}
+
+// DynamoDBStream is an event of a table's stream, by the table's name: of items that
+// were put, whose key is the attribute id.
+func DynamoDBStream(table string, messages ...Message) events.DynamoDBEvent {
+	out := events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{}}
+	for i, m := range withMessageDefaults(messages) {
+		id := events.NewStringAttribute(m.Group)
+		out.Records = append(out.Records, events.DynamoDBEventRecord{
+			EventID: m.ID, EventName: "INSERT", EventSource: "aws:dynamodb", EventVersion: "1.1", AWSRegion: region, EventSourceArn: arnHead + "dynamodb" + arnTail + "table/" + table + "/stream/2026-01-01T00:00:00.000",
+			Change: events.DynamoDBStreamRecord{ApproximateCreationDateTime: events.SecondsEpochTime{Time: sent}, SequenceNumber: sequence(i), StreamViewType: "NEW_AND_OLD_IMAGES",
+				Keys:     map[string]events.DynamoDBAttributeValue{"id": id},
+				NewImage: map[string]events.DynamoDBAttributeValue{"id": id, "body": events.NewStringAttribute(m.Body)}},
+		})
+	}
+	return out
+}
