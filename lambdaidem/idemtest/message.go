@@ -114,9 +114,8 @@ func EventBridge(source, detailType string, m Message) events.EventBridgeEvent {
 	}
 	body := json.RawMessage(m.Body)
 	if m.Key != "" {
-		key, _ := json.Marshal(m.Key)
-		detail[lambdaidem.MessageKey] = key
-		body, _ = json.Marshal(detail) // of what was JSON
+		detail[lambdaidem.MessageKey] = mustJSON(m.Key)
+		body = mustJSON(detail)
 	}
 	return events.EventBridgeEvent{Version: "0", ID: m.ID, Source: source, DetailType: detailType, AccountID: accountID, Region: region, Time: sent, Resources: []string{}, Detail: body}
 }
@@ -147,4 +146,12 @@ func DynamoDBStream(table string, messages ...Message) events.DynamoDBEvent {
 		})
 	}
 	return out
+}
+
+func mustJSON(v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("idemtest: " + err.Error())
+	}
+	return text
 }

@@ -25,7 +25,7 @@ func TestMessagesOfEverySource(t *testing.T) {
 	var all []seen
 	see := func(ctx context.Context, body string) error {
 		all = append(all, seen{lambdaidem.Key(ctx), body})
-		return nil
+		return ctx.Err()
 	}
 	two := []idemtest.Message{{Body: "one"}, {ID: "my-own", Key: "k", Body: "two", Attributes: map[string]string{"a": "b"}}}
 
