@@ -119,6 +119,9 @@ func run(ctx context.Context, s settings) (err error) {
 		if all.cached, err = measureCache(ctx, s.runs, random); err != nil {
 			return err
 		}
+		if all.engine, err = measureEngine(ctx, s.runs, random); err != nil {
+			return err
+		}
 	}
 	if s.markdown {
 		all.printMarkdown(os.Stdout)
@@ -155,7 +158,10 @@ func (r *results) measureSDK(ctx context.Context, server *ddblocal.Server, s set
 	if s.scenario != "" {
 		return nil
 	}
-	r.large, err = rig.measureLarge(ctx, largeAnswer, s.runs)
+	if r.large, err = rig.measureLarge(ctx, largeAnswer, s.runs); err != nil {
+		return err
+	}
+	r.messages, err = rig.measureMessages(ctx, 2*s.runs, random)
 	return err
 }
 

@@ -17,6 +17,8 @@ const (
 	aimCall        = 15 * time.Microsecond // the guard over memstore, a body of bodySize
 	aimAllocations = 60                    // of the same
 	aimCached      = time.Microsecond      // a replay from the cache, beyond what none can do without
+	aimThroughput  = 0.95                  // ours / floor, new messages
+	aimEngine      = 5 * time.Microsecond  // of a message, beyond a loop that calls Do
 )
 
 type results struct {
@@ -24,6 +26,8 @@ type results struct {
 	large       *largeResults
 	guard       *guardResults
 	cached      *cachedReplay
+	messages    *throughput
+	engine      *engine
 }
 
 // print writes plain text for a terminal.
@@ -65,6 +69,14 @@ THE TOOLKIT AGAINST THE BARE SDK
 		_, _ = fmt.Fprint(w, "\nA REPLAY FROM THE CACHE\n\n  By lambdaidem's BenchmarkCachedReplay; that it makes no round trip is counted above.\n\n")
 		printTable(w, r.cached.table())
 	}
+	if r.messages != nil {
+		_, _ = fmt.Fprint(w, "\nMESSAGES\n\n  The decorator of SQS over dynamostore, against a loop that sends the same writes by the bare SDK. Batches of\n  both took turns.\n\n")
+		printTable(w, r.messages.table())
+	}
+	if r.engine != nil {
+		_, _ = fmt.Fprint(w, "\n")
+		printTable(w, r.engine.table())
+	}
 }
 
 // printMarkdown writes the tables as the README has them.
@@ -96,6 +108,12 @@ func (r *results) tables() []table {
 	}
 	if r.cached != nil {
 		all = append(all, r.cached.table())
+	}
+	if r.messages != nil {
+		all = append(all, r.messages.table())
+	}
+	if r.engine != nil {
+		all = append(all, r.engine.table())
 	}
 	return all
 }

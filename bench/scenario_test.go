@@ -302,3 +302,25 @@ func TestInputsHaveTheirSize(t *testing.T) {
 		}
 	}
 }
+
+// Both sides make the same two requests for each message.
+func TestMessagesAreMeasured(t *testing.T) {
+	ctx, r := testRig(t)
+	before := [sides]int64{r.wires[floorSide].trips.Load(), r.wires[oursSide].trips.Load()}
+	got, err := r.measureMessages(ctx, 2, fixed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for side := range sides {
+		trips := r.wires[side].trips.Load() - before[side]
+		if want := int64(2 * 2 * messagesABatch); trips != want && (side == floorSide || trips != want+2) { // and the one that was recorded
+			t.Errorf("%s made %d round trips; want %d", sideNames[side], trips, want)
+		}
+		if got.rate[side] <= 0 {
+			t.Errorf("%s: %v messages a second", sideNames[side], got.rate[side])
+		}
+	}
+	if got.ratio.value <= 0 || got.ratio.low > got.ratio.high {
+		t.Errorf("the ratio is %+v", got.ratio)
+	}
+}

@@ -106,3 +106,15 @@ func (e estimate) atMost(bound float64) verdict {
 		return open
 	}
 }
+
+// atLeast says whether an estimate keeps above a bound.
+func (e estimate) atLeast(bound float64) verdict {
+	switch {
+	case e.low >= bound:
+		return met
+	case e.high < bound:
+		return missed
+	default:
+		return open
+	}
+}

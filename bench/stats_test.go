@@ -111,6 +111,10 @@ func TestVerdictIsOpenWhereTheIntervalHoldsTheBound(t *testing.T) {
 		if got := c.e.atMost(1); got != c.want {
 			t.Errorf("%v at most 1: %q; want %q", c.e, got, c.want)
 		}
+		mirrored := estimate{2 - c.e.value, 2 - c.e.high, 2 - c.e.low}
+		if got := mirrored.atLeast(1); got != c.want {
+			t.Errorf("%v at least 1: %q; want %q", mirrored, got, c.want)
+		}
 	}
 }
 

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// metrics are what the runs of a benchmark of package lambdaidem reported: by their
+// names, "ns-" before them.
+type metrics map[string][]float64
+
+// runBenchmark runs one so many times.
+func runBenchmark(ctx context.Context, name, benchtime string, runs int) (metrics, error) {
+	command := exec.CommandContext(ctx, "go", "test", "github.com/lambdaidem/toolkit/lambdaidem",
+		"-run", "^$", "-bench", "^"+name+"$", "-benchtime", benchtime, "-count", strconv.Itoa(runs))
+	command.Stderr = os.Stderr
+	out, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %s", command, err, out)
+	}
+	return readMetrics(name, string(out))
+}
+
+// readMetrics reads what go test printed of a benchmark's runs.
+func readMetrics(name, out string) (metrics, error) {
+	all := metrics{}
+	for line := range strings.Lines(out) {
+		if !strings.HasPrefix(line, name) {
+			continue
+		}
+		fields := strings.Fields(line)
+		for i := 1; i < len(fields); i++ {
+			metric, ours := strings.CutPrefix(fields[i], "ns-")
+			if !ours {
+				continue
+			}
+			n, err := strconv.ParseFloat(fields[i-1], 64)
+			if err != nil {
+				return nil, fmt.Errorf("%s printed %q", name, line)
+			}
+			all[metric] = append(all[metric], n)
+		}
+	}
+	return all, nil
+}
+
+// read estimates the medians of so many runs.
+func (m metrics) read(runs int, random *rand.Rand, into map[string]*estimate) error {
+	for name, to := range into {
+		values := m[name]
+		if len(values) != runs {
+			return fmt.Errorf("the benchmark printed ns-%s %d times; want %d: %v", name, len(values), runs, m)
+		}
+		*to = bootstrap(runs, func(times []int) float64 { return median(values, times) }, random)
+	}
+	return nil
+}
+
+// median is that of the values, each as often as it was drawn; nil: once.
+func median(values []float64, times []int) float64 {
+	var all []float64
+	for i, v := range values {
+		for range count(times, i) {
+			all = append(all, v)
+		}
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}

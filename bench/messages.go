@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// What is measured of messages: batches of new ones, some at a time.
+const (
+	messagesAtOnce = 10
+	messagesABatch = 400
+)
+
+// throughput is messages a second of the toolkit over the bare SDK's.
+type throughput struct {
+	batches int
+	rate    [sides]float64 // messages a second
+	ratio   estimate
+}
+
+// measureMessages has both sides handle batches of new messages, by turns in random
+// order: the bare SDK sends the two writes of each from a loop that has as many at a
+// time.
+func (r *rig) measureMessages(ctx context.Context, batches int, random *mathrand.Rand) (*throughput, error) {
+	progress("messages, %d at once: %d batches of %d each side", messagesAtOnce, batches, messagesABatch)
+	consume := lambdaidem.New(r.store).SQS(func(context.Context, events.SQSMessage) error { return nil },
+		func(o *lambdaidem.BatchOptions[events.SQSMessage]) { o.Concurrency = messagesAtOnce })
+	bare := &floor{client: r.bare.client}
+	if err := r.leave(new([]record), []**recorded{&bare.lock, &bare.complete}, func(key string) error {
+		return consumed(consume(ctx, r.messages(key)))
+	}); err != nil {
+		return nil, err
+	}
+	took := make([][sides]float64, batches)
+	for i := range took {
+		for _, side := range random.Perm(sides) {
+			var work func() error
+			if side == oursSide {
+				keys := make([]string, messagesABatch)
+				for i := range keys {
+					keys[i] = rand.Text()
+				}
+				event := r.messages(keys...)
+				work = func() error { return consumed(consume(ctx, event)) }
+			} else {
+				operations := make([]operation, messagesABatch)
+				for i := range operations {
+					id, token := freshID(), freshToken()
+					operations[i] = func(ctx context.Context) error { return bare.first(ctx, id, token, r.deadline.Add(maxSkew)) }
+				}
+				work = func() error {
+					return do(ctx, operations, messagesAtOnce, make([]time.Duration, messagesABatch))
+				}
+			}
+			began := time.Now()
+			if err := work(); err != nil {
+				return nil, err
+			}
+			took[i][side] = time.Since(began).Seconds()
+		}
+	}
+	return throughputOf(took, random), nil
+}
+
+// throughputOf adds up what each batch took: seconds, of each side.
+func throughputOf(took [][sides]float64, random *mathrand.Rand) *throughput {
+	t := &throughput{batches: len(took)}
+	sum := func(side int, times []int) (all float64) {
+		for i, batch := range took {
+			all += batch[side] * float64(count(times, i))
+		}
+		return all
+	}
+	for side := range sides {
+		t.rate[side] = float64(len(took)*messagesABatch) / sum(side, nil)
+	}
+	t.ratio = bootstrap(len(took), func(times []int) float64 { return sum(floorSide, times) / sum(oursSide, times) }, random)
+	return t
+}
+
+// messages is a batch of an SQS queue, each with the body that requests have.
+func (r *rig) messages(ids ...string) events.SQSEvent {
+	var e events.SQSEvent
+	for _, id := range ids {
+		e.Records = append(e.Records, events.SQSMessage{MessageId: id, Body: r.body, EventSourceARN: "arn:aws:sqs:us-east-1:123456789012:payments"})
+	}
+	return e
+}
+
+func consumed(out events.SQSEventResponse, err error) error {
+	if n := len(out.BatchItemFailures); n > 0 {
+		err = errors.Join(err, fmt.Errorf("%d messages failed", n))
+	}
+	return err
+}
+
+func (t *throughput) table() table {
+	return table{
+		{fmt.Sprintf("new SQS messages, %d at once", messagesAtOnce), "batches of " + fmt.Sprint(messagesABatch), "bare SDK", "toolkit", "toolkit : bare SDK", fmt.Sprintf("aim ≥ %.2f", aimThroughput)},
+		{"messages a second", fmt.Sprint(t.batches), fmt.Sprintf("%.0f", t.rate[floorSide]), fmt.Sprintf("%.0f", t.rate[oursSide]),
+			fmt.Sprintf("%.3f (%.3f–%.3f)", t.ratio.value, t.ratio.low, t.ratio.high), string(t.ratio.atLeast(aimThroughput))},
+	}
+}
+
+// engine is what the engine of batches costs for each message over a loop of Do:
+// nanoseconds; see BenchmarkMessages of package lambdaidem.
+type engine struct{ engine, loop, beyond estimate }
+
+// measureEngine runs the benchmark so many times; each run gives medians.
+func measureEngine(ctx context.Context, runs int, random *mathrand.Rand) (*engine, error) {
+	progress("the engine of batches, %d runs of BenchmarkMessages", runs)
+	metrics, err := runBenchmark(ctx, "BenchmarkMessages", "3x", runs)
+	if err != nil {
+		return nil, err
+	}
+	var e engine
+	err = metrics.read(runs, random, map[string]*estimate{"engine": &e.engine, "loop": &e.loop, "beyond": &e.beyond})
+	return &e, err
+}
+
+func (e *engine) table() table {
+	row := func(what string, x estimate, aim, verdict string) []string {
+		return []string{what, fmt.Sprintf("%.2f µs (%.2f–%.2f)", x.value/1000, x.low/1000, x.high/1000), aim, verdict}
+	}
+	return table{
+		{"10,000 SQS messages of 1 KB over the store in memory, each", "measured", "aim", ""},
+		row("by the decorator", e.engine, "", ""),
+		row("by a loop that calls Do", e.loop, "", ""),
+		row("beyond the loop", e.beyond, fmt.Sprintf("≤ %.0f µs", aimEngine.Seconds()*1e6), string(e.beyond.atMost(float64(aimEngine)))),
+	}
+}
