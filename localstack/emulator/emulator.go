@@ -293,7 +293,11 @@ func (e *Emulator) announce(apis []api) {
 		}
 	}
 	for _, p := range e.pools {
-		for _, event := range p.function.OtherEvents {
+		others := slices.Clone(p.function.OtherEvents)
+		for _, s := range p.function.Sources {
+			others = append(others, s.Name+" ("+s.Kind()+")")
+		}
+		for _, event := range others {
 			progress.printf("%s: event %s is not emulated; send it by the Lambda Invoke API", p.function.LogicalID, event)
 		}
 	}

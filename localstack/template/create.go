@@ -25,7 +25,7 @@ const activeWithin = time.Minute
 
 // CreateTables creates the tables, on demand and with TTL as described, and
 // returns when all of them are active. It may be called again: a table that is
-// there is kept with what is in it, unless its key or its TTL attribute is
+// there is kept with what is in it, unless its key, its stream or its TTL attribute is
 // another one, which is an error.
 func CreateTables(ctx context.Context, api TableAPI, tables []Table) error {
 	for _, t := range tables {
@@ -56,6 +56,9 @@ func createTable(ctx context.Context, api TableAPI, t Table) error {
 			},
 		})
 	}
+	if t.Stream != "" {
+		input.StreamSpecification = &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewType(t.Stream)}
+	}
 	_, err := api.CreateTable(ctx, input)
 	if exists := (*types.ResourceInUseException)(nil); err != nil && !errors.As(err, &exists) {
 		return fmt.Errorf("creating it: %w", err)
@@ -70,7 +73,18 @@ func createTable(ctx context.Context, api TableAPI, t Table) error {
 	if is := keyParts(found.Table.KeySchema); !slices.Equal(is, t.Key) {
 		return fmt.Errorf("it exists with the key %v, the template says %v; delete it or name another table", is, t.Key)
 	}
+	if is := streamOf(found.Table); is != t.Stream {
+		return fmt.Errorf("it exists with the stream %q, the template says %q; delete it or name another table", is, t.Stream)
+	}
 	return setTTL(ctx, api, t)
+}
+
+// streamOf is the view type of a table's stream; empty: it has none.
+func streamOf(t *types.TableDescription) string {
+	if t.StreamSpecification == nil || !aws.ToBool(t.StreamSpecification.StreamEnabled) {
+		return ""
+	}
+	return string(t.StreamSpecification.StreamViewType)
 }
 
 func setTTL(ctx context.Context, api TableAPI, t Table) error {

@@ -44,7 +44,7 @@ func (f *tables) DescribeTable(_ context.Context, in *dynamodb.DescribeTableInpu
 	if f.described[name]++; f.described[name] == 1 {
 		status = types.TableStatusCreating
 	}
-	return &dynamodb.DescribeTableOutput{Table: &types.TableDescription{TableStatus: status, KeySchema: table.KeySchema}}, nil
+	return &dynamodb.DescribeTableOutput{Table: &types.TableDescription{TableStatus: status, KeySchema: table.KeySchema, StreamSpecification: table.StreamSpecification}}, nil
 }
 
 func (f *tables) DescribeTimeToLive(
@@ -104,6 +104,18 @@ func TestD1_CreateTablesRefusesAnotherTable(t *testing.T) {
 		err := template.CreateTables(t.Context(), api, want)
 		if err == nil || !strings.Contains(err.Error(), "table Payments (Payments): it exists with the key") {
 			t.Errorf("error %v, want one about the key", err)
+		}
+	})
+
+	t.Run("another stream", func(t *testing.T) {
+		api, other := newTables(), described(t)
+		other[0].Stream = "NEW_IMAGE"
+		if err := template.CreateTables(t.Context(), api, other); err != nil {
+			t.Fatal(err)
+		}
+		err := template.CreateTables(t.Context(), api, want)
+		if err == nil || !strings.Contains(err.Error(), `it exists with the stream "NEW_IMAGE", the template says ""`) {
+			t.Errorf("error %v, want one about the stream", err)
 		}
 	})
 

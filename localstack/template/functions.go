@@ -105,20 +105,38 @@ func (p properties) events(f *Function) error {
 		if err != nil {
 			return err
 		}
-		var route Route
-		switch kind {
-		case "HttpApi":
-			route, err = given.httpAPIRoute()
-		case "Api":
-			route, err = given.restAPIRoute()
-		default:
-			f.OtherEvents = append(f.OtherEvents, name+" ("+kind+")")
-			continue
-		}
-		if err != nil {
+		if err := given.event(f, name, kind); err != nil {
 			return err
 		}
-		f.Routes = append(f.Routes, route)
 	}
 	return nil
+}
+
+// event reads the properties of one event.
+func (p properties) event(f *Function, name, kind string) error {
+	routes := map[string]func() (Route, error){"HttpApi": p.httpAPIRoute, "Api": p.restAPIRoute}
+	sources := map[string]func(string) (Source, error){"SQS": p.queueSource, "DynamoDB": p.streamSource}
+	if read := routes[kind]; read != nil {
+		route, err := read()
+		f.Routes = append(f.Routes, route)
+		return err
+	}
+	if read := sources[kind]; read != nil && p.knowsSource() {
+		source, err := read(name)
+		f.Sources = append(f.Sources, source)
+		return err
+	}
+	f.OtherEvents = append(f.OtherEvents, name+" ("+kind+")")
+	return nil
+}
+
+// knowsSource tells whether an event's source can be known here: a queue or a stream
+// of another stack can't.
+func (p properties) knowsSource() bool {
+	for _, key := range []string{"Queue", "Stream"} {
+		if _, err := p.get(key); err != nil {
+			return false
+		}
+	}
+	return true
 }

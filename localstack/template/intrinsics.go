@@ -120,6 +120,9 @@ func (e *evaluator) ref(at *node, name string) (*node, error) {
 		if err != nil {
 			return nil, err
 		}
+		if typeOf(resource) == "AWS::SQS::Queue" {
+			return textNode(e.queueURL(physical)), nil
+		}
 		return textNode(physical), nil
 	}
 	return nil, errorAt(at, "%s is neither a parameter nor a resource of this template", name)

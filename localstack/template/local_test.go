@@ -16,6 +16,7 @@ func TestL7_CreateTablesOnDynamoDBLocal(t *testing.T) {
 	want := described(t)
 	for i := range want {
 		want[i].Name = "template-test-" + want[i].Name // others may use the server too
+		want[i].Stream = "NEW_AND_OLD_IMAGES"
 	}
 	for range 2 {
 		if err := template.CreateTables(t.Context(), client, want); err != nil {
@@ -32,6 +33,9 @@ func TestL7_CreateTablesOnDynamoDBLocal(t *testing.T) {
 	table, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(want[0].Name)})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if s := table.Table.StreamSpecification; s == nil || s.StreamViewType != "NEW_AND_OLD_IMAGES" || aws.ToString(table.Table.LatestStreamArn) == "" {
+		t.Errorf("the stream is %+v", s)
 	}
 	if n := len(table.Table.GlobalSecondaryIndexes); n != 1 {
 		t.Errorf("%d indexes, want 1", n)

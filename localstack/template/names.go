@@ -13,7 +13,7 @@ var nameProperty = map[string]string{
 func (e *evaluator) physicalName(logicalID string, resource *node) (string, error) {
 	name := resource.field("Properties").field(nameProperty[typeOf(resource)])
 	if name == nil {
-		return logicalID, nil
+		return e.generatedName(logicalID, resource)
 	}
 	resolving := "the name of " + logicalID
 	if e.pending[resolving] {
@@ -26,9 +26,32 @@ func (e *evaluator) physicalName(logicalID string, resource *node) (string, erro
 		return "", err
 	}
 	if value.kind == noValue {
-		return logicalID, nil
+		return e.generatedName(logicalID, resource)
 	}
 	return e.text(value, resolving)
+}
+
+// generatedName is the name of a resource that has none of its own: its logical ID,
+// and .fifo after it where a FIFO queue must end so.
+func (e *evaluator) generatedName(logicalID string, resource *node) (string, error) {
+	fifo := resource.field("Properties").field("FifoQueue")
+	if typeOf(resource) != "AWS::SQS::Queue" || fifo == nil {
+		return logicalID, nil
+	}
+	value, err := e.value(fifo)
+	if err != nil {
+		return "", err
+	}
+	if value.text == "true" {
+		return logicalID + ".fifo", nil
+	}
+	return logicalID, nil
+}
+
+// queueURL is what !Ref of a queue is: the SDKs send it to their endpoint, whichever
+// that is.
+func (e *evaluator) queueURL(name string) string {
+	return "https://sqs." + e.options.Region + ".amazonaws.com/" + e.options.AccountID + "/" + name
 }
 
 func typeOf(resource *node) string {
@@ -58,8 +81,12 @@ func (e *evaluator) attribute(at *node, name, attribute string) (*node, error) {
 		return textNode(e.arn("lambda", "function:"+physical)), nil
 	case "AWS::SQS::Queue.Arn":
 		return textNode(e.arn("sqs", physical)), nil
+	case "AWS::DynamoDB::Table.StreamArn": // of no stream that is there: its label is the moment when it is made
+		return textNode(e.arn("dynamodb", "table/"+physical+"/stream/local")), nil
 	case "AWS::SQS::Queue.QueueName":
 		return textNode(physical), nil
+	case "AWS::SQS::Queue.QueueUrl":
+		return textNode(e.queueURL(physical)), nil
 	case "AWS::Logs::LogGroup.Arn":
 		return textNode(e.arn("logs", "log-group:"+physical+":*")), nil
 	case "AWS::IAM::Role.Arn":

@@ -7,6 +7,7 @@ type Table struct {
 	Attributes   []Attribute
 	Key          []KeyPart
 	TTLAttribute string // empty: no TTL
+	Stream       string // its StreamViewType; empty: no stream
 	Indexes      []Index
 }
 
@@ -64,6 +65,15 @@ func (r *reader) table(logicalID string, resource *node) (Table, error) {
 			if t.TTLAttribute, err = ttl.required("AttributeName"); err != nil {
 				return Table{}, err
 			}
+		}
+	}
+	stream, ok, err := p.inner("StreamSpecification")
+	if err != nil {
+		return Table{}, err
+	}
+	if ok {
+		if t.Stream, err = stream.required("StreamViewType"); err != nil {
+			return Table{}, err
 		}
 	}
 	err = p.each("GlobalSecondaryIndexes", func(item properties) error {

@@ -12,6 +12,7 @@ import (
 type Template struct {
 	Functions []*Function // in the template's order
 	Tables    []Table     // in the template's order
+	Queues    []Queue     // in the template's order
 	Region    string
 	AccountID string
 }
@@ -29,7 +30,8 @@ type Function struct {
 	Environment map[string]string // never nil
 	Routes      []Route
 	URL         *FunctionURL // nil without FunctionUrlConfig
-	OtherEvents []string     // "Name (Type)" of the events that are neither HttpApi nor Api
+	Sources     []Source     // SQS and DynamoDB events
+	OtherEvents []string     // "Name (Type)" of the events of any other type, or of another stack's queue or stream
 }
 
 // APIKind tells the two kinds of API Gateway apart.
@@ -170,7 +172,7 @@ func parse(data []byte, options Options) (*Template, error) {
 	return t, nil
 }
 
-// reader turns resources into functions and tables.
+// reader turns resources into functions, tables and queues.
 type reader struct {
 	evaluator
 	globals *node
@@ -204,6 +206,12 @@ func (r *reader) resource(t *Template, logicalID string, resource *node) error {
 			return err
 		}
 		t.Tables = append(t.Tables, table)
+	case "AWS::SQS::Queue":
+		queue, err := r.queue(logicalID, resource)
+		if err != nil {
+			return err
+		}
+		t.Queues = append(t.Queues, queue)
 	default:
 		if instead, refused := replacements[kind]; refused {
 			return errorAt(resource, "%s: %s is not read for a local run; use %s", logicalID, kind, instead)

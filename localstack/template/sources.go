@@ -1,0 +1,141 @@
+package template
+
+import (
+	"strings"
+	"time"
+)
+
+// Source is an event source mapping: an SQS or DynamoDB event of a function. Its
+// defaults are Lambda's ("AWS::Lambda::EventSourceMapping").
+type Source struct {
+	Name            string
+	ARN             string        // of the queue, or of the table's stream as the template names it
+	Table           string        // name of the table whose stream it is; empty: it is a queue
+	BatchSize       int           // default 10 of a queue, 100 of a stream
+	Window          time.Duration // MaximumBatchingWindowInSeconds, default 0
+	ReportsFailures bool          // FunctionResponseTypes has ReportBatchItemFailures
+	Concurrency     int           // MaximumConcurrency of a queue, ParallelizationFactor of a stream; 0: not set
+
+	// Of a stream.
+	FromStart bool          // StartingPosition is TRIM_HORIZON, not LATEST
+	Bisects   bool          // BisectBatchOnFunctionError
+	Retries   int           // MaximumRetryAttempts; -1, the default: without end
+	MaxAge    time.Duration // MaximumRecordAgeInSeconds; 0, the default: without end
+	OnFailure string        // ARN that is told of what was given up; empty: nobody
+}
+
+// Kind is the event's type in a template: SQS or DynamoDB.
+func (s Source) Kind() string {
+	if s.Table != "" {
+		return "DynamoDB"
+	}
+	return "SQS"
+}
+
+// tableOfStream is the name of the table in the ARN of its stream; empty: it is none.
+func tableOfStream(arn string) string {
+	_, after, ok := strings.Cut(arn, ":table/")
+	name, _, stream := strings.Cut(after, "/stream/")
+	if !ok || !stream {
+		return ""
+	}
+	return name
+}
+
+// queueSource reads an event of type SQS.
+func (p properties) queueSource(name string) (Source, error) {
+	s := Source{Name: name, Retries: -1}
+	var err error
+	if s.ARN, err = p.required("Queue"); err != nil {
+		return Source{}, err
+	}
+	scaling, _, err := p.inner("ScalingConfig")
+	if err != nil {
+		return Source{}, err
+	}
+	if s.Concurrency, err = scaling.number("MaximumConcurrency", 0, 2, 1000); err != nil {
+		return Source{}, err
+	}
+	return s, p.common(&s, 10)
+}
+
+// streamSource reads an event of type DynamoDB.
+func (p properties) streamSource(name string) (Source, error) {
+	s := Source{Name: name}
+	var err error
+	if s.ARN, err = p.required("Stream"); err != nil {
+		return Source{}, err
+	}
+	if s.Table = tableOfStream(s.ARN); s.Table == "" {
+		return Source{}, errorAt(p.node.field("Stream"), "%s: Stream is %s, which is no table's StreamArn", p.owner, s.ARN)
+	}
+	position, err := p.required("StartingPosition")
+	if err != nil {
+		return Source{}, err
+	}
+	switch position {
+	case "TRIM_HORIZON", "LATEST":
+		s.FromStart = position == "TRIM_HORIZON"
+	default:
+		return Source{}, errorAt(p.node.field("StartingPosition"), "%s: StartingPosition must be TRIM_HORIZON or LATEST, got %s", p.owner, position)
+	}
+	if s.Bisects, err = p.truth("BisectBatchOnFunctionError", false); err != nil {
+		return Source{}, err
+	}
+	if s.Retries, err = p.number("MaximumRetryAttempts", -1, -1, 10_000); err != nil {
+		return Source{}, err
+	}
+	age, err := p.number("MaximumRecordAgeInSeconds", -1, -1, 604_800)
+	if err != nil {
+		return Source{}, err
+	}
+	s.MaxAge = time.Duration(max(age, 0)) * time.Second
+	if s.Concurrency, err = p.number("ParallelizationFactor", 0, 1, 10); err != nil {
+		return Source{}, err
+	}
+	destinations, _, err := p.inner("DestinationConfig")
+	if err != nil {
+		return Source{}, err
+	}
+	failed, _, err := destinations.inner("OnFailure")
+	if err != nil {
+		return Source{}, err
+	}
+	if s.OnFailure, err = failed.text("Destination", ""); err != nil {
+		return Source{}, err
+	}
+	return s, p.common(&s, 100)
+}
+
+// notEmulated are properties that would change which messages a function gets.
+var notEmulated = []string{"FilterCriteria", "TumblingWindowInSeconds", "ProvisionedPollerConfig"}
+
+// common reads what both kinds have.
+func (p properties) common(s *Source, batchSize int) error {
+	for _, key := range notEmulated {
+		if n := p.node.field(key); n != nil {
+			return errorAt(n, "%s: %s is not emulated in a local run", p.owner, key)
+		}
+	}
+	if enabled, err := p.truth("Enabled", true); err != nil || !enabled {
+		if err == nil {
+			err = errorAt(p.node.field("Enabled"), "%s: Enabled: false is not emulated in a local run; leave the event out", p.owner)
+		}
+		return err
+	}
+	var err error
+	if s.BatchSize, err = p.number("BatchSize", batchSize, 1, 10_000); err != nil {
+		return err
+	}
+	if s.Window, err = p.seconds("MaximumBatchingWindowInSeconds", 0, 0, 300); err != nil {
+		return err
+	}
+	types, err := p.texts("FunctionResponseTypes")
+	for _, kind := range types {
+		if kind != "ReportBatchItemFailures" {
+			return errorAt(p.node.field("FunctionResponseTypes"), "%s: FunctionResponseTypes can have ReportBatchItemFailures, got %s", p.owner, kind)
+		}
+		s.ReportsFailures = true
+	}
+	return err
+}

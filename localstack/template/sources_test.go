@@ -1,0 +1,139 @@
+package template_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lambdaidem/toolkit/localstack/template"
+)
+
+const withSources = `
+Resources:
+  Consumer:
+    Type: AWS::Serverless::Function
+    Properties:
+      Environment:
+        Variables: {URL: !Ref Orders, NAME: !GetAtt Ledger.QueueName, SAME: !GetAtt Orders.QueueUrl}
+      Events:
+        Orders:
+          Type: SQS
+          Properties: {Queue: !GetAtt Orders.Arn}
+        Ledger:
+          Type: SQS
+          Properties:
+            Queue: !GetAtt Ledger.Arn
+            BatchSize: 5
+            MaximumBatchingWindowInSeconds: 2
+            FunctionResponseTypes: [ReportBatchItemFailures]
+            ScalingConfig: {MaximumConcurrency: 4}
+        Payments:
+          Type: DynamoDB
+          Properties: {Stream: !GetAtt Payments.StreamArn, StartingPosition: LATEST}
+        All:
+          Type: DynamoDB
+          Properties:
+            Stream: !GetAtt Payments.StreamArn
+            StartingPosition: TRIM_HORIZON
+            BatchSize: 20
+            BisectBatchOnFunctionError: true
+            MaximumRetryAttempts: 7
+            MaximumRecordAgeInSeconds: 3600
+            ParallelizationFactor: 2
+            FunctionResponseTypes: [ReportBatchItemFailures]
+            DestinationConfig: {OnFailure: {Type: SQS, Destination: !GetAtt Dead.Arn}}
+        Foreign:
+          Type: SQS
+          Properties: {Queue: !ImportValue theirs}
+        Clock:
+          Type: Schedule
+          Properties: {Schedule: rate(1 minute)}
+  Orders:
+    Type: AWS::SQS::Queue
+  Ledger:
+    Type: AWS::SQS::Queue
+    Properties:
+      FifoQueue: true
+      ContentBasedDeduplication: true
+      VisibilityTimeout: 60
+      DelaySeconds: 1
+      MessageRetentionPeriod: 1209600
+      ReceiveMessageWaitTimeSeconds: 20
+      MaximumMessageSize: 4096
+      RedrivePolicy: {deadLetterTargetArn: !GetAtt Dead.Arn, maxReceiveCount: 5}
+  Dead:
+    Type: AWS::SQS::Queue
+    Properties: {QueueName: !Sub "${AWS::StackName}-dead.fifo", FifoQueue: true}
+  Payments:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      AttributeDefinitions: [{AttributeName: id, AttributeType: S}]
+      KeySchema: [{AttributeName: id, KeyType: HASH}]
+      StreamSpecification: {StreamViewType: NEW_IMAGE}
+`
+
+func TestD1_ReadsQueuesAndEventSourceMappings(t *testing.T) {
+	got, err := template.Parse("t.yaml", []byte(withSources), template.Options{Region: "eu-west-1", StackName: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const head, stream = "arn:aws:sqs:eu-west-1:000000000000:", "arn:aws:dynamodb:eu-west-1:000000000000:table/Payments/stream/local"
+	const day = 24 * time.Hour
+	want := []template.Queue{
+		{LogicalID: "Orders", Name: "Orders", Visibility: 30 * time.Second, Retention: 4 * day},
+		{LogicalID: "Ledger", Name: "Ledger.fifo", FIFO: true, ContentDeduplicates: true, Visibility: time.Minute, Delay: time.Second, Retention: 14 * day,
+			ReceiveWait: 20 * time.Second, MaxBytes: 4096, DeadLetter: head + "shop-dead.fifo", MaxReceives: 5},
+		{LogicalID: "Dead", Name: "shop-dead.fifo", FIFO: true, Visibility: 30 * time.Second, Retention: 4 * day},
+	}
+	if diff := cmp.Diff(want, got.Queues); diff != "" {
+		t.Errorf("queues (-want +got):\n%s", diff)
+	}
+	f := got.Functions[0]
+	sources := []template.Source{
+		{Name: "Orders", ARN: head + "Orders", BatchSize: 10, Retries: -1},
+		{Name: "Ledger", ARN: head + "Ledger.fifo", BatchSize: 5, Window: 2 * time.Second, ReportsFailures: true, Concurrency: 4, Retries: -1},
+		{Name: "Payments", ARN: stream, Table: "Payments", BatchSize: 100, Retries: -1},
+		{Name: "All", ARN: stream, Table: "Payments", BatchSize: 20, FromStart: true, Bisects: true, Retries: 7, MaxAge: time.Hour, Concurrency: 2, ReportsFailures: true, OnFailure: head + "shop-dead.fifo"},
+	}
+	if diff := cmp.Diff(sources, f.Sources); diff != "" {
+		t.Errorf("sources (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"Foreign (SQS)", "Clock (Schedule)"}, f.OtherEvents); diff != "" {
+		t.Errorf("other events (-want +got):\n%s", diff)
+	}
+	const url = "https://sqs.eu-west-1.amazonaws.com/000000000000/Orders"
+	if diff := cmp.Diff(map[string]string{"URL": url, "SAME": url, "NAME": "Ledger.fifo"}, f.Environment); diff != "" {
+		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+	if got.Tables[0].Stream != "NEW_IMAGE" {
+		t.Errorf("the table is %+v", got.Tables[0])
+	}
+}
+
+func TestD1_SourcesThatAreNotEmulatedAreNamed(t *testing.T) {
+	for name, c := range map[string]struct{ old, new, want string }{
+		"filter":         {"{Queue: !GetAtt Orders.Arn}", "{Queue: !GetAtt Orders.Arn, FilterCriteria: {Filters: []}}", "Orders.Properties: FilterCriteria is not emulated"},
+		"disabled":       {"{Queue: !GetAtt Orders.Arn}", "{Queue: !GetAtt Orders.Arn, Enabled: false}", "Enabled: false is not emulated"},
+		"no queue":       {"{Queue: !GetAtt Orders.Arn}", "{BatchSize: 1}", "Queue is missing"},
+		"batch size":     {"BatchSize: 20", "BatchSize: 0", "BatchSize must be a whole number from 1"},
+		"response types": {"[ReportBatchItemFailures]\n            ScalingConfig", "[Else]\n            ScalingConfig", "can have ReportBatchItemFailures, got Else"},
+		"position":       {"StartingPosition: LATEST", "StartingPosition: AT_TIMESTAMP", "must be TRIM_HORIZON or LATEST"},
+		"no position":    {", StartingPosition: LATEST", "", "StartingPosition is missing"},
+		"no stream":      {"Stream: !GetAtt Payments.StreamArn, ", "Stream: !GetAtt Payments.Arn, ", "which is no table's StreamArn"},
+		"truth":          {"BisectBatchOnFunctionError: true", "BisectBatchOnFunctionError: maybe", "must be true or false"},
+		"redrive":        {"{deadLetterTargetArn: !GetAtt Dead.Arn, maxReceiveCount: 5}", "{maxReceiveCount: 5}", "deadLetterTargetArn is missing"},
+		"receives":       {"maxReceiveCount: 5", "maxReceiveCount: 0", "maxReceiveCount must be a whole number from 1"},
+		"visibility":     {"VisibilityTimeout: 60", "VisibilityTimeout: 43201", "from 0 to 43200"},
+		"fifo":           {"FifoQueue: true\n      Content", "FifoQueue: perhaps\n      Content", "FifoQueue must be true or false"},
+	} {
+		text := strings.Replace(withSources, c.old, c.new, 1)
+		if text == withSources {
+			t.Fatalf("%s: nothing was replaced", name)
+		}
+		if _, err := template.Parse("t.yaml", []byte(text), template.Options{}); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "t.yaml:") {
+			t.Errorf("%s: %v; want it to say %q", name, err, c.want)
+		}
+	}
+}
