@@ -104,8 +104,9 @@ type messageGuard[E, M any] struct {
 	ownOnce sync.Once
 }
 
-// longestWait is more than an invocation has (AWS Lambda, "Lambda quotas").
-const longestWait = 15 * time.Minute
+// longestWait is what no invocation has more of: 15 minutes, and 90 on managed
+// instances (AWS Lambda, "Lambda quotas"). The wait ends in time to answer anyway.
+const longestWait = 90 * time.Minute
 
 func guardMessages[E, M any](g *Guard, s source[E, M], h func(context.Context, M) error, optFns []func(*BatchOptions[M])) *messageGuard[E, M] {
 	if s.lasts && g.opts.Wait == 0 {
