@@ -1,0 +1,121 @@
+package idemclient_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// What the client makes of every code of the guard that comes with a status which
+// it would retry otherwise.
+var decided = map[lambdaidem.Code]struct {
+	status int
+	retry  bool
+}{
+	lambdaidem.ErrInProgress:        {409, true},
+	lambdaidem.ErrStoreUnavailable:  {503, true},
+	lambdaidem.ErrOutOfTime:         {503, true},
+	lambdaidem.ErrOutcomeUnknown:    {503, true},
+	lambdaidem.ErrRetryable:         {503, true},
+	lambdaidem.ErrConditionFailed:   {500, true}, // released; held under Hold, whose 409 is final then
+	lambdaidem.ErrAttemptAbandoned:  {409, false},
+	lambdaidem.ErrPayloadMismatch:   {409, false},
+	lambdaidem.ErrAnswerUnavailable: {500, false},
+	lambdaidem.ErrAnswerUnreadable:  {500, false},
+	lambdaidem.ErrRecordForeign:     {500, false},
+	lambdaidem.ErrStreaming:         {500, false},
+	lambdaidem.ErrPermanent:         {500, false},
+	lambdaidem.ErrWriteInvalid:      {500, false},
+	lambdaidem.ErrBodyUnknown:       {500, false},
+	lambdaidem.ErrRequestInvalid:    {500, false},
+	// These come with a status of their own, which is never retried.
+	lambdaidem.ErrKeyMissing:       {400, false},
+	lambdaidem.ErrKeyInvalid:       {400, false},
+	lambdaidem.ErrBodyTooLarge:     {413, false},
+	lambdaidem.ErrURITooLong:       {414, false},
+	lambdaidem.ErrHeadersTooMany:   {431, false},
+	lambdaidem.ErrPrincipalUnknown: {403, false},
+	// From a Store, never on the wire; were it there, it would be an unknown 409.
+	lambdaidem.ErrLeaseLost: {409, false},
+}
+
+// C1: each code of the guard is decided, and the client does as decided.
+func TestC1_EveryCodeIsDecided(t *testing.T) {
+	for _, code := range codesOf(t) {
+		want, ok := decided[code]
+		if !ok {
+			t.Errorf("nobody decided whether %s is retried", code)
+			continue
+		}
+		t.Run(string(code), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				base := &script{steps: []step{problem(want.status, string(code)), answer(201, "paid")}}
+				resp, err := client(base).Do(post(t.Context(), t, "x"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				status, body := read(t, resp)
+				if retried := len(base.sent) == 2; retried != want.retry {
+					t.Errorf("retried: %v", retried)
+				}
+				if !want.retry && (status != want.status || !strings.Contains(body, string(code))) {
+					t.Errorf("the caller got %d %q", status, body)
+				}
+				base.closed(t)
+			})
+		})
+	}
+}
+
+// C1, G3: a replay is final whatever its status, by the mark that the guard puts on
+// it (the guard's own tests hold the mark).
+func TestC1_AReplayIsFinal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := &script{steps: []step{answer(503, "", "X-Idempotency-Replayed", "true"), answer(201, "")}}
+		resp, err := client(base).Do(post(t.Context(), t, "x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, _ := read(t, resp); status != http.StatusServiceUnavailable || len(base.sent) != 1 {
+			t.Errorf("after %d attempts the caller got %d", len(base.sent), status)
+		}
+	})
+}
+
+// codesOf reads the guard's codes from its source, so that a new one can't be
+// forgotten here.
+func codesOf(t *testing.T) []lambdaidem.Code {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../errors.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var codes []lambdaidem.Code
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if typ, ok := spec.Type.(*ast.Ident); ok && typ.Name == "Code" {
+			for _, v := range spec.Values {
+				text, err := strconv.Unquote(v.(*ast.BasicLit).Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				codes = append(codes, lambdaidem.Code(text))
+			}
+		}
+		return true
+	})
+	if len(codes) != len(decided) {
+		t.Errorf("the guard has %d codes, %d are decided", len(codes), len(decided))
+	}
+	return codes
+}

@@ -1,0 +1,4 @@
+package idemclient
+
+// RetryAfter is retryAfter, which is fuzzed alone.
+var RetryAfter = retryAfter

@@ -1,0 +1,146 @@
+package idemclient_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/idemclient"
+)
+
+// redirects answers by URL: "307 https://…" redirects, anything else is a status.
+func redirects(answers map[string]string) step {
+	return func(r *http.Request) (*http.Response, error) {
+		status, to, _ := strings.Cut(answers[r.URL.String()], " ")
+		code := map[string]int{"301": 301, "302": 302, "303": 303, "307": 307, "308": 308, "200": 200, "503": 503}[status]
+		if to == "" {
+			return answer(code, "")(r)
+		}
+		return answer(code, "", "Location", to)(r)
+	}
+}
+
+// C1: a key goes along with a redirect within the hosts, and never to another one
+// or out of https, whoever put it on the request.
+func TestC1_RedirectsAndKeys(t *testing.T) {
+	const a, b, evil = "https://a.example/", "https://b.example/", "https://evil.example/"
+	for name, c := range map[string]struct {
+		answers map[string]string
+		want    string // "METHOD URL key|…" of each attempt; k: the operation's key, -: none
+	}{
+		"307 on the same host":      {map[string]string{a: "307 /next", a + "next": "200"}, "POST " + a + " k|POST " + a + "next k"},
+		"308 to another given host": {map[string]string{a: "308 " + b, b: "200"}, "POST " + a + " k|POST " + b + " k"},
+		"307 to another host":       {map[string]string{a: "307 " + evil, evil: "200"}, "POST " + a + " k|POST " + evil + " -"},
+		"307 out of https":          {map[string]string{a: "307 http://a.example/", "http://a.example/": "200"}, "POST " + a + " k|POST http://a.example/ -"},
+		"307 to another port":       {map[string]string{a: "307 https://a.example:444/", "https://a.example:444/": "200"}, "POST " + a + " k|POST https://a.example:444/ -"},
+		"307 out and back":          {map[string]string{a: "307 " + evil, evil: "307 " + b, b: "200"}, "POST " + a + " k|POST " + evil + " -|POST " + b + " k"},
+		"out, on and back": {map[string]string{a: "307 " + evil, evil: "308 " + evil + "2", evil + "2": "307 " + b, b: "200"},
+			"POST " + a + " k|POST " + evil + " -|POST " + evil + "2 -|POST " + b + " k"},
+		"303 to another host": {map[string]string{a: "303 " + evil, evil: "200"}, "POST " + a + " k|GET " + evil + " -"},
+		"303, then out":       {map[string]string{a: "303 /done", a + "done": "307 " + evil, evil: "200"}, "POST " + a + " k|GET " + a + "done ?|GET " + evil + " -"},
+	} {
+		for whose, own := range map[string]http.Header{"new": {}, "the caller's": {"Idempotency-Key": {"k"}}, "the caller's, in lower case": {"idempotency-key": {"k"}}} {
+			t.Run(name+"/"+whose, func(t *testing.T) {
+				base := &script{steps: []step{redirects(c.answers)}}
+				made := 0
+				cl := &http.Client{Transport: idemclient.New(base, []string{"a.example", "b.example"}, func(o *idemclient.Options) {
+					o.NewKey = func(*http.Request) (string, error) { made++; return "k", nil }
+				})}
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a, strings.NewReader("body"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Header = own.Clone()
+				resp, err := cl.Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = resp.Body.Close()
+				want := strings.Split(c.want, "|")
+				if len(base.sent) != len(want) {
+					t.Fatalf("%d were sent: %+v", len(base.sent), base.sent)
+				}
+				for i, s := range base.sent {
+					key := "-"
+					if len(s.keys) > 0 {
+						key = strings.Join(s.keys, ",")
+					}
+					line := s.method + " " + s.url + " " + key
+					if line != want[i] && line[:len(line)-1]+"?" != want[i] { // ?: net/http copies the caller's to a GET
+						t.Errorf("%d: %s, want %s", i+1, line, want[i])
+					}
+					if s.method == http.MethodPost && s.body != "body" {
+						t.Errorf("%d had the body %q", i+1, s.body)
+					}
+				}
+				if whose == "new" && made != 1 {
+					t.Errorf("%d keys were made", made)
+				}
+			})
+		}
+	}
+}
+
+// A key that the caller sends to a host which was not given is the caller's own
+// affair, over redirects too.
+func TestC1_AnotherHostsOwnKeysPass(t *testing.T) {
+	base := &script{steps: []step{redirects(map[string]string{"https://x.example/": "307 https://y.example/", "https://y.example/": "200"})}}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://x.example/", strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Idempotency-Key", "mine")
+	resp, err := client(base).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if key := base.oneKey(t); key != "mine" || len(base.sent) != 2 {
+		t.Errorf("%q over %d requests", key, len(base.sent))
+	}
+}
+
+// C1: retries and redirects together have one key.
+func TestC1_RetriesOnBothSidesOfARedirect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := &script{steps: []step{
+			fails(errNetwork), answer(503, ""), answer(307, "", "Location", "/next"),
+			fails(errNetwork), answer(503, ""), answer(201, ""),
+		}}
+		resp, err := client(base).Do(post(t.Context(), t, "body"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if len(base.sent) != 6 || base.sent[5].url != "https://"+host+"/next" {
+			t.Errorf("%+v", base.sent)
+		}
+		if err := lambdaidem.UUIDKey(base.oneKey(t)); err != nil {
+			t.Error(err)
+		}
+		for i, s := range base.sent {
+			if s.body != "body" {
+				t.Errorf("attempt %d had the body %q", i+1, s.body)
+			}
+		}
+		base.closed(t)
+	})
+}
+
+// Redirects without end are ended by http.Client, under one key.
+func TestC1_EndlessRedirects(t *testing.T) {
+	base := &script{steps: []step{answer(307, "", "Location", "/again")}}
+	resp, err := client(base).Do(post(t.Context(), t, "body"))
+	if err == nil || !strings.Contains(err.Error(), "stopped after 10 redirects") {
+		t.Error(err)
+	}
+	if resp != nil {
+		_ = resp.Body.Close()
+	}
+	if base.oneKey(t); len(base.sent) != 10 {
+		t.Errorf("%d requests", len(base.sent))
+	}
+	base.closed(t)
+}

@@ -1,0 +1,164 @@
+package idemclient
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// Transport is an [http.RoundTripper] that makes guarded requests safe to retry,
+// and retries them (C1). Make one with [New]. It is safe for concurrent use.
+type Transport struct {
+	base  http.RoundTripper
+	hosts map[origin]bool
+	opts  Options // with the defaults filled in
+}
+
+// New returns a Transport that sends by base, [http.DefaultTransport] if that is
+// nil, and puts keys on requests to hosts alone.
+//
+// A host is an exact name or address with an optional port: "api.example.com"
+// means https on port 443, "api.example.com:8443" https on that port. Only
+// "http://api.internal:8080" lets a key travel by plain HTTP, but to a loopback
+// host ("localhost:8080", "127.0.0.1", "[::1]:8080") both schemes are meant; with
+// no port each has its own. There are no wildcards: a host that nobody named gets
+// no key.
+//
+// New panics if there is no host or one of them, or an option, is invalid, and
+// names it.
+func New(base http.RoundTripper, hosts []string, optFns ...func(*Options)) *Transport {
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	if len(hosts) == 0 {
+		panic("idemclient: New: hosts is empty; no request would ever have a key")
+	}
+	t := &Transport{base: base, hosts: make(map[origin]bool)}
+	for i, entry := range hosts {
+		origins, err := parseHost(entry)
+		if err != nil {
+			panic(fmt.Sprintf("idemclient: New: hosts[%d] is %q; %v", i, entry, err))
+		}
+		for _, o := range origins {
+			t.hosts[o] = true
+		}
+	}
+	o := Options{}.settle()
+	for _, fn := range optFns {
+		fn(&o)
+	}
+	t.opts = o.settle()
+	t.opts.check()
+	return t
+}
+
+// RoundTrip sends one request: see the package's documentation. The error of the
+// last attempt is returned as it came. Of the answers only the last one is
+// returned; those before it are closed.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !t.guards(req) {
+		return t.base.RoundTrip(t.unkeyed(req))
+	}
+	header, err := t.keyed(req)
+	if err != nil {
+		closeBody(req)
+		return nil, err
+	}
+	out, again, err := repeatable(req, t.opts.MaxBuffer)
+	if err != nil {
+		return nil, err
+	}
+	waits := &backoff.ExponentialBackOff{InitialInterval: t.opts.InitialWait, MaxInterval: t.opts.MaxWait,
+		Multiplier: 2, RandomizationFactor: 0.5}
+	for n := 1; ; n++ {
+		out.Header = header.Clone() // base may keep the last attempt's
+		start := time.Now()
+		resp, err := t.base.RoundTrip(out)
+		took := time.Since(start)
+		if resp != nil {
+			resp.Request = out // so that a redirect finds the key
+		}
+		v := judge(resp, err)
+		wait := waits.NextBackOff() + min(v.after, t.opts.MaxRetryAfter)
+		v.retry = v.retry && n < t.opts.MaxAttempts && again != nil && v.after <= t.opts.MaxRetryAfter && mayWait(req, wait)
+		t.observe(req, n, resp, v, took, wait)
+		if !v.retry {
+			return resp, err
+		}
+		discard(resp)
+		if ended := sleep(req, wait); ended != nil {
+			return nil, fmt.Errorf("idemclient: stopped before attempt %d, after %s: %w", n+1, said(resp, err), ended)
+		}
+		body, err := again()
+		if err != nil {
+			return nil, fmt.Errorf("idemclient: GetBody failed before attempt %d: %w", n+1, err)
+		}
+		out = out.WithContext(out.Context()) // base may still read the last attempt's
+		out.Body = body
+	}
+}
+
+// CloseIdleConnections closes those of base, if it can: [http.Client] asks for it.
+func (t *Transport) CloseIdleConnections() {
+	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// guards tells whether a request gets a key and retries.
+func (t *Transport) guards(req *http.Request) bool {
+	return slices.Contains(t.opts.Methods, strings.ToUpper(req.Method)) && t.given(req) &&
+		(t.opts.Skip == nil || !t.opts.Skip(req))
+}
+
+// given tells whether a request goes to one of the hosts that may have keys.
+func (t *Transport) given(req *http.Request) bool {
+	return req.URL != nil && t.hosts[originOf(req.URL)]
+}
+
+// observe tells the user's function of an attempt.
+func (t *Transport) observe(req *http.Request, n int, resp *http.Response, v verdict, took, wait time.Duration) {
+	if t.opts.Observe == nil {
+		return
+	}
+	a := Attempt{Number: n, Method: req.Method, Host: req.URL.Host, Code: v.code, Err: v.err, Duration: took, Retry: v.retry}
+	if resp != nil {
+		a.Status = resp.StatusCode
+	}
+	if v.retry {
+		a.Wait = wait
+	}
+	t.opts.Observe(req.Context(), a)
+}
+
+// said is what an attempt came to, in words.
+func said(resp *http.Response, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode)
+}
+
+// Bounds of what is read of an answer that is dropped, so that its connection can
+// be used again.
+const (
+	discardBytes = 64 << 10
+	discardTime  = time.Second
+)
+
+// discard closes an answer that nobody will get.
+func discard(resp *http.Response) {
+	if resp == nil || resp.Body == nil {
+		return
+	}
+	timer := time.AfterFunc(discardTime, func() { _ = resp.Body.Close() }) // it may stall
+	defer timer.Stop()
+	_, _ = io.CopyN(io.Discard, resp.Body, discardBytes)
+	_ = resp.Body.Close()
+}

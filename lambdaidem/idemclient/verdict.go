@@ -1,0 +1,135 @@
+package idemclient
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+)
+
+// What an attempt came to: does its answer stand?
+
+// The codes of a guard's problem documents that decide more than the status does.
+// They and replayMark are lambdaidem's, which this package can't import.
+const codeInProgress = "idempotency_in_progress"
+
+var finalCodes = map[string]bool{
+	"idempotency_answer_unavailable": true,
+	"idempotency_answer_unreadable":  true,
+	"idempotency_attempt_abandoned":  true,
+	"idempotency_body_unknown":       true,
+	"idempotency_payload_mismatch":   true,
+	"idempotency_permanent_failure":  true,
+	"idempotency_record_foreign":     true,
+	"idempotency_request_invalid":    true,
+	"idempotency_streaming_refused":  true,
+	"idempotency_write_invalid":      true,
+}
+
+// replayMark marks a replay, by the guard's default (R2).
+const replayMark = "X-Idempotency-Replayed"
+
+// maxProblem is how many bytes of a problem document are read. The guard's own have
+// about 400.
+const maxProblem = 64 << 10
+
+// verdict is what becomes of an attempt.
+type verdict struct {
+	retry bool
+	code  string
+	err   error         // why there is no answer, or why the answer's code could not be read
+	after time.Duration // not before that: Retry-After
+}
+
+// judge decides whether the attempt's answer stands. What it reads of the answer
+// stands in resp.Body again.
+func judge(resp *http.Response, err error) verdict {
+	if err != nil {
+		return verdict{retry: !permanent(err), err: err}
+	}
+	if resp == nil || !passing(resp.StatusCode) && resp.StatusCode != http.StatusConflict {
+		return verdict{}
+	}
+	if resp.Header.Get(replayMark) == "true" { // G3
+		return verdict{}
+	}
+	v := verdict{retry: passing(resp.StatusCode)}
+	v.code, v.err = readCode(resp)
+	switch {
+	case v.err != nil:
+		v.retry = true // of an answer that came half, as of one that did not come
+	case finalCodes[v.code]:
+		v.retry = false
+	case resp.StatusCode == http.StatusConflict:
+		v.retry = v.code == codeInProgress
+	}
+	v.after = retryAfter(resp.Header, time.Now())
+	return v
+}
+
+// passing: the statuses that say "not now" (C1).
+func passing(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
+		http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	default:
+		return false
+	}
+}
+
+// permanent tells of an error that the next attempt would meet again. All others
+// count as the network's: the key makes a needless attempt harmless.
+func permanent(err error) bool {
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		return true
+	}
+	// crypto/tls wraps what crypto/x509 says; a transport of another make may not.
+	if e := (*tls.CertificateVerificationError)(nil); errors.As(err, &e) {
+		return true
+	}
+	if e := (x509.UnknownAuthorityError{}); errors.As(err, &e) {
+		return true
+	}
+	if e := (x509.HostnameError{}); errors.As(err, &e) {
+		return true
+	}
+	e := x509.CertificateInvalidError{}
+	return errors.As(err, &e)
+}
+
+// readCode is the "code" of a problem document (RFC 9457), empty where there is
+// none; its error is that of reading the body.
+func readCode(resp *http.Response) (string, error) {
+	media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil || media != "application/problem+json" || resp.Header.Get("Content-Encoding") != "" || resp.Body == nil {
+		return "", nil
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxProblem+1))
+	read := io.Reader(bytes.NewReader(data))
+	if err != nil {
+		resp.Body = joined{io.MultiReader(read, failing{err}), resp.Body}
+		return "", err
+	}
+	resp.Body = joined{io.MultiReader(read, resp.Body), resp.Body}
+	if len(data) > maxProblem {
+		return "", nil
+	}
+	var doc struct {
+		Code string `json:"code"`
+	}
+	if json.Unmarshal(data, &doc) != nil {
+		return "", nil
+	}
+	return doc.Code, nil
+}
+
+// failing is the rest of a body that could not be read.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
