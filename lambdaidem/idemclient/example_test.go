@@ -109,26 +109,24 @@ func ExampleTransport_RoundTrip() {
 	defer server.Close()
 	client := &http.Client{Transport: idemclient.New(nil, []string{strings.TrimPrefix(server.URL, "http://")})}
 
-	ctx := context.Background()
-	for range 2 {
+	pay := func(ctx context.Context) (key string) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader("100"))
 		if err != nil {
 			fmt.Println(err)
-			return
+			return ""
 		}
 		answer, err := client.Do(request)
 		if err != nil {
 			fmt.Println(err)
-			return
+			return ""
 		}
+		defer func() { _ = answer.Body.Close() }()
 		body, err := io.ReadAll(answer.Body)
-		_ = answer.Body.Close()
 		fmt.Printf("%q %v\n", body, err)
-		if err == nil {
-			return
-		}
-		ctx = idemclient.WithKey(ctx, answer.Request.Header.Get("Idempotency-Key"))
+		return answer.Request.Header.Get("Idempotency-Key")
 	}
+	key := pay(context.Background())
+	pay(idemclient.WithKey(context.Background(), key))
 	// Output:
 	// the card is charged
 	// "pa" unexpected EOF

@@ -143,9 +143,9 @@ func TestC1_AnInvalidKeyIsAnError(t *testing.T) {
 		})
 	}
 	r := post(t.Context(), t, "x")
-	_, err := idemclient.New(&script{}, []string{host}, func(o *idemclient.Options) { //nolint:bodyclose // an error
+	_, err := idemclient.New(&script{}, []string{host}, func(o *idemclient.Options) {
 		o.NewKey = func(*http.Request) (string, error) { return "", noKey }
-	}).RoundTrip(r)
+	}).RoundTrip(r) //nolint:bodyclose // an error
 	if !errors.Is(err, noKey) {
 		t.Errorf("%v does not lead to the function's error", err)
 	}

@@ -106,8 +106,8 @@ func permanent(err error) bool {
 // readCode is the "code" of a problem document (RFC 9457), empty where there is
 // none; its error is that of reading the body.
 func readCode(resp *http.Response) (string, error) {
-	media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if err != nil || media != "application/problem+json" || resp.Header.Get("Content-Encoding") != "" || resp.Body == nil {
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty if it is none
+	if media != "application/problem+json" || resp.Header.Get("Content-Encoding") != "" || resp.Body == nil {
 		return "", nil
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxProblem+1))
@@ -123,9 +123,7 @@ func readCode(resp *http.Response) (string, error) {
 	var doc struct {
 		Code string `json:"code"`
 	}
-	if json.Unmarshal(data, &doc) != nil {
-		return "", nil
-	}
+	_ = json.Unmarshal(data, &doc) // what is no such document has no code
 	return doc.Code, nil
 }
 

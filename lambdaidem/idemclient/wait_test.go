@@ -32,7 +32,7 @@ func FuzzRetryAfter(f *testing.F) {
 		if seconds, err := strconv.ParseUint(text, 10, 64); err == nil && !strings.HasPrefix(text, "+") {
 			want := time.Duration(math.MaxInt64)
 			if seconds <= math.MaxInt64/uint64(time.Second) {
-				want = time.Duration(seconds) * time.Second //nolint:gosec // bounded the line before
+				want = time.Duration(seconds) * time.Second
 			}
 			if got != want {
 				t.Errorf("%q is %v, want %v", value, got, want)
