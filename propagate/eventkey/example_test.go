@@ -1,0 +1,36 @@
+package eventkey_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+	"github.com/lambdaidem/toolkit/propagate/eventkey"
+)
+
+// A handler that announces what it did: if it dies after that and runs again, the
+// event has the same key again.
+func ExampleEntry() {
+	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace = "payments" })
+	_, err := lambdaidem.Do(context.Background(), guard, lambdaidem.Call{Operation: "pay", Key: "order-1"}, func(ctx context.Context) (string, error) {
+		event := types.PutEventsRequestEntry{
+			Source:     aws.String("example.payments"),
+			DetailType: aws.String("Order paid"),
+			Detail:     aws.String(`{"order": 1}`),
+		}
+		if err := eventkey.Entry(ctx, "order paid", &event); err != nil {
+			return "", err
+		}
+		// Here: client.PutEvents(ctx, &eventbridge.PutEventsInput{Entries: []types.PutEventsRequestEntry{event}})
+		fmt.Println(*event.Detail)
+		return "paid", nil
+	})
+	fmt.Println(err)
+	// Output:
+	// {"x-idempotency-key":"8e200ec3-d8f8-86cf-9492-12fa526504e5","order": 1}
+	// <nil>
+}

@@ -1,0 +1,68 @@
+// Package attribute is what SQS and SNS messages have in common, whose SDK types
+// differ: how a key becomes a message attribute and a deduplication id.
+package attribute
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/lambdaidem/toolkit/propagate"
+)
+
+// Max is how many attributes a message can have: SQS takes no more ("Amazon SQS
+// message attributes"), and SNS drops a message with more on its way to an SQS
+// queue with raw message delivery ("Amazon SNS message attributes").
+const Max = 10
+
+// maxDeduplicationID is how long a MessageDeduplicationId can be, in characters
+// (SendMessage and Publish, API references).
+const maxDeduplicationID = 128
+
+// DataType is the type of the key's attribute.
+const DataType = "String"
+
+// Put returns attributes with the key among them, in a map of its own. value makes
+// an attribute, and text reads a String attribute, in the SDK's type.
+func Put[V any](attributes map[string]V, key string, value func(string) V, text func(V) (string, bool)) (map[string]V, error) {
+	if err := propagate.Check(key); err != nil {
+		return nil, err
+	}
+	if have, ok := attributes[propagate.Attribute]; ok {
+		if s, ok := text(have); !ok || s != key {
+			return nil, fmt.Errorf("%w: the message attribute %s", propagate.ErrOtherKey, propagate.Attribute)
+		}
+		return attributes, nil
+	}
+	if len(attributes) >= Max {
+		return nil, fmt.Errorf("propagate: the message has %d attributes already; with %s there would be more than the %d that an SQS message can have",
+			len(attributes), propagate.Attribute, Max)
+	}
+	out := maps.Clone(attributes)
+	if out == nil {
+		out = make(map[string]V, 1)
+	}
+	out[propagate.Attribute] = value(key)
+	return out, nil
+}
+
+// DeduplicationID is the key as a MessageDeduplicationId, where none but the same is
+// there.
+func DeduplicationID(have *string, key string) (*string, error) {
+	if have != nil && *have != key {
+		return nil, fmt.Errorf("%w: MessageDeduplicationId", propagate.ErrOtherKey)
+	}
+	if len(key) > maxDeduplicationID {
+		return nil, fmt.Errorf("propagate: the key has %d characters; a MessageDeduplicationId can have at most %d", len(key), maxDeduplicationID)
+	}
+	for i := range len(key) {
+		if key[i] == ' ' { // all else that a key can have is allowed
+			return nil, errors.New("propagate: the key has a space; a MessageDeduplicationId can't have one")
+		}
+	}
+	return &key, nil
+}
+
+// EntryName tells the entries of one batch apart. It can't be the name of another
+// entry: an Id has no "#" (letters, digits, "-" and "_" alone).
+func EntryName(name, id string) string { return name + "#" + id }

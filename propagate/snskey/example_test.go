@@ -1,0 +1,69 @@
+package snskey_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/aws-sdk-go-v2/service/sns/types"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+	"github.com/lambdaidem/toolkit/propagate/snskey"
+)
+
+// A handler that tells others what it did: if it dies after that and runs again, they
+// see the same key again.
+func ExampleMessage() {
+	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace = "payments" })
+	attempt := 0
+	pay := func(ctx context.Context) (string, error) {
+		input := &sns.PublishInput{
+			TopicArn: aws.String("arn:aws:sns:eu-central-1:111122223333:receipts"),
+			Message:  aws.String("order 1 is paid"),
+		}
+		if err := snskey.Message(ctx, "receipt", input); err != nil {
+			return "", err
+		}
+		// Here: client.Publish(ctx, input)
+		fmt.Println(aws.ToString(input.MessageAttributes["x-idempotency-key"].StringValue))
+		if attempt++; attempt == 1 {
+			return "", fmt.Errorf("the next call timed out")
+		}
+		return "paid", nil
+	}
+	for range 2 {
+		answer, err := lambdaidem.Do(context.Background(), guard, lambdaidem.Call{Operation: "pay", Key: "order-1"}, pay)
+		fmt.Printf("%q %v\n", answer, err)
+	}
+	// Output:
+	// 0cf79205-4f9d-877c-a9ec-e58046f90302
+	// "" the next call timed out
+	// 0cf79205-4f9d-877c-a9ec-e58046f90302
+	// "paid" <nil>
+}
+
+// The entries of a batch, each with a key of its own, made of its Id; on a FIFO topic
+// the key is the MessageDeduplicationId too.
+func ExampleBatch() {
+	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace = "payments" })
+	_, err := lambdaidem.Do(context.Background(), guard, lambdaidem.Call{Operation: "invoice", Key: "run-7"}, func(ctx context.Context) (int, error) {
+		input := &sns.PublishBatchInput{PublishBatchRequestEntries: []types.PublishBatchRequestEntry{
+			{Id: aws.String("invoice-1"), Message: aws.String("…"), MessageGroupId: aws.String("customer-1")},
+			{Id: aws.String("invoice-2"), Message: aws.String("…"), MessageGroupId: aws.String("customer-2")},
+		}}
+		if err := snskey.Batch(ctx, "invoices", input, func(o *snskey.Options) { o.Deduplicate = true }); err != nil {
+			return 0, err
+		}
+		for _, e := range input.PublishBatchRequestEntries {
+			fmt.Println(*e.Id, aws.ToString(e.MessageDeduplicationId))
+		}
+		return len(input.PublishBatchRequestEntries), nil
+	})
+	fmt.Println(err)
+	// Output:
+	// invoice-1 91e5a64e-01ae-8a1d-bd4f-93cb6995b20c
+	// invoice-2 5eb563ef-29e3-863c-a9e5-8e03a8b978a1
+	// <nil>
+}

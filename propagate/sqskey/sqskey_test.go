@@ -1,0 +1,207 @@
+package sqskey_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+	"github.com/lambdaidem/toolkit/propagate"
+	"github.com/lambdaidem/toolkit/propagate/sqskey"
+)
+
+type (
+	message = sqs.SendMessageInput
+	entry   = types.SendMessageBatchRequestEntry
+	batch   = sqs.SendMessageBatchInput
+	value   = types.MessageAttributeValue
+)
+
+func dedup(o *sqskey.Options) { o.Deduplicate = true }
+
+// guarded runs f in a guarded handler: twice, since the first attempt is released.
+func guarded(t *testing.T, key string, f func(ctx context.Context)) {
+	t.Helper()
+	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
+	for attempt := 1; attempt <= 2; attempt++ {
+		_, err := lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "pay", Key: key}, func(ctx context.Context) (int, error) {
+			f(ctx)
+			if attempt == 1 {
+				return 0, errors.New("died")
+			}
+			return 0, nil
+		})
+		if (err != nil) != (attempt == 1) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// same fails if a message is another than it was.
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(sqs.SendMessageInput{}, sqs.SendMessageBatchInput{}, types.SendMessageBatchRequestEntry{}, types.MessageAttributeValue{})); d != "" {
+		t.Errorf("%s: %s", what, d)
+	}
+}
+
+// V4, E6: the key is the downstream key of the name, the same in every attempt, as
+// the attribute that consumers read (V3).
+func TestV4_TheKeyIsTheSameInEveryAttempt(t *testing.T) {
+	var sent []message
+	guarded(t, "k", func(ctx context.Context) {
+		m := message{MessageBody: aws.String("hello")}
+		if err := sqskey.Message(ctx, "receipt", &m); err != nil {
+			t.Fatal(err)
+		}
+		want := message{MessageBody: aws.String("hello"), MessageAttributes: map[string]value{
+			"x-idempotency-key": {DataType: aws.String("String"), StringValue: aws.String(lambdaidem.DownstreamKey(ctx, "receipt"))},
+		}}
+		same(t, "message", m, want)
+		e := entry{Id: aws.String("1")}
+		if err := sqskey.Entry(ctx, "receipt", &e, dedup); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "entry", e, entry{Id: aws.String("1"), MessageAttributes: want.MessageAttributes,
+			MessageDeduplicationId: aws.String(lambdaidem.DownstreamKey(ctx, "receipt"))})
+		sent = append(sent, m)
+	})
+	same(t, "second attempt", sent[1], sent[0])
+}
+
+// V4: nothing goes out without a key in silence.
+func TestV4_OutsideOfAGuardedHandlerIsAnError(t *testing.T) {
+	m, e, b := message{}, entry{}, batch{Entries: []entry{{Id: aws.String("1")}}}
+	for what, err := range map[string]error{
+		"message": sqskey.Message(t.Context(), "receipt", &m, dedup),
+		"entry":   sqskey.Entry(t.Context(), "receipt", &e, dedup),
+		"batch":   sqskey.Batch(t.Context(), "receipt", &b, dedup),
+	} {
+		if !errors.Is(err, propagate.ErrUnguarded) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	same(t, "message", m, message{})
+	same(t, "entry", e, entry{})
+	same(t, "batch", b, batch{Entries: []entry{{Id: aws.String("1")}}})
+}
+
+// V4: what can't have the key is an error, and is as it was.
+func TestV4_WhatCantHaveTheKey(t *testing.T) {
+	text := func(kind, s string) value { return value{DataType: aws.String(kind), StringValue: aws.String(s)} }
+	many := func(n int) map[string]value {
+		m := make(map[string]value)
+		for i := range n {
+			m[fmt.Sprint("a", i)] = text("String", "x")
+		}
+		return m
+	}
+	with := func(m map[string]value, v value) map[string]value { m["x-idempotency-key"] = v; return m }
+	for name, c := range map[string]struct {
+		message
+		key  string
+		want string
+		is   error
+	}{
+		"nine attributes":            {message{MessageAttributes: many(9)}, "k", "", nil},
+		"ten attributes":             {message{MessageAttributes: many(10)}, "k", "10 attributes already", nil},
+		"the key is one of the ten":  {message{MessageAttributes: with(many(9), text("String", "k"))}, "k", "", nil},
+		"another key":                {message{MessageAttributes: with(many(0), text("String", "other"))}, "k", "message attribute", propagate.ErrOtherKey},
+		"the same text as a number":  {message{MessageAttributes: with(many(0), text("Number", "1"))}, "1", "message attribute", propagate.ErrOtherKey},
+		"no text":                    {message{MessageAttributes: with(many(0), value{})}, "k", "message attribute", propagate.ErrOtherKey},
+		"the same deduplication id":  {message{MessageDeduplicationId: aws.String("k")}, "k", "", nil},
+		"another deduplication id":   {message{MessageDeduplicationId: aws.String("j")}, "k", "MessageDeduplicationId", propagate.ErrOtherKey},
+		"an empty deduplication id":  {message{MessageDeduplicationId: aws.String("")}, "k", "MessageDeduplicationId", propagate.ErrOtherKey},
+		"a long key":                 {message{}, strings.Repeat("k", 128), "", nil},
+		"too long to deduplicate by": {message{}, strings.Repeat("k", 129), "129 characters", nil},
+		"a space":                    {message{}, "a b", "space", nil},
+		"punctuation":                {message{}, "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", "", nil},
+		"empty":                      {message{}, "", "empty", nil},
+		"not printable":              {message{}, "a\n", "printable", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := c.message
+			err := sqskey.MessageWithKey(c.key, &m, dedup)
+			if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
+				t.Fatal(err)
+			}
+			if err != nil {
+				same(t, "message", m, c.message)
+				return
+			}
+			if aws.ToString(m.MessageAttributes["x-idempotency-key"].StringValue) != c.key || aws.ToString(m.MessageDeduplicationId) != c.key {
+				t.Errorf("%+v", m)
+			}
+		})
+	}
+}
+
+// V4: the caller's map is not written to: messages may share it.
+func TestV4_TheCallersMapIsNotWrittenTo(t *testing.T) {
+	shared := map[string]value{"kind": {DataType: aws.String("String"), StringValue: aws.String("receipt")}}
+	for _, key := range []string{"one", "two"} {
+		e := entry{MessageAttributes: shared}
+		if err := sqskey.EntryWithKey(key, &e); err != nil {
+			t.Fatal(err)
+		}
+		if len(shared) != 1 || len(e.MessageAttributes) != 2 || aws.ToString(e.MessageAttributes["x-idempotency-key"].StringValue) != key || e.MessageDeduplicationId != nil {
+			t.Errorf("%v, %+v", shared, e)
+		}
+	}
+}
+
+// V4: each entry of a batch has a key of its own, by its Id, and the same in every
+// attempt.
+func TestV4_EachEntryOfABatchHasItsOwnKey(t *testing.T) {
+	seen := make(map[string]int)
+	guarded(t, "k", func(ctx context.Context) {
+		in := []entry{{Id: aws.String("a")}, {Id: aws.String("b")}}
+		for _, name := range []string{"receipts", "invoices"} {
+			b := batch{Entries: in}
+			if err := sqskey.Batch(ctx, name, &b, dedup); err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range b.Entries {
+				key := aws.ToString(e.MessageAttributes["x-idempotency-key"].StringValue)
+				if key != lambdaidem.DownstreamKey(ctx, name+"#"+*e.Id) || aws.ToString(e.MessageDeduplicationId) != key {
+					t.Errorf("%s has %s", *e.Id, key)
+				}
+				seen[key]++
+			}
+		}
+		same(t, "the caller's entries", in, []entry{{Id: aws.String("a")}, {Id: aws.String("b")}})
+	})
+	if len(seen) != 4 {
+		t.Errorf("4 entries had %d keys", len(seen))
+	}
+}
+
+// V4: a batch is as it was if one entry can't have its key.
+func TestV4_ABatchIsAllOrNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		second entry
+		want   string
+	}{
+		"no Id":       {entry{}, "no Id"},
+		"the same Id": {entry{Id: aws.String("a")}, "two entries have the Id a"},
+		"another key": {entry{Id: aws.String("b"), MessageDeduplicationId: aws.String("x")}, "entry b: propagate: there is another key already: MessageDeduplicationId"},
+	} {
+		guarded(t, name, func(ctx context.Context) {
+			in := []entry{{Id: aws.String("a")}, c.second}
+			b := batch{Entries: in}
+			if err := sqskey.Batch(ctx, "receipts", &b, dedup); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+			same(t, name, b, batch{Entries: []entry{{Id: aws.String("a")}, c.second}})
+		})
+	}
+}
