@@ -23,11 +23,15 @@
 //
 // The first of these: the one that the request's header has already; that of
 // [WithKey] in its context; on a redirect, that of the request that was
-// redirected; that of [Options.NewKey], a random UUID by default. All attempts at
-// a request, and what redirects make of it, have the same key. A key that has to
-// outlive the process comes from the caller: a client that crashes and starts
-// again makes a new random one, and with it a second payment. The key that was
-// sent stands in the answer's Request.Header.
+// redirected; that of [Options.NewKey], [RandomKey] by default. All attempts at a
+// request, and what redirects make of it, have the same key. The key that was sent
+// stands in the answer's Request.Header.
+//
+// After an error, a 5xx or a 409 in progress nobody knows whether the request was
+// carried out. Who wants to ask again then needs its key, and so gives it by WithKey
+// from the start; who wants to ask again after a crash of the process keeps it in a
+// place that outlives it, or makes it of the order's number. Another request under a
+// new random key is a second payment.
 //
 // A redirect to a host that was not given, or from https down to http, takes no
 // key along, not even one that the caller has put on the request by itself.

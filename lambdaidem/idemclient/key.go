@@ -132,8 +132,10 @@ func headerValue(key string) (string, error) {
 	return key, nil
 }
 
-// newUUID is a random UUID of version 4 (RFC 9562, 5.4).
-func newUUID() string {
+// RandomKey is a random UUID of version 4 (RFC 9562, 5.4), as a request gets that has
+// no key. With [WithKey] it is for callers who want to ask again after an error,
+// under a key that they know then.
+func RandomKey() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	b[6] = b[6]&0x0f | 0x40

@@ -20,8 +20,7 @@ type Options struct {
 	// say. It is called once for each request, not for its retries and redirects,
 	// by several goroutines at once, and must leave the request and its body alone.
 	// An error, or a key that is not 1 to 255 printable ASCII characters without
-	// spaces at the ends (K2), becomes RoundTrip's error. Default: a random UUID of
-	// version 4 (RFC 9562).
+	// spaces at the ends (K2), becomes RoundTrip's error. Default: [RandomKey].
 	NewKey func(*http.Request) (string, error)
 
 	// Methods are the HTTP methods that are guarded, in any case. Default: POST,
@@ -74,7 +73,7 @@ func (o Options) settle() Options {
 	defaultTo(&o.KeyHeader, "Idempotency-Key")
 	o.KeyHeader = http.CanonicalHeaderKey(o.KeyHeader)
 	if o.NewKey == nil {
-		o.NewKey = func(*http.Request) (string, error) { return newUUID(), nil }
+		o.NewKey = func(*http.Request) (string, error) { return RandomKey(), nil }
 	}
 	if o.Methods == nil {
 		o.Methods = []string{http.MethodPost, http.MethodPatch}

@@ -89,6 +89,9 @@ func permanent(err error) bool {
 	if errors.Is(err, http.ErrSchemeMismatch) {
 		return true
 	}
+	if e := (tls.RecordHeaderError{}); errors.As(err, &e) && string(e.RecordHeader[:]) == "HTTP/" {
+		return true // of which http.Client makes ErrSchemeMismatch later
+	}
 	// crypto/tls wraps what crypto/x509 says; a transport of another make may not.
 	if e := (*tls.CertificateVerificationError)(nil); errors.As(err, &e) {
 		return true
