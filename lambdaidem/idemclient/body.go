@@ -15,8 +15,8 @@ import (
 func repeatable(req *http.Request, maxBuffer int64) (out *http.Request, again func() (io.ReadCloser, error), err error) {
 	out = req.WithContext(req.Context()) // shares the trailers, which a body may set while it is read
 	switch {
-	case req.Body == nil || req.Body == http.NoBody:
-		return out, func() (io.ReadCloser, error) { return req.Body, nil }, nil
+	case req.Body == nil:
+		return out, func() (io.ReadCloser, error) { return nil, nil }, nil //nolint:nilnil // no body is a body
 	case req.GetBody != nil:
 		return out, req.GetBody, nil
 	case req.ContentLength > maxBuffer:

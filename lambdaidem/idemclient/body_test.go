@@ -34,7 +34,7 @@ func TestC1_BodiesAreRewound(t *testing.T) {
 		"kept, in chunks":          {reader("body"), -1, true, 6, "body", -1},
 		"kept, empty":              {reader(""), 0, false, 6, "", 0},
 		"kept, at the bound":       {reader("12345678"), 0, false, 6, "12345678", 8},
-		"over the bound":           {reader("123456789"), 0, false, 1, "123456789", 0},
+		"over the bound":           {reader("123456789abcdef"), 0, false, 1, "123456789abcdef", 0},
 		"said to be over":          {reader("123456789"), 9, false, 1, "123456789", 9},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,3 +167,75 @@ func TestC1_TrailersSurvive(t *testing.T) {
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// How a body comes to base: untouched where it can't be kept, and so that base can
+// rewind it by itself where it is kept.
+func TestC1_WhatBaseSees(t *testing.T) {
+	for name, c := range map[string]struct {
+		body   string
+		length int64
+		check  func(own io.ReadCloser, seen *http.Request) bool
+	}{
+		"said to be over": {"123456789", 9, func(own io.ReadCloser, seen *http.Request) bool { return seen.Body == own && seen.GetBody == nil }},
+		"kept": {"body", -1, func(_ io.ReadCloser, seen *http.Request) bool {
+			again, err := seen.GetBody()
+			if err != nil {
+				return false
+			}
+			data, err := io.ReadAll(again)
+			return err == nil && string(data) == "body"
+		}},
+		"empty": {"", -1, func(_ io.ReadCloser, seen *http.Request) bool { return seen.Body == http.NoBody }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := &closing{Reader: strings.NewReader(c.body)}
+			n := 0
+			base := roundTripper(func(r *http.Request) (*http.Response, error) {
+				if n++; !c.check(own, r) {
+					t.Errorf("attempt %d has %+v", n, r)
+				}
+				_ = r.Body.Close()
+				return answer(503, "")(r)
+			})
+			synctest.Test(t, func(t *testing.T) {
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+host, own)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.ContentLength = c.length
+				resp, err := idemclient.New(base, []string{host}, func(o *idemclient.Options) { o.MaxBuffer = 8 }).RoundTrip(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = resp.Body.Close()
+			})
+			if c.length < 0 && n != 6 || own.closed != 1 {
+				t.Errorf("%d attempts, closed %d times", n, own.closed)
+			}
+		})
+	}
+}
+
+// An attempt that has ended may still be read from, so that each has a request of its
+// own.
+func TestC1_EachAttemptIsARequestOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen := make(map[*http.Request]io.ReadCloser)
+		base := roundTripper(func(r *http.Request) (*http.Response, error) {
+			seen[r] = r.Body
+			return nil, errNetwork // and doesn't even close the body yet
+		})
+		r := post(t.Context(), t, "x")
+		if _, err := idemclient.New(base, []string{host}).RoundTrip(r); !errors.Is(err, errNetwork) { //nolint:bodyclose // an error
+			t.Error(err)
+		}
+		if _, ours := seen[r]; len(seen) != 6 || ours {
+			t.Errorf("6 attempts were %d requests", len(seen))
+		}
+		for r, body := range seen {
+			if r.Body != body {
+				t.Error("a later attempt took an earlier one's body away")
+			}
+		}
+	})
+}

@@ -47,7 +47,7 @@ func parseHost(entry string) ([]origin, error) {
 
 // originOf is where a URL leads, in the one form in which origins are compared.
 func originOf(u *url.URL) origin {
-	o := origin{strings.ToLower(u.Scheme), strings.ToLower(u.Hostname()), u.Port()}
+	o := origin{u.Scheme, strings.ToLower(u.Hostname()), u.Port()}
 	if o.port == "" {
 		o.port = map[string]string{"https": "443", "http": "80"}[o.scheme]
 	}

@@ -71,7 +71,6 @@ type Attempt struct {
 // settle fills in the defaults.
 func (o Options) settle() Options {
 	defaultTo(&o.KeyHeader, "Idempotency-Key")
-	o.KeyHeader = http.CanonicalHeaderKey(o.KeyHeader)
 	if o.NewKey == nil {
 		o.NewKey = func(*http.Request) (string, error) { return RandomKey(), nil }
 	}

@@ -28,7 +28,7 @@ func TestC1_RedirectsAndKeys(t *testing.T) {
 	const a, b, evil = "https://a.example/", "https://b.example/", "https://evil.example/"
 	for name, c := range map[string]struct {
 		answers map[string]string
-		want    string // "METHOD URL key|…" of each attempt; k: the operation's key, -: none
+		want    string // "METHOD URL key|…" of each attempt; k: the operation's key, -: none, ?: the caller's own alone, which net/http copies
 	}{
 		"307 on the same host":      {map[string]string{a: "307 /next", a + "next": "200"}, "POST " + a + " k|POST " + a + "next k"},
 		"308 to another given host": {map[string]string{a: "308 " + b, b: "200"}, "POST " + a + " k|POST " + b + " k"},
@@ -68,8 +68,9 @@ func TestC1_RedirectsAndKeys(t *testing.T) {
 						key = strings.Join(s.keys, ",")
 					}
 					line := s.method + " " + s.url + " " + key
-					if line != want[i] && line[:len(line)-1]+"?" != want[i] { // ?: net/http copies the caller's to a GET
-						t.Errorf("%d: %s, want %s", i+1, line, want[i])
+					wanted := strings.ReplaceAll(want[i], "?", map[bool]string{true: "-", false: "k"}[whose == "new"])
+					if line != wanted {
+						t.Errorf("%d: %s, want %s", i+1, line, wanted)
 					}
 					if s.method == http.MethodPost && s.body != "body" {
 						t.Errorf("%d had the body %q", i+1, s.body)
@@ -143,4 +144,46 @@ func TestC1_EndlessRedirects(t *testing.T) {
 		t.Errorf("%d requests", len(base.sent))
 	}
 	base.closed(t)
+}
+
+// The contract of http.RoundTripper, where a key is taken off too.
+func TestC1_ARedirectIsNotChanged(t *testing.T) {
+	base := &script{steps: []step{answer(200, "")}}
+	rt := idemclient.New(base, []string{host})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://evil.example", strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Idempotency-Key", "mine")
+	r.Response = &http.Response{Request: post(t.Context(), t, "x")}
+	resp, err := rt.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if r.Header.Get("Idempotency-Key") != "mine" || len(base.sent[0].keys) != 0 || base.sent[0].body != "x" {
+		t.Errorf("the request has %v, %+v was sent", r.Header, base.sent[0])
+	}
+}
+
+// A base that doesn't say which request its answer is for, or says another one, breaks
+// no chain.
+func TestC1_RedirectsByABaseThatNamesNoRequest(t *testing.T) {
+	for name, named := range map[string]*http.Request{"none": nil, "another": post(t.Context(), t, "x")} {
+		t.Run(name, func(t *testing.T) {
+			base := &script{steps: []step{answer(307, "", "Location", "/next"), answer(201, "")}}
+			resp, err := client(roundTripper(func(r *http.Request) (*http.Response, error) {
+				resp, err := base.RoundTrip(r)
+				resp.Request = named
+				return resp, err
+			})).Do(post(t.Context(), t, "x"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if key := base.oneKey(t); len(base.sent) != 2 || resp.Request.Header.Get("Idempotency-Key") != key {
+				t.Errorf("%+v; the answer's request has %v", base.sent, resp.Request.Header)
+			}
+		})
+	}
 }

@@ -1,11 +1,14 @@
 package idemclient_test
 
 import (
+	"context"
+	"errors"
 	"math"
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem/idemclient"
@@ -50,6 +53,203 @@ func FuzzRetryAfter(f *testing.F) {
 		}
 		if got != 0 && got != math.MaxInt64 { // MaxInt64: digits beyond 64 bits
 			t.Errorf("%q is %v", value, got)
+		}
+	})
+}
+
+// C1: waits double, with up to half of each added or taken, and stop growing.
+func TestC1_BackoffIsExponentialWithJitter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := &script{steps: []step{fails(errNetwork)}}
+		c := client(base, func(o *idemclient.Options) {
+			o.MaxAttempts, o.InitialWait, o.MaxWait = 6, time.Second, 4*time.Second
+		})
+		distinct := make(map[time.Duration]bool)
+		for range 20 {
+			base.sent = nil
+			if _, err := c.Do(post(t.Context(), t, "x")); !errors.Is(err, errNetwork) { //nolint:bodyclose // an error
+				t.Fatal(err)
+			}
+			for i, seconds := range []int64{1, 2, 4, 4, 4} {
+				want := time.Duration(seconds) * time.Second
+				got := base.sent[i+1].at.Sub(base.sent[i].at)
+				if got < want/2 || got > want*3/2+time.Nanosecond {
+					t.Errorf("wait %d is %v, not about %v", i+1, got, want)
+				}
+				distinct[got] = true
+			}
+		}
+		if len(distinct) < 50 {
+			t.Errorf("100 waits had %d lengths", len(distinct))
+		}
+	})
+}
+
+// C1: the documented defaults.
+func TestC1_DefaultsOfTheBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := &script{steps: []step{answer(503, "")}}
+		began := time.Now()
+		resp, err := client(base).Do(post(t.Context(), t, "x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		took := time.Since(began)
+		if resp.StatusCode != 503 || len(base.sent) != 6 || took < 3*time.Second || took > 10*time.Second {
+			t.Errorf("%d after %d attempts in %v", resp.StatusCode, len(base.sent), took)
+		}
+		base.closed(t)
+	})
+}
+
+// C1: the next attempt begins no earlier than Retry-After says, and with jitter.
+func TestC1_RetryAfter(t *testing.T) {
+	for name, c := range map[string]struct {
+		header   []string
+		from, to time.Duration // of the wait; 0: none follows
+	}{
+		"seconds":               {[]string{"Retry-After", "7"}, 7100 * time.Millisecond, 7301 * time.Millisecond},
+		"the bound":             {[]string{"Retry-After", "60"}, 60 * time.Second, 61 * time.Second},
+		"over the bound":        {[]string{"Retry-After", "61"}, 0, 0},
+		"beyond any clock":      {[]string{"Retry-After", "99999999999999999999999"}, 0, 0},
+		"beyond durations":      {[]string{"Retry-After", "9223372037"}, 0, 0},
+		"a date":                {[]string{"Retry-After", "Sat, 01 Jan 2000 00:00:09 GMT"}, 9100 * time.Millisecond, 9301 * time.Millisecond},
+		"by the server's clock": {[]string{"Retry-After", "Mon, 01 Jan 2024 00:00:05 GMT", "Date", "Mon, 01 Jan 2024 00:00:00 GMT"}, 5100 * time.Millisecond, 5301 * time.Millisecond},
+		"a far date":            {[]string{"Retry-After", "Fri, 31 Dec 9999 23:59:59 GMT"}, 0, 0},
+		"a date that is over":   {[]string{"Retry-After", "Sun, 06 Nov 1994 08:49:37 GMT"}, 100 * time.Millisecond, 301 * time.Millisecond},
+		"negative":              {[]string{"Retry-After", "-5"}, 100 * time.Millisecond, 301 * time.Millisecond},
+		"nonsense":              {[]string{"Retry-After", "soon"}, 100 * time.Millisecond, 301 * time.Millisecond},
+		"empty":                 {[]string{"Retry-After", ""}, 100 * time.Millisecond, 301 * time.Millisecond},
+		"none":                  {nil, 100 * time.Millisecond, 301 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				base := &script{steps: []step{answer(429, "slow", c.header...), answer(201, "paid")}}
+				var seen []idemclient.Attempt
+				resp, err := client(base, func(o *idemclient.Options) {
+					o.Observe = func(_ context.Context, a idemclient.Attempt) { seen = append(seen, a) }
+				}).Do(post(t.Context(), t, "x"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				status, body := read(t, resp)
+				if c.to == 0 {
+					if status != 429 || body != "slow" || len(base.sent) != 1 || seen[0].Retry || seen[0].Wait != 0 {
+						t.Errorf("%d %q after %d attempts, told as %+v", status, body, len(base.sent), seen)
+					}
+					return
+				}
+				wait := base.sent[1].at.Sub(base.sent[0].at)
+				if wait < c.from || wait > c.to || seen[0].Wait != wait || !seen[0].Retry {
+					t.Errorf("waited %v, told as %+v", wait, seen[0])
+				}
+			})
+		})
+	}
+}
+
+// C1: no wait begins that would end after the deadline; what there is, is handed on.
+func TestC1_TheDeadlineIsNotSleptThrough(t *testing.T) {
+	for name, c := range map[string]struct {
+		step     step
+		deadline time.Duration
+		from, to int // attempts, by jitter: waits are 15 to 45 s
+	}{
+		"error":                 {fails(errNetwork), time.Minute, 2, 4},
+		"answer":                {answer(503, ""), time.Minute, 2, 4},
+		"Retry-After":           {answer(503, "", "Retry-After", "59"), time.Minute, 1, 1},
+		"Retry-After that fits": {answer(503, "", "Retry-After", "29"), 2 * time.Minute, 2, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), c.deadline)
+				defer cancel()
+				base := &script{steps: []step{c.step}}
+				began := time.Now()
+				resp, err := client(base, func(o *idemclient.Options) { o.InitialWait, o.MaxWait = 30*time.Second, 30*time.Second }).Do(post(ctx, t, "x"))
+				if resp != nil {
+					_ = resp.Body.Close()
+				}
+				if ctx.Err() != nil || time.Since(began) >= c.deadline {
+					t.Errorf("it took %v", time.Since(began))
+				}
+				if n := len(base.sent); n < c.from || n > c.to {
+					t.Errorf("%d attempts, then %v %v", n, resp, err)
+				}
+				base.closed(t)
+			})
+		})
+	}
+}
+
+// C1: a request that is cancelled while it waits ends at once, and says after what.
+func TestC1_CancelledWhileWaiting(t *testing.T) {
+	why := errors.New("the user left")
+	for name, start := range map[string]func(context.Context, *http.Request) (*http.Request, error){
+		"context": func(ctx context.Context, r *http.Request) (*http.Request, error) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			time.AfterFunc(time.Second, func() { cancel(why) })
+			return r.WithContext(ctx), why
+		},
+		"Cancel": func(_ context.Context, r *http.Request) (*http.Request, error) {
+			cancel := make(chan struct{})
+			time.AfterFunc(time.Second, func() { close(cancel) })
+			r.Cancel = cancel //nolint:staticcheck // deprecated, and http.Client sets it all the same
+			return r, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				base := &script{steps: []step{answer(503, "")}}
+				r, cause := start(t.Context(), post(t.Context(), t, "x"))
+				began := time.Now()
+				_, err := idemclient.New(base, []string{host}, func(o *idemclient.Options) { o.InitialWait, o.MaxWait = time.Minute, time.Minute }).RoundTrip(r) //nolint:bodyclose // an error
+				if err == nil || !strings.Contains(err.Error(), "503 Service Unavailable") || cause != nil && !errors.Is(err, cause) {
+					t.Errorf("the caller got %v", err)
+				}
+				if took := time.Since(began); took != time.Second || len(base.sent) != 1 {
+					t.Errorf("after %v and %d attempts", took, len(base.sent))
+				}
+				base.closed(t)
+			})
+		})
+	}
+}
+
+// C1: what ends with the context is not sent again, and its error is handed on.
+func TestC1_AnEndedContextIsFinal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		base := &script{steps: []step{func(*http.Request) (*http.Response, error) { cancel(); return nil, ctx.Err() }}}
+		if _, err := idemclient.New(base, []string{host}).RoundTrip(post(ctx, t, "x")); err == nil || err.Error() != "context canceled" || len(base.sent) != 1 { //nolint:bodyclose // an error
+			t.Errorf("%v after %d attempts", err, len(base.sent))
+		}
+		closed := make(chan struct{})
+		close(closed)
+		r := post(t.Context(), t, "x")
+		r.Cancel = closed //nolint:staticcheck // deprecated, and http.Client sets it all the same
+		base = &script{steps: []step{fails(errNetwork)}}
+		if _, err := idemclient.New(base, []string{host}).RoundTrip(r); !errors.Is(err, errNetwork) || len(base.sent) != 1 { //nolint:bodyclose // an error
+			t.Errorf("%v after %d attempts", err, len(base.sent))
+		}
+	})
+}
+
+// C1: http.Client's Timeout spans all attempts.
+func TestC1_TheClientsTimeoutSpansAllAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := &script{steps: []step{answer(503, "")}}
+		c := client(base, func(o *idemclient.Options) { o.MaxAttempts = 100 })
+		c.Timeout = 10 * time.Second
+		began := time.Now()
+		resp, err := c.Do(post(t.Context(), t, "x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if took := time.Since(began); took > c.Timeout || len(base.sent) < 4 || len(base.sent) > 10 {
+			t.Errorf("%d attempts in %v", len(base.sent), took)
 		}
 	})
 }
