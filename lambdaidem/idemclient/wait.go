@@ -46,8 +46,8 @@ func sleep(req *http.Request, d time.Duration) error {
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	value := strings.Trim(h.Get("Retry-After"), " \t")
 	if value != "" && strings.Trim(value, "0123456789") == "" {
-		seconds, err := strconv.ParseInt(value, 10, 64)
-		if err != nil || seconds > int64(math.MaxInt64/time.Second) {
+		seconds, _ := strconv.ParseInt(value, 10, 64) // of digits alone it is MaxInt64 at worst
+		if seconds > int64(math.MaxInt64/time.Second) {
 			return math.MaxInt64 // longer than anybody waits
 		}
 		return time.Duration(seconds) * time.Second
