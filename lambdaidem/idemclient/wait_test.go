@@ -183,6 +183,18 @@ func TestC1_TheDeadlineIsNotSleptThrough(t *testing.T) {
 	}
 }
 
+// C1: a wait that is cut short after an error says which.
+func TestC1_CancelledAfterAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Millisecond, cancel)
+		_, err := client(&script{steps: []step{fails(errNetwork)}}).Do(post(ctx, t, "x")) //nolint:bodyclose // an error
+		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "before attempt 2, after read tcp: connection reset by peer") {
+			t.Error(err)
+		}
+	})
+}
+
 // C1: a request that is cancelled while it waits ends at once, and says after what.
 func TestC1_CancelledWhileWaiting(t *testing.T) {
 	why := errors.New("the user left")
