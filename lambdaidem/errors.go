@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"strings"
 	"time"
+
+	"github.com/aws/aws-lambda-go/lambda/messages"
 )
 
 // Code names an error. It is wire code and sentinel at once: it stands as
@@ -205,24 +208,34 @@ func (e *passedOn) Error() string { return e.err.Error() }
 func (e *passedOn) Unwrap() error { return e.err }
 
 // unmarked is the error that was marked, if it was: Lambda's errorType is that
-// of the cause, not of the mark.
+// of the cause, not of the mark, nor of a mark of a mark.
 func unmarked(err error) error {
-	if p := (*permanentError)(nil); errors.As(err, &p) {
-		return p.err
+	for {
+		if p := (*permanentError)(nil); errors.As(err, &p) {
+			err = p.err
+		} else if u := (*uncertainError)(nil); errors.As(err, &u) {
+			err = u.err
+		} else if r := (*retryableError)(nil); errors.As(err, &r) {
+			err = r.err
+		} else {
+			return err
+		}
 	}
-	if u := (*uncertainError)(nil); errors.As(err, &u) {
-		return u.err
-	}
-	if r := (*retryableError)(nil); errors.As(err, &r) {
-		return r.err
-	}
-	return err
 }
 
-// failureOf keeps of err what a record can keep.
+// failureOf keeps of err what a record can keep: a text that is not UTF-8 would
+// come back from a store as another one than the first caller got (R1).
 func failureOf(err error) *Failure {
 	f := &Failure{Code: ErrPermanent, Message: err.Error(), Status: http.StatusInternalServerError}
-	f.Type = typeName(unmarked(err))
+	cause := unmarked(err)
+	f.Type = typeName(cause)
+	if own, ok := cause.(messages.InvokeResponse_Error); ok { //nolint:errorlint // Lambda too takes it unwrapped alone
+		f.Type, f.Message = own.Type, own.Message
+	}
+	if own, ok := cause.(*Error); ok && own != nil && own.replayed { //nolint:errorlint // of a Do inside: it was that type at first
+		f.Type = own.replayedType
+	}
+	f.Type, f.Message = strings.ToValidUTF8(f.Type, "\ufffd"), strings.ToValidUTF8(f.Message, "\ufffd")
 	if own := (*Error)(nil); errors.As(err, &own) && own != nil {
 		f.Code, f.Status = own.Code, own.Status
 	}
