@@ -110,7 +110,7 @@ func (a *attempt) judge(rec Record) finding {
 		return isFree
 	case rec.State == Released && len(rec.Steps) == 0:
 		return isFree // F5: it forgets its fingerprint
-	case rec.Fingerprint != a.call.fingerprint:
+	case !a.call.fits(rec.Fingerprint):
 		return isMismatch
 	case rec.State == Released:
 		return isFree

@@ -98,7 +98,7 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 	if err != nil {
 		return refuse(EventKeyInvalid, requestInvalid("The payload can't be encoded as JSON.", err))
 	}
-	d := g.once(ctx, call{who: who, fingerprint: g.digest(true, payload, c.Operation)}, w)
+	d := g.once(ctx, g.newCall(who, true, payload, c.Operation), w)
 	switch {
 	case d.refusal != nil:
 		return refusedDo[T](d.refusal)

@@ -24,7 +24,7 @@ func BareReplay(in events.APIGatewayV2HTTPRequest, status int, body string) (nee
 	var resp *Response
 	var err error
 	needed = func() {
-		if len(g.fingerprint(req)) == 0 || len(who.id()) == 0 {
+		if len(g.requestCall(who, req).fingerprint) == 0 || len(who.id()) == 0 {
 			panic("there is no hash")
 		}
 		if resp, err = decodeAnswer(stored); err != nil {

@@ -1,43 +1,153 @@
 package lambdaidem
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"mime"
+	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
 )
 
-// fingerprint is SHA-256 over method, concrete path, sorted query and body, in
-// hexadecimal (F3). Each part stands with its length before it, and the body
+// requestCall is the call that a request makes. Its fingerprint is SHA-256 over
+// method, concrete path, sorted query, the headers that were chosen and body, in
+// hexadecimal (F3, F4). Each part stands with its length before it, and the body
 // with how it was taken, so that no two requests are one text.
-func (g *Guard) fingerprint(r *Request) string {
-	return g.digest(isJSON(r.contentType()), r.Body, r.Method, r.Path, sortedQuery(r.Query))
+func (g *Guard) requestCall(who Identity, r *Request) call {
+	json := isJSON(r.contentType())
+	if len(g.counts.headers) > 0 {
+		return g.newCall(who, json, r.Body, g.withHeaders(r)...)
+	}
+	return g.newCall(who, json, r.Body, r.Method, r.Path, sortedQuery(r.Query))
 }
 
-// digest is the SHA-256 of the parts and of the body, which counts by value if
-// it is JSON that no two readers disagree about, and else byte by byte.
+// newCall is a call of who whose payload is the parts and the body (F3, F5).
+func (g *Guard) newCall(who Identity, json bool, body []byte, parts ...string) call {
+	c := call{who: who, fingerprint: g.digest(json, body, parts...)}
+	if g.rotates() {
+		parts := slices.Clone(parts) // without it each call's parts would be on the heap
+		c.older = sync.OnceValue(func() []string { return g.olderDigests(json, body, parts) })
+	}
+	return c
+}
+
+// digest is the fingerprint of the parts and of the body, which counts by value
+// if it is JSON that no two readers disagree about, but for what is left out of it
+// (F4), and else byte by byte. It is what a new record gets; see newCall for what
+// matches.
 func (g *Guard) digest(json bool, body []byte, parts ...string) string {
 	scratch := scratchPool.Get().(*[]byte)
 	defer putScratch(scratch)
-	buf := (*scratch)[:0]
+	*scratch = g.appendCounted((*scratch)[:0], json, body, parts)
+	if len(g.opts.FingerprintSecrets) > 0 {
+		return signed(g.opts.FingerprintSecrets[0], *scratch)
+	}
+	return unsigned(*scratch)
+}
+
+// rotates tells whether other fingerprints than the call's own match (F4).
+func (g *Guard) rotates() bool {
+	return len(g.opts.FingerprintSecrets) > 1 || len(g.opts.FingerprintSecrets) > 0 && g.opts.FingerprintUnsigned
+}
+
+// olderDigests are the fingerprints under every secret but the first, and without
+// one if that is allowed: those that a record may have which was begun before the
+// secret was changed.
+func (g *Guard) olderDigests(json bool, body []byte, parts []string) []string {
+	scratch := scratchPool.Get().(*[]byte)
+	defer putScratch(scratch)
+	*scratch = g.appendCounted((*scratch)[:0], json, body, parts)
+	var all []string
+	for _, secret := range g.opts.FingerprintSecrets[1:] {
+		all = append(all, signed(secret, *scratch))
+	}
+	if g.opts.FingerprintUnsigned {
+		all = append(all, unsigned(*scratch))
+	}
+	return all
+}
+
+// appendCounted appends what counts: the text that a fingerprint is the hash of.
+func (g *Guard) appendCounted(buf []byte, json bool, body []byte, parts []string) []byte {
 	for _, p := range parts {
 		buf = appendPart(buf, p)
 	}
-	taken, byValue := buf, false
+	at := len(buf)
 	if json {
-		taken, byValue = canon.Append(append(buf, 'j'), body, canon.Limits{Bytes: g.opts.MaxBody, Depth: g.opts.MaxJSONDepth})
+		taken, byValue := canon.Append(append(buf, 'j'), body, canon.Limits{Bytes: g.opts.MaxBody, Depth: g.opts.MaxJSONDepth})
+		if byValue {
+			return taken[:at+1+len(g.counts.ignore.Cut(taken[at+1:]))]
+		}
 	}
-	if !byValue {
-		taken = append(append(buf, 'b'), body...)
-	}
-	*scratch = taken
-	sum := sha256.Sum256(taken)
+	return append(append(buf, 'b'), body...)
+}
+
+func unsigned(text []byte) string {
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
+}
+
+func signed(secret, text []byte) string {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write(text)
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// counted is what the options say of fingerprints, made ready for use (F4).
+type counted struct {
+	ignore  *canon.Pointers
+	headers []string // in lower case, sorted, each once
+}
+
+// counted panics on what is invalid, and names the field.
+func (o *Options) counted() counted {
+	var c counted
+	if len(o.FingerprintIgnore) > 0 {
+		var err error
+		if c.ignore, err = canon.ParsePointers(o.FingerprintIgnore); err != nil {
+			panic(fmt.Sprintf("lambdaidem: Options.FingerprintIgnore: %v; it must have JSON Pointers (RFC 6901) to parts of a body", err))
+		}
+	}
+	for _, name := range o.FingerprintHeaders {
+		if !validHeaderName(name) {
+			panic(fmt.Sprintf("lambdaidem: Options.FingerprintHeaders has %q; it must have names of headers", name))
+		}
+		c.headers = append(c.headers, strings.ToLower(name))
+	}
+	slices.Sort(c.headers)
+	c.headers = slices.Compact(c.headers)
+	for i, secret := range o.FingerprintSecrets { // which no text may show
+		if len(secret) < minSecret {
+			panic(fmt.Sprintf("lambdaidem: Options.FingerprintSecrets[%d] has %d bytes; it must have at least %d", i, len(secret), minSecret))
+		}
+	}
+	return c
+}
+
+// minSecret is the least length of a secret in bytes: one that can be searched
+// protects nothing.
+const minSecret = 16
+
+// withHeaders is the parts of a request's fingerprint with the headers that were
+// chosen: each by its name and the number of its values, so that an absent one is
+// not an empty one. White space around a value is not part of it (RFC 9110, 5.5).
+func (g *Guard) withHeaders(r *Request) []string {
+	parts := []string{r.Method, r.Path, sortedQuery(r.Query)}
+	for _, name := range g.counts.headers {
+		values := r.Values(http.CanonicalHeaderKey(name))
+		parts = append(parts, name, strconv.Itoa(len(values)))
+		for _, v := range values {
+			parts = append(parts, strings.Trim(v, " \t"))
+		}
+	}
+	return parts
 }
 
 var scratchPool = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}

@@ -17,6 +17,7 @@ type Guard struct {
 	opts     Options    // with the defaults filled in
 	off      bool       // by the environment: see SwitchOff
 	cache    *cache     // of finished records; nil: there is none
+	counts   counted    // in fingerprints, besides what always does (F4)
 }
 
 // New returns a guard that keeps its records in store. It panics if store is
@@ -49,7 +50,7 @@ func (g *Guard) With(optFns ...func(*Options)) *Guard {
 	if o.Cache != g.opts.Cache {
 		cache = newCache(o.Cache)
 	}
-	return &Guard{store: g.store, transact: g.transact, opts: o, off: g.off, cache: cache}
+	return &Guard{store: g.store, transact: g.transact, opts: o, off: g.off, cache: cache, counts: o.counted()}
 }
 
 // SwitchOff is the environment variable that switches every guard of a process
@@ -73,10 +74,16 @@ func switchedOff() bool {
 	return off
 }
 
-// call is one guarded call, whatever event it came by.
+// call is one guarded call, whatever event it came by. Guard.newCall makes it.
 type call struct {
 	who         Identity
-	fingerprint string
+	fingerprint string          // which a record that the call begins gets
+	older       func() []string // others that match too (F4), made once they are needed; nil: there are none
+}
+
+// fits tells whether a record's fingerprint is of this call's payload.
+func (c *call) fits(fingerprint string) bool {
+	return fingerprint == c.fingerprint || c.older != nil && slices.Contains(c.older(), fingerprint)
 }
 
 // work is what a guarded call is for: the user's handler, called at most once,

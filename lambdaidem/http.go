@@ -129,7 +129,7 @@ func (g *Guard) serve(ctx context.Context, r *Request, h served) (*Response, err
 		return g.ownAnswer(ctx, r, e), nil
 	}
 	w := &httpWork{g: g, served: h}
-	d := g.once(ctx, call{who: who, fingerprint: g.fingerprint(r)}, w)
+	d := g.once(ctx, g.requestCall(who, r), w)
 	if d.replay != nil {
 		return g.replay(ctx, r, who, d), nil
 	}

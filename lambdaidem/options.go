@@ -1,6 +1,7 @@
 package lambdaidem
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -104,6 +105,35 @@ type Options struct {
 	// handler has no attempt number and no steps. It needs a store with
 	// transactions, Policy Rerun, and FailOpen unset. Default: false.
 	Optimistic bool
+	// FingerprintIgnore are JSON Pointers (RFC 6901) to parts of a payload that don't
+	// count: a timestamp or a trace id that each retry has anew (F4). They are left
+	// out of JSON bodies over HTTP, and of the payloads of [Do] and [Handler]. A
+	// part that is left out and one that is absent are the same; an element's
+	// position is that in the whole array; a pointer that leads nowhere changes
+	// nothing, and names count with their case. A body that counts byte by byte,
+	// being no JSON or ambiguous (F3), has nothing to leave out: all of it counts.
+	// The handler must not do by such a part what a retry may not do differently.
+	// A pointer that is added makes another payload of what records have that were
+	// begun before, where it is in them: their retries get 422 until Options.TTL is
+	// over. Default: none.
+	FingerprintIgnore []string
+	// FingerprintHeaders are request headers that count too, over HTTP, matched
+	// without case (F4): a tenant or a currency that stands in none of path, query
+	// and body. An absent header is not an empty one; several values count in their
+	// order. As with FingerprintIgnore, a change makes retries of older requests
+	// get 422. Default: none.
+	FingerprintHeaders []string
+	// FingerprintSecrets make fingerprints HMAC-SHA256 (RFC 2104) instead of SHA-256,
+	// so that who reads the table can't search for a payload that can be guessed, an
+	// amount say (F4). Each has at least 16 random bytes. The first one signs what
+	// is new, and what any of them signed matches. To rotate: add the new one at the
+	// end and deploy everywhere; then put it first; Options.TTL after that, take the
+	// old one away. Default: none.
+	FingerprintSecrets [][]byte
+	// FingerprintUnsigned lets records match too that were begun before there was a
+	// secret, for Options.TTL after the first one is set. Default: false, their
+	// retries get 422. It has no effect without FingerprintSecrets.
+	FingerprintUnsigned bool
 	// MismatchStatus is the status of [ErrPayloadMismatch]: 422 or 409 (F5).
 	// Default: 422.
 	MismatchStatus int
@@ -185,6 +215,11 @@ func (o Options) settle() Options {
 		upper[i] = strings.ToUpper(m)
 	}
 	o.Methods = upper
+	o.FingerprintIgnore, o.FingerprintHeaders = slices.Clone(o.FingerprintIgnore), slices.Clone(o.FingerprintHeaders)
+	o.FingerprintSecrets = slices.Clone(o.FingerprintSecrets)
+	for i, secret := range o.FingerprintSecrets {
+		o.FingerprintSecrets[i] = bytes.Clone(secret)
+	}
 	defaultTo(&o.TTL, 24*time.Hour)
 	defaultTo(&o.Policy, Rerun)
 	defaultTo(&o.MaxSkew, 2*time.Second)
