@@ -16,7 +16,7 @@ func BareReplay(in events.APIGatewayV2HTTPRequest, status int, body string) (nee
 	g := New(struct{ Store }{})
 	ctx := context.Background()
 	req := httpAPI{}.request(in)
-	who, refusal := g.identify(ctx, req)
+	who, _, refusal := g.identify(ctx, req)
 	if refusal != nil {
 		panic(refusal)
 	}
@@ -33,7 +33,7 @@ func BareReplay(in events.APIGatewayV2HTTPRequest, status int, body string) (nee
 	}
 	events = func() {
 		asked := httpAPI{}.request(in)
-		if _, refusal := g.identify(ctx, asked); g.bypasses(ctx, asked) || refusal != nil {
+		if _, _, refusal := g.identify(ctx, asked); g.bypasses(ctx, asked) || refusal != nil {
 			panic("the request is not guarded")
 		}
 		if out := (httpAPI{}).event(in, resp); out.StatusCode != status {

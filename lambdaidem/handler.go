@@ -21,8 +21,9 @@ type HandlerOptions[In any] struct {
 // Handler guards a typed Lambda handler (V1). operation says what it does,
 // "charge" say: two handlers of one guard must have two names, since with the
 // key it identifies the record (F1); Handler panics if it is empty. key finds
-// the idempotency key in the event or in the context; an empty one is a missing
-// key. The payload is the JSON of the event as In (F5).
+// the idempotency key in the event or in the context, or makes one of it by
+// [HashKey] or the jmeskey package (K5); an empty one is a missing key, and an error
+// is ErrKeyInvalid unless [Reject] made it. The payload is the JSON of the event as In (F5).
 //
 // A replay is the same bytes on the wire as the first answer (R1); see [Do] for
 // what that means for results that hold interfaces.
@@ -54,21 +55,22 @@ func handle[In, Out any](
 ) done[Out] {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Operation: operation, Handler: true}
 	c := Call{Operation: operation, Payload: in, Skip: g.off || o.Skip != nil && o.Skip(ctx, in)}
-	refuse := func(e *Error) done[Out] {
-		g.refused(ctx, who, e.Code.kind(), e)
+	refuse := func(kind Kind, e *Error) done[Out] {
+		g.refused(ctx, who, kind, e)
 		return refusedDo[Out](e)
 	}
 	if !c.Skip {
 		var err error
 		if c.Key, err = key(ctx, in); err != nil {
-			return refuse(keyInvalid("No idempotency key could be found in the event.", err))
+			refusal := keyUnread("event", err)
+			return refuse(keyKind(refusal), refusal)
 		}
 		who.Key = c.Key
 		if o.Principal != nil && (c.Key != "" || !g.opts.KeyOptional) {
 			var refusal *Error
 			who.Principal, err = o.Principal(ctx, in)
 			if who.Principal, refusal = g.named(who.Principal, err, "HandlerOptions.Principal"); refusal != nil {
-				return refuse(refusal)
+				return refuse(EventNoPrincipal, refusal)
 			}
 		}
 	}

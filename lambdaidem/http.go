@@ -2,7 +2,6 @@ package lambdaidem
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -29,7 +28,8 @@ type Request struct {
 	nHeaders int
 	// anonymous: the gateway authenticated somebody whom nothing tells apart.
 	anonymous string
-	malformed *Error // the event could not be decoded
+	malformed *Error      // the event could not be decoded
+	derived   *derivedKey // what Options.Key said; nil: it was not asked yet
 }
 
 // Values returns the values of a header in order, by its name in any case.
@@ -92,7 +92,7 @@ func (r *Response) Del(name string) {
 
 // bypasses tells whether a request runs unguarded (K3, K4), and notes it.
 func (g *Guard) bypasses(ctx context.Context, r *Request) bool {
-	bypassed := g.passes(r.Method, len(r.Values(g.opts.KeyHeader))) || g.opts.Skip != nil && g.opts.Skip(r)
+	bypassed := g.passes(r.Method, len(r.Values(g.opts.KeyHeader))) || g.opts.Skip != nil && g.opts.Skip(r) || g.keyless(ctx, r)
 	if bypassed {
 		g.bypassed(ctx)
 	}
@@ -100,9 +100,26 @@ func (g *Guard) bypasses(ctx context.Context, r *Request) bool {
 }
 
 // passes tells whether a request runs unguarded by its method, in upper case, and
-// the number of its keys alone.
+// the number of keys in its header alone.
 func (g *Guard) passes(method string, keys int) bool {
-	return g.off || !slices.Contains(g.opts.Methods, method) || g.opts.KeyOptional && keys == 0
+	return g.off || !slices.Contains(g.opts.Methods, method) || g.opts.KeyOptional && g.opts.Key == nil && keys == 0
+}
+
+// outOfBounds is why a request is not looked at any further (S2): it could not be
+// decoded, or has too much of something.
+func (g *Guard) outOfBounds(r *Request) *Error {
+	if size := len(r.Host) + len(r.Path) + len(r.Route) + len(r.Query); size > g.opts.MaxURI {
+		return uriTooLong(size, g.opts.MaxURI)
+	}
+	switch {
+	case r.malformed != nil:
+		return r.malformed
+	case r.nHeaders > g.opts.MaxHeaders:
+		return headersTooMany(r.nHeaders, g.opts.MaxHeaders)
+	case len(r.Body) > g.opts.MaxBody:
+		return bodyTooLarge(int64(g.opts.MaxBody))
+	}
+	return nil
 }
 
 // served is the user's handler of one HTTP request.
@@ -118,9 +135,9 @@ type served struct {
 // serve takes one HTTP request through the guard. A nil response means that
 // the handler's own answer stands, whatever it was, with the error beside it.
 func (g *Guard) serve(ctx context.Context, r *Request, h served) (*Response, error) {
-	who, refusal := g.identify(ctx, r)
+	who, kind, refusal := g.identify(ctx, r)
 	if refusal != nil {
-		g.refused(ctx, who, refusal.Code.kind(), refusal)
+		g.refused(ctx, who, kind, refusal)
 		return g.ownAnswer(ctx, r, refusal), nil
 	}
 	if outer := attemptOf(ctx); outer != nil && outer.id == who.id() {
@@ -205,44 +222,27 @@ func (w *httpWork) own(ctx context.Context, r *Request, d decision) (*Response, 
 func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.kept(&w.response)), nil }
 
 // identify finds out which record a request means (F1), or why it can mean
-// none (K1 to K3, F2, S2). With a refusal it returns what is known all the same,
-// for events.
-func (g *Guard) identify(ctx context.Context, r *Request) (Identity, *Error) {
+// none (K1 to K3, K5, F2, S2). With a refusal it returns what is known all the
+// same, for events, and what kind of event that is.
+func (g *Guard) identify(ctx context.Context, r *Request) (Identity, Kind, *Error) {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Method: r.Method, Host: r.Host, Route: r.Route, Path: r.Path}
 	who.settle()
 	if g.opts.Principal == nil {
 		who.Principal = r.Principal
 	}
-	if size := len(r.Host) + len(r.Path) + len(r.Route) + len(r.Query); size > g.opts.MaxURI {
-		return who, uriTooLong(size, g.opts.MaxURI)
+	refusal := g.outOfBounds(r)
+	if refusal != nil && g.opts.Key != nil {
+		return who, refusal.Code.kind(), refusal
 	}
-	values := r.Values(g.opts.KeyHeader)
-	key, invalid := parseKey(values)
-	if invalid == nil && key == "" {
-		invalid = errors.New("it is empty") // whatever ValidateKey allows (K3)
-	}
-	if invalid == nil {
-		invalid = g.opts.ValidateKey(key)
-	}
-	if invalid == nil {
-		who.Key = key
-	}
-	switch {
-	case r.malformed != nil:
-		return who, r.malformed
-	case r.nHeaders > g.opts.MaxHeaders:
-		return who, headersTooMany(r.nHeaders, g.opts.MaxHeaders)
-	case len(r.Body) > g.opts.MaxBody:
-		return who, bodyTooLarge(int64(g.opts.MaxBody))
-	case len(values) == 0:
-		return who, keyMissing("This request needs the header " + g.opts.KeyHeader +
-			": a value of your own that is unique to the operation and the same in every retry of it.")
+	key, invalid := g.keyOf(ctx, r)
+	switch who.Key = key; {
+	case refusal != nil:
+		return who, refusal.Code.kind(), refusal
 	case invalid != nil:
-		return who, keyInvalid("The header "+g.opts.KeyHeader+" is invalid: "+invalid.Error()+".", nil)
+		return who, keyKind(invalid), invalid
 	}
-	var refusal *Error
 	who.Principal, refusal = g.principal(ctx, r)
-	return who, refusal
+	return who, EventNoPrincipal, refusal
 }
 
 // replay is the stored answer again, marked, after the hook (R1, R2).

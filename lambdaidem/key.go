@@ -1,6 +1,7 @@
 package lambdaidem
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -42,6 +43,70 @@ func parseKey(values []string) (string, error) {
 		return "", errors.New("without quotes around it, it must not contain a comma or a double quote")
 	}
 	return v, nil
+}
+
+// keyOf is the key of a request that is within bounds: of its header, or what
+// Options.Key makes of it (K1 to K3, K5).
+func (g *Guard) keyOf(ctx context.Context, r *Request) (string, *Error) {
+	if g.opts.Key != nil {
+		return g.keyBy(g.derive(ctx, r))
+	}
+	values := r.Values(g.opts.KeyHeader)
+	if len(values) == 0 {
+		return "", keyMissing("This request needs the header " + g.opts.KeyHeader +
+			": a value of your own that is unique to the operation and the same in every retry of it.")
+	}
+	key, invalid := parseKey(values)
+	if invalid == nil && key == "" {
+		invalid = errors.New("it is empty") // whatever ValidateKey allows (K3)
+	}
+	if invalid == nil {
+		invalid = g.opts.ValidateKey(key)
+	}
+	if invalid != nil {
+		return "", keyInvalid("The header "+g.opts.KeyHeader+" is invalid: "+invalid.Error()+".", nil)
+	}
+	return key, nil
+}
+
+// derivedKey is what Options.Key said of a request.
+type derivedKey struct {
+	key string
+	err error
+}
+
+// derive asks Options.Key, once for a request.
+func (g *Guard) derive(ctx context.Context, r *Request) *derivedKey {
+	if r.derived == nil {
+		key, err := g.opts.Key(ctx, r)
+		r.derived = &derivedKey{key, err}
+	}
+	return r.derived
+}
+
+// keyless tells whether a request runs unguarded since Options.Key finds no key in
+// it (K3). The function sees none that is out of bounds (S2): such a request is
+// refused, since whether it has a key is not known.
+func (g *Guard) keyless(ctx context.Context, r *Request) bool {
+	if g.opts.Key == nil || !g.opts.KeyOptional || g.outOfBounds(r) != nil {
+		return false
+	}
+	d := g.derive(ctx, r)
+	return d.err == nil && d.key == ""
+}
+
+// keyBy is a key that was derived, if it is one.
+func (g *Guard) keyBy(d *derivedKey) (string, *Error) {
+	if d.err != nil {
+		return "", keyUnread("request", d.err)
+	}
+	if d.key == "" {
+		return "", keyMissing("This request has no idempotency key: what its key is made of is missing or empty.")
+	}
+	if err := g.opts.ValidateKey(d.key); err != nil {
+		return "", keyInvalid("The idempotency key of this request is invalid: "+err.Error()+".", nil)
+	}
+	return d.key, nil
 }
 
 // PrintableKey is the default format: 1 to 255 printable ASCII characters

@@ -37,8 +37,8 @@ import (
 // hijacks gets an error from http.ResponseController, since a stream can't be
 // stored and replayed. http.TimeoutHandler belongs outside: inside it answers 503
 // while the handler still runs. A request that is not guarded, and its answer,
-// pass through untouched; one that Options.Skip is asked about has its body read
-// before. With a store that has transactions the handler of such a request gets a
+// pass through untouched; one that Options.Skip is asked about, or with
+// Options.KeyOptional Options.Key, has its body read before, and gets it whole. With a store that has transactions the handler of such a request gets a
 // writer of the guard's around the server's, so that it can enlist writes:
 // http.MaxBytesReader can't ask that one to close the connection.
 func (g *Guard) Middleware(next http.Handler) http.Handler {

@@ -29,8 +29,17 @@ type Options struct {
 	Namespace string
 
 	// KeyHeader is the header that carries the idempotency key, matched without
-	// case (K1). Default: "Idempotency-Key".
+	// case (K1). It is not read where Key is set. Default: "Idempotency-Key".
 	KeyHeader string
+	// Key finds the key of a guarded request instead of a header (K5): in the body,
+	// in the path, or as the [HashKey] of what makes the operation one; the jmeskey
+	// package has it by an expression. It sees the whole request, and is called once
+	// for each, after Skip and only within the bounds below (S2); it must not change
+	// the request. An empty key is a missing one. An error made by [Reject] becomes
+	// the answer; any other is a 400 [ErrKeyInvalid]. The key is held to ValidateKey,
+	// and each caller's keys are their own, as with the header. Default: nil, the key
+	// is in KeyHeader.
+	Key func(context.Context, *Request) (string, error)
 	// KeyOptional lets a guarded request without a key run unguarded, counted
 	// as bypassed. Default: false, such a request gets 400 (K3).
 	KeyOptional bool

@@ -86,6 +86,24 @@ func keyInvalid(detail string, err error) *Error {
 	return &Error{Code: ErrKeyInvalid, Status: http.StatusBadRequest, Detail: detail, Err: err}
 }
 
+// keyUnread is the answer where a function of the user's could not say what the key
+// is: its own, if [Reject] made it.
+func keyUnread(in string, err error) *Error {
+	if own := (*Error)(nil); errors.As(err, &own) && own != nil && own.Status != 0 {
+		return own
+	}
+	return keyInvalid("No idempotency key could be found in the "+in+".", err)
+}
+
+// keyKind is the event that a refusal of a key makes, which may be of the
+// application's own making.
+func keyKind(e *Error) Kind {
+	if e.Code == ErrKeyMissing {
+		return EventKeyMissing
+	}
+	return EventKeyInvalid
+}
+
 func requestInvalid(detail string, err error) *Error {
 	return &Error{Code: ErrRequestInvalid, Status: http.StatusBadRequest, Detail: detail, Err: err}
 }
