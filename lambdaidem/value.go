@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 	"reflect"
 
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
@@ -110,9 +109,8 @@ func toJSON(v any) ([]byte, error) {
 // wrote they are told apart, and a member that was there twice shows in the
 // length.
 func sameJSON(a, b []byte) bool {
-	all := canon.Limits{Bytes: math.MaxInt32, Depth: 10_000, Members: math.MaxInt32}
-	x, okX := canon.Append(nil, a, all)
-	y, okY := canon.Append(nil, b, all)
+	x, okX := canon.Append(nil, a, wholeValue)
+	y, okY := canon.Append(nil, b, wholeValue)
 	if okX && okY {
 		return bytes.Equal(x, y)
 	}
