@@ -1,0 +1,92 @@
+package jmeskey
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/jmespath/go-jmespath"
+)
+
+// function says how a function of JMESPath may be used.
+type function struct {
+	refused string     // why it may not be, if so
+	truth   bool       // it says true or false
+	takes   []position // what becomes of its arguments; passes stands for its own position
+	more    bool       // the last argument may be repeated
+}
+
+// passes is the position of an argument that the function hands on as it is: that
+// of the function's result.
+const passes position = -1
+
+const (
+	onNumbers = "knows no numbers but float64, and numbers are their texts here"
+	unordered = "takes the members of an object in another order each time"
+)
+
+var functions = map[string]function{
+	"contains":    {truth: true, takes: []position{insideOf, comparedTo}},
+	"ends_with":   {truth: true, takes: []position{insideOf, comparedTo}},
+	"starts_with": {truth: true, takes: []position{insideOf, comparedTo}},
+	"length":      {takes: []position{insideOf}},
+	"map":         {takes: []position{passes, insideOf}},
+	"not_null":    {takes: []position{passes}, more: true},
+	"reverse":     {takes: []position{insideOf}},
+	"to_array":    {takes: []position{passes}},
+
+	"abs":       {refused: onNumbers},
+	"avg":       {refused: onNumbers},
+	"ceil":      {refused: onNumbers},
+	"floor":     {refused: onNumbers},
+	"max":       {refused: onNumbers},
+	"max_by":    {refused: onNumbers},
+	"min":       {refused: onNumbers},
+	"min_by":    {refused: onNumbers},
+	"sort":      {refused: onNumbers},
+	"sort_by":   {refused: onNumbers},
+	"sum":       {refused: onNumbers},
+	"to_number": {refused: onNumbers},
+	"type":      {refused: onNumbers},
+	"keys":      {refused: unordered},
+	"values":    {refused: unordered},
+	"join":      {refused: "makes one text of different parts; write [a, b]"},
+	"to_string": {refused: "makes a text of what is missing; a number is its own text without it"},
+	"merge":     {refused: "panics on what is no object, and lets one member hide another"},
+}
+
+func (n node) checkCall(at position) error {
+	name := n.name()
+	f, known := functions[name]
+	switch {
+	case !known:
+		return fmt.Errorf("there is no function %q", name)
+	case f.refused != "":
+		return fmt.Errorf("the function %s %s", name, f.refused)
+	}
+	args := n.children()
+	if len(args) < len(f.takes) || len(args) > len(f.takes) && !f.more {
+		return fmt.Errorf("the function %s has %d arguments; it takes %d", name, len(args), len(f.takes))
+	}
+	if name == "map" {
+		if args[0].kind() != int(jmespath.ASTExpRef) {
+			return fmt.Errorf(`the first argument of map must be an expression: "&" and what to take of each element`)
+		}
+		args[0] = args[0].children()[0]
+	}
+	switch {
+	case name == "contains" && !args[1].isLiteral(): // it compares as == does, and panics on two lists
+		return errors.New("the function contains looks for a text, true, false or null alone: numbers are their texts here")
+	case (name == "starts_with" || name == "ends_with") && args[1].isLiteral() && !args[1].isText():
+		return fmt.Errorf("the function %s looks for a text alone", name)
+	}
+	for i, arg := range args {
+		takes := f.takes[min(i, len(f.takes)-1)]
+		if takes == passes {
+			takes = at
+		}
+		if err := arg.check(takes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
