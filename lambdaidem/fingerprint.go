@@ -107,7 +107,7 @@ type counted struct {
 }
 
 // counted panics on what is invalid, and names the field.
-func (o *Options) counted() counted {
+func (o Options) counted() counted {
 	var c counted
 	if len(o.FingerprintIgnore) > 0 {
 		var err error

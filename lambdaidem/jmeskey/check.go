@@ -132,10 +132,10 @@ func (n node) check(at position) error {
 	}
 }
 
-// checkAll checks nodes, the i-th where the i-th position says.
+// checkAll checks a node's children, the i-th in the i-th position.
 func checkAll(nodes []node, at ...position) error {
-	for i, n := range nodes {
-		if err := n.check(at[i]); err != nil {
+	for i, is := range at {
+		if err := nodes[i].check(is); err != nil {
 			return err
 		}
 	}
@@ -220,7 +220,7 @@ func (n node) checkLiteral(at position) error {
 	if at != comparedTo {
 		return errConstant
 	}
-	switch v := n.value(); v.Kind() { //nolint:exhaustive // what else JSON has
+	switch v := n.value(); v.Kind() {
 	case reflect.Invalid, reflect.String, reflect.Bool: // null is no value at all
 		return nil
 	default:
