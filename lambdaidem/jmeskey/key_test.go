@@ -137,6 +137,9 @@ func TestK5_AmbiguousJSONHasNoKey(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
+	if _, err := id.JSON(make([]byte, 101)); err == nil || !strings.Contains(err.Error(), "101 bytes; at most 100") {
+		t.Errorf("a text that is too large: %v", err)
+	}
 	for _, document := range []string{`{"id":1,"a":[[]]}`, `{"id":1}` + strings.Repeat(" ", 92)} {
 		if got, err := id.JSON([]byte(document)); err != nil || got != "1" {
 			t.Errorf("%s: %q, %v", document, got, err)
@@ -171,7 +174,7 @@ func TestK5_ResultsThatAreNoKeys(t *testing.T) {
 
 func TestK5_BadExpressionsAreRefused(t *testing.T) {
 	for _, bad := range []string{
-		"", " ", ".", "a.", "a b", "[", "a[", "[:", "[-]", "a[0", "{a", "{a: b", "f(", "a[?", "'a", "`a`", "`[1", "\"a", "a ==", "\xff", "a\u0080", "a || \"\u0080\"",
+		"", " ", ".", "a.", "a b", "[", "a[", "[:", "[-]", "a[0", "{a", "{a: b", "f(", "a[?", "'a", "`a`", "`[1", "\"a", "a ==", "\xff", "[a, '\xff']", "\"\xff\"", "a\u0080", "a || \"\u0080\"",
 		strings.Repeat("(", 5000), "a" + strings.Repeat(" ", 4096), strings.Repeat("a.", 3000) + "a",
 		"'constant'", "`\"constant\"`", "`null`", "`[]`", "['a', 'b']", "{a: 'b'}", "[[ 'a' ], b]", "a || 'b'", "'b' || a", "a && 'b'", "a | 'b'", "not_null(a, 'b')", "map(&'x', a)", "to_array('a')",
 		"[a, `1`]", "[a, `null`]", "[a, `\"\"`]", "[a, '']", "[a, `true`]", "[a, `[\"x\"]`]", "a == `[1]`", "a == `{\"b\":1}`", "a == 'x'", "!a", "starts_with(a, 'b')", "contains(a, 'b')", "ends_with(a, b)",

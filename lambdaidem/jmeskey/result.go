@@ -18,9 +18,6 @@ func keyOf(result, document any) (string, error) {
 	case bool:
 		return "", errTruth
 	case string:
-		if v == "" {
-			return "", nil
-		}
 		return orHash(v, v)
 	case json.Number:
 		return orHash(v.String(), v)
@@ -37,7 +34,7 @@ func keyOf(result, document any) (string, error) {
 }
 
 // orHash is a text if it is a key by itself, and else the hash of what it is the
-// text of. What begins like a hash is hashed, so that no client can write one.
+// text of, which is "" for an empty text. What begins like a hash is hashed, so that no client can write one.
 func orHash(text string, of any) (string, error) {
 	if lambdaidem.PrintableKey(text) == nil && !strings.HasPrefix(text, lambdaidem.HashKeyPrefix) {
 		return text, nil
@@ -90,9 +87,7 @@ func containersOf(document any) map[uintptr]bool {
 	note = func(v any) {
 		switch v := v.(type) {
 		case []any:
-			if len(v) > 0 { // an empty one has no memory of its own
-				given[identity(v)] = true
-			}
+			given[identity(v)] = true // empty ones share theirs; they are nothing before this is asked
 			for _, element := range v {
 				note(element)
 			}
