@@ -90,7 +90,7 @@ func (c *call) sendMessageBatch(in *sendMessageBatchRequest) (*batchResponse[sen
 		outgoing[i], refusals[i] = e.outgoing()
 		total += outgoing[i].size()
 		if err := q.checkFIFO(outgoing[i]); err != nil {
-			return nil, err
+			return nil, invalidParameterValue.error("%s", err.Message) // also for a missing parameter
 		}
 	}
 	if total > maxMessageBytes {

@@ -72,7 +72,7 @@ func refusal(err error) string {
 	var response *awshttp.ResponseError
 	var coded interface{ ErrorCode() string }
 	if !errors.As(err, &response) || !errors.As(err, &coded) {
-		return "not an API error: " + err.Error()
+		return "not an API error"
 	}
 	return coded.ErrorCode() + " " + http.StatusText(response.HTTPStatusCode())
 }

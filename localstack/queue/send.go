@@ -64,7 +64,7 @@ func (q *Queue) send(o Outgoing) (Sent, error) {
 
 // checkFIFO holds what a FIFO queue needs beyond Outgoing.check. A batch with
 // such an entry is refused as a whole.
-func (q *Queue) checkFIFO(o Outgoing) error {
+func (q *Queue) checkFIFO(o Outgoing) *Error {
 	switch {
 	case !q.fifo:
 		return nil
