@@ -81,7 +81,7 @@ var messageCases = []conformance{
 			}
 			out, err := s.ReceiveMessage(s.Context(), &sqs.ReceiveMessageInput{
 				QueueUrl: url, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"SentTimestamp"},
-				AttributeNames: []types.QueueAttributeName{"ApproximateReceiveCount"},
+				AttributeNames: []types.QueueAttributeName{"ApproximateReceiveCount"}, //nolint:staticcheck // old clients send it
 			})
 			if err != nil {
 				s.Fatal(err)

@@ -63,6 +63,9 @@ var motoAnswers = map[string]map[int]string{
 	"batches whose entries fail one by one": {
 		0: "send: [a b c]", 1: "", 2: "received: x \x00 y", // InvalidMessageContents
 	},
+	"FIFO: groups in order": {
+		7: "a 0 64", // All is without SequenceNumber
+	},
 	"FIFO: duplicates": {
 		0: "same id: false, same sequence: true",
 		3: `after the delete: "x"`, // it forgets with the message; AWS remembers for five minutes

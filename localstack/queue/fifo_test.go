@@ -70,7 +70,7 @@ func TestFIFO_DuplicatesForFiveMinutesAlsoAfterDelete(t *testing.T) {
 		time.Sleep(5*time.Minute - 1)
 		sendAll(t, q, "a", "x")
 		expect(t, "after the delete", bodies(receive(t, q, 10)), "")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		sendAll(t, q, "a", "x")
 		expect(t, "after five minutes", bodies(receive(t, q, 10)), "x ")
 		sendAll(t, q, "c", "x")
@@ -143,7 +143,7 @@ func TestFIFO_QueueDelayIsRetroactive(t *testing.T) {
 		}
 		time.Sleep(10*time.Second - 1)
 		expect(t, "before", q.Depth(), queue.Depth{Delayed: 1})
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		expect(t, "after", bodies(receive(t, q, 1)), "a1 ")
 	})
 }

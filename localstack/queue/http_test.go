@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -14,7 +15,7 @@ import (
 
 // post sends what a client sends.
 func post(h http.Handler, target, body string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodPost, "http://sqs.local:9324/", strings.NewReader(body))
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "http://sqs.local:9324/", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
 	r.Header.Set("X-Amz-Target", target)
 	w := httptest.NewRecorder()
@@ -75,12 +76,12 @@ func TestHTTP_Refusals(t *testing.T) {
 		w := post(s, c.target, c.body)
 		expect(t, c.target+" "+c.body, w.Header().Get("X-Amzn-Query-Error"), c.want)
 	}
-	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("Action=ListQueues"))
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("Action=ListQueues"))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	expect(t, "the query protocol", w.Header().Get("X-Amzn-Query-Error"), "AWS.SimpleQueueService.UnsupportedOperation;Sender")
-	r = httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+	r = httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
 	r.Header.Set("X-Amz-Target", "AmazonSQS.ListQueues")
 	w = httptest.NewRecorder()
 	s.ServeHTTP(w, r)

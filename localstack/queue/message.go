@@ -196,6 +196,7 @@ func validText(s string) bool {
 	})
 }
 
+//nolint:gosec // the ids are no credentials
 const tokenReason = "It can only include alphanumeric and punctuation characters. 1 to 128 in length."
 
 // validToken holds what a group, deduplication or attempt id can be; an empty

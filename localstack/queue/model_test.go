@@ -69,7 +69,7 @@ func TestFIFO_LikeItsModel(t *testing.T) {
 							available += len(list)
 						}
 					}
-					got, err := q.Receive(context.Background(), queue.ReceiveOptions{Max: most, Wait: new(time.Duration)})
+					got, err := q.Receive(t.Context(), queue.ReceiveOptions{Max: most, Wait: new(time.Duration)})
 					if err != nil {
 						t.Fatal(err)
 					}

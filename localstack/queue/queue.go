@@ -124,7 +124,8 @@ func (q *Queue) depth(now time.Time) Depth {
 }
 
 func at(e *list.Element) *message {
-	return e.Value.(*message) //nolint:errcheck,forcetypeassert // the list has nothing else
+	m, _ := e.Value.(*message) // the list has nothing else
+	return m
 }
 
 // expired says that a message has been kept for the retention period. A shorter

@@ -90,11 +90,11 @@ func (q *Queue) ReceiveBatch(ctx context.Context, o BatchOptions) ([]Message, er
 	for len(batch) < o.Size && !budget.full && time.Now().Before(end) {
 		more, err := q.await(ctx, end, taking{max: o.Size - len(batch), budget: budget})
 		if err != nil {
-			break // the next call says it again
+			break
 		}
 		batch = append(batch, more...)
 	}
-	return batch, nil
+	return batch, nil //nolint:nilerr // what ended the window ends the next call too
 }
 
 // budget is the room for the records of a batch.
