@@ -82,6 +82,17 @@ func TestFaults_CopiesAreTheSameMessage(t *testing.T) {
 	})
 }
 
+func TestFaults_CopiesAreInFlightToo(t *testing.T) {
+	bubble(t, queue.Options{InFlight: 2, Faults: queue.Faults{Redeliver: 1}}, func(t *testing.T, s *queue.Service, _ *sqs.Client) {
+		q := create(t, s, "orders", nil)
+		sendAll(t, q, "", "1", "2")
+		receive(t, q, 1)
+		expect(t, "depth", q.Depth(), queue.Depth{Visible: 1, InFlight: 2})
+		_, err := q.Receive(t.Context(), queue.ReceiveOptions{})
+		expect(t, "at the quota", code(err), "OverLimit")
+	})
+}
+
 func TestFaults_ReorderIsSeeded(t *testing.T) {
 	first := faulty(t, queue.Faults{Reorder: true, Seed: 1})
 	expect(t, "each once", len(first) == 100 && len(unique(first)) == 100, true)

@@ -57,6 +57,15 @@ func TestReceive_WaitEndsAtOnceByWhatMakesAMessageVisible(t *testing.T) {
 			map[string]string{"DelaySeconds": "8"},
 			func(t *testing.T, q *queue.Queue) string { sendAll(t, q, "", "y"); return "" }, nil, "x y ok after 8s",
 		},
+		"the first of two delays ends": {
+			nil,
+			func(t *testing.T, q *queue.Queue) string {
+				hidden(t, q)
+				send(t, q, queue.Outgoing{Body: "soon", Delay: new(6 * time.Second)})
+				send(t, q, queue.Outgoing{Body: "later", Delay: new(9 * time.Second)})
+				return ""
+			}, nil, "soon ok after 6s",
+		},
 		"nothing": {map[string]string{"VisibilityTimeout": "60"}, hidden, nil, "ok after 20s"},
 		"queue deleted": {
 			nil, hidden, func(q *queue.Queue, _ string) error { return q.DeleteQueue() }, "QueueDoesNotExist after 5s",
@@ -94,6 +103,19 @@ func TestReceive_FIFOWaitEndsByDelete(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect(t, "receive", <-got, "a2 ok after 3s")
+	})
+}
+
+func TestReceive_FIFOWaitEndsByAShorterDelay(t *testing.T) {
+	bubble(t, queue.Options{}, func(t *testing.T, s *queue.Service, _ *sqs.Client) {
+		q := createFIFO(t, s, map[string]string{"DelaySeconds": "900"})
+		sendAll(t, q, "a", "a1")
+		got := waiting(t.Context(), q)
+		time.Sleep(5 * time.Second)
+		if err := q.SetAttributes(map[string]string{"DelaySeconds": "7"}); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, "receive", <-got, "a1 ok after 7s")
 	})
 }
 
@@ -188,6 +210,16 @@ func TestReceiveBatch_IsReturnedWhenItIsFull(t *testing.T) {
 		expect(t, "error", err, nil)
 		expect(t, "the rest", len(batch), 5)
 		expect(t, "at once", time.Since(start), 0)
+	})
+}
+
+func TestReceiveBatch_NeverHasMoreThanItsSize(t *testing.T) {
+	bubble(t, queue.Options{}, func(t *testing.T, s *queue.Service, _ *sqs.Client) {
+		q := create(t, s, "orders", map[string]string{"DelaySeconds": "1"})
+		send(t, q, queue.Outgoing{Body: "1", Delay: new(time.Duration)})
+		sendAll(t, q, "", "2", "3", "4")
+		batch, err := q.ReceiveBatch(t.Context(), queue.BatchOptions{Size: 2, Window: 10 * time.Second})
+		expect(t, "batch", bodies(batch)+code(err), "1 2 ok")
 	})
 }
 

@@ -30,7 +30,7 @@ func (q *Queue) bury(e *list.Element, now time.Time) bool {
 	}
 	dead := *m
 	dead.serial, dead.source = q.service.next(), q.ARN()
-	dead.receipt, dead.hiddenUntil, dead.delay = 0, time.Time{}, 0
+	dead.receipt, dead.hiddenUntil = 0, time.Time{}
 	if target.fifo {
 		dead.sent, dead.dedup, dead.sequence = now, m.id, sequence(dead.serial)
 	}

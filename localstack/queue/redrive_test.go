@@ -91,6 +91,49 @@ func TestDeadLetter_GoneTargetKeepsMessagesComing(t *testing.T) {
 	})
 }
 
+func TestDeadLetter_OfADeadLetterQueue(t *testing.T) {
+	bubble(t, queue.Options{}, func(t *testing.T, s *queue.Service, _ *sqs.Client) {
+		q, dead := withDead(t, s)
+		last := create(t, s, "last", nil)
+		policy := map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + last.ARN() + `","maxReceiveCount":1}`}
+		if err := dead.SetAttributes(policy); err != nil {
+			t.Fatal(err)
+		}
+		sendAll(t, q, "", "x")
+		kill(t, q)
+		expect(t, "it counts its own receives", bodies(receive(t, dead, 1)), "x ")
+		time.Sleep(30 * time.Second)
+		expect(t, "then none", bodies(receive(t, dead, 1)), "")
+		expect(t, "source", receive(t, last, 1)[0].System["DeadLetterQueueSourceArn"], dead.ARN())
+	})
+}
+
+func TestDeadLetter_AfterTenReceivesByDefault(t *testing.T) {
+	bubble(t, queue.Options{}, func(t *testing.T, s *queue.Service, _ *sqs.Client) {
+		dead := create(t, s, "dead", nil)
+		q := create(t, s, "orders", map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + dead.ARN() + `"}`})
+		sendAll(t, q, "", "x")
+		for range 10 {
+			expect(t, "received", bodies(receive(t, q, 1)), "x ")
+			time.Sleep(30 * time.Second)
+		}
+		expect(t, "no more", bodies(receive(t, q, 1)), "")
+	})
+}
+
+func TestRedrive_LeavesWhatHasExpired(t *testing.T) {
+	bubble(t, queue.Options{}, func(t *testing.T, s *queue.Service, _ *sqs.Client) {
+		q, dead := withDead(t, s)
+		sendAll(t, q, "", "x")
+		kill(t, q)
+		time.Sleep(4 * 24 * time.Hour)
+		task, err := dead.Redrive(nil)
+		expect(t, "task", code(err), "ok")
+		expect(t, "to move", task.ToMove, 0)
+		expect(t, "not revived", q.Depth(), queue.Depth{})
+	})
+}
+
 // "All redriven messages are considered new messages with a new messageID and
 // enqueueTime."
 func TestRedrive_GivesNewIDs(t *testing.T) {

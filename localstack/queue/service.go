@@ -124,7 +124,6 @@ func (s *Service) CreateQueue(name string, attributes map[string]string) (*Queue
 	if at, ok := s.deleted[name]; ok && now.Sub(at) < recreateAfter {
 		return nil, queueDeletedRecently.error("You must wait 60 seconds after deleting a queue before you can create another with the same name.")
 	}
-	delete(s.deleted, name)
 	q := newQueue(s, name, settings, now)
 	s.queues[name] = q
 	return q, nil

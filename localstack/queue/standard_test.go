@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"encoding/base64"
 	"maps"
 	"slices"
 	"testing"
@@ -30,6 +31,17 @@ func TestStandard_VisibilityTimeoutAndReceiveCount(t *testing.T) {
 	})
 }
 
+func TestStandard_AttributesAreCopied(t *testing.T) {
+	bubble(t, queue.Options{}, func(t *testing.T, s *queue.Service, _ *sqs.Client) {
+		q := create(t, s, "orders", map[string]string{"VisibilityTimeout": "0"})
+		attributes := map[string]queue.Attribute{"a": {DataType: "String", StringValue: "b"}}
+		send(t, q, queue.Outgoing{Body: "x", Attributes: attributes})
+		clear(attributes)
+		clear(receive(t, q, 1)[0].Attributes)
+		expect(t, "attribute", receive(t, q, 1)[0].Attributes["a"].StringValue, "b")
+	})
+}
+
 func TestStandard_OldHandleDeletesNothing(t *testing.T) {
 	bubble(t, queue.Options{}, func(t *testing.T, s *queue.Service, _ *sqs.Client) {
 		q := create(t, s, "orders", nil)
@@ -52,12 +64,20 @@ func TestStandard_HandlesOfNowhere(t *testing.T) {
 		q, other := create(t, s, "orders", nil), create(t, s, "other", nil)
 		sendAll(t, other, "", "x")
 		foreign := receive(t, other, 1)[0].ReceiptHandle
-		for _, handle := range []string{"nonsense", "AQEB", "AQEBAAAA", foreign, foreign + "A", foreign[:len(foreign)-2]} {
+		sendAll(t, q, "", "y")
+		own := receive(t, q, 1)[0].ReceiptHandle
+		inside, err := base64.RawURLEncoding.DecodeString(own[4:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		longer := own[:4] + base64.RawURLEncoding.EncodeToString(append(inside, 'x'))
+		for _, handle := range []string{longer, "nonsense", "AQEB", "AQEBAAAA", foreign, foreign + "A", foreign[:len(foreign)-2]} {
 			expect(t, "delete "+handle, code(q.Delete(handle)), "ReceiptHandleIsInvalid")
 			expect(t, "change "+handle, code(q.ChangeVisibility(handle, 0)), "ReceiptHandleIsInvalid")
 		}
 		expect(t, "none", code(q.Delete("")), "MissingRequiredParameterException")
 		expect(t, "untouched", other.Depth(), queue.Depth{InFlight: 1})
+		expect(t, "untouched", q.Depth(), queue.Depth{InFlight: 1})
 	})
 }
 
@@ -176,6 +196,10 @@ func TestStandard_InFlightQuota(t *testing.T) {
 		expect(t, "FIFO at the quota", code(err)+" "+bodies(got), "ok ")
 		got, err = fifo.Receive(t.Context(), queue.ReceiveOptions{Max: 10, Wait: new(20 * time.Second)})
 		expect(t, "FIFO when they land", code(err)+" "+bodies(got), "ok 1 2 ")
+		start := time.Now()
+		got, err = fifo.ReceiveBatch(t.Context(), queue.BatchOptions{})
+		expect(t, "FIFO that waits", code(err)+" "+bodies(got), "ok 1 2 ")
+		expect(t, "until they land", time.Since(start), 30*time.Second)
 	})
 }
 
@@ -231,6 +255,9 @@ func TestAttributes_ChangeAsAWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect(t, "unchanged", maps.Equal(after, before), true)
+		fifo := createFIFO(t, s, nil)
+		expect(t, "throughput by group", code(fifo.SetAttributes(map[string]string{"FifoThroughputLimit": "perMessageGroupId"})), "InvalidAttributeValue")
+		expect(t, "a choice that is none", code(fifo.SetAttributes(map[string]string{"DeduplicationScope": "x"})), "InvalidAttributeValue")
 		if err := q.SetAttributes(map[string]string{"VisibilityTimeout": "7", "Policy": "{}"}); err != nil {
 			t.Fatal(err)
 		}
