@@ -25,25 +25,27 @@ import (
 const root = ".."
 
 func TestREADME_NamesEveryOption(t *testing.T) {
-	readme := read(t, "README.md")
-	for name, options := range map[string]any{
-		"lambdaidem.Options":  lambdaidem.Options{},
-		"dynamostore.Options": dynamostore.Options{},
-	} {
-		var fields []string
-		for _, f := range reflect.VisibleFields(reflect.TypeOf(options)) {
-			fields = append(fields, f.Name)
+	namesEveryField(t, "README.md", "lambdaidem.Options", lambdaidem.Options{})
+	namesEveryField(t, "README.md", "dynamostore.Options", dynamostore.Options{})
+}
+
+// namesEveryField tells whether a page's table of options has a row for each field,
+// and none besides.
+func namesEveryField(t *testing.T, page, name string, options any) {
+	t.Helper()
+	var fields []string
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(options)) {
+		fields = append(fields, f.Name)
+	}
+	rows := firstColumn(read(t, page), name)
+	for _, field := range fields {
+		if !slices.Contains(rows, "`"+field+"`") {
+			t.Errorf("%s's table of %s has no row for %s", page, name, field)
 		}
-		rows := firstColumn(readme, name)
-		for _, field := range fields {
-			if !slices.Contains(rows, "`"+field+"`") {
-				t.Errorf("README.md's table of %s has no row for %s", name, field)
-			}
-		}
-		for _, row := range rows {
-			if !slices.Contains(fields, strings.Trim(row, "`")) {
-				t.Errorf("README.md's table of %s has a row %s, which is no field", name, row)
-			}
+	}
+	for _, row := range rows {
+		if !slices.Contains(fields, strings.Trim(row, "`")) {
+			t.Errorf("%s's table of %s has a row %s, which is no field", page, name, row)
 		}
 	}
 }

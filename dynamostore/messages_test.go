@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -67,4 +68,29 @@ func TestE4_OptimisticMessages(t *testing.T) {
 		}
 	}
 	b.wantBalance(t, "alice", 70)
+}
+
+// E1: a message without a key inside a guarded handler is a part of that: what it
+// enlists is committed with the handler's answer, or not at all.
+func TestE1_UnkeyedMessageInsideAGuardedHandler(t *testing.T) {
+	b := openBank(t)
+	inner := b.guard.With(func(o *lambdaidem.Options) { o.KeyOptional = true }).SQS(func(ctx context.Context, _ events.SQSMessage) error {
+		b.move(ctx)
+		return nil
+	}, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+		o.Key = func(context.Context, events.SQSMessage) (string, error) { return "", nil }
+	})
+	for i, ends := range []error{errors.New("later"), nil} {
+		_, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "consume", Key: "k"}, func(ctx context.Context) (int, error) {
+			out, err := inner(ctx, events.SQSEvent{Records: []events.SQSMessage{{MessageId: "1", EventSourceARN: "arn:q"}}})
+			if err != nil || len(out.BatchItemFailures) > 0 {
+				t.Errorf("%+v, %v", out, err)
+			}
+			return 0, ends
+		})
+		if (err == nil) != (ends == nil) {
+			t.Error(err)
+		}
+		b.wantBalance(t, "alice", 100-30*i)
+	}
 }

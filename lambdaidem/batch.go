@@ -3,87 +3,13 @@ package lambdaidem
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/batch"
 )
-
-// BatchOptions are the settings of one decorator of messages or stream records
-// ([Guard.SQS] and its like). The zero value of every field is its default.
-type BatchOptions[M any] struct {
-	// Key finds the idempotency key of a message (K5). An empty one is a missing
-	// key. Default: what the sender gave as [MessageKey], else the id that the
-	// source itself gave the message, which is the same in each delivery of it.
-	//
-	// A redrive from a dead-letter queue, and a sender that sends again, make a new
-	// message with a new id. Where effects may have happened by then, the sender
-	// must give a key, or Key derive one from the message. Under policy [Hold] a
-	// warning says so, once, where the source's own id is taken.
-	Key func(context.Context, M) (string, error)
-	// Operation says what is done: with the key it identifies the record (F1, V3).
-	// Default: the source's ARN; of an EventBridge event its source. The consumers
-	// of a queue and of its dead-letter queue share their records if both have the
-	// same Operation, and their guards the same Options.Namespace.
-	Operation string
-	// IgnoreAttributes are message attributes that don't count in the fingerprint,
-	// matched without case (F4, V3). Default: those of tracing, which a sender that
-	// sends again gives another value: traceparent, tracestate, baggage, b3,
-	// X-Amzn-Trace-Id, AWSTraceHeader.
-	IgnoreAttributes []string
-	// Concurrency is how many messages run at a time. Messages of one group (a FIFO
-	// group, a partition key, an item of a table) never do, nor those of one key.
-	// Default: 1, in the order of the batch.
-	Concurrency int
-	// StopBatch lets nothing of a batch begin after its first failure, as AWS
-	// advises for FIFO queues ("Handling errors for an SQS event source in Lambda").
-	// Default: nothing of the same group; see [Guard.SQS].
-	StopBatch bool
-	// WholeBatch fails the whole batch where one message fails, by a *[BatchError]:
-	// for event source mappings without ReportBatchItemFailures, which take a list
-	// of failures for a success. Default: the failed messages are reported.
-	WholeBatch bool
-	// OnFailure is told of each message that was not done, and why; an error of
-	// code [ErrNotBegun] says that it never began. It must be safe for concurrent
-	// use where Concurrency is above 1. Default: a warning on slog.Default() for
-	// each that did begin.
-	OnFailure func(context.Context, M, error)
-}
-
-// tracing are the attributes that tell deliveries apart and not messages.
-var tracing = []string{"traceparent", "tracestate", "baggage", "b3", "X-Amzn-Trace-Id", "AWSTraceHeader"}
-
-func settleBatch[M any](optFns []func(*BatchOptions[M])) BatchOptions[M] {
-	var o BatchOptions[M]
-	for _, fn := range optFns {
-		fn(&o)
-	}
-	if o.Concurrency < 0 {
-		panic(fmt.Sprintf("lambdaidem: BatchOptions.Concurrency is %d; it must be positive, or 0 for the default", o.Concurrency))
-	}
-	if o.IgnoreAttributes == nil {
-		o.IgnoreAttributes = tracing
-	}
-	return o
-}
-
-// BatchError is the error of a batch that failed as a whole: of an asynchronous
-// invocation of several records, and with BatchOptions.WholeBatch. errors.Is and
-// errors.As reach what each message failed with.
-type BatchError struct {
-	Messages int     // in the batch
-	Errs     []error // of those that failed, in their order
-}
-
-// Error counts the failures, and has the first one's text.
-func (e *BatchError) Error() string {
-	return fmt.Sprintf("%d of %d messages failed; the first: %v", len(e.Errs), e.Messages, e.Errs[0])
-}
-
-// Unwrap returns Errs.
-func (e *BatchError) Unwrap() []error { return e.Errs }
 
 // source is what a kind of event says of itself: how to list its messages and to
 // read one. It has no opinion.
@@ -109,21 +35,28 @@ type messageGuard[E, M any] struct {
 const longestWait = 90 * time.Minute
 
 func guardMessages[E, M any](g *Guard, s source[E, M], h func(context.Context, M) error, optFns []func(*BatchOptions[M])) *messageGuard[E, M] {
-	if s.lasts && g.opts.Wait == 0 {
-		g = g.With(func(o *Options) { o.Wait = longestWait })
+	if h == nil {
+		panic("lambdaidem: the handler of messages is nil")
 	}
-	return &messageGuard[E, M]{source: s, g: g, opts: settleBatch(optFns), handle: h}
+	b := &messageGuard[E, M]{source: s, g: g, opts: settleBatch(optFns), handle: h}
+	switch {
+	case b.opts.Wait > 0:
+		b.g = g.With(func(o *Options) { o.Wait = b.opts.Wait })
+	case s.lasts:
+		b.g = g.With(func(o *Options) { o.Wait = longestWait })
+	}
+	return b
 }
 
 // taken is one message of a batch on its way.
 type taken[M any] struct {
 	message
-	it          M
-	who         Identity
-	fingerprint string
-	refusal     *Error // it can't be guarded
-	unguarded   bool
-	end         done[struct{}]
+	it        M
+	call      call
+	refusal   *Error // it can't be guarded
+	unguarded bool
+	begun     bool
+	end       done[struct{}]
 }
 
 // take runs a batch, and returns its messages with their ends.
@@ -135,21 +68,43 @@ func (b *messageGuard[E, M]) take(ctx context.Context, event E) []*taken[M] {
 		b.identify(ctx, t)
 		all[i], items[i].Group = t, t.group
 		if t.refusal == nil && !t.unguarded {
-			items[i].Key, items[i].Content = t.who.id(), t.fingerprint
+			items[i].Key, items[i].Content = t.call.who.id(), t.call.fingerprint
 		}
 	}
 	o := batch.Options{Concurrency: b.opts.Concurrency, StopAll: b.opts.StopBatch, May: func() error { return b.mayBegin(ctx) }}
 	errs := batch.Run(items, o, func(i int) error {
-		all[i].end = b.one(ctx, all[i])
+		all[i].begun = true
+		b.one(ctx, all[i])
 		return all[i].end.err
 	})
-	for i, err := range errs {
-		if t := all[i]; err != nil && t.end.err == nil {
-			t.end = refusedDo[struct{}](notBegun(err))
-			b.failed(ctx, t)
-		}
-	}
+	b.conclude(ctx, all, errs)
 	return all
+}
+
+// conclude takes note of the messages that did not begin, and of those that are done
+// because their duplicate is.
+func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*taken[M], errs []error) {
+	var names []string
+	var why error
+	for i, err := range errs {
+		t := all[i]
+		switch {
+		case err == nil || t.end.err != nil:
+			continue
+		case t.begun: // it died
+			t.end = done[struct{}]{err: err, outcome: OutcomeReleased}
+		default:
+			t.end = refusedDo[struct{}](notBegun(err))
+			names, why = append(names, t.name), err
+			if errors.Is(err, errLate) || errors.Is(err, ctx.Err()) {
+				b.g.refused(ctx, t.call.who, EventOutOfTime, t.end.refusal)
+			}
+		}
+		b.failed(ctx, t)
+	}
+	if len(names) > 0 && b.opts.OnFailure == nil {
+		slog.Default().WarnContext(ctx, "messages were not begun", "source", all[0].source, "messages", names, "why", why)
+	}
 }
 
 // mayBegin tells whether there is time for another message. One that is cut off by
@@ -173,12 +128,21 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M]) {
 		}
 	}()
 	t.message = b.read(t.it)
-	t.who = Identity{Namespace: b.g.opts.Namespace, Tenant: tenantOf(ctx), Operation: b.opts.Operation, Message: true}
-	defaultTo(&t.who.Operation, t.source)
+	who := Identity{Namespace: b.g.opts.Namespace, Tenant: tenantOf(ctx), Operation: b.opts.Operation, Message: true}
+	defaultTo(&who.Operation, t.source)
+	defer func() {
+		if t.call.who == (Identity{}) {
+			t.call.who = who
+		}
+	}()
 	if t.unguarded = b.g.off; t.unguarded {
 		return
 	}
-	if t.who.Operation == "" {
+	if err := b.mayBegin(ctx); err != nil { // a Key that takes its time
+		t.refusal = notBegun(err)
+		return
+	}
+	if who.Operation == "" {
 		t.refusal = requestInvalid("The message names no source.", errNoSource)
 		return
 	}
@@ -187,11 +151,11 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M]) {
 	case b.opts.Key != nil:
 		text, err = b.opts.Key(ctx, t.it)
 	case !t.sent.given:
-		text, t.who.OwnID = t.id, true
+		text, who.OwnID = t.id, true
 	case text == "" && err == nil: // as of an empty header (K1), it is none to do without
 		err = errors.New("it is empty")
 	}
-	if err == nil && text != "" && !t.who.OwnID { // the source's own ids have no say in it
+	if err == nil && text != "" && !who.OwnID { // the source's own ids have no say in it
 		err = b.g.opts.ValidateKey(text)
 	}
 	switch {
@@ -202,15 +166,16 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M]) {
 	case text == "":
 		t.refusal = keyMissing("The message has no idempotency key.")
 	default:
-		t.who.Key = text
-		t.fingerprint = b.g.messageFingerprint(&t.message, b.opts.IgnoreAttributes)
+		who.Key = text
+		body, parts := t.payload(b.opts.IgnoreAttributes)
+		t.call = b.g.newCall(who, true, body, parts...)
 		b.warnOfOwnID(t)
 	}
 }
 
 // warnOfOwnID says once that a hold can be evaded.
 func (b *messageGuard[E, M]) warnOfOwnID(t *taken[M]) {
-	if b.g.opts.Policy != Hold || !t.who.OwnID {
+	if b.g.opts.Policy != Hold || !t.call.who.OwnID {
 		return
 	}
 	b.ownOnce.Do(func() {
@@ -219,22 +184,29 @@ func (b *messageGuard[E, M]) warnOfOwnID(t *taken[M]) {
 	})
 }
 
-// one takes one message through the guard.
-func (b *messageGuard[E, M]) one(ctx context.Context, t *taken[M]) (end done[struct{}]) {
-	switch run := func(ctx context.Context) error { return b.handle(ctx, t.it) }; {
-	case t.refusal != nil:
-		b.g.refused(ctx, t.who, t.refusal.Code.kind(), t.refusal)
-		end = refusedDo[struct{}](t.refusal)
-	case t.unguarded:
-		b.unkeyed(ctx, t)
-		end = b.g.passMessage(ctx, run)
-	default:
-		end = b.g.takeMessage(ctx, t.who, t.fingerprint, run)
-	}
-	if t.end = end; end.err != nil {
+// one takes one message through the guard. Whatever panics, it is this message's
+// failure.
+func (b *messageGuard[E, M]) one(ctx context.Context, t *taken[M]) {
+	func() {
+		defer func() {
+			if v := recover(); v != nil { // in Options.Outcome, or the observer
+				t.end = done[struct{}]{err: &panicError{v, debug.Stack()}, outcome: OutcomeReleased}
+			}
+		}()
+		switch run := func(ctx context.Context) error { return b.handle(ctx, t.it) }; {
+		case t.refusal != nil:
+			b.g.refused(ctx, t.call.who, t.refusal.Code.kind(), t.refusal)
+			t.end = refusedDo[struct{}](t.refusal)
+		case t.unguarded:
+			b.unkeyed(ctx, t)
+			t.end = b.g.passMessage(ctx, run)
+		default:
+			t.end = b.g.takeMessage(ctx, t.call, run)
+		}
+	}()
+	if t.end.err != nil {
 		b.failed(ctx, t)
 	}
-	return end
 }
 
 // unkeyed counts a message that runs unguarded, and logs one that has no key.
@@ -247,12 +219,29 @@ func (b *messageGuard[E, M]) unkeyed(ctx context.Context, t *taken[M]) {
 
 // failed tells of a message that was not done.
 func (b *messageGuard[E, M]) failed(ctx context.Context, t *taken[M]) {
-	switch {
-	case b.opts.OnFailure != nil:
-		b.opts.OnFailure(ctx, t.it, t.end.err)
-	case !errors.Is(t.end.err, ErrNotBegun):
-		slog.Default().WarnContext(ctx, "a message failed", "source", t.source, "message", t.name, "error", t.end.err)
+	warn := func(err error) {
+		slog.Default().WarnContext(ctx, "a message failed", "source", t.source, "message", t.name, "error", err)
 	}
+	if b.opts.OnFailure == nil {
+		if t.begun {
+			warn(t.end.err)
+		}
+		return
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			warn(errors.Join(t.end.err, &panicError{v, debug.Stack()}))
+		}
+	}()
+	b.opts.OnFailure(ctx, t.it, t.end.err)
+}
+
+// lambdaError is the message's error as Lambda is to report it.
+func (t *taken[M]) lambdaError() error {
+	if p := (*panicError)(nil); errors.As(t.end.err, &p) {
+		return p.reported()
+	}
+	return t.end.lambdaError()
 }
 
 // failures are the names of the messages that failed, each once. The error is that
@@ -265,7 +254,7 @@ func (b *messageGuard[E, M]) failures(all []*taken[M]) ([]string, error) {
 		if t.end.err == nil {
 			continue
 		}
-		errs = append(errs, t.end.lambdaError())
+		errs = append(errs, t.lambdaError())
 		nameless = nameless || t.name == ""
 		if !known[t.name] {
 			known[t.name] = true
@@ -298,7 +287,7 @@ func asynchronous[E, M any](b *messageGuard[E, M]) func(context.Context, E) erro
 		var errs []error
 		for _, t := range all {
 			if t.end.err != nil {
-				errs = append(errs, t.end.lambdaError())
+				errs = append(errs, t.lambdaError())
 			}
 		}
 		switch {

@@ -55,7 +55,9 @@
 //
 //   - The decorators: [Guard.APIGateway], [Guard.APIGatewayV2],
 //     [Guard.FunctionURL], [Guard.ALB], [Guard.Middleware] for net/http,
-//     [Handler] for any typed Lambda handler, [Do] for any function.
+//     [Handler] for any typed Lambda handler, [Do] for any function; for messages
+//     [Guard.SQS], [Guard.SNS], [Guard.EventBridge], [Guard.Kinesis] and
+//     [Guard.DynamoDBStream].
 //   - [Step] and [DownstreamKey], for handlers of several outside effects.
 //   - [Options], with the default of each in its comment.
 //   - What a handler can say: [Reject], [Permanent], [Uncertain], [Retryable].

@@ -190,9 +190,13 @@ type uncertainError struct{ err error }
 func (e *uncertainError) Error() string { return e.err.Error() }
 func (e *uncertainError) Unwrap() error { return e.err }
 
-// typeName is the name that Lambda reports as an error's errorType.
-func typeName(err error) string {
-	t := reflect.TypeOf(err)
+// typeName is the name that Lambda reports as the errorType of an error, or of a
+// panic's value.
+func typeName(v any) string {
+	t := reflect.TypeOf(v)
+	if t == nil {
+		return "nil"
+	}
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}

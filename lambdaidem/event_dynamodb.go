@@ -3,6 +3,8 @@ package lambdaidem
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
 )
@@ -34,11 +36,38 @@ func streamRecord(e events.DynamoDBEventRecord) message {
 		body: []byte(mustJSON([]images{c.Keys, c.OldImage, c.NewImage})), parts: []string{e.EventName}}
 }
 
-// mustJSON is the JSON of what was JSON before.
+// mustJSON is the JSON of what was JSON before. A set has no order, so its members
+// are sorted.
 func mustJSON(v any) string {
 	text, err := toJSON(v)
+	var tree any
+	if err == nil {
+		tree, err = fromJSON[any](text, true)
+	}
+	if err == nil {
+		text, err = toJSON(sortedSets(tree))
+	}
 	if err != nil {
 		panic(fmt.Sprintf("lambdaidem: a record of a stream can't be written as JSON again: %v", err))
 	}
 	return string(text)
+}
+
+// sortedSets sorts the members of every set in DynamoDB's JSON: lists of strings under
+// SS, NS and BS, which nothing else has.
+func sortedSets(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			v[name] = sortedSets(member)
+			if list, ok := member.([]any); ok && (name == "SS" || name == "NS" || name == "BS") {
+				slices.SortFunc(list, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+			}
+		}
+	case []any:
+		for i, member := range v {
+			v[i] = sortedSets(member)
+		}
+	}
+	return v
 }

@@ -1,21 +1,24 @@
 package lambdaidem
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
+	"iter"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
-
-	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
 )
 
 // EventBridge guards a handler of EventBridge events (V2). They come one at a time,
 // asynchronously, at least once; what is said at [Guard.SNS] of retries and waiting
 // holds here too. Several rules that match one event deliver it several times, under
 // one id: it runs once.
+//
+// What an event's sender can't choose, its account and Region, and what it is, its
+// source and detail type, are the default Operation: "events:REGION|ACCOUNT|SOURCE|TYPE".
 func (g *Guard) EventBridge(h func(context.Context, events.EventBridgeEvent) error, optFns ...func(*BatchOptions[events.EventBridgeEvent])) func(context.Context, events.EventBridgeEvent) error {
 	return asynchronous(guardMessages(g, source[events.EventBridgeEvent, events.EventBridgeEvent]{
 		list:  func(e events.EventBridgeEvent) []events.EventBridgeEvent { return []events.EventBridgeEvent{e} },
@@ -25,31 +28,54 @@ func (g *Guard) EventBridge(h func(context.Context, events.EventBridgeEvent) err
 }
 
 func eventBridgeMessage(e events.EventBridgeEvent) message {
-	parts := append([]string{e.Source, e.DetailType, strconv.Itoa(len(e.Resources))}, e.Resources...)
-	return message{name: e.ID, source: e.Source, id: e.ID, body: e.Detail, parts: parts, sent: keyInDetail(e.Detail)}
+	return message{name: e.ID, source: PrincipalOf("events", e.Region, e.AccountID, e.Source, e.DetailType), id: e.ID,
+		body: e.Detail, parts: busParts(e.Source, e.DetailType, e.AccountID, e.Region, e.Resources), sent: keyInDetail(e.Detail)}
 }
 
-// keyInDetail is the member of the detail that carries a key. Where readers of JSON
-// would disagree about it, it is none.
+// busParts are what an event says besides its detail.
+func busParts(source, detailType, account, region string, resources []string) []string {
+	return append([]string{source, detailType, account, region, strconv.Itoa(len(resources))}, resources...)
+}
+
+// keyInDetail is the member of the detail that carries a key. One that is there twice
+// is none: readers of JSON would disagree about it.
 func keyInDetail(detail json.RawMessage) key {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(detail, &members) != nil {
-		return key{}
+	var k key
+	for name, value := range members(detail) {
+		switch {
+		case !strings.EqualFold(name, MessageKey):
+			continue
+		case k.given:
+			k.err = fmt.Errorf("the detail has the member %s twice", MessageKey)
+			return k
+		}
+		k.given = true
+		var text *string
+		if json.Unmarshal(value, &text) != nil || text == nil {
+			k.err = fmt.Errorf("the member %s of the detail is no string", MessageKey)
+			return k
+		}
+		k.text = *text
 	}
-	text, given := members[MessageKey]
-	if !given {
-		return key{}
-	}
-	k := key{given: true}
-	if _, ok := canon.Append(nil, detail, canon.Limits{Bytes: math.MaxInt32, Depth: 10_000, Members: math.MaxInt32}); !ok {
-		k.err = fmt.Errorf("the detail has the member %s, and is JSON that readers disagree about", MessageKey)
-		return k
-	}
-	var value *string
-	if err := json.Unmarshal(text, &value); err != nil || value == nil {
-		k.err = fmt.Errorf("the member %s of the detail is no string", MessageKey)
-		return k
-	}
-	k.text = *value
 	return k
+}
+
+// members are those of a JSON object, in their order, each as often as it is there.
+func members(object []byte) iter.Seq2[string, json.RawMessage] {
+	return func(yield func(string, json.RawMessage) bool) {
+		d := json.NewDecoder(bytes.NewReader(object))
+		if open, err := d.Token(); err != nil || open != json.Delim('{') {
+			return
+		}
+		for d.More() {
+			name, err := d.Token()
+			var value json.RawMessage
+			if err != nil || d.Decode(&value) != nil {
+				return
+			}
+			if text, _ := name.(string); !yield(text, value) {
+				return
+			}
+		}
+	}
 }

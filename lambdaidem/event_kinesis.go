@@ -34,5 +34,5 @@ func (g *Guard) Kinesis(h func(context.Context, events.KinesisEventRecord) error
 
 func kinesisMessage(e events.KinesisEventRecord) message {
 	r := e.Kinesis
-	return message{name: r.SequenceNumber, source: e.EventSourceArn, group: r.PartitionKey, id: e.EventID, body: r.Data, parts: []string{r.PartitionKey}}
+	return message{name: r.SequenceNumber, source: e.EventSourceArn, group: r.PartitionKey, id: e.EventID, body: r.Data}
 }

@@ -2,7 +2,6 @@ package lambdaidem
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -51,6 +50,7 @@ func sqsMessage(e events.SQSMessage) message {
 	m := message{name: e.MessageId, source: e.EventSourceARN, id: e.MessageId, body: []byte(e.Body)}
 	if strings.HasSuffix(e.EventSourceARN, fifoSuffix) {
 		m.group = e.Attributes["MessageGroupId"]
+		m.parts = []string{m.group} // a message of alice's is none of bob's
 	}
 	for name, a := range e.MessageAttributes {
 		value := string(a.BinaryValue)
@@ -59,17 +59,6 @@ func sqsMessage(e events.SQSMessage) message {
 		}
 		m.attribute(name, a.DataType, value)
 	}
+	m.unwrap()
 	return m
-}
-
-// attribute takes in a message attribute.
-func (m *message) attribute(name, dataType, value string) {
-	m.attrs = append(m.attrs, attribute{name, dataType + " " + value})
-	if name != MessageKey {
-		return
-	}
-	m.sent = key{text: value, given: true}
-	if dataType != "String" && !strings.HasPrefix(dataType, "String.") {
-		m.sent.err = fmt.Errorf("the attribute %s has type %q; it must be String", MessageKey, dataType)
-	}
 }

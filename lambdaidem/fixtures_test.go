@@ -27,8 +27,8 @@ func fixture(t testing.TB, name string) []byte {
 	return text
 }
 
-// wantSame tells whether the guard hands a handler what AWS sent, and all of it.
-func wantSame[E, M any](t *testing.T, name string, records func(E) []M, guard func(*lambdaidem.Guard, func(context.Context, M) error) func(context.Context, E) error) {
+// wantAsSent tells whether the guard hands a handler what AWS sent, and all of it.
+func wantAsSent[E, M any](t *testing.T, name string, records func(E) []M, guard func(*lambdaidem.Guard, func(context.Context, M) error) func(context.Context, E) error) {
 	t.Helper()
 	var in E
 	if err := json.Unmarshal(fixture(t, name), &in); err != nil {
@@ -95,21 +95,21 @@ func TestV2_EventsAsAWSSendsThem(t *testing.T) {
 	sqs := func(g *lambdaidem.Guard, h func(context.Context, events.SQSMessage) error) func(context.Context, events.SQSEvent) error {
 		return withoutFailures(g.SQS(h), func(r events.SQSEventResponse) int { return len(r.BatchItemFailures) })
 	}
-	wantSame(t, "sqs", func(e events.SQSEvent) []events.SQSMessage { return e.Records }, sqs)
-	wantSame(t, "sqs_fifo", func(e events.SQSEvent) []events.SQSMessage { return e.Records }, sqs)
-	wantSame(t, "sns", func(e events.SNSEvent) []events.SNSEventRecord { return e.Records },
+	wantAsSent(t, "sqs", func(e events.SQSEvent) []events.SQSMessage { return e.Records }, sqs)
+	wantAsSent(t, "sqs_fifo", func(e events.SQSEvent) []events.SQSMessage { return e.Records }, sqs)
+	wantAsSent(t, "sns", func(e events.SNSEvent) []events.SNSEventRecord { return e.Records },
 		func(g *lambdaidem.Guard, h func(context.Context, events.SNSEventRecord) error) func(context.Context, events.SNSEvent) error {
 			return g.SNS(h)
 		})
-	wantSame(t, "eventbridge", func(e events.EventBridgeEvent) []events.EventBridgeEvent { return []events.EventBridgeEvent{e} },
+	wantAsSent(t, "eventbridge", func(e events.EventBridgeEvent) []events.EventBridgeEvent { return []events.EventBridgeEvent{e} },
 		func(g *lambdaidem.Guard, h func(context.Context, events.EventBridgeEvent) error) func(context.Context, events.EventBridgeEvent) error {
 			return g.EventBridge(h)
 		})
-	wantSame(t, "kinesis", func(e events.KinesisEvent) []events.KinesisEventRecord { return e.Records },
+	wantAsSent(t, "kinesis", func(e events.KinesisEvent) []events.KinesisEventRecord { return e.Records },
 		func(g *lambdaidem.Guard, h func(context.Context, events.KinesisEventRecord) error) func(context.Context, events.KinesisEvent) error {
 			return withoutFailures(g.Kinesis(h), func(r events.KinesisEventResponse) int { return len(r.BatchItemFailures) })
 		})
-	wantSame(t, "dynamodb", func(e events.DynamoDBEvent) []events.DynamoDBEventRecord { return e.Records },
+	wantAsSent(t, "dynamodb", func(e events.DynamoDBEvent) []events.DynamoDBEventRecord { return e.Records },
 		func(g *lambdaidem.Guard, h func(context.Context, events.DynamoDBEventRecord) error) func(context.Context, events.DynamoDBEvent) error {
 			return withoutFailures(g.DynamoDBStream(h), func(r events.DynamoDBEventResponse) int { return len(r.BatchItemFailures) })
 		})

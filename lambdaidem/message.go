@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+
+	"github.com/aws/aws-lambda-go/lambda/messages"
 )
 
 // MessageKey is the message attribute that carries an idempotency key over a queue
@@ -17,7 +19,7 @@ const MessageKey = "x-idempotency-key"
 // message is the one form of every message and stream record.
 type message struct {
 	name   string // by which a batch's answer names it
-	source string // ARN of what it came from
+	source string // what it came from: an ARN, where there is one
 	group  string // order counts among those of one group; "": it doesn't
 	sent   key    // that its sender gave
 	id     string // the source's own: the same in each delivery
@@ -33,20 +35,39 @@ type key struct {
 	err   error
 }
 
-// attribute is a message attribute in one text.
-type attribute struct{ name, value string }
+// attribute is a message attribute.
+type attribute struct{ name, dataType, value string }
 
-// fingerprint is SHA-256 over body and attributes (V3): never over what changes
-// from one delivery to the next. A body that is JSON counts by value (F3).
-func (g *Guard) messageFingerprint(m *message, ignored []string) string {
-	parts := slices.Clone(m.parts)
+// attribute takes in a message attribute. The key's is found in any case, as a
+// header is (K1).
+func (m *message) attribute(name, dataType, value string) {
+	m.attrs = append(m.attrs, attribute{name, dataType, value})
+	if !strings.EqualFold(name, MessageKey) {
+		return
+	}
+	twice := m.sent.given
+	m.sent = key{text: value, given: true}
+	custom, isText := strings.CutPrefix(dataType, "String")
+	switch {
+	case twice:
+		m.sent.err = fmt.Errorf("the attribute %s is there twice, in two spellings", MessageKey)
+	case !isText || custom == ".Array" || custom != "" && custom[0] != '.':
+		m.sent.err = fmt.Errorf("the attribute %s has type %q; it must be String", MessageKey, dataType)
+	}
+}
+
+// payload is what the fingerprint of a message is made of (V3): body and attributes,
+// never what changes from one delivery to the next. A body that is JSON counts by
+// value (F3).
+func (m *message) payload(ignored []string) (body []byte, parts []string) {
+	parts = slices.Clone(m.parts)
 	slices.SortFunc(m.attrs, func(a, b attribute) int { return strings.Compare(a.name, b.name) })
 	for _, a := range m.attrs {
-		if a.name != MessageKey && !slices.ContainsFunc(ignored, func(name string) bool { return strings.EqualFold(name, a.name) }) {
-			parts = append(parts, a.name, a.value)
+		if !strings.EqualFold(a.name, MessageKey) && !slices.ContainsFunc(ignored, func(name string) bool { return strings.EqualFold(name, a.name) }) {
+			parts = append(parts, a.name, a.dataType, a.value)
 		}
 	}
-	return g.digest(true, m.body, parts...)
+	return m.body, parts
 }
 
 // messageWork is a handler of one message, as the guard runs it.
@@ -58,13 +79,15 @@ type messageWork struct {
 
 // run runs the handler. A panic is this message's failure, not its neighbours'.
 func (w *messageWork) run(ctx context.Context) {
+	returned := false
 	defer func() {
-		if v := recover(); v != nil {
+		if v := recover(); !returned {
 			w.err = &panicError{v, debug.Stack()}
 		}
 		w.answered()
 	}()
 	w.err = w.fn(ctx)
+	returned = true
 }
 
 // answered takes an Answer for what it stands for: there is one answer alone.
@@ -84,14 +107,22 @@ func (w *messageWork) rejected(err error) ending {
 // a permanent one: a message that comes back from a dead-letter queue, after a mend,
 // must run.
 func (w *messageWork) ending() ending {
-	switch {
-	case w.err == nil:
+	if w.err == nil {
 		return ending{outcome: OutcomeSucceeded, encode: func() ([]byte, error) { return []byte("{}"), nil }}
-	case w.g.outcomeOfError(w.err) == OutcomeUncertain:
-		return ending{outcome: OutcomeUncertain, err: w.err}
-	default:
-		return ending{outcome: OutcomeReleased, err: w.err}
 	}
+	end := ending{outcome: OutcomeReleased, err: w.err}
+	if p := (*panicError)(nil); errors.As(w.err, &p) { // X2: whatever the panic's value is marked with
+		if w.g.opts.Policy == Hold {
+			end.outcome = OutcomeUncertain
+		}
+		return end
+	}
+	switch o := w.g.outcomeOfError(w.err); o {
+	case OutcomeSucceeded, OutcomeFailed, OutcomeReleased:
+	default: // one of Options.Outcome's own making too
+		end.outcome = o
+	}
+	return end
 }
 
 // panicError is a handler's panic, as the error of its message.
@@ -101,19 +132,23 @@ type panicError struct {
 }
 
 // Error has the stack too: there is no other place where it would be seen.
-func (e *panicError) Error() string {
-	return fmt.Sprintf("the handler panicked: %v\n%s", e.value, e.stack)
-}
+func (e *panicError) Error() string { return fmt.Sprintf("a panic: %v\n%s", e.value, e.stack) }
 
 func (e *panicError) Unwrap() error {
 	err, _ := e.value.(error)
 	return err
 }
 
+// reported is the panic as Lambda is to report it: as it reports those of handlers
+// that are not guarded, without the stack, which the log has.
+func (e *panicError) reported() error {
+	return messages.InvokeResponse_Error{Type: typeName(e.value), Message: fmt.Sprint(e.value)}
+}
+
 // takeMessage takes one message through the guard. Its result is that of a Do.
-func (g *Guard) takeMessage(ctx context.Context, who Identity, fingerprint string, fn func(context.Context) error) done[struct{}] {
+func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context) error) done[struct{}] {
 	w := &messageWork{g: g, fn: fn}
-	d := g.once(ctx, call{who: who, fingerprint: fingerprint}, w)
+	d := g.once(ctx, c, w)
 	switch {
 	case d.refusal != nil:
 		return refusedDo[struct{}](d.refusal)
@@ -126,7 +161,9 @@ func (g *Guard) takeMessage(ctx context.Context, who Identity, fingerprint strin
 // passMessage lets one message run unguarded.
 func (g *Guard) passMessage(ctx context.Context, fn func(context.Context) error) done[struct{}] {
 	w := &messageWork{g: g, fn: fn}
-	if d := g.bypass(ctx, w); d.refusal != nil {
+	if attemptOf(ctx) != nil { // what an outer guard guards is its own
+		w.run(ctx)
+	} else if d := g.bypass(ctx, w); d.refusal != nil {
 		return refusedDo[struct{}](d.refusal)
 	}
 	return done[struct{}]{err: w.err, outcome: OutcomeReleased}

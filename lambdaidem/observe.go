@@ -54,6 +54,8 @@ func (c Code) kind() Kind {
 		return EventKeyMissing
 	case ErrKeyInvalid, ErrRequestInvalid, ErrBodyTooLarge, ErrBodyUnknown, ErrHeadersTooMany, ErrURITooLong:
 		return EventKeyInvalid
+	case ErrNotBegun:
+		return EventOutOfTime
 	default:
 		return EventNoPrincipal
 	}

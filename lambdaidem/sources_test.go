@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
@@ -32,6 +33,7 @@ type want struct {
 	stopBatch, wholeBatch bool
 	ignored               []string
 	onFailure             func(body string, err error)
+	wait                  time.Duration
 }
 
 // batchSource is one kind of event: how AWS sends it, and how it is guarded.
@@ -53,7 +55,9 @@ func applied[M any](w want, body func(M) string) func(*lambdaidem.BatchOptions[M
 		} else {
 			o.OnFailure = func(context.Context, M, error) {} // quietly
 		}
-		o.Operation, o.Concurrency, o.StopBatch, o.WholeBatch, o.IgnoreAttributes = w.operation, w.concurrency, w.stopBatch, w.wholeBatch, w.ignored
+		o.Operation, o.Concurrency, o.StopBatch, o.WholeBatch = w.operation, w.concurrency, w.stopBatch, w.wholeBatch
+		o.IgnoreAttributes = append(o.IgnoreAttributes, w.ignored...)
+		o.Wait = w.wait
 	}
 }
 

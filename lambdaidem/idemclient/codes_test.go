@@ -42,6 +42,8 @@ var decided = map[lambdaidem.Code]struct {
 	lambdaidem.ErrURITooLong:       {414, false},
 	lambdaidem.ErrHeadersTooMany:   {431, false},
 	lambdaidem.ErrPrincipalUnknown: {403, false},
+	// Of a message in a batch, never on the wire; were it there, it would pass.
+	lambdaidem.ErrNotBegun: {503, true},
 	// From a Store, never on the wire; were it there, it would be an unknown 409.
 	lambdaidem.ErrLeaseLost: {409, false},
 }

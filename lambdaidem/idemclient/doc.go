@@ -53,7 +53,7 @@
 // idempotency_streaming_refused, idempotency_write_invalid. So does each answer
 // that is marked X-Idempotency-Replayed: true, whatever its status, since a
 // completed record never changes (G3). Of the guard's other codes with such a
-// status, idempotency_condition_failed, idempotency_out_of_time,
+// status, idempotency_condition_failed, idempotency_not_begun, idempotency_out_of_time,
 // idempotency_outcome_unknown, idempotency_retryable_failure and
 // idempotency_store_unavailable, and of codes unknown here, the status decides. A
 // problem document with a Content-Encoding, which only a caller gets that asked

@@ -16,8 +16,8 @@ type Item struct {
 	// Key holds items together that mean one piece of work: each begins after the
 	// one before it. Empty: it is nobody's duplicate.
 	Key string
-	// Content tells items of one key apart that are no duplicates. A duplicate of
-	// one that failed does not begin: it failed too.
+	// Content tells items of one key apart that are no duplicates. A duplicate does
+	// not begin: it is done if the one before it was, and failed if that did.
 	Content string
 }
 
@@ -39,23 +39,12 @@ var (
 )
 
 // Run calls do for each item at most once, with its place in the batch, and returns
-// an error for each; nil: it was done. It returns when every call has.
-//
-// With a Concurrency of 1 items run on the caller's goroutine, in the order of the
-// batch. With more, the next to begin is always the earliest that may.
+// an error for each; nil: it was done. It returns when every call has. Each call is on
+// a goroutine of its own; the next to begin is always the earliest that may.
 func Run(items []Item, o Options, do func(i int) error) []error {
+	o.Concurrency = max(o.Concurrency, 1)
 	r := run{items: items, opts: o, do: do, errs: make([]error, len(items))}
 	r.chain()
-	if o.Concurrency <= 1 {
-		for len(r.ready) > 0 {
-			i := r.next()
-			if r.errs[i] = r.refusal(i); r.errs[i] == nil {
-				r.errs[i] = do(i)
-			}
-			r.settle(i)
-		}
-		return r.errs
-	}
 	r.together()
 	return r.errs
 }
@@ -72,13 +61,14 @@ type run struct {
 	failed  bool
 	lateErr error // from May: nothing begins any more
 
-	groups  map[string]bool    // that had a failure
-	content map[[2]string]bool // keys with contents that had one
+	groups map[string]bool     // that had a failure
+	ends   map[[2]string]error // of keys with contents
 }
 
 // chain has each item wait for the last one before it of its group, and of its key.
 func (r *run) chain() {
 	r.waits, r.after = make([]int, len(r.items)), make([][]int, len(r.items))
+	r.groups, r.ends = map[string]bool{}, map[[2]string]error{}
 	lastOfGroup, lastOfKey := map[string]int{}, map[string]int{}
 	wait := func(i int, last map[string]int, name string) {
 		if name == "" {
@@ -106,32 +96,41 @@ func (r *run) next() int {
 	return i
 }
 
-// refusal says why an item that may begin doesn't.
-func (r *run) refusal(i int) error {
+// decided tells whether an item that may begin doesn't, and how it ends then.
+func (r *run) decided(i int) (bool, error) {
 	item := r.items[i]
+	of := [2]string{item.Key, item.Content}
 	switch {
 	case r.opts.StopAll && r.failed:
-		return ErrStopped
+		return true, ErrStopped
 	case item.Group != "" && r.groups[item.Group]:
-		return ErrGroup
-	case item.Key != "" && r.content[[2]string{item.Key, item.Content}]:
-		return ErrDuplicate
+		return true, ErrGroup
+	case item.Key != "" && r.ends[of] != nil:
+		return true, ErrDuplicate
+	case item.Key != "" && r.ended(of):
+		return true, nil
 	}
 	if r.lateErr == nil && r.opts.May != nil {
 		r.lateErr = r.opts.May()
 	}
-	return r.lateErr
+	return r.lateErr != nil, r.lateErr
+}
+
+// ended tells whether one of that key and content has come to an end.
+func (r *run) ended(of [2]string) bool {
+	_, ended := r.ends[of]
+	return ended
 }
 
 // settle takes note of how an item ended, and lets those begin that waited for it.
 func (r *run) settle(i int) {
-	if item := r.items[i]; r.errs[i] != nil {
-		if r.groups == nil {
-			r.groups, r.content = map[string]bool{}, map[[2]string]bool{}
-		}
+	item := r.items[i]
+	if r.errs[i] != nil {
 		r.failed = true
 		r.groups[item.Group] = true
-		r.content[[2]string{item.Key, item.Content}] = true
+	}
+	if of := [2]string{item.Key, item.Content}; r.ends[of] != nil || !r.ended(of) {
+		r.ends[of] = r.errs[i] // what is done stays so
 	}
 	for _, next := range r.after[i] {
 		if r.waits[next]--; r.waits[next] == 0 {
@@ -152,7 +151,8 @@ func (r *run) together() {
 	for {
 		for running < r.opts.Concurrency && len(r.ready) > 0 {
 			i := r.next()
-			if r.errs[i] = r.refusal(i); r.errs[i] != nil {
+			if decided, err := r.decided(i); decided {
+				r.errs[i] = err
 				r.settle(i)
 				continue
 			}

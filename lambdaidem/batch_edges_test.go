@@ -1,0 +1,388 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda/messages"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+)
+
+// Each of these was found from outside.
+
+// X2: under hold a panic is held, whatever its value is marked with.
+func TestV2_APanicWithAMarkIsHeld(t *testing.T) {
+	for name, value := range map[string]any{
+		"plain": "text", "retryable": lambdaidem.Retryable(errBroken), "permanent": lambdaidem.Permanent(errBroken), "rejected": lambdaidem.Reject(404, "no", ""), "answer": lambdaidem.Answer(nil),
+	} {
+		runs := 0
+		g := batchGuard(func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+		c := sqs(false).behind(g, func(context.Context, string) error { runs++; panic(value) }, want{})
+		for range 2 {
+			c.wantFailed(t, []msg{{id: "1", body: "x", key: "k"}}, "1")
+		}
+		if runs != 1 {
+			t.Errorf("%s: it ran %d times", name, runs)
+		}
+	}
+}
+
+// panic(nil) is a panic too, also where runtime can't tell.
+func TestV2_PanicNil(t *testing.T) {
+	t.Setenv("GODEBUG", "panicnil=1")
+	c := sqs(false).behind(batchGuard(), func(context.Context, string) error { panic(nil) }, want{}) //nolint:govet // on purpose
+	c.wantFailed(t, batchOf("1"), "1")
+}
+
+// V3: a topic's message on a queue is the topic's: what SNS writes around it differs
+// in each publishing, what the sender wrote is inside. So is an event of a bus.
+func TestV3_Envelopes(t *testing.T) {
+	sns := func(id, message, key string) string {
+		attributes := ""
+		if key != "" {
+			attributes = `,"MessageAttributes":{"x-idempotency-key":{"Type":"String","Value":"` + key + `"},"traceparent":{"Type":"String","Value":"` + id + `"}}`
+		}
+		return `{"Type":"Notification","MessageId":"` + id + `","TopicArn":"arn:aws:sns:eu-west-1:1:payments","Message":` + string(mustJSON(t, message)) + `,"Timestamp":"2026-01-02T12:45:07.` + id + `Z","SignatureVersion":"1","Signature":"` + id + `"` + attributes + `}`
+	}
+	bus := func(id, detail, _ string) string {
+		return `{"version":"0","id":"` + id + `","detail-type":"Paid","source":"shop","account":"1","time":"` + id + `","region":"eu-west-1","resources":[],"detail":` + detail + `}`
+	}
+	for name, c := range map[string]struct {
+		body        func(id, message, key string) string
+		one, other  string
+		key, nobody string
+	}{
+		"SNS":         {sns, "paid", "refunded", "k", ""},
+		"EventBridge": {bus, `{"x-idempotency-key":"k","paid":1}`, `{"x-idempotency-key":"k","paid":2}`, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs := 0
+			consumer := sqs(false).behind(batchGuard(), func(context.Context, string) error { runs++; return nil }, want{})
+			consumer.wantFailed(t, []msg{{id: "1", body: c.body("100", c.one, c.key)}})
+			consumer.wantFailed(t, []msg{{id: "2", body: c.body("200", c.one, c.key)}})
+			consumer.wantFailed(t, []msg{{id: "3", body: c.body("300", c.other, c.key)}}, "3")
+			if runs != 1 {
+				t.Errorf("it ran %d times", runs)
+			}
+		})
+	}
+	// Without a key in it the id is the queue's: what is in a body nobody vouches for.
+	var keys []string
+	consumer := sqs(false).behind(batchGuard(), func(ctx context.Context, _ string) error { keys = append(keys, lambdaidem.Key(ctx)); return nil }, want{})
+	consumer.wantFailed(t, []msg{{id: "1", body: sns("9", "x", "")}, {id: "2", body: sns("9", "x", "")}, {id: "3", body: `{"TopicArn":1}`}, {id: "4", body: `{"Type":"Notification","TopicArn":"a"}`}, {id: "5", body: `{"detail-type":"x"`}})
+	if !slices.Equal(keys, []string{"1", "2", "3", "4", "5"}) {
+		t.Errorf("the keys are %q", keys)
+	}
+	// A queue's own attribute comes first.
+	consumer.wantFailed(t, []msg{{id: "6", key: "own", body: sns("9", "x", "theirs")}})
+	if keys[len(keys)-1] != "own" {
+		t.Errorf("the key is %q", keys[len(keys)-1])
+	}
+}
+
+func mustJSON(t *testing.T, v any) []byte {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// K1, V3: the attribute is found in any case, as a header is; two of them are none.
+func TestV3_TheKeysNameInAnyCase(t *testing.T) {
+	for _, s := range []batchSource{sqs(false), snsSource()} {
+		var e effects
+		c := s.behind(batchGuard(), e.handle, want{})
+		c.wantFailed(t, []msg{{id: "1", body: "x", attrs: map[string]string{"X-Idempotency-Key": "k"}}})
+		c.wantFailed(t, []msg{{id: "2", body: "x", key: "k"}})
+		c.wantFailed(t, []msg{{id: "3", body: "y", key: "k", attrs: map[string]string{"X-IDEMPOTENCY-KEY": "k"}}}, "3")
+		e.want(t, s.name, "x")
+	}
+}
+
+// F1, V3: events of two accounts, Regions, sources or types never share a record, nor
+// does an event with the queue that its source is called like.
+func TestF1_EventsOfABusAreApart(t *testing.T) {
+	ids := map[string]string{}
+	g := batchGuard()
+	handle := g.EventBridge(func(ctx context.Context, e events.EventBridgeEvent) error {
+		ids[lambdaidem.RecordID(ctx)] = e.AccountID + e.Region + e.Source + e.DetailType
+		return nil
+	})
+	detail := json.RawMessage(`{"x-idempotency-key":"k"}`)
+	all := []events.EventBridgeEvent{
+		{AccountID: "1", Region: "eu", Source: "shop", DetailType: "Paid"}, {AccountID: "2", Region: "eu", Source: "shop", DetailType: "Paid"}, {AccountID: "1", Region: "us", Source: "shop", DetailType: "Paid"},
+		{AccountID: "1", Region: "eu", Source: "shop", DetailType: "Refunded"}, {AccountID: "1", Region: "eu", Source: "store", DetailType: "Paid"},
+		{AccountID: "1", Region: "eu", Source: "shop|Paid", DetailType: ""}, {AccountID: "1", Region: "eu", Source: "arn:aws:sqs:eu-west-1:111122223333:orders"},
+	}
+	for i, e := range all {
+		e.ID, e.Detail = fmt.Sprint(i), detail
+		if err := handle(t.Context(), e); err != nil {
+			t.Error(err)
+		}
+	}
+	sqs(false).behind(g, func(ctx context.Context, _ string) error { ids[lambdaidem.RecordID(ctx)] = "queue"; return nil }, want{}).wantFailed(t, []msg{{id: "9", body: string(detail), key: "k"}})
+	if len(ids) != len(all)+1 {
+		t.Errorf("%d records: %v", len(ids), ids)
+	}
+	if id := g.RecordID(lambdaidem.Identity{Operation: "events:eu|1|shop|Paid", Key: "k", Message: true}); ids[id] != "1eushopPaid" {
+		t.Errorf("the default operation is another one: %v", ids[id])
+	}
+}
+
+// V3: members of a detail that have nothing to do with the key don't spoil it.
+func TestV3_TheKeysNeighbours(t *testing.T) {
+	for _, detail := range []string{`{"x-idempotency-key":"k","env":1,"Env":2}`, `{"a":1,"a":2,"x-idempotency-key":"k"}`, `{"x-idempotency-key":"k","s":"\ud800"}`, `{"x-idempotency-key":"k","deep":{"x-idempotency-key":1}}`} {
+		var got string
+		if err := batchGuard().EventBridge(func(ctx context.Context, _ events.EventBridgeEvent) error { got = lambdaidem.Key(ctx); return nil })(t.Context(),
+			events.EventBridgeEvent{ID: "1", Source: "shop", Detail: json.RawMessage(detail)}); err != nil || got != "k" {
+			t.Errorf("%s: the key is %q, %v", detail, got, err)
+		}
+	}
+}
+
+// F5: a message of one FIFO group is none of another's under the same key; a Kinesis
+// record that is sent again under another partition key is the same.
+func TestV3_Groups(t *testing.T) {
+	byBody := func(body string) (string, error) { return body, nil }
+	var e effects
+	c := sqs(true).behind(batchGuard(), e.handle, want{key: byBody})
+	c.wantFailed(t, []msg{{id: "1", group: "alice", body: "x"}, {id: "2", group: "bob", body: "x"}}, "2")
+	e.want(t, c.name, "x")
+	e.all = nil
+	c = kinesisSource().behind(batchGuard(), e.handle, want{key: byBody})
+	c.wantFailed(t, []msg{{id: "1", group: "alice", body: "x"}})
+	c.wantFailed(t, []msg{{id: "2", group: "bob", body: "x"}})
+	e.want(t, c.name, "x")
+}
+
+// X5, V2: two of one key in a batch run once also where the store can't be reached.
+func TestV2_DuplicatesWithoutAStore(t *testing.T) {
+	store := newFaulty()
+	store.failAlways(acquire, refused(lambdaidem.ReasonUnreachable))
+	var e effects
+	g := lambdaidem.New(store, func(o *lambdaidem.Options) {
+		o.Namespace, o.Observer, o.FailOpen, o.CleanupTimeout = "test", lambdaidem.Discard, true, time.Millisecond
+	})
+	c := sqs(false).behind(g, e.handle, want{})
+	_, _ = c.deliver(t.Context(), t, []msg{{id: "1", body: "x", key: "k"}, {id: "2", body: "x", key: "k"}}...)
+	e.want(t, c.name, "x")
+}
+
+// X1: an outcome that Options.Outcome made up doesn't say that nothing happened.
+func TestV2_AnUnknownOutcomeIsUncertain(t *testing.T) {
+	for outcome, runs := range map[lambdaidem.Outcome]int{"odd": 1, lambdaidem.OutcomeUncertain: 1, lambdaidem.OutcomeReleased: 2, lambdaidem.OutcomeFailed: 2, lambdaidem.OutcomeSucceeded: 2} {
+		var e effects
+		e.fail = func(string, int) error { return lambdaidem.Reject(418, "teapot", "") }
+		c := sqs(false).behind(batchGuard(func(o *lambdaidem.Options) {
+			o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { return outcome }
+		}), e.handle, want{})
+		c.wantFailed(t, batchOf("1"), "1")
+		c.wantFailed(t, batchOf("1"), "1")
+		if len(e.all) != runs {
+			t.Errorf("%s: it ran %d times; want %d", outcome, len(e.all), runs)
+		}
+	}
+}
+
+// F3: type and value of an attribute are told apart.
+func TestV3_TypeAndValueOfAnAttribute(t *testing.T) {
+	var all []int
+	h := batchGuard().SQS(func(context.Context, events.SQSMessage) error { return nil }, silent[events.SQSMessage])
+	for _, a := range [][2]string{{"String.a", "b c"}, {"String.a b", "c"}} {
+		out, err := h(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: "1", EventSourceARN: "arn:q", MessageAttributes: map[string]events.SQSMessageAttribute{"n": {DataType: a[0], StringValue: &a[1]}}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, len(out.BatchItemFailures))
+	}
+	if !slices.Equal(all, []int{0, 1}) {
+		t.Errorf("failures: %v", all)
+	}
+}
+
+// K1: a list is no key.
+func TestV3_AListIsNoKey(t *testing.T) {
+	for dataType, failed := range map[string]bool{"String": false, "String.uuid": false, "String.Array": true, "Strings": true, "Binary": true, "": true} {
+		value := `["a"]`
+		err := batchGuard().SNS(func(context.Context, events.SNSEventRecord) error { return nil }, silent[events.SNSEventRecord])(t.Context(), events.SNSEvent{Records: []events.SNSEventRecord{{
+			SNS: events.SNSEntity{MessageID: "1", TopicArn: "arn:t", MessageAttributes: map[string]any{lambdaidem.MessageKey: map[string]any{"Type": dataType, "Value": value}}}}}})
+		invalid := err != nil
+		if dataType == "String" || dataType == "String.uuid" { // its quotes are a matter of the validator
+			failed = lambdaidem.PrintableKey(value) != nil
+		}
+		if invalid != failed {
+			t.Errorf("%q: %v", dataType, err)
+		}
+	}
+}
+
+// O1, V2: what is not begun for want of time is an event each, and one line in the log.
+func TestV2_NotBegunIsSaid(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	seen := &recorder{}
+	g := batchGuard(func(o *lambdaidem.Options) { o.Observer = seen })
+	logged := captureLog(t, func() {
+		out, err := g.SQS(func(context.Context, events.SQSMessage) error { return nil })(ctx, events.SQSEvent{Records: []events.SQSMessage{{MessageId: "1", EventSourceARN: "arn:q"}, {MessageId: "2", EventSourceARN: "arn:q"}}})
+		if err != nil || len(out.BatchItemFailures) != 2 {
+			t.Errorf("%+v, %v", out, err)
+		}
+	})
+	if !slices.Equal(seen.kinds(), []lambdaidem.Kind{lambdaidem.EventOutOfTime, lambdaidem.EventOutOfTime}) || strings.Count(logged, "\n") != 1 || !strings.Contains(logged, "messages were not begun") || !strings.Contains(logged, "1 2") {
+		t.Errorf("the observer saw %v; the log has %s", seen.kinds(), logged)
+	}
+}
+
+// V2: keys that take their time don't take the answer's.
+func TestV2_SlowKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		asked := 0
+		c := sqs(false).behind(batchGuard(), func(context.Context, string) error { return nil }, want{key: func(body string) (string, error) {
+			asked++
+			time.Sleep(1500 * time.Millisecond)
+			return body, nil
+		}})
+		failed, err := c.deliver(ctx, t, batchOf("1", "2", "3", "4", "5", "6", "7")...)
+		if err != nil || ctx.Err() != nil || asked != 3 || !slices.Contains(failed, "7") {
+			t.Errorf("reported %v, %v; %d keys were asked for; the deadline: %v", failed, err, asked, ctx.Err())
+		}
+	})
+}
+
+// L8, V2: how long HTTP requests wait says nothing of how long a stream does.
+func TestV2_WaitIsTheBatchs(t *testing.T) {
+	for _, c := range []struct {
+		wait    time.Duration
+		waits   bool
+		options time.Duration
+	}{{0, true, 2 * time.Second}, {2 * time.Second, false, 0}, {2 * time.Second, false, time.Minute}} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			store := memstore.New()
+			guard := lambdaidem.New(store, func(o *lambdaidem.Options) { o.Namespace, o.Observer, o.Wait = "test", lambdaidem.Discard, c.options })
+			var e effects
+			go func() {
+				_, _ = kinesisSource().behind(guard, func(ctx context.Context, body string) error {
+					time.Sleep(10 * time.Second)
+					return e.handle(ctx, body)
+				}, want{}).deliver(ctx, t, batchOf("1")...)
+			}()
+			time.Sleep(time.Second)
+			failed, err := kinesisSource().behind(guard, e.handle, want{wait: c.wait}).deliver(ctx, t, batchOf("1")...)
+			if err != nil || c.waits != (len(failed) == 0) {
+				t.Errorf("with %v: reported %v, %v", c.wait, failed, err)
+			}
+			synctest.Wait()
+			time.Sleep(20 * time.Second)
+		})
+	}
+}
+
+// F4: an option function finds the defaults, so appending adds a name.
+func TestV3_IgnoredAttributesAreAdded(t *testing.T) {
+	var e effects
+	c := sqs(false).behind(batchGuard(), e.handle, want{ignored: []string{"hop"}})
+	for i, attrs := range []map[string]string{{"hop": "1", "traceparent": "1"}, {"hop": "2", "traceparent": "2"}} {
+		c.wantFailed(t, []msg{{id: fmt.Sprint(i), body: "x", key: "k", attrs: attrs}})
+	}
+	e.want(t, c.name, "x")
+}
+
+// F3: a set has no order; a list has one.
+func TestV3_SetsHaveNoOrder(t *testing.T) {
+	record := func(image string) events.DynamoDBEvent {
+		var e events.DynamoDBEvent
+		text := `{"Records":[{"eventID":"1","eventSourceARN":"arn:t","dynamodb":{"SequenceNumber":"1","Keys":{"id":{"S":"a"}},"NewImage":` + image + `}}]}`
+		if err := json.Unmarshal([]byte(text), &e); err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	for i, c := range []struct {
+		one, other string
+		same       bool
+	}{
+		{`{"v":{"SS":["a","b"]}}`, `{"v":{"SS":["b","a"]}}`, true}, {`{"v":{"M":{"x":{"NS":["1","2"]}}}}`, `{"v":{"M":{"x":{"NS":["2","1"]}}}}`, true}, {`{"v":{"L":[{"BS":["AA==","AQ=="]}]}}`, `{"v":{"L":[{"BS":["AQ==","AA=="]}]}}`, true},
+		{`{"v":{"L":[{"S":"a"},{"S":"b"}]}}`, `{"v":{"L":[{"S":"b"},{"S":"a"}]}}`, false}, {`{"v":{"SS":["a","b"]}}`, `{"v":{"SS":["a","c"]}}`, false}, {`{"v":{"M":{"SS":{"L":[{"S":"a"},{"S":"b"}]}}}}`, `{"v":{"M":{"SS":{"L":[{"S":"b"},{"S":"a"}]}}}}`, false},
+	} {
+		h := batchGuard().DynamoDBStream(func(context.Context, events.DynamoDBEventRecord) error { return nil }, silent[events.DynamoDBEventRecord])
+		_, _ = h(t.Context(), record(c.one))
+		if out, err := h(t.Context(), record(c.other)); err != nil || c.same != (len(out.BatchItemFailures) == 0) {
+			t.Errorf("%d: %+v, %v", i, out, err)
+		}
+	}
+}
+
+// V2: whatever else of the user's panics takes one message along, not the batch.
+func TestV2_OtherPanics(t *testing.T) {
+	for _, concurrency := range []int{1, 3} {
+		for name, c := range map[string]struct {
+			option func(*lambdaidem.Options)
+			fails  func(string, error)
+		}{
+			"outcome": {option: func(o *lambdaidem.Options) {
+				o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { panic("outcome") }
+			}},
+			"on failure": {option: func(*lambdaidem.Options) {}, fails: func(string, error) { panic("on failure") }},
+		} {
+			_ = captureLog(t, func() {
+				h := func(_ context.Context, body string) error {
+					if body == "1" {
+						return lambdaidem.Reject(404, "no", "")
+					}
+					return nil
+				}
+				consumer := sqs(false).behind(batchGuard(c.option), h, want{concurrency: concurrency, onFailure: c.fails})
+				failed, err := consumer.deliver(t.Context(), t, batchOf("1", "2", "3")...)
+				if err != nil || !slices.Equal(failed, []string{"1"}) {
+					t.Errorf("%s, %d at a time: reported %v, %v", name, concurrency, failed, err)
+				}
+			})
+		}
+	}
+}
+
+// V2: an item whose goroutine ends early did begin, and its neighbours run.
+func TestV2_GoexitIsOneFailure(t *testing.T) {
+	for _, concurrency := range []int{1, 3} {
+		var got error
+		c := sqs(false).behind(batchGuard(), func(_ context.Context, body string) error {
+			if body == "1" {
+				runtime.Goexit()
+			}
+			return nil
+		}, want{concurrency: concurrency, onFailure: func(_ string, err error) { got = err }})
+		c.wantFailed(t, batchOf("1", "2", "3"), "1")
+		if got == nil || errors.Is(got, lambdaidem.ErrNotBegun) {
+			t.Errorf("%d at a time: the failure is %v", concurrency, got)
+		}
+	}
+}
+
+// X2: Lambda gets the errorType of a panic's value, as of an unguarded handler's; the
+// stack is for the log.
+func TestV2_ErrorTypeOfAPanic(t *testing.T) {
+	for value, want := range map[any]messages.InvokeResponse_Error{"text": {Type: "string", Message: "text"}, errBroken: {Type: "errorString", Message: "broken"}} {
+		h := batchGuard().SNS(func(context.Context, events.SNSEventRecord) error { panic(value) }, silent[events.SNSEventRecord])
+		if err := h(t.Context(), events.SNSEvent{Records: []events.SNSEventRecord{{SNS: events.SNSEntity{MessageID: "1", TopicArn: "arn:t"}}}}); !reflect.DeepEqual(any(err), any(want)) {
+			t.Errorf("%v: %#v", value, err)
+		}
+	}
+}
