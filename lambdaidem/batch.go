@@ -88,19 +88,20 @@ func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*taken[M], errs
 	var why error
 	for i, err := range errs {
 		t := all[i]
-		switch {
-		case err == nil || t.end.err != nil:
-			continue
-		case t.begun: // it died
-			t.end = done[struct{}]{err: err, outcome: OutcomeReleased}
-		default:
-			t.end = refusedDo[struct{}](notBegun(err))
-			names, why = append(names, t.name), err
-			if errors.Is(err, errLate) || errors.Is(err, ctx.Err()) {
+		if err != nil && t.end.err == nil {
+			if t.begun { // it died
+				t.end = done[struct{}]{err: err, outcome: OutcomeReleased}
+			} else {
+				t.end = refusedDo[struct{}](notBegun(err))
+			}
+			if late := errors.Is(err, errLate) || errors.Is(err, ctx.Err()); late && !t.begun {
 				b.g.refused(ctx, t.call.who, EventOutOfTime, t.end.refusal)
 			}
+			b.failed(ctx, t)
 		}
-		b.failed(ctx, t)
+		if errors.Is(t.end.err, ErrNotBegun) {
+			names, why = append(names, t.name), err
+		}
 	}
 	if len(names) > 0 && b.opts.OnFailure == nil {
 		slog.Default().WarnContext(ctx, "messages were not begun", "source", all[0].source, "messages", names, "why", why)
@@ -223,7 +224,7 @@ func (b *messageGuard[E, M]) failed(ctx context.Context, t *taken[M]) {
 		slog.Default().WarnContext(ctx, "a message failed", "source", t.source, "message", t.name, "error", err)
 	}
 	if b.opts.OnFailure == nil {
-		if t.begun {
+		if !errors.Is(t.end.err, ErrNotBegun) {
 			warn(t.end.err)
 		}
 		return

@@ -253,14 +253,22 @@ func TestV2_SlowKeys(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		asked := 0
-		c := sqs(false).behind(batchGuard(), func(context.Context, string) error { return nil }, want{key: func(body string) (string, error) {
-			asked++
-			time.Sleep(1500 * time.Millisecond)
-			return body, nil
-		}})
-		failed, err := c.deliver(ctx, t, batchOf("1", "2", "3", "4", "5", "6", "7")...)
-		if err != nil || ctx.Err() != nil || asked != 3 || !slices.Contains(failed, "7") {
-			t.Errorf("reported %v, %v; %d keys were asked for; the deadline: %v", failed, err, asked, ctx.Err())
+		h := batchGuard().SQS(func(context.Context, events.SQSMessage) error { return nil }, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+			o.Key = func(_ context.Context, m events.SQSMessage) (string, error) {
+				asked++
+				time.Sleep(1500 * time.Millisecond)
+				return m.MessageId, nil
+			}
+		})
+		var event events.SQSEvent
+		for i := range 7 {
+			event.Records = append(event.Records, events.SQSMessage{MessageId: fmt.Sprint(i), EventSourceARN: "arn:q"})
+		}
+		var out events.SQSEventResponse
+		var err error
+		logged := captureLog(t, func() { out, err = h(ctx, event) })
+		if err != nil || ctx.Err() != nil || asked != 3 || len(out.BatchItemFailures) != 7 || strings.Count(logged, "\n") != 1 || !strings.Contains(logged, "[0 1 2 3 4 5 6]") {
+			t.Errorf("reported %v, %v; %d keys were asked for; the deadline: %v; the log: %s", out, err, asked, ctx.Err(), logged)
 		}
 	})
 }
