@@ -129,8 +129,8 @@ func (r *run) settle(i int) {
 		r.failed = true
 		r.groups[item.Group] = true
 	}
-	if of := [2]string{item.Key, item.Content}; r.ends[of] != nil || !r.ended(of) {
-		r.ends[of] = r.errs[i] // what is done stays so
+	if of := [2]string{item.Key, item.Content}; !r.ended(of) {
+		r.ends[of] = r.errs[i] // the first one's; its duplicates may fail for other reasons
 	}
 	for _, next := range r.after[i] {
 		if r.waits[next]--; r.waits[next] == 0 {

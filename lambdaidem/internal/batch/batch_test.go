@@ -197,6 +197,21 @@ func TestV2_WhyNotBegun(t *testing.T) {
 	}
 }
 
+// A duplicate that its own order holds back says nothing of the others: what is done
+// is done.
+func TestV2_DoneIsDone(t *testing.T) {
+	items := []batch.Item{{Key: "k"}, {Group: "a", Key: "broken"}, {Group: "a", Key: "k"}, {Key: "k"}}
+	errs := batch.Run(items, batch.Options{}, func(i int) error {
+		if items[i].Key == "broken" {
+			return errOwn
+		}
+		return nil
+	})
+	if want := []error{nil, errOwn, batch.ErrGroup, nil}; !slices.Equal(errs, want) {
+		t.Errorf("got %v", errs)
+	}
+}
+
 // An item whose goroutine ends early is one failure, and the batch goes on.
 func TestV2_Goexit(t *testing.T) {
 	errs := batch.Run(make([]batch.Item, 4), batch.Options{Concurrency: 2}, func(i int) error {
