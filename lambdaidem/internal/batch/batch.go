@@ -39,13 +39,16 @@ var (
 )
 
 // Run calls do for each item at most once, with its place in the batch, and returns
-// an error for each; nil: it was done. It returns when every call has. Each call is on
-// a goroutine of its own; the next to begin is always the earliest that may.
+// an error for each; nil: it was done. It returns when every call has. The next to
+// begin is always the earliest that may. No call is on the caller's goroutine.
 func Run(items []Item, o Options, do func(i int) error) []error {
-	o.Concurrency = max(o.Concurrency, 1)
 	r := run{items: items, opts: o, do: do, errs: make([]error, len(items))}
 	r.chain()
-	r.together()
+	if o.Concurrency <= 1 {
+		r.oneByOne()
+	} else {
+		r.together()
+	}
 	return r.errs
 }
 
@@ -137,6 +140,35 @@ func (r *run) settle(i int) {
 			at, _ := slices.BinarySearch(r.ready, next)
 			r.ready = slices.Insert(r.ready, at, next)
 		}
+	}
+}
+
+// oneByOne runs items on one goroutine, since to hand each over to one of its own
+// takes longer than all else here; on another one after an item that ended it.
+func (r *run) oneByOne() {
+	one := func(i int) {
+		err := ErrDied
+		defer func() {
+			r.errs[i] = err
+			r.settle(i)
+		}()
+		err = r.do(i)
+	}
+	for len(r.ready) > 0 {
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for len(r.ready) > 0 {
+				i := r.next()
+				if decided, err := r.decided(i); decided {
+					r.errs[i] = err
+					r.settle(i)
+					continue
+				}
+				one(i)
+			}
+		}()
+		<-ended
 	}
 }
 

@@ -214,13 +214,15 @@ func TestV2_DoneIsDone(t *testing.T) {
 
 // An item whose goroutine ends early is one failure, and the batch goes on.
 func TestV2_Goexit(t *testing.T) {
-	errs := batch.Run(make([]batch.Item, 4), batch.Options{Concurrency: 2}, func(i int) error {
-		if i == 1 {
-			runtime.Goexit()
+	for _, concurrency := range []int{1, 2} {
+		errs := batch.Run(make([]batch.Item, 4), batch.Options{Concurrency: concurrency}, func(i int) error {
+			if i == 1 || i == 3 {
+				runtime.Goexit()
+			}
+			return nil
+		})
+		if want := []error{nil, batch.ErrDied, nil, batch.ErrDied}; !slices.Equal(errs, want) {
+			t.Errorf("%d at a time: got %v", concurrency, errs)
 		}
-		return nil
-	})
-	if want := []error{nil, batch.ErrDied, nil, nil}; !slices.Equal(errs, want) {
-		t.Errorf("got %v", errs)
 	}
 }
