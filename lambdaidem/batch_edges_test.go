@@ -85,6 +85,15 @@ func TestV3_Envelopes(t *testing.T) {
 	if !slices.Equal(keys, []string{"1", "2", "3", "4", "5"}) {
 		t.Errorf("the keys are %q", keys)
 	}
+	// What looks like an envelope and says more is a message, all of which counts.
+	for _, like := range []string{
+		`{"Type":"Notification","MessageId":"1","TopicArn":"a","Message":"x","amount":%d}`, `{"Type":"Notification","MessageId":"1","TopicArn":"a","Message":"%d","Message":"x"}`,
+		`{"Type":"Notification","MessageId":"1","TopicArn":"a","message":"%d","Message":"x"}`, `{"id":"1","source":"s","detail-type":"t","time":"n","detail":{},"amount":%d}`,
+	} {
+		c := sqs(false).behind(batchGuard(), func(context.Context, string) error { return nil }, want{key: func(string) (string, error) { return "one", nil }})
+		c.wantFailed(t, []msg{{id: "1", body: fmt.Sprintf(like, 1)}})
+		c.wantFailed(t, []msg{{id: "2", body: fmt.Sprintf(like, 2)}}, "2")
+	}
 	// A queue's own attribute comes first.
 	consumer.wantFailed(t, []msg{{id: "6", key: "own", body: sns("9", "x", "theirs")}})
 	if keys[len(keys)-1] != "own" {

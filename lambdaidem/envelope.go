@@ -3,23 +3,44 @@ package lambdaidem
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 )
 
 // unwrap looks into the body of a message that a topic or a bus put on a queue: there
 // the sender's key and message are inside of an envelope that is another one each
 // time something is published (Amazon SNS, "Fanout to Amazon SQS queues"; Amazon
 // EventBridge, "Event structure"). The source's own id stays the queue's, which no
-// sender can choose.
+// sender can choose. A body with anything that no envelope has is a message of its
+// own, all of which counts (F3).
 func (m *message) unwrap() {
 	if m.sent.given || len(m.body) == 0 || m.body[0] != '{' {
 		return
 	}
 	switch {
-	case bytes.Contains(m.body, []byte(`"TopicArn"`)):
+	case bytes.Contains(m.body, []byte(`"TopicArn"`)) && hasOnly(m.body, envelopeOfSNS):
 		m.unwrapSNS()
-	case bytes.Contains(m.body, []byte(`"detail-type"`)):
+	case bytes.Contains(m.body, []byte(`"detail-type"`)) && hasOnly(m.body, envelopeOfEventBridge):
 		m.unwrapEventBridge()
 	}
+}
+
+// The members of the envelopes.
+var (
+	envelopeOfSNS = []string{"Type", "MessageId", "SequenceNumber", "TopicArn", "Subject", "Message", "Timestamp",
+		"SignatureVersion", "Signature", "SigningCertURL", "UnsubscribeURL", "MessageAttributes"}
+	envelopeOfEventBridge = []string{"version", "id", "detail-type", "source", "account", "time", "region", "resources", "detail", "replay-name"}
+)
+
+// hasOnly tells whether a JSON object has no members but those, each once.
+func hasOnly(object []byte, names []string) bool {
+	seen := make(map[string]bool, len(names))
+	for name := range members(object) {
+		if seen[name] || !slices.Contains(names, name) {
+			return false
+		}
+		seen[name] = true
+	}
+	return len(seen) > 0
 }
 
 // unwrapSNS takes the message of a topic without raw message delivery for its own.
