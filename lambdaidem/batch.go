@@ -249,23 +249,32 @@ func (t *taken[M]) lambdaError() error {
 // of the batch as a whole.
 func (b *messageGuard[E, M]) failures(all []*taken[M]) ([]string, error) {
 	var names []string
-	var errs []error
 	nameless, known := false, map[string]bool{}
 	for _, t := range all {
 		if t.end.err == nil {
 			continue
 		}
-		errs = append(errs, t.lambdaError())
 		nameless = nameless || t.name == ""
 		if !known[t.name] {
 			known[t.name] = true
 			names = append(names, t.name)
 		}
 	}
-	if len(errs) > 0 && (b.opts.WholeBatch || nameless) {
-		return nil, &BatchError{Messages: len(all), Errs: errs}
+	if len(names) > 0 && (b.opts.WholeBatch || nameless) {
+		return nil, &BatchError{Messages: len(all), Errs: errorsOf(all)}
 	}
 	return names, nil
+}
+
+// errorsOf are the errors of the messages that failed, as Lambda is to report them.
+func errorsOf[M any](all []*taken[M]) []error {
+	var errs []error
+	for _, t := range all {
+		if t.end.err != nil {
+			errs = append(errs, t.lambdaError())
+		}
+	}
+	return errs
 }
 
 // reported is a handler for events whose failures are reported by name.
@@ -280,18 +289,21 @@ func reported[E, M, R any](b *messageGuard[E, M], answer func(names []string) R)
 	}
 }
 
+// failuresOf are the entries of an answer's list.
+func failuresOf[F any](names []string, failure func(name string) F) []F {
+	all := make([]F, len(names)) // an empty list, never null
+	for i, name := range names {
+		all[i] = failure(name)
+	}
+	return all
+}
+
 // asynchronous is a handler for events that come again if an error is returned,
 // and have no other way of saying so. The error of a single message is its own.
 func asynchronous[E, M any](b *messageGuard[E, M]) func(context.Context, E) error {
 	return func(ctx context.Context, event E) error {
 		all := b.take(ctx, event)
-		var errs []error
-		for _, t := range all {
-			if t.end.err != nil {
-				errs = append(errs, t.lambdaError())
-			}
-		}
-		switch {
+		switch errs := errorsOf(all); {
 		case len(errs) == 0:
 			return nil
 		case len(all) == 1:

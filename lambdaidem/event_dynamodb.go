@@ -21,11 +21,9 @@ func (g *Guard) DynamoDBStream(h func(context.Context, events.DynamoDBEventRecor
 		lasts: true,
 	}, h, optFns)
 	return reported(b, func(names []string) events.DynamoDBEventResponse {
-		failed := make([]events.DynamoDBBatchItemFailure, len(names))
-		for i, name := range names {
-			failed[i].ItemIdentifier = name
-		}
-		return events.DynamoDBEventResponse{BatchItemFailures: failed}
+		return events.DynamoDBEventResponse{BatchItemFailures: failuresOf(names, func(name string) events.DynamoDBBatchItemFailure {
+			return events.DynamoDBBatchItemFailure{ItemIdentifier: name}
+		})}
 	})
 }
 

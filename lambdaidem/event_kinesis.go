@@ -24,11 +24,9 @@ func (g *Guard) Kinesis(h func(context.Context, events.KinesisEventRecord) error
 		lasts: true,
 	}, h, optFns)
 	return reported(b, func(names []string) events.KinesisEventResponse {
-		failed := make([]events.KinesisBatchItemFailure, len(names))
-		for i, name := range names {
-			failed[i].ItemIdentifier = name
-		}
-		return events.KinesisEventResponse{BatchItemFailures: failed}
+		return events.KinesisEventResponse{BatchItemFailures: failuresOf(names, func(name string) events.KinesisBatchItemFailure {
+			return events.KinesisBatchItemFailure{ItemIdentifier: name}
+		})}
 	})
 }
 

@@ -34,11 +34,7 @@ func (g *Guard) SQS(h func(context.Context, events.SQSMessage) error, optFns ...
 		read: sqsMessage,
 	}, h, optFns)
 	return reported(b, func(names []string) events.SQSEventResponse {
-		failed := make([]events.SQSBatchItemFailure, len(names))
-		for i, name := range names {
-			failed[i].ItemIdentifier = name
-		}
-		return events.SQSEventResponse{BatchItemFailures: failed}
+		return events.SQSEventResponse{BatchItemFailures: failuresOf(names, func(name string) events.SQSBatchItemFailure { return events.SQSBatchItemFailure{ItemIdentifier: name} })}
 	})
 }
 
