@@ -136,6 +136,14 @@ build-RefundsFunction: ## Build the refunds function into ARTIFACTS_DIR
 build-TransfersFunction: ## Build the transfers function into ARTIFACTS_DIR
 	$(call build_function,./functions/transfers)
 
+.PHONY: build-ReceiptsFunction
+build-ReceiptsFunction: ## Build the receipts function into ARTIFACTS_DIR
+	$(call build_function,./functions/receipts)
+
+.PHONY: build-NotificationsFunction
+build-NotificationsFunction: ## Build the notifications function into ARTIFACTS_DIR
+	$(call build_function,./functions/notifications)
+
 # lambda.norpc leaves out the protocol of a runtime that is gone. Neither paths nor the commit go in,
 # so equal sources are equal bytes, and `sam deploy` uploads only what changed.
 define build_function

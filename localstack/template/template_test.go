@@ -3,6 +3,7 @@ package template_test
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -96,10 +97,14 @@ func TestD1_ReadsTheProjectsTemplate(t *testing.T) {
 		for _, r := range f.Routes {
 			routes[f.LogicalID] = append(routes[f.LogicalID], r.Key())
 		}
-		own := map[string]string{"IDEMPOTENCY_TABLE": "IdempotencyTable", "ACCOUNTS_TABLE": "AccountsTable", "PAYMENTS_TABLE": "PaymentsTable"}
-		if f.LogicalID == "TransfersFunction" {
-			own = map[string]string{"IDEMPOTENCY_TABLE": "IdempotencyTable", "ACCOUNTS_TABLE": "AccountsTable", "TRANSFERS_TABLE": "TransfersTable", "CLEARING_URL": ""}
-		}
+		own := map[string]string{"IDEMPOTENCY_TABLE": "IdempotencyTable", "ACCOUNTS_TABLE": "AccountsTable"}
+		maps.Copy(own, map[string]map[string]string{
+			"PaymentsFunction":      {"PAYMENTS_TABLE": "PaymentsTable"},
+			"RefundsFunction":       {"PAYMENTS_TABLE": "PaymentsTable"},
+			"TransfersFunction":     {"TRANSFERS_TABLE": "TransfersTable", "CLEARING_URL": ""},
+			"ReceiptsFunction":      {"RECEIPTS_TABLE": "ReceiptsTable", "NOTIFICATIONS_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/000000000000/NotificationsQueue.fifo"},
+			"NotificationsFunction": {"MAILER_URL": ""},
+		}[f.LogicalID])
 		if diff := cmp.Diff(own, f.Environment); diff != "" {
 			t.Errorf("environment of %s (-want +got):\n%s", f.LogicalID, diff)
 		}
@@ -116,7 +121,7 @@ func TestD1_ReadsTheProjectsTemplate(t *testing.T) {
 	for _, table := range got.Tables {
 		ttl[table.Name] = table.TTLAttribute
 	}
-	if diff := cmp.Diff(map[string]string{"IdempotencyTable": "expiration", "PaymentsTable": "", "AccountsTable": "", "TransfersTable": ""}, ttl); diff != "" {
+	if diff := cmp.Diff(map[string]string{"IdempotencyTable": "expiration", "PaymentsTable": "", "AccountsTable": "", "TransfersTable": "", "ReceiptsTable": ""}, ttl); diff != "" {
 		t.Errorf("tables and their TTL (-want +got):\n%s", diff)
 	}
 }

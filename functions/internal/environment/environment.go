@@ -7,25 +7,30 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
 // Environment is read once, when the function starts.
 type Environment struct {
+	AWS      aws.Config       // to make further clients of
 	DynamoDB *dynamodb.Client // one for the life of the process: connections are dear
-	Demo     bool             // DEMO=1, see functions/payments/demo.go; never set where money is real
+	Demo     bool             // DEMO=1, see functions/payments/demo.go and package demo; never set where money is real
 
 	values map[string]string
 }
 
 // Names of variables that template.yaml sets.
 const (
-	IdempotencyTable = "IDEMPOTENCY_TABLE" // the table of idempotency records
-	PaymentsTable    = "PAYMENTS_TABLE"    // the table of payments and refunds
-	AccountsTable    = "ACCOUNTS_TABLE"    // the table of accounts
-	TransfersTable   = "TRANSFERS_TABLE"   // the table of transfers
-	ClearingURL      = "CLEARING_URL"      // base URL of the clearing service
+	IdempotencyTable   = "IDEMPOTENCY_TABLE"       // the table of idempotency records
+	PaymentsTable      = "PAYMENTS_TABLE"          // the table of payments and refunds
+	AccountsTable      = "ACCOUNTS_TABLE"          // the table of accounts
+	TransfersTable     = "TRANSFERS_TABLE"         // the table of transfers
+	ReceiptsTable      = "RECEIPTS_TABLE"          // the table of receipts
+	NotificationsQueue = "NOTIFICATIONS_QUEUE_URL" // URL of the queue of notifications
+	ClearingURL        = "CLEARING_URL"            // base URL of the clearing service
+	MailerURL          = "MAILER_URL"              // base URL of the mailer
 )
 
 // Get is the value of a variable that Load was told of.
@@ -49,6 +54,7 @@ func Load(ctx context.Context, names ...string) (Environment, error) {
 	if err := errors.Join(problems...); err != nil {
 		return Environment{}, err
 	}
+	e.AWS = cfg
 	e.DynamoDB = dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 		// DynamoDB Local sends no checksum with an error answer; the SDK takes that
 		// for 0 and would log a warning for each.

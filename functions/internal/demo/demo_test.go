@@ -1,0 +1,81 @@
+package demo_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/lambdaidem/toolkit/functions/internal/demo"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+)
+
+// attempts has a place passed in so many attempts at one record, each of which ends
+// in an error, and returns what the place said.
+func attempts(t *testing.T, n int, reference string) []error {
+	t.Helper()
+	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
+	said := make([]error, n)
+	for i := range said {
+		_, _ = lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (int, error) {
+			said[i] = demo.At("receipt")(ctx, reference)
+			return 0, errors.New("again")
+		})
+	}
+	return said
+}
+
+func TestFirstAttemptsFailAsAskedFor(t *testing.T) {
+	for reference, want := range map[string]int{
+		"receipt-fails=2":                   2,
+		"rent receipt-fails=1 mail-fails=3": 1,
+		"receipt-fails=0":                   0,
+		"receipt-fails=-1":                  0,
+		"receipt-fails=x":                   0,
+		"receipt-fails":                     0,
+		"no-receipt-fails=2":                0,
+		"receipt-fails=":                    0,
+		"notification-fails=2":              0,
+		"":                                  0,
+	} {
+		for i, err := range attempts(t, 3, reference) {
+			if (err != nil) != (i < want) {
+				t.Errorf("%q: attempt %d: %v; want %d failures", reference, i+1, err, want)
+			}
+		}
+	}
+}
+
+// An unguarded handler has no attempts that could be counted.
+func TestOutsideOfAGuardNothingFails(t *testing.T) {
+	if err := demo.At("receipt")(t.Context(), "receipt-fails=9 receipt-dies=9"); err != nil {
+		t.Error(err)
+	}
+	if err := demo.Nowhere(t.Context(), "receipt-fails=9"); err != nil {
+		t.Error(err)
+	}
+}
+
+// The process that dies is this program's own, started again.
+func TestFirstAttemptDiesAsAskedFor(t *testing.T) {
+	if reference := os.Getenv("DEMO_TEST_REFERENCE"); reference != "" {
+		attempts(t, 1, reference)
+		return
+	}
+	for reference, dies := range map[string]bool{"receipt-dies=1": true, "receipt-dies=0 notification-dies=1": false} {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestFirstAttemptDiesAsAskedFor$")
+		cmd.Env = append(os.Environ(), "DEMO_TEST_REFERENCE="+reference)
+		err := cmd.Run()
+		killed := false
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+			status, ok := exit.Sys().(syscall.WaitStatus)
+			killed = ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+		}
+		if killed != dies || !dies && err != nil {
+			t.Errorf("%s: %v; want it killed: %v", reference, err, dies)
+		}
+	}
+}

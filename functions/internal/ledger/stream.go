@@ -1,0 +1,45 @@
+package ledger
+
+import (
+	"fmt"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// IsNewPayment tells whether a record of the stream of the table of payments says
+// that a payment was made. The stream tells of everything that is written there: of
+// a refund, which is an item of its own, and of the payment that it takes from, which
+// is updated. No such record is a payment.
+//
+// The records of one transaction arrive apart and mixed with others', so each is
+// judged by itself.
+func IsNewPayment(r events.DynamoDBEventRecord) bool {
+	return events.DynamoDBOperationType(r.EventName) == events.DynamoDBOperationTypeInsert && IsPaymentID(PaymentIDOf(r))
+}
+
+// PaymentIDOf is the ID of the item that a record is of.
+func PaymentIDOf(r events.DynamoDBEventRecord) string { return r.Change.Keys["id"].String() }
+
+// PaymentOf is the payment as it was written. The stream needs the view NEW_IMAGE.
+func PaymentOf(r events.DynamoDBEventRecord) (Payment, error) {
+	item := make(map[string]types.AttributeValue, len(r.Change.NewImage))
+	for name, v := range r.Change.NewImage {
+		switch v.DataType() {
+		case events.DataTypeString:
+			item[name] = &types.AttributeValueMemberS{Value: v.String()}
+		case events.DataTypeNumber:
+			item[name] = &types.AttributeValueMemberN{Value: v.Number()}
+		default: // a payment has nothing else
+		}
+	}
+	var p Payment
+	if err := attributevalue.UnmarshalMap(item, &p); err != nil {
+		return Payment{}, fmt.Errorf("decode payment %s of the stream: %w", PaymentIDOf(r), err)
+	}
+	if p.ID != PaymentIDOf(r) || p.Amount < 1 {
+		return Payment{}, fmt.Errorf("the record of payment %s has the image of %q over %d", PaymentIDOf(r), p.ID, p.Amount)
+	}
+	return p, nil
+}

@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/lambdaidem/toolkit/functions/internal/demo"
+	"github.com/lambdaidem/toolkit/functions/internal/ledger"
+	"github.com/lambdaidem/toolkit/functions/internal/notification"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
+	outside "github.com/lambdaidem/toolkit/localstack/mailer"
+	"github.com/lambdaidem/toolkit/localstack/template"
+)
+
+// setUp is the function with a mailer.
+type setUp struct {
+	mailer  *outside.Service
+	store   *idemtest.Store
+	clock   *idemtest.Clock
+	handler handler
+}
+
+func newSetUp(t *testing.T) *setUp {
+	t.Helper()
+	service, err := outside.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if misuses := service.Misuses(); len(misuses) != 0 {
+			t.Errorf("the mailer was told: %q", misuses)
+		}
+		if err := service.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &setUp{mailer: service, store: idemtest.NewStore(nil), clock: idemtest.NewClock()}
+	s.handler = handler{s.mailerAt(t, service.URL()), demo.Nowhere}
+	return s
+}
+
+func (s *setUp) mailerAt(t *testing.T, url string) mailer {
+	t.Helper()
+	m, err := newMailer(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (s *setUp) guarded() queueHandler {
+	return guarded(lambdaidem.New(s.store, func(o *lambdaidem.Options) { o.Observer, o.Clock = lambdaidem.Discard, s.clock.Now }), s.handler)
+}
+
+// deliver has the function handle a batch, and counts the failures.
+func (s *setUp) deliver(t *testing.T, e events.SQSEvent) (failed int) {
+	t.Helper()
+	answer, err := s.guarded()(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(answer.BatchItemFailures)
+}
+
+func payment(reference string) ledger.Payment {
+	return ledger.Payment{ID: ledger.NewPaymentID(), Owner: "https://issuer.example.com alice", Amount: 1250, Currency: "EUR", Reference: reference, CreatedAt: "2026-01-02T03:04:05Z"}
+}
+
+// message is what functions/receipts sends of a payment, under a key.
+func message(t *testing.T, key string, p ledger.Payment) idemtest.Message {
+	t.Helper()
+	body, err := notification.Of(p).Body()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return idemtest.Message{ID: "id-" + key, Key: key, Group: p.ID, Body: body}
+}
+
+// delivery is a batch of one message.
+func delivery(t *testing.T, reference string) events.SQSEvent {
+	t.Helper()
+	return idemtest.SQS("notifications.fifo", message(t, "key-1", payment(reference)))
+}
+
+// expect checks that there is one mail, after so many calls under one key.
+func (s *setUp) expect(t *testing.T, calls int, refused bool) {
+	t.Helper()
+	all := s.mailer.Effects()
+	if len(all) != 1 || len(s.mailer.Calls()) != 1 {
+		t.Fatalf("the mails are %+v, the calls %v; want one mail", all, s.mailer.Calls())
+	}
+	for _, e := range all {
+		if e.Calls != calls || e.Refused != refused || e.To != "https://issuer.example.com alice" || e.Amount != 1250 || !ledger.IsPaymentID(e.Payment) {
+			t.Errorf("the mail is %+v; want it of %d calls, refused: %v", e, calls, refused)
+		}
+	}
+}
+
+func TestE6_MessageThatComesAgainIsOneMail(t *testing.T) {
+	s := newSetUp(t)
+	if answer := idemtest.Twice(t, s.guarded(), delivery(t, "order 7")); len(answer.BatchItemFailures) != 0 {
+		t.Errorf("%v failed", answer.BatchItemFailures)
+	}
+	s.expect(t, 1, false)
+}
+
+// E6: an attempt that dies after the mailer was told is followed by one that tells it
+// again, with the same key.
+func TestE6_CrashAfterTheCallIsOneMail(t *testing.T) {
+	s, e := newSetUp(t), delivery(t, "order 7")
+	s.handler.told = func(ctx context.Context, _ string) error { s.store.Kill(ctx); return nil }
+	_, _ = s.guarded()(t.Context(), e) // nobody hears of its answer
+	s.expect(t, 1, false)
+	s.handler.told = demo.Nowhere
+	if failed := s.deliver(t, e); failed != 1 {
+		t.Error("the message was not reported although the lease of the attempt that died runs")
+	}
+	s.clock.Advance(time.Hour)
+	for range 2 {
+		if failed := s.deliver(t, e); failed != 0 {
+			t.Errorf("%d failed after the lease had ended", failed)
+		}
+	}
+	s.expect(t, 2, false)
+}
+
+func TestV2_MailerThatRefusesForGoodIsReportedEachTime(t *testing.T) {
+	s, e := newSetUp(t), delivery(t, "mail-refuses")
+	for range 3 {
+		if failed := s.deliver(t, e); failed != 1 {
+			t.Errorf("%d failed; want the message", failed)
+		}
+	}
+	s.expect(t, 3, true)
+}
+
+func TestC1_MailerThatFailsForNowIsCalledAgain(t *testing.T) {
+	for reference, want := range map[string]struct{ failures, calls int }{
+		"mail-fails=2":  {0, 3}, // called again in the same attempt
+		"mail-fails=4":  {1, 5}, // in the next one
+		"mail-loses=1":  {0, 2},
+		"mail-delay=20": {0, 1},
+	} {
+		t.Run(reference, func(t *testing.T) {
+			s, e := newSetUp(t), delivery(t, reference)
+			failures := 0
+			for s.deliver(t, e) != 0 {
+				failures++
+			}
+			if failures != want.failures {
+				t.Errorf("%d attempts failed; want %d", failures, want.failures)
+			}
+			s.expect(t, want.calls, false)
+		})
+	}
+}
+
+func TestWhatIsNoNotificationIsReported(t *testing.T) {
+	s := newSetUp(t)
+	if failed := s.deliver(t, idemtest.SQS("notifications.fifo", idemtest.Message{Key: "k", Body: `{"payment":"pay_1"}`})); failed != 1 || len(s.mailer.Calls()) != 0 {
+		t.Errorf("%d failed, the mailer was called %v", failed, s.mailer.Calls())
+	}
+}
+
+func TestDemoFailsAfterTheMailerWasTold(t *testing.T) {
+	s, e := newSetUp(t), delivery(t, "notification-fails=2 receipt-fails=9")
+	s.handler.told = demo.At("notification")
+	for attempt, want := range []int{1, 1, 0} {
+		if failed := s.deliver(t, e); failed != want {
+			t.Errorf("attempt %d: %d failed; want %d", attempt+1, failed, want)
+		}
+	}
+	s.expect(t, 3, false)
+}
+
+// What a redrive, or a consumer of the dead-letter queue, hands in weeks later is done
+// already.
+func TestV3_MessageIsDoneOnceWhicheverWayItComes(t *testing.T) {
+	s := newSetUp(t)
+	m := message(t, "key-1", payment("order 7"))
+	s.deliver(t, idemtest.SQS("notifications.fifo", m))
+	s.clock.Advance(29 * 24 * time.Hour)
+	m.ID = "redriven"
+	if failed := s.deliver(t, idemtest.SQS("dead.fifo", m)); failed != 0 {
+		t.Errorf("%d failed", failed)
+	}
+	s.expect(t, 1, false)
+}
+
+func TestMailerThatGivesNoMailIsReported(t *testing.T) {
+	for _, status := range []int{http.StatusOK, http.StatusAccepted, http.StatusBadRequest, http.StatusConflict} {
+		s := newSetUp(t)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodPost || r.URL.Path != "/base/mails" || r.Header.Get("Content-Type") != "application/json" {
+				t.Errorf("%s %s %v", r.Method, r.URL, r.Header)
+			}
+			w.WriteHeader(status)
+		}))
+		s.handler.mailer = s.mailerAt(t, server.URL+"/base")
+		if failed := s.deliver(t, delivery(t, "order 7")); failed != 1 {
+			t.Errorf("%d: %d failed; want the message", status, failed)
+		}
+		server.Close()
+	}
+}
+
+func TestMailerNeedsAURL(t *testing.T) {
+	for _, url := range []string{"", "mailer.example.com", "ftp://mailer.example.com", "https://", "https:///mails", "http://a b"} {
+		if _, err := newMailer(url); err == nil {
+			t.Errorf("newMailer took %q", url)
+		}
+	}
+}
+
+// deployed is the function as template.yaml has it, with its queue and its dead-letter
+// queue.
+func deployed(t *testing.T) (f *template.Function, queue, dead template.Queue) {
+	t.Helper()
+	all, err := template.Read("../../template.yaml", template.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	queues := map[string]template.Queue{}
+	for _, q := range all.Queues {
+		queues[q.LogicalID] = q
+	}
+	return all.Function("NotificationsFunction"), queues["NotificationsQueue"], queues["NotificationsDeadQueue"]
+}
+
+// A batch as large as the queue gives is handled all at a time: each call here is
+// answered only when all of them have come.
+func TestWholeBatchIsHandledAtATime(t *testing.T) {
+	f, _, _ := deployed(t)
+	var all sync.WaitGroup
+	all.Add(f.Sources[0].BatchSize)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		all.Done()
+		all.Wait()
+		w.WriteHeader(http.StatusCreated)
+	}))
+	t.Cleanup(server.Close)
+	s := newSetUp(t)
+	s.handler.mailer = s.mailerAt(t, server.URL)
+	messages := make([]idemtest.Message, f.Sources[0].BatchSize)
+	for i := range messages {
+		messages[i] = message(t, fmt.Sprint("key-", i), payment("order 7"))
+	}
+	if failed := s.deliver(t, idemtest.SQS("notifications.fifo", messages...)); failed != 0 {
+		t.Errorf("%d of %d failed", failed, len(messages))
+	}
+}
+
+func TestL5_SlowMailerIsNotTheEndOfTheInvocation(t *testing.T) {
+	f, _, _ := deployed(t)
+	m := (*setUp)(nil).mailerAt(t, "https://mailer.example.com")
+	// The last second before the deadline is for what the guard has to write.
+	if limit := m.client.Timeout; limit <= 0 || limit > f.Timeout-time.Second {
+		t.Errorf("the mailer gets %v of the function's %v", limit, f.Timeout)
+	}
+}
+
+// The queue, the dead-letter queue and the queue again after a redrive; and the sender
+// of a message may send it again for as long as the stream has its payment.
+func TestL7_RecordsOutliveTheMessagesWayBack(t *testing.T) {
+	_, queue, dead := deployed(t)
+	const stream = 24 * time.Hour // DynamoDB, "Change data capture for DynamoDB Streams"
+	ways := []time.Duration{stream, queue.Retention, dead.Retention, queue.Retention}
+	back := time.Duration(0)
+	for _, way := range ways {
+		back += way
+	}
+	if slices.Contains(ways, 0) || ttl <= back {
+		t.Errorf("the ttl is %v, and a message can come back for %v: %v", ttl, back, ways)
+	}
+}

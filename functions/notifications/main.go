@@ -1,0 +1,41 @@
+// Command notifications is a Lambda function for a FIFO queue: it has a mailer tell
+// payers of their payments.
+//
+// It shows the end of the way of a message: a consumer that carries out each key once,
+// and passes a key on to a service outside.
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/functions/internal/demo"
+	"github.com/lambdaidem/toolkit/functions/internal/environment"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+func main() {
+	slog.SetDefault(lambdacontext.NewLogger())
+	env, err := environment.Load(context.Background(), environment.IdempotencyTable, environment.MailerURL)
+	if err != nil {
+		slog.Error("the notifications function can't start", "error", err)
+		os.Exit(1)
+	}
+	mails, err := newMailer(env.Get(environment.MailerURL))
+	if err != nil {
+		slog.Error("the notifications function can't start", "error", err)
+		os.Exit(1)
+	}
+	notifications := handler{mailer: mails, told: demo.Nowhere}
+	if env.Demo {
+		slog.Warn("DEMO=1: payments may ask for crashes by their reference")
+		notifications.told = demo.At("notification")
+	}
+	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable)))
+	lambda.Start(guarded(guard, notifications))
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/lambdaidem/toolkit/functions/internal/ledger"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// ttl is for how long a payment is known to have its receipt. A record of a stream
+// comes again for 24 hours at most, but one that was given up waits in the dead-letter
+// queue for up to 14 days until somebody looks, and may be handed in again by hand.
+const ttl = 30 * 24 * time.Hour
+
+type streamHandler = func(context.Context, events.DynamoDBEvent) (events.DynamoDBEventResponse, error)
+
+// guarded is the Lambda handler: what is no new payment is passed over, the rest is
+// guarded one by one. Passing over comes first, so that a refund costs no record.
+func guarded(guard *lambdaidem.Guard, h handler) streamHandler {
+	guard = guard.With(func(o *lambdaidem.Options) { o.TTL = ttl })
+	each := guard.DynamoDBStream(h.receive, func(o *lambdaidem.BatchOptions[events.DynamoDBEventRecord]) {
+		// A payment has one receipt, whichever way word of it comes. The defaults, the
+		// stream's ARN and its own ids, are others if the stream is turned off and on.
+		o.Operation = "receipt"
+		o.Key = func(_ context.Context, r events.DynamoDBEventRecord) (string, error) {
+			return ledger.PaymentIDOf(r), nil
+		}
+	})
+	return func(ctx context.Context, e events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
+		e.Records = slices.DeleteFunc(slices.Clone(e.Records), func(r events.DynamoDBEventRecord) bool { return !ledger.IsNewPayment(r) })
+		return each(ctx, e)
+	}
+}

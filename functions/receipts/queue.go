@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/lambdaidem/toolkit/functions/internal/notification"
+	"github.com/lambdaidem/toolkit/propagate/sqskey"
+)
+
+// queue is the FIFO queue of notifications.
+type queue struct {
+	client sender
+	url    string
+}
+
+// sender is what sending needs of a *sqs.Client.
+type sender interface {
+	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
+}
+
+// send sends a notification, with the key of the guarded handler that this is in:
+// for the consumer's guard, and as deduplication id for SQS, which by that drops what
+// is sent again within 5 minutes.
+//
+// The message group is the payment. A group per owner would look like order, but
+// there is none to keep: payments are items of their own, and reach us in no order.
+// It would only let one notification that fails hold back the owner's others, until
+// they are in the dead-letter queue with it.
+func (q queue) send(ctx context.Context, n notification.Notification) error {
+	body, err := n.Body()
+	if err != nil {
+		return err
+	}
+	input := &sqs.SendMessageInput{QueueUrl: &q.url, MessageBody: &body, MessageGroupId: &n.PaymentID}
+	if err := sqskey.Message(ctx, "notification", input, func(o *sqskey.Options) { o.Deduplicate = true }); err != nil {
+		return fmt.Errorf("notification of payment %s: %w", n.PaymentID, err)
+	}
+	if _, err := q.client.SendMessage(ctx, input); err != nil {
+		return fmt.Errorf("send the notification of payment %s: %w", n.PaymentID, err)
+	}
+	return nil
+}
