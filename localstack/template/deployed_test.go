@@ -1,0 +1,234 @@
+package template_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+)
+
+// resource is one of template.yaml as it is written, for what no local run reads. Of
+// an intrinsic function only its argument is left: !GetAtt Queue.Arn is Queue.Arn.
+type resource struct {
+	Type           string         `yaml:"Type"`
+	DeletionPolicy string         `yaml:"DeletionPolicy"`
+	Properties     map[string]any `yaml:"Properties"`
+}
+
+func deployedResources(t *testing.T) map[string]resource {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "template.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Resources map[string]resource `yaml:"Resources"`
+	}
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc.Resources
+}
+
+// at is what is at a path in a value: names of members, and numbers of a list's items.
+func at(v any, path ...any) any {
+	for _, step := range path {
+		switch s := step.(type) {
+		case string:
+			m, _ := v.(map[string]any)
+			v = m[s]
+		case int:
+			list, _ := v.([]any)
+			if s >= len(list) {
+				return nil
+			}
+			v = list[s]
+		}
+	}
+	return v
+}
+
+func texts(v any) []string {
+	list, ok := v.([]any)
+	if !ok {
+		return []string{fmt.Sprint(v)}
+	}
+	all := make([]string, len(list))
+	for i, item := range list {
+		all[i] = fmt.Sprint(item)
+	}
+	return all
+}
+
+// S1: a function of the outbox may do what it does, to what it does it to, and nothing
+// else. make validate refuses a wildcard in any role.
+func TestS1_RolesOfTheOutboxAllowWhatIsUsed(t *testing.T) {
+	records := "IdempotencyTable.Arn: dynamodb:GetItem dynamodb:PutItem dynamodb:UpdateItem"
+	for role, want := range map[string][]string{
+		"ReceiptsRole": {
+			records,
+			"NotificationsQueue.Arn: sqs:SendMessage",
+			"PaymentsTable.StreamArn: dynamodb:DescribeStream dynamodb:GetRecords dynamodb:GetShardIterator dynamodb:ListStreams",
+			"ReceiptsDeadQueue.Arn: sqs:SendMessage",
+			"ReceiptsLogs.Arn: logs:CreateLogStream logs:PutLogEvents",
+			"ReceiptsTable.Arn: dynamodb:PutItem",
+		},
+		"NotificationsRole": {
+			records,
+			"NotificationsLogs.Arn: logs:CreateLogStream logs:PutLogEvents",
+			"NotificationsQueue.Arn: sqs:DeleteMessage sqs:GetQueueAttributes sqs:ReceiveMessage",
+		},
+	} {
+		r := deployedResources(t)[role]
+		var got []string
+		policies, _ := r.Properties["Policies"].([]any)
+		for _, policy := range policies {
+			statements, _ := at(policy, "PolicyDocument", "Statement").([]any)
+			for _, s := range statements {
+				actions := texts(at(s, "Action"))
+				slices.Sort(actions)
+				if at(s, "Effect") != "Allow" {
+					t.Errorf("%s: a statement with the effect %v", role, at(s, "Effect"))
+				}
+				got = append(got, fmt.Sprint(at(s, "Resource"))+": "+strings.Join(actions, " "))
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" || r.Properties["ManagedPolicyArns"] != nil {
+			t.Errorf("%s (-want +got):\n%s", role, diff)
+		}
+	}
+	for function, role := range map[string]string{"ReceiptsFunction": "ReceiptsRole.Arn", "NotificationsFunction": "NotificationsRole.Arn"} {
+		if got := deployedResources(t)[function].Properties["Role"]; got != role {
+			t.Errorf("%s has the role %v, want %s", function, got, role)
+		}
+	}
+}
+
+// Messages tell who paid how much: they are encrypted where they lie and on their way.
+func TestS1_QueuesAreEncrypted(t *testing.T) {
+	var queues, arns []string
+	all := deployedResources(t)
+	for name, r := range all {
+		if r.Type != "AWS::SQS::Queue" {
+			continue
+		}
+		queues, arns = append(queues, name), append(arns, name+".Arn")
+		if r.Properties["SqsManagedSseEnabled"] != true {
+			t.Errorf("%s is not encrypted", name)
+		}
+		if strings.HasSuffix(name, "DeadQueue") && !strings.HasPrefix(r.DeletionPolicy, "Retain") {
+			t.Errorf("%s has the DeletionPolicy %q: what was not done would go with the stack", name, r.DeletionPolicy)
+		}
+	}
+	slices.Sort(queues)
+	slices.Sort(arns)
+	policy := all["QueuesPolicy"].Properties
+	statement := at(policy, "PolicyDocument", "Statement", 0)
+	covered, refused := texts(policy["Queues"]), texts(at(statement, "Resource"))
+	slices.Sort(covered)
+	slices.Sort(refused)
+	if !slices.Equal(covered, queues) || !slices.Equal(refused, arns) {
+		t.Errorf("the policy is for %v, and about %v; the queues are %v", covered, refused, queues)
+	}
+	got := []any{at(statement, "Effect"), at(statement, "Principal"), at(statement, "Action"), at(statement, "Condition", "Bool", "aws:SecureTransport")}
+	if diff := cmp.Diff([]any{"Deny", "*", "sqs:*", "false"}, got); diff != "" {
+		t.Errorf("what is refused (-want +got):\n%s", diff)
+	}
+}
+
+// alarm is an alarm on one metric.
+type alarm struct{ namespace, metric, dimension, of, statistic string }
+
+// alarmOn finds an alarm, by its metric; its threshold is in the metric's unit.
+func alarmOn(t *testing.T, want alarm) (threshold int, late time.Duration) {
+	t.Helper()
+	for name, r := range deployedResources(t) {
+		p := r.Properties
+		got := alarm{fmt.Sprint(p["Namespace"]), fmt.Sprint(p["MetricName"]), fmt.Sprint(at(p, "Dimensions", 0, "Name")), fmt.Sprint(at(p, "Dimensions", 0, "Value")), fmt.Sprint(p["Statistic"])}
+		if r.Type != "AWS::CloudWatch::Alarm" || got != want {
+			continue
+		}
+		if p["ComparisonOperator"] != "GreaterThanOrEqualToThreshold" || p["AlarmActions"] == nil || len(fmt.Sprint(p["AlarmDescription"])) < 100 {
+			t.Errorf("%s: %v; want it to tell somebody what to do when the threshold is reached", name, p)
+		}
+		number := func(key string) int {
+			n, err := strconv.Atoi(fmt.Sprint(p[key]))
+			if err != nil {
+				t.Fatalf("%s: %s: %v", name, key, err)
+			}
+			return n
+		}
+		if number("DatapointsToAlarm") > number("EvaluationPeriods") {
+			t.Errorf("%s: more datapoints than periods", name)
+		}
+		return number("Threshold"), time.Duration(number("Period")*number("EvaluationPeriods")) * time.Second
+	}
+	t.Fatalf("no alarm on %+v", want)
+	return 0, 0
+}
+
+// O: whatever is in a dead-letter queue was not done, so one message is worth a look.
+func TestOutbox_OneDeadLetterRaisesTheAlarm(t *testing.T) {
+	for _, queue := range []string{"ReceiptsDeadQueue", "NotificationsDeadQueue"} {
+		threshold, late := alarmOn(t, alarm{"AWS/SQS", "ApproximateNumberOfMessagesVisible", "QueueName", queue + ".QueueName", "Maximum"})
+		if threshold != 1 || late > time.Minute {
+			t.Errorf("%s: the alarm comes at %d messages, after %v; want it at the first, in a minute", queue, threshold, late)
+		}
+	}
+}
+
+// One record or message that fails for good does not raise these: it has an alarm of
+// its own when it is given up. What raises them is that nothing moves on, while there
+// is time left to mend it.
+func TestOutbox_LatenessIsToldAboveTheRetriesAndBelowTheEnd(t *testing.T) {
+	o := deployedOutbox(t)
+	q := o.named(t, "NotificationsQueue")
+	for _, c := range []struct {
+		alarm
+		unit         time.Duration
+		retries, end time.Duration
+	}{
+		{alarm{"AWS/Lambda", "IteratorAge", "FunctionName", "ReceiptsFunction", "Maximum"}, time.Millisecond,
+			time.Duration(o.stream.Retries) * o.receipts.Timeout, o.stream.MaxAge},
+		{alarm{"AWS/SQS", "ApproximateAgeOfOldestMessage", "QueueName", "NotificationsQueue.QueueName", "Maximum"}, time.Second,
+			time.Duration(q.MaxReceives) * q.Visibility, q.Retention},
+	} {
+		threshold, late := alarmOn(t, c.alarm)
+		if age := time.Duration(threshold) * c.unit; age < c.retries || age+late > c.end/10 || late > 5*time.Minute {
+			t.Errorf("%s: the alarm comes at %v, and %v later; the retries take %v, the end is at %v", c.metric, age, late, c.retries, c.end)
+		}
+	}
+}
+
+func TestOutbox_EveryFunctionIsInTheAlarmsOnFunctions(t *testing.T) {
+	all := deployedResources(t)
+	var functions []string
+	for name, r := range all {
+		if r.Type == "AWS::Serverless::Function" {
+			functions = append(functions, name)
+		}
+	}
+	slices.Sort(functions)
+	for name, metric := range map[string]string{"FunctionErrorsAlarm": "Errors", "FunctionThrottlesAlarm": "Throttles"} {
+		watched := map[string]bool{}
+		metrics, _ := all[name].Properties["Metrics"].([]any)
+		for _, m := range metrics {
+			if at(m, "MetricStat", "Metric", "MetricName") == metric {
+				watched[fmt.Sprint(at(m, "MetricStat", "Metric", "Dimensions", 0, "Value"))] = true
+			}
+		}
+		if diff := cmp.Diff(functions, slices.Sorted(maps.Keys(watched))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package template_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+	"github.com/lambdaidem/toolkit/localstack/template"
+)
+
+// Settings of template.yaml that hold only together: a number that breaks one of these
+// relations loses a message, or delivers it into its own dead attempt's lease. That
+// idempotency records live long enough is tested beside the functions that say so.
+
+// streamRetention is for how long DynamoDB Streams has a record (Amazon DynamoDB,
+// "Change data capture for DynamoDB Streams").
+const streamRetention = 24 * time.Hour
+
+const mailerURL = "https://mailer.example.com"
+
+// outbox is what stands behind the table of payments.
+type outbox struct {
+	all                     *template.Template
+	receipts, notifications *template.Function
+	stream, queue           template.Source
+	skew                    time.Duration
+}
+
+func deployedOutbox(t *testing.T) outbox {
+	t.Helper()
+	all, err := template.Read(filepath.Join("..", "..", "template.yaml"), template.Options{Parameters: map[string]string{"MailerUrl": mailerURL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := outbox{all: all, receipts: all.Function("ReceiptsFunction"), notifications: all.Function("NotificationsFunction")}
+	if o.receipts == nil || o.notifications == nil || len(o.receipts.Sources) != 1 || len(o.notifications.Sources) != 1 {
+		t.Fatal("the template has no ReceiptsFunction or NotificationsFunction with one source each")
+	}
+	o.stream, o.queue = o.receipts.Sources[0], o.notifications.Sources[0]
+	// An option sees the defaults, which the functions leave alone.
+	lambdaidem.New(memstore.New(), func(options *lambdaidem.Options) { o.skew = options.MaxSkew })
+	return o
+}
+
+// leaseOf is how long an attempt that died keeps its key: until its invocation's
+// deadline and MaxSkew (L5).
+func (o outbox) leaseOf(f *template.Function) time.Duration { return f.Timeout + o.skew }
+
+// named is a queue by its logical ID.
+func (o outbox) named(t *testing.T, logicalID string) template.Queue {
+	t.Helper()
+	for _, q := range o.all.Queues {
+		if q.LogicalID == logicalID {
+			return q
+		}
+	}
+	t.Fatalf("the template has no queue %s", logicalID)
+	return template.Queue{}
+}
+
+// arn is a queue's.
+func arn(q template.Queue) string { return "arn:aws:sqs:us-east-1:000000000000:" + q.Name }
+
+func TestV2_FailuresAreReportedRecordByRecord(t *testing.T) {
+	o := deployedOutbox(t)
+	if !o.stream.ReportsFailures || !o.queue.ReportsFailures {
+		t.Errorf("ReportBatchItemFailures: stream %v, queue %v; without it Lambda takes a list of failures for a success", o.stream.ReportsFailures, o.queue.ReportsFailures)
+	}
+}
+
+func TestOutbox_ReceiptsHearOfEveryPayment(t *testing.T) {
+	o := deployedOutbox(t)
+	if o.stream.Table != "PaymentsTable" || !o.stream.FromStart {
+		t.Errorf("the source is %+v; want the stream of PaymentsTable from its start", o.stream)
+	}
+	for _, table := range o.all.Tables {
+		// A payment is read from its new image; the old one would only be paid for.
+		if want := map[string]string{"PaymentsTable": "NEW_IMAGE"}[table.LogicalID]; table.Stream != want {
+			t.Errorf("the stream of %s is %q, want %q", table.LogicalID, table.Stream, want)
+		}
+	}
+}
+
+func TestOutbox_MailerIsTheOneOfTheDeployment(t *testing.T) {
+	if got := deployedOutbox(t).notifications.Environment["MAILER_URL"]; got != mailerURL {
+		t.Errorf("MAILER_URL is %q, want the parameter MailerUrl", got)
+	}
+}
+
+func TestOutbox_WhatAStreamGivesUpIsKept(t *testing.T) {
+	o := deployedOutbox(t)
+	dead := o.named(t, "ReceiptsDeadQueue")
+	if o.stream.OnFailure != arn(dead) || dead.FIFO || dead.DeadLetter != "" {
+		t.Errorf("what is given up goes to %q; want the standard queue %s", o.stream.OnFailure, dead.Name)
+	}
+	if !o.stream.Bisects {
+		t.Error("BisectBatchOnFunctionError is off: a record whose handler crashes takes its batch with it")
+	}
+}
+
+// V2: a dead attempt's lease ends before the stream gives its record up. Each retry
+// that finds the lease waits for it until shortly before its own deadline.
+func TestV2_StreamNeverGivesUpWhileALeaseRuns(t *testing.T) {
+	o := deployedOutbox(t)
+	const crashes = 5 // one after another, that are to be survived
+	lease, wait := o.leaseOf(o.receipts), o.receipts.Timeout-time.Second
+	perCrash := int((lease + wait - 1) / wait)
+	if o.stream.Retries < crashes*perCrash {
+		t.Errorf("MaximumRetryAttempts is %d; %d crashes use up %d each", o.stream.Retries, crashes, perCrash)
+	}
+	longest := time.Duration(o.stream.Retries) * o.receipts.Timeout
+	if o.stream.MaxAge < lease || o.stream.MaxAge < longest {
+		t.Errorf("MaximumRecordAge is %v; the lease is %v, and the retries take up to %v", o.stream.MaxAge, lease, longest)
+	}
+}
+
+// A failure of the queue or the database in the night is mended in the morning; what
+// was given up then can still be read from the stream on the same working day, since
+// the dead-letter queue is told no more than where it is.
+func TestOutbox_RecordAgeLeavesTimeToMendAndTimeToRead(t *testing.T) {
+	o := deployedOutbox(t)
+	if night := 8 * time.Hour; o.stream.MaxAge < night || streamRetention-o.stream.MaxAge < night {
+		t.Errorf("MaximumRecordAge is %v of the stream's %v; want %v at least on both sides", o.stream.MaxAge, streamRetention, night)
+	}
+}
+
+// A batch gets so much time that none of its records is cut off: a send and a
+// transaction each, and the lock before them.
+func TestOutbox_BatchFitsIntoItsInvocation(t *testing.T) {
+	o := deployedOutbox(t)
+	if each := o.receipts.Timeout / time.Duration(o.stream.BatchSize); each < 400*time.Millisecond {
+		t.Errorf("with BatchSize %d a record has %v of %v", o.stream.BatchSize, each, o.receipts.Timeout)
+	}
+	if n := o.queue.BatchSize; n < 1 || n > 10 || o.queue.Window != 0 { // AWS Lambda, "Configuring scaling behavior for SQS event source mappings"
+		t.Errorf("BatchSize is %d, the window %v; a FIFO queue gives up to 10, and has no window", n, o.queue.Window)
+	}
+}
+
+// L5, V2: a message that comes back does not find the lease of the attempt that died
+// on it, which would cost a receive for nothing. Six times the timeout is AWS's advice
+// (AWS Lambda, "Creating and configuring an Amazon SQS event source mapping").
+func TestV2_RedeliveryNeverMeetsALiveLease(t *testing.T) {
+	o := deployedOutbox(t)
+	q := o.named(t, "NotificationsQueue")
+	if o.queue.ARN != arn(q) {
+		t.Fatalf("the source is %s, want %s", o.queue.ARN, arn(q))
+	}
+	if lease := o.leaseOf(o.notifications); q.Visibility <= lease {
+		t.Errorf("VisibilityTimeout is %v, a lease %v", q.Visibility, lease)
+	}
+	if advised := 6*o.notifications.Timeout + o.queue.Window; q.Visibility < advised {
+		t.Errorf("VisibilityTimeout is %v; AWS advises %v", q.Visibility, advised)
+	}
+}
+
+// Five is AWS's advice (the same page). Each delivery counts that finds the message in
+// progress, or the table out of reach.
+func TestV2_MessageHasEnoughDeliveries(t *testing.T) {
+	o := deployedOutbox(t)
+	q, dead := o.named(t, "NotificationsQueue"), o.named(t, "NotificationsDeadQueue")
+	if q.MaxReceives < 5 {
+		t.Errorf("maxReceiveCount is %d; AWS advises 5 at least", q.MaxReceives)
+	}
+	if !q.FIFO || q.ContentDeduplicates || !dead.FIFO || q.DeadLetter != arn(dead) || dead.DeadLetter != "" {
+		t.Errorf("the queue is %+v and its dead letters go to %+v; want FIFO queues both, and deduplication by the sender's key alone", q, dead)
+	}
+}
+
+// A dead letter stays as long as SQS lets it (14 days: Amazon SQS, "Amazon SQS message
+// quotas"), and longer than a message that is not one. The queue itself keeps messages
+// over a long weekend in which the function doesn't start.
+func TestOutbox_DeadLettersOutliveTheirQueue(t *testing.T) {
+	o := deployedOutbox(t)
+	const day, most = 24 * time.Hour, 14 * 24 * time.Hour
+	q := o.named(t, "NotificationsQueue")
+	for _, name := range []string{"NotificationsDeadQueue", "ReceiptsDeadQueue"} {
+		if dead := o.named(t, name); dead.Retention != most || dead.Retention <= q.Retention || dead.Retention <= streamRetention {
+			t.Errorf("%s keeps messages for %v; want %v, and more than the queue's %v", name, dead.Retention, most, q.Retention)
+		}
+	}
+	if q.Retention < 4*day || q.Retention < time.Duration(q.MaxReceives)*q.Visibility {
+		t.Errorf("the queue keeps messages for %v; want 4 days, and time for %d deliveries", q.Retention, q.MaxReceives)
+	}
+}
