@@ -65,8 +65,12 @@ func TestFirstAttemptDiesAsAskedFor(t *testing.T) {
 		attempts(t, 1, reference)
 		return
 	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for reference, dies := range map[string]bool{"receipt-dies=1": true, "receipt-dies=0 notification-dies=1": false} {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestFirstAttemptDiesAsAskedFor$")
+		cmd := exec.Command(self, "-test.run=^TestFirstAttemptDiesAsAskedFor$")
 		cmd.Env = append(os.Environ(), "DEMO_TEST_REFERENCE="+reference)
 		err := cmd.Run()
 		killed := false
