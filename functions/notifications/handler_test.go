@@ -146,7 +146,7 @@ func TestV2_MailerThatRefusesForGoodIsReportedEachTime(t *testing.T) {
 func TestC1_MailerThatFailsForNowIsCalledAgain(t *testing.T) {
 	for reference, want := range map[string]struct{ failures, calls int }{
 		"mail-fails=2":  {0, 3}, // called again in the same attempt
-		"mail-fails=4":  {1, 5}, // in the next one
+		"mail-fails=3":  {1, 4}, // in the next one
 		"mail-loses=1":  {0, 2},
 		"mail-delay=20": {0, 1},
 	} {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,7 +140,7 @@ func TestV4_NewPaymentHasAReceiptAndAMessageWithAKey(t *testing.T) {
 	s.expect(t, 1, 1)
 	got := s.written[0]
 	want := ledger.Receipt{ID: got.ID, PaymentID: p.ID, Owner: p.Owner, Amount: p.Amount, Currency: p.Currency, PaidAt: p.CreatedAt, WrittenAt: got.WrittenAt}
-	if got != want || len(got.ID) != len("rec_")+26 {
+	if got != want || !strings.HasPrefix(got.ID, "rec_") || len(got.ID) != len("rec_")+26 {
 		t.Errorf("the receipt is %+v; want %+v", got, want)
 	}
 	if _, err := time.Parse(time.RFC3339Nano, got.WrittenAt); err != nil {

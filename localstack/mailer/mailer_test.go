@@ -77,6 +77,8 @@ func TestReferenceTellsHowToBehave(t *testing.T) {
 		for call, status := range want.statuses {
 			if got, body := post(t, s, "k", reference); got != status {
 				t.Errorf("%s, call %d: %d %s; want %d", reference, call+1, got, body, status)
+			} else if got == http.StatusUnprocessableEntity && body != `{"reason":"nobody has this address"}` {
+				t.Errorf("%s, call %d: %s gives no reason", reference, call+1, body)
 			}
 		}
 		if all := s.Effects(); len(all) != 1 || all["k"].Refused != want.refused || all["k"].Calls != len(want.statuses) {

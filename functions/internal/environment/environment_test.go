@@ -27,14 +27,15 @@ func TestMissingVariablesAreAllNamed(t *testing.T) {
 
 func TestDemoIsOffByDefault(t *testing.T) {
 	t.Setenv("IDEMPOTENCY_TABLE", "records")
+	t.Setenv("AWS_REGION", "eu-west-1")
 	for value, want := range map[string]bool{"": false, "0": false, "true": false, "1": true} {
 		t.Setenv("DEMO", value)
 		env, err := environment.Load(t.Context(), environment.IdempotencyTable)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if env.Demo != want || env.Get(environment.IdempotencyTable) != "records" || env.DynamoDB == nil {
-			t.Errorf("with DEMO=%q, Load = %+v; want Demo %v and the table", value, env, want)
+		if env.Demo != want || env.Get(environment.IdempotencyTable) != "records" || env.DynamoDB == nil || env.AWS.Region != "eu-west-1" {
+			t.Errorf("with DEMO=%q, Load = %+v; want Demo %v, the table and the Region", value, env, want)
 		}
 	}
 }
