@@ -73,7 +73,7 @@ func (m mailer) tell(ctx context.Context, n notification.Notification) error {
 	defer resp.Body.Close() //nolint:errcheck // it is only read
 	if resp.StatusCode != http.StatusCreated {
 		why, _ := io.ReadAll(io.LimitReader(resp.Body, 200)) // for the log
-		return failed(fmt.Errorf("the mailer says %s: %s", resp.Status, why))
+		return failed(fmt.Errorf("the mailer says %s: %q", resp.Status, why))
 	}
 	return nil
 }

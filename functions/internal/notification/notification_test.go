@@ -39,3 +39,26 @@ func TestParseRefusesWhatIsNoNotification(t *testing.T) {
 		}
 	}
 }
+
+// What is a notification is one again after it was sent on.
+func FuzzParse(f *testing.F) {
+	body, err := notification.Of(payment).Body()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(body)
+	f.Add(`{"payment":"pay_AAAAAAAAAAAAAAAAAAAAAAAAAA","amount":1,"to":"\xff","more":[]}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		n, err := notification.Parse(body)
+		if err != nil {
+			return
+		}
+		sent, err := n.Body()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := notification.Parse(sent); err != nil || got != n {
+			t.Errorf("%q was read as %+v, and then as %+v, %v", body, n, got, err)
+		}
+	})
+}
