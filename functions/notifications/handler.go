@@ -21,10 +21,9 @@ type handler struct {
 // that refuses for good from one that is out of order; both end where they should.
 //
 // The mailer can't be part of a transaction: it is called at least once (G2), with a
-// key that is the same in every attempt (E6), so that it sends one mail. A
-// lambdaidem.Step around the call would spare an attempt that comes after a crash the
-// call, but not the mailer its first one; there is nothing after it that could fail,
-// so it is not worth the write.
+// key that is the same in every attempt (E6), so that it sends one mail. There is no
+// lambdaidem.Step around the call: that would keep it from being made again where
+// something after it fails, and nothing comes after it.
 func (h handler) notify(ctx context.Context, m events.SQSMessage) error {
 	n, err := notification.Parse(m.Body)
 	if err != nil {
