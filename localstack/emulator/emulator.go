@@ -42,7 +42,10 @@ type Options struct {
 	// http://127.0.0.1:8000. Default: not set.
 	Endpoint string
 
-	// Env is added to every function's environment, over the template's.
+	// Env is added to every function's environment, over the template's. With
+	// AWS_LAMBDA_MAX_CONCURRENCY, 1 to 1600, a process has so many invocations
+	// at a time, as on Lambda Managed Instances; EMULATOR.md says what else that
+	// changes. Default: one.
 	Env map[string]string
 
 	// Log gets what the functions write, each line after the function's
@@ -54,7 +57,8 @@ type Options struct {
 	// verified, and which events are not emulated. Default: Log.
 	Progress io.Writer
 
-	// MaxProcesses bounds the processes of one function. Default: 50.
+	// MaxProcesses bounds the processes of one function, whatever each of them
+	// can have at a time. Default: 50.
 	MaxProcesses int
 
 	// Throttle refuses an invocation when MaxProcesses are busy (429), as
@@ -68,7 +72,8 @@ type Options struct {
 	// KillDelay lets a process live on for so long after its function's
 	// Timeout. The caller gets the timeout's answer in time, and the process
 	// never serves again. Tests use it to see what a late attempt does.
-	// Default: 0, killed at the timeout, as in Lambda.
+	// Default: 0, killed at the timeout, as in Lambda. It says nothing of a
+	// function with AWS_LAMBDA_MAX_CONCURRENCY, which no timeout kills.
 	KillDelay time.Duration
 }
 
@@ -127,7 +132,11 @@ func Start(ctx context.Context, options Options) (*Emulator, error) {
 		if err != nil {
 			return nil, err
 		}
-		e.pools = append(e.pools, &pool{function: f, binary: binary, options: options, log: e.log})
+		n, err := slots(f, options)
+		if err != nil {
+			return nil, err
+		}
+		e.pools = append(e.pools, &pool{function: f, slots: n, binary: binary, options: options, log: e.log})
 	}
 	apis, err := e.apis()
 	if err != nil {

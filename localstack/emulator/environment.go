@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
 // inherited are the only variables that a function sees of the emulator's own
@@ -17,7 +15,8 @@ var inherited = []string{"PATH", "HOME", "TMPDIR"}
 // environment is what a process sees: "Using Lambda environment variables"
 // lists it. Credentials are dummies, and the user's own AWS files are hidden,
 // so that no local run can reach a real account by accident.
-func environment(f *template.Function, o Options, binary, runtimeAPI string) []string {
+func environment(p *pool, runtimeAPI string) []string {
+	f, o, binary := p.function, p.options, p.binary
 	variables := map[string]string{
 		"AWS_ACCESS_KEY_ID":               "local",
 		"AWS_SECRET_ACCESS_KEY":           "local",
@@ -40,6 +39,9 @@ func environment(f *template.Function, o Options, binary, runtimeAPI string) []s
 		"TZ":                              ":UTC",
 		"_HANDLER":                        f.Handler,
 	}
+	if p.slots > 1 {
+		variables["AWS_LAMBDA_INITIALIZATION_TYPE"] = "lambda-managed-instances"
+	}
 	if f.LogFormat == "JSON" {
 		variables["AWS_LAMBDA_LOG_FORMAT"] = "JSON"
 	}
@@ -56,6 +58,9 @@ func environment(f *template.Function, o Options, binary, runtimeAPI string) []s
 	}
 	for name, value := range o.Env {
 		variables[name] = value
+	}
+	if f.MaxConcurrency > 0 || variables[concurrencyVariable] != "" {
+		variables[concurrencyVariable] = strconv.Itoa(p.slots)
 	}
 	list := make([]string, 0, len(variables))
 	for name, value := range variables {

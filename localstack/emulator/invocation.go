@@ -51,7 +51,29 @@ type invocation struct {
 	deadline      time.Time // set when a runtime takes the invocation
 	started       time.Time
 	answered      chan Result   // buffered, written once
-	finished      chan struct{} // closed when its process is free again, or given up
+	finished      chan struct{} // closed when its slot is free again, or given up
+
+	// These change under mu of the process that has it.
+	claimed bool        // it has its answer, or somebody is about to give it
+	posted  bool        // the runtime has answered, whether or not that counted
+	late    bool        // its answer was the timeout's
+	over    bool        // finished is closed
+	timeout *time.Timer // from when the runtime took it
+}
+
+// claim takes the right to answer, which is had once.
+func (i *invocation) claim() bool {
+	first := !i.claimed
+	i.claimed = true
+	return first
+}
+
+// finish lets go who waits for the slot.
+func (i *invocation) finish() {
+	if !i.over {
+		i.over = true
+		close(i.finished)
+	}
 }
 
 func newInvocation(functionARN string, payload []byte) *invocation {

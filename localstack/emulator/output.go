@@ -26,15 +26,17 @@ func (l *lockedWriter) printf(format string, args ...any) {
 }
 
 // output reads what a process writes to stdout and stderr, passes it on line
-// by line with a prefix, and keeps the tail of the current invocation.
+// by line with a prefix, and keeps the tail of every current invocation. What a
+// process writes while it has several may be of any of them, so it goes to all.
 type output struct {
 	pipe   *os.File
 	prefix string
 	log    *lockedWriter
 
-	mu   sync.Mutex
-	line []byte // begun, not yet ended
-	tail []byte
+	mu    sync.Mutex
+	line  []byte // begun, not yet ended
+	start []byte // the tail of what came before the first invocation
+	tails map[string][]byte
 }
 
 // follow reads until every writer of the pipe is gone.
@@ -107,26 +109,43 @@ func (o *output) emit(line []byte) {
 }
 
 func (o *output) keep(line []byte) {
-	o.tail = append(o.tail, line...)
-	if over := len(o.tail) - logTailBytes; over > 0 {
-		o.tail = append([]byte(nil), o.tail[over:]...)
+	if o.tails == nil {
+		o.start = withTail(o.start, line)
 	}
+	for requestID, tail := range o.tails {
+		o.tails[requestID] = withTail(tail, line)
+	}
+}
+
+func withTail(tail, line []byte) []byte {
+	tail = append(tail, line...)
+	if over := len(tail) - logTailBytes; over > 0 {
+		tail = bytes.Clone(tail[over:])
+	}
+	return tail
 }
 
 // begin starts the tail of a new invocation.
 func (o *output) begin(requestID string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.tail = nil
-	o.keep(fmt.Appendf(nil, "START RequestId: %s Version: $LATEST\n", requestID))
+	if o.tails == nil {
+		o.tails = map[string][]byte{}
+	}
+	o.tails[requestID] = fmt.Appendf(nil, "START RequestId: %s Version: $LATEST\n", requestID)
 }
 
-// end closes the tail with Lambda's platform lines and returns it.
-func (o *output) end(lines string) []byte {
+// end closes an invocation's tail with Lambda's platform lines and returns it.
+// That of an invocation that never began is what its process said at its start.
+func (o *output) end(requestID, lines string) []byte {
 	o.drain()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.flush()
-	o.keep([]byte(lines))
-	return o.tail
+	tail, begun := o.tails[requestID]
+	if !begun {
+		tail = bytes.Clone(o.start)
+	}
+	delete(o.tails, requestID)
+	return withTail(tail, []byte(lines))
 }

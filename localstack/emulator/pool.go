@@ -12,13 +12,14 @@ import (
 // pool holds the processes of one function.
 type pool struct {
 	function *template.Function
+	slots    int // of each process: how many invocations it has at a time
 	binary   string
 	options  Options
 	log      *lockedWriter
 
 	mu        sync.Mutex
 	all       []*process // live ones, in the order of their start
-	reserved  int        // about to be started
+	reserved  int        // about to be started, each with slots of which one is taken
 	idle      []*process // the most recently used one last
 	waiters   []chan *process
 	closed    bool           // no new invocations
@@ -38,7 +39,7 @@ func (p *pool) start(inv *invocation) (<-chan Result, error) {
 	if p.closed {
 		return nil, ErrClosed
 	}
-	if p.options.Throttle && len(p.idle) == 0 && len(p.all)+p.reserved >= p.options.MaxProcesses {
+	if p.options.Throttle && len(p.idle) == 0 && !p.promised() && len(p.all)+p.reserved >= p.options.MaxProcesses {
 		return nil, ErrTooManyRequests
 	}
 	answer := make(chan Result, 1) // the caller may have given up
@@ -75,17 +76,20 @@ func (p *pool) serve(inv *invocation) Result {
 	}
 }
 
-// acquire takes the most recently used idle process, else starts one, else
-// waits in line.
+// acquire takes a slot of the most recently used process that has a free one,
+// else starts a process, else waits in line.
 func (p *pool) acquire() (*process, error) {
 	p.mu.Lock()
 	if last := len(p.idle) - 1; last >= 0 {
 		proc := p.idle[last]
-		p.idle = p.idle[:last]
+		proc.free--
+		if proc.free == 0 {
+			p.idle = p.idle[:last]
+		}
 		p.mu.Unlock()
 		return proc, nil
 	}
-	if len(p.all)+p.reserved < p.options.MaxProcesses {
+	if !p.promised() && len(p.all)+p.reserved < p.options.MaxProcesses {
 		p.reserved++
 		p.mu.Unlock()
 		return p.launch()
@@ -98,6 +102,10 @@ func (p *pool) acquire() (*process, error) {
 	}
 	return p.launch() // the turn is a reserved place, not a process
 }
+
+// promised tells whether a process that is about to be started will have a slot
+// for one more in line: such an invocation must not start another one.
+func (p *pool) promised() bool { return len(p.waiters) < p.reserved*(p.slots-1) }
 
 // launch starts a process in a reserved place.
 func (p *pool) launch() (*process, error) {
@@ -120,20 +128,44 @@ func (p *pool) launch() (*process, error) {
 	if p.aborted {
 		proc.kill()
 	}
+	for range p.slots - 1 { // the first is the caller's
+		p.offer(proc)
+	}
 	return proc, nil
 }
 
-// free is called when a process asks for its next invocation.
-func (p *pool) free(proc *process) {
+// release is called when a process asks for its next invocation.
+func (p *pool) release(proc *process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.waiters) > 0 {
+	p.offer(proc)
+}
+
+// offer gives a free slot to the next one in line, or keeps it. A process that
+// is ended, or about to end, has none to give.
+func (p *pool) offer(proc *process) {
+	switch {
+	case proc.retired:
+	case len(p.waiters) > 0:
 		turn := p.waiters[0]
 		p.waiters = p.waiters[1:]
 		turn <- proc
-		return
+	default:
+		proc.free++
+		p.idle = append(p.withoutIdle(proc), proc)
 	}
-	p.idle = append(p.idle, proc)
+}
+
+// retire takes a process out of use.
+func (p *pool) retire(proc *process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	proc.retired = true
+	p.idle = p.withoutIdle(proc)
+}
+
+func (p *pool) withoutIdle(proc *process) []*process {
+	return slices.DeleteFunc(p.idle, func(other *process) bool { return other == proc })
 }
 
 // gone is called when a process has ended; the next one in line gets its
@@ -141,9 +173,9 @@ func (p *pool) free(proc *process) {
 func (p *pool) gone(proc *process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	isGone := func(other *process) bool { return other == proc }
-	p.all = slices.DeleteFunc(p.all, isGone)
-	p.idle = slices.DeleteFunc(p.idle, isGone)
+	proc.retired = true
+	p.all = slices.DeleteFunc(p.all, func(other *process) bool { return other == proc })
+	p.idle = p.withoutIdle(proc)
 	p.passPlace()
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -31,17 +32,22 @@ type State string
 const (
 	Starting State = "starting" // has not asked for its first invocation
 	Idle     State = "idle"     // waits for an invocation
-	Busy     State = "busy"     // has an invocation, or has answered and not asked for the next one
+	Busy     State = "busy"     // has an invocation, one at least, or has answered and not asked for the next one
 )
 
 // Process is a snapshot of one live process, for tests that disturb it.
 type Process struct {
 	PID       int
 	State     State
-	RequestID string // of the current invocation; empty unless busy
-	TraceID   string // of the current invocation; the AWS SDKs send it along as X-Amzn-Trace-Id
+	RequestID string // of the current invocation, the latest where there are several; empty unless busy
+	TraceID   string // of the same invocation; the AWS SDKs send it along as X-Amzn-Trace-Id
 	Started   time.Time
 	Served    int // invocations that it was given
+
+	// RequestIDs are those of all current invocations, in the order in which the
+	// runtime took them. One that timed out in a process of several slots (see
+	// EMULATOR.md) stays among them until its worker asks for its next.
+	RequestIDs []string
 
 	process *process
 }
@@ -51,8 +57,9 @@ type Process struct {
 // reaches another process that got the same id since.
 func (p Process) Signal(signal os.Signal) error { return p.process.command.Process.Signal(signal) }
 
-// process is one running bootstrap with its Runtime API. Its fields below mu
-// change under mu.
+// process is one running bootstrap with its Runtime API. It has as many slots
+// as its runtime has workers: pool.slots, which is one unless the function runs
+// with AWS_LAMBDA_MAX_CONCURRENCY. Its fields below mu change under mu.
 type process struct {
 	pool    *pool
 	command *exec.Cmd
@@ -60,18 +67,20 @@ type process struct {
 	leash   *os.File // the pipe's writing end, see supervise
 	output  *output
 	api     *http.Server
-	work    chan *invocation // to the runtime's next call
+	work    chan *invocation // to whichever worker of the runtime calls next
 	ready   chan struct{}    // closed when the runtime asks for its first invocation
+	leaving chan struct{}    // closed when a worker of several hung up: the process takes nothing more
 	exited  chan struct{}    // closed when the process is gone
+
+	free    int  // slots that nobody has; changes under pool.mu
+	retired bool // none of its slots may be had any more; changes under pool.mu
 
 	mu        sync.Mutex
 	isReady   bool
-	current   *invocation // taken by the runtime and not yet answered
-	last      *invocation // taken by the runtime, and its next call has not come
-	late      bool        // an invocation timed out, the process lives on for KillDelay
-	timeout   *time.Timer // of the invocation that it was given last
-	waiting   bool        // the runtime waits in its next call
-	given     *invocation // the last one; nil before the first
+	isLeaving bool
+	waiting   int           // workers that wait in their next call
+	running   []*invocation // taken by the runtime, and its worker's next call has not come; the latest last
+	late      bool          // an invocation timed out, the process lives on for KillDelay
 	served    int
 	initError []byte // what the runtime posted to init/error
 	killed    bool   // by us
@@ -95,7 +104,7 @@ func startProcess(p *pool) (*process, error) {
 	}
 	command := exec.Command("/bin/sh", "-c", supervise, p.binary)
 	command.Dir = filepath.Dir(p.binary)
-	command.Env = environment(p.function, p.options, p.binary, listener.Addr().String())
+	command.Env = environment(p, listener.Addr().String())
 	command.Stdout, command.Stderr = stdout, stdout
 	command.ExtraFiles = []*os.File{watched} // file descriptor 3
 	// A group of its own: Ctrl-C in a terminal reaches the emulator alone,
@@ -114,6 +123,7 @@ func startProcess(p *pool) (*process, error) {
 		leash:   leash,
 		work:    make(chan *invocation),
 		ready:   make(chan struct{}),
+		leaving: make(chan struct{}),
 		exited:  make(chan struct{}),
 		output: &output{
 			pipe:   logs,
@@ -144,14 +154,21 @@ func (p *process) wait() {
 	if err != nil {
 		p.exit = "Runtime exited with error: " + err.Error()
 	}
-	current, killed := p.current, p.killed
-	p.current = nil
+	var failed []*invocation
+	for _, inv := range p.running {
+		inv.timeout.Stop()
+		if inv.claim() {
+			failed = append(failed, inv)
+		}
+	}
+	p.running = nil
+	killed := p.killed
 	p.mu.Unlock()
 	if !killed {
 		p.pool.log.printf("[%s %d] %s", p.pool.function.LogicalID, p.command.Process.Pid, p.exit)
 	}
-	if current != nil {
-		p.answer(current, current.failure("Runtime.ExitError", p.exit))
+	for _, inv := range failed {
+		p.answer(inv, inv.failure("Runtime.ExitError", p.exit))
 	}
 	p.pool.gone(p)
 	close(p.exited)
@@ -168,8 +185,8 @@ func (p *process) kill() {
 }
 
 // run gives an invocation to the process; the answer arrives in inv.answered,
-// and the process goes back to its pool by itself. It returns false if the
-// process was warm and died before its runtime took the invocation.
+// and its slot goes back to the pool by itself. It returns false if the process
+// was warm and died, or was about to end, before its runtime took the invocation.
 func (p *process) run(inv *invocation) bool {
 	cold := false
 	select {
@@ -194,6 +211,8 @@ func (p *process) run(inv *invocation) bool {
 	select {
 	case p.work <- inv:
 		return true
+	case <-p.leaving:
+		return false
 	case <-p.exited:
 		if cold {
 			p.answer(inv, p.failedStart(inv))
@@ -215,18 +234,24 @@ func (p *process) failedStart(inv *invocation) Result {
 }
 
 // settle is called by the Runtime API with the runtime's answer. It reports
-// whether the invocation was still waiting for one.
-func (p *process) settle(requestID string, result func(*invocation) Result) bool {
+// whether the invocation was still waiting for one and, if not, whether that is
+// because it timed out while its process serves on.
+func (p *process) settle(requestID string, result func(*invocation) Result) (known, timedOut bool) {
 	p.mu.Lock()
-	inv := p.current
-	if inv == nil || inv.requestID != requestID {
+	at := slices.IndexFunc(p.running, func(inv *invocation) bool { return inv.requestID == requestID })
+	if at < 0 {
 		p.mu.Unlock()
-		return false
+		return false, false
 	}
-	p.current = nil
+	inv := p.running[at]
+	inv.posted = true
+	known = inv.claim()
+	timedOut = inv.late && p.pool.slots > 1
 	p.mu.Unlock()
-	p.answer(inv, result(inv))
-	return true
+	if known {
+		p.answer(inv, result(inv))
+	}
+	return known, timedOut
 }
 
 func (p *process) answer(inv *invocation, result Result) {
@@ -236,7 +261,7 @@ func (p *process) answer(inv *invocation, result Result) {
 		took = time.Since(inv.started)
 	}
 	milliseconds := float64(took.Microseconds()) / 1000
-	result.LogTail = p.output.end(fmt.Sprintf(
+	result.LogTail = p.output.end(inv.requestID, fmt.Sprintf(
 		"END RequestId: %s\nREPORT RequestId: %s\tDuration: %.2f ms\tBilled Duration: %.0f ms\tMemory Size: %d MB\n",
 		inv.requestID, inv.requestID, milliseconds, milliseconds, p.pool.function.MemoryMB))
 	inv.answered <- result
@@ -247,13 +272,17 @@ func (p *process) snapshot() Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := Process{PID: p.command.Process.Pid, State: Busy, Started: p.started, Served: p.served, process: p}
+	for _, inv := range p.running {
+		s.RequestIDs = append(s.RequestIDs, inv.requestID)
+	}
 	switch {
 	case !p.isReady:
 		s.State = Starting
-	case p.waiting:
+	case len(p.running) == 0:
 		s.State = Idle
-	case p.given != nil:
-		s.RequestID, s.TraceID = p.given.requestID, p.given.traceID
+	default:
+		latest := p.running[len(p.running)-1]
+		s.RequestID, s.TraceID = latest.requestID, latest.traceID
 	}
 	return s
 }

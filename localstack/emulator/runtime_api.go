@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 )
 
@@ -21,32 +22,32 @@ func runtimeAPI(p *process) http.Handler {
 }
 
 // serveNext blocks until there is an invocation. To ask for the next one ends
-// the invocation before it, so that the process is free again.
+// the invocation before it, so that its slot is free again.
 func (p *process) serveNext(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
-	first, late := !p.isReady, p.late
-	abandoned, last := p.current, p.last
-	p.current, p.last = nil, nil
-	p.isReady, p.waiting = true, true
-	if p.timeout != nil {
-		p.timeout.Stop()
-	}
+	first, unfit := !p.isReady, p.late || p.isLeaving
+	ended, abandoned := p.endOne()
+	p.isReady = true
+	p.waiting++
+	alone := len(p.running) == 0
 	p.mu.Unlock()
-	if abandoned != nil { // Lambda waits for an answer that can't come any more
-		p.answer(abandoned, abandoned.failure("Runtime.InvalidState", "the runtime asked for the next invocation before it answered this one"))
+	if abandoned { // Lambda waits for an answer that can't come any more
+		p.answer(ended, ended.failure("Runtime.InvalidState", "the runtime asked for the next invocation before it answered this one"))
 	}
 	switch {
-	case late: // Lambda would have killed it, so it must not serve again
-		p.kill()
+	case unfit: // Lambda would have killed it at its timeout, or it said that it was to end: it must not serve again
+		if alone {
+			p.kill()
+		}
 		<-r.Context().Done()
 		return
 	case first:
 		close(p.ready)
-	default:
-		p.pool.free(p)
+	case ended != nil:
+		p.pool.release(p)
 	}
-	if last != nil {
-		close(last.finished)
+	if ended != nil {
+		p.finish(ended)
 	}
 	select {
 	case inv := <-p.work:
@@ -62,9 +63,50 @@ func (p *process) serveNext(w http.ResponseWriter, r *http.Request) {
 		}
 		_, _ = w.Write(inv.payload) // a runtime that is gone is seen by wait
 	case <-r.Context().Done():
-		p.mu.Lock()
-		p.waiting = false
-		p.mu.Unlock()
+		p.hangUp()
+	}
+}
+
+// endOne ends the invocation whose worker asks for its next, and tells whether
+// that left it without an answer. Workers can't be told apart. One that asks has
+// answered, as a rule. Otherwise, if there are as many workers as there can be
+// besides the one that asks, it gave up an invocation: one that is late, or any.
+func (p *process) endOne() (ended *invocation, abandoned bool) {
+	at := slices.IndexFunc(p.running, func(inv *invocation) bool { return inv.posted })
+	if at < 0 && len(p.running) > 0 && len(p.running)+p.waiting >= p.pool.slots {
+		at = max(0, slices.IndexFunc(p.running, func(inv *invocation) bool { return inv.late }))
+	}
+	if at < 0 { // a worker's first call
+		return nil, false
+	}
+	ended = p.running[at]
+	p.running = slices.Delete(p.running, at, at+1)
+	ended.timeout.Stop()
+	return ended, ended.claim()
+}
+
+// finish lets go who waits for an invocation's slot.
+func (p *process) finish(inv *invocation) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	inv.finish()
+}
+
+// hangUp is what it means that a worker gave up waiting for an invocation. Of
+// several workers none does so but before the end of the process: aws-lambda-go
+// lets go of those that wait when one panicked or had an answer refused, lets
+// those that run finish, and exits. A single worker may ask again.
+func (p *process) hangUp() {
+	p.mu.Lock()
+	p.waiting--
+	leaves := p.pool.slots > 1 && !p.isLeaving
+	if leaves {
+		p.isLeaving = true
+		close(p.leaving)
+	}
+	p.mu.Unlock()
+	if leaves {
+		p.pool.retire(p)
 	}
 }
 
@@ -74,7 +116,7 @@ func (p *process) serveResponse(w http.ResponseWriter, r *http.Request) {
 		runtimeError(w, http.StatusBadRequest, "InvalidRequest", err.Error())
 		return
 	}
-	known := p.settle(r.PathValue("id"), func(inv *invocation) Result {
+	known, late := p.settle(r.PathValue("id"), func(inv *invocation) Result {
 		if size > maxResponseBytes {
 			result := inv.failure("Function.ResponseSizeTooLarge", "")
 			result.Payload = mustJSON(map[string]string{
@@ -91,7 +133,7 @@ func (p *process) serveResponse(w http.ResponseWriter, r *http.Request) {
 	})
 	switch {
 	case !known:
-		runtimeError(w, http.StatusBadRequest, "InvalidRequestID", "Invalid request ID")
+		refuseAnswer(w, late)
 	case size > maxResponseBytes:
 		runtimeError(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge",
 			fmt.Sprintf("Exceeded maximum allowed payload size (%d bytes).", maxResponseBytes))
@@ -106,14 +148,25 @@ func (p *process) serveError(w http.ResponseWriter, r *http.Request) {
 		runtimeError(w, http.StatusBadRequest, "InvalidRequest", err.Error())
 		return
 	}
-	known := p.settle(r.PathValue("id"), func(*invocation) Result {
+	known, late := p.settle(r.PathValue("id"), func(*invocation) Result {
 		return Result{Payload: body, FunctionError: "Unhandled"}
 	})
 	if !known {
-		runtimeError(w, http.StatusBadRequest, "InvalidRequestID", "Invalid request ID")
+		refuseAnswer(w, late)
 		return
 	}
 	accepted(w)
+}
+
+// refuseAnswer tells a runtime that nobody waits for its answer. That it is late
+// is said as by AWS's own Runtime API for Managed Instances (its Runtime
+// Interface Emulator); the documentation does not name the status.
+func refuseAnswer(w http.ResponseWriter, late bool) {
+	if late {
+		runtimeError(w, http.StatusGone, "InvokeTimeout", "Invoke timeout")
+		return
+	}
+	runtimeError(w, http.StatusBadRequest, "InvalidRequestID", "Invalid request ID")
 }
 
 func (p *process) serveInitError(w http.ResponseWriter, r *http.Request) {

@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -14,35 +15,38 @@ func (p *process) take(inv *invocation) {
 	defer p.mu.Unlock()
 	inv.started = time.Now()
 	inv.deadline = inv.started.Add(timeout)
-	p.current, p.last, p.given, p.waiting = inv, inv, inv, false
+	p.waiting--
+	p.running = append(p.running, inv)
 	p.served++
-	served := p.served
-	p.timeout = time.AfterFunc(timeout, func() { p.expire(inv, served) })
+	inv.timeout = time.AfterFunc(timeout, func() { p.expire(inv) })
 }
 
-// expire ends an invocation at its function's timeout, whether the runtime has
-// not answered, or has answered and not asked for the next one.
-func (p *process) expire(inv *invocation, served int) {
+// expire ends an invocation at its function's timeout. A process with one slot
+// is killed, whether its runtime has not answered, or has answered and not asked
+// for the next one. One with several lives on, and so does the invocation in its
+// slot: "Lambda Managed Instances does not enforce timeouts", says
+// "Understanding the Lambda Managed Instances execution environment".
+func (p *process) expire(inv *invocation) {
 	p.mu.Lock()
-	done := p.served != served || p.waiting
-	unanswered := p.current == inv
+	done := !slices.Contains(p.running, inv)
+	unanswered := !done && inv.claim()
+	kill := !done && p.pool.slots == 1
 	if unanswered {
-		p.current, p.late = nil, true
+		inv.late = true
+		p.late = kill
 	}
-	if !done && p.pool.options.KillDelay > 0 && p.last == inv {
-		close(inv.finished) // nobody waits for a process that lives on
-		p.last = nil
+	if !done && (!kill || p.pool.options.KillDelay > 0) {
+		inv.finish() // nobody waits for a process that lives on
 	}
 	p.mu.Unlock()
-	if done {
-		return
-	}
-	timeout := p.pool.function.Timeout
 	if unanswered {
+		timeout := p.pool.function.Timeout
 		p.pool.log.printf("[%s %d] Task timed out after %.2f seconds", p.pool.function.LogicalID, p.command.Process.Pid, timeout.Seconds())
 		p.answer(inv, timedOut(inv, timeout))
 	}
-	time.AfterFunc(p.pool.options.KillDelay, p.kill)
+	if kill {
+		time.AfterFunc(p.pool.options.KillDelay, p.kill)
+	}
 }
 
 func timedOut(inv *invocation, after time.Duration) Result {

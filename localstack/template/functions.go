@@ -25,6 +25,9 @@ func (r *reader) function(logicalID string, resource *node) (*Function, error) {
 		return nil, err
 	}
 	f.Timeout = time.Duration(seconds) * time.Second
+	if f.MaxConcurrency, err = p.maxConcurrency(); err != nil {
+		return nil, err
+	}
 	logging, _, err := p.inner("LoggingConfig")
 	if err != nil {
 		return nil, err
@@ -43,6 +46,21 @@ func (r *reader) function(logicalID string, resource *node) (*Function, error) {
 	}
 	f.URL, err = p.functionURL()
 	return f, err
+}
+
+// maxConcurrency reads CapacityProviderConfig, which puts a function on Lambda Managed Instances. Its
+// default depends on the runtime and on the instance, so it has to be given here.
+func (p properties) maxConcurrency() (int, error) {
+	const key = "PerExecutionEnvironmentMaxConcurrency"
+	config, ok, err := p.inner("CapacityProviderConfig")
+	if err != nil || !ok {
+		return 0, err
+	}
+	n, err := config.number(key, 0, 1, 1600)
+	if err == nil && n == 0 {
+		err = errorAt(config.node, "%s: a local run needs %s: its default depends on the instance", config.owner, key)
+	}
+	return n, err
 }
 
 func (p properties) environment() (map[string]string, error) {

@@ -19,19 +19,23 @@ type Template struct {
 
 // Function is one AWS::Serverless::Function.
 type Function struct {
-	LogicalID   string
-	Name        string // FunctionName, or the logical ID where there is none
-	Handler     string
-	CodeURI     string
-	MemoryMB    int               // default 128
-	Timeout     time.Duration     // default 3 s; between 1 s and 900 s in a template
-	LogGroup    string            // LoggingConfig's, default /aws/lambda/NAME
-	LogFormat   string            // LoggingConfig's: Text (the default) or JSON
-	Environment map[string]string // never nil
-	Routes      []Route
-	URL         *FunctionURL // nil without FunctionUrlConfig
-	Sources     []Source     // SQS and DynamoDB events
-	OtherEvents []string     // "Name (Type)" of the events of any other type, or of another stack's queue or stream
+	LogicalID string
+	Name      string // FunctionName, or the logical ID where there is none
+	Handler   string
+	CodeURI   string
+	MemoryMB  int           // default 128
+	Timeout   time.Duration // default 3 s; between 1 s and 900 s in a template
+	// MaxConcurrency is CapacityProviderConfig's PerExecutionEnvironmentMaxConcurrency,
+	// how many invocations an environment has at a time on Lambda Managed Instances;
+	// 0 for a function that runs on none.
+	MaxConcurrency int
+	LogGroup       string            // LoggingConfig's, default /aws/lambda/NAME
+	LogFormat      string            // LoggingConfig's: Text (the default) or JSON
+	Environment    map[string]string // never nil
+	Routes         []Route
+	URL            *FunctionURL // nil without FunctionUrlConfig
+	Sources        []Source     // SQS and DynamoDB events
+	OtherEvents    []string     // "Name (Type)" of the events of any other type, or of another stack's queue or stream
 }
 
 // APIKind tells the two kinds of API Gateway apart.
