@@ -69,12 +69,17 @@ func (p *process) serveNext(w http.ResponseWriter, r *http.Request) {
 
 // endOne ends the invocation whose worker asks for its next, and tells whether
 // that left it without an answer. Workers can't be told apart. One that asks has
-// answered, as a rule. Otherwise, if there are as many workers as there can be
-// besides the one that asks, it gave up an invocation: one that is late, or any.
+// answered, as a rule. Otherwise, if no worker is missing besides the one that
+// asks, it gave up an invocation: the one that there is, or one that is late. Of
+// several others it can't be said which, so they are left to their timeouts.
 func (p *process) endOne() (ended *invocation, abandoned bool) {
 	at := slices.IndexFunc(p.running, func(inv *invocation) bool { return inv.posted })
-	if at < 0 && len(p.running) > 0 && len(p.running)+p.waiting >= p.pool.slots {
-		at = max(0, slices.IndexFunc(p.running, func(inv *invocation) bool { return inv.late }))
+	if all := len(p.running)+p.waiting >= p.pool.slots; at < 0 && all && len(p.running) > 0 {
+		if p.pool.slots == 1 {
+			at = 0
+		} else {
+			at = slices.IndexFunc(p.running, func(inv *invocation) bool { return inv.late })
+		}
 	}
 	if at < 0 { // a worker's first call
 		return nil, false

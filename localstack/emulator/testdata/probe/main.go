@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
@@ -21,16 +22,20 @@ type command struct {
 	Do              string            `json:"do"`
 	Raw             string            `json:"raw"`
 	Bytes           int               `json:"bytes"`
+	People          int               `json:"people"`
 	File            string            `json:"file"`
 	Headers         map[string]string `json:"headers"`
 	Body            string            `json:"body"`
 	IsBase64Encoded bool              `json:"isBase64Encoded"`
 }
 
-type probe struct{ served int }
+type probe struct {
+	served  atomic.Int32
+	meeting meeting
+}
 
 func (p *probe) Invoke(ctx context.Context, event []byte) ([]byte, error) {
-	p.served++
+	p.served.Add(1)
 	var c command
 	if err := json.Unmarshal(event, &c); err != nil {
 		return nil, err
@@ -69,6 +74,9 @@ func (p *probe) Invoke(ctx context.Context, event []byte) ([]byte, error) {
 		return fmt.Appendf(nil, "%q", strings.Repeat("x", c.Bytes-2)), nil
 	case "until": // runs until a file appears, whatever the deadline
 		return p.until(c.File)
+	case "meet": // runs until so many invocations of this process are here at once
+		p.meeting.join(c.People)
+		return p.about(ctx)
 	case "deadline":
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -87,7 +95,7 @@ func (p *probe) about(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(map[string]any{
-		"pid": os.Getpid(), "served": p.served, "env": os.Environ(), "dir": directory,
+		"pid": os.Getpid(), "served": p.served.Load(), "env": os.Environ(), "dir": directory,
 		"deadline": deadline.UnixMilli(), "requestId": lc.AwsRequestID, "arn": lc.InvokedFunctionArn,
 		"custom": lc.ClientContext.Custom, "trace": os.Getenv("_X_AMZN_TRACE_ID"),
 	})
@@ -118,6 +126,9 @@ func main() {
 		os.Exit(3)
 	case "hang":
 		hang()
+	}
+	if os.Getenv("PROBE_RUNTIME") == "lenient" {
+		lenient(&probe{})
 	}
 	lambda.StartHandler(&probe{})
 }
