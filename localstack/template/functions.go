@@ -14,7 +14,7 @@ func (r *reader) function(logicalID string, resource *node) (*Function, error) {
 	if f.Handler, err = p.text("Handler", ""); err != nil {
 		return nil, err
 	}
-	if f.CodeURI, err = p.text("CodeUri", ""); err != nil {
+	if err := p.code(f, resource); err != nil {
 		return nil, err
 	}
 	if f.MemoryMB, err = p.number("MemorySize", 128, 128, 10240); err != nil {
@@ -46,6 +46,46 @@ func (r *reader) function(logicalID string, resource *node) (*Function, error) {
 	}
 	f.URL, err = p.functionURL()
 	return f, err
+}
+
+// code reads where a function's code is and what sam build would do with it.
+func (p properties) code(f *Function, resource *node) error {
+	var err error
+	if f.Runtime, err = p.text("Runtime", ""); err != nil {
+		return err
+	}
+	if f.PackageType, err = p.text("PackageType", ""); err != nil {
+		return err
+	}
+	f.InlineCode = p.node.field("InlineCode") != nil
+	if f.CodeURI, err = p.codeURI(); err != nil {
+		return err
+	}
+	metadata := properties{p.reader, p.owner + ".Metadata", resource.field("Metadata")}
+	f.BuildMethod, err = metadata.text("BuildMethod", "")
+	return err
+}
+
+// codeURI reads a path, or the place of an object in S3 in either of its two forms.
+func (p properties) codeURI() (string, error) {
+	const key = "CodeUri"
+	value, err := p.get(key)
+	if err != nil || value == nil || value.kind != mapping {
+		if err != nil {
+			return "", err
+		}
+		return p.text(key, "")
+	}
+	object, _, err := p.inner(key)
+	if err != nil {
+		return "", err
+	}
+	bucket, err := object.required("Bucket")
+	if err != nil {
+		return "", err
+	}
+	name, err := object.required("Key")
+	return "s3://" + bucket + "/" + name, err
 }
 
 // maxConcurrency reads CapacityProviderConfig, which puts a function on Lambda Managed Instances. Its

@@ -191,11 +191,14 @@ func splitGetAtt(n *node) *node {
 type placeError struct {
 	line, column int
 	message      string
+	cause        error // nil, or what a caller may want to know
 }
 
 func (e *placeError) Error() string {
 	return fmt.Sprintf("%d:%d: %s", e.line, e.column, e.message)
 }
+
+func (e *placeError) Unwrap() error { return e.cause }
 
 func errorAt(n *node, format string, args ...any) error {
 	return &placeError{line: n.line, column: n.column, message: fmt.Sprintf(format, args...)}

@@ -1,11 +1,29 @@
 package template
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // valueInStore begins the types whose value CloudFormation reads from Parameter Store at deployment ("CloudFormation-supplied
 // parameter types"): what a template or a deployment gives is the name there, and what !Ref returns is the value behind it.
 // AWS::SSM::Parameter::Name is none of them: its value is the name.
 const valueInStore = "AWS::SSM::Parameter::Value<"
+
+// MissingValueError is in the chain of an error of [Read] when a value has to be given in [Options]: one of the two is set.
+type MissingValueError struct {
+	Parameter string // a key of Options.Parameters
+	Reference string // a key of Options.References
+}
+
+func (e *MissingValueError) Error() string {
+	return "no value was given for " + e.Parameter + e.Reference
+}
+
+// missingAt is errorAt for a value that a caller could have given.
+func missingAt(n *node, missing MissingValueError, format string, args ...any) error {
+	return &placeError{line: n.line, column: n.column, message: fmt.Sprintf(format, args...), cause: &missing}
+}
 
 func (e *evaluator) parameter(at *node, name string, parameter *node) (*node, error) {
 	kind := ""
@@ -22,10 +40,11 @@ func (e *evaluator) parameter(at *node, name string, parameter *node) (*node, er
 		if fallback != nil && fallback.kind == scalar {
 			hint = "; its Default " + fallback.text + " is its name there, not its value"
 		}
-		return nil, errorAt(at, "parameter %s (%s) is read from Parameter Store, which a local run has not: "+
+		return nil, missingAt(at, MissingValueError{Parameter: name}, "parameter %s (%s) is read from Parameter Store, which a local run has not: "+
 			"give its value in template.Options.Parameters[%q]%s", name, kind, name, hint)
 	case fallback == nil || fallback.kind != scalar:
-		return nil, errorAt(at, "parameter %s has no default and no value was given for it: give one in template.Options.Parameters[%q]", name, name)
+		return nil, missingAt(at, MissingValueError{Parameter: name},
+			"parameter %s has no default and no value was given for it: give one in template.Options.Parameters[%q]", name, name)
 	default:
 		value = fallback.text
 	}

@@ -26,7 +26,7 @@ func (e *evaluator) resolve(at, n *node) (*node, error) {
 			name := dynamicReference.FindStringSubmatch(match)[1]
 			value, given := e.options.References[name]
 			if !given && err == nil {
-				err = errorAt(at, "%s is read from another service, which a local run has not: "+
+				err = missingAt(at, MissingValueError{Reference: name}, "%s is read from another service, which a local run has not: "+
 					"give its value in template.Options.References[%q]", match, name)
 			}
 			return value

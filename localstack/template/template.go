@@ -19,12 +19,16 @@ type Template struct {
 
 // Function is one AWS::Serverless::Function.
 type Function struct {
-	LogicalID string
-	Name      string // FunctionName, or the logical ID where there is none
-	Handler   string
-	CodeURI   string
-	MemoryMB  int           // default 128
-	Timeout   time.Duration // default 3 s; between 1 s and 900 s in a template
+	LogicalID   string
+	Name        string // FunctionName, or the logical ID where there is none
+	Handler     string
+	Runtime     string
+	PackageType string        // Zip or Image; empty: Zip
+	CodeURI     string        // relative to the template's folder, empty: that folder; s3://BUCKET/KEY where it is an object in S3
+	InlineCode  bool          // there is code in the template itself
+	BuildMethod string        // of the resource's Metadata, what sam build is to do; empty: none
+	MemoryMB    int           // default 128
+	Timeout     time.Duration // default 3 s; between 1 s and 900 s in a template
 	// MaxConcurrency is CapacityProviderConfig's PerExecutionEnvironmentMaxConcurrency,
 	// how many invocations an environment has at a time on Lambda Managed Instances;
 	// 0 for a function that runs on none.

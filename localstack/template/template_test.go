@@ -147,6 +147,9 @@ func TestD1_ErrorsNameThePlace(t *testing.T) {
 		{"parameter from the store", "Parameters:\n  P: {Type: 'AWS::SSM::Parameter::Value<String>', Default: /a}\n" + function("FunctionName: !Ref P"), "Parameter Store"},
 		{"parameter out of its values", "Parameters:\n  P: {Type: String, Default: a, AllowedValues: [b]}\n" + function("FunctionName: !Ref P"), "not one of its AllowedValues"},
 		{"no such mapping", function("Timeout: !FindInMap [A, b, c]"), `there is no "A" in Mappings`},
+		{"Managed Instances without a number", function("CapacityProviderConfig: {Arn: a}"), "t.yaml:5:32: F.CapacityProviderConfig: a local run needs PerExecutionEnvironmentMaxConcurrency"},
+		{"Managed Instances out of range", function("CapacityProviderConfig: {PerExecutionEnvironmentMaxConcurrency: 1601}"), "from 1 to 1600"},
+		{"an object in S3 without a key", function("CodeUri: {Bucket: b}"), "Key is missing"},
 		{"path without method", function("Events: {E: {Type: HttpApi, Properties: {Path: /a}}}"), "Path and Method belong together"},
 		{"relative path", function("Events: {E: {Type: HttpApi, Properties: {Path: a, Method: get}}}"), "must begin with a slash"},
 		{"unknown API", function("Events: {E: {Type: HttpApi, Properties: {ApiId: Other, Path: /a, Method: get}}}"), "Other is not an AWS::Serverless::HttpApi"},
@@ -178,5 +181,57 @@ func TestD1_UnknownParameterAndMissingFileAreErrors(t *testing.T) {
 	}
 	if _, err := template.Read("nowhere.yaml", template.Options{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v, want one that wraps os.ErrNotExist", err)
+	}
+}
+
+// A caller can tell which value it has to ask for.
+func TestD1_AMissingValueIsNamedForTheCaller(t *testing.T) {
+	for _, test := range []struct {
+		name, yaml string
+		want       template.MissingValueError
+	}{
+		{"parameter", "Parameters:\n  P: {Type: String}\n", template.MissingValueError{Parameter: "P"}},
+		{"parameter in the store", "Parameters:\n  P: {Type: 'AWS::SSM::Parameter::Value<String>'}\n", template.MissingValueError{Parameter: "P"}},
+		{"reference", "Parameters:\n  P: {Type: String, Default: '{{resolve:ssm:/shop/a}}'}\n", template.MissingValueError{Reference: "ssm:/shop/a"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			text := test.yaml + "Resources:\n  F:\n    Type: AWS::Serverless::Function\n    Properties: {FunctionName: !Ref P}\n"
+			_, err := template.Parse("t.yaml", []byte(text), template.Options{})
+			var missing *template.MissingValueError
+			if !errors.As(err, &missing) || *missing != test.want {
+				t.Errorf("error %v has %+v; want %+v", err, missing, test.want)
+			}
+		})
+	}
+}
+
+func TestD1_ReadsHowAFunctionIsBuiltAndRun(t *testing.T) {
+	for name, test := range map[string]struct {
+		properties, metadata string
+		want                 template.Function
+	}{
+		"nothing":           {"", "", template.Function{}},
+		"a folder":          {"CodeUri: orders/", "BuildMethod: makefile", template.Function{CodeURI: "orders/", BuildMethod: "makefile"}},
+		"an object in S3":   {"CodeUri: {Bucket: b, Key: k.zip}", "", template.Function{CodeURI: "s3://b/k.zip"}},
+		"an image":          {"PackageType: Image", "DockerTag: v1", template.Function{PackageType: "Image"}},
+		"inline code":       {"InlineCode: 'exports.handler = 1'", "", template.Function{InlineCode: true}},
+		"a runtime":         {"Runtime: provided.al2023", "", template.Function{Runtime: "provided.al2023"}},
+		"Managed Instances": {"CapacityProviderConfig: {Arn: a, PerExecutionEnvironmentMaxConcurrency: 8}", "", template.Function{MaxConcurrency: 8}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := "Resources:\n  F:\n    Type: AWS::Serverless::Function\n    Metadata: {" + test.metadata + "}\n    Properties:\n      Timeout: 3\n      " + test.properties + "\n"
+			sam, err := template.Parse("t.yaml", []byte(text), template.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := sam.Functions[0]
+			got := template.Function{
+				CodeURI: f.CodeURI, BuildMethod: f.BuildMethod, PackageType: f.PackageType, InlineCode: f.InlineCode,
+				Runtime: f.Runtime, MaxConcurrency: f.MaxConcurrency,
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
