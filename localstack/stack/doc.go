@@ -1,4 +1,5 @@
-// Package stack starts everything that template.yaml describes on this machine:
+// Package stack starts everything that a SAM template describes on this machine,
+// this project's own template.yaml unless another is named:
 // DynamoDB Local with the tables, the functions as the binaries that deploy,
 // and the Lambda emulator with the HTTP API before them.
 //

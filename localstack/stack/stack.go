@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +25,16 @@ import (
 // Options say how [Start] starts a stack. The zero value of every field is its
 // default.
 type Options struct {
+	// Template is the path of a SAM template, whose functions are built and run:
+	// those of Go, see EMULATOR.md. Default: the template.yaml of the checkout of
+	// this project that the working directory is in, with all that it needs.
+	Template string
+
+	// Parameters are values of the template's Parameters, and References those of
+	// its dynamic references, as in [template.Options]. Default: none; for this
+	// project's own template those that a local run needs.
+	Parameters, References map[string]string
+
 	// Port is where the HTTP API listens, on 127.0.0.1. Default: a free one.
 	Port int
 
@@ -34,9 +42,9 @@ type Options struct {
 	// in line. Default: 16.
 	MaxProcesses int
 
-	// Env is added to every function's environment. DEMO=1, which makes the
-	// functions honour the X-Demo- headers (see functions/payments/demo.go), is
-	// there unless it is overridden here.
+	// Env is added to every function's environment. With this project's own
+	// template DEMO=1, which makes the functions honour the X-Demo- headers (see
+	// functions/payments/demo.go), is there unless it is overridden here.
 	Env map[string]string
 
 	// Change may alter what the template says before anything starts: shorten a
@@ -65,40 +73,60 @@ type Options struct {
 type Stack struct {
 	template *template.Template
 	database *ddblocal.Server
-	clearing *clearing.Service
+	clearing *clearing.Service // nil but with this project's own template
 	emulator *emulator.Emulator
-	folder   string // of the binaries
+	root     string            // of the template
+	folder   string            // of what is built
+	binaries map[string]string // by the functions' logical IDs
 }
 
 // Start builds and starts everything, and returns when it answers. The stack
 // runs until [Stack.Stop], or until ctx ends; then Stop must still be called.
 //
-// It fails, with nothing left running, when the functions can't be built, when
-// no DynamoDB Local can be had (the error names the ways to get one) or when
-// the port is taken.
+// It fails, with nothing left running, when there is something in the template
+// that a local run doesn't know, when a parameter has no value (then the error is
+// a [template.MissingValueError] too), when the functions can't be built, when no
+// DynamoDB Local can be had (the error names the ways to get one) or when the
+// port is taken.
 func Start(ctx context.Context, o Options) (*Stack, error) {
 	if o.Progress == nil {
 		o.Progress = os.Stderr
 	}
 	o.Progress = &lockedWriter{w: o.Progress} // two goroutines report to it
-	s := &Stack{}
+	s := &Stack{binaries: map[string]string{}}
 	if err := s.start(ctx, o); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
 }
 
+// start starts one thing after the other; Stop ends them in the other order.
 func (s *Stack) start(ctx context.Context, o Options) error {
-	root, err := moduleRoot()
+	if o.Template == "" {
+		if err := s.own(&o); err != nil {
+			return err
+		}
+	}
+	if err := s.read(o); err != nil {
+		return err
+	}
+	both, bothCtx := errgroup.WithContext(ctx)
+	both.Go(func() error { return s.build(bothCtx, o.Progress) })
+	both.Go(func() error { return s.startDatabase(bothCtx, o) })
+	if err := both.Wait(); err != nil {
+		return err
+	}
+	return s.startEmulator(ctx, o)
+}
+
+// read reads the template, and makes the folder for what is built of it.
+func (s *Stack) read(o Options) error {
+	path, err := filepath.Abs(o.Template)
 	if err != nil {
-		return err
+		return fmt.Errorf("find the template %s: %w", o.Template, err)
 	}
-	if s.clearing, err = clearing.Start(); err != nil {
-		return err
-	}
-	s.template, err = template.Read(filepath.Join(root, "template.yaml"), template.Options{
-		Parameters: map[string]string{"JwtIssuer": Issuer, "JwtAudience": audience, "ClearingUrl": s.clearing.URL()},
-	})
+	s.root = filepath.Dir(path)
+	s.template, err = template.Read(o.Template, template.Options{Parameters: o.Parameters, References: o.References})
 	if err != nil {
 		return err
 	}
@@ -108,28 +136,24 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	if s.folder, err = os.MkdirTemp("", "lambdaidem-stack-"); err != nil {
 		return fmt.Errorf("a folder for the functions' binaries: %w", err)
 	}
+	return nil
+}
 
-	both, bothCtx := errgroup.WithContext(ctx)
-	both.Go(func() error { return s.build(bothCtx, root, o.Progress) })
-	both.Go(func() error { return s.startDatabase(bothCtx, o) })
-	if err := both.Wait(); err != nil {
-		return err
-	}
-
-	env := map[string]string{"DEMO": "1"}
-	maps.Copy(env, o.Env)
+// startEmulator starts the emulator, with all that the functions call behind it.
+func (s *Stack) startEmulator(ctx context.Context, o Options) error {
 	options := emulator.Options{
 		Template:     s.template,
-		Binary:       s.binary,
+		Binary:       func(logicalID string) string { return s.binaries[logicalID] },
 		Addr:         fmt.Sprintf("127.0.0.1:%d", o.Port),
 		Endpoint:     s.database.Endpoint(),
-		Env:          env,
+		Env:          o.Env,
 		Log:          o.FunctionLog,
 		MaxProcesses: cmp.Or(o.MaxProcesses, 16),
 	}
 	if o.Emulator != nil {
 		o.Emulator(&options)
 	}
+	var err error
 	s.emulator, err = emulator.Start(ctx, options)
 	return err
 }
@@ -219,39 +243,22 @@ func (s *Stack) Emulator() *emulator.Emulator { return s.emulator }
 // Database returns the DynamoDB Local.
 func (s *Stack) Database() *ddblocal.Server { return s.database }
 
-// Clearing returns the clearing house that the transfers function calls.
+// Template returns what runs, with the names that the tables have.
+func (s *Stack) Template() *template.Template { return s.template }
+
+// Clearing returns the clearing house that the transfers function of this
+// project's own template calls; nil with any other template.
 func (s *Stack) Clearing() *clearing.Service { return s.clearing }
 
-// Table returns the name of a table by its logical ID in template.yaml. It
-// panics if there is none.
+// Table returns the name of a table by its logical ID in the template. It panics
+// if there is none.
 func (s *Stack) Table(logicalID string) string {
 	for _, t := range s.template.Tables {
 		if t.LogicalID == logicalID {
 			return t.Name
 		}
 	}
-	panic("stack: template.yaml has no table " + logicalID)
-}
-
-// modulePath is the first line of our go.mod.
-const modulePath = "module github.com/lambdaidem/toolkit\n"
-
-// moduleRoot finds this project's folder at or above the working directory.
-func moduleRoot() (string, error) {
-	start, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("find the project's folder: %w", err)
-	}
-	for dir := start; ; dir = filepath.Dir(dir) {
-		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		if err == nil && strings.HasPrefix(string(text), modulePath) {
-			return dir, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("%s is not inside a checkout of github.com/lambdaidem/toolkit: "+
-				"run this from one, since it builds the functions that are in it", start)
-		}
-	}
+	panic("stack: the template has no table " + logicalID)
 }
 
 func say(w io.Writer, what string) {

@@ -1,7 +1,8 @@
-// Command up leaves the functions running on this machine until Ctrl-C: the
-// HTTP API on port 3000 or the one in PORT, with DynamoDB Local behind it. It
-// ends with status 0 after Ctrl-C, with 1 if it could not start or stop, and
-// with 2 for wrong arguments.
+// Command up leaves functions running on this machine until Ctrl-C: the HTTP API
+// on port 3000 or the one in PORT, with DynamoDB Local behind it. They are this
+// project's own, or those of the SAM template that -template names. It ends with
+// status 0 after Ctrl-C, with 1 if it could not start or stop, and with 2 for
+// wrong arguments.
 package main
 
 import (
@@ -14,21 +15,33 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 
-	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 	"github.com/lambdaidem/toolkit/localstack/stack"
+	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-const usage = `usage: up
+const usage = `usage: up [-template FILE] [-parameter NAME=VALUE]... [-reference NAME=VALUE]...
 
 Leaves the functions running on this machine until Ctrl-C: the HTTP API on port 3000 or
-the one in PORT, with DynamoDB Local behind it. Run it in a checkout of the project.
+the one in PORT, with DynamoDB Local behind it.
+
+  -template FILE          a SAM template of your own, whose functions are built and run.
+                          Default: that of this project, in a checkout of it.
+  -parameter NAME=VALUE   the value of a parameter of the template that has no default,
+                          or is to have another. May be repeated.
+  -reference NAME=VALUE   the value of a dynamic reference: of {{resolve:ssm:/shop/a}}
+                          the name is ssm:/shop/a. May be repeated.
 `
 
 func main() {
+	options := stack.Options{Parameters: map[string]string{}, References: map[string]string{}}
 	flags := flag.NewFlagSet("up", flag.ExitOnError) // status 0 for -h, 2 for anything unknown
 	flags.Usage = func() { _, _ = fmt.Fprint(flags.Output(), usage) }
+	flags.StringVar(&options.Template, "template", "", "")
+	flags.Var(values(options.Parameters), "parameter", "")
+	flags.Var(values(options.References), "reference", "")
 	_ = flags.Parse(os.Args[1:])
 	if flags.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "up: it takes no arguments, and got %q\n", flags.Arg(0))
@@ -38,7 +51,7 @@ func main() {
 	// A closed terminal or pipe is a reason to stop in order too.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	giveBack := takeTerminal()
-	err := run(ctx, os.Stdout)
+	err := run(ctx, os.Stdout, options)
 	giveBack()
 	stop()
 	if err != nil {
@@ -47,87 +60,66 @@ func main() {
 	}
 }
 
+// values collects flags of the form NAME=VALUE.
+type values map[string]string
+
+func (v values) String() string { return "" } // flag asks for defaults, and there are none
+
+func (v values) Set(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" {
+		return errors.New("it has to be NAME=VALUE")
+	}
+	if _, twice := v[name]; twice {
+		return fmt.Errorf("%s has a value already", name)
+	}
+	v[name] = value
+	return nil
+}
+
 // run leaves everything running until ctx ends.
-func run(ctx context.Context, stdout io.Writer) error {
+func run(ctx context.Context, stdout io.Writer, options stack.Options) error {
 	text := cmp.Or(os.Getenv("PORT"), "3000")
 	port, err := strconv.Atoi(text)
 	if err != nil || port < 1 || port > 65535 {
 		return fmt.Errorf("PORT is %q: set it to a number from 1 to 65535", text)
 	}
+	options.Port = port
 	// A signal cuts the start short, but not what runs: Stop lets requests under
 	// way finish.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	started := context.AfterFunc(ctx, end)
-	s, err := stack.Start(life, stack.Options{Port: port})
+	s, err := stack.Start(life, options)
 	if err != nil {
-		return err
+		return withFlag(err)
 	}
-	for _, user := range []string{"alice", "bob"} {
-		if err := s.OpenAccount(life, user, "EUR", opening); err != nil {
-			return errors.Join(err, s.Stop())
+	show := guide
+	if options.Template == "" {
+		show = projectGuide
+		for _, user := range []string{"alice", "bob"} {
+			if err := s.OpenAccount(life, user, "EUR", opening); err != nil {
+				return errors.Join(err, s.Stop())
+			}
 		}
 	}
 	if started() {
-		guide(stdout, s)
+		show(stdout, s)
 		<-ctx.Done()
 	}
 	fmt.Fprintln(os.Stderr, "\nstopping …")
 	return s.Stop()
 }
 
-// opening is what the accounts of alice and bob have at first, in cents.
-const opening = 100_000
-
-// guide says what can be done with a running stack.
-func guide(w io.Writer, s *stack.Stack) {
-	_, _ = fmt.Fprintf(w, `
-The functions answer on %[1]s. Tokens are not verified: keep it to yourself.
-DynamoDB Local is at %[2]s, with the tables %[3]s and %[4]s.
-
-  TOKEN=%[5]s
-
-Pay out of the account of alice, which has 1000.00 EUR. Send it twice: the second answer has X-Idempotency-Replayed: true, and there is one payment.
-
-  curl -i %[1]s/payments -H "Authorization: Bearer $TOKEN" -H 'Idempotency-Key: order-1' \
-    -H 'Content-Type: application/json' -d '{"amount":1250,"currency":"EUR"}'
-
-See it, and refund a part of it (put the id of the answer in place of ID).
-
-  curl -i %[1]s/payments/ID -H "Authorization: Bearer $TOKEN"
-  curl -i %[1]s/payments/ID/refunds -H "Authorization: Bearer $TOKEN" -H 'Idempotency-Key: refund-1' \
-    -H 'Content-Type: application/json' -d '{"amount":400}'
-
-Move money to bob's account. The clearing house that is told is a stub; the reference says how it behaves:
-delay=5000, fail=2, lose=1, refuse. X-Demo-Crash: cleared kills the first attempt when it was told; repeat the request
-until 12 seconds are over.
-
-  curl -i %[1]s/transfers -H "Authorization: Bearer $TOKEN" -H 'Idempotency-Key: transfer-1' \
-    -H 'Content-Type: application/json' -d '{"to":"bob","amount":500,"currency":"EUR","reference":"fail=1"}'
-
-Ask for a slow handler, and repeat the request meanwhile: 409 with Retry-After.
-
-  curl -i %[1]s/payments -H "Authorization: Bearer $TOKEN" -H 'Idempotency-Key: order-2' \
-    -H 'X-Demo-Delay-Ms: 5000' -H 'Content-Type: application/json' -d '{"amount":1250,"currency":"EUR"}'
-
-Ask for a failure of the first attempt: 500, and the same request again is attempt 2.
-
-  curl -i %[1]s/payments -H "Authorization: Bearer $TOKEN" -H 'Idempotency-Key: order-3' \
-    -H 'X-Demo-Fail-Attempts: 1' -H 'Content-Type: application/json' -d '{"amount":1250,"currency":"EUR"}'
-
-Look into the tables by the AWS CLI. It wants a Region and credentials; these are made up.
-
-  AWS_DEFAULT_REGION=%[6]s AWS_ACCESS_KEY_ID=%[7]s AWS_SECRET_ACCESS_KEY=%[7]s \
-    aws dynamodb scan --endpoint-url %[2]s --table-name %[3]s
-
-Call a function past the API, with an event of your own. Its answer is in out.json.
-
-  echo '{"version":"2.0","rawPath":"/payments/ID","requestContext":{"http":{"method":"GET","path":"/payments/ID"},
-    "authorizer":{"jwt":{"claims":{"iss":"%[8]s","sub":"alice"}}}}}' |
-    AWS_DEFAULT_REGION=%[6]s AWS_ACCESS_KEY_ID=%[7]s AWS_SECRET_ACCESS_KEY=%[7]s \
-    aws lambda invoke --endpoint-url %[1]s --function-name PaymentsFunction --payload fileb:///dev/stdin out.json
-
-Ctrl-C stops everything.
-`, s.URL(), s.Database().Endpoint(), s.Table("IdempotencyTable"), s.Table("PaymentsTable"), stack.Token("alice"),
-		s.Database().Config().Region, ddblocal.DummyCredential, stack.Issuer)
+// withFlag adds to an error about a missing value which flag gives one.
+func withFlag(err error) error {
+	var missing *template.MissingValueError
+	switch {
+	case !errors.As(err, &missing):
+		return err
+	case missing.Parameter != "":
+		return fmt.Errorf("%w: here by -parameter %s=VALUE", err, missing.Parameter)
+	default:
+		return fmt.Errorf("%w: here by -reference %s=VALUE", err, missing.Reference)
+	}
 }

@@ -16,12 +16,13 @@ import (
 	"testing"
 
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
 func TestPortMustBeANumber(t *testing.T) {
 	for _, port := range []string{"http", "0", "-1", "65536", "3000 "} {
 		t.Setenv("PORT", port)
-		if err := run(t.Context(), io.Discard); err == nil || !strings.Contains(err.Error(), "PORT is") {
+		if err := run(t.Context(), io.Discard, stack.Options{}); err == nil || !strings.Contains(err.Error(), "PORT is") {
 			t.Errorf("with PORT=%q, run = %v; want an error that names PORT", port, err)
 		}
 	}
@@ -38,7 +39,7 @@ func TestUpAnswersUntilItIsStopped(t *testing.T) {
 	reader, writer := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := run(ctx, writer)
+		err := run(ctx, writer, stack.Options{})
 		ended <- err
 		_ = writer.CloseWithError(err)
 	}()
