@@ -19,22 +19,43 @@ const knownRuntimes = "known are provided.al2023, provided.al2 and provided, whi
 const knownCode = "known are a folder with a Go main package (BuildMethod go1.x, or none), " +
 	"one with a Makefile that has build-LOGICALID (BuildMethod makefile), and one with a bootstrap that is built for this machine (no BuildMethod)"
 
-// build makes the functions' binaries as sam build would, but for this machine.
-func (s *Stack) build(ctx context.Context, progress io.Writer) error {
+// building is what has to be done for one function.
+type building struct {
+	logicalID string
+	folder    string   // of its code
+	command   []string // makes the bootstrap; nil where it is there
+}
+
+// plan finds out how the functions are built, before anything is started. It
+// says where each bootstrap will be.
+func (s *Stack) plan() ([]building, error) {
+	var all []building
 	for _, f := range s.template.Functions {
 		folder, err := s.source(f)
 		if err != nil {
-			return fmt.Errorf("building %s: %w", f.LogicalID, err)
+			return nil, fmt.Errorf("building %s: %w", f.LogicalID, err)
 		}
-		if command := s.compile(f, folder); command != nil {
-			say(progress, "building "+f.LogicalID)
-			if err := run(ctx, command, folder); err != nil {
-				return fmt.Errorf("building %s: %w", f.LogicalID, err)
-			}
-			s.binaries[f.LogicalID] = filepath.Join(s.artifacts(f), "bootstrap")
+		b := building{f.LogicalID, folder, s.compile(f, folder)}
+		into := folder
+		if b.command != nil {
+			into = s.artifacts(f)
+		}
+		s.binaries[f.LogicalID] = filepath.Join(into, "bootstrap")
+		all = append(all, b)
+	}
+	return all, nil
+}
+
+// build makes the functions' binaries as sam build would, but for this machine.
+func build(ctx context.Context, all []building, progress io.Writer) error {
+	for _, b := range all {
+		if b.command == nil {
 			continue
 		}
-		s.binaries[f.LogicalID] = filepath.Join(folder, "bootstrap")
+		say(progress, "building "+b.logicalID)
+		if err := run(ctx, b.command, b.folder); err != nil {
+			return fmt.Errorf("building %s: %w", b.logicalID, err)
+		}
 	}
 	return nil
 }

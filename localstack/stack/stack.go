@@ -110,8 +110,12 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	if err := s.read(o); err != nil {
 		return err
 	}
+	all, err := s.plan()
+	if err != nil {
+		return err
+	}
 	both, bothCtx := errgroup.WithContext(ctx)
-	both.Go(func() error { return s.build(bothCtx, o.Progress) })
+	both.Go(func() error { return build(bothCtx, all, o.Progress) })
 	both.Go(func() error { return s.startDatabase(bothCtx, o) })
 	if err := both.Wait(); err != nil {
 		return err

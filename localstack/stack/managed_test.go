@@ -1,0 +1,309 @@
+package stack
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+	"github.com/lambdaidem/toolkit/localstack/emulator"
+	"github.com/lambdaidem/toolkit/localstack/template"
+)
+
+// shop is the user's project of testdata, on Managed Instances with four slots.
+type shop struct {
+	*Stack
+	log *syncBuffer
+}
+
+// syncBuffer is a log that can be read while it is written.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func openShop(t *testing.T, timeout time.Duration) shop {
+	t.Helper()
+	log := &syncBuffer{}
+	s, err := Start(t.Context(), Options{
+		Template:    filepath.Join("testdata", "shop", "template.yaml"),
+		Parameters:  map[string]string{"Shop": "corner"},
+		Env:         map[string]string{"AWS_LAMBDA_MAX_CONCURRENCY": "4"},
+		Change:      func(sam *template.Template) { sam.Function("OrdersFunction").Timeout = timeout },
+		Progress:    io.Discard,
+		FunctionLog: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("log:\n%s", log)
+		}
+	})
+	return shop{s, log}
+}
+
+type answer struct {
+	status   int
+	replayed bool
+	body     string
+}
+
+// made reads the order of an answer or of the journal.
+func made(t *testing.T, text string) (o struct {
+	ID, Key, Request, Shop string
+	Attempt                int
+}) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		t.Fatalf("%v in %q", err, text)
+	}
+	return o
+}
+
+// order sends an order; headers are names and values in turn.
+func (s shop) order(t *testing.T, path, key string, headers ...string) answer {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+path, strings.NewReader(`{"pizzas":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Idempotency-Key", key)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header.Get("X-Idempotency-Replayed") == "true", string(body)}
+}
+
+// aside sends an order beside the test.
+func (s shop) aside(t *testing.T, path, key string, headers ...string) <-chan answer {
+	got := make(chan answer, 1)
+	go func() { got <- s.order(t, path, key, headers...) }()
+	return got
+}
+
+// processes of the shop's function.
+func (s shop) processes() []emulator.Process { return s.Emulator().Processes("OrdersFunction") }
+
+// awaitRunning waits until so many invocations are in the one process.
+func (s shop) awaitRunning(t *testing.T, n int) {
+	t.Helper()
+	await(t, "the process has its invocations", func() bool {
+		all := s.processes()
+		return len(all) == 1 && len(all[0].RequestIDs) == n
+	})
+}
+
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("still waiting, after 20 s, until %s", what)
+		}
+	}
+}
+
+// item reads an order from the table.
+func (s shop) item(t *testing.T, id string) map[string]types.AttributeValue {
+	t.Helper()
+	out, err := s.Database().Client().GetItem(t.Context(), &dynamodb.GetItemInput{
+		TableName: aws.String(s.Table("Table")), ConsistentRead: aws.Bool(true),
+		Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Item
+}
+
+// journal are the lines of what attempts did outside.
+func journal(t *testing.T, path string) []string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(text)), "\n")
+}
+
+func touch(t *testing.T, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// In one process the guard is shared by all that run: duplicates of one key meet
+// at the record, as they do in processes of their own.
+func TestG3_DuplicatesInSlotsOfOneProcessRunOnce(t *testing.T) {
+	t.Setenv(ddblocal.EndpointVariable, ddblocal.ForTest(t).Endpoint())
+	s := openShop(t, 30*time.Second)
+	dir := t.TempDir()
+	until, notes := filepath.Join(dir, "until"), filepath.Join(dir, "journal")
+	answers := make(chan answer, 4)
+	for range cap(answers) {
+		go func() { answers <- s.order(t, "/orders", "one", "X-Until", until, "X-Journal", notes) }()
+	}
+	for range 3 {
+		if got := <-answers; got.status != http.StatusConflict {
+			t.Errorf("a duplicate in progress: %d %s, want 409", got.status, got.body)
+		}
+	}
+	touch(t, until)
+	first := <-answers
+	if first.status != http.StatusCreated || first.replayed {
+		t.Fatalf("the one that ran: %+v, want 201", first)
+	}
+	if again := s.order(t, "/orders", "one"); again.status != http.StatusCreated || !again.replayed || again.body != first.body {
+		t.Errorf("a replay: %+v, want %+v", again, first)
+	}
+	if lines := journal(t, notes); len(lines) != 1 {
+		t.Errorf("it ran %d times:\n%s", len(lines), strings.Join(lines, "\n"))
+	}
+	if all := s.processes(); len(all) != 1 || all[0].Served != 5 {
+		t.Errorf("the processes are %+v, want one that served 5", all)
+	}
+}
+
+func TestF1_StateInSlotsBelongsToTheInvocation(t *testing.T) {
+	t.Setenv(ddblocal.EndpointVariable, ddblocal.ForTest(t).Endpoint())
+	s := openShop(t, 30*time.Second)
+	until := filepath.Join(t.TempDir(), "until")
+	answers := map[string]<-chan answer{}
+	for _, key := range []string{"a", "b", "c", "d"} {
+		answers[key] = s.aside(t, "/orders", key, "X-Until", until)
+	}
+	s.awaitRunning(t, 4)
+	ids := s.processes()[0].RequestIDs
+	touch(t, until)
+	requests := map[string]bool{}
+	for key, answer := range answers {
+		got := <-answer
+		o := made(t, got.body)
+		requests[o.Request] = true
+		if got.status != http.StatusCreated || o.Key != key || o.Attempt != 1 || o.Shop != "corner" || !slices.Contains(ids, o.Request) {
+			t.Errorf("the order %q: %+v, of the invocations %q", key, got, ids)
+		}
+		if item := s.item(t, o.ID); item["Key"].(*types.AttributeValueMemberS).Value != key {
+			t.Errorf("the order %q has the item %v", key, item)
+		}
+	}
+	if len(requests) != 4 {
+		t.Errorf("%d invocations made the orders, want 4", len(requests))
+	}
+}
+
+// What docs/deploy.md says of policy Rerun where a timeout kills nobody: the lease
+// ends by the deadline and MaxSkew, a retry runs, and the late attempt can commit
+// nothing. What it does outside happens all the same, after the retry.
+func TestL3_LateAttemptInASlotCommitsNothing(t *testing.T) {
+	t.Setenv(ddblocal.EndpointVariable, ddblocal.ForTest(t).Endpoint())
+	s := openShop(t, time.Second)
+	dir := t.TempDir()
+	until, notes := filepath.Join(dir, "until"), filepath.Join(dir, "journal")
+	if got := s.order(t, "/orders", "late", "X-Until", until, "X-Journal", notes); got.status != http.StatusInternalServerError {
+		t.Fatalf("the timeout: %+v, want 500", got)
+	}
+	if got := s.order(t, "/orders", "late"); got.status != http.StatusConflict || !strings.Contains(got.body, "idempotency_in_progress") {
+		t.Errorf("before the lease is over: %+v, want 409", got)
+	}
+	var second answer
+	await(t, "the lease is over", func() bool {
+		second = s.order(t, "/orders", "late", "X-Journal", notes)
+		return second.status != http.StatusConflict
+	})
+	done := made(t, second.body)
+	if second.status != http.StatusCreated || done.Attempt != 2 {
+		t.Fatalf("the retry: %+v, want 201 of attempt 2", second)
+	}
+	before := s.item(t, done.ID)
+	s.awaitRunning(t, 1) // the late one, beside which the retry ran
+	touch(t, until)
+	await(t, "the late attempt is refused", func() bool { return strings.Contains(s.log.String(), "lease_lost") })
+	if after := s.item(t, done.ID); after["Attempt"].(*types.AttributeValueMemberN).Value != "2" || len(after) != len(before) {
+		t.Errorf("the order is %v, was %v", after, before)
+	}
+	if got := s.order(t, "/orders", "late"); !got.replayed || got.body != second.body {
+		t.Errorf("afterwards: %+v, want the replay of %+v", got, second)
+	}
+	var attempts []int
+	for _, line := range journal(t, notes) {
+		attempts = append(attempts, made(t, line).Attempt)
+	}
+	if !slices.Equal(attempts, []int{2, 1}) {
+		t.Errorf("outside, attempts %v had their effects; want the retry's, then the late one's", attempts)
+	}
+}
+
+// And of policy Hold: nothing runs beside the late attempt, and since nobody took
+// its record it completes it.
+func TestL6_LateAttemptInASlotIsTheOnlyOneUnderHold(t *testing.T) {
+	t.Setenv(ddblocal.EndpointVariable, ddblocal.ForTest(t).Endpoint())
+	s := openShop(t, time.Second)
+	dir := t.TempDir()
+	until, notes := filepath.Join(dir, "until"), filepath.Join(dir, "journal")
+	if got := s.order(t, "/held-orders", "held", "X-Until", until, "X-Journal", notes); got.status != http.StatusInternalServerError {
+		t.Fatalf("the timeout: %+v, want 500", got)
+	}
+	await(t, "the lease is over", func() bool {
+		got := s.order(t, "/held-orders", "held", "X-Journal", notes)
+		if got.status != http.StatusConflict {
+			t.Fatalf("while the attempt runs: %+v, want 409", got)
+		}
+		return strings.Contains(got.body, "idempotency_attempt_abandoned")
+	})
+	touch(t, until)
+	var replay answer
+	await(t, "the late attempt has completed", func() bool {
+		replay = s.order(t, "/held-orders", "held", "X-Journal", notes)
+		return replay.status != http.StatusConflict
+	})
+	if replay.status != http.StatusCreated || !replay.replayed || made(t, replay.body).Attempt != 1 {
+		t.Errorf("afterwards: %+v, want the replay of attempt 1", replay)
+	}
+	if lines := journal(t, notes); len(lines) != 1 {
+		t.Errorf("outside, there were %d effects:\n%s", len(lines), strings.Join(lines, "\n"))
+	}
+}

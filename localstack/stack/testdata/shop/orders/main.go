@@ -1,0 +1,93 @@
+// Command orders is a user's function: POST /orders, and POST /held-orders whose
+// dead attempts are held.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"log"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// order is what the table has of an order, and what its client gets.
+type order struct {
+	ID       string `dynamodbav:"id" json:"id"`
+	Shop     string `json:"shop"`
+	Currency string `json:"currency"`
+	Key      string `json:"key"`
+	Attempt  int    `json:"attempt"`
+	Request  string `json:"request"`
+}
+
+// create makes an order, by an enlisted write. X-Until names a file to wait for,
+// whatever becomes of the context, and X-Journal one that gets a line of what
+// the attempt does outside.
+func create(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+	lc, _ := lambdacontext.FromContext(ctx)
+	made := order{
+		ID: "order-" + lambdaidem.RecordID(ctx), Shop: os.Getenv("SHOP"), Currency: os.Getenv("CURRENCY"),
+		Key: lambdaidem.Key(ctx), Attempt: lambdaidem.Attempt(ctx), Request: lc.AwsRequestID,
+	}
+	dynamostore.Enlist(ctx).PutValue("order", os.Getenv("TABLE"), made)
+	if file := e.Headers["x-until"]; file != "" {
+		await(file)
+	}
+	if file := e.Headers["x-journal"]; file != "" {
+		if err := note(file, made); err != nil {
+			return events.APIGatewayV2HTTPResponse{}, err
+		}
+	}
+	body, err := json.Marshal(made)
+	return events.APIGatewayV2HTTPResponse{StatusCode: http.StatusCreated, Body: string(body)}, err
+}
+
+func await(file string) {
+	for range time.Tick(5 * time.Millisecond) {
+		if _, err := os.Stat(file); err == nil {
+			return
+		}
+	}
+}
+
+func note(file string, made order) error {
+	journal, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(journal)
+	if err := json.NewEncoder(w).Encode(made); err != nil {
+		return err
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return journal.Close()
+}
+
+func main() {
+	cfg, err := config.LoadDefaultConfig(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	guard := lambdaidem.New(dynamostore.New(dynamodb.NewFromConfig(cfg), os.Getenv("TABLE")))
+	rerun := guard.APIGatewayV2(create)
+	held := guard.With(func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold }).APIGatewayV2(create)
+	lambda.Start(func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+		if e.RawPath == "/held-orders" {
+			return held(ctx, e)
+		}
+		return rerun(ctx, e)
+	})
+}
