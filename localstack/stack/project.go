@@ -50,7 +50,7 @@ func moduleRoot() (string, error) {
 		}
 		if dir == filepath.Dir(dir) {
 			return "", fmt.Errorf("%s is not inside a checkout of github.com/lambdaidem/toolkit: "+
-				"run this from one, since it builds the functions that are in it, or name a template of your own", start)
+				"run this from one, since it builds the functions that are in it, or name a template of your own (up: -template FILE)", start)
 		}
 	}
 }

@@ -118,8 +118,8 @@ func withFlag(err error) error {
 	case !errors.As(err, &missing):
 		return err
 	case missing.Parameter != "":
-		return fmt.Errorf("%w: here by -parameter %s=VALUE", err, missing.Parameter)
+		return fmt.Errorf("%w; up takes it by -parameter %s=VALUE", err, missing.Parameter)
 	default:
-		return fmt.Errorf("%w: here by -reference %s=VALUE", err, missing.Reference)
+		return fmt.Errorf("%w; up takes it by -reference %s=VALUE", err, missing.Reference)
 	}
 }
