@@ -100,7 +100,8 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	return s, nil
 }
 
-// start starts one thing after the other; Stop ends them in the other order.
+// start starts one thing after the other, what functions call before them and
+// what calls functions after them; Stop ends all in the other order.
 func (s *Stack) start(ctx context.Context, o Options) error {
 	if o.Template == "" {
 		if err := s.own(&o); err != nil {
@@ -199,8 +200,8 @@ func rename(t *template.Template, format string) {
 	}
 }
 
-// Stop ends the functions, the emulator, DynamoDB Local and the clearing house, in this order, and
-// removes what was built. A DynamoDB Local that was there before stays, without
+// Stop ends the functions, the emulator, DynamoDB Local and the clearing house, in
+// this order, and removes what was built. A DynamoDB Local that was there before stays, without
 // our tables. Stopping twice does nothing.
 func (s *Stack) Stop() error {
 	var errs []error
