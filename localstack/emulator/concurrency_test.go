@@ -2,6 +2,7 @@ package emulator_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -149,7 +150,7 @@ func TestD1_ThrottleCountsSlots(t *testing.T) {
 	eventually(t, "one slot is taken", func() bool { return slices.Equal(counts(e), []int{1}) })
 	answers = append(answers, later(t, e, event))
 	eventually(t, "both are", func() bool { return slices.Equal(counts(e), []int{2}) })
-	if _, err := e.Invoke(t.Context(), "Probe", []byte(`{}`)); err != emulator.ErrTooManyRequests {
+	if _, err := e.Invoke(t.Context(), "Probe", []byte(`{}`)); !errors.Is(err, emulator.ErrTooManyRequests) {
 		t.Errorf("a third invocation: %v, want ErrTooManyRequests", err)
 	}
 	open()

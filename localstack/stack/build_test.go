@@ -59,11 +59,11 @@ func TestWhatCannotBeBuiltIsNamed(t *testing.T) {
 			map[string]string{"template.yaml": function("BuildMethod: makefile", "Runtime: python3.12"), "Makefile": "build-Orders:\n"},
 			[]string{"building Orders", `its runtime is "python3.12"`},
 		},
-		"code in S3": {
+		"code in a bucket": {
 			map[string]string{"template.yaml": function("", runtime, "CodeUri: s3://bucket/orders.zip")},
 			[]string{"building Orders", "s3://bucket/orders.zip", "not on this machine", "a Go main package"},
 		},
-		"code in S3, by bucket and key": {
+		"code in a bucket, by name and key": {
 			map[string]string{"template.yaml": function("", runtime, "CodeUri: {Bucket: bucket, Key: orders.zip}")},
 			[]string{"building Orders", "s3://bucket/orders.zip", "not on this machine"},
 		},

@@ -90,7 +90,7 @@ func made(t *testing.T, text string) (o struct {
 	return o
 }
 
-// order sends an order; headers are names and values in turn.
+// order sends an order; headers are "Name: value".
 func (s shop) order(t *testing.T, path, key string, headers ...string) answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+path, strings.NewReader(`{"pizzas":1}`))
@@ -98,8 +98,9 @@ func (s shop) order(t *testing.T, path, key string, headers ...string) answer {
 		t.Fatal(err)
 	}
 	r.Header.Set("Idempotency-Key", key)
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		r.Header.Set(name, value)
 	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -184,7 +185,7 @@ func TestG3_DuplicatesInSlotsOfOneProcessRunOnce(t *testing.T) {
 	until, notes := filepath.Join(dir, "until"), filepath.Join(dir, "journal")
 	answers := make(chan answer, 4)
 	for range cap(answers) {
-		go func() { answers <- s.order(t, "/orders", "one", "X-Until", until, "X-Journal", notes) }()
+		go func() { answers <- s.order(t, "/orders", "one", "X-Until: "+until, "X-Journal: "+notes) }()
 	}
 	for range 3 {
 		if got := <-answers; got.status != http.StatusConflict {
@@ -213,7 +214,7 @@ func TestF1_StateInSlotsBelongsToTheInvocation(t *testing.T) {
 	until := filepath.Join(t.TempDir(), "until")
 	answers := map[string]<-chan answer{}
 	for _, key := range []string{"a", "b", "c", "d"} {
-		answers[key] = s.aside(t, "/orders", key, "X-Until", until)
+		answers[key] = s.aside(t, "/orders", key, "X-Until: "+until)
 	}
 	s.awaitRunning(t, 4)
 	ids := s.processes()[0].RequestIDs
@@ -243,7 +244,7 @@ func TestL3_LateAttemptInASlotCommitsNothing(t *testing.T) {
 	s := openShop(t, time.Second)
 	dir := t.TempDir()
 	until, notes := filepath.Join(dir, "until"), filepath.Join(dir, "journal")
-	if got := s.order(t, "/orders", "late", "X-Until", until, "X-Journal", notes); got.status != http.StatusInternalServerError {
+	if got := s.order(t, "/orders", "late", "X-Until: "+until, "X-Journal: "+notes); got.status != http.StatusInternalServerError {
 		t.Fatalf("the timeout: %+v, want 500", got)
 	}
 	if got := s.order(t, "/orders", "late"); got.status != http.StatusConflict || !strings.Contains(got.body, "idempotency_in_progress") {
@@ -251,7 +252,7 @@ func TestL3_LateAttemptInASlotCommitsNothing(t *testing.T) {
 	}
 	var second answer
 	await(t, "the lease is over", func() bool {
-		second = s.order(t, "/orders", "late", "X-Journal", notes)
+		second = s.order(t, "/orders", "late", "X-Journal: "+notes)
 		return second.status != http.StatusConflict
 	})
 	done := made(t, second.body)
@@ -284,11 +285,11 @@ func TestL6_LateAttemptInASlotIsTheOnlyOneUnderHold(t *testing.T) {
 	s := openShop(t, time.Second)
 	dir := t.TempDir()
 	until, notes := filepath.Join(dir, "until"), filepath.Join(dir, "journal")
-	if got := s.order(t, "/held-orders", "held", "X-Until", until, "X-Journal", notes); got.status != http.StatusInternalServerError {
+	if got := s.order(t, "/held-orders", "held", "X-Until: "+until, "X-Journal: "+notes); got.status != http.StatusInternalServerError {
 		t.Fatalf("the timeout: %+v, want 500", got)
 	}
 	await(t, "the lease is over", func() bool {
-		got := s.order(t, "/held-orders", "held", "X-Journal", notes)
+		got := s.order(t, "/held-orders", "held", "X-Journal: "+notes)
 		if got.status != http.StatusConflict {
 			t.Fatalf("while the attempt runs: %+v, want 409", got)
 		}
@@ -297,7 +298,7 @@ func TestL6_LateAttemptInASlotIsTheOnlyOneUnderHold(t *testing.T) {
 	touch(t, until)
 	var replay answer
 	await(t, "the late attempt has completed", func() bool {
-		replay = s.order(t, "/held-orders", "held", "X-Journal", notes)
+		replay = s.order(t, "/held-orders", "held", "X-Journal: "+notes)
 		return replay.status != http.StatusConflict
 	})
 	if replay.status != http.StatusCreated || !replay.replayed || made(t, replay.body).Attempt != 1 {

@@ -66,7 +66,7 @@ func (p properties) code(f *Function, resource *node) error {
 	return err
 }
 
-// codeURI reads a path, or the place of an object in S3 in either of its two forms.
+// codeURI reads a path, or the place of an object in a bucket in either of its two forms.
 func (p properties) codeURI() (string, error) {
 	const key = "CodeUri"
 	value, err := p.get(key)

@@ -24,7 +24,7 @@ type Function struct {
 	Handler     string
 	Runtime     string
 	PackageType string        // Zip or Image; empty: Zip
-	CodeURI     string        // relative to the template's folder, empty: that folder; s3://BUCKET/KEY where it is an object in S3
+	CodeURI     string        // relative to the template's folder, empty: that folder; s3://BUCKET/KEY where it is an object in a bucket
 	InlineCode  bool          // there is code in the template itself
 	BuildMethod string        // of the resource's Metadata, what sam build is to do; empty: none
 	MemoryMB    int           // default 128

@@ -149,7 +149,7 @@ func TestD1_ErrorsNameThePlace(t *testing.T) {
 		{"no such mapping", function("Timeout: !FindInMap [A, b, c]"), `there is no "A" in Mappings`},
 		{"Managed Instances without a number", function("CapacityProviderConfig: {Arn: a}"), "t.yaml:5:32: F.CapacityProviderConfig: a local run needs PerExecutionEnvironmentMaxConcurrency"},
 		{"Managed Instances out of range", function("CapacityProviderConfig: {PerExecutionEnvironmentMaxConcurrency: 1601}"), "from 1 to 1600"},
-		{"an object in S3 without a key", function("CodeUri: {Bucket: b}"), "Key is missing"},
+		{"an object in a bucket without a key", function("CodeUri: {Bucket: b}"), "Key is missing"},
 		{"path without method", function("Events: {E: {Type: HttpApi, Properties: {Path: /a}}}"), "Path and Method belong together"},
 		{"relative path", function("Events: {E: {Type: HttpApi, Properties: {Path: a, Method: get}}}"), "must begin with a slash"},
 		{"unknown API", function("Events: {E: {Type: HttpApi, Properties: {ApiId: Other, Path: /a, Method: get}}}"), "Other is not an AWS::Serverless::HttpApi"},
@@ -210,13 +210,13 @@ func TestD1_ReadsHowAFunctionIsBuiltAndRun(t *testing.T) {
 		properties, metadata string
 		want                 template.Function
 	}{
-		"nothing":           {"", "", template.Function{}},
-		"a folder":          {"CodeUri: orders/", "BuildMethod: makefile", template.Function{CodeURI: "orders/", BuildMethod: "makefile"}},
-		"an object in S3":   {"CodeUri: {Bucket: b, Key: k.zip}", "", template.Function{CodeURI: "s3://b/k.zip"}},
-		"an image":          {"PackageType: Image", "DockerTag: v1", template.Function{PackageType: "Image"}},
-		"inline code":       {"InlineCode: 'exports.handler = 1'", "", template.Function{InlineCode: true}},
-		"a runtime":         {"Runtime: provided.al2023", "", template.Function{Runtime: "provided.al2023"}},
-		"Managed Instances": {"CapacityProviderConfig: {Arn: a, PerExecutionEnvironmentMaxConcurrency: 8}", "", template.Function{MaxConcurrency: 8}},
+		"nothing":               {"", "", template.Function{}},
+		"a folder":              {"CodeUri: orders/", "BuildMethod: makefile", template.Function{CodeURI: "orders/", BuildMethod: "makefile"}},
+		"an object in a bucket": {"CodeUri: {Bucket: b, Key: k.zip}", "", template.Function{CodeURI: "s3://b/k.zip"}},
+		"an image":              {"PackageType: Image", "DockerTag: v1", template.Function{PackageType: "Image"}},
+		"inline code":           {"InlineCode: 'exports.handler = 1'", "", template.Function{InlineCode: true}},
+		"a runtime":             {"Runtime: provided.al2023", "", template.Function{Runtime: "provided.al2023"}},
+		"Managed Instances":     {"CapacityProviderConfig: {Arn: a, PerExecutionEnvironmentMaxConcurrency: 8}", "", template.Function{MaxConcurrency: 8}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := "Resources:\n  F:\n    Type: AWS::Serverless::Function\n    Metadata: {" + test.metadata + "}\n    Properties:\n      Timeout: 3\n      " + test.properties + "\n"
