@@ -141,27 +141,16 @@ func (p *pool) release(proc *process) {
 	p.offer(proc)
 }
 
-// offer gives a free slot to the next one in line, or keeps it. A process that
-// is ended, or about to end, has none to give.
+// offer gives a free slot to the next one in line, or keeps it.
 func (p *pool) offer(proc *process) {
-	switch {
-	case proc.retired:
-	case len(p.waiters) > 0:
+	if len(p.waiters) > 0 {
 		turn := p.waiters[0]
 		p.waiters = p.waiters[1:]
 		turn <- proc
-	default:
-		proc.free++
-		p.idle = append(p.withoutIdle(proc), proc)
+		return
 	}
-}
-
-// retire takes a process out of use.
-func (p *pool) retire(proc *process) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	proc.retired = true
-	p.idle = p.withoutIdle(proc)
+	proc.free++
+	p.idle = append(p.withoutIdle(proc), proc)
 }
 
 func (p *pool) withoutIdle(proc *process) []*process {
@@ -173,7 +162,6 @@ func (p *pool) withoutIdle(proc *process) []*process {
 func (p *pool) gone(proc *process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	proc.retired = true
 	p.all = slices.DeleteFunc(p.all, func(other *process) bool { return other == proc })
 	p.idle = p.withoutIdle(proc)
 	p.passPlace()

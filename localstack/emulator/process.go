@@ -72,8 +72,7 @@ type process struct {
 	leaving chan struct{}    // closed when a worker of several hung up: the process takes nothing more
 	exited  chan struct{}    // closed when the process is gone
 
-	free    int  // slots that nobody has; changes under pool.mu
-	retired bool // none of its slots may be had any more; changes under pool.mu
+	free int // slots that nobody has; changes under pool.mu
 
 	mu        sync.Mutex
 	isReady   bool

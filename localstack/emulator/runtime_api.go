@@ -25,20 +25,17 @@ func runtimeAPI(p *process) http.Handler {
 // the invocation before it, so that its slot is free again.
 func (p *process) serveNext(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
-	first, unfit := !p.isReady, p.late || p.isLeaving
+	first, late := !p.isReady, p.late
 	ended, abandoned := p.endOne()
 	p.isReady = true
 	p.waiting++
-	alone := len(p.running) == 0
 	p.mu.Unlock()
 	if abandoned { // Lambda waits for an answer that can't come any more
 		p.answer(ended, ended.failure("Runtime.InvalidState", "the runtime asked for the next invocation before it answered this one"))
 	}
 	switch {
-	case unfit: // Lambda would have killed it at its timeout, or it said that it was to end: it must not serve again
-		if alone {
-			p.kill()
-		}
+	case late: // Lambda would have killed it, so it must not serve again
+		p.kill()
 		<-r.Context().Done()
 		return
 	case first:
@@ -103,15 +100,11 @@ func (p *process) finish(inv *invocation) {
 // those that run finish, and exits. A single worker may ask again.
 func (p *process) hangUp() {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.waiting--
-	leaves := p.pool.slots > 1 && !p.isLeaving
-	if leaves {
+	if p.pool.slots > 1 && !p.isLeaving {
 		p.isLeaving = true
 		close(p.leaving)
-	}
-	p.mu.Unlock()
-	if leaves {
-		p.pool.retire(p)
 	}
 }
 

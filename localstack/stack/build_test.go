@@ -169,6 +169,15 @@ func TestBuildersHaveTheirSay(t *testing.T) {
 			},
 			[]string{"building Orders", "go build", "main.go:3:15: undefined: order"},
 		},
+		"go, though an older bootstrap is there": {
+			map[string]string{
+				"template.yaml":    function("", "Runtime: provided.al2023", "CodeUri: orders"),
+				"go.mod":           "module example.com/shop\n\ngo 1.26\n",
+				"orders/main.go":   "package main\n\nfunc main() { order() }\n",
+				"orders/bootstrap": "#!/bin/sh\n",
+			},
+			[]string{"building Orders", "undefined: order"},
+		},
 		"make": {
 			map[string]string{"template.yaml": function("BuildMethod: makefile", "Runtime: provided.al2023"), "Makefile": "build-Oders:\n"},
 			[]string{"building Orders", "make", "build-Orders"},

@@ -241,7 +241,7 @@ func TestF1_StateInSlotsBelongsToTheInvocation(t *testing.T) {
 // nothing. What it does outside happens all the same, after the retry.
 func TestL3_LateAttemptInASlotCommitsNothing(t *testing.T) {
 	t.Setenv(ddblocal.EndpointVariable, ddblocal.ForTest(t).Endpoint())
-	s := openShop(t, time.Second)
+	s := openShop(t, 2*time.Second)
 	dir := t.TempDir()
 	until, notes := filepath.Join(dir, "until"), filepath.Join(dir, "journal")
 	if got := s.order(t, "/orders", "late", "X-Until: "+until, "X-Journal: "+notes); got.status != http.StatusInternalServerError {
@@ -282,7 +282,7 @@ func TestL3_LateAttemptInASlotCommitsNothing(t *testing.T) {
 // its record it completes it.
 func TestL6_LateAttemptInASlotIsTheOnlyOneUnderHold(t *testing.T) {
 	t.Setenv(ddblocal.EndpointVariable, ddblocal.ForTest(t).Endpoint())
-	s := openShop(t, time.Second)
+	s := openShop(t, 2*time.Second)
 	dir := t.TempDir()
 	until, notes := filepath.Join(dir, "until"), filepath.Join(dir, "journal")
 	if got := s.order(t, "/held-orders", "held", "X-Until: "+until, "X-Journal: "+notes); got.status != http.StatusInternalServerError {
