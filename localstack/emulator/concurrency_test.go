@@ -64,6 +64,12 @@ func counts(e *emulator.Emulator) []int {
 	return out
 }
 
+// awaitLeaving waits until the one process is to end.
+func awaitLeaving(t *testing.T, e *emulator.Emulator) {
+	t.Helper()
+	eventually(t, "the process leaves", func() bool { return slices.Equal(states(e), []emulator.State{emulator.Leaving}) })
+}
+
 func decodeAbout(t *testing.T, result emulator.Result) about {
 	t.Helper()
 	var a about
@@ -236,9 +242,10 @@ func TestD1_LateAnswerEndsTheGoRuntimeAfterItsInvocations(t *testing.T) {
 	running := later(t, e, event)
 	eventually(t, "another runs beside it", func() bool { return slices.Equal(counts(e), []int{2}) })
 	openLate()
-	eventually(t, "the late worker is gone, and new invocations have another process", func() bool {
-		return ask(t, e).PID != pid
-	})
+	awaitLeaving(t, e)
+	if a := ask(t, e); a.PID == pid {
+		t.Error("who is to end got another invocation")
+	}
 	open()
 	if result := <-running; result.FunctionError != "" {
 		t.Errorf("%s, want the answer of who ran on", result.Payload)
@@ -259,8 +266,11 @@ func TestD1_PanicEndsTheProcessAfterItsInvocations(t *testing.T) {
 	if kind, message := functionError(t, invoke(t, e, `{"do":"panic"}`)); message != "boom" {
 		t.Errorf("%s: %s, want the panic", kind, message)
 	}
+	awaitLeaving(t, e)
 	pid := e.Processes("Probe")[0].PID
-	eventually(t, "new invocations have another process", func() bool { return ask(t, e).PID != pid })
+	if a := ask(t, e); a.PID == pid {
+		t.Error("who is to end got another invocation")
+	}
 	open()
 	if result := <-running; result.FunctionError != "" {
 		t.Errorf("%s, want the answer of who ran on", result.Payload)

@@ -27,19 +27,20 @@ exec "$0" 3<&-`
 // State says what a process is doing.
 type State string
 
-// The states of a process, in the order of its life; it goes to and fro
-// between the last two.
+// The states of a process, in the order of its life; it goes to and fro between
+// Idle and Busy.
 const (
 	Starting State = "starting" // has not asked for its first invocation
 	Idle     State = "idle"     // waits for an invocation
 	Busy     State = "busy"     // has an invocation, one at least, or has answered and not asked for the next one
+	Leaving  State = "leaving"  // takes nothing more, as one of several workers hung up; it may have invocations
 )
 
 // Process is a snapshot of one live process, for tests that disturb it.
 type Process struct {
 	PID       int
 	State     State
-	RequestID string // of the current invocation, the latest where there are several; empty unless busy
+	RequestID string // of the current invocation, the latest where there are several; empty: none
 	TraceID   string // of the same invocation; the AWS SDKs send it along as X-Amzn-Trace-Id
 	Started   time.Time
 	Served    int // invocations that it was given
@@ -277,9 +278,12 @@ func (p *process) snapshot() Process {
 	switch {
 	case !p.isReady:
 		s.State = Starting
+	case p.isLeaving:
+		s.State = Leaving
 	case len(p.running) == 0:
 		s.State = Idle
-	default:
+	}
+	if len(p.running) > 0 {
 		latest := p.running[len(p.running)-1]
 		s.RequestID, s.TraceID = latest.requestID, latest.traceID
 	}

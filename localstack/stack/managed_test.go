@@ -132,6 +132,12 @@ func (s shop) awaitRunning(t *testing.T, n int) {
 	})
 }
 
+// awaitEnd waits until the process has ended, as it does after a late answer.
+func (s shop) awaitEnd(t *testing.T) {
+	t.Helper()
+	await(t, "the process of the late attempt has ended", func() bool { return len(s.processes()) == 0 })
+}
+
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
@@ -262,7 +268,10 @@ func TestL3_LateAttemptInASlotCommitsNothing(t *testing.T) {
 	before := s.item(t, done.ID)
 	s.awaitRunning(t, 1) // the late one, beside which the retry ran
 	touch(t, until)
-	await(t, "the late attempt is refused", func() bool { return strings.Contains(s.log.String(), "lease_lost") })
+	s.awaitEnd(t)
+	if !strings.Contains(s.log.String(), "lease_lost") {
+		t.Error("the log should tell of the attempt that was refused")
+	}
 	if after := s.item(t, done.ID); after["Attempt"].(*types.AttributeValueMemberN).Value != "2" || len(after) != len(before) {
 		t.Errorf("the order is %v, was %v", after, before)
 	}
@@ -296,11 +305,8 @@ func TestL6_LateAttemptInASlotIsTheOnlyOneUnderHold(t *testing.T) {
 		return strings.Contains(got.body, "idempotency_attempt_abandoned")
 	})
 	touch(t, until)
-	var replay answer
-	await(t, "the late attempt has completed", func() bool {
-		replay = s.order(t, "/held-orders", "held", "X-Journal: "+notes)
-		return replay.status != http.StatusConflict
-	})
+	s.awaitEnd(t)
+	replay := s.order(t, "/held-orders", "held", "X-Journal: "+notes)
 	if replay.status != http.StatusCreated || !replay.replayed || made(t, replay.body).Attempt != 1 {
 		t.Errorf("afterwards: %+v, want the replay of attempt 1", replay)
 	}
