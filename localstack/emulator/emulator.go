@@ -54,6 +54,11 @@ type Options struct {
 	// verified, and which events are not emulated. Default: Log.
 	Progress io.Writer
 
+	// SourcesDelivered says that somebody else delivers the events of the template's
+	// Sources, as package eventsource does. Default: the start names them among
+	// the events that are not emulated.
+	SourcesDelivered bool
+
 	// MaxProcesses bounds the processes of one function, whatever each of them
 	// can have at a time. Default: 50.
 	MaxProcesses int
@@ -269,8 +274,10 @@ func (e *Emulator) announce(apis []api) {
 	}
 	for _, p := range e.pools {
 		others := slices.Clone(p.function.OtherEvents)
-		for _, s := range p.function.Sources {
-			others = append(others, s.Name+" ("+s.Kind()+")")
+		if !e.options.SourcesDelivered {
+			for _, s := range p.function.Sources {
+				others = append(others, s.Name+" ("+s.Kind()+")")
+			}
 		}
 		for _, event := range others {
 			progress.printf("%s: event %s is not emulated; send it by the Lambda Invoke API", p.function.LogicalID, event)

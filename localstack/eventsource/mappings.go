@@ -1,0 +1,104 @@
+package eventsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/lambdaidem/toolkit/localstack/emulator"
+	"github.com/lambdaidem/toolkit/localstack/template"
+)
+
+// Options configure Start.
+type Options struct {
+	// Template says which functions have which Sources. Required.
+	Template *template.Template
+
+	// Invoke runs a function, by logical ID, and returns what it answered:
+	// emulator.(*Emulator).Invoke. An error means that the function was not
+	// invoked, or that nobody knows what became of it. It must return when its
+	// context ends, which is when Start's does. Required.
+	Invoke func(ctx context.Context, function string, payload []byte) (emulator.Result, error)
+
+	// SQS reaches the queues, by their names: those of package queue, or of any
+	// other SQS. Required if a source is a queue, or what a stream gives up goes
+	// to one.
+	SQS *sqs.Client
+
+	// Streams reaches the streams of DynamoDB Local, by the names of their tables.
+	// Required if a source is a stream.
+	Streams *dynamodbstreams.Client
+
+	// Log gets a line for each batch that failed: what was retried, bisected or
+	// given up, and why. Default: os.Stderr.
+	Log io.Writer
+}
+
+// Mappings are the event source mappings of one template. Close ends them.
+type Mappings struct {
+	stop    context.CancelFunc
+	running sync.WaitGroup
+}
+
+// source is one mapping on its way.
+type source interface {
+	// prepare finds what it reads from, and where to begin.
+	prepare(ctx context.Context) error
+	// run delivers until polling ends, and returns when no invocation is under way.
+	run(polling context.Context)
+}
+
+// Start finds the queues and streams of all Sources and begins to deliver what is in
+// them. Tables and queues must be there. What is written to a stream after Start has
+// returned is delivered, from LATEST too.
+//
+// It fails where Lambda would refuse the mapping ("CreateEventSourceMapping"), where a
+// queue or stream is not there, and where it can't do what the template asks for.
+//
+// The mappings end by Close, or when ctx ends; then invocations are not waited for.
+func Start(ctx context.Context, o Options) (*Mappings, error) {
+	if o.Template == nil || o.Invoke == nil {
+		return nil, errors.New("eventsource: Options.Template and Options.Invoke are required")
+	}
+	if o.Log == nil {
+		o.Log = os.Stderr
+	}
+	log := &logger{w: o.Log}
+	var sources []source
+	for _, f := range o.Template.Functions {
+		for _, s := range f.Sources {
+			m := mapping{ctx: ctx, options: o, function: f, source: s, log: log}
+			made, err := m.made()
+			if err == nil {
+				err = made.prepare(ctx)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("eventsource: %s: %w", m.name(), err)
+			}
+			sources = append(sources, made)
+		}
+	}
+	polling, stop := context.WithCancel(ctx)
+	m := &Mappings{stop: stop}
+	for _, s := range sources {
+		m.running.Go(func() { s.run(polling) })
+	}
+	return m, nil
+}
+
+// Close stops polling and waits for the invocations under way, which settle what they
+// were invoked with, no longer than Start's context lasts. It may be called again.
+//
+// A queue has what was not delivered. The position in a stream is forgotten: the next
+// Start begins at TRIM_HORIZON or LATEST again.
+func (m *Mappings) Close() error {
+	m.stop()
+	m.running.Wait()
+	return nil
+}

@@ -1,0 +1,224 @@
+package eventsource
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/lambdaidem/toolkit/localstack/emulator"
+)
+
+const (
+	// maxReceive is the most that one ReceiveMessage returns, and one
+	// DeleteMessageBatch deletes.
+	maxReceive = 10
+	// longPoll is the longest wait of a ReceiveMessage.
+	longPoll = 20 * time.Second
+	// concurrentBatches is where Lambda begins ("Configuring scaling behavior for
+	// SQS event source mappings"); it stays there here.
+	concurrentBatches = 5
+	// settleWithin bounds the deletes of what was handled, which are sent when the
+	// context has ended too: it was handled.
+	settleWithin = 10 * time.Second
+)
+
+// queuePoller delivers what is in a queue.
+type queuePoller struct {
+	mapping
+	queue      string // its name
+	url        *string
+	visibility time.Duration
+}
+
+func (q *queuePoller) prepare(ctx context.Context) error {
+	found, err := q.options.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(q.queue)})
+	if err != nil {
+		return fmt.Errorf("finding the queue %s: %w", q.queue, err)
+	}
+	q.url = found.QueueUrl
+	out, err := q.options.SQS.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl: q.url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameVisibilityTimeout},
+	})
+	if err != nil {
+		return fmt.Errorf("reading the visibility timeout of the queue %s: %w", q.queue, err)
+	}
+	seconds, err := strconv.Atoi(out.Attributes[string(types.QueueAttributeNameVisibilityTimeout)])
+	if err != nil {
+		return fmt.Errorf("reading the visibility timeout of the queue %s: %w", q.queue, err)
+	}
+	q.visibility = time.Duration(seconds) * time.Second
+	if q.visibility < q.function.Timeout {
+		q.printf("the queue's visibility timeout, %v, is less than the function's timeout, %v: Lambda refuses such a mapping", q.visibility, q.function.Timeout)
+	}
+	return nil
+}
+
+// run has one receive under way at a time, and up to MaximumConcurrency invocations.
+func (q *queuePoller) run(polling context.Context) {
+	slots := make(chan struct{}, cmp.Or(q.source.Concurrency, concurrentBatches))
+	var deliveries sync.WaitGroup
+	defer deliveries.Wait()
+	var rest []received
+	for polling.Err() == nil || len(rest) > 0 {
+		slots <- struct{}{} // no message is hidden while it waits for a slot
+		var batch []received
+		batch, rest = q.gather(polling, rest)
+		if len(batch) == 0 {
+			<-slots
+			continue
+		}
+		deliveries.Go(func() {
+			defer func() { <-slots }()
+			q.deliver(polling, batch)
+		})
+	}
+}
+
+// gather returns the next batch and what did not fit into it: at most BatchSize
+// messages, as many as come within the window that begins with the first of them, and
+// as many as one invocation can take. It is empty only when polling has ended.
+func (q *queuePoller) gather(polling context.Context, batch []received) (_, rest []received) {
+	outage := outagePauses()
+	var end time.Time
+	for len(batch) < q.source.BatchSize && polling.Err() == nil {
+		wait := longPoll
+		if len(batch) > 0 {
+			if end.IsZero() {
+				end = time.Now().Add(q.source.Window)
+			}
+			left := time.Until(end)
+			if left <= 0 {
+				break
+			}
+			// Whole seconds, so that a window may last one second longer.
+			wait = min(longPoll, max(left.Truncate(time.Second), time.Second))
+		}
+		messages, err := q.receive(polling, min(maxReceive, q.source.BatchSize-len(batch)), wait)
+		if err != nil {
+			if polling.Err() == nil {
+				q.printf("receiving: %v", err)
+			}
+			if !outage.wait(polling) {
+				break
+			}
+			continue
+		}
+		outage = outagePauses()
+		batch = append(batch, messages...)
+		if n := fitting(records(batch)); n < len(batch) {
+			return batch[:n], batch[n:]
+		}
+	}
+	n := fitting(records(batch)) // what is left of an earlier one may be too much still
+	return batch[:n], batch[n:]
+}
+
+func (q *queuePoller) receive(ctx context.Context, most int, wait time.Duration) ([]received, error) {
+	out, err := q.options.SQS.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+		QueueUrl:                    q.url,
+		MaxNumberOfMessages:         int32(most), //nolint:gosec // 1 to 10
+		WaitTimeSeconds:             int32(wait / time.Second),
+		MessageAttributeNames:       []string{"All"},
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+	})
+	if err != nil {
+		return nil, err
+	}
+	at := time.Now()
+	messages := make([]received, 0, len(out.Messages))
+	for _, m := range out.Messages {
+		messages = append(messages, received{
+			id: aws.ToString(m.MessageId), handle: m.ReceiptHandle, at: at, record: messageRecord(m, q.source.ARN, q.region()),
+		})
+	}
+	return messages, nil
+}
+
+// received is a message in flight.
+type received struct {
+	id     string
+	handle *string
+	at     time.Time
+	record []byte // as JSON
+}
+
+func records(batch []received) [][]byte {
+	all := make([][]byte, len(batch))
+	for i, m := range batch {
+		all[i] = m.record
+	}
+	return all
+}
+
+// deliver invokes the function and deletes what has succeeded. The rest comes back
+// when its visibility timeout ends, and how often is the queue's to say.
+func (q *queuePoller) deliver(polling context.Context, batch []received) {
+	ids := make([]string, len(batch))
+	for i, m := range batch {
+		ids[i] = m.id
+	}
+	o := q.invoke(records(batch), ids)
+	// "Lambda continues to retry the message until the message's timestamp exceeds
+	// your queue's visibility timeout" ("Handling errors for an SQS event source in
+	// Lambda"), if the invocation was throttled.
+	for pause := retryPauses(); errors.Is(o.refused, emulator.ErrTooManyRequests) && time.Since(batch[0].at)+pause.next < q.visibility; {
+		if !pause.wait(polling) {
+			break
+		}
+		o = q.invoke(records(batch), ids)
+	}
+	switch {
+	case o.refused != nil:
+		q.printf("a batch of %d was not delivered, it comes back: %v", len(batch), o.refused)
+		return
+	case o.failed != nil:
+		q.printf("a batch of %d failed, it comes back: %v", len(batch), o.failed)
+		return
+	case len(o.reported) > 0:
+		q.printf("%d of a batch of %d failed, they come back", len(o.reported), len(batch))
+	}
+	failed := map[int]bool{}
+	for _, i := range o.reported {
+		failed[i] = true
+	}
+	var done []received
+	for i, m := range batch {
+		if !failed[i] {
+			done = append(done, m)
+		}
+	}
+	q.remove(done)
+}
+
+// remove deletes messages.
+func (q *queuePoller) remove(messages []received) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(q.ctx), settleWithin)
+	defer cancel()
+	for len(messages) > 0 {
+		n := min(maxReceive, len(messages))
+		entries := make([]types.DeleteMessageBatchRequestEntry, n)
+		for i, m := range messages[:n] {
+			entries[i] = types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.handle}
+		}
+		out, err := q.options.SQS.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: q.url, Entries: entries})
+		if err != nil {
+			q.printf("deleting %d messages that were handled, they may come back: %v", n, err)
+		} else if len(out.Failed) > 0 {
+			var reasons []string
+			for _, f := range out.Failed {
+				reasons = append(reasons, aws.ToString(f.Code))
+			}
+			q.printf("%d of %d messages that were handled could not be deleted, they may come back: %s", len(out.Failed), n, strings.Join(reasons, ", "))
+		}
+		messages = messages[n:]
+	}
+}

@@ -1,0 +1,129 @@
+package template
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// CreateQueues creates the queues with their attributes, dead-letter queues before
+// those that name them. It may be called again: a queue that is there is kept with
+// what is in it, unless one of its attributes is another one, which is an error. A
+// dead-letter queue that is none of queues must be there already.
+//
+// Names count, not ARNs: the redrive policy names its target by the ARN that the
+// endpoint gives it, since the account there need not be the template's.
+func CreateQueues(ctx context.Context, client *sqs.Client, queues []Queue) error {
+	c := queueCreator{client: client, queues: queues, arns: map[string]string{}}
+	for _, q := range queues {
+		if _, err := c.create(ctx, q, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type queueCreator struct {
+	client *sqs.Client
+	queues []Queue
+	arns   map[string]string // of what is there, at the endpoint, by name
+}
+
+// create returns the queue's ARN at the endpoint. above are the names of the queues
+// whose messages would end in it.
+func (c *queueCreator) create(ctx context.Context, q Queue, above []string) (string, error) {
+	fail := func(format string, args ...any) (string, error) {
+		return "", fmt.Errorf("queue %s (%s): "+format, append([]any{q.Name, q.LogicalID}, args...)...)
+	}
+	if arn := c.arns[q.Name]; arn != "" {
+		return arn, nil
+	}
+	if slices.Contains(above, q.Name) {
+		return fail("its dead-letter queues lead back to it, so that none of them can be the first")
+	}
+	attributes := q.attributes()
+	if q.DeadLetter != "" {
+		target, err := c.deadLetter(ctx, q, append(above, q.Name))
+		if err != nil {
+			return "", err
+		}
+		attributes["RedrivePolicy"] = redrivePolicy(target, q.MaxReceives)
+	}
+	out, err := c.client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(q.Name), Attributes: attributes})
+	if exists := (*types.QueueNameExists)(nil); errors.As(err, &exists) {
+		return fail("it exists with other attributes than the template's; delete it or name another queue: %w", err)
+	}
+	if err != nil {
+		return fail("creating it: %w", err)
+	}
+	arn, err := c.arn(ctx, out.QueueUrl)
+	if err != nil {
+		return fail("%w", err)
+	}
+	c.arns[q.Name] = arn
+	return arn, nil
+}
+
+// deadLetter is the ARN, at the endpoint, of the queue that q's policy names.
+func (c *queueCreator) deadLetter(ctx context.Context, q Queue, above []string) (string, error) {
+	name := q.DeadLetter[strings.LastIndexByte(q.DeadLetter, ':')+1:]
+	for _, target := range c.queues {
+		if target.Name == name {
+			return c.create(ctx, target, above)
+		}
+	}
+	found, err := c.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(name)})
+	if err != nil {
+		return "", fmt.Errorf("queue %s (%s): its dead-letter queue %s is not in the template, and is not there: %w", q.Name, q.LogicalID, name, err)
+	}
+	return c.arn(ctx, found.QueueUrl)
+}
+
+func (c *queueCreator) arn(ctx context.Context, url *string) (string, error) {
+	out, err := c.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl: url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameQueueArn},
+	})
+	if err != nil {
+		return "", fmt.Errorf("reading its ARN: %w", err)
+	}
+	return out.Attributes[string(types.QueueAttributeNameQueueArn)], nil
+}
+
+// attributes are those of CreateQueue, but for the redrive policy.
+func (q Queue) attributes() map[string]string {
+	seconds := func(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
+	a := map[string]string{
+		"VisibilityTimeout":             seconds(q.Visibility),
+		"DelaySeconds":                  seconds(q.Delay),
+		"MessageRetentionPeriod":        seconds(q.Retention),
+		"ReceiveMessageWaitTimeSeconds": seconds(q.ReceiveWait),
+	}
+	if q.MaxBytes != 0 {
+		a["MaximumMessageSize"] = strconv.Itoa(q.MaxBytes)
+	}
+	if q.FIFO { // a standard queue refuses both
+		a["FifoQueue"] = "true"
+		a["ContentBasedDeduplication"] = strconv.FormatBool(q.ContentDeduplicates)
+	}
+	return a
+}
+
+func redrivePolicy(target string, receives int) string {
+	policy, err := json.Marshal(struct {
+		Target   string `json:"deadLetterTargetArn"`
+		Receives int    `json:"maxReceiveCount"`
+	}{target, receives})
+	if err != nil { // a string and a number always marshal
+		panic(err)
+	}
+	return string(policy)
+}
