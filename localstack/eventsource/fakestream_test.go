@@ -1,0 +1,231 @@
+package eventsource_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// fakeStream is a stream of DynamoDB with the shards that a test gives it. Its lists
+// come in pages of one entry, and its iterators expire.
+type fakeStream struct {
+	mu     sync.Mutex
+	shards []*fakeShard
+	next   int                 // sequence number
+	calls  map[string]int      // by action
+	broken func(string) string // by action: the error to answer with; "" for none
+}
+
+type fakeShard struct {
+	id, parent string
+	records    []map[string]any
+	trimmed    int // records that are gone
+	closed     bool
+}
+
+const endpointARN = "arn:aws:dynamodb:ddblocal:000000000000:table/ledger/stream/2026-01-02T00:00:00.000"
+
+func newFakeStream() *fakeStream {
+	return &fakeStream{calls: map[string]int{}, broken: func(string) string { return "" }, next: 100}
+}
+
+func (f *fakeStream) shard(id string) *fakeShard {
+	if i := slices.IndexFunc(f.shards, func(s *fakeShard) bool { return s.id == id }); i >= 0 {
+		return f.shards[i]
+	}
+	return nil
+}
+
+// open adds a shard.
+func (f *fakeStream) open(id, parent string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.shards = append(f.shards, &fakeShard{id: id, parent: parent})
+}
+
+func (f *fakeStream) close(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.shard(id).closed = true
+}
+
+// trim makes all records of a shard older than 24 hours, so to speak.
+func (f *fakeStream) trim(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.shard(id).trimmed = len(f.shard(id).records)
+}
+
+// forget removes a shard from the list.
+func (f *fakeStream) forget(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.shards = slices.DeleteFunc(f.shards, func(s *fakeShard) bool { return s.id == id })
+}
+
+// write adds a record for each name, made now; opens the shard if it is not there.
+func (f *fakeStream) write(shard string, names ...string) {
+	if f.mu.Lock(); f.shard(shard) == nil {
+		f.shards = append(f.shards, &fakeShard{id: shard})
+	}
+	f.mu.Unlock()
+	for _, name := range names {
+		f.record(shard, map[string]any{"Keys": map[string]any{"id": map[string]any{"S": name}}, "ApproximateCreationDateTime": time.Now().Unix()})
+	}
+}
+
+func (f *fakeStream) record(shard string, dynamodb map[string]any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.next++
+	dynamodb["SequenceNumber"] = strconv.Itoa(f.next)
+	s := f.shard(shard)
+	s.records = append(s.records, map[string]any{
+		"eventID": fmt.Sprintf("event-%d", f.next), "eventName": "INSERT", "eventVersion": "1.1", "eventSource": "aws:dynamodb", "awsRegion": "ddblocal", "dynamodb": dynamodb,
+	})
+}
+
+func (f *fakeStream) count(action string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[action]
+}
+
+// breaks makes the next so many calls of an action fail.
+func (f *fakeStream) breaks(action, err string, times int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.broken = func(called string) string {
+		if called != action || times == 0 {
+			return ""
+		}
+		times--
+		return err
+	}
+}
+
+func (f *fakeStream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var in struct {
+		TableName, ExclusiveStartStreamArn, StreamArn, ExclusiveStartShardId, ShardId, ShardIteratorType, SequenceNumber, ShardIterator string
+		Limit                                                                                                                           int
+	}
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		panic(err)
+	}
+	_, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	f.calls[action]++
+	out, problem := map[string]any{}, f.broken(action)
+	if problem == "" {
+		switch action {
+		case "ListStreams":
+			out, problem = f.list(in.TableName, in.ExclusiveStartStreamArn)
+		case "DescribeStream":
+			out, problem = f.describe(in.StreamArn, in.ExclusiveStartShardId)
+		case "GetShardIterator":
+			out, problem = f.iterator(in.ShardId, in.ShardIteratorType, in.SequenceNumber)
+		case "GetRecords":
+			out, problem = f.get(in.ShardIterator, in.Limit)
+		}
+	}
+	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	if problem != "" {
+		w.WriteHeader(http.StatusBadRequest)
+		out = map[string]any{"__type": "com.amazonaws.dynamodb.v20120810#" + problem, "message": "by the test"}
+	}
+	if err := json.NewEncoder(w).Encode(out); err != nil {
+		panic(err)
+	}
+}
+
+// list has the streams of today's table and of an earlier one of the name, and the
+// later one is neither first nor last.
+func (f *fakeStream) list(table, after string) (map[string]any, string) {
+	streams := []string{strings.Replace(endpointARN, "01-02", "01-01", 1), endpointARN, strings.Replace(endpointARN, "2026", "2025", 1)}
+	i := slices.Index(streams, after) + 1
+	if table != "ledger" {
+		return map[string]any{"Streams": []any{}}, ""
+	}
+	out := map[string]any{"Streams": []any{map[string]any{
+		"StreamArn": streams[i], "TableName": table, "StreamLabel": streams[i][strings.Index(streams[i], "stream/")+7:],
+	}}}
+	if i < 2 {
+		out["LastEvaluatedStreamArn"] = streams[i]
+	}
+	return out, ""
+}
+
+func (f *fakeStream) describe(arn, after string) (map[string]any, string) {
+	if arn != endpointARN {
+		return nil, "ResourceNotFoundException"
+	}
+	i := slices.IndexFunc(f.shards, func(s *fakeShard) bool { return s.id == after }) + 1
+	description := map[string]any{"StreamArn": arn, "StreamStatus": "ENABLED", "Shards": []any{}}
+	if i < len(f.shards) {
+		s := f.shards[i]
+		numbers := map[string]any{"StartingSequenceNumber": "1"}
+		if s.closed {
+			numbers["EndingSequenceNumber"] = "999"
+		}
+		shard := map[string]any{"ShardId": s.id, "SequenceNumberRange": numbers}
+		if s.parent != "" {
+			shard["ParentShardId"] = s.parent
+		}
+		description["Shards"] = []any{shard}
+		if i < len(f.shards)-1 {
+			description["LastEvaluatedShardId"] = s.id
+		}
+	}
+	return map[string]any{"StreamDescription": description}, ""
+}
+
+func (f *fakeStream) iterator(shard, kind, sequence string) (map[string]any, string) {
+	s := f.shard(shard)
+	if s == nil {
+		return nil, "ResourceNotFoundException"
+	}
+	at := s.trimmed
+	switch kind {
+	case "LATEST":
+		at = len(s.records)
+	case "AFTER_SEQUENCE_NUMBER":
+		at = 1 + slices.IndexFunc(s.records, func(r map[string]any) bool {
+			return r["dynamodb"].(map[string]any)["SequenceNumber"] == sequence
+		})
+		if at < s.trimmed {
+			return nil, "TrimmedDataAccessException"
+		}
+	}
+	return map[string]any{"ShardIterator": iteratorAt(shard, at)}, ""
+}
+
+func iteratorAt(shard string, at int) string {
+	return fmt.Sprintf("%s|%d|%d", shard, at, time.Now().Unix())
+}
+
+func (f *fakeStream) get(iterator string, limit int) (map[string]any, string) {
+	parts := strings.Split(iterator, "|")
+	at, _ := strconv.Atoi(parts[1])
+	issued, _ := strconv.ParseInt(parts[2], 10, 64)
+	s := f.shard(parts[0])
+	switch {
+	case time.Since(time.Unix(issued, 0)) > 15*time.Minute:
+		return nil, "ExpiredIteratorException"
+	case at < s.trimmed:
+		return nil, "TrimmedDataAccessException"
+	case limit < 1 || limit > 1000:
+		return nil, "ValidationException"
+	}
+	end := min(len(s.records), at+limit)
+	out := map[string]any{"Records": s.records[at:end]}
+	if end < len(s.records) || !s.closed {
+		out["NextShardIterator"] = iteratorAt(s.id, end)
+	}
+	return out, ""
+}

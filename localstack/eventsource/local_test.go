@@ -1,0 +1,274 @@
+package eventsource_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+	"github.com/lambdaidem/toolkit/localstack/emulator"
+	"github.com/lambdaidem/toolkit/localstack/eventsource"
+	"github.com/lambdaidem/toolkit/localstack/queue"
+	"github.com/lambdaidem/toolkit/localstack/template"
+)
+
+// closeLocal closes what the tests against DynamoDB Local have left open.
+var closeLocal = func() {}
+
+// local is a table on DynamoDB Local, and an SQS that listens.
+type local struct {
+	*testing.T
+	server *ddblocal.Server
+	sqs    *sqs.Client
+	queues *queue.Server
+	table  string
+	log    buffer
+
+	mu     sync.Mutex
+	events []event
+	called chan struct{} // has room for one word that there are more events
+}
+
+func newLocal(t *testing.T) *local {
+	t.Helper()
+	l := &local{T: t, server: ddblocal.ForTest(t), called: make(chan struct{}, 1)}
+	closeLocal = l.server.CloseIdleConnections
+	names := template.TablesForTest(t, l.server.Client(), "testdata/template.yaml")
+	l.table = names["Ledger"]
+	var err error
+	if l.queues, err = queue.Start(t.Context(), queue.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { expect(t, "closing the queues", l.queues.Close(), nil) })
+	l.sqs = sqs.New(sqs.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String(l.queues.URL()), HTTPClient: l.server.Config().HTTPClient,
+		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
+	})
+	return l
+}
+
+func (l *local) options(handle func(context.Context, event) (emulator.Result, error), sources ...template.Source) eventsource.Options {
+	return eventsource.Options{
+		Template: &template.Template{Functions: []*template.Function{{LogicalID: "Consumer", Name: "consumer", Sources: sources}}},
+		SQS:      l.sqs, Streams: dynamodbstreams.NewFromConfig(l.server.Config()), Log: &l.log,
+		Invoke: func(ctx context.Context, _ string, payload []byte) (emulator.Result, error) {
+			e := event{payload: string(payload)}
+			if err := json.Unmarshal(payload, &e); err != nil {
+				return emulator.Result{}, err
+			}
+			l.mu.Lock()
+			l.events = append(l.events, e)
+			l.mu.Unlock()
+			select {
+			case l.called <- struct{}{}:
+			default:
+			}
+			return handle(ctx, e)
+		},
+	}
+}
+
+func (l *local) start(handle func(context.Context, event) (emulator.Result, error), sources ...template.Source) {
+	l.Helper()
+	m, err := eventsource.Start(l.Context(), l.options(handle, sources...))
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.Cleanup(func() { expect(l, "Close", m.Close(), nil) })
+}
+
+func (l *local) source() template.Source {
+	s := fromStream()
+	s.Name, s.Table = "Ledger", l.table
+	return s
+}
+
+func (l *local) put(ids ...string) {
+	l.Helper()
+	for _, id := range ids {
+		_, err := l.server.Client().PutItem(l.Context(), &dynamodb.PutItemInput{TableName: aws.String(l.table), Item: item(id)})
+		if err != nil {
+			l.Fatal(err)
+		}
+	}
+}
+
+func item(id string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}}
+}
+
+// until waits until the names in all events fulfil a condition.
+func (l *local) until(holds func(names []string) bool) []string {
+	l.Helper()
+	for {
+		l.mu.Lock()
+		var names []string
+		for _, e := range l.events {
+			names = append(names, strings.Fields(e.names())...)
+		}
+		l.mu.Unlock()
+		if holds(names) {
+			return names
+		}
+		select {
+		case <-l.called:
+		case <-time.After(20 * time.Second):
+			l.Fatalf("got %q; the log:\n%s", names, l.log.String())
+		}
+	}
+}
+
+func count(n int) func([]string) bool { return func(names []string) bool { return len(names) >= n } }
+
+func TestStream_OfDynamoDBLocal(t *testing.T) {
+	l := newLocal(t)
+	l.put("before")
+	latest := l.source()
+	latest.FromStart = false
+	l.start(succeeds, latest)
+	var writes []types.TransactWriteItem
+	want := []string{}
+	for i := range 5 {
+		id := fmt.Sprint("t", i)
+		want = append(want, id)
+		writes = append(writes, types.TransactWriteItem{Put: &types.Put{TableName: aws.String(l.table), Item: item(id)}})
+	}
+	if _, err := l.server.Client().TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: writes}); err != nil {
+		t.Fatal(err)
+	}
+	l.put("after")
+	expect(t, "from LATEST on", l.until(count(6)), append(want, "after"))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, part := range []string{`"eventName":"INSERT","eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"us-east-1"`, `"NewImage":{"id":{"S":"t0"}}`, `"ApproximateCreationDateTime":` + fmt.Sprint(time.Now().Unix())[:4], `"StreamViewType":"NEW_AND_OLD_IMAGES"`} {
+		if !strings.Contains(l.events[0].payload, part) {
+			t.Errorf("%s lacks %s", l.events[0].payload, part)
+		}
+	}
+}
+
+// What is given up can be read from the stream by what OnFailure was told.
+func TestStream_OnFailureTellsWhereTheRecordsAre(t *testing.T) {
+	l := newLocal(t)
+	dead, err := l.queues.CreateQueue("dead", nil)
+	expect(t, "error", err, nil)
+	l.put("a", "b", "c", "d")
+	s := l.source()
+	s.Bisects, s.ReportsFailures, s.Retries, s.OnFailure = true, true, 1, dead.ARN()
+	l.start(reports("b"), s)
+	names := l.until(func(names []string) bool {
+		return slices.Contains(names[min(4, len(names)):], "d") && names[len(names)-1] == "d"
+	})
+	expect(t, "records", names, strings.Fields("a b c d b c d b b c d"))
+	messages, err := dead.Receive(t.Context(), queue.ReceiveOptions{})
+	if err != nil || len(messages) != 1 {
+		t.Fatalf("%d messages, %v", len(messages), err)
+	}
+	var told struct {
+		DDBStreamBatchInfo struct{ ShardID, StartSequenceNumber, StreamARN string }
+	}
+	expect(t, "error", json.Unmarshal([]byte(messages[0].Body), &told), nil)
+	where := told.DDBStreamBatchInfo
+	client := dynamodbstreams.NewFromConfig(l.server.Config())
+	iterator, err := client.GetShardIterator(t.Context(), &dynamodbstreams.GetShardIteratorInput{
+		StreamArn: aws.String(where.StreamARN), ShardId: aws.String(where.ShardID), SequenceNumber: aws.String(where.StartSequenceNumber),
+		ShardIteratorType: streamtypes.ShardIteratorTypeAtSequenceNumber,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := client.GetRecords(t.Context(), &dynamodbstreams.GetRecordsInput{ShardIterator: iterator.ShardIterator, Limit: aws.Int32(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, _ := found.Records[0].Dynamodb.Keys["id"].(*streamtypes.AttributeValueMemberS)
+	expect(t, "record", key.Value, "b")
+}
+
+// The whole path: a template's queue and stream, real processes, and the emulator
+// says nothing of sources that are delivered.
+func TestStart_WithTheEmulator(t *testing.T) {
+	l := newLocal(t)
+	bootstrap := filepath.Join(t.TempDir(), "bootstrap")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "lambda.norpc", "-o", bootstrap, "./testdata/worker").CombinedOutput(); err != nil {
+		t.Fatalf("building the worker: %v\n%s", err, out)
+	}
+	sam, err := template.Read("testdata/template.yaml", template.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range sam.Functions[0].Sources {
+		if s.Table != "" {
+			sam.Functions[0].Sources[i].Table = l.table
+		}
+	}
+	if err := template.CreateQueues(t.Context(), l.sqs, sam.Queues); err != nil {
+		t.Fatal(err)
+	}
+	var progress buffer
+	e, err := emulator.Start(t.Context(), emulator.Options{
+		Template: sam, Binary: func(string) string { return bootstrap }, Log: &l.log, Progress: &progress, SourcesDelivered: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { expect(t, "closing the emulator", e.Close(), nil) }()
+	expect(t, "announced", progress.String(), "")
+	o := l.options(nil)
+	o.Template = sam
+	o.Invoke = noting(l, e)
+	m, err := eventsource.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	orders, err := l.queues.Queue("Orders")
+	expect(t, "error", err, nil)
+	for _, body := range []string{"report", "crash", "good"} { // one batch each
+		if _, err := orders.Send(queue.Outgoing{Body: body}); err != nil {
+			t.Fatal(err)
+		}
+		l.until(func(names []string) bool { return slices.Contains(names, body) })
+	}
+	l.put("item")
+	l.until(func(names []string) bool {
+		return slices.Contains(names, "item") && times(names, "report") == 2 && times(names, "crash") == 2 && times(names, "good") == 1
+	})
+	expect(t, "Close", m.Close(), nil)
+	dead, err := l.queues.Queue("Dead")
+	expect(t, "error", err, nil)
+	expect(t, "nothing is left", orders.Depth().Visible, 0)
+	expect(t, "nothing is dead yet", dead.Depth(), queue.Depth{})
+}
+
+// noting invokes the emulator's function, and notes with what.
+func noting(l *local, e *emulator.Emulator) func(context.Context, string, []byte) (emulator.Result, error) {
+	return func(ctx context.Context, function string, payload []byte) (emulator.Result, error) {
+		note := l.options(func(ctx context.Context, _ event) (emulator.Result, error) { return e.Invoke(ctx, function, payload) })
+		return note.Invoke(ctx, function, payload)
+	}
+}
+
+func times(names []string, name string) int {
+	n := 0
+	for _, s := range names {
+		if s == name {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,492 @@
+package eventsource_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/localstack/emulator"
+	"github.com/lambdaidem/toolkit/localstack/eventsource"
+	"github.com/lambdaidem/toolkit/localstack/queue"
+	"github.com/lambdaidem/toolkit/localstack/template"
+)
+
+func fromQueue(name string) template.Source {
+	return template.Source{ARN: head + name, BatchSize: 10, Retries: -1}
+}
+
+func TestSQS_TheEventIsLambdas(t *testing.T) {
+	bubble(t, func(w *world) {
+		q := w.create("orders.fifo", map[string]string{"FifoQueue": "true"})
+		sent, err := q.Send(queue.Outgoing{
+			Body: "x", GroupID: "a", DeduplicationID: "d",
+			Attributes: map[string]queue.Attribute{"s": {DataType: "String", StringValue: "v"}, "b": {DataType: "Binary", BinaryValue: []byte{1}}},
+		})
+		expect[error](t, "sending", err, nil)
+		w.start(succeeds, fromQueue("orders.fifo"))
+		synctest.Wait()
+		e := w.event(0)
+		var raw struct {
+			Records []struct {
+				ReceiptHandle string `json:"receiptHandle"`
+			}
+		}
+		expect(t, "error", json.Unmarshal([]byte(e.payload), &raw), nil)
+		// "Using Lambda with Amazon SQS", example FIFO message event.
+		want := `{"Records":[{"messageId":"` + sent.MessageID + `","receiptHandle":"` + raw.Records[0].ReceiptHandle + `","body":"x",` +
+			`"attributes":{"ApproximateFirstReceiveTimestamp":"946684800000","ApproximateReceiveCount":"1","MessageDeduplicationId":"d",` +
+			`"MessageGroupId":"a","SenderId":"AIDALOCALLOCALLOCAL00","SentTimestamp":"946684800000","SequenceNumber":"` + sent.SequenceNumber + `"},` +
+			`"messageAttributes":{"b":{"binaryValue":"AQ==","stringListValues":[],"binaryListValues":[],"dataType":"Binary"},` +
+			`"s":{"stringValue":"v","stringListValues":[],"binaryListValues":[],"dataType":"String"}},` +
+			`"md5OfBody":"9dd4e461268c8034f5c8564e155c67a6","md5OfMessageAttributes":"` + sent.MD5OfAttributes + `",` +
+			`"eventSource":"aws:sqs","eventSourceARN":"` + head + `orders.fifo","awsRegion":"us-east-1"}]}`
+		expect(t, "event", e.payload, want)
+		expect(t, "function", e.function, "Consumer")
+		expect(t, "handle", raw.Records[0].ReceiptHandle != "", true)
+	})
+}
+
+func TestSQS_SuccessDeletesTheBatch(t *testing.T) {
+	bubble(t, func(w *world) {
+		q := w.create("orders", nil)
+		w.send(q, "", "a", "b", "c")
+		w.start(succeeds, fromQueue("orders"))
+		time.Sleep(time.Hour)
+		w.send(q, "", "d") // by long polling it is seen at once
+		synctest.Wait()
+		expect(t, "batches", w.batches(), []string{"a b c", "d"})
+		expect(t, "left", q.Depth(), queue.Depth{})
+		expect(t, "log", w.log.String(), "")
+		expect(t, "no attributes", strings.Contains(w.event(0).payload, "md5OfMessageAttributes"), false)
+	})
+}
+
+// A function error of any kind deletes nothing, and so does an invocation that nobody
+// knows the end of.
+func TestSQS_AFailedBatchComesBackByItsVisibilityTimeout(t *testing.T) {
+	for name, c := range map[string]struct {
+		result emulator.Result
+		err    error
+		log    string
+	}{
+		"error":   {failure("went wrong"), nil, "a batch of 2 failed, it comes back: Unhandled: {\"errorMessage\":\"went wrong\""},
+		"timeout": {emulator.Result{FunctionError: "Unhandled", Payload: []byte(`{"errorType":"Sandbox.Timedout"}`)}, nil, "Sandbox.Timedout"},
+		"crash":   {emulator.Result{FunctionError: "Unhandled", Payload: []byte(`{"errorType":"Runtime.ExitError"}`)}, nil, "Runtime.ExitError"},
+		// An error's payload can look like an answer.
+		"error that reports": {emulator.Result{FunctionError: "Unhandled", Payload: []byte(`{"batchItemFailures":[]}`)}, nil, "Unhandled"},
+		"refused":            {emulator.Result{}, errors.New("no such process"), "a batch of 2 was not delivered, it comes back: no such process"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				q := w.create("orders", nil)
+				w.send(q, "", "a", "b")
+				begun := time.Now()
+				s := fromQueue("orders")
+				s.ReportsFailures = true
+				w.start(func(ctx context.Context, e event) (emulator.Result, error) {
+					if e.Records[0].Attributes["ApproximateReceiveCount"] == "1" {
+						return c.result, c.err
+					}
+					return succeeds(ctx, e)
+				}, s)
+				time.Sleep(time.Minute)
+				expect(t, "batches", w.batches(), []string{"a b", "a b"})
+				expect(t, "comes back after", w.event(1).at.Sub(begun), 30*time.Second)
+				expect(t, "left", q.Depth(), queue.Depth{})
+				w.logs("eventsource: Consumer/Source: ")
+				w.logs(c.log)
+			})
+		})
+	}
+}
+
+// "Handling errors for an SQS event source in Lambda", success and failure conditions.
+func TestV2_SQSPartialBatchResponses(t *testing.T) {
+	for _, c := range []struct {
+		answer string // ID-A, ID-B and ID-C stand for the messages' ids
+		again  string // what comes back
+	}{
+		{`null`, ""},
+		{``, ""},
+		{` `, ""},
+		{`{}`, ""},
+		{`{"batchItemFailures":null}`, ""},
+		{`{"batchItemFailures":[]}`, ""},
+		{`{"statusCode":200}`, ""},
+		{`{"BatchItemFailures":[{"itemIdentifier":"ID-A"}]}`, ""}, // another name: no list
+		{`{"batchItemFailures":[{"itemIdentifier":"ID-B"}]}`, "b"},
+		{`{"batchItemFailures":[{"itemIdentifier":"ID-C"},{"itemIdentifier":"ID-A","more":1},{"itemIdentifier":"ID-C"}],"more":1}`, "a c"},
+		{`{"batchItemFailures":[{"itemIdentifier":"ID-A"},{"itemIdentifier":"ID-B"},{"itemIdentifier":"ID-C"}]}`, "a b c"},
+		{`{"batchItemFailures":[{"itemIdentifier":"ID-B"},{"itemIdentifier":"unknown"}]}`, "a b c"},
+		{`{"batchItemFailures":[{"itemIdentifier":"ID-B"},{"itemIdentifier":""}]}`, "a b c"},
+		{`{"batchItemFailures":[{"itemIdentifier":null}]}`, "a b c"},
+		{`{"batchItemFailures":[{"itemIdentifier":1}]}`, "a b c"},
+		{`{"batchItemFailures":[{"itemidentifier":"ID-B"}]}`, "a b c"},
+		{`{"batchItemFailures":[{}]}`, "a b c"},
+		{`{"batchItemFailures":[null]}`, "a b c"},
+		{`{"batchItemFailures":["ID-B"]}`, "a b c"},
+		{`{"batchItemFailures":{"itemIdentifier":"ID-B"}}`, "a b c"},
+		{`{"batchItemFailures":"ID-B"}`, "a b c"},
+		{`{"batchItemFailures":[`, "a b c"},
+		{`"ok"`, "a b c"},
+		{`[]`, "a b c"},
+		{`true`, "a b c"},
+	} {
+		for _, reporting := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/%t", c.answer, reporting), func(t *testing.T) {
+				bubble(t, func(w *world) {
+					q := w.create("orders", nil)
+					w.send(q, "", "a", "b", "c")
+					s := fromQueue("orders")
+					s.ReportsFailures = reporting
+					w.start(func(ctx context.Context, e event) (emulator.Result, error) {
+						if e.Records[0].Attributes["ApproximateReceiveCount"] != "1" {
+							return succeeds(ctx, e)
+						}
+						ids := strings.NewReplacer("ID-A", e.Records[0].MessageID, "ID-B", e.Records[1].MessageID, "ID-C", e.Records[2].MessageID)
+						return answer([]byte(ids.Replace(c.answer)))
+					}, s)
+					time.Sleep(time.Minute)
+					want := []string{"a b c"}
+					if reporting && c.again != "" { // without ReportBatchItemFailures the answer does not count
+						want = append(want, c.again)
+					}
+					expect(t, "batches", w.batches(), want)
+					expect(t, "left", q.Depth(), queue.Depth{})
+					expect(t, "said something", w.log.String() != "", len(want) > 1)
+				})
+			})
+		}
+	}
+}
+
+// Messages that failed hold back their group, and no other one.
+func TestV2_SQSFIFOKeepsTheOrderOfAGroupThatFails(t *testing.T) {
+	bubble(t, func(w *world) {
+		q := w.create("orders.fifo", map[string]string{"FifoQueue": "true"})
+		w.send(q, "a", "a1", "a2", "a3")
+		w.send(q, "b", "b1")
+		s := fromQueue("orders.fifo")
+		s.ReportsFailures = true
+		var once sync.Once
+		w.start(func(ctx context.Context, e event) (result emulator.Result, err error) {
+			result, err = succeeds(ctx, e)
+			once.Do(func() { result, err = answer(e.reporting("a2", "a3")) })
+			return result, err
+		}, s)
+		time.Sleep(time.Second)
+		w.send(q, "a", "a4")
+		w.send(q, "b", "b2")
+		time.Sleep(time.Minute)
+		expect(t, "batches", w.batches(), []string{"a1 a2 a3 b1", "b2", "a2 a3 a4"})
+		expect(t, "left", q.Depth(), queue.Depth{})
+	})
+}
+
+func TestV2_SQSFIFOHasOneBatchOfAGroupInFlight(t *testing.T) {
+	bubble(t, func(w *world) {
+		q := w.create("orders.fifo", map[string]string{"FifoQueue": "true"})
+		w.send(q, "a", "a1", "a2", "a3")
+		s := fromQueue("orders.fifo")
+		s.BatchSize = 1
+		w.start(func(ctx context.Context, e event) (emulator.Result, error) {
+			time.Sleep(10 * time.Second)
+			return succeeds(ctx, e)
+		}, s)
+		time.Sleep(5 * time.Second)
+		expect(t, "in flight", w.batches(), []string{"a1"})
+		time.Sleep(time.Minute)
+		expect(t, "batches", w.batches(), []string{"a1", "a2", "a3"})
+	})
+}
+
+func TestSQS_TheQueueMovesWhatFailsTooOftenToItsDeadLetterQueue(t *testing.T) {
+	bubble(t, func(w *world) {
+		queues := []template.Queue{
+			{LogicalID: "Orders", Name: "orders", Visibility: 5 * time.Second, Retention: time.Hour, DeadLetter: head + "dead", MaxReceives: 3},
+			{LogicalID: "Dead", Name: "dead", Visibility: 30 * time.Second, Retention: time.Hour},
+		}
+		if err := template.CreateQueues(w.Context(), w.sqs, queues); err != nil {
+			t.Fatal(err)
+		}
+		q, err := w.queues.Queue("orders")
+		expect(t, "error", err, nil)
+		w.send(q, "", "a")
+		w.start(fails, fromQueue("orders"))
+		time.Sleep(time.Hour / 2)
+		dead, err := w.queues.Queue("dead")
+		expect(t, "error", err, nil)
+		expect(t, "batches", w.batches(), []string{"a", "a", "a"})
+		expect(t, "in the dead-letter queue", dead.Depth(), queue.Depth{Visible: 1})
+	})
+}
+
+func TestSQS_ABatchIsWhatComesWithinItsWindow(t *testing.T) {
+	numbered := func(from, to int) []string {
+		var all []string
+		for i := from; i < to; i++ {
+			all = append(all, fmt.Sprintf("m%02d", i))
+		}
+		return all
+	}
+	s := fromQueue("orders")
+	s.BatchSize, s.Window = 25, 5*time.Second
+
+	t.Run("until the window ends", func(t *testing.T) {
+		bubble(t, func(w *world) {
+			q := w.create("orders", nil)
+			w.start(succeeds, s)
+			time.Sleep(time.Minute) // it begins with the first message
+			begun := time.Now()
+			w.send(q, "", numbered(0, 12)...)
+			time.Sleep(3 * time.Second)
+			w.send(q, "", numbered(12, 17)...)
+			time.Sleep(time.Minute)
+			expect(t, "batches", w.batches(), []string{strings.Join(numbered(0, 17), " ")})
+			if after := w.event(0).at.Sub(begun); after < 5*time.Second || after > 6*time.Second {
+				t.Errorf("delivered after %v, want 5 to 6 s", after)
+			}
+		})
+	})
+
+	t.Run("or until it is full", func(t *testing.T) {
+		bubble(t, func(w *world) {
+			q := w.create("orders", nil)
+			w.send(q, "", numbered(0, 30)...)
+			w.start(succeeds, s)
+			begun := time.Now()
+			time.Sleep(time.Minute)
+			expect(t, "batches", w.batches(), []string{strings.Join(numbered(0, 25), " "), strings.Join(numbered(25, 30), " ")})
+			expect(t, "the full one is delivered after", w.event(0).at.Sub(begun), 0)
+		})
+	})
+
+	t.Run("or until Close", func(t *testing.T) {
+		bubble(t, func(w *world) {
+			q := w.create("orders", nil)
+			w.send(q, "", "a")
+			w.start(succeeds, s)
+			time.Sleep(time.Second)
+			expect(t, "Close", w.mappings.Close(), nil)
+			expect(t, "batches", w.batches(), []string{"a"})
+			expect(t, "left", q.Depth(), queue.Depth{})
+		})
+	})
+}
+
+func TestSQS_CloseWaitsForTheInvocationsUnderWay(t *testing.T) {
+	bubble(t, func(w *world) {
+		q := w.create("orders", nil)
+		w.send(q, "", "a", "b")
+		s := fromQueue("orders")
+		s.ReportsFailures = true
+		w.start(func(_ context.Context, e event) (emulator.Result, error) {
+			time.Sleep(10 * time.Second)
+			return answer(e.reporting("b"))
+		}, s)
+		synctest.Wait()
+		begun := time.Now()
+		expect(t, "Close", w.mappings.Close(), nil)
+		expect(t, "Close took", time.Since(begun), 10*time.Second)
+		expect(t, "left", q.Depth(), queue.Depth{InFlight: 1}) // b, which comes back
+		w.send(q, "", "c")
+		time.Sleep(time.Minute)
+		expect(t, "nothing more is delivered", w.batches(), []string{"a b"})
+		expect(t, "nor received", q.Depth(), queue.Depth{Visible: 2})
+		expect(t, "a second Close", w.mappings.Close(), nil)
+	})
+}
+
+func TestSQS_StartsContextEndsEverything(t *testing.T) {
+	bubble(t, func(w *world) {
+		q := w.create("orders", nil)
+		w.send(q, "", "slow", "fast")
+		s := fromQueue("orders")
+		s.BatchSize = 1
+		ctx, cancel := context.WithCancel(w.Context())
+		mappings, err := eventsource.Start(ctx, w.options(func(ctx context.Context, e event) (emulator.Result, error) {
+			<-ctx.Done()
+			if e.names() == "slow" {
+				return emulator.Result{}, ctx.Err()
+			}
+			return succeeds(ctx, e) // it had been done by then
+		}, s))
+		expect(t, "error", err, nil)
+		synctest.Wait()
+		begun := time.Now()
+		cancel()
+		expect(t, "Close", mappings.Close(), nil)
+		expect(t, "Close took", time.Since(begun), 0)
+		expect(t, "what was done is deleted all the same", q.Depth(), queue.Depth{InFlight: 1})
+		w.logs("was not delivered, it comes back: context canceled")
+	})
+}
+
+func TestSQS_MaximumConcurrencyBoundsTheInvocations(t *testing.T) {
+	for set, want := range map[int]int{0: 5, 2: 2, 7: 7} {
+		bubble(t, func(w *world) {
+			q := w.create("orders", nil)
+			w.send(q, "", strings.Fields("a b c d e f g h i j")...)
+			s := fromQueue("orders")
+			s.BatchSize, s.Concurrency = 1, set
+			w.start(func(ctx context.Context, e event) (emulator.Result, error) {
+				time.Sleep(time.Second)
+				return succeeds(ctx, e)
+			}, s)
+			synctest.Wait()
+			expect(t, "invocations", len(w.batches()), want)
+			expect(t, "what waits for one is not hidden", q.Depth(), queue.Depth{Visible: 10 - want, InFlight: want})
+			time.Sleep(20 * time.Second)
+			expect(t, "invocations", len(w.batches()), 10)
+			expect(t, "left", q.Depth(), queue.Depth{})
+		})
+	}
+}
+
+// 6 MB ("Lambda quotas"), and the rest of what was received comes next.
+func TestSQS_AnInvocationTakesSixMegabytes(t *testing.T) {
+	bubble(t, func(w *world) {
+		q := w.create("orders", nil)
+		for range 10 {
+			w.send(q, "", strings.Repeat("x", 1<<20))
+		}
+		s := fromQueue("orders")
+		s.Concurrency = 2
+		w.start(succeeds, s)
+		time.Sleep(time.Minute)
+		var sizes []int
+		for i := range w.batches() {
+			e := w.event(i)
+			sizes = append(sizes, len(e.Records))
+			if len(e.payload) > 6<<20 {
+				t.Errorf("an event of %d bytes", len(e.payload))
+			}
+			expect(t, "receives", e.Records[0].Attributes["ApproximateReceiveCount"], "1")
+		}
+		expect(t, "batches", sizes, []int{5, 5})
+		expect(t, "left", q.Depth(), queue.Depth{})
+	})
+}
+
+// One byte less and one byte more than fits.
+func TestSQS_SixMegabytesAreCountedToTheByte(t *testing.T) {
+	for more, want := range []int{1, 2} {
+		bubble(t, func(w *world) {
+			q := w.create("orders", nil)
+			escaped := strings.Repeat("<", 1<<20-1000) // six bytes each in JSON: \u003c
+			w.send(q, "", escaped, "x")
+			w.start(succeeds, fromQueue("orders"))
+			synctest.Wait()
+			room := 6<<20 - len(w.event(0).payload)
+			expect(t, "left", q.Depth(), queue.Depth{})
+			w.send(q, "", escaped, strings.Repeat("x", 1+room+more))
+			synctest.Wait()
+			expect(t, "batches", len(w.batches())-1, want)
+			expect(t, "largest", len(w.event(1).payload) <= 6<<20, true)
+			expect(t, "left", q.Depth(), queue.Depth{})
+		})
+	}
+}
+
+// A batch that is throttled is retried while it is hidden, so that no receive counts.
+func TestSQS_AThrottledInvocationIsRetriedWithinTheVisibilityTimeout(t *testing.T) {
+	for name, times := range map[string]int{"for a while": 4, "for good": 1000} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				q := w.create("orders", map[string]string{"VisibilityTimeout": "10"})
+				w.send(q, "", "a")
+				begun := time.Now()
+				w.start(func(ctx context.Context, e event) (emulator.Result, error) {
+					if times--; times >= 0 {
+						return emulator.Result{}, fmt.Errorf("wrapped: %w", emulator.ErrTooManyRequests)
+					}
+					return succeeds(ctx, e)
+				}, fromQueue("orders"))
+				time.Sleep(9900 * time.Millisecond)
+				n := len(w.batches())
+				last := w.event(n - 1)
+				expect(t, "receives", last.Records[0].Attributes["ApproximateReceiveCount"], "1")
+				if name == "for a while" {
+					expect(t, "invocations", n, 5)
+					expect(t, "left", q.Depth(), queue.Depth{})
+					return
+				}
+				w.logs("was not delivered, it comes back: wrapped: rate exceeded")
+				time.Sleep(time.Second)
+				again := w.event(n)
+				expect(t, "receives", again.Records[0].Attributes["ApproximateReceiveCount"], "2")
+				expect(t, "again after", again.at.Sub(begun), 10*time.Second)
+				expect(t, "Close", w.mappings.Close(), nil) // it waits for no retry
+				if took := time.Since(begun); took > 11*time.Second {
+					t.Errorf("Close waited until %v", took)
+				}
+			})
+		})
+	}
+}
+
+func TestSQS_AQueueThatDoesNotAnswerIsAskedAgain(t *testing.T) {
+	bubble(t, func(w *world) {
+		q := w.create("orders", map[string]string{"VisibilityTimeout": "20"})
+		w.start(succeeds, fromQueue("orders"))
+		synctest.Wait()
+		var mu sync.Mutex
+		down, asked := true, 0
+		broken := func(r *http.Request) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			if down {
+				asked++
+			}
+			return down
+		}
+		w.broken = broken
+		time.Sleep(time.Minute)
+		w.logs("receiving: ")
+		mu.Lock()
+		down = false
+		if asked < 8 || asked > 20 {
+			t.Errorf("asked %d times in a minute, want 8 to 20", asked)
+		}
+		mu.Unlock()
+		w.send(q, "", "a")
+		time.Sleep(time.Minute)
+		expect(t, "batches", w.batches(), []string{"a"})
+
+		w.broken = func(r *http.Request) bool {
+			return strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".DeleteMessageBatch")
+		}
+		w.send(q, "", "b")
+		synctest.Wait()
+		w.logs("deleting 1 messages that were handled, they may come back: ")
+		w.broken = func(*http.Request) bool { return false }
+		time.Sleep(time.Minute)
+		expect(t, "batches", w.batches(), []string{"a", "b", "b"})
+	})
+}
+
+// A FIFO queue refuses a handle whose visibility timeout has ended.
+func TestSQS_AnInvocationLongerThanTheVisibilityTimeoutIsSaid(t *testing.T) {
+	bubble(t, func(w *world) {
+		q := w.create("orders.fifo", map[string]string{"FifoQueue": "true", "VisibilityTimeout": "2"})
+		w.send(q, "a", "a1")
+		s := fromQueue("orders.fifo")
+		s.Concurrency = 2
+		w.start(func(ctx context.Context, e event) (emulator.Result, error) {
+			if e.Records[0].Attributes["ApproximateReceiveCount"] < "3" {
+				time.Sleep(3 * time.Second)
+			}
+			return succeeds(ctx, e)
+		}, s)
+		w.logs("the queue's visibility timeout, 2s, is less than the function's timeout, 3s: Lambda refuses such a mapping")
+		time.Sleep(time.Minute)
+		w.logs("1 of 1 messages that were handled could not be deleted, they may come back: InvalidParameterValue")
+	})
+}

@@ -1,0 +1,605 @@
+package eventsource_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/localstack/emulator"
+	"github.com/lambdaidem/toolkit/localstack/template"
+)
+
+func fromStream() template.Source {
+	return template.Source{ARN: streamARN, Table: "ledger", BatchSize: 100, Retries: -1, FromStart: true}
+}
+
+func TestStream_TheEventIsLambdas(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.stream.write("one")
+		w.stream.record("one", map[string]any{
+			"ApproximateCreationDateTime": 1.7e9, "SizeBytes": 26, "StreamViewType": "NEW_AND_OLD_IMAGES",
+			"Keys": map[string]any{"id": map[string]any{"S": "x"}},
+			"NewImage": map[string]any{
+				"id": map[string]any{"S": "x"}, "n": map[string]any{"N": "1.50"}, "b": map[string]any{"B": "AQ=="},
+				"t": map[string]any{"BOOL": true}, "z": map[string]any{"NULL": true},
+				"ss": map[string]any{"SS": []string{"p", "q"}}, "ns": map[string]any{"NS": []string{"1"}}, "bs": map[string]any{"BS": []string{"AQ=="}},
+				"m": map[string]any{"M": map[string]any{"in": map[string]any{"S": ""}}},
+				"l": map[string]any{"L": []any{map[string]any{"N": "1"}, map[string]any{"L": []any{}}}},
+			},
+			"OldImage": map[string]any{"id": map[string]any{"S": "x"}},
+		})
+		w.start(succeeds, fromStream())
+		synctest.Wait()
+		// "Using AWS Lambda with Amazon DynamoDB", with the names of the API's Record.
+		want := `{"Records":[{"eventID":"event-101","eventName":"INSERT","eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"us-east-1",` +
+			`"dynamodb":{"ApproximateCreationDateTime":1700000000,"Keys":{"id":{"S":"x"}},` +
+			`"NewImage":{"b":{"B":"AQ=="},"bs":{"BS":["AQ=="]},"id":{"S":"x"},"l":{"L":[{"N":"1"},{"L":[]}]},"m":{"M":{"in":{"S":""}}},"n":{"N":"1.50"},` +
+			`"ns":{"NS":["1"]},"ss":{"SS":["p","q"]},"t":{"BOOL":true},"z":{"NULL":true}},"OldImage":{"id":{"S":"x"}},` +
+			`"SequenceNumber":"101","SizeBytes":26,"StreamViewType":"NEW_AND_OLD_IMAGES"},"eventSourceARN":"` + streamARN + `"}]}`
+		expect(t, "event", w.event(0).payload, want)
+		expect(t, "function", w.event(0).function, "Consumer")
+	})
+}
+
+func TestStream_WhoDeletedAnItemIsTold(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.stream.write("one", "a")
+		w.stream.shard("one").records[0]["userIdentity"] = map[string]any{"PrincipalId": "dynamodb.amazonaws.com", "Type": "Service"}
+		w.start(succeeds, fromStream())
+		synctest.Wait()
+		if want := `"userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"}`; !strings.Contains(w.event(0).payload, want) {
+			t.Errorf("%s lacks %s", w.event(0).payload, want)
+		}
+	})
+}
+
+func TestStream_FromTrimHorizonEverythingComesInOrder(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.stream.write("one", "a", "b", "c", "d", "e")
+		s := fromStream()
+		s.BatchSize = 2
+		w.start(succeeds, s)
+		synctest.Wait()
+		time.Sleep(time.Second)
+		w.stream.write("one", "f")
+		time.Sleep(250 * time.Millisecond)
+		expect(t, "batches", w.batches(), []string{"a b", "c d", "e", "f"})
+	})
+}
+
+func TestStream_FromLatestComesWhatIsWrittenAfterStart(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.stream.write("old", "a")
+		w.stream.close("old")
+		w.stream.open("open", "old")
+		w.stream.write("open", "b")
+		s := fromStream()
+		s.FromStart = false
+		w.start(succeeds, s)
+		w.stream.write("open", "c") // the goroutines may not have begun
+		w.stream.close("open")
+		w.stream.open("child", "open")
+		w.stream.write("child", "d")
+		time.Sleep(10 * time.Second)
+		expect(t, "batches", w.batches(), []string{"c", "d"})
+	})
+}
+
+// Parents before children; a parent that is not listed has nothing any more.
+func TestStream_ShardsAreReadInTheOrderOfTheirLineage(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.stream.open("left", "root") // before its parent in the list
+		w.stream.open("root", "gone")
+		w.stream.open("right", "root")
+		w.stream.open("leaf", "left")
+		for _, shard := range []string{"leaf", "left", "right", "root"} {
+			w.stream.write(shard, shard+"1", shard+"2")
+		}
+		w.stream.close("left")
+		w.start(failsFirst("root1"), fromStream())
+		time.Sleep(5 * time.Second)
+		expect(t, "an open parent holds its children back", w.batches(), []string{"root1 root2", "root1 root2"})
+		w.stream.close("root")
+		time.Sleep(5 * time.Second)
+		rest := w.batches()[2:]
+		expect(t, "a parent first", slices.Index(rest, "left1 left2") < slices.Index(rest, "leaf1 leaf2"), true)
+		slices.Sort(rest)
+		expect(t, "batches", rest, []string{"leaf1 leaf2", "left1 left2", "right1 right2"})
+	})
+}
+
+// failsFirst fails a batch that begins with this record once.
+func failsFirst(name string) func(context.Context, event) (emulator.Result, error) {
+	failed := false
+	return func(ctx context.Context, e event) (emulator.Result, error) {
+		if !failed && strings.HasPrefix(e.names(), name) {
+			failed = true
+			return failure(name), nil
+		}
+		return succeeds(ctx, e)
+	}
+}
+
+// A child does not begin while a batch of its parent is being retried.
+func TestStream_AFailingParentHoldsItsChildBack(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.stream.write("root", "a")
+		w.stream.close("root")
+		w.stream.open("child", "root")
+		w.stream.write("child", "b")
+		w.start(failsOn("a"), fromStream())
+		time.Sleep(time.Minute)
+		all := w.batches()
+		if slices.Contains(all, "b") || len(all) < 10 {
+			t.Errorf("batches %q, want many of a and none of b", all)
+		}
+		// 100 ms, 200 ms, …, 2 s.
+		var gaps []time.Duration
+		for i := range 7 {
+			gaps = append(gaps, w.event(i+1).at.Sub(w.event(i).at)/time.Millisecond)
+		}
+		expect(t, "pauses", gaps, []time.Duration{100, 200, 400, 800, 1600, 2000, 2000})
+	})
+}
+
+func TestV2_StreamReportsSetTheCheckpoint(t *testing.T) {
+	for name, c := range map[string]struct {
+		poison  []string
+		bisects bool
+		want    []string
+	}{
+		"lowest":                     {[]string{"d", "b"}, false, []string{"a b c d", "b c d", "b c d"}},
+		"the first":                  {[]string{"a"}, false, []string{"a b c d", "a b c d", "a b c d"}},
+		"all":                        {[]string{"a", "b", "c", "d"}, false, []string{"a b c d", "a b c d", "a b c d"}},
+		"none":                       {nil, false, []string{"a b c d"}},
+		"bisected at the checkpoint": {[]string{"c"}, true, []string{"a b c d", "c d", "c", "c", "c", "d"}},
+		"bisected in the middle if nothing is before it": {[]string{"a"}, true, []string{"a b c d", "a b", "a", "a", "a", "b", "c d"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.stream.write("one", "a", "b", "c", "d")
+				s := fromStream()
+				s.ReportsFailures, s.Bisects, s.Retries = true, c.bisects, 2
+				w.start(reports(c.poison...), s)
+				time.Sleep(time.Minute)
+				expect(t, "batches", w.batches(), c.want)
+			})
+		})
+	}
+}
+
+// An answer that is none fails the whole batch; without ReportBatchItemFailures it
+// is not read.
+func TestV2_StreamAnswersThatAreNone(t *testing.T) {
+	for _, body := range []string{`{"batchItemFailures":[{"itemIdentifier":"102"},{"itemIdentifier":"999"}]}`, `{"batchItemFailures":[{"itemIdentifier":""}]}`, `"ok"`} {
+		for _, reporting := range []bool{true, false} {
+			bubble(t, func(w *world) {
+				w.stream.write("one", "a", "b")
+				s := fromStream()
+				s.ReportsFailures, s.Retries = reporting, 1
+				w.start(func(context.Context, event) (emulator.Result, error) { return answer([]byte(body)) }, s)
+				time.Sleep(time.Minute)
+				want := []string{"a b"}
+				if reporting {
+					want = append(want, "a b")
+				}
+				expect(t, body, w.batches(), want)
+			})
+		}
+	}
+}
+
+// "Splitting a batch doesn't count towards the retry quota."
+func TestStream_BisectFindsTheRecordThatFails(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.stream.write("one", "a", "b", "c", "d", "e")
+		s := fromStream()
+		s.Bisects, s.Retries = true, 1
+		w.start(failsOn("d"), s)
+		time.Sleep(time.Minute)
+		expect(t, "batches", w.batches(), []string{"a b c d e", "a b", "c d e", "c", "d e", "d", "d", "e"})
+		w.logs("bisected: 2 records and 3 records")
+		w.logs("1 records of one are given up, 104 to 104: RetryAttemptsExhausted")
+	})
+}
+
+func TestStream_WithoutBisectTheWholeBatchIsRetriedAndGivenUp(t *testing.T) {
+	for retries, want := range [][]string{{"a b", "c"}, {"a b", "a b", "c"}, {"a b", "a b", "a b", "c"}} {
+		bubble(t, func(w *world) {
+			w.stream.write("one", "a", "b", "c")
+			s := fromStream()
+			s.BatchSize, s.Retries = 2, retries
+			w.start(failsOn("a"), s)
+			time.Sleep(time.Minute)
+			expect(t, "batches", w.batches(), want)
+		})
+	}
+}
+
+// "Retain discarded records for a DynamoDB event source in Lambda".
+func TestStream_WhatIsGivenUpIsToldToOnFailure(t *testing.T) {
+	for name, c := range map[string]struct {
+		reporting     bool
+		functionError string
+		first         string
+		size          int
+	}{
+		"an error":  {false, `"Unhandled"`, "101", 3},
+		"a report":  {true, `null`, "102", 2}, // what is before the checkpoint has succeeded
+		"no report": {true, `null`, "101", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				dead := w.create("dead", nil)
+				w.stream.write("one", "a", "b")
+				time.Sleep(90 * time.Second)
+				w.stream.write("one", "c", "d")
+				time.Sleep(1500 * time.Millisecond)
+				s := fromStream()
+				s.BatchSize, s.Retries, s.OnFailure, s.ReportsFailures = 3, 2, head+"dead", c.reporting
+				w.start(func(ctx context.Context, e event) (emulator.Result, error) {
+					switch {
+					case e.names() == "d":
+						return succeeds(ctx, e)
+					case name == "a report":
+						return answer(e.reporting("b"))
+					case name == "no report":
+						return answer([]byte(`[]`))
+					}
+					return failure("no"), nil
+				}, s)
+				time.Sleep(time.Minute)
+				got := w.batches()
+				expect(t, "invocations", len(got), 4)
+				expect(t, "the next record proceeds", got[3], "d")
+				told := w.receive(dead)
+				want := `{"requestContext":{"requestId":"request","functionArn":"arn:aws:lambda:us-east-1:000000000000:function:consumer",` +
+					`"condition":"RetryAttemptsExhausted","approximateInvokeCount":3},` +
+					`"responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":` + c.functionError + `},` +
+					`"version":"1.0","timestamp":"2000-01-01T00:01:31.800Z","DDBStreamBatchInfo":{"shardId":"one","startSequenceNumber":"` + c.first + `","endSequenceNumber":"103",` +
+					`"approximateArrivalOfFirstRecord":"2000-01-01T00:00:00Z","approximateArrivalOfLastRecord":"2000-01-01T00:01:30Z",` +
+					fmt.Sprintf(`"batchSize":%d,"streamArn":"%s"}}`, c.size, endpointARN)
+				expect(t, "told", told, []string{want})
+			})
+		})
+	}
+}
+
+func TestStream_AQueueThatCannotBeToldHoldsNothingBack(t *testing.T) {
+	bubble(t, func(w *world) {
+		dead := w.create("dead", nil)
+		w.stream.write("one", "a", "b")
+		s := fromStream()
+		s.BatchSize, s.Retries, s.OnFailure = 1, 0, head+"dead"
+		w.start(failsOn("a"), s)
+		if err := dead.DeleteQueue(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		expect(t, "batches", w.batches(), []string{"a", "b"})
+		w.logs("telling dead of it: ")
+	})
+}
+
+// Records that are too old are given up before the next attempt, whether there was
+// one or not; the younger ones go on.
+func TestStream_MaximumRecordAge(t *testing.T) {
+	t.Run("never invoked", func(t *testing.T) {
+		bubble(t, func(w *world) {
+			dead := w.create("dead", nil)
+			time.Sleep(time.Second) // off the minute
+			w.stream.write("one", "a", "b")
+			time.Sleep(time.Minute)
+			w.stream.write("one", "c")
+			time.Sleep(time.Second)
+			s := fromStream()
+			s.MaxAge, s.OnFailure = time.Minute, head+"dead"
+			w.start(succeeds, s)
+			synctest.Wait()
+			expect(t, "batches", w.batches(), []string{"c"})
+			told := w.receive(dead)
+			expect(t, "told", len(told), 1)
+			for _, want := range []string{`"condition":"RecordAgeExceeded","approximateInvokeCount":0},"version"`, `"startSequenceNumber":"101","endSequenceNumber":"102"`, `"batchSize":2`} {
+				if !strings.Contains(told[0], want) {
+					t.Errorf("%s lacks %s", told[0], want)
+				}
+			}
+			expect(t, "it has an id", strings.Contains(told[0], `"requestId":""`), false)
+		})
+	})
+
+	t.Run("while it is retried", func(t *testing.T) {
+		bubble(t, func(w *world) {
+			time.Sleep(time.Second)
+			w.stream.write("one", "a", "b")
+			begun := time.Now()
+			s := fromStream()
+			s.MaxAge, s.BatchSize = time.Minute, 1
+			w.start(failsOn("a"), s)
+			time.Sleep(5 * time.Minute)
+			w.logs("1 records of one are given up, 101 to 101: RecordAgeExceeded")
+			w.logs("1 records of one are given up, 102 to 102: RecordAgeExceeded") // b waited behind a for as long
+			n := len(w.batches())
+			expect(t, "last", w.event(n-1).names(), "a")
+			if last := w.event(n - 1).at.Sub(begun); last > time.Minute || last < 55*time.Second {
+				t.Errorf("the last attempt is after %v", last)
+			}
+		})
+	})
+
+	// A record that came at 00:00:59 is of 00:00:00 for DynamoDB Local.
+	t.Run("times rounded to the minute", func(t *testing.T) {
+		bubble(t, func(w *world) {
+			w.stream.write("one", "a") // at :00
+			time.Sleep(100 * time.Second)
+			s := fromStream()
+			s.MaxAge = time.Minute
+			w.start(succeeds, s)
+			synctest.Wait()
+			expect(t, "batches", w.batches(), []string{"a"})
+			w.stream.write("one", "b") // at :40
+			time.Sleep(time.Second)
+			expect(t, "batches", w.batches(), []string{"a", "b"})
+		})
+	})
+
+	t.Run("but never from before it came", func(t *testing.T) {
+		bubble(t, func(w *world) {
+			s := fromStream()
+			s.MaxAge = time.Minute
+			w.start(failsOn("a"), s)
+			time.Sleep(time.Minute)
+			begun := time.Now()
+			w.stream.write("one", "a") // at :00
+			time.Sleep(5 * time.Minute)
+			n := len(w.batches())
+			if last := w.event(n - 1).at.Sub(begun); last > 62*time.Second {
+				t.Errorf("the last attempt is after %v", last)
+			}
+		})
+	})
+}
+
+// "Before invocation": what is refused is retried at the cost of no retry.
+func TestStream_ARefusedInvocationCostsNoRetry(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.stream.write("one", "a")
+		s := fromStream()
+		s.Retries = 0
+		refusals := 5
+		w.start(func(ctx context.Context, e event) (emulator.Result, error) {
+			if refusals--; refusals >= 0 {
+				return emulator.Result{}, errors.New("busy")
+			}
+			return succeeds(ctx, e)
+		}, s)
+		time.Sleep(time.Minute)
+		expect(t, "invocations", len(w.batches()), 6)
+		w.logs("1 records of one were not delivered, they are retried: busy")
+	})
+}
+
+func TestStream_ABatchIsWhatComesWithinItsWindow(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.stream.open("one", "")
+		s := fromStream()
+		s.BatchSize, s.Window = 3, 10*time.Second
+		w.start(succeeds, s)
+		time.Sleep(time.Minute)
+		begun := time.Now()
+		w.stream.write("one", "a")
+		time.Sleep(5 * time.Second)
+		w.stream.write("one", "b")
+		time.Sleep(6 * time.Second)
+		expect(t, "batches", w.batches(), []string{"a b"})
+		if after := w.event(0).at.Sub(begun).Round(time.Second); after != 10*time.Second {
+			t.Errorf("delivered after %v, want 10 s", after)
+		}
+		w.stream.write("one", "c", "d", "e", "f")
+		time.Sleep(time.Second)
+		expect(t, "a full one is not waited for", w.batches(), []string{"a b", "c d e"})
+		time.Sleep(10 * time.Second)
+		expect(t, "batches", w.batches(), []string{"a b", "c d e", "f"})
+	})
+}
+
+func TestStream_ALargeBatchTakesSeveralReads(t *testing.T) {
+	bubble(t, func(w *world) {
+		names := make([]string, 2500)
+		for i := range names {
+			names[i] = fmt.Sprint(i)
+		}
+		w.stream.write("one", names...)
+		s := fromStream()
+		s.BatchSize, s.Window = 10_000, time.Second
+		w.start(succeeds, s)
+		time.Sleep(5 * time.Second)
+		expect(t, "batches", w.batches(), []string{strings.Join(names, " ")})
+	})
+}
+
+func TestStream_AnInvocationTakesSixMegabytes(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.stream.open("one", "")
+		for range 20 {
+			w.stream.record("one", map[string]any{"Keys": map[string]any{"id": map[string]any{"S": "x"}}, "NewImage": map[string]any{"big": map[string]any{"S": strings.Repeat("x", 400_000)}}})
+		}
+		w.start(succeeds, fromStream())
+		time.Sleep(time.Second)
+		var sizes []int
+		for i := range w.batches() {
+			sizes = append(sizes, len(w.event(i).Records))
+			expect(t, "fits", len(w.event(i).payload) <= 6<<20, true)
+		}
+		expect(t, "batches", sizes, []int{15, 5})
+	})
+}
+
+// ParallelizationFactor: an item's changes stay in order, those of others need not
+// wait.
+func TestStream_ParallelizationFactorKeepsTheOrderOfAKey(t *testing.T) {
+	bubble(t, func(w *world) {
+		var names []string
+		for i := range 40 {
+			names = append(names, fmt.Sprint("k", i%8))
+		}
+		w.stream.write("one", names...)
+		s := fromStream()
+		s.BatchSize, s.Concurrency = 1, 4
+		running, most := 0, 0
+		perKey := map[string][]string{}
+		w.start(func(ctx context.Context, e event) (emulator.Result, error) {
+			w.mu.Lock()
+			running++
+			most = max(most, running)
+			perKey[e.names()] = append(perKey[e.names()], e.Records[0].DynamoDB.SequenceNumber)
+			w.mu.Unlock()
+			time.Sleep(time.Second)
+			w.mu.Lock()
+			running--
+			w.mu.Unlock()
+			return succeeds(ctx, e)
+		}, s)
+		time.Sleep(2 * time.Minute)
+		expect(t, "invocations", len(w.batches()), 40)
+		expect(t, "keys", len(perKey), 8)
+		for key, sequence := range perKey {
+			expect(t, key+" in order", slices.IsSorted(sequence) && len(sequence) == 5, true)
+		}
+		if most < 2 || most > 4 {
+			t.Errorf("%d at once, want 2 to 4", most)
+		}
+	})
+}
+
+// An iterator lives for 15 minutes.
+func TestStream_ARetryMayOutliveTheIterator(t *testing.T) {
+	for name, c := range map[string]struct {
+		during func(w *world)
+		want   []string
+	}{
+		"it goes on after the last record": {func(*world) {}, []string{"a", "b"}},
+		"or at the first that is there": {func(w *world) {
+			w.stream.trim("one")
+			w.stream.write("one", "c")
+		}, []string{"a", "c"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.stream.write("one", "a", "b")
+				s := fromStream()
+				s.BatchSize = 1
+				slow := true
+				w.start(func(ctx context.Context, e event) (emulator.Result, error) {
+					if slow {
+						slow = false
+						time.Sleep(20 * time.Minute)
+					}
+					return succeeds(ctx, e)
+				}, s)
+				time.Sleep(time.Minute)
+				c.during(w)
+				time.Sleep(time.Hour)
+				got := w.batches()
+				if name != "it goes on after the last record" {
+					got = slices.DeleteFunc(got, func(s string) bool { return s == "b" }) // it may have been read before
+				}
+				expect(t, "batches", got, c.want)
+			})
+		})
+	}
+}
+
+func TestStream_AStreamThatDoesNotAnswerIsAskedAgain(t *testing.T) {
+	for action, problem := range map[string]string{
+		"DescribeStream": "InternalServerError", "GetShardIterator": "InternalServerError", "GetRecords": "InternalServerError",
+	} {
+		t.Run(action, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.stream.write("one", "a")
+				w.stream.breaks(action, problem, 4)
+				w.start(succeeds, fromStream())
+				time.Sleep(time.Minute)
+				expect(t, "batches", w.batches(), []string{"a"})
+				w.logs("InternalServerError")
+			})
+		})
+	}
+
+	// Nothing has come yet, and the first iterator is gone.
+	for _, fromStart := range []bool{true, false} {
+		bubble(t, func(w *world) {
+			w.stream.write("one", "a")
+			s := fromStream()
+			s.FromStart = fromStart
+			w.stream.breaks("GetRecords", "ExpiredIteratorException", 2)
+			w.start(succeeds, s)
+			time.Sleep(time.Minute)
+			w.stream.write("one", "b")
+			time.Sleep(time.Second)
+			want := []string{"a", "b"}
+			if !fromStart {
+				want = want[1:]
+				w.logs("it goes on at LATEST")
+			}
+			expect(t, "batches", w.batches(), want)
+		})
+	}
+}
+
+// "Polling must be light": four looks a second, as Lambda's.
+func TestStream_AnEmptyStreamIsPolledFourTimesASecond(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.stream.open("one", "")
+		w.start(succeeds, fromStream())
+		time.Sleep(10 * time.Second)
+		records, described := w.stream.count("GetRecords"), w.stream.count("DescribeStream")
+		time.Sleep(time.Minute)
+		if n := w.stream.count("GetRecords") - records; n < 239 || n > 241 {
+			t.Errorf("%d reads in a minute, want 240", n)
+		}
+		if n := w.stream.count("DescribeStream") - described; n < 59 || n > 61 {
+			t.Errorf("%d looks for shards in a minute, want 60", n)
+		}
+	})
+}
+
+func TestStream_CloseWaitsForTheInvocationUnderWay(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.stream.write("one", "a", "b")
+		s := fromStream()
+		s.BatchSize = 1
+		w.start(func(ctx context.Context, e event) (emulator.Result, error) {
+			time.Sleep(10 * time.Second)
+			return succeeds(ctx, e)
+		}, s)
+		synctest.Wait()
+		begun := time.Now()
+		expect(t, "Close", w.mappings.Close(), nil)
+		expect(t, "Close took", time.Since(begun), 10*time.Second)
+		time.Sleep(time.Minute)
+		expect(t, "batches", w.batches(), []string{"a"})
+	})
+}
+
+func TestStream_CloseEndsRetries(t *testing.T) {
+	for _, function := range []func(context.Context, event) (emulator.Result, error){
+		fails, func(context.Context, event) (emulator.Result, error) { return emulator.Result{}, errors.New("busy") },
+	} {
+		bubble(t, func(w *world) {
+			w.stream.write("one", "a")
+			w.start(function, fromStream())
+			time.Sleep(time.Minute)
+			n, begun := len(w.batches()), time.Now()
+			expect(t, "Close", w.mappings.Close(), nil)
+			expect(t, "Close took", time.Since(begun), 0)
+			time.Sleep(time.Minute)
+			expect(t, "attempts", len(w.batches()), n)
+		})
+	}
+}
