@@ -85,7 +85,12 @@ func (l *local) options(handle func(context.Context, event) (emulator.Result, er
 
 func (l *local) start(handle func(context.Context, event) (emulator.Result, error), sources ...template.Source) {
 	l.Helper()
-	m, err := eventsource.Start(l.Context(), l.options(handle, sources...))
+	l.startWith(l.options(handle, sources...))
+}
+
+func (l *local) startWith(o eventsource.Options) {
+	l.Helper()
+	m, err := eventsource.Start(l.Context(), o)
 	if err != nil {
 		l.Fatal(err)
 	}

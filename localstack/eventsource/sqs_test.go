@@ -487,6 +487,6 @@ func TestSQS_AnInvocationLongerThanTheVisibilityTimeoutIsSaid(t *testing.T) {
 		}, s)
 		w.logs("the queue's visibility timeout, 2s, is less than the function's timeout, 3s: Lambda refuses such a mapping")
 		time.Sleep(time.Minute)
-		w.logs("1 of 1 messages that were handled could not be deleted, they may come back: InvalidParameterValue")
+		w.logs("1 of 1 messages that were handled could not be deleted, they may come back: ReceiptHandleIsInvalid")
 	})
 }

@@ -1,0 +1,73 @@
+package eventsource_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/lambdaidem/toolkit/localstack/emulator"
+	"github.com/lambdaidem/toolkit/localstack/eventsource"
+	"github.com/lambdaidem/toolkit/localstack/queue"
+	"github.com/lambdaidem/toolkit/localstack/template"
+)
+
+func Example() {
+	sam, err := template.Parse("template.yaml", []byte(`
+Resources:
+  Consumer:
+    Type: AWS::Serverless::Function
+    Properties:
+      Events:
+        Orders: {Type: SQS, Properties: {Queue: !GetAtt Orders.Arn}}
+  Orders: {Type: AWS::SQS::Queue}
+`), template.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	server, err := queue.Start(ctx, queue.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = server.Close() }()
+	client := sqs.New(sqs.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String(server.URL()),
+		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""), HTTPClient: direct{server},
+	})
+	if err := template.CreateQueues(ctx, client, sam.Queues); err != nil {
+		log.Fatal(err)
+	}
+
+	done := make(chan string)
+	mappings, err := eventsource.Start(ctx, eventsource.Options{
+		Template: sam, SQS: client, Log: io.Discard,
+		// A local run has emulator.(*Emulator).Invoke here.
+		Invoke: func(_ context.Context, function string, _ []byte) (emulator.Result, error) {
+			done <- function
+			return emulator.Result{Payload: []byte("null")}, nil
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	orders, err := server.Queue("Orders")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := orders.Send(queue.Outgoing{Body: "an order"}); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("invoked:", <-done)
+	if err := mappings.Close(); err != nil { // waits until the message is deleted
+		log.Fatal(err)
+	}
+	fmt.Printf("%+v\n", orders.Depth())
+	// Output:
+	// invoked: Consumer
+	// {Visible:0 InFlight:0 Delayed:0}
+}
