@@ -1,0 +1,114 @@
+// Command consumer is a Lambda function that handles the messages of any event
+// source, guarded, and does what each [redelivery.Message] tells it to do. It keeps
+// what it does in a [redelivery.Ledger].
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/localstack/redelivery"
+)
+
+func main() {
+	slog.SetDefault(lambdacontext.NewLogger())
+	cfg, err := config.LoadDefaultConfig(context.Background())
+	if err != nil {
+		fatal("load the AWS configuration", err)
+	}
+	client := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+		o.RetryMaxAttempts = 1 // a run that is written down twice would be another one
+		// DynamoDB Local sends no checksum with an error answer; the SDK takes that
+		// for 0 and would log a warning for each.
+		o.DisableValidateResponseChecksum = true
+	})
+	guard := lambdaidem.New(dynamostore.New(client, os.Getenv(redelivery.RecordsVariable)), func(o *lambdaidem.Options) {
+		if skew := os.Getenv(redelivery.SkewVariable); skew != "" {
+			if o.MaxSkew, err = time.ParseDuration(skew); err != nil {
+				fatal(redelivery.SkewVariable, err)
+			}
+		}
+	})
+	c := &consumer{ledger: redelivery.Ledger{Client: client, Table: os.Getenv(redelivery.LedgerVariable)}}
+	switch source := redelivery.Source(os.Getenv(redelivery.SourceVariable)); source {
+	case redelivery.SQS:
+		lambda.Start(watched(c, guard.SQS(func(ctx context.Context, m events.SQSMessage) error { return c.handle(ctx, m.Body) })))
+	case redelivery.SNS:
+		lambda.Start(watched(c, silent(guard.SNS(func(ctx context.Context, m events.SNSEventRecord) error { return c.handle(ctx, m.SNS.Message) }))))
+	case redelivery.EventBridge:
+		lambda.Start(watched(c, silent(guard.EventBridge(func(ctx context.Context, e events.EventBridgeEvent) error { return c.handle(ctx, string(e.Detail)) }))))
+	case redelivery.Kinesis:
+		lambda.Start(watched(c, guard.Kinesis(func(ctx context.Context, r events.KinesisEventRecord) error {
+			return c.handle(ctx, string(r.Kinesis.Data))
+		})))
+	case redelivery.DynamoDBStream:
+		lambda.Start(watched(c, guard.DynamoDBStream(func(ctx context.Context, r events.DynamoDBEventRecord) error {
+			return c.handle(ctx, r.Change.NewImage["body"].String())
+		})))
+	default:
+		slog.Error("the consumer can't start", redelivery.SourceVariable, source)
+		os.Exit(1)
+	}
+}
+
+func fatal(what string, err error) {
+	slog.Error("the consumer can't start: "+what, "error", err)
+	os.Exit(1)
+}
+
+type consumer struct {
+	ledger redelivery.Ledger
+	doomed atomic.Bool // a message of this invocation had the deed Vanish
+}
+
+// watched writes down when an invocation begins and what time it has left at its
+// end, and keeps its answer back for ever where a message says so.
+func watched[E, R any](c *consumer, h func(context.Context, E) (R, error)) func(context.Context, E) (R, error) {
+	return func(ctx context.Context, event E) (R, error) {
+		request := requestOf(ctx)
+		if err := c.ledger.Arrive(ctx, request); err != nil {
+			var none R
+			return none, err
+		}
+		answer, err := h(ctx, event)
+		if c.doomed.Load() {
+			die()
+		}
+		deadline, _ := ctx.Deadline()
+		if lost := c.ledger.Leave(ctx, request, time.Until(deadline)); lost != nil {
+			slog.ErrorContext(ctx, "the end of an invocation was not written down", "error", lost)
+		}
+		return answer, err
+	}
+}
+
+// silent gives a handler without an answer an empty one.
+func silent[E any](h func(context.Context, E) error) func(context.Context, E) (struct{}, error) {
+	return func(ctx context.Context, event E) (struct{}, error) { return struct{}{}, h(ctx, event) }
+}
+
+func requestOf(ctx context.Context) string {
+	about, ok := lambdacontext.FromContext(ctx)
+	if !ok {
+		panic("an invocation without a Lambda context")
+	}
+	return about.AwsRequestID
+}
+
+// die ends the process as a crash does: nothing runs after it.
+func die() {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // never fails, for one's own process
+	select {}
+}

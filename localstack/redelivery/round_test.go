@@ -1,0 +1,106 @@
+package redelivery
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var seed = flag.Uint64("seed", 1, "what the random round's plan is drawn from")
+
+// dice are drawn by several goroutines.
+type dice struct {
+	mu sync.Mutex
+	r  *rand.Rand
+}
+
+func (d *dice) below(n int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.r.IntN(n)
+}
+
+func (d *dice) chance(percent int) bool { return d.below(100) < percent }
+
+func (d *dice) duration(most time.Duration) time.Duration {
+	return time.Duration(d.below(int(most) + 1))
+}
+
+func (d *dice) shuffle(n int, swap func(i, j int)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.r.Shuffle(n, swap)
+}
+
+// plan draws some dozen messages of six groups, and what their handlers do.
+func plan(d *dice) []Message {
+	const count, groups = 42, 6
+	troubles := []Message{
+		{Deeds: []Deed{Crash}}, {Deeds: []Deed{Fail, Crash}}, {Deeds: []Deed{Hang}}, {Deeds: []Deed{Vanish}}, {Deeds: []Deed{Vanish}}, {Deeds: []Deed{Panic, Vanish}},
+		{Deeds: []Deed{Fail}}, {Deeds: []Deed{Refuse}}, {Deeds: []Deed{Panic}}, {Deeds: []Deed{Fail, Fail}}, {Deeds: []Deed{Refuse, Panic, Fail}},
+		{Then: Refuse}, {Deeds: []Deed{Panic}, Then: Fail},
+	}
+	all := make([]Message, count)
+	copy(all, troubles)
+	d.shuffle(count, func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for i := range all {
+		all[i].Group = string(rune('a' + d.below(groups)))
+		all[i].Name = fmt.Sprintf("%s%d", all[i].Group, i)
+	}
+	return all
+}
+
+// TestV2_RandomRound delivers some dozen messages in any way that their source may,
+// while handlers fail and processes die, until everything is done.
+func TestV2_RandomRound(t *testing.T) {
+	t.Parallel()
+	for i, s := range sources {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			t.Logf("-args -seed=%d", *seed)
+			d := &dice{r: rand.New(rand.NewPCG(*seed, uint64(i)))}
+			w := newWorld(t, s, plan(d), nil)
+			over := make(chan struct{})
+			var killer sync.WaitGroup
+			killer.Go(func() { w.killNowAndThen(t, over) })
+			if s.stream {
+				consumeStream(t, w, d)
+			} else {
+				newMailbox(w, d).consume(t)
+			}
+			close(over)
+			killer.Wait()
+			w.audit(t)
+			if w.kills == 0 {
+				t.Error("no process was killed")
+			}
+		})
+	}
+}
+
+// killNowAndThen kills a busy process by SIGKILL after every few deliveries, wherever
+// it happens to be.
+func (w *world) killNowAndThen(t *testing.T, over <-chan struct{}) {
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for after := 3; w.kills < 3; {
+		select {
+		case <-over:
+			return
+		case <-ticker.C:
+		}
+		if w.answered() < after {
+			continue
+		}
+		if busy := w.busy(t); len(busy) > 0 && busy[0].Signal(syscall.SIGKILL) == nil {
+			w.mu.Lock()
+			w.kills++
+			w.mu.Unlock()
+			after = w.answered() + 5
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package redelivery
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
+	"github.com/lambdaidem/toolkit/localstack/emulator"
+)
+
+// source is an event source as Lambda's poller or its own invocations are seen by a
+// function.
+type source struct {
+	name    string
+	kind    Source
+	ordered bool // within a group
+	stream  bool // goes on from the lowest failure
+	single  bool // one message in each event, whose failure is the invocation's error
+	// event is an event of messages with their places in the order of sending.
+	event func(batch []idemtest.Message, places []int) any
+}
+
+var sources = []source{
+	{name: "SQS standard", kind: SQS, event: queueEvent("orders")},
+	{name: "SQS FIFO", kind: SQS, ordered: true, event: queueEvent("orders.fifo")},
+	{name: "SNS", kind: SNS, single: true, event: func(batch []idemtest.Message, _ []int) any { return idemtest.SNS("orders", batch[0]) }},
+	{name: "EventBridge", kind: EventBridge, single: true, event: func(batch []idemtest.Message, _ []int) any {
+		return idemtest.EventBridge("shop", "order", batch[0])
+	}},
+	{name: "Kinesis", kind: Kinesis, ordered: true, stream: true, event: func(batch []idemtest.Message, places []int) any {
+		e := idemtest.Kinesis("orders", batch...)
+		for i := range e.Records {
+			e.Records[i].Kinesis.SequenceNumber = sequenceNumber(places[i])
+		}
+		return e
+	}},
+	{name: "DynamoDB Streams", kind: DynamoDBStream, ordered: true, stream: true, event: func(batch []idemtest.Message, places []int) any {
+		e := idemtest.DynamoDBStream("orders", batch...)
+		for i := range e.Records {
+			e.Records[i].Change.SequenceNumber = sequenceNumber(places[i])
+		}
+		return e
+	}},
+}
+
+func queueEvent(name string) func([]idemtest.Message, []int) any {
+	return func(batch []idemtest.Message, places []int) any {
+		e := idemtest.SQS(name, batch...)
+		for i, r := range e.Records {
+			if _, fifo := r.Attributes["SequenceNumber"]; fifo {
+				r.Attributes["SequenceNumber"] = sequenceNumber(places[i])
+			}
+		}
+		return e
+	}
+}
+
+// sequenceNumber is a record's for good, whatever batch it comes in.
+func sequenceNumber(place int) string { return fmt.Sprintf("49590338271490256608559%012d", place) }
+
+// identifier is by what an answer names a message.
+func (s source) identifier(name string, place int) string {
+	if s.stream {
+		return sequenceNumber(place)
+	}
+	return name
+}
+
+// died tells whether a result is that of a process that did not live to answer.
+func died(r emulator.Result) bool {
+	var e struct{ ErrorType string }
+	return r.FunctionError != "" && json.Unmarshal(r.Payload, &e) == nil && (e.ErrorType == "Runtime.ExitError" || e.ErrorType == "Sandbox.Timedout")
+}
+
+// read takes a result for what it tells the source.
+func (s source) read(d *Delivery, r emulator.Result, nameOf map[string]string) {
+	switch {
+	case died(r):
+		d.Lost = true
+	case s.single && r.FunctionError != "":
+		d.Reported = d.Batch
+	case r.FunctionError != "":
+		d.Odd = "the error " + string(r.Payload)
+	case !s.single:
+		var answer struct {
+			Failures *[]struct{ ItemIdentifier string } `json:"batchItemFailures"`
+		}
+		if err := json.Unmarshal(r.Payload, &answer); err != nil || answer.Failures == nil {
+			d.Odd = "the answer " + string(r.Payload)
+			return
+		}
+		for _, f := range *answer.Failures {
+			name, known := nameOf[f.ItemIdentifier]
+			if !known {
+				name = "?" + f.ItemIdentifier
+			}
+			d.Reported = append(d.Reported, name)
+		}
+	}
+}
+
+// again is what of a batch the source delivers again after an answer.
+func (s source) again(d Delivery) []string {
+	if d.Lost || d.Odd != "" {
+		return d.Batch
+	}
+	reported := map[string]bool{}
+	for _, name := range d.Reported {
+		reported[name] = true
+	}
+	var again []string
+	for i, name := range d.Batch {
+		switch {
+		case reported[name] && s.stream:
+			return d.Batch[i:]
+		case reported[name]:
+			again = append(again, name)
+		}
+	}
+	return again
+}
+
+func TestSource_ReadsAnswersAsTheSourceDoes(t *testing.T) {
+	nameOf := map[string]string{"id-a": "a", "id-b": "b", "id-c": "c"}
+	failure := func(errorType string) emulator.Result {
+		return emulator.Result{FunctionError: "Unhandled", Payload: fmt.Appendf(nil, `{"errorType":%q,"errorMessage":"m"}`, errorType)}
+	}
+	answer := func(text string) emulator.Result { return emulator.Result{Payload: []byte(text)} }
+	tests := []struct {
+		name   string
+		source source
+		result emulator.Result
+		want   string // reported, whether it is lost, whether it is odd, what comes again
+	}{
+		{"queue, all done", sources[0], answer(`{"batchItemFailures":[]}`), "[] false false []"},
+		{"queue, a part", sources[1], answer(`{"batchItemFailures":[{"itemIdentifier":"id-b"}]}`), "[b] false false [b]"},
+		{"stream, a part", sources[4], answer(`{"batchItemFailures":[{"itemIdentifier":"id-b"}]}`), "[b] false false [b c]"},
+		{"queue, died", sources[0], failure("Runtime.ExitError"), "[] true false [a b c]"},
+		{"stream, timed out", sources[5], failure("Sandbox.Timedout"), "[] true false [a b c]"},
+		{"queue, an error", sources[0], failure("errorString"), "[] false true [a b c]"},
+		{"queue, null", sources[0], answer(`{"batchItemFailures":null}`), "[] false true [a b c]"},
+		{"queue, no list", sources[0], answer(`{}`), "[] false true [a b c]"},
+		{"queue, no JSON", sources[0], answer(`x`), "[] false true [a b c]"},
+		{"queue, a stranger", sources[0], answer(`{"batchItemFailures":[{"itemIdentifier":"id-z"}]}`), "[?id-z] false false []"},
+		{"topic, done", sources[2], answer(`{}`), "[] false false []"},
+		{"topic, an error", sources[2], failure("errorString"), "[a b c] false false [a b c]"},
+		{"bus, died", sources[3], failure("Runtime.ExitError"), "[] true false [a b c]"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := Delivery{Batch: []string{"a", "b", "c"}}
+			tt.source.read(&d, tt.result, nameOf)
+			if got := fmt.Sprint(d.Reported, d.Lost, d.Odd != "", tt.source.again(d)); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+	if a, b := sources[4].identifier("a", 9), sources[4].identifier("b", 10); strings.Compare(a, b) >= 0 || len(a) != len(b) {
+		t.Errorf("%s is not before %s", a, b)
+	}
+}

@@ -1,0 +1,336 @@
+package redelivery
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
+	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+	"github.com/lambdaidem/toolkit/localstack/emulator"
+	"github.com/lambdaidem/toolkit/localstack/template"
+)
+
+const (
+	// timeout is the function's: long enough for a busy machine to run a batch in, and
+	// short, since the lease of an attempt that died lasts until its end.
+	timeout = 3 * time.Second
+	// maxSkew is little, since all clocks here are one.
+	maxSkew = 200 * time.Millisecond
+	// minRunTime is the guard's default.
+	minRunTime = time.Second
+	// patience bounds every wait for something that is to happen.
+	patience = 30 * time.Second
+
+	// sideBySide is how many tests run at once: they mostly wait for leases to end.
+	sideBySide = 12
+
+	function = "Consumer"
+)
+
+// bootstrap is the consumer, built as functions that deploy are.
+var bootstrap string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	fail := func(err error) int {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if err := flag.Set("test.parallel", strconv.Itoa(sideBySide)); err != nil {
+		return fail(err)
+	}
+	folder, err := os.MkdirTemp("", "redelivery")
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	bootstrap = filepath.Join(folder, "bootstrap")
+	build := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", bootstrap, "./consumer")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fail(fmt.Errorf("building the consumer: %w\n%s", err, out))
+	}
+	return m.Run()
+}
+
+// world is one function, its tables, and a source that sends it messages.
+type world struct {
+	source   source
+	emulator *emulator.Emulator
+	client   *dynamodb.Client
+	ledger   Ledger
+	records  string
+
+	sent   []Message
+	places map[string]int
+
+	mu         sync.Mutex
+	deliveries []Delivery
+	kills      int
+}
+
+// newWorld starts a function that is to get these messages. Its environment may have
+// more.
+func newWorld(t *testing.T, s source, sent []Message, more map[string]string) *world {
+	t.Helper()
+	server := ddblocal.ForTest(t)
+	w := &world{source: s, client: server.Client(), sent: sent, places: map[string]int{}, records: "records-" + rand.Text()}
+	w.ledger = Ledger{Client: w.client, Table: "ledger-" + rand.Text()}
+	for i, m := range sent {
+		if err := m.Valid(); err != nil {
+			t.Fatal(err)
+		}
+		w.places[m.Name] = i
+	}
+	for _, table := range []string{w.records, w.ledger.Table} {
+		if err := dynamostore.CreateTable(t.Context(), w.client, table); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := map[string]string{SourceVariable: string(s.kind), RecordsVariable: w.records, LedgerVariable: w.ledger.Table, SkewVariable: maxSkew.String()}
+	for name, value := range more {
+		env[name] = value
+	}
+	log := &logbook{}
+	var err error
+	w.emulator, err = emulator.Start(t.Context(), emulator.Options{
+		Template: &template.Template{Functions: []*template.Function{{LogicalID: function, Name: "consumer", Handler: "bootstrap", MemoryMB: 128, Timeout: timeout, Environment: env}}},
+		Binary:   func(string) string { return bootstrap },
+		Endpoint: server.Endpoint(),
+		Log:      log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.emulator.Close(); err != nil {
+			t.Errorf("close the emulator: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("what the function logged:\n%s", log)
+		}
+	})
+	return w
+}
+
+// deliver invokes the function with one event of these messages, and takes its answer
+// to the books. It may be called by several goroutines at a time.
+func (w *world) deliver(t *testing.T, names ...string) Delivery {
+	t.Helper()
+	batch, places, nameOf := make([]idemtest.Message, len(names)), make([]int, len(names)), map[string]string{}
+	for i, name := range names {
+		place := w.places[name]
+		m := w.sent[place]
+		batch[i], places[i] = idemtest.Message{ID: name, Group: m.Group, Body: text(t, m), Receives: i + 1}, place
+		nameOf[w.source.identifier(name, place)] = name
+	}
+	d := Delivery{Batch: names, Before: w.counts(t, names), Began: time.Now()}
+	result, err := w.emulator.Invoke(t.Context(), function, []byte(text(t, w.source.event(batch, places))))
+	if err != nil {
+		t.Errorf("invoke: %v", err)
+		return d
+	}
+	d.Request, d.Ended = result.RequestID, time.Now()
+	w.source.read(&d, result, nameOf)
+	d.After = w.counts(t, names)
+	if _, d.Left, err = w.ledger.Arrived(t.Context(), d.Request); err != nil {
+		t.Error(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deliveries = append(w.deliveries, d)
+	return d
+}
+
+// deliverAll delivers a batch: of a source of single messages an event for each. It
+// returns what the source has to deliver again.
+func (w *world) deliverAll(t *testing.T, names ...string) (again []string) {
+	t.Helper()
+	if !w.source.single {
+		return w.source.again(w.deliver(t, names...))
+	}
+	for _, name := range names {
+		again = append(again, w.source.again(w.deliver(t, name))...)
+	}
+	return again
+}
+
+// settle delivers again what the source would, until nothing is left. A queue keeps
+// a message back until no lease of a dead attempt is in its way; a stream, a topic
+// and a bus don't.
+func (w *world) settle(t *testing.T, names ...string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); len(names) > 0; {
+		if time.Now().After(deadline) {
+			t.Fatalf("%v come again and again for %v", names, patience)
+		}
+		if w.source.kind == SQS {
+			w.awaitLeases(t)
+		}
+		names = w.deliverAll(t, names...)
+	}
+}
+
+// awaitLeases waits until no lease is left in the table of records.
+func (w *world) awaitLeases(t *testing.T) {
+	t.Helper()
+	eventually(t, "no lease is left", func() bool {
+		out, err := w.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &w.records, ConsistentRead: aws.Bool(true)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rows []struct {
+			Status string `dynamodbav:"status"`
+			Ends   int64  `dynamodbav:"in_progress_expiration"`
+		}
+		if err := attributevalue.UnmarshalListOfMaps(out.Items, &rows); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			if r.Status == "INPROGRESS" && r.Ends > time.Now().UnixMilli() {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (w *world) counts(t *testing.T, names []string) map[string]Count {
+	t.Helper()
+	counts, err := w.ledger.Counts(t.Context(), names...)
+	if err != nil {
+		t.Error(err)
+	}
+	return counts
+}
+
+// books are those of the whole world. No delivery is under way.
+func (w *world) books(t *testing.T) Books {
+	t.Helper()
+	counts, order, err := w.ledger.Everything(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return Books{Ordered: w.source.ordered, Sent: w.sent, Deliveries: slices.Clone(w.deliveries), Counts: counts, Order: order,
+		Kills: w.kills, Lease: timeout + maxSkew, MinRunTime: minRunTime}
+}
+
+// audit fails the test if anything is wrong.
+func (w *world) audit(t *testing.T) {
+	t.Helper()
+	r := w.books(t).Audit()
+	t.Log(r)
+	if len(r.Findings) > 0 {
+		t.Errorf("the audit found %d breaches of the contract", len(r.Findings))
+	}
+}
+
+// wantRuns checks how often handlers began.
+func (w *world) wantRuns(t *testing.T, want map[string]int) {
+	t.Helper()
+	counts, _, err := w.ledger.Everything(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range w.sent {
+		if got := len(counts[m.Name].Runs); got != want[m.Name] {
+			t.Errorf("%s ran %d times, want %d", m.Name, got, want[m.Name])
+		}
+	}
+}
+
+// busy are the processes that have an invocation which has reached the consumer's
+// own code.
+func (w *world) busy(t *testing.T) []emulator.Process {
+	t.Helper()
+	var all []emulator.Process
+	for _, p := range w.emulator.Processes(function) {
+		if p.RequestID == "" {
+			continue
+		}
+		arrived, _, err := w.ledger.Arrived(t.Context(), p.RequestID)
+		if err != nil {
+			t.Error(err)
+		}
+		if arrived {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// awaitRun waits until a handler of a message has begun for the nth time.
+func (w *world) awaitRun(t *testing.T, name string, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%s runs for the %dth time", name, n), func() bool { return len(w.counts(t, []string{name})[name].Runs) >= n })
+}
+
+func (w *world) open(t *testing.T, name string) {
+	t.Helper()
+	if err := w.ledger.Open(t.Context(), name); err != nil {
+		t.Error(err)
+	}
+}
+
+func text(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(b)
+}
+
+// eventually waits until something holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.After(patience); !holds(); {
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
+// logbook is what the function logged.
+type logbook struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logbook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
