@@ -95,7 +95,7 @@ func (b Books) Audit() Report {
 }
 
 // message finds one that was sent.
-func (b *Books) message(name string) (Message, bool) {
+func (b Books) message(name string) (Message, bool) {
 	i := slices.IndexFunc(b.Sent, func(m Message) bool { return m.Name == name })
 	if i < 0 {
 		return Message{}, false
@@ -104,7 +104,7 @@ func (b *Books) message(name string) (Message, bool) {
 }
 
 // effectFindings counts effects.
-func (b *Books) effectFindings() []string {
+func (b Books) effectFindings() []string {
 	var found []string
 	for _, m := range b.Sent {
 		want := 1
@@ -125,7 +125,7 @@ func (b *Books) effectFindings() []string {
 
 // orderFindings compares the groups' logs of commits with what was sent, in order
 // where there is one.
-func (b *Books) orderFindings() []string {
+func (b Books) orderFindings() []string {
 	var found []string
 	want := map[string][]string{}
 	for _, m := range b.Sent {
@@ -264,16 +264,16 @@ func (v *verdict) heldBack(name string) bool {
 	return false
 }
 
-// inProgress tells whether another invocation had a run at the message, and was
-// under way with this one or had died while it lasted, so that its lease may have
-// held.
+// inProgress tells whether another invocation had an attempt at the message that was
+// under way with this one, or that died and whose lease may have held. One that died
+// may have done so before its handler began.
 func (v *verdict) inProgress(name string) bool {
 	return slices.ContainsFunc(v.Deliveries, func(o Delivery) bool {
-		over := o.Ended
+		over, had := o.Ended, slices.Contains(v.Counts[name].Runs, o.Request)
 		if o.Lost {
-			over = over.Add(v.Lease)
+			over, had = over.Add(v.Lease), slices.Contains(o.Batch, name)
 		}
-		return o.Request != v.Request && slices.Contains(v.After[name].Runs, o.Request) && o.Began.Before(v.Ended) && over.After(v.Began)
+		return had && o.Request != v.Request && o.Began.Before(v.Ended) && over.After(v.Began)
 	})
 }
 

@@ -15,12 +15,13 @@ const (
 	DynamoDBStream Source = "dynamodb"
 )
 
-// The consumer's environment, all required but [SkewVariable].
+// The consumer's environment, all required but the last two.
 const (
-	SourceVariable  = "REDELIVERY_SOURCE"  // a Source
-	RecordsVariable = "REDELIVERY_RECORDS" // the table of idempotency records
-	LedgerVariable  = "REDELIVERY_LEDGER"  // the table of the Ledger
-	SkewVariable    = "REDELIVERY_SKEW"    // Options.MaxSkew, a duration; default: the guard's
+	SourceVariable      = "REDELIVERY_SOURCE"      // a Source
+	RecordsVariable     = "REDELIVERY_RECORDS"     // the table of idempotency records
+	LedgerVariable      = "REDELIVERY_LEDGER"      // the table of the Ledger
+	SkewVariable        = "REDELIVERY_SKEW"        // Options.MaxSkew, a duration; default: the guard's
+	ConcurrencyVariable = "REDELIVERY_CONCURRENCY" // BatchOptions.Concurrency; default: the guard's
 )
 
 // Deed is what a handler does in one run at a message, after it has enlisted its

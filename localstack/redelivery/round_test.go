@@ -61,24 +61,35 @@ func TestV2_RandomRound(t *testing.T) {
 	for i, s := range sources {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			t.Logf("-args -seed=%d", *seed)
-			d := &dice{r: rand.New(rand.NewPCG(*seed, uint64(i)))}
-			w := newWorld(t, s, plan(d), nil)
-			over := make(chan struct{})
-			var killer sync.WaitGroup
-			killer.Go(func() { w.killNowAndThen(t, over) })
-			if s.stream {
-				consumeStream(t, w, d)
-			} else {
-				newMailbox(w, d).consume(t)
-			}
-			close(over)
-			killer.Wait()
-			w.audit(t)
-			if w.kills == 0 {
-				t.Error("no process was killed")
-			}
+			randomRound(t, s, uint64(i), nil)
 		})
+		if !s.single {
+			t.Run(s.name+", some at a time", func(t *testing.T) {
+				t.Parallel()
+				randomRound(t, s, uint64(len(sources)+i), map[string]string{ConcurrencyVariable: "4"})
+			})
+		}
+	}
+}
+
+func randomRound(t *testing.T, s source, stream uint64, env map[string]string) {
+	t.Helper()
+	t.Logf("-args -seed=%d", *seed)
+	d := &dice{r: rand.New(rand.NewPCG(*seed, stream))}
+	w := newWorld(t, s, plan(d), env)
+	over := make(chan struct{})
+	var killer sync.WaitGroup
+	killer.Go(func() { w.killNowAndThen(t, over) })
+	if s.stream {
+		consumeStream(t, w, d)
+	} else {
+		newMailbox(w, d).consume(t)
+	}
+	close(over)
+	killer.Wait()
+	w.audit(t)
+	if w.kills == 0 {
+		t.Error("no process was killed")
 	}
 }
 

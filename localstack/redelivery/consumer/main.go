@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -41,22 +42,24 @@ func main() {
 			}
 		}
 	})
+	together := 0
+	if n := os.Getenv(redelivery.ConcurrencyVariable); n != "" {
+		if together, err = strconv.Atoi(n); err != nil {
+			fatal(redelivery.ConcurrencyVariable, err)
+		}
+	}
 	c := &consumer{ledger: redelivery.Ledger{Client: client, Table: os.Getenv(redelivery.LedgerVariable)}}
 	switch source := redelivery.Source(os.Getenv(redelivery.SourceVariable)); source {
 	case redelivery.SQS:
-		lambda.Start(watched(c, guard.SQS(func(ctx context.Context, m events.SQSMessage) error { return c.handle(ctx, m.Body) })))
+		lambda.Start(watched(c, guard.SQS(handler(c, func(m events.SQSMessage) string { return m.Body }), some[events.SQSMessage](together))))
 	case redelivery.SNS:
-		lambda.Start(watched(c, silent(guard.SNS(func(ctx context.Context, m events.SNSEventRecord) error { return c.handle(ctx, m.SNS.Message) }))))
+		lambda.Start(watched(c, silent(guard.SNS(handler(c, func(m events.SNSEventRecord) string { return m.SNS.Message })))))
 	case redelivery.EventBridge:
-		lambda.Start(watched(c, silent(guard.EventBridge(func(ctx context.Context, e events.EventBridgeEvent) error { return c.handle(ctx, string(e.Detail)) }))))
+		lambda.Start(watched(c, silent(guard.EventBridge(handler(c, func(e events.EventBridgeEvent) string { return string(e.Detail) })))))
 	case redelivery.Kinesis:
-		lambda.Start(watched(c, guard.Kinesis(func(ctx context.Context, r events.KinesisEventRecord) error {
-			return c.handle(ctx, string(r.Kinesis.Data))
-		})))
+		lambda.Start(watched(c, guard.Kinesis(handler(c, func(r events.KinesisEventRecord) string { return string(r.Kinesis.Data) }), some[events.KinesisEventRecord](together))))
 	case redelivery.DynamoDBStream:
-		lambda.Start(watched(c, guard.DynamoDBStream(func(ctx context.Context, r events.DynamoDBEventRecord) error {
-			return c.handle(ctx, r.Change.NewImage["body"].String())
-		})))
+		lambda.Start(watched(c, guard.DynamoDBStream(handler(c, func(r events.DynamoDBEventRecord) string { return r.Change.NewImage["body"].String() }), some[events.DynamoDBEventRecord](together))))
 	default:
 		slog.Error("the consumer can't start", redelivery.SourceVariable, source)
 		os.Exit(1)
@@ -92,6 +95,16 @@ func watched[E, R any](c *consumer, h func(context.Context, E) (R, error)) func(
 		}
 		return answer, err
 	}
+}
+
+// handler is the handler of any source, told where the message is.
+func handler[M any](c *consumer, body func(M) string) func(context.Context, M) error {
+	return func(ctx context.Context, m M) error { return c.handle(ctx, body(m)) }
+}
+
+// some lets so many messages run at a time.
+func some[M any](together int) func(*lambdaidem.BatchOptions[M]) {
+	return func(o *lambdaidem.BatchOptions[M]) { o.Concurrency = together }
 }
 
 // silent gives a handler without an answer an empty one.
