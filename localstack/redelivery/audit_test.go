@@ -32,7 +32,7 @@ func goodBooks() Books {
 		},
 		Deliveries: []Delivery{
 			{Request: "r1", Batch: []string{"b1"}, Lost: true, Began: at(0), Ended: at(1)},
-			{Request: "r2", Batch: []string{"b1", "a1", "a2", "b1", "p"}, Reported: []string{"b1", "a1", "a2", "p"}, Began: at(2), Ended: at(3), Left: time.Second},
+			{Request: "r2", Batch: []string{"b1", "a1", "a2", "b1", "p", "a1"}, Reported: []string{"b1", "a1", "a2", "p"}, Began: at(2), Ended: at(3), Left: time.Second},
 			{Request: "r3", Batch: []string{"a1", "a2", "b1"}, Began: at(7), Ended: at(8), Left: time.Second, After: done("a1", "a2", "b1")},
 			{Request: "r4", Batch: []string{"c1", "c2", "a1"}, Began: at(9), Ended: at(11), Left: time.Second, Before: progress, After: done("c1", "c2", "a1")},
 			{Request: "r5", Batch: []string{"c1", "c2"}, Reported: []string{"c1", "c2"}, Began: at(10), Ended: at(12), Left: time.Second,
@@ -53,7 +53,7 @@ func TestAuditFindsNothingInGoodBooks(t *testing.T) {
 	if len(r.Findings) > 0 {
 		t.Error(r)
 	}
-	want := Report{Messages: 6, Effects: 5, Runs: 8, Deliveries: 6, Lost: 1, Messengers: 15, Reported: 7}
+	want := Report{Messages: 6, Effects: 5, Runs: 8, Deliveries: 6, Lost: 1, Messengers: 16, Reported: 7}
 	if r.Findings = nil; r.String() != want.String() {
 		t.Errorf("%v\nwant\n%v", r, want)
 	}
@@ -98,6 +98,9 @@ func TestV2_AuditFindsEachBreach(t *testing.T) {
 			b.Deliveries[0].Request = "r2"
 		}, "b1 is reported, and nothing was in its way (V2)"},
 		{"held back by another group", func(b *Books) { b.Sent[1].Group = "x" }, "a2 is reported, and nothing was in its way (V2)"},
+		{"held back by what is done", set(5, func(d *Delivery) {
+			d.Batch, d.Reported, d.Before, d.Left = []string{"c1", "c2"}, []string{"c2"}, done("c1", "c2"), time.Second
+		}), "c2 is reported, and was done before (V2)"},
 		{"held back by what comes later", set(1, func(d *Delivery) { d.Batch = []string{"b1", "a2", "a1", "p"} }), "a2 is reported, and nothing was in its way (V2)"},
 		{"held back by no order", func(b *Books) { b.Ordered = false }, "a2 is reported, and nothing was in its way (V2)"},
 		{"reported twice", set(1, func(d *Delivery) { d.Reported = append(d.Reported, "b1") }), "b1 is reported twice"},
@@ -149,6 +152,17 @@ func TestMessage_DeedsGoOnForEver(t *testing.T) {
 	}
 	if m.Then = Succeed; m.Poison() {
 		t.Error("what succeeds in the end is no poison")
+	}
+}
+
+func TestDeed_SaysWhatTheSourceSees(t *testing.T) {
+	for deed, want := range map[Deed][2]bool{ // whether it fails, and whether it kills
+		Succeed: {false, false}, Fail: {true, false}, Refuse: {true, false}, Panic: {true, false}, Wait: {true, false},
+		Crash: {false, true}, Hang: {false, true}, Vanish: {false, true},
+	} {
+		if got := [2]bool{deed.fails(), deed.kills()}; got != want {
+			t.Errorf("%s fails, kills: %v, want %v", deed, got, want)
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 //	group#GROUP     committed  L  the names of messages, in the order of their commits
 //	runs#NAME       requests   L  the invocation of each run, in the order of their beginnings
 //	gate#NAME                     is there once the gate is open
-//	invocation#ID   left       N  milliseconds until the deadline when it answered; absent before
+//	invocation#ID   time_left  N  milliseconds until the deadline when it answered; absent before
 type Ledger struct {
 	Client *dynamodb.Client
 	Table  string
@@ -63,7 +63,7 @@ func (l Ledger) Arrive(ctx context.Context, request string) error {
 // Leave writes down that an invocation is about to answer, and how much of its time
 // is left.
 func (l Ledger) Leave(ctx context.Context, request string, left time.Duration) error {
-	_, err := l.update(ctx, "invocation#"+request, "SET left = :left", dynamostore.Args{":left": left.Milliseconds()})
+	_, err := l.update(ctx, "invocation#"+request, "SET time_left = :left", dynamostore.Args{":left": left.Milliseconds()})
 	return err
 }
 
@@ -168,7 +168,7 @@ type row struct {
 	Effects   int      `dynamodbav:"effects"`
 	Committed []string `dynamodbav:"committed"`
 	Requests  []string `dynamodbav:"requests"`
-	Left      int64    `dynamodbav:"left"`
+	Left      int64    `dynamodbav:"time_left"`
 }
 
 func (l Ledger) update(ctx context.Context, id, expression string, args dynamostore.Args) (*dynamodb.UpdateItemOutput, error) {

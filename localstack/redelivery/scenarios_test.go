@@ -210,6 +210,31 @@ func TestV2_Redelivery(t *testing.T) {
 	}
 }
 
+// TestV2_SomeAtATime has messages of other groups pass one that waits, and its own
+// group wait.
+func TestV2_SomeAtATime(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources {
+		if s.single {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, s, with(plain("a1", "a2", "b1"), "a1", Wait), map[string]string{ConcurrencyVariable: "4"})
+			var first sync.WaitGroup
+			first.Go(func() { wantNames(t, w.deliverAll(t, "a1", "a2", "b1"), nil) })
+			eventually(t, "b1 is done", func() bool { return w.counts(t, []string{"b1"})["b1"].Effects == 1 })
+			if a2 := w.counts(t, []string{"a2"})["a2"]; s.ordered && len(a2.Runs) > 0 {
+				t.Error("a2 began before a1 had ended")
+			}
+			w.open(t, "a1")
+			first.Wait()
+			w.audit(t)
+			w.wantRuns(t, map[string]int{"a1": 1, "a2": 1, "b1": 1})
+		})
+	}
+}
+
 // TestV2_AuditFindsAnUnguardedConsumer takes the guard away: then the same
 // deliveries have their effects twice, and the audit must say so.
 func TestV2_AuditFindsAnUnguardedConsumer(t *testing.T) {

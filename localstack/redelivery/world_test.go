@@ -156,6 +156,9 @@ func (w *world) deliver(t *testing.T, names ...string) Delivery {
 	if _, d.Left, err = w.ledger.Arrived(t.Context(), d.Request); err != nil {
 		t.Error(err)
 	}
+	if !d.Lost && d.Left <= 0 {
+		t.Errorf("the invocation %s of %v did not say how much of its time was left", d.Request, names)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.deliveries = append(w.deliveries, d)
