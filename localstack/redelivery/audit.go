@@ -30,6 +30,7 @@ type Delivery struct {
 	Batch    []string
 	Reported []string // as answered: one message at a time, or the only one by an error
 	Lost     bool     // the process died, so there was no answer
+	TimedOut bool     // it was killed at the function's timeout; Lost too
 	Odd      string   // what there was instead of an answer that such a source understands
 
 	Began, Ended  time.Time     // by the source's clock
@@ -44,6 +45,7 @@ type Report struct {
 	Runs       int // of handlers: an effect takes one at least
 	Deliveries int
 	Lost       int // deliveries without an answer
+	TimedOut   int // of those, by the function's timeout
 	Messengers int // messages that were delivered, each time counted
 	Reported   int // messages that were reported
 
@@ -63,7 +65,8 @@ type Report struct {
 //     deadline (V2). It is reported once;
 //   - nothing of a group runs after the group's first failure in that invocation (V2);
 //   - a message runs once at most in an invocation, and never once it is done (V2);
-//   - an invocation has no answer only where its process was made to die.
+//   - an invocation has no answer only where its process was made to die, or ran into
+//     its timeout.
 func (b Books) Audit() Report {
 	r := Report{Messages: len(b.Sent), Deliveries: len(b.Deliveries)}
 	r.Findings = append(r.Findings, b.effectFindings()...)
@@ -79,7 +82,10 @@ func (b Books) Audit() Report {
 		v := verdict{Books: &b, Delivery: &b.Deliveries[i]}
 		if d.Lost {
 			r.Lost++
-			if !v.wasMadeToDie() {
+			switch {
+			case d.TimedOut:
+				r.TimedOut++
+			case !v.wasMadeToDie():
 				unexplained++
 			}
 			v.runFindings()
@@ -239,7 +245,7 @@ func (v *verdict) runFindings() {
 // unjust says why a message should not have been reported; empty: it should.
 func (v *verdict) unjust(name string) string {
 	if deed, ran := v.deed(name); ran {
-		if deed.fails() {
+		if deed.fails() || v.Left < v.MinRunTime { // its commit had no time
 			return ""
 		}
 		return fmt.Sprintf("and its handler did %s", deed)
@@ -290,8 +296,8 @@ func distinct(batch []string) []string {
 
 // String is the report for a reader: the counts, then the findings.
 func (r Report) String() string {
-	s := fmt.Sprintf("%d messages, %d effects, %d runs; %d deliveries of %d messages, %d of them reported, %d deliveries without an answer",
-		r.Messages, r.Effects, r.Runs, r.Deliveries, r.Messengers, r.Reported, r.Lost)
+	s := fmt.Sprintf("%d messages, %d effects, %d runs; %d deliveries of %d messages, %d of them reported, %d deliveries without an answer, %d of them timed out",
+		r.Messages, r.Effects, r.Runs, r.Deliveries, r.Messengers, r.Reported, r.Lost, r.TimedOut)
 	for _, finding := range r.Findings {
 		s += "\n  ! " + finding
 	}

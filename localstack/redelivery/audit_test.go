@@ -139,6 +139,21 @@ func TestAuditExcusesWhatTheTestKilled(t *testing.T) {
 	}
 }
 
+func TestAuditExcusesWhatHadNoTime(t *testing.T) {
+	b := goodBooks()
+	b.Deliveries[3].Lost, b.Deliveries[3].TimedOut = true, true
+	if r := b.Audit(); len(r.Findings) > 0 || r.Lost != 2 || r.TimedOut != 1 {
+		t.Error(r)
+	}
+	b = goodBooks()
+	b.Deliveries[3].Left, b.Deliveries[3].Reported = b.MinRunTime-1, []string{"c2"}
+	if r := b.Audit(); len(r.Findings) > 0 {
+		t.Error(r)
+	}
+	b.Deliveries[3].Left = b.MinRunTime
+	wantFindings(t, b.Audit(), "c2 is reported, and its handler did succeed (V2)")
+}
+
 func TestMessage_DeedsGoOnForEver(t *testing.T) {
 	m := Message{Name: "a", Group: "g", Deeds: []Deed{Fail, Crash}}
 	for run, want := range map[int]Deed{1: Fail, 2: Crash, 3: Succeed, 9: Succeed} {

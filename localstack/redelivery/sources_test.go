@@ -68,17 +68,22 @@ func (s source) identifier(name string, place int) string {
 	return name
 }
 
-// died tells whether a result is that of a process that did not live to answer.
-func died(r emulator.Result) bool {
+// errorType is that of an invocation that failed.
+func errorType(r emulator.Result) string {
 	var e struct{ ErrorType string }
-	return r.FunctionError != "" && json.Unmarshal(r.Payload, &e) == nil && (e.ErrorType == "Runtime.ExitError" || e.ErrorType == "Sandbox.Timedout")
+	if r.FunctionError == "" || json.Unmarshal(r.Payload, &e) != nil {
+		return ""
+	}
+	return e.ErrorType
 }
 
 // read takes a result for what it tells the source.
 func (s source) read(d *Delivery, r emulator.Result, nameOf map[string]string) {
+	kind := errorType(r)
+	d.TimedOut = kind == "Sandbox.Timedout"
+	d.Lost = d.TimedOut || kind == "Runtime.ExitError"
 	switch {
-	case died(r):
-		d.Lost = true
+	case d.Lost:
 	case s.single && r.FunctionError != "":
 		d.Reported = d.Batch
 	case r.FunctionError != "":
@@ -132,27 +137,27 @@ func TestSource_ReadsAnswersAsTheSourceDoes(t *testing.T) {
 		name   string
 		source source
 		result emulator.Result
-		want   string // reported, whether it is lost, whether it is odd, what comes again
+		want   string // reported, whether it is lost, timed out, odd, what comes again
 	}{
-		{"queue, all done", sources[0], answer(`{"batchItemFailures":[]}`), "[] false false []"},
-		{"queue, a part", sources[1], answer(`{"batchItemFailures":[{"itemIdentifier":"id-b"}]}`), "[b] false false [b]"},
-		{"stream, a part", sources[4], answer(`{"batchItemFailures":[{"itemIdentifier":"id-b"}]}`), "[b] false false [b c]"},
-		{"queue, died", sources[0], failure("Runtime.ExitError"), "[] true false [a b c]"},
-		{"stream, timed out", sources[5], failure("Sandbox.Timedout"), "[] true false [a b c]"},
-		{"queue, an error", sources[0], failure("errorString"), "[] false true [a b c]"},
-		{"queue, null", sources[0], answer(`{"batchItemFailures":null}`), "[] false true [a b c]"},
-		{"queue, no list", sources[0], answer(`{}`), "[] false true [a b c]"},
-		{"queue, no JSON", sources[0], answer(`x`), "[] false true [a b c]"},
-		{"queue, a stranger", sources[0], answer(`{"batchItemFailures":[{"itemIdentifier":"id-z"}]}`), "[?id-z] false false []"},
-		{"topic, done", sources[2], answer(`{}`), "[] false false []"},
-		{"topic, an error", sources[2], failure("errorString"), "[a b c] false false [a b c]"},
-		{"bus, died", sources[3], failure("Runtime.ExitError"), "[] true false [a b c]"},
+		{"queue, all done", sources[0], answer(`{"batchItemFailures":[]}`), "[] false false false []"},
+		{"queue, a part", sources[1], answer(`{"batchItemFailures":[{"itemIdentifier":"id-b"}]}`), "[b] false false false [b]"},
+		{"stream, a part", sources[4], answer(`{"batchItemFailures":[{"itemIdentifier":"id-b"}]}`), "[b] false false false [b c]"},
+		{"queue, died", sources[0], failure("Runtime.ExitError"), "[] true false false [a b c]"},
+		{"stream, timed out", sources[5], failure("Sandbox.Timedout"), "[] true true false [a b c]"},
+		{"queue, an error", sources[0], failure("errorString"), "[] false false true [a b c]"},
+		{"queue, null", sources[0], answer(`{"batchItemFailures":null}`), "[] false false true [a b c]"},
+		{"queue, no list", sources[0], answer(`{}`), "[] false false true [a b c]"},
+		{"queue, no JSON", sources[0], answer(`x`), "[] false false true [a b c]"},
+		{"queue, a stranger", sources[0], answer(`{"batchItemFailures":[{"itemIdentifier":"id-z"}]}`), "[?id-z] false false false []"},
+		{"topic, done", sources[2], answer(`{}`), "[] false false false []"},
+		{"topic, an error", sources[2], failure("errorString"), "[a b c] false false false [a b c]"},
+		{"bus, died", sources[3], failure("Runtime.ExitError"), "[] true false false [a b c]"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			d := Delivery{Batch: []string{"a", "b", "c"}}
 			tt.source.read(&d, tt.result, nameOf)
-			if got := fmt.Sprint(d.Reported, d.Lost, d.Odd != "", tt.source.again(d)); got != tt.want {
+			if got := fmt.Sprint(d.Reported, d.Lost, d.TimedOut, d.Odd != "", tt.source.again(d)); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})

@@ -29,16 +29,16 @@ import (
 const (
 	// timeout is the function's: long enough for a busy machine to run a batch in, and
 	// short, since the lease of an attempt that died lasts until its end.
-	timeout = 3 * time.Second
+	timeout = 5 * time.Second
 	// maxSkew is little, since all clocks here are one.
 	maxSkew = 200 * time.Millisecond
 	// minRunTime is the guard's default.
 	minRunTime = time.Second
 	// patience bounds every wait for something that is to happen.
-	patience = 30 * time.Second
+	patience = 60 * time.Second
 
 	// sideBySide is how many tests run at once: they mostly wait for leases to end.
-	sideBySide = 12
+	sideBySide = 16
 
 	function = "Consumer"
 )
@@ -309,7 +309,7 @@ func text(t *testing.T, v any) string {
 // eventually waits until something holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	ticker := time.NewTicker(20 * time.Millisecond)
+	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	for deadline := time.After(patience); !holds(); {
 		select {
