@@ -9,5 +9,7 @@
 // handler is to do in each run; a [Ledger] in DynamoDB Local keeps what it did. At
 // the end [Books.Audit] holds one against the other (V2, G1): one effect for each
 // message, failures reported where there was one and nowhere else, each group in the
-// order of its sending.
+// order of its sending. A random round at the end is drawn from -seed:
+//
+//	go run ./localstack/cmd/with-dynamodb -- go test ./localstack/redelivery -run RandomRound -v -args -seed=7
 package redelivery

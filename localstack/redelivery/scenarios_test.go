@@ -224,7 +224,11 @@ func TestV2_SomeAtATime(t *testing.T) {
 			var first sync.WaitGroup
 			first.Go(func() { wantNames(t, w.deliverAll(t, "a1", "a2", "b1"), nil) })
 			eventually(t, "b1 is done", func() bool { return w.counts(t, []string{"b1"})["b1"].Effects == 1 })
-			if a2 := w.counts(t, []string{"a2"})["a2"]; s.ordered && len(a2.Runs) > 0 {
+			now := w.counts(t, []string{"a1", "a2"})
+			if now["a1"].Effects > 0 {
+				t.Error("a1 was to wait at its gate")
+			}
+			if s.ordered && len(now["a2"].Runs) > 0 {
 				t.Error("a2 began before a1 had ended")
 			}
 			w.open(t, "a1")
