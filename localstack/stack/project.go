@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"github.com/lambdaidem/toolkit/localstack/clearing"
+	"github.com/lambdaidem/toolkit/localstack/mailer"
 )
 
 // own adds what this project's own template needs beside it: the clearing house
-// that the transfers function calls, who signs the tokens of [Token], and DEMO=1,
+// that the transfers function calls, the mailer of notifications, who signs the tokens of [Token], and DEMO=1,
 // which makes the functions honour the X-Demo- headers.
 func (s *Stack) own(o *Options) error {
 	root, err := moduleRoot()
@@ -20,8 +21,13 @@ func (s *Stack) own(o *Options) error {
 	if s.clearing, err = clearing.Start(); err != nil {
 		return err
 	}
+	if s.mailer, err = mailer.Start(); err != nil {
+		return err
+	}
 	o.Template = filepath.Join(root, "template.yaml")
-	o.Parameters = over(map[string]string{"JwtIssuer": Issuer, "JwtAudience": audience, "ClearingUrl": s.clearing.URL()}, o.Parameters)
+	o.Parameters = over(map[string]string{
+		"JwtIssuer": Issuer, "JwtAudience": audience, "ClearingUrl": s.clearing.URL(), "MailerUrl": s.mailer.URL(),
+	}, o.Parameters)
 	o.Env = over(map[string]string{"DEMO": "1"}, o.Env)
 	return nil
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/clearing"
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 	"github.com/lambdaidem/toolkit/localstack/emulator"
+	"github.com/lambdaidem/toolkit/localstack/eventsource"
+	"github.com/lambdaidem/toolkit/localstack/mailer"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
@@ -74,7 +76,10 @@ type Stack struct {
 	template *template.Template
 	database *ddblocal.Server
 	clearing *clearing.Service // nil but with this project's own template
+	mailer   *mailer.Service   // nil, as clearing
+	queues   *queues           // nil: the template has none
 	emulator *emulator.Emulator
+	sources  *eventsource.Mappings
 	root     string            // of the template
 	folder   string            // of what is built
 	binaries map[string]string // by the functions' logical IDs
@@ -121,7 +126,13 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	if err := both.Wait(); err != nil {
 		return err
 	}
-	return s.startEmulator(ctx, o)
+	if err := s.startQueues(ctx); err != nil {
+		return err
+	}
+	if err := s.startEmulator(ctx, o); err != nil {
+		return err
+	}
+	return s.startSources(ctx, o)
 }
 
 // read reads the template, and makes the folder for what is built of it.
@@ -154,6 +165,8 @@ func (s *Stack) startEmulator(ctx context.Context, o Options) error {
 		Env:          o.Env,
 		Log:          o.FunctionLog,
 		MaxProcesses: cmp.Or(o.MaxProcesses, 16),
+
+		SourcesDelivered: true,
 	}
 	if o.Emulator != nil {
 		o.Emulator(&options)
@@ -196,18 +209,32 @@ func rename(t *template.Template, format string) {
 					f.Environment[name] = table.Name
 				}
 			}
+			for i, source := range f.Sources {
+				if source.Table == old {
+					f.Sources[i].Table = table.Name
+				}
+			}
 		}
 	}
 }
 
-// Stop ends the functions, the emulator, DynamoDB Local and the clearing house, in
-// this order, and removes what was built. A DynamoDB Local that was there before stays, without
-// our tables. Stopping twice does nothing.
+// Stop ends the event source mappings, the functions, the emulator, the queues,
+// DynamoDB Local and the services outside, in this order, and removes what was built.
+// A DynamoDB Local or an SQS that was there before stays, without our tables and
+// queues. Stopping twice does nothing.
 func (s *Stack) Stop() error {
 	var errs []error
+	if s.sources != nil { // first, so that nothing is left half done
+		errs = append(errs, s.sources.Close())
+		s.sources = nil
+	}
 	if s.emulator != nil {
 		errs = append(errs, s.emulator.Close())
 		s.emulator = nil
+	}
+	if s.queues != nil {
+		errs = append(errs, s.queues.stop())
+		s.queues = nil
 	}
 	if s.database != nil {
 		if !s.database.Owned() {
@@ -219,6 +246,10 @@ func (s *Stack) Stop() error {
 	if s.clearing != nil {
 		errs = append(errs, s.clearing.Close())
 		s.clearing = nil
+	}
+	if s.mailer != nil {
+		errs = append(errs, s.mailer.Close())
+		s.mailer = nil
 	}
 	if s.folder != "" {
 		errs = append(errs, os.RemoveAll(s.folder))
@@ -254,6 +285,10 @@ func (s *Stack) Template() *template.Template { return s.template }
 // Clearing returns the clearing house that the transfers function of this
 // project's own template calls; nil with any other template.
 func (s *Stack) Clearing() *clearing.Service { return s.clearing }
+
+// Mailer returns the service that the notifications function of this project's own
+// template calls; nil with any other template.
+func (s *Stack) Mailer() *mailer.Service { return s.mailer }
 
 // Table returns the name of a table by its logical ID in the template. It panics
 // if there is none.

@@ -58,7 +58,7 @@ func TestStackAnswersAndLeavesNothingBehind(t *testing.T) {
 	if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a request without a token: %d, %v; want 401", resp.StatusCode, err)
 	}
-	own := []string{s.Table("AccountsTable"), s.Table("IdempotencyTable"), s.Table("PaymentsTable"), s.Table("TransfersTable")}
+	own := []string{s.Table("AccountsTable"), s.Table("IdempotencyTable"), s.Table("PaymentsTable"), s.Table("ReceiptsTable"), s.Table("TransfersTable")}
 	if got := tables(); !slices.Equal(got, own) || !strings.HasPrefix(own[0], "local-") {
 		t.Errorf("the tables are %v; want %v, under names of their own", got, own)
 	}

@@ -6,6 +6,7 @@ import "time"
 type Queue struct {
 	LogicalID           string
 	Name                string // QueueName, or the logical ID where there is none; .fifo at the end of a FIFO queue's
+	URL                 string // what !Ref of it is
 	FIFO                bool
 	ContentDeduplicates bool          // ContentBasedDeduplication
 	Visibility          time.Duration // default 30 s
@@ -24,6 +25,7 @@ func (r *reader) queue(logicalID string, resource *node) (Queue, error) {
 	if q.Name, err = r.physicalName(logicalID, resource); err != nil {
 		return Queue{}, err
 	}
+	q.URL = r.queueURL(q.Name)
 	for key, to := range map[string]*bool{"FifoQueue": &q.FIFO, "ContentBasedDeduplication": &q.ContentDeduplicates} {
 		if *to, err = p.truth(key, false); err != nil {
 			return Queue{}, err
