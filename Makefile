@@ -29,6 +29,13 @@ help: ## List what can be made
 demo: ## Send real requests to the real functions and check every answer
 	$(GO) run ./localstack/cmd/demo $(ARGS)
 
+# TIMES is how many payments `make demo-soak` sends.
+TIMES ?= 100
+
+.PHONY: demo-soak
+demo-soak: ## Send TIMES=100 payments through stream and queue, under faults
+	$(GO) run ./localstack/cmd/demo -soak $(TIMES) $(ARGS)
+
 .PHONY: up
 up: export PORT ?= 3000
 up: ## Leave the functions running on http://127.0.0.1:3000 (PORT=...)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lambdaidem/toolkit/functions/internal/demo"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -14,15 +15,17 @@ const (
 	delayHeader = "X-Demo-Delay-Ms"      // milliseconds to wait before anything happens
 	deafHeader  = "X-Demo-Deaf-Ms"       // milliseconds to wait without heed for the time that is left
 	failHeader  = "X-Demo-Fail-Attempts" // answer 500 up to and including this attempt
+	hangHeader  = "X-Demo-Hang-Attempts" // never return, up to and including this attempt
+	dieHeader   = "X-Demo-Die-Attempts"  // kill the process after the handler, up to and including this attempt
 )
 
 // maxDelay is the longest delay, in milliseconds.
 const maxDelay = 60_000
 
-// demo lets a client ask for a slow handler, for one that does not obey its
-// context and for one that fails, so that each can be seen over real HTTP. It is there only where DEMO=1 is set, which
+// demonstrated lets a client ask for a slow handler, for one that does not obey its
+// context and for one that fails, hangs or dies, so that each can be seen over real HTTP. It is there only where DEMO=1 is set, which
 // template.yaml does not do: nobody outside should be able to ask for this.
-func demo(next http.Handler) http.Handler {
+func demonstrated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		delay, err := demoNumber(r, delayHeader, maxDelay)
 		if err != nil {
@@ -34,10 +37,12 @@ func demo(next http.Handler) http.Handler {
 			problem{http.StatusBadRequest, "demo_invalid", err.Error()}.write(w)
 			return
 		}
-		failures, err := demoNumber(r, failHeader, 100)
-		if err != nil {
-			problem{http.StatusBadRequest, "demo_invalid", err.Error()}.write(w)
-			return
+		attempts := map[string]int{failHeader: 0, hangHeader: 0, dieHeader: 0}
+		for header := range attempts {
+			if attempts[header], err = demoNumber(r, header, 100); err != nil {
+				problem{http.StatusBadRequest, "demo_invalid", err.Error()}.write(w)
+				return
+			}
 		}
 		time.Sleep(time.Duration(deaf) * time.Millisecond)
 		timer := time.NewTimer(time.Duration(delay) * time.Millisecond)
@@ -48,11 +53,19 @@ func demo(next http.Handler) http.Handler {
 			problem{http.StatusServiceUnavailable, "demo_out_of_time", "The asked delay was longer than the time left."}.write(w)
 			return
 		}
-		if attempt := lambdaidem.Attempt(r.Context()); 0 < attempt && attempt <= failures {
+		attempt := lambdaidem.Attempt(r.Context())
+		asked := func(header string) bool { return 0 < attempt && attempt <= attempts[header] }
+		if asked(hangHeader) {
+			select {}
+		}
+		if asked(failHeader) {
 			problem{http.StatusInternalServerError, "demo_failure", fmt.Sprintf("Attempt %d failed, as was asked for.", attempt)}.write(w)
 			return
 		}
 		next.ServeHTTP(w, r)
+		if asked(dieHeader) {
+			demo.Die() // before the guard commits
+		}
 	})
 }
 

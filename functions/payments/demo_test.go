@@ -65,7 +65,7 @@ func TestDeafnessAskedForOutlastsTheHandlersTime(t *testing.T) {
 }
 
 func TestDemoHeadersAreChecked(t *testing.T) {
-	for _, header := range []string{delayHeader, deafHeader, failHeader} {
+	for _, header := range []string{delayHeader, deafHeader, failHeader, hangHeader, dieHeader} {
 		for _, value := range []string{"soon", "-1", "1.5", "99999999"} {
 			h, _ := setUp(t)
 			e := post("key-1", validOrder)

@@ -83,7 +83,7 @@ func (all *enlisted) expect(t *testing.T, payments int) {
 // captured; package ledger's tests and functions/e2e have it committed.
 func setUp(t *testing.T) (handlerV2, *enlisted) {
 	t.Helper()
-	h, all, _ := setUpWith(&fakeTable{}, demo)
+	h, all, _ := setUpWith(&fakeTable{}, demonstrated)
 	return h, all
 }
 
@@ -183,7 +183,7 @@ func TestE2_DebitThatFailsSaysWhy(t *testing.T) {
 }
 
 func TestShowTwiceChangesNothing(t *testing.T) {
-	h, all, table := setUpWith(&fakeTable{}, demo)
+	h, all, table := setUpWith(&fakeTable{}, demonstrated)
 	id := table.has(t)
 	first, second := call(t, h, get(id, "alice")), call(t, h, get(id, "alice"))
 	if first.StatusCode != http.StatusOK || first.Body != second.Body || !strings.Contains(first.Body, id) {
@@ -193,7 +193,7 @@ func TestShowTwiceChangesNothing(t *testing.T) {
 }
 
 func TestShowIsForTheOwnerAlone(t *testing.T) {
-	h, _, table := setUpWith(&fakeTable{}, demo)
+	h, _, table := setUpWith(&fakeTable{}, demonstrated)
 	id := table.has(t)
 	for name, e := range map[string]events.APIGatewayV2HTTPRequest{
 		"another user":  get(id, "bob"),
@@ -292,6 +292,6 @@ func TestK1_KeyWithCommaReachesTheGuardWhole(t *testing.T) {
 }
 
 func TestReadFailureIsA503(t *testing.T) {
-	h, _, _ := setUpWith(&fakeTable{err: errors.New("no reply")}, demo)
+	h, _, _ := setUpWith(&fakeTable{err: errors.New("no reply")}, demonstrated)
 	expectProblem(t, call(t, h, get(ledger.NewPaymentID(), "alice")), http.StatusServiceUnavailable, "payments_unavailable", "")
 }

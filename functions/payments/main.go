@@ -32,7 +32,7 @@ func main() {
 		ledger.Accounts(env.Get(environment.AccountsTable)))
 	if env.Demo {
 		slog.Warn("DEMO=1: clients may ask for delays and failures by header")
-		app = demo(app)
+		app = demonstrated(app)
 	}
 	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable)))
 	lambda.Start(guarded(guard, app))

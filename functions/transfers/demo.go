@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"os"
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/lambdaidem/toolkit/functions/internal/demo"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -30,8 +30,5 @@ func crash(ctx context.Context, e events.APIGatewayV2HTTPRequest, at point) {
 	if e.Headers[crashHeader] != string(at) || lambdaidem.Attempt(ctx) != 1 {
 		return
 	}
-	if self, err := os.FindProcess(os.Getpid()); err == nil {
-		_ = self.Kill()
-	}
-	select {} // until that happens
+	demo.Die()
 }

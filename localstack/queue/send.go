@@ -49,6 +49,7 @@ func (q *Queue) send(o Outgoing) (Sent, error) {
 		first, duplicate := q.dedup.admit(q.dedupKey(m), accepted{m.id, m.sequence, now})
 		sent.MessageID, sent.SequenceNumber = first.id, first.sequence
 		if duplicate {
+			q.accepted(o, true)
 			return sent, nil
 		}
 	} else {
@@ -59,7 +60,14 @@ func (q *Queue) send(o Outgoing) (Sent, error) {
 		}
 	}
 	q.append(m)
+	q.accepted(o, false)
 	return sent, nil
+}
+
+func (q *Queue) accepted(o Outgoing, duplicate bool) {
+	if tell := q.service.options.Accepted; tell != nil {
+		tell(q.name, o, duplicate)
+	}
 }
 
 // checkFIFO holds what a FIFO queue needs beyond Outgoing.check. A batch with

@@ -26,6 +26,11 @@ type Options struct {
 	// Faults makes standard queues as bad as they may be. Default: they deliver
 	// once and in the order of arrival.
 	Faults Faults
+	// Accepted is told each message that a queue accepts, by its name, and whether it
+	// is a duplicate that a FIFO queue will not deliver. It is called with the
+	// service locked: it must be quick and not call the service. Default: nobody is
+	// told.
+	Accepted func(queue string, o Outgoing, duplicate bool)
 	// InFlight is how many messages of one queue can be in flight. Default:
 	// 120,000, the quota of AWS ("Amazon SQS message quotas").
 	InFlight int

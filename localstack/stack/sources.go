@@ -31,7 +31,7 @@ type queues struct {
 
 // startQueues creates the template's queues, and gives the functions their endpoint
 // and URLs. Without queues it does nothing.
-func (s *Stack) startQueues(ctx context.Context) error {
+func (s *Stack) startQueues(ctx context.Context, o Options) error {
 	if len(s.template.Queues) == 0 {
 		return nil
 	}
@@ -39,8 +39,12 @@ func (s *Stack) startQueues(ctx context.Context) error {
 	s.queues = q
 	endpoint := os.Getenv(queueEndpoint)
 	if endpoint == "" {
+		options := queue.Options{Region: s.template.Region, AccountID: s.template.AccountID}
+		if o.Queues != nil {
+			o.Queues(&options)
+		}
 		var err error
-		if q.server, err = queue.Start(ctx, queue.Options{Region: s.template.Region, AccountID: s.template.AccountID}); err != nil {
+		if q.server, err = queue.Start(ctx, options); err != nil {
 			return err
 		}
 		endpoint = q.server.URL()

@@ -21,6 +21,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/emulator"
 	"github.com/lambdaidem/toolkit/localstack/eventsource"
 	"github.com/lambdaidem/toolkit/localstack/mailer"
+	"github.com/lambdaidem/toolkit/localstack/queue"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
@@ -56,6 +57,10 @@ type Options struct {
 	// Database may set how DynamoDB Local is started: apart from others', or
 	// with a folder to keep its data in. Default: as [ddblocal.Start] does.
 	Database func(*ddblocal.Options)
+
+	// Queues may alter the SQS in this process, before it starts. It is not asked
+	// where AWS_ENDPOINT_URL_SQS names another one. Default: nothing is altered.
+	Queues func(*queue.Options)
 
 	// Emulator may alter how the emulator is started, when DynamoDB Local
 	// answers already: put something between it and the functions, by Endpoint,
@@ -126,7 +131,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	if err := both.Wait(); err != nil {
 		return err
 	}
-	if err := s.startQueues(ctx); err != nil {
+	if err := s.startQueues(ctx, o); err != nil {
 		return err
 	}
 	if err := s.startEmulator(ctx, o); err != nil {
@@ -289,6 +294,20 @@ func (s *Stack) Clearing() *clearing.Service { return s.clearing }
 // Mailer returns the service that the notifications function of this project's own
 // template calls; nil with any other template.
 func (s *Stack) Mailer() *mailer.Service { return s.mailer }
+
+// Queue returns a queue by its logical ID in the template. It panics if there is
+// none, or if the queues are somebody else's (AWS_ENDPOINT_URL_SQS).
+func (s *Stack) Queue(logicalID string) *queue.Queue {
+	for _, q := range s.template.Queues {
+		if q.LogicalID != logicalID || s.queues.server == nil {
+			continue
+		}
+		if own, err := s.queues.server.Queue(q.Name); err == nil {
+			return own
+		}
+	}
+	panic("stack: there is no queue " + logicalID + " of the template in this process")
+}
 
 // Table returns the name of a table by its logical ID in the template. It panics
 // if there is none.

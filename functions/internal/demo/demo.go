@@ -25,7 +25,7 @@ func At(part string) func(ctx context.Context, reference string) error {
 	return func(ctx context.Context, reference string) error {
 		attempt := lambdaidem.Attempt(ctx)
 		if attempt > 0 && attempt <= number(reference, part+"-dies") {
-			die()
+			Die()
 		}
 		if attempt > 0 && attempt <= number(reference, part+"-fails") {
 			return fmt.Errorf("attempt %d failed, as was asked for", attempt)
@@ -48,8 +48,8 @@ func number(text, word string) int {
 	return 0
 }
 
-// die kills the process by SIGKILL: nothing is cleaned up.
-func die() {
+// Die kills the process by SIGKILL: nothing is cleaned up.
+func Die() {
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = self.Kill()
 	}

@@ -66,10 +66,11 @@ func newClient(base string) *client {
 	return &client{&http.Client{Transport: transport}, base}
 }
 
-func (c *client) send(ctx context.Context, r request) (answer, error) {
+// request is a request as it is sent.
+func (c *client) request(ctx context.Context, r request) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+r.path, strings.NewReader(r.body))
 	if err != nil {
-		return answer{}, fmt.Errorf("make the request: %w", err)
+		return nil, fmt.Errorf("make the request: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+stack.Token(r.user))
@@ -78,6 +79,14 @@ func (c *client) send(ctx context.Context, r request) (answer, error) {
 	}
 	for name, value := range r.headers {
 		req.Header.Set(name, value)
+	}
+	return req, nil
+}
+
+func (c *client) send(ctx context.Context, r request) (answer, error) {
+	req, err := c.request(ctx, r)
+	if err != nil {
+		return answer{}, err
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

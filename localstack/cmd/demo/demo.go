@@ -16,6 +16,7 @@ type demo struct {
 	client   *client
 	tables   tables
 	clearing *clearing.Service
+	outbox   outbox
 	out      *printer
 
 	records map[string]bool // IDs of the records seen so far
@@ -30,11 +31,13 @@ type demo struct {
 	owed []string // payments that clients were told of: what the table must hold
 }
 
-func newDemo(s *stack.Stack, out *os.File) *demo {
+func newDemo(s *stack.Stack, counted *sends, out *os.File) *demo {
+	client := newClient(s.URL())
 	return &demo{
-		client:   newClient(s.URL()),
+		client:   client,
+		outbox:   newOutbox(s, counted, client.http.Transport),
 		clearing: s.Clearing(),
-		tables:   tables{s.Database().Client(), s.Table("IdempotencyTable"), s.Table("PaymentsTable"), s.Table("AccountsTable"), s.Table("TransfersTable")},
+		tables:   tables{s.Database().Client(), s.Table("IdempotencyTable"), s.Table("PaymentsTable"), s.Table("AccountsTable"), s.Table("TransfersTable"), s.Table("ReceiptsTable")},
 		out:      newPrinter(out),
 		records:  map[string]bool{},
 	}
@@ -62,8 +65,8 @@ func (d *demo) send(ctx context.Context, r request) (answer, error) {
 	return a, err
 }
 
-// newRecords finds the records that no earlier look found. A record's ID is a
-// hash, so this is how a request's record is told from the others'.
+// newRecords finds the records of clients' requests that no earlier look found. A
+// record's ID is a hash, so this is how a request's record is told from the others'.
 func (d *demo) newRecords(ctx context.Context) ([]record, error) {
 	all, err := d.tables.allRecords(ctx)
 	if err != nil {
@@ -71,7 +74,7 @@ func (d *demo) newRecords(ctx context.Context) ([]record, error) {
 	}
 	var fresh []record
 	for _, r := range all {
-		if !d.records[r.ID] {
+		if !d.records[r.ID] && !r.behindQueues() {
 			d.records[r.ID] = true
 			fresh = append(fresh, r)
 		}

@@ -19,10 +19,11 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
-const usage = `usage: demo [-logs]
+const usage = `usage: demo [-logs] [-soak N [-seed S]]
 
 Sends real requests to the real functions, prints each answer with the DynamoDB item
 behind it, and checks them: status 1 if any is wrong. Run it in a checkout of the project.
+With -soak it sends N payments through the stream and the queue instead, under faults.
 `
 
 func main() {
@@ -32,6 +33,8 @@ func main() {
 		flags.PrintDefaults()
 	}
 	logs := flags.Bool("logs", false, "print what the functions logged even if all went well")
+	times := flags.Int("soak", 0, "send this many payments under faults, instead of telling the story")
+	seed := flags.Uint64("seed", uint64(time.Now().UnixNano()), "what -soak draws its faults by") //nolint:gosec // of this century
 	_ = flags.Parse(os.Args[1:])
 	if flags.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "demo: it takes no arguments, and got %q\n", flags.Arg(0))
@@ -40,7 +43,11 @@ func main() {
 	}
 	// A closed terminal or pipe is a reason to stop in order too.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
-	err := run(ctx, *logs)
+	play := func() error { return run(ctx, *logs) }
+	if *times > 0 {
+		play = func() error { return soak(ctx, *times, *seed, *logs) }
+	}
+	err := play()
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -49,17 +56,18 @@ func main() {
 }
 
 // patience bounds the whole demo once everything runs.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 func run(ctx context.Context, logs bool) error {
 	var log bytes.Buffer // written by the emulator alone, read after it has stopped
-	s, err := stack.Start(ctx, stack.Options{FunctionLog: &log})
+	counted := newSends()
+	s, err := stack.Start(ctx, stack.Options{FunctionLog: &log, Queues: counted.watch, Change: hurried})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	d := newDemo(s, os.Stdout)
+	d := newDemo(s, counted, os.Stdout)
 	d.out.title(s.URL())
 	err = d.openAccounts(ctx, s)
 	if err == nil {

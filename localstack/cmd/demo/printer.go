@@ -126,6 +126,19 @@ func (p *printer) note(format string, args ...any) {
 	p.printf("   %s\n", fmt.Sprintf(format, args...))
 }
 
+// stop is a place on a payment's way, and what happened there.
+type stop struct{ place, happened string }
+
+// picture draws a way from place to place.
+func (p *printer) picture(way []stop) {
+	for i, s := range way {
+		if i > 0 {
+			p.printf("   %14s │\n", "")
+		}
+		p.printf("   %s │ %s\n", p.in(bold, fmt.Sprintf("%14s", s.place)), s.happened)
+	}
+}
+
 // check reports one expectation, by the name of what is expected.
 func (p *printer) check(ok bool, expected string, got any) {
 	p.checks++

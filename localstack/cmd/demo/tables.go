@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -16,6 +17,7 @@ type tables struct {
 	payments  string
 	accounts  string
 	transfers string
+	receipts  string
 }
 
 // record is an item of the idempotency table.
@@ -30,6 +32,11 @@ type record struct {
 	LeaseEnd   int64  `dynamodbav:"in_progress_expiration"` // epoch milliseconds
 	Expiration int64  `dynamodbav:"expiration"`             // epoch seconds
 	Data       string `dynamodbav:"data"`
+}
+
+// behindQueues tells whether the record is of a function that no client calls.
+func (r record) behindQueues() bool {
+	return strings.HasPrefix(r.Scope, "ReceiptsFunction ") || strings.HasPrefix(r.Scope, "NotificationsFunction ")
 }
 
 // payment is an item of the payments table: a payment, or a refund.
@@ -62,6 +69,15 @@ type transfer struct {
 
 func (t tables) allTransfers(ctx context.Context) ([]transfer, error) {
 	return scan[transfer](ctx, t.client, t.transfers)
+}
+
+// receipt is an item of the receipts table.
+type receipt struct {
+	PaymentID string `dynamodbav:"payment_id"`
+}
+
+func (t tables) allReceipts(ctx context.Context) ([]receipt, error) {
+	return scan[receipt](ctx, t.client, t.receipts)
 }
 
 func (t tables) allAccounts(ctx context.Context) ([]account, error) {

@@ -43,7 +43,7 @@ func TestDemoStartsNothingWhenItIsAskedForHelpOrMisspelt(t *testing.T) {
 			if got := cmd.ProcessState.ExitCode(); got != test.status {
 				t.Errorf("exit status %d, want %d", got, test.status)
 			}
-			for _, want := range []string{test.says, "usage: demo [-logs]\n", "status 1"} {
+			for _, want := range []string{test.says, "usage: demo [-logs] [-soak N [-seed S]]\n", "status 1"} {
 				if !strings.Contains(stderr.String(), want) {
 					t.Errorf("it said %q; want %q in it", &stderr, want)
 				}

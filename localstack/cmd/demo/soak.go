@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lambdaidem/toolkit/localstack/stack"
+	"github.com/lambdaidem/toolkit/localstack/template"
+)
+
+// The soak plays the second act again and again, some payments at a time, each with
+// trouble of its own, drawn by chance.
+
+// soakAtOnce is how many payments are on their way at a time.
+const soakAtOnce = 8
+
+// soakTime bounds a soak, for each payment of it.
+const soakTime = 30 * time.Second
+
+func soak(ctx context.Context, times int, seed uint64, logs bool) error {
+	var log bytes.Buffer // written by the emulator alone, read after it has stopped
+	counted := newSends()
+	s, err := stack.Start(ctx, stack.Options{FunctionLog: &log, Queues: counted.watch, Change: func(t *template.Template) {
+		hurried(t)
+		for _, f := range t.Functions {
+			f.Timeout = min(f.Timeout, 4*time.Second)
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, outboxTime+time.Duration(times)*soakTime)
+	defer cancel()
+	d := newDemo(s, counted, os.Stdout)
+	d.out.title(s.URL())
+	d.out.begin(fmt.Sprintf("%d payments under faults, %d at a time, seed %d", times, soakAtOnce, seed))
+	err = d.soak(ctx, s, times, rand.New(rand.NewPCG(seed, 0))) //nolint:gosec // chance that can be repeated
+	if err == nil {
+		err = d.out.summary()
+	}
+	err = errors.Join(err, s.Stop())
+	if err != nil || logs {
+		fmt.Fprintf(os.Stderr, "\nWhat the functions logged:\n%s\n", log.Bytes())
+	}
+	return err
+}
+
+func (d *demo) soak(ctx context.Context, s *stack.Stack, times int, random *rand.Rand) error {
+	const user = "carol"
+	d.opened = int64(times) * outboxAmount
+	if err := s.OpenAccount(ctx, user, "EUR", d.opened); err != nil {
+		return err
+	}
+	journeys := make([]journey, times)
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(soakAtOnce)
+	for i := range journeys {
+		t := anyTrouble(random)
+		group.Go(func() error {
+			var err error
+			journeys[i], err = d.pay(groupCtx, t, t.order(user, fmt.Sprintf("soak-%d", i)))
+			if err != nil {
+				return fmt.Errorf("payment %d: %w", i+1, err)
+			}
+			return d.await(groupCtx, func(ctx context.Context) (string, error) {
+				return d.missing(ctx, []string{journeys[i].payment})
+			})
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, j := range journeys {
+		d.owed = append(d.owed, j.payment)
+		d.out.note("payment %d of %d", i+1, times)
+		d.out.picture(d.pathOf(j))
+		if err := d.expectJourney(ctx, j); err != nil {
+			return err
+		}
+	}
+	if err := d.everyOne(ctx, d.owed); err != nil {
+		return err
+	}
+	payments, err := d.tables.allPayments(ctx)
+	if err != nil {
+		return err
+	}
+	return d.expectMoney(ctx, payments)
+}
