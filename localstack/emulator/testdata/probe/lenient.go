@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,11 +15,15 @@ import (
 )
 
 // lenient is a runtime that goes on when an answer of its is refused, which
-// aws-lambda-go does not. An event that is "leave" has its worker ask for its
-// next without an answer.
+// aws-lambda-go does not. The command "leave" has its worker ask for its next
+// without an answer, once a file appears. With PROBE_SECOND, the workers but the
+// first begin when that file appears.
 func lenient(p *probe) {
-	for range lambdacontext.MaxConcurrency() {
+	for i := range lambdacontext.MaxConcurrency() {
 		go func() {
+			if i > 0 {
+				awaitFile(os.Getenv("PROBE_SECOND"))
+			}
 			for {
 				if err := once(p); err != nil {
 					fmt.Fprintln(os.Stderr, err)
@@ -40,7 +45,9 @@ func once(p *probe) error {
 	if err != nil {
 		return err
 	}
-	if string(event) == `"leave"` {
+	var c command
+	if json.Unmarshal(event, &c) == nil && c.Do == "leave" {
+		awaitFile(c.File)
 		return nil
 	}
 	milliseconds, err := strconv.ParseInt(next.Header.Get("Lambda-Runtime-Deadline-Ms"), 10, 64)
