@@ -61,13 +61,6 @@ func (f *fakeStream) trim(id string) {
 	f.shard(id).trimmed = len(f.shard(id).records)
 }
 
-// forget removes a shard from the list.
-func (f *fakeStream) forget(id string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.shards = slices.DeleteFunc(f.shards, func(s *fakeShard) bool { return s.id == id })
-}
-
 // write adds a record for each name, made now; opens the shard if it is not there.
 func (f *fakeStream) write(shard string, names ...string) {
 	if f.mu.Lock(); f.shard(shard) == nil {
@@ -113,8 +106,10 @@ func (f *fakeStream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var in struct {
-		TableName, ExclusiveStartStreamArn, StreamArn, ExclusiveStartShardId, ShardId, ShardIteratorType, SequenceNumber, ShardIterator string
-		Limit                                                                                                                           int
+		TableName, StreamArn, ShardID, ShardIteratorType, SequenceNumber, ShardIterator string
+		StreamAfter                                                                     string `json:"ExclusiveStartStreamArn"`
+		ShardAfter                                                                      string `json:"ExclusiveStartShardId"`
+		Limit                                                                           int
 	}
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 		panic(err)
@@ -125,11 +120,11 @@ func (f *fakeStream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if problem == "" {
 		switch action {
 		case "ListStreams":
-			out, problem = f.list(in.TableName, in.ExclusiveStartStreamArn)
+			out = f.list(in.TableName, in.StreamAfter)
 		case "DescribeStream":
-			out, problem = f.describe(in.StreamArn, in.ExclusiveStartShardId)
+			out, problem = f.describe(in.StreamArn, in.ShardAfter)
 		case "GetShardIterator":
-			out, problem = f.iterator(in.ShardId, in.ShardIteratorType, in.SequenceNumber)
+			out, problem = f.iterator(in.ShardID, in.ShardIteratorType, in.SequenceNumber)
 		case "GetRecords":
 			out, problem = f.get(in.ShardIterator, in.Limit)
 		}
@@ -146,11 +141,11 @@ func (f *fakeStream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // list has the streams of today's table and of an earlier one of the name, and the
 // later one is neither first nor last.
-func (f *fakeStream) list(table, after string) (map[string]any, string) {
+func (f *fakeStream) list(table, after string) map[string]any {
 	streams := []string{strings.Replace(endpointARN, "01-02", "01-01", 1), endpointARN, strings.Replace(endpointARN, "2026", "2025", 1)}
 	i := slices.Index(streams, after) + 1
 	if table != "ledger" {
-		return map[string]any{"Streams": []any{}}, ""
+		return map[string]any{"Streams": []any{}}
 	}
 	out := map[string]any{"Streams": []any{map[string]any{
 		"StreamArn": streams[i], "TableName": table, "StreamLabel": streams[i][strings.Index(streams[i], "stream/")+7:],
@@ -158,7 +153,7 @@ func (f *fakeStream) list(table, after string) (map[string]any, string) {
 	if i < 2 {
 		out["LastEvaluatedStreamArn"] = streams[i]
 	}
-	return out, ""
+	return out
 }
 
 func (f *fakeStream) describe(arn, after string) (map[string]any, string) {

@@ -63,9 +63,13 @@ func newLocal(t *testing.T) *local {
 }
 
 func (l *local) options(handle func(context.Context, event) (emulator.Result, error), sources ...template.Source) eventsource.Options {
+	var streams *dynamodbstreams.Client
+	if l.server != nil {
+		streams = dynamodbstreams.NewFromConfig(l.server.Config())
+	}
 	return eventsource.Options{
 		Template: &template.Template{Functions: []*template.Function{{LogicalID: "Consumer", Name: "consumer", Sources: sources}}},
-		SQS:      l.sqs, Streams: dynamodbstreams.NewFromConfig(l.server.Config()), Log: &l.log,
+		SQS:      l.sqs, Streams: streams, Log: &l.log,
 		Invoke: func(ctx context.Context, _ string, payload []byte) (emulator.Result, error) {
 			e := event{payload: string(payload)}
 			if err := json.Unmarshal(payload, &e); err != nil {

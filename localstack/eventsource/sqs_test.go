@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -437,36 +436,23 @@ func TestSQS_AQueueThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 		q := w.create("orders", map[string]string{"VisibilityTimeout": "20"})
 		w.start(succeeds, fromQueue("orders"))
 		synctest.Wait()
-		var mu sync.Mutex
-		down, asked := true, 0
-		broken := func(r *http.Request) bool {
-			mu.Lock()
-			defer mu.Unlock()
-			if down {
-				asked++
-			}
-			return down
-		}
-		w.broken = broken
+		asked := 0
+		w.breaks(func(string) bool { asked++; return true })
 		time.Sleep(time.Minute)
 		w.logs("receiving: ")
-		mu.Lock()
-		down = false
+		w.breaks(nil)
 		if asked < 8 || asked > 20 {
 			t.Errorf("asked %d times in a minute, want 8 to 20", asked)
 		}
-		mu.Unlock()
 		w.send(q, "", "a")
 		time.Sleep(time.Minute)
 		expect(t, "batches", w.batches(), []string{"a"})
 
-		w.broken = func(r *http.Request) bool {
-			return strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".DeleteMessageBatch")
-		}
+		w.breaks(func(action string) bool { return action == "AmazonSQS.DeleteMessageBatch" })
 		w.send(q, "", "b")
 		synctest.Wait()
 		w.logs("deleting 1 messages that were handled, they may come back: ")
-		w.broken = func(*http.Request) bool { return false }
+		w.breaks(nil)
 		time.Sleep(time.Minute)
 		expect(t, "batches", w.batches(), []string{"a", "b", "b"})
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,10 +116,9 @@ func TestStream_ShardsAreReadInTheOrderOfTheirLineage(t *testing.T) {
 
 // failsFirst fails a batch that begins with this record once.
 func failsFirst(name string) func(context.Context, event) (emulator.Result, error) {
-	failed := false
+	var failed atomic.Bool
 	return func(ctx context.Context, e event) (emulator.Result, error) {
-		if !failed && strings.HasPrefix(e.names(), name) {
-			failed = true
+		if strings.HasPrefix(e.names(), name) && failed.CompareAndSwap(false, true) {
 			return failure(name), nil
 		}
 		return succeeds(ctx, e)

@@ -59,13 +59,13 @@ type world struct {
 	*testing.T
 	queues  *queue.Service
 	sqs     *sqs.Client
-	broken  func(*http.Request) bool // answers a request to SQS with 500
 	stream  *fakeStream
 	streams *dynamodbstreams.Client
 	log     buffer
 
 	mu       sync.Mutex
 	events   []event
+	broken   func(action string) bool // answers a request to SQS with 500
 	mappings *eventsource.Mappings
 }
 
@@ -113,9 +113,11 @@ func bubble(t *testing.T, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, queues: queue.New(queue.Options{}), stream: newFakeStream()}
-		w.broken = func(*http.Request) bool { return false }
 		flaky := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			if w.broken(r) {
+			w.mu.Lock()
+			broken := w.broken != nil && w.broken(r.Header.Get("X-Amz-Target"))
+			w.mu.Unlock()
+			if broken {
 				rw.WriteHeader(http.StatusInternalServerError)
 				return
 			}
@@ -159,6 +161,13 @@ func (w *world) send(q *queue.Queue, group string, bodies ...string) {
 			w.Fatal(err)
 		}
 	}
+}
+
+// breaks makes the actions fail for which broken holds; nil: none.
+func (w *world) breaks(broken func(action string) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken = broken
 }
 
 // receive takes what is in a queue.
