@@ -14,6 +14,13 @@ func TestV2_AReportedIdMeansAllRecordsOfThatId(t *testing.T) {
 	}
 }
 
+// Nor is an empty id one, though a record may have none.
+func TestV2_AnEmptyIdIsNobodys(t *testing.T) {
+	if got, err := reported([]byte(`{"batchItemFailures":[{"itemIdentifier":""}]}`), []string{""}); err == nil {
+		t.Errorf("got %v, want an error", got)
+	}
+}
+
 // Whatever a function answers: places are in order and within the batch, each named
 // record is among them, and what is no JSON object never succeeds.
 func FuzzReported(f *testing.F) {

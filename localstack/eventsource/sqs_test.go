@@ -374,6 +374,41 @@ func TestSQS_AnInvocationTakesSixMegabytes(t *testing.T) {
 	})
 }
 
+// What did not fit into one invocation is under way too.
+func TestSQS_CloseDeliversTheRestOfWhatWasReceived(t *testing.T) {
+	bubble(t, func(w *world) {
+		q := w.create("orders", nil)
+		for range 3 {
+			w.send(q, "", strings.Repeat("<", 1<<20-1000)) // 6 MB in JSON
+		}
+		s := fromQueue("orders")
+		s.Concurrency = 1
+		w.start(func(ctx context.Context, e event) (emulator.Result, error) {
+			time.Sleep(time.Second)
+			return succeeds(ctx, e)
+		}, s)
+		synctest.Wait()
+		expect(t, "Close", w.mappings.Close(), nil)
+		expect(t, "batches", len(w.batches()), 3)
+		expect(t, "left", q.Depth(), queue.Depth{})
+	})
+}
+
+// Six megabytes end a window.
+func TestSQS_ABatchThatCanTakeNoMoreIsNotHeldBack(t *testing.T) {
+	bubble(t, func(w *world) {
+		q := w.create("orders", nil)
+		for range 6 {
+			w.send(q, "", strings.Repeat("x", 1<<20))
+		}
+		s := fromQueue("orders")
+		s.BatchSize, s.Window = 100, time.Minute
+		w.start(succeeds, s)
+		synctest.Wait()
+		expect(t, "records", len(w.event(0).Records), 5)
+	})
+}
+
 // One byte less and one byte more than fits.
 func TestSQS_SixMegabytesAreCountedToTheByte(t *testing.T) {
 	for more, want := range []int{1, 2} {

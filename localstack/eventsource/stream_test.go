@@ -370,17 +370,21 @@ func TestStream_ARefusedInvocationCostsNoRetry(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.stream.write("one", "a")
 		s := fromStream()
-		s.Retries = 0
-		refusals := 5
+		s.Retries = 1
+		attempt := 0
 		w.start(func(ctx context.Context, e event) (emulator.Result, error) {
-			if refusals--; refusals >= 0 {
+			switch attempt++; {
+			case attempt <= 5:
 				return emulator.Result{}, errors.New("busy")
+			case attempt == 6:
+				return fails(ctx, e)
 			}
 			return succeeds(ctx, e)
 		}, s)
 		time.Sleep(time.Minute)
-		expect(t, "invocations", len(w.batches()), 6)
+		expect(t, "invocations", len(w.batches()), 7)
 		w.logs("1 records of one were not delivered, they are retried: busy")
+		expect(t, "given up", strings.Contains(w.log.String(), "given up"), false)
 	})
 }
 
@@ -485,6 +489,7 @@ func TestStream_ARetryMayOutliveTheIterator(t *testing.T) {
 	}{
 		"it goes on after the last record": {func(*world) {}, []string{"a", "b"}},
 		"or at the first that is there": {func(w *world) {
+			w.stream.write("one", "gone")
 			w.stream.trim("one")
 			w.stream.write("one", "c")
 		}, []string{"a", "c"}},
@@ -513,6 +518,24 @@ func TestStream_ARetryMayOutliveTheIterator(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Records are gone after 24 hours, with iterators that are still good.
+func TestStream_TrimmedRecordsArePassedOver(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.stream.write("one", "a", "b", "c", "d")
+		s := fromStream()
+		s.BatchSize = 1
+		w.start(func(ctx context.Context, e event) (emulator.Result, error) {
+			time.Sleep(time.Second)
+			return succeeds(ctx, e)
+		}, s)
+		synctest.Wait() // a is delivered, b has been read
+		w.stream.trim("one")
+		w.stream.write("one", "e")
+		time.Sleep(time.Minute)
+		expect(t, "batches", w.batches(), []string{"a", "b", "e"})
+	})
 }
 
 func TestStream_AStreamThatDoesNotAnswerIsAskedAgain(t *testing.T) {
