@@ -34,7 +34,7 @@ func main() {
 	}
 	logs := flags.Bool("logs", false, "print what the functions logged even if all went well")
 	times := flags.Int("soak", 0, "send this many payments under faults, instead of telling the story")
-	seed := flags.Uint64("seed", uint64(time.Now().UnixNano()), "what -soak draws its faults by") //nolint:gosec // of this century
+	seed := flags.Uint64("seed", uint64(time.Now().UnixNano()), "what -soak draws its faults by")
 	_ = flags.Parse(os.Args[1:])
 	if flags.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "demo: it takes no arguments, and got %q\n", flags.Arg(0))

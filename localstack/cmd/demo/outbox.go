@@ -298,7 +298,7 @@ func (d *demo) expectJourney(ctx context.Context, j journey, mailCalls int) erro
 	d.out.check(receipts[j.payment] == 1, "one receipt", receipts[j.payment])
 	d.out.check(len(mails) == 1 && !mails[0].Refused && mails[0].Amount == outboxAmount, "one mail, under one key", fmt.Sprintf("%+v", mails))
 	d.out.check(sent.messages == sent.duplicates+1 && sent.messages > j.trouble.receiptAttempts(),
-		fmt.Sprintf("%d messages were sent under one key, and one went on", sent.messages), fmt.Sprintf("%+v", sent))
+		fmt.Sprintf("sent under one key %d times, and one message went on", sent.messages), fmt.Sprintf("%+v", sent))
 	calls := 0
 	if len(mails) == 1 {
 		calls = mails[0].Calls
@@ -329,13 +329,24 @@ func (d *demo) pathOf(j journey) []stop {
 	}
 	return []stop{
 		{"client", fmt.Sprintf("POST /payments × %d, one Idempotency-Key: %s", len(j.posts), inRuns(answers))},
-		{"payments", fmt.Sprintf("%d attempts died or failed → one transaction: the payment, the debit, the answer", j.trouble.attempts())},
+		{"payments", madeToFail(j.trouble.attempts()) + "one transaction: the payment, the debit, the answer"},
 		{"stream", "what was committed, and nothing else"},
-		{"receipts", fmt.Sprintf("%d attempts died or failed → one transaction: the receipt, its record", j.trouble.receiptAttempts())},
-		{"queue", fmt.Sprintf("%d messages sent, one key → 1 delivered, %d dropped as duplicates", sent.messages, sent.duplicates)},
-		{"notifications", fmt.Sprintf("%d attempts died or failed, after the mailer was told", j.trouble.notificationAttempts())},
+		{"receipts", madeToFail(j.trouble.receiptAttempts()) + "one transaction: the receipt, its record"},
+		{"queue", fmt.Sprintf("%d sent under one key → 1 delivered, %d dropped as duplicates", sent.messages, sent.duplicates)},
+		{"notifications", madeToFail(j.trouble.notificationAttempts()) + "its record"},
 		{"mailer", fmt.Sprintf("called × %d, one Idempotency-Key → one mail", calls)},
 	}
+}
+
+// madeToFail begins what happened at a place where so many attempts were lost first.
+func madeToFail(attempts int) string {
+	switch attempts {
+	case 0:
+		return ""
+	case 1:
+		return "1 attempt made to fail → "
+	}
+	return fmt.Sprintf("%d attempts made to fail → ", attempts)
 }
 
 // inRuns writes equal neighbours once, with their number.

@@ -41,7 +41,7 @@ func soak(ctx context.Context, times int, seed uint64, logs bool) error {
 	d := newDemo(s, counted, os.Stdout)
 	d.out.title(s.URL())
 	d.out.begin(fmt.Sprintf("%d payments under faults, %d at a time, seed %d", times, soakAtOnce, seed))
-	err = d.soak(ctx, s, times, rand.New(rand.NewPCG(seed, 0))) //nolint:gosec // chance that can be repeated
+	err = d.soak(ctx, s, times, rand.New(rand.NewPCG(seed, 0)))
 	if err == nil {
 		err = d.out.summary()
 	}
