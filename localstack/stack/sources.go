@@ -2,16 +2,15 @@ package stack
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/lambdaidem/toolkit/localstack/eventsource"
 	"github.com/lambdaidem/toolkit/localstack/queue"
@@ -26,13 +25,12 @@ const queueEndpoint = "AWS_ENDPOINT_URL_SQS"
 type queues struct {
 	server *queue.Server // nil: somebody else's SQS
 	client *sqs.Client
-	urls   []string // of those that are there
 }
 
 // startQueues creates the template's queues, and gives the functions their endpoint
-// and URLs. Without queues it does nothing.
+// and URLs. It does nothing for a template that neither has queues nor reads any.
 func (s *Stack) startQueues(ctx context.Context, o Options) error {
-	if len(s.template.Queues) == 0 {
+	if len(s.template.Queues) == 0 && !readsQueues(s.template) {
 		return nil
 	}
 	q := &queues{}
@@ -48,8 +46,6 @@ func (s *Stack) startQueues(ctx context.Context, o Options) error {
 			return err
 		}
 		endpoint = q.server.URL()
-	} else {
-		renameQueues(s.template, "local-"+rand.Text()[:12]+"-")
 	}
 	q.client = sqs.NewFromConfig(s.database.Config(), func(o *sqs.Options) { o.BaseEndpoint = &endpoint })
 	if err := template.CreateQueues(ctx, q.client, s.template.Queues); err != nil {
@@ -60,7 +56,6 @@ func (s *Stack) startQueues(ctx context.Context, o Options) error {
 		if err != nil {
 			return fmt.Errorf("find the queue %s: %w", own.Name, err)
 		}
-		q.urls = append(q.urls, *out.QueueUrl)
 		s.replace(own.URL, *out.QueueUrl)
 	}
 	for _, f := range s.template.Functions {
@@ -71,37 +66,27 @@ func (s *Stack) startQueues(ctx context.Context, o Options) error {
 	return nil
 }
 
-// replace gives functions another value where their environment has the old one.
+// readsQueues tells whether a function reads a queue, or has one told of failures.
+func readsQueues(t *template.Template) bool {
+	for _, f := range t.Functions {
+		for _, source := range f.Sources {
+			if source.Table == "" || source.OnFailure != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// replace gives functions the URL that a queue has at its endpoint, where their
+// environment has the template's. Where it stands among other text it stays: SQS goes by
+// the name at its end.
 func (s *Stack) replace(old, other string) {
 	for _, f := range s.template.Functions {
 		for name, value := range f.Environment {
 			if value == old {
 				f.Environment[name] = other
 			}
-		}
-	}
-}
-
-// renameQueues gives every queue a name of its own, since others use that SQS too.
-func renameQueues(t *template.Template, prefix string) {
-	renamed := func(arn string) string {
-		at := strings.LastIndexByte(arn, ':') + 1
-		for _, q := range t.Queues {
-			if q.Name == prefix+arn[at:] {
-				return arn[:at] + q.Name
-			}
-		}
-		return arn
-	}
-	for i := range t.Queues {
-		t.Queues[i].Name = prefix + t.Queues[i].Name
-	}
-	for i := range t.Queues {
-		t.Queues[i].DeadLetter = renamed(t.Queues[i].DeadLetter)
-	}
-	for _, f := range t.Functions {
-		for i := range f.Sources {
-			f.Sources[i].ARN, f.Sources[i].OnFailure = renamed(f.Sources[i].ARN), renamed(f.Sources[i].OnFailure)
 		}
 	}
 }
@@ -119,16 +104,26 @@ func (s *Stack) startSources(ctx context.Context, o Options) error {
 }
 
 // stop ends the queues in this process; somebody else's SQS loses ours alone.
-func (q *queues) stop() error {
+func (q *queues) stop(ours []template.Queue) error {
 	if q.server != nil {
 		return q.server.Close()
+	}
+	if q.client == nil {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	var errs []error
-	for _, url := range q.urls {
-		if _, err := q.client.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: aws.String(url)}); err != nil {
-			errs = append(errs, fmt.Errorf("delete the queue %s: %w", url, err))
+	for _, own := range ours {
+		found, err := q.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(own.Name)})
+		if missing := (*types.QueueDoesNotExist)(nil); errors.As(err, &missing) {
+			continue // it may not have been made
+		}
+		if err == nil {
+			_, err = q.client.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: found.QueueUrl})
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("delete the queue %s: %w", own.Name, err))
 		}
 	}
 	return errors.Join(errs...)

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/lambdaidem/toolkit/localstack/queue"
+	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
 // Somebody else's SQS gets the template's queues under names of their own, wired as
@@ -83,5 +84,26 @@ func TestQueuesOfSomebodyElsesSQSAreOursAlone(t *testing.T) {
 	}
 	if left := server.Queues(); len(left) != 1 || left[0].Name() != "theirs" {
 		t.Errorf("at the end the queues are %d; want theirs alone", len(left))
+	}
+}
+
+// What was made before the start failed doesn't stay at somebody else's SQS.
+func TestQueuesOfAStartThatFailedAreRemoved(t *testing.T) {
+	besideADatabase(t)
+	server, err := queue.Start(t.Context(), queue.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close() //nolint:errcheck // a test's
+	t.Setenv(queueEndpoint, server.URL())
+	_, err = Start(t.Context(), Options{Progress: io.Discard, FunctionLog: io.Discard, Change: func(sam *template.Template) {
+		last := &sam.Queues[len(sam.Queues)-1]
+		last.DeadLetter, last.MaxReceives = "arn:aws:sqs:us-east-1:000000000000:nobodys", 3
+	}})
+	if err == nil || !strings.Contains(err.Error(), "nobodys") {
+		t.Errorf("Start = %v; want the dead-letter queue that is missing", err)
+	}
+	if left := server.Queues(); len(left) != 0 {
+		t.Errorf("%d queues are left behind", len(left))
 	}
 }

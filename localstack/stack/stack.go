@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lambdaidem/toolkit/localstack/clearing"
@@ -51,7 +52,8 @@ type Options struct {
 	Env map[string]string
 
 	// Change may alter what the template says before anything starts: shorten a
-	// timeout, say. Default: nothing is altered.
+	// timeout, say. It is called again if tables have to have other names. Default:
+	// nothing is altered.
 	Change func(*template.Template)
 
 	// Database may set how DynamoDB Local is started: apart from others', or
@@ -86,8 +88,11 @@ type Stack struct {
 	emulator *emulator.Emulator
 	sources  *eventsource.Mappings
 	root     string            // of the template
+	label    string            // what tells this stack's tables and queues from others'
 	folder   string            // of what is built
 	binaries map[string]string // by the functions' logical IDs
+
+	foreignDatabase bool // DynamoDB Local was there before, and others may use it
 }
 
 // Start builds and starts everything, and returns when it answers. The stack
@@ -147,17 +152,35 @@ func (s *Stack) read(o Options) error {
 		return fmt.Errorf("find the template %s: %w", o.Template, err)
 	}
 	s.root = filepath.Dir(path)
-	s.template, err = template.Read(o.Template, template.Options{Parameters: o.Parameters, References: o.References})
-	if err != nil {
+	s.label = rand.Text()[:12]
+	if err := s.readAgain(o); err != nil {
 		return err
-	}
-	if o.Change != nil {
-		o.Change(s.template)
 	}
 	if s.folder, err = os.MkdirTemp("", "lambdaidem-stack-"); err != nil {
 		return fmt.Errorf("a folder for the functions' binaries: %w", err)
 	}
 	return nil
+}
+
+// readAgain reads the template with the names that tables and queues have now.
+func (s *Stack) readAgain(o Options) error {
+	var err error
+	s.template, err = template.Read(o.Template, template.Options{Parameters: o.Parameters, References: o.References, Rename: s.rename})
+	if err == nil && o.Change != nil {
+		o.Change(s.template)
+	}
+	return err
+}
+
+// rename gives names of their own to what stands beside others'.
+func (s *Stack) rename(resourceType, name string) string {
+	switch {
+	case resourceType == "AWS::DynamoDB::Table" && s.foreignDatabase:
+		return "local-" + name + "-" + s.label
+	case resourceType == "AWS::SQS::Queue" && os.Getenv(queueEndpoint) != "":
+		return "local-" + s.label + "-" + name // .fifo stays at its end
+	}
+	return name
 }
 
 // startEmulator starts the emulator, with all that the functions call behind it.
@@ -197,30 +220,12 @@ func (s *Stack) startDatabase(ctx context.Context, options Options) error {
 	if !s.database.Owned() {
 		// Others may use it too: our tables need names of their own, as
 		// CloudFormation would give them.
-		rename(s.template, "local-%s-"+rand.Text()[:12])
-	}
-	return template.CreateTables(ctx, s.database.Client(), s.template.Tables)
-}
-
-// rename gives every table a new name, in the functions' environment too.
-func rename(t *template.Template, format string) {
-	for i := range t.Tables {
-		table := &t.Tables[i]
-		old := table.Name
-		table.Name = fmt.Sprintf(format, old)
-		for _, f := range t.Functions {
-			for name, value := range f.Environment {
-				if value == old {
-					f.Environment[name] = table.Name
-				}
-			}
-			for i, source := range f.Sources {
-				if source.Table == old {
-					f.Sources[i].Table = table.Name
-				}
-			}
+		s.foreignDatabase = true
+		if err := s.readAgain(options); err != nil {
+			return err
 		}
 	}
+	return template.CreateTables(ctx, s.database.Client(), s.template.Tables)
 }
 
 // Stop ends the event source mappings, the functions, the emulator, the queues,
@@ -238,7 +243,7 @@ func (s *Stack) Stop() error {
 		s.emulator = nil
 	}
 	if s.queues != nil {
-		errs = append(errs, s.queues.stop())
+		errs = append(errs, s.queues.stop(s.template.Queues))
 		s.queues = nil
 	}
 	if s.database != nil {
@@ -268,7 +273,8 @@ func (s *Stack) deleteTables() error {
 	defer cancel()
 	var errs []error
 	for _, t := range s.template.Tables {
-		if _, err := s.database.Client().DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String(t.Name)}); err != nil {
+		_, err := s.database.Client().DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String(t.Name)})
+		if missing := (*types.ResourceNotFoundException)(nil); err != nil && !errors.As(err, &missing) { // it may not have been made
 			errs = append(errs, fmt.Errorf("delete the table %s: %w", t.Name, err))
 		}
 	}

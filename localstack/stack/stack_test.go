@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
-	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
 // besideADatabase lets stacks find a DynamoDB Local that is there already, and
@@ -103,23 +101,6 @@ func TestOutsideACheckoutTheErrorSaysWhatToDo(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if _, err := Start(t.Context(), Options{Progress: io.Discard}); err == nil || !strings.Contains(err.Error(), "run this from one") {
 		t.Errorf("Start = %v; want an error that says where to run it", err)
-	}
-}
-
-func TestRenamedTablesAreRenamedInTheEnvironment(t *testing.T) {
-	root, err := moduleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	deployed, err := template.Read(filepath.Join(root, "template.yaml"), template.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rename(deployed, "local-%s-1")
-	for _, f := range deployed.Functions {
-		if f.Environment["IDEMPOTENCY_TABLE"] != "local-IdempotencyTable-1" || f.Environment["ACCOUNTS_TABLE"] != "local-AccountsTable-1" {
-			t.Errorf("%s sees %v", f.LogicalID, f.Environment)
-		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package template
 
 import (
+	"errors"
 	"time"
 )
 
@@ -8,7 +9,7 @@ func (r *reader) function(logicalID string, resource *node) (*Function, error) {
 	p := r.properties(logicalID, "Function", resource)
 	f := &Function{LogicalID: logicalID}
 	var err error
-	if f.Name, err = p.text("FunctionName", logicalID); err != nil {
+	if f.Name, err = r.physicalName(logicalID, resource); err != nil {
 		return nil, err
 	}
 	if f.Handler, err = p.text("Handler", ""); err != nil {
@@ -179,7 +180,7 @@ func (p properties) event(f *Function, name, kind string) error {
 		f.Routes = append(f.Routes, route)
 		return err
 	}
-	if read := sources[kind]; read != nil && p.knowsSource() {
+	if read := sources[kind]; read != nil && !p.isElsewhere() {
 		source, err := read(name)
 		f.Sources = append(f.Sources, source)
 		return err
@@ -188,13 +189,13 @@ func (p properties) event(f *Function, name, kind string) error {
 	return nil
 }
 
-// knowsSource tells whether an event's source can be known here: a queue or a stream
-// of another stack can't.
-func (p properties) knowsSource() bool {
+// isElsewhere tells whether an event's source can't be known here: a queue or a stream
+// of another stack. What is wrong with one that is here is said by who reads it.
+func (p properties) isElsewhere() bool {
 	for _, key := range []string{"Queue", "Stream"} {
-		if _, err := p.get(key); err != nil {
-			return false
+		if _, err := p.get(key); errors.Is(err, errElsewhere) {
+			return true
 		}
 	}
-	return true
+	return false
 }

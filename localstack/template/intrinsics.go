@@ -1,6 +1,8 @@
 package template
 
 import (
+	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -88,10 +90,14 @@ func (e *evaluator) call(n *node) (*node, error) {
 		}
 		return textNode(strconv.FormatBool(holds)), nil
 	default:
-		return nil, errorAt(n, "the intrinsic function %s is not supported in a local run; "+
-			"supported are Ref, GetAtt, Sub, Join, Select, Split, If, FindInMap and the condition functions", n.fn)
+		return nil, &placeError{line: n.line, column: n.column, cause: errElsewhere, message: fmt.Sprintf(
+			"the intrinsic function %s is not supported in a local run; "+
+				"supported are Ref, GetAtt, Sub, Join, Select, Split, If, FindInMap and the condition functions", n.fn)}
 	}
 }
+
+// errElsewhere is the cause of what only AWS knows: another stack's export, say.
+var errElsewhere = errors.New("known to AWS alone")
 
 func textNode(text string) *node { return &node{kind: scalar, text: text} }
 

@@ -10,7 +10,16 @@ var nameProperty = map[string]string{
 	"AWS::IAM::Role":            "RoleName",
 }
 
+// physicalName is what a resource is called, by the template or by [Options].Rename.
 func (e *evaluator) physicalName(logicalID string, resource *node) (string, error) {
+	name, err := e.templatesName(logicalID, resource)
+	if err == nil && e.options.Rename != nil {
+		name = e.options.Rename(typeOf(resource), name)
+	}
+	return name, err
+}
+
+func (e *evaluator) templatesName(logicalID string, resource *node) (string, error) {
 	name := resource.field("Properties").field(nameProperty[typeOf(resource)])
 	if name == nil {
 		return e.generatedName(logicalID, resource)

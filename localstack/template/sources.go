@@ -42,12 +42,21 @@ func tableOfStream(arn string) string {
 	return name
 }
 
+// isQueueARN tells whether a text is arn:PARTITION:sqs:REGION:ACCOUNT:NAME.
+func isQueueARN(arn string) bool {
+	parts := strings.Split(arn, ":")
+	return len(parts) == 6 && parts[0] == "arn" && parts[2] == "sqs" && parts[5] != ""
+}
+
 // queueSource reads an event of type SQS.
 func (p properties) queueSource(name string) (Source, error) {
 	s := Source{Name: name, Retries: -1}
 	var err error
 	if s.ARN, err = p.required("Queue"); err != nil {
 		return Source{}, err
+	}
+	if !isQueueARN(s.ARN) {
+		return Source{}, errorAt(p.node.field("Queue"), "%s: Queue is %s, which is no queue's ARN; of a queue of this template it is !GetAtt QUEUE.Arn", p.owner, s.ARN)
 	}
 	scaling, _, err := p.inner("ScalingConfig")
 	if err != nil {

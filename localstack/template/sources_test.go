@@ -82,10 +82,10 @@ func TestD1_ReadsQueuesAndEventSourceMappings(t *testing.T) {
 	const head, stream = "arn:aws:sqs:eu-west-1:000000000000:", "arn:aws:dynamodb:eu-west-1:000000000000:table/Payments/stream/local"
 	const day = 24 * time.Hour
 	want := []template.Queue{
-		{LogicalID: "Orders", Name: "Orders", Visibility: 30 * time.Second, Retention: 4 * day},
-		{LogicalID: "Ledger", Name: "Ledger.fifo", FIFO: true, ContentDeduplicates: true, Visibility: time.Minute, Delay: time.Second, Retention: 14 * day,
+		{LogicalID: "Orders", Name: "Orders", URL: "https://sqs.eu-west-1.amazonaws.com/000000000000/Orders", Visibility: 30 * time.Second, Retention: 4 * day},
+		{LogicalID: "Ledger", Name: "Ledger.fifo", URL: "https://sqs.eu-west-1.amazonaws.com/000000000000/Ledger.fifo", FIFO: true, ContentDeduplicates: true, Visibility: time.Minute, Delay: time.Second, Retention: 14 * day,
 			ReceiveWait: 20 * time.Second, MaxBytes: 4096, DeadLetter: head + "shop-dead.fifo", MaxReceives: 5},
-		{LogicalID: "Dead", Name: "shop-dead.fifo", FIFO: true, Visibility: 30 * time.Second, Retention: 4 * day},
+		{LogicalID: "Dead", Name: "shop-dead.fifo", URL: "https://sqs.eu-west-1.amazonaws.com/000000000000/shop-dead.fifo", FIFO: true, Visibility: 30 * time.Second, Retention: 4 * day},
 	}
 	if diff := cmp.Diff(want, got.Queues); diff != "" {
 		t.Errorf("queues (-want +got):\n%s", diff)
@@ -135,5 +135,72 @@ func TestD1_SourcesThatAreNotEmulatedAreNamed(t *testing.T) {
 		if _, err := template.Parse("t.yaml", []byte(text), template.Options{}); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "t.yaml:") {
 			t.Errorf("%s: %v; want it to say %q", name, err, c.want)
 		}
+	}
+}
+
+// A source that is wrong is refused where it stands. It is not one that only AWS knows.
+func TestSource_AWrongReferenceIsRefusedWithItsLine(t *testing.T) {
+	for name, c := range map[string]struct{ event, want string }{
+		"no such queue":       {"{Type: SQS, Properties: {Queue: !GetAtt Nope.Arn}}", "Nope is not a resource"},
+		"no such attribute":   {"{Type: SQS, Properties: {Queue: !GetAtt Q.ARN}}", "attribute ARN of Q"},
+		"its URL":             {"{Type: SQS, Properties: {Queue: !Ref Q}}", "it is !GetAtt QUEUE.Arn"},
+		"a missing parameter": {"{Type: SQS, Properties: {Queue: !Ref QueueArn}}", "QueueArn"},
+		"an unknown text":     {`{Type: SQS, Properties: {Queue: !Sub "arn:aws:sqs:${AWS::Region}:1:${Qx}"}}`, "Qx"},
+		"no such table":       {"{Type: DynamoDB, Properties: {Stream: !GetAtt Tabel.StreamArn, StartingPosition: LATEST}}", "Tabel is not a resource"},
+	} {
+		text := `
+Parameters: {QueueArn: {Type: String}}
+Resources:
+  Q: {Type: AWS::SQS::Queue}
+  F:
+    Type: AWS::Serverless::Function
+    Properties:
+      Events:
+        E: ` + c.event
+		_, err := template.Parse("t.yaml", []byte(text), template.Options{})
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "t.yaml:9:") {
+			t.Errorf("%s: %v; want an error at line 9 with %q", name, err, c.want)
+		}
+	}
+}
+
+func TestSource_AMappingOfItsOwnIsRefused(t *testing.T) {
+	_, err := template.Parse("t.yaml", []byte("Resources: {M: {Type: AWS::Lambda::EventSourceMapping}}"), template.Options{})
+	if err == nil || !strings.Contains(err.Error(), "an event of the function") {
+		t.Errorf("%v; want what to write instead", err)
+	}
+}
+
+// Another name stands wherever the template's would.
+func TestRename_EverywhereAtOnce(t *testing.T) {
+	sam, err := template.Parse("t.yaml", []byte(`
+Resources:
+  Orders: {Type: AWS::SQS::Queue, Properties: {QueueName: orders, RedrivePolicy: {deadLetterTargetArn: !GetAtt Dead.Arn, maxReceiveCount: 3}}}
+  Dead: {Type: AWS::SQS::Queue}
+  Dev: {Type: AWS::DynamoDB::Table, Properties: {TableName: dev, KeySchema: [{AttributeName: id, KeyType: HASH}], AttributeDefinitions: [{AttributeName: id, AttributeType: S}], StreamSpecification: {StreamViewType: NEW_IMAGE}}}
+  F:
+    Type: AWS::Serverless::Function
+    Properties:
+      Environment:
+        Variables: {STAGE: dev, TABLE: !Ref Dev, TABLE_ARN: !GetAtt Dev.Arn, NAMES: !Sub "${Orders},${Orders.QueueName}", ARN: !GetAtt Orders.Arn}
+      Events:
+        Q: {Type: SQS, Properties: {Queue: !GetAtt Orders.Arn}}
+        S: {Type: DynamoDB, Properties: {Stream: !GetAtt Dev.StreamArn, StartingPosition: LATEST, DestinationConfig: {OnFailure: {Destination: !GetAtt Dead.Arn}}}}
+`), template.Options{Rename: func(kind, name string) string { return "my-" + name + kind[len(kind)-1:] }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := sam.Functions[0]
+	want := map[string]string{
+		"STAGE": "dev", "TABLE": "my-deve", "TABLE_ARN": "arn:aws:dynamodb:us-east-1:000000000000:table/my-deve",
+		"NAMES": "https://sqs.us-east-1.amazonaws.com/000000000000/my-orderse,my-orderse", "ARN": "arn:aws:sqs:us-east-1:000000000000:my-orderse",
+	}
+	if diff := cmp.Diff(want, f.Environment); diff != "" {
+		t.Errorf("the environment (-want +got):\n%s", diff)
+	}
+	got := []string{sam.Queues[0].Name, sam.Queues[0].DeadLetter, sam.Queues[1].Name, sam.Tables[0].Name, f.Sources[0].ARN, f.Sources[1].Table, f.Sources[1].OnFailure}
+	if diff := cmp.Diff([]string{"my-orderse", "arn:aws:sqs:us-east-1:000000000000:my-Deade", "my-Deade", "my-deve",
+		"arn:aws:sqs:us-east-1:000000000000:my-orderse", "my-deve", "arn:aws:sqs:us-east-1:000000000000:my-Deade"}, got); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }

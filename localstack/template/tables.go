@@ -35,7 +35,7 @@ func (r *reader) table(logicalID string, resource *node) (Table, error) {
 	p := r.properties(logicalID, "", resource)
 	t := Table{LogicalID: logicalID}
 	var err error
-	if t.Name, err = p.text("TableName", logicalID); err != nil {
+	if t.Name, err = r.physicalName(logicalID, resource); err != nil {
 		return Table{}, err
 	}
 	if p.node.field("LocalSecondaryIndexes") != nil {

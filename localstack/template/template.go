@@ -113,6 +113,9 @@ type Options struct {
 	AccountID string
 	// StackName is AWS::StackName. Default: local.
 	StackName string
+	// Rename gives a resource of a type, such as AWS::SQS::Queue, another name than the
+	// template does: everywhere, in ARNs and URLs too. Default: none has another one.
+	Rename func(resourceType, name string) string
 }
 
 // Read reads the SAM template at path. Errors begin with path:line:column.
@@ -192,6 +195,8 @@ var replacements = map[string]string{
 	"AWS::Serverless::SimpleTable": "AWS::DynamoDB::Table",
 	"AWS::DynamoDB::GlobalTable":   "AWS::DynamoDB::Table",
 	"AWS::Lambda::Function":        "AWS::Serverless::Function",
+
+	"AWS::Lambda::EventSourceMapping": "an event of the function, of type SQS or DynamoDB",
 }
 
 func (r *reader) resource(t *Template, logicalID string, resource *node) error {
