@@ -23,9 +23,10 @@ type application struct {
 	accounts ledger.Accounts
 }
 
-func newApplication(payments ledger.Payments, accounts ledger.Accounts) http.Handler {
+func newApplication(payments ledger.Payments, accounts ledger.Accounts, health http.Handler) http.Handler {
 	a := application{payments, accounts}
 	mux := http.NewServeMux()
+	mux.Handle("GET /health", health)
 	mux.HandleFunc("POST /payments", a.create)
 	mux.HandleFunc("GET /payments/{id}", a.show)
 	return mux

@@ -89,7 +89,7 @@ func setUp(t *testing.T) (handlerV2, *enlisted) {
 
 func setUpWith(table *fakeTable, around func(http.Handler) http.Handler) (handlerV2, *enlisted, *fakeTable) {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
-	h := guarded(guard, around(newApplication(ledger.Payments{API: table, Name: "payments"}, "accounts")))
+	h := guarded(guard, around(newApplication(ledger.Payments{API: table, Name: "payments"}, "accounts", http.NotFoundHandler())))
 	all := &enlisted{}
 	return func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		ctx, captured := dynamostore.Capture(ctx)

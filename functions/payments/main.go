@@ -1,5 +1,5 @@
 // Command payments is a Lambda function for an HTTP API (payload format 2.0):
-// POST /payments and GET /payments/{id}, safe to retry.
+// POST /payments and GET /payments/{id}, safe to retry, and GET /health.
 //
 // It shows how an ordinary net/http application is guarded. Of idempotency keys
 // the application knows nothing; its writes it enlists, so that they and its
@@ -27,13 +27,14 @@ func main() {
 		slog.Error("the payments function can't start", "error", err)
 		os.Exit(1)
 	}
+	store := dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable))
 	app := newApplication(
 		ledger.Payments{API: env.DynamoDB, Name: env.Get(environment.PaymentsTable)},
-		ledger.Accounts(env.Get(environment.AccountsTable)))
+		ledger.Accounts(env.Get(environment.AccountsTable)),
+		newHealth(store, env.Get(environment.PaymentsTable), env.Get(environment.AccountsTable)))
 	if env.Demo {
 		slog.Warn("DEMO=1: clients may ask for delays and failures by header")
 		app = demonstrated(app)
 	}
-	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable)))
-	lambda.Start(guarded(guard, app))
+	lambda.Start(guarded(lambdaidem.New(store), app))
 }

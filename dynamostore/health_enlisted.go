@@ -1,0 +1,100 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// EnlistedTable is a table that handlers enlist writes to, and what they do there:
+// [HealthCheck] can't read either from the store.
+type EnlistedTable struct {
+	Table string // its name or ARN; required
+
+	// Key is a key of the table with any values of the right types, one that is
+	// not in use for choice: the item is neither written nor read. Required.
+	Key map[string]types.AttributeValue
+
+	// Actions are those of PutItem, UpdateItem, DeleteItem and ConditionCheckItem
+	// that handlers enlist; at least one.
+	Actions []string
+}
+
+func (e *EnlistedTable) problem() string {
+	switch {
+	case !isTableName(e.Table) && !strings.HasPrefix(e.Table, "arn:"):
+		return fmt.Sprintf("Table is %q; it must be a table's name (3 to 255 of A-Z a-z 0-9 _ . -) or its ARN", e.Table)
+	case len(e.Key) == 0 || len(e.Key) > 2:
+		return fmt.Sprintf("Key has %d attributes; it must have the table's partition key, and its sort key if there is one", len(e.Key))
+	case len(e.Actions) == 0:
+		return "Actions is empty; name what handlers enlist"
+	}
+	for _, action := range e.Actions {
+		if e.write(action) == nil {
+			return fmt.Sprintf("Actions has %q; it may have PutItem, UpdateItem, DeleteItem and ConditionCheckItem", action)
+		}
+	}
+	return ""
+}
+
+// write is the action on the key, under a condition that holds for no item. It is
+// nil for another action than those that can be enlisted.
+func (e *EnlistedTable) write(action string) *types.TransactWriteItem {
+	of, condition := aws.String(e.Table), aws.String(neverTrue)
+	names := map[string]string{"#id": slices.Sorted(maps.Keys(e.Key))[0]}
+	switch action {
+	case "PutItem":
+		return &types.TransactWriteItem{Put: &types.Put{TableName: of, Item: e.Key, ConditionExpression: condition, ExpressionAttributeNames: names}}
+	case "UpdateItem":
+		return &types.TransactWriteItem{Update: &types.Update{
+			TableName: of, Key: e.Key, UpdateExpression: aws.String("SET #probe = #id"), ConditionExpression: condition, ExpressionAttributeNames: withProbe(names)}}
+	case "DeleteItem":
+		return &types.TransactWriteItem{Delete: &types.Delete{TableName: of, Key: e.Key, ConditionExpression: condition, ExpressionAttributeNames: names}}
+	case "ConditionCheckItem":
+		return &types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{TableName: of, Key: e.Key, ConditionExpression: condition, ExpressionAttributeNames: names}}
+	}
+	return nil
+}
+
+// enlistedProbes check each action by a transaction of its own: in one of several,
+// DynamoDB would not say of which the others are allowed.
+func (c *HealthCheck) enlistedProbes(e *EnlistedTable) []*probe {
+	var all []*probe
+	for _, action := range e.Actions {
+		all = append(all, &probe{name: action, table: e.Table, holds: c.opts.WritesEvery, ask: func(ctx context.Context) Check {
+			ctx, v := witnessed(ctx, action)
+			_, err := c.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{*e.write(action)}})
+			const keyed = "HealthOptions.Enlisted must have the table's own key, by names and types"
+			cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
+			if !ok || len(cancelled.CancellationReasons) == 0 {
+				return c.judged(action, e.Table, keyed, v, err)
+			}
+			return c.cancelled(action, e.Table, keyed, &cancelled.CancellationReasons[0], err)
+		}})
+	}
+	return all
+}
+
+// cancelled says what the reason of a cancelled transaction means.
+func (c *HealthCheck) cancelled(action, table, keyed string, reason *types.CancellationReason, err error) Check {
+	found := func(status HealthStatus, code TableCode, says string) Check {
+		return Check{Status: status, Code: code, Err: err, Detail: fmt.Sprintf("%s on table %q %s (cause: %s: %s)",
+			action, table, says, aws.ToString(reason.Code), aws.ToString(reason.Message))}
+	}
+	switch reasonOfCancellation(aws.ToString(reason.Code)) {
+	case lambdaidem.ReasonThrottled:
+		return found(HealthWarn, Throttled, "is throttled; requests that meet this on every try are answered with 503")
+	case lambdaidem.ReasonInvalid:
+		return found(HealthFail, WrongKey, "is refused as invalid; "+keyed)
+	}
+	return Check{Status: HealthPass} // refused by the condition, or by another's transaction: it was let in
+}

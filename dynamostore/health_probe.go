@@ -1,0 +1,212 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// deniedHolds is how long settings that may not be read are left alone: each try
+// is an AccessDenied in the account's CloudTrail.
+const deniedHolds = time.Hour
+
+// settingsCheck is the name of the check that is of no single action.
+const settingsCheck = "settings"
+
+// probe is one thing to look at, and what was seen of it last.
+type probe struct {
+	name, table string
+	holds       time.Duration // how long it need not be asked again
+	ask         func(context.Context) Check
+	last        Check
+	until       time.Time // from when on it is to be asked again
+}
+
+// allProbes are the checks, in the order in which they are asked: the cheapest and
+// most telling first, what the store can do without last.
+func (c *HealthCheck) allProbes() []*probe {
+	s, condition := c.store, &c.store.writes.probe
+	all := []*probe{
+		c.action("GetItem", 0, func(ctx context.Context) error {
+			_, err := c.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(s.table), Key: s.key(probeID)})
+			return err
+		}),
+		c.action("PutItem", c.opts.WritesEvery, func(ctx context.Context) error {
+			_, err := c.client.PutItem(ctx, &dynamodb.PutItemInput{
+				TableName: aws.String(s.table), Item: s.key(probeID),
+				ConditionExpression: aws.String(condition.condition), ExpressionAttributeNames: condition.names,
+			})
+			return err
+		}),
+		c.action("UpdateItem", c.opts.WritesEvery, func(ctx context.Context) error {
+			_, err := c.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+				TableName: aws.String(s.table), Key: s.key(probeID),
+				ConditionExpression: aws.String(condition.condition), ExpressionAttributeNames: condition.names,
+			})
+			return err
+		}),
+	}
+	for i := range c.opts.Enlisted {
+		all = append(all, c.enlistedProbes(&c.opts.Enlisted[i])...)
+	}
+	return append(all, &probe{name: settingsCheck, table: s.table, holds: c.opts.SettingsEvery, ask: c.settings})
+}
+
+// action is the check of an action on the store's own table.
+func (c *HealthCheck) action(name string, holds time.Duration, send func(context.Context) error) *probe {
+	table := c.store.table
+	return &probe{name: name, table: table, holds: holds, ask: func(ctx context.Context) Check {
+		ctx, v := witnessed(ctx, name)
+		return c.judged(name, table, fmt.Sprintf("its partition key must be the string attribute %q, without a sort key; CheckTable says what it is",
+			c.store.layout.id()), v, send(ctx))
+	}}
+}
+
+// look asks what is due. It reports false if the caller's context ended.
+func (c *HealthCheck) look(ctx context.Context) (Health, bool) {
+	limited, cancel := context.WithTimeout(ctx, c.opts.Timeout)
+	defer cancel()
+	h := Health{Status: HealthPass, Checks: make([]Check, 0, len(c.probes))}
+	var down *probe
+	for i, p := range c.probes {
+		began := wall()
+		switch {
+		case began.Before(p.until) && !began.Before(p.last.Time):
+		case down != nil:
+			p.skip(began, down)
+		default:
+			check := p.ask(limited)
+			if ctx.Err() != nil {
+				return Health{}, false
+			}
+			p.keep(check, began)
+			if p.tellsAll(i == 0) {
+				down = p
+			}
+		}
+		h.Checks = append(h.Checks, p.last)
+		h.Status = worse(h.Status, p.last.Status)
+	}
+	h.Until = wall().Add(c.opts.Cache)
+	return h, true
+}
+
+// keep keeps what was found, for as long as it holds.
+func (p *probe) keep(check Check, began time.Time) {
+	now := wall()
+	check.Name, check.Table, check.Time, check.Latency = p.name, p.table, now, now.Sub(began)
+	p.last, p.until = check, now
+	switch {
+	case check.Status == HealthUnknown && check.Code == NoPermission:
+		p.until = now.Add(max(p.holds, deniedHolds))
+	case check.Status == HealthPass, check.Status == HealthWarn && check.Code != Throttled:
+		p.until = now.Add(p.holds)
+	}
+}
+
+// skip leaves a check out, because what another one met would meet it too.
+func (p *probe) skip(now time.Time, down *probe) {
+	p.last = Check{Name: p.name, Table: p.table, Time: now, Detail: fmt.Sprintf("not looked at: %s on table %q failed before", down.name, down.table)}
+	p.until = now
+}
+
+// tellsAll tells whether what was found would be found by every check.
+func (p *probe) tellsAll(first bool) bool {
+	switch p.last.Code {
+	case TimedOut, Unreachable:
+		return true
+	case NoTable, WrongKey:
+		return first
+	}
+	return false
+}
+
+func worse(a, b HealthStatus) HealthStatus {
+	rank := []HealthStatus{HealthUnknown, HealthPass, HealthWarn, HealthFail}
+	if slices.Index(rank, b) > slices.Index(rank, a) {
+		return b
+	}
+	return a
+}
+
+// judged says what an action's error means. A refusal by the condition, or by
+// another's transaction on the same item, says that the action was let in. keyed
+// says how the table's key must be.
+func (c *HealthCheck) judged(name, table, keyed string, v *verdict, err error) Check {
+	if err == nil {
+		return Check{Status: HealthPass}
+	}
+	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
+		return Check{Status: HealthPass}
+	}
+	failure := v.failure(err)
+	found := func(status HealthStatus, code TableCode, format string, args ...any) Check {
+		return Check{Status: status, Code: code, Err: failure, Detail: fmt.Sprintf("%s on table %q ", name, table) +
+			fmt.Sprintf(format, args...) + fmt.Sprintf(" (cause: %v)", failure.Err)}
+	}
+	switch failure.Reason {
+	case lambdaidem.ReasonConflict:
+		return Check{Status: HealthPass}
+	case lambdaidem.ReasonThrottled:
+		return found(HealthWarn, Throttled, "is throttled; requests that meet this on every try are answered with 503")
+	case lambdaidem.ReasonTimeout:
+		return found(HealthFail, TimedOut, "got no answer in time; look at the network, and at the AWS Health Dashboard")
+	case lambdaidem.ReasonUnreachable:
+		return found(HealthFail, Unreachable, "found no connection; look at the endpoint, and in a VPC at its routes, endpoints and security groups")
+	case lambdaidem.ReasonInvalid:
+		return found(HealthFail, WrongKey, "is refused as invalid; %s", keyed)
+	case lambdaidem.ReasonNoTable:
+		return found(HealthFail, NoTable, "found no such table in Region %s of this account, or one that is not ACTIVE; "+
+			"create it, or correct the name, the Region or the credentials", c.client.Options().Region)
+	case lambdaidem.ReasonPermission:
+		return found(HealthFail, NoPermission, "is not allowed, or there are no valid credentials; add dynamodb:%s to the function's policy", name)
+	case lambdaidem.ReasonUnknown, lambdaidem.ReasonTooLarge, lambdaidem.ReasonEncoding, lambdaidem.ReasonForeign:
+	}
+	return found(HealthFail, CheckFailed, "failed")
+}
+
+// settings looks at what only records that stay for ever, or a table on its way
+// out, would show: TTL and status. What CheckTable merely warns of was decided when
+// the table was made, and is no matter of health.
+func (c *HealthCheck) settings(ctx context.Context) Check {
+	ctx, _ = witnessed(ctx, settingsCheck)
+	found := Check{Status: HealthPass}
+	var wrong TableProblems
+	for _, p := range checkShape(ctx, c.client, c.store.table, &c.store.opts, len(c.opts.Enlisted) > 0) {
+		status := HealthFail
+		switch {
+		case p.Warning:
+			continue
+		case p.Code == NoPermission, p.Code == CheckFailed:
+			return Check{Status: HealthUnknown, Code: p.Code, Detail: p.Detail, Err: p.Err}
+		case p.Code == TTLOff, p.Code == TTLWrongAttribute:
+			status = HealthWarn
+		}
+		if worst := worse(found.Status, status); worst != found.Status {
+			found.Status, found.Code = worst, p.Code
+		}
+		wrong = append(wrong, p)
+	}
+	if len(wrong) > 0 {
+		found.Detail, found.Err = wrong.Error(), wrong
+	}
+	return found
+}
+
+// detailsOf has one line for each check.
+func detailsOf(checks []*Check) string {
+	lines := make([]string, len(checks))
+	for i, check := range checks {
+		lines[i] = check.Detail
+	}
+	return strings.Join(lines, "\n")
+}
