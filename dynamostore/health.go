@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -239,7 +240,7 @@ func (c *HealthCheck) Check(ctx context.Context) Health {
 	if !ok {
 		return ended(ctx)
 	}
-	c.last.Store(&h)
+	c.last.Store(&Health{Status: h.Status, Checks: slices.Clone(h.Checks), Until: h.Until})
 	c.tell(ctx, h)
 	return h
 }
@@ -250,8 +251,10 @@ func (c *HealthCheck) found() (Health, bool) {
 	if h == nil {
 		return Health{}, false
 	}
+	mine := *h
+	mine.Checks = slices.Clone(h.Checks) // they are the caller's own, to change or to keep
 	now := wall()
-	return *h, now.Before(h.Until) && !now.Before(h.Until.Add(-c.opts.Cache))
+	return mine, now.Before(h.Until) && !now.Before(h.Until.Add(-c.opts.Cache))
 }
 
 // wall is the time without its monotonic reading, which may stand still while the

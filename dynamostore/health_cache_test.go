@@ -233,3 +233,16 @@ func TestO3_AChangeOfHealthIsLoggedOnce(t *testing.T) {
 		}
 	})
 }
+
+// An answer is its caller's own.
+func TestO3_WhatACallerDoesToItsAnswerIsNobodyElses(t *testing.T) {
+	client, _ := wireTo(described{})
+	c := NewHealthCheck(New(client, "records", quick), quiet)
+	for range 3 { // the one that looked, and two that did not
+		h := c.Check(t.Context())
+		if got := h.Checks[0]; got.Status != HealthPass {
+			t.Fatalf("%+v; want pass", got)
+		}
+		h.Checks[0] = Check{Status: HealthFail}
+	}
+}

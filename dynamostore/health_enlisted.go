@@ -90,10 +90,11 @@ func (c *HealthCheck) cancelled(action, table, keyed string, reason *types.Cance
 		return Check{Status: status, Code: code, Err: err, Detail: fmt.Sprintf("%s on table %q %s (cause: %s: %s)",
 			action, table, says, aws.ToString(reason.Code), aws.ToString(reason.Message))}
 	}
-	switch reasonOfCancellation(aws.ToString(reason.Code)) {
-	case lambdaidem.ReasonThrottled:
+	why := reasonOfCancellation(aws.ToString(reason.Code))
+	if why == lambdaidem.ReasonThrottled {
 		return found(HealthWarn, Throttled, "is throttled; requests that meet this on every try are answered with 503")
-	case lambdaidem.ReasonInvalid:
+	}
+	if why == lambdaidem.ReasonInvalid {
 		return found(HealthFail, WrongKey, "is refused as invalid; "+keyed)
 	}
 	return Check{Status: HealthPass} // refused by the condition, or by another's transaction: it was let in

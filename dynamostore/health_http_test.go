@@ -14,12 +14,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// health asks a handler, and returns its answer and its document.
-func health(t *testing.T, h http.Handler, method string) (*http.Response, string) {
+// health asks a handler.
+func health(t *testing.T, h http.Handler, method string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, "/health", nil))
-	return w.Result(), w.Body.String()
+	return w
 }
 
 // Who may ask is not known here, so the document has no name of anything.
@@ -35,13 +35,13 @@ func TestO3_TheHealthDocumentHasTheStatusAlone(t *testing.T) {
 	} {
 		client, _ := wireTo(c.described)
 		check := NewHealthCheck(New(client, "records", quick), quiet)
-		resp, body := health(t, check, "GET")
-		if resp.StatusCode != c.status || body != c.body || resp.Header.Get("Content-Type") != "application/health+json" {
-			t.Errorf("%d %s %s; want %d %s", resp.StatusCode, resp.Header, body, c.status, c.body)
+		resp := health(t, check, "GET")
+		if resp.Code != c.status || resp.Body.String() != c.body || resp.Header().Get("Content-Type") != "application/health+json" {
+			t.Errorf("%d %s %s; want %d %s", resp.Code, resp.Header(), resp.Body, c.status, c.body)
 		}
-		resp, body = health(t, check, "HEAD")
-		if resp.StatusCode != c.status || body != "" {
-			t.Errorf("HEAD: %d %q; want %d and no body", resp.StatusCode, body, c.status)
+		resp = health(t, check, "HEAD")
+		if resp.Code != c.status || resp.Body.Len() > 0 {
+			t.Errorf("HEAD: %d %q; want %d and no body", resp.Code, resp.Body, c.status)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestO3_TheHealthDocumentHasDetailsForThoseWhoMaySeeThem(t *testing.T) {
 			return next.Do(r)
 		})
 		w.after("PutItem", refuseAs("AccessDeniedException"))
-		resp, body := health(t, NewHealthCheck(New(client, "records", quick), quiet, func(o *HealthOptions) {
+		resp := health(t, NewHealthCheck(New(client, "records", quick), quiet, func(o *HealthOptions) {
 			o.Details = true
 			o.Enlisted = []EnlistedTable{{Table: "accounts", Key: attributes{"id": str("x")}, Actions: []string{"PutItem"}}}
 		}), "GET")
@@ -62,8 +62,8 @@ func TestO3_TheHealthDocumentHasDetailsForThoseWhoMaySeeThem(t *testing.T) {
 			Status string
 			Checks map[string][]map[string]any
 		}
-		if err := json.Unmarshal([]byte(body), &got); err != nil || resp.StatusCode != 503 || got.Status != "fail" {
-			t.Fatalf("%d %s (%v)", resp.StatusCode, body, err)
+		if err := json.Unmarshal(resp.Body.Bytes(), &got); err != nil || resp.Code != 503 || got.Status != "fail" {
+			t.Fatalf("%d %s (%v)", resp.Code, resp.Body, err)
 		}
 		if want := (map[string]any{"componentId": "records", "componentType": "datastore", "observedValue": 1.5, "observedUnit": "ms",
 			"status": "pass", "time": "2000-01-01T00:00:00.0015Z"}); !reflect.DeepEqual(got.Checks["GetItem:responseTime"], []map[string]any{want}) {
@@ -90,8 +90,8 @@ func TestO3_AHealthAnswerMayBeKeptAsLongAsItHolds(t *testing.T) {
 			want string
 		}{{0, "max-age=5"}, {1, "max-age=4"}, {4*time.Second - 1, "max-age=1"}, {time.Second - 1, "max-age=0"}, {1, "max-age=5"}} {
 			time.Sleep(step.wait)
-			if resp, _ := health(t, check, "GET"); resp.Header.Get("Cache-Control") != step.want {
-				t.Errorf("Cache-Control is %q; want %q", resp.Header.Get("Cache-Control"), step.want)
+			if resp := health(t, check, "GET"); resp.Header().Get("Cache-Control") != step.want {
+				t.Errorf("Cache-Control is %q; want %q", resp.Header().Get("Cache-Control"), step.want)
 			}
 		}
 		time.Sleep(5 * time.Second)
@@ -109,9 +109,9 @@ func TestO3_AHealthAnswerMayBeKeptAsLongAsItHolds(t *testing.T) {
 func TestO3_AHealthCheckIsOnlyRead(t *testing.T) {
 	client, w := wireTo(described{})
 	for _, method := range []string{"POST", "PUT", "DELETE", "OPTIONS"} {
-		resp, _ := health(t, NewHealthCheck(New(client, "records", quick), quiet), method)
-		if resp.StatusCode != 405 || resp.Header.Get("Allow") != "GET, HEAD" || w.trips() != 0 {
-			t.Errorf("%s: %d %v after %d attempts; want 405 and none", method, resp.StatusCode, resp.Header, w.trips())
+		resp := health(t, NewHealthCheck(New(client, "records", quick), quiet), method)
+		if resp.Code != 405 || resp.Header().Get("Allow") != "GET, HEAD" || w.trips() != 0 {
+			t.Errorf("%s: %d %v after %d attempts; want 405 and none", method, resp.Code, resp.Header(), w.trips())
 		}
 	}
 }

@@ -121,13 +121,8 @@ func (p *probe) skip(now time.Time, down *probe) {
 
 // tellsAll tells whether what was found would be found by every check.
 func (p *probe) tellsAll(first bool) bool {
-	switch p.last.Code {
-	case TimedOut, Unreachable:
-		return true
-	case NoTable, WrongKey:
-		return first
-	}
-	return false
+	code := p.last.Code
+	return code == TimedOut || code == Unreachable || first && (code == NoTable || code == WrongKey)
 }
 
 func worse(a, b HealthStatus) HealthStatus {
