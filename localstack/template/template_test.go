@@ -110,7 +110,7 @@ func TestD1_ReadsTheProjectsTemplate(t *testing.T) {
 		}
 	}
 	want := map[string][]string{
-		"PaymentsFunction":  {"POST /payments", "GET /payments/{id}"},
+		"PaymentsFunction":  {"POST /payments", "GET /payments/{id}", "GET /health"},
 		"RefundsFunction":   {"POST /payments/{id}/refunds"},
 		"TransfersFunction": {"POST /transfers"},
 	}

@@ -21,6 +21,9 @@ import (
 // soakAtOnce is how many payments are on their way at a time.
 const soakAtOnce = 8
 
+// soakMost is the largest amount of a payment, in cents.
+const soakMost = 50
+
 // soakTime bounds a soak, for each payment of it.
 const soakTime = 30 * time.Second
 
@@ -53,19 +56,23 @@ func soak(ctx context.Context, times int, seed uint64, logs bool) error {
 }
 
 func (d *demo) soak(ctx context.Context, s *stack.Stack, times int, random *rand.Rand) error {
-	const user = "carol"
-	d.opened = int64(times) * outboxAmount
-	if err := s.OpenAccount(ctx, user, "EUR", d.opened); err != nil {
-		return err
+	users := []string{"carol", "dave", "erin"}
+	for _, user := range users {
+		balance := int64(times * soakMost)
+		if err := s.OpenAccount(ctx, user, "EUR", balance); err != nil {
+			return err
+		}
+		d.opened += balance
 	}
 	journeys := make([]journey, times)
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(soakAtOnce)
 	for i := range journeys {
 		t := anyTrouble(random)
+		r := t.order(users[random.IntN(len(users))], fmt.Sprintf("soak-%d", i), 1+random.IntN(soakMost))
 		group.Go(func() error {
 			var err error
-			journeys[i], err = d.pay(groupCtx, t, t.order(user, fmt.Sprintf("soak-%d", i)))
+			journeys[i], err = d.pay(groupCtx, t, r)
 			if err != nil {
 				return fmt.Errorf("payment %d: %w", i+1, err)
 			}
@@ -77,8 +84,13 @@ func (d *demo) soak(ctx context.Context, s *stack.Stack, times int, random *rand
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	for i, j := range journeys {
+	for _, j := range journeys {
 		d.owed = append(d.owed, j.payment)
+	}
+	if err := d.arrived(ctx, d.owed...); err != nil {
+		return err
+	}
+	for i, j := range journeys {
 		d.out.note("payment %d of %d", i+1, times)
 		d.out.picture(d.pathOf(j))
 		// A notification that is to die may do so before it calls the mailer: with the

@@ -45,6 +45,8 @@ type payment struct {
 	Amount     int64  `dynamodbav:"amount"`
 	Refundable int64  `dynamodbav:"refundable"`
 	PaymentID  string `dynamodbav:"payment_id"` // of a refund
+	Owner      string `dynamodbav:"owner"`
+	Reference  string `dynamodbav:"reference"`
 }
 
 // account is an item of the accounts table.
@@ -74,6 +76,9 @@ func (t tables) allTransfers(ctx context.Context) ([]transfer, error) {
 // receipt is an item of the receipts table.
 type receipt struct {
 	PaymentID string `dynamodbav:"payment_id"`
+	Owner     string `dynamodbav:"owner"`
+	Amount    int64  `dynamodbav:"amount"`
+	Currency  string `dynamodbav:"currency"`
 }
 
 func (t tables) allReceipts(ctx context.Context) ([]receipt, error) {

@@ -29,8 +29,8 @@ func (t trouble) notificationAttempts() int { return max(t.notificationFails, t.
 // mailCalls is how often the mailer is called at least, for one mail.
 func (t trouble) mailCalls() int { return 1 + max(t.mailFails, t.mailLoses) }
 
-// order is a request for a payment that meets the trouble.
-func (t trouble) order(user, key string) request {
+// order is a request for a payment of so many cents that meets the trouble.
+func (t trouble) order(user, key string, cents int) request {
 	words := []string{key}
 	for _, w := range []struct {
 		word  string
@@ -44,7 +44,7 @@ func (t trouble) order(user, key string) request {
 			words = append(words, fmt.Sprintf("%s=%d", w.word, w.times))
 		}
 	}
-	r := order(user, key, fmt.Sprintf(`{"amount":%d,"currency":"EUR","reference":%q}`, outboxAmount, strings.Join(words, " ")))
+	r := order(user, key, fmt.Sprintf(`{"amount":%d,"currency":"EUR","reference":%q}`, cents, strings.Join(words, " ")))
 	for header, times := range map[string]int{"X-Demo-Fail-Attempts": t.fails, "X-Demo-Hang-Attempts": t.hangs, "X-Demo-Die-Attempts": t.dies} {
 		if times > 0 {
 			r = r.with(header, strconv.Itoa(times))
@@ -65,5 +65,8 @@ func anyTrouble(random *rand.Rand) trouble {
 	one(&t.receiptFails, &t.receiptDies)
 	one(&t.notificationFails, &t.notificationDies)
 	one(&t.mailFails, &t.mailLoses)
+	if t.mailFails > 0 && random.IntN(2) == 0 {
+		t.mailFails = 4 // for longer than an attempt's own calls last
+	}
 	return t
 }
