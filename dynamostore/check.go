@@ -77,8 +77,8 @@ func (ps TableProblems) err() error {
 // CheckTable looks whether the table can serve the store: that it is there and
 // ACTIVE, its key, its TTL, its Regions, and that the credentials allow GetItem,
 // PutItem and UpdateItem on it. It returns nil or [TableProblems]; some of them
-// may be mere warnings. It is meant for a deployment's smoke test or a health
-// check, not for every cold start: five round trips.
+// may be mere warnings. It is meant for a deployment's smoke test, not for every
+// cold start: five round trips. A [HealthCheck] is for probes.
 //
 // Enlisted are the other tables that handlers enlist writes to (E1), if they do:
 // whether these and the store's own have transactions, and which actions on them
