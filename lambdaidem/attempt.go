@@ -24,6 +24,7 @@ type attempt struct {
 	began      time.Time     // by Options.Clock
 	number     int           // attempt number of the record
 	handler    time.Duration // spent in the handler
+	stored     time.Duration // spent in the store, but for steps
 	mayHold    bool          // a claim was sent whose fate is unknown
 	open       bool          // failed open: runs without the lease (X5)
 	rejected   bool          // its transaction was (E2)

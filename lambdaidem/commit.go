@@ -1,6 +1,9 @@
 package lambdaidem
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // How an attempt completes where its handler enlisted writes (E1), or holds no
 // lease: one that runs optimistically (E4) or failed open (X5).
@@ -47,6 +50,7 @@ func (a *attempt) carrier(tx Tx) Tx {
 
 // save asks the store for the completion.
 func (a *attempt) save(ctx context.Context, tx Tx, c *Completion) (Record, error) {
+	defer a.spent(time.Now())
 	if tx != nil {
 		return tx.Commit(ctx, c)
 	}
@@ -111,7 +115,10 @@ func (a *attempt) consult(ctx context.Context) (d decision, known bool, err erro
 	defer cancel()
 	var rec Record
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		if rec, err = a.g.store.Get(ctx, a.id, a.g.opts.Clock()); err == nil {
+		asked := time.Now()
+		rec, err = a.g.store.Get(ctx, a.id, a.g.opts.Clock())
+		a.spent(asked)
+		if err == nil {
 			break
 		}
 		if hopelessRead(err) || !a.pause(ctx, pause) {

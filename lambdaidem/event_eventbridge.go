@@ -28,9 +28,13 @@ func (g *Guard) EventBridge(h func(context.Context, events.EventBridgeEvent) err
 }
 
 func eventBridgeMessage(e events.EventBridgeEvent) message {
-	return message{name: e.ID, source: PrincipalOf("events", e.Region, e.AccountID, e.Source, e.DetailType), id: e.ID,
+	return message{name: e.ID, source: PrincipalOf(busOperation, e.Region, e.AccountID, e.Source, e.DetailType), id: e.ID,
 		body: e.Detail, parts: busParts(e.Source, e.DetailType, e.AccountID, e.Region, e.Resources), sent: keyInDetail(e.Detail)}
 }
+
+// busOperation begins the default Operation of an event. Nothing else that a source
+// names begins so: those are ARNs.
+const busOperation = "events"
 
 // busParts are what an event says besides its detail.
 func busParts(source, detailType, account, region string, resources []string) []string {

@@ -57,3 +57,9 @@ func WriteAnswer(r *Response, reason string, added, removed []string, trailer ma
 	}
 	return ours, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
+
+// Ignores tells whether an event of that kind would be for nobody.
+var Ignores = ignores
+
+// Warnings is the default observer.
+var Warnings Observer = warnings{}

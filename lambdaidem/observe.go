@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
@@ -62,16 +63,24 @@ func (c Code) kind() Kind {
 }
 
 // Event is one outcome of one guarded call.
+//
+// Route tells people what was asked for, and may be anything that a client can
+// send. Template never is: method and route template without a host, or the
+// operation that the code or the source of a message names. It is empty where
+// there is none: the path stands in for a template, or EventBridge's source and
+// detail type, which senders choose, for BatchOptions.Operation.
 type Event struct {
 	Kind     Kind
 	RecordID string        // id of the record, as Guard.RecordID has it; empty where the request has none
 	Scope    string        // the record's identity in one readable text, but for the key
 	Route    string        // what was asked for: method, host and route template or path; or the operation
+	Template string        // what was asked for, as one of few, to count by; see below
 	Caller   string        // whose key it is: the principal, and the tenant where there is one
 	Key      string        // a short hash of the key, or the key if Options.ShowKeys; empty without one
 	Attempt  int           // attempt number; 0 where no attempt was begun
 	Duration time.Duration // since the call began
 	Handler  time.Duration // spent in the handler; 0 if it did not run
+	Store    time.Duration // spent in the store, but for the handler's own steps; 0 if it was not asked
 	Cached   bool          // the record is from the process's own memory: the store was not asked (R4)
 	Reason   Reason        // why the store failed, where it did
 	Throttle Throttle      // which limit a throttled store ran into, where it said so
@@ -100,13 +109,44 @@ func (discard) Observe(context.Context, Event) {}
 // unobserved tells whether an event of that kind would be for nobody, and so
 // needs not be made.
 func (g *Guard) unobserved(kind Kind) bool {
-	switch g.opts.Observer.(type) {
+	return ignores(g.opts.Observer, kind)
+}
+
+func ignores(o Observer, kind Kind) bool {
+	switch o := o.(type) {
 	case discard:
 		return true
 	case warnings:
 		return !kind.warns()
+	case observers:
+		return !slices.ContainsFunc(o, func(each Observer) bool { return !ignores(each, kind) })
 	}
 	return false
+}
+
+// Observers tells several observers of each event, in their order. To add one to
+// those that a guard has, the default included:
+//
+//	o.Observer = lambdaidem.Observers(o.Observer, metrics)
+//
+// Nil ones are left out.
+func Observers(several ...Observer) Observer {
+	all := slices.DeleteFunc(slices.Clone(several), func(o Observer) bool { return o == nil || o == Discard })
+	switch len(all) {
+	case 0:
+		return Discard
+	case 1:
+		return all[0]
+	}
+	return observers(all)
+}
+
+type observers []Observer
+
+func (all observers) Observe(ctx context.Context, e Event) {
+	for _, o := range all {
+		o.Observe(ctx, e)
+	}
 }
 
 // SlogObserver logs each event with log/slog: warnings at slog.LevelWarn, the
@@ -174,7 +214,7 @@ func (a *attempt) note(ctx context.Context, kind Kind, err error) {
 		a.scope = a.call.who.scope(a.g.readable(&a.call.who))
 	}
 	e := a.g.event(kind, &a.call.who, err)
-	e.RecordID, e.Scope, e.Attempt, e.Handler, e.Cached = a.id, a.scope, a.number, a.handler, a.cached
+	e.RecordID, e.Scope, e.Attempt, e.Handler, e.Store, e.Cached = a.id, a.scope, a.number, a.handler, a.stored, a.cached
 	e.Duration, e.Reason, e.Throttle = a.g.opts.Clock().Sub(a.began), reasonOf(err), throttleOf(err)
 	a.g.opts.Observer.Observe(ctx, e)
 }
@@ -205,6 +245,7 @@ func (g *Guard) event(kind Kind, who *Identity, err error) Event {
 	if who.Method != "" {
 		e.Route = scopePart(who.Method) + " " + e.Route
 	}
+	e.Template = who.template(e.Route)
 	if who.Tenant != "" {
 		e.Caller += " " + scopePart(who.Tenant)
 	}

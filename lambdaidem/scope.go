@@ -36,6 +36,20 @@ func (g *Guard) readable(i *Identity) string {
 	return scopePart(i.Host + of)
 }
 
+// template is what is asked for, if that is one of few: see [Event]. route is how
+// events have the whole of it.
+func (i *Identity) template(route string) string {
+	switch {
+	case i.kind() == "path", i.Message && strings.HasPrefix(i.Operation, busOperation+":"):
+		return ""
+	case i.Host == "":
+		return route
+	case i.Method == "":
+		return scopePart(i.of())
+	}
+	return scopePart(i.Method) + " " + scopePart(i.of())
+}
+
 // maxScopePart bounds each part of a scope, in bytes (S2): callers, routes and
 // paths may be long, and the text stands in every record and every event.
 const maxScopePart = 256

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 )
 
 // steps is what an attempt knows of its record's steps. Its methods are called
@@ -226,9 +227,11 @@ func (a *attempt) stepLost(ctx context.Context) decision {
 	rec := *a.steps.lostTo
 	read, cancel := a.finishContext(ctx)
 	defer cancel()
+	asked := time.Now()
 	if now, err := a.g.store.Get(read, a.id, a.g.opts.Clock()); err == nil {
 		rec = now
 	}
+	a.spent(asked)
 	return a.lost(ctx, rec)
 }
 

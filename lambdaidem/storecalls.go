@@ -10,6 +10,10 @@ import (
 // What an attempt reads from its record and writes to it. What follows from the
 // answers is decided in attempt.go.
 
+// spent adds up how long the store took, for events (O1). Steps are asked for in
+// the handler, and are a part of its time.
+func (a *attempt) spent(asked time.Time) { a.stored += time.Since(asked) }
+
 // claim asks the store for the lease, over the record that was seen if there
 // was one. While a transaction holds the item it asks again, for a short time
 // (X9).
@@ -18,7 +22,9 @@ func (a *attempt) claim(ctx context.Context, over Record) (Record, error) {
 	for pause := 5 * time.Millisecond; ; pause *= 2 {
 		now := a.g.opts.Clock()
 		a.beginLease(now)
+		asked := time.Now()
 		rec, err := a.g.store.Acquire(ctx, a.claimAt(now, over))
+		a.spent(asked)
 		if err == nil {
 			return rec, nil
 		}
@@ -76,7 +82,9 @@ func (a *attempt) wait(ctx context.Context, rec Record) (Record, finding) {
 			}
 			return rec, isBusy
 		}
+		asked := time.Now()
 		now, err := a.g.store.Get(ctx, a.id, a.g.opts.Clock())
+		a.spent(asked)
 		if ctx.Err() == nil {
 			unread = err
 		}
@@ -98,7 +106,9 @@ func (a *attempt) load(ctx context.Context, rec Record) (Result, error) {
 	if !ok {
 		return Result{}, unloadable(fmt.Errorf("the store keeps the answer apart, and %T is no Loader: it may wrap one and not pass Load on", a.g.store))
 	}
+	asked := time.Now()
 	result, err := loader.Load(ctx, rec)
+	a.spent(asked)
 	if err == nil && result.Apart != nil {
 		err = unloadable(fmt.Errorf("the Load of %T left the answer where it was", a.g.store))
 	}
@@ -156,7 +166,9 @@ func (a *attempt) settleRelease(ctx context.Context) (Record, error) {
 	ctx, cancel := a.cleanupContext(ctx)
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		asked := time.Now()
 		rec, err := a.g.store.Release(ctx, a.lease(), a.g.opts.Clock())
+		a.spent(asked)
 		if err == nil || errors.Is(err, ErrLeaseLost) || a.open || !a.pause(ctx, pause) {
 			return rec, err
 		}

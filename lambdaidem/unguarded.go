@@ -40,7 +40,7 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	c := &Completion{Alone: true}
 	var err error
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		if _, err = tx.Commit(ctx, c); err == nil {
+		if _, err = a.save(ctx, tx, c); err == nil {
 			return decision{}
 		}
 		if rejected := (*Rejected)(nil); errors.As(err, &rejected) && !rejected.Unsettled {
