@@ -1,0 +1,196 @@
+package emf_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem/emf"
+)
+
+// lines is a writer that keeps what each call wrote.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, string(p))
+	return len(p), nil
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.all, "")
+}
+
+// documents are those that were written, each of which is checked.
+func (l *lines) documents(t testing.TB) []document {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var docs []document
+	for _, line := range l.all {
+		d, err := parse(line)
+		if err != nil {
+			t.Fatalf("%v:\n%s", err, line)
+		}
+		docs = append(docs, d)
+	}
+	return docs
+}
+
+// observed is an observer, and what it writes.
+func observed(optFns ...func(*emf.Options)) (*emf.Observer, *lines) {
+	var l lines
+	all := append([]func(*emf.Options){func(o *emf.Options) { o.Service, o.Function, o.Writer = "shop", "payments", &l }}, optFns...)
+	return emf.New(all...), &l
+}
+
+// document is a document as CloudWatch reads it.
+type document struct {
+	at         time.Time
+	namespace  string
+	sets       [][]string
+	units      map[string]string
+	values     map[string]float64
+	dimensions map[string]string
+	text       string
+}
+
+// dimensionsOf are the values of a set of dimensions.
+func (d document) has(metric string) bool { _, ok := d.values[metric]; return ok }
+
+// metrics are the names of a document's metrics, sorted.
+func (d document) metrics() []string { return slices.Sorted(maps.Keys(d.values)) }
+
+// units are those of MetricDatum (Amazon CloudWatch API Reference).
+var units = regexp.MustCompile(`^((Kilo|Mega|Giga|Tera)?(bytes|bits|Bytes|Bits)(/Second)?|Seconds|Microseconds|Milliseconds|Percent|Count(/Second)?|None)$`)
+
+var namespaces = regexp.MustCompile(`^[0-9A-Za-z._/#-][0-9A-Za-z.:_/#-]{0,254}$`)
+
+// parse reads one line, and holds it to every constraint of "Specification: Embedded
+// metric format" in the Amazon CloudWatch User Guide, to those of MetricDatum and
+// Dimension in its API Reference, and to what makes a line whole in a log.
+func parse(line string) (document, error) {
+	d := document{units: map[string]string{}, values: map[string]float64{}, dimensions: map[string]string{}, text: line}
+	body, ended := strings.CutSuffix(line, "\n")
+	switch {
+	case !ended || strings.ContainsAny(body, "\n\r"):
+		return d, fmt.Errorf("it is no single line")
+	case len(line) > 4096: // POSIX: a pipe takes as much at once, whoever else writes; the format allows 1 MB
+		return d, fmt.Errorf("it has %d bytes", len(line))
+	}
+	var root map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(body), &root); err != nil {
+		return d, err
+	}
+	var meta struct {
+		Timestamp         *int64
+		CloudWatchMetrics []struct {
+			Namespace  string
+			Dimensions [][]string
+			Metrics    []struct{ Name, Unit string }
+		}
+	}
+	strict := json.NewDecoder(bytes.NewReader(root["_aws"]))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&meta); err != nil {
+		return d, fmt.Errorf("the metadata: %w", err)
+	}
+	if meta.Timestamp == nil || len(meta.CloudWatchMetrics) != 1 {
+		return d, fmt.Errorf("it has no timestamp, or not one directive")
+	}
+	d.at = time.UnixMilli(*meta.Timestamp)
+	directive := meta.CloudWatchMetrics[0]
+	d.namespace, d.sets = directive.Namespace, directive.Dimensions
+	if !namespaces.MatchString(d.namespace) || strings.HasPrefix(d.namespace, "AWS/") {
+		return d, fmt.Errorf("the namespace is %q", d.namespace)
+	}
+	if n := len(d.sets); n == 0 {
+		return d, fmt.Errorf("there is no set of dimensions")
+	}
+	for _, set := range d.sets {
+		if len(set) > 30 {
+			return d, fmt.Errorf("a set has %d dimensions", len(set))
+		}
+		for _, name := range set {
+			var text string
+			if err := json.Unmarshal(root[name], &text); err != nil {
+				return d, fmt.Errorf("the dimension %q has no text: %w", name, err)
+			}
+			printable := !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
+			if len(name) > 255 || len(text) == 0 || len(text) > 1024 || !printable || strings.TrimSpace(text) == "" {
+				return d, fmt.Errorf("the dimension %q is %q", name, text)
+			}
+			d.dimensions[name] = text
+		}
+	}
+	if n := len(directive.Metrics); n == 0 || n > 100 {
+		return d, fmt.Errorf("it has %d metrics", n)
+	}
+	for _, m := range directive.Metrics {
+		if _, twice := d.values[m.Name]; twice || m.Name == "" || len(m.Name) > 255 || !units.MatchString(m.Unit) {
+			return d, fmt.Errorf("the metric %q has the unit %q, or is there twice", m.Name, m.Unit)
+		}
+		var number float64 // of an array there may be 100; there is none
+		if err := json.Unmarshal(root[m.Name], &number); err != nil {
+			return d, fmt.Errorf("the metric %q: %w", m.Name, err)
+		}
+		d.units[m.Name], d.values[m.Name] = m.Unit, number
+	}
+	for name := range root { // the format lets others be; there is one
+		if _, metric := d.values[name]; !metric && d.dimensions[name] == "" && name != "_aws" && name != "reason" {
+			return d, fmt.Errorf("it has a member %q", name)
+		}
+	}
+	return d, nil
+}
+
+// A checker that passes everything proves nothing.
+func TestParse_RefusesWhatIsNoDocument(t *testing.T) {
+	const good = `{"_aws":{"Timestamp":1,"CloudWatchMetrics":[{"Namespace":"N","Dimensions":[["service"]],"Metrics":[{"Name":"New","Unit":"Count"}]}]},"service":"s","New":1}` + "\n"
+	if _, err := parse(good); err != nil {
+		t.Fatal(err)
+	}
+	many := strings.Repeat(`{"Name":"New","Unit":"Count"},`, 100)
+	for name, change := range map[string][2]string{
+		"no line":             {"}\n", "}"},
+		"two lines":           {`,"New"`, "\n" + `,"New"`},
+		"no timestamp":        {`"Timestamp":1,`, ``},
+		"a fraction of a ms":  {`"Timestamp":1,`, `"Timestamp":1.5,`},
+		"more of metadata":    {`"Timestamp":1,`, `"Timestamp":1,"more":1,`},
+		"AWS's own namespace": {`"N"`, `"AWS/N"`},
+		"no namespace":        {`"N"`, `""`},
+		"no dimensions":       {`[["service"]]`, `[]`},
+		"31 dimensions":       {`["service"]`, `["service"` + strings.Repeat(`,"service"`, 30) + `]`},
+		"no value of one":     {`"service":"s",`, ``},
+		"an empty one":        {`"service":"s"`, `"service":""`},
+		"a number for one":    {`"service":"s"`, `"service":1`},
+		"beyond ASCII":        {`"service":"s"`, `"service":"ü"`},
+		"too long a one":      {`"service":"s"`, `"service":"` + strings.Repeat("s", 1025) + `"`},
+		"no metrics":          {`{"Name":"New","Unit":"Count"}`, ``},
+		"101 metrics":         {`{"Name":"New","Unit":"Count"}`, many + `{"Name":"New","Unit":"Count"}`},
+		"one twice":           {`{"Name":"New","Unit":"Count"}`, `{"Name":"New","Unit":"Count"},{"Name":"New","Unit":"Count"}`},
+		"no unit of AWS's":    {`"Count"`, `"ms"`},
+		"no number":           {`"New":1`, `"New":"1"`},
+		"no value":            {`,"New":1`, ``},
+		"something else":      {`"New":1`, `"New":1,"key":"k"`},
+		"too long a line":     {`"New":1`, `"New":1,"reason":"` + strings.Repeat("s", 4096) + `"`},
+	} {
+		bad := strings.Replace(good, change[0], change[1], 1)
+		if _, err := parse(bad); bad == good || err == nil {
+			t.Errorf("%s passes:\n%s", name, bad)
+		}
+	}
+}

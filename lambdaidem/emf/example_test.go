@@ -1,0 +1,44 @@
+package emf_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/emf"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+)
+
+// Metrics beside the default observer, whose warnings go on to log/slog. On Lambda
+// nothing else is needed: the line on standard output is the metric.
+func Example() {
+	metrics := emf.New(func(o *emf.Options) { o.Service = "payments" })
+	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) {
+		o.Observer = lambdaidem.Observers(o.Observer, metrics)
+	})
+	call := lambdaidem.Call{Operation: "charge", Key: "order-1"}
+	_, _ = lambdaidem.Do(context.Background(), guard, call, func(context.Context) (string, error) { return "ch_1", nil })
+}
+
+// One line for each event.
+func ExampleObserver_Observe() {
+	metrics := emf.New(func(o *emf.Options) {
+		o.Service, o.Function = "payments", "payments-api"
+		o.Clock = func() time.Time { return time.UnixMilli(1767319445678) }
+	})
+	metrics.Observe(context.Background(), lambdaidem.Event{Kind: lambdaidem.EventReplayed, Template: "POST /payments", Duration: 4200 * time.Microsecond})
+	// Output:
+	// {"_aws":{"Timestamp":1767319445678,"CloudWatchMetrics":[{"Namespace":"Lambdaidem","Dimensions":[["service","function"],["service","function","route"]],"Metrics":[{"Name":"Replayed","Unit":"Count"},{"Name":"Duration","Unit":"Milliseconds"}]}]},"service":"payments","function":"payments-api","route":"POST /payments","Replayed":1,"Duration":4.2}
+}
+
+// The metrics, for a program that makes alarms or a dashboard of them.
+func ExampleMetrics() {
+	for _, m := range emf.Metrics()[:3] {
+		fmt.Println(m.Name, m.Unit)
+	}
+	// Output:
+	// New Count
+	// Replayed Count
+	// InProgress Count
+}
