@@ -273,7 +273,7 @@ func TestObserver_Concurrently(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			for range 200 {
-				o.Observe(context.Background(), lambdaidem.Event{Kind: lambdaidem.EventNew, Template: fmt.Sprintf("POST /%d", i), Attempt: i + 1})
+				o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventNew, Template: fmt.Sprintf("POST /%d", i), Attempt: i + 1})
 			}
 		})
 	}

@@ -17,7 +17,8 @@ const Other = "other"
 
 // Sample is what one event adds to the metrics.
 type Sample struct {
-	Route string // Event.Template, or None
+	Outcome string // Event.Kind, or Other
+	Route   string // Event.Template, or None
 
 	// Of the one event that settles a call, so that no call is measured twice;
 	// each is 0 in every other, and where there is none.
@@ -31,7 +32,7 @@ type Sample struct {
 
 // Of is what an event adds.
 func Of(e lambdaidem.Event) Sample {
-	s := Sample{Route: e.Template}
+	s := Sample{Outcome: known(e.Kind, Kinds), Route: e.Template}
 	if s.Route == "" {
 		s.Route = None
 	}
@@ -43,9 +44,9 @@ func Of(e lambdaidem.Event) Sample {
 	}
 	// One failure of the store may be told again by what follows from it.
 	if e.Kind == lambdaidem.EventStoreError {
-		s.Reason = reason(e.Reason)
+		s.Reason = known(e.Reason, Reasons)
 		if e.Reason == lambdaidem.ReasonThrottled {
-			s.Throttle = throttle(e.Throttle)
+			s.Throttle = known(e.Throttle, Throttles)
 		}
 	}
 	return s
@@ -72,9 +73,13 @@ func ran(k lambdaidem.Kind) bool {
 	}
 }
 
-// Reasons and Throttles are the values of Sample.Reason and Sample.Throttle, but
-// for Other and Unknown.
+// Kinds, Reasons and Throttles are the values of Sample.Outcome, Sample.Reason and
+// Sample.Throttle, but for Other and Unknown.
 var (
+	Kinds = []lambdaidem.Kind{lambdaidem.EventNew, lambdaidem.EventReplayed, lambdaidem.EventInProgress, lambdaidem.EventAbandoned, lambdaidem.EventMismatch,
+		lambdaidem.EventKeyMissing, lambdaidem.EventKeyInvalid, lambdaidem.EventBypassed, lambdaidem.EventReleased, lambdaidem.EventUncertain, lambdaidem.EventLeaseLost,
+		lambdaidem.EventTakenOver, lambdaidem.EventFailedOpen, lambdaidem.EventStoreError, lambdaidem.EventAnswerLost, lambdaidem.EventOutOfTime, lambdaidem.EventUnreadable,
+		lambdaidem.EventNoPrincipal, lambdaidem.EventSwitchedOff}
 	Reasons = []lambdaidem.Reason{lambdaidem.ReasonTimeout, lambdaidem.ReasonUnreachable, lambdaidem.ReasonThrottled, lambdaidem.ReasonConflict,
 		lambdaidem.ReasonNoTable, lambdaidem.ReasonPermission, lambdaidem.ReasonTooLarge, lambdaidem.ReasonEncoding, lambdaidem.ReasonForeign, lambdaidem.ReasonInvalid}
 	Throttles = []lambdaidem.Throttle{lambdaidem.ThrottleKeyRange, lambdaidem.ThrottleAccount, lambdaidem.ThrottleMaximum, lambdaidem.ThrottleProvisioned}
@@ -83,9 +88,7 @@ var (
 // Unknown stands for what the store did not say.
 const Unknown = "unknown"
 
-func reason(r lambdaidem.Reason) string     { return known(r, Reasons) }
-func throttle(t lambdaidem.Throttle) string { return known(t, Throttles) }
-
+// known is a value, if it is one of all.
 func known[T ~string](value T, all []T) string {
 	if value == "" {
 		return Unknown
