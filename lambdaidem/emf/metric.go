@@ -88,10 +88,11 @@ func countOf(kind lambdaidem.Kind) Metric {
 }
 
 func limitOf(throttle string) Metric {
-	for _, l := range limits {
+	last := len(limits) - 1
+	for _, l := range limits[:last] {
 		if l.throttle == throttle {
 			return l.Metric
 		}
 	}
-	return limits[len(limits)-1].Metric
+	return limits[last].Metric
 }

@@ -146,10 +146,16 @@ func TestO1_NoTimeIsNegative(t *testing.T) {
 
 // O1: the store's failures are counted once, with the limit that throttled it.
 func TestO1_ThrottlesByLimit(t *testing.T) {
-	for limit, name := range map[lambdaidem.Throttle]string{
+	named := map[lambdaidem.Throttle]string{
 		lambdaidem.ThrottleKeyRange: "ThrottledKeyRange", lambdaidem.ThrottleAccount: "ThrottledAccount", lambdaidem.ThrottleMaximum: "ThrottledOnDemandMaximum",
 		lambdaidem.ThrottleProvisioned: "ThrottledProvisioned", lambdaidem.ThrottleUnknown: "ThrottledUnknown", "later": "ThrottledOther",
-	} {
+	}
+	for _, limit := range constants(t, "store.go", "Throttle") {
+		if named[lambdaidem.Throttle(limit)] == "" {
+			t.Errorf("the limit %s has no metric", limit)
+		}
+	}
+	for limit, name := range named {
 		o, written := observed()
 		e := lambdaidem.Event{Kind: lambdaidem.EventStoreError, Reason: lambdaidem.ReasonThrottled, Throttle: limit}
 		o.Observe(t.Context(), e)
@@ -177,7 +183,7 @@ func TestO1_ReasonsAreToldInTheLog(t *testing.T) {
 		case "later":
 			want = "other"
 		}
-		if d := written.documents(t)[0]; !strings.Contains(d.text, `"reason":"`+want+`"`) {
+		if d := written.documents(t)[0]; !strings.Contains(d.text, `"reason":"`+want+`"`) || d.has("Throttled") != (want == "throttled") {
 			t.Errorf("%q is told as %s", reason, d.text)
 		}
 	}

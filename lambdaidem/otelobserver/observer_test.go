@@ -102,6 +102,13 @@ func TestO1_MetricsOfACall(t *testing.T) {
 	})
 }
 
+// Clocks that are set back make no negative duration.
+func TestO1_NoTimeIsNegative(t *testing.T) {
+	o, collect := observed(t)
+	o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventReplayed, Duration: -1, Handler: -1, Store: -1})
+	wantPoints(t, collect(), map[string]string{"lambdaidem.outcomes {outcome} lambdaidem.outcome=replayed,lambdaidem.route=(none)": "1"})
+}
+
 func TestO1_MetricsOfAStoreThatFails(t *testing.T) {
 	o, collect := observed(t)
 	e := lambdaidem.Event{Kind: lambdaidem.EventStoreError, Reason: lambdaidem.ReasonThrottled, Throttle: lambdaidem.ThrottleAccount, Duration: time.Second}

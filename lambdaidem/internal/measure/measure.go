@@ -21,7 +21,8 @@ type Sample struct {
 	Route   string // Event.Template, or None
 
 	// Of the one event that settles a call, so that no call is measured twice;
-	// each is 0 in every other, and where there is none.
+	// each is 0 in every other, and where there is none. What is below 0 counts as
+	// none: a clock was set back.
 	Call, Handler, Store time.Duration
 	// Attempt is the number of the attempt that ran; 0 where none did.
 	Attempt int
@@ -37,7 +38,7 @@ func Of(e lambdaidem.Event) Sample {
 		s.Route = None
 	}
 	if settles(e.Kind) {
-		s.Call, s.Handler, s.Store = max(e.Duration, 0), max(e.Handler, 0), max(e.Store, 0)
+		s.Call, s.Handler, s.Store = e.Duration, e.Handler, e.Store
 	}
 	if ran(e.Kind) {
 		s.Attempt = e.Attempt
