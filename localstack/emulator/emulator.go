@@ -314,8 +314,8 @@ func (e *Emulator) invoke(ctx context.Context, p *pool, inv *invocation) (Result
 		return Result{}, err
 	}
 	select {
-	case result := <-answer:
-		return result, nil
+	case o := <-answer:
+		return o.result, o.err
 	case <-ctx.Done():
 		return Result{}, ctx.Err()
 	}
@@ -330,9 +330,10 @@ func (e *Emulator) Processes(function string) []Process {
 	return nil
 }
 
-// Close refuses new requests, waits for the invocations under way (no longer
-// than their timeouts, nor than Start's context), and ends all processes. When
-// it returns, they are gone. It may be called again.
+// Close refuses new requests, and by [ErrClosed] those that wait in line; waits for
+// the invocations under way, no longer than they may take (Options.InitTimeout of a
+// process that starts, and the function's Timeout), nor than Start's context; and
+// ends all processes. When it returns, they are gone. It may be called again.
 func (e *Emulator) Close() error {
 	e.once.Do(func() {
 		if e.unwatch != nil {

@@ -24,7 +24,7 @@ var (
 	ErrTooManyRequests = errors.New("rate exceeded")
 	// ErrRequestTooLarge: the event has more than 6 MB (6,291,456 bytes).
 	ErrRequestTooLarge = errors.New("request payload too large")
-	// ErrClosed: Close was called.
+	// ErrClosed: Close was called. Nothing of the invocation has begun.
 	ErrClosed = errors.New("the emulator is closed")
 )
 

@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -18,19 +19,26 @@ type pool struct {
 	log      *lockedWriter
 
 	mu        sync.Mutex
-	all       []*process // live ones, in the order of their start
-	reserved  int        // about to be started, each with slots of which one is taken
-	idle      []*process // the most recently used one last
-	waiters   []chan *process
-	closed    bool           // no new invocations
-	aborted   bool           // no new processes either
-	running   sync.WaitGroup // invocations
+	all       []*process      // live ones, in the order of their start
+	reserved  int             // about to be started, each with slots of which one is taken
+	idle      []*process      // the most recently used one last
+	waiters   []chan *process // closed without a word when the pool closes
+	closed    bool            // no new invocations, and none in line
+	aborted   bool            // no new processes either
+	running   sync.WaitGroup  // invocations
 	processes sync.WaitGroup
+}
+
+// outcome is what came of an invocation that was not refused at once: a result,
+// or ErrClosed of one that was still in line when the pool closed.
+type outcome struct {
+	result Result
+	err    error
 }
 
 // start begins an invocation and returns at once. It refuses what Lambda
 // refuses before a function runs.
-func (p *pool) start(inv *invocation) (<-chan Result, error) {
+func (p *pool) start(inv *invocation) (<-chan outcome, error) {
 	if len(inv.payload) > maxRequestBytes {
 		return nil, ErrRequestTooLarge
 	}
@@ -42,8 +50,11 @@ func (p *pool) start(inv *invocation) (<-chan Result, error) {
 	if p.options.Throttle && len(p.idle) == 0 && !p.promised() && len(p.all)+p.reserved >= p.options.MaxProcesses {
 		return nil, ErrTooManyRequests
 	}
-	answer := make(chan Result, 1) // the caller may have given up
-	p.running.Go(func() { answer <- p.serve(inv) })
+	answer := make(chan outcome, 1) // the caller may have given up
+	p.running.Go(func() {
+		result, err := p.serve(inv)
+		answer <- outcome{result, err}
+	})
 	return answer, nil
 }
 
@@ -54,13 +65,18 @@ func (p *pool) start(inv *invocation) (<-chan Result, error) {
 const settleWithin = time.Second
 
 // serve runs an invocation to its answer. No caller's context reaches it: as
-// in Lambda, a function runs on when its caller has gone.
-func (p *pool) serve(inv *invocation) Result {
+// in Lambda, a function runs on when its caller has gone. ErrClosed says that it
+// had no process yet when the pool closed.
+func (p *pool) serve(inv *invocation) (Result, error) {
 	for {
 		proc, err := p.acquire()
+		if errors.Is(err, ErrClosed) {
+			p.log.printf("[%s] %s did not begin: %v", p.function.LogicalID, inv.requestID, err)
+			return Result{}, err
+		}
 		if err != nil {
 			p.log.printf("[%s] %v", p.function.LogicalID, err)
-			return inv.failure("Runtime.InvalidEntrypoint", err.Error())
+			return inv.failure("Runtime.InvalidEntrypoint", err.Error()), nil
 		}
 		if proc.run(inv) {
 			result := <-inv.answered
@@ -69,7 +85,7 @@ func (p *pool) serve(inv *invocation) Result {
 			case <-proc.exited:
 			case <-time.After(settleWithin):
 			}
-			return result
+			return result, nil
 		}
 		// A warm process that died while it was idle fails nobody's
 		// invocation: the next process gets it.
@@ -77,9 +93,14 @@ func (p *pool) serve(inv *invocation) Result {
 }
 
 // acquire takes a slot of the most recently used process that has a free one,
-// else starts a process, else waits in line.
+// else starts a process, else waits in line. Of a pool that closes nobody gets
+// anything: what was not begun is not begun any more.
 func (p *pool) acquire() (*process, error) {
 	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, ErrClosed
+	}
 	if last := len(p.idle) - 1; last >= 0 {
 		proc := p.idle[last]
 		proc.free--
@@ -97,10 +118,15 @@ func (p *pool) acquire() (*process, error) {
 	turn := make(chan *process, 1)
 	p.waiters = append(p.waiters, turn)
 	p.mu.Unlock()
-	if proc := <-turn; proc != nil {
+	proc, ok := <-turn
+	switch {
+	case !ok:
+		return nil, ErrClosed
+	case proc != nil:
 		return proc, nil
+	default:
+		return p.launch() // the turn is a reserved place, not a process
 	}
-	return p.launch() // the turn is a reserved place, not a process
 }
 
 // promised tells whether a process that is about to be started will have a slot
@@ -186,17 +212,25 @@ func (p *pool) snapshot() []Process {
 	return out
 }
 
-// close refuses new invocations, waits for those under way until ctx ends,
-// then kills every process and returns when all of them are gone.
+// close refuses new invocations and those in line, waits for those under way until
+// ctx ends, at most for p.longest, then kills every process and returns when all
+// of them are gone.
 func (p *pool) close(ctx context.Context) {
 	p.mu.Lock()
 	p.closed = true
+	for _, turn := range p.waiters {
+		close(turn)
+	}
+	p.waiters = nil
+	bound := time.NewTimer(p.longest())
 	p.mu.Unlock()
+	defer bound.Stop()
 	finished := make(chan struct{})
 	go func() { p.running.Wait(); close(finished) }()
 	select {
 	case <-finished:
 	case <-ctx.Done():
+	case <-bound.C:
 	}
 	p.mu.Lock()
 	p.aborted = true
@@ -206,4 +240,17 @@ func (p *pool) close(ctx context.Context) {
 	p.mu.Unlock()
 	<-finished
 	p.processes.Wait()
+}
+
+// longest is the time after which no invocation can be under way: that of a start
+// where there is one, the timeout, and a moment to be taken and answered in. One
+// that has a slot and no worker who takes it would go on for ever, as its clock
+// does not start. The caller has p.mu.
+func (p *pool) longest() time.Duration {
+	longest := p.function.Timeout + settleWithin
+	starting := func(proc *process) bool { return proc.snapshot().State == Starting }
+	if p.reserved > 0 || slices.ContainsFunc(p.all, starting) {
+		longest += p.options.InitTimeout
+	}
+	return longest
 }
