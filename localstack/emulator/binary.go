@@ -32,7 +32,9 @@ func checkBinary(logicalID, path string) (string, error) {
 		arch := machines[file.Machine]
 		_ = file.Close()
 		if runtime.GOOS != "linux" || arch != "" && arch != runtime.GOARCH {
-			return fail("%s is built for linux/%s, this machine is %s/%s; build it with GOOS=%s GOARCH=%s for a local run",
+			return fail("%s is built for linux/%s, this machine is %s/%s; build it with GOOS=%s GOARCH=%s for a local run. "+
+				"If make builds it, its Makefile's target has to take GOOS and GOARCH as variables: "+
+				"GOOS=$(GOOS) GOARCH=$(GOARCH) go build, see docs/deploy.md",
 				path, arch, runtime.GOOS, runtime.GOARCH, runtime.GOOS, runtime.GOARCH)
 		}
 	}

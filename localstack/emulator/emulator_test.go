@@ -632,6 +632,8 @@ func TestD1_BadOptionsSayWhatToDo(t *testing.T) {
 		{"not built", func(o *emulator.Options) { o.Binary = func(string) string { return "nowhere/bootstrap" } }, "bootstrap is missing, build it first"},
 		{"not executable", func(o *emulator.Options) { o.Binary = func(string) string { return plain } }, "is not an executable file"},
 		{"another machine's", func(o *emulator.Options) { o.Binary = func(string) string { return foreign(t) } }, "is built for linux/"},
+		{"another machine's, by a Makefile", func(o *emulator.Options) { o.Binary = func(string) string { return foreign(t) } },
+			"its Makefile's target has to take GOOS and GOARCH as variables"},
 		{"negative limit", func(o *emulator.Options) { o.MaxProcesses = -1 }, "can't be negative"},
 		{"every interface", func(o *emulator.Options) { o.Addr = ":0" }, "refusing to listen"},
 		{"every interface, in words", func(o *emulator.Options) { o.Addr = "0.0.0.0:0" }, "it does not verify tokens"},
