@@ -2,7 +2,7 @@
 // on port 3000 or the one in PORT, with DynamoDB Local behind it. They are this
 // project's own, or those of the SAM template that -template names. It ends with
 // status 0 after Ctrl-C, with 1 if it could not start or stop, and with 2 for
-// wrong arguments.
+// wrong arguments. A second Ctrl-C ends it at once.
 package main
 
 import (
@@ -50,6 +50,7 @@ func main() {
 	}
 	// A closed terminal or pipe is a reason to stop in order too.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	endBySecond(ctx)
 	giveBack := takeTerminal()
 	err := run(ctx, os.Stdout, options)
 	giveBack()
@@ -107,7 +108,7 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options) error {
 		show(stdout, s)
 		<-ctx.Done()
 	}
-	fmt.Fprintln(os.Stderr, "\nstopping …")
+	farewell(os.Stderr, s)
 	return s.Stop()
 }
 

@@ -102,6 +102,9 @@ func (p *probe) about(ctx context.Context) ([]byte, error) {
 }
 
 func (p *probe) until(file string) ([]byte, error) {
+	if err := os.WriteFile(file+".begun", nil, 0o600); err != nil {
+		return nil, err
+	}
 	awaitFile(file)
 	if err := os.WriteFile(file+".done", nil, 0o600); err != nil {
 		return nil, err
