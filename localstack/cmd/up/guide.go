@@ -33,10 +33,12 @@ Call a function past any API, with an event of your own. Its answer is in out.js
 
   AWS_DEFAULT_REGION=%[1]s AWS_ACCESS_KEY_ID=%[2]s AWS_SECRET_ACCESS_KEY=%[2]s \
     aws lambda invoke --endpoint-url %[3]s --function-name NAME --payload fileb://event.json out.json
-
-Ctrl-C stops everything.
 `, s.Database().Config().Region, ddblocal.DummyCredential, s.Emulator().InvokeURL())
 }
+
+// aNotification is a message that the notifications function of this project's own
+// template takes, of a payment that need not be there.
+const aNotification = `{"payment":"pay_AAAAAAAAAAAAAAAAAAAAAAAAAA","to":"alice","amount":1250,"currency":"EUR","reference":"","paidAt":"2026-01-02T03:04:05Z"}`
 
 // opening is what the accounts of alice and bob have at first, in cents.
 const opening = 100_000
@@ -88,8 +90,6 @@ Call a function past the API, with an event of your own. Its answer is in out.js
     "authorizer":{"jwt":{"claims":{"iss":"%[8]s","sub":"alice"}}}}}' |
     AWS_DEFAULT_REGION=%[6]s AWS_ACCESS_KEY_ID=%[7]s AWS_SECRET_ACCESS_KEY=%[7]s \
     aws lambda invoke --endpoint-url %[1]s --function-name PaymentsFunction --payload fileb:///dev/stdin out.json
-
-Ctrl-C stops everything.
 `, s.URL(), s.Database().Endpoint(), s.Table("IdempotencyTable"), s.Table("PaymentsTable"), stack.Token("alice"),
 		s.Database().Config().Region, ddblocal.DummyCredential, stack.Issuer)
 }

@@ -95,9 +95,9 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options) error {
 	if err != nil {
 		return withFlag(err)
 	}
-	show := guide
+	show, message := guide, ""
 	if options.Template == "" {
-		show = projectGuide
+		show, message = projectGuide, aNotification
 		for _, user := range []string{"alice", "bob"} {
 			if err := s.OpenAccount(life, user, "EUR", opening); err != nil {
 				return errors.Join(err, s.Stop())
@@ -106,6 +106,10 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options) error {
 	}
 	if started() {
 		show(stdout, s)
+		if err := queueGuide(ctx, stdout, s, message); err != nil && ctx.Err() == nil {
+			return errors.Join(err, s.Stop())
+		}
+		_, _ = fmt.Fprint(stdout, "\nCtrl-C stops everything.\n")
 		<-ctx.Done()
 	}
 	farewell(os.Stderr, s)

@@ -17,23 +17,6 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
-// probeTemplate writes a template with the emulator's test function in it, which
-// may take 100 s, and with other resources, if there are any.
-func probeTemplate(t *testing.T, events, resources string) (path string) {
-	t.Helper()
-	probe, err := filepath.Abs("../../emulator/testdata/probe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path = filepath.Join(t.TempDir(), "template.yaml")
-	text := "Resources:\n  Probe:\n    Type: AWS::Serverless::Function\n    Properties:\n" +
-		"      Runtime: provided.al2023\n      Timeout: 100\n      CodeUri: " + probe + "\n" + events + resources
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // awaitFile waits until a file is there.
 func awaitFile(t *testing.T, path string) {
 	t.Helper()
@@ -109,8 +92,10 @@ func TestSecondCtrlCEndsUpAtOnce(t *testing.T) {
 	defer again.Stop()
 	for deadline, over := time.After(10*time.Second), false; !over; {
 		select {
-		case <-ended:
-			over = true
+		case err := <-ended:
+			if over = true; err == nil {
+				t.Error("it ended with status 0, as if all were done")
+			}
 		case <-again.C:
 			_ = cmd.Process.Signal(syscall.SIGINT) // an error is that it has ended
 		case <-deadline:
