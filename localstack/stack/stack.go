@@ -234,14 +234,20 @@ func (s *Stack) startDatabase(ctx context.Context, options Options) error {
 // queues. Stopping twice does nothing.
 func (s *Stack) Stop() error {
 	var errs []error
-	if s.sources != nil { // first, so that nothing is left half done
-		errs = append(errs, s.sources.Close())
+	delivered := func() error { return nil }
+	if s.sources != nil {
+		// Beside the emulator: it refuses what waits in line there, which the sources
+		// would wait for. What was not begun comes again.
+		closed := make(chan error, 1)
+		go func(m *eventsource.Mappings) { closed <- m.Close() }(s.sources)
+		delivered = func() error { return <-closed }
 		s.sources = nil
 	}
 	if s.emulator != nil {
 		errs = append(errs, s.emulator.Close())
 		s.emulator = nil
 	}
+	errs = append(errs, delivered())
 	if s.queues != nil {
 		errs = append(errs, s.queues.stop(s.template.Queues))
 		s.queues = nil
