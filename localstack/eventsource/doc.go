@@ -8,6 +8,7 @@
 //	e, err := emulator.Start(ctx, emulator.Options{Template: sam, SourcesDelivered: true, …})
 //	m, err := eventsource.Start(ctx, eventsource.Options{
 //		Template: sam, Invoke: e.Invoke, SQS: sqsClient, Streams: streamsClient,
+//		Capacity: func(string) int { return maxProcesses }, // the emulator's
 //	})
 //	defer m.Close() // before the emulator's
 //

@@ -20,6 +20,7 @@ type mapping struct {
 	options  Options
 	function *template.Function
 	source   template.Source
+	room     *room // the function's
 	log      *logger
 }
 

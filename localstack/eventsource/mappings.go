@@ -26,6 +26,14 @@ type Options struct {
 	// context ends, which is when Start's does. Required.
 	Invoke func(ctx context.Context, function string, payload []byte) (emulator.Result, error)
 
+	// Capacity is how many invocations of a function, by logical ID, run at a time
+	// where Invoke lets more wait in line: of the emulator's, MaxProcesses and the
+	// slots of a process multiplied. No more batches of all its queues together are
+	// in flight, so that no message's visibility timeout runs while the message
+	// waits. What else invokes the function, its streams among them, is not
+	// counted. Default, and 0: no bound.
+	Capacity func(function string) int
+
 	// SQS reaches the queues, by their names: those of package queue, or of any
 	// other SQS. Required if a source is a queue, or what a stream gives up goes
 	// to one.
@@ -72,8 +80,9 @@ func Start(ctx context.Context, o Options) (*Mappings, error) {
 	log := &logger{w: o.Log}
 	var sources []source
 	for _, f := range o.Template.Functions {
+		together := newRoom(f, o.Capacity)
 		for _, s := range f.Sources {
-			m := mapping{ctx: ctx, options: o, function: f, source: s, log: log}
+			m := mapping{ctx: ctx, options: o, function: f, source: s, room: together, log: log}
 			made, err := m.made()
 			if err == nil {
 				err = made.prepare(ctx)

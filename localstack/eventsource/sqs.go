@@ -37,6 +37,7 @@ type queuePoller struct {
 	queue      string // its name
 	url        *string
 	visibility time.Duration
+	atOnce     time.Duration // shortest wait of a receive, when room is shared
 }
 
 func (q *queuePoller) prepare(ctx context.Context) error {
@@ -46,7 +47,10 @@ func (q *queuePoller) prepare(ctx context.Context) error {
 	}
 	q.url = found.QueueUrl
 	out, err := q.options.SQS.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
-		QueueUrl: q.url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameVisibilityTimeout},
+		QueueUrl: q.url,
+		AttributeNames: []types.QueueAttributeName{
+			types.QueueAttributeNameVisibilityTimeout, types.QueueAttributeNameReceiveMessageWaitTimeSeconds,
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("reading the visibility timeout of the queue %s: %w", q.queue, err)
@@ -56,13 +60,17 @@ func (q *queuePoller) prepare(ctx context.Context) error {
 		return fmt.Errorf("reading the visibility timeout of the queue %s: %w", q.queue, err)
 	}
 	q.visibility = time.Duration(seconds) * time.Second
+	if own := out.Attributes[string(types.QueueAttributeNameReceiveMessageWaitTimeSeconds)]; own != "" && own != "0" {
+		q.atOnce = time.Second // the client sends no 0, and without one the queue's own wait holds
+	}
 	if q.visibility < q.function.Timeout {
 		q.printf("the queue's visibility timeout, %v, is less than the function's timeout, %v: Lambda refuses such a mapping", q.visibility, q.function.Timeout)
 	}
 	return nil
 }
 
-// run has one receive under way at a time, and up to MaximumConcurrency invocations.
+// run has one receive under way at a time, and up to MaximumConcurrency invocations, as
+// far as the function's room allows.
 func (q *queuePoller) run(polling context.Context) {
 	slots := make(chan struct{}, cmp.Or(q.source.Concurrency, concurrentBatches))
 	var deliveries sync.WaitGroup
@@ -70,14 +78,16 @@ func (q *queuePoller) run(polling context.Context) {
 	var rest []received
 	for polling.Err() == nil || len(rest) > 0 {
 		slots <- struct{}{} // no message is hidden while it waits for a slot
+		q.room.take()
+		done := func() { q.room.give(); <-slots }
 		var batch []received
 		batch, rest = q.gather(polling, rest)
 		if len(batch) == 0 {
-			<-slots
+			done()
 			continue
 		}
 		deliveries.Go(func() {
-			defer func() { <-slots }()
+			defer done()
 			q.deliver(polling, batch)
 		})
 	}
@@ -87,10 +97,13 @@ func (q *queuePoller) run(polling context.Context) {
 // messages, as many as come within the window that begins with the first of them, and
 // as many as one invocation can take. It is empty only when polling has ended.
 func (q *queuePoller) gather(polling context.Context, batch []received) (_, rest []received) {
-	outage := outagePauses()
+	idle, outage := idlePauses(), outagePauses()
 	var end time.Time
 	for len(batch) < q.source.BatchSize && polling.Err() == nil {
 		wait := longPoll
+		if q.room.shared {
+			wait = q.atOnce
+		}
 		if len(batch) > 0 {
 			if end.IsZero() {
 				end = time.Now().Add(q.source.Window)
@@ -107,12 +120,16 @@ func (q *queuePoller) gather(polling context.Context, batch []received) (_, rest
 			if polling.Err() == nil {
 				q.printf("receiving: %v", err)
 			}
-			if !outage.wait(polling) {
+			if !q.pause(polling, &outage, batch) {
 				break
 			}
 			continue
 		}
 		outage = outagePauses()
+		if q.room.shared && len(batch)+len(messages) == 0 {
+			q.pause(polling, &idle, nil)
+			continue
+		}
 		batch = append(batch, messages...)
 		if n := fitting(records(batch)); n < len(batch) {
 			return batch[:n], batch[n:]
@@ -120,6 +137,16 @@ func (q *queuePoller) gather(polling context.Context, batch []received) (_, rest
 	}
 	n := fitting(records(batch)) // what is left of an earlier one may be too much still
 	return batch[:n], batch[n:]
+}
+
+// pause leaves the poller's place in the room to others, unless it has something to
+// deliver.
+func (q *queuePoller) pause(ctx context.Context, p *pauses, batch []received) bool {
+	if len(batch) == 0 {
+		q.room.give()
+		defer q.room.take()
+	}
+	return p.wait(ctx)
 }
 
 func (q *queuePoller) receive(ctx context.Context, most int, wait time.Duration) ([]received, error) {

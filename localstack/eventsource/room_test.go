@@ -1,0 +1,198 @@
+package eventsource_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/localstack/emulator"
+	"github.com/lambdaidem/toolkit/localstack/eventsource"
+	"github.com/lambdaidem/toolkit/localstack/queue"
+	"github.com/lambdaidem/toolkit/localstack/template"
+)
+
+func always(n int) func(string) int { return func(string) int { return n } }
+
+// bounded is as start, with a capacity.
+func (w *world) bounded(capacity func(string) int, handle func(context.Context, event) (emulator.Result, error), sources ...template.Source) {
+	w.Helper()
+	o := w.options(handle, sources...)
+	o.Capacity = capacity
+	var err error
+	if w.mappings, err = eventsource.Start(w.Context(), o); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func takes(d time.Duration) func(context.Context, event) (emulator.Result, error) {
+	return func(ctx context.Context, e event) (emulator.Result, error) {
+		time.Sleep(d)
+		return succeeds(ctx, e)
+	}
+}
+
+// An invocation that waits in line at the emulator would outlive its messages'
+// visibility timeout: they were handled, and dead-lettered all the same.
+func TestV2_NothingIsReceivedThatCannotBegin(t *testing.T) {
+	bubble(t, func(w *world) {
+		dead := w.create("dead", nil)
+		q := w.create("orders", map[string]string{"VisibilityTimeout": "5", "RedrivePolicy": `{"maxReceiveCount":2,"deadLetterTargetArn":"` + dead.ARN() + `"}`})
+		want := map[string]int{}
+		for i := range 60 {
+			w.send(q, "", fmt.Sprint("m", i))
+			want[fmt.Sprint("m", i)] = 1
+		}
+		s := fromQueue("orders")
+		s.BatchSize, s.Concurrency = 1, 60
+		line := make(chan struct{}, 16)
+		w.bounded(always(16), func(ctx context.Context, e event) (emulator.Result, error) {
+			line <- struct{}{}
+			defer func() { <-line }()
+			return takes(2*time.Second)(ctx, e)
+		}, s)
+		synctest.Wait()
+		expect(t, "what waits is not hidden", q.Depth(), queue.Depth{Visible: 44, InFlight: 16})
+		time.Sleep(time.Minute)
+		got := map[string]int{}
+		for _, name := range w.batches() {
+			got[name]++
+		}
+		expect(t, "invocations", got, want)
+		expect(t, "left", q.Depth(), queue.Depth{})
+		expect(t, "dead", dead.Depth(), queue.Depth{})
+	})
+}
+
+func TestSQS_WithoutACapacityMaximumConcurrencyIsTheBound(t *testing.T) {
+	for name, capacity := range map[string]func(string) int{"nil": nil, "0": always(0), "more": always(100)} {
+		bubble(t, func(w *world) {
+			q := w.create("orders", nil)
+			for i := range 40 {
+				w.send(q, "", fmt.Sprint(i))
+			}
+			s := fromQueue("orders")
+			s.BatchSize, s.Concurrency = 1, 30
+			w.bounded(capacity, takes(time.Second), s)
+			synctest.Wait()
+			expect(t, name, len(w.batches()), 30)
+		})
+	}
+}
+
+func TestSQS_TheQueuesOfAFunctionShareItsCapacity(t *testing.T) {
+	bubble(t, func(w *world) {
+		names := strings.Fields("orders refunds other")
+		for _, name := range names {
+			w.send(w.create(name, nil), "", strings.Fields("a b c d e f g h i j")...)
+		}
+		source := func(name string) template.Source {
+			s := fromQueue(name)
+			s.Name, s.BatchSize, s.Concurrency = name, 1, 8
+			return s
+		}
+		o := w.options(takes(time.Second), source("orders"), source("refunds"))
+		o.Template.Functions = append(o.Template.Functions, &template.Function{LogicalID: "Other", Name: "other", Sources: []template.Source{source("other")}})
+		o.Capacity = func(function string) int { return map[string]int{"Consumer": 3, "Other": 5}[function] }
+		var err error
+		w.mappings, err = eventsource.Start(w.Context(), o)
+		expect(t, "error", err, nil)
+		synctest.Wait()
+		perFunction := map[string]int{}
+		for i := range w.batches() {
+			perFunction[w.event(i).function]++
+		}
+		expect(t, "at a time", perFunction, map[string]int{"Consumer": 3, "Other": 5})
+		time.Sleep(8 * time.Second) // 20 by threes
+		for _, name := range names {
+			q, err := w.queues.Queue(name)
+			expect(t, "error", err, nil)
+			expect(t, "left of "+name, q.Depth(), queue.Depth{})
+		}
+	})
+}
+
+// A poller that waits for messages would keep the function's only place from the
+// others for as long as a receive lasts, or an outage.
+func TestSQS_AQueueWithoutMessagesHoldsNoPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		attributes map[string]string
+		gone       bool
+		within     time.Duration
+	}{
+		"empty":                         {nil, false, 250 * time.Millisecond},
+		"empty, with a wait of its own": {map[string]string{"ReceiveMessageWaitTimeSeconds": "20"}, false, 1300 * time.Millisecond},
+		"gone":                          {nil, true, 250 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				q := w.create("orders", nil)
+				other := w.create("refunds", c.attributes)
+				s := fromQueue("refunds")
+				s.Name = "Refunds"
+				w.bounded(always(1), takes(time.Second), s, fromQueue("orders"))
+				synctest.Wait()
+				if c.gone {
+					expect(t, "deleting", other.DeleteQueue(), nil)
+				}
+				for i := range 20 {
+					time.Sleep(time.Minute + time.Duration(i)*137*time.Millisecond)
+					sent := time.Now()
+					w.send(q, "", "a")
+					time.Sleep(5 * time.Second)
+					if after := w.event(i).at.Sub(sent); after > c.within {
+						t.Errorf("delivered after %v, want %v at most", after, c.within)
+					}
+				}
+				expect(t, "left", q.Depth(), queue.Depth{})
+				asked := strings.Count(w.log.String(), "receiving: ")
+				if c.gone != (asked > 0) || asked > 500 { // in 22 minutes, with pauses up to 5 s
+					t.Errorf("%d failures", asked)
+				}
+			})
+		})
+	}
+}
+
+// Two busy queues take turns.
+func TestSQS_ABusyQueueLeavesTheOtherItsTurn(t *testing.T) {
+	bubble(t, func(w *world) {
+		for _, name := range []string{"orders", "refunds"} {
+			q := w.create(name, nil)
+			for range 10 {
+				w.send(q, "", name)
+			}
+		}
+		orders, refunds := fromQueue("orders"), fromQueue("refunds")
+		orders.Name, orders.BatchSize, refunds.BatchSize = "Orders", 1, 1
+		w.bounded(always(1), takes(time.Second), orders, refunds)
+		time.Sleep(time.Minute)
+		all := w.batches()
+		expect(t, "invocations", len(all), 20)
+		for i := range 18 {
+			if all[i] == all[i+1] && all[i] == all[i+2] {
+				t.Errorf("%s three times in a row: %v", all[i], all)
+			}
+		}
+	})
+}
+
+func TestSQS_CloseWhileTheOthersHaveThePlaces(t *testing.T) {
+	bubble(t, func(w *world) {
+		orders, refunds := w.create("orders", nil), w.create("refunds", nil)
+		w.send(orders, "", "a")
+		s := fromQueue("refunds")
+		s.Name = "Refunds"
+		w.bounded(always(1), takes(10*time.Second), fromQueue("orders"), s)
+		synctest.Wait()
+		w.send(refunds, "", "b")
+		time.Sleep(time.Second)
+		begun := time.Now()
+		expect(t, "Close", w.mappings.Close(), nil)
+		expect(t, "Close took", time.Since(begun), 9*time.Second)
+		expect(t, "batches", w.batches(), []string{"a"})
+		expect(t, "left", refunds.Depth(), queue.Depth{Visible: 1})
+	})
+}
