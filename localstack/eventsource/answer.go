@@ -44,7 +44,7 @@ func reported(answer []byte, ids []string) ([]int, error) {
 	known := map[string]bool{}
 	for i, id := range ids {
 		if named[id] {
-			places = append(places, i) // both, if a message is in the batch twice
+			places = append(places, i) // each, if several records have the id
 			known[id] = true
 		}
 	}

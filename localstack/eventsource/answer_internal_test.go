@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A standard queue may deliver a message twice in one batch.
+// No mapping makes such a batch; an answer about one is read all the same.
 func TestV2_AReportedIdMeansAllRecordsOfThatId(t *testing.T) {
 	got, err := reported([]byte(`{"batchItemFailures":[{"itemIdentifier":"a"}]}`), []string{"a", "b", "a"})
 	if err != nil || !slices.Equal(got, []int{0, 2}) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -63,8 +64,13 @@ func (q *queuePoller) prepare(ctx context.Context) error {
 	if own := out.Attributes[string(types.QueueAttributeNameReceiveMessageWaitTimeSeconds)]; own != "" && own != "0" {
 		q.atOnce = time.Second // the client sends no 0, and without one the queue's own wait holds
 	}
-	if q.visibility < q.function.Timeout {
-		q.printf("the queue's visibility timeout, %v, is less than the function's timeout, %v: Lambda refuses such a mapping", q.visibility, q.function.Timeout)
+	switch timeout, window := q.function.Timeout, q.source.Window; {
+	case q.visibility < timeout:
+		q.printf("the queue's visibility timeout, %v, is less than the function's timeout, %v: Lambda refuses such a mapping", q.visibility, timeout)
+	case q.visibility < timeout+window:
+		q.printf("the queue's visibility timeout, %v, is less than the function's timeout, %v, and the batch's window, %v, together: "+
+			"messages may come back, and be dead-lettered, while they are in a batch; AWS advises six times the timeout and the window",
+			q.visibility, timeout, window)
 	}
 	return nil
 }
@@ -130,7 +136,7 @@ func (q *queuePoller) gather(polling context.Context, batch []received) (_, rest
 			q.pause(polling, &idle, nil)
 			continue
 		}
-		batch = append(batch, messages...)
+		batch = add(batch, messages)
 		if n := fitting(records(batch)); n < len(batch) {
 			return batch[:n], batch[n:]
 		}
@@ -176,6 +182,16 @@ type received struct {
 	handle *string
 	at     time.Time
 	record []byte // as JSON
+}
+
+// add adds what was received to a batch. A message that is in it has come back, by its
+// visibility timeout: what counts is its last receive, whose handle deletes it.
+func add(batch, messages []received) []received {
+	for _, m := range messages {
+		batch = slices.DeleteFunc(batch, func(earlier received) bool { return earlier.id == m.id })
+		batch = append(batch, m)
+	}
+	return batch
 }
 
 func records(batch []received) [][]byte {
