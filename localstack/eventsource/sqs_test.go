@@ -204,6 +204,22 @@ func TestSQS_MaximumConcurrencyBoundsTheInvocations(t *testing.T) {
 	}
 }
 
+// Escaped for HTML, as package json does by default, a message that SQS takes would
+// be larger than an invocation.
+func TestSQS_AMessageOfAnyCharactersFitsIntoAnInvocation(t *testing.T) {
+	bubble(t, func(w *world) {
+		q := w.create("orders", nil)
+		body := strings.Repeat("<", 1<<20-2) + ">&"
+		w.send(q, "", body)
+		w.start(succeeds, fromQueue("orders"))
+		synctest.Wait()
+		expect(t, "body", w.event(0).Records[0].Body == body, true)
+		if more := len(w.event(0).payload) - len(body); more > 1000 {
+			t.Errorf("%d bytes more than the message has", more)
+		}
+	})
+}
+
 // 6 MB ("Lambda quotas"), and the rest of what was received comes next.
 func TestSQS_AnInvocationTakesSixMegabytes(t *testing.T) {
 	bubble(t, func(w *world) {
@@ -233,8 +249,8 @@ func TestSQS_AnInvocationTakesSixMegabytes(t *testing.T) {
 func TestSQS_CloseDeliversTheRestOfWhatWasReceived(t *testing.T) {
 	bubble(t, func(w *world) {
 		q := w.create("orders", nil)
-		for range 3 {
-			w.send(q, "", strings.Repeat("<", 1<<20-1000)) // 6 MB in JSON
+		for range 6 {
+			w.send(q, "", strings.Repeat(`"`, 1<<20)) // 2 MB in JSON
 		}
 		s := fromQueue("orders")
 		s.Concurrency = 1
@@ -269,13 +285,15 @@ func TestSQS_SixMegabytesAreCountedToTheByte(t *testing.T) {
 	for more, want := range []int{1, 2} {
 		bubble(t, func(w *world) {
 			q := w.create("orders", nil)
-			escaped := strings.Repeat("<", 1<<20-1000) // six bytes each in JSON: \u003c
-			w.send(q, "", escaped, "x")
+			large, quotes := strings.Repeat("x", 1<<20), strings.Repeat(`"`, 1<<20) // quotes are two bytes each in JSON
+			w.send(q, "", large, quotes, quotes, "x")
 			w.start(succeeds, fromQueue("orders"))
 			synctest.Wait()
 			room := 6<<20 - len(w.event(0).payload)
 			expect(t, "left", q.Depth(), queue.Depth{})
-			w.send(q, "", escaped, strings.Repeat("x", 1+room+more))
+			expect(t, "Close", w.mappings.Close(), nil) // so that one receive finds them all
+			w.send(q, "", large, quotes, quotes, strings.Repeat("x", 1+room+more))
+			w.start(succeeds, fromQueue("orders"))
 			synctest.Wait()
 			expect(t, "batches", len(w.batches())-1, want)
 			expect(t, "largest", len(w.event(1).payload) <= 6<<20, true)

@@ -47,6 +47,17 @@ func TestStream_TheEventIsLambdas(t *testing.T) {
 	})
 }
 
+func TestStream_ValuesAreNotEscapedForHTML(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.stream.write("one", "<&>")
+		w.start(succeeds, fromStream())
+		synctest.Wait()
+		if want := `"Keys":{"id":{"S":"<&>"}}`; !strings.Contains(w.event(0).payload, want) {
+			t.Errorf("%s lacks %s", w.event(0).payload, want)
+		}
+	})
+}
+
 func TestStream_WhoDeletedAnItemIsTold(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.stream.write("one", "a")
