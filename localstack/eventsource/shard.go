@@ -67,7 +67,7 @@ func (s *streamPoller) readPages(polling context.Context, sh *shard, hand func([
 			})
 		}
 		if err != nil {
-			if polling.Err() == nil {
+			if polling.Err() == nil && !harmless(err, last, outage) {
 				s.printf("reading %s: %v", sh.id, err)
 			}
 			iterator, started = s.again(polling, sh, iterator, last, err)
@@ -94,6 +94,14 @@ func (s *streamPoller) readPages(polling context.Context, sh *shard, hand func([
 	}
 }
 
+// harmless is an error that nobody needs to hear of: DynamoDB Local may call the first
+// record of a new table trimmed. Nothing was read of the shard that something could be
+// missing after. It is heard of if it goes on.
+func harmless(err error, last *string, outage pauses) bool {
+	trimmed := (*types.TrimmedDataAccessException)(nil)
+	return errors.As(err, &trimmed) && last == nil && outage.next < time.Second
+}
+
 // again is the iterator after an error, and whether there is one. An iterator expires
 // after 15 minutes, which a batch that is retried can take, and records are trimmed
 // after 24 hours ("GetShardIterator").
@@ -116,6 +124,7 @@ func (s *streamPoller) again(polling context.Context, sh *shard, iterator, last 
 		return nil, false
 	}
 	if errors.As(failed, &trimmed) {
+		s.printf("records of %s after %s were trimmed before they were read: %v", sh.id, aws.ToString(last), failed)
 		return nil, false
 	}
 	return cmp.Or(fresh, iterator), true
