@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -250,5 +251,20 @@ func TestStream_ARefusedInvocationCostsNoRetry(t *testing.T) {
 		expect(t, "invocations", len(w.batches()), 7)
 		w.logs("1 records of one were not delivered, they are retried: busy")
 		expect(t, "given up", strings.Contains(w.log.String(), "given up"), false)
+	})
+}
+
+// A ParallelizationFactor does not keep a poison record from stopping its shard: the
+// reader waits for the part that is held back as soon as it has more for it.
+func TestStream_APoisonRecordStopsAllPartsOfItsShard(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.stream.write("one", "poison", "poison", "poison", "k") // two reads
+		s := fromStream()
+		s.BatchSize, s.Concurrency, s.Retries = 1, 2, 3
+		w.start(failsOn("poison"), s)
+		time.Sleep(1390 * time.Millisecond) // a record's retries take 700 ms, and two were read
+		expect(t, "nothing else meanwhile", slices.Contains(w.batches(), "k"), false)
+		time.Sleep(time.Minute)
+		expect(t, "then the others", slices.Contains(w.batches(), "k"), true)
 	})
 }
