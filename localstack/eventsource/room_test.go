@@ -137,8 +137,8 @@ func TestSQS_AQueueWithoutMessagesHoldsNoPlace(t *testing.T) {
 				if c.gone {
 					expect(t, "deleting", other.DeleteQueue(), nil)
 				}
-				for i := range 20 {
-					time.Sleep(time.Minute + time.Duration(i)*137*time.Millisecond)
+				for i := range 10 { // at all moments of a receive that takes 20 s
+					time.Sleep(10*time.Second + time.Duration(i)*4137*time.Millisecond)
 					sent := time.Now()
 					w.send(q, "", "a")
 					time.Sleep(5 * time.Second)
@@ -148,7 +148,7 @@ func TestSQS_AQueueWithoutMessagesHoldsNoPlace(t *testing.T) {
 				}
 				expect(t, "left", q.Depth(), queue.Depth{})
 				asked := strings.Count(w.log.String(), "receiving: ")
-				if c.gone != (asked > 0) || asked > 500 { // in 22 minutes, with pauses up to 5 s
+				if c.gone != (asked > 0) || asked > 100 { // in six minutes, with pauses up to 5 s
 					t.Errorf("%d failures", asked)
 				}
 			})
@@ -194,5 +194,43 @@ func TestSQS_CloseWhileTheOthersHaveThePlaces(t *testing.T) {
 		expect(t, "Close took", time.Since(begun), 9*time.Second)
 		expect(t, "batches", w.batches(), []string{"a"})
 		expect(t, "left", refunds.Depth(), queue.Depth{Visible: 1})
+	})
+}
+
+// What has been received keeps its place, whatever becomes of the next receive.
+func TestSQS_AnOutageWithinAWindowCostsNoPlace(t *testing.T) {
+	bubble(t, func(w *world) {
+		orders, refunds := w.create("orders", nil), w.create("refunds", nil)
+		s, other := fromQueue("orders"), fromQueue("refunds")
+		s.Window, other.Name = 10*time.Second, "Refunds"
+		w.bounded(always(1), takes(20*time.Second), s, other)
+		w.send(orders, "", "a")
+		time.Sleep(time.Second)
+		w.send(refunds, "", "b")
+		failed := false
+		w.breaks(func(string) bool { once := !failed; failed = true; return once })
+		w.send(orders, "", "c") // ends the receive under way
+		time.Sleep(time.Minute)
+		w.breaks(nil)
+		expect(t, "failed", failed, true)
+		expect(t, "batches", w.batches(), []string{"a c", "b"})
+	})
+}
+
+func TestSQS_QueuesThatShareAreLookedAtFourTimesASecond(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.create("orders", nil)
+		w.create("refunds", nil)
+		other := fromQueue("refunds")
+		other.Name = "Refunds"
+		w.bounded(always(1), succeeds, fromQueue("orders"), other)
+		time.Sleep(10 * time.Second)
+		looks := 0
+		w.breaks(func(string) bool { looks++; return false })
+		time.Sleep(time.Minute)
+		w.breaks(nil)
+		if looks < 470 || looks > 482 {
+			t.Errorf("%d looks at two queues in a minute, want 480", looks)
+		}
 	})
 }

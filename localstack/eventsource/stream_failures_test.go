@@ -258,7 +258,7 @@ func TestStream_ARefusedInvocationCostsNoRetry(t *testing.T) {
 // reader waits for the part that is held back as soon as it has more for it.
 func TestStream_APoisonRecordStopsAllPartsOfItsShard(t *testing.T) {
 	bubble(t, func(w *world) {
-		w.stream.write("one", "poison", "poison", "poison", "k") // two reads
+		w.stream.write("one", "poison", "poison", "poison", "poison", "k") // three reads
 		s := fromStream()
 		s.BatchSize, s.Concurrency, s.Retries = 1, 2, 3
 		w.start(failsOn("poison"), s)
