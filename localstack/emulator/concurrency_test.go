@@ -361,3 +361,16 @@ func TestD1_SlotsComeFromOptionsEnvironmentOrTemplate(t *testing.T) {
 		}
 	}
 }
+
+func TestD1_CapacityIsProcessesTimesSlots(t *testing.T) {
+	e, _ := start(t, func(o *emulator.Options) {
+		concurrent(4, 0)(o)
+		o.MaxProcesses = 3
+	})
+	if n := e.Capacity("Probe"); n != 12 {
+		t.Errorf("the capacity of 3 processes with 4 slots each is %d; want 12", n)
+	}
+	if n := e.Capacity("Nobody"); n != 0 {
+		t.Errorf("the capacity of a function that is not there is %d; want 0", n)
+	}
+}

@@ -321,6 +321,17 @@ func (e *Emulator) invoke(ctx context.Context, p *pool, inv *invocation) (Result
 	}
 }
 
+// Capacity is how many invocations of a function, by logical ID or name, run at a
+// time: MaxProcesses times the slots of a process. Further ones wait in line, or are
+// refused with Throttle. It is 0 for a function that is not there.
+func (e *Emulator) Capacity(function string) int {
+	p := e.pool(function)
+	if p == nil {
+		return 0
+	}
+	return p.options.MaxProcesses * p.slots
+}
+
 // Processes lists the live processes of a function, by logical ID or name, in
 // the order of their start. A function that is not there has none.
 func (e *Emulator) Processes(function string) []Process {

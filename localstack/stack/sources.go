@@ -93,7 +93,7 @@ func (s *Stack) replace(old, other string) {
 
 // startSources begins to deliver what the template's event source mappings read.
 func (s *Stack) startSources(ctx context.Context, o Options) error {
-	options := eventsource.Options{Template: s.template, Invoke: s.emulator.Invoke, Log: o.FunctionLog}
+	options := eventsource.Options{Template: s.template, Invoke: s.emulator.Invoke, Capacity: s.emulator.Capacity, Log: o.FunctionLog}
 	if s.queues != nil {
 		options.SQS = s.queues.client
 	}
