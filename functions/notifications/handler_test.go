@@ -196,8 +196,9 @@ func TestV3_MessageIsDoneOnceWhicheverWayItComes(t *testing.T) {
 	s.expect(t, 1, false)
 }
 
-func TestMailerThatGivesNoMailIsReported(t *testing.T) {
-	for _, status := range []int{http.StatusOK, http.StatusAccepted, http.StatusBadRequest, http.StatusConflict} {
+func TestEverySuccessOfTheMailerIsOneAndNothingElse(t *testing.T) {
+	for status, want := range map[int]int{http.StatusOK: 0, http.StatusCreated: 0, http.StatusAccepted: 0, http.StatusNoContent: 0, 299: 0,
+		http.StatusMultipleChoices: 1, http.StatusNotModified: 1, http.StatusBadRequest: 1, http.StatusConflict: 1} {
 		s := newSetUp(t)
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodPost || r.URL.Path != "/base/mails" || r.Header.Get("Content-Type") != "application/json" {
@@ -206,6 +207,25 @@ func TestMailerThatGivesNoMailIsReported(t *testing.T) {
 			w.WriteHeader(status)
 		}))
 		s.handler.mailer = s.mailerAt(t, server.URL+"/base")
+		if failed := s.deliver(t, delivery(t, "order 7")); failed != want {
+			t.Errorf("%d: %d failed; want %d", status, failed, want)
+		}
+		server.Close()
+	}
+}
+
+// E6: whoever a mailer points at gets neither a mail to send without the key nor to
+// know of the payer.
+func TestE6_NoRedirectIsFollowed(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t.Errorf("%s %s was asked for, with the key %q", r.Method, r.URL, r.Header.Get("Idempotency-Key"))
+		w.WriteHeader(http.StatusCreated)
+	}))
+	t.Cleanup(elsewhere.Close)
+	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, status))
+		s := newSetUp(t)
+		s.handler.mailer = s.mailerAt(t, server.URL)
 		if failed := s.deliver(t, delivery(t, "order 7")); failed != 1 {
 			t.Errorf("%d: %d failed; want the message", status, failed)
 		}

@@ -38,7 +38,12 @@ func newMailer(base string) (mailer, error) {
 		return mailer{}, fmt.Errorf("the mailer's URL %q is none", base)
 	}
 	transport := idemclient.New(nil, []string{u.Scheme + "://" + u.Host}, func(o *idemclient.Options) { o.MaxAttempts = mailerCalls })
-	return mailer{base, &http.Client{Transport: transport, Timeout: mailerTime}}, nil
+	client := &http.Client{Transport: transport, Timeout: mailerTime,
+		// A redirect is a failure that somebody sees. Followed to another host, it would
+		// ask there for the mail again, without the key, and tell of payers to whom
+		// nobody configured.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return mailer{base, client}, nil
 }
 
 // mail is what the mailer is asked for.
@@ -50,8 +55,9 @@ type mail struct {
 	Reference string `json:"reference"`
 }
 
-// tell has a mail sent. After an error it is not known whether it was; the same key
-// finds out.
+// tell has a mail sent. Any 2xx is an answer of success (RFC 9110, 15.3): a mailer may
+// say 201 of a mail that it made, 202 of one that it is to send, 200 or 204 of either.
+// After an error it is not known whether it was sent; the same key finds out.
 func (m mailer) tell(ctx context.Context, n notification.Notification) error {
 	failed := func(err error) error { return fmt.Errorf("mail about payment %s: %w", n.PaymentID, err) }
 	body, err := json.Marshal(mail{n.To, n.PaymentID, n.Amount, n.Currency, n.Reference})
@@ -71,7 +77,7 @@ func (m mailer) tell(ctx context.Context, n notification.Notification) error {
 		return failed(err)
 	}
 	defer resp.Body.Close() //nolint:errcheck // it is only read
-	if resp.StatusCode != http.StatusCreated {
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		why, _ := io.ReadAll(io.LimitReader(resp.Body, 200)) // for the log
 		return failed(fmt.Errorf("the mailer says %s: %q", resp.Status, why))
 	}
