@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/lambdaidem/toolkit/functions/internal/notification"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -20,14 +21,23 @@ const concurrency = 10
 
 type queueHandler = func(context.Context, events.SQSEvent) (events.SQSEventResponse, error)
 
-// guarded is the Lambda handler: each message is guarded by itself, by the key that
-// its sender gave it (V3).
+// guarded is the Lambda handler: each message is guarded by itself.
+//
+// The key is the ID of the payment in the message, which is the key that its sender
+// gives it too (V4). It is taken from there because a payer hears of a payment once,
+// whatever a message has as a key: one that somebody puts into the queue by hand,
+// without the attribute or with another, would be a message of its own, and a second
+// mail. One that says something else of the payment is refused (F5).
 func guarded(guard *lambdaidem.Guard, h handler) queueHandler {
 	guard = guard.With(func(o *lambdaidem.Options) { o.TTL = ttl })
 	return guard.SQS(h.notify, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
 		// Not the queue's ARN: a consumer of the dead-letter queue would be another
 		// operation then, and do again what was done.
 		o.Operation = "notification"
+		o.Key = func(_ context.Context, m events.SQSMessage) (string, error) {
+			n, err := notification.Parse(m.Body)
+			return n.PaymentID, err
+		}
 		o.Concurrency = concurrency
 	})
 }

@@ -196,6 +196,25 @@ func TestV3_MessageIsDoneOnceWhicheverWayItComes(t *testing.T) {
 	s.expect(t, 1, false)
 }
 
+// K5: a payer hears of a payment once, whichever key its message has.
+func TestK5_PaymentIsOneMailWhateverKeyItsMessageHas(t *testing.T) {
+	s, p := newSetUp(t), payment("order 7")
+	other := p
+	other.Owner, other.Amount = "https://issuer.example.com mallory", 1
+	for i, c := range []struct {
+		key    string
+		of     ledger.Payment
+		failed int
+	}{{p.ID, p, 0}, {"", p, 0}, {"another", p, 0}, {p.ID, p, 0}, {p.ID, other, 1}, {"", other, 1}} {
+		m := message(t, c.key, c.of)
+		m.ID = fmt.Sprint("id-", i)
+		if failed := s.deliver(t, idemtest.SQS("notifications.fifo", m)); failed != c.failed {
+			t.Errorf("message %d: %d failed; want %d", i, failed, c.failed)
+		}
+		s.expect(t, 1, false)
+	}
+}
+
 func TestEverySuccessOfTheMailerIsOneAndNothingElse(t *testing.T) {
 	for status, want := range map[int]int{http.StatusOK: 0, http.StatusCreated: 0, http.StatusAccepted: 0, http.StatusNoContent: 0, 299: 0,
 		http.StatusMultipleChoices: 1, http.StatusNotModified: 1, http.StatusBadRequest: 1, http.StatusConflict: 1} {
