@@ -29,7 +29,11 @@ type queueHandler = func(context.Context, events.SQSEvent) (events.SQSEventRespo
 // without the attribute or with another, would be a message of its own, and a second
 // mail. One that says something else of the payment is refused (F5).
 func guarded(guard *lambdaidem.Guard, h handler) queueHandler {
-	guard = guard.With(func(o *lambdaidem.Options) { o.TTL = ttl })
+	guard = guard.With(func(o *lambdaidem.Options) {
+		// Not the function's name: one that replaces this function is handed what is in the queue,
+		// and in the dead-letter queue.
+		o.Namespace, o.TTL = "notifications", ttl
+	})
 	return guard.SQS(h.notify, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
 		// Not the queue's ARN: a consumer of the dead-letter queue would be another
 		// operation then, and do again what was done.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"github.com/lambdaidem/toolkit/functions/internal/demo"
 	"github.com/lambdaidem/toolkit/functions/internal/ledger"
@@ -213,6 +214,19 @@ func TestK5_PaymentIsOneMailWhateverKeyItsMessageHas(t *testing.T) {
 		}
 		s.expect(t, 1, false)
 	}
+}
+
+// F1: the records are known to a function of another name, too.
+func TestF1_RenamedFunctionSendsNothingAgain(t *testing.T) {
+	s, e := newSetUp(t), delivery(t, "order 7")
+	before := lambdacontext.FunctionName
+	t.Cleanup(func() { lambdacontext.FunctionName = before })
+	for _, name := range []string{"stack-NotificationsFunction-1", "stack-MailsFunction-2"} {
+		if lambdacontext.FunctionName = name; s.deliver(t, e) != 0 {
+			t.Errorf("%s: the message failed", name)
+		}
+	}
+	s.expect(t, 1, false)
 }
 
 func TestEverySuccessOfTheMailerIsOneAndNothingElse(t *testing.T) {

@@ -21,7 +21,11 @@ type streamHandler = func(context.Context, events.DynamoDBEvent) (events.DynamoD
 // guarded is the Lambda handler: what is no new payment is passed over, the rest is
 // guarded one by one. Passing over comes first, so that a refund costs no record.
 func guarded(guard *lambdaidem.Guard, h handler) streamHandler {
-	guard = guard.With(func(o *lambdaidem.Options) { o.TTL = ttl })
+	guard = guard.With(func(o *lambdaidem.Options) {
+		// Not the function's name: one that replaces this function begins with the last 24 hours
+		// of the stream, and would do them again.
+		o.Namespace, o.TTL = "receipts", ttl
+	})
 	each := guard.DynamoDBStream(h.receive, func(o *lambdaidem.BatchOptions[events.DynamoDBEventRecord]) {
 		// A payment has one receipt, whichever way word of it comes. The defaults, the
 		// stream's ARN and its own ids, are others if the stream is turned off and on.

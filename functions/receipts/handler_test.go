@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -239,6 +240,20 @@ func TestK5_PaymentHasOneReceiptWhicheverWayItComes(t *testing.T) {
 	r.EventSourceArn = "arn:aws:dynamodb:us-east-1:111122223333:table/payments/stream/2026-01-02T00:00:00.000"
 	if failed := s.deliver(t, r); len(failed) != 0 {
 		t.Errorf("%v failed", failed)
+	}
+	s.expect(t, 1, 1)
+}
+
+// F1: a function of another name begins with the last 24 hours of the stream.
+func TestF1_RenamedFunctionDoesNothingAgain(t *testing.T) {
+	s, r := newSetUp(), insert(t, payment())
+	before := lambdacontext.FunctionName
+	t.Cleanup(func() { lambdacontext.FunctionName = before })
+	for _, name := range []string{"stack-ReceiptsFunction-1", "stack-OutboxFunction-2"} {
+		lambdacontext.FunctionName = name
+		if failed := s.deliver(t, r); len(failed) != 0 {
+			t.Errorf("%s: %v failed", name, failed)
+		}
 	}
 	s.expect(t, 1, 1)
 }
