@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -20,6 +19,11 @@ type streamHandler = func(context.Context, events.DynamoDBEvent) (events.DynamoD
 
 // guarded is the Lambda handler: what is no new payment is passed over, the rest is
 // guarded one by one. Passing over comes first, so that a refund costs no record.
+//
+// The guard gets what never changes in a payment, and no more: all of a stream's record
+// counts as its payload, and one that somebody makes of the table's item, because the
+// stream gave it up, would be refused as another one if the payment was refunded since
+// (F5).
 func guarded(guard *lambdaidem.Guard, h handler) streamHandler {
 	guard = guard.With(func(o *lambdaidem.Options) {
 		// Not the function's name: one that replaces this function begins with the last 24 hours
@@ -35,7 +39,13 @@ func guarded(guard *lambdaidem.Guard, h handler) streamHandler {
 		}
 	})
 	return func(ctx context.Context, e events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
-		e.Records = slices.DeleteFunc(slices.Clone(e.Records), func(r events.DynamoDBEventRecord) bool { return !ledger.IsNewPayment(r) })
+		var made []events.DynamoDBEventRecord
+		for _, r := range e.Records {
+			if ledger.IsNewPayment(r) {
+				made = append(made, ledger.AsMade(r))
+			}
+		}
+		e.Records = made
 		return each(ctx, e)
 	}
 }

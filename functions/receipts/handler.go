@@ -23,13 +23,12 @@ type handler struct {
 // transaction, made after receive has returned: the receipt is written exactly once
 // (G1). The message is sent before that, and SQS takes part in no transaction. So it
 // is sent at least once: an attempt that dies in between is followed by another one,
-// which sends it again. It has the same key in every attempt (E6), and the consumer
-// carries out a key once. Sending afterwards instead would lose the message of an
-// attempt that dies in between.
+// which sends it again. It has the payment's ID as its key in every attempt, and the
+// consumer carries out a key once. Sending afterwards instead would lose the message of
+// an attempt that dies in between.
 //
-// What an attempt makes up, the receipt's ID and its time, goes into the receipt
-// alone: the run that commits decides on it. In the message it would be another one
-// each time.
+// What an attempt makes up, the time, goes into the receipt alone: the run that commits
+// decides on it. In the message it would be another one each time.
 func (h handler) receive(ctx context.Context, r events.DynamoDBEventRecord) error {
 	p, err := ledger.PaymentOf(r)
 	if err != nil {
@@ -42,7 +41,7 @@ func (h handler) receive(ctx context.Context, r events.DynamoDBEventRecord) erro
 		return err
 	}
 	h.receipts.Add(dynamostore.Enlist(ctx), ledger.Receipt{
-		ID:        ledger.NewReceiptID(),
+		ID:        ledger.ReceiptID(p.ID),
 		PaymentID: p.ID,
 		Owner:     p.Owner,
 		Amount:    p.Amount,

@@ -76,8 +76,8 @@ func (s *setUp) deliver(t *testing.T, records ...events.DynamoDBEventRecord) []s
 	writes, _ := captured.Writes()
 	for _, w := range writes {
 		var r ledger.Receipt
-		if err := attributevalue.UnmarshalMap(w.Action.Put.Item, &r); err != nil || w.Table != "receipts" {
-			t.Fatalf("a write to %s: %+v, %v", w.Table, r, err)
+		if err := attributevalue.UnmarshalMap(w.Action.Put.Item, &r); err != nil || w.Table != "receipts" || w.Action.Put.ConditionExpression != nil {
+			t.Fatalf("a write to %s: %+v, under the condition %q, %v", w.Table, r, aws.ToString(w.Action.Put.ConditionExpression), err)
 		}
 		s.written = append(s.written, r)
 	}
@@ -140,8 +140,8 @@ func TestV4_NewPaymentHasAReceiptAndAMessageWithAKey(t *testing.T) {
 	}
 	s.expect(t, 1, 1)
 	got := s.written[0]
-	want := ledger.Receipt{ID: got.ID, PaymentID: p.ID, Owner: p.Owner, Amount: p.Amount, Currency: p.Currency, PaidAt: p.CreatedAt, WrittenAt: got.WrittenAt}
-	if got != want || !strings.HasPrefix(got.ID, "rec_") || len(got.ID) != len("rec_")+26 {
+	want := ledger.Receipt{ID: "rec_" + strings.TrimPrefix(p.ID, "pay_"), PaymentID: p.ID, Owner: p.Owner, Amount: p.Amount, Currency: p.Currency, PaidAt: p.CreatedAt, WrittenAt: got.WrittenAt}
+	if got != want {
 		t.Errorf("the receipt is %+v; want %+v", got, want)
 	}
 	if _, err := time.Parse(time.RFC3339Nano, got.WrittenAt); err != nil {
@@ -149,8 +149,8 @@ func TestV4_NewPaymentHasAReceiptAndAMessageWithAKey(t *testing.T) {
 	}
 	m := s.queue.sent[0]
 	key := m.MessageAttributes[lambdaidem.MessageKey].StringValue
-	if aws.ToString(key) == "" || aws.ToString(m.MessageDeduplicationId) != *key || aws.ToString(m.MessageGroupId) != p.ID || *m.QueueUrl != "https://queue.example.com" {
-		t.Errorf("the message is %+v; want a key, the same as deduplication id, and the payment's group", m)
+	if aws.ToString(key) != p.ID || aws.ToString(m.MessageDeduplicationId) != p.ID || aws.ToString(m.MessageGroupId) != p.ID || *m.QueueUrl != "https://queue.example.com" {
+		t.Errorf("the message is %+v; want the payment's ID as key, deduplication id and group", m)
 	}
 	if n, err := notification.Parse(*m.MessageBody); err != nil || n != notification.Of(p) {
 		t.Errorf("the message says %+v, %v; want %+v", n, err, notification.Of(p))
@@ -242,6 +242,86 @@ func TestK5_PaymentHasOneReceiptWhicheverWayItComes(t *testing.T) {
 		t.Errorf("%v failed", failed)
 	}
 	s.expect(t, 1, 1)
+}
+
+// keys are those of the messages that were sent, each once.
+func (s *setUp) keys() []string {
+	all := map[string]bool{}
+	for _, m := range s.queue.sent {
+		all[*m.MessageAttributes[lambdaidem.MessageKey].StringValue+" "+*m.MessageDeduplicationId] = true
+	}
+	return slices.Collect(maps.Keys(all))
+}
+
+// F5: a record that the stream gave up is handed in by hand, made of the payment's item
+// as it is by then.
+func TestF5_RecordMadeOfTheItemOfTodayIsTheSame(t *testing.T) {
+	refused := errors.New("the table of receipts is out of reach")
+	for name, first := range map[string]func(s *setUp) func(context.Context, string) error{
+		"after a success": func(*setUp) func(context.Context, string) error { return demo.Nowhere },
+		"after a failure": func(*setUp) func(context.Context, string) error {
+			return func(context.Context, string) error { return refused }
+		},
+		"after a crash": func(s *setUp) func(context.Context, string) error {
+			return func(ctx context.Context, _ string) error { s.store.Kill(ctx); return refused }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, p := newSetUp(), payment()
+			s.handler.sent = first(s)
+			s.deliver(t, insert(t, p))
+			s.handler.sent = demo.Nowhere
+			s.clock.Advance(time.Hour) // a lease is over
+			p.Refundable = 0
+			today := insert(t, p)
+			today.Change.NewImage["refunded_at"] = events.NewStringAttribute("2026-01-03")
+			today.Change.OldImage = today.Change.NewImage
+			for range 2 {
+				if failed := s.deliver(t, today); len(failed) != 0 {
+					t.Errorf("%v failed", failed)
+				}
+			}
+			if keys := s.keys(); len(keys) != 1 || len(s.written) != 1 {
+				t.Errorf("%d receipts, and messages under %v; want one receipt and one key", len(s.written), keys)
+			}
+		})
+	}
+}
+
+// F5: what never changes in a payment counts.
+func TestF5_AnotherPaymentUnderTheSameIDIsRefused(t *testing.T) {
+	for name, change := range map[string]func(p *ledger.Payment){
+		"owner":     func(p *ledger.Payment) { p.Owner = "bob" },
+		"amount":    func(p *ledger.Payment) { p.Amount++ },
+		"currency":  func(p *ledger.Payment) { p.Currency = "USD" },
+		"reference": func(p *ledger.Payment) { p.Reference = "order 8" },
+		"time":      func(p *ledger.Payment) { p.CreatedAt = "2026-01-02T03:04:05.679Z" },
+	} {
+		s, p := newSetUp(), payment()
+		s.deliver(t, insert(t, p))
+		change(&p)
+		if failed := s.deliver(t, insert(t, p)); len(failed) != 1 {
+			t.Errorf("%s: it was taken for the same", name)
+		}
+		s.expect(t, 1, 1)
+	}
+}
+
+// A record of idempotency that is over, or lost: what is done again says the same, in
+// the same place.
+func TestReceiptWithoutItsRecordIsWrittenOverByItself(t *testing.T) {
+	s, p := newSetUp(), payment()
+	for range 2 {
+		if failed := s.deliver(t, insert(t, p)); len(failed) != 0 {
+			t.Errorf("%v failed", failed)
+		}
+		s.store = idemtest.NewStore(nil)
+	}
+	s.expect(t, 2, 2)
+	s.written[1].WrittenAt = s.written[0].WrittenAt
+	if s.written[0] != s.written[1] || len(s.keys()) != 1 {
+		t.Errorf("the receipts are %+v, the keys %v; want one of each", s.written, s.keys())
+	}
 }
 
 // F1: a function of another name begins with the last 24 hours of the stream.

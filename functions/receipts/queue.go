@@ -21,9 +21,14 @@ type sender interface {
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 }
 
-// send sends a notification, with the key of the guarded handler that this is in:
-// for the consumer's guard, and as deduplication id for SQS, which by that drops what
-// is sent again within 5 minutes.
+// send sends a notification under the payment's ID: as the key for the consumer's
+// guard, and as deduplication id for SQS, which by that drops what is sent again within
+// 5 minutes.
+//
+// A payment's ID was made once, by the run that committed the payment, and there is one
+// notification of each. So it is a better key than the guarded handler's own,
+// [sqskey.Message]: that one is of this function's record and of the payload that it
+// began with, and would be another if the record was lost.
 //
 // The message group is the payment. A group per owner would look like order, but
 // there is none to keep: payments are items of their own, and reach us in no order.
@@ -35,7 +40,7 @@ func (q queue) send(ctx context.Context, n notification.Notification) error {
 		return err
 	}
 	input := &sqs.SendMessageInput{QueueUrl: &q.url, MessageBody: &body, MessageGroupId: &n.PaymentID}
-	if err := sqskey.Message(ctx, "notification", input, func(o *sqskey.Options) { o.Deduplicate = true }); err != nil {
+	if err := sqskey.MessageWithKey(n.PaymentID, input, func(o *sqskey.Options) { o.Deduplicate = true }); err != nil {
 		return fmt.Errorf("notification of payment %s: %w", n.PaymentID, err)
 	}
 	if _, err := q.client.SendMessage(ctx, input); err != nil {

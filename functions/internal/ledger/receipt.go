@@ -1,7 +1,7 @@
 package ledger
 
 import (
-	"crypto/rand"
+	"strings"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
@@ -17,11 +17,17 @@ type Receipt struct {
 	WrittenAt string `dynamodbav:"written_at"`
 }
 
-// NewReceiptID makes up an ID, like [NewPaymentID].
-func NewReceiptID() string { return "rec_" + rand.Text() }
+// ReceiptID is the ID of the receipt of a payment: "rec_" and the payment's random
+// bits. A payment has one, whoever writes it and however often.
+func ReceiptID(paymentID string) string { return "rec_" + strings.TrimPrefix(paymentID, "pay_") }
 
 // Receipts is the name of the table of receipts.
 type Receipts string
 
-// Add enlists a new receipt.
+// Add enlists a receipt.
+//
+// There is no condition that it must be new. The idempotency record sees to that for
+// as long as it lives; after it, or when it is lost, the receipt is written over by one
+// that says the same of the payment. A condition would fail there, each time the record
+// of the stream comes, and so hold up all behind it.
 func (t Receipts) Add(tx *dynamostore.Tx, r Receipt) { tx.PutValue("receipt", string(t), r) }

@@ -22,6 +22,23 @@ func IsNewPayment(r events.DynamoDBEventRecord) bool {
 // PaymentIDOf is the ID of the item that a record is of.
 func PaymentIDOf(r events.DynamoDBEventRecord) string { return r.Change.Keys["id"].String() }
 
+// lasting are the members of a payment that never change.
+var lasting = []string{"id", "owner", "amount", "currency", "reference", "created_at"}
+
+// AsMade is the record of a payment without what can change in a payment: what is left
+// to be refunded, and whatever else its item may get. So it is the same record by which
+// the stream told of the payment, whenever it is made of the table's item again.
+func AsMade(r events.DynamoDBEventRecord) events.DynamoDBEventRecord {
+	image := make(map[string]events.DynamoDBAttributeValue, len(lasting))
+	for _, name := range lasting {
+		if v, ok := r.Change.NewImage[name]; ok {
+			image[name] = v
+		}
+	}
+	r.Change.NewImage, r.Change.OldImage = image, nil
+	return r
+}
+
 // PaymentOf is the payment as it was written. The stream needs the view NEW_IMAGE.
 func PaymentOf(r events.DynamoDBEventRecord) (Payment, error) {
 	item := make(map[string]types.AttributeValue, len(r.Change.NewImage))
