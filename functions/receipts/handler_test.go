@@ -219,6 +219,9 @@ func TestWhatIsNoPaymentIsReported(t *testing.T) {
 		"another's":        func(image map[string]events.DynamoDBAttributeValue) { image["id"] = events.NewStringAttribute("pay_1") },
 		"no amount":        func(image map[string]events.DynamoDBAttributeValue) { delete(image, "amount") },
 		"an amount of 0":   func(image map[string]events.DynamoDBAttributeValue) { image["amount"] = events.NewNumberAttribute("0") },
+		"no owner":         func(image map[string]events.DynamoDBAttributeValue) { delete(image, "owner") },
+		"an owner of none": func(image map[string]events.DynamoDBAttributeValue) { image["owner"] = events.NewStringAttribute("") },
+		"no currency":      func(image map[string]events.DynamoDBAttributeValue) { delete(image, "currency") },
 		"a text as amount": func(image map[string]events.DynamoDBAttributeValue) { image["amount"] = events.NewStringAttribute("5") },
 	} {
 		s, r := newSetUp(), insert(t, payment())

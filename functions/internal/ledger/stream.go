@@ -55,8 +55,8 @@ func PaymentOf(r events.DynamoDBEventRecord) (Payment, error) {
 	if err := attributevalue.UnmarshalMap(item, &p); err != nil {
 		return Payment{}, fmt.Errorf("decode payment %s of the stream: %w", PaymentIDOf(r), err)
 	}
-	if p.ID != PaymentIDOf(r) || p.Amount < 1 {
-		return Payment{}, fmt.Errorf("the record of payment %s has the image of %q over %d", PaymentIDOf(r), p.ID, p.Amount)
+	if p.ID != PaymentIDOf(r) || p.Owner == "" || p.Amount < 1 || p.Currency == "" {
+		return Payment{}, fmt.Errorf("the record of payment %s has the image of %q over %d %q, of the owner %q", PaymentIDOf(r), p.ID, p.Amount, p.Currency, p.Owner)
 	}
 	return p, nil
 }
