@@ -1,6 +1,7 @@
 package notification_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/lambdaidem/toolkit/functions/internal/ledger"
@@ -31,8 +32,40 @@ func TestF5_BodyIsTheSameForOnePayment(t *testing.T) {
 	}
 }
 
+// Amazon SQS API Reference, "SendMessage": what a message may have, and the rest of
+// Unicode none.
+func TestBodyHasNoCharacterThatSQSRefuses(t *testing.T) {
+	odd := payment
+	var all strings.Builder
+	for r := rune(0); r <= 0xffff; r++ {
+		all.WriteRune(r)
+	}
+	odd.Owner = all.String()
+	odd.Reference = "\U0001fffe\U0010ffff"
+	body, err := notification.Of(odd).Body()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range body {
+		if r != 0x9 && r != 0xa && r != 0xd && (r < 0x20 || r > 0xd7ff) && (r < 0xe000 || r > 0xfffd) && r < 0x10000 {
+			t.Errorf("the body has %U", r)
+		}
+	}
+	if n, err := notification.Parse(body); err != nil || n != notification.Of(odd) {
+		t.Errorf("the notification is another one, %v", err)
+	}
+}
+
 func TestParseRefusesWhatIsNoNotification(t *testing.T) {
-	for _, body := range []string{"", "null", "{}", `"pay_AAAAAAAAAAAAAAAAAAAAAAAAAA"`, `{"payment":"pay_AAAAAAAAAAAAAAAAAAAAAAAAAA"}`, `{"payment":"pay_1","amount":5}`,
+	const whole = `"payment":"pay_AAAAAAAAAAAAAAAAAAAAAAAAAA","to":"alice","amount":1,"currency":"EUR"`
+	if _, err := notification.Parse("{" + whole + "}"); err != nil {
+		t.Fatal(err)
+	}
+	for _, body := range []string{"{" + whole + `,"amount":1}`, "{" + whole + `,"Amount":99}`, "{" + whole + `,"more":[]}`, "{" + whole + "} {}", "[{" + whole + "}]",
+		strings.Replace("{"+whole+"}", "alice", "", 1), strings.Replace("{"+whole+"}", "EUR", "", 1), strings.Replace("{"+whole+"}", "alice", "\xff", 1),
+		strings.Replace("{"+whole+"}", `"amount":1`, `"amount":9007199254740992`, 1),
+		strings.Replace("{"+whole+"}", `"amount":1`, `"amount":0`, 1), strings.Replace("{"+whole+"}", "pay_A", "ref_A", 1),
+		"", "null", "{}", `"pay_AAAAAAAAAAAAAAAAAAAAAAAAAA"`, `{"payment":"pay_AAAAAAAAAAAAAAAAAAAAAAAAAA"}`, `{"payment":"pay_1","amount":5}`,
 		`{"payment":"pay_AAAAAAAAAAAAAAAAAAAAAAAAAA","amount":"5"}`, `{"payment":"pay_AAAAAAAAAAAAAAAAAAAAAAAAAA","amount":0}`} {
 		if n, err := notification.Parse(body); err == nil || n != (notification.Notification{}) {
 			t.Errorf("Parse(%s) = %+v, %v; want an error", body, n, err)
