@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
@@ -20,6 +21,11 @@ type queue struct {
 type sender interface {
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 }
+
+// sendTime is what one send gets, the SDK's own retries included. It is so much less than
+// the function's timeout that a connection that hangs is the failure of one record, and
+// leaves the others of its batch their time.
+const sendTime = 2 * time.Second
 
 // send sends a notification under the payment's ID: as the key for the consumer's
 // guard, and as deduplication id for SQS, which by that drops what is sent again within
@@ -43,6 +49,8 @@ func (q queue) send(ctx context.Context, n notification.Notification) error {
 	if err := sqskey.MessageWithKey(n.PaymentID, input, func(o *sqskey.Options) { o.Deduplicate = true }); err != nil {
 		return fmt.Errorf("notification of payment %s: %w", n.PaymentID, err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
 	if _, err := q.client.SendMessage(ctx, input); err != nil {
 		return fmt.Errorf("send the notification of payment %s: %w", n.PaymentID, err)
 	}
