@@ -15,10 +15,6 @@ import (
 // after a redrive for 4 again; and for a day the sender may send it once more.
 const ttl = 30 * 24 * time.Hour
 
-// concurrency is how many messages of a batch are handled at a time: all of them, so
-// that a mailer which takes its time does not leave the last ones without any.
-const concurrency = 10
-
 type queueHandler = func(context.Context, events.SQSEvent) (events.SQSEventResponse, error)
 
 // guarded is the Lambda handler: each message is guarded by itself.
@@ -42,6 +38,5 @@ func guarded(guard *lambdaidem.Guard, h handler) queueHandler {
 			n, err := notification.Parse(m.Body)
 			return n.PaymentID, err
 		}
-		o.Concurrency = concurrency
 	})
 }

@@ -134,8 +134,16 @@ func TestOutbox_BatchFitsIntoItsInvocation(t *testing.T) {
 	if each := o.receipts.Timeout / time.Duration(o.stream.BatchSize); each < 400*time.Millisecond {
 		t.Errorf("with BatchSize %d a record has %v of %v", o.stream.BatchSize, each, o.receipts.Timeout)
 	}
-	if n := o.queue.BatchSize; n < 1 || n > 10 || o.queue.Window != 0 { // AWS Lambda, "Configuring scaling behavior for SQS event source mappings"
-		t.Errorf("BatchSize is %d, the window %v; a FIFO queue gives up to 10, and has no window", n, o.queue.Window)
+	if o.stream.Window != 0 || o.queue.Window != 0 { // AWS Lambda, "Configuring scaling behavior for SQS event source mappings"
+		t.Errorf("the windows are %v and %v; a receipt waits for nothing, and a FIFO queue has no window", o.stream.Window, o.queue.Window)
+	}
+}
+
+// V2: a message whose handler kills the process is received as often as the queue
+// allows, and everything in its batches with it.
+func TestV2_MessageThatKillsTakesNoOtherAlong(t *testing.T) {
+	if n := deployedOutbox(t).queue.BatchSize; n != 1 {
+		t.Errorf("BatchSize is %d: a crash costs %d neighbours a delivery, and SQS bisects nothing", n, n-1)
 	}
 }
 
