@@ -18,9 +18,10 @@ import (
 // resource is one of template.yaml as it is written, for what no local run reads. Of
 // an intrinsic function only its argument is left: !GetAtt Queue.Arn is Queue.Arn.
 type resource struct {
-	Type           string         `yaml:"Type"`
-	DeletionPolicy string         `yaml:"DeletionPolicy"`
-	Properties     map[string]any `yaml:"Properties"`
+	Type                string         `yaml:"Type"`
+	DeletionPolicy      string         `yaml:"DeletionPolicy"`
+	UpdateReplacePolicy string         `yaml:"UpdateReplacePolicy"`
+	Properties          map[string]any `yaml:"Properties"`
 }
 
 func deployedResources(t *testing.T) map[string]resource {
@@ -126,13 +127,18 @@ func TestS1_QueuesAreEncrypted(t *testing.T) {
 		if r.Properties["SqsManagedSseEnabled"] != true {
 			t.Errorf("%s is not encrypted", name)
 		}
-		if strings.HasSuffix(name, "DeadQueue") && !strings.HasPrefix(r.DeletionPolicy, "Retain") {
-			t.Errorf("%s has the DeletionPolicy %q: what was not done would go with the stack", name, r.DeletionPolicy)
-		}
 	}
 	slices.Sort(queues)
 	slices.Sort(arns)
+	for name, r := range all {
+		if r.Type == "AWS::SQS::QueuePolicy" && name != "QueuesPolicy" {
+			t.Errorf("%s is a second policy of queues, whose roles say who may what", name)
+		}
+	}
 	policy := all["QueuesPolicy"].Properties
+	if statements, _ := at(policy, "PolicyDocument", "Statement").([]any); len(statements) != 1 {
+		t.Errorf("the queues' policy has the statements %v; want the one that refuses", statements)
+	}
 	statement := at(policy, "PolicyDocument", "Statement", 0)
 	covered, refused := texts(policy["Queues"]), texts(at(statement, "Resource"))
 	slices.Sort(covered)
@@ -143,6 +149,78 @@ func TestS1_QueuesAreEncrypted(t *testing.T) {
 	got := []any{at(statement, "Effect"), at(statement, "Principal"), at(statement, "Action"), at(statement, "Condition", "Bool", "aws:SecureTransport")}
 	if diff := cmp.Diff([]any{"Deny", "*", "sqs:*", "false"}, got); diff != "" {
 		t.Errorf("what is refused (-want +got):\n%s", diff)
+	}
+}
+
+// What was paid, what was answered and what was not done outlive their stack, and a
+// change of it that makes CloudFormation replace them.
+func TestD2_TablesAndDeadLettersOutliveTheirStack(t *testing.T) {
+	kept := 0
+	for name, r := range deployedResources(t) {
+		if r.Type != "AWS::DynamoDB::Table" && (r.Type != "AWS::SQS::Queue" || !strings.HasSuffix(name, "DeadQueue")) {
+			continue
+		}
+		if kept++; r.DeletionPolicy != "RetainExceptOnCreate" || r.UpdateReplacePolicy != "Retain" {
+			t.Errorf("%s has the DeletionPolicy %q and the UpdateReplacePolicy %q", name, r.DeletionPolicy, r.UpdateReplacePolicy)
+		}
+	}
+	if kept != 7 {
+		t.Errorf("there are %d; want 5 tables and 2 dead-letter queues", kept)
+	}
+}
+
+// Settings whose default is right, and with which messages stay where they are: a
+// function that may not start, and a dead-letter queue that takes nothing, or from
+// others.
+func TestOutbox_NothingStopsMessagesOnTheirWay(t *testing.T) {
+	for name, r := range deployedResources(t) {
+		if n := r.Properties["ReservedConcurrentExecutions"]; n != nil {
+			t.Errorf("%s: ReservedConcurrentExecutions is %v", name, n)
+		}
+		if policy := r.Properties["RedriveAllowPolicy"]; policy != nil {
+			t.Errorf("%s: RedriveAllowPolicy is %v", name, policy)
+		}
+		events, _ := r.Properties["Events"].(map[string]any)
+		for event := range events {
+			for _, property := range []string{"Enabled", "FilterCriteria"} {
+				if v := at(events, event, "Properties", property); v != nil {
+					t.Errorf("%s: the %s of %s is %v", name, property, event, v)
+				}
+			}
+		}
+	}
+}
+
+// An alarm that tells nobody, or of a thousand crashes, is none. The topic is the
+// deployment's choice: it may leave it empty.
+func TestD2_EveryAlarmTellsAtTheFirstSign(t *testing.T) {
+	topic := []any{"HasAlarmTopic", []any{"AlarmTopicArn"}, "AWS::NoValue"}
+	alarms := 0
+	for name, r := range deployedResources(t) {
+		if r.Type != "AWS::CloudWatch::Alarm" {
+			continue
+		}
+		alarms++
+		p := r.Properties
+		if enabled := p["ActionsEnabled"]; enabled != nil && enabled != true {
+			t.Errorf("%s: ActionsEnabled is %v", name, enabled)
+		}
+		if diff := cmp.Diff([]any{topic, topic}, []any{p["AlarmActions"], p["OKActions"]}); diff != "" {
+			t.Errorf("%s: whom it tells (-want +got):\n%s", name, diff)
+		}
+		if late := map[string]bool{"ReceiptsLateAlarm": true, "NotificationsLateAlarm": true}[name]; !late && fmt.Sprint(p["Threshold"]) != "1" {
+			t.Errorf("%s: Threshold is %v; want the first that is counted", name, p["Threshold"])
+		}
+		if p["ComparisonOperator"] != "GreaterThanOrEqualToThreshold" || p["TreatMissingData"] != "notBreaching" {
+			t.Errorf("%s: %v, missing data %v", name, p["ComparisonOperator"], p["TreatMissingData"])
+		}
+		var minutes int
+		if _, err := fmt.Sscan(fmt.Sprint(p["EvaluationPeriods"]), &minutes); err != nil || minutes > 5 {
+			t.Errorf("%s: EvaluationPeriods is %v", name, p["EvaluationPeriods"])
+		}
+	}
+	if alarms == 0 {
+		t.Error("the template has no alarm")
 	}
 }
 

@@ -83,6 +83,31 @@ func TestOutbox_ReceiptsHearOfEveryPayment(t *testing.T) {
 	}
 }
 
+// A function that runs into the wrong table or queue fails nowhere: receipts among
+// payments, and messages that nobody reads.
+func TestOutbox_FunctionsKnowTheirTablesAndQueues(t *testing.T) {
+	o := deployedOutbox(t)
+	want := map[string]string{"NOTIFICATIONS_QUEUE_URL": o.named(t, "NotificationsQueue").URL}
+	for variable, logicalID := range map[string]string{"IDEMPOTENCY_TABLE": "IdempotencyTable", "RECEIPTS_TABLE": "ReceiptsTable"} {
+		for _, table := range o.all.Tables {
+			if table.LogicalID == logicalID {
+				want[variable] = table.Name
+			}
+		}
+	}
+	if len(want) != 3 {
+		t.Fatalf("the template has not all of them: %v", want)
+	}
+	for variable, value := range want {
+		if got := o.receipts.Environment[variable]; got != value {
+			t.Errorf("%s is %q, want %q", variable, got, value)
+		}
+	}
+	if got := o.notifications.Environment["IDEMPOTENCY_TABLE"]; got != want["IDEMPOTENCY_TABLE"] {
+		t.Errorf("the IDEMPOTENCY_TABLE of the notifications is %q", got)
+	}
+}
+
 func TestOutbox_MailerIsTheOneOfTheDeployment(t *testing.T) {
 	if got := deployedOutbox(t).notifications.Environment["MAILER_URL"]; got != mailerURL {
 		t.Errorf("MAILER_URL is %q, want the parameter MailerUrl", got)
@@ -171,6 +196,9 @@ func TestV2_MessageHasEnoughDeliveries(t *testing.T) {
 	q, dead := o.named(t, "NotificationsQueue"), o.named(t, "NotificationsDeadQueue")
 	if q.MaxReceives < 5 {
 		t.Errorf("maxReceiveCount is %d; AWS advises 5 at least", q.MaxReceives)
+	}
+	if q.Delay != 0 || dead.Delay != 0 {
+		t.Errorf("the queues hold messages back for %v and %v", q.Delay, dead.Delay)
 	}
 	if !q.FIFO || q.ContentDeduplicates || !dead.FIFO || q.DeadLetter != arn(dead) || dead.DeadLetter != "" {
 		t.Errorf("the queue is %+v and its dead letters go to %+v; want FIFO queues both, and deduplication by the sender's key alone", q, dead)
