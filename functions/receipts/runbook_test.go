@@ -1,0 +1,100 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/functions/internal/ledger"
+)
+
+// byHand is the event that the runbook in docs/deploy.md has made of a payment's item
+// ("Payments without a receipt"): text for text what its query writes.
+func byHand(t *testing.T, p ledger.Payment) events.DynamoDBEvent {
+	t.Helper()
+	item, err := attributevalue.MarshalMap(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := attributevalue.MarshalMapJSON(item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return event(t, `{"Records": [{"eventName": "INSERT", "dynamodb": {"Keys": {"id": {"S":"`+p.ID+`"}}, "NewImage": `+string(image)+`}}]}`)
+}
+
+func event(t *testing.T, text string) events.DynamoDBEvent {
+	t.Helper()
+	var e events.DynamoDBEvent
+	if err := json.Unmarshal([]byte(text), &e); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestRunbookIsTheOneThatIsTested(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "deploy.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const query = "--query '{Records: [{eventName: `\"INSERT\"`, dynamodb: {Keys: {id: Item.id}, NewImage: Item}}]}' > event.json"
+	if !strings.Contains(string(page), query) {
+		t.Errorf("docs/deploy.md has not %s", query)
+	}
+}
+
+// K5, F5: what is handed in by hand is the payment that the stream told of, whatever
+// became of it there, and of the payment since.
+func TestK5_PaymentHandedInByHandIsTheSame(t *testing.T) {
+	for _, failed := range []int{0, 1} { // in the stream, before it was given up
+		s, p := newSetUp(), payment()
+		if failed > 0 {
+			s.queue.err = os.ErrDeadlineExceeded
+		}
+		if got := s.deliver(t, insert(t, p)); len(got) != failed {
+			t.Fatalf("%v failed", got)
+		}
+		s.queue.err = nil
+		s.clock.Advance(20 * 24 * time.Hour)
+		p.Refundable = 0
+		for range 2 {
+			if got := s.deliver(t, byHand(t, p).Records...); len(got) != 0 {
+				t.Errorf("%v failed", got)
+			}
+		}
+		s.expect(t, 1, 1)
+	}
+}
+
+// Whoever hands a payment in by hand gets to know why it failed: a record without a
+// sequence number has none that a list of failures could name.
+func TestV2_PaymentHandedInByHandFailsWithAReason(t *testing.T) {
+	s, p := newSetUp(), payment()
+	p.Owner = ""
+	ctx, _ := dynamostore.Capture(t.Context())
+	if answer, err := s.guarded(s.store)(ctx, byHand(t, p)); err == nil || !strings.Contains(err.Error(), p.ID) {
+		t.Errorf("%+v, %v; want an error that names the payment", answer, err)
+	}
+}
+
+// A record without a key is no payment, and no crash.
+func TestRecordWithoutAKeyIsPassedOver(t *testing.T) {
+	for _, text := range []string{
+		`{"Records": [{"eventName": "INSERT", "dynamodb": {"Keys": {}}}]}`,
+		`{"Records": [{"eventName": "INSERT", "dynamodb": {"Keys": {"id": {"NULL": true}}}}]}`,
+		`{"Records": [{"eventName": "INSERT", "dynamodb": {}}]}`,
+	} {
+		s := newSetUp()
+		if failed := s.deliver(t, event(t, text).Records...); len(failed) != 0 {
+			t.Errorf("%s: %v failed", text, failed)
+		}
+		s.expect(t, 0, 0)
+	}
+}
