@@ -77,7 +77,7 @@ func (m mailer) tell(ctx context.Context, n notification.Notification) error {
 		return failed(err)
 	}
 	defer resp.Body.Close() //nolint:errcheck // it is only read
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+	if resp.StatusCode/100 != 2 {
 		why, _ := io.ReadAll(io.LimitReader(resp.Body, 200)) // for the log
 		return failed(fmt.Errorf("the mailer says %s: %q", resp.Status, why))
 	}

@@ -19,15 +19,8 @@ func IsNewPayment(r events.DynamoDBEventRecord) bool {
 	return events.DynamoDBOperationType(r.EventName) == events.DynamoDBOperationTypeInsert && IsPaymentID(PaymentIDOf(r))
 }
 
-// PaymentIDOf is the ID of the item that a record is of; empty: it has none that is a
-// text, which no record of the stream has, but one that was made by hand may.
-func PaymentIDOf(r events.DynamoDBEventRecord) string {
-	id, ok := r.Change.Keys["id"]
-	if !ok || id.DataType() != events.DataTypeString {
-		return ""
-	}
-	return id.String()
-}
+// PaymentIDOf is the ID of the item that a record is of.
+func PaymentIDOf(r events.DynamoDBEventRecord) string { return r.Change.Keys["id"].String() }
 
 // lasting are the members of a payment that never change.
 var lasting = []string{"id", "owner", "amount", "currency", "reference", "created_at"}
