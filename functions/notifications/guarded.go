@@ -12,8 +12,9 @@ import (
 
 // ttl is for how long a message is known to be done. It can come back from the queue
 // for 4 days, from the dead-letter queue for 14 more (a FIFO queue's counts anew), and
-// after a redrive for 4 again; and for a day the sender may send it once more.
-const ttl = 30 * 24 * time.Hour
+// after a redrive for 4 again. Before that it may have been sent for 15 days: the stream
+// has a payment for one, and the dead-letter queue says for 14 what it gave up.
+const ttl = 45 * 24 * time.Hour
 
 type queueHandler = func(context.Context, events.SQSEvent) (events.SQSEventResponse, error)
 

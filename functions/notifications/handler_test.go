@@ -273,23 +273,12 @@ func TestMailerNeedsAURL(t *testing.T) {
 	}
 }
 
-// deployed is the function as template.yaml has it, with its queue and its dead-letter
-// queue.
-func deployed(t *testing.T) (f *template.Function, queue, dead template.Queue) {
-	t.Helper()
-	all, err := template.Read("../../template.yaml", template.Options{})
+func TestL5_SlowMailerIsNotTheEndOfTheInvocation(t *testing.T) {
+	deployed, err := template.Read("../../template.yaml", template.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	queues := map[string]template.Queue{}
-	for _, q := range all.Queues {
-		queues[q.LogicalID] = q
-	}
-	return all.Function("NotificationsFunction"), queues["NotificationsQueue"], queues["NotificationsDeadQueue"]
-}
-
-func TestL5_SlowMailerIsNotTheEndOfTheInvocation(t *testing.T) {
-	f, _, _ := deployed(t)
+	f := deployed.Function("NotificationsFunction")
 	m := (*setUp)(nil).mailerAt(t, "https://mailer.example.com")
 	// The last second before the deadline is for what the guard has to write. The
 	// messages of a batch are handled one after another.
@@ -298,12 +287,20 @@ func TestL5_SlowMailerIsNotTheEndOfTheInvocation(t *testing.T) {
 	}
 }
 
-// The queue, the dead-letter queue and the queue again after a redrive; and the sender
-// of a message may send it again for as long as the stream has its payment.
+// The queue, the dead-letter queue and the queue again after a redrive; and before that
+// the message is sent again for as long as the stream has its payment, or somebody hands
+// the payment in by hand because a dead-letter queue says that the stream gave it up.
 func TestL7_RecordsOutliveTheMessagesWayBack(t *testing.T) {
-	_, queue, dead := deployed(t)
+	all, err := template.Read("../../template.yaml", template.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	queues := map[string]time.Duration{}
+	for _, q := range all.Queues {
+		queues[q.LogicalID] = q.Retention
+	}
 	const stream = 24 * time.Hour // DynamoDB, "Change data capture for DynamoDB Streams"
-	ways := []time.Duration{stream, queue.Retention, dead.Retention, queue.Retention}
+	ways := []time.Duration{stream, queues["ReceiptsDeadQueue"], queues["NotificationsQueue"], queues["NotificationsDeadQueue"], queues["NotificationsQueue"]}
 	back := time.Duration(0)
 	for _, way := range ways {
 		back += way
