@@ -93,8 +93,6 @@ func (d *demo) soak(ctx context.Context, s *stack.Stack, times int, random *rand
 	for i, j := range journeys {
 		d.out.note("payment %d of %d", i+1, times)
 		d.out.picture(d.pathOf(j))
-		// A notification that is to die may do so before it calls the mailer: with the
-		// process of another one in its batch.
 		if err := d.expectJourney(ctx, j, j.trouble.mailCalls()); err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ type record struct {
 
 // behindQueues tells whether the record is of a function that no client calls.
 func (r record) behindQueues() bool {
-	return strings.HasPrefix(r.Scope, "ReceiptsFunction ") || strings.HasPrefix(r.Scope, "NotificationsFunction ")
+	return strings.HasPrefix(r.Scope, "receipts ") || strings.HasPrefix(r.Scope, "notifications ")
 }
 
 // payment is an item of the payments table: a payment, or a refund.

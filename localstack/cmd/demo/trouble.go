@@ -26,8 +26,16 @@ func (t trouble) receiptAttempts() int { return max(t.receiptFails, t.receiptDie
 // called the mailer.
 func (t trouble) notificationAttempts() int { return max(t.notificationFails, t.notificationDies) }
 
-// mailCalls is how often the mailer is called at least, for one mail.
-func (t trouble) mailCalls() int { return 1 + max(t.mailFails, t.mailLoses) }
+// mailCalls is how often the mailer is called at least, where no more than one attempt
+// at a notification is to fail: three times in an attempt (mailerCalls, in
+// functions/notifications), which fails as asked where the mailer was told.
+func (t trouble) mailCalls() int {
+	calls := 1 + max(t.mailFails, t.mailLoses)
+	if calls <= 3 {
+		calls += t.notificationAttempts()
+	}
+	return calls
+}
 
 // order is a request for a payment of so many cents that meets the trouble.
 func (t trouble) order(user, key string, cents int) request {
