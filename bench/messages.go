@@ -17,6 +17,8 @@ import (
 const (
 	messagesAtOnce = 10
 	messagesABatch = 400
+
+	messagesScenario = "messages" // by which -scenario asks for it
 )
 
 // throughput is messages a second of the toolkit over the bare SDK's.
