@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -166,8 +167,9 @@ func TestSQS_AThrottledInvocationIsRetriedWithinTheVisibilityTimeout(t *testing.
 				q := w.create("orders", map[string]string{"VisibilityTimeout": "10"})
 				w.send(q, "", "a")
 				begun := time.Now()
+				var refused atomic.Int64 // two batches may be under way, when the message comes back
 				w.start(func(ctx context.Context, e event) (emulator.Result, error) {
-					if times--; times >= 0 {
+					if refused.Add(1) <= int64(times) {
 						return emulator.Result{}, fmt.Errorf("wrapped: %w", emulator.ErrTooManyRequests)
 					}
 					return succeeds(ctx, e)
