@@ -108,6 +108,10 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		o.Progress = os.Stderr
 	}
 	o.Progress = &lockedWriter{w: o.Progress} // two goroutines report to it
+	if o.FunctionLog == nil {
+		o.FunctionLog = os.Stderr
+	}
+	o.FunctionLog = &lockedWriter{w: o.FunctionLog} // the emulator and the sources write to it
 	s := &Stack{binaries: map[string]string{}}
 	if err := s.start(ctx, o); err != nil {
 		return nil, errors.Join(err, s.Stop())

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+	"github.com/lambdaidem/toolkit/localstack/emulator"
 )
 
 // besideADatabase lets stacks find a DynamoDB Local that is there already, and
@@ -45,7 +46,8 @@ func TestStackAnswersAndLeavesNothingBehind(t *testing.T) {
 	var progress strings.Builder
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
-	s, err := Start(t.Context(), Options{Progress: &progress, FunctionLog: io.Discard})
+	var logsTo io.Writer
+	s, err := Start(t.Context(), Options{Progress: &progress, FunctionLog: io.Discard, Emulator: func(o *emulator.Options) { logsTo = o.Log }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +57,9 @@ func TestStackAnswersAndLeavesNothingBehind(t *testing.T) {
 	}
 	if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a request without a token: %d, %v; want 401", resp.StatusCode, err)
+	}
+	if _, locked := logsTo.(*lockedWriter); !locked {
+		t.Errorf("the emulator logs to a %T; want one with a lock, since the event sources write there too", logsTo)
 	}
 	own := []string{s.Table("AccountsTable"), s.Table("IdempotencyTable"), s.Table("PaymentsTable"), s.Table("ReceiptsTable"), s.Table("TransfersTable")}
 	if got := tables(); !slices.Equal(got, own) || !strings.HasPrefix(own[0], "local-") {
