@@ -25,7 +25,7 @@ import (
 func tuned(client *dynamodb.Client, o *Options) *dynamodb.Client {
 	users := client.Options()
 	return dynamodb.New(users, func(own *dynamodb.Options) {
-		own.HTTPClient = users.HTTPClient // New would give it a pool of connections of its own
+		own.HTTPClient = newLine(&users) // over the user's: New would give it a pool of connections of its own
 		own.Retryer = retryer(o)
 		own.RetryMaxAttempts = 0 // the retryer knows
 		own.EndpointResolverV2 = remembering(users.EndpointResolverV2)
@@ -108,10 +108,14 @@ func (attemptLimit) ID() string { return "lambdaidem.AttemptLimit" }
 func (l attemptLimit) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 	middleware.FinalizeOutput, middleware.Metadata, error,
 ) {
+	late := false // in the first attempt, which was made already
+	if v := verdictOf(ctx); v != nil && v.first != nil {
+		late = v.first.late
+	}
 	limited, cancel := context.WithTimeout(ctx, time.Duration(l))
 	defer cancel()
 	out, meta, err := next.HandleFinalize(limited, in)
-	if err != nil && errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil && ctx.Err() == nil {
+	if err != nil && errors.Is(err, context.DeadlineExceeded) && (late || limited.Err() != nil) && ctx.Err() == nil {
 		err = attemptTimedOut(l)
 	}
 	return out, meta, err

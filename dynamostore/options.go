@@ -27,6 +27,9 @@ type Options struct {
 	// and 1 s; BackoffMax is at least BackoffBase.
 	BackoffBase, BackoffMax time.Duration
 
+	// Transport is what carries requests to DynamoDB. Default [TransportAuto].
+	Transport Transport
+
 	// Random gives the jitter, at least 0 and below 1. It must be safe for
 	// concurrent use. Default: math/rand/v2.Float64.
 	Random func() float64
@@ -129,6 +132,8 @@ func (o *Options) problem() string {
 		return fmt.Sprintf("Attempts is %d; it must be 1 to %d", o.Attempts, maxAttempts)
 	case o.AttemptTimeout < time.Millisecond:
 		return fmt.Sprintf("AttemptTimeout is %v; it must be at least 1ms", o.AttemptTimeout)
+	case o.Transport != TransportAuto && o.Transport != TransportDirect && o.Transport != TransportSDK:
+		return fmt.Sprintf("Transport is %q; it must be empty, %q or %q", o.Transport, TransportDirect, TransportSDK)
 	case o.BackoffBase < 0:
 		return fmt.Sprintf("BackoffBase is %v; it must not be negative", o.BackoffBase)
 	case o.BackoffMax < o.BackoffBase:

@@ -159,7 +159,7 @@ func (s *Store) writeParts(ctx context.Context, lease lambdaidem.Lease, p packed
 		item := s.layout.part(lease, a.Parts.Checksum, number, chunk, p.result.Expires)
 		group.Go(func() error {
 			ctx, v := witnessed(ctx, opComplete)
-			_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(s.table), Item: item})
+			_, err := s.transport.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(s.table), Item: item})
 			if err == nil {
 				return nil
 			}
@@ -270,7 +270,7 @@ func (s *Store) readPart(ctx context.Context, record lambdaidem.Record, a *apart
 // StoreError.
 func (s *Store) read(ctx context.Context, id string) (attributes, error) {
 	ctx, v := witnessed(ctx, opLoad)
-	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
+	out, err := s.transport.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: aws.String(s.table), Key: s.key(id), ConsistentRead: aws.Bool(true),
 	})
 	v.ambiguous = false // a read writes nothing, however it ends

@@ -16,11 +16,13 @@ import (
 // Store keeps records in a DynamoDB table. It is a [lambdaidem.Store], safe for
 // concurrent use. No goroutine of it outlives a call.
 type Store struct {
-	client *dynamodb.Client
-	table  string
-	opts   Options
-	layout *layout
-	writes writes
+	client    *dynamodb.Client
+	transport transport // of requests for items
+	whySDK    string    // it is the client's, if it is
+	table     string
+	opts      Options
+	layout    *layout
+	writes    writes
 }
 
 var (
@@ -43,6 +45,7 @@ func New(client *dynamodb.Client, table string, optFns ...func(*Options)) *Store
 	}
 	s := &Store{table: table, opts: resolved("New", table, optFns)}
 	s.client = tuned(client, &s.opts)
+	s.transport, s.whySDK = s.opts.choose(client, s.client)
 	s.layout = s.opts.layout()
 	s.writes = s.layout.writes()
 	return s
@@ -87,7 +90,7 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 
 // lock is the conditional PutItem.
 func (s *Store) lock(ctx context.Context, attrs attributes, now time.Time) error {
-	_, err := s.client.PutItem(ctx, s.lockInput(attrs, now))
+	_, err := s.transport.PutItem(ctx, s.lockInput(attrs, now))
 	return err
 }
 
@@ -175,7 +178,7 @@ func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now t
 // Get reads the record by one consistent GetItem.
 func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
 	ctx, v := witnessed(ctx, opGet)
-	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
+	out, err := s.transport.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      aws.String(s.table),
 		Key:            s.key(id),
 		ConsistentRead: aws.Bool(true),

@@ -55,7 +55,8 @@ func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lam
 	}
 	ctx, v := witnessed(ctx, opCommit)
 	v.ambiguous = t.ambiguous // judged over every call
-	_, err := t.store.client.TransactWriteItems(p.body.asBefore(ctx), p.input)
+	v.bytes = &p.body
+	_, err := t.store.transport.TransactWriteItems(ctx, p.input)
 	t.ambiguous = v.ambiguous
 	if err == nil {
 		t.ambiguous = false

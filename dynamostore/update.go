@@ -48,7 +48,7 @@ func (l *layout) writes() writes {
 // attrs it writes what w sets, and removes from the item what is not in attrs.
 // It adds to values, which has those of the condition.
 func (s *Store) update(ctx context.Context, w *write, attrs, values attributes) (*dynamodb.UpdateItemOutput, error) {
-	return s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	return s.transport.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                           aws.String(s.table),
 		Key:                                 attributes{s.layout.id(): attrs[s.layout.id()]},
 		UpdateExpression:                    aws.String(s.layout.expression(w.sets, attrs, values)),

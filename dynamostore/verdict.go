@@ -21,6 +21,9 @@ type verdict struct {
 	op           string // the store's verb, for StoreError.Op
 	unidentified bool   // credentials were asked for, and not had
 	ambiguous    bool   // an attempt was sent, and no answer says that it was refused
+
+	bytes *sameBody // what the SDK's client is to send; nil: what it writes itself
+	first *attempt  // what it is to take for its first attempt; nil: it makes it
 }
 
 type verdictKey struct{}
@@ -63,6 +66,11 @@ func (witness) HandleDeserialize(ctx context.Context, in middleware.DeserializeI
 	v := verdictOf(ctx)
 	if v == nil {
 		return next.HandleDeserialize(ctx, in)
+	}
+	if first := v.first; first != nil {
+		out, meta, err := next.HandleDeserialize(ctx, in)
+		v.ambiguous = first.before || err != nil && first.sent && !surelyRefused(err)
+		return out, meta, err
 	}
 	var conn connection
 	out, meta, err := next.HandleDeserialize(conn.traced(ctx), in)
