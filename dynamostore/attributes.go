@@ -119,42 +119,6 @@ func (l *layout) nameOf(standard string) string {
 	panic("no attribute is called " + standard)
 }
 
-// attributes is the item as the API takes it, under this table's names.
-func (l *layout) attributes(it *item) attributes {
-	const most = 14 // in one item: there is data or a failure, say; a map of more is twice the size
-	attrs := make(attributes, most)
-	for i := range l {
-		if v := itemAttributes[i].field(it).write(); v != nil {
-			attrs[l[i].name] = v
-		}
-	}
-	return attrs
-}
-
-// parse reads an item. The error says in words why the item is not one of
-// ours, or is damaged (D4): it must not be replayed, completed or taken over.
-func (l *layout) parse(attrs attributes) (*item, error) {
-	it := &item{}
-	for i := range l {
-		v := attrs[l[i].name]
-		if v == nil {
-			continue
-		}
-		a := &itemAttributes[i]
-		if want := a.field(it).read(v); want != "" {
-			return nil, foreign("its "+a.standard+" is not "+want, attrs)
-		}
-	}
-	why := it.strange()
-	if why != "" && attrs[attrPart] != nil {
-		why = "it is a part of an answer"
-	}
-	if why != "" {
-		return nil, foreign(why, attrs)
-	}
-	return it, nil
-}
-
 // names says what the placeholders stand for in an expression that sets what
 // the updates set, under the condition: no others, or DynamoDB refuses it.
 func (l *layout) names(sets updates, condition string) map[string]string {

@@ -44,7 +44,7 @@ func (d *direct) rehearse() error {
 	if err != nil {
 		return fmt.Errorf("the SDK dates its requests in another way: %w", err)
 	}
-	to, err := d.resolve(ctx, creds.AccountID, tableOf(table))
+	to, err := d.resolve(ctx, creds.AccountID, []string{*table}, false)
 	if err != nil {
 		return err
 	}

@@ -47,17 +47,8 @@ type endpoint struct {
 	name, region       string // of the signature
 }
 
-// requested is what a request says of its tables, which endpoint rules may ask for.
-type requested struct {
-	one  *string
-	list []string
-}
-
-func tableOf(name *string) requested { return requested{one: name} }
-
 // remembered is the endpoint of the account that was asked for last. All else that
-// the rules look at is the same in all calls of a kind: no table of a transaction
-// is an ARN, and all other calls have the store's.
+// the rules look at is the same in all calls of a kind.
 type remembered struct {
 	last atomic.Pointer[accountsEndpoint]
 }
@@ -67,23 +58,28 @@ type accountsEndpoint struct {
 	to      *endpoint
 }
 
-// endpoint runs the client's endpoint rules, once for an account.
-func (d *direct) endpoint(ctx context.Context, creds *aws.Credentials, tables requested) (*endpoint, error) {
+// endpoint runs the client's endpoint rules, once for an account. A transaction has
+// rules of its own: they may ask for its tables' ARNs.
+func (d *direct) endpoint(ctx context.Context, creds *aws.Credentials, r request) (*endpoint, error) {
 	known := &d.single
-	if tables.one == nil {
+	tx, several := r.(*transactRequest)
+	if several {
 		known = &d.several
+		if !tx.plain() {
+			return nil, errors.New("a table of the transaction is given by its ARN, or by none")
+		}
 	}
 	if last := known.last.Load(); last != nil && last.account == creds.AccountID {
 		return last.to, nil
 	}
-	to, err := d.resolve(ctx, creds.AccountID, tables)
+	to, err := d.resolve(ctx, creds.AccountID, r.tables(), several)
 	if err == nil {
 		known.last.Store(&accountsEndpoint{creds.AccountID, to})
 	}
 	return to, err
 }
 
-func (d *direct) resolve(ctx context.Context, account string, tables requested) (*endpoint, error) {
+func (d *direct) resolve(ctx context.Context, account string, tables []string, several bool) (*endpoint, error) {
 	o := &d.options
 	params := dynamodb.EndpointParameters{
 		Region:                aws.String(o.Region),
@@ -91,8 +87,11 @@ func (d *direct) resolve(ctx context.Context, account string, tables requested) 
 		UseFIPS:               aws.Bool(o.EndpointOptions.UseFIPSEndpoint == aws.FIPSEndpointStateEnabled),
 		Endpoint:              o.BaseEndpoint,
 		AccountIdEndpointMode: aws.String(string(o.AccountIDEndpointMode)),
-		ResourceArn:           tables.one,
-		ResourceArnList:       tables.list,
+	}
+	if several {
+		params.ResourceArnList = tables
+	} else {
+		params.ResourceArn = &tables[0]
 	}
 	if account != "" && o.AccountIDEndpointMode != aws.AccountIDEndpointModeDisabled {
 		params.AccountId = &account

@@ -34,7 +34,7 @@ const mostKept = 64 << 10
 // write gives the attempt its bytes, if it has none. Those are not from the pool:
 // they may have to be sent again, and an HTTP client may read them for longer than
 // the call lasts.
-func (a *attempt) write(appendTo func([]byte) ([]byte, bool)) bool {
+func (a *attempt) write(r request) bool {
 	if a.bytes == nil {
 		a.bytes = &sameBody{}
 	}
@@ -42,7 +42,7 @@ func (a *attempt) write(appendTo func([]byte) ([]byte, bool)) bool {
 		return a.bytes.plain != nil
 	}
 	buffer, _ := scratch.Get().(*[]byte)
-	written, ok := appendTo((*buffer)[:0])
+	written, ok := r.appendTo((*buffer)[:0])
 	if ok {
 		a.bytes.plain = bytes.Clone(written)
 		a.bytes.written = bytes.NewReader(a.bytes.plain)
@@ -54,11 +54,10 @@ func (a *attempt) write(appendTo func([]byte) ([]byte, bool)) bool {
 	return ok
 }
 
-// send makes the attempt. It reports whether a whole answer came.
-func (d *direct) send(ctx context.Context, operation string, tables requested, a *attempt) bool {
-	v := verdictOf(ctx)
-	if v == nil || ctx.Err() != nil || d.ready() != nil {
-		return false
+// attempt makes the attempt. It reports whether a whole answer came.
+func (d *direct) attempt(ctx context.Context, v *verdict, r request, a *attempt) bool {
+	if ctx.Err() != nil {
+		return false // the SDK says so
 	}
 	limited, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
@@ -66,18 +65,18 @@ func (d *direct) send(ctx context.Context, operation string, tables requested, a
 	if err != nil {
 		return false // the SDK asks again, and says it in its own words
 	}
-	to, err := d.endpoint(limited, &creds, tables)
+	to, err := d.endpoint(limited, &creds, r)
 	if err != nil {
 		return false
 	}
 	var conn connection
-	r := d.request(conn.traced(limited), operation, to, a.bytes.plain, newInvocation())
-	if err := d.sign(r, &creds, to, a.bytes.plain, d.line.now()); err != nil || limited.Err() != nil {
+	req := d.request(conn.traced(limited), r.operation(), to, a.bytes.plain, newInvocation())
+	if err := d.sign(req, &creds, to, a.bytes.plain, d.line.now()); err != nil || limited.Err() != nil {
 		return false // too late to send it
 	}
 
 	a.made, a.before = true, v.ambiguous
-	resp, err := d.line.send(r)
+	resp, err := d.line.send(req)
 	if err == nil {
 		a.status, a.header = resp.StatusCode, resp.Header
 		a.body, a.cut = whole(resp)
@@ -106,13 +105,8 @@ func whole(resp *http.Response) (string, error) {
 	return body, err
 }
 
-// handOver makes the attempt the first one of the SDK's call that follows. The
-// function that it returns ends that.
-func (a *attempt) handOver(ctx context.Context) func() {
-	v := verdictOf(ctx)
-	if v == nil {
-		return func() {}
-	}
+// take makes an attempt the first one of the SDK's call that follows.
+func (v *verdict) take(a *attempt) {
 	if a.bytes != nil && a.bytes.written != nil {
 		v.bytes = a.bytes
 	}
@@ -121,8 +115,9 @@ func (a *attempt) handOver(ctx context.Context) func() {
 		// Until the SDK has read the answer: it won't, if the caller's time is over.
 		v.ambiguous = v.ambiguous || a.sent
 	}
-	return func() { v.first, v.bytes = nil, nil }
 }
+
+func (v *verdict) drop() { v.first, v.bytes = nil, nil }
 
 // again is what the HTTP client returned.
 func (a *attempt) again(r *http.Request) (*http.Response, error) {

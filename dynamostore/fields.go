@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -18,6 +19,15 @@ type field interface {
 	// read takes the value of an attribute that is there. It returns "", or
 	// what the value should have been.
 	read(v types.AttributeValue) (want string)
+
+	// here tells whether the attribute is.
+	here() bool
+	// size is the value's size in bytes, if it is here: see sizeOf.
+	size() int
+	// appendTo writes the value as JSON, if it is here.
+	appendTo(b []byte) []byte
+	// take is read from JSON. It reports false for what read would refuse.
+	take(r *lowlevel.Reader) bool
 }
 
 // text is a string; the empty one is absent.
@@ -39,32 +49,54 @@ func (t *text) read(v types.AttributeValue) string {
 	return ""
 }
 
+func (t *text) here() bool { return *t != "" }
+func (t *text) size() int  { return len(*t) }
+
+func (t *text) appendTo(b []byte) []byte {
+	return append(lowlevel.AppendString(append(b, `{"S":`...), string(*t)), '}')
+}
+
+func (t *text) take(r *lowlevel.Reader) bool {
+	kind, s, ok := r.Scalar()
+	*t = text(s)
+	return ok && kind == "S"
+}
+
 // optionalText is a string that may be absent, which is not the empty one.
 type optionalText struct {
-	s    string
-	here bool
+	s     string
+	there bool
 }
 
 func (t *optionalText) write() types.AttributeValue {
-	if !t.here {
+	if !t.there {
 		return nil
 	}
 	return str(t.s)
 }
 
 func (t *optionalText) read(v types.AttributeValue) string {
-	t.here = true
+	t.there = true
 	return (*text)(&t.s).read(v)
+}
+
+func (t *optionalText) here() bool               { return t.there }
+func (t *optionalText) size() int                { return len(t.s) }
+func (t *optionalText) appendTo(b []byte) []byte { return (*text)(&t.s).appendTo(b) }
+
+func (t *optionalText) take(r *lowlevel.Reader) bool {
+	t.there = true
+	return (*text)(&t.s).take(r)
 }
 
 // integer is a whole number that may be absent, which is not zero.
 type integer struct {
-	n    int64
-	here bool
+	n     int64
+	there bool
 }
 
 func (i *integer) write() types.AttributeValue {
-	if !i.here {
+	if !i.there {
 		return nil
 	}
 	return number(i.n)
@@ -78,6 +110,24 @@ func (i *integer) read(v types.AttributeValue) string {
 		}
 	}
 	return "a whole number of 64 bits"
+}
+
+func (i *integer) here() bool { return i.there }
+func (i *integer) size() int  { return sizeOfNumber(strconv.FormatInt(i.n, 10)) }
+
+func (i *integer) appendTo(b []byte) []byte {
+	b = strconv.AppendInt(append(b, `{"N":"`...), i.n, 10)
+	return append(b, `"}`...)
+}
+
+func (i *integer) take(r *lowlevel.Reader) bool {
+	kind, s, ok := r.Scalar()
+	if !ok || kind != "N" {
+		return false
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	*i = integer{n, true}
+	return err == nil
 }
 
 // payload is bytes; nil is absent. They are a string attribute while they are
@@ -105,6 +155,31 @@ func (p *payload) read(v types.AttributeValue) string {
 		return "a string or binary"
 	}
 	return ""
+}
+
+func (p *payload) here() bool { return *p != nil }
+func (p *payload) size() int  { return len(*p) }
+
+func (p *payload) appendTo(b []byte) []byte {
+	if utf8.Valid(*p) {
+		b = lowlevel.AppendString(append(b, `{"S":`...), *p)
+	} else {
+		b = lowlevel.AppendBinary(append(b, `{"B":`...), *p)
+	}
+	return append(b, '}')
+}
+
+func (p *payload) take(r *lowlevel.Reader) bool {
+	kind, s, ok := r.Scalar()
+	switch {
+	case ok && kind == "S":
+		*p = payload(s)
+	case ok && kind == "B":
+		*p, ok = lowlevel.Binary(s)
+	default:
+		return false
+	}
+	return ok
 }
 
 // failureField is a failure; nil is absent. It is rare, so package
@@ -141,6 +216,11 @@ func (f failureField) read(v types.AttributeValue) string {
 	*f.of = (*lambdaidem.Failure)(&into)
 	return ""
 }
+
+func (f failureField) here() bool                   { return *f.of != nil }
+func (f failureField) size() int                    { return sizeOfValue(f.write()) }
+func (f failureField) appendTo(b []byte) []byte     { return appendWritten(b, f) }
+func (f failureField) take(r *lowlevel.Reader) bool { return takeToRead(r, f) }
 
 // partsField says how an encoded answer is put together; nil is absent.
 type partsField struct{ of **parts }
@@ -189,6 +269,26 @@ func (f partsField) read(v types.AttributeValue) string {
 		(*f.of).Failure = b.Value
 	}
 	return ""
+}
+
+func (f partsField) here() bool                   { return *f.of != nil }
+func (f partsField) size() int                    { return sizeOfValue(f.write()) }
+func (f partsField) appendTo(b []byte) []byte     { return appendWritten(b, f) }
+func (f partsField) take(r *lowlevel.Reader) bool { return takeToRead(r, f) }
+
+// appendWritten is appendTo of a field that is rare.
+func appendWritten(b []byte, f field) []byte {
+	b, ok := lowlevel.AppendValue(b, f.write())
+	if !ok { // a value of this package: can't happen
+		panic("dynamostore: an attribute has no form on the wire")
+	}
+	return b
+}
+
+// takeToRead is take of a field that is rare.
+func takeToRead(r *lowlevel.Reader, f field) bool {
+	v, ok := r.Value()
+	return ok && f.read(v) == ""
 }
 
 func str[S ~string](s S) types.AttributeValue {

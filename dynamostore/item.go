@@ -93,10 +93,10 @@ func (it *item) strange() string {
 		return "it has no " + attrToken
 	case it.Attempt.n < 1:
 		return "its " + attrAttempt + " is not 1 or more"
-	case !it.LeaseEnd.here:
+	case !it.LeaseEnd.there:
 		return "it has no " + attrLeaseEnd
 	case it.marksSteps() && it.Parts == nil:
-	case it.Encoding.here, it.Parts != nil:
+	case it.Encoding.there, it.Parts != nil:
 		if why := it.strangeEncoding(); why != "" {
 			return why
 		}
@@ -120,11 +120,11 @@ func (it *item) strange() string {
 // strangeEncoding says what keeps an encoded answer from being read.
 func (it *item) strangeEncoding() string {
 	switch p := it.Parts; {
-	case it.Encoding.here && it.Encoding.s != encodingPlain && it.Encoding.s != encodingGzip:
+	case it.Encoding.there && it.Encoding.s != encodingPlain && it.Encoding.s != encodingGzip:
 		return fmt.Sprintf("its %s %q is unknown to this version", attrEncoding, it.Encoding.s)
-	case it.Encoding.here && it.Status != lambdaidem.Completed:
+	case it.Encoding.there && it.Status != lambdaidem.Completed:
 		return fmt.Sprintf("it has %s %q and is not completed", attrEncoding, it.Encoding.s)
-	case !it.Encoding.here || p == nil:
+	case !it.Encoding.there || p == nil:
 		return "it has one of " + attrEncoding + " and " + attrParts
 	case it.Failure != nil:
 		return "it has both " + attrParts + " and " + attrFailure
@@ -203,14 +203,14 @@ func epochSeconds(t time.Time) integer {
 }
 
 func fromMillis(ms integer) time.Time {
-	if !ms.here {
+	if !ms.there {
 		return time.Time{}
 	}
 	return time.UnixMilli(ms.n).UTC()
 }
 
 func fromSeconds(s integer) time.Time {
-	if !s.here {
+	if !s.there {
 		return time.Time{}
 	}
 	return time.Unix(s.n, 0).UTC()

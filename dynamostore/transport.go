@@ -12,20 +12,21 @@ import (
 	"github.com/aws/smithy-go/tracing"
 )
 
-// transport carries the store's requests to DynamoDB, and their answers back. There
-// are two: the SDK's client, and direct, which is quicker and leaves to the SDK's
-// client whatever is out of the ordinary.
+// transport carries the store's requests to DynamoDB, and their answers back. The
+// context has the call's verdict: see witnessed.
 type transport interface {
-	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
-	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
-	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
-	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+	send(context.Context, request) (found, error)
 }
 
 var (
-	_ transport = (*dynamodb.Client)(nil)
+	_ transport = sdks{}
 	_ transport = (*direct)(nil)
 )
+
+// sdks is the transport of the SDK's client.
+type sdks struct{ client *dynamodb.Client }
+
+func (t sdks) send(ctx context.Context, r request) (found, error) { return r.through(ctx, t.client) }
 
 // Transport is what carries a store's requests to DynamoDB.
 type Transport string
@@ -58,17 +59,17 @@ func (s *Store) Transport() (which Transport, why string) {
 
 // choose returns the transport that the options ask for, over the store's own
 // client, and why it is the SDK's, if it is.
-func (o *Options) choose(users, own *dynamodb.Client) (_ transport, why string) {
+func (o *Options) choose(users, own *dynamodb.Client, l *layout) (_ transport, why string) {
 	switch o.Transport {
 	case TransportSDK:
-		return own, "Options.Transport asks for it"
+		return sdks{own}, "Options.Transport asks for it"
 	case TransportAuto:
 		if why := lostWithoutSDK(users.Options()); why != "" {
-			return own, why
+			return sdks{own}, why
 		}
 	case TransportDirect:
 	}
-	return newDirect(own, o.AttemptTimeout), ""
+	return newDirect(own, o.AttemptTimeout, l), ""
 }
 
 // lostWithoutSDK says what of a client's settings works by the SDK's middleware

@@ -10,11 +10,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// reader reads JSON from left to right. Each method takes one thing, with the
+// Reader reads JSON from left to right. Each method takes one thing, with the
 // white space before it, or reports false: then the text is given up.
 //
 // What it returns shares its memory with the text, but for what was escaped.
-type reader struct {
+type Reader struct {
 	text string
 	at   int
 }
@@ -23,7 +23,7 @@ type reader struct {
 // Amazon DynamoDB").
 const maxDepth = 40
 
-func (r *reader) space() {
+func (r *Reader) space() {
 	for r.at < len(r.text) {
 		switch r.text[r.at] {
 		case ' ', '\t', '\n', '\r':
@@ -35,7 +35,7 @@ func (r *reader) space() {
 }
 
 // take takes the character, if it comes next.
-func (r *reader) take(c byte) bool {
+func (r *Reader) take(c byte) bool {
 	r.space()
 	if r.at < len(r.text) && r.text[r.at] == c {
 		r.at++
@@ -45,7 +45,7 @@ func (r *reader) take(c byte) bool {
 }
 
 // word takes the word.
-func (r *reader) word(w string) bool {
+func (r *Reader) word(w string) bool {
 	r.space()
 	if !strings.HasPrefix(r.text[r.at:], w) {
 		return false
@@ -55,13 +55,13 @@ func (r *reader) word(w string) bool {
 }
 
 // end tells whether nothing more comes.
-func (r *reader) end() bool {
+func (r *Reader) end() bool {
 	r.space()
 	return r.at == len(r.text)
 }
 
 // object takes an object; member takes each member's value.
-func (r *reader) object(member func(name string) bool) bool {
+func (r *Reader) object(member func(name string) bool) bool {
 	return r.sequence('{', '}', func() bool {
 		name, ok := r.str()
 		return ok && r.take(':') && member(name)
@@ -69,7 +69,7 @@ func (r *reader) object(member func(name string) bool) bool {
 }
 
 // sequence takes what stands between two brackets, separated by commas.
-func (r *reader) sequence(opens, closes byte, one func() bool) bool {
+func (r *Reader) sequence(opens, closes byte, one func() bool) bool {
 	if !r.take(opens) {
 		return false
 	}
@@ -88,7 +88,7 @@ func (r *reader) sequence(opens, closes byte, one func() bool) bool {
 }
 
 // str takes a text.
-func (r *reader) str() (string, bool) {
+func (r *Reader) str() (string, bool) {
 	if !r.take('"') {
 		return "", false
 	}
@@ -108,7 +108,7 @@ func (r *reader) str() (string, bool) {
 }
 
 // escaped takes the rest of a text whose first escape stands i bytes further on.
-func (r *reader) escaped(i int) (string, bool) {
+func (r *Reader) escaped(i int) (string, bool) {
 	var b strings.Builder
 	for {
 		rest := r.text[r.at:]
@@ -133,7 +133,7 @@ func (r *reader) escaped(i int) (string, bool) {
 }
 
 // escape takes what follows a backslash.
-func (r *reader) escape() (rune, bool) {
+func (r *Reader) escape() (rune, bool) {
 	if r.at >= len(r.text) {
 		return 0, false
 	}
@@ -169,7 +169,7 @@ func (r *reader) escape() (rune, bool) {
 	return whole, ok && whole != utf8.RuneError
 }
 
-func (r *reader) hex4() (rune, bool) {
+func (r *Reader) hex4() (rune, bool) {
 	if len(r.text)-r.at < 4 {
 		return 0, false
 	}
@@ -179,7 +179,7 @@ func (r *reader) hex4() (rune, bool) {
 }
 
 // attributes takes an object of attribute values.
-func (r *reader) attributes(depth int) (Attributes, bool) {
+func (r *Reader) attributes(depth int) (Attributes, bool) {
 	const usual = 14 // in an item of ours; a map of more is twice the size
 	attrs := make(Attributes, usual)
 	ok := r.object(func(name string) bool {
@@ -194,7 +194,7 @@ func (r *reader) attributes(depth int) (Attributes, bool) {
 }
 
 // value takes an attribute value: an object whose one member says its type.
-func (r *reader) value(depth int) (v types.AttributeValue, ok bool) {
+func (r *Reader) value(depth int) (v types.AttributeValue, ok bool) {
 	if depth > maxDepth || !r.take('{') {
 		return nil, false
 	}
@@ -249,23 +249,48 @@ func (r *reader) value(depth int) (v types.AttributeValue, ok bool) {
 	return v, ok && r.take('}')
 }
 
-func (r *reader) binary() ([]byte, bool) {
+func (r *Reader) binary() ([]byte, bool) {
 	s, ok := r.str()
-	if !ok || strings.ContainsAny(s, "\r\n") { // which the decoder would pass over
+	if !ok {
 		return nil, false
 	}
-	data, err := base64.StdEncoding.DecodeString(s)
+	return Binary(s)
+}
+
+// Binary is the bytes of a text in base64.
+func Binary(text string) ([]byte, bool) {
+	if strings.ContainsAny(text, "\r\n") { // which the decoder would pass over
+		return nil, false
+	}
+	data, err := base64.StdEncoding.DecodeString(text)
 	return data, err == nil
 }
 
-func (r *reader) boolean() (is, ok bool) {
+func (r *Reader) boolean() (is, ok bool) {
 	if r.word("true") {
 		return true, true
 	}
 	return false, r.word("false")
 }
 
-func list[T any](r *reader, one func() (T, bool)) ([]T, bool) {
+// Value takes an attribute value.
+func (r *Reader) Value() (types.AttributeValue, bool) { return r.value(0) }
+
+// Scalar takes an attribute value of type S, N or B, as the text that stands for
+// it: a binary one in base64.
+func (r *Reader) Scalar() (kind, text string, ok bool) {
+	if !r.take('{') {
+		return "", "", false
+	}
+	kind, ok = r.str()
+	if !ok || kind != "S" && kind != "N" && kind != "B" || !r.take(':') {
+		return "", "", false
+	}
+	text, ok = r.str()
+	return kind, text, ok && r.take('}')
+}
+
+func list[T any](r *Reader, one func() (T, bool)) ([]T, bool) {
 	members := []T{}
 	ok := r.sequence('[', ']', func() bool {
 		m, ok := one()

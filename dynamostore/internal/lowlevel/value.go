@@ -10,9 +10,9 @@ import (
 // Attributes is an item, a key or the values of an expression.
 type Attributes = map[string]types.AttributeValue
 
-// appendAttributes writes an object of attribute values. It reports false for a
+// AppendAttributes writes an object of attribute values. It reports false for a
 // value that has no form on the wire: nil, or a type that the SDK has not today.
-func appendAttributes(b []byte, attrs Attributes) (_ []byte, ok bool) {
+func AppendAttributes(b []byte, attrs Attributes) (_ []byte, ok bool) {
 	b = append(b, '{')
 	first := true
 	for name, v := range attrs {
@@ -20,28 +20,29 @@ func appendAttributes(b []byte, attrs Attributes) (_ []byte, ok bool) {
 			b = append(b, ',')
 		}
 		first = false
-		b = append(appendString(b, name), ':')
-		if b, ok = appendValue(b, v); !ok {
+		b = append(AppendString(b, name), ':')
+		if b, ok = AppendValue(b, v); !ok {
 			return b, false
 		}
 	}
 	return append(b, '}'), true
 }
 
-func appendValue(b []byte, v types.AttributeValue) (_ []byte, ok bool) {
+// AppendValue writes one attribute value: see [AppendAttributes].
+func AppendValue(b []byte, v types.AttributeValue) (_ []byte, ok bool) {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
-		b = appendString(append(b, `{"S":`...), v.Value)
+		b = AppendString(append(b, `{"S":`...), v.Value)
 	case *types.AttributeValueMemberN:
-		b = appendString(append(b, `{"N":`...), v.Value)
+		b = AppendString(append(b, `{"N":`...), v.Value)
 	case *types.AttributeValueMemberB:
-		b = appendBinary(append(b, `{"B":`...), v.Value)
+		b = AppendBinary(append(b, `{"B":`...), v.Value)
 	case *types.AttributeValueMemberBOOL:
 		b = appendBool(append(b, `{"BOOL":`...), v.Value)
 	case *types.AttributeValueMemberNULL:
 		b = appendBool(append(b, `{"NULL":`...), v.Value)
 	case *types.AttributeValueMemberM:
-		if b, ok = appendAttributes(append(b, `{"M":`...), v.Value); !ok {
+		if b, ok = AppendAttributes(append(b, `{"M":`...), v.Value); !ok {
 			return b, false
 		}
 	case *types.AttributeValueMemberL:
@@ -50,17 +51,17 @@ func appendValue(b []byte, v types.AttributeValue) (_ []byte, ok bool) {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			if b, ok = appendValue(b, member); !ok {
+			if b, ok = AppendValue(b, member); !ok {
 				return b, false
 			}
 		}
 		b = append(b, ']')
 	case *types.AttributeValueMemberSS:
-		b = appendSet(append(b, `{"SS":`...), v.Value, appendString)
+		b = appendSet(append(b, `{"SS":`...), v.Value, AppendString[string])
 	case *types.AttributeValueMemberNS:
-		b = appendSet(append(b, `{"NS":`...), v.Value, appendString)
+		b = appendSet(append(b, `{"NS":`...), v.Value, AppendString[string])
 	case *types.AttributeValueMemberBS:
-		b = appendSet(append(b, `{"BS":`...), v.Value, appendBinary)
+		b = appendSet(append(b, `{"BS":`...), v.Value, AppendBinary)
 	default:
 		return b, false
 	}
@@ -85,14 +86,15 @@ func appendBool(b []byte, v bool) []byte {
 	return append(b, "false"...)
 }
 
-func appendBinary(b, data []byte) []byte {
+// AppendBinary writes bytes in base64.
+func AppendBinary(b, data []byte) []byte {
 	b = append(b, '"')
 	b = base64.StdEncoding.AppendEncode(b, data)
 	return append(b, '"')
 }
 
-// appendNames writes an object of texts.
-func appendNames(b []byte, names map[string]string) []byte {
+// AppendNames writes an object of texts.
+func AppendNames(b []byte, names map[string]string) []byte {
 	b = append(b, '{')
 	first := true
 	for placeholder, name := range names {
@@ -100,15 +102,15 @@ func appendNames(b []byte, names map[string]string) []byte {
 			b = append(b, ',')
 		}
 		first = false
-		b = append(appendString(b, placeholder), ':')
-		b = appendString(b, name)
+		b = append(AppendString(b, placeholder), ':')
+		b = AppendString(b, name)
 	}
 	return append(b, '}')
 }
 
-// appendString writes a text (RFC 8259, section 7). A byte that is no UTF-8
+// AppendString writes a text (RFC 8259, section 7). A byte that is no UTF-8
 // becomes U+FFFD, as with the SDK.
-func appendString(b []byte, s string) []byte {
+func AppendString[T ~string | ~[]byte](b []byte, s T) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
 	begin := 0
@@ -116,7 +118,7 @@ func appendString(b []byte, s string) []byte {
 		c := s[i]
 		switch {
 		case c >= utf8.RuneSelf:
-			r, size := utf8.DecodeRuneInString(s[i:])
+			r, size := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
 			if r == utf8.RuneError && size == 1 {
 				b = append(b, s[begin:i]...)
 				b = append(b, "\uFFFD"...)

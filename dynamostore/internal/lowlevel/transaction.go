@@ -5,63 +5,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// The requests. Each function appends the request's JSON to b, or reports false
-// for an input with a member, or a value, that it does not know.
-
-// AppendPutItem writes a PutItem.
-func AppendPutItem(b []byte, in *dynamodb.PutItemInput) (_ []byte, ok bool) {
-	if in.ConditionalOperator != "" || in.Expected != nil || in.ReturnConsumedCapacity != "" || in.ReturnItemCollectionMetrics != "" ||
-		in.ReturnValues != "" || in.Item == nil || in.TableName == nil {
-		return b, false
-	}
-	b = appendString(append(b, `{"TableName":`...), *in.TableName)
-	if b, ok = appendAttributes(append(b, `,"Item":`...), in.Item); !ok {
-		return b, false
-	}
-	b, ok = appendCondition(b, in.ConditionExpression, in.ExpressionAttributeNames, in.ExpressionAttributeValues, in.ReturnValuesOnConditionCheckFailure)
-	return append(b, '}'), ok
-}
-
-// AppendUpdateItem writes an UpdateItem.
-func AppendUpdateItem(b []byte, in *dynamodb.UpdateItemInput) (_ []byte, ok bool) {
-	if in.AttributeUpdates != nil || in.ConditionalOperator != "" || in.Expected != nil || in.ReturnConsumedCapacity != "" ||
-		in.ReturnItemCollectionMetrics != "" || in.Key == nil || in.TableName == nil {
-		return b, false
-	}
-	b = appendString(append(b, `{"TableName":`...), *in.TableName)
-	if b, ok = appendAttributes(append(b, `,"Key":`...), in.Key); !ok {
-		return b, false
-	}
-	b = appendOptional(b, `,"UpdateExpression":`, in.UpdateExpression)
-	if in.ReturnValues != "" {
-		b = appendString(append(b, `,"ReturnValues":`...), string(in.ReturnValues))
-	}
-	b, ok = appendCondition(b, in.ConditionExpression, in.ExpressionAttributeNames, in.ExpressionAttributeValues, in.ReturnValuesOnConditionCheckFailure)
-	return append(b, '}'), ok
-}
-
-// AppendGetItem writes a GetItem.
-func AppendGetItem(b []byte, in *dynamodb.GetItemInput) (_ []byte, ok bool) {
-	if in.AttributesToGet != nil || in.ExpressionAttributeNames != nil || in.ProjectionExpression != nil || in.ReturnConsumedCapacity != "" ||
-		in.Key == nil || in.TableName == nil {
-		return b, false
-	}
-	b = appendString(append(b, `{"TableName":`...), *in.TableName)
-	if b, ok = appendAttributes(append(b, `,"Key":`...), in.Key); !ok {
-		return b, false
-	}
-	if in.ConsistentRead != nil {
-		b = appendBool(append(b, `,"ConsistentRead":`...), *in.ConsistentRead)
-	}
-	return append(b, '}'), true
-}
-
-// AppendTransactWriteItems writes a TransactWriteItems.
+// AppendTransactWriteItems writes a transaction. It reports false for an input with
+// a member, or a value, that it does not know.
 func AppendTransactWriteItems(b []byte, in *dynamodb.TransactWriteItemsInput) (_ []byte, ok bool) {
 	if in.ReturnConsumedCapacity != "" || in.ReturnItemCollectionMetrics != "" || in.TransactItems == nil || in.ClientRequestToken == nil {
 		return b, false
 	}
-	b = appendString(append(b, `{"ClientRequestToken":`...), *in.ClientRequestToken)
+	b = AppendString(append(b, `{"ClientRequestToken":`...), *in.ClientRequestToken)
 	b = append(b, `,"TransactItems":[`...)
 	for i := range in.TransactItems {
 		if i > 0 {
@@ -112,8 +62,8 @@ func (a *action) appendTo(b []byte) (_ []byte, ok bool) {
 	if a.table == nil || a.attrs == nil {
 		return b, false
 	}
-	b = appendString(append(b, a.head...), *a.table)
-	if b, ok = appendAttributes(append(b, a.of...), a.attrs); !ok {
+	b = AppendString(append(b, a.head...), *a.table)
+	if b, ok = AppendAttributes(append(b, a.of...), a.attrs); !ok {
 		return b, false
 	}
 	b = appendOptional(b, `,"UpdateExpression":`, a.update)
@@ -126,15 +76,15 @@ func (a *action) appendTo(b []byte) (_ []byte, ok bool) {
 func appendCondition(b []byte, condition *string, names map[string]string, values Attributes, old types.ReturnValuesOnConditionCheckFailure) (_ []byte, ok bool) {
 	b = appendOptional(b, `,"ConditionExpression":`, condition)
 	if names != nil {
-		b = appendNames(append(b, `,"ExpressionAttributeNames":`...), names)
+		b = AppendNames(append(b, `,"ExpressionAttributeNames":`...), names)
 	}
 	if values != nil {
-		if b, ok = appendAttributes(append(b, `,"ExpressionAttributeValues":`...), values); !ok {
+		if b, ok = AppendAttributes(append(b, `,"ExpressionAttributeValues":`...), values); !ok {
 			return b, false
 		}
 	}
 	if old != "" {
-		b = appendString(append(b, `,"ReturnValuesOnConditionCheckFailure":`...), string(old))
+		b = AppendString(append(b, `,"ReturnValuesOnConditionCheckFailure":`...), string(old))
 	}
 	return b, true
 }
@@ -143,5 +93,5 @@ func appendOptional(b []byte, member string, text *string) []byte {
 	if text == nil {
 		return b
 	}
-	return appendString(append(b, member...), *text)
+	return AppendString(append(b, member...), *text)
 }
