@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
@@ -20,8 +20,9 @@ import (
 type direct struct {
 	sdk     *dynamodb.Client
 	line    *line
-	options dynamodb.Options // of the SDK's client
-	timeout time.Duration    // of an attempt
+	options dynamodb.Options  // of the SDK's client
+	timeout time.Duration     // of an attempt
+	quota   retry.RateLimiter // of the SDK's client
 	layout  *layout
 
 	rehearsal sync.Once
@@ -32,8 +33,8 @@ type direct struct {
 	trace           traces
 }
 
-func newDirect(sdk *dynamodb.Client, timeout time.Duration, l *layout) *direct {
-	d := &direct{sdk: sdk, options: sdk.Options(), timeout: timeout, layout: l}
+func newDirect(sdk *dynamodb.Client, timeout time.Duration, quota retry.RateLimiter, l *layout) *direct {
+	d := &direct{sdk: sdk, options: sdk.Options(), timeout: timeout, quota: quota, layout: l}
 	d.line, _ = d.options.HTTPClient.(*line)
 	return d
 }
@@ -46,16 +47,18 @@ func (d *direct) ready() error {
 
 // send makes the first attempt itself.
 func (d *direct) send(ctx context.Context, r request) (found, error) {
-	a := &attempt{}
 	v := verdictOf(ctx)
-	if v != nil {
-		a.bytes = v.bytes
+	if v == nil || d.ready() != nil {
+		return r.through(ctx, d.sdk)
 	}
-	if v != nil && d.ready() == nil && a.write(r) && d.attempt(ctx, v, r, a) {
+	a := &attempt{bytes: v.bytes}
+	if a.write(r) && d.attempt(ctx, v, r, a) {
 		switch a.status {
 		case http.StatusOK:
 			if what, ok := r.read(a.body); ok {
-				d.succeeded(ctx)
+				// As the SDK does for a call that succeeded at its first attempt.
+				// Refusals earn nothing there, nor here.
+				_ = d.quota.AddTokens(retry.DefaultNoRetryIncrement) // no error
 				return what, nil
 			}
 		case http.StatusBadRequest:
@@ -64,21 +67,9 @@ func (d *direct) send(ctx context.Context, r request) (found, error) {
 			}
 		}
 	}
-	if v != nil {
-		v.take(a)
-		defer v.drop()
-	}
+	v.take(a)
+	defer v.drop()
 	return r.through(ctx, d.sdk)
-}
-
-// succeeded pays into the retry quota, as the SDK does for a call that succeeded at
-// its first attempt. Refusals earn nothing there, nor here.
-func (d *direct) succeeded(ctx context.Context) {
-	if quota, ok := d.options.Retryer.(aws.RetryerV2); ok {
-		if release, err := quota.GetAttemptToken(ctx); err == nil {
-			_ = release(nil) // a quota that is full says nothing
-		}
-	}
 }
 
 // refusal reads the answer to a write whose condition does not hold. It reports

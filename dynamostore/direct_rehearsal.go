@@ -37,7 +37,7 @@ func (d *direct) rehearse() error {
 	if sdks == nil {
 		return fmt.Errorf("the SDK's client makes no request to go by: %w", err)
 	}
-	d.head = headOf(sdks.Header, "GetItem")
+	d.head = headOf(sdks.Header, opGetItem)
 
 	creds, _ := actor.Retrieve(ctx) // no error
 	at, err := time.Parse("20060102T150405Z", sdks.Header.Get(fieldDate))
@@ -48,7 +48,7 @@ func (d *direct) rehearse() error {
 	if err != nil {
 		return err
 	}
-	ours := d.request(ctx, "GetItem", to, body, sdks.Header.Get(fieldInvocation))
+	ours := d.request(ctx, opGetItem, to, body, sdks.Header.Get(fieldInvocation))
 	if err := d.sign(ours, &creds, to, body, at); err != nil {
 		return fmt.Errorf("sign: %w", err)
 	}
@@ -83,8 +83,11 @@ func differ(ours, sdks *http.Request) error {
 
 // headOf is what a request has that is the same in all.
 func headOf(h http.Header, operation string) head {
-	var of head
-	of.target, _ = strings.CutSuffix(h.Get(fieldTarget), operation)
+	of := head{targets: map[string]string{}}
+	service, _ := strings.CutSuffix(h.Get(fieldTarget), operation)
+	for _, operation := range []string{opPutItem, opUpdateItem, opGetItem, opTransact} {
+		of.targets[operation] = service + operation
+	}
 	for name, values := range h {
 		switch name {
 		case fieldTarget, fieldInvocation, fieldTrace, fieldDate, fieldToken, fieldSignature:

@@ -25,9 +25,9 @@ import (
 // head is what every request of a client begins with. It is taken from a request
 // that the SDK made: see direct.rehearse.
 type head struct {
-	names  []string
-	values []string
-	target string // of X-Amz-Target, up to the operation
+	names   []string
+	values  []string
+	targets map[string]string // X-Amz-Target, by the operation
 }
 
 // The header fields that differ from request to request.
@@ -141,7 +141,7 @@ func (d *direct) request(ctx context.Context, operation string, to *endpoint, bo
 	for i, name := range d.head.names {
 		set(name, d.head.values[i])
 	}
-	set(fieldTarget, d.head.target+operation)
+	set(fieldTarget, d.head.targets[operation])
 	set(fieldInvocation, invocation)
 	if id := d.trace.id(ctx); id != "" {
 		set(fieldTrace, id)
@@ -161,7 +161,9 @@ func (d *direct) request(ctx context.Context, operation string, to *endpoint, bo
 // sign signs a request as the SDK does.
 func (d *direct) sign(r *http.Request, creds *aws.Credentials, to *endpoint, body []byte, at time.Time) error {
 	sum := sha256.Sum256(body)
-	return d.options.HTTPSignerV4.SignHTTP(r.Context(), *creds, r, hex.EncodeToString(sum[:]), to.name, to.region, at, func(o *v4.SignerOptions) { //nolint:wrapcheck // nobody sees it: the SDK is asked then
+	var digest [2 * sha256.Size]byte
+	hex.Encode(digest[:], sum[:])
+	return d.options.HTTPSignerV4.SignHTTP(r.Context(), *creds, r, string(digest[:]), to.name, to.region, at, func(o *v4.SignerOptions) { //nolint:wrapcheck // nobody sees it: the SDK is asked then
 		o.Logger = d.options.Logger
 	})
 }

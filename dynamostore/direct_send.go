@@ -11,6 +11,8 @@ import (
 // attempt is the first attempt of a call, and what became of it.
 type attempt struct {
 	bytes *sameBody // of the request; what is sent again is sent as it is here
+	own   sameBody  // bytes, but for a transaction's
+	conn  connection
 
 	// What became of it: an answer, whole or not, or an error. None of them: it was
 	// not made.
@@ -36,16 +38,15 @@ const mostKept = 64 << 10
 // the call lasts.
 func (a *attempt) write(r request) bool {
 	if a.bytes == nil {
-		a.bytes = &sameBody{}
+		a.bytes = &a.own
 	}
-	if a.bytes.written != nil {
+	if a.bytes.known() {
 		return a.bytes.plain != nil
 	}
 	buffer, _ := scratch.Get().(*[]byte)
 	written, ok := r.appendTo((*buffer)[:0])
 	if ok {
 		a.bytes.plain = bytes.Clone(written)
-		a.bytes.written = bytes.NewReader(a.bytes.plain)
 	}
 	if cap(written) <= mostKept {
 		*buffer = written
@@ -69,8 +70,7 @@ func (d *direct) attempt(ctx context.Context, v *verdict, r request, a *attempt)
 	if err != nil {
 		return false
 	}
-	var conn connection
-	req := d.request(conn.traced(limited), r.operation(), to, a.bytes.plain, newInvocation())
+	req := d.request(a.conn.traced(limited), r.operation(), to, a.bytes.plain, newInvocation())
 	if err := d.sign(req, &creds, to, a.bytes.plain, d.line.now()); err != nil || limited.Err() != nil {
 		return false // too late to send it
 	}
@@ -82,7 +82,7 @@ func (d *direct) attempt(ctx context.Context, v *verdict, r request, a *attempt)
 		a.body, a.cut = whole(resp)
 	}
 	a.err = err
-	a.sent = !conn.neverHad()
+	a.sent = !a.conn.neverHad()
 	if a.err == nil && a.cut == nil {
 		a.cut = d.line.damage(resp.Header, a.body)
 	}
@@ -107,7 +107,7 @@ func whole(resp *http.Response) (string, error) {
 
 // take makes an attempt the first one of the SDK's call that follows.
 func (v *verdict) take(a *attempt) {
-	if a.bytes != nil && a.bytes.written != nil {
+	if a.bytes.known() {
 		v.bytes = a.bytes
 	}
 	if a.made {

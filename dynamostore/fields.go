@@ -113,7 +113,11 @@ func (i *integer) read(v types.AttributeValue) string {
 }
 
 func (i *integer) here() bool { return i.there }
-func (i *integer) size() int  { return sizeOfNumber(strconv.FormatInt(i.n, 10)) }
+
+func (i *integer) size() int {
+	var digits [20]byte
+	return sizeOfNumber(string(strconv.AppendInt(digits[:0], i.n, 10)))
+}
 
 func (i *integer) appendTo(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `{"N":"`...), i.n, 10)

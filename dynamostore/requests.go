@@ -11,6 +11,14 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
 )
 
+// The operations, as the API names them.
+const (
+	opPutItem    = "PutItem"
+	opUpdateItem = "UpdateItem"
+	opGetItem    = "GetItem"
+	opTransact   = "TransactWriteItems"
+)
+
 // request is what a verb asks of DynamoDB. A transport sends it in one of its two
 // forms, which say the same.
 type request interface {
@@ -48,7 +56,7 @@ type lockRequest struct {
 	given given
 }
 
-func (r *lockRequest) operation() string { return "PutItem" }
+func (r *lockRequest) operation() string { return opPutItem }
 func (r *lockRequest) tables() []string  { return []string{r.store.table} }
 
 func (r *lockRequest) input() *dynamodb.PutItemInput {
@@ -86,7 +94,7 @@ type updateRequest struct {
 	given given
 }
 
-func (r *updateRequest) operation() string { return "UpdateItem" }
+func (r *updateRequest) operation() string { return opUpdateItem }
 func (r *updateRequest) tables() []string  { return []string{r.store.table} }
 
 func (r *updateRequest) input() *dynamodb.UpdateItemInput {
@@ -133,7 +141,7 @@ type getRequest struct {
 	part  bool // it is of a part of an answer, which is no record
 }
 
-func (r *getRequest) operation() string { return "GetItem" }
+func (r *getRequest) operation() string { return opGetItem }
 func (r *getRequest) tables() []string  { return []string{r.store.table} }
 
 func (r *getRequest) input() *dynamodb.GetItemInput {
@@ -169,7 +177,7 @@ type partRequest struct {
 	attrs attributes
 }
 
-func (r *partRequest) operation() string { return "PutItem" }
+func (r *partRequest) operation() string { return opPutItem }
 func (r *partRequest) tables() []string  { return []string{r.store.table} }
 
 func (r *partRequest) appendTo(b []byte) ([]byte, bool) {
@@ -190,7 +198,7 @@ type transactRequest struct {
 	input *dynamodb.TransactWriteItemsInput
 }
 
-func (r *transactRequest) operation() string { return "TransactWriteItems" }
+func (r *transactRequest) operation() string { return opTransact }
 
 func (r *transactRequest) tables() []string {
 	tables := make([]string, len(r.input.TransactItems))

@@ -14,9 +14,12 @@ import (
 // random order, so that an equal input is other bytes the next time, which under
 // the same ClientRequestToken DynamoDB may take for another transaction (E1).
 type sameBody struct {
-	written bytesAt // of the first call; nil before
-	plain   []byte  // the same, if the direct transport wrote them
+	plain   []byte  // of the first call, if it was direct
+	written bytesAt // of the first call, if it was the SDK's
 }
+
+// known tells whether there was a first call.
+func (b *sameBody) known() bool { return b.plain != nil || b.written != nil }
 
 // bytesAt is what [bytes.Reader] is, which the SDK has made its bodies of so far.
 type bytesAt interface {
@@ -42,7 +45,7 @@ func (keptBodies) HandleSerialize(ctx context.Context, in middleware.SerializeIn
 	if !ok {
 		return middleware.SerializeOutput{}, middleware.Metadata{}, fmt.Errorf("the request is a %T, not of HTTP", in.Request)
 	}
-	if b.written == nil {
+	if !b.known() {
 		kept, err := b.keep(req)
 		if err != nil {
 			return middleware.SerializeOutput{}, middleware.Metadata{}, fmt.Errorf("keep the request's body: %w", err)
@@ -50,6 +53,9 @@ func (keptBodies) HandleSerialize(ctx context.Context, in middleware.SerializeIn
 		if kept {
 			return next.HandleSerialize(ctx, in)
 		}
+	}
+	if b.written == nil {
+		b.written = bytes.NewReader(b.plain)
 	}
 	req, err := req.SetStream(io.NewSectionReader(b.written, 0, b.written.Size()))
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -43,9 +44,14 @@ func New(client *dynamodb.Client, table string, optFns ...func(*Options)) *Store
 		panic("dynamostore: New: client is nil; pass dynamodb.NewFromConfig(cfg)")
 	}
 	s := &Store{table: table, opts: resolved("New", table, optFns)}
-	s.client = tuned(client, &s.opts)
+	var quota retry.RateLimiter
+	s.client, quota = tuned(client, &s.opts)
 	s.layout = s.opts.layout()
-	s.transport, s.whySDK = s.opts.choose(client, s.client, s.layout)
+	if s.whySDK = s.opts.whySDK(client.Options()); s.whySDK != "" {
+		s.transport = sdks{s.client}
+	} else {
+		s.transport = newDirect(s.client, s.opts.AttemptTimeout, quota, s.layout)
+	}
 	s.writes = s.layout.writes(table)
 	return s
 }

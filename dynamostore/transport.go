@@ -57,19 +57,16 @@ func (s *Store) Transport() (which Transport, why string) {
 	return TransportDirect, ""
 }
 
-// choose returns the transport that the options ask for, over the store's own
-// client, and why it is the SDK's, if it is.
-func (o *Options) choose(users, own *dynamodb.Client, l *layout) (_ transport, why string) {
+// whySDK says why the SDK's client is to be the transport; "" if it is not.
+func (o *Options) whySDK(users dynamodb.Options) string {
 	switch o.Transport {
 	case TransportSDK:
-		return sdks{own}, "Options.Transport asks for it"
-	case TransportAuto:
-		if why := lostWithoutSDK(users.Options()); why != "" {
-			return sdks{own}, why
-		}
+		return "Options.Transport asks for it"
 	case TransportDirect:
+		return ""
+	case TransportAuto:
 	}
-	return newDirect(own, o.AttemptTimeout, l), ""
+	return lostWithoutSDK(users)
 }
 
 // lostWithoutSDK says what of a client's settings works by the SDK's middleware
