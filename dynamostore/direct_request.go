@@ -18,7 +18,6 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	smithyauth "github.com/aws/smithy-go/auth"
-	smithyrand "github.com/aws/smithy-go/rand"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
@@ -119,13 +118,19 @@ func (d *direct) resolve(ctx context.Context, account string, tables []string, s
 	return to, nil
 }
 
-// newInvocation is an id for a call, which its attempts share.
+// newInvocation is an id for a call, a random UUID (RFC 9562, section 5.4).
 func newInvocation() string {
-	id, err := smithyrand.NewUUID(rand.Reader).GetUUID()
-	if err != nil { // crypto/rand ends the process before
-		panic(err)
-	}
-	return id
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // ends the process if it can't
+	random[6], random[8] = random[6]&0x0F|0x40, random[8]&0x3F|0x80
+	var text [36]byte
+	hex.Encode(text[:8], random[:4])
+	hex.Encode(text[9:13], random[4:6])
+	hex.Encode(text[14:18], random[6:8])
+	hex.Encode(text[19:23], random[8:10])
+	hex.Encode(text[24:], random[10:])
+	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
+	return string(text[:])
 }
 
 // request builds a request of the bytes, but for its signature.

@@ -79,13 +79,10 @@ func (d *direct) attempt(ctx context.Context, v *verdict, r request, a *attempt)
 	resp, err := d.line.send(req)
 	if err == nil {
 		a.status, a.header = resp.StatusCode, resp.Header
-		a.body, a.cut = whole(resp)
+		a.body, a.cut = d.line.whole(resp)
 	}
 	a.err = err
 	a.sent = !a.conn.neverHad()
-	if a.err == nil && a.cut == nil {
-		a.cut = d.line.damage(resp.Header, a.body)
-	}
 	a.late = (a.err != nil || a.cut != nil) && limited.Err() != nil && ctx.Err() == nil
 	return a.err == nil && a.cut == nil
 }
@@ -93,11 +90,14 @@ func (d *direct) attempt(ctx context.Context, v *verdict, r request, a *attempt)
 var answers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // whole reads an answer's body to its end.
-func whole(resp *http.Response) (string, error) {
+func (l *line) whole(resp *http.Response) (string, error) {
 	buffer, _ := answers.Get().(*bytes.Buffer)
 	buffer.Reset()
 	_, err := buffer.ReadFrom(resp.Body)
 	_ = resp.Body.Close() // it was read
+	if err == nil {
+		err = l.damage(resp.Header, buffer.Bytes())
+	}
 	body := buffer.String()
 	if buffer.Cap() <= mostKept {
 		answers.Put(buffer)

@@ -93,14 +93,12 @@ func (l *line) now() time.Time {
 const fieldChecksum = "X-Amz-Crc32"
 
 // damage returns an error if the body is not the one that was sent.
-func (l *line) damage(h http.Header, body string) error {
+func (l *line) damage(h http.Header, body []byte) error {
 	want := h.Get(fieldChecksum)
 	if !l.checksums || want == "" {
 		return nil
 	}
-	sum := crc32.NewIEEE()
-	_, _ = io.WriteString(sum, body)
-	return mismatch(want, sum.Sum32())
+	return mismatch(want, crc32.ChecksumIEEE(body))
 }
 
 func mismatch(want string, got uint32) error {

@@ -111,13 +111,15 @@ func (identityHad) HandleFinalize(ctx context.Context, in middleware.FinalizeInp
 // connection tells whether an attempt ever had one to be sent over. The SDK
 // replaces the transport's error when a context ends, so an attempt that died
 // while connecting can be told from one that died waiting only in this way.
-type connection struct{ wanted, had atomic.Bool }
+type connection struct {
+	wanted, had atomic.Bool
+	hooks       httptrace.ClientTrace
+}
 
 func (c *connection) traced(ctx context.Context) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) { c.wanted.Store(true) },
-		GotConn: func(httptrace.GotConnInfo) { c.had.Store(true) },
-	})
+	c.hooks.GetConn = func(string) { c.wanted.Store(true) }
+	c.hooks.GotConn = func(httptrace.GotConnInfo) { c.had.Store(true) }
+	return httptrace.WithClientTrace(ctx, &c.hooks)
 }
 
 // neverHad is certain: an HTTP client that doesn't call the hooks wanted none.
