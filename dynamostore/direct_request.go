@@ -35,7 +35,7 @@ const (
 	fieldInvocation = "Amz-Sdk-Invocation-Id"
 	fieldTrace      = "X-Amzn-Trace-Id"
 	fieldDate       = "X-Amz-Date"
-	fieldToken      = "X-Amz-Security-Token"
+	fieldToken      = "X-Amz-Security-Token" //nolint:gosec // the name of a field
 	fieldSignature  = "Authorization"
 )
 
