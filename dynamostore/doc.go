@@ -108,6 +108,9 @@
 // judged over all attempts on the wire: [lambdaidem.StoreError].NotApplied is
 // true only if every single one was refused, or never left.
 //
+// Requests are sent without the SDK's middleware where your client has nothing that
+// would be lost by it: see [Transport] and [Store.Transport].
+//
 // # One Region
 //
 // A record is written in one Region. In a global table with multi-Region
