@@ -53,8 +53,8 @@ func (l *line) send(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the user's client's
 	}
-	if resp == nil {
-		return nil, errors.New("the HTTP client returned neither an answer nor an error")
+	if resp == nil || resp.Body == nil {
+		return nil, errors.New("the HTTP client returned neither an error nor an answer with a body")
 	}
 	if l.clockFixed {
 		l.look(resp.Header)

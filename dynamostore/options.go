@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"time"
 )
@@ -27,7 +28,9 @@ type Options struct {
 	// and 1 s; BackoffMax is at least BackoffBase.
 	BackoffBase, BackoffMax time.Duration
 
-	// Transport is what carries requests to DynamoDB. Default [TransportAuto].
+	// Transport is what carries requests to DynamoDB. Default: what the environment
+	// variable LAMBDAIDEM_TRANSPORT says ("direct" or "sdk"), so that an operator can
+	// switch without a deployment of code; without it, [TransportAuto].
 	Transport Transport
 
 	// Random gives the jitter, at least 0 and below 1. It must be safe for
@@ -64,6 +67,9 @@ type Options struct {
 	DataAttribute                 string // default "data"
 	ValidationAttribute           string // the request's fingerprint; default "validation"
 }
+
+// transportVariable is the environment variable that names a transport.
+const transportVariable = "LAMBDAIDEM_TRANSPORT"
 
 const (
 	maxAttempts      = 20  // keeps a typing error from retrying for hours
@@ -113,6 +119,7 @@ func resolved(caller, table string, optFns []func(*Options)) Options {
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
+	orDefault(&o.Transport, Transport(os.Getenv(transportVariable)))
 	if problem := o.problem(); problem != "" {
 		panic(fmt.Sprintf("dynamostore: %s: Options.%s", caller, problem))
 	}
@@ -133,7 +140,7 @@ func (o *Options) problem() string {
 	case o.AttemptTimeout < time.Millisecond:
 		return fmt.Sprintf("AttemptTimeout is %v; it must be at least 1ms", o.AttemptTimeout)
 	case o.Transport != TransportAuto && o.Transport != TransportDirect && o.Transport != TransportSDK:
-		return fmt.Sprintf("Transport is %q; it must be empty, %q or %q", o.Transport, TransportDirect, TransportSDK)
+		return fmt.Sprintf("Transport is %q; it must be empty, %q or %q (unset, it is what the environment variable %s says)", o.Transport, TransportDirect, TransportSDK, transportVariable)
 	case o.BackoffBase < 0:
 		return fmt.Sprintf("BackoffBase is %v; it must not be negative", o.BackoffBase)
 	case o.BackoffMax < o.BackoffBase:

@@ -61,7 +61,7 @@ func (s *Store) Transport() (which Transport, why string) {
 func (o *Options) whySDK(users dynamodb.Options) string {
 	switch o.Transport {
 	case TransportSDK:
-		return "Options.Transport asks for it"
+		return "Options.Transport, or the environment variable " + transportVariable + ", asks for it"
 	case TransportDirect:
 		return ""
 	case TransportAuto:
