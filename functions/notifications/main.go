@@ -36,6 +36,6 @@ func main() {
 		slog.Warn("DEMO=1: payments may ask for crashes by their reference")
 		notifications.told = demo.At("notification")
 	}
-	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable)))
+	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable)), env.Observed)
 	lambda.Start(guarded(guard, notifications))
 }

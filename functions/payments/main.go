@@ -36,5 +36,5 @@ func main() {
 		slog.Warn("DEMO=1: clients may ask for delays and failures by header")
 		app = demonstrated(app)
 	}
-	lambda.Start(guarded(lambdaidem.New(store), app))
+	lambda.Start(guarded(lambdaidem.New(store, env.Observed), app))
 }

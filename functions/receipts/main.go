@@ -40,6 +40,6 @@ func main() {
 		slog.Warn("DEMO=1: payments may ask for crashes by their reference")
 		receipts.sent = demo.At("receipt")
 	}
-	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable)))
+	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable)), env.Observed)
 	lambda.Start(guarded(guard, receipts))
 }

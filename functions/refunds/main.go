@@ -29,6 +29,6 @@ func main() {
 		payments: ledger.Payments{API: env.DynamoDB, Name: env.Get(environment.PaymentsTable)},
 		accounts: ledger.Accounts(env.Get(environment.AccountsTable)),
 	}
-	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable)))
+	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable)), env.Observed)
 	lambda.Start(guard.APIGatewayV2(refunds.create))
 }

@@ -28,7 +28,7 @@ func main() {
 		slog.Error("the transfers function can't start", "error", err)
 		os.Exit(1)
 	}
-	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable)))
+	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable)), env.Observed)
 	transfers := newHandler(guard,
 		ledger.Transfers(env.Get(environment.TransfersTable)),
 		ledger.Accounts(env.Get(environment.AccountsTable)),

@@ -97,7 +97,7 @@ func TestD1_ReadsTheProjectsTemplate(t *testing.T) {
 		for _, r := range f.Routes {
 			routes[f.LogicalID] = append(routes[f.LogicalID], r.Key())
 		}
-		own := map[string]string{"IDEMPOTENCY_TABLE": "IdempotencyTable", "ACCOUNTS_TABLE": "AccountsTable"}
+		own := map[string]string{"IDEMPOTENCY_TABLE": "IdempotencyTable", "ACCOUNTS_TABLE": "AccountsTable", "SERVICE_NAME": "local"}
 		maps.Copy(own, map[string]map[string]string{
 			"PaymentsFunction":      {"PAYMENTS_TABLE": "PaymentsTable"},
 			"RefundsFunction":       {"PAYMENTS_TABLE": "PaymentsTable"},
