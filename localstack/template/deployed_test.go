@@ -208,7 +208,8 @@ func TestD2_EveryAlarmTellsAtTheFirstSign(t *testing.T) {
 		if diff := cmp.Diff([]any{topic, topic}, []any{p["AlarmActions"], p["OKActions"]}); diff != "" {
 			t.Errorf("%s: whom it tells (-want +got):\n%s", name, diff)
 		}
-		if late := map[string]bool{"ReceiptsLateAlarm": true, "NotificationsLateAlarm": true}[name]; !late && fmt.Sprint(p["Threshold"]) != "1" {
+		byDegree := map[string]bool{"ReceiptsLateAlarm": true, "NotificationsLateAlarm": true, "DuplicatesAlarm": true}
+		if !byDegree[name] && fmt.Sprint(p["Threshold"]) != "1" {
 			t.Errorf("%s: Threshold is %v; want the first that is counted", name, p["Threshold"])
 		}
 		if p["ComparisonOperator"] != "GreaterThanOrEqualToThreshold" || p["TreatMissingData"] != "notBreaching" {
