@@ -138,6 +138,7 @@ func TestParse_LimitsAreTaken(t *testing.T) {
 		"the largest number": {`"New":1`, `"New":2.3e108`},
 		"a value":            {`"service":"s"`, `"service":"` + times(1024, "s") + `"`},
 		"a name":             {`"New"`, `"` + times(1024, "N") + `"`},
+		"a hundred metrics":  {`[{"Name":"New"`, `[` + times(99, `{"Name":"New"},`) + `{"Name":"New"`},
 		"no directive":       {`[{"Namespace":"N","Dimensions":[["service"]],"Metrics":[{"Name":"New","Unit":"Count","StorageResolution":60}]}]`, `[]`},
 	} {
 		if _, err := metrics.Parse([]byte(strings.ReplaceAll(good, c[0], c[1]))); err != nil {
@@ -147,6 +148,23 @@ func TestParse_LimitsAreTaken(t *testing.T) {
 	doc, err := metrics.Parse([]byte(strings.Replace(strings.Replace(good, `["service"]`, `["service"`+list+`]`, 1), `"service":"s"`, `"service":"s"`+values, 1)))
 	if err != nil || len(doc.Data[0].Dimensions) != 30 {
 		t.Errorf("30 dimensions: %v", err)
+	}
+}
+
+// The units of MetricDatum (Amazon CloudWatch API Reference).
+func TestParse_UnitsAreCloudWatchs(t *testing.T) {
+	const all = "Seconds Microseconds Milliseconds Bytes Kilobytes Megabytes Gigabytes Terabytes Bits Kilobits Megabits Gigabits Terabits Percent Count " +
+		"Bytes/Second Kilobytes/Second Megabytes/Second Gigabytes/Second Terabytes/Second Bits/Second Kilobits/Second Megabits/Second Gigabits/Second Terabits/Second Count/Second None"
+	for _, unit := range strings.Fields(all) {
+		doc, err := metrics.Parse([]byte(strings.Replace(good, `"Count"`, `"`+unit+`"`, 1)))
+		if err != nil || doc.Data[0].Unit != unit {
+			t.Errorf("%s: %v, %v", unit, doc, err)
+		}
+	}
+	for _, unit := range []string{"", "bytes", "KiloBytes", "Percent/Second", "Seconds/Second", "s"} {
+		if _, err := metrics.Parse([]byte(strings.Replace(good, `"Count"`, `"`+unit+`"`, 1))); err == nil {
+			t.Errorf("%q is no unit", unit)
+		}
 	}
 }
 
