@@ -230,7 +230,9 @@ func TestO1_AlarmsWaitForTheLogs(t *testing.T) {
 // PutMetricAlarm, API Reference), and where more of it stands.
 func TestD2_AlarmsSayWhatToDo(t *testing.T) {
 	pointer := regexp.MustCompile(`\b(docs/[a-z]+\.md)#([a-z0-9-]+)`)
-	for name, r := range counting(t) {
+	all := counting(t)
+	all["MetricsRefusedAlarm"] = deployedResources(t)["MetricsRefusedAlarm"]
+	for name, r := range all {
 		text := fmt.Sprint(r.Properties["AlarmDescription"])
 		if len(text) < 100 || len(text) > 1024 {
 			t.Errorf("%s: its description has %d bytes", name, len(text))
@@ -249,6 +251,33 @@ func TestD2_AlarmsSayWhatToDo(t *testing.T) {
 		if _, found := queries(t)[m[1]]; !found {
 			t.Errorf("an alarm names the query %q, which is not there", m[1])
 		}
+	}
+}
+
+// Without metrics all other alarms are silent, so there is one on what CloudWatch makes
+// none of: in the log of each function.
+func TestO1_RefusedMetricsRaiseAnAlarm(t *testing.T) {
+	all := deployedResources(t)
+	want, got := map[counted]map[string]bool{}, map[counted]map[string]bool{}
+	for _, name := range []string{"EMFParsingErrors", "EMFValidationErrors"} {
+		c := newCounted("AWS/Logs", name, "LogGroupName")
+		want[c], got[c] = map[string]bool{}, map[string]bool{}
+		for _, r := range all {
+			if r.Type == "AWS::Serverless::Function" {
+				want[c][fmt.Sprint(at(r.Properties, "LoggingConfig", "LogGroup"))] = true
+			}
+		}
+	}
+	in, expression := inputs(t, "MetricsRefusedAlarm", all["MetricsRefusedAlarm"])
+	for _, i := range in {
+		if got[i.counted] == nil || i.stat != "Sum" {
+			t.Errorf("it is on the %s of %+v", i.stat, i.counted)
+			continue
+		}
+		got[i.counted][i.values["LogGroupName"]] = true
+	}
+	if len(in) > 10 || expression != "SUM(METRICS())" || !maps.EqualFunc(want, got, maps.Equal) {
+		t.Errorf("it is %s of %v, want %v", expression, got, want)
 	}
 }
 

@@ -3,14 +3,10 @@ package template_test
 import (
 	"bytes"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/goccy/go-yaml"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/emf"
@@ -88,27 +84,4 @@ func everythingCounted(t *testing.T) map[counted]bool {
 func unitOf(name string) emf.Unit {
 	i := slices.IndexFunc(emf.Metrics(), func(m emf.Metric) bool { return m.Name == name })
 	return emf.Metrics()[i].Unit
-}
-
-// shared is what all functions have.
-type shared struct {
-	Environment   map[string]any `yaml:"Environment"`
-	LoggingConfig map[string]any `yaml:"LoggingConfig"`
-}
-
-func globals(t *testing.T) shared {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "template.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var doc struct {
-		Globals struct {
-			Function shared `yaml:"Function"`
-		} `yaml:"Globals"`
-	}
-	if err := yaml.Unmarshal(text, &doc); err != nil {
-		t.Fatal(err)
-	}
-	return doc.Globals.Function
 }
