@@ -23,6 +23,12 @@
 // far below CloudWatch's limits, however large a batch is: one event has at most seven
 // values. The price is a line of some 500 bytes for each event.
 //
+// # For readers of the log
+//
+// A document may have more than metrics: the reason why a store failed, and with
+// [Options].Records the record's id and the outcome. CloudWatch Logs Insights finds
+// them; docs/metrics.md has queries.
+//
 // # The log format
 //
 // With Lambda's JSON log format a line that is JSON already is taken as it is (AWS
