@@ -8,8 +8,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
-	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
 )
 
 // direct is the transport that goes by the SDK's middleware. It makes the first
@@ -23,7 +21,6 @@ type direct struct {
 	options dynamodb.Options  // of the SDK's client
 	timeout time.Duration     // of an attempt
 	quota   retry.RateLimiter // of the SDK's client
-	layout  *layout
 
 	rehearsal sync.Once
 	head      head  // of every request
@@ -33,8 +30,8 @@ type direct struct {
 	trace           traces
 }
 
-func newDirect(sdk *dynamodb.Client, timeout time.Duration, quota retry.RateLimiter, l *layout) *direct {
-	d := &direct{sdk: sdk, options: sdk.Options(), timeout: timeout, quota: quota, layout: l}
+func newDirect(sdk *dynamodb.Client, timeout time.Duration, quota retry.RateLimiter) *direct {
+	d := &direct{sdk: sdk, options: sdk.Options(), timeout: timeout, quota: quota}
 	d.line, _ = d.options.HTTPClient.(*line)
 	return d
 }
@@ -62,21 +59,15 @@ func (d *direct) send(ctx context.Context, r request) (found, error) {
 				return what, nil
 			}
 		case http.StatusBadRequest:
-			if old, ok := d.refusal(a); ok {
-				return found{}, &refusedError{old}
+			if a.header.Get("X-Amzn-Errortype") != "" {
+				break // an error that says what it is in another way
+			}
+			if refused, err := r.refused(a.body); refused {
+				return found{}, err
 			}
 		}
 	}
 	v.take(a)
 	defer v.drop()
 	return r.through(ctx, d.sdk)
-}
-
-// refusal reads the answer to a write whose condition does not hold. It reports
-// false for another error, or one that says it in another way.
-func (d *direct) refusal(a *attempt) (found, bool) {
-	if a.header.Get("X-Amzn-Errortype") != "" {
-		return found{}, false
-	}
-	return d.layout.read(func(take taker) (bool, bool) { return lowlevel.Refusal(a.body, take) })
 }

@@ -91,6 +91,12 @@ func (l *layout) read(scan func(taker) (here, ok bool)) (found, bool) {
 	return found{attrs: attrs}, ok
 }
 
+// refused reads the answer to a write whose condition does not hold.
+func (l *layout) refused(body string) (bool, error) {
+	old, ok := l.read(func(take taker) (bool, bool) { return lowlevel.Refusal(body, take) })
+	return ok, &refusedError{old}
+}
+
 // column is the place of the attribute of that name; -1: there is none.
 func (l *layout) column(name string) int {
 	for i := range l {

@@ -30,6 +30,9 @@ type request interface {
 	// read reads what the answer to that says. It reports false for an answer that it
 	// does not understand to the last character.
 	read(body string) (found, bool)
+	// refused reads the answer that its condition does not hold, which ends the call,
+	// as an error. It reports false for any other.
+	refused(body string) (bool, error)
 	// through sends it by the SDK's client.
 	through(context.Context, *dynamodb.Client) (found, error)
 }
@@ -80,6 +83,8 @@ func (r *lockRequest) appendTo(b []byte) ([]byte, bool) {
 
 func (r *lockRequest) read(body string) (found, bool) { return found{}, lowlevel.Empty(body) }
 
+func (r *lockRequest) refused(body string) (bool, error) { return r.store.layout.refused(body) }
+
 func (r *lockRequest) through(ctx context.Context, client *dynamodb.Client) (found, error) {
 	_, err := client.PutItem(ctx, r.input())
 	return found{}, err //nolint:wrapcheck // the store reads it
@@ -126,6 +131,8 @@ func (r *updateRequest) read(body string) (found, bool) {
 	return r.store.layout.read(func(take taker) (bool, bool) { return lowlevel.Item(body, "Attributes", take) })
 }
 
+func (r *updateRequest) refused(body string) (bool, error) { return r.store.layout.refused(body) }
+
 func (r *updateRequest) through(ctx context.Context, client *dynamodb.Client) (found, error) {
 	out, err := client.UpdateItem(ctx, r.input())
 	if err != nil {
@@ -163,6 +170,8 @@ func (r *getRequest) read(body string) (found, bool) {
 	return r.store.layout.read(func(take taker) (bool, bool) { return lowlevel.Item(body, "Item", take) })
 }
 
+func (r *getRequest) refused(string) (bool, error) { return false, nil }
+
 func (r *getRequest) through(ctx context.Context, client *dynamodb.Client) (found, error) {
 	out, err := client.GetItem(ctx, r.input())
 	if err != nil {
@@ -187,6 +196,8 @@ func (r *partRequest) appendTo(b []byte) ([]byte, bool) {
 }
 
 func (r *partRequest) read(body string) (found, bool) { return found{}, lowlevel.Empty(body) }
+
+func (r *partRequest) refused(string) (bool, error) { return false, nil }
 
 func (r *partRequest) through(ctx context.Context, client *dynamodb.Client) (found, error) {
 	_, err := client.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(r.store.table), Item: r.attrs})
@@ -238,6 +249,21 @@ func (r *transactRequest) appendTo(b []byte) ([]byte, bool) {
 }
 
 func (r *transactRequest) read(body string) (found, bool) { return found{}, lowlevel.Empty(body) }
+
+// refused is for a transaction in which conditions do not hold, and nothing else was
+// in the way: what is worth another try, or is a mistake, the SDK puts into words.
+func (r *transactRequest) refused(body string) (bool, error) {
+	cancelled, ok := lowlevel.Cancellation(body)
+	if !ok {
+		return false, nil
+	}
+	for i := range cancelled.CancellationReasons {
+		if code := aws.ToString(cancelled.CancellationReasons[i].Code); code != cancelNone && code != cancelCondition {
+			return false, nil
+		}
+	}
+	return true, cancelled
+}
 
 func (r *transactRequest) through(ctx context.Context, client *dynamodb.Client) (found, error) {
 	_, err := client.TransactWriteItems(ctx, r.input)

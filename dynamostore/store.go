@@ -50,7 +50,7 @@ func New(client *dynamodb.Client, table string, optFns ...func(*Options)) *Store
 	if s.whySDK = s.opts.whySDK(client.Options()); s.whySDK != "" {
 		s.transport = sdks{s.client}
 	} else {
-		s.transport = newDirect(s.client, s.opts.AttemptTimeout, quota, s.layout)
+		s.transport = newDirect(s.client, s.opts.AttemptTimeout, quota)
 	}
 	s.writes = s.layout.writes(table)
 	return s

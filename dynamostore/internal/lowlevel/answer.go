@@ -1,6 +1,10 @@
 package lowlevel
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
 
 // The answers. Each function reads an answer's body, or reports false for one that
 // it does not understand to the last character. What it returns may share its
@@ -30,31 +34,72 @@ func Item(body, member string, take func(r *Reader, name string) bool) (found, o
 // Refusal reads the error answer of a write whose condition does not hold, and the
 // item that stood in the way as [Item] does.
 func Refusal(body string, take func(r *Reader, name string) bool) (found, ok bool) {
+	_, ok = failure(body, "ConditionalCheckFailedException", "Item", func(r *Reader) bool {
+		found = true
+		return r.object(func(name string) bool { return take(r, name) })
+	})
+	return found, ok
+}
+
+// Cancellation reads the error answer of a transaction that was cancelled.
+func Cancellation(body string) (*types.TransactionCanceledException, bool) {
+	e := &types.TransactionCanceledException{}
+	message, ok := failure(body, "TransactionCanceledException", "CancellationReasons", func(r *Reader) bool {
+		return r.sequence('[', ']', func() bool {
+			reason, ok := r.reason()
+			e.CancellationReasons = append(e.CancellationReasons, reason)
+			return ok
+		})
+	})
+	e.Message = message
+	return e, ok
+}
+
+// reason takes why one action of a transaction was in the way, or was not.
+func (r *Reader) reason() (reason types.CancellationReason, ok bool) {
+	ok = r.object(func(name string) (ok bool) {
+		var text string
+		switch {
+		case name == "Code" && reason.Code == nil:
+			text, ok = r.str()
+			reason.Code = &text
+		case name == "Message" && reason.Message == nil:
+			text, ok = r.str()
+			reason.Message = &text
+		case name == "Item" && reason.Item == nil:
+			reason.Item, ok = r.attributes(0)
+		}
+		return ok
+	})
+	return reason, ok
+}
+
+// failure reads an error answer of that code, whose one member of its own goes to
+// take. It returns the message.
+func failure(body, code, member string, take func(*Reader) bool) (message *string, ok bool) {
 	r := Reader{text: body}
-	var code string
-	var had struct{ code, message bool }
+	var is string
+	var had struct{ code, member bool }
 	ok = r.object(func(name string) (ok bool) {
 		switch {
 		case name == "__type" && !had.code:
 			had.code = true
-			code, ok = r.str()
-		case (name == "message" || name == "Message") && !had.message:
-			had.message = true
-			_, ok = r.str()
-		case name == "Item" && !found:
-			found = true
-			ok = r.object(func(name string) bool { return take(&r, name) })
+			is, ok = r.str()
+		case (name == "message" || name == "Message") && message == nil:
+			var text string
+			text, ok = r.str()
+			message = &text
+		case name == member && !had.member:
+			had.member = true
+			ok = take(&r)
 		}
 		return ok
 	})
-	if _, bare, qualified := strings.Cut(code, "#"); qualified {
-		code = bare
+	if _, bare, qualified := strings.Cut(is, "#"); qualified {
+		is = bare
 	}
-	return found, ok && r.end() && code == conditionFailed
+	return message, ok && r.end() && is == code
 }
-
-// conditionFailed is DynamoDB's code for a write whose condition does not hold.
-const conditionFailed = "ConditionalCheckFailedException"
 
 // Into is what takes the attributes of an item, whatever they are, into a map: see
 // [Item].
