@@ -52,6 +52,39 @@ type Options struct {
 	// Default 9 MB: what Lambda can return, 6 MB, as base64 and with headers.
 	MaxAnswer int
 
+	// LeaseIndex is the name of a global secondary index of the table in which
+	// [Store.DeadLeases] finds the leases whose attempts died, without a scan (O2).
+	// Default: none, and nothing of it is written or asked for. 3 to 255 of A-Z a-z
+	// 0-9 _ . -
+	//
+	// Its partition key is the string attribute lease_shard, its sort key the number
+	// attribute in_progress_expiration (Options.InProgressExpirationAttribute), its
+	// projection KEYS_ONLY. A record is in it while it is in progress and in no other
+	// state: a lock and a completion, or a release, write one index entry each, a
+	// takeover two, a step none; docs/cost.md has the figures. [CreateTable] makes it
+	// and [Store.CheckTable] looks at it.
+	//
+	// It can be added to a table while functions run, before or after they are told
+	// of it: locks that were taken before are not in it. So are those of functions
+	// that are not told: give all of them the same options.
+	LeaseIndex string
+
+	// LeaseShards is over how many partition keys of the index the records are
+	// spread by their ids: 1 to 1000. Default 64.
+	//
+	// Each takes 1,000 write units a second and no more, since its entries are sorted
+	// by time (Amazon DynamoDB, "Best practices for designing and using partition keys
+	// effectively"), and where the index can't keep up, every lock on the table is
+	// throttled ("Understanding Global Secondary Index write throttling and back
+	// pressure"). At two writes for a request a shard is good for 500 new requests a
+	// second: 64 for 32,000, which is above the 20,000 that a table and an index take
+	// by their default quota of 40,000 write units a second. A look at the index asks
+	// each shard, for half a read unit if there is nothing in it.
+	//
+	// To have more, tell who reads first, then who writes; to have fewer, who writes
+	// first, and who reads once all that was locked before has ended.
+	LeaseShards int
+
 	// The names of the attributes that Powertools for AWS Lambda lets its users
 	// rename too. All names in an item must differ.
 	IDAttribute                   string // the partition key, a string; default "id"
@@ -65,6 +98,8 @@ type Options struct {
 const (
 	maxAttempts      = 20  // keeps a typing error from retrying for hours
 	maxAttributeName = 255 // bytes, of a key; AWS, "Quotas in Amazon DynamoDB"
+
+	maxLeaseShards = 1000 // keeps a typing error from asking for hours
 
 	// A record with maxInlineBound bytes of an answer is no item over 400 KB.
 	maxInlineBound = 384 << 10
@@ -102,6 +137,7 @@ func resolved(caller, table string, optFns []func(*Options)) Options {
 	orDefault(&o.CompressFrom, 2<<10)
 	orDefault(&o.MaxInline, 20<<10)
 	orDefault(&o.MaxAnswer, 9<<20)
+	orDefault(&o.LeaseShards, 64)
 	for _, a := range itemAttributes {
 		if a.option != nil {
 			orDefault(a.option.name(&o), a.standard)
@@ -139,6 +175,10 @@ func (o *Options) problem() string {
 		return fmt.Sprintf("MaxInline is %d bytes; it must be 1 to %d", o.MaxInline, maxInlineBound)
 	case o.MaxAnswer < 1 || o.MaxAnswer > maxAnswerBound:
 		return fmt.Sprintf("MaxAnswer is %d bytes; it must be 1 to %d", o.MaxAnswer, maxAnswerBound)
+	case o.LeaseIndex != "" && !isTableName(o.LeaseIndex):
+		return fmt.Sprintf("LeaseIndex is %q; it must be an index's name (3 to 255 of A-Z a-z 0-9 _ . -)", o.LeaseIndex)
+	case o.LeaseShards < 1 || o.LeaseShards > maxLeaseShards:
+		return fmt.Sprintf("LeaseShards is %d; it must be 1 to %d", o.LeaseShards, maxLeaseShards)
 	}
 	return o.attributeProblem()
 }

@@ -64,6 +64,7 @@ const (
 // the way along: there is no second round trip.
 func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem.Record, error) {
 	it := claimed(claim)
+	it.LeaseShard = s.opts.leaseShard(claim.ID)
 	attrs := s.layout.attributes(it)
 	if size := sizeOf(attrs); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(opAcquire, size)

@@ -69,7 +69,7 @@ func (l *layout) expression(sets updates, attrs, values attributes) string {
 	remove.Grow(enough / 4)
 	for i := range itemAttributes {
 		a := &itemAttributes[i]
-		if a.setBy&sets == 0 {
+		if a.setBy&sets == 0 || l[i].name == "" {
 			continue
 		}
 		if v := attrs[l[i].name]; v != nil {
