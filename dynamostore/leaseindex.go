@@ -18,7 +18,7 @@ func (o *Options) leaseShard(id string) string {
 	if o.LeaseIndex == "" {
 		return ""
 	}
-	// FNV-1a, 32 bits (RFC 9923): ids end in a hash already, but a store takes any.
+	// FNV-1a of 32 bits, as in hash/fnv: ids end in a hash already, but a store takes any.
 	h := uint32(2166136261)
 	for i := range len(id) {
 		h = (h ^ uint32(id[i])) * 16777619
