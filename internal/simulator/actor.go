@@ -135,6 +135,7 @@ func (a *actor) guard() *lambdaidem.Guard {
 	inner := dynamostore.New(client, table, func(o *dynamostore.Options) {
 		o.Random = a.rng.Float64
 		p.large.options(o)
+		a.leaseIndex(o)
 		o.AttemptTimeout = 1_500_000_007 // so that it never falls together with the guard's own limits
 	})
 	var store lambdaidem.Store = inner
