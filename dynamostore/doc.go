@@ -109,6 +109,13 @@
 // judged over all attempts on the wire: [lambdaidem.StoreError].NotApplied is
 // true only if every single one was refused, or never left.
 //
+// # Dead leases
+//
+// An attempt that died leaves a lease that is over, and effects that nobody knows.
+// [Store.DeadLeases] finds those leases by an index, Options.LeaseIndex, and without a
+// scan. It is off by default: a lock and the end of an attempt each cost a write unit
+// more with it.
+//
 // # One Region
 //
 // A record is written in one Region. In a global table with multi-Region
