@@ -87,7 +87,7 @@ func TestO2_DeadLeasesAreFound(t *testing.T) {
 type index struct {
 	pages   [][]string
 	items   map[string]string // by id: an item's JSON, or "denied"; none: it is gone
-	failing int               // the Query that is refused, from 1; 0: none
+	failing int               // the Query that is refused, from 1; 0: none; below 0: from which on all are lost
 	asked   []string          // "Query shard before" and "GetItem id", in order
 	at      []time.Time
 	limits  []int
@@ -124,8 +124,11 @@ func (x *index) Do(r *http.Request) (*http.Response, error) {
 	}
 	shard := in.ExpressionAttributeValues[":shard"].S
 	x.asked, x.limits = append(x.asked, "Query "+shard+" "+in.ExpressionAttributeValues[":before"].N), append(x.limits, in.Limit)
-	if n := len(x.limits); n == x.failing {
+	switch n := len(x.limits); {
+	case n == x.failing:
 		return described{denied: operation}.answer(operation), nil
+	case x.failing < 0 && n >= -x.failing:
+		return loseRequest(r, nil)
 	}
 	if shard != "0" || in.IndexName != "leases" || in.ScanIndexForward != nil && !*in.ScanIndexForward {
 		return answer(200, `{"Items":[]}`), nil
@@ -197,6 +200,7 @@ func TestO2_ErrorsOfALook(t *testing.T) {
 		"a read that is denied":      {"denied", 0, []string{"a", " no_permission"}},
 		"a query that is denied":     {deadJSON("b", end, func(*item) {}), 1, []string{" no_permission"}},
 		"a later one":                {deadJSON("b", end, func(*item) {}), 2, []string{"a", "b", " no_permission"}},
+		"a later one that is lost":   {deadJSON("b", end, func(*item) {}), -2, []string{"a", "b", " unreachable"}},
 		"of another shard":           {deadJSON("b", end, func(*item) {}), 3, []string{"a", "b", "c", " no_permission"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -294,11 +298,15 @@ func TestO2_TheRateOfALook(t *testing.T) {
 			x := &index{pages: [][]string{{"a"}, {"a"}}, items: x.items}
 			ctx, cancel := context.WithTimeout(t.Context(), enough)
 			var failed error
+			began := time.Now()
 			for _, err := range x.store().DeadLeases(ctx, func(o *DeadLeasesOptions) { o.Rate = 4 }) {
 				failed = err
 			}
 			if !errors.Is(failed, context.DeadlineExceeded) || len(x.at) != 1+int(enough/(250*time.Millisecond)) {
 				t.Errorf("it ended with %v after %q", failed, x.asked)
+			}
+			if took := time.Since(began); took != enough {
+				t.Errorf("it ended after %v, and its context after %v", took, enough)
 			}
 			wantStoreError(t, failed, opDeadLeases, lambdaidem.ReasonTimeout, true)
 			cancel()

@@ -86,7 +86,7 @@ func checkLeaseIndex(ctx context.Context, client *dynamodb.Client, table string,
 
 func checkIndexKey(table string, d *types.TableDescription, index *types.GlobalSecondaryIndexDescription, o *Options) TableProblems {
 	same := func(a, b types.KeySchemaElement) bool {
-		return aws.ToString(a.AttributeName) == aws.ToString(b.AttributeName) && a.KeyType == b.KeyType
+		return aws.ToString(a.AttributeName) == aws.ToString(b.AttributeName) // HASH comes first
 	}
 	if slices.EqualFunc(index.KeySchema, o.leaseIndexKey(), same) && attributeType(d, attrLeaseShard) == types.ScalarAttributeTypeS &&
 		attributeType(d, o.InProgressExpirationAttribute) == types.ScalarAttributeTypeN {

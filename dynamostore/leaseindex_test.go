@@ -160,6 +160,21 @@ func TestO2_ARecordIsInTheIndexExactlyWhileItIsInProgress(t *testing.T) {
 	})
 }
 
+// O2: whatever ends an attempt takes its item out of the index, whoever made the
+// item.
+func TestO2_AnItemThatIsNotInProgressHasNoShard(t *testing.T) {
+	for name, end := range map[string]func(*item){
+		"completed": func(it *item) { it.finish(result) },
+		"released":  func(it *item) { it.giveBack(lease.Expires) },
+	} {
+		it := claimed(claim)
+		it.LeaseShard = "7"
+		if end(it); it.LeaseShard != "" {
+			t.Errorf("%s it has the shard %s", name, it.LeaseShard)
+		}
+	}
+}
+
 // O2: the shard is a function of the id, the same in every process, and spreads ids.
 func TestO2_TheShardIsAFunctionOfTheID(t *testing.T) {
 	o := resolved("New", "test", []func(*Options){func(o *Options) { o.LeaseIndex = "leases" }})
@@ -245,6 +260,7 @@ func TestO2_CheckTableFindsMisSetIndexes(t *testing.T) {
 		"of another name":     {index: "other", found: []TableCode{NoIndex}, says: `no index "leases"`},
 		"another sort key":    {key: "lease_shard started_at", attrs: "SN", found: []TableCode{WrongIndex}, says: "RANGE started_at (N)"},
 		"no sort key":         {key: "lease_shard", attrs: "S", found: []TableCode{WrongIndex}, says: "HASH lease_shard (S);"},
+		"the other way round": {key: "in_progress_expiration lease_shard", attrs: "NS", found: []TableCode{WrongIndex}, says: "HASH in_progress_expiration (N)"},
 		"another key":         {key: "scope in_progress_expiration", attrs: "SN", found: []TableCode{WrongIndex}, says: "HASH scope (S)"},
 		"a shard of numbers":  {attrs: "NN", found: []TableCode{WrongIndex}, says: "HASH lease_shard (N)"},
 		"a time of strings":   {attrs: "SS", found: []TableCode{WrongIndex}, says: "RANGE in_progress_expiration (S)"},
