@@ -62,10 +62,10 @@ func (o *DeadLeasesOptions) problem() string {
 // last moments may be missing, and is there in the next look. So is what was locked
 // by a version, or under options, without the index.
 //
-// An error comes with the zero Record. After one of [lambdaidem.ReasonForeign] the
-// iteration goes on: then the Record has the ID of an item that can't be read. Any
-// other error is the last, and is a *[lambdaidem.StoreError]; without
-// Options.LeaseIndex it is the first, of [lambdaidem.ReasonInvalid].
+// Errors are *[lambdaidem.StoreError]. One of [lambdaidem.ReasonForeign] comes with a
+// Record that has nothing but the ID of an item that can't be read, and the iteration
+// goes on. Any other comes with the zero Record and is the last; without
+// Options.LeaseIndex it is the first too, of [lambdaidem.ReasonInvalid].
 //
 // A look costs half a read unit for each shard and each 4 KB of its entries (about 30
 // of them), and a read unit for each entry (for each 4 KB, where steps are stored).

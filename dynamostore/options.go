@@ -65,8 +65,11 @@ type Options struct {
 	// and [Store.CheckTable] looks at it.
 	//
 	// It can be added to a table while functions run, before or after they are told
-	// of it: locks that were taken before are not in it. So are those of functions
-	// that are not told: give all of them the same options.
+	// of it. Versions with it and without can take turns on one record. What a store
+	// without it locked is not in the index; what it took over stays there; and what
+	// it then completed or released leaves an entry behind until the record expires,
+	// which costs each look a read unit and is told to nobody. So give the option to
+	// all that write the table, and to whoever settles records by hand.
 	LeaseIndex string
 
 	// LeaseShards is over how many partition keys of the index the records are
