@@ -22,6 +22,7 @@ const (
 	attrEncoding    = "encoding"               // S, absent: data is the value as it is, and there are no steps
 	attrParts       = "parts"                  // M, with an encoding of an answer
 	attrSteps       = "steps"                  // M, until it is completed (E5)
+	attrLeaseShard  = "lease_shard"            // S, while it is in progress, with Options.LeaseIndex (O2)
 )
 
 // keptNames are for the parts of an answer: no attribute may be renamed to one of
@@ -74,6 +75,7 @@ var itemAttributes = [...]attribute{
 	{attrEncoding, "#encoding", saving | completion, func(it *item) field { return &it.Encoding }, nil},
 	{attrParts, "#parts", completion, func(it *item) field { return partsField{&it.Parts} }, nil},
 	{attrSteps, "#steps", saving | completion, func(it *item) field { return (*stepResults)(&it.Steps) }, nil},
+	{attrLeaseShard, "#lease_shard", takeover | completion | release, func(it *item) field { return (*text)(&it.LeaseShard) }, nil},
 }
 
 // renaming is the field of Options that renames an attribute.
@@ -87,7 +89,7 @@ type renaming struct {
 type layout [len(itemAttributes)]column
 
 type column struct {
-	name   string // in the table
+	name   string // in the table; empty: this store neither reads nor writes it
 	value  string // the placeholder of its new value, ":status"
 	assign string // "#status = :status"
 }
@@ -97,6 +99,9 @@ func (o *Options) layout() *layout {
 	l := &layout{}
 	for i := range itemAttributes {
 		a := &itemAttributes[i]
+		if a.standard == attrLeaseShard && o.LeaseIndex == "" {
+			continue // what is opt-in costs nothing where it is off
+		}
 		value := ":" + a.placeholder[1:]
 		l[i] = column{name: a.standard, value: value, assign: a.placeholder + " = " + value}
 		if a.option != nil {
@@ -124,7 +129,7 @@ func (l *layout) nameOf(standard string) string {
 func (l *layout) names(sets updates, condition string) map[string]string {
 	names := map[string]string{}
 	for i := range itemAttributes {
-		if a := &itemAttributes[i]; a.setBy&sets != 0 || mentions(condition, a.placeholder) {
+		if a := &itemAttributes[i]; l[i].name != "" && (a.setBy&sets != 0 || mentions(condition, a.placeholder)) {
 			names[a.placeholder] = l[i].name
 		}
 	}

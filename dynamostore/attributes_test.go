@@ -68,6 +68,7 @@ func TestAnUpdateWritesEveryAttributeThatItsVerbChanges(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before, after := claimed(claim), claimed(claim)
+			before.LeaseShard, after.LeaseShard = "7", "7"
 			c.change(after)
 			for _, a := range itemAttributes {
 				changed := !cmp.Equal(a.field(before).write(), a.field(after).write(), avOptions)
@@ -82,10 +83,19 @@ func TestAnUpdateWritesEveryAttributeThatItsVerbChanges(t *testing.T) {
 // DynamoDB refuses an expression with a placeholder that has no name, and a
 // name that no expression uses.
 func TestEveryExpressionHasExactlyItsNames(t *testing.T) {
-	l := standardLayout.writes("test")
+	indexed := (&Options{IDAttribute: attrID, StatusAttribute: attrStatus, ExpirationAttribute: attrExpiration, LeaseIndex: "leases",
+		InProgressExpirationAttribute: attrLeaseEnd, DataAttribute: attrData, ValidationAttribute: attrValidation}).layout()
+	for _, of := range []*layout{standardLayout, indexed} {
+		everyExpressionHasExactlyItsNames(t, of)
+	}
+}
+
+func everyExpressionHasExactlyItsNames(t *testing.T, of *layout) {
+	t.Helper()
+	l := of.writes("test")
 	for _, w := range []write{l.lock, l.takeover, l.completion, l.release, l.saving, l.probe} {
 		for _, it := range []*item{fullItem(), {}} {
-			text := w.condition + " " + standardLayout.expression(w.sets, it, attributes{})
+			text := w.condition + " " + of.expression(w.sets, it, attributes{})
 			used := map[string]bool{}
 			for _, p := range regexp.MustCompile(`#\w+`).FindAllString(text, -1) {
 				used[p] = true
@@ -129,6 +139,6 @@ func fullItem() *item {
 	return &item{
 		ID: "x", Status: "x", Token: "x", Attempt: n, LeaseEnd: n, Expiration: n, Validation: "x", Scope: "x", StartedAt: n, CompletedAt: n,
 		Outcome: "x", Data: []byte("x"), Failure: &lambdaidem.Failure{Code: "x"}, Encoding: optionalText{"x", true},
-		Parts: &parts{Checksum: []byte("x")}, Steps: lambdaidem.Steps{"x": []byte("x")},
+		Parts: &parts{Checksum: []byte("x")}, Steps: lambdaidem.Steps{"x": []byte("x")}, LeaseShard: "x",
 	}
 }

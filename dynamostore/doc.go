@@ -28,6 +28,7 @@
 //	encoding                S  gzip or plain (over parts): data does not have the answer as it is; steps: there are some
 //	parts                   M  of such an answer: count (0: data has it), length, checksum, failure
 //	steps                   M  the results of steps by name, until it is completed
+//	lease_shard             S  while in progress, with Options.LeaseIndex: its partition key there
 //
 // The first six are named as in Powertools for AWS Lambda, and can be renamed
 // by [Options]. A table may be shared with it and with others, a record never:
@@ -111,6 +112,13 @@
 // Requests are sent without the SDK's middleware where your client has nothing that
 // would be lost by it: see [Transport] and [Store.Transport].
 //
+// # Dead leases
+//
+// An attempt that died leaves a lease that is over, and effects that nobody knows.
+// [Store.DeadLeases] finds those leases by an index, Options.LeaseIndex, and without a
+// scan. It is off by default: a lock and the end of an attempt each cost a write unit
+// more with it.
+//
 // # One Region
 //
 // A record is written in one Region. In a global table with multi-Region
@@ -130,7 +138,9 @@
 //	  }]
 //	}
 //
-// CheckTable needs dynamodb:DescribeTable and dynamodb:DescribeTimeToLive too.
+// CheckTable needs dynamodb:DescribeTable and dynamodb:DescribeTimeToLive too, and
+// [Store.DeadLeases] dynamodb:Query on the index alone:
+// arn:aws:dynamodb:REGION:ACCOUNT:table/TABLE/index/INDEX.
 //
 // [docs/cost.md]: https://github.com/lambdaidem/toolkit/blob/main/docs/cost.md
 package dynamostore

@@ -35,6 +35,7 @@ type item struct {
 	Encoding    optionalText
 	Parts       *parts // with an encoding
 	Steps       lambdaidem.Steps
+	LeaseShard  string // in progress, with an index of leases
 }
 
 // claimed is the item that an acquire leaves behind.
@@ -59,7 +60,7 @@ func claimed(c lambdaidem.Claim) *item {
 // finish turns the item of an attempt into that of its result, which must have
 // been packed.
 func (it *item) finish(r lambdaidem.Result) {
-	it.Status = lambdaidem.Completed
+	it.Status, it.LeaseShard = lambdaidem.Completed, ""
 	it.dropSteps()
 	it.Outcome = string(r.Outcome)
 	it.CompletedAt = epochMillis(r.At)
@@ -77,7 +78,7 @@ func (it *item) finish(r lambdaidem.Result) {
 
 // giveBack turns the item of an attempt into that of one that had no effect.
 func (it *item) giveBack(expires time.Time) {
-	it.Status = lambdaidem.Released
+	it.Status, it.LeaseShard = lambdaidem.Released, ""
 	it.Expiration = epochSeconds(expires)
 }
 

@@ -97,10 +97,15 @@ func (l *layout) refused(body string) (bool, error) {
 	return ok, &refusedError{old}
 }
 
+// set tells whether the updates write the attribute at that place, or remove it.
+func (l *layout) set(i int, by updates) bool {
+	return itemAttributes[i].setBy&by != 0 && l[i].name != ""
+}
+
 // column is the place of the attribute of that name; -1: there is none.
 func (l *layout) column(name string) int {
 	for i := range l {
-		if l[i].name == name {
+		if l[i].name == name && name != "" {
 			return i
 		}
 	}
@@ -132,7 +137,7 @@ func (l *layout) appendKey(b []byte, id string) []byte {
 // its value going into values, and the rest is removed.
 func (l *layout) expression(sets updates, it *item, values attributes) string {
 	for i := range itemAttributes {
-		if a := &itemAttributes[i]; a.setBy&sets != 0 {
+		if a := &itemAttributes[i]; l.set(i, sets) {
 			if v := a.field(it).write(); v != nil {
 				values[l[i].value] = v
 			}
@@ -147,14 +152,14 @@ func (l *layout) expression(sets updates, it *item, values attributes) string {
 func (l *layout) appendExpression(b []byte, sets updates, it *item) []byte {
 	verb := "SET "
 	for i := range itemAttributes {
-		if a := &itemAttributes[i]; a.setBy&sets != 0 && a.field(it).here() {
+		if a := &itemAttributes[i]; l.set(i, sets) && a.field(it).here() {
 			b = append(append(b, verb...), l[i].assign...)
 			verb = ", "
 		}
 	}
 	verb = " REMOVE "
 	for i := range itemAttributes {
-		if a := &itemAttributes[i]; a.setBy&sets != 0 && !a.field(it).here() {
+		if a := &itemAttributes[i]; l.set(i, sets) && !a.field(it).here() {
 			b = append(append(b, verb...), a.placeholder...)
 			verb = ", "
 		}
@@ -166,7 +171,7 @@ func (l *layout) appendExpression(b []byte, sets updates, it *item) []byte {
 // comma before it.
 func (l *layout) appendValues(b []byte, sets updates, it *item) []byte {
 	for i := range itemAttributes {
-		if a := &itemAttributes[i]; a.setBy&sets != 0 {
+		if a := &itemAttributes[i]; l.set(i, sets) {
 			if f := a.field(it); f.here() {
 				b = append(append(append(b, `,"`...), l[i].value...), `":`...)
 				b = f.appendTo(b)

@@ -72,6 +72,7 @@ const (
 // the way along: there is no second round trip.
 func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem.Record, error) {
 	it := claimed(claim)
+	it.LeaseShard = s.opts.leaseShard(claim.ID)
 	if size := s.layout.size(it); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(opAcquire, size)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/functions/internal/environment"
+	"github.com/lambdaidem/toolkit/functions/internal/leaseindex"
 	"github.com/lambdaidem/toolkit/functions/internal/ledger"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
@@ -27,7 +28,7 @@ func main() {
 		slog.Error("the payments function can't start", "error", err)
 		os.Exit(1)
 	}
-	store := dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable))
+	store := dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable), leaseindex.Option)
 	app := newApplication(
 		ledger.Payments{API: env.DynamoDB, Name: env.Get(environment.PaymentsTable)},
 		ledger.Accounts(env.Get(environment.AccountsTable)),

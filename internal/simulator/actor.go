@@ -136,6 +136,7 @@ func (a *actor) guard() *lambdaidem.Guard {
 		o.Random = a.rng.Float64
 		p.large.options(o)
 		o.Transport = []dynamostore.Transport{dynamostore.TransportDirect, dynamostore.TransportSDK}[(a.w.seed+a.id)%2]
+		a.leaseIndex(o)
 		o.AttemptTimeout = 1_500_000_007 // so that it never falls together with the guard's own limits
 	})
 	var store lambdaidem.Store = inner

@@ -48,6 +48,7 @@ const (
 	CheckDownstreamKey         Check = "downstream key"
 	CheckWhole                 Check = "whole"
 	CheckPartOutlives          Check = "part outlives"
+	CheckLeaseShard            Check = "lease shard"
 	CheckLinearizable          Check = "linearizable"
 	CheckHarness               Check = "harness"
 )
@@ -95,6 +96,7 @@ var Checks = map[Check]string{
 	CheckDownstreamKey:         "E6: a downstream key is of one record, payload and step, in all attempts",
 	CheckWhole:                 "R3: a completed record has all of its answer, of its own attempt, and nobody sees half of one",
 	CheckPartOutlives:          "R3: a part expires no earlier than an hour after its record",
+	CheckLeaseShard:            "O2: with the index of leases a record has its shard exactly while it is in progress, whichever version wrote before",
 	CheckLinearizable:          "G3: the clients' view fits one order of runs and replays",
 	CheckHarness:               "the simulator itself",
 }

@@ -14,6 +14,9 @@
 // [service, function, route]. A route is a template or an operation, or "(none)":
 // never a path, a key, a caller or anything else that a client or a sender chose.
 //
+// Of attempts that died no guard can tell: [Observer.DeadLeases] writes what a look at
+// the store's dead leases found.
+//
 // # Nothing is buffered
 //
 // A process on Lambda is frozen once its answer has left, and may never be thawed:

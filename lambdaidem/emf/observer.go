@@ -18,8 +18,9 @@ type Observer struct {
 	records bool
 	clock   func() time.Time
 
-	// What every document has: before its metrics' names, and after them.
-	head, dimensions []byte
+	// What every document has: its namespace and what is before its first set of
+	// dimensions; that and an event's sets of them; and their values.
+	namespace, head, dimensions []byte
 
 	mu   sync.Mutex // held while a line is made and written, so that lines are whole
 	w    io.Writer
@@ -34,13 +35,15 @@ func New(optFns ...func(*Options)) *Observer {
 	}
 	o = o.settle()
 	o.check()
-	head := `,"CloudWatchMetrics":[{"Namespace":"` + o.Namespace + `","Dimensions":[["service","function"]`
+	namespace := `,"CloudWatchMetrics":[{"Namespace":"` + o.Namespace + `","Dimensions":[[`
+	head := namespace + `"service","function"]`
 	if !o.NoRoutes {
 		head += `,["service","function","route"]`
 	}
 	dimensions := appendDimension([]byte(`,"service":"`), o.Service)
 	dimensions = appendDimension(append(dimensions, `","function":"`...), o.Function)
-	return &Observer{routes: !o.NoRoutes, records: o.Records, clock: o.Clock, w: o.Writer, head: []byte(head + `],"Metrics":[`), dimensions: append(dimensions, '"')}
+	return &Observer{routes: !o.NoRoutes, records: o.Records, clock: o.Clock, w: o.Writer,
+		namespace: []byte(namespace), head: []byte(head + `],"Metrics":[`), dimensions: append(dimensions, '"')}
 }
 
 // Observe writes the event's document, and is done with it.

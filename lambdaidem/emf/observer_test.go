@@ -105,6 +105,7 @@ func TestO1_MetricsAreListed(t *testing.T) {
 				Reason: lambdaidem.ReasonThrottled, Throttle: lambdaidem.Throttle(limit)})
 		}
 	}
+	o.DeadLeases(emf.DeadLeases{}, nil)
 	found := map[string]bool{}
 	for _, d := range written.documents(t) {
 		for name, unit := range d.units {

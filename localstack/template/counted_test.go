@@ -53,6 +53,7 @@ func documents(t *testing.T) []metrics.Document {
 	for _, e := range everyEvent() {
 		o.Observe(t.Context(), e)
 	}
+	o.DeadLeases(emf.DeadLeases{}, map[string]emf.DeadLeases{"POST /a": {}})
 	var all []metrics.Document
 	for line := range bytes.Lines(written.Bytes()) {
 		doc, err := metrics.Parse(line)

@@ -41,6 +41,9 @@ const (
 // Get is the value of a variable that Load was told of.
 func (e Environment) Get(name string) string { return e.values[name] }
 
+// Service is what the functions are a part of: a dimension of their metrics.
+func (e Environment) Service() string { return e.values[serviceName] }
+
 // Load reads the environment: the variables with these names, all required, and the
 // service's. Its error names every one that is missing.
 func Load(ctx context.Context, names ...string) (Environment, error) {
