@@ -72,7 +72,7 @@ func TestO2_TheBinaryFindsAnAttemptThatDied(t *testing.T) {
 	expect := func(log string, all, payments int) {
 		t.Helper()
 		for dimensions, n := range map[string]int{
-			fmt.Sprintf(`"service":"local","function":"WatchFunction","DeadLeases":%d,`, all):                1,
+			fmt.Sprintf(`"service":"local","function":"WatchFunction","DeadLeases":%d,`, all):                   1,
 			fmt.Sprintf(`"function":"WatchFunction","route":"POST /payments","DeadLeases":%d,`, payments):       1,
 			fmt.Sprintf(`"function":"WatchFunction","route":"POST /payments/{id}/refunds","DeadLeases":%d,`, 0): 1,
 		} {
