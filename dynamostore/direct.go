@@ -62,7 +62,7 @@ func (d *direct) send(ctx context.Context, r request) (found, error) {
 				return what, nil
 			}
 		case http.StatusBadRequest:
-			if old, ok := d.refusal(a); ok {
+			if old, ok := d.refusal(r, a); ok {
 				return found{}, &refusedError{old}
 			}
 		}
@@ -73,8 +73,14 @@ func (d *direct) send(ctx context.Context, r request) (found, error) {
 }
 
 // refusal reads the answer to a write whose condition does not hold. It reports
-// false for another error, or one that says it in another way.
-func (d *direct) refusal(a *attempt) (found, bool) {
+// false for another error, one that says it in another way, and one that makes no
+// sense: the request had no condition of its own.
+func (d *direct) refusal(r request, a *attempt) (found, bool) {
+	switch r.(type) {
+	case *lockRequest, *updateRequest:
+	default:
+		return found{}, false
+	}
 	if a.header.Get("X-Amzn-Errortype") != "" {
 		return found{}, false
 	}
