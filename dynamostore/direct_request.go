@@ -143,7 +143,7 @@ func (d *direct) request(ctx context.Context, operation string, to *endpoint, bo
 	}
 	set(fieldTarget, d.head.targets[operation])
 	set(fieldInvocation, invocation)
-	if id := d.trace.id(ctx); id != "" {
+	if id, ok := d.trace.id(ctx); ok {
 		set(fieldTrace, id)
 	}
 	for name := range to.headers {
