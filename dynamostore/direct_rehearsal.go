@@ -22,6 +22,9 @@ func (d *direct) rehearse() error {
 	if d.line == nil {
 		return fmt.Errorf("the store's HTTP client was replaced by a %T", d.options.HTTPClient)
 	}
+	if d.options.Credentials == nil { // of a transport that was forced
+		return errors.New("the client is anonymous: it has no credentials")
+	}
 	ctx, actor := context.Background(), rehearsing{d.options.Credentials}
 	table := aws.String("rehearsal")
 	var sdks *http.Request

@@ -69,6 +69,9 @@ func (d *direct) endpoint(ctx context.Context, creds *aws.Credentials, r request
 			return nil, errors.New("a table of the transaction is given by its ARN, or by none")
 		}
 	}
+	if _, rules := d.options.EndpointResolverV2.(*rememberingResolver); !rules { // it is the user's: see remembering
+		return d.resolve(ctx, creds.AccountID, r.tables(), several)
+	}
 	if last := known.last.Load(); last != nil && last.account == creds.AccountID {
 		return last.to, nil
 	}
