@@ -72,6 +72,7 @@ type outcome struct {
 	Unsettled bool
 	Attempts  []time.Duration // when each was made, from the beginning
 	Took      time.Duration
+	Bodies    map[string]int // how many there were of each operation
 }
 
 // call makes a call by the transport, over a wire on which the faults happen.
@@ -99,6 +100,12 @@ func call(by Transport, verb func(context.Context, *Store) (lambdaidem.Record, e
 	var err error
 	o.Record, err = verb(context.WithValue(ctx, callerEndKey{}, end), s)
 	o.Took = time.Since(began)
+	o.Bodies = map[string]int{}
+	for i, operation := range w.sent {
+		if slices.Index(w.written, w.written[i]) == i {
+			o.Bodies[operation]++
+		}
+	}
 	if err != nil {
 		o.Error = err.Error()
 	}
@@ -179,7 +186,35 @@ func compare(t *testing.T, name string, verb func(context.Context, *Store) (lamb
 		}
 		sdks.Error, sdks.Store.Reason, sdks.Store.Throttle, sdks.Store.NotApplied = ours.Error, ours.Store.Reason, ours.Store.Throttle, ours.Store.NotApplied
 	}
+	// E1, and no less for a write without a transaction: attempts of a call are the same
+	// bytes, whoever made them.
+	for operation, n := range ours.Bodies {
+		if n > 1 {
+			t.Errorf("%s: %d different %ss", what, n, operation)
+		}
+	}
 	if diff := cmp.Diff(sdks, ours); diff != "" {
 		t.Errorf("%s: SDK - direct +:\n%s", what, diff)
+	}
+}
+
+// What the user has not checked is not checked: neither for the first attempt nor for
+// those that follow it.
+func TestAnswersAreCheckedUnlessTheUserSaysNo(t *testing.T) {
+	wrong := with(func(r *http.Response, text string) { r.Header.Set(fieldChecksum, crcOf(text+"x")) })
+	for _, c := range []struct {
+		unchecked bool
+		faults    []fault
+		trips     int
+	}{
+		{true, []fault{wrong}, 1}, {true, []fault{throttle, wrong}, 2}, {false, []fault{wrong, good}, 2}, {false, []fault{wrong, wrong, good}, 3},
+	} {
+		both(t, func(t *testing.T, by func(*Options)) {
+			client, w := inMemory(c.faults...)
+			s := New(dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.DisableValidateResponseChecksum = c.unchecked }), "test", quick, by)
+			if _, err := s.Complete(t.Context(), lease, result); err != nil || w.trips() != c.trips {
+				t.Errorf("unchecked %v: %v after %d attempts; want none after %d", c.unchecked, err, w.trips(), c.trips)
+			}
+		})
 	}
 }
