@@ -218,3 +218,31 @@ func TestAnswersAreCheckedUnlessTheUserSaysNo(t *testing.T) {
 		})
 	}
 }
+
+// The only attempt there is has its error read by the SDK, and says whose time it was.
+func TestX5_TheOnlyAttemptSaysWhyItFailed(t *testing.T) {
+	for _, f := range odds() {
+		said := map[string]string{}
+		both(t, func(t *testing.T, by func(*Options)) {
+			synctest.Test(t, func(t *testing.T) {
+				if f.cuts {
+					return // without a caller that ends
+				}
+				client, w := inMemory(f.fault)
+				s := New(client, "test", by, func(o *Options) { o.Attempts = 1 })
+				_, err := s.Acquire(t.Context(), claim)
+				which, _ := s.Transport()
+				said[string(which)] = fmt.Sprint(err)
+				if w.trips() != 1 {
+					t.Errorf("%s: %d attempts; want 1", f.name, w.trips())
+				}
+				if f.name == "hangs" && !strings.Contains(err.Error(), "Options.AttemptTimeout") {
+					t.Errorf("error is %v; want Options.AttemptTimeout in it", err)
+				}
+			})
+		})
+		if said["sdk"] != said["direct"] {
+			t.Errorf("%s: by the SDK\n%s\nand directly\n%s", f.name, said["sdk"], said["direct"])
+		}
+	}
+}

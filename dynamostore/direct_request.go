@@ -36,7 +36,7 @@ const (
 	fieldInvocation = "Amz-Sdk-Invocation-Id"
 	fieldTrace      = "X-Amzn-Trace-Id"
 	fieldDate       = "X-Amz-Date"
-	fieldToken      = "X-Amz-Security-Token"
+	fieldToken      = "X-Amz-Security-Token" //nolint:gosec // a name
 	fieldSignature  = "Authorization"
 )
 

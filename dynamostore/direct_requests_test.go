@@ -113,27 +113,25 @@ func madeBySDK() bool {
 
 // settings are the clients whose requests must be the same by both transports.
 func settings() map[string]func(*dynamodb.Options) {
-	account := func(id string) aws.CredentialsProvider {
-		return aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET", SessionToken: "SESSION", AccountID: id}, nil
-		})
-	}
+	account := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET", SessionToken: "SESSION", AccountID: "111122223333"}, nil
+	})
 	return map[string]func(*dynamodb.Options){
 		"static credentials": func(*dynamodb.Options) {},
 		"a session's token": func(o *dynamodb.Options) {
 			o.Credentials = credentials.NewStaticCredentialsProvider("AKID", "SECRET", "a+/=")
 		},
 		"a cache":    func(o *dynamodb.Options) { o.Credentials = aws.NewCredentialsCache(o.Credentials) },
-		"an account": func(o *dynamodb.Options) { o.Credentials = account("111122223333") },
+		"an account": func(o *dynamodb.Options) { o.Credentials = account },
 		"an account preferred": func(o *dynamodb.Options) {
-			o.Credentials, o.AccountIDEndpointMode = account("111122223333"), "preferred"
+			o.Credentials, o.AccountIDEndpointMode = account, "preferred"
 		},
 		"no account preferred": func(o *dynamodb.Options) { o.AccountIDEndpointMode = "preferred" },
 		"an account required": func(o *dynamodb.Options) {
-			o.Credentials, o.AccountIDEndpointMode = account("111122223333"), "required"
+			o.Credentials, o.AccountIDEndpointMode = account, "required"
 		},
 		"an account disabled": func(o *dynamodb.Options) {
-			o.Credentials, o.AccountIDEndpointMode = account("111122223333"), "disabled"
+			o.Credentials, o.AccountIDEndpointMode = account, "disabled"
 		},
 		"dual stack": func(o *dynamodb.Options) { o.EndpointOptions.UseDualStackEndpoint = aws.DualStackEndpointStateEnabled },
 		"FIPS":       func(o *dynamodb.Options) { o.EndpointOptions.UseFIPSEndpoint = aws.FIPSEndpointStateEnabled },
