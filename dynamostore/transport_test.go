@@ -141,6 +141,7 @@ func TestWhatTheRehearsalCantMatchIsLeftToTheSDK(t *testing.T) {
 		{"another signature", "Authorization", func(o *dynamodb.Options) { o.AuthSchemeResolver = regional{o.AuthSchemeResolver} }},
 		{"an escaped path", "", func(o *dynamodb.Options) { o.BaseEndpoint = aws.String("http://dynamodb.test/a%2Fb") }},
 		{"a query", "", func(o *dynamodb.Options) { o.BaseEndpoint = aws.String("http://dynamodb.test/?a=b") }},
+		{"discovery", "discovers its endpoint", func(o *dynamodb.Options) { o.EndpointDiscovery.EnableEndpointDiscovery = aws.EndpointDiscoveryEnabled }},
 		{"no endpoint", "no request to go by", func(o *dynamodb.Options) { o.Region, o.BaseEndpoint = "", nil }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
