@@ -197,3 +197,50 @@ func TestX8_CredentialsThatCantBeHad(t *testing.T) {
 		})
 	}
 }
+
+// Credentials that don't come cost each attempt its time, and send nothing. The
+// direct transport waits for them once more before the SDK's attempts begin.
+func TestX8_CredentialsThatDontCome(t *testing.T) {
+	both(t, func(t *testing.T, by func(*Options)) {
+		synctest.Test(t, func(t *testing.T) {
+			client, w := inMemory(good)
+			s := New(dynamodb.New(client.Options(), func(o *dynamodb.Options) {
+				o.Credentials = aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+					<-ctx.Done()
+					return aws.Credentials{}, ctx.Err()
+				})
+			}), "test", quick, by)
+			began := time.Now()
+			_, err := s.Acquire(t.Context(), claim)
+			wantStoreError(t, err, opAcquire, lambdaidem.ReasonTimeout, true)
+			want := 3 * 2 * time.Second
+			if which, _ := s.Transport(); which == TransportDirect {
+				want += 2 * time.Second
+			}
+			if took := time.Since(began); took != want || w.trips() != 0 {
+				t.Errorf("took %v and %d attempts on the wire; want %v and none", took, w.trips(), want)
+			}
+		})
+	})
+}
+
+// An account that is required, and that the credentials don't name, is the SDK's to
+// ask for.
+func TestX5_ARequiredAccountIsAskedFor(t *testing.T) {
+	said := map[Transport]string{}
+	both(t, func(t *testing.T, by func(*Options)) {
+		client, w := inMemory(good)
+		s := New(dynamodb.New(client.Options(), func(o *dynamodb.Options) {
+			o.BaseEndpoint, o.AccountIDEndpointMode = nil, aws.AccountIDEndpointModeRequired
+		}), "test", quick, by)
+		_, err := s.Acquire(t.Context(), claim)
+		if err == nil || w.trips() != 0 {
+			t.Fatalf("%v after %d attempts; want an error, and none", err, w.trips())
+		}
+		which, _ := s.Transport()
+		said[which] = err.Error()
+	})
+	if said[TransportSDK] != said[TransportDirect] || len(said) != 2 {
+		t.Errorf("%q", said)
+	}
+}

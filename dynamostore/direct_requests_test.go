@@ -221,6 +221,15 @@ func TestE1_BothTransportsSendTheTrace(t *testing.T) {
 				}
 				sameRequests(t, "acquire", sdks.take(t), requests, false)
 			}
+			if err := os.Unsetenv("_X_AMZN_TRACE_ID"); err != nil { // that of the rehearsal is not everybody's
+				t.Fatal(err)
+			}
+			for _, s := range []*Store{sdk, ours} {
+				if _, err := s.Acquire(t.Context(), claim); err != nil {
+					t.Fatal(err)
+				}
+			}
+			sameRequests(t, "acquire without a trace", sdks.take(t), direct.take(t), false)
 		})
 	}
 }
