@@ -113,7 +113,7 @@ func TestWhatDynamoDBAnswersIsRead(t *testing.T) {
 func TestWhatIsNotUnderstoodIsLeftToTheSDK(t *testing.T) {
 	for _, body := range []string{
 		``, `{`, `null`, `[]`, `{"Item":null}`, `{"Item":{}},`, `{"Item":{},}`, `{"Item":{}}{}`, "\ufeff{}", `<html>`, `{"Attributes":{}}`,
-		`{"Item":{"id":{"S":"a"}},"Item":{"id":{"S":"b"}}}`, `{"Item":{"id":{"S":"a"},"id":{"S":"b"}}}`, `{"Item":{"m":{"M":{"a":{"S":"1"},"a":{"S":"2"}}}}}`,
+		`{"Item":{"id":{"S":"a"}},"Item":{"id":{"S":"b"}}}`, `{"Item":{"a":{"S":"a"}},"Item":{"b":{"S":"b"}}}`, `{"Item":{"id":{"S":"a"},"id":{"S":"b"}}}`, `{"Item":{"m":{"M":{"a":{"S":"1"},"a":{"S":"2"}}}}}`,
 		`{"Item":{"id":{"S":"a","N":"1"}}}`, `{"Item":{"id":{}}}`, `{"Item":{"id":{"S":null}}}`, `{"Item":{"id":null}}`, `{"Item":{"id":{"X":"a"}}}`,
 		`{"Item":{"id":{"N":1}}}`, `{"Item":{"id":{"B":"AP8"}}}`, `{"Item":{"id":{"B":"AP8=\n"}}}`, `{"Item":{"id":{"B":"A\r\nP8="}}}`, `{"Item":{"id":{"B":"!"}}}`,
 		`{"Item":{"id":{"S":"\ud83d"}}}`, `{"Item":{"id":{"S":"\ud83d\u0041"}}}`, `{"Item":{"id":{"S":"\ude00\ud83d"}}}`, `{"Item":{"id":{"S":"\ud83d\`, `{"Item":{"id":{"S":"\u00`,
