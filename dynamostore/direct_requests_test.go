@@ -424,3 +424,23 @@ func TestE1_BothTransportsWriteTheSameForAnyRecord(t *testing.T) {
 		sameRequests(t, "any record", a, b, false)
 	})
 }
+
+// L6: an update sets what the item has, and removes what it has not, of all that it is
+// about. Both transports send the same expression.
+func TestL6_AnUpdateRemovesWhatTheItemHasNot(t *testing.T) {
+	client, _ := inMemory()
+	s := New(client, "test")
+	for name, w := range map[string]*write{"takeover": &s.writes.takeover, "completion": &s.writes.completion, "release": &s.writes.release} {
+		values := attributes{}
+		set, removed, _ := strings.Cut(s.layout.expression(w.sets, claimed(claim), values), " REMOVE ")
+		for i := range itemAttributes {
+			a := &itemAttributes[i]
+			about, here := a.setBy&w.sets != 0, a.field(claimed(claim)).here()
+			_, given := values[s.layout[i].value]
+			if strings.Contains(set+", ", s.layout[i].assign+", ") != (about && here) || given != (about && here) ||
+				strings.Contains(", "+removed+", ", ", "+a.placeholder+", ") != (about && !here) {
+				t.Errorf("%s, %s: SET %s REMOVE %s", name, a.standard, set, removed)
+			}
+		}
+	}
+}
