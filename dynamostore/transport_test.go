@@ -75,7 +75,7 @@ func TestWhatTheSDKAloneCanDoIsLeftToIt(t *testing.T) {
 		}},
 		{"EnableAcceptEncodingGzip", func(o *dynamodb.Options) { o.EnableAcceptEncodingGzip = true }},
 		{"AuthSchemeResolver of its own, a dynamostore.usersAuth", func(o *dynamodb.Options) { o.AuthSchemeResolver = usersAuth{o.AuthSchemeResolver} }},
-		{"AuthSchemeResolver of its own, a dynamostore.usersLaterAuth", func(o *dynamodb.Options) { o.AuthSchemeResolver = usersLaterAuth{o.AuthSchemeResolver} }},
+		{"AuthSchemeResolver of its own, a *dynamostore.usersLaterAuth", func(o *dynamodb.Options) { o.AuthSchemeResolver = &usersLaterAuth{o.AuthSchemeResolver} }},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			client, _ := inMemory()
