@@ -22,6 +22,15 @@ func (d *direct) rehearse() error {
 	if d.line == nil {
 		return fmt.Errorf("the store's HTTP client was replaced by a %T", d.options.HTTPClient)
 	}
+	// The first two come of a transport that was forced.
+	if d.options.Credentials == nil {
+		return errors.New("the client is anonymous: it has no credentials")
+	}
+	if d.options.EndpointDiscovery.EnableEndpointDiscovery == aws.EndpointDiscoveryEnabled {
+		// It sends requests of its own with the call's context, from a goroutine: one of
+		// them could take the outcome of the first attempt for its own (X8).
+		return errors.New("the client discovers its endpoint")
+	}
 	ctx, actor := context.Background(), rehearsing{d.options.Credentials}
 	table := aws.String("rehearsal")
 	var sdks *http.Request

@@ -68,6 +68,9 @@ func (d *direct) endpoint(ctx context.Context, creds *aws.Credentials, r request
 			return nil, errors.New("a table of the transaction is given by its ARN, or by none")
 		}
 	}
+	if _, rules := d.options.EndpointResolverV2.(*rememberingResolver); !rules { // it is the user's: see remembering
+		return d.resolve(ctx, creds.AccountID, r.tables(), several)
+	}
 	if last := known.last.Load(); last != nil && last.account == creds.AccountID {
 		return last.to, nil
 	}
@@ -148,7 +151,7 @@ func (d *direct) request(ctx context.Context, operation string, to *endpoint, bo
 	}
 	set(fieldTarget, d.head.targets[operation])
 	set(fieldInvocation, invocation)
-	if id := d.trace.id(ctx); id != "" {
+	if id, ok := d.trace.id(ctx); ok {
 		set(fieldTrace, id)
 	}
 	for name := range to.headers {

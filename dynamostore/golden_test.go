@@ -127,7 +127,7 @@ func (i items) client() *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String("http://127.0.0.1:1"), HTTPClient: i,
 		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
-	})
+	}, switched)
 }
 
 // D4, R1: every item that any version has written is read as it was meant.

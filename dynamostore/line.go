@@ -135,19 +135,19 @@ type traces struct{ last atomic.Pointer[trace] }
 
 type trace struct{ raw, field string }
 
-func (t *traces) id(ctx context.Context) string {
-	raw := os.Getenv("_X_AMZN_TRACE_ID")
-	if _, inLambda := os.LookupEnv("AWS_LAMBDA_FUNCTION_NAME"); !inLambda || raw == "" {
-		return ""
+func (t *traces) id(ctx context.Context) (id string, ok bool) {
+	raw, traced := os.LookupEnv("_X_AMZN_TRACE_ID") // an empty one is sent too
+	if _, inLambda := os.LookupEnv("AWS_LAMBDA_FUNCTION_NAME"); !inLambda || !traced {
+		return "", false
 	}
 	if last := t.last.Load(); last != nil && last.raw == raw {
-		return last.field
+		return last.field, true
 	}
 	req, _ := smithyhttp.NewStackRequest().(*smithyhttp.Request)
 	_, _, _ = (&awsmiddleware.RecursionDetection{}).HandleBuild(ctx, middleware.BuildInput{Request: req}, nowhere{}) // no error
 	found := &trace{raw, req.Header.Get(fieldTrace)}
 	t.last.Store(found)
-	return found.field
+	return found.field, true
 }
 
 // nowhere is the end of a middleware stack.

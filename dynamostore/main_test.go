@@ -17,12 +17,22 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// onSDK has the tests' clients be such that the SDK's transport serves their stores:
+// see TestOnTheSDKsTransport.
+var onSDK bool
+
+func switched(o *dynamodb.Options) {
+	if onSDK {
+		o.MeterProvider = usersMeter{}
+	}
+}
+
 // freshTable makes a table of its own for the test.
 func freshTable(tb testing.TB, optFns ...func(*Options)) (*dynamodb.Client, string) {
 	tb.Helper()
 	server := ddblocal.ForTest(tb)
 	tb.Cleanup(server.CloseIdleConnections)
-	client, table := server.Client(), "test-"+rand.Text()
+	client, table := dynamodb.New(server.Client().Options(), switched), "test-"+rand.Text()
 	if err := CreateTable(tb.Context(), client, table, optFns...); err != nil {
 		tb.Fatal(err)
 	}

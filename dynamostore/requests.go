@@ -206,7 +206,8 @@ func (r *partRequest) through(ctx context.Context, client *dynamodb.Client) (fou
 
 // transactRequest is a transaction.
 type transactRequest struct {
-	input *dynamodb.TransactWriteItemsInput
+	input  *dynamodb.TransactWriteItemsInput
+	record bool // its first action is the record's
 }
 
 func (r *transactRequest) operation() string { return opTransact }
@@ -250,19 +251,14 @@ func (r *transactRequest) appendTo(b []byte) ([]byte, bool) {
 
 func (r *transactRequest) read(body string) (found, bool) { return found{}, lowlevel.Empty(body) }
 
-// refused is for a transaction in which conditions do not hold, and nothing else was
-// in the way: what is worth another try, or is a mistake, the SDK puts into words.
+// refused is for a transaction that the record itself refused, as it does to a
+// duplicate: no other reason counts then. The rest the SDK puts into words.
 func (r *transactRequest) refused(body string) (bool, error) {
 	cancelled, ok := lowlevel.Cancellation(body)
-	if !ok {
+	if !ok || !r.record || len(cancelled.CancellationReasons) != len(r.input.TransactItems) {
 		return false, nil
 	}
-	for i := range cancelled.CancellationReasons {
-		if code := aws.ToString(cancelled.CancellationReasons[i].Code); code != cancelNone && code != cancelCondition {
-			return false, nil
-		}
-	}
-	return true, cancelled
+	return aws.ToString(cancelled.CancellationReasons[0].Code) == cancelCondition, cancelled
 }
 
 func (r *transactRequest) through(ctx context.Context, client *dynamodb.Client) (found, error) {

@@ -95,6 +95,11 @@ func lostWithoutSDK(o dynamodb.Options) string {
 	if _, sdks := o.HTTPSignerV4.(*v4.Signer); !sdks {
 		return fmt.Sprintf("the client has a signer of its own, a %T", o.HTTPSignerV4)
 	}
+	// One of the user's may choose by the operation, which one request can't tell.
+	if resolver := reflect.TypeOf(o.AuthSchemeResolver); resolver.Kind() != reflect.Pointer ||
+		resolver.Elem().PkgPath() != reflect.TypeFor[dynamodb.Options]().PkgPath() {
+		return fmt.Sprintf("the client has an AuthSchemeResolver of its own, a %v", resolver)
+	}
 	if o.Credentials == nil {
 		return "the client is anonymous: it has no credentials"
 	}

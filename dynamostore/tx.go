@@ -56,7 +56,7 @@ func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lam
 	ctx, v := witnessed(ctx, opCommit)
 	v.ambiguous = t.ambiguous // judged over every call
 	v.bytes = &p.body
-	_, err := t.store.transport.send(ctx, &transactRequest{p.input})
+	_, err := t.store.transport.send(ctx, &transactRequest{p.input, p.records() > 0})
 	t.ambiguous = v.ambiguous
 	if err == nil {
 		t.ambiguous = false

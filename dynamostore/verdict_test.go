@@ -457,7 +457,7 @@ func inMemory(faults ...fault) (*dynamodb.Client, *wire) {
 		BaseEndpoint: aws.String("http://dynamodb.test"),
 		Credentials:  credentials.NewStaticCredentialsProvider("AKID", "SECRET", ""),
 		HTTPClient:   w,
-	}), w
+	}, switched), w
 }
 
 type unreachable struct{}

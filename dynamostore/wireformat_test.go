@@ -20,11 +20,11 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// sent is an HTTP client that keeps what was sent, and answers an update with the
+// keeper is an HTTP client that keeps what is sent, and answers an update with the
 // item of a lock.
-type sent struct{ requests []map[string]any }
+type keeper struct{ requests []map[string]any }
 
-func (s *sent) Do(r *http.Request) (*http.Response, error) {
+func (s *keeper) Do(r *http.Request) (*http.Response, error) {
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *sent) Do(r *http.Request) (*http.Response, error) {
 // a claim, and of one over a record that was seen.
 func sentByEveryVerb(t *testing.T, optFns ...func(*Options)) []map[string]any {
 	t.Helper()
-	wire := &sent{}
+	wire := &keeper{}
 	s := New(dynamodb.New(dynamodb.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String("http://127.0.0.1:1"), HTTPClient: wire,
 		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),

@@ -1,0 +1,248 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// Whatever comes back, both transports make the same of it. The test has the SDK's
+// transport as the measure, and rule X8 for both.
+
+// verbs call each verb that goes over the wire, on a store of its own.
+var verbs = map[string]func(context.Context, *Store) (lambdaidem.Record, error){
+	"acquire": func(ctx context.Context, s *Store) (lambdaidem.Record, error) { return s.Acquire(ctx, claim) },
+	"takeover": func(ctx context.Context, s *Store) (lambdaidem.Record, error) {
+		seen := claimed(claim).record()
+		over := claimBy("token-2")
+		over.Over = &seen
+		return s.Acquire(ctx, over)
+	},
+	"complete": func(ctx context.Context, s *Store) (lambdaidem.Record, error) { return s.Complete(ctx, lease, result) },
+	"complete in parts": func(ctx context.Context, s *Store) (lambdaidem.Record, error) {
+		s.opts.MaxInline = 1
+		return s.Complete(ctx, lease, result)
+	},
+	"release": func(ctx context.Context, s *Store) (lambdaidem.Record, error) { return s.Release(ctx, lease, now) },
+	"save steps": func(ctx context.Context, s *Store) (lambdaidem.Record, error) {
+		return s.SaveSteps(ctx, lease, twoSteps, now)
+	},
+	"get": func(ctx context.Context, s *Store) (lambdaidem.Record, error) { return s.Get(ctx, claim.ID, now) },
+	"commit": func(ctx context.Context, s *Store) (lambdaidem.Record, error) {
+		return committing(s).Commit(ctx, &lambdaidem.Completion{Lease: lease, Result: result})
+	},
+	"commit twice": func(ctx context.Context, s *Store) (lambdaidem.Record, error) {
+		tx, c := committing(s), &lambdaidem.Completion{Lease: lease, Result: result}
+		if rec, err := tx.Commit(ctx, c); err == nil {
+			return rec, nil
+		}
+		return tx.Commit(ctx, c)
+	},
+	"commit alone": func(ctx context.Context, s *Store) (lambdaidem.Record, error) {
+		return committing(s).Commit(ctx, &lambdaidem.Completion{Result: result, Alone: true})
+	},
+}
+
+// committing is a transaction with one write of a handler's.
+func committing(s *Store) *transaction {
+	tx, _ := s.Begin(strings.NewReader(strings.Repeat("r", 64))).(*transaction)
+	tx.enlisted.PutValue("order", "orders", map[string]any{"id": "1", "paid": true})
+	tx.Seal(lambdaidem.OutcomeSucceeded)
+	return tx
+}
+
+// outcome is all that is to be seen of a call.
+type outcome struct {
+	Record    lambdaidem.Record
+	Error     string
+	Store     lambdaidem.StoreError
+	Unsettled bool
+	Attempts  []time.Duration // when each was made, from the beginning
+	Took      time.Duration
+	Bodies    map[string]int // how many there were of each operation
+}
+
+// call makes a call by the transport, over a wire on which the faults happen.
+func call(by Transport, verb func(context.Context, *Store) (lambdaidem.Record, error), faults []odd) outcome {
+	var o outcome
+	var began time.Time
+	w := &wire{next: unreachable{}}
+	for _, f := range faults {
+		w.faults = append(w.faults, f.fault)
+	}
+	client := dynamodb.New(dynamodb.Options{
+		Region: "eu-west-1", BaseEndpoint: aws.String("http://dynamodb.test"), Credentials: credentials.NewStaticCredentialsProvider("AKID", "SECRET", ""),
+		HTTPClient: doFunc(func(r *http.Request) (*http.Response, error) {
+			o.Attempts = append(o.Attempts, time.Since(began))
+			return w.Do(r)
+		}),
+	})
+	s := New(client, "test", func(o *Options) { o.Transport, o.Random = by, func() float64 { return 0.5 } })
+	if which, why := s.Transport(); which != by {
+		panic("the transport is " + string(which) + ": " + why)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
+	began = time.Now()
+	var err error
+	o.Record, err = verb(context.WithValue(ctx, callerEndKey{}, end), s)
+	o.Took = time.Since(began)
+	o.Bodies = map[string]int{}
+	for i, operation := range w.sent {
+		if slices.Index(w.written, w.written[i]) == i {
+			o.Bodies[operation]++
+		}
+	}
+	if err != nil {
+		o.Error = err.Error()
+	}
+	if se, ok := errors.AsType[*lambdaidem.StoreError](err); ok {
+		o.Store = *se
+		o.Store.Err = nil // its text is in Error
+	}
+	if rejected, ok := errors.AsType[*lambdaidem.Rejected](err); ok {
+		o.Unsettled = rejected.Unsettled
+	}
+	return o
+}
+
+// checkX8 fails the test if the call says that nothing was written when an attempt
+// may have.
+func (o *outcome) checkX8(t *testing.T, what string, verb string, faults []odd) {
+	t.Helper()
+	if verb == "get" {
+		return
+	}
+	open := false
+	for i := range o.Attempts {
+		if i < len(faults) { // after them there is no connection
+			open = (open || faults[i].wrote) && !faults[i].settles
+		}
+	}
+	if open && o.Store.NotApplied && verb != "complete in parts" { // whose parts are not the completion
+		t.Errorf("%s: NotApplied, and an attempt may have written: %s", what, o.Error)
+	}
+}
+
+// X8, L4, R1: whatever comes back, the two transports return the same, after as many
+// attempts at the same times; and neither ever says that nothing was written when it
+// may have been.
+func TestX8_BothTransportsMakeTheSameOfWhateverComes(t *testing.T) {
+	all := odds()
+	named := func(name string) odd {
+		return all[slices.IndexFunc(all, func(o odd) bool { return o.name == name })]
+	}
+	throttled, lost, fine := named("ThrottlingException"), named("lost"), named("good")
+	// What may come second; the SDK makes the second attempt on either.
+	seconds := []odd{named("cut"), named("no connection"), named("hangs"), named("500 after the write"), named("its record is taken"), named("a write of its own is refused"),
+		named("refused by its own record"), named("refused by a completed record"), named("the caller ends, and it hangs"), named("the caller ends as it is throttled")}
+	for name, verb := range verbs {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				for _, f := range all {
+					for _, faults := range [][]odd{{f, fine}, {f, throttled, throttled}, {lost, f}, {f, f, f}} {
+						compare(t, name, verb, faults)
+					}
+					if name == "acquire" || name == "commit" {
+						for _, second := range seconds {
+							compare(t, name, verb, []odd{f, second})
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+func compare(t *testing.T, name string, verb func(context.Context, *Store) (lambdaidem.Record, error), faults []odd) {
+	t.Helper()
+	names := make([]string, len(faults))
+	for i, f := range faults {
+		names[i] = f.name
+	}
+	what := fmt.Sprintf("%s: %s", name, strings.Join(names, "; "))
+	sdks, ours := call(TransportSDK, verb, faults), call(TransportDirect, verb, faults)
+	sdks.checkX8(t, what+" (SDK)", name, faults)
+	ours.checkX8(t, what, name, faults)
+	// Here they differ on purpose. What the first attempt ended with is the SDK's to
+	// read, and the SDK reads nothing any more once the caller's time is over: the
+	// direct transport then says that, and that the attempt may have written.
+	if faults[0].cuts && sdks.Error != "" && ours.Error != "" {
+		if ours.Store.NotApplied && !sdks.Store.NotApplied {
+			t.Errorf("%s: NotApplied, and to the SDK it may have been:\n%s\n%s", what, sdks.Error, ours.Error)
+		}
+		sdks.Error, sdks.Store.Reason, sdks.Store.Throttle, sdks.Store.NotApplied = ours.Error, ours.Store.Reason, ours.Store.Throttle, ours.Store.NotApplied
+	}
+	// E1, and no less for a write without a transaction: attempts of a call are the same
+	// bytes, whoever made them.
+	for operation, n := range ours.Bodies {
+		if n > 1 {
+			t.Errorf("%s: %d different %ss", what, n, operation)
+		}
+	}
+	if diff := cmp.Diff(sdks, ours); diff != "" {
+		t.Errorf("%s: SDK - direct +:\n%s", what, diff)
+	}
+}
+
+// What the user has not checked is not checked: neither for the first attempt nor for
+// those that follow it.
+func TestAnswersAreCheckedUnlessTheUserSaysNo(t *testing.T) {
+	wrong := with(func(r *http.Response, text string) { r.Header.Set(fieldChecksum, crcOf(text+"x")) })
+	for _, c := range []struct {
+		unchecked bool
+		faults    []fault
+		trips     int
+	}{
+		{true, []fault{wrong}, 1}, {true, []fault{throttle, wrong}, 2}, {false, []fault{wrong, good}, 2}, {false, []fault{wrong, wrong, good}, 3},
+	} {
+		both(t, func(t *testing.T, by func(*Options)) {
+			client, w := inMemory(c.faults...)
+			s := New(dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.DisableValidateResponseChecksum = c.unchecked }), "test", quick, by)
+			if _, err := s.Complete(t.Context(), lease, result); err != nil || w.trips() != c.trips {
+				t.Errorf("unchecked %v: %v after %d attempts; want none after %d", c.unchecked, err, w.trips(), c.trips)
+			}
+		})
+	}
+}
+
+// The only attempt there is has its error read by the SDK, and says whose time it was.
+func TestX5_TheOnlyAttemptSaysWhyItFailed(t *testing.T) {
+	for _, f := range odds() {
+		said := map[string]string{}
+		both(t, func(t *testing.T, by func(*Options)) {
+			synctest.Test(t, func(t *testing.T) {
+				if f.cuts {
+					return // without a caller that ends
+				}
+				client, w := inMemory(f.fault)
+				s := New(client, "test", by, func(o *Options) { o.Attempts = 1 })
+				_, err := s.Acquire(t.Context(), claim)
+				which, _ := s.Transport()
+				said[string(which)] = fmt.Sprint(err)
+				if w.trips() != 1 {
+					t.Errorf("%s: %d attempts; want 1", f.name, w.trips())
+				}
+				if f.name == "hangs" && !strings.Contains(err.Error(), "Options.AttemptTimeout") {
+					t.Errorf("error is %v; want Options.AttemptTimeout in it", err)
+				}
+			})
+		})
+		if said["sdk"] != said["direct"] {
+			t.Errorf("%s: by the SDK\n%s\nand directly\n%s", f.name, said["sdk"], said["direct"])
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package dynamostore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// tenants is a database of many, each under its own id, over an HTTP client that is
+// as careless as an HTTP client may be: it answers before it has read the request,
+// and reads on after it has answered.
+type tenants struct {
+	t       *testing.T
+	reading sync.WaitGroup
+}
+
+func (c *tenants) Do(r *http.Request) (*http.Response, error) {
+	tenant := r.Context().Value(tenantKey{}).(string)
+	c.reading.Add(1)
+	half := make([]byte, r.ContentLength/2)
+	begun := make(chan struct{})
+	go func() {
+		defer c.reading.Done()
+		n, err := io.ReadFull(r.Body, half)
+		close(begun)
+		rest, more := io.ReadAll(r.Body)
+		if err != nil || more != nil {
+			if more == nil || !strings.Contains(more.Error(), "closed") {
+				return // the SDK's body ends with the call
+			}
+		}
+		if whole := append(half[:n:n], rest...); len(whole) == int(r.ContentLength) {
+			c.check(tenant, whole)
+		}
+	}()
+	if rand.IntN(2) == 0 {
+		<-begun
+	}
+	_, operation, _ := strings.Cut(r.Header.Get(fieldTarget), ".")
+	return c.answer(operation, tenant)
+}
+
+// check fails the test if a request is another tenant's, in any part.
+func (c *tenants) check(tenant string, body []byte) {
+	if !json.Valid(body) || bytes.Count(body, []byte("tenant-")) != bytes.Count(body, []byte(tenant+"|")) || !bytes.Contains(body, []byte(tenant+"|")) {
+		c.t.Errorf("a request of %s is %.200q", tenant, body)
+	}
+}
+
+type tenantKey struct{}
+
+// answer is one of the tenant's own: of a kind that chance decides.
+func (c *tenants) answer(operation, tenant string) (*http.Response, error) {
+	it := claimed(tenantsClaim(tenant))
+	it.finish(withValue([]byte(strings.Repeat(tenant+"|", 1+rand.IntN(3000)))))
+	refusal := `{"__type":"` + conditionCode + `","Message":"no","Item":` + itemJSON(it) + `}`
+	switch n := rand.IntN(20); {
+	case n == 0:
+		return loseRequest(nil, nil)
+	case n == 1:
+		return throttle(nil, nil)
+	case n == 2:
+		return answer(200, `{"Attributes":{"id":{"S":"`+tenant), nil
+	case operation == opGetItem:
+		return answer(200, `{"Item":`+itemJSON(it)+`}`), nil
+	case operation == opPutItem && n < 12:
+		return answer(400, refusal), nil
+	case operation == opUpdateItem && n < 8:
+		return answer(400, refusal), nil
+	case operation == opUpdateItem:
+		return answer(200, `{"Attributes":`+itemJSON(claimed(tenantsClaim(tenant)))+`}`), nil
+	}
+	return answer(200, `{}`), nil
+}
+
+func tenantsClaim(tenant string) lambdaidem.Claim {
+	c := claim
+	c.ID, c.Scope, c.Fingerprint, c.Token = tenant+"|id", tenant+"|scope", tenant+"|print", tenant+"|token"
+	return c
+}
+
+// F2, G3: nothing of one tenant's call is ever in another's: not in what is sent, and
+// not in what comes back, while buffers go from call to call.
+func TestG3_NothingOfOneCallIsInAnother(t *testing.T) {
+	both(t, func(t *testing.T, by func(*Options)) {
+		client, _ := inMemory()
+		wire := &tenants{t: t}
+		s := New(dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.HTTPClient = wire }), "test", quick, by,
+			func(o *Options) { o.CompressFrom = 1 << 20 })
+		var calls sync.WaitGroup
+		for n := range 8 {
+			calls.Go(func() {
+				for i := range 12 {
+					asTenant(t, s, fmt.Sprintf("tenant-%d-%d", n, i))
+				}
+			})
+		}
+		calls.Wait()
+		wire.reading.Wait()
+	})
+}
+
+func asTenant(t *testing.T, s *Store, tenant string) {
+	ctx, c := context.WithValue(t.Context(), tenantKey{}, tenant), tenantsClaim(tenant)
+	l := lambdaidem.Lease{ID: c.ID, Token: c.Token, Expires: lease.Expires}
+	own := withValue([]byte(strings.Repeat(tenant+"|", 1+rand.IntN(2000))))
+	var kept []lambdaidem.Record
+	see := func(rec lambdaidem.Record, err error) {
+		if text := fmt.Sprintf("%s %s %s %s %s", rec.ID, rec.Scope, rec.Token, rec.Fingerprint, rec.Result.Value); strings.Count(text, "tenant-") != strings.Count(text, tenant+"|") {
+			t.Errorf("%s sees %.200q", tenant, text)
+		}
+		if err != nil && strings.Contains(strings.ReplaceAll(err.Error(), tenant, ""), "tenant-") {
+			t.Errorf("%s sees %v", tenant, err)
+		}
+		if rejected, ok := errors.AsType[*lambdaidem.Rejected](err); ok {
+			t.Errorf("%s is rejected: %v", tenant, rejected)
+		}
+		kept = append(kept, rec)
+	}
+	see(s.Acquire(ctx, c))
+	see(s.SaveSteps(ctx, l, lambdaidem.Steps{tenant + "|step": []byte(tenant + "|result")}, now))
+	see(s.Complete(ctx, l, own))
+	see(s.Get(ctx, c.ID, now))
+	see(s.Release(ctx, l, now))
+	tx, _ := s.Begin(strings.NewReader(strings.Repeat("r", 64))).(*transaction)
+	tx.enlisted.Put("order", types.Put{TableName: &s.table, Item: attributes{"id": str(tenant + "|order")}})
+	see(tx.Commit(ctx, &lambdaidem.Completion{Lease: l, Result: own}))
+	for _, rec := range kept { // later calls have had the buffers since
+		if text := string(rec.Result.Value); strings.Count(text, "tenant-") != strings.Count(text, tenant+"|") {
+			t.Errorf("%s kept %.200q", tenant, text)
+		}
+	}
+}
