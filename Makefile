@@ -125,6 +125,10 @@ clean: ## Remove what was built here; Go's and DynamoDB Local's caches stay
 
 ##### To deploy it
 
+.PHONY: aws-try
+aws-try: ## Deploy to your AWS account, send requests, take it down (ARGS=--dry-run)
+	@scripts/aws-try $(ARGS)
+
 # `sam build` runs these, with ARTIFACTS_DIR set. The defaults are what Lambda runs; a command line
 # like `make build-PaymentsFunction ARTIFACTS_DIR=/tmp/payments GOOS= GOARCH=` builds for this
 # machine. The environment's GOOS and GOARCH do not count: a deployed binary must not depend on them.
