@@ -1,17 +1,20 @@
+//go:build unix
+
 // Package scripts_test runs aws-try against stand-ins for aws, sam and go: what it does to
 // an account is seen without one.
 package scripts_test
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -30,9 +33,6 @@ var ownName = regexp.MustCompile(`lambdaidem-try-[0-9a-f]{8}`)
 // try runs the script with arguments, an input and variables of the stand-ins.
 func try(t *testing.T, input string, env []string, args ...string) run {
 	t.Helper()
-	if runtime.GOOS == "windows" {
-		t.Skip("it is a script for sh")
-	}
 	r := run{fake: t.TempDir()}
 	stand, err := filepath.Abs("testdata/fake/aws")
 	if err != nil {
@@ -52,7 +52,7 @@ func try(t *testing.T, input string, env []string, args ...string) run {
 	cmd := exec.Command("./aws-try", args...)
 	cmd.Stdin = strings.NewReader(input)
 	cmd.Env = append([]string{"PATH=" + bin + ":" + os.Getenv("PATH"), "FAKE=" + r.fake, "TMPDIR=" + filepath.Join(r.fake, "tmp"), "AWS_REGION=eu-west-1"}, env...)
-	out, err := cmd.CombinedOutput()
+	out, err := outputOf(t, cmd, env, filepath.Join(r.fake, "wait"))
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
@@ -76,6 +76,41 @@ func try(t *testing.T, input string, env []string, args ...string) run {
 	r.expectOwnThingsOnly(t)
 	r.expectNoFiles(t)
 	return r
+}
+
+// deaf makes a run one whose output nobody reads from "sam deploy" on, as under "| tee"
+// when Ctrl-C has ended tee.
+const deaf = "FAKE_WAIT=sam deploy"
+
+// outputOf runs the script, and returns what it said to whoever listened.
+func outputOf(t *testing.T, cmd *exec.Cmd, env []string, fifo string) ([]byte, error) {
+	t.Helper()
+	if !slices.Contains(env, deaf) {
+		return cmd.CombinedOutput()
+	}
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd.Stderr = &out
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "+ sam deploy") {
+	}
+	if err := stdout.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(fifo, nil, 0o600); err != nil { // the stand-in goes on
+		t.Fatal(err)
+	}
+	err = cmd.Wait()
+	return out.Bytes(), err
 }
 
 // changes are the commands that change anything.
@@ -289,6 +324,14 @@ func TestCtrlCTakesDownToo(t *testing.T) {
 	})
 }
 
+func TestOutputThatNobodyReadsKeepsNothingUp(t *testing.T) {
+	r := try(t, "", []string{deaf}, "--yes")
+	if r.status == 0 {
+		t.Error("exit status 0, though nobody could be told")
+	}
+	r.expectDown(t)
+}
+
 func TestDifferencesAreAFailure(t *testing.T) {
 	for name, tt := range map[string]struct{ env, says string }{
 		"the answers":    {"FAKE_TWICE=1", "requests=36"},
@@ -339,4 +382,11 @@ func TestEstimateIsOfWhatWasUsed(t *testing.T) {
 	if r := try(t, "", nil, "--yes", "--metrics-wait", "0"); r.did("cloudwatch") || strings.Contains(r.out, "estimate") {
 		t.Errorf("there is an estimate without metrics:\n%s", r.out)
 	}
+}
+
+// What costs money is taken down, however little can be said of it.
+func TestEstimateThatCantBeMadeFailsNothing(t *testing.T) {
+	r := try(t, "", []string{"FAKE_FAIL=aws cloudwatch"}, "--yes")
+	r.expect(t, 0, "CloudWatch knows of 0 of the 36 requests by now")
+	r.expectDown(t)
 }
