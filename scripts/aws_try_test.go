@@ -192,19 +192,19 @@ func gist(command string) string {
 }
 
 func TestDryRunPrintsWhatARunDoes(t *testing.T) {
-	dry, real := try(t, "", nil, "--dry-run"), try(t, "", nil, "--yes")
+	dry, wet := try(t, "", nil, "--dry-run"), try(t, "", nil, "--yes")
 	var printed, shown, done []string
 	for line := range strings.Lines(dry.out) {
 		if strings.HasPrefix(line, "+ ") {
 			printed = append(printed, gist(line))
 		}
 	}
-	for line := range strings.Lines(real.out) {
+	for line := range strings.Lines(wet.out) {
 		if strings.HasPrefix(line, "+ ") {
 			shown = append(shown, gist(line))
 		}
 	}
-	for _, asked := range real.asked {
+	for _, asked := range wet.asked {
 		done = append(done, gist(asked))
 	}
 	if !slices.Equal(printed, done) || !slices.Equal(shown, done) {

@@ -61,7 +61,7 @@ func (b *bank) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	guarded("POST /payments/{id}/refunds", func(w http.ResponseWriter, _ *http.Request) { b.create(w, "refunds", -400) })
 	guarded("POST /transfers", func(w http.ResponseWriter, r *http.Request) {
 		var asked struct{ To string }
-		if json.NewDecoder(r.Body).Decode(&asked); asked.To == nobody {
+		if json.NewDecoder(r.Body).Decode(&asked) != nil || asked.To == nobody {
 			problem(w, http.StatusNotFound, "recipient_not_found")
 			return
 		}
@@ -91,7 +91,7 @@ func atOnce(r *http.Request) bool {
 
 func (b *bank) pay(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ Currency string }
-	if json.NewDecoder(r.Body).Decode(&asked); asked.Currency != "EUR" {
+	if json.NewDecoder(r.Body).Decode(&asked) != nil || asked.Currency != "EUR" {
 		problem(w, http.StatusNotFound, "account_not_found")
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -128,7 +129,7 @@ var faults = map[string]struct {
 			a.Code = http.StatusCreated
 		}
 	}, "refused payment", "the status is 201, not 404"},
-	"F5 a mismatch that is a replay": {func(r *http.Request, a *httptest.ResponseRecorder) {
+	"F5 a mismatch that is a replay": {func(_ *http.Request, a *httptest.ResponseRecorder) {
 		if a.Code == http.StatusUnprocessableEntity {
 			a.Code = http.StatusCreated
 		}
@@ -190,7 +191,7 @@ var faults = map[string]struct {
 			setBody(a, `{"code":"other"}`)
 		}
 	}, "payment, 5 times at once", "the status is 409"},
-	"F2 a stranger is let in": {func(r *http.Request, a *httptest.ResponseRecorder) {
+	"F2 a stranger is let in": {func(_ *http.Request, a *httptest.ResponseRecorder) {
 		if a.Code == http.StatusUnauthorized {
 			a.Code = http.StatusCreated
 		}
@@ -231,6 +232,31 @@ func TestL8_ConflictWithoutRetryAfterIsWrong(t *testing.T) {
 	}
 }
 
+// Of the crowd one by one, all but the first are replays.
+func TestG3_EachReplayOfTheCrowdIsCompared(t *testing.T) {
+	var one sync.Mutex
+	replays := 0
+	odd := changed(newBank(), func(r *http.Request, a *httptest.ResponseRecorder) {
+		if atOnce(r) && isReplay(a) {
+			if replays++; replays == 2 {
+				setBody(a, "{}")
+			}
+		}
+	})
+	s, told, err := runOver(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		one.Lock()
+		defer one.Unlock()
+		odd.ServeHTTP(w, r)
+	}), "")
+	r := rowOf(t, s, "payment, 5 times at once")
+	if err == nil || len(r.wrong) != 1 || !strings.Contains(r.wrong[0], `the body "{}"`) {
+		t.Errorf("error %v, wrong %q; want the one odd replay", err, r.wrong)
+	}
+	if want := "1 ran, 4 replays, 0 conflicts (none was provoked)"; r.got != want {
+		t.Errorf("it came to %q; want %q\n%s", r.got, want, told)
+	}
+}
+
 // An API that does each thing twice may still mark what it answers as replays. It moves
 // money that the report does not count, which the script finds in the account.
 func TestPaidCountsWhatTheAnswersSay(t *testing.T) {
@@ -258,6 +284,9 @@ func TestAnAPIThatIsGoneIsWrongInEveryRow(t *testing.T) {
 			t.Errorf("the row %q is right: %q", r.what, r.got)
 		}
 	}
+	if r := rowOf(t, s, "payment, again"); len(r.wrong) != 1 || !strings.Contains(r.wrong[0], "/payments") {
+		t.Errorf("the row %q says %q; want the error alone", r.what, r.wrong)
+	}
 	if err := report(io.Discard, s); err == nil {
 		t.Error("there is no error")
 	}
@@ -266,7 +295,7 @@ func TestAnAPIThatIsGoneIsWrongInEveryRow(t *testing.T) {
 // A repetition that the suite does not know of would hide that the first answer was lost.
 func TestTheTransportRepeatsNothingByItself(t *testing.T) {
 	var arrived atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.ReadAll(r.Body)
 		if arrived.Add(1) > 1 {
 			panic(http.ErrAbortHandler) // on a connection that was used before
