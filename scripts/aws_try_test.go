@@ -309,11 +309,26 @@ func TestWhateverFailsAllIsTakenDown(t *testing.T) {
 	}
 }
 
+func TestOutputThatIsMissingEndsIt(t *testing.T) {
+	for _, output := range []string{"Bucket", "UserPool", "ClientId", "AccountsTableName", "ApiUrl"} {
+		r := try(t, "", []string{"FAKE_NONE=" + output}, "--yes")
+		r.expect(t, 1, "has no output "+output)
+		r.expectDown(t)
+	}
+}
+
 func TestCtrlCTakesDownToo(t *testing.T) {
 	for _, at := range []string{"create-stack", "sam deploy", "go run", "put-item"} {
 		t.Run(at, func(t *testing.T) {
 			r := try(t, "", []string{"FAKE_INT=" + at}, "--yes")
 			r.expect(t, 130)
+			r.expectDown(t)
+		})
+	}
+	for signal, status := range map[string]int{"TERM": 143, "HUP": 129} {
+		t.Run("and SIG"+signal, func(t *testing.T) {
+			r := try(t, "", []string{"FAKE_INT=sam deploy", "FAKE_SIGNAL=" + signal}, "--yes")
+			r.expect(t, status)
 			r.expectDown(t)
 		})
 	}
