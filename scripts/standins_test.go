@@ -165,4 +165,3 @@ func (r run) expectDown(t *testing.T) {
 func (r run) did(part string) bool {
 	return slices.ContainsFunc(r.asked, func(asked string) bool { return strings.Contains(asked, part) })
 }
-
