@@ -35,6 +35,8 @@ type item struct {
 	Encoding    optionalText
 	Parts       *parts // with an encoding
 	Steps       lambdaidem.Steps
+	Operations  []Operation
+	Erasing     *parts
 }
 
 // claimed is the item that an acquire leaves behind.
