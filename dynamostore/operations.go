@@ -55,9 +55,10 @@ func checkSaid(what, text string, most int) error {
 	return nil
 }
 
-// and is the operations with one more, the oldest dropped where there are too many.
-func (o operations) and(one Operation) operations {
-	all := append(slices.Clone(o), one)
+// withOperation is the operations with one more, the oldest dropped where there are
+// too many.
+func withOperation(before []Operation, one Operation) []Operation {
+	all := append(slices.Clone(before), one)
 	return all[max(0, len(all)-MaxOperations):]
 }
 

@@ -191,7 +191,7 @@ func (o *Operator) ending(seen Inspected, what OperationKind, forced bool) (*ite
 	}
 	return &item{
 		ID: seen.Record.ID, Token: base64.RawURLEncoding.EncodeToString(token[:]),
-		Operations: operations(seen.Operations).and(o.did(what, seen.At(), seen.Record.Attempt, forced)),
+		Operations: withOperation(seen.Operations, o.did(what, seen.At(), seen.Record.Attempt, forced)),
 	}, nil
 }
 
@@ -260,7 +260,11 @@ func (s *Store) change(ctx context.Context, c *change, attrs, values attributes)
 		if a.setBy&c.sets == 0 && !slices.Contains(c.also, a.standard) {
 			continue
 		}
-		names[a.placeholder] = column.name
+		// An operator may not have been told of what is opt-in in this table; what is
+		// not in progress any more leaves an index all the same.
+		if names[a.placeholder] = column.name; column.name == "" {
+			names[a.placeholder] = a.standard
+		}
 		if v := attrs[column.name]; v != nil {
 			clause(&set, "SET ", column.assign)
 			values[column.value] = v

@@ -210,7 +210,7 @@ func (p *purge) erase(ctx context.Context, it *item, now time.Time) (bool, error
 	next := &item{
 		ID:         it.ID,
 		Failure:    lambdaidem.NoAnswer("the operation was carried out, and its answer was erased since"),
-		Operations: operations(it.Operations).and(p.o.did(OperationErased, now, int(it.Attempt.n), false)),
+		Operations: withOperation(it.Operations, p.o.did(OperationErased, now, int(it.Attempt.n), false)),
 	}
 	if it.Parts != nil && it.Parts.Count > 0 {
 		next.Erasing = it.Parts

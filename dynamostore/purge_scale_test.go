@@ -169,7 +169,11 @@ const purgeTable = "LAMBDAIDEM_TEST_PURGE"
 
 func purgeProcess(t *testing.T, d *desk, after string) purgeRun {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPurgeProcess$")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestPurgeProcess$")
 	cmd.Env = append(os.Environ(), purgeTable+"="+d.table, "LAMBDAIDEM_TEST_AFTER="+after,
 		"LAMBDAIDEM_TEST_ENDPOINT="+aws.ToString(d.client.Options().BaseEndpoint))
 	out, err := cmd.StdoutPipe()

@@ -309,7 +309,10 @@ func TestO2_ScanLeasesFindsWhatIsInProgress(t *testing.T) {
 	if diff := cmp.Diff(map[string]bool{d.id("dead"): false, d.id("live"): true}, found); diff != "" {
 		t.Errorf("want - found +:\n%s", diff)
 	}
-	for range d.store.ScanLeases(t.Context()) { // it may be left
+	for _, err := range d.store.ScanLeases(t.Context()) { // it may be left
+		if err != nil {
+			t.Error(err)
+		}
 		break
 	}
 }
