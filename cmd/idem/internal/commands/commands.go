@@ -60,7 +60,7 @@ judged by DynamoDB's clock, never by that of this machine.
 
 Exit codes: ` + exitHelp,
 		SilenceErrors: true, SilenceUsage: true,
-		Args: cobra.NoArgs,
+		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true

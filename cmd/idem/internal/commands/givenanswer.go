@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -49,20 +50,35 @@ func (g *givenAnswer) flags(f *pflag.FlagSet) {
 	f.StringVar(&g.outcome, "outcome", "", "succeeded or failed; default: by the status, as the guard does")
 }
 
-// forms are the flags of each form, of which one is used.
-var forms = map[string][]string{
-	"an answer of HTTP":   {"status", "header", "body", "body-file"},
-	"a stored answer":     {"answer-file"},
-	"a result":            {"value", "value-file"},
-	"a permanent failure": {"fail-code", "fail-message", "fail-type", "fail-status"},
-	"no answer":           {"no-answer"},
+// The forms of an answer.
+const (
+	anAnswer      = "an answer of HTTP"
+	aStoredAnswer = "a stored answer"
+	aResult       = "a result"
+	aFailure      = "a permanent failure"
+	noAnswer      = "no answer"
+	aMessage      = "a message's"
+)
+
+// forms are the flags of each form, of which one is used, and the kinds of record
+// that it fits.
+var forms = map[string]struct {
+	flags []string
+	kinds []lambdaidem.RecordKind
+}{
+	anAnswer:      {[]string{"status", "header", "body", "body-file"}, []lambdaidem.RecordKind{lambdaidem.RecordHTTP}},
+	aStoredAnswer: {[]string{"answer-file"}, []lambdaidem.RecordKind{lambdaidem.RecordHTTP}},
+	aResult:       {[]string{"value", "value-file"}, []lambdaidem.RecordKind{lambdaidem.RecordValue}},
+	aFailure:      {[]string{"fail-code", "fail-message", "fail-type", "fail-status"}, []lambdaidem.RecordKind{lambdaidem.RecordValue}},
+	noAnswer:      {[]string{"no-answer"}, []lambdaidem.RecordKind{lambdaidem.RecordHTTP, lambdaidem.RecordValue, lambdaidem.RecordMessage}},
+	aMessage:      {nil, []lambdaidem.RecordKind{lambdaidem.RecordMessage}},
 }
 
 // form is which one is used; empty: none.
 func (g *givenAnswer) form() (string, error) {
 	used := ""
-	for form, flags := range forms {
-		for _, name := range flags {
+	for form, of := range forms {
+		for _, name := range of.flags {
 			if !g.set.Changed(name) || used == form {
 				continue
 			}
@@ -83,23 +99,26 @@ func (g *givenAnswer) result(a *app, kind lambdaidem.RecordKind) (lambdaidem.Res
 	if err != nil {
 		return none, err
 	}
+	if form == "" && kind == lambdaidem.RecordMessage {
+		form = aMessage
+	}
+	if !slices.Contains(forms[form].kinds, kind) {
+		return none, fmt.Errorf("it is a record of kind %s, and needs an answer of that form; see idem settle --help", kind)
+	}
 	r := lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded}
 	switch form {
-	case "":
-		if kind != lambdaidem.RecordMessage {
-			return none, fmt.Errorf("which answer? It is a record of kind %s; see idem settle --help", kind)
-		}
+	case aMessage:
 		r.Value = []byte("{}")
-	case "no answer":
+	case noAnswer:
 		r.Failure = lambdaidem.NoAnswer("the operation was carried out, and an operator settled it without an answer")
-	case "a permanent failure":
+	case aFailure:
 		r.Outcome = lambdaidem.OutcomeFailed
 		r.Failure = &lambdaidem.Failure{Code: lambdaidem.Code(g.failCode), Type: g.failType, Message: g.failMessage, Status: g.failStatus}
-	case "a result":
+	case aResult:
 		if r.Value, err = g.json(a, g.value, g.valueFile); err != nil {
 			return none, err
 		}
-	case "a stored answer":
+	case aStoredAnswer:
 		if r, err = g.stored(a); err != nil {
 			return none, err
 		}

@@ -142,7 +142,9 @@ func (p *purging) check() (time.Duration, error) {
 		return 0, err
 	case p.rate <= 0:
 		return 0, errors.New("--rate must be above 0")
-	case p.All == (p.filter != filter{All: p.All}):
+	case p.All && p.Namespace+p.Route+p.Caller+p.Tenant != "":
+		return 0, errors.New("--all is of all records; leave it out, or the others")
+	case p.filter == filter{}:
 		return 0, errors.New("which records? Give some of --namespace, --route, --caller, --tenant and --older-than, or --all")
 	case p.state != "" && p.after != "":
 		return 0, errors.New("--state knows where to go on; give no --after")
@@ -168,7 +170,7 @@ func (p *purging) confirm(a *app) error {
 
 // says is what is chosen, for people.
 func (f filter) says() string {
-	if f.All {
+	if f.All && f.Older == "" {
 		return "of the whole table"
 	}
 	var parts []string

@@ -1,0 +1,64 @@
+package commands
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+func TestO2_LeasesByAge(t *testing.T) {
+	d := openDesk(t)
+	d.idem("leases", "--scan").want(t, exitDone, "No lease is dead")
+	d.clock = time.Now().Add(-3 * time.Hour)
+	d.pay(d.held(), "old", died)
+	d.clock = time.Now().Add(-time.Hour)
+	d.pay(d.guard, "younger", died)
+	d.pay(d.guard.With(func(o *lambdaidem.Options) { o.TTL = time.Second }), "expired", died)
+	d.clock = time.Now()
+	d.pay(d.guard, "live", died)
+	d.pay(d.guard, "done", paid)
+	var v leasesView
+	g := d.idem("leases", "--scan", "-o", "json").want(t, exitDone)
+	g.into(t, &v)
+	if !strings.Contains(g.err, "whole table") {
+		t.Errorf("it doesn't warn of its cost: %q", g.err)
+	}
+	if len(v.Leases) != 2 || v.Leases[0].ID != d.view("old").ID || v.Leases[0].State != "held" || v.Leases[1].State != "dead" || v.Leases[0].Steps != 1 {
+		t.Fatalf("it found %+v", v)
+	}
+	if over := time.Duration(v.Leases[0].Over) * time.Second; over < 2*time.Hour+50*time.Minute || over > 3*time.Hour {
+		t.Errorf("the older is over since %v", over)
+	}
+	d.idem("leases", "--scan").want(t, exitDone, "held", "dead", "POST /payments/{id}", "jwt:https://issuer|bob", "2h5")
+	v = leasesView{}
+	d.idem("leases", "--scan", "--limit", "1", "-o", "json").want(t, exitDone).into(t, &v)
+	if len(v.Leases) != 1 || !v.More || v.Leases[0].State != "held" {
+		t.Errorf("of the first alone it says %+v", v)
+	}
+	d.idem("leases", "--scan", "--limit", "0").want(t, exitUsage)
+}
+
+func TestO2_WatchSaysWhatChanged(t *testing.T) {
+	d := openDesk(t)
+	d.clock = time.Now().Add(-time.Hour)
+	d.pay(d.held(), "a", died)
+	d.pay(d.guard, "b", died)
+	var w watchView
+	g := d.idem("watch", "--scan", "--looks", "2", "--interval", "1s", "-o", "json").want(t, exitDone)
+	lines := strings.Split(strings.TrimSpace(g.out), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("two looks are %q", g.out)
+	}
+	if err := json.Unmarshal([]byte(lines[1]), &w); err != nil || w.Dead != 1 || w.Held != 1 || w.New != 0 || w.Gone != 0 || w.Oldest < 3000 {
+		t.Errorf("%+v, %v", w, err)
+	}
+	d.idem("watch", "--scan", "--looks", "1").want(t, exitDone, "1 dead, 1 held", "0 new, 0 gone")
+	now := leasesView{Leases: []leaseView{{ID: "b"}, {ID: "c", State: "held"}}}
+	if v, _ := now.since(map[string]bool{"a": true, "b": true}); v.New != 1 || v.Gone != 1 || v.Held != 1 || v.Dead != 1 {
+		t.Errorf("between two looks it says %+v", v)
+	}
+	d.idem("watch", "--scan", "--interval", "1ms").want(t, exitUsage)
+}
