@@ -28,7 +28,7 @@
 //	encoding                S  gzip or plain (over parts): data does not have the answer as it is; steps: there are some
 //	parts                   M  of such an answer: count (0: data has it), length, checksum, failure
 //	steps                   M  the results of steps by name, until it is completed
-//	operations              L  what operators did to the record: what, by, reason, at (epoch milliseconds), attempt, forced
+//	operations              L  what operators did to the record: what, by, reason, at (epoch milliseconds), attempt, token, forced
 //	erasing                 M  parts that a purge has yet to delete, as in parts; only while it runs
 //
 // The first six are named as in Powertools for AWS Lambda, and can be renamed

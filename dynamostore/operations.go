@@ -18,6 +18,7 @@ type Operation struct {
 	Reason  string    // why
 	At      time.Time // by the database's clock, whole milliseconds
 	Attempt int       // the record's attempt number then
+	Token   string    // the record's token from then on
 	Forced  bool      // the lease was live: OperatorOptions.Force
 }
 
@@ -73,6 +74,7 @@ type storedOperation struct {
 	Reason  string        `dynamodbav:"reason"`
 	At      int64         `dynamodbav:"at"` // epoch milliseconds
 	Attempt int           `dynamodbav:"attempt"`
+	Token   string        `dynamodbav:"token"`
 	Forced  bool          `dynamodbav:"forced,omitempty"`
 }
 
@@ -82,7 +84,7 @@ func (o *operations) write() types.AttributeValue {
 	}
 	stored := make([]storedOperation, len(*o))
 	for i, one := range *o {
-		stored[i] = storedOperation{one.What, one.By, one.Reason, one.At.UnixMilli(), one.Attempt, one.Forced}
+		stored[i] = storedOperation{one.What, one.By, one.Reason, one.At.UnixMilli(), one.Attempt, one.Token, one.Forced}
 	}
 	v, err := attributevalue.Marshal(stored)
 	if err != nil { // texts and numbers: can't happen
@@ -100,7 +102,7 @@ func (o *operations) read(v types.AttributeValue) string {
 		return "a list of operations: " + err.Error()
 	}
 	for _, one := range stored {
-		*o = append(*o, Operation{one.What, one.By, one.Reason, time.UnixMilli(one.At).UTC(), one.Attempt, one.Forced})
+		*o = append(*o, Operation{one.What, one.By, one.Reason, time.UnixMilli(one.At).UTC(), one.Attempt, one.Token, one.Forced})
 	}
 	return ""
 }

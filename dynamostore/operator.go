@@ -189,14 +189,9 @@ func (o *Operator) ending(seen Inspected, what OperationKind, forced bool) (*ite
 	if _, err := io.ReadFull(o.opts.Random, token[:]); err != nil {
 		return nil, fmt.Errorf("dynamostore: OperatorOptions.Random: %w", err)
 	}
-	return &item{
-		ID: seen.Record.ID, Token: base64.RawURLEncoding.EncodeToString(token[:]),
-		Operations: withOperation(seen.Operations, o.did(what, seen.At(), seen.Record.Attempt, forced)),
-	}, nil
-}
-
-func (o *Operator) did(what OperationKind, at time.Time, attempt int, forced bool) Operation {
-	return Operation{What: what, By: o.name, Reason: o.reason, At: at.Truncate(time.Millisecond), Attempt: attempt, Forced: forced}
+	rec, own := seen.Record, base64.RawURLEncoding.EncodeToString(token[:])
+	done := Operation{What: what, By: o.name, Reason: o.reason, At: seen.At().Truncate(time.Millisecond), Attempt: rec.Attempt, Token: own, Forced: forced}
+	return &item{ID: rec.ID, Token: own, Operations: withOperation(seen.Operations, done)}, nil
 }
 
 // expires is the record's expiry from now on, by the database's clock.
@@ -235,7 +230,8 @@ func (o *Operator) end(ctx context.Context, seen Inspected, how *operatorEnd, it
 		}
 		now.Record, now.Operations = stands.record(), stands.Operations
 	}
-	if now.Record.Token == it.Token { // L4: an earlier attempt on the wire had landed
+	// L4: an earlier attempt on the wire had landed, whatever came after it.
+	if slices.ContainsFunc(now.Operations, func(did Operation) bool { return did.Token == it.Token }) {
 		return now, nil
 	}
 	return now, ErrRecordChanged

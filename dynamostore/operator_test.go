@@ -113,7 +113,7 @@ func TestO2_SettledAnswerIsWhatEveryRetryGets(t *testing.T) {
 		t.Errorf("a retry got %q, %v after %d runs", got, err, d.runs)
 	}
 	ops := d.inspect(t, d.id("k")).Operations
-	want := []Operation{{What: OperationSettled, By: "alice", Reason: "ticket 4711", At: ops[0].At, Attempt: 1}}
+	want := []Operation{{What: OperationSettled, By: "alice", Reason: "ticket 4711", At: ops[0].At, Attempt: 1, Token: done.Record.Token}}
 	if diff := cmp.Diff(want, ops); diff != "" {
 		t.Errorf("want - kept +:\n%s", diff)
 	}
@@ -406,6 +406,18 @@ func TestO2_LostRepliesOfOperators(t *testing.T) {
 	done, err := o.Settle(t.Context(), seen, settled)
 	if err != nil || done.Record.State != lambdaidem.Completed {
 		t.Errorf("after a lost reply: %+v, %v", done.Record, err)
+	}
+	// A retry was faster than the SDK: the release has happened all the same.
+	d.die(t, "m")
+	seen = d.inspect(t, d.id("m"))
+	w.after("UpdateItem", func(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
+		resp, err := loseReply(r, next)
+		d.die(t, "m")
+		return resp, err
+	})
+	done, err = o.Release(t.Context(), seen)
+	if err != nil || done.Record.State != lambdaidem.InProgress || done.Record.Attempt != 2 {
+		t.Errorf("after a lost reply and a retry: %+v, %v", done.Record, err)
 	}
 	d.die(t, "l")
 	seen = d.inspect(t, d.id("l"))

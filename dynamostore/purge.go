@@ -210,7 +210,9 @@ func (p *purge) erase(ctx context.Context, it *item, now time.Time) (bool, error
 	next := &item{
 		ID:         it.ID,
 		Failure:    lambdaidem.NoAnswer("the operation was carried out, and its answer was erased since"),
-		Operations: withOperation(it.Operations, p.o.did(OperationErased, now, int(it.Attempt.n), false)),
+		Operations: withOperation(it.Operations, Operation{
+			What: OperationErased, By: p.o.name, Reason: p.o.reason, At: now.Truncate(time.Millisecond), Attempt: int(it.Attempt.n), Token: it.Token,
+		}),
 	}
 	if it.Parts != nil && it.Parts.Count > 0 {
 		next.Erasing = it.Parts

@@ -138,6 +138,7 @@ var allPaths = []Path{
 	KnownToken, TokenForgotten, StillRunning, ByRecord, ByOwnRecord, ByCondition, ByBoth, ByConflict, ByWriteConflict, ByThrottling,
 	LoserReplayed, LoserBusy, HeldRespected, ConsultedFirst, AloneRefused, AloneUnknown, OpenDropped, OpenUnknown, StepRuns, StepRead, StepsRespected,
 	AnswerApart, AnswerCompressed, AnswerGone, PartWritten, PartLost,
+	OperatorReleased, OperatorSettled, OperatorErased, OperatorForgot, OperatorTold, OperatorWaited, OperatorUnknown, LateForOperator,
 	met(RequestLost), met(RequestLate), met(ReplyLost), met(Twice), met(Throttled), met(FailBefore), met(FailAfter),
 	met(KillBefore), met(KillAfter), met(Stall), met(Unfinished),
 }

@@ -65,7 +65,7 @@ Exit codes: ` + exitHelp,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
-	a.connection.flags(root.PersistentFlags())
+	a.flags(root.PersistentFlags())
 	root.PersistentFlags().StringVarP(&a.output, "output", "o", outputTable, "table, for people, or json, for programs")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if a.output != outputTable && a.output != outputJSON {

@@ -162,10 +162,10 @@ func (p *purging) signer(s *dynamostore.Store) (*dynamostore.Operator, error) {
 
 func (p *purging) confirm(a *app) error {
 	if !p.forget {
-		return p.ask(a, "erase", "This erases the answers %s, for good. The records stay.", p.filter.says())
+		return p.ask(a, "erase", "This erases the answers %s, for good. The records stay.", p.says())
 	}
 	say(a.Err, "WARNING: --forget deletes records. A retry that comes after it runs again, and has its effects a SECOND time.\n")
-	return p.ask(a, "forget", "This deletes the records %s.", p.filter.says())
+	return p.ask(a, "forget", "This deletes the records %s.", p.says())
 }
 
 // says is what is chosen, for people.
@@ -218,7 +218,7 @@ func parseAge(s string) (time.Duration, error) {
 		var n uint16
 		var wide uint64
 		wide, err = strconv.ParseUint(days, 10, 16)
-		n = uint16(wide) //nolint:gosec // ParseUint has bounded it
+		n = uint16(wide)
 		age = time.Duration(n) * 24 * time.Hour
 	}
 	if err != nil || age <= 0 {

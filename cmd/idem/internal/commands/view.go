@@ -43,6 +43,7 @@ type operationView struct {
 	Reason  string                    `json:"reason"`
 	At      time.Time                 `json:"at"`
 	Attempt int                       `json:"attempt"`
+	Token   string                    `json:"token"` // the record's from then on
 	Forced  bool                      `json:"forced,omitempty"`
 }
 
