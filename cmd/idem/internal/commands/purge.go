@@ -286,14 +286,17 @@ func (p *purging) report(a *app, sum dynamostore.PurgeProgress) error {
 
 // text writes it for people.
 func (v purgeView) text(to io.Writer) {
-	does, to2 := "erased", "would be erased"
+	does, would := "erased", "would be erased"
 	if v.Forgotten {
-		does, to2 = "forgotten", "would be forgotten"
+		does, would = "forgotten", "would be forgotten"
 	}
 	if v.DryRun {
-		say(to, "%d records %s.\n", v.Matched-v.Before, to2)
+		say(to, "%d records %s.\n", v.Matched-v.Before, would)
 	} else {
-		say(to, "%d records %s, and %d parts of their answers.\n", v.Purged, does, v.Parts)
+		say(to, "%d records %s.\n", v.Purged, does)
+	}
+	if v.Parts > 0 {
+		say(to, "%d parts of answers deleted.\n", v.Parts)
 	}
 	for _, line := range []struct {
 		n    int
@@ -308,5 +311,5 @@ func (v purgeView) text(to io.Writer) {
 			say(to, "%d %s.\n", line.n, line.says)
 		}
 	}
-	say(to, "%d items were looked at, for %g capacity units.\n", v.Looked, v.Units)
+	say(to, "Looked at %d items. Capacity units: %g.\n", v.Looked, v.Units)
 }

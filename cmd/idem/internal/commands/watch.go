@@ -93,11 +93,13 @@ func (a *app) printLook(v watchView) error {
 	if a.output == outputJSON {
 		return json.NewEncoder(a.Out).Encode(v) //nolint:wrapcheck // what the stream says
 	}
-	more := ""
+	oldest, more := "", ""
+	if v.Dead+v.Held > 0 {
+		oldest = ", the oldest over since " + span(time.Duration(v.Oldest)*time.Second)
+	}
 	if v.More {
 		more = ", and more beyond --limit"
 	}
-	say(a.Out, "%s  %d dead, %d held, the oldest over since %s; %d new, %d gone%s\n",
-		v.DatabaseTime.Format(time.RFC3339), v.Dead, v.Held, span(time.Duration(v.Oldest)*time.Second), v.New, v.Gone, more)
+	say(a.Out, "%s  %d dead, %d held%s; %d new, %d gone%s\n", v.DatabaseTime.Format(time.RFC3339), v.Dead, v.Held, oldest, v.New, v.Gone, more)
 	return nil
 }
