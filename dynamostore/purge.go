@@ -208,8 +208,8 @@ func (it *item) asSeen() attributes {
 // erase takes the answer away. The record names its parts until they are deleted.
 func (p *purge) erase(ctx context.Context, it *item, now time.Time) (bool, error) {
 	next := &item{
-		ID:         it.ID,
-		Failure:    lambdaidem.NoAnswer("the operation was carried out, and its answer was erased since"),
+		ID:      it.ID,
+		Failure: lambdaidem.NoAnswer("the operation was carried out, and its answer was erased since"),
 		Operations: withOperation(it.Operations, Operation{
 			What: OperationErased, By: p.o.name, Reason: p.o.reason, At: now.Truncate(time.Millisecond), Attempt: int(it.Attempt.n), Token: it.Token,
 		}),
