@@ -188,3 +188,17 @@ func TestK1_ParseKeyIsTheGuards(t *testing.T) {
 		}
 	}
 }
+
+// E6: who looks at a record gets the key that its handlers passed on.
+func TestE6_RecordHasItsHandlersDownstreamKeys(t *testing.T) {
+	key := ""
+	rec := made(t, func(g *lambdaidem.Guard) {
+		_, _ = lambdaidem.Do(t.Context(), g, lambdaidem.Call{Operation: "pay", Key: "k", Payload: 5}, func(ctx context.Context) (string, error) {
+			key = lambdaidem.DownstreamKey(ctx, "charge")
+			return "", nil
+		})
+	})
+	if got := rec.DownstreamKey("charge"); got != key || key == "" || rec.DownstreamKey("notify") == key {
+		t.Errorf("the record has %q, its handler had %q", got, key)
+	}
+}

@@ -10,7 +10,10 @@ import (
 )
 
 func newShow(a *app) *cobra.Command {
-	var who identity
+	var (
+		who        identity
+		downstream []string
+	)
 	c := &cobra.Command{
 		Use:   "show [ID]",
 		Short: "Show a record: its state, its answer decoded, its steps, and what operators did",
@@ -29,10 +32,15 @@ guard makes the id of: --key with --namespace, --caller and --route, --path or
 			if err != nil {
 				return err
 			}
-			return a.printRecord(viewOf(seen).withAnswer(c.Context(), s, seen.Record))
+			v := viewOf(seen).withAnswer(c.Context(), s, seen.Record)
+			for _, name := range downstream {
+				v.Downstream = append(v.Downstream, downstreamView{name, seen.Record.DownstreamKey(name)})
+			}
+			return a.printRecord(v)
 		},
 	}
 	who.flags(c.Flags())
+	c.Flags().StringArrayVar(&downstream, "downstream", nil, "show the key that the handler passed on under this name: lambdaidem.DownstreamKey; may be repeated")
 	return c
 }
 

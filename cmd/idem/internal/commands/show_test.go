@@ -33,12 +33,16 @@ func TestO2_ShowsARecordByIDAndByKey(t *testing.T) {
 
 func TestO2_ShowsWhatIsUnfinished(t *testing.T) {
 	d := openDesk(t)
-	d.pay(d.held(), "k", died)
+	passedOn := ""
+	d.pay(d.held(), "k", func(ctx context.Context) (events.APIGatewayV2HTTPResponse, error) {
+		passedOn = lambdaidem.DownstreamKey(ctx, "charge")
+		return died(ctx)
+	})
 	v := d.view("k")
 	if v.State != "held" || v.Lease != "over" || string(v.Steps["reserve"]) != `"r-9"` || v.Expires != nil || v.Answer != nil {
 		t.Errorf("it is shown as %+v", v)
 	}
-	d.idem("show", v.ID).want(t, exitDone, "held: ", `reserve: "r-9"`, "lease ends")
+	d.idem("show", v.ID, "--downstream", "charge").want(t, exitDone, "held: ", `reserve: "r-9"`, "lease ends", "charge: "+passedOn)
 }
 
 // F1: every kind of record is found by what its guard made it of.

@@ -33,6 +33,7 @@ type recordView struct {
 	Steps        map[string]json.RawMessage `json:"steps,omitempty"`
 	Answer       *answerView                `json:"answer,omitempty"`
 	Operations   []operationView            `json:"operations,omitempty"`
+	Downstream   []downstreamView           `json:"downstreamKeys,omitempty"` // those that were asked for
 
 	parts lambdaidem.RecordScope
 }
@@ -45,6 +46,11 @@ type operationView struct {
 	Attempt int                       `json:"attempt"`
 	Token   string                    `json:"token"` // the record's from then on
 	Forced  bool                      `json:"forced,omitempty"`
+}
+
+type downstreamView struct {
+	Name string `json:"name"`
+	Key  string `json:"key"`
 }
 
 // viewOf is a record as it was seen, without its answer.
@@ -158,6 +164,9 @@ func (v recordView) text(to io.Writer) error {
 	row("fingerprint", "%s", v.Fingerprint)
 	for _, name := range slices.Sorted(maps.Keys(v.Steps)) {
 		row("step", "%s: %s", name, clip(string(v.Steps[name])))
+	}
+	for _, k := range v.Downstream {
+		row("downstream", "%s: %s", clip(k.Name), k.Key)
 	}
 	for _, o := range v.Operations {
 		forced := ""
