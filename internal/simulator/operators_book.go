@@ -129,6 +129,9 @@ func (j *judge) operated(a *actor, w wire.Write, h *history) {
 		}
 		return
 	}
+	if _, indexed := w.After["lease_shard"]; indexed {
+		j.brokenLocked(a, CheckOperationKept, "it is %s, and in an index of leases", after)
+	}
 	if len(w.After["operations"].List) == 0 || len(w.After["operations"].List) < len(w.Before["operations"].List) {
 		j.brokenLocked(a, CheckOperationKept, "it keeps %d operations, and had %d", len(w.After["operations"].List), len(w.Before["operations"].List))
 	}
