@@ -48,6 +48,10 @@ func exitOf(err error) int {
 	if coded, ok := errors.AsType[codedError](err); ok {
 		return coded.code
 	}
+	store, ofStore := errors.AsType[*lambdaidem.StoreError](err)
+	if ofStore && !store.NotApplied {
+		return exitUnknown
+	}
 	if errors.Is(err, context.Canceled) {
 		return exitStopped
 	}
@@ -61,9 +65,6 @@ func exitOf(err error) int {
 	}
 	if errors.Is(err, dynamostore.ErrRecordGone) {
 		return exitNone
-	}
-	if store, ok := errors.AsType[*lambdaidem.StoreError](err); ok && !store.NotApplied {
-		return exitUnknown
 	}
 	return exitFailed
 }

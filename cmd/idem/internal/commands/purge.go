@@ -121,7 +121,7 @@ func (p *purging) run(a *app, c *cobra.Command) error {
 			_ = bar.Set(sum.Looked) // a terminal that can't be drawn on
 		}
 		if err != nil {
-			return p.stopped(a, journal, sum, err)
+			return p.stopped(ctx, a, journal, sum, err)
 		}
 	}
 	if bar != nil {
@@ -241,8 +241,9 @@ func (a *app) bar(ctx context.Context, client *dynamodb.Client, table string) *p
 		progressbar.OptionSetPredictTime(items > 0), progressbar.OptionSetWidth(30), progressbar.OptionThrottle(100*time.Millisecond))
 }
 
-// stopped tells how to go on.
-func (p *purging) stopped(a *app, j *journal, sum dynamostore.PurgeProgress, err error) error {
+// stopped tells how to go on. That a write of the last page may have happened is no
+// matter: it is done again.
+func (p *purging) stopped(ctx context.Context, a *app, j *journal, sum dynamostore.PurgeProgress, err error) error {
 	if a.Draws {
 		say(a.Err, "\n")
 	}
@@ -255,7 +256,11 @@ func (p *purging) stopped(a *app, j *journal, sum dynamostore.PurgeProgress, err
 	default:
 		say(a.Err, "\n")
 	}
-	return fmt.Errorf("purge: %w", err)
+	code := exitFailed
+	if ctx.Err() != nil {
+		code = exitStopped
+	}
+	return codedError{fmt.Errorf("purge: %w", err), code}
 }
 
 // purgeView is a purge that is done, as programs get it.
