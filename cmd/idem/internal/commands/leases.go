@@ -19,14 +19,15 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// leaseLister is a store that finds dead leases by an index of its own, without a
-// scan.
+// leaseLister finds the leases that ended before a time by an index of the table's,
+// without a scan, at a rate of requests a second. An error with a Record is of an item
+// that can't be read; any other is the last.
 type leaseLister interface {
-	DeadLeases(ctx context.Context) iter.Seq2[lambdaidem.Record, error]
+	DeadLeases(ctx context.Context, before time.Time, rate float64) iter.Seq2[lambdaidem.Record, error]
 }
 
-// indexOf is the store's index of leases; nil: it has none.
-var indexOf = func(*dynamostore.Store) leaseLister { return nil }
+// index is the table's index of leases; nil: none is known.
+func (c *connection) index(*dynamostore.Store) leaseLister { return nil }
 
 // search says how leases are looked for.
 type search struct {
@@ -38,7 +39,7 @@ type search struct {
 
 func (o *search) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.scan, "scan", false, "read the whole table, where it has no index of leases: slow and dear on a large one")
-	f.Float64Var(&o.rate, "rate", 100, "with --scan: read capacity units a second at most")
+	f.Float64Var(&o.rate, "rate", 100, "requests a second at most; with --scan read capacity units")
 	f.IntVar(&o.limit, "limit", 1000, "how many to show at most, those that died first")
 	f.DurationVar(&o.margin, "max-skew", 2*time.Second, "how long after its end a lease counts as dead: the guard's Options.MaxSkew")
 }
@@ -103,7 +104,7 @@ func (o *search) look(a *app, ctx context.Context, s *dynamostore.Store) (leases
 		return leasesView{}, fmt.Errorf("ask for the database's clock: %w", err)
 	}
 	found := leasesView{DatabaseTime: clock.Now, Leases: []leaseView{}}
-	for rec, err := range o.records(a, ctx, s) {
+	for rec, err := range o.records(a, ctx, s, clock.At().Add(-o.margin)) {
 		if err != nil && rec.ID != "" { // an item that can't be read
 			found.Unreadable++
 			continue
@@ -119,9 +120,9 @@ func (o *search) look(a *app, ctx context.Context, s *dynamostore.Store) (leases
 }
 
 // records is what is in progress, of the index or of the whole table.
-func (o *search) records(a *app, ctx context.Context, s *dynamostore.Store) iter.Seq2[lambdaidem.Record, error] { //nolint:revive // the app first, as everywhere here
-	if index := indexOf(s); index != nil && !o.scan {
-		return index.DeadLeases(ctx)
+func (o *search) records(a *app, ctx context.Context, s *dynamostore.Store, before time.Time) iter.Seq2[lambdaidem.Record, error] { //nolint:revive // the app first, as everywhere here
+	if index := a.index(s); index != nil && !o.scan {
+		return index.DeadLeases(ctx, before, o.rate)
 	}
 	return func(yield func(lambdaidem.Record, error) bool) {
 		if !o.scan {
