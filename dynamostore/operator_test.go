@@ -382,7 +382,7 @@ func TestO2_SettleWantsTheFormOfTheRecord(t *testing.T) {
 func TestO2_SettledAnswerMayBeLarge(t *testing.T) {
 	d := openDesk(t, func(o *Options) { o.CompressFrom = 1 << 30 })
 	d.die(t, "k")
-	text := strings.Repeat("x", 300<<10)
+	text := strings.Repeat("x", 500<<10)
 	if _, err := d.operator(t, "alice").Settle(t.Context(), d.inspect(t, d.id("k")), lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte(`"` + text + `"`)}); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package lambdaidem_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -201,4 +202,39 @@ func TestE6_RecordHasItsHandlersDownstreamKeys(t *testing.T) {
 	if got := rec.DownstreamKey("charge"); got != key || key == "" || rec.DownstreamKey("notify") == key {
 		t.Errorf("the record has %q, its handler had %q", got, key)
 	}
+}
+
+// What is accepted for an answer of HTTP is one that a guard can replay, byte by byte.
+func FuzzCheckResult(f *testing.F) {
+	for _, value := range []string{
+		`{"statusCode":201,"body":"paid"}`, `{"statusCode":200,"headers":{"A":"b"},"multiValueHeaders":{"C":["d","e"]},"cookies":["f=g"],"body":"/w==","isBase64Encoded":true}`,
+		`{"statusCode":200,"body":"/w==","bytes":true}`, `{"statusCode":200,"body":"","trailers":{"X":["1"]},"added":["A"],"removed":["B"]}`, `{}`, `1`, ``,
+	} {
+		f.Add("shop POST /payments me", value)
+		f.Add("shop  pay ", value)
+		f.Add("shop message q ", value)
+	}
+	f.Fuzz(func(t *testing.T, scope, value string) {
+		r := lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte(value)}
+		if lambdaidem.CheckResult(scope, r) != nil {
+			return
+		}
+		s, err := lambdaidem.ParseScope(scope)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Kind() != lambdaidem.RecordHTTP {
+			if !json.Valid(r.Value) {
+				t.Errorf("%q was accepted, which is no JSON", value)
+			}
+			return
+		}
+		answer, err := lambdaidem.DecodeAnswer(r.Value)
+		if err != nil {
+			t.Fatalf("%q was accepted: %v", value, err)
+		}
+		if again := lambdaidem.EncodeAnswer(answer); string(again) != value || answer.Status < 200 || answer.Status > 599 {
+			t.Errorf("%q was accepted, and is %q", value, again)
+		}
+	})
 }
