@@ -88,6 +88,8 @@ var (
 	ErrRecordGone = errors.New("there is no such record, or it has expired")
 )
 
+var errNotInspected = errors.New("dynamostore: an operator acts on what Store.Inspect has returned, and on nothing else")
+
 // LeaseLiveError is returned for a record that an attempt may be at work on.
 type LeaseLiveError struct {
 	End     time.Time     // of the lease
@@ -170,6 +172,8 @@ func (o *Operator) Settle(ctx context.Context, seen Inspected, result lambdaidem
 func (o *Operator) mayEnd(seen Inspected) (forced bool, err error) {
 	now, rec := seen.At(), seen.Record
 	switch {
+	case seen.read.IsZero():
+		return false, errNotInspected
 	case rec.GoneAt(now):
 		return false, ErrRecordGone
 	case rec.State == lambdaidem.Completed:

@@ -357,6 +357,10 @@ func TestO2_RefusesWhatIsNotThereAndWhatIsDone(t *testing.T) {
 	if _, err := o.Settle(t.Context(), d.inspect(t, d.id("free")), settled); err != nil {
 		t.Errorf("a released one can be settled: %v", err)
 	}
+	byHand := Inspected{Record: d.inspect(t, d.id("done")).Record, Now: time.Now()}
+	if _, err := o.Settle(t.Context(), byHand, settled); !errors.Is(err, errNotInspected) {
+		t.Errorf("of what nobody was shown: %v", err)
+	}
 	d.guard = d.guard.With(func(o *lambdaidem.Options) { o.TTL = time.Second })
 	d.die(t, "expired")
 	if seen := d.inspect(t, d.id("expired")); !seen.Record.GoneAt(seen.At()) {

@@ -45,11 +45,12 @@ type page struct {
 	units   float64
 }
 
-// scan reads a page, consistently. Of in-progress records alone, if only is set.
+// scan reads a page: of records in one state, if only is set. All records are read
+// consistently, so that a purge leaves none; those in one state at half the price.
 func (s *Store) scan(ctx context.Context, after string, only lambdaidem.State, limit int32) (page, error) {
 	ctx, v := witnessed(ctx, opScan)
 	in := &dynamodb.ScanInput{
-		TableName: aws.String(s.table), ConsistentRead: aws.Bool(true), Limit: aws.Int32(limit),
+		TableName: aws.String(s.table), ConsistentRead: aws.Bool(only == lambdaidem.Absent), Limit: aws.Int32(limit),
 		ReturnConsumedCapacity:   types.ReturnConsumedCapacityTotal,
 		FilterExpression:         aws.String("attribute_not_exists(#part)"),
 		ExpressionAttributeNames: map[string]string{"#part": attrPart},
@@ -96,8 +97,9 @@ func unitsOf(c *types.ConsumedCapacity) float64 {
 
 // ScanLeases walks over the whole table and yields what is in progress, live or
 // dead ([lambdaidem.Record.LeaseLiveAt]), with the time by the database's clock. It
-// reads, and pays for, every item, which on a large table is slow and dear: it is
-// for tables without an index of leases.
+// reads, and pays for, every item (half a read unit for each 4 KB), which on a large
+// table is slow and dear: it is for tables without an index of leases. What was
+// written in the last moment may be missing.
 //
 // The error, a StoreError or one of Pace, ends the walk.
 func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) iter.Seq2[Inspected, error] {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
@@ -59,6 +60,7 @@ and single sign-on count as they do for the AWS CLI. Whether a lease is live is
 judged by DynamoDB's clock, never by that of this machine.
 
 Exit codes: ` + exitHelp,
+		Version:       version(),
 		SilenceErrors: true, SilenceUsage: true,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -77,6 +79,14 @@ Exit codes: ` + exitHelp,
 		root.AddCommand(command(a))
 	}
 	return root
+}
+
+// version is the module's, as the go command has built it in.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
 }
 
 // The forms of output.
