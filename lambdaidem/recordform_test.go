@@ -151,6 +151,7 @@ func TestO2_CheckResultRefusesWhatNoGuardCanReplay(t *testing.T) {
 		{message, ok(`1`), "{}"},
 		{message, failed(declined), "a failure is none"},
 		{"shop", ok(`{}`), "parts"},
+		{"a b c", ok(`{}`), "parts"},
 		{"a b c d e f", ok(`{}`), "parts"},
 	} {
 		err := lambdaidem.CheckResult(c.scope, c.r)
