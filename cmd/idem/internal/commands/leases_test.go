@@ -2,6 +2,7 @@ package commands
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,11 @@ func TestO2_LeasesByAge(t *testing.T) {
 		t.Errorf("of the first alone it says %+v", v)
 	}
 	d.idem("leases", "--scan", "--limit", "0").want(t, exitUsage)
+	v = leasesView{}
+	d.idem("leases", "--scan", "--max-skew", "2h", "-o", "json").want(t, exitDone).into(t, &v)
+	if len(v.Leases) != 1 || v.Leases[0].State != "held" {
+		t.Errorf("where clocks may be 2h apart it finds %+v", v)
+	}
 }
 
 func TestO2_WatchSaysWhatChanged(t *testing.T) {
@@ -61,4 +67,19 @@ func TestO2_WatchSaysWhatChanged(t *testing.T) {
 		t.Errorf("between two looks it says %+v", v)
 	}
 	d.idem("watch", "--scan", "--interval", "1ms").want(t, exitUsage)
+}
+
+// Those that died first come first, in whichever order they are found; the limit
+// leaves the others out.
+func TestO2_LeasesAreSortedByAge(t *testing.T) {
+	now := time.Now()
+	for _, order := range [][]int{{1, 2, 3, 4}, {4, 3, 2, 1}, {2, 4, 1, 3}} {
+		var v leasesView
+		for _, hours := range order {
+			v.add(lambdaidem.Record{ID: strconv.Itoa(hours), State: lambdaidem.InProgress, LeaseEnd: now.Add(-time.Duration(hours) * time.Hour)}, now, 3)
+		}
+		if len(v.Leases) != 3 || v.Leases[0].ID != "4" || v.Leases[1].ID != "3" || v.Leases[2].ID != "2" || !v.More {
+			t.Errorf("found as %v, they are %+v", order, v)
+		}
+	}
 }

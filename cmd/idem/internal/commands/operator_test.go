@@ -109,6 +109,7 @@ func TestO2_SettleWantsTheFormOfTheKind(t *testing.T) {
 			t.Errorf("%q was taken for a result", bad)
 		}
 	}
+	settle(http, "--status", "503").want(t, exitUsage, "tells the client to try again")
 	settle(http, "--answer-file", file).want(t, exitDone, "failed, status 402")
 	settle(value, "--value", `{ "a": [1, 2] }`).want(t, exitDone, `succeeded: {"a":[1,2]}`)
 	got, err := lambdaidem.Do(t.Context(), d.guard, lambdaidem.Call{Operation: "charge", Key: "k"}, func(context.Context) (map[string][]int, error) { return nil, nil })
