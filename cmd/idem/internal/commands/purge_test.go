@@ -114,6 +114,41 @@ func TestO2_PurgeGoesOnFromItsState(t *testing.T) {
 	d.idem(flags...).want(t, exitDone, fmt.Sprintf("%d records erased", 30-v.Purged))
 }
 
+// stopsAt stops a command when it has written something.
+type stopsAt struct {
+	said strings.Builder
+	stop func()
+}
+
+func (s *stopsAt) Write(p []byte) (int, error) {
+	s.stop()
+	return s.said.Write(p)
+}
+
+// A purge that is stopped says how to go on, and that it was stopped.
+func TestO2_StoppedPurgeSaysHowToGoOn(t *testing.T) {
+	d := openDesk(t)
+	const records = 260 // more than a page
+	for i := range records {
+		d.pay(d.guard, fmt.Sprint(i), paid)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	errs, out := &stopsAt{stop: cancel}, strings.Builder{}
+	code := Run(ctx, []string{"purge", "--all", "--reason", "r", "--yes", "--rate", "10000"}, Streams{In: strings.NewReader(""), Out: &out, Err: errs, Draws: true})
+	_, after, said := strings.Cut(errs.said.String(), "--after '")
+	after, _, _ = strings.Cut(after, "'")
+	if code != exitStopped || !said {
+		t.Fatalf("it ended with %d: %s", code, errs.said.String())
+	}
+	var v purgeView
+	d.idem("purge", "--all", "--reason", "r", "--yes", "--rate", "10000", "--after", after, "-o", "json").want(t, exitDone).into(t, &v)
+	if v.Looked == 0 || v.Looked >= records {
+		t.Errorf("it went on with %+v", v)
+	}
+	d.idem("purge", "--all", "--dry-run", "--rate", "10000").want(t, exitDone, "0 records would be erased")
+}
+
 func TestO2_PurgeDrawsABar(t *testing.T) {
 	d := openDesk(t)
 	d.pay(d.guard, "k", paid)
