@@ -151,6 +151,10 @@ build-ReceiptsFunction: ## Build the receipts function into ARTIFACTS_DIR
 build-NotificationsFunction: ## Build the notifications function into ARTIFACTS_DIR
 	$(call build_function,./functions/notifications)
 
+.PHONY: build-WatchFunction
+build-WatchFunction: ## Build the watch function into ARTIFACTS_DIR
+	$(call build_function,./functions/watch)
+
 # lambda.norpc leaves out the protocol of a runtime that is gone. Neither paths nor the commit go in,
 # so equal sources are equal bytes, and `sam deploy` uploads only what changed.
 define build_function

@@ -6,7 +6,9 @@
 // Its first part holds the whole guard, from event to response, over
 // dynamostore with default options against the least that could be written by
 // hand: the bare AWS SDK with default options, sending the same requests. Both
-// talk to one DynamoDB Local, in turns; see AWS_ENDPOINT_URL_DYNAMODB. It stores
+// talk to one DynamoDB Local, in turns; see AWS_ENDPOINT_URL_DYNAMODB. So does the
+// limit, the same requests as ready made text. Where it may, it repeats some of that
+// with the processor time of small functions. It stores
 // and replays a large answer too. Its second part measures the guard over a store
 // in memory, with growing bodies and with bodies made to be dear, and a replay
 // from the cache.
@@ -71,7 +73,7 @@ func parseFlags(args []string) (settings, error) {
 	quick := flags.Bool("quick", false, "a tenth of the samples: to see that it works, not for figures")
 	flags.IntVar(&s.samples, "samples", 10_000, "operations of each side in each scenario against the SDK, at least 1000")
 	flags.StringVar(&s.parts, "only", "", "`part` to measure: sdk or guard (default both)")
-	flags.StringVar(&s.scenario, "scenario", "", "the one `name` of a scenario against the SDK to measure, or messages, without the rest (default all)")
+	flags.StringVar(&s.scenario, "scenario", "", "the one `name` of a scenario against the SDK to measure, or messages, or small functions, without the rest (default all)")
 	flags.BoolVar(&s.markdown, "markdown", false, "print the tables of the README")
 	if err := flags.Parse(args); err != nil {
 		return s, err
@@ -88,7 +90,7 @@ func parseFlags(args []string) (settings, error) {
 		problem = fmt.Errorf("-samples is %d; a 99th percentile wants at least %d", s.samples, minSamples)
 	case s.parts != "" && s.parts != "sdk" && s.parts != "guard":
 		problem = fmt.Errorf("-only is %q; it must be sdk or guard", s.parts)
-	case s.scenario != "" && s.scenario != messagesScenario && !slices.ContainsFunc(scenarios, func(one scenario) bool { return one.name == s.scenario }):
+	case s.scenario != "" && s.scenario != messagesScenario && s.scenario != smallScenario && !slices.ContainsFunc(scenarios, func(one scenario) bool { return one.name == s.scenario }):
 		problem = fmt.Errorf("-scenario is %q; there is no such one", s.scenario)
 	}
 	if problem != nil {
@@ -153,6 +155,11 @@ func (r *results) measureSDK(ctx context.Context, server *ddblocal.Server, s set
 				return err
 			}
 			r.comparisons = append(r.comparisons, c)
+		}
+	}
+	if s.scenario == "" || s.scenario == smallScenario {
+		if r.small, r.noQuota, err = rig.measureSmall(ctx, random); err != nil {
+			return err
 		}
 	}
 	if s.scenario == "" {

@@ -11,8 +11,9 @@ import (
 
 // The aims.
 const (
-	aimMedian      = 1.00                  // ours / floor
-	aimP99         = 1.05                  // ours / floor
+	aimAtOnce      = 1.00                  // ours / floor, at the median, many at once
+	aimP99         = 1.00                  // ours / floor: missed if the whole interval is above it
+	aimAllocated   = 0.38                  // ours / floor
 	aimTransaction = 1.03                  // ours / floor, at the median, of an optimistic handler's one request
 	aimCall        = 15 * time.Microsecond // the guard over memstore, a body of bodySize
 	aimAllocations = 60                    // of the same
@@ -23,6 +24,8 @@ const (
 
 type results struct {
 	comparisons []comparison
+	small       []small
+	noQuota     error // why small is empty, if it was to be measured
 	large       *largeResults
 	guard       *guardResults
 	cached      *cachedReplay
@@ -43,16 +46,23 @@ THE TOOLKIT AGAINST THE BARE SDK
             and times, by the SDK with default options; no key, fingerprint, answer or failure is handled
   Both use one DynamoDB Local and the same HTTP transport settings. Blocks of both sides took turns in random
   order. Ratios are toolkit / bare SDK; in parentheses the interval of 95 of 100 resamplings of the blocks.
-  Aims: at most %.2f at the median and %.2f at the 99th percentile, unless another is named or none.
+  An aim is met if the whole interval keeps it, and missed if none of it does.
 
-`, bodySize, aimMedian, aimP99)
+`, bodySize)
 		for _, s := range scenarios {
-			_, _ = fmt.Fprintf(w, "  %-19s  %s\n", s.name, s.what)
+			_, _ = fmt.Fprintf(w, "  %-21s  %s\n", s.name, s.what)
 		}
 		_, _ = fmt.Fprintln(w)
 		printTable(w, r.ratios())
 		_, _ = fmt.Fprint(w, "\nEach operation. Times are for orientation: they are of this machine and this moment.\n\n")
 		printTable(w, r.operations())
+	}
+	if r.noQuota != nil {
+		_, _ = fmt.Fprintf(w, "\nSMALL FUNCTIONS\n\n  Not measured: %v.\n", r.noQuota)
+	}
+	if r.small != nil {
+		_, _ = fmt.Fprintf(w, "\nSMALL FUNCTIONS\n\n  This process with the share of a core that Lambda gives functions of that size, %d µs at a time; one request\n  at a time. The database is not slowed down.\n\n", quotaPeriod)
+		printTable(w, smallTable(r.small))
 	}
 	if r.large != nil {
 		_, _ = fmt.Fprint(w, "\nA LARGE ANSWER\n\n  Stored in parts and replayed through the whole guard, over dynamostore with default options.\n\n")
@@ -100,6 +110,9 @@ func (r *results) tables() []table {
 	if r.comparisons != nil {
 		all = append(all, r.ratios(), r.operations())
 	}
+	if r.small != nil {
+		all = append(all, smallTable(r.small))
+	}
 	if r.large != nil {
 		all = append(all, r.large.table())
 	}
@@ -127,33 +140,34 @@ func printTable(w io.Writer, t table) {
 }
 
 func (r *results) ratios() table {
-	t := table{{"scenario", "at once", "samples", "median", fmt.Sprintf("aim ≤ %.2f", aimMedian), "99th percentile", fmt.Sprintf("aim ≤ %.2f", aimP99), "CPU", "allocations"}}
+	t := table{{"scenario", "at once", "samples", "median", "aim", "99th percentile", "aim", "CPU", "aim", "allocations", "aim"}}
 	for _, c := range r.comparisons {
-		floor, ours := c.cost[floorSide], c.cost[oursSide]
-		cpu := "not measured"
+		floor, ours, aim := c.cost[floorSide], c.cost[oursSide], c.aimed()
+		cpu, heldCPU := "not measured", ""
 		if ours.cpuMeasured {
-			cpu = fmt.Sprintf("%.2f", float64(ours.cpu)/float64(floor.cpu))
+			cpu, heldCPU = scalar(float64(ours.cpu)/float64(floor.cpu), aim.cpu)
 		}
+		allocations, heldAllocations := scalar(float64(ours.allocations)/float64(floor.allocations), aim.allocations)
 		t = append(t, []string{
 			c.scenario.name, fmt.Sprint(c.plan.atOnce), fmt.Sprintf("2 × %d", len(c.took[oursSide])),
-			c.median.String(), c.median.held(c.scenario.aimMedian, aimMedian),
-			c.p99.String(), c.p99.held(c.scenario.aimP99, aimP99),
-			cpu, fmt.Sprintf("%.2f", float64(ours.allocations)/float64(floor.allocations)),
+			c.median.String(), c.median.held(aim.median), c.p99.String(), c.p99.held(aim.p99),
+			cpu, heldCPU, allocations, heldAllocations,
 		})
 	}
 	return t
 }
 
-// held is the verdict on an aim, which it names unless it is the table's.
-func (e estimate) held(aim, tables float64) string {
-	switch aim {
-	case 0:
+// scalar is a ratio of sums, which has no interval, and the verdict on its aim.
+func scalar(ratio, aim float64) (value, held string) {
+	return fmt.Sprintf("%.2f", ratio), estimate{ratio, ratio, ratio}.held(aim)
+}
+
+// held is the verdict on an aim; empty: there is none.
+func (e estimate) held(aim float64) string {
+	if aim == 0 {
 		return ""
-	case tables:
-		return string(e.atMost(aim))
-	default:
-		return fmt.Sprintf("≤ %.2f: %s", aim, e.atMost(aim))
 	}
+	return fmt.Sprintf("≤ %.2f: %s", aim, e.atMost(aim))
 }
 
 func (e estimate) String() string { return fmt.Sprintf("%.3f (%.3f–%.3f)", e.value, e.low, e.high) }

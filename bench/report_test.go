@@ -16,8 +16,9 @@ func example() *results {
 			trips: 4, sent: 3000, received: 1000, cpuMeasured: true}
 	}
 	other, none := c, c
-	other.scenario.name, other.scenario.aimMedian = "another aim", 0.985
-	none.scenario.name, none.scenario.aimMedian, none.scenario.aimP99 = "no aim", 0, 0
+	c.scenario.aims = aims{1, 1.05, 2, 1.99}
+	other.scenario.name, other.plan.atOnce, other.scenario.aimsAtOnce = "another aim", 64, aims{median: 0.985, p99: 1.07}
+	none.scenario.name, none.scenario.aims = "no aim", aims{}
 	none.scenario.sides = [sides]string{"one way", "another"}
 	return &results{
 		comparisons: []comparison{c, other, none},
@@ -44,8 +45,8 @@ func TestTheReportSaysWhatWasMeasuredAndWhetherItIsMet(t *testing.T) {
 			write(example(), &b)
 			text := strings.Join(strings.Fields(strings.ReplaceAll(b.String(), "|", " ")), " ")
 			for _, want := range []string{
-				"new 1 2 × 2 0.990 (0.980–0.995) met 1.070 (1.060–1.080) missed 2.00 2.00",
-				"another aim 1 2 × 2 0.990 (0.980–0.995) ≤ 0.98: too close to tell 1.070 (1.060–1.080) missed",
+				"new 1 2 × 2 0.990 (0.980–0.995) ≤ 1.00: met 1.070 (1.060–1.080) ≤ 1.05: missed 2.00 ≤ 2.00: met 2.00 ≤ 1.99: missed",
+				"another aim 64 2 × 2 0.990 (0.980–0.995) ≤ 0.98: too close to tell 1.070 (1.060–1.080) ≤ 1.07: too close to tell 2.00 2.00",
 				"no aim 1 2 × 2 0.990 (0.980–0.995) 1.070 (1.060–1.080) 2.00",
 				"no aim 1 one way 1000 µs",
 				"no aim 1 another 1000 µs",

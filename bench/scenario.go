@@ -27,8 +27,10 @@ const (
 type rig struct {
 	wires    [sides]*wire
 	bare     *floor
+	limit    *limit
 	store    *dynamostore.Store
 	guarded  handler
+	bySDK    handler // the same over the SDK's transport
 	cached   handler // the same, with a cache that has the completed records
 	body     string
 	deadline time.Time // of every operation, as of a Lambda invocation
@@ -61,7 +63,12 @@ func newRig(ctx context.Context, cfg aws.Config, records int) (*rig, error) {
 	r.store = dynamostore.New(clients[oursSide], table)
 	guard := lambdaidem.New(r.store)
 	r.guarded = guard.APIGatewayV2(create)
+	if which, why := r.store.Transport(); which != dynamostore.TransportDirect {
+		return nil, fmt.Errorf("the store's transport is %q, not the one that is to be measured: %s", which, why)
+	}
 	r.bare = &floor{client: clients[floorSide]}
+	r.limit = newLimit(cfg, r.wires[floorSide])
+	r.bySDK = lambdaidem.New(dynamostore.New(clients[oursSide], table, func(o *dynamostore.Options) { o.Transport = dynamostore.TransportSDK })).APIGatewayV2(create)
 	r.cached = guard.With(cached).APIGatewayV2(create)
 	pay := payFrom(table)
 	r.locking = guard.APIGatewayV2(pay)
@@ -94,7 +101,22 @@ func newRig(ctx context.Context, cfg aws.Config, records int) (*rig, error) {
 			return nil, fmt.Errorf("prepare the cache: %w", err)
 		}
 	}
-	return r, nil
+	return r, r.cutLimit(ctx, guard)
+}
+
+// cutLimit makes the limit's requests of those of one more call.
+func (r *rig) cutLimit(ctx context.Context, guard *lambdaidem.Guard) error {
+	h := guard.APIGatewayV2(create)
+	bodies, err := r.wires[oursSide].record(func() error { return send(ctx, h, request(rand.Text(), r.body), http.StatusCreated, false) })
+	if err != nil || len(bodies) != 2 {
+		return errors.Join(err, fmt.Errorf("a new request sent %d requests; want 2", len(bodies)))
+	}
+	r.limit.lock, err = templateOf(string(bodies[0]), "id", "token", "started_at", "in_progress_expiration", "expiration", ":now_s", ":now_ms")
+	if err != nil {
+		return err
+	}
+	r.limit.complete, err = templateOf(string(bodies[1]), "id", ":token", ":completed_at", ":expiration", ":now_s", ":now_ms")
+	return err
 }
 
 func quietly(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard }
@@ -137,8 +159,7 @@ type scenario struct {
 	floor func(r *rig, i int) operation
 	ours  func(r *rig, i int) operation
 
-	// The most that the median and the 99th percentile should be; 0: there is no aim.
-	aimMedian, aimP99 float64
+	aims, aimsAtOnce aims // one at a time, and many at once
 	// Only one in so many of the samples is taken; 0: all.
 	oneIn int
 	// It is measured one at a time only: with many at once there is nothing to wait
@@ -146,6 +167,18 @@ type scenario struct {
 	alone bool
 	// The sides are not a bare SDK and the toolkit with the same requests.
 	sides [sides]string
+	same  bool // though they send the same requests
+}
+
+// aims are the most that ratios should be; 0: there is no aim.
+type aims struct{ median, p99, cpu, allocations float64 }
+
+// aimed are the aims of a comparison.
+func (c *comparison) aimed() aims {
+	if c.plan.atOnce > 1 {
+		return c.scenario.aimsAtOnce
+	}
+	return c.scenario.aims
 }
 
 // side is what a side is called.
@@ -157,12 +190,12 @@ func (s scenario) side(i int) string {
 }
 
 // sameRequests tells whether both sides send the same.
-func (s scenario) sameRequests() bool { return s.sides == [sides]string{} }
+func (s scenario) sameRequests() bool { return s.same || s.sides == [sides]string{} }
 
 var scenarios = []scenario{
 	{
 		name: "new", what: "a key that nobody used: lock, handler, completion", trips: [sides]int{2, 2},
-		aimMedian: aimMedian, aimP99: aimP99,
+		aims: aims{0.88, aimP99, 0.70, aimAllocated}, aimsAtOnce: aims{median: aimAtOnce, p99: aimP99},
 		floor: func(r *rig, _ int) operation {
 			id, token := freshID(), freshToken()
 			return func(ctx context.Context) error { return r.bare.first(ctx, id, token, r.deadline.Add(maxSkew)) }
@@ -174,23 +207,63 @@ var scenarios = []scenario{
 	},
 	{
 		name: "replay", what: "a request sent again after it was answered", trips: [sides]int{1, 1},
-		aimMedian: aimMedian, aimP99: aimP99,
+		aims: aims{0.78, aimP99, 0.58, aimAllocated}, aimsAtOnce: aims{median: aimAtOnce, p99: aimP99},
 		floor: func(r *rig, i int) operation { return r.floorAgain(r.completed, i, statusCompleted) },
 		ours:  func(r *rig, i int) operation { return r.oursAgain(r.guarded, r.completed, i, http.StatusCreated, true) },
 	},
 	{
-		name: "replay, store only", what: "the same by dynamostore alone: what is missing here is the guard's part", trips: [sides]int{1, 1},
-		aimMedian: aimMedian, aimP99: aimP99,
+		name: "replay, store only", what: "the same by dynamostore alone: what is missing here is the guard's part", trips: [sides]int{1, 1}, oneIn: 4,
 		floor: func(r *rig, i int) operation { return r.floorAgain(r.completed, i, statusCompleted) },
 		ours:  (*rig).storeAgain,
 	},
 	{
 		name: "conflict", what: "a request sent again while it is in progress elsewhere", trips: [sides]int{1, 1},
-		aimMedian: aimMedian, aimP99: aimP99,
+		aims: aims{0.76, aimP99, 0.57, aimAllocated}, aimsAtOnce: aims{median: aimAtOnce, p99: aimP99},
 		floor: func(r *rig, i int) operation { return r.floorAgain(r.inProgress, i, statusInProgress) },
 		ours: func(r *rig, i int) operation {
 			return r.oursAgain(r.guarded, r.inProgress, i, http.StatusConflict, false)
 		},
+	},
+	{
+		name: "new : by hand", what: "the toolkit against the limit: ready made text, signed by the SDK's signer, over net/http", trips: [sides]int{2, 2},
+		oneIn: 4, sides: [sides]string{"by hand", "toolkit"}, same: true,
+		floor: func(r *rig, _ int) operation {
+			id, token := freshID(), freshToken()
+			return func(ctx context.Context) error { return r.limit.first(ctx, id, token, r.deadline.Add(maxSkew)) }
+		},
+		ours: func(r *rig, _ int) operation {
+			e := request(rand.Text(), r.body)
+			return func(ctx context.Context) error { return send(ctx, r.guarded, e, http.StatusCreated, false) }
+		},
+	},
+	{
+		name: "replay : by hand", what: "the same, a request sent again", trips: [sides]int{1, 1},
+		oneIn: 4, sides: [sides]string{"by hand", "toolkit"}, same: true,
+		floor: func(r *rig, i int) operation {
+			id, token := r.completed[i%len(r.completed)].id, freshToken()
+			return func(ctx context.Context) error {
+				return r.limit.again(ctx, id, token, r.deadline.Add(maxSkew), statusCompleted)
+			}
+		},
+		ours: func(r *rig, i int) operation { return r.oursAgain(r.guarded, r.completed, i, http.StatusCreated, true) },
+	},
+	{
+		name: "new, SDK transport", what: "a new request by a store that sends through the SDK's client", trips: [sides]int{2, 2},
+		oneIn: 4,
+		floor: func(r *rig, _ int) operation {
+			id, token := freshID(), freshToken()
+			return func(ctx context.Context) error { return r.bare.first(ctx, id, token, r.deadline.Add(maxSkew)) }
+		},
+		ours: func(r *rig, _ int) operation {
+			e := request(rand.Text(), r.body)
+			return func(ctx context.Context) error { return send(ctx, r.bySDK, e, http.StatusCreated, false) }
+		},
+	},
+	{
+		name: "replay, SDK transport", what: "the same, a request sent again", trips: [sides]int{1, 1},
+		oneIn: 4,
+		floor: func(r *rig, i int) operation { return r.floorAgain(r.completed, i, statusCompleted) },
+		ours:  func(r *rig, i int) operation { return r.oursAgain(r.bySDK, r.completed, i, http.StatusCreated, true) },
 	},
 	{
 		name: "replay, cached", what: "a replay from the process's memory, against the bare SDK's refused PutItem", trips: [sides]int{1, 0},
@@ -200,7 +273,7 @@ var scenarios = []scenario{
 	},
 	{
 		name: "optimistic, new", what: "two enlisted writes and no lock: one TransactWriteItems of three items", trips: [sides]int{1, 1},
-		aimMedian: aimTransaction, oneIn: 4,
+		aims: aims{median: aimTransaction}, oneIn: 4,
 		floor: func(r *rig, i int) operation {
 			id, token, account := freshID(), freshToken(), accountOf(i)
 			return func(ctx context.Context) error { return r.bare.claimed(ctx, id, token, account) }

@@ -238,7 +238,8 @@ func TestREADME_NamesEveryOutcome(t *testing.T) {
 	}
 }
 
-// The SAM snippet makes the table that dynamostore wants, as template.yaml does.
+// The SAM snippet makes the table that dynamostore wants, as template.yaml does, but
+// for the index of leases, which is opt-in.
 func TestDeploy_SAMTableServes(t *testing.T) {
 	_, snippet, found := strings.Cut(read(t, "docs/deploy.md"), "```yaml\n")
 	snippet, _, closed := strings.Cut(snippet, "```")
@@ -249,6 +250,10 @@ func TestDeploy_SAMTableServes(t *testing.T) {
 	want := recordsTable(t, "template.yaml", read(t, "template.yaml"),
 		map[string]string{"JwtIssuer": "https://issuer.example.com", "JwtAudience": "any"})
 	got.Name, want.Name = "", ""
+	if len(want.Indexes) != 1 || want.Indexes[0].Name != "leases" {
+		t.Errorf("template.yaml has the indexes %+v", want.Indexes)
+	}
+	want.Indexes, want.Attributes = got.Indexes, want.Attributes[:1]
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("docs/deploy.md has the table\n%+v\ntemplate.yaml has\n%+v", got, want)
 	}

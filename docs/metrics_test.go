@@ -95,6 +95,28 @@ func TestMetrics_SaysWhatIsMeasured(t *testing.T) {
 	}
 }
 
+// The alarm on dead leases is on what a look at them writes; so it says what to make
+// of silence.
+func TestMetrics_DeadLeasesAlarmWatchesWhatALookWrites(t *testing.T) {
+	_, alarm, found := strings.Cut(read(t, metricsPage), "  DeadLeasesAlarm:\n")
+	alarm, _, closed := strings.Cut(alarm, "```")
+	if !found || !closed {
+		t.Fatal(metricsPage + " shows no alarm on dead leases")
+	}
+	var l strings.Builder
+	emf.New(func(o *emf.Options) { o.Writer = &l }).DeadLeases(emf.DeadLeases{}, nil)
+	for _, line := range []string{"Namespace: Lambdaidem", "MetricName: DeadLeases", "- Name: service", "- Name: function", "Statistic: Maximum", "TreatMissingData: breaching"} {
+		if !strings.Contains(alarm, " "+line+"\n") {
+			t.Errorf("the alarm has no %s", line)
+		}
+	}
+	for _, part := range []string{`"Namespace":"Lambdaidem"`, `"Name":"DeadLeases"`, `"Dimensions":[["service","function"]]`, `"DeadLeases":0`} {
+		if !strings.Contains(l.String(), part) {
+			t.Errorf("the document has no %s: %s", part, l.String())
+		}
+	}
+}
+
 // The alarm is on a metric that there is, with the dimensions that it has.
 func TestMetrics_AlarmWatchesAMetric(t *testing.T) {
 	_, alarm, found := strings.Cut(read(t, metricsPage), "```yaml\n")

@@ -1,15 +1,7 @@
 package dynamostore
 
 import (
-	"crypto/sha256"
-	"strconv"
 	"strings"
-	"unicode/utf8"
-
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // The attributes of an item, by their standard names.
@@ -32,6 +24,7 @@ const (
 	attrSteps       = "steps"                  // M, until it is completed (E5)
 	attrOperations  = "operations"             // L, what operators did (O2)
 	attrErasing     = "erasing"                // M, parts that a purge has yet to delete
+	attrLeaseShard  = "lease_shard"            // S, while it is in progress, with Options.LeaseIndex (O2)
 )
 
 // keptNames are for the parts of an answer: no attribute may be renamed to one of
@@ -86,6 +79,7 @@ var itemAttributes = [...]attribute{
 	{attrSteps, "#steps", saving | completion, func(it *item) field { return (*stepResults)(&it.Steps) }, nil},
 	{attrOperations, "#operations", 0, func(it *item) field { return (*operations)(&it.Operations) }, nil},
 	{attrErasing, "#erasing", 0, func(it *item) field { return partsField{&it.Erasing} }, nil},
+	{attrLeaseShard, "#lease_shard", takeover | completion | release, func(it *item) field { return (*text)(&it.LeaseShard) }, nil},
 }
 
 // renaming is the field of Options that renames an attribute.
@@ -99,7 +93,7 @@ type renaming struct {
 type layout [len(itemAttributes)]column
 
 type column struct {
-	name   string // in the table
+	name   string // in the table; empty: this store neither reads nor writes it
 	value  string // the placeholder of its new value, ":status"
 	assign string // "#status = :status"
 }
@@ -109,6 +103,9 @@ func (o *Options) layout() *layout {
 	l := &layout{}
 	for i := range itemAttributes {
 		a := &itemAttributes[i]
+		if a.standard == attrLeaseShard && o.LeaseIndex == "" {
+			continue // what is opt-in costs nothing where it is off
+		}
 		value := ":" + a.placeholder[1:]
 		l[i] = column{name: a.standard, value: value, assign: a.placeholder + " = " + value}
 		if a.option != nil {
@@ -131,236 +128,12 @@ func (l *layout) nameOf(standard string) string {
 	panic("no attribute is called " + standard)
 }
 
-// attributes is the item as the API takes it, under this table's names.
-func (l *layout) attributes(it *item) attributes {
-	const most = 14 // in one item: there is data or a failure, say; a map of more is twice the size
-	attrs := make(attributes, most)
-	for i := range l {
-		if v := itemAttributes[i].field(it).write(); v != nil {
-			attrs[l[i].name] = v
-		}
-	}
-	return attrs
-}
-
-// parse reads an item. The error says in words why the item is not one of
-// ours, or is damaged (D4): it must not be replayed, completed or taken over.
-func (l *layout) parse(attrs attributes) (*item, error) {
-	it := &item{}
-	for i := range l {
-		v := attrs[l[i].name]
-		if v == nil {
-			continue
-		}
-		a := &itemAttributes[i]
-		if want := a.field(it).read(v); want != "" {
-			return nil, foreign("its "+a.standard+" is not "+want, attrs)
-		}
-	}
-	why := it.strange()
-	if why != "" && attrs[attrPart] != nil {
-		why = "it is a part of an answer"
-	}
-	if why != "" {
-		return nil, foreign(why, attrs)
-	}
-	return it, nil
-}
-
-// field is the value of one attribute in an item.
-type field interface {
-	// write is the value as the API takes it; nil: the attribute is absent.
-	write() types.AttributeValue
-	// read takes the value of an attribute that is there. It returns "", or
-	// what the value should have been.
-	read(v types.AttributeValue) (want string)
-}
-
-// text is a string; the empty one is absent.
-type text string
-
-func (t *text) write() types.AttributeValue {
-	if *t == "" {
-		return nil
-	}
-	return str(*t)
-}
-
-func (t *text) read(v types.AttributeValue) string {
-	s, ok := v.(*types.AttributeValueMemberS)
-	if !ok {
-		return "a string"
-	}
-	*t = text(s.Value)
-	return ""
-}
-
-// optionalText is a string that may be absent, which is not the empty one.
-type optionalText struct {
-	s    string
-	here bool
-}
-
-func (t *optionalText) write() types.AttributeValue {
-	if !t.here {
-		return nil
-	}
-	return str(t.s)
-}
-
-func (t *optionalText) read(v types.AttributeValue) string {
-	t.here = true
-	return (*text)(&t.s).read(v)
-}
-
-// integer is a whole number that may be absent, which is not zero.
-type integer struct {
-	n    int64
-	here bool
-}
-
-func (i *integer) write() types.AttributeValue {
-	if !i.here {
-		return nil
-	}
-	return number(i.n)
-}
-
-func (i *integer) read(v types.AttributeValue) string {
-	if s, ok := v.(*types.AttributeValueMemberN); ok {
-		if n, err := strconv.ParseInt(s.Value, 10, 64); err == nil {
-			*i = integer{n, true}
-			return ""
-		}
-	}
-	return "a whole number of 64 bits"
-}
-
-// payload is bytes; nil is absent. They are a string attribute while they are
-// UTF-8, so that a person can read an answer in the console, and a binary one
-// otherwise (R1).
-type payload []byte
-
-func (p *payload) write() types.AttributeValue {
-	switch {
-	case *p == nil:
-		return nil
-	case utf8.Valid(*p):
-		return str(string(*p))
-	}
-	return &types.AttributeValueMemberB{Value: *p}
-}
-
-func (p *payload) read(v types.AttributeValue) string {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		*p = payload(v.Value)
-	case *types.AttributeValueMemberB:
-		*p = v.Value
-	default:
-		return "a string or binary"
-	}
-	return ""
-}
-
-// failureField is a failure; nil is absent. It is rare, so package
-// attributevalue writes and reads it.
-type failureField struct{ of **lambdaidem.Failure }
-
-// failure is lambdaidem.Failure with the names that the item gives its members.
-type failure struct {
-	Code    lambdaidem.Code `dynamodbav:"code"`
-	Type    string          `dynamodbav:"type,omitempty"`
-	Message string          `dynamodbav:"message"`
-	Status  int             `dynamodbav:"status,omitempty"`
-}
-
-func (f failureField) write() types.AttributeValue {
-	if *f.of == nil {
-		return nil
-	}
-	v, err := attributevalue.Marshal(failure(**f.of))
-	if err != nil { // texts and a number: can't happen
-		panic(err)
-	}
-	return v
-}
-
-func (f failureField) read(v types.AttributeValue) string {
-	var into failure
-	if _, ok := v.(*types.AttributeValueMemberM); !ok {
-		return "a map"
-	}
-	if err := attributevalue.Unmarshal(v, &into); err != nil {
-		return "a failure: " + err.Error()
-	}
-	*f.of = (*lambdaidem.Failure)(&into)
-	return ""
-}
-
-// partsField says how an encoded answer is put together; nil is absent.
-type partsField struct{ of **parts }
-
-// The members of the attribute.
-const (
-	partsCount    = "count"    // N
-	partsLength   = "length"   // N, bytes
-	partsChecksum = "checksum" // B
-	partsFailure  = "failure"  // BOOL, absent: it is a value
-)
-
-func (f partsField) write() types.AttributeValue {
-	p := *f.of
-	if p == nil {
-		return nil
-	}
-	m := attributes{
-		partsCount: number(int64(p.Count)), partsLength: number(int64(p.Length)),
-		partsChecksum: &types.AttributeValueMemberB{Value: p.Checksum},
-	}
-	if p.Failure {
-		m[partsFailure] = &types.AttributeValueMemberBOOL{Value: true}
-	}
-	return &types.AttributeValueMemberM{Value: m}
-}
-
-func (f partsField) read(v types.AttributeValue) string {
-	const want = "a map of an answer's " + partsCount + ", " + partsLength + " and " + partsChecksum
-	m, ok := v.(*types.AttributeValueMemberM)
-	if !ok {
-		return want
-	}
-	var count, length integer
-	sum, ok := m.Value[partsChecksum].(*types.AttributeValueMemberB)
-	if !ok || len(sum.Value) != sha256.Size || count.read(m.Value[partsCount]) != "" || length.read(m.Value[partsLength]) != "" ||
-		count.n < 0 || count.n > maxParts || length.n < 0 || length.n > maxAnswerBound {
-		return want
-	}
-	*f.of = &parts{Count: int(count.n), Length: int(length.n), Checksum: sum.Value}
-	if failure := m.Value[partsFailure]; failure != nil {
-		b, ok := failure.(*types.AttributeValueMemberBOOL)
-		if !ok {
-			return want
-		}
-		(*f.of).Failure = b.Value
-	}
-	return ""
-}
-
-func str[S ~string](s S) types.AttributeValue {
-	return &types.AttributeValueMemberS{Value: string(s)}
-}
-
-func number(n int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
-}
-
 // names says what the placeholders stand for in an expression that sets what
 // the updates set, under the condition: no others, or DynamoDB refuses it.
 func (l *layout) names(sets updates, condition string) map[string]string {
 	names := map[string]string{}
 	for i := range itemAttributes {
-		if a := &itemAttributes[i]; a.setBy&sets != 0 || mentions(condition, a.placeholder) {
+		if a := &itemAttributes[i]; l[i].name != "" && (a.setBy&sets != 0 || mentions(condition, a.placeholder)) {
 			names[a.placeholder] = l[i].name
 		}
 	}

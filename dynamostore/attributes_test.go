@@ -68,6 +68,7 @@ func TestAnUpdateWritesEveryAttributeThatItsVerbChanges(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before, after := claimed(claim), claimed(claim)
+			before.LeaseShard, after.LeaseShard = "7", "7"
 			c.change(after)
 			for _, a := range itemAttributes {
 				changed := !cmp.Equal(a.field(before).write(), a.field(after).write(), avOptions)
@@ -82,14 +83,19 @@ func TestAnUpdateWritesEveryAttributeThatItsVerbChanges(t *testing.T) {
 // DynamoDB refuses an expression with a placeholder that has no name, and a
 // name that no expression uses.
 func TestEveryExpressionHasExactlyItsNames(t *testing.T) {
-	l := standardLayout.writes()
+	indexed := (&Options{IDAttribute: attrID, StatusAttribute: attrStatus, ExpirationAttribute: attrExpiration, LeaseIndex: "leases",
+		InProgressExpirationAttribute: attrLeaseEnd, DataAttribute: attrData, ValidationAttribute: attrValidation}).layout()
+	for _, of := range []*layout{standardLayout, indexed} {
+		everyExpressionHasExactlyItsNames(t, of)
+	}
+}
+
+func everyExpressionHasExactlyItsNames(t *testing.T, of *layout) {
+	t.Helper()
+	l := of.writes("test")
 	for _, w := range []write{l.lock, l.takeover, l.completion, l.release, l.saving, l.probe} {
-		full := attributes{}
-		for _, a := range itemAttributes {
-			full[a.standard] = str("x")
-		}
-		for _, attrs := range []attributes{full, {}} {
-			text := w.condition + " " + standardLayout.expression(w.sets, attrs, attributes{})
+		for _, it := range []*item{fullItem(), {}} {
+			text := w.condition + " " + of.expression(w.sets, it, attributes{})
 			used := map[string]bool{}
 			for _, p := range regexp.MustCompile(`#\w+`).FindAllString(text, -1) {
 				used[p] = true
@@ -124,5 +130,15 @@ func TestTheDocumentationListsEveryAttribute(t *testing.T) {
 	slices.Sort(known)
 	if diff := cmp.Diff(known, documented); diff != "" {
 		t.Errorf("known - documented +:\n%s", diff)
+	}
+}
+
+// fullItem is an item with every attribute, which no record has.
+func fullItem() *item {
+	n := integer{1, true}
+	return &item{
+		ID: "x", Status: "x", Token: "x", Attempt: n, LeaseEnd: n, Expiration: n, Validation: "x", Scope: "x", StartedAt: n, CompletedAt: n,
+		Outcome: "x", Data: []byte("x"), Failure: &lambdaidem.Failure{Code: "x"}, Encoding: optionalText{"x", true},
+		Parts: &parts{Checksum: []byte("x")}, Steps: lambdaidem.Steps{"x": []byte("x")}, LeaseShard: "x",
 	}
 }

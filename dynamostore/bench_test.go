@@ -115,8 +115,7 @@ func BenchmarkBareSDK(b *testing.B) {
 func lockInput(tb testing.TB) *dynamodb.PutItemInput {
 	tb.Helper()
 	s := New(written.client(), "idempotency")
-	attrs := s.layout.attributes(claimed(claim))
-	return s.lockInput(attrs, claim.Now)
+	return (&lockRequest{s, claimed(claim), given{now: claim.Now}}).input()
 }
 
 func measure(b *testing.B, do func(context.Context) error) {

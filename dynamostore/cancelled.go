@@ -49,7 +49,7 @@ func (t *transaction) recordsVerdict(p *prepared, v *verdict, reason *types.Canc
 		return lambdaidem.Record{}, false, nil
 	case cancelCondition:
 		v.ambiguous = false // whatever was sent before has happened, as the record now shows, or can't any more
-		rec, err := t.store.standing(v, reason.Item)
+		rec, err := t.store.standing(v, found{attrs: reason.Item})
 		switch {
 		case err != nil:
 			return lambdaidem.Record{}, true, err

@@ -25,6 +25,10 @@ const (
 	TTLOff            TableCode = "ttl_off"             // records would stay for ever
 	TTLWrongAttribute TableCode = "ttl_wrong_attribute" // TTL looks at another attribute
 	NoPermission      TableCode = "no_permission"       // the credentials don't allow an action
+	NoIndex           TableCode = "no_index"            // there is no Options.LeaseIndex (O2)
+	IndexNotActive    TableCode = "index_not_active"    // it is being made or deleted
+	WrongIndex        TableCode = "wrong_index"         // its key is not the one that the store writes
+	WideIndex         TableCode = "wide_index"          // it has more than keys, which costs more
 	MultiRegion       TableCode = "multi_region"        // more than one Region can write (D3)
 	NoTransactions    TableCode = "no_transactions"     // no writes can be enlisted (D3)
 	CheckFailed       TableCode = "check_failed"        // it could not be found out
@@ -84,6 +88,10 @@ func (ps TableProblems) err() error {
 // whether these and the store's own have transactions, and which actions on them
 // the credentials allow. That takes one round trip more, and five for each table.
 //
+// With Options.LeaseIndex it looks at the index too, and whether the credentials
+// allow Query on it. If they don't, that is a warning: a guard needs no Query,
+// [Store.DeadLeases] does. That takes two round trips more.
+//
 // It writes nothing: its writes stand under a condition that never holds.
 // It needs dynamodb:DescribeTable and DescribeTimeToLive on top of what the
 // store needs.
@@ -97,6 +105,9 @@ func (s *Store) CheckTable(ctx context.Context, enlisted ...string) error {
 	}
 	for _, table := range enlisted {
 		problems = append(problems, s.checkEnlisted(ctx, table)...)
+	}
+	if !problems.has(NoTable) {
+		problems = append(problems, s.checkDeadLeases(ctx)...)
 	}
 	return problems.err()
 }

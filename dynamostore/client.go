@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -22,11 +23,13 @@ import (
 
 // tuned derives the store's own client: the user's in all but attempts, backoff
 // and the time of an attempt, and judged for X8.
-func tuned(client *dynamodb.Client, o *Options) *dynamodb.Client {
+// Its retry quota comes along.
+func tuned(client *dynamodb.Client, o *Options) (*dynamodb.Client, retry.RateLimiter) {
 	users := client.Options()
-	return dynamodb.New(users, func(own *dynamodb.Options) {
-		own.HTTPClient = users.HTTPClient // New would give it a pool of connections of its own
-		own.Retryer = retryer(o)
+	quota := ratelimit.NewTokenRateLimit(retry.DefaultRetryRateTokens)
+	own := dynamodb.New(users, func(own *dynamodb.Options) {
+		own.HTTPClient = newLine(&users) // over the user's: New would give it a pool of connections of its own
+		own.Retryer = retryer(o, quota)
 		own.RetryMaxAttempts = 0 // the retryer knows
 		own.EndpointResolverV2 = remembering(users.EndpointResolverV2)
 		own.APIOptions = append(own.APIOptions, func(stack *middleware.Stack) error {
@@ -42,6 +45,7 @@ func tuned(client *dynamodb.Client, o *Options) *dynamodb.Client {
 			)
 		})
 	})
+	return own, quota
 }
 
 // The SDK's middleware beside which ours stands.
@@ -59,10 +63,10 @@ func wants(stack *middleware.Stack, id string) error {
 		"give dynamostore.New a client that has it", id)
 }
 
-// retryer is the SDK's standard one, its retry quota included, with our
-// attempts and jitter.
-func retryer(o *Options) aws.Retryer {
+// retryer is the SDK's standard one with our attempts and jitter.
+func retryer(o *Options, quota retry.RateLimiter) aws.Retryer {
 	return retry.NewStandard(func(so *retry.StandardOptions) {
+		so.RateLimiter = quota
 		so.MaxAttempts = o.Attempts
 		so.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
 			return backoff(o, attempt), nil
@@ -108,10 +112,14 @@ func (attemptLimit) ID() string { return "lambdaidem.AttemptLimit" }
 func (l attemptLimit) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 	middleware.FinalizeOutput, middleware.Metadata, error,
 ) {
+	late := false // in the first attempt, which was made already
+	if v := verdictOf(ctx); v != nil && v.first != nil {
+		late = v.first.late
+	}
 	limited, cancel := context.WithTimeout(ctx, time.Duration(l))
 	defer cancel()
 	out, meta, err := next.HandleFinalize(limited, in)
-	if err != nil && errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil && ctx.Err() == nil {
+	if err != nil && errors.Is(err, context.DeadlineExceeded) && (late || limited.Err() != nil) && ctx.Err() == nil {
 		err = attemptTimedOut(l)
 	}
 	return out, meta, err

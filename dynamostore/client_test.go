@@ -49,7 +49,7 @@ func TestNewKeepsTheClientsOptions(t *testing.T) {
 func TestNewSharesTheClientsConnections(t *testing.T) {
 	users := awshttp.NewBuildableClient()
 	client := dynamodb.New(dynamodb.Options{Region: "eu-west-1", HTTPClient: users, DefaultsMode: aws.DefaultsModeInRegion})
-	if got, want := New(client, "test").client.Options().HTTPClient, client.Options().HTTPClient; got != want {
+	if got, ok := New(client, "test").client.Options().HTTPClient.(*line); !ok || got.users != client.Options().HTTPClient {
 		t.Error("the store has another HTTP client than the client that it was given")
 	}
 }

@@ -1,8 +1,10 @@
 package dynamostore
 
 import (
+	"strconv"
 	"time"
 
+	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -45,19 +47,54 @@ const (
 	neverTrue = "attribute_exists(#id) AND attribute_not_exists(#id)"
 )
 
-// clock gives isGone, and so every condition that contains it, its values.
-func clock(now time.Time) attributes {
-	return attributes{
-		":now_s":       number(now.Unix()),
-		":now_ms":      number(now.UnixMilli()),
-		":in_progress": str(lambdaidem.InProgress),
-	}
+// given is what the placeholders of a condition stand for, but for attributes.
+type given struct {
+	now   time.Time          // :now_s, :now_ms and :in_progress, which isGone asks for, and so each condition
+	token string             // :token; empty: the condition does not ask for it
+	seen  *lambdaidem.Record // :seen_token, :seen_state, :seen_end and :completed; nil: it does not
+	steps integer            // :step_count; absent: it does not
 }
 
-// seenValues gives isStillWhatWasSeen its values.
-func seenValues(values attributes, seen *lambdaidem.Record) {
-	values[":seen_token"] = str(seen.Token)
-	values[":seen_state"] = str(seen.State)
-	values[":seen_end"] = number(seen.LeaseEnd.UnixMilli())
-	values[":completed"] = str(lambdaidem.Completed)
+// attributes is the values as the SDK takes them.
+func (g *given) attributes() attributes {
+	values := attributes{
+		":now_s":       number(g.now.Unix()),
+		":now_ms":      number(g.now.UnixMilli()),
+		":in_progress": str(lambdaidem.InProgress),
+	}
+	if g.token != "" {
+		values[":token"] = str(g.token)
+	}
+	if seen := g.seen; seen != nil {
+		values[":seen_token"] = str(seen.Token)
+		values[":seen_state"] = str(seen.State)
+		values[":seen_end"] = number(seen.LeaseEnd.UnixMilli())
+		values[":completed"] = str(lambdaidem.Completed)
+	}
+	if g.steps.there {
+		values[":step_count"] = number(g.steps.n)
+	}
+	return values
+}
+
+// appendTo writes them as the members of an object.
+func (g *given) appendTo(b []byte) []byte {
+	b = strconv.AppendInt(append(b, `":now_s":{"N":"`...), g.now.Unix(), 10)
+	b = strconv.AppendInt(append(b, `"},":now_ms":{"N":"`...), g.now.UnixMilli(), 10)
+	b = append(b, `"},":in_progress":{"S":"`+string(lambdaidem.InProgress)+`"}`...)
+	if g.token != "" {
+		b = lowlevel.AppendString(append(b, `,":token":{"S":`...), g.token)
+		b = append(b, '}')
+	}
+	if seen := g.seen; seen != nil {
+		b = lowlevel.AppendString(append(b, `,":seen_token":{"S":`...), seen.Token)
+		b = lowlevel.AppendString(append(b, `},":seen_state":{"S":`...), string(seen.State))
+		b = strconv.AppendInt(append(b, `},":seen_end":{"N":"`...), seen.LeaseEnd.UnixMilli(), 10)
+		b = append(b, `"},":completed":{"S":"`+string(lambdaidem.Completed)+`"}`...)
+	}
+	if g.steps.there {
+		b = strconv.AppendInt(append(b, `,":step_count":{"N":"`...), g.steps.n, 10)
+		b = append(b, `"}`...)
+	}
+	return b
 }

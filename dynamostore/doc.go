@@ -30,6 +30,7 @@
 //	steps                   M  the results of steps by name, until it is completed
 //	operations              L  what operators did to the record: what, by, reason, at (epoch milliseconds), attempt, token, forced
 //	erasing                 M  parts that a purge has yet to delete, as in parts; only while it runs
+//	lease_shard             S  while in progress, with Options.LeaseIndex: its partition key there
 //
 // The first six are named as in Powertools for AWS Lambda, and can be renamed
 // by [Options]. A table may be shared with it and with others, a record never:
@@ -118,6 +119,16 @@
 // database's clock. A version of this package that knows no operations leaves them
 // as they are. The command idem has all of it for a terminal.
 //
+// Requests are sent without the SDK's middleware where your client has nothing that
+// would be lost by it: see [Transport] and [Store.Transport].
+//
+// # Dead leases
+//
+// An attempt that died leaves a lease that is over, and effects that nobody knows.
+// [Store.DeadLeases] finds those leases by an index, Options.LeaseIndex, and without a
+// scan. It is off by default: a lock and the end of an attempt each cost a write unit
+// more with it.
+//
 // # One Region
 //
 // A record is written in one Region. In a global table with multi-Region
@@ -137,7 +148,9 @@
 //	  }]
 //	}
 //
-// CheckTable needs dynamodb:DescribeTable and dynamodb:DescribeTimeToLive too.
+// CheckTable needs dynamodb:DescribeTable and dynamodb:DescribeTimeToLive too, and
+// [Store.DeadLeases] dynamodb:Query on the index alone:
+// arn:aws:dynamodb:REGION:ACCOUNT:table/TABLE/index/INDEX.
 //
 // [docs/cost.md]: https://github.com/lambdaidem/toolkit/blob/main/docs/cost.md
 package dynamostore

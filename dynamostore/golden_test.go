@@ -27,7 +27,8 @@ import (
 // A file is never edited; a new layout is a new one.
 //
 // layout 1 knows no encoding, and refuses an item that has one, whatever it is
-// (D4). Layout 2 writes what it stores as it is in the same way.
+// (D4). Layout 2 writes what it stores as it is in the same way. Layout 3, which is
+// opt-in, adds an attribute that the others pass over.
 
 var golden = struct {
 	claim                      lambdaidem.Claim
@@ -77,6 +78,7 @@ func goldens() map[string]struct {
 		"2-gzip-in-parts":    {result: &golden.long, option: inParts},
 		"2-failure-in-parts": {result: &golden.failed, option: inParts},
 		"2-binary-in-parts":  {result: &golden.binary, option: inParts},
+		"3-in-progress":      {option: func(o *Options) { o.LeaseIndex = "leases" }},
 	}
 }
 
@@ -189,6 +191,7 @@ func writtenToday(t *testing.T, option func(*Options), result *lambdaidem.Result
 	}
 	s := New(written.client(), "test", option)
 	it, all := claimed(golden.claim), items{}
+	it.LeaseShard = s.opts.leaseShard(it.ID)
 	lease := lambdaidem.Lease{ID: golden.claim.ID, Token: golden.claim.Token}
 	switch {
 	case release:

@@ -37,6 +37,7 @@ type item struct {
 	Steps       lambdaidem.Steps
 	Operations  []Operation
 	Erasing     *parts
+	LeaseShard  string // in progress, with an index of leases
 }
 
 // claimed is the item that an acquire leaves behind.
@@ -61,7 +62,7 @@ func claimed(c lambdaidem.Claim) *item {
 // finish turns the item of an attempt into that of its result, which must have
 // been packed.
 func (it *item) finish(r lambdaidem.Result) {
-	it.Status = lambdaidem.Completed
+	it.Status, it.LeaseShard = lambdaidem.Completed, ""
 	it.dropSteps()
 	it.Outcome = string(r.Outcome)
 	it.CompletedAt = epochMillis(r.At)
@@ -79,7 +80,7 @@ func (it *item) finish(r lambdaidem.Result) {
 
 // giveBack turns the item of an attempt into that of one that had no effect.
 func (it *item) giveBack(expires time.Time) {
-	it.Status = lambdaidem.Released
+	it.Status, it.LeaseShard = lambdaidem.Released, ""
 	it.Expiration = epochSeconds(expires)
 }
 
@@ -95,10 +96,10 @@ func (it *item) strange() string {
 		return "it has no " + attrToken
 	case it.Attempt.n < 1:
 		return "its " + attrAttempt + " is not 1 or more"
-	case !it.LeaseEnd.here:
+	case !it.LeaseEnd.there:
 		return "it has no " + attrLeaseEnd
 	case it.marksSteps() && it.Parts == nil:
-	case it.Encoding.here, it.Parts != nil:
+	case it.Encoding.there, it.Parts != nil:
 		if why := it.strangeEncoding(); why != "" {
 			return why
 		}
@@ -122,11 +123,11 @@ func (it *item) strange() string {
 // strangeEncoding says what keeps an encoded answer from being read.
 func (it *item) strangeEncoding() string {
 	switch p := it.Parts; {
-	case it.Encoding.here && it.Encoding.s != encodingPlain && it.Encoding.s != encodingGzip:
+	case it.Encoding.there && it.Encoding.s != encodingPlain && it.Encoding.s != encodingGzip:
 		return fmt.Sprintf("its %s %q is unknown to this version", attrEncoding, it.Encoding.s)
-	case it.Encoding.here && it.Status != lambdaidem.Completed:
+	case it.Encoding.there && it.Status != lambdaidem.Completed:
 		return fmt.Sprintf("it has %s %q and is not completed", attrEncoding, it.Encoding.s)
-	case !it.Encoding.here || p == nil:
+	case !it.Encoding.there || p == nil:
 		return "it has one of " + attrEncoding + " and " + attrParts
 	case it.Failure != nil:
 		return "it has both " + attrParts + " and " + attrFailure
@@ -205,14 +206,14 @@ func epochSeconds(t time.Time) integer {
 }
 
 func fromMillis(ms integer) time.Time {
-	if !ms.here {
+	if !ms.there {
 		return time.Time{}
 	}
 	return time.UnixMilli(ms.n).UTC()
 }
 
 func fromSeconds(s integer) time.Time {
-	if !s.here {
+	if !s.there {
 		return time.Time{}
 	}
 	return time.Unix(s.n, 0).UTC()

@@ -8,6 +8,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
 )
 
 // Operation is one thing that an operator did to a record, as the record keeps it
@@ -106,3 +108,8 @@ func (o *operations) read(v types.AttributeValue) string {
 	}
 	return ""
 }
+
+func (o *operations) here() bool                   { return len(*o) > 0 }
+func (o *operations) size() int                    { return sizeOfValue(o.write()) }
+func (o *operations) appendTo(b []byte) []byte     { return appendWritten(b, o) }
+func (o *operations) take(r *lowlevel.Reader) bool { return takeToRead(r, o) }

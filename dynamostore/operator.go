@@ -211,12 +211,10 @@ type operatorEnd struct {
 
 // end writes the item over the record that was seen.
 func (o *Operator) end(ctx context.Context, seen Inspected, how *operatorEnd, it *item) (Inspected, error) {
-	attrs := o.s.layout.attributes(it)
-	values := clock(seen.At())
-	seenValues(values, &seen.Record)
+	values := (&given{now: seen.At(), seen: &seen.Record}).attributes()
 	ctx, v := witnessed(ctx, how.op)
 	out, err := o.s.change(ctx, &change{sets: how.sets, also: []string{attrToken, attrOperations}, condition: isStillWhatWasSeen,
-		returns: types.ReturnValueAllNew}, attrs, values)
+		returns: types.ReturnValueAllNew}, it, values)
 	if err == nil {
 		v.ambiguous = true // should it not be readable
 		return o.s.inspected(v, out.Attributes, out.ResultMetadata)
@@ -249,11 +247,10 @@ type change struct {
 	returns   types.ReturnValue
 }
 
-// change sends an UpdateItem to the item whose key is in attrs. Of attrs it writes
-// what c says, and removes from the item what is not in attrs. It adds to values,
-// which has those of the condition.
-func (s *Store) change(ctx context.Context, c *change, attrs, values attributes) (*dynamodb.UpdateItemOutput, error) {
-	var set, remove strings.Builder
+// change sends an UpdateItem to the item of that id. It sets what the item has, and
+// removes what it has not. It adds to values, which has those of the condition.
+func (s *Store) change(ctx context.Context, c *change, it *item, values attributes) (*dynamodb.UpdateItemOutput, error) {
+	var set, remove []string
 	names := s.layout.names(c.sets, c.condition)
 	for i := range itemAttributes {
 		a, column := &itemAttributes[i], &s.layout[i]
@@ -265,17 +262,17 @@ func (s *Store) change(ctx context.Context, c *change, attrs, values attributes)
 		if names[a.placeholder] = column.name; column.name == "" {
 			names[a.placeholder] = a.standard
 		}
-		if v := attrs[column.name]; v != nil {
-			clause(&set, "SET ", column.assign)
+		if v := a.field(it).write(); v != nil {
+			set = append(set, column.assign)
 			values[column.value] = v
 		} else {
-			clause(&remove, " REMOVE ", a.placeholder)
+			remove = append(remove, a.placeholder)
 		}
 	}
 	return s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                           aws.String(s.table),
-		Key:                                 attributes{s.layout.id(): attrs[s.layout.id()]},
-		UpdateExpression:                    aws.String(set.String() + remove.String()),
+		Key:                                 s.key(it.ID),
+		UpdateExpression:                    aws.String(updateOf(set, remove)),
 		ConditionExpression:                 aws.String(c.condition),
 		ExpressionAttributeNames:            names,
 		ExpressionAttributeValues:           values,
@@ -283,4 +280,16 @@ func (s *Store) change(ctx context.Context, c *change, attrs, values attributes)
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
 	})
+}
+
+// updateOf is the UpdateExpression of these clauses.
+func updateOf(set, remove []string) string {
+	var verbs []string
+	if len(set) > 0 {
+		verbs = append(verbs, "SET "+strings.Join(set, ", "))
+	}
+	if len(remove) > 0 {
+		verbs = append(verbs, "REMOVE "+strings.Join(remove, ", "))
+	}
+	return strings.Join(verbs, " ")
 }

@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"time"
 )
@@ -26,6 +27,11 @@ type Options struct {
 	// AWS Architecture Blog, "Exponential Backoff And Jitter"). Defaults 25 ms
 	// and 1 s; BackoffMax is at least BackoffBase.
 	BackoffBase, BackoffMax time.Duration
+
+	// Transport is what carries requests to DynamoDB. Default: what the environment
+	// variable LAMBDAIDEM_TRANSPORT says ("direct" or "sdk"), so that an operator can
+	// switch without a deployment of code; without it, [TransportAuto].
+	Transport Transport
 
 	// Random gives the jitter, at least 0 and below 1. It must be safe for
 	// concurrent use. Default: math/rand/v2.Float64.
@@ -52,6 +58,43 @@ type Options struct {
 	// Default 9 MB: what Lambda can return, 6 MB, as base64 and with headers.
 	MaxAnswer int
 
+	// LeaseIndex is the name of a global secondary index of the table in which
+	// [Store.DeadLeases] finds the leases whose attempts died, without a scan (O2).
+	// Default: none, and nothing of it is written or asked for. 3 to 255 of A-Z a-z
+	// 0-9 _ . -
+	//
+	// Its partition key is the string attribute lease_shard, its sort key the number
+	// attribute in_progress_expiration (Options.InProgressExpirationAttribute), its
+	// projection KEYS_ONLY. A record is in it while it is in progress and in no other
+	// state: a lock and a completion, or a release, write one index entry each, a
+	// takeover two, a step none; docs/cost.md has the figures. [CreateTable] makes it
+	// and [Store.CheckTable] looks at it.
+	//
+	// It can be added to a table while functions run, before or after they are told
+	// of it. Versions with it and without can take turns on one record. What a store
+	// without it locked is not in the index; what it took over stays there; and what
+	// it then completed or released leaves an entry behind until the record expires,
+	// which costs each look a read unit and is told to nobody. So give the option to
+	// all that write the table, and to whoever settles records by hand.
+	LeaseIndex string
+
+	// LeaseShards is over how many partition keys of the index the records are
+	// spread by their ids: 1 to 1000. Default 64.
+	//
+	// Each takes 1,000 write units a second and no more, since its entries are sorted
+	// by time (Amazon DynamoDB, "Best practices for designing and using partition keys
+	// effectively"), and where the index can't keep up, every lock on the table is
+	// throttled ("Understanding Global Secondary Index write throttling and back
+	// pressure"). At two writes for a new request, three with enlisted writes, a shard
+	// is good for 333 requests a second at least: 64 for 21,000, which is above the
+	// 20,000 that a table or an index takes by its default quota of 40,000 write units a
+	// second ("Quotas in Amazon DynamoDB"). A look at the index asks each shard, for
+	// half a read unit if there is nothing in it.
+	//
+	// To have more, tell who reads first, then who writes; to have fewer, who writes
+	// first, and who reads once all that was locked before has ended.
+	LeaseShards int
+
 	// The names of the attributes that Powertools for AWS Lambda lets its users
 	// rename too. All names in an item must differ.
 	IDAttribute                   string // the partition key, a string; default "id"
@@ -62,9 +105,14 @@ type Options struct {
 	ValidationAttribute           string // the request's fingerprint; default "validation"
 }
 
+// transportVariable is the environment variable that names a transport.
+const transportVariable = "LAMBDAIDEM_TRANSPORT"
+
 const (
 	maxAttempts      = 20  // keeps a typing error from retrying for hours
 	maxAttributeName = 255 // bytes, of a key; AWS, "Quotas in Amazon DynamoDB"
+
+	maxLeaseShards = 1000 // keeps a typing error from asking for hours
 
 	// A record with maxInlineBound bytes of an answer is no item over 400 KB.
 	maxInlineBound = 384 << 10
@@ -102,6 +150,7 @@ func resolved(caller, table string, optFns []func(*Options)) Options {
 	orDefault(&o.CompressFrom, 2<<10)
 	orDefault(&o.MaxInline, 20<<10)
 	orDefault(&o.MaxAnswer, 9<<20)
+	orDefault(&o.LeaseShards, 64)
 	for _, a := range itemAttributes {
 		if a.option != nil {
 			orDefault(a.option.name(&o), a.standard)
@@ -110,6 +159,7 @@ func resolved(caller, table string, optFns []func(*Options)) Options {
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
+	orDefault(&o.Transport, Transport(os.Getenv(transportVariable)))
 	if problem := o.problem(); problem != "" {
 		panic(fmt.Sprintf("dynamostore: %s: Options.%s", caller, problem))
 	}
@@ -129,6 +179,8 @@ func (o *Options) problem() string {
 		return fmt.Sprintf("Attempts is %d; it must be 1 to %d", o.Attempts, maxAttempts)
 	case o.AttemptTimeout < time.Millisecond:
 		return fmt.Sprintf("AttemptTimeout is %v; it must be at least 1ms", o.AttemptTimeout)
+	case o.Transport != TransportAuto && o.Transport != TransportDirect && o.Transport != TransportSDK:
+		return fmt.Sprintf("Transport is %q; it must be empty, %q or %q (unset, it is what the environment variable %s says)", o.Transport, TransportDirect, TransportSDK, transportVariable)
 	case o.BackoffBase < 0:
 		return fmt.Sprintf("BackoffBase is %v; it must not be negative", o.BackoffBase)
 	case o.BackoffMax < o.BackoffBase:
@@ -139,6 +191,10 @@ func (o *Options) problem() string {
 		return fmt.Sprintf("MaxInline is %d bytes; it must be 1 to %d", o.MaxInline, maxInlineBound)
 	case o.MaxAnswer < 1 || o.MaxAnswer > maxAnswerBound:
 		return fmt.Sprintf("MaxAnswer is %d bytes; it must be 1 to %d", o.MaxAnswer, maxAnswerBound)
+	case o.LeaseIndex != "" && !isTableName(o.LeaseIndex):
+		return fmt.Sprintf("LeaseIndex is %q; it must be an index's name (3 to 255 of A-Z a-z 0-9 _ . -)", o.LeaseIndex)
+	case o.LeaseShards < 1 || o.LeaseShards > maxLeaseShards:
+		return fmt.Sprintf("LeaseShards is %d; it must be 1 to %d", o.LeaseShards, maxLeaseShards)
 	}
 	return o.attributeProblem()
 }

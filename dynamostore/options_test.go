@@ -31,6 +31,11 @@ func TestNewPanicsOnAnInvalidOptionAndNamesIt(t *testing.T) {
 		{"Options.CompressFrom", client, "records", func(o *Options) { o.CompressFrom = -1 }},
 		{"Options.MaxInline", client, "records", func(o *Options) { o.MaxInline = -1 }},
 		{"Options.MaxInline", client, "records", func(o *Options) { o.MaxInline = 384<<10 + 1 }},
+		{"Options.LeaseIndex", client, "records", func(o *Options) { o.LeaseIndex = "of leases" }},
+		{"Options.LeaseIndex", client, "records", func(o *Options) { o.LeaseIndex = "le" }},
+		{"Options.LeaseShards", client, "records", func(o *Options) { o.LeaseShards = -1 }},
+		{"Options.LeaseShards", client, "records", func(o *Options) { o.LeaseShards = 1001 }},
+		{"Options.DataAttribute", client, "records", func(o *Options) { o.DataAttribute = "lease_shard" }},
 		{"Options.MaxAnswer", client, "records", func(o *Options) { o.MaxAnswer = -1 }},
 		{"Options.MaxAnswer", client, "records", func(o *Options) { o.MaxAnswer = 64<<20 + 1 }},
 		{"Options.StatusAttribute", client, "records", func(o *Options) { o.StatusAttribute = "token" }},
@@ -64,6 +69,8 @@ func TestNewTakesOptionsAtTheirBounds(*testing.T) {
 		func(o *Options) { o.BackoffBase, o.BackoffMax = time.Second, time.Second },
 		func(o *Options) { o.BackoffBase = time.Minute }, // BackoffMax is no less
 		func(o *Options) { o.CompressFrom, o.MaxInline, o.MaxAnswer = 1, 1, 1 },
+		func(o *Options) { o.LeaseIndex, o.LeaseShards = "lea", 1 },
+		func(o *Options) { o.LeaseIndex, o.LeaseShards = "leases-of.records_2", 1000 },
 		func(o *Options) { o.CompressFrom, o.MaxInline, o.MaxAnswer = math.MaxInt, 384<<10, 64<<20 },
 		func(o *Options) { o.IDAttribute = strings.Repeat("k", 255) },
 	} {

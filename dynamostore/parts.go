@@ -14,8 +14,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
@@ -159,7 +157,7 @@ func (s *Store) writeParts(ctx context.Context, lease lambdaidem.Lease, p packed
 		item := s.layout.part(lease, a.Parts.Checksum, number, chunk, p.result.Expires)
 		group.Go(func() error {
 			ctx, v := witnessed(ctx, opComplete)
-			_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(s.table), Item: item})
+			_, err := s.transport.send(ctx, &partRequest{s, item})
 			if err == nil {
 				return nil
 			}
@@ -252,32 +250,29 @@ func (s *Store) readParts(ctx context.Context, record lambdaidem.Record, a *apar
 }
 
 func (s *Store) readPart(ctx context.Context, record lambdaidem.Record, a *apart, number int) ([]byte, error) {
-	attrs, err := s.read(ctx, partID(record.ID, a.Parts.Checksum, number))
+	part, err := s.read(ctx, partID(record.ID, a.Parts.Checksum, number), true)
 	if err != nil {
 		return nil, err
 	}
-	if attrs == nil {
+	if part.none() {
 		return nil, damaged(fmt.Errorf("part %d of %d is missing", number, a.Parts.Count))
 	}
-	data, ok := attrs[s.layout.nameOf(attrData)].(*types.AttributeValueMemberB)
+	data, ok := part.attrs[s.layout.nameOf(attrData)].(*types.AttributeValueMemberB)
 	if !ok {
 		return nil, damaged(fmt.Errorf("part %d of %d has no binary %s", number, a.Parts.Count, attrData))
 	}
 	return data.Value, nil
 }
 
-// read is one consistent GetItem; nil: there is no such item. The error is a
-// StoreError.
-func (s *Store) read(ctx context.Context, id string) (attributes, error) {
+// read is one consistent GetItem. The error is a StoreError.
+func (s *Store) read(ctx context.Context, id string, part bool) (found, error) {
 	ctx, v := witnessed(ctx, opLoad)
-	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: aws.String(s.table), Key: s.key(id), ConsistentRead: aws.Bool(true),
-	})
+	out, err := s.transport.send(ctx, &getRequest{store: s, id: id, part: part})
 	v.ambiguous = false // a read writes nothing, however it ends
 	if err != nil {
-		return nil, v.storeError(err)
+		return found{}, v.storeError(err)
 	}
-	return out.Item, nil
+	return out, nil
 }
 
 // unloaded is the error of an answer that could not be loaded. One that is
@@ -290,11 +285,11 @@ func (s *Store) unloaded(ctx context.Context, record lambdaidem.Record, a *apart
 		return err // a StoreError
 	}
 	if a.Parts.Count > 0 {
-		attrs, unread := s.read(ctx, record.ID)
+		stands, unread := s.read(ctx, record.ID, false)
 		if unread != nil {
 			return unread
 		}
-		if now, err := s.layout.parse(attrs); len(attrs) == 0 || err == nil && !now.names(a) {
+		if now, err := s.layout.record(stands); stands.none() || err == nil && !now.names(a) {
 			return &lambdaidem.StoreError{Op: opLoad, NotApplied: true, Err: fmt.Errorf("the record changed while its answer was read: %w", lost)}
 		}
 	}

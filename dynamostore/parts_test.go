@@ -35,13 +35,13 @@ func noise(size int) string {
 	return string(b)
 }
 
-// request is one attempt on the wire.
-type request struct {
+// asked is one attempt on the wire.
+type asked struct {
 	operation string
 	id        string // of the item
 }
 
-func (r request) isPart(n int) bool {
+func (r asked) isPart(n int) bool {
 	return strings.HasPrefix(r.id, fmt.Sprintf("%s#%d#", claim.ID, n))
 }
 
@@ -49,7 +49,7 @@ func (r request) isPart(n int) bool {
 // in any order.
 type selective struct {
 	*wire
-	choose func(request) fault // nil: pass
+	choose func(asked) fault // nil: pass
 }
 
 func (s *selective) Do(r *http.Request) (*http.Response, error) {
@@ -63,7 +63,7 @@ func (s *selective) Do(r *http.Request) (*http.Response, error) {
 	}
 	_ = json.Unmarshal(body, &in) // other operations have neither
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	f := s.choose(request{operation, in.Key[attrID].S + in.Item[attrID].S})
+	f := s.choose(asked{operation, in.Key[attrID].S + in.Item[attrID].S})
 	if f == nil {
 		f = pass
 	}
@@ -74,7 +74,7 @@ func (s *selective) Do(r *http.Request) (*http.Response, error) {
 }
 
 // overSelective returns the client with its HTTP traffic going through choose.
-func overSelective(client *dynamodb.Client, choose func(request) fault) (*dynamodb.Client, *wire) {
+func overSelective(client *dynamodb.Client, choose func(asked) fault) (*dynamodb.Client, *wire) {
 	s := &selective{&wire{next: client.Options().HTTPClient}, choose}
 	return dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.HTTPClient = s }), s.wire
 }
@@ -397,7 +397,7 @@ func TestR3_AReadOfAPartThatFailsIsNoLoss(t *testing.T) {
 	} {
 		for _, which := range []int{1, 3} {
 			t.Run(fmt.Sprintf("%s, part %d", c.name, which), func(t *testing.T) {
-				faulty, _ := overSelective(client, func(r request) fault {
+				faulty, _ := overSelective(client, func(r asked) fault {
 					if r.isPart(which) {
 						return c.fault
 					}
@@ -412,7 +412,7 @@ func TestR3_AReadOfAPartThatFailsIsNoLoss(t *testing.T) {
 		}
 	}
 	t.Run("the record, once a part is missing", func(t *testing.T) {
-		faulty, _ := overSelective(client, func(r request) fault {
+		faulty, _ := overSelective(client, func(r asked) fault {
 			switch {
 			case r.isPart(2):
 				return succeed // with nothing
@@ -426,7 +426,7 @@ func TestR3_AReadOfAPartThatFailsIsNoLoss(t *testing.T) {
 	})
 	t.Run("consistently", func(t *testing.T) {
 		var eventual atomic.Int64
-		faulty, _ := overSelective(client, func(request) fault {
+		faulty, _ := overSelective(client, func(asked) fault {
 			return func(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
 				body, err := io.ReadAll(r.Body)
 				if err != nil {
@@ -465,7 +465,7 @@ func TestX8_ACompletionIsNotSentBeforeItsPartsAreThere(t *testing.T) {
 		for _, which := range []int{1, 5} {
 			t.Run(fmt.Sprintf("%s, part %d", c.name, which), func(t *testing.T) {
 				fail := true
-				faulty, w := overSelective(client, func(r request) fault {
+				faulty, w := overSelective(client, func(r asked) fault {
 					if fail && r.isPart(which) {
 						return c.fault
 					}
@@ -509,7 +509,7 @@ func TestX7_NoRequestForAPartOutlivesItsCall(t *testing.T) {
 	client, table := freshTable(t)
 	done := completes(t, New(client, table, patient), claim, withValue([]byte(noise(8*partSize))))
 	var underWay atomic.Int64
-	faulty, _ := overSelective(client, func(r request) fault {
+	faulty, _ := overSelective(client, func(r asked) fault {
 		underWay.Add(1)
 		return func(req *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
 			defer underWay.Add(-1)
@@ -536,7 +536,7 @@ func TestX7_NoRequestForAPartOutlivesItsCall(t *testing.T) {
 // orphans. They are no answer, they are in nobody's way, and they expire.
 func TestR3_OrphansAreNobodysAnswerAndExpire(t *testing.T) {
 	client, table := freshTable(t)
-	faulty, _ := overSelective(client, func(r request) fault {
+	faulty, _ := overSelective(client, func(r asked) fault {
 		if r.operation == "UpdateItem" {
 			return loseRequest
 		}

@@ -229,7 +229,7 @@ func (p *purge) partsGone(ctx context.Context, it *item) (bool, error) {
 // update writes attributes of a record that is as it was seen. It tells whether it is.
 func (p *purge) update(ctx context.Context, next, seen *item, attrs []string) (bool, error) {
 	ctx, v := witnessed(ctx, opPurge)
-	out, err := p.o.s.change(ctx, &change{also: attrs, condition: isAsSeen}, p.o.s.layout.attributes(next), seen.asSeen())
+	out, err := p.o.s.change(ctx, &change{also: attrs, condition: isAsSeen}, next, seen.asSeen())
 	if err != nil {
 		return p.refused(ctx, v, err)
 	}

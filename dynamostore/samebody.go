@@ -13,19 +13,18 @@ import (
 // sameBody sends the bytes of the first call in every call. The SDK writes maps in
 // random order, so that an equal input is other bytes the next time, which under
 // the same ClientRequestToken DynamoDB may take for another transaction (E1).
-type sameBody struct{ written bytesAt } // of the first call; nil before
+type sameBody struct {
+	plain   []byte  // of the first call, if it was direct
+	written bytesAt // of the first call, if it was the SDK's
+}
+
+// known tells whether there was a first call.
+func (b *sameBody) known() bool { return b.plain != nil || b.written != nil }
 
 // bytesAt is what [bytes.Reader] is, which the SDK has made its bodies of so far.
 type bytesAt interface {
 	io.ReaderAt
 	Size() int64
-}
-
-type sameBodyKey struct{}
-
-// asBefore is the context of such a call.
-func (b *sameBody) asBefore(ctx context.Context) context.Context {
-	return context.WithValue(ctx, sameBodyKey{}, b)
 }
 
 // keptBodies is the innermost middleware of the Serialize step, after the SDK's own
@@ -37,15 +36,16 @@ func (keptBodies) ID() string { return "lambdaidem.SameBody" }
 func (keptBodies) HandleSerialize(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (
 	middleware.SerializeOutput, middleware.Metadata, error,
 ) {
-	b, _ := ctx.Value(sameBodyKey{}).(*sameBody)
-	if b == nil {
+	v := verdictOf(ctx)
+	if v == nil || v.bytes == nil {
 		return next.HandleSerialize(ctx, in)
 	}
+	b := v.bytes
 	req, ok := in.Request.(*smithyhttp.Request)
 	if !ok {
 		return middleware.SerializeOutput{}, middleware.Metadata{}, fmt.Errorf("the request is a %T, not of HTTP", in.Request)
 	}
-	if b.written == nil {
+	if !b.known() {
 		kept, err := b.keep(req)
 		if err != nil {
 			return middleware.SerializeOutput{}, middleware.Metadata{}, fmt.Errorf("keep the request's body: %w", err)
@@ -53,6 +53,9 @@ func (keptBodies) HandleSerialize(ctx context.Context, in middleware.SerializeIn
 		if kept {
 			return next.HandleSerialize(ctx, in)
 		}
+	}
+	if b.written == nil {
+		b.written = bytes.NewReader(b.plain)
 	}
 	req, err := req.SetStream(io.NewSectionReader(b.written, 0, b.written.Size()))
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -26,17 +27,13 @@ const encodedSteps = "steps"
 func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
 	ours := &item{ID: lease.ID, Token: lease.Token}
 	ours.keepSteps(steps)
-	attrs := s.layout.attributes(ours)
-	if size := sizeOf(attrs); size > maxItemSize {
+	if size := s.layout.size(ours); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(opSaveSteps, size)
 	}
-	values := clock(now)
-	values[":token"] = str(lease.Token)
-	values[":step_count"] = number(int64(len(steps)))
 	ctx, v := witnessed(ctx, opSaveSteps)
-	out, err := s.update(ctx, &s.writes.saving, attrs, values)
+	old, err := s.transport.send(ctx, &updateRequest{s, &s.writes.saving, ours, given{now: now, token: lease.Token, steps: integer{int64(len(steps)), true}}})
 	if err == nil {
-		it, err := s.layout.parse(out.Attributes)
+		it, err := s.layout.record(old)
 		if err != nil { // it was written, and over an item that can't be read
 			v.ambiguous = true
 			return lambdaidem.Record{}, v.storeError(err)
@@ -78,7 +75,7 @@ func (it *item) dropSteps() { it.Steps, it.Encoding = nil, optionalText{} }
 
 // marksSteps tells whether the encoding is that of an item with steps.
 func (it *item) marksSteps() bool {
-	return it.Encoding.here && it.Encoding.s == encodedSteps && len(it.Steps) > 0 &&
+	return it.Encoding.there && it.Encoding.s == encodedSteps && len(it.Steps) > 0 &&
 		(it.Status == lambdaidem.InProgress || it.Status == lambdaidem.Released)
 }
 
@@ -125,3 +122,8 @@ func (r *stepResults) read(v types.AttributeValue) string {
 	}
 	return ""
 }
+
+func (r *stepResults) here() bool                    { return len(*r) > 0 }
+func (r *stepResults) size() int                     { return sizeOfValue(r.write()) }
+func (r *stepResults) appendTo(b []byte) []byte      { return appendWritten(b, r) }
+func (r *stepResults) take(of *lowlevel.Reader) bool { return takeToRead(of, r) }

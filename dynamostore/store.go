@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -16,11 +16,13 @@ import (
 // Store keeps records in a DynamoDB table. It is a [lambdaidem.Store], safe for
 // concurrent use. No goroutine of it outlives a call.
 type Store struct {
-	client *dynamodb.Client
-	table  string
-	opts   Options
-	layout *layout
-	writes writes
+	client    *dynamodb.Client
+	transport transport // of requests for items
+	whySDK    string    // it is the client's, if it is
+	table     string
+	opts      Options
+	layout    *layout
+	writes    writes
 }
 
 var (
@@ -42,9 +44,15 @@ func New(client *dynamodb.Client, table string, optFns ...func(*Options)) *Store
 		panic("dynamostore: New: client is nil; pass dynamodb.NewFromConfig(cfg)")
 	}
 	s := &Store{table: table, opts: resolved("New", table, optFns)}
-	s.client = tuned(client, &s.opts)
+	var quota retry.RateLimiter
+	s.client, quota = tuned(client, &s.opts)
 	s.layout = s.opts.layout()
-	s.writes = s.layout.writes()
+	if s.whySDK = s.opts.whySDK(client.Options()); s.whySDK != "" {
+		s.transport = sdks{s.client}
+	} else {
+		s.transport = newDirect(s.client, s.opts.AttemptTimeout, quota)
+	}
+	s.writes = s.layout.writes(table)
 	return s
 }
 
@@ -64,16 +72,16 @@ const (
 // the way along: there is no second round trip.
 func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem.Record, error) {
 	it := claimed(claim)
-	attrs := s.layout.attributes(it)
-	if size := sizeOf(attrs); size > maxItemSize {
+	it.LeaseShard = s.opts.leaseShard(claim.ID)
+	if size := s.layout.size(it); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(opAcquire, size)
 	}
 	ctx, v := witnessed(ctx, opAcquire)
 	var err error
 	if claim.Over == nil {
-		err = s.lock(ctx, attrs, claim.Now)
+		_, err = s.transport.send(ctx, &lockRequest{s, it, given{now: claim.Now}})
 	} else {
-		it.Steps, err = s.takeOver(ctx, attrs, claim.Now, claim.Over)
+		it.Steps, err = s.takeOver(ctx, v, it, claim.Now, claim.Over)
 	}
 	if err == nil {
 		return it.record(), nil
@@ -85,36 +93,17 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 	return seen, nil
 }
 
-// lock is the conditional PutItem.
-func (s *Store) lock(ctx context.Context, attrs attributes, now time.Time) error {
-	_, err := s.client.PutItem(ctx, s.lockInput(attrs, now))
-	return err
-}
-
-func (s *Store) lockInput(attrs attributes, now time.Time) *dynamodb.PutItemInput {
-	return &dynamodb.PutItemInput{
-		TableName:                           aws.String(s.table),
-		Item:                                attrs,
-		ConditionExpression:                 aws.String(s.writes.lock.condition),
-		ExpressionAttributeNames:            s.writes.lock.names,
-		ExpressionAttributeValues:           clock(now),
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}
-}
-
 // takeOver is the conditional UpdateItem. Steps stay: they are the record's,
 // not the attempt's (L1). It returns those that are there, which may be more
 // than were seen: the old attempt may have written until now.
-func (s *Store) takeOver(ctx context.Context, attrs attributes, now time.Time, seen *lambdaidem.Record) (lambdaidem.Steps, error) {
-	values := clock(now)
-	seenValues(values, seen)
-	out, err := s.update(ctx, &s.writes.takeover, attrs, values)
+func (s *Store) takeOver(ctx context.Context, v *verdict, it *item, now time.Time, seen *lambdaidem.Record) (lambdaidem.Steps, error) {
+	out, err := s.transport.send(ctx, &updateRequest{s, &s.writes.takeover, it, given{now: now, seen: seen}})
 	if err != nil {
 		return nil, err
 	}
-	old, err := s.layout.parse(out.Attributes)
+	old, err := s.layout.record(out)
 	if err != nil { // it was written, and over an item that can't be read
-		verdictOf(ctx).ambiguous = true
+		v.ambiguous = true
 		return nil, err
 	}
 	return old.Steps, nil
@@ -141,18 +130,15 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now time.Time, change func(*item)) (lambdaidem.Record, error) {
 	ours := &item{ID: lease.ID, Token: lease.Token}
 	change(ours)
-	attrs := s.layout.attributes(ours)
 	// The item keeps what the lock wrote too, which is not known here: DynamoDB
 	// itself judges the last few hundred bytes.
-	if size := sizeOf(attrs); size > maxItemSize {
+	if size := s.layout.size(ours); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(w.op, size)
 	}
-	values := clock(now)
-	values[":token"] = str(lease.Token)
 	ctx, v := witnessed(ctx, w.op)
-	out, err := s.update(ctx, w, attrs, values)
+	old, err := s.transport.send(ctx, &updateRequest{s, w, ours, given{now: now, token: lease.Token}})
 	if err == nil {
-		it, err := s.layout.parse(out.Attributes)
+		it, err := s.layout.record(old)
 		if err != nil { // it was written, and over an item that can't be read
 			v.ambiguous = true
 			return lambdaidem.Record{}, v.storeError(err)
@@ -175,19 +161,15 @@ func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now t
 // Get reads the record by one consistent GetItem.
 func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
 	ctx, v := witnessed(ctx, opGet)
-	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName:      aws.String(s.table),
-		Key:            s.key(id),
-		ConsistentRead: aws.Bool(true),
-	})
+	out, err := s.transport.send(ctx, &getRequest{store: s, id: id})
 	v.ambiguous = false // a read writes nothing, however it ends
 	if err != nil {
 		return lambdaidem.Record{}, v.storeError(err)
 	}
-	if len(out.Item) == 0 {
+	if out.none() {
 		return lambdaidem.Record{}, nil
 	}
-	it, err := s.layout.parse(out.Item)
+	it, err := s.layout.record(out)
 	if err != nil {
 		return lambdaidem.Record{}, v.storeError(err)
 	}
@@ -201,19 +183,21 @@ func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.R
 // settles whatever was ambiguous before it (X8). The record is the zero Record
 // if there is none; any other failure is a StoreError.
 func (s *Store) refusal(v *verdict, err error) (lambdaidem.Record, error) {
-	refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
-	if !ok {
-		return lambdaidem.Record{}, v.storeError(err)
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		return s.standing(v, refused.found)
 	}
-	return s.standing(v, refused.Item)
+	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+		return s.standing(v, found{attrs: refused.Item})
+	}
+	return lambdaidem.Record{}, v.storeError(err)
 }
 
 // standing is the record of an item that stood in the way of a write.
-func (s *Store) standing(v *verdict, attrs attributes) (lambdaidem.Record, error) {
-	if len(attrs) == 0 {
+func (s *Store) standing(v *verdict, old found) (lambdaidem.Record, error) {
+	if old.none() {
 		return lambdaidem.Record{}, nil
 	}
-	it, err := s.layout.parse(attrs)
+	it, err := s.layout.record(old)
 	if err != nil {
 		v.ambiguous = false
 		return lambdaidem.Record{}, v.storeError(err)

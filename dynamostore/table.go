@@ -15,7 +15,7 @@ import (
 const createTimeout = 5 * time.Minute
 
 // CreateTable makes a table that fits [New] with the same options: on demand,
-// TTL on, and waits until it can be used. A table that is there already is left
+// TTL on, with Options.LeaseIndex if there is one, and waits until it can be used. A table that is there already is left
 // as it is, but that TTL is switched on; if it can't serve, the error is
 // [TableProblems]. It is for tests and for local use: a table that deploys
 // belongs into a template.
@@ -31,12 +31,14 @@ func CreateTable(ctx context.Context, client *dynamodb.Client, table string, opt
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
 
-	_, err := client.CreateTable(ctx, &dynamodb.CreateTableInput{
+	input := &dynamodb.CreateTableInput{
 		TableName:            aws.String(table),
 		BillingMode:          types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String(o.IDAttribute), AttributeType: types.ScalarAttributeTypeS}},
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String(o.IDAttribute), KeyType: types.KeyTypeHash}},
-	})
+	}
+	o.addLeaseIndex(input)
+	_, err := client.CreateTable(ctx, input)
 	if exists := (*types.ResourceInUseException)(nil); err != nil && !errors.As(err, &exists) {
 		return fmt.Errorf("dynamostore: create table %q: %w", table, err)
 	}
@@ -49,7 +51,7 @@ func CreateTable(ctx context.Context, client *dynamodb.Client, table string, opt
 	if err := enableTTL(ctx, client, table, &o); err != nil {
 		return err
 	}
-	return checkShape(ctx, client, table, &o, false).err()
+	return append(checkShape(ctx, client, table, &o, false), checkLeaseIndex(ctx, client, table, &o)...).err()
 }
 
 // enableTTL switches TTL on, unless it is.

@@ -55,7 +55,8 @@ func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lam
 	}
 	ctx, v := witnessed(ctx, opCommit)
 	v.ambiguous = t.ambiguous // judged over every call
-	_, err := t.store.client.TransactWriteItems(p.body.asBefore(ctx), p.input)
+	v.bytes = &p.body
+	_, err := t.store.transport.send(ctx, &transactRequest{p.input})
 	t.ambiguous = v.ambiguous
 	if err == nil {
 		t.ambiguous = false
@@ -148,18 +149,17 @@ func (s *Store) completing(c *lambdaidem.Completion, answer lambdaidem.Result, p
 	}
 	ours.finish(answer)
 	p.record = ours.record()
-	attrs := s.layout.attributes(ours)
-	if size := sizeOf(attrs); size > maxItemSize {
+	if size := s.layout.size(ours); size > maxItemSize {
 		return types.TransactWriteItem{}, tooLarge(opCommit, size)
 	}
-	values := clock(p.now)
-	values[":token"] = str(c.Lease.Token)
+	given := given{now: p.now, token: c.Lease.Token}
 	if c.Claim == nil {
+		values := given.attributes()
 		w := &s.writes.completion
 		return types.TransactWriteItem{Update: &types.Update{
 			TableName:                           aws.String(s.table),
 			Key:                                 s.key(c.Lease.ID),
-			UpdateExpression:                    aws.String(s.layout.expression(w.sets, attrs, values)),
+			UpdateExpression:                    aws.String(s.layout.expression(w.sets, ours, values)),
 			ConditionExpression:                 aws.String(w.condition),
 			ExpressionAttributeNames:            w.names,
 			ExpressionAttributeValues:           values,
@@ -169,14 +169,14 @@ func (s *Store) completing(c *lambdaidem.Completion, answer lambdaidem.Result, p
 	w := &s.writes.claim
 	if seen := c.Claim.Over; seen != nil {
 		w = &s.writes.claimOver
-		seenValues(values, seen)
+		given.seen = seen
 	}
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName:                           aws.String(s.table),
-		Item:                                attrs,
+		Item:                                s.layout.attributes(ours),
 		ConditionExpression:                 aws.String(w.condition),
 		ExpressionAttributeNames:            w.names,
-		ExpressionAttributeValues:           values,
+		ExpressionAttributeValues:           given.attributes(),
 		ReturnValuesOnConditionCheckFailure: old,
 	}}, nil
 }

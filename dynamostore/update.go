@@ -1,13 +1,6 @@
 package dynamostore
 
-import (
-	"context"
-	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-)
+import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 type attributes = map[string]types.AttributeValue
 
@@ -18,13 +11,16 @@ type write struct {
 	condition string
 	names     map[string]string // what the placeholders of both stand for
 	returns   types.ReturnValue // what it brings along when it has succeeded
+	head      string            // what its requests begin with, in JSON
 }
 
 type writes struct{ lock, takeover, completion, release, saving, claim, claimOver, probe write }
 
-func (l *layout) writes() writes {
+func (l *layout) writes(table string) writes {
 	of := func(op string, sets updates, condition string, returns types.ReturnValue) write {
-		return write{op, sets, condition, l.names(sets, condition), returns}
+		w := write{op: op, sets: sets, condition: condition, names: l.names(sets, condition), returns: returns}
+		w.head = w.headFor(table)
+		return w
 	}
 	// The end of an attempt asks for the item as it was (ALL_OLD): a lease knows
 	// neither the attempt's number nor the fingerprint, the scope or the start,
@@ -42,53 +38,4 @@ func (l *layout) writes() writes {
 		claimOver:  of(opCommit, 0, claimIsStillFree, types.ReturnValueNone),
 		probe:      of("", 0, neverTrue, types.ReturnValueNone),
 	}
-}
-
-// update sends a conditional UpdateItem to the item whose key is in attrs. Of
-// attrs it writes what w sets, and removes from the item what is not in attrs.
-// It adds to values, which has those of the condition.
-func (s *Store) update(ctx context.Context, w *write, attrs, values attributes) (*dynamodb.UpdateItemOutput, error) {
-	return s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName:                           aws.String(s.table),
-		Key:                                 attributes{s.layout.id(): attrs[s.layout.id()]},
-		UpdateExpression:                    aws.String(s.layout.expression(w.sets, attrs, values)),
-		ConditionExpression:                 aws.String(w.condition),
-		ExpressionAttributeNames:            w.names,
-		ExpressionAttributeValues:           values,
-		ReturnValues:                        w.returns,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	})
-}
-
-// expression is the UpdateExpression of what sets says: what is in attrs is
-// set, its value going into values, and the rest is removed.
-func (l *layout) expression(sets updates, attrs, values attributes) string {
-	const enough = 512 // bytes, for any of them
-	var set, remove strings.Builder
-	set.Grow(enough)
-	remove.Grow(enough / 4)
-	for i := range itemAttributes {
-		a := &itemAttributes[i]
-		if a.setBy&sets == 0 {
-			continue
-		}
-		if v := attrs[l[i].name]; v != nil {
-			clause(&set, "SET ", l[i].assign)
-			values[l[i].value] = v
-		} else {
-			clause(&remove, " REMOVE ", a.placeholder)
-		}
-	}
-	set.WriteString(remove.String())
-	return set.String()
-}
-
-// clause adds one more to those after the verb.
-func clause(to *strings.Builder, verb, text string) {
-	if to.Len() == 0 {
-		to.WriteString(verb)
-	} else {
-		to.WriteString(", ")
-	}
-	to.WriteString(text)
 }

@@ -21,6 +21,9 @@ type verdict struct {
 	op           string // the store's verb, for StoreError.Op
 	unidentified bool   // credentials were asked for, and not had
 	ambiguous    bool   // an attempt was sent, and no answer says that it was refused
+
+	bytes *sameBody // what the SDK's client is to send; nil: what it writes itself
+	first *attempt  // what it is to take for its first attempt; nil: it makes it
 }
 
 type verdictKey struct{}
@@ -64,6 +67,11 @@ func (witness) HandleDeserialize(ctx context.Context, in middleware.DeserializeI
 	if v == nil {
 		return next.HandleDeserialize(ctx, in)
 	}
+	if first := v.first; first != nil {
+		out, meta, err := next.HandleDeserialize(ctx, in)
+		v.ambiguous = first.before || err != nil && first.sent && !surelyRefused(err)
+		return out, meta, err
+	}
 	var conn connection
 	out, meta, err := next.HandleDeserialize(conn.traced(ctx), in)
 	if err != nil && !conn.neverHad() && !surelyRefused(err) {
@@ -103,13 +111,15 @@ func (identityHad) HandleFinalize(ctx context.Context, in middleware.FinalizeInp
 // connection tells whether an attempt ever had one to be sent over. The SDK
 // replaces the transport's error when a context ends, so an attempt that died
 // while connecting can be told from one that died waiting only in this way.
-type connection struct{ wanted, had atomic.Bool }
+type connection struct {
+	wanted, had atomic.Bool
+	hooks       httptrace.ClientTrace
+}
 
 func (c *connection) traced(ctx context.Context) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) { c.wanted.Store(true) },
-		GotConn: func(httptrace.GotConnInfo) { c.had.Store(true) },
-	})
+	c.hooks.GetConn = func(string) { c.wanted.Store(true) }
+	c.hooks.GotConn = func(httptrace.GotConnInfo) { c.had.Store(true) }
+	return httptrace.WithClientTrace(ctx, &c.hooks)
 }
 
 // neverHad is certain: an HTTP client that doesn't call the hooks wanted none.

@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"go.uber.org/goleak"
 
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
@@ -67,6 +69,83 @@ func TestCost_DynamoDBReportsWhatIsComputed(t *testing.T) {
 	}
 }
 
+// O2: what the index of leases consumes is reported as it is computed; and the table
+// itself consumes the same with it and without.
+func TestCost_DynamoDBReportsWhatTheIndexOfLeasesConsumes(t *testing.T) {
+	server := ddblocal.ForTest(t)
+	t.Cleanup(server.CloseIdleConnections)
+	reporting, err := newRig(t.Context(), time.Now, server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, err := inMemory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := memory.leaseCosts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := reporting.leaseCosts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, one := range want {
+		reported := got[i]
+		if one.transacts { // DynamoDB Local adds up before it rounds
+			reported.off.write, reported.on.write = one.off.write, one.on.write
+		}
+		if reported != one {
+			t.Errorf("%s: DynamoDB reports %+v; computed are %+v", one.name, reported, one)
+		}
+		table := one.on
+		if table.index = 0; table != one.off || one.off.index != 0 {
+			t.Errorf("%s: the table consumes %+v with the index, and %+v without", one.name, one.on, one.off)
+		}
+	}
+	by := map[string]float64{}
+	for _, one := range want {
+		by[one.name] = one.on.index
+	}
+	if by["new"] != 2 || by["replay"] != 0 || by["new, two steps"] != 2 || by["taken over"] != 3 || by["the attempt dies"] != 1 || len(want) != 10 {
+		t.Errorf("by the rule it is %v", by)
+	}
+}
+
+// O2: a look costs half a read unit for a shard, and one for each lease that died.
+// DynamoDB Local reports nothing of a shard that is empty; by AWS's rule a read that
+// finds nothing costs as one that finds something small.
+func TestCost_ALookAtTheIndexOfLeases(t *testing.T) {
+	server := ddblocal.ForTest(t)
+	t.Cleanup(server.CloseIdleConnections)
+	r, err := newRig(t.Context(), time.Now, server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.table += "-leases"
+	if err := r.createTable(t.Context(), r.table, withIndex); err != nil {
+		t.Fatal(err)
+	}
+	store := dynamostore.New(r.client, r.table, withIndex, func(o *dynamostore.Options) { o.AttemptTimeout, o.LeaseShards = time.Minute, 1 })
+	for dead, want := range []float64{0, 0.5 + 1, 0.5 + 2} {
+		r.meter.take()
+		found := 0
+		for _, err := range store.DeadLeases(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			found++
+		}
+		if got := r.meter.take(); got != (units{read: want}) || found != dead {
+			t.Errorf("a look that finds %d costs %+v; want %v read units", found, got, want)
+		}
+		claim := lambdaidem.Claim{ID: fmt.Sprint("lambdaidem#", dead), Token: "t", Now: time.Now(), LeaseEnd: time.Now().Add(-time.Hour), Expires: time.Now().Add(time.Hour)}
+		if _, err := store.Acquire(t.Context(), claim); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // The arithmetic of the tables, by hand: the handler's two items below 1 KB.
 func TestCost_TransactionsCostDouble(t *testing.T) {
 	r, err := inMemory(t.Context())
@@ -90,7 +169,10 @@ func TestCost_TransactionsCostDouble(t *testing.T) {
 func TestCost_DifferencesAreFound(t *testing.T) {
 	f := figures{first: units{write: 6}, replay: units{refused: 6}, fits: true}
 	fresh := func() study {
-		return study{rows: []row{{contents[0], 205, []figures{f, f}}}, effects: []effect{{modes[0], 205, f}, {modes[1], 205, f}}}
+		life := leaseCost{off: f.first, on: f.first}
+		tx := life
+		tx.transacts = true
+		return study{rows: []row{{contents[0], 205, []figures{f, f}}}, effects: []effect{{modes[0], 205, f}, {modes[1], 205, f}}, leases: []leaseCost{life, tx}}
 	}
 	for name, c := range map[string]struct {
 		change               func(*study)
@@ -102,11 +184,15 @@ func TestCost_DifferencesAreFound(t *testing.T) {
 		"a handler's write":  {func(s *study) { s.effects[0].first.write-- }, 1, 0},
 		"a transaction":      {func(s *study) { s.effects[1].first.write-- }, 0, 1},
 		"its refused writes": {func(s *study) { s.effects[1].replay.refused-- }, 1, 0},
+		"an index's write":   {func(s *study) { s.leases[0].on.index++ }, 1, 0},
+		"the table's beside": {func(s *study) { s.leases[0].on.write++ }, 1, 0},
+		"in a transaction":   {func(s *study) { s.leases[1].on.write-- }, 0, 1},
+		"an index's in one":  {func(s *study) { s.leases[1].on.index++ }, 1, 0},
 	} {
 		measured := fresh()
 		c.change(&measured)
 		others, transactions, compared := fresh().differences(measured)
-		if len(others) != c.others || len(transactions) != c.transactions || compared != 12 {
+		if len(others) != c.others || len(transactions) != c.transactions || compared != 16 {
 			t.Errorf("%s: others %q, transactions %q, of %d", name, others, transactions, compared)
 		}
 	}

@@ -87,18 +87,29 @@ func inMemory(ctx context.Context) (*rig, error) {
 	// The moment has no effect but by its digits: trailing zeros make a number smaller.
 	moment := time.Date(2026, 11, 22, 12, 34, 56, 789e6, time.UTC)
 	clock := func() time.Time { return moment }
-	return newRig(ctx, clock, dynamodb.New(dynamodb.Options{
+	r, err := newRig(ctx, clock, dynamodb.New(dynamodb.Options{
 		Region:       "us-east-1",
 		Credentials:  aws.NewCredentialsCache(credentials.NewStaticCredentialsProvider("local", "local", "")),
 		BaseEndpoint: aws.String("http://dynamodb.invalid"),
 		HTTPClient:   &wire.Client{DB: wire.New(clock)},
 	}))
+	r.meter.computes = true
+	return r, err
 }
 
 func newRig(ctx context.Context, clock func() time.Time, client *dynamodb.Client) (*rig, error) {
 	r := &rig{meter: newMeter(client), clock: clock, table: "cost-" + rand.Text()}
 	r.client = r.meter.watched(client)
-	return r, dynamostore.CreateTable(ctx, client, r.table)
+	return r, r.createTable(ctx, r.table, func(*dynamostore.Options) {})
+}
+
+// createTable makes a table, without an index where there are none.
+func (r *rig) createTable(ctx context.Context, table string, set func(*dynamostore.Options)) error {
+	return dynamostore.CreateTable(ctx, r.meter.items, table, set, func(o *dynamostore.Options) {
+		if r.meter.computes {
+			o.LeaseIndex = ""
+		}
+	})
 }
 
 // measure has a request answered for the first time, again, and while it is in

@@ -51,6 +51,7 @@ func (s study) markdown(p prices) string {
 		say("| %s | %s | %s | %s | %s | %s |\n", amount(e.size), e.mode.name, cell(e.first), cell(e.replay), cell(e.conflict), p.cell(e.figures))
 	}
 	say("\n### The dearest replay\n\n%s", s.largest)
+	say("\n### The index of leases\n\n%s", leasesTable(s.leases))
 	return b.String()
 }
 

@@ -14,12 +14,13 @@ import (
 
 // units are the capacity units that requests consumed.
 type units struct {
-	write, read float64 // as DynamoDB reported them
+	write, read float64 // as DynamoDB reported them, of tables
+	index       float64 // write units of a table's indexes
 	refused     float64 // write units of refused writes, which report nothing: by AWS's rule
 }
 
 func (u units) plus(v units) units {
-	return units{u.write + v.write, u.read + v.read, u.refused + v.refused}
+	return units{u.write + v.write, u.read + v.read, u.index + v.index, u.refused + v.refused}
 }
 
 // meter counts what the requests of the clients that it watches consume. It is
@@ -27,6 +28,10 @@ func (u units) plus(v units) units {
 type meter struct {
 	items *dynamodb.Client // not watched: to see what a refused write found
 	spent chan units       // holds the sum
+
+	// computes says that the tables have no index of leases, and report nothing of
+	// it: what it would consume is computed by AWS's rule.
+	computes bool
 }
 
 func newMeter(items *dynamodb.Client) *meter {
@@ -56,7 +61,7 @@ func (m *meter) watched(client *dynamodb.Client) *dynamodb.Client {
 func (m *meter) handle(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 	middleware.InitializeOutput, middleware.Metadata, error,
 ) {
-	const total = types.ReturnConsumedCapacityTotal
+	const total = types.ReturnConsumedCapacityIndexes
 	switch p := in.Parameters.(type) {
 	case *dynamodb.PutItemInput:
 		p.ReturnConsumedCapacity = total
@@ -66,11 +71,25 @@ func (m *meter) handle(ctx context.Context, in middleware.InitializeInput, next 
 		p.ReturnConsumedCapacity = total
 	case *dynamodb.TransactWriteItemsInput:
 		p.ReturnConsumedCapacity = total
+	case *dynamodb.QueryInput:
+		p.ReturnConsumedCapacity = total
 	default:
 		return middleware.InitializeOutput{}, middleware.Metadata{}, fmt.Errorf("a %T is not counted", p)
 	}
+	before, uncounted := m.entry(ctx, in.Parameters)
+	if uncounted != nil {
+		return middleware.InitializeOutput{}, middleware.Metadata{}, uncounted
+	}
 	out, meta, err := next.HandleInitialize(ctx, in)
 	spent, uncounted := m.consumed(ctx, in.Parameters, out.Result, err)
+	if uncounted == nil && err == nil {
+		var after entry
+		after, uncounted = m.entry(ctx, in.Parameters)
+		spent.index += changed(before, after)
+		if _, transacts := in.Parameters.(*dynamodb.TransactWriteItemsInput); transacts {
+			spent.index += changed(before, after) // as DynamoDB Local has it; AWS's pages don't say
+		}
+	}
 	if uncounted != nil {
 		return out, meta, errors.Join(err, uncounted)
 	}
@@ -87,6 +106,10 @@ func (m *meter) consumed(ctx context.Context, in, out any, err error) (units, er
 	add := func(to *float64, reported ...types.ConsumedCapacity) {
 		for _, r := range reported {
 			*to += aws.ToFloat64(r.CapacityUnits)
+			for _, index := range r.GlobalSecondaryIndexes { // the sum has them
+				*to -= aws.ToFloat64(index.CapacityUnits)
+				u.index += aws.ToFloat64(index.CapacityUnits)
+			}
 		}
 	}
 	switch out := out.(type) {
@@ -98,6 +121,8 @@ func (m *meter) consumed(ctx context.Context, in, out any, err error) (units, er
 		add(&u.read, *out.ConsumedCapacity)
 	case *dynamodb.TransactWriteItemsOutput:
 		add(&u.write, out.ConsumedCapacity...)
+	case *dynamodb.QueryOutput: // of an index or not, it reads
+		u.read += aws.ToFloat64(out.ConsumedCapacity.CapacityUnits)
 	}
 	return u, nil
 }

@@ -31,6 +31,7 @@ type study struct {
 	effects []effect
 	curves  [][]row // by contents: at many sizes
 	largest largest
+	leases  []leaseCost
 }
 
 // conduct measures all that is shown.
@@ -87,7 +88,9 @@ func (r *rig) tables(ctx context.Context) (study, error) {
 			s.effects = append(s.effects, effect{m, size, f})
 		}
 	}
-	return s, nil
+	var err error
+	s.leases, err = r.leaseCosts(ctx)
+	return s, err
 }
 
 func (r *rig) row(ctx context.Context, c content, size int) (row, error) {
@@ -193,6 +196,21 @@ func (s study) differences(measured study) (others, transactions []string, compa
 		same := one.figures
 		same.first.write = m.first.write
 		if one.mode.transacts && same == m.figures {
+			transactions = append(transactions, what)
+		} else {
+			others = append(others, what)
+		}
+	}
+	for i, one := range s.leases {
+		m := measured.leases[i]
+		compared += 2
+		if one.off == m.off && one.on == m.on {
+			continue
+		}
+		what := fmt.Sprintf("index of leases, %s: computed %+v, measured %+v", one.name, one, m)
+		same := one
+		same.off.write, same.on.write = m.off.write, m.on.write
+		if one.transacts && same == m {
 			transactions = append(transactions, what)
 		} else {
 			others = append(others, what)

@@ -200,6 +200,7 @@ func (u user) expectPayments(t *testing.T, n int) {
 
 // record is an item of the idempotency table.
 type record struct {
+	ID      string `dynamodbav:"id"`
 	Status  string `dynamodbav:"status"`
 	Scope   string `dynamodbav:"scope"`
 	Attempt int    `dynamodbav:"attempt"`

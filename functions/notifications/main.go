@@ -16,6 +16,7 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/functions/internal/demo"
 	"github.com/lambdaidem/toolkit/functions/internal/environment"
+	"github.com/lambdaidem/toolkit/functions/internal/leaseindex"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -36,6 +37,6 @@ func main() {
 		slog.Warn("DEMO=1: payments may ask for crashes by their reference")
 		notifications.told = demo.At("notification")
 	}
-	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable)))
+	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable), leaseindex.Option), env.Observed)
 	lambda.Start(guarded(guard, notifications))
 }

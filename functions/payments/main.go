@@ -16,6 +16,7 @@ import (
 
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/functions/internal/environment"
+	"github.com/lambdaidem/toolkit/functions/internal/leaseindex"
 	"github.com/lambdaidem/toolkit/functions/internal/ledger"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
@@ -27,7 +28,7 @@ func main() {
 		slog.Error("the payments function can't start", "error", err)
 		os.Exit(1)
 	}
-	store := dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable))
+	store := dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable), leaseindex.Option)
 	app := newApplication(
 		ledger.Payments{API: env.DynamoDB, Name: env.Get(environment.PaymentsTable)},
 		ledger.Accounts(env.Get(environment.AccountsTable)),
@@ -36,5 +37,5 @@ func main() {
 		slog.Warn("DEMO=1: clients may ask for delays and failures by header")
 		app = demonstrated(app)
 	}
-	lambda.Start(guarded(lambdaidem.New(store), app))
+	lambda.Start(guarded(lambdaidem.New(store, env.Observed), app))
 }

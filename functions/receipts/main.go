@@ -19,6 +19,7 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/functions/internal/demo"
 	"github.com/lambdaidem/toolkit/functions/internal/environment"
+	"github.com/lambdaidem/toolkit/functions/internal/leaseindex"
 	"github.com/lambdaidem/toolkit/functions/internal/ledger"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
@@ -40,6 +41,6 @@ func main() {
 		slog.Warn("DEMO=1: payments may ask for crashes by their reference")
 		receipts.sent = demo.At("receipt")
 	}
-	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable)))
+	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable), leaseindex.Option), env.Observed)
 	lambda.Start(guarded(guard, receipts))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/functions/internal/environment"
+	"github.com/lambdaidem/toolkit/functions/internal/leaseindex"
 	"github.com/lambdaidem/toolkit/functions/internal/ledger"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
@@ -29,6 +30,6 @@ func main() {
 		payments: ledger.Payments{API: env.DynamoDB, Name: env.Get(environment.PaymentsTable)},
 		accounts: ledger.Accounts(env.Get(environment.AccountsTable)),
 	}
-	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable)))
+	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable), leaseindex.Option), env.Observed)
 	lambda.Start(guard.APIGatewayV2(refunds.create))
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/functions/internal/environment"
+	"github.com/lambdaidem/toolkit/functions/internal/leaseindex"
 	"github.com/lambdaidem/toolkit/functions/internal/ledger"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
@@ -28,7 +29,7 @@ func main() {
 		slog.Error("the transfers function can't start", "error", err)
 		os.Exit(1)
 	}
-	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable)))
+	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable), leaseindex.Option), env.Observed)
 	transfers := newHandler(guard,
 		ledger.Transfers(env.Get(environment.TransfersTable)),
 		ledger.Accounts(env.Get(environment.AccountsTable)),

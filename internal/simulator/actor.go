@@ -127,6 +127,8 @@ func (a *actor) guard() *lambdaidem.Guard {
 	inner := dynamostore.New(a.dynamodb(), table, func(o *dynamostore.Options) {
 		o.Random = a.rng.Float64
 		p.large.options(o)
+		o.Transport = []dynamostore.Transport{dynamostore.TransportDirect, dynamostore.TransportSDK}[(a.w.seed+a.id)%2]
+		a.leaseIndex(o)
 		o.AttemptTimeout = 1_500_000_007 // so that it never falls together with the guard's own limits
 	})
 	var store lambdaidem.Store = inner

@@ -53,6 +53,7 @@ const (
 	CheckOperatorTold          Check = "operator told"
 	CheckOperationKept         Check = "operation kept"
 	CheckPurgeSpares           Check = "purge spares"
+	CheckLeaseShard            Check = "lease shard"
 	CheckLinearizable          Check = "linearizable"
 	CheckHarness               Check = "harness"
 )
@@ -105,6 +106,7 @@ var Checks = map[Check]string{
 	CheckOperatorTold:          "O2, X8: an operator is told what became of it: of two one wins, and the other knows",
 	CheckOperationKept:         "O2, L7, F5: a record keeps who did what to it, and its fingerprint; it lasts a TTL from then",
 	CheckPurgeSpares:           "O2: a purge touches nothing that is in progress, and takes away no more than it says",
+	CheckLeaseShard:            "O2: with the index of leases a record has its shard exactly while it is in progress, whichever version wrote before",
 	CheckLinearizable:          "G3: the clients' view fits one order of runs and replays",
 	CheckHarness:               "the simulator itself",
 }

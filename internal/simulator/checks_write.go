@@ -24,6 +24,7 @@ func (j *judge) write(r *request, w wire.Write, as change, h *history) {
 	}
 	l, now := h.lives[len(h.lives)-1], time.Now()
 	j.steps(a, w, as, l)
+	j.leaseShard(a, w, as)
 	after, token := stateOf(w.After), w.After["token"].Text
 	before := stateOf(w.Before)
 	p := &j.b.w.plan

@@ -43,7 +43,7 @@
 // checks.go names every check, with the rule that it holds a run against.
 // checks_write.go looks at each write, checks_answer.go at what clients were
 // told, checks_run.go at the runs of the handler, checks_effect.go at what was
-// enlisted; steps.go and parts.go hold what they record. linearizable.go hands what
+// enlisted; steps.go, parts.go and leaseindex.go hold what they record. linearizable.go hands what
 // clients saw to porcupine, with a model of the contract. A run that breaks a
 // rule prints its timeline. Mutations (mutation.go) are deliberate mistakes,
 // which the checks must find.

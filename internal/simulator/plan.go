@@ -33,6 +33,7 @@ type plan struct {
 	steps        bool    // handlers take steps
 	large        large   // answers
 	operators    operators
+	leaseIndex   leaseIndex
 }
 
 func newPlan(r *rand.Rand) plan {

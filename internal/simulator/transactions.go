@@ -130,6 +130,8 @@ const (
 	PartWritten      Path = "part written"
 	PartLost         Path = "part lost"
 	StepsRespected   Path = "optimistic, found a record with steps"
+	LeaseIndexed     Path = "in progress with a shard"
+	LeaseUnindexed   Path = "shard removed"
 )
 
 // allPaths are those that must be gone, for a simulation to prove anything.
@@ -137,6 +139,7 @@ var allPaths = []Path{
 	UnderLease, ClaimedFree, ClaimedOver, ClaimedDead, CommittedOpen, CommittedAlone, CommittedFailed, RecordAlone,
 	KnownToken, TokenForgotten, StillRunning, ByRecord, ByOwnRecord, ByCondition, ByBoth, ByConflict, ByWriteConflict, ByThrottling,
 	LoserReplayed, LoserBusy, HeldRespected, ConsultedFirst, AloneRefused, AloneUnknown, OpenDropped, OpenUnknown, StepRuns, StepRead, StepsRespected,
+	LeaseIndexed, LeaseUnindexed,
 	AnswerApart, AnswerCompressed, AnswerGone, PartWritten, PartLost,
 	OperatorReleased, OperatorSettled, OperatorErased, OperatorForgot, OperatorTold, OperatorWaited, OperatorUnknown, LateForOperator,
 	met(RequestLost), met(RequestLate), met(ReplyLost), met(Twice), met(Throttled), met(FailBefore), met(FailAfter),

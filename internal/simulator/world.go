@@ -66,6 +66,7 @@ func newWorld(seed uint64, p *plan, mut *Mutation) *world {
 		newSteps(seed, &drawn)
 		newLarge(seed, &drawn)
 		newOperators(seed, &drawn)
+		newLeaseIndex(seed, &drawn)
 		p = &drawn
 	}
 	w.plan = *p

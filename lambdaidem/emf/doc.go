@@ -14,6 +14,9 @@
 // [service, function, route]. A route is a template or an operation, or "(none)":
 // never a path, a key, a caller or anything else that a client or a sender chose.
 //
+// Of attempts that died no guard can tell: [Observer.DeadLeases] writes what a look at
+// the store's dead leases found.
+//
 // # Nothing is buffered
 //
 // A process on Lambda is frozen once its answer has left, and may never be thawed:
@@ -22,6 +25,12 @@
 // several invocations in one process no different from one, and keeps every document
 // far below CloudWatch's limits, however large a batch is: one event has at most seven
 // values. The price is a line of some 500 bytes for each event.
+//
+// # For readers of the log
+//
+// A document may have more than metrics: the reason why a store failed, and with
+// [Options].Records the record's id and the outcome. CloudWatch Logs Insights finds
+// them; docs/metrics.md has queries.
 //
 // # The log format
 //

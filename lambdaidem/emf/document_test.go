@@ -65,6 +65,7 @@ type document struct {
 	units      map[string]string
 	values     map[string]float64
 	dimensions map[string]string
+	members    map[string]string // those that are neither metrics nor dimensions
 	text       string
 }
 
@@ -83,7 +84,7 @@ var namespaces = regexp.MustCompile(`^[0-9A-Za-z._/#-][0-9A-Za-z.:_/#-]{0,254}$`
 // metric format" in the Amazon CloudWatch User Guide, to those of MetricDatum and
 // Dimension in its API Reference, and to what makes a line whole in a log.
 func parse(line string) (document, error) {
-	d := document{units: map[string]string{}, values: map[string]float64{}, dimensions: map[string]string{}, text: line}
+	d := document{units: map[string]string{}, values: map[string]float64{}, dimensions: map[string]string{}, members: map[string]string{}, text: line}
 	body, ended := strings.CutSuffix(line, "\n")
 	switch {
 	case !ended || strings.ContainsAny(body, "\n\r"):
@@ -149,10 +150,15 @@ func parse(line string) (document, error) {
 		}
 		d.units[m.Name], d.values[m.Name] = m.Unit, number
 	}
-	for name := range root { // the format lets others be; there is one
-		if _, metric := d.values[name]; !metric && d.dimensions[name] == "" && name != "_aws" && name != "reason" {
-			return d, fmt.Errorf("it has a member %q", name)
+	for name, raw := range root { // the format lets others be; there are three
+		if _, metric := d.values[name]; metric || d.dimensions[name] != "" || name == "_aws" {
+			continue
 		}
+		var text string
+		if err := json.Unmarshal(raw, &text); err != nil || !slices.Contains([]string{"reason", "outcome", "record"}, name) {
+			return d, fmt.Errorf("it has a member %q: %s", name, raw)
+		}
+		d.members[name] = text
 	}
 	return d, nil
 }
@@ -186,6 +192,7 @@ func TestParse_RefusesWhatIsNoDocument(t *testing.T) {
 		"no number":           {`"New":1`, `"New":"1"`},
 		"no value":            {`,"New":1`, ``},
 		"something else":      {`"New":1`, `"New":1,"key":"k"`},
+		"a number for it":     {`"New":1`, `"New":1,"record":1`},
 		"too long a line":     {`"New":1`, `"New":1,"reason":"` + strings.Repeat("s", 4096) + `"`},
 	} {
 		bad := strings.Replace(good, change[0], change[1], 1)

@@ -42,3 +42,15 @@ func ExampleMetrics() {
 	// Replayed Count
 	// InProgress Count
 }
+
+// What a look at the leases that died found, of all and of each route.
+func ExampleObserver_DeadLeases() {
+	metrics := emf.New(func(o *emf.Options) {
+		o.Service, o.Function = "payments", "watch"
+		o.Clock = func() time.Time { return time.UnixMilli(1767319445678) }
+	})
+	metrics.DeadLeases(emf.DeadLeases{Count: 2, Oldest: 90 * time.Second}, map[string]emf.DeadLeases{"POST /payments": {Count: 2, Oldest: 90 * time.Second}})
+	// Output:
+	// {"_aws":{"Timestamp":1767319445678,"CloudWatchMetrics":[{"Namespace":"Lambdaidem","Dimensions":[["service","function"]],"Metrics":[{"Name":"DeadLeases","Unit":"Count"},{"Name":"OldestDeadLease","Unit":"Milliseconds"}]}]},"service":"payments","function":"watch","DeadLeases":2,"OldestDeadLease":90000}
+	// {"_aws":{"Timestamp":1767319445678,"CloudWatchMetrics":[{"Namespace":"Lambdaidem","Dimensions":[["service","function","route"]],"Metrics":[{"Name":"DeadLeases","Unit":"Count"},{"Name":"OldestDeadLease","Unit":"Milliseconds"}]}]},"service":"payments","function":"watch","route":"POST /payments","DeadLeases":2,"OldestDeadLease":90000}
+}

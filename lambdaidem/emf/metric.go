@@ -75,7 +75,7 @@ func Metrics() []Metric {
 	for _, l := range limits {
 		all = append(all, l.Metric)
 	}
-	return all
+	return append(all, deadLeases, oldestDeadLease)
 }
 
 func countOf(kind lambdaidem.Kind) Metric {

@@ -14,11 +14,13 @@ import (
 // Observer writes a document for each event. Make one with [New]; it is safe for
 // concurrent use.
 type Observer struct {
-	routes bool
-	clock  func() time.Time
+	routes  bool
+	records bool
+	clock   func() time.Time
 
-	// What every document has: before its metrics' names, and after them.
-	head, dimensions []byte
+	// What every document has: its namespace and what is before its first set of
+	// dimensions; that and an event's sets of them; and their values.
+	namespace, head, dimensions []byte
 
 	mu   sync.Mutex // held while a line is made and written, so that lines are whole
 	w    io.Writer
@@ -33,13 +35,15 @@ func New(optFns ...func(*Options)) *Observer {
 	}
 	o = o.settle()
 	o.check()
-	head := `,"CloudWatchMetrics":[{"Namespace":"` + o.Namespace + `","Dimensions":[["service","function"]`
+	namespace := `,"CloudWatchMetrics":[{"Namespace":"` + o.Namespace + `","Dimensions":[[`
+	head := namespace + `"service","function"]`
 	if !o.NoRoutes {
 		head += `,["service","function","route"]`
 	}
 	dimensions := appendDimension([]byte(`,"service":"`), o.Service)
 	dimensions = appendDimension(append(dimensions, `","function":"`...), o.Function)
-	return &Observer{routes: !o.NoRoutes, clock: o.Clock, w: o.Writer, head: []byte(head + `],"Metrics":[`), dimensions: append(dimensions, '"')}
+	return &Observer{routes: !o.NoRoutes, records: o.Records, clock: o.Clock, w: o.Writer,
+		namespace: []byte(namespace), head: []byte(head + `],"Metrics":[`), dimensions: append(dimensions, '"')}
 }
 
 // Observe writes the event's document, and is done with it.
@@ -48,7 +52,7 @@ func (o *Observer) Observe(_ context.Context, e lambdaidem.Event) {
 	now := o.clock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.line = o.appendDocument(o.line[:0], now, e.Kind, sample)
+	o.line = o.appendDocument(o.line[:0], now, e.Kind, e.RecordID, sample)
 	_, _ = o.w.Write(o.line) // one call, so that it is one line whoever else writes there
 }
 
@@ -61,7 +65,7 @@ type value struct {
 // maxValues bounds the values of one event.
 const maxValues = 7
 
-func (o *Observer) appendDocument(b []byte, now time.Time, kind lambdaidem.Kind, s measure.Sample) []byte {
+func (o *Observer) appendDocument(b []byte, now time.Time, kind lambdaidem.Kind, record string, s measure.Sample) []byte {
 	var room [maxValues]value
 	values := appendValues(room[:0], kind, s)
 	b = append(b, `{"_aws":{"Timestamp":`...)
@@ -77,6 +81,12 @@ func (o *Observer) appendDocument(b []byte, now time.Time, kind lambdaidem.Kind,
 	b = append(append(b, `]}]}`...), o.dimensions...)
 	if o.routes {
 		b = append(appendDimension(append(b, `,"route":"`...), s.Route), '"')
+	}
+	if o.records { // no metrics: for who reads the log
+		b = append(append(b, `,"outcome":"`...), s.Outcome...)
+		if b = append(b, '"'); record != "" {
+			b = append(appendText(append(b, `,"record":"`...), record, maxRecord), '"')
+		}
 	}
 	if s.Reason != "" { // no metric: for who reads the log
 		b = append(append(append(b, `,"reason":"`...), s.Reason...), '"')
@@ -112,15 +122,21 @@ func appendTime(values []value, m Metric, d time.Duration) []value {
 	return append(values, value{m, float64(d.Microseconds()) / 1000})
 }
 
-// maxDimension is the longest value of a dimension that CloudWatch takes.
-const maxDimension = 1024
+// What a document has of a text, in bytes: of a dimension's value as much as
+// CloudWatch takes, of a record's id more than any has.
+const (
+	maxDimension = 1024
+	maxRecord    = 128
+)
 
-// appendDimension appends a dimension's value: printable ASCII, as CloudWatch wants
-// it, with neither quotation marks nor backslashes, so that it is JSON as it stands.
-// All else is %XX, byte by byte.
-func appendDimension(b []byte, text string) []byte {
+func appendDimension(b []byte, text string) []byte { return appendText(b, text, maxDimension) }
+
+// appendText appends most bytes of a text at most: printable ASCII, as CloudWatch
+// wants a dimension's value, with neither quotation marks nor backslashes, so that it
+// is JSON as it stands. All else is %XX, byte by byte.
+func appendText(b []byte, text string, most int) []byte {
 	const digits = "0123456789ABCDEF"
-	end := len(b) + maxDimension
+	end := len(b) + most
 	for _, c := range []byte(text) {
 		plain := ' ' <= c && c < 0x7f && c != '"' && c != '\\'
 		switch {

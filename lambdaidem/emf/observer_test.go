@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -104,6 +105,7 @@ func TestO1_MetricsAreListed(t *testing.T) {
 				Reason: lambdaidem.ReasonThrottled, Throttle: lambdaidem.Throttle(limit)})
 		}
 	}
+	o.DeadLeases(emf.DeadLeases{}, nil)
 	found := map[string]bool{}
 	for _, d := range written.documents(t) {
 		for name, unit := range d.units {
@@ -189,6 +191,39 @@ func TestO1_ReasonsAreToldInTheLog(t *testing.T) {
 	}
 }
 
+// O1: with Records a document says what came of which record, in the words of a log
+// line; the metrics and their dimensions are the same.
+func TestO1_RecordsAreToldIfAskedFor(t *testing.T) {
+	said := func(e lambdaidem.Event, records bool) document {
+		o, written := observed(func(o *emf.Options) { o.Records = records })
+		o.Observe(t.Context(), e)
+		return written.documents(t)[0]
+	}
+	for _, kind := range append(constants(t, "observe.go", "Kind"), "later") {
+		e := lambdaidem.Event{Kind: lambdaidem.Kind(kind), RecordID: "lambdaidem#aB-_9", Duration: time.Millisecond}
+		without, with := said(e, false), said(e, true)
+		want := map[string]string{"outcome": kind, "record": "lambdaidem#aB-_9"}
+		if kind == "later" {
+			want["outcome"] = "other"
+		}
+		for name, text := range without.members { // a reason
+			want[name] = text
+		}
+		if !maps.Equal(with.members, want) || without.members["record"] != "" || without.members["outcome"] != "" {
+			t.Errorf("%s: %s\nwithout: %s", kind, with.text, without.text)
+		}
+		if fmt.Sprint(with.sets) != fmt.Sprint(without.sets) || !slices.Equal(with.metrics(), without.metrics()) {
+			t.Errorf("%s has other metrics with its record: %s", kind, with.text)
+		}
+	}
+	if d := said(lambdaidem.Event{Kind: lambdaidem.EventBypassed}, true); !maps.Equal(d.members, map[string]string{"outcome": "bypassed"}) {
+		t.Errorf("what has no record is %s", d.text)
+	}
+	if d := said(lambdaidem.Event{RecordID: strings.Repeat("x", 99) + `"` + strings.Repeat("x", 99)}, true); d.members["record"] != strings.Repeat("x", 99)+"%22"+strings.Repeat("x", 26) {
+		t.Errorf("an id that is not ours is %q", d.members["record"])
+	}
+}
+
 func TestO1_Dimensions(t *testing.T) {
 	for template, route := range map[string]string{
 		"POST /payments/{id}": "POST /payments/{id}", "": "(none)", `a"b\c`: "a%22b%5Cc", "ü\x00\n": "%C3%BC%00%0A", "\xff": "%FF",
@@ -260,9 +295,11 @@ func TestOptions_Clock(t *testing.T) {
 // The longest document that there can be is one line that a pipe takes at once.
 func TestLimits_TheLongestDocument(t *testing.T) {
 	long := strings.Repeat("x", 2000)
-	o, written := observed(func(o *emf.Options) { o.Namespace, o.Service, o.Function = long[:255], long, long })
+	o, written := observed(func(o *emf.Options) {
+		o.Namespace, o.Service, o.Function, o.Records = long[:255], long, long, true
+	})
 	for _, kind := range constants(t, "observe.go", "Kind") {
-		o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.Kind(kind), Template: long, Attempt: math.MaxInt, Duration: math.MaxInt64, Handler: math.MaxInt64, Store: math.MaxInt64,
+		o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.Kind(kind), RecordID: long, Template: long, Attempt: math.MaxInt, Duration: math.MaxInt64, Handler: math.MaxInt64, Store: math.MaxInt64,
 			Reason: lambdaidem.ReasonThrottled, Throttle: lambdaidem.ThrottleMaximum})
 	}
 	longest := 0

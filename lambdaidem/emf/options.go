@@ -25,6 +25,11 @@ type Options struct {
 	// NoRoutes leaves the dimensions [service, function, route] out: CloudWatch
 	// charges for each metric with each combination of values. Default: false.
 	NoRoutes bool
+	// Records adds to each document which record it is of, and what came of the call:
+	// the members "record" and "outcome", as a log line of [lambdaidem.SlogObserver]
+	// has them. They are no dimensions and cost nothing but their bytes: with them
+	// CloudWatch Logs Insights tells a record's history. Default: false.
+	Records bool
 	// Writer is written to, one line a call, from one goroutine at a time. Its
 	// errors are ignored: there is nobody to tell. Default: os.Stdout, as it is when
 	// the observer is made.

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/emf"
 	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
@@ -51,10 +52,11 @@ func TestO1_NothingElseOfAnEventIsTold(t *testing.T) {
 func FuzzO1_NoSecretIsTold(f *testing.F) {
 	for _, seed := range []string{"", "a", "\"", "\n", "ü", "\xff", "%", "/a/../b", strings.Repeat("x", 300), " x y "} {
 		f.Add(seed, byte(0))
+		f.Add(seed, byte(64))
 		f.Add(seed, byte(255))
 	}
 	f.Fuzz(func(t *testing.T, seed string, bits byte) {
-		o, written := observed()
+		o, written := observed(func(o *emf.Options) { o.Records = bits&64 != 0 }) // an id is a hash
 		secret := mark + seed
 		store := idemtest.NewStore(memstore.New())
 		if bits&1 != 0 {

@@ -40,6 +40,8 @@ type event struct {
 	Outcome lambdaidem.Kind `json:"outcome"`
 	Key     string          `json:"key"`
 	Reason  string          `json:"reason"`
+
+	Metrics json.RawMessage `json:"_aws"` // of a line of metrics, which tells of the same event again
 }
 
 func (l *logbook) events() []event {
@@ -50,7 +52,7 @@ func (l *logbook) events() []event {
 			continue
 		}
 		var e event
-		if json.Unmarshal(line[start:], &e) == nil && e.Outcome != "" {
+		if json.Unmarshal(line[start:], &e) == nil && e.Outcome != "" && e.Metrics == nil {
 			all = append(all, e)
 		}
 	}

@@ -26,7 +26,7 @@ const activeWithin = time.Minute
 // CreateTables creates the tables, on demand and with TTL as described, and
 // returns when all of them are active. It may be called again: a table that is
 // there is kept with what is in it, unless its key, its stream or its TTL attribute is
-// another one, which is an error.
+// another one, or it lacks an index, which is an error.
 func CreateTables(ctx context.Context, api TableAPI, tables []Table) error {
 	for _, t := range tables {
 		if err := createTable(ctx, api, t); err != nil {
@@ -76,7 +76,18 @@ func createTable(ctx context.Context, api TableAPI, t Table) error {
 	if is := streamOf(found.Table); is != t.Stream {
 		return fmt.Errorf("it exists with the stream %q, the template says %q; delete it or name another table", is, t.Stream)
 	}
+	for _, index := range t.Indexes {
+		if !hasIndex(found.Table, index) {
+			return fmt.Errorf("it exists without the index %s with the key %v; delete it or name another table", index.Name, index.Key)
+		}
+	}
 	return setTTL(ctx, api, t)
+}
+
+func hasIndex(t *types.TableDescription, want Index) bool {
+	return slices.ContainsFunc(t.GlobalSecondaryIndexes, func(is types.GlobalSecondaryIndexDescription) bool {
+		return aws.ToString(is.IndexName) == want.Name && slices.Equal(keyParts(is.KeySchema), want.Key)
+	})
 }
 
 // streamOf is the view type of a table's stream; empty: it has none.

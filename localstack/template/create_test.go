@@ -44,7 +44,12 @@ func (f *tables) DescribeTable(_ context.Context, in *dynamodb.DescribeTableInpu
 	if f.described[name]++; f.described[name] == 1 {
 		status = types.TableStatusCreating
 	}
-	return &dynamodb.DescribeTableOutput{Table: &types.TableDescription{TableStatus: status, KeySchema: table.KeySchema, StreamSpecification: table.StreamSpecification}}, nil
+	indexes := []types.GlobalSecondaryIndexDescription{{IndexName: aws.String("another")}}
+	for _, index := range table.GlobalSecondaryIndexes {
+		indexes = append(indexes, types.GlobalSecondaryIndexDescription{IndexName: index.IndexName, KeySchema: index.KeySchema})
+	}
+	return &dynamodb.DescribeTableOutput{Table: &types.TableDescription{TableStatus: status, KeySchema: table.KeySchema, StreamSpecification: table.StreamSpecification,
+		GlobalSecondaryIndexes: indexes}}, nil
 }
 
 func (f *tables) DescribeTimeToLive(
@@ -118,6 +123,23 @@ func TestD1_CreateTablesRefusesAnotherTable(t *testing.T) {
 			t.Errorf("error %v, want one about the stream", err)
 		}
 	})
+
+	for name, change := range map[string]func(*template.Table){
+		"no index":                func(t *template.Table) { t.Indexes = nil },
+		"an index of another key": func(t *template.Table) { t.Indexes[0].Key = []template.KeyPart{{Name: "id", Type: "HASH"}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			api, other := newTables(), described(t)
+			change(&other[0])
+			if err := template.CreateTables(t.Context(), api, other); err != nil {
+				t.Fatal(err)
+			}
+			err := template.CreateTables(t.Context(), api, want)
+			if err == nil || !strings.Contains(err.Error(), "it exists without the index byOwner with the key [{owner HASH}]") {
+				t.Errorf("error %v, want one about the index", err)
+			}
+		})
+	}
 
 	t.Run("TTL on another attribute", func(t *testing.T) {
 		api := newTables()

@@ -97,13 +97,14 @@ func TestD1_ReadsTheProjectsTemplate(t *testing.T) {
 		for _, r := range f.Routes {
 			routes[f.LogicalID] = append(routes[f.LogicalID], r.Key())
 		}
-		own := map[string]string{"IDEMPOTENCY_TABLE": "IdempotencyTable", "ACCOUNTS_TABLE": "AccountsTable"}
+		own := map[string]string{"IDEMPOTENCY_TABLE": "IdempotencyTable", "IDEMPOTENCY_LEASE_INDEX": "leases", "ACCOUNTS_TABLE": "AccountsTable", "SERVICE_NAME": "local"}
 		maps.Copy(own, map[string]map[string]string{
 			"PaymentsFunction":      {"PAYMENTS_TABLE": "PaymentsTable"},
 			"RefundsFunction":       {"PAYMENTS_TABLE": "PaymentsTable"},
 			"TransfersFunction":     {"TRANSFERS_TABLE": "TransfersTable", "CLEARING_URL": ""},
 			"ReceiptsFunction":      {"RECEIPTS_TABLE": "ReceiptsTable", "NOTIFICATIONS_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/000000000000/NotificationsQueue.fifo"},
 			"NotificationsFunction": {"MAILER_URL": ""},
+			"WatchFunction":         {"WATCHED_ROUTES": "POST /payments,POST /payments/{id}/refunds,POST /transfers,receipt,notification"},
 		}[f.LogicalID])
 		if diff := cmp.Diff(own, f.Environment); diff != "" {
 			t.Errorf("environment of %s (-want +got):\n%s", f.LogicalID, diff)

@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // Environment is read once, when the function starts.
@@ -18,7 +20,8 @@ type Environment struct {
 	DynamoDB *dynamodb.Client // one for the life of the process: connections are dear
 	Demo     bool             // DEMO=1, see functions/payments/demo.go and package demo; never set where money is real
 
-	values map[string]string
+	values  map[string]string
+	metrics lambdaidem.Observer // see Observed
 }
 
 // Names of variables that template.yaml sets.
@@ -31,17 +34,22 @@ const (
 	NotificationsQueue = "NOTIFICATIONS_QUEUE_URL" // URL of the queue of notifications
 	ClearingURL        = "CLEARING_URL"            // base URL of the clearing service
 	MailerURL          = "MAILER_URL"              // base URL of the mailer
+
+	serviceName = "SERVICE_NAME" // what the functions are a part of: a dimension of their metrics
 )
 
 // Get is the value of a variable that Load was told of.
 func (e Environment) Get(name string) string { return e.values[name] }
 
-// Load reads the environment: the variables with these names, all required. Its
-// error names every one that is missing.
+// Service is what the functions are a part of: a dimension of their metrics.
+func (e Environment) Service() string { return e.values[serviceName] }
+
+// Load reads the environment: the variables with these names, all required, and the
+// service's. Its error names every one that is missing.
 func Load(ctx context.Context, names ...string) (Environment, error) {
 	e := Environment{Demo: os.Getenv("DEMO") == "1", values: map[string]string{}}
 	var problems []error
-	for _, name := range names {
+	for _, name := range append([]string{serviceName}, names...) {
 		e.values[name] = os.Getenv(name)
 		if e.values[name] == "" {
 			problems = append(problems, fmt.Errorf("%s is not set; template.yaml says what it is", name))
@@ -54,7 +62,7 @@ func Load(ctx context.Context, names ...string) (Environment, error) {
 	if err := errors.Join(problems...); err != nil {
 		return Environment{}, err
 	}
-	e.AWS = cfg
+	e.AWS, e.metrics = cfg, newMetrics(e.Get(serviceName))
 	e.DynamoDB = dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 		// DynamoDB Local sends no checksum with an error answer; the SDK takes that
 		// for 0 and would log a warning for each.

@@ -8,6 +8,7 @@ import (
 )
 
 func TestMissingVariablesAreAllNamed(t *testing.T) {
+	t.Setenv("SERVICE_NAME", "")
 	t.Setenv(environment.IdempotencyTable, "")
 	t.Setenv(environment.PaymentsTable, "")
 	t.Setenv(environment.AccountsTable, "")
@@ -15,7 +16,7 @@ func TestMissingVariablesAreAllNamed(t *testing.T) {
 	if err == nil {
 		t.Fatal("Load took an empty environment")
 	}
-	for _, name := range []string{"IDEMPOTENCY_TABLE", "PAYMENTS_TABLE"} {
+	for _, name := range []string{"SERVICE_NAME", "IDEMPOTENCY_TABLE", "PAYMENTS_TABLE"} {
 		if !strings.Contains(err.Error(), name+" is not set") {
 			t.Errorf("Load says %q; it should name %s", err, name)
 		}
@@ -26,6 +27,7 @@ func TestMissingVariablesAreAllNamed(t *testing.T) {
 }
 
 func TestDemoIsOffByDefault(t *testing.T) {
+	t.Setenv("SERVICE_NAME", "shop")
 	t.Setenv("IDEMPOTENCY_TABLE", "records")
 	t.Setenv("AWS_REGION", "eu-west-1")
 	for value, want := range map[string]bool{"": false, "0": false, "true": false, "1": true} {

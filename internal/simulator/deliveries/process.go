@@ -26,9 +26,10 @@ import (
 
 // process is one invocation in a process of its own.
 type process struct {
-	w    *world
-	ctx  context.Context
-	dead chan struct{} // closed when it is killed
+	w      *world
+	number uint64
+	ctx    context.Context
+	dead   chan struct{} // closed when it is killed
 
 	mu   sync.Mutex
 	rng  *rand.Rand
@@ -40,7 +41,7 @@ type process struct {
 func (w *world) invoke(do func(*process) ([]string, error)) (failed []string, answered bool) {
 	w.mu.Lock()
 	w.number++
-	p := &process{w: w, dead: make(chan struct{}), rng: rand.New(rand.NewPCG(w.number, w.rng.Uint64()))}
+	p := &process{w: w, number: w.number, dead: make(chan struct{}), rng: rand.New(rand.NewPCG(w.number, w.rng.Uint64()))}
 	w.report.Deliveries++
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), w.plan.Timeout)
@@ -202,6 +203,7 @@ func (p *process) guard() *lambdaidem.Guard {
 	})
 	store := dynamostore.New(client, records, func(o *dynamostore.Options) {
 		o.Random = func() float64 { return float64(p.draw(1000)) / 1000 }
+		o.Transport = []dynamostore.Transport{dynamostore.TransportDirect, dynamostore.TransportSDK}[p.number%2]
 	})
 	return lambdaidem.New(store, func(o *lambdaidem.Options) {
 		o.Namespace, o.Observer, o.Random = "consumer", lambdaidem.Discard, io.Reader(p)

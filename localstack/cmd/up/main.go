@@ -3,6 +3,9 @@
 // project's own, or those of the SAM template that -template names. It ends with
 // status 0 after Ctrl-C, with 1 if it could not start or stop, and with 2 for
 // wrong arguments. A second Ctrl-C ends it at once.
+//
+// Every few seconds in which something happened it says what the functions' metrics
+// tell, and at the end what they told in all.
 package main
 
 import (
@@ -17,12 +20,13 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/lambdaidem/toolkit/localstack/stack"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-const usage = `usage: up [-template FILE] [-parameter NAME=VALUE]... [-reference NAME=VALUE]...
+const usage = `usage: up [-template FILE] [-parameter NAME=VALUE]... [-reference NAME=VALUE]... [-metrics]
 
 Leaves the functions running on this machine until Ctrl-C: the HTTP API on port 3000 or
 the one in PORT, with DynamoDB Local behind it.
@@ -33,6 +37,8 @@ the one in PORT, with DynamoDB Local behind it.
                           or is to have another. May be repeated.
   -reference NAME=VALUE   the value of a dynamic reference: of {{resolve:ssm:/shop/a}}
                           the name is ssm:/shop/a. May be repeated.
+  -metrics                show the lines of the functions' logs that the metrics are read
+                          from, beside the summaries of them.
 `
 
 func main() {
@@ -42,6 +48,8 @@ func main() {
 	flags.StringVar(&options.Template, "template", "", "")
 	flags.Var(values(options.Parameters), "parameter", "")
 	flags.Var(values(options.References), "reference", "")
+	report := reporter{w: os.Stdout, log: os.Stderr}
+	flags.BoolVar(&report.documents, "metrics", false, "")
 	_ = flags.Parse(os.Args[1:])
 	if flags.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "up: it takes no arguments, and got %q\n", flags.Arg(0))
@@ -52,7 +60,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	endBySecond(ctx)
 	giveBack := takeTerminal()
-	err := run(ctx, os.Stdout, options)
+	err := run(ctx, os.Stdout, options, &report)
 	giveBack()
 	stop()
 	if err != nil {
@@ -78,14 +86,15 @@ func (v values) Set(text string) error {
 	return nil
 }
 
-// run leaves everything running until ctx ends.
-func run(ctx context.Context, stdout io.Writer, options stack.Options) error {
+// run leaves everything running until ctx ends, and reports what the functions count.
+func run(ctx context.Context, stdout io.Writer, options stack.Options, report *reporter) error {
 	text := cmp.Or(os.Getenv("PORT"), "3000")
 	port, err := strconv.Atoi(text)
 	if err != nil || port < 1 || port > 65535 {
 		return fmt.Errorf("PORT is %q: set it to a number from 1 to 65535", text)
 	}
 	options.Port = port
+	options.FunctionLog = report.seen.Log(report.log, report.documents)
 	// A signal cuts the start short, but not what runs: Stop lets requests under
 	// way finish.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -110,10 +119,14 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options) error {
 			return errors.Join(err, s.Stop())
 		}
 		_, _ = fmt.Fprint(stdout, "\nCtrl-C stops everything.\n")
-		<-ctx.Done()
+		ticker := time.NewTicker(pause)
+		report.follow(ctx, ticker.C)
+		ticker.Stop()
 	}
 	farewell(os.Stderr, s)
-	return s.Stop()
+	err = s.Stop()
+	report.end()
+	return err
 }
 
 // withFlag adds to an error about a missing value which flag gives one.

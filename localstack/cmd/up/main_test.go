@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,7 +23,7 @@ import (
 func TestPortMustBeANumber(t *testing.T) {
 	for _, port := range []string{"http", "0", "-1", "65536", "3000 "} {
 		t.Setenv("PORT", port)
-		if err := run(t.Context(), io.Discard, stack.Options{}); err == nil || !strings.Contains(err.Error(), "PORT is") {
+		if err := run(t.Context(), io.Discard, stack.Options{}, quiet()); err == nil || !strings.Contains(err.Error(), "PORT is") {
 			t.Errorf("with PORT=%q, run = %v; want an error that names PORT", port, err)
 		}
 	}
@@ -38,8 +39,10 @@ func TestUpAnswersUntilItIsStopped(t *testing.T) {
 	defer stop()
 	reader, writer := io.Pipe()
 	ended := make(chan error, 1)
+	var said, log bytes.Buffer // read when run has ended
+	report := reporter{w: &said, log: &log}
 	go func() {
-		err := run(ctx, writer, stack.Options{})
+		err := run(ctx, writer, stack.Options{}, &report)
 		ended <- err
 		_ = writer.CloseWithError(err)
 	}()
@@ -54,6 +57,18 @@ func TestUpAnswersUntilItIsStopped(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil {
 		t.Errorf("run = %v; want a clean end", err)
+	}
+	if want := "in all: PaymentsFunction 1 new"; !strings.Contains(said.String(), want) {
+		t.Errorf("at the end it says %q, want %q", &said, want)
+	}
+	if strings.Contains(log.String(), `"_aws"`) {
+		t.Errorf("the metrics are in the log:\n%s", &log)
+	}
+	if want := "in all: PaymentsFunction 1 new"; !strings.Contains(said.String(), want) {
+		t.Errorf("at the end it says %q, want %q", &said, want)
+	}
+	if strings.Contains(log.String(), `"_aws"`) {
+		t.Errorf("the metrics are in the log:\n%s", &log)
 	}
 	if c, err := net.Dial("tcp", strings.TrimPrefix(base, "http://")); err == nil {
 		t.Errorf("%s still answers", base)

@@ -49,7 +49,7 @@ func guideOf(t *testing.T, template string) string {
 	reader, writer := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := run(ctx, writer, stack.Options{Template: template})
+		err := run(ctx, writer, stack.Options{Template: template}, quiet())
 		ended <- err
 		_ = writer.CloseWithError(err)
 	}()

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// leaseCost is what one request consumes without the index of leases, and with it.
+type leaseCost struct {
+	name      string
+	transacts bool
+	off, on   units
+}
+
+// withIndex is the option. The number of shards changes no figure.
+func withIndex(o *dynamostore.Options) { o.LeaseIndex = "leases" }
+
+// leaseCosts has requests answered over a table without the index and over one that
+// has it.
+func (r *rig) leaseCosts(ctx context.Context) ([]leaseCost, error) {
+	off, err := r.lives(ctx, func(*dynamostore.Options) {})
+	if err != nil {
+		return nil, err
+	}
+	on, err := r.lives(ctx, withIndex)
+	for i := range on {
+		off[i].on = on[i].off
+	}
+	return off, err
+}
+
+var (
+	errDied = errors.New("the process died")
+	errBusy = errors.New("try again later")
+
+	errOtherwise = errors.New("not as it had to, for a figure to be one of it")
+)
+
+// lives are records that come to every end, request by request.
+func (r *rig) lives(ctx context.Context, set func(*dynamostore.Options)) ([]leaseCost, error) {
+	own := *r
+	own.table = "cost-" + rand.Text()
+	if err := own.createTable(ctx, own.table, set); err != nil {
+		return nil, err
+	}
+	store := dynamostore.New(own.client, own.table, set, func(o *dynamostore.Options) { o.AttemptTimeout = time.Minute })
+	var later time.Duration
+	guard := lambdaidem.New(store, func(o *lambdaidem.Options) {
+		o.Clock, o.Observer, o.Namespace = func() time.Time { return own.clock().Add(later) }, lambdaidem.Discard, "payments-prod"
+	})
+	optimistic := guard.With(func(o *lambdaidem.Options) { o.Optimistic = true })
+
+	type handler func(ctx context.Context) error
+	well := func(context.Context) error { return nil }
+	dies := func(context.Context) error { return lambdaidem.Uncertain(errDied) }
+	twoSteps := func(ctx context.Context) error {
+		for _, name := range []string{"charge", "mail"} {
+			if _, err := lambdaidem.Step(ctx, name, func(context.Context) (string, error) { return "done", nil }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	writes := func(ctx context.Context) error { return enlist(ctx, &own, lambdaidem.RecordID(ctx)) }
+	var all []leaseCost
+	for _, one := range []struct {
+		name   string
+		guard  *lambdaidem.Guard
+		key    string
+		do     handler
+		want   error
+		passes time.Duration // before it
+	}{
+		{"new", guard, "a", well, nil, 0},
+		{"replay", guard, "a", well, nil, 0},
+		{"new, two steps", guard, "b", twoSteps, nil, 0},
+		{"new, two enlisted writes", guard, "c", writes, nil, 0},
+		{"new, two enlisted writes, optimistic", optimistic, "d", writes, nil, 0},
+		{"released", guard, "e", func(context.Context) error { return errBusy }, errBusy, 0},
+		{"again after the release", guard, "e", well, nil, 0},
+		{"the attempt dies", guard, "f", dies, errDied, 0},
+		{"while its lease runs", guard, "f", well, lambdaidem.ErrInProgress, 0},
+		{"taken over", guard, "f", well, nil, 5 * time.Minute},
+	} {
+		later += one.passes
+		own.meter.take()
+		_, err := lambdaidem.Do(ctx, one.guard, lambdaidem.Call{Operation: "pay", Key: one.key}, func(ctx context.Context) (string, error) {
+			return "paid", one.do(ctx)
+		})
+		if !errors.Is(err, one.want) {
+			return nil, fmt.Errorf("%s ended otherwise: %w", one.name, errors.Join(errOtherwise, err))
+		}
+		all = append(all, leaseCost{name: one.name, transacts: strings.Contains(one.name, "enlisted"), off: own.meter.take()})
+	}
+	return all, nil
+}
+
+// leasesTable is the section of the page.
+func leasesTable(all []leaseCost) string {
+	var b strings.Builder
+	_, _ = fmt.Fprintf(&b, "`Options.LeaseIndex` is off by default. Where it is on, a lock puts an entry into it and the end of the attempt takes it out, "+
+		"and each is a write of 1 unit, whatever the size of the record; a takeover moves the entry, which is 2. Nothing else writes to it: no replay, no conflict, no step, "+
+		"and nothing of an optimistic handler. In a transaction a write of the index is counted double, as DynamoDB Local has it; AWS's pages do not say. Units of the table are the same with it and without.\n\n"+
+		"| request | the table | the index |\n|---|---|---|\n")
+	for _, one := range all {
+		table := one.on
+		table.index = 0
+		_, _ = fmt.Fprintf(&b, "| %s | %s | %s |\n", one.name, cell(table), number(one.on.index))
+	}
+	_, _ = fmt.Fprintf(&b, "\nA look at it (`Store.DeadLeases`) costs 0.5 R for each shard, %s R with the default of %d shards (of one that is empty DynamoDB Local reports nothing), and for each lease that died 1 R to confirm it.\n",
+		number(0.5*defaultShards), defaultShards)
+	return b.String()
+}
+
+// defaultShards is the default of Options.LeaseShards.
+const defaultShards = 64
+
+// entry is an item's entry in the index of leases, if it has one: all of its keys.
+type entry struct{ id, shard, end string }
+
+// entry is that of the record that a write is to; none of anything else.
+func (m *meter) entry(ctx context.Context, in any) (entry, error) {
+	var table *string
+	var key map[string]types.AttributeValue
+	switch p := in.(type) {
+	case *dynamodb.PutItemInput:
+		table, key = p.TableName, p.Item
+	case *dynamodb.UpdateItemInput:
+		table, key = p.TableName, p.Key
+	case *dynamodb.TransactWriteItemsInput:
+		table, key = target(p.TransactItems[0]) // the record's comes first
+	}
+	if !m.computes || key == nil {
+		return entry{}, nil
+	}
+	found, err := m.items.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: table, ConsistentRead: aws.Bool(true), Key: map[string]types.AttributeValue{"id": key["id"]},
+	})
+	if err != nil {
+		return entry{}, err
+	}
+	shard, in1 := found.Item["lease_shard"].(*types.AttributeValueMemberS)
+	end, in2 := found.Item["in_progress_expiration"].(*types.AttributeValueMemberN)
+	id, in3 := key["id"].(*types.AttributeValueMemberS)
+	if !in1 || !in2 || !in3 {
+		return entry{}, nil
+	}
+	return entry{id.Value, shard.Value, end.Value}, nil
+}
+
+// changed is what an index of keys alone consumes for a change of an item: a write for
+// an entry that comes, one for an entry that goes, both for one whose key changes, and
+// none for one that stays ("Using Global Secondary Indexes in DynamoDB", "Provisioned
+// throughput considerations"). Each is below 1 KB.
+func changed(before, after entry) (units float64) {
+	if before == after {
+		return 0
+	}
+	for _, e := range []entry{before, after} {
+		if e != (entry{}) {
+			units++
+		}
+	}
+	return units
+}

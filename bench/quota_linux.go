@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// memoryOfACore is how many MB a function has when it has a whole core (AWS Lambda
+// Developer Guide, "Configure Lambda function memory").
+const memoryOfACore = 1769
+
+// asInLambda gives this process, with all of its threads, the share of a core that a
+// function with so many MB has, until the function that it returns is called. It
+// needs the right to make a cgroup, of version 2 or 1.
+func asInLambda(megabytes int) (leave func() error, err error) {
+	parent, v2, err := ownCgroup()
+	if err != nil {
+		return nil, err
+	}
+	group := filepath.Join(parent, fmt.Sprintf("lambdaidem-bench-%d", os.Getpid()))
+	if err := os.Mkdir(group, 0o755); err != nil {
+		return nil, err
+	}
+	quota := strconv.Itoa(quotaPeriod * megabytes / memoryOfACore)
+	if v2 {
+		err = write(group, "cpu.max", quota+" "+strconv.Itoa(quotaPeriod))
+	} else {
+		err = errors.Join(write(group, "cpu.cfs_period_us", strconv.Itoa(quotaPeriod)), write(group, "cpu.cfs_quota_us", quota))
+	}
+	self := strconv.Itoa(os.Getpid())
+	if err == nil {
+		err = write(group, "cgroup.procs", self)
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(group))
+	}
+	return func() error { return errors.Join(write(parent, "cgroup.procs", self), os.Remove(group)) }, nil
+}
+
+func write(group, file, text string) error {
+	return os.WriteFile(filepath.Join(group, file), []byte(text), 0o644)
+}
+
+// ownCgroup is the cgroup of this process that a controller of the processor's time
+// has.
+func ownCgroup() (dir string, v2 bool, err error) {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", false, err
+	}
+	for line := range strings.Lines(string(text)) {
+		// number:controllers:path; version 2 has the number 0 and no controllers.
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) != 3 {
+			continue
+		}
+		for _, controller := range strings.Split(fields[1], ",") {
+			dir := filepath.Join("/sys/fs/cgroup", controller, fields[2])
+			file := "cpu.cfs_quota_us"
+			if controller == "" {
+				file = "cgroup.procs"
+			} else if controller != "cpu" {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
+				return dir, controller == "", nil
+			}
+		}
+	}
+	return "", false, errors.New("this process has no cgroup with a controller of processor time")
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// quotaPeriod is in how many microseconds a process gets its share of a core.
+const quotaPeriod = 20_000
+
+// The sizes of functions whose share of a core is imitated: MB.
+var functionSizes = []int{128, 512}
+
+// What is measured of each: enough for the quota's periods to even out.
+const (
+	smallBlocks = 20
+	smallBlock  = 25
+)
+
+const smallScenario = "small functions" // by which -scenario asks for them
+
+// small is a scenario under the processor quota of a small function.
+type small struct {
+	megabytes int
+	scenario  string
+	each      [sides]time.Duration // of one operation, on average
+	ratio     estimate             // ours / floor
+}
+
+// measureSmall measures new requests and replays, one at a time, as in functions of
+// every size. The database is another process, and keeps its time. It says why it
+// measured nothing, if it could not.
+func (r *rig) measureSmall(ctx context.Context, random *rand.Rand) (all []small, unmeasured, err error) {
+	for _, megabytes := range functionSizes {
+		for _, name := range []string{"new", "replay"} {
+			progress("%s as in a function of %d MB: %d times each side", name, megabytes, smallBlocks*smallBlock)
+			leave, err := asInLambda(megabytes)
+			if err != nil {
+				return nil, fmt.Errorf("no processor quota can be had here: %w", err), nil
+			}
+			took, err := r.turns(ctx, scenarioOf(name), random)
+			if err = errors.Join(err, leave()); err != nil {
+				return nil, nil, err
+			}
+			all = append(all, smallOf(megabytes, name, took, random))
+		}
+	}
+	return all, nil, nil
+}
+
+func scenarioOf(name string) scenario {
+	return scenarios[slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == name })]
+}
+
+// turns has both sides take turns, and adds up what each block took.
+func (r *rig) turns(ctx context.Context, s scenario, random *rand.Rand) ([][sides]time.Duration, error) {
+	took := make([][sides]time.Duration, smallBlocks)
+	prepare := [sides]func(*rig, int) operation{s.floor, s.ours}
+	for i := -1; i < smallBlocks; i++ { // the first does not count
+		for _, side := range random.Perm(sides) {
+			operations := make([]operation, smallBlock)
+			for j := range operations {
+				operations[j] = prepare[side](r, (i+1)*smallBlock+j)
+			}
+			began := time.Now()
+			if err := do(ctx, operations, 1, make([]time.Duration, smallBlock)); err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", s.name, s.side(side), err)
+			}
+			if i >= 0 {
+				took[i][side] = time.Since(began)
+			}
+		}
+	}
+	return took, nil
+}
+
+func smallOf(megabytes int, name string, took [][sides]time.Duration, random *rand.Rand) small {
+	sum := func(side int, times []int) (all time.Duration) {
+		for i, block := range took {
+			all += block[side] * time.Duration(count(times, i))
+		}
+		return all
+	}
+	one := small{megabytes: megabytes, scenario: name}
+	for side := range sides {
+		one.each[side] = sum(side, nil) / time.Duration(len(took)*smallBlock)
+	}
+	one.ratio = bootstrap(len(took), func(times []int) float64 { return float64(sum(oursSide, times)) / float64(sum(floorSide, times)) }, random)
+	return one
+}
+
+func smallTable(all []small) table {
+	t := table{{"with the processor time of", "scenario", "bare SDK, on average", "toolkit", "toolkit : bare SDK"}}
+	for _, s := range all {
+		t = append(t, []string{
+			fmt.Sprintf("%d MB", s.megabytes), s.scenario, micros(float64(s.each[floorSide])), micros(float64(s.each[oursSide])), s.ratio.String(),
+		})
+	}
+	return t
+}

@@ -1,0 +1,119 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// rehearse has the SDK's client make a request, which goes nowhere, and takes from
+// it what all requests begin with. It returns an error unless the same request,
+// made here, is the same in every field and in its signature: then something in the
+// client's settings, or in a later SDK, is not as this package knows it.
+func (d *direct) rehearse() error {
+	if d.line == nil {
+		return fmt.Errorf("the store's HTTP client was replaced by a %T", d.options.HTTPClient)
+	}
+	ctx, actor := context.Background(), rehearsing{d.options.Credentials}
+	table := aws.String("rehearsal")
+	var sdks *http.Request
+	var body []byte
+	_, err := d.sdk.GetItem(ctx, &dynamodb.GetItemInput{TableName: table, Key: attributes{"id": str("")}}, func(o *dynamodb.Options) {
+		o.Credentials = actor
+		o.HTTPClient = doFunc(func(r *http.Request) (*http.Response, error) {
+			sdks = r
+			body, _ = io.ReadAll(r.Body) // it is in memory
+			return refusedRehearsal(r), nil
+		})
+	})
+	if sdks == nil {
+		return fmt.Errorf("the SDK's client makes no request to go by: %w", err)
+	}
+	d.head = headOf(sdks.Header, opGetItem)
+
+	creds, _ := actor.Retrieve(ctx) // no error
+	at, err := time.Parse("20060102T150405Z", sdks.Header.Get(fieldDate))
+	if err != nil {
+		return fmt.Errorf("the SDK dates its requests in another way: %w", err)
+	}
+	to, err := d.resolve(ctx, creds.AccountID, []string{*table}, false)
+	if err != nil {
+		return err
+	}
+	ours := d.request(ctx, opGetItem, to, body, sdks.Header.Get(fieldInvocation))
+	if err := d.sign(ours, &creds, to, body, at); err != nil {
+		return fmt.Errorf("sign: %w", err)
+	}
+	return differ(ours, sdks)
+}
+
+// refusedRehearsal is an answer that ends a call: it is not worth another attempt.
+func refusedRehearsal(r *http.Request) *http.Response {
+	const body = `{"__type":"com.amazonaws.dynamodb.v20120810#ValidationException","message":"rehearsal"}`
+	return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}
+}
+
+// differ returns an error if the two requests are not the same.
+func differ(ours, sdks *http.Request) error {
+	switch {
+	case ours.Method != sdks.Method || ours.URL.String() != sdks.URL.String() || ours.Host != sdks.Host:
+		return fmt.Errorf("the SDK's client sends a %s to %s (%s), where this package would send a %s to %s (%s)",
+			sdks.Method, sdks.URL, sdks.Host, ours.Method, ours.URL, ours.Host)
+	case ours.ContentLength != sdks.ContentLength:
+		return errors.New("the SDK's client gives another Content-Length")
+	}
+	for name := range sdks.Header {
+		if !reflect.DeepEqual(ours.Header[name], sdks.Header[name]) {
+			return fmt.Errorf("the header field %s of the SDK's client is made in another way than this package knows", name)
+		}
+	}
+	if len(ours.Header) != len(sdks.Header) {
+		return errors.New("the SDK's client sends fewer header fields")
+	}
+	return nil
+}
+
+// headOf is what a request has that is the same in all.
+func headOf(h http.Header, operation string) head {
+	of := head{targets: map[string]string{}}
+	service, _ := strings.CutSuffix(h.Get(fieldTarget), operation)
+	for _, operation := range []string{opPutItem, opUpdateItem, opGetItem, opTransact} {
+		of.targets[operation] = service + operation
+	}
+	for name, values := range h {
+		switch name {
+		case fieldTarget, fieldInvocation, fieldTrace, fieldDate, fieldToken, fieldSignature:
+		default:
+			of.names, of.values = append(of.names, name), append(of.values, values[0])
+		}
+	}
+	return of
+}
+
+// rehearsing is in the place of the user's credentials, which may come over the
+// network.
+type rehearsing struct{ users aws.CredentialsProvider }
+
+func (rehearsing) Retrieve(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: "REHEARSAL", SecretAccessKey: "REHEARSAL", SessionToken: "REHEARSAL", AccountID: "123456789012"}, nil
+}
+
+// ProviderSources is what the SDK tells of the credentials in its User-Agent.
+func (r rehearsing) ProviderSources() []aws.CredentialSource {
+	if of, ok := r.users.(aws.CredentialProviderSource); ok {
+		return of.ProviderSources()
+	}
+	return nil
+}
+
+type doFunc func(*http.Request) (*http.Response, error)
+
+func (f doFunc) Do(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,0 +1,118 @@
+package dynamostore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// leaseShard is the shard of a record that is in progress: a pure function of its
+// id, so that whoever writes the record next finds it in the same place. It is
+// empty without an index.
+func (o *Options) leaseShard(id string) string {
+	if o.LeaseIndex == "" {
+		return ""
+	}
+	// FNV-1a of 32 bits, as in hash/fnv: ids end in a hash already, but a store takes any.
+	h := uint32(2166136261)
+	for i := range len(id) {
+		h = (h ^ uint32(id[i])) * 16777619
+	}
+	return shardName(int(h % uint32(o.LeaseShards))) //nolint:gosec // 1 to maxLeaseShards
+}
+
+// shardName is how a shard is called in the table.
+func shardName(n int) string { return strconv.Itoa(n) }
+
+// addLeaseIndex asks for the index, if the options do.
+func (o *Options) addLeaseIndex(in *dynamodb.CreateTableInput) {
+	if o.LeaseIndex == "" {
+		return
+	}
+	in.AttributeDefinitions = append(in.AttributeDefinitions,
+		types.AttributeDefinition{AttributeName: aws.String(attrLeaseShard), AttributeType: types.ScalarAttributeTypeS},
+		types.AttributeDefinition{AttributeName: aws.String(o.InProgressExpirationAttribute), AttributeType: types.ScalarAttributeTypeN})
+	in.GlobalSecondaryIndexes = []types.GlobalSecondaryIndex{{
+		IndexName:  aws.String(o.LeaseIndex),
+		KeySchema:  o.leaseIndexKey(),
+		Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
+	}}
+}
+
+func (o *Options) leaseIndexKey() []types.KeySchemaElement {
+	return []types.KeySchemaElement{
+		{AttributeName: aws.String(attrLeaseShard), KeyType: types.KeyTypeHash},
+		{AttributeName: aws.String(o.InProgressExpirationAttribute), KeyType: types.KeyTypeRange},
+	}
+}
+
+// checkDeadLeases finds what keeps DeadLeases from working, if there is an index.
+func (s *Store) checkDeadLeases(ctx context.Context) TableProblems {
+	problems := checkLeaseIndex(ctx, s.client, s.table, &s.opts)
+	if s.opts.LeaseIndex == "" || problems.has(NoIndex) || problems.has(WrongIndex) || problems.has(IndexNotActive) {
+		return problems
+	}
+	if _, err := s.client.Query(ctx, s.leaseQuery(probeID, 0, 1)); err != nil {
+		p := failedCheck(s.client, s.table+"/index/"+s.opts.LeaseIndex, "dynamodb:Query", err)
+		p.Warning = p.Code == NoPermission
+		problems = append(problems, p)
+	}
+	return problems
+}
+
+// checkLeaseIndex finds what is wrong with the index itself.
+func checkLeaseIndex(ctx context.Context, client *dynamodb.Client, table string, o *Options) TableProblems {
+	if o.LeaseIndex == "" {
+		return nil
+	}
+	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)})
+	if err != nil {
+		return TableProblems{failedCheck(client, table, "dynamodb:DescribeTable", err)}
+	}
+	all := out.Table.GlobalSecondaryIndexes
+	i := slices.IndexFunc(all, func(d types.GlobalSecondaryIndexDescription) bool { return aws.ToString(d.IndexName) == o.LeaseIndex })
+	if i < 0 {
+		return TableProblems{{Code: NoIndex, Detail: fmt.Sprintf(
+			"table %q has no index %q, so leases that died are found by nobody; add it (partition key %q of type S, sort key %q of type N, KEYS_ONLY), or leave Options.LeaseIndex empty",
+			table, o.LeaseIndex, attrLeaseShard, o.InProgressExpirationAttribute)}}
+	}
+	return append(checkIndexKey(table, out.Table, &all[i], o), checkIndexState(table, &all[i])...)
+}
+
+func checkIndexKey(table string, d *types.TableDescription, index *types.GlobalSecondaryIndexDescription, o *Options) TableProblems {
+	same := func(a, b types.KeySchemaElement) bool {
+		return aws.ToString(a.AttributeName) == aws.ToString(b.AttributeName) // HASH comes first
+	}
+	if slices.EqualFunc(index.KeySchema, o.leaseIndexKey(), same) && attributeType(d, attrLeaseShard) == types.ScalarAttributeTypeS &&
+		attributeType(d, o.InProgressExpirationAttribute) == types.ScalarAttributeTypeN {
+		return nil
+	}
+	is := ""
+	for _, k := range index.KeySchema {
+		name := aws.ToString(k.AttributeName)
+		is += fmt.Sprintf(" %s %s (%s)", k.KeyType, name, attributeType(d, name))
+	}
+	return TableProblems{{Code: WrongIndex, Detail: fmt.Sprintf(
+		"index %q of table %q has the key%s; it must be HASH %s (S) RANGE %s (N): a key can't be changed, so make another index, and where a type is wrong delete this one first: locks may be refused because of it",
+		o.LeaseIndex, table, is, attrLeaseShard, o.InProgressExpirationAttribute)}}
+}
+
+func checkIndexState(table string, index *types.GlobalSecondaryIndexDescription) (problems TableProblems) {
+	name := aws.ToString(index.IndexName)
+	switch index.IndexStatus {
+	case types.IndexStatusActive, types.IndexStatusUpdating: // both serve
+	default:
+		problems = append(problems, &TableProblem{Code: IndexNotActive, Detail: fmt.Sprintf(
+			"index %q of table %q is %s; wait until it is ACTIVE", name, table, index.IndexStatus)})
+	}
+	if p := index.Projection; p != nil && p.ProjectionType != types.ProjectionTypeKeysOnly {
+		problems = append(problems, &TableProblem{Code: WideIndex, Warning: true, Detail: fmt.Sprintf(
+			"index %q of table %q projects %s; nothing but keys is read from it, and steps and large records cost more with each write; KEYS_ONLY is enough", name, table, p.ProjectionType)})
+	}
+	return problems
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
+	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+	"github.com/lambdaidem/toolkit/localstack/emulator"
+	"github.com/lambdaidem/toolkit/localstack/template"
+)
+
+// O2: the binary that deploys, with the environment and the table that template.yaml
+// gives it, finds an attempt of a guarded function that died.
+func TestO2_TheBinaryFindsAnAttemptThatDied(t *testing.T) {
+	own := rand.Text()
+	sam, err := template.Read("../../template.yaml", template.Options{Rename: func(kind, name string) string {
+		if kind == "AWS::DynamoDB::Table" {
+			name += "-" + own
+		}
+		return name
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sam.Functions, sam.Tables = []*template.Function{sam.Function("WatchFunction")}, sam.Tables[:1]
+	env := sam.Functions[0].Environment
+	server := ddblocal.ForTest(t)
+	t.Cleanup(server.CloseIdleConnections)
+	client := server.Client()
+	if err := template.CreateTables(t.Context(), client, sam.Tables); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := client.DeleteTable(context.WithoutCancel(t.Context()), &dynamodb.DeleteTableInput{TableName: &sam.Tables[0].Name}); err != nil {
+			t.Error(err)
+		}
+	})
+	bootstrap := filepath.Join(t.TempDir(), "bootstrap")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bootstrap, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	e, err := emulator.Start(t.Context(), emulator.Options{Template: sam, Binary: func(string) string { return bootstrap }, Endpoint: server.Endpoint(), Log: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	look := func() string {
+		t.Helper()
+		got, err := e.Invoke(t.Context(), "WatchFunction", []byte(`{"detail-type":"Scheduled Event"}`))
+		if err != nil || got.FunctionError != "" {
+			t.Fatalf("%v, %s: %s\n%s", err, got.FunctionError, got.Payload, got.LogTail)
+		}
+		return string(got.LogTail)
+	}
+	expect := func(log string, all, payments int) {
+		t.Helper()
+		for dimensions, n := range map[string]int{
+			fmt.Sprintf(`"service":"local","function":"WatchFunction","DeadLeases":%d,`, all):                   1,
+			fmt.Sprintf(`"function":"WatchFunction","route":"POST /payments","DeadLeases":%d,`, payments):       1,
+			fmt.Sprintf(`"function":"WatchFunction","route":"POST /payments/{id}/refunds","DeadLeases":%d,`, 0): 1,
+		} {
+			if strings.Count(log, dimensions) != n {
+				t.Errorf("the log has no %s:\n%s", dimensions, log)
+			}
+		}
+	}
+	expect(look(), 0, 0)
+
+	// As functions/payments is guarded, by a clock of an hour ago.
+	store := dynamostore.New(client, env["IDEMPOTENCY_TABLE"], func(o *dynamostore.Options) {
+		o.LeaseIndex, o.AttemptTimeout = env["IDEMPOTENCY_LEASE_INDEX"], time.Minute
+	})
+	crashing := idemtest.NewStore(store)
+	guard := lambdaidem.New(crashing, func(o *lambdaidem.Options) {
+		o.Namespace, o.Observer = "PaymentsFunction", lambdaidem.Discard
+		o.Clock = func() time.Time { return time.Now().Add(-time.Hour) }
+	})
+	pay := guard.APIGatewayV2(func(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+		crashing.Kill(ctx)
+		return events.APIGatewayV2HTTPResponse{StatusCode: 201}, nil
+	})
+	idemtest.Crash(t, func() {
+		_, _ = pay(t.Context(), idemtest.Request{Path: "/payments", Key: "k"}.APIGatewayV2())
+	})
+	log := look()
+	expect(log, 1, 1)
+	if id := "lambdaidem#"; !strings.Contains(log, `"record":"`+id) || !strings.Contains(log, `"route":"POST /payments"`) {
+		t.Errorf("the record is not in the log:\n%s", log)
+	}
+}

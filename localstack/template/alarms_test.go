@@ -1,0 +1,297 @@
+package template_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/emf"
+	"github.com/lambdaidem/toolkit/localstack/template"
+)
+
+// input is what an alarm or a graph reads of one metric.
+type input struct {
+	counted
+	id, stat, period string
+	values           map[string]string // of its dimensions
+}
+
+// inputs are what an alarm reads, whichever of the two forms it has, and its
+// expression, if it has one.
+func inputs(t *testing.T, name string, r resource) (all []input, expression string) {
+	t.Helper()
+	p := r.Properties
+	if p["MetricName"] != nil {
+		return []input{newInput(p, "", p["Statistic"], p["Period"])}, ""
+	}
+	watched := 0
+	list, _ := p["Metrics"].([]any)
+	for _, m := range list {
+		if at(m, "ReturnData") == true {
+			watched++
+		}
+		if stat := at(m, "MetricStat"); stat != nil {
+			all = append(all, newInput(at(stat, "Metric"), fmt.Sprint(at(m, "Id")), at(stat, "Stat"), at(stat, "Period")))
+			continue
+		}
+		expression = fmt.Sprint(at(m, "Expression"))
+	}
+	if watched != 1 || expression == "" || len(all) != len(list)-1 {
+		t.Errorf("%s watches %d of %v; want one expression", name, watched, list)
+	}
+	return all, expression
+}
+
+func newInput(metric any, id string, stat, period any) input {
+	in := input{id: id, stat: fmt.Sprint(stat), period: fmt.Sprint(period), values: map[string]string{}}
+	dimensions, _ := at(metric, "Dimensions").([]any)
+	for _, d := range dimensions {
+		in.values[fmt.Sprint(at(d, "Name"))] = fmt.Sprint(at(d, "Value"))
+	}
+	in.counted = newCounted(fmt.Sprint(at(metric, "Namespace")), fmt.Sprint(at(metric, "MetricName")), slices.Collect(maps.Keys(in.values))...)
+	return in
+}
+
+// counting are the alarms on what guards count, by their names.
+func counting(t *testing.T) map[string]resource {
+	t.Helper()
+	all := map[string]resource{}
+	for name, r := range deployedResources(t) {
+		if r.Type != "AWS::CloudWatch::Alarm" {
+			continue
+		}
+		in, _ := inputs(t, name, r)
+		ofGuards := func(i input) bool { return !strings.HasPrefix(i.namespace, "AWS/") && i.name != "DeadLeases" }
+		if slices.ContainsFunc(in, ofGuards) {
+			all[name] = r
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("no alarm is on what guards count")
+	}
+	return all
+}
+
+// service is what the functions have for SERVICE_NAME, as the template writes it.
+func service(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprint(at(globals(t).Environment, "Variables", "SERVICE_NAME"))
+}
+
+// O1: an alarm on a metric that nobody writes, or under dimensions that it has not, is
+// silent for ever.
+func TestO1_AlarmsAreOnWhatIsCounted(t *testing.T) {
+	there := everythingCounted(t)
+	for name, r := range counting(t) {
+		in, _ := inputs(t, name, r)
+		for _, i := range in {
+			if !there[i.counted] {
+				t.Errorf("%s is on %+v, which nobody writes", name, i.counted)
+				continue
+			}
+			if want := map[emf.Unit]string{emf.Count: "Sum"}[unitOf(i.name)]; i.stat != want && (i.name != "Duration" || i.stat != "SampleCount") {
+				t.Errorf("%s: the %s of %s", name, i.stat, i.name)
+			}
+			if i.values["service"] != service(t) || i.period != in[0].period {
+				t.Errorf("%s: %+v; the functions' service is %s, and one alarm has one period", name, i, service(t))
+			}
+		}
+		if len(in) > 10 {
+			t.Errorf("%s is on %d metrics; CloudWatch lets an alarm have 10 (Amazon CloudWatch, alarm limits)", name, len(in))
+		}
+	}
+}
+
+// O1: every guarded function's calls count: of those that take requests or messages,
+// and of those that take requests where it is clients that the alarm is about. What the
+// clock alone starts has no key, and no guard.
+func TestO1_AlarmsAreOnEveryFunction(t *testing.T) {
+	read, err := template.Read(filepath.Join("..", "..", "template.yaml"), template.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, r := range counting(t) {
+		want := map[string]bool{}
+		for _, f := range read.Functions {
+			ofClients := name == "DuplicatesAlarm" || name == "CallersUnknownAlarm"
+			if len(f.Routes) > 0 || len(f.Sources) > 0 && !ofClients {
+				want[f.LogicalID] = true
+			}
+		}
+		got := map[string]map[string]bool{}
+		in, _ := inputs(t, name, r)
+		for _, i := range in {
+			if got[i.name] == nil {
+				got[i.name] = map[string]bool{}
+			}
+			if function := i.values["function"]; got[i.name][function] {
+				t.Errorf("%s has %s of %s twice", name, i.name, function)
+			} else {
+				got[i.name][function] = true
+			}
+		}
+		for metric, functions := range got {
+			if diff := cmp.Diff(want, functions); diff != "" {
+				t.Errorf("%s: %s (-want +got):\n%s", name, metric, diff)
+			}
+		}
+	}
+}
+
+// Of an alarm's metrics each is in its expression: METRICS() is all of them, and
+// METRICS("a") those whose Ids have an a.
+func TestO1_ExpressionsReadWhatTheyName(t *testing.T) {
+	call := regexp.MustCompile(`METRICS\((?:"(\w+)")?\)`)
+	valid := regexp.MustCompile(`^[a-z][A-Za-z0-9_]*$`)
+	for name, r := range counting(t) {
+		in, expression := inputs(t, name, r)
+		seen, read := map[string]bool{}, map[string]bool{}
+		for _, m := range call.FindAllStringSubmatch(expression, -1) {
+			found := false
+			for _, i := range in {
+				if strings.Contains(i.id, m[1]) {
+					found, read[i.id] = true, true
+				}
+			}
+			if !found {
+				t.Errorf("%s: %s finds nothing", name, m[0])
+			}
+		}
+		for _, i := range in {
+			if seen[i.id] || !valid.MatchString(i.id) || !read[i.id] {
+				t.Errorf("%s: the Id %q is there twice, invalid, or not in %s", name, i.id, expression)
+			}
+			seen[i.id] = true
+		}
+	}
+}
+
+// The share is of duplicates in calls, which is 0 where there are few.
+func TestO1_DuplicatesAreAShareOfCalls(t *testing.T) {
+	in, expression := inputs(t, "DuplicatesAlarm", deployedResources(t)["DuplicatesAlarm"])
+	if want := `IF(SUM(METRICS("calls")) >= 100, 100 * SUM(METRICS("duplicates")) / SUM(METRICS("calls")), 0)`; expression != want {
+		t.Errorf("the expression is %s", expression)
+	}
+	for _, i := range in {
+		isDuplicate := i.name == "Replayed" || i.name == "InProgress"
+		if isDuplicate != strings.HasPrefix(i.id, "duplicates") || isDuplicate == strings.HasPrefix(i.id, "calls") || isDuplicate == (i.name == "Duration") {
+			t.Errorf("%s is %s", i.id, i.name)
+		}
+	}
+}
+
+// O1: whatever is worth a warning is worth an alarm. A message that was not begun is
+// not: one that failed before it is, and it comes again.
+func TestO1_EveryWarningHasAnAlarm(t *testing.T) {
+	watched := map[string]bool{}
+	for name, r := range counting(t) {
+		in, _ := inputs(t, name, r)
+		for _, i := range in {
+			watched[i.name] = true
+		}
+	}
+	for _, name := range []string{"Throttled", "ThrottledKeyRange"} {
+		if !watched[name] {
+			t.Errorf("no alarm is on %s", name)
+		}
+	}
+	for _, m := range emf.Metrics() {
+		if m.Kind == "" || m.Kind == lambdaidem.EventOutOfTime {
+			continue
+		}
+		var log bytes.Buffer
+		warnings := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		lambdaidem.SlogObserver(warnings).Observe(t.Context(), lambdaidem.Event{Kind: m.Kind})
+		if log.Len() > 0 && !watched[m.Name] {
+			t.Errorf("no alarm is on %s, which is logged as %s", m.Name, &log)
+		}
+	}
+}
+
+// EMF's metrics come late: AWS advises one period of several (Amazon CloudWatch,
+// "Setting alarms on metrics created with the embedded metric format").
+func TestO1_AlarmsWaitForTheLogs(t *testing.T) {
+	for name, r := range counting(t) {
+		periods, points := fmt.Sprint(r.Properties["EvaluationPeriods"]), fmt.Sprint(r.Properties["DatapointsToAlarm"])
+		if name != "DuplicatesAlarm" && (periods != "5" || points != "1" && points != "2") {
+			t.Errorf("%s: %s of %s periods", name, points, periods)
+		}
+	}
+}
+
+// An alarm tells what to do, in what CloudWatch lets a description have (1024 bytes:
+// PutMetricAlarm, API Reference), and where more of it stands.
+func TestD2_AlarmsSayWhatToDo(t *testing.T) {
+	pointer := regexp.MustCompile(`\b(docs/[a-z]+\.md)#([a-z0-9-]+)`)
+	all := counting(t)
+	for _, name := range []string{"MetricsMalformedAlarm", "MetricsInvalidAlarm", "DeadLeasesAlarm"} {
+		all[name] = deployedResources(t)[name]
+	}
+	for name, r := range all {
+		text := fmt.Sprint(r.Properties["AlarmDescription"])
+		if len(text) < 100 || len(text) > 1024 {
+			t.Errorf("%s: its description has %d bytes", name, len(text))
+		}
+		m := pointer.FindStringSubmatch(text)
+		if m == nil {
+			t.Errorf("%s: its description leads nowhere: %s", name, text)
+			continue
+		}
+		page, err := os.ReadFile(filepath.Join("..", "..", m[1]))
+		if err != nil || !slices.Contains(headings(string(page)), m[2]) {
+			t.Errorf("%s leads to %s, which has no such heading (%v)", name, m[0], err)
+		}
+	}
+	for _, m := range regexp.MustCompile(`saved query "([^"]+)"`).FindAllStringSubmatch(fmt.Sprint(counting(t)), -1) {
+		if _, found := queries(t)[m[1]]; !found {
+			t.Errorf("an alarm names the query %q, which is not there", m[1])
+		}
+	}
+}
+
+// Without metrics all other alarms are silent, so there is one on what CloudWatch makes
+// none of: in the log of each function.
+func TestO1_RefusedMetricsRaiseAnAlarm(t *testing.T) {
+	all := deployedResources(t)
+	logs := map[string]bool{}
+	for _, r := range all {
+		if r.Type == "AWS::Serverless::Function" {
+			logs[fmt.Sprint(at(r.Properties, "LoggingConfig", "LogGroup"))] = true
+		}
+	}
+	for name, metric := range map[string]string{"MetricsMalformedAlarm": "EMFParsingErrors", "MetricsInvalidAlarm": "EMFValidationErrors"} {
+		in, expression := inputs(t, name, all[name])
+		watched := map[string]bool{}
+		for _, i := range in {
+			if i.counted != newCounted("AWS/Logs", metric, "LogGroupName") || i.stat != "Sum" {
+				t.Errorf("%s is on the %s of %+v", name, i.stat, i.counted)
+			}
+			watched[i.values["LogGroupName"]] = true
+		}
+		if diff := cmp.Diff(logs, watched); diff != "" || len(in) > 10 || expression != "SUM(METRICS())" {
+			t.Errorf("%s: %s of %d metrics, of the logs (-want +got):\n%s", name, expression, len(in), diff)
+		}
+	}
+}
+
+// headings are a page's, as links name them.
+func headings(page string) []string {
+	var all []string
+	for line := range strings.Lines(page) {
+		if text, found := strings.CutPrefix(strings.TrimLeft(line, "#"), " "); found && line[0] == '#' {
+			text = regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(strings.TrimSpace(text)), "")
+			all = append(all, strings.ReplaceAll(text, " ", "-"))
+		}
+	}
+	return all
+}
