@@ -68,7 +68,8 @@ func openNight(t *testing.T) *night {
 	t.Helper()
 	server := ddblocal.ForTest(t)
 	n := &night{t: t, client: server.Client(), table: "test-" + rand.Text(), calls: map[string]bool{}, shown: map[string]string{}}
-	if err := dynamostore.CreateTable(t.Context(), n.client, n.table); err != nil {
+	indexed := func(o *dynamostore.Options) { o.LeaseIndex = "leases" }
+	if err := dynamostore.CreateTable(t.Context(), n.client, n.table, indexed); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -76,7 +77,7 @@ func openNight(t *testing.T) *night {
 			t.Error(err)
 		}
 	})
-	n.store = dynamostore.New(n.client, n.table, func(o *dynamostore.Options) { o.AttemptTimeout = time.Minute })
+	n.store = dynamostore.New(n.client, n.table, indexed, func(o *dynamostore.Options) { o.AttemptTimeout = time.Minute })
 	to, err := url.Parse(server.Endpoint())
 	if err != nil {
 		t.Fatal(err)

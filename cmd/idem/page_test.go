@@ -169,6 +169,7 @@ func TestS1_IdemPage_PolicyIsWhatTheCommandsCall(t *testing.T) {
 		runs [][]string
 	}{
 		{"check", [][]string{{"check"}}},
+		{"leases", [][]string{{"leases", "--lease-index", "leases"}, {"watch", "--lease-index", "leases", "--looks", "1"}}},
 		{"leases --scan", [][]string{{"leases", "--scan"}, {"watch", "--scan", "--looks", "1"}}},
 		{"show", [][]string{{"show", held}}},
 		{"release", [][]string{{"release", dead, "--token", token(dead), "--reason", "r", "--yes"}}},

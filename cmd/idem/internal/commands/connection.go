@@ -20,16 +20,23 @@ import (
 type connection struct {
 	table, profile, region, endpoint string
 	attributes                       map[string]string
+	leaseIndex                       string
+	leaseShards                      int
 }
 
-// tableVariable is the environment's name for the table.
-const tableVariable = "IDEM_TABLE"
+// The environment's names for the table and for its index of leases.
+const (
+	tableVariable = "IDEM_TABLE"
+	indexVariable = "IDEM_LEASE_INDEX"
+)
 
 func (c *connection) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.table, "table", os.Getenv(tableVariable), "the table's name or ARN; default: $"+tableVariable)
 	f.StringVar(&c.profile, "profile", "", "a profile of the shared configuration; default: $AWS_PROFILE")
 	f.StringVar(&c.region, "region", "", "the table's Region; default: $AWS_REGION, or the profile's")
 	f.StringVar(&c.endpoint, "endpoint-url", "", "DynamoDB's address; default: $AWS_ENDPOINT_URL_DYNAMODB, or AWS's")
+	f.StringVar(&c.leaseIndex, "lease-index", os.Getenv(indexVariable), "the table's index of leases, dynamostore.Options.LeaseIndex; default: $"+indexVariable+", or none")
+	f.IntVar(&c.leaseShards, "lease-shards", 0, "dynamostore.Options.LeaseShards; 0: the default")
 	f.StringToStringVar(&c.attributes, "attribute", nil, "a renamed attribute, by its standard name: id=pk; may be repeated")
 }
 
@@ -92,6 +99,7 @@ func (c *connection) store(ctx context.Context) (s *dynamostore.Store, client *d
 	}()
 	s = dynamostore.New(client, c.table, func(o *dynamostore.Options) {
 		o.Attempts = 6 // a person can wait longer than a function
+		o.LeaseIndex, o.LeaseShards = c.leaseIndex, c.leaseShards
 		for name, is := range c.attributes {
 			*renamed[name](o) = is
 		}

@@ -19,16 +19,6 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// leaseLister finds the leases that ended before a time by an index of the table's,
-// without a scan, at a rate of requests a second. An error with a Record is of an item
-// that can't be read; any other is the last.
-type leaseLister interface {
-	DeadLeases(ctx context.Context, before time.Time, rate float64) iter.Seq2[lambdaidem.Record, error]
-}
-
-// index is the table's index of leases; nil: none is known.
-func (c *connection) index(*dynamostore.Store) leaseLister { return nil }
-
 // search says how leases are looked for.
 type search struct {
 	scan   bool
@@ -121,12 +111,12 @@ func (o *search) look(a *app, ctx context.Context, s *dynamostore.Store) (leases
 
 // records is what is in progress, of the index or of the whole table.
 func (o *search) records(a *app, ctx context.Context, s *dynamostore.Store, before time.Time) iter.Seq2[lambdaidem.Record, error] { //nolint:revive // the app first, as everywhere here
-	if index := a.index(s); index != nil && !o.scan {
-		return index.DeadLeases(ctx, before, o.rate)
+	if a.leaseIndex != "" && !o.scan {
+		return s.DeadLeases(ctx, func(d *dynamostore.DeadLeasesOptions) { d.Before, d.Rate = before, o.rate })
 	}
 	return func(yield func(lambdaidem.Record, error) bool) {
 		if !o.scan {
-			yield(lambdaidem.Record{}, usage(errors.New("no index of leases is known here; --scan reads the whole table, and pays for all of it")))
+			yield(lambdaidem.Record{}, usage(errors.New("which index of leases? Use --lease-index or "+indexVariable+"; without one --scan reads the whole table, and pays for all of it")))
 			return
 		}
 		say(a.Err, "Reading the whole table, at %g read units a second at most.\n", o.rate)

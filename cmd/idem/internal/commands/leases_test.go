@@ -1,12 +1,17 @@
 package commands
 
 import (
+	"context"
 	"encoding/json"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -67,6 +72,57 @@ func TestO2_WatchSaysWhatChanged(t *testing.T) {
 		t.Errorf("between two looks it says %+v", v)
 	}
 	d.idem("watch", "--scan", "--interval", "1ms").want(t, exitUsage)
+}
+
+// O2: with an index nothing is scanned, and an operator who was not told of it takes
+// a record out of it all the same.
+func TestO2_LeasesByIndex(t *testing.T) {
+	d := openDesk(t)
+	table := d.table + "-indexed"
+	indexed := func(o *dynamostore.Options) { o.LeaseIndex, o.LeaseShards = "leases", 4 }
+	if err := dynamostore.CreateTable(t.Context(), d.client, table, indexed); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := d.client.DeleteTable(context.WithoutCancel(t.Context()), &dynamodb.DeleteTableInput{TableName: aws.String(table)}); err != nil {
+			t.Error(err)
+		}
+	})
+	d.guard = lambdaidem.New(dynamostore.New(d.client, table, indexed, func(o *dynamostore.Options) { o.AttemptTimeout = time.Minute }), func(o *lambdaidem.Options) {
+		o.Namespace, o.Observer, o.Clock = "shop", lambdaidem.Discard, func() time.Time { return d.clock }
+	})
+	t.Setenv(tableVariable, table)
+	d.pay(d.held(), "a", died)
+	d.pay(d.guard, "b", died)
+	d.pay(d.guard, "done", paid)
+	d.clock = time.Now()
+	d.pay(d.guard, "live", died)
+	d.idem("leases").want(t, exitUsage, "--lease-index")
+	look := func() (v leasesView) {
+		g := d.idem("leases", "--lease-index", "leases", "--lease-shards", "4", "-o", "json").want(t, exitDone)
+		if g.into(t, &v); strings.Contains(g.err, "whole table") {
+			t.Errorf("it scans: %s", g.err)
+		}
+		return v
+	}
+	if v := look(); len(v.Leases) != 2 {
+		t.Fatalf("it found %+v", v)
+	}
+	for _, key := range []string{"a", "b"} {
+		v := d.view(key)
+		verb := []string{"settle", v.ID, "--no-answer"}
+		if key == "b" {
+			verb = []string{"release", v.ID}
+		}
+		d.idem(append(verb, "--token", v.Token, "--reason", "r", "--yes")...).want(t, exitDone)
+	}
+	out, err := d.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String(table), IndexName: aws.String("leases")})
+	if err != nil || out.Count != 1 {
+		t.Errorf("the index has %d entries, %v; want the live one alone", out.Count, err)
+	}
+	if v := look(); len(v.Leases) != 0 {
+		t.Errorf("it found %+v", v)
+	}
 }
 
 // Those that died first come first, in whichever order they are found; the limit
