@@ -22,6 +22,8 @@ const (
 	attrEncoding    = "encoding"               // S, absent: data is the value as it is, and there are no steps
 	attrParts       = "parts"                  // M, with an encoding of an answer
 	attrSteps       = "steps"                  // M, until it is completed (E5)
+	attrOperations  = "operations"             // L, what operators did (O2)
+	attrErasing     = "erasing"                // M, parts that a purge has yet to delete
 	attrLeaseShard  = "lease_shard"            // S, while it is in progress, with Options.LeaseIndex (O2)
 )
 
@@ -50,8 +52,8 @@ const (
 
 // itemAttributes is the one list of attributes. What is written, read, named in
 // an expression or renamed by an option is found here and nowhere else. A lock
-// writes them all; a takeover all but the key and the steps, which are the
-// record's: it leaves nothing else of the old attempt.
+// writes them all; a takeover all but the key, the steps and the operations, which
+// are the record's: it leaves nothing else of the old attempt.
 var itemAttributes = [...]attribute{
 	{attrID, "#id", 0, func(it *item) field { return (*text)(&it.ID) },
 		&renaming{"IDAttribute", func(o *Options) *string { return &o.IDAttribute }}},
@@ -75,6 +77,8 @@ var itemAttributes = [...]attribute{
 	{attrEncoding, "#encoding", saving | completion, func(it *item) field { return &it.Encoding }, nil},
 	{attrParts, "#parts", completion, func(it *item) field { return partsField{&it.Parts} }, nil},
 	{attrSteps, "#steps", saving | completion, func(it *item) field { return (*stepResults)(&it.Steps) }, nil},
+	{attrOperations, "#operations", 0, func(it *item) field { return (*operations)(&it.Operations) }, nil},
+	{attrErasing, "#erasing", 0, func(it *item) field { return partsField{&it.Erasing} }, nil},
 	{attrLeaseShard, "#lease_shard", takeover | completion | release, func(it *item) field { return (*text)(&it.LeaseShard) }, nil},
 }
 

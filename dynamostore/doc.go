@@ -28,6 +28,8 @@
 //	encoding                S  gzip or plain (over parts): data does not have the answer as it is; steps: there are some
 //	parts                   M  of such an answer: count (0: data has it), length, checksum, failure
 //	steps                   M  the results of steps by name, until it is completed
+//	operations              L  what operators did to the record: what, by, reason, at (epoch milliseconds), attempt, token, forced
+//	erasing                 M  parts that a purge has yet to delete, as in parts; only while it runs
 //	lease_shard             S  while in progress, with Options.LeaseIndex: its partition key there
 //
 // The first six are named as in Powertools for AWS Lambda, and can be renamed
@@ -108,6 +110,14 @@
 // backoff and time per attempt; see [Options]. Whether a write happened is
 // judged over all attempts on the wire: [lambdaidem.StoreError].NotApplied is
 // true only if every single one was refused, or never left.
+//
+// # Operators
+//
+// What a person does to records is apart from what a guard does: [Store.Inspect]
+// reads one in full, [Store.Operator] releases, settles and purges, and
+// [Store.ScanLeases] finds leases where there is no index. All of it goes by the
+// database's clock. A version of this package that knows no operations leaves them
+// as they are. The command idem has all of it for a terminal.
 //
 // Requests are sent without the SDK's middleware where your client has nothing that
 // would be lost by it: see [Transport] and [Store.Transport].

@@ -35,6 +35,8 @@ type item struct {
 	Encoding    optionalText
 	Parts       *parts // with an encoding
 	Steps       lambdaidem.Steps
+	Operations  []Operation
+	Erasing     *parts
 	LeaseShard  string // in progress, with an index of leases
 }
 

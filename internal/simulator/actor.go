@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -43,6 +41,8 @@ type actor struct {
 	run    *run               // of its handler; nil before
 	cancel context.CancelFunc // what a client does that hangs up; set before it starts
 	ctx    context.Context
+
+	operates *operation // what an operator does, who is no invocation
 }
 
 // newActor starts a process for one invocation, by a number of its own.
@@ -124,15 +124,7 @@ func (w *world) kill(a *actor, why Fault) {
 // guard wires the actor's guard, as a function's main does.
 func (a *actor) guard() *lambdaidem.Guard {
 	p := &a.w.plan
-	client := dynamodb.New(dynamodb.Options{
-		Region:       "eu-central-1",
-		BaseEndpoint: aws.String("http://dynamodb.simulated"),
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "simulated", SecretAccessKey: "simulated"}, nil
-		}),
-		HTTPClient: a,
-	})
-	inner := dynamostore.New(client, table, func(o *dynamostore.Options) {
+	inner := dynamostore.New(a.dynamodb(), table, func(o *dynamostore.Options) {
 		o.Random = a.rng.Float64
 		p.large.options(o)
 		o.Transport = []dynamostore.Transport{dynamostore.TransportDirect, dynamostore.TransportSDK}[(a.w.seed+a.id)%2]

@@ -32,6 +32,9 @@ type book struct {
 	commit       *commit          // the transaction that is served now
 	transactions int              // applied
 	funds        int64            // cents, in all accounts together
+
+	operations []*actor          // what operators did: see operators_book.go
+	payloadOf  map[string]string // by token, of what the record was begun with
 }
 
 // run is one run of the handler.
@@ -68,7 +71,7 @@ type answer struct {
 
 func newBook(w *world) *book {
 	b := &book{w: w, records: map[string]*history{}, faults: map[Fault]int{}, kinds: map[lambdaidem.Kind]int{},
-		runBy: map[uint64]*run{}, parts: map[string]wire.Item{}, keyOf: map[call]string{}, callOf: map[string]call{}, paths: map[Path]int{}, sent: map[string]*sent{}}
+		runBy: map[uint64]*run{}, parts: map[string]wire.Item{}, keyOf: map[call]string{}, callOf: map[string]call{}, payloadOf: map[string]string{}, paths: map[Path]int{}, sent: map[string]*sent{}}
 	b.judge = judge{b: b}
 	return b
 }
@@ -181,6 +184,7 @@ func (b *book) served(r *request, status int, out []byte) {
 		}
 	}
 	b.note(r.actor, "database: %s: %s", describe(r), text)
+	b.lateForOperator(r, status)
 	if r.tx != nil {
 		b.committed(r, status, out)
 	}

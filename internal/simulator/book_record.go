@@ -16,6 +16,8 @@ type history struct {
 	lives []*life
 	// holder is the actor whose token stands there in progress, if any does.
 	holder *actor
+	// freed is when operators released or settled it.
+	freed []time.Time
 }
 
 // life is a record from its lock to its expiry.
@@ -26,7 +28,8 @@ type life struct {
 	completedAt time.Time
 	completedBy *actor
 	released    map[*actor]bool
-	paid        int // payments that were made with it
+	settled     bool // completedBy is an operator
+	paid        int  // payments that were made with it
 	steps       map[string]step
 	text        string   // of the answer that it stored
 	parts       []string // ids of its parts
@@ -84,6 +87,10 @@ func (b *book) wrote(w wire.Write) {
 		return
 	}
 	a := b.w.serving.actor
+	if a.operates != nil {
+		b.operated(a, w, h)
+		return
+	}
 	if h == nil {
 		h = &history{id: id, order: order{Key: a.order.Key, Owner: a.order.Owner}}
 		b.records[id] = h
@@ -108,6 +115,7 @@ func (b *book) wrote(w wire.Write) {
 	switch token := w.After["token"].Text; stateOf(w.After) {
 	case inProgress:
 		l.tokens[token], h.holder = a, a
+		b.payloadOf[token] = a.order.Payload
 	case released:
 		l.released[a] = true
 	case completed:

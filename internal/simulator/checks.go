@@ -48,6 +48,11 @@ const (
 	CheckDownstreamKey         Check = "downstream key"
 	CheckWhole                 Check = "whole"
 	CheckPartOutlives          Check = "part outlives"
+	CheckAsShown               Check = "as shown"
+	CheckOperatorWaits         Check = "operator waits"
+	CheckOperatorTold          Check = "operator told"
+	CheckOperationKept         Check = "operation kept"
+	CheckPurgeSpares           Check = "purge spares"
 	CheckLeaseShard            Check = "lease shard"
 	CheckLinearizable          Check = "linearizable"
 	CheckHarness               Check = "harness"
@@ -96,6 +101,11 @@ var Checks = map[Check]string{
 	CheckDownstreamKey:         "E6: a downstream key is of one record, payload and step, in all attempts",
 	CheckWhole:                 "R3: a completed record has all of its answer, of its own attempt, and nobody sees half of one",
 	CheckPartOutlives:          "R3: a part expires no earlier than an hour after its record",
+	CheckAsShown:               "O2: an operator changes a record only as it was shown, and replaces its token",
+	CheckOperatorWaits:         "O2: no operator ends a lease that is live",
+	CheckOperatorTold:          "O2, X8: an operator is told what became of it: of two one wins, and the other knows",
+	CheckOperationKept:         "O2, L7, F5: a record keeps who did what to it, and its fingerprint; it lasts a TTL from then",
+	CheckPurgeSpares:           "O2: a purge touches nothing that is in progress, and takes away no more than it says",
 	CheckLeaseShard:            "O2: with the index of leases a record has its shard exactly while it is in progress, whichever version wrote before",
 	CheckLinearizable:          "G3: the clients' view fits one order of runs and replays",
 	CheckHarness:               "the simulator itself",
@@ -138,5 +148,6 @@ func (j *judge) conclude() {
 		j.checkRuns(h)
 	}
 	j.checkEffects()
+	j.checkOperators()
 	j.checkLinearizable()
 }

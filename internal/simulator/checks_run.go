@@ -34,7 +34,7 @@ func (j *judge) checkRuns(h *history) {
 			if b.obeyed() && next.began.Before(end) {
 				j.broken(next.actor, CheckOneAtATime, "it began %v before the run of process %d ended", end.Sub(next.began), r.actor.id)
 			}
-			if r.actor.holds() && how.unsure {
+			if r.actor.holds() && how.unsure && !h.freedBetween(r, next) {
 				j.broken(next.actor, CheckHeld, "it ran after process %d, whose run ended by %q", r.actor.id, r.how)
 			}
 		}

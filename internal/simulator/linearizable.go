@@ -29,15 +29,16 @@ var sequential = porcupine.Model{
 
 // checkLinearizable hands porcupine what clients saw of each key. An answer
 // that its client never got, but the record stored, took effect at some time
-// after its request: its end is open. Records that expired begin anew, which
-// the model doesn't know, so runs with a short TTL are left to the other checks.
+// after its request: its end is open. Records that expired or were forgotten begin
+// anew, which the model doesn't know, so runs with a short TTL and with operators
+// who forget are left to the other checks.
 func (j *judge) checkLinearizable() {
 	b := j.b
-	if b.w.plan.ttl < time.Hour || b.w.plan.failOpen {
+	if b.w.plan.ttl < time.Hour || b.w.plan.failOpen || b.w.plan.operators.forget {
 		return
 	}
 	for _, h := range b.sorted() {
-		var ops []porcupine.Operation
+		ops := h.settledByOperators(b.w.born)
 		for _, ans := range b.answers {
 			a := ans.actor
 			if a.order.Key != h.order.Key || a.order.Owner != h.order.Owner {

@@ -14,15 +14,16 @@ import (
 // wire, around the store, around the handler or in the options. The simulator
 // proves itself by finding each.
 type Mutation struct {
-	Name    string
-	Request func(op string, body []byte) []byte                             // changes what the database is asked
-	Reply   func(op string, request []byte, status int, body []byte) []byte // changes what it answers
-	Store   func(lambdaidem.Store, *actor) lambdaidem.Store                 // wraps the store
-	Tx      func(lambdaidem.Tx, lambdaidem.Store, *actor) lambdaidem.Tx     // wraps each transaction
-	Key     func(key string, attempt int) string                            // changes a step's downstream key
-	Options func(*lambdaidem.Options)                                       // changes the guard's options
-	Handler func(handler) handler                                           // wraps the handler
-	Context func(context.Context) context.Context                           // changes the invocation's context
+	Name     string
+	Request  func(op string, body []byte) []byte                             // changes what the database is asked
+	Reply    func(op string, request []byte, status int, body []byte) []byte // changes what it answers
+	Store    func(lambdaidem.Store, *actor) lambdaidem.Store                 // wraps the store
+	Tx       func(lambdaidem.Tx, lambdaidem.Store, *actor) lambdaidem.Tx     // wraps each transaction
+	Key      func(key string, attempt int) string                            // changes a step's downstream key
+	Options  func(*lambdaidem.Options)                                       // changes the guard's options
+	Handler  func(handler) handler                                           // wraps the handler
+	Operator func(*dynamostore.OperatorOptions)                              // changes an operator's options
+	Context  func(context.Context) context.Context                           // changes the invocation's context
 }
 
 type handler = func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)

@@ -52,7 +52,7 @@ func (a *actor) Do(req *http.Request) (*http.Response, error) {
 			return nil, got.err
 		}
 		a.heard(r, got)
-		return wire.Response(req, got.status, got.header, got.body), nil
+		return wire.Response(req, got.status, a.dated(got.header), got.body), nil
 	case <-req.Context().Done():
 		if a.standsAt(r) { // it notices nothing before it goes on
 			select {
@@ -191,6 +191,9 @@ func describe(r *request) string {
 		if err := json.Unmarshal(r.body, &u); err == nil {
 			if _, saves := u.ExpressionAttributeValues[":step_count"]; saves {
 				return "save step"
+			}
+			if verb := operatorsVerb(u.ExpressionAttributeValues); verb != "" {
+				return verb
 			}
 			if _, over := u.ExpressionAttributeValues[":seen_token"]; over {
 				return "take over"

@@ -32,6 +32,7 @@ type plan struct {
 	effects      effects // what handlers enlist
 	steps        bool    // handlers take steps
 	large        large   // answers
+	operators    operators
 	leaseIndex   leaseIndex
 }
 

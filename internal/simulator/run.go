@@ -37,6 +37,7 @@ func Run(seed uint64, mut *Mutation, timeline bool) Report {
 	for i := range uint64(w.plan.clients) {
 		clients.Go(func() { w.client(i, &invocations) })
 	}
+	w.operators(&clients)
 	w.turnUntil(&clients, &invocations)
 	w.heal()
 	w.probe()

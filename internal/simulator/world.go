@@ -65,6 +65,7 @@ func newWorld(seed uint64, p *plan, mut *Mutation) *world {
 		newEffects(seed, &drawn)
 		newSteps(seed, &drawn)
 		newLarge(seed, &drawn)
+		newOperators(seed, &drawn)
 		newLeaseIndex(seed, &drawn)
 		p = &drawn
 	}

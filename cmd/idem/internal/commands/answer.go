@@ -1,0 +1,79 @@
+package commands
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// answerView is an answer, decoded by its record's kind.
+type answerView struct {
+	Outcome lambdaidem.Outcome `json:"outcome,omitempty"`
+
+	// Of HTTP.
+	Status  int                 `json:"status,omitempty"`
+	Headers map[string][]string `json:"headers,omitempty"`
+	Cookies []string            `json:"cookies,omitempty"`
+	Body    string              `json:"body,omitempty"`
+	Base64  bool                `json:"base64,omitempty"` // Body is base64: it is binary
+
+	Value   json.RawMessage     `json:"value,omitempty"`
+	Failure *lambdaidem.Failure `json:"failure,omitempty"`
+
+	// Unreadable says why it can't be shown.
+	Unreadable string `json:"unreadable,omitempty"`
+}
+
+// answerOf decodes a result.
+func answerOf(kind lambdaidem.RecordKind, r lambdaidem.Result) *answerView {
+	v := &answerView{Outcome: r.Outcome, Failure: r.Failure}
+	switch {
+	case r.Failure != nil:
+	case kind == lambdaidem.RecordHTTP:
+		resp, err := lambdaidem.DecodeAnswer(r.Value)
+		if err != nil {
+			v.Unreadable = err.Error()
+			break
+		}
+		v.Status, v.Headers, v.Cookies, v.Body, v.Base64 = resp.Status, resp.Header, resp.Cookies, resp.Body, resp.Base64
+		if !v.Base64 && !utf8.ValidString(v.Body) {
+			v.Body, v.Base64 = base64.StdEncoding.EncodeToString([]byte(v.Body)), true
+		}
+	case len(r.Value) > 0:
+		v.Value = asJSON(r.Value)
+	}
+	return v
+}
+
+// rows writes an answer for people.
+func (v *answerView) rows(row func(name, format string, args ...any)) {
+	switch {
+	case v.Unreadable != "":
+		row("answer", "can't be read: %s", clip(v.Unreadable))
+	case v.Failure != nil && v.Failure.Code == lambdaidem.ErrAnswerUnavailable:
+		row("answer", "none: %s", clip(v.Failure.Message))
+	case v.Failure != nil:
+		row("answer", "%s failure %s (%d, %s): %s", v.Outcome, clip(string(v.Failure.Code)), v.Failure.Status, clip(v.Failure.Type), clip(v.Failure.Message))
+	case v.Status != 0:
+		row("answer", "%s, status %d", v.Outcome, v.Status)
+		for _, name := range slices.Sorted(maps.Keys(v.Headers)) {
+			for _, value := range v.Headers[name] {
+				row("header", "%s: %s", clip(name), clip(value))
+			}
+		}
+		for _, cookie := range v.Cookies {
+			row("cookie", "%s", clip(cookie))
+		}
+		if v.Base64 {
+			row("body", "(base64) %s", clip(v.Body))
+		} else {
+			row("body", "%s", clip(v.Body))
+		}
+	default:
+		row("answer", "%s: %s", v.Outcome, clip(string(v.Value)))
+	}
+}

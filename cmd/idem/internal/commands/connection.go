@@ -1,0 +1,108 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/spf13/pflag"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+)
+
+// connection says which table it is, and how it is reached.
+type connection struct {
+	table, profile, region, endpoint string
+	attributes                       map[string]string
+	leaseIndex                       string
+	leaseShards                      int
+}
+
+// The environment's names for the table and for its index of leases.
+const (
+	tableVariable = "IDEM_TABLE"
+	indexVariable = "IDEM_LEASE_INDEX"
+)
+
+func (c *connection) flags(f *pflag.FlagSet) {
+	f.StringVar(&c.table, "table", os.Getenv(tableVariable), "the table's name or ARN; default: $"+tableVariable)
+	f.StringVar(&c.profile, "profile", "", "a profile of the shared configuration; default: $AWS_PROFILE")
+	f.StringVar(&c.region, "region", "", "the table's Region; default: $AWS_REGION, or the profile's")
+	f.StringVar(&c.endpoint, "endpoint-url", "", "DynamoDB's address; default: $AWS_ENDPOINT_URL_DYNAMODB, or AWS's")
+	f.StringVar(&c.leaseIndex, "lease-index", os.Getenv(indexVariable), "the table's index of leases, dynamostore.Options.LeaseIndex; default: $"+indexVariable+", or none")
+	f.IntVar(&c.leaseShards, "lease-shards", 0, "dynamostore.Options.LeaseShards; 0: the default")
+	f.StringToStringVar(&c.attributes, "attribute", nil, "a renamed attribute, by its standard name: id=pk; may be repeated")
+}
+
+// renamed are the attributes that can be renamed.
+var renamed = map[string]func(*dynamostore.Options) *string{
+	"id":                     func(o *dynamostore.Options) *string { return &o.IDAttribute },
+	"status":                 func(o *dynamostore.Options) *string { return &o.StatusAttribute },
+	"expiration":             func(o *dynamostore.Options) *string { return &o.ExpirationAttribute },
+	"in_progress_expiration": func(o *dynamostore.Options) *string { return &o.InProgressExpirationAttribute },
+	"data":                   func(o *dynamostore.Options) *string { return &o.DataAttribute },
+	"validation":             func(o *dynamostore.Options) *string { return &o.ValidationAttribute },
+}
+
+// awsConfig is that of the environment and the flags.
+func (c *connection) awsConfig(ctx context.Context) (aws.Config, error) {
+	var options []func(*config.LoadOptions) error
+	if c.profile != "" {
+		options = append(options, config.WithSharedConfigProfile(c.profile))
+	}
+	if c.region != "" {
+		options = append(options, config.WithRegion(c.region))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return cfg, fmt.Errorf("read the configuration of AWS: %w", err)
+	}
+	if cfg.Region == "" {
+		return cfg, usage(errors.New("no Region is set; use --region, AWS_REGION or a profile that has one"))
+	}
+	return cfg, nil
+}
+
+// store is the table's.
+func (c *connection) store(ctx context.Context) (s *dynamostore.Store, client *dynamodb.Client, err error) {
+	if c.table == "" {
+		return nil, nil, usage(errors.New("which table? Use --table or " + tableVariable))
+	}
+	for name := range c.attributes {
+		if renamed[name] == nil {
+			return nil, nil, usage(fmt.Errorf("--attribute: %q can't be renamed; %s can", name, strings.Join(slices.Sorted(keysOf(renamed)), ", ")))
+		}
+	}
+	cfg, err := c.awsConfig(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	client = dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+		if c.endpoint != "" {
+			o.BaseEndpoint = aws.String(c.endpoint)
+		}
+		// DynamoDB Local sends no checksum with an error answer; the SDK takes that
+		// for 0 and would log a warning for each.
+		o.DisableValidateResponseChecksum = c.endpoint != "" || os.Getenv("AWS_ENDPOINT_URL_DYNAMODB") != ""
+	})
+	// A name that no table can have is the user's mistake, and New's panic.
+	defer func() {
+		if v := recover(); v != nil {
+			s, client, err = nil, nil, usage(fmt.Errorf("%v", v))
+		}
+	}()
+	s = dynamostore.New(client, c.table, func(o *dynamostore.Options) {
+		o.Attempts = 6 // a person can wait longer than a function
+		o.LeaseIndex, o.LeaseShards = c.leaseIndex, c.leaseShards
+		for name, is := range c.attributes {
+			*renamed[name](o) = is
+		}
+	})
+	return s, client, nil
+}

@@ -1,0 +1,225 @@
+package commands
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/pflag"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// givenAnswer is an operator's answer to a record.
+type givenAnswer struct {
+	set *pflag.FlagSet
+
+	status                int
+	headers               []string
+	body, bodyFile        string
+	answerFile            string
+	value, valueFile      string
+	failCode, failMessage string
+	failType              string
+	failStatus            int
+	none                  bool
+	outcome               string
+}
+
+func (g *givenAnswer) flags(f *pflag.FlagSet) {
+	g.set = f
+	f.IntVar(&g.status, "status", 0, "of an answer of HTTP: its status")
+	f.StringArrayVar(&g.headers, "header", nil, `of an answer of HTTP: "Name: value"; may be repeated`)
+	f.StringVar(&g.body, "body", "", "of an answer of HTTP: its body")
+	f.StringVar(&g.bodyFile, "body-file", "", "of an answer of HTTP: a file with its body; - is standard input")
+	f.StringVar(&g.answerFile, "answer-file", "", "of an answer of HTTP: a file with all of it, in the form of API Gateway's proxy response")
+	f.StringVar(&g.value, "value", "", "of a result: its JSON")
+	f.StringVar(&g.valueFile, "value-file", "", "of a result: a file with its JSON; - is standard input")
+	f.StringVar(&g.failCode, "fail-code", "", "of a permanent failure: its code")
+	f.StringVar(&g.failMessage, "fail-message", "", "of a permanent failure: its text")
+	f.StringVar(&g.failType, "fail-type", "", "of a permanent failure: the errorType that Lambda reports")
+	f.IntVar(&g.failStatus, "fail-status", 0, "of a permanent failure: its HTTP status, if it has one")
+	f.BoolVar(&g.none, "no-answer", false, "it is done, and there is no answer: retries get answer unavailable")
+	f.StringVar(&g.outcome, "outcome", "", "succeeded or failed; default: by the status, as the guard does")
+}
+
+// The forms of an answer.
+const (
+	anAnswer      = "an answer of HTTP"
+	aStoredAnswer = "a stored answer"
+	aResult       = "a result"
+	aFailure      = "a permanent failure"
+	noAnswer      = "no answer"
+	aMessage      = "a message's"
+)
+
+// forms are the flags of each form, of which one is used, and the kinds of record
+// that it fits.
+var forms = map[string]struct {
+	flags []string
+	kinds []lambdaidem.RecordKind
+}{
+	anAnswer:      {[]string{"status", "header", "body", "body-file"}, []lambdaidem.RecordKind{lambdaidem.RecordHTTP}},
+	aStoredAnswer: {[]string{"answer-file"}, []lambdaidem.RecordKind{lambdaidem.RecordHTTP}},
+	aResult:       {[]string{"value", "value-file"}, []lambdaidem.RecordKind{lambdaidem.RecordValue}},
+	aFailure:      {[]string{"fail-code", "fail-message", "fail-type", "fail-status"}, []lambdaidem.RecordKind{lambdaidem.RecordValue}},
+	noAnswer:      {[]string{"no-answer"}, []lambdaidem.RecordKind{lambdaidem.RecordHTTP, lambdaidem.RecordValue, lambdaidem.RecordMessage}},
+	aMessage:      {nil, []lambdaidem.RecordKind{lambdaidem.RecordMessage}},
+}
+
+// form is which one is used; empty: none.
+func (g *givenAnswer) form() (string, error) {
+	used := ""
+	for form, of := range forms {
+		for _, name := range of.flags {
+			if !g.set.Changed(name) || used == form {
+				continue
+			}
+			if used != "" {
+				return "", errors.New("give one answer: --status and what goes with it, --answer-file, --value, --fail-code, or --no-answer")
+			}
+			used = form
+		}
+	}
+	return used, nil
+}
+
+// result is what the record is to keep. Whether its form is right is judged by
+// [lambdaidem.CheckResult].
+func (g *givenAnswer) result(a *app, kind lambdaidem.RecordKind) (lambdaidem.Result, error) {
+	none := lambdaidem.Result{}
+	form, err := g.form()
+	if err != nil {
+		return none, err
+	}
+	if form == "" && kind == lambdaidem.RecordMessage {
+		form = aMessage
+	}
+	if !slices.Contains(forms[form].kinds, kind) {
+		return none, fmt.Errorf("it is a record of kind %s, and needs an answer of that form; see idem settle --help", kind)
+	}
+	r := lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded}
+	switch form {
+	case aMessage:
+		r.Value = []byte("{}")
+	case noAnswer:
+		r.Failure = lambdaidem.NoAnswer("the operation was carried out, and an operator settled it without an answer")
+	case aFailure:
+		r.Outcome = lambdaidem.OutcomeFailed
+		r.Failure = &lambdaidem.Failure{Code: lambdaidem.Code(g.failCode), Type: g.failType, Message: g.failMessage, Status: g.failStatus}
+	case aResult:
+		if r.Value, err = g.json(a, g.value, g.valueFile); err != nil {
+			return none, err
+		}
+	case aStoredAnswer:
+		if r, err = g.stored(a); err != nil {
+			return none, err
+		}
+	default:
+		if r, err = g.http(a); err != nil {
+			return none, err
+		}
+	}
+	switch o := lambdaidem.Outcome(g.outcome); o {
+	case "":
+	case lambdaidem.OutcomeSucceeded, lambdaidem.OutcomeFailed:
+		r.Outcome = o
+	default:
+		return none, fmt.Errorf("--outcome is %q; it must be succeeded or failed", o)
+	}
+	if r.Outcome == lambdaidem.OutcomeReleased {
+		return none, errors.New("the guard would not store an answer of that status: it tells the client to try again, and every retry would get it; use --outcome failed if that is meant")
+	}
+	return r, nil
+}
+
+// json is a result's JSON, without white space between its tokens.
+func (g *givenAnswer) json(a *app, text, file string) ([]byte, error) {
+	raw, err := read(a, text, file)
+	if err != nil {
+		return nil, err
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, raw); err != nil {
+		return nil, fmt.Errorf("the value is no JSON: %w", err)
+	}
+	return compact.Bytes(), nil
+}
+
+// stored is an answer as it is stored, but for white space and the order of its
+// members.
+func (g *givenAnswer) stored(a *app) (lambdaidem.Result, error) {
+	raw, err := read(a, "", g.answerFile)
+	if err != nil {
+		return lambdaidem.Result{}, err
+	}
+	resp, err := lambdaidem.DecodeAnswer(raw)
+	if err != nil {
+		return lambdaidem.Result{}, err
+	}
+	return lambdaidem.Result{Outcome: lambdaidem.DefaultOutcome(resp), Value: lambdaidem.EncodeAnswer(resp)}, nil
+}
+
+// http is an answer of HTTP.
+func (g *givenAnswer) http(a *app) (lambdaidem.Result, error) {
+	if g.status == 0 {
+		return lambdaidem.Result{}, errors.New("an answer of HTTP needs --status")
+	}
+	body, err := read(a, g.body, g.bodyFile)
+	if err != nil {
+		return lambdaidem.Result{}, err
+	}
+	resp := &lambdaidem.Response{Status: g.status, Body: string(body)}
+	if !utf8.Valid(body) { // a Lambda's answer carries binary as base64
+		resp.Body, resp.Base64 = base64.StdEncoding.EncodeToString(body), true
+	}
+	for _, h := range g.headers {
+		name, value, ok := strings.Cut(h, ":")
+		if !ok {
+			return lambdaidem.Result{}, fmt.Errorf("--header is %q; it must be \"Name: value\"", h)
+		}
+		if resp.Header == nil {
+			resp.Header = map[string][]string{}
+		}
+		resp.Header[name] = append(resp.Header[name], strings.TrimSpace(value))
+	}
+	return lambdaidem.Result{Outcome: lambdaidem.DefaultOutcome(resp), Value: lambdaidem.EncodeAnswer(resp)}, nil
+}
+
+// maxAnswer bounds what is read of a file: what a store keeps at most.
+const maxAnswer = 64 << 20
+
+// read is a text, or what a file has.
+func read(a *app, text, file string) ([]byte, error) {
+	var from io.Reader
+	switch {
+	case text != "" && file != "":
+		return nil, errors.New("give a text or a file, not both")
+	case file == "":
+		return []byte(text), nil
+	case file == "-":
+		from = a.In
+	default:
+		f, err := os.Open(file) //nolint:gosec // the operator names it
+		if err != nil {
+			return nil, fmt.Errorf("read the answer: %w", err)
+		}
+		defer func() { _ = f.Close() }()
+		from = f
+	}
+	all, err := io.ReadAll(io.LimitReader(from, maxAnswer+1))
+	if err == nil && len(all) > maxAnswer {
+		err = fmt.Errorf("it has more than %d bytes", maxAnswer)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	return all, nil
+}

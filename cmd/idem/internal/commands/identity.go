@@ -1,0 +1,100 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// identity is how a record is asked for, if not by its id: by what the guard makes
+// the id of (F1).
+type identity struct {
+	lambdaidem.Identity
+	route, path string // with the method before them
+}
+
+func (i *identity) flags(f *pflag.FlagSet) {
+	f.StringVar(&i.Key, "key", "", "the idempotency key, as it was sent (or with --operation, as it was given)")
+	f.StringVar(&i.Namespace, "namespace", "", "the guard's Options.Namespace; by default it is the function's name")
+	f.StringVar(&i.Principal, "caller", "", "whose key it is, as the guard has it: jwt:ISS|SUB, iam:ARN, …; empty: nobody's")
+	f.StringVar(&i.Tenant, "tenant", "", "Lambda's tenant id, where the function has tenant isolation")
+	f.StringVar(&i.route, "route", "", `method and route template: "POST /payments/{id}"`)
+	f.StringVar(&i.path, "path", "", `method and path, where there is no template: "POST /payments/7"`)
+	f.StringVar(&i.Host, "host", "", "the host of a net/http request, in lower case")
+	f.StringVar(&i.Operation, "operation", "", "the operation of Do or Handler, or the source of a message")
+	f.BoolVar(&i.Handler, "handler", false, "with --operation: of Handler, not of Do")
+	f.BoolVar(&i.Message, "message", false, "with --operation: of a message of a queue or a stream")
+	f.BoolVar(&i.OwnID, "own-id", false, "with --message: --key is the id that the source gave it")
+}
+
+// record is the id of the record that is asked for.
+func (i *identity) record(s *dynamostore.Store, args []string) (string, error) {
+	if len(args) == 1 {
+		if i.Key != "" {
+			return "", usage(errors.New("give an id or a --key, not both"))
+		}
+		return args[0], nil
+	}
+	who, err := i.identity()
+	if err != nil {
+		return "", usage(err)
+	}
+	// The guard's own way from a key to its record.
+	return lambdaidem.New(s, func(o *lambdaidem.Options) { o.Namespace = who.Namespace }).RecordID(who), nil
+}
+
+// identity is what the flags say.
+func (i *identity) identity() (lambdaidem.Identity, error) {
+	who := i.Identity
+	switch {
+	case who.Key == "":
+		return who, errors.New("which record? Give its id, or a --key with --namespace and --route, --path or --operation")
+	case who.Namespace == "":
+		return who, errors.New("--key needs --namespace: the guard's Options.Namespace")
+	case count(i.route, i.path, who.Operation) != 1:
+		return who, errors.New("--key needs one of --route, --path and --operation")
+	case who.Operation == "" && (who.Handler || who.Message):
+		return who, errors.New("--handler and --message go with --operation")
+	case who.Handler && who.Message, who.OwnID && !who.Message:
+		return who, errors.New("--own-id goes with --message, and --message without --handler")
+	case who.Operation != "":
+		return who, nil
+	}
+	var of string
+	var ok bool
+	who.Method, of, ok = strings.Cut(i.route+i.path, " ")
+	if !ok || who.Method != strings.ToUpper(who.Method) || !strings.HasPrefix(of, "/") && !strings.HasPrefix(of, "$") {
+		return who, fmt.Errorf("%q is not a method and a route: \"POST /payments\"", i.route+i.path)
+	}
+	if i.route != "" {
+		who.Route, who.Path = of, of // the guard itself knows the templates that name no route
+	} else {
+		who.Path = of
+	}
+	key, err := lambdaidem.ParseKey(who.Key)
+	if err != nil {
+		return who, fmt.Errorf("--key: %w", err)
+	}
+	who.Key = key
+	return who, nil
+}
+
+// count is how many of the texts there are.
+func count(texts ...string) int {
+	n := 0
+	for _, t := range texts {
+		if t != "" {
+			n++
+		}
+	}
+	return n
+}
+
+func keysOf[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }

@@ -1,0 +1,169 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// search says how leases are looked for.
+type search struct {
+	scan   bool
+	rate   float64
+	limit  int
+	margin time.Duration
+}
+
+func (o *search) flags(f *pflag.FlagSet) {
+	f.BoolVar(&o.scan, "scan", false, "read the whole table, where it has no index of leases: slow and dear on a large one")
+	f.Float64Var(&o.rate, "rate", 100, "requests a second at most; with --scan read capacity units")
+	f.IntVar(&o.limit, "limit", 1000, "how many to show at most, those that died first")
+	f.DurationVar(&o.margin, "max-skew", 2*time.Second, "how long after its end a lease counts as dead: the guard's Options.MaxSkew")
+}
+
+// leaseView is one lease that is over, as programs get it.
+type leaseView struct {
+	ID        string     `json:"id"`
+	State     string     `json:"state"` // dead or held
+	Over      int64      `json:"overSeconds"`
+	Attempt   int        `json:"attempt"`
+	Steps     int        `json:"steps"`
+	Scope     string     `json:"scope"`
+	Token     string     `json:"token"`
+	StartedAt *time.Time `json:"startedAt,omitempty"`
+	LeaseEnd  *time.Time `json:"leaseEnd"`
+}
+
+// leasesView is all of them.
+type leasesView struct {
+	DatabaseTime time.Time   `json:"databaseTime"`
+	Leases       []leaseView `json:"leases"` // those that died first come first
+	More         bool        `json:"more"`   // there are others beyond --limit
+	Unreadable   int         `json:"unreadable,omitempty"`
+}
+
+func newLeases(a *app) *cobra.Command {
+	var o search
+	c := &cobra.Command{
+		Use:   "leases",
+		Short: "List leases whose attempts died, those held for an operator among them, by age",
+		Long: `List what is in progress under a lease that is over. A dead one is taken over by the
+next retry; a held one (policy hold) waits for release or settle.
+
+It reads the table's index of leases. Without one, --scan reads the whole table.`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, _, err := a.store(c.Context())
+			if err != nil {
+				return err
+			}
+			v, err := o.look(a, c.Context(), s)
+			if err != nil {
+				return err
+			}
+			if a.output == outputJSON {
+				return a.printJSON(v)
+			}
+			return v.text(a.Out)
+		},
+	}
+	o.flags(c.Flags())
+	return c
+}
+
+// look finds the leases.
+func (o *search) look(a *app, ctx context.Context, s *dynamostore.Store) (leasesView, error) { //nolint:revive // the app first, as everywhere here
+	if o.limit < 1 || o.rate <= 0 || o.margin < 0 {
+		return leasesView{}, usage(errors.New("--limit and --rate must be above 0, --max-skew not below"))
+	}
+	clock, err := s.Inspect(ctx, "lambdaidem#clock") // for the time alone: no record is called that
+	if err != nil {
+		return leasesView{}, fmt.Errorf("ask for the database's clock: %w", err)
+	}
+	found := leasesView{DatabaseTime: clock.Now, Leases: []leaseView{}}
+	for rec, err := range o.records(a, ctx, s, clock.At().Add(-o.margin)) {
+		if err != nil && rec.ID != "" { // an item that can't be read
+			found.Unreadable++
+			continue
+		}
+		if err != nil {
+			return found, fmt.Errorf("look for leases: %w", err)
+		}
+		if !rec.LeaseLiveAt(clock.At().Add(-o.margin)) {
+			found.add(rec, clock.At(), o.limit)
+		}
+	}
+	return found, nil
+}
+
+// records is what is in progress, of the index or of the whole table.
+func (o *search) records(a *app, ctx context.Context, s *dynamostore.Store, before time.Time) iter.Seq2[lambdaidem.Record, error] { //nolint:revive // the app first, as everywhere here
+	if a.leaseIndex != "" && !o.scan {
+		return s.DeadLeases(ctx, func(d *dynamostore.DeadLeasesOptions) { d.Before, d.Rate = before, o.rate })
+	}
+	return func(yield func(lambdaidem.Record, error) bool) {
+		if !o.scan {
+			yield(lambdaidem.Record{}, usage(errors.New("which index of leases? Use --lease-index or "+indexVariable+"; without one --scan reads the whole table, and pays for all of it")))
+			return
+		}
+		say(a.Err, "Reading the whole table, at %g read units a second at most.\n", o.rate)
+		for seen, err := range s.ScanLeases(ctx, func(so *dynamostore.ScanOptions) { so.Pace = pace(o.rate) }) {
+			if !yield(seen.Record, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// add keeps those that died first, as many as the limit allows.
+func (v *leasesView) add(rec lambdaidem.Record, now time.Time, limit int) {
+	one := leaseView{ID: rec.ID, State: stateOf(rec, now), Over: int64(now.Sub(rec.LeaseEnd) / time.Second), Attempt: rec.Attempt,
+		Steps: len(rec.Steps), Scope: rec.Scope, Token: rec.Token, StartedAt: moment(rec.StartedAt), LeaseEnd: moment(rec.LeaseEnd)}
+	if one.State != "dead" && one.State != "held" { // expired: the next retry is the first
+		return
+	}
+	at, _ := slices.BinarySearchFunc(v.Leases, one, func(x, y leaseView) int {
+		return cmp.Or(x.LeaseEnd.Compare(*y.LeaseEnd), strings.Compare(x.ID, y.ID))
+	})
+	v.Leases = slices.Insert(v.Leases, at, one)
+	if len(v.Leases) > limit {
+		v.Leases, v.More = v.Leases[:limit], true
+	}
+}
+
+// text writes them for people.
+func (v *leasesView) text(to io.Writer) error {
+	if len(v.Leases) == 0 {
+		say(to, "No lease is dead.\n")
+		return nil
+	}
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	say(w, "OVER SINCE\tSTATE\tATTEMPT\tSTEPS\tROUTE\tCALLER\tRECORD\n")
+	for _, l := range v.Leases {
+		route, caller := clip(l.Scope), ""
+		if s, err := lambdaidem.ParseScope(l.Scope); err == nil {
+			route, caller = clip(strings.TrimSpace(s.Method+" "+s.Route)), clip(orNobody(s.Principal))
+		}
+		say(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", span(time.Duration(l.Over)*time.Second), l.State, l.Attempt, l.Steps, route, caller, l.ID)
+	}
+	if v.More {
+		say(w, "(there are more; see --limit)\n")
+	}
+	if v.Unreadable > 0 {
+		say(w, "(%d items can't be read)\n", v.Unreadable)
+	}
+	return w.Flush() //nolint:wrapcheck // what the terminal says
+}

@@ -1,0 +1,188 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+)
+
+// decision is what a command needs that ends an attempt for good.
+type decision struct {
+	who     identity
+	token   string
+	ttl     time.Duration
+	maxSkew time.Duration
+	force   bool
+	signed
+	consent
+}
+
+// signed is who does it, and why.
+type signed struct{ by, reason string }
+
+// operatorVariable is the environment's name for the operator.
+const operatorVariable = "IDEM_OPERATOR"
+
+func (s *signed) flags(f *pflag.FlagSet) {
+	f.StringVar(&s.by, "by", operatorName(), "your name, which the record keeps; default: $"+operatorVariable+", or the user's name")
+	f.StringVar(&s.reason, "reason", "", "why, which the record keeps: a ticket, say (required)")
+	f.Lookup("by").DefValue = ""
+}
+
+func operatorName() string {
+	if name := os.Getenv(operatorVariable); name != "" {
+		return name
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return ""
+}
+
+func (d *decision) flags(f *pflag.FlagSet) {
+	d.who.flags(f)
+	d.signed.flags(f)
+	d.consent.flags(f)
+	f.StringVar(&d.token, "token", "", "the token that show printed: if another stands there by now, nothing is changed")
+	f.DurationVar(&d.ttl, "ttl", 24*time.Hour, "how long the record lasts from now on: the guard's Options.TTL")
+	f.DurationVar(&d.maxSkew, "max-skew", 2*time.Second, "how far clocks may be apart: at least the guard's Options.MaxSkew")
+	f.BoolVar(&d.force, "force", false, "end a live lease too: its attempt may still be running, and have its effects after a retry had them")
+}
+
+func (s *signed) operator(store *dynamostore.Store, optFns ...func(*dynamostore.OperatorOptions)) (*dynamostore.Operator, error) {
+	if s.reason == "" {
+		return nil, usage(errors.New("why? Use --reason; the record keeps it"))
+	}
+	o, err := store.Operator(s.by, s.reason, optFns...)
+	return o, usage(err)
+}
+
+// prepare finds the record, makes sure that it is what was shown, and asks.
+func (d *decision) prepare(a *app, c *cobra.Command, args []string, does string) (*dynamostore.Operator, *dynamostore.Store, dynamostore.Inspected, error) {
+	none := dynamostore.Inspected{}
+	if d.ttl < time.Second || d.maxSkew < 0 {
+		return nil, nil, none, usage(errors.New("--ttl must be at least 1s, --max-skew at least 0"))
+	}
+	if d.token == "" && (d.yes || !a.Asks) {
+		return nil, nil, none, usage(errors.New("which attempt? Use --token with what show printed, so that nothing else is changed"))
+	}
+	s, _, err := a.store(c.Context())
+	if err != nil {
+		return nil, nil, none, err
+	}
+	o, err := d.operator(s, func(o *dynamostore.OperatorOptions) {
+		o.TTL, o.Force, o.MaxSkew = d.ttl, d.force, max(d.maxSkew, 1)
+	})
+	if err != nil {
+		return nil, nil, none, err
+	}
+	seen, err := a.find(c, s, &d.who, args)
+	if err != nil {
+		return nil, nil, none, err
+	}
+	if d.token != "" && seen.Record.Token != d.token {
+		return nil, nil, none, told(a, seen, fmt.Errorf("%w: its token is %s, not %s", dynamostore.ErrRecordChanged, seen.Record.Token, d.token))
+	}
+	if !d.yes {
+		if err := viewOf(seen).withAnswer(c.Context(), s, seen.Record).text(a.Err); err != nil {
+			return nil, nil, none, err
+		}
+		if d.force {
+			say(a.Err, "--force: if its lease is live, its attempt may still be running.\n")
+		}
+		if err := d.ask(a, "yes", "%s", does); err != nil {
+			return nil, nil, none, err
+		}
+	}
+	return o, s, seen, nil
+}
+
+// told adds to an error what the record is now, for people.
+func told(a *app, now dynamostore.Inspected, err error) error {
+	if err != nil && errors.Is(err, dynamostore.ErrRecordChanged) && now.Record.ID != "" {
+		v := viewOf(now)
+		say(a.Err, "The record is now %s, attempt %d, token %s.\n", v.State, v.Attempt, v.Token)
+		for _, op := range v.Operations[max(0, len(v.Operations)-1):] {
+			say(a.Err, "Last of all, %s %s it at %s: %s\n", clip(op.By), op.What, op.At.Format(time.RFC3339), clip(op.Reason))
+		}
+	}
+	return err
+}
+
+func newRelease(a *app) *cobra.Command {
+	var d decision
+	c := &cobra.Command{
+		Use:   "release [ID]",
+		Short: "Give a record back whose attempt died or is held: the next retry runs again",
+		Long: `Release a record that an attempt left in progress: the next retry runs the handler
+again. Do it where you know that nothing happened, or that doing it twice is no harm.
+
+It is conditional on the token that show printed, which it replaces: an attempt that
+completes after all is refused, and of two operators one wins. A live lease is
+refused, by DynamoDB's clock and --max-skew.`,
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			o, _, seen, err := d.prepare(a, c, args, "Release it, so that the next retry runs again?")
+			if err != nil {
+				return err
+			}
+			now, err := o.Release(c.Context(), seen)
+			if err != nil {
+				return told(a, now, err)
+			}
+			return a.printRecord(viewOf(now))
+		},
+	}
+	d.flags(c.Flags())
+	return c
+}
+
+func newSettle(a *app) *cobra.Command {
+	var (
+		d      decision
+		answer givenAnswer
+	)
+	c := &cobra.Command{
+		Use:   "settle [ID]",
+		Short: "Complete a record whose attempt died or is held, with an answer that every retry gets",
+		Long: `Settle a record with an answer of yours: every retry gets it, and none runs. Do it
+where you know what happened. The answer must be of the form of the record's kind:
+
+  http     --status, --header, --body or --body-file; or --answer-file as it is stored
+  value    --value or --value-file: the JSON of the result, as the handler's type
+           writes it; or --fail-code and --fail-message for a permanent failure
+  message  nothing: that it is done is all its answer
+  any      --no-answer: it is done, and retries get "answer unavailable"
+
+Conditions are those of release. The record keeps its fingerprint, and its TTL
+counts from now.`,
+		Example: `  idem settle ID --token T --reason 'TICKET-1: the bank has it' \
+    --status 201 --header 'Content-Type: application/json' --body '{"id":"p-1"}'`,
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			o, s, seen, err := d.prepare(a, c, args, "Settle it, so that every retry gets your answer?")
+			if err != nil {
+				return err
+			}
+			result, err := answer.result(a, viewOf(seen).Kind)
+			if err != nil {
+				return usage(err)
+			}
+			now, err := o.Settle(c.Context(), seen, result)
+			if err != nil {
+				return told(a, now, err)
+			}
+			return a.printRecord(viewOf(now).withAnswer(c.Context(), s, now.Record))
+		},
+	}
+	d.flags(c.Flags())
+	answer.flags(c.Flags())
+	return c
+}

@@ -1,0 +1,125 @@
+package commands
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+func TestO2_SettleCompletesWithTheGivenAnswer(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.held(), "k", died)
+	v := d.view("k")
+	d.idem("settle", v.ID, "--token", v.Token, "--reason", "TICKET-1", "--yes", "--status", "201", "--header", "Content-Type: application/json", "--header", "X: 1", "--header", "X: 2", "--body", `{"id":"p-9"}`).
+		want(t, exitDone, "completed: ", "alice settled attempt 1", "TICKET-1")
+	got := d.pay(d.held(), "k", paid)
+	if got.StatusCode != 201 || got.Body != `{"id":"p-9"}` || got.Headers["X-Idempotency-Replayed"] != "true" || d.runs != 1 {
+		t.Errorf("a retry got %+v after %d runs", got, d.runs)
+	}
+	after := d.view("k")
+	if after.Fingerprint != v.Fingerprint || after.Token == v.Token || len(after.Steps) > 0 || len(after.Operations) != 1 || after.Operations[0].By != "alice" {
+		t.Errorf("it is shown as %+v", after)
+	}
+	d.idem("settle", v.ID, "--token", v.Token, "--reason", "again", "--yes", "--no-answer").
+		want(t, exitRefused, "alice settled it", after.Token)
+	d.idem("settle", v.ID, "--token", after.Token, "--reason", "again", "--yes", "--no-answer").want(t, exitRefused, "completed")
+}
+
+func TestO2_ReleaseLetsARetryRun(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.held(), "k", died)
+	v := d.view("k")
+	var after recordView
+	d.idem("release", v.ID, "--token", v.Token, "--reason", "nothing happened", "--by", "bob", "--yes", "--ttl", "48h", "-o", "json").want(t, exitDone).into(t, &after)
+	if after.State != "released" || after.Operations[0].By != "bob" || after.Expires.Sub(after.DatabaseTime) < 47*time.Hour {
+		t.Errorf("it became %+v", after)
+	}
+	if got := d.pay(d.held(), "k", paid); got.StatusCode != 201 || d.runs != 2 {
+		t.Errorf("a retry got %+v after %d runs", got, d.runs)
+	}
+	d.idem("release", v.ID, "--token", v.Token, "--reason", "late", "--yes").want(t, exitRefused, "The record is now completed, attempt 2")
+}
+
+func TestO2_LiveLeaseIsRefusedUnlessForced(t *testing.T) {
+	d := openDesk(t)
+	d.clock = time.Now()
+	d.pay(d.guard, "k", died)
+	v := d.view("k")
+	if v.State != "in progress" || v.Lease != "live" {
+		t.Fatalf("it is shown as %+v", v)
+	}
+	d.idem("release", v.ID, "--token", v.Token, "--reason", "r", "--yes").want(t, exitRefused, "the lease is live", "by the database's clock")
+	if d.view("k").Token != v.Token {
+		t.Error("the refusal changed the record")
+	}
+	d.idem("release", v.ID, "--token", v.Token, "--reason", "r", "--yes", "--force").want(t, exitDone, "by force")
+}
+
+// Nothing destructive happens unless somebody who saw the record said yes.
+func TestO2_DestructiveVerbsAsk(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.guard, "k", died)
+	v := d.view("k")
+	d.idem("release", v.ID, "--token", v.Token, "--reason", "r").want(t, exitUsage, "--yes")
+	d.idem("release", v.ID, "--reason", "r", "--yes").want(t, exitUsage, "--token")
+	d.idem("release", v.ID, "--token", v.Token, "--yes").want(t, exitUsage, "--reason")
+	d.idem("release", v.ID, "--token", "another", "--reason", "r", "--yes").want(t, exitRefused, v.Token)
+	d.idem("release", v.ID, "--token", v.Token, "--reason", "r", "--yes", "--ttl", "1ms").want(t, exitUsage)
+	d.typing("no\n", "release", v.ID, "--reason", "r").want(t, exitRefused, "nothing was changed", "reserve")
+	d.typing("", "release", v.ID, "--reason", "r").want(t, exitRefused)
+	d.idem("purge", "--all", "--reason", "r").want(t, exitUsage, "--yes")
+	d.typing("yes\n", "purge", "--all", "--reason", "r").want(t, exitRefused)
+	d.typing("erase\n", "purge", "--all", "--forget", "--reason", "r").want(t, exitRefused, "SECOND")
+	if d.view("k").Token != v.Token {
+		t.Fatal("the record changed")
+	}
+	d.typing("yes\n", "release", v.ID, "--reason", "r").want(t, exitDone, "released")
+}
+
+func TestO2_SettleWantsTheFormOfTheKind(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.guard, "k", died)
+	http := d.view("k")
+	uncertain := func(context.Context) (string, error) { return "", lambdaidem.Uncertain(errLater) }
+	_, _ = lambdaidem.Do(t.Context(), d.guard, lambdaidem.Call{Operation: "charge", Key: "k"}, uncertain)
+	var value recordView
+	d.idem("show", "-o", "json", "--namespace", "shop", "--operation", "charge", "--key", "k").want(t, exitDone).into(t, &value)
+	file := filepath.Join(t.TempDir(), "answer.json")
+	if err := os.WriteFile(file, []byte(`{ "statusCode": 402, "body": "no" }`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	settle := func(v recordView, answer ...string) got {
+		return d.idem(append([]string{"settle", v.ID, "--token", v.Token, "--reason", "r", "--yes"}, answer...)...)
+	}
+	for _, bad := range [][]string{
+		{}, {"--body", "x"}, {"--value", "{}"}, {"--status", "101"}, {"--status", "200", "--header", "no colon"}, {"--status", "200", "--header", "a b: c"},
+		{"--status", "503"}, {"--fail-code", "c", "--fail-message", "m"}, {"--status", "200", "--value", "1"}, {"--answer-file", "/none"},
+		{"--status", "200", "--outcome", "perhaps"}, {"--status", "200", "--body", "a", "--body-file", file}, {"--body-file", file},
+	} {
+		if g := settle(http, bad...); g.code == exitDone {
+			t.Errorf("%q was taken for an answer of HTTP", bad)
+		}
+	}
+	for _, bad := range [][]string{{}, {"--status", "200"}, {"--value", "{"}, {"--fail-code", "c"}, {"--fail-code", "c", "--fail-message", "m", "--fail-status", "200"}} {
+		if g := settle(value, bad...); g.code == exitDone {
+			t.Errorf("%q was taken for a result", bad)
+		}
+	}
+	settle(http, "--status", "503").want(t, exitUsage, "tells the client to try again")
+	settle(http, "--answer-file", file).want(t, exitDone, "failed, status 402")
+	settle(value, "--value", `{ "a": [1, 2] }`).want(t, exitDone, `succeeded: {"a":[1,2]}`)
+	got, err := lambdaidem.Do(t.Context(), d.guard, lambdaidem.Call{Operation: "charge", Key: "k"}, func(context.Context) (map[string][]int, error) { return nil, nil })
+	if err != nil || len(got["a"]) != 2 {
+		t.Errorf("a retry got %v, %v", got, err)
+	}
+	_, _ = lambdaidem.Do(t.Context(), d.guard, lambdaidem.Call{Operation: "charge", Key: "f"}, uncertain)
+	d.idem("show", "-o", "json", "--namespace", "shop", "--operation", "charge", "--key", "f").want(t, exitDone).into(t, &value)
+	settle(value, "--fail-code", "declined", "--fail-message", "no money", "--fail-status", "402").want(t, exitDone, "failed: ", "declined (402")
+	_, _ = lambdaidem.Do(t.Context(), d.guard, lambdaidem.Call{Operation: "charge", Key: "n"}, uncertain)
+	d.idem("show", "-o", "json", "--namespace", "shop", "--operation", "charge", "--key", "n").want(t, exitDone).into(t, &value)
+	settle(value, "--no-answer").want(t, exitDone, "none: idempotency_answer_unavailable")
+}

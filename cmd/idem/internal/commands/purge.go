@@ -1,0 +1,320 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// purging is what is purged, and how.
+type purging struct {
+	filter
+	forget, dryRun bool
+	rate           float64
+	state          string
+	after          string
+	signed
+	consent
+}
+
+// filter chooses records by their scope and age.
+type filter struct {
+	Namespace string `json:"namespace,omitempty"`
+	Route     string `json:"route,omitempty"` // with the method before it, or an operation
+	Caller    string `json:"caller,omitempty"`
+	Tenant    string `json:"tenant,omitempty"`
+	Older     string `json:"olderThan,omitempty"`
+	All       bool   `json:"all,omitempty"`
+}
+
+func (p *purging) flags(f *pflag.FlagSet) {
+	f.StringVar(&p.Namespace, "namespace", "", "records of this namespace")
+	f.StringVar(&p.Route, "route", "", `records of this route, "POST /payments", or of this operation`)
+	f.StringVar(&p.Caller, "caller", "", "records of this caller, as show has it")
+	f.StringVar(&p.Tenant, "tenant", "", "records of this tenant")
+	f.StringVar(&p.Older, "older-than", "", "records that were completed (or begun, if released) longer ago: 36h, 30d")
+	f.BoolVar(&p.All, "all", false, "all records; needed where nothing else chooses")
+	f.BoolVar(&p.forget, "forget", false, "delete the records too, and released ones: a retry then runs again, a SECOND time")
+	f.BoolVar(&p.dryRun, "dry-run", false, "change nothing, and count what would be")
+	f.Float64Var(&p.rate, "rate", 100, "capacity units a second at most, reads and writes together")
+	f.StringVar(&p.state, "state", "", "a file that the progress is kept in, so that the same command goes on where it was stopped or killed")
+	f.StringVar(&p.after, "after", "", "go on after this point, which a purge that stopped has printed")
+	p.signed.flags(f)
+	p.consent.flags(f)
+}
+
+func newPurge(a *app) *cobra.Command {
+	var p purging
+	c := &cobra.Command{
+		Use:   "purge",
+		Short: "Erase answers by scope, caller and age; the records stay, so that nothing runs twice",
+		Long: `Purge the records that the flags choose; all of those given must fit. The answers and
+their parts are erased, and the records stay until their TTL: a retry gets "answer
+unavailable" and never runs a second time.
+
+--forget deletes the records instead: a retry then runs, and has its effects a second
+time. What is in progress is never touched, by either. Functions with a cache in the
+process (Options.Cache) may replay for the cache's age.
+
+It walks over the whole table, at --rate capacity units a second. It can be stopped
+and killed at any time: with --state, the same command goes on where it was; without,
+it begins anew and finds done what is done.`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error { return p.run(a, c) },
+	}
+	p.flags(c.Flags())
+	return c
+}
+
+func (p *purging) run(a *app, c *cobra.Command) error {
+	ctx := c.Context()
+	age, err := p.check()
+	if err != nil {
+		return usage(err)
+	}
+	s, client, err := a.store(ctx)
+	if err != nil {
+		return err
+	}
+	journal, err := openJournal(p, a.table)
+	if err != nil {
+		return usage(err)
+	}
+	o, err := p.signer(s)
+	if err != nil {
+		return err
+	}
+	if !p.dryRun {
+		if err := p.confirm(a); err != nil {
+			return err
+		}
+	}
+	clock, err := s.Inspect(ctx, "lambdaidem#clock") // for the time alone: no record is called that
+	if err != nil {
+		return fmt.Errorf("ask for the database's clock: %w", err)
+	}
+	match := p.match(age, clock.Now)
+	bar := a.bar(ctx, client, a.table)
+	var sum dynamostore.PurgeProgress
+	for progress, err := range o.Purge(ctx, func(o *dynamostore.PurgeOptions) {
+		o.Match, o.Forget, o.DryRun, o.After, o.Pace = match, p.forget, p.dryRun, journal.After, pace(p.rate)
+	}) {
+		sum = progress
+		if err == nil {
+			err = journal.keep(sum)
+		}
+		if bar != nil {
+			bar.Describe(fmt.Sprintf("%d purged", sum.Purged))
+			_ = bar.Set(sum.Looked) // a terminal that can't be drawn on
+		}
+		if err != nil {
+			return p.stopped(ctx, a, journal, sum, err)
+		}
+	}
+	if bar != nil {
+		_ = bar.Finish() // as above
+		say(a.Err, "\n")
+	}
+	if err := journal.done(); err != nil {
+		return err
+	}
+	return p.report(a, sum)
+}
+
+// check says what is wrong with the flags, and how old records must be.
+func (p *purging) check() (time.Duration, error) {
+	age, err := parseAge(p.Older)
+	switch {
+	case err != nil:
+		return 0, err
+	case p.rate <= 0:
+		return 0, errors.New("--rate must be above 0")
+	case p.All && p.Namespace+p.Route+p.Caller+p.Tenant != "":
+		return 0, errors.New("--all is of all records; leave it out, or the others")
+	case p.filter == filter{}:
+		return 0, errors.New("which records? Give some of --namespace, --route, --caller, --tenant and --older-than, or --all")
+	case p.state != "" && p.after != "":
+		return 0, errors.New("--state knows where to go on; give no --after")
+	}
+	return age, nil
+}
+
+// signer is the operator. A dry run needs no reason: nothing is kept of it.
+func (p *purging) signer(s *dynamostore.Store) (*dynamostore.Operator, error) {
+	if p.dryRun && p.reason == "" {
+		p.reason = "dry run"
+	}
+	return p.operator(s)
+}
+
+func (p *purging) confirm(a *app) error {
+	if !p.forget {
+		return p.ask(a, "erase", "This erases the answers %s, for good. The records stay.", p.says())
+	}
+	say(a.Err, "WARNING: --forget deletes records. A retry that comes after it runs again, and has its effects a SECOND time.\n")
+	return p.ask(a, "forget", "This deletes the records %s.", p.says())
+}
+
+// says is what is chosen, for people.
+func (f filter) says() string {
+	if f.All && f.Older == "" {
+		return "of the whole table"
+	}
+	var parts []string
+	for _, one := range []struct{ name, is string }{
+		{"namespace", f.Namespace}, {"route", f.Route}, {"caller", f.Caller}, {"tenant", f.Tenant}, {"older than", f.Older},
+	} {
+		if one.is != "" {
+			parts = append(parts, one.name+" "+one.is)
+		}
+	}
+	return "of " + strings.Join(parts, ", ")
+}
+
+// match is the filter by the database's clock. A scope that no guard made fits none
+// but --all and an age.
+func (f filter) match(age time.Duration, now time.Time) func(lambdaidem.Record) bool {
+	method, route, hasMethod := strings.Cut(f.Route, " ")
+	if !hasMethod || method != strings.ToUpper(method) { // an operation may have spaces
+		method, route = "", f.Route
+	}
+	fits := func(want, is string) bool { return want == "" || lambdaidem.ScopePart(want) == is }
+	return func(rec lambdaidem.Record) bool {
+		when := rec.CompletedAt
+		if when.IsZero() {
+			when = rec.StartedAt
+		}
+		if age > 0 && !when.Before(now.Add(-age)) {
+			return false
+		}
+		s, err := lambdaidem.ParseScope(rec.Scope)
+		if err != nil {
+			return f.Namespace+f.Route+f.Caller+f.Tenant == ""
+		}
+		return fits(f.Namespace, s.Namespace) && fits(method, s.Method) && fits(route, s.Route) && fits(f.Caller, s.Principal) && fits(f.Tenant, s.Tenant)
+	}
+}
+
+// parseAge reads a duration that may be in days.
+func parseAge(s string) (time.Duration, error) {
+	if s == "" {
+		return 0, nil
+	}
+	age, err := time.ParseDuration(s)
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		var n uint16
+		var wide uint64
+		wide, err = strconv.ParseUint(days, 10, 16)
+		n = uint16(wide)
+		age = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil || age <= 0 {
+		return 0, fmt.Errorf("--older-than is %q; it must be a duration: 36h, 30d", s)
+	}
+	return age, nil
+}
+
+// bar is a progress bar, where it can be drawn. How many items the table has is
+// what DynamoDB counted within the last six hours ("DescribeTable").
+func (a *app) bar(ctx context.Context, client *dynamodb.Client, table string) *progressbar.ProgressBar {
+	if !a.Draws {
+		return nil
+	}
+	items := int64(-1)
+	if out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)}); err == nil && aws.ToInt64(out.Table.ItemCount) > 0 {
+		items = *out.Table.ItemCount
+	}
+	return progressbar.NewOptions64(items, progressbar.OptionSetWriter(a.Err), progressbar.OptionShowCount(),
+		progressbar.OptionSetPredictTime(items > 0), progressbar.OptionSetWidth(30), progressbar.OptionThrottle(100*time.Millisecond))
+}
+
+// stopped tells how to go on. That a write of the last page may have happened is no
+// matter: it is done again.
+func (p *purging) stopped(ctx context.Context, a *app, j *journal, sum dynamostore.PurgeProgress, err error) error {
+	if a.Draws {
+		say(a.Err, "\n")
+	}
+	say(a.Err, "Stopped after %d items, %d purged. ", sum.Looked, sum.Purged)
+	switch {
+	case j.file != "":
+		say(a.Err, "The same command goes on where it was: --state %s\n", j.file)
+	case sum.After != "":
+		say(a.Err, "To go on, add: --after '%s'\n", sum.After)
+	default:
+		say(a.Err, "\n")
+	}
+	code := exitFailed
+	if ctx.Err() != nil {
+		code = exitStopped
+	}
+	return codedError{fmt.Errorf("purge: %w", err), code}
+}
+
+// purgeView is a purge that is done, as programs get it.
+type purgeView struct {
+	DryRun     bool    `json:"dryRun"`
+	Forgotten  bool    `json:"forgotten"` // the records were deleted, not their answers alone
+	Looked     int     `json:"looked"`
+	Matched    int     `json:"matched"`
+	Purged     int     `json:"purged"`
+	Before     int     `json:"erasedBefore"`
+	Changed    int     `json:"changedMeanwhile"`
+	InProgress int     `json:"inProgress"`
+	Parts      int     `json:"parts"`
+	Foreign    int     `json:"foreign"`
+	Units      float64 `json:"capacityUnits"`
+	Seconds    float64 `json:"seconds"`
+}
+
+func (p *purging) report(a *app, sum dynamostore.PurgeProgress) error {
+	v := purgeView{p.dryRun, p.forget, sum.Looked, sum.Matched, sum.Purged, sum.Before, sum.Changed, sum.InProgress, sum.Parts, sum.Foreign,
+		sum.Units, sum.Elapsed.Round(time.Millisecond).Seconds()}
+	if a.output == outputJSON {
+		return a.printJSON(v)
+	}
+	v.text(a.Out)
+	return nil
+}
+
+// text writes it for people.
+func (v purgeView) text(to io.Writer) {
+	does, would := "erased", "would be erased"
+	if v.Forgotten {
+		does, would = "forgotten", "would be forgotten"
+	}
+	if v.DryRun {
+		say(to, "%d records %s.\n", v.Matched-v.Before, would)
+	} else {
+		say(to, "%d records %s.\n", v.Purged, does)
+	}
+	if v.Parts > 0 {
+		say(to, "%d parts of answers deleted.\n", v.Parts)
+	}
+	for _, line := range []struct {
+		n    int
+		says string
+	}{
+		{v.Before, "were erased before"},
+		{v.InProgress, "are in progress, and were left"},
+		{v.Changed, "changed meanwhile, and were left"},
+		{v.Foreign, "items are no records, and were left"},
+	} {
+		if line.n > 0 {
+			say(to, "%d %s.\n", line.n, line.says)
+		}
+	}
+	say(to, "Looked at %d items. Capacity units: %g.\n", v.Looked, v.Units)
+}

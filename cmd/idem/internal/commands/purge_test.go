@@ -1,0 +1,184 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+func TestO2_PurgeByScope(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.guard, "a", paid)
+	d.pay(d.guard, "b", paid)
+	d.pay(d.guard, "dead", died)
+	ok := func(context.Context) (string, error) { return "x", nil }
+	_, _ = lambdaidem.Do(t.Context(), d.guard, lambdaidem.Call{Operation: "charge it", Key: "k", Principal: "carol"}, ok)
+	_, _ = lambdaidem.Do(t.Context(), d.guard.With(func(o *lambdaidem.Options) { o.Namespace = "other" }), lambdaidem.Call{Operation: "charge it", Key: "k"}, ok)
+	for _, c := range []struct {
+		flags   []string
+		records int
+	}{
+		{[]string{"--route", "POST /payments/{id}"}, 2},
+		{[]string{"--route", "PUT /payments/{id}"}, 0},
+		{[]string{"--route", "/payments/{id}"}, 2},
+		{[]string{"--route", "charge it"}, 2},
+		{[]string{"--namespace", "shop", "--route", "charge it"}, 1},
+		{[]string{"--caller", "jwt:https://issuer|bob"}, 2},
+		{[]string{"--caller", "carol"}, 1},
+		{[]string{"--tenant", "t"}, 0},
+		{[]string{"--namespace", "shop"}, 3},
+		{[]string{"--all"}, 4},
+		{[]string{"--all", "--older-than", "5m"}, 4},
+		{[]string{"--older-than", "1d"}, 0},
+		{[]string{"--older-than", "5m", "--namespace", "other"}, 1},
+	} {
+		var v purgeView
+		d.idem(append([]string{"purge", "--dry-run", "-o", "json"}, c.flags...)...).want(t, exitDone).into(t, &v)
+		if v.Matched != c.records || v.Purged != 0 || !v.DryRun {
+			t.Errorf("%q: %+v; want %d matched", c.flags, v, c.records)
+		}
+	}
+	d.idem("purge", "--caller", "jwt:https://issuer|bob", "--reason", "erasure request 7", "--yes").
+		want(t, exitDone, "2 records erased", "1 are in progress, and were left")
+	d.runs = 0
+	if got := d.pay(d.guard, "a", paid); got.StatusCode != 500 || !strings.Contains(got.Body, string(lambdaidem.ErrAnswerUnavailable)) || d.runs > 0 {
+		t.Errorf("a retry got %+v after %d runs", got, d.runs)
+	}
+	if v := d.view("a"); v.Answer.Failure == nil || v.Operations[0].What != "erased" || v.Operations[0].Reason != "erasure request 7" {
+		t.Errorf("it is shown as %+v", v)
+	}
+	d.idem("purge", "--all", "--reason", "r", "--yes").want(t, exitDone, "2 records erased", "2 were erased before")
+	d.typing("forget\n", "purge", "--namespace", "shop", "--forget", "--reason", "r").want(t, exitDone, "3 records forgotten", "WARNING")
+	if got := d.pay(d.guard, "a", paid); got.StatusCode != 201 || d.runs != 1 {
+		t.Errorf("a retry of what was forgotten got %+v after %d runs", got, d.runs)
+	}
+}
+
+func TestO2_PurgeRefusesWhatItCantMean(t *testing.T) {
+	d := openDesk(t)
+	state := filepath.Join(t.TempDir(), "state")
+	if err := os.WriteFile(state, []byte("not JSON"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{}, {"--all", "--namespace", "shop"}, {"--all", "--older-than", "soon"}, {"--all", "--older-than", "-3h"}, {"--older-than", "70000d"},
+		{"--all", "--rate", "0"}, {"--all", "--state", "x", "--after", "y"}, {"--all", "--state", state}, {"--all", "--reason", ""},
+	} {
+		if args = append([]string{"purge", "--reason", "r", "--yes"}, args...); d.idem(args...).code != exitUsage {
+			t.Errorf("%q: exit code %d", args, d.idem(args...).code)
+		}
+	}
+}
+
+// A purge that was killed goes on where its journal says, and no other does.
+func TestO2_PurgeGoesOnFromItsState(t *testing.T) {
+	d := openDesk(t)
+	for i := range 30 {
+		d.pay(d.guard, fmt.Sprint(i), paid)
+	}
+	state := filepath.Join(t.TempDir(), "purge.json")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs strings.Builder
+	flags := []string{"purge", "--namespace", "shop", "--reason", "r", "--yes", "--state", state}
+	if code := Run(ctx, flags, Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); code != exitStopped {
+		t.Fatalf("stopped at once, it ended with %d: %s", code, errs.String())
+	}
+	first := d.view("0").ID
+	text, err := json.Marshal(journal{Table: d.table, Filter: filter{Namespace: "shop"}, After: first, Kept: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(state, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.idem("purge", "--all", "--reason", "r", "--yes", "--state", state).want(t, exitUsage, "another purge")
+	d.idem(append(flags, "--forget")...).want(t, exitUsage, "another purge")
+	var v purgeView
+	d.idem(append(flags, "-o", "json")...).want(t, exitDone).into(t, &v)
+	if d.view("0").Answer.Failure != nil || v.Purged >= 30 {
+		t.Errorf("it began before its journal: %+v", v)
+	}
+	if _, err := os.Stat(state); !os.IsNotExist(err) {
+		t.Errorf("the journal of what is done is there: %v", err)
+	}
+	d.idem(flags...).want(t, exitDone, fmt.Sprintf("%d records erased", 30-v.Purged))
+}
+
+// stopsAt stops a command when it has written something.
+type stopsAt struct {
+	said strings.Builder
+	stop func()
+}
+
+func (s *stopsAt) Write(p []byte) (int, error) {
+	s.stop()
+	return s.said.Write(p)
+}
+
+// A purge that is stopped says how to go on, and that it was stopped.
+func TestO2_StoppedPurgeSaysHowToGoOn(t *testing.T) {
+	d := openDesk(t)
+	const records = 260 // more than a page
+	for i := range records {
+		d.pay(d.guard, fmt.Sprint(i), paid)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	errs, out := &stopsAt{stop: cancel}, strings.Builder{}
+	code := Run(ctx, []string{"purge", "--all", "--reason", "r", "--yes", "--rate", "10000"}, Streams{In: strings.NewReader(""), Out: &out, Err: errs, Draws: true})
+	_, after, said := strings.Cut(errs.said.String(), "--after '")
+	after, _, _ = strings.Cut(after, "'")
+	if code != exitStopped || !said {
+		t.Fatalf("it ended with %d: %s", code, errs.said.String())
+	}
+	var v purgeView
+	d.idem("purge", "--all", "--reason", "r", "--yes", "--rate", "10000", "--after", after, "-o", "json").want(t, exitDone).into(t, &v)
+	if v.Looked == 0 || v.Looked >= records {
+		t.Errorf("it went on with %+v", v)
+	}
+	d.idem("purge", "--all", "--dry-run", "--rate", "10000").want(t, exitDone, "0 records would be erased")
+}
+
+func TestO2_PurgeDrawsABar(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.guard, "k", paid)
+	g := d.at(Streams{In: strings.NewReader(""), Draws: true}, "purge", "--all", "--reason", "r", "--yes")
+	g.want(t, exitDone, "1 purged", "100%")
+	if strings.Contains(g.out, "%") {
+		t.Errorf("the bar is among the output: %q", g.out)
+	}
+}
+
+// The rate is kept over all requests together.
+func TestO2_RateOfUnits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wait := pace(1000)
+		began := time.Now()
+		for range 3 {
+			if err := wait(t.Context(), 500); err != nil { // the first 1000 are free
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took != 500*time.Millisecond {
+			t.Errorf("1500 units at 1000 a second took %v", took)
+		}
+		if err := wait(t.Context(), 5000); err != nil || time.Since(began) != 5500*time.Millisecond { // more than a second's at once
+			t.Errorf("6500 units took %v (%v)", time.Since(began), err)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errLater)
+		if err := wait(ctx, 1e6); !errors.Is(err, errLater) {
+			t.Errorf("it waited on: %v", err)
+		}
+	})
+}

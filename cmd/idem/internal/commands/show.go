@@ -1,0 +1,61 @@
+package commands
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+func newShow(a *app) *cobra.Command {
+	var (
+		who        identity
+		downstream []string
+	)
+	c := &cobra.Command{
+		Use:   "show [ID]",
+		Short: "Show a record: its state, its answer decoded, its steps, and what operators did",
+		Long: `Show a record by its id (which stands in events, logs and leases), or by what the
+guard makes the id of: --key with --namespace, --caller and --route, --path or
+--operation.`,
+		Example: `  idem show lambdaidem#yVLK2aFQkF3…
+  idem show --namespace shop --route 'POST /payments' --caller 'jwt:https://issuer|alice' --key k1`,
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, _, err := a.store(c.Context())
+			if err != nil {
+				return err
+			}
+			seen, err := a.find(c, s, &who, args)
+			if err != nil {
+				return err
+			}
+			v := viewOf(seen).withAnswer(c.Context(), s, seen.Record)
+			for _, name := range downstream {
+				v.Downstream = append(v.Downstream, downstreamView{name, seen.Record.DownstreamKey(name)})
+			}
+			return a.printRecord(v)
+		},
+	}
+	who.flags(c.Flags())
+	c.Flags().StringArrayVar(&downstream, "downstream", nil, "show the key that the handler passed on under this name: lambdaidem.DownstreamKey; may be repeated")
+	return c
+}
+
+// find reads the record that is asked for. One that is not there is an error.
+func (a *app) find(c *cobra.Command, s *dynamostore.Store, who *identity, args []string) (dynamostore.Inspected, error) {
+	id, err := who.record(s, args)
+	if err != nil {
+		return dynamostore.Inspected{}, err
+	}
+	seen, err := s.Inspect(c.Context(), id)
+	if err != nil {
+		return seen, fmt.Errorf("read %s: %w", id, err)
+	}
+	if seen.Record.State == lambdaidem.Absent {
+		return seen, codedError{fmt.Errorf("there is no record %s", id), exitNone}
+	}
+	return seen, nil
+}

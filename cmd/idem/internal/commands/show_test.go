@@ -1,0 +1,111 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+func TestO2_ShowsARecordByIDAndByKey(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.guard, `"k 1"`, paid)
+	v := d.view(`"k 1"`)
+	if v.State != "completed" || v.Attempt != 1 || v.Kind != lambdaidem.RecordHTTP || v.Answer.Status != 201 || v.Answer.Body != `{"id":"p-1"}` {
+		t.Errorf("it is shown as %+v", v)
+	}
+	var byID recordView
+	d.idem("show", v.ID, "-o", "json").want(t, exitDone).into(t, &byID)
+	byID.DatabaseTime = v.DatabaseTime
+	if diff := cmp.Diff(v, byID, cmp.AllowUnexported(recordView{})); diff != "" {
+		t.Errorf("by key - by id +:\n%s", diff)
+	}
+	d.idem("show", v.ID).want(t, exitDone, "completed: retries get its answer", "POST /payments/{id}", "jwt:https://issuer|bob", v.Token,
+		"succeeded, status 201", "Content-Type: application/json", `{"id":"p-1"}`)
+}
+
+func TestO2_ShowsWhatIsUnfinished(t *testing.T) {
+	d := openDesk(t)
+	passedOn := ""
+	d.pay(d.held(), "k", func(ctx context.Context) (events.APIGatewayV2HTTPResponse, error) {
+		passedOn = lambdaidem.DownstreamKey(ctx, "charge")
+		return died(ctx)
+	})
+	v := d.view("k")
+	if v.State != "held" || v.Lease != "over" || string(v.Steps["reserve"]) != `"r-9"` || v.Expires != nil || v.Answer != nil {
+		t.Errorf("it is shown as %+v", v)
+	}
+	d.idem("show", v.ID, "--downstream", "charge").want(t, exitDone, "held: ", `reserve: "r-9"`, "lease ends", "charge: "+passedOn)
+}
+
+// F1: every kind of record is found by what its guard made it of.
+func TestF1_KeysLeadToRecordsAsInTheGuard(t *testing.T) {
+	d := openDesk(t)
+	ctx := t.Context()
+	_, _ = lambdaidem.Do(ctx, d.guard, lambdaidem.Call{Operation: "charge it", Key: `"k"`, Principal: "bob"}, func(context.Context) (map[string]int, error) {
+		return map[string]int{"cents": 5}, nil
+	})
+	_, _ = lambdaidem.Handler(d.guard, "bill", func(context.Context, int) (string, error) { return "k", nil },
+		func(context.Context, int) (string, error) { return "", lambdaidem.Permanent(errors.New("no account")) })(ctx, 1)
+	_, _ = d.guard.SQS(func(context.Context, events.SQSMessage) error { return nil })(ctx, events.SQSEvent{Records: []events.SQSMessage{
+		{MessageId: "m-1", EventSourceARN: "arn:aws:sqs:eu-west-1:1:q", EventSource: "aws:sqs", Body: "{}"},
+	}})
+	anonymous := d.guard.With(func(o *lambdaidem.Options) { o.AnonymousCallers = true })
+	for _, target := range []string{"http://pay.example/payments/7"} {
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, target, strings.NewReader("{}"))
+		r.Header.Set("Idempotency-Key", "k")
+		anonymous.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("\xff")) })).ServeHTTP(httptest.NewRecorder(), r)
+	}
+	for name, c := range map[string]struct {
+		flags []string
+		says  string
+	}{
+		"a call":    {[]string{"--operation", "charge it", "--key", `"k"`, "--caller", "bob"}, `{"cents":5}`},
+		"a handler": {[]string{"--operation", "bill", "--handler", "--key", "k"}, "failed failure idempotency_permanent_failure (500, errorString): no account"},
+		"a message": {[]string{"--operation", "arn:aws:sqs:eu-west-1:1:q", "--message", "--own-id", "--key", "m-1"}, "succeeded: {}"},
+		"a path":    {[]string{"--path", "POST /payments/7", "--host", "pay.example", "--key", "k"}, "(base64) /w=="},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d.idem(append([]string{"show", "--namespace", "shop"}, c.flags...)...).want(t, exitDone, c.says)
+		})
+	}
+}
+
+func TestO2_ShowRefusesWhatItCantMean(t *testing.T) {
+	d := openDesk(t)
+	d.idem("show", "lambdaidem#none").want(t, exitNone, "there is no record")
+	for _, args := range [][]string{
+		{"show"}, {"show", "a", "b"}, {"show", "id", "--key", "k"}, {"show", "--key", "k"}, {"show", "--key", "k", "--namespace", "shop"},
+		{"show", "--key", "k", "--namespace", "shop", "--route", "/payments"},
+		{"show", "--key", "k", "--namespace", "shop", "--route", "post /payments"},
+		{"show", "--key", `"k`, "--namespace", "shop", "--route", "POST /payments"},
+		{"show", "--key", "k", "--namespace", "shop", "--route", "POST /payments", "--operation", "pay"},
+		{"show", "--key", "k", "--namespace", "shop", "--route", "POST /payments", "--handler"},
+		{"show", "--key", "k", "--namespace", "shop", "--operation", "pay", "--own-id"},
+		{"show", "id", "-o", "xml"}, {"show", "id", "--table", "a b"}, {"show", "id", "--attribute", "token=t"}, {"show", "id", "--unknown"}, {"unknown"},
+		{"show", "id", "--table", ""},
+	} {
+		if g := d.idem(args...); g.code != exitUsage || g.out != "" {
+			t.Errorf("%q: exit code %d\n%s%s", args, g.code, g.out, g.err)
+		}
+	}
+}
+
+// What clients sent doesn't move the cursor of who looks at it.
+func TestO2_ShowsNoControlCharacters(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.guard, "k", func(context.Context) (events.APIGatewayV2HTTPResponse, error) {
+		return events.APIGatewayV2HTTPResponse{StatusCode: 200, Body: "\x1b[2J" + strings.Repeat("x", 5000)}, nil
+	})
+	g := d.idem(append([]string{"show"}, byKey("k")...)...).want(t, exitDone, "·[2J")
+	if strings.ContainsRune(g.out, '\x1b') || len(g.out) > 2000 {
+		t.Errorf("it prints %q", g.out)
+	}
+}

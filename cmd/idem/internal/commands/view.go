@@ -1,0 +1,259 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// recordView is a record as programs get it.
+type recordView struct {
+	ID           string                     `json:"id"`
+	State        string                     `json:"state"`           // in progress, dead, held, completed, failed, released or expired
+	Lease        string                     `json:"lease,omitempty"` // live or over, of what is in progress
+	Token        string                     `json:"token"`
+	Attempt      int                        `json:"attempt"`
+	Kind         lambdaidem.RecordKind      `json:"kind,omitempty"`
+	Scope        string                     `json:"scope"`
+	Fingerprint  string                     `json:"fingerprint,omitempty"`
+	StartedAt    *time.Time                 `json:"startedAt,omitempty"`
+	LeaseEnd     *time.Time                 `json:"leaseEnd,omitempty"`
+	CompletedAt  *time.Time                 `json:"completedAt,omitempty"`
+	Expires      *time.Time                 `json:"expires,omitempty"`
+	DatabaseTime time.Time                  `json:"databaseTime"`
+	Steps        map[string]json.RawMessage `json:"steps,omitempty"`
+	Answer       *answerView                `json:"answer,omitempty"`
+	Operations   []operationView            `json:"operations,omitempty"`
+	Downstream   []downstreamView           `json:"downstreamKeys,omitempty"` // those that were asked for
+
+	parts lambdaidem.RecordScope
+}
+
+type operationView struct {
+	What    dynamostore.OperationKind `json:"what"`
+	By      string                    `json:"by"`
+	Reason  string                    `json:"reason"`
+	At      time.Time                 `json:"at"`
+	Attempt int                       `json:"attempt"`
+	Token   string                    `json:"token"` // the record's from then on
+	Forced  bool                      `json:"forced,omitempty"`
+}
+
+type downstreamView struct {
+	Name string `json:"name"`
+	Key  string `json:"key"`
+}
+
+// viewOf is a record as it was seen, without its answer.
+func viewOf(seen dynamostore.Inspected) recordView {
+	rec, now := seen.Record, seen.At()
+	v := recordView{
+		ID: rec.ID, State: stateOf(rec, now), Token: rec.Token, Attempt: rec.Attempt, Scope: rec.Scope, Fingerprint: rec.Fingerprint,
+		StartedAt: moment(rec.StartedAt), LeaseEnd: moment(rec.LeaseEnd), CompletedAt: moment(rec.CompletedAt), Expires: moment(rec.Expires),
+		DatabaseTime: seen.Now,
+	}
+	if rec.State == lambdaidem.InProgress {
+		if v.Lease = "over"; rec.LeaseLiveAt(now) {
+			v.Lease = "live"
+		}
+	}
+	if parts, err := lambdaidem.ParseScope(rec.Scope); err == nil {
+		v.parts, v.Kind = parts, parts.Kind()
+	}
+	for name, result := range rec.Steps {
+		if v.Steps == nil {
+			v.Steps = map[string]json.RawMessage{}
+		}
+		v.Steps[name] = asJSON(result)
+	}
+	for _, o := range seen.Operations {
+		v.Operations = append(v.Operations, operationView(o))
+	}
+	return v
+}
+
+// stateOf is a record's state in a word.
+func stateOf(rec lambdaidem.Record, now time.Time) string {
+	switch {
+	case rec.GoneAt(now):
+		return "expired"
+	case rec.State == lambdaidem.Completed && rec.Result.Outcome == lambdaidem.OutcomeFailed:
+		return "failed"
+	case rec.State == lambdaidem.Completed:
+		return "completed"
+	case rec.State == lambdaidem.Released:
+		return "released"
+	case rec.LeaseLiveAt(now):
+		return "in progress"
+	case rec.Expires.IsZero(): // L6: what began under Hold doesn't expire
+		return "held"
+	default:
+		return "dead"
+	}
+}
+
+// withAnswer reads the answer too.
+func (v recordView) withAnswer(ctx context.Context, s *dynamostore.Store, rec lambdaidem.Record) recordView {
+	if rec.State != lambdaidem.Completed {
+		return v
+	}
+	result, err := s.Load(ctx, rec)
+	if err != nil {
+		v.Answer = &answerView{Unreadable: err.Error()}
+		return v
+	}
+	v.Answer = answerOf(v.Kind, result)
+	return v
+}
+
+// asJSON is bytes as JSON: themselves if they are.
+func asJSON(b []byte) json.RawMessage {
+	if json.Valid(b) {
+		return b
+	}
+	text, err := json.Marshal(string(b))
+	if err != nil { // a string: can't happen
+		panic(err)
+	}
+	return text
+}
+
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// text writes a record for people.
+func (v recordView) text(to io.Writer) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { say(w, name+"\t"+format+"\n", args...) }
+	row("record", "%s", v.ID)
+	row("state", "%s", v.says())
+	row("kind", "%s", v.Kind)
+	if v.parts.Route != "" {
+		row("namespace", "%s", v.parts.Namespace)
+		row("route", "%s", strings.TrimSpace(v.parts.Method+" "+v.parts.Route))
+		row("caller", "%s", orNobody(v.parts.Principal))
+		if v.parts.Tenant != "" {
+			row("tenant", "%s", v.parts.Tenant)
+		}
+	} else {
+		row("scope", "%s", v.Scope)
+	}
+	row("token", "%s", v.Token)
+	row("attempt", "%d", v.Attempt)
+	for _, m := range []struct {
+		name string
+		at   *time.Time
+	}{{"began", v.StartedAt}, {"lease ends", v.LeaseEnd}, {"completed", v.CompletedAt}, {"expires", v.Expires}} {
+		if m.at != nil && (m.name != "lease ends" || v.Lease != "") {
+			row(m.name, "%s, %s", m.at.Format(time.RFC3339), relative(m.at.Sub(v.DatabaseTime)))
+		}
+	}
+	row("fingerprint", "%s", v.Fingerprint)
+	for _, name := range slices.Sorted(maps.Keys(v.Steps)) {
+		row("step", "%s: %s", name, clip(string(v.Steps[name])))
+	}
+	for _, k := range v.Downstream {
+		row("downstream", "%s: %s", clip(k.Name), k.Key)
+	}
+	for _, o := range v.Operations {
+		forced := ""
+		if o.Forced {
+			forced = ", by force"
+		}
+		row("operator", "%s %s attempt %d at %s%s: %s", clip(o.By), o.What, o.Attempt, o.At.Format(time.RFC3339), forced, clip(o.Reason))
+	}
+	if v.Answer != nil {
+		v.Answer.rows(row)
+	}
+	return w.Flush() //nolint:wrapcheck // what the terminal says
+}
+
+// says is the state, and what it means.
+func (v recordView) says() string {
+	means := map[string]string{
+		"in progress": "an attempt holds the lease",
+		"dead":        "its attempt died; the next retry takes it over (policy rerun)",
+		"held":        "its attempt died or ended unsure; retries get 409 until an operator decides",
+		"completed":   "retries get its answer",
+		"failed":      "retries get its answer, a failure",
+		"released":    "nothing happened; the next retry runs",
+		"expired":     "it counts as absent; the next retry runs as the first",
+	}[v.State]
+	return v.State + ": " + means
+}
+
+func orNobody(caller string) string {
+	if caller == "" {
+		return "(nobody's)"
+	}
+	return caller
+}
+
+// clip is a text on one line that doesn't move a terminal's cursor: what stands in
+// a record was sent by a client.
+func clip(s string) string {
+	const most = 400
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return '·'
+		}
+		return r
+	}, s)
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most]) + "…"
+	}
+	return s
+}
+
+// relative is a span of time as people say it.
+func relative(d time.Duration) string {
+	if d < 0 {
+		return span(-d) + " ago"
+	}
+	return "in " + span(d)
+}
+
+// span is a duration in its two largest units.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	d = d.Round(time.Second)
+	switch {
+	case d >= day:
+		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%ds", d/time.Minute, d%time.Minute/time.Second)
+	default:
+		return fmt.Sprintf("%ds", d/time.Second)
+	}
+}
+
+// printJSON writes one value for programs.
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.Out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v) //nolint:wrapcheck // what the stream says
+}
+
+// printRecord writes a record as it is asked for.
+func (a *app) printRecord(v recordView) error {
+	if a.output == outputJSON {
+		return a.printJSON(v)
+	}
+	return v.text(a.Out)
+}

@@ -1,0 +1,105 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// watchView is one look, as programs get it: a line each.
+type watchView struct {
+	DatabaseTime time.Time `json:"databaseTime"`
+	Dead         int       `json:"dead"`
+	Held         int       `json:"held"`
+	Oldest       int64     `json:"oldestSeconds"`
+	New          int       `json:"new"`  // since the look before
+	Gone         int       `json:"gone"` // since the look before
+	More         bool      `json:"more"`
+}
+
+func newWatch(a *app) *cobra.Command {
+	var (
+		o     search
+		every time.Duration
+		looks int
+	)
+	c := &cobra.Command{
+		Use:   "watch",
+		Short: "Look at the leases again and again, and say what changed",
+		Args:  arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if every < time.Second || looks < 0 {
+				return usage(errors.New("--interval must be at least 1s, --looks not below 0"))
+			}
+			s, _, err := a.store(c.Context())
+			if err != nil {
+				return err
+			}
+			var before map[string]bool
+			for n := 1; ; n++ {
+				found, err := o.look(a, c.Context(), s)
+				if err != nil {
+					return err
+				}
+				v, now := found.since(before)
+				if err := a.printLook(v); err != nil {
+					return err
+				}
+				if n == looks {
+					return nil
+				}
+				before = now
+				select {
+				case <-time.After(every):
+				case <-c.Context().Done():
+					return context.Cause(c.Context())
+				}
+			}
+		},
+	}
+	o.flags(c.Flags())
+	c.Flags().DurationVar(&every, "interval", 30*time.Second, "how long to wait between two looks")
+	c.Flags().IntVar(&looks, "looks", 0, "how many looks to take; 0: until it is stopped")
+	return c
+}
+
+// since compares a look with the records of the one before; nil: there was none.
+func (v *leasesView) since(before map[string]bool) (watchView, map[string]bool) {
+	w := watchView{DatabaseTime: v.DatabaseTime, More: v.More}
+	now := map[string]bool{}
+	for _, l := range v.Leases {
+		now[l.ID] = true
+		if w.Oldest = max(w.Oldest, l.Over); l.State == "held" {
+			w.Held++
+		} else {
+			w.Dead++
+		}
+		if before != nil && !before[l.ID] {
+			w.New++
+		}
+	}
+	for id := range before {
+		if !now[id] {
+			w.Gone++
+		}
+	}
+	return w, now
+}
+
+func (a *app) printLook(v watchView) error {
+	if a.output == outputJSON {
+		return json.NewEncoder(a.Out).Encode(v) //nolint:wrapcheck // what the stream says
+	}
+	oldest, more := "", ""
+	if v.Dead+v.Held > 0 {
+		oldest = ", the oldest over since " + span(time.Duration(v.Oldest)*time.Second)
+	}
+	if v.More {
+		more = ", and more beyond --limit"
+	}
+	say(a.Out, "%s  %d dead, %d held%s; %d new, %d gone%s\n", v.DatabaseTime.Format(time.RFC3339), v.Dead, v.Held, oldest, v.New, v.Gone, more)
+	return nil
+}

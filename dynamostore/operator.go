@@ -1,0 +1,295 @@
+package dynamostore
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// OperatorOptions are the settings of an [Operator]. The zero value of every field
+// is its default.
+type OperatorOptions struct {
+	// MaxSkew is how far clocks may be apart: that of the database, and those of the
+	// functions, whose Options.MaxSkew it should be. A lease counts as live for that
+	// long after its end. Default 2 s; at least 0, so 1 ns stands for none.
+	MaxSkew time.Duration
+
+	// Force releases and settles a record whose lease is live too: its attempt may
+	// still be running, and have effects after a retry has run, or after the answer
+	// was given. What it stores is refused, since its token is replaced. Default
+	// false.
+	Force bool
+
+	// TTL is how long a record lasts from the moment when it is released or settled,
+	// in whole seconds. Default 24 h.
+	TTL time.Duration
+
+	// Random gives tokens. It must be safe for concurrent use. Default:
+	// crypto/rand.Reader.
+	Random io.Reader
+}
+
+// Operator is a person who decides over records (O2). It goes by the database's
+// clock alone.
+type Operator struct {
+	s      *Store
+	name   string
+	reason string
+	opts   OperatorOptions
+}
+
+// Operator returns an operator of that name, who has a reason for what it does:
+// both are kept in each record that it changes. The error says what a record can't
+// keep: an empty text, one over [MaxOperator] or [MaxReason] bytes. It panics on an
+// invalid option.
+func (s *Store) Operator(name, reason string, optFns ...func(*OperatorOptions)) (*Operator, error) {
+	o := OperatorOptions{}
+	for _, fn := range optFns {
+		fn(&o)
+	}
+	orDefault(&o.MaxSkew, 2*time.Second)
+	orDefault(&o.TTL, 24*time.Hour)
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+	if o.MaxSkew < 0 || o.TTL < time.Second {
+		panic(fmt.Sprintf("dynamostore: Operator: MaxSkew is %v, TTL is %v; they must be at least 0 and 1s", o.MaxSkew, o.TTL))
+	}
+	if err := errors.Join(checkSaid("name", name, MaxOperator), checkSaid("reason", reason, MaxReason)); err != nil {
+		return nil, err
+	}
+	return &Operator{s: s, name: name, reason: reason, opts: o}, nil
+}
+
+// Why an operator's verb changed nothing.
+var (
+	// ErrRecordChanged is returned with the record as it now stands: it is not what
+	// was shown. Another operator, or an attempt, was faster.
+	ErrRecordChanged = errors.New("the record is not any more what was shown")
+	// ErrRecordCompleted is returned for a record that has an answer: it never
+	// changes (G3).
+	ErrRecordCompleted = errors.New("the record is completed, and a completed record never changes")
+	// ErrRecordReleased is returned by Release for a record that is released already.
+	ErrRecordReleased = errors.New("the record is released already: the next retry runs")
+	// ErrRecordGone is returned for a record that is not there or has expired: a
+	// retry runs as the first (L7).
+	ErrRecordGone = errors.New("there is no such record, or it has expired")
+)
+
+var errNotInspected = errors.New("dynamostore: an operator acts on what Store.Inspect has returned, and on nothing else")
+
+// LeaseLiveError is returned for a record that an attempt may be at work on.
+type LeaseLiveError struct {
+	End     time.Time     // of the lease
+	Now     time.Time     // by the database's clock, at the earliest
+	MaxSkew time.Duration // that counts on top
+}
+
+// Error says how long to wait.
+func (e *LeaseLiveError) Error() string {
+	return fmt.Sprintf("the lease is live: it ends at %s, and clocks may be %v apart; by the database's clock that is in %v",
+		e.End.Format(time.RFC3339Nano), e.MaxSkew, e.Left().Round(time.Millisecond))
+}
+
+// Left is how long it is until the lease counts as over.
+func (e *LeaseLiveError) Left() time.Duration { return e.End.Add(e.MaxSkew).Sub(e.Now) }
+
+// Verbs of operators, as StoreError.Op names them.
+const (
+	opOperatorRelease = "operator_release"
+	opOperatorSettle  = "operator_settle"
+)
+
+// Release gives a record back that an attempt left in progress: the next retry
+// runs again. The record keeps its attempt number, its steps and its fingerprint.
+//
+// It is conditional on the token, the state and the lease's end that were seen, and
+// replaces the token: an attempt that completes after all has lost its lease (L3),
+// and of two operators one wins.
+//
+// It returns the record as it now stands. Errors: [ErrRecordChanged] with that
+// record, [ErrRecordCompleted], [ErrRecordReleased], [ErrRecordGone],
+// [*LeaseLiveError] unless OperatorOptions.Force is set, and a StoreError; one whose
+// NotApplied is false may have happened: look again.
+func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, error) {
+	if seen.Record.State == lambdaidem.Released {
+		return seen, ErrRecordReleased
+	}
+	forced, err := o.mayEnd(seen)
+	if err != nil {
+		return seen, err
+	}
+	it, err := o.ending(seen, OperationReleased, forced)
+	if err != nil {
+		return seen, err
+	}
+	it.giveBack(o.expires(seen))
+	return o.end(ctx, seen, &operatorEnd{op: opOperatorRelease, sets: release}, it)
+}
+
+// Settle completes a record with an answer, so that every retry gets it and none
+// runs. The record may be in progress, or released. Of result count Outcome and
+// Value or Failure; it must be of the form that the record's kind has:
+// [lambdaidem.CheckResult]. The record keeps its fingerprint, and expires a TTL
+// from now.
+//
+// Conditions, result and errors are those of [Operator.Release], but for
+// [ErrRecordReleased]; and what is wrong with the result.
+func (o *Operator) Settle(ctx context.Context, seen Inspected, result lambdaidem.Result) (Inspected, error) {
+	forced, err := o.mayEnd(seen)
+	if err != nil {
+		return seen, err
+	}
+	if err := lambdaidem.CheckResult(seen.Record.Scope, result); err != nil {
+		return seen, fmt.Errorf("dynamostore: Settle: %w", err)
+	}
+	it, err := o.ending(seen, OperationSettled, forced)
+	if err != nil {
+		return seen, err
+	}
+	result.At, result.Expires = seen.At().Truncate(time.Millisecond), o.expires(seen)
+	kept, err := o.s.prepare(ctx, lambdaidem.Lease{ID: it.ID, Token: it.Token}, result)
+	if err != nil {
+		return seen, err
+	}
+	it.finish(kept)
+	return o.end(ctx, seen, &operatorEnd{op: opOperatorSettle, sets: completion}, it)
+}
+
+// mayEnd tells whether an operator may end what was seen, and whether only by force.
+func (o *Operator) mayEnd(seen Inspected) (forced bool, err error) {
+	now, rec := seen.At(), seen.Record
+	switch {
+	case seen.read.IsZero():
+		return false, errNotInspected
+	case rec.GoneAt(now):
+		return false, ErrRecordGone
+	case rec.State == lambdaidem.Completed:
+		return false, ErrRecordCompleted
+	case rec.LeaseLiveAt(now.Add(-o.opts.MaxSkew)):
+		if !o.opts.Force {
+			return false, &LeaseLiveError{End: rec.LeaseEnd, Now: now, MaxSkew: o.opts.MaxSkew}
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// ending is the item of what was seen, under a token of the operator's.
+func (o *Operator) ending(seen Inspected, what OperationKind, forced bool) (*item, error) {
+	var token [16]byte
+	if _, err := io.ReadFull(o.opts.Random, token[:]); err != nil {
+		return nil, fmt.Errorf("dynamostore: OperatorOptions.Random: %w", err)
+	}
+	rec, own := seen.Record, base64.RawURLEncoding.EncodeToString(token[:])
+	done := Operation{What: what, By: o.name, Reason: o.reason, At: seen.At().Truncate(time.Millisecond), Attempt: rec.Attempt, Token: own, Forced: forced}
+	return &item{ID: rec.ID, Token: own, Operations: withOperation(seen.Operations, done)}, nil
+}
+
+// expires is the record's expiry from now on, by the database's clock.
+func (o *Operator) expires(seen Inspected) time.Time {
+	return seen.At().Add(o.opts.TTL).Add(time.Second - 1).Truncate(time.Second)
+}
+
+// operatorEnd is one of the conditional writes of operators.
+type operatorEnd struct {
+	op   string
+	sets updates // what it sets or removes, besides the token and the operations
+}
+
+// end writes the item over the record that was seen.
+func (o *Operator) end(ctx context.Context, seen Inspected, how *operatorEnd, it *item) (Inspected, error) {
+	values := (&given{now: seen.At(), seen: &seen.Record}).attributes()
+	ctx, v := witnessed(ctx, how.op)
+	out, err := o.s.change(ctx, &change{sets: how.sets, also: []string{attrToken, attrOperations}, condition: isStillWhatWasSeen,
+		returns: types.ReturnValueAllNew}, it, values)
+	if err == nil {
+		v.ambiguous = true // should it not be readable
+		return o.s.inspected(v, out.Attributes, out.ResultMetadata)
+	}
+	refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
+	if !ok {
+		return seen, v.storeError(err)
+	}
+	now := Inspected{Now: seen.Now, read: seen.read}
+	if len(refused.Item) > 0 {
+		stands, err := o.s.layout.parse(refused.Item)
+		if err != nil {
+			v.ambiguous = false
+			return seen, v.storeError(err)
+		}
+		now.Record, now.Operations = stands.record(), stands.Operations
+	}
+	// L4: an earlier attempt on the wire had landed, whatever came after it.
+	if slices.ContainsFunc(now.Operations, func(did Operation) bool { return did.Token == it.Token }) {
+		return now, nil
+	}
+	return now, ErrRecordChanged
+}
+
+// change is an update of some attributes under a condition.
+type change struct {
+	sets      updates
+	also      []string // further attributes, by their standard names
+	condition string
+	returns   types.ReturnValue
+}
+
+// change sends an UpdateItem to the item of that id. It sets what the item has, and
+// removes what it has not. It adds to values, which has those of the condition.
+func (s *Store) change(ctx context.Context, c *change, it *item, values attributes) (*dynamodb.UpdateItemOutput, error) {
+	var set, remove []string
+	names := s.layout.names(c.sets, c.condition)
+	for i := range itemAttributes {
+		a, column := &itemAttributes[i], &s.layout[i]
+		if a.setBy&c.sets == 0 && !slices.Contains(c.also, a.standard) {
+			continue
+		}
+		// An operator may not have been told of what is opt-in in this table; what is
+		// not in progress any more leaves an index all the same.
+		if names[a.placeholder] = column.name; column.name == "" {
+			names[a.placeholder] = a.standard
+		}
+		if v := a.field(it).write(); v != nil {
+			set = append(set, column.assign)
+			values[column.value] = v
+		} else {
+			remove = append(remove, a.placeholder)
+		}
+	}
+	return s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                           aws.String(s.table),
+		Key:                                 s.key(it.ID),
+		UpdateExpression:                    aws.String(updateOf(set, remove)),
+		ConditionExpression:                 aws.String(c.condition),
+		ExpressionAttributeNames:            names,
+		ExpressionAttributeValues:           values,
+		ReturnValues:                        c.returns,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
+	})
+}
+
+// updateOf is the UpdateExpression of these clauses.
+func updateOf(set, remove []string) string {
+	var verbs []string
+	if len(set) > 0 {
+		verbs = append(verbs, "SET "+strings.Join(set, ", "))
+	}
+	if len(remove) > 0 {
+		verbs = append(verbs, "REMOVE "+strings.Join(remove, ", "))
+	}
+	return strings.Join(verbs, " ")
+}

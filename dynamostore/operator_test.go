@@ -1,0 +1,523 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// desk is a table with a guard over it, and an operator who looks at its records.
+type desk struct {
+	store  *Store
+	client *dynamodb.Client
+	table  string
+	guard  *lambdaidem.Guard
+	clock  time.Time // of the guard
+	runs   int
+}
+
+func openDesk(t *testing.T, optFns ...func(*Options)) *desk {
+	t.Helper()
+	d := &desk{clock: time.Now().Add(-10 * time.Minute)} // so that leases are over by the database's clock
+	d.client, d.table = freshTable(t)
+	d.store = New(d.client, d.table, append([]func(*Options){patient}, optFns...)...)
+	d.guard = lambdaidem.New(d.store, func(o *lambdaidem.Options) {
+		o.Namespace, o.Observer, o.Clock = "shop", lambdaidem.Discard, func() time.Time { return d.clock }
+	})
+	return d
+}
+
+var errLater = errors.New("later")
+
+// id is the record that do works on.
+func (d *desk) id(key string) string {
+	return d.guard.RecordID(lambdaidem.Identity{Operation: "pay", Key: key})
+}
+
+// do calls the guarded operation, whose handler ends with end.
+func (d *desk) do(t *testing.T, g *lambdaidem.Guard, key string, end func(context.Context) (string, error)) (string, error) {
+	t.Helper()
+	return lambdaidem.Do(t.Context(), g, lambdaidem.Call{Operation: "pay", Key: key}, func(ctx context.Context) (string, error) {
+		d.runs++
+		return end(ctx)
+	})
+}
+
+// die leaves a record whose attempt died, after a step.
+func (d *desk) die(t *testing.T, key string) {
+	t.Helper()
+	_, err := d.do(t, d.guard, key, func(ctx context.Context) (string, error) {
+		if _, err := lambdaidem.Step(ctx, "card", func(context.Context) (int, error) { return 7, nil }); err != nil {
+			return "", err
+		}
+		return "", lambdaidem.Uncertain(errLater)
+	})
+	if !errors.Is(err, errLater) {
+		t.Fatal(err)
+	}
+}
+
+func (d *desk) inspect(t *testing.T, id string) Inspected {
+	t.Helper()
+	seen, err := d.store.Inspect(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seen
+}
+
+func (d *desk) operator(t *testing.T, name string, optFns ...func(*OperatorOptions)) *Operator {
+	t.Helper()
+	o, err := d.store.Operator(name, "ticket 4711", optFns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// settled is an answer of an operator's.
+var settled = lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte(`"settled"`)}
+
+func TestO2_SettledAnswerIsWhatEveryRetryGets(t *testing.T) {
+	d := openDesk(t)
+	d.die(t, "k")
+	seen := d.inspect(t, d.id("k"))
+	if seen.Record.State != lambdaidem.InProgress || string(seen.Record.Steps["card"]) != "7" {
+		t.Fatalf("it was shown as %+v", seen.Record)
+	}
+	done, err := d.operator(t, "alice", func(o *OperatorOptions) { o.TTL = time.Hour }).Settle(t.Context(), seen, settled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done.Record.State != lambdaidem.Completed || done.Record.Token == seen.Record.Token || done.Record.Fingerprint != seen.Record.Fingerprint {
+		t.Errorf("it became %+v", done.Record)
+	}
+	if ttl := done.Record.Expires.Sub(done.Now); ttl < time.Hour || ttl > time.Hour+10*time.Second {
+		t.Errorf("it expires %v from now by the database's clock; want 1h", ttl)
+	}
+	if diff := cmp.Diff(done.Record, d.inspect(t, d.id("k")).Record); diff != "" {
+		t.Errorf("returned - stored +:\n%s", diff)
+	}
+	got, err := d.do(t, d.guard, "k", func(context.Context) (string, error) { return "ran again", nil })
+	if got != "settled" || err != nil || d.runs != 1 {
+		t.Errorf("a retry got %q, %v after %d runs", got, err, d.runs)
+	}
+	ops := d.inspect(t, d.id("k")).Operations
+	want := []Operation{{What: OperationSettled, By: "alice", Reason: "ticket 4711", At: ops[0].At, Attempt: 1, Token: done.Record.Token}}
+	if diff := cmp.Diff(want, ops); diff != "" {
+		t.Errorf("want - kept +:\n%s", diff)
+	}
+	if off := done.Now.Sub(ops[0].At); off < -time.Minute || off > time.Minute {
+		t.Errorf("the operation was at %v; the database's clock said %v", ops[0].At, done.Now)
+	}
+}
+
+func TestO2_ReleasedRecordRunsAgainWithItsSteps(t *testing.T) {
+	d := openDesk(t)
+	d.die(t, "k")
+	if _, err := d.operator(t, "alice").Release(t.Context(), d.inspect(t, d.id("k"))); err != nil {
+		t.Fatal(err)
+	}
+	got, err := d.do(t, d.guard, "k", func(ctx context.Context) (string, error) {
+		if lambdaidem.Attempt(ctx) != 2 {
+			t.Errorf("the retry is attempt %d; want 2", lambdaidem.Attempt(ctx))
+		}
+		_, err := lambdaidem.Step(ctx, "card", func(context.Context) (int, error) {
+			t.Error("a stored step ran again (E5)")
+			return 0, nil
+		})
+		return "ran again", err
+	})
+	if got != "ran again" || err != nil {
+		t.Errorf("a retry got %q, %v", got, err)
+	}
+	if ops := d.inspect(t, d.id("k")).Operations; len(ops) != 1 || ops[0].What != OperationReleased || ops[0].Attempt != 1 {
+		t.Errorf("after the retry's completion the record has %+v of its operations", ops)
+	}
+}
+
+func TestO2_HeldRecordWaitsForItsOperator(t *testing.T) {
+	d := openDesk(t)
+	hold := d.guard.With(func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+	if _, err := d.do(t, hold, "k", func(context.Context) (string, error) { return "", errLater }); !errors.Is(err, errLater) {
+		t.Fatal(err)
+	}
+	d.clock = time.Now()
+	if _, err := d.do(t, hold, "k", nil); !errors.Is(err, lambdaidem.ErrAttemptAbandoned) {
+		t.Fatalf("it is not held: %v", err)
+	}
+	seen := d.inspect(t, d.id("k"))
+	if !seen.Record.Expires.IsZero() {
+		t.Fatalf("a held record expires at %v", seen.Record.Expires)
+	}
+	done, err := d.operator(t, "alice").Release(t.Context(), seen)
+	if err != nil || done.Record.Expires.IsZero() {
+		t.Fatalf("released: %+v, %v", done.Record, err)
+	}
+	if got, err := d.do(t, hold, "k", func(context.Context) (string, error) { return "again", nil }); got != "again" || err != nil {
+		t.Errorf("a retry got %q, %v", got, err)
+	}
+}
+
+func TestO2_OfTwoOperatorsOneWinsAndTheOtherIsTold(t *testing.T) {
+	d := openDesk(t)
+	for range 20 {
+		d.die(t, "k")
+		seen := d.inspect(t, d.id("k"))
+		var (
+			both [2]Inspected
+			errs [2]error
+			wait sync.WaitGroup
+		)
+		for i, name := range []string{"alice", "bob"} {
+			o := d.operator(t, name)
+			wait.Go(func() {
+				own := settled
+				own.Value = []byte(`"by ` + name + `"`)
+				both[i], errs[i] = o.Settle(t.Context(), seen, own)
+			})
+		}
+		wait.Wait()
+		won, lost := 0, 1
+		if errs[0] != nil {
+			won, lost = 1, 0
+		}
+		if errs[won] != nil || !errors.Is(errs[lost], ErrRecordChanged) {
+			t.Fatalf("they got %v and %v", errs[0], errs[1])
+		}
+		if diff := cmp.Diff(both[won].Record, both[lost].Record); diff != "" {
+			t.Errorf("the winner has - the other is told +:\n%s", diff)
+		}
+		if _, err := d.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(d.table), Key: d.store.key(d.id("k"))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestL3_LateCompletionLosesToTheOperator(t *testing.T) {
+	for name, act := range map[string]func(*desk, Inspected) error{
+		"settle": func(d *desk, seen Inspected) error {
+			_, err := d.operator(t, "alice").Settle(t.Context(), seen, settled)
+			return err
+		},
+		"release": func(d *desk, seen Inspected) error {
+			_, err := d.operator(t, "alice").Release(t.Context(), seen)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := openDesk(t)
+			got, err := d.do(t, d.guard, "k", func(context.Context) (string, error) {
+				return "late", act(d, d.inspect(t, d.id("k")))
+			})
+			if name == "settle" && (got != "settled" || err != nil) {
+				t.Errorf("the late attempt answered %q, %v; want the record's answer (X6)", got, err)
+			}
+			if name == "release" && !errors.Is(err, lambdaidem.ErrInProgress) {
+				t.Errorf("the late attempt answered %q, %v; want ErrInProgress (X6)", got, err)
+			}
+		})
+	}
+}
+
+func TestO2_OperatorAfterALateCompletionIsTold(t *testing.T) {
+	d := openDesk(t)
+	var seen Inspected
+	if _, err := d.do(t, d.guard, "k", func(context.Context) (string, error) {
+		seen = d.inspect(t, d.id("k"))
+		return "done", nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for name, verb := range map[string]func(*Operator) (Inspected, error){
+		"release": func(o *Operator) (Inspected, error) { return o.Release(t.Context(), seen) },
+		"settle":  func(o *Operator) (Inspected, error) { return o.Settle(t.Context(), seen, settled) },
+	} {
+		now, err := verb(d.operator(t, "alice"))
+		if !errors.Is(err, ErrRecordChanged) || now.Record.State != lambdaidem.Completed || string(now.Record.Result.Value) != `"done"` {
+			t.Errorf("%s: %+v, %v; want the completed record and ErrRecordChanged", name, now.Record, err)
+		}
+	}
+}
+
+// dated is a wire whose answers are of another date: a database's clock that is
+// apart from this machine's.
+type dated struct {
+	next dynamodb.HTTPClient
+	by   time.Duration
+	none bool
+}
+
+func (c dated) Do(r *http.Request) (*http.Response, error) {
+	resp, err := c.next.Do(r)
+	if err != nil {
+		return resp, err
+	}
+	resp.Header.Set("Date", time.Now().Add(c.by).UTC().Format(http.TimeFormat))
+	if c.none {
+		resp.Header.Del("Date")
+	}
+	return resp, nil
+}
+
+// Whether a lease is live is the database's to say: this machine's clock is asked
+// nothing.
+func TestO2_LiveLeaseIsRefusedByTheDatabasesClock(t *testing.T) {
+	const lease = 62 * time.Second // Options.Lease and MaxSkew
+	for _, c := range []struct {
+		name string
+		by   time.Duration
+		skew time.Duration // OperatorOptions.MaxSkew
+		live bool
+	}{
+		{"live", 0, 0, true},
+		{"live, the database behind", -time.Hour, 0, true},
+		{"just over", lease + time.Second, 0, true},
+		{"over by more than MaxSkew", lease + 4*time.Second, 0, false},
+		{"over by less than another MaxSkew", lease + 4*time.Second, time.Minute, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := openDesk(t)
+			d.clock = time.Now()
+			d.die(t, "k")
+			users := d.client.Options()
+			apart := New(dynamodb.New(users, func(o *dynamodb.Options) { o.HTTPClient = dated{next: users.HTTPClient, by: c.by} }), d.table, patient)
+			seen, err := apart.Inspect(t.Context(), d.id("k"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			o, err := apart.Operator("alice", "a reason", func(o *OperatorOptions) { o.MaxSkew = c.skew })
+			if err != nil {
+				t.Fatal(err)
+			}
+			live := (*LeaseLiveError)(nil)
+			if _, err = o.Settle(t.Context(), seen, settled); errors.As(err, &live) != c.live || !c.live && err != nil {
+				t.Fatalf("got %v; live: %v", err, c.live)
+			}
+			if !c.live {
+				return
+			}
+			if _, err = o.Release(t.Context(), seen); !errors.As(err, &live) {
+				t.Fatalf("got %v", err)
+			}
+			if left := live.Left(); left <= 0 || left > lease+time.Hour+time.Minute {
+				t.Errorf("it is told to wait for %v", left)
+			}
+			if diff := cmp.Diff(seen.Record, d.inspect(t, d.id("k")).Record); diff != "" {
+				t.Errorf("the refusal changed the record: before - after +:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestO2_ForceEndsALiveLeaseAndSaysSo(t *testing.T) {
+	d := openDesk(t)
+	d.clock = time.Now()
+	got, err := d.do(t, d.guard, "k", func(context.Context) (string, error) {
+		done, err := d.operator(t, "alice", func(o *OperatorOptions) { o.Force = true }).Settle(t.Context(), d.inspect(t, d.id("k")), settled)
+		if len(done.Operations) != 1 || !done.Operations[0].Forced {
+			t.Errorf("the record keeps %+v", done.Operations)
+		}
+		return "own", err
+	})
+	if got != "settled" || err != nil {
+		t.Errorf("the attempt answered %q, %v; want the record's answer", got, err)
+	}
+}
+
+func TestO2_RefusesWhatIsNotThereAndWhatIsDone(t *testing.T) {
+	d := openDesk(t)
+	o := d.operator(t, "alice")
+	if _, err := o.Release(t.Context(), d.inspect(t, d.id("none"))); !errors.Is(err, ErrRecordGone) {
+		t.Errorf("of no record: %v", err)
+	}
+	if _, err := d.do(t, d.guard, "done", func(context.Context) (string, error) { return "done", nil }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Settle(t.Context(), d.inspect(t, d.id("done")), settled); !errors.Is(err, ErrRecordCompleted) {
+		t.Errorf("of a completed one: %v", err)
+	}
+	if _, err := o.Release(t.Context(), d.inspect(t, d.id("done"))); !errors.Is(err, ErrRecordCompleted) {
+		t.Errorf("of a completed one: %v", err)
+	}
+	_, _ = d.do(t, d.guard, "free", func(context.Context) (string, error) { return "", errLater })
+	if _, err := o.Release(t.Context(), d.inspect(t, d.id("free"))); !errors.Is(err, ErrRecordReleased) {
+		t.Errorf("of a released one: %v", err)
+	}
+	if _, err := o.Settle(t.Context(), d.inspect(t, d.id("free")), settled); err != nil {
+		t.Errorf("a released one can be settled: %v", err)
+	}
+	byHand := Inspected{Record: d.inspect(t, d.id("done")).Record, Now: time.Now()}
+	if _, err := o.Settle(t.Context(), byHand, settled); !errors.Is(err, errNotInspected) {
+		t.Errorf("of what nobody was shown: %v", err)
+	}
+	d.guard = d.guard.With(func(o *lambdaidem.Options) { o.TTL = time.Second })
+	d.die(t, "expired")
+	if seen := d.inspect(t, d.id("expired")); !seen.Record.GoneAt(seen.At()) {
+		t.Errorf("it has not expired: %+v", seen.Record)
+	} else if _, err := o.Settle(t.Context(), seen, settled); !errors.Is(err, ErrRecordGone) {
+		t.Errorf("of an expired one: %v", err)
+	}
+}
+
+func TestO2_SettleWantsTheFormOfTheRecord(t *testing.T) {
+	d := openDesk(t)
+	d.die(t, "k")
+	seen := d.inspect(t, d.id("k"))
+	if _, err := d.operator(t, "alice").Settle(t.Context(), seen, lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte(`{"a":`)}); err == nil {
+		t.Error("an answer that is no JSON was stored")
+	}
+	if diff := cmp.Diff(seen.Record, d.inspect(t, d.id("k")).Record); diff != "" {
+		t.Errorf("the refusal changed the record: before - after +:\n%s", diff)
+	}
+}
+
+// R3: what an operator settles may be large.
+func TestO2_SettledAnswerMayBeLarge(t *testing.T) {
+	d := openDesk(t, func(o *Options) { o.CompressFrom = 1 << 30 })
+	d.die(t, "k")
+	text := strings.Repeat("x", 500<<10)
+	if _, err := d.operator(t, "alice").Settle(t.Context(), d.inspect(t, d.id("k")), lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte(`"` + text + `"`)}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.do(t, d.guard, "k", nil); got != text || err != nil {
+		t.Errorf("a retry got %d bytes, %v", len(got), err)
+	}
+}
+
+// L4: the SDK sends again what got no reply. X8: what is unknown is said to be.
+func TestO2_LostRepliesOfOperators(t *testing.T) {
+	d := openDesk(t)
+	d.die(t, "k")
+	client, w := over(d.client)
+	s := New(client, d.table, patient, quick)
+	o, err := s.Operator("alice", "a reason")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := d.inspect(t, d.id("k"))
+	w.after("UpdateItem", loseReply)
+	done, err := o.Settle(t.Context(), seen, settled)
+	if err != nil || done.Record.State != lambdaidem.Completed {
+		t.Errorf("after a lost reply: %+v, %v", done.Record, err)
+	}
+	// A retry was faster than the SDK: the release has happened all the same.
+	d.die(t, "m")
+	seen = d.inspect(t, d.id("m"))
+	w.after("UpdateItem", func(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
+		resp, err := loseReply(r, next)
+		d.die(t, "m")
+		return resp, err
+	})
+	done, err = o.Release(t.Context(), seen)
+	if err != nil || done.Record.State != lambdaidem.InProgress || done.Record.Attempt != 2 {
+		t.Errorf("after a lost reply and a retry: %+v, %v", done.Record, err)
+	}
+	d.die(t, "l")
+	seen = d.inspect(t, d.id("l"))
+	w.after("UpdateItem", loseReply, loseRequest, loseRequest)
+	_, err = o.Release(t.Context(), seen)
+	wantStoreError(t, err, opOperatorRelease, lambdaidem.ReasonUnreachable, false)
+}
+
+func TestO2_NoDateNoVerdict(t *testing.T) {
+	d := openDesk(t)
+	users := d.client.Options()
+	s := New(dynamodb.New(users, func(o *dynamodb.Options) { o.HTTPClient = dated{next: users.HTTPClient, none: true} }), d.table, patient)
+	_, err := s.Inspect(t.Context(), "x")
+	wantStoreError(t, err, opInspect, lambdaidem.ReasonUnknown, true)
+}
+
+func TestO2_OperatorsSayWhoTheyAreAndWhy(t *testing.T) {
+	s := New(dynamodb.New(dynamodb.Options{Region: "eu-west-1"}), "idempotency")
+	for name, c := range map[string][2]string{
+		"no name":         {" ", "why"},
+		"no reason":       {"alice", ""},
+		"a long name":     {strings.Repeat("a", MaxOperator+1), "why"},
+		"a long reason":   {"alice", strings.Repeat("a", MaxReason+1)},
+		"no UTF-8":        {"alice", "\xff"},
+		"no UTF-8 either": {"\xff", "why"},
+	} {
+		if _, err := s.Operator(c[0], c[1]); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, err := s.Operator(strings.Repeat("a", MaxOperator), strings.Repeat("a", MaxReason)); err != nil {
+		t.Error(err)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a TTL below a second did not panic")
+		}
+	}()
+	_, _ = s.Operator("alice", "why", func(o *OperatorOptions) { o.TTL = time.Millisecond })
+}
+
+// A record doesn't grow with each thing that is done to it.
+func TestO2_ARecordKeepsTheLatestOperations(t *testing.T) {
+	d := openDesk(t)
+	for i := range MaxOperations + 3 {
+		d.clock = time.Now().Add(-time.Hour + time.Duration(i)*5*time.Minute)
+		d.die(t, "k")
+		if _, err := d.operator(t, "alice").Release(t.Context(), d.inspect(t, d.id("k"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ops := d.inspect(t, d.id("k")).Operations
+	if len(ops) != MaxOperations || ops[0].Attempt != 4 || ops[MaxOperations-1].Attempt != MaxOperations+3 {
+		t.Errorf("%d operations, of attempts %d to %d", len(ops), ops[0].Attempt, ops[len(ops)-1].Attempt)
+	}
+}
+
+// D4: a version that knows no operations reads, replays, takes over and completes
+// what an operator left, and leaves the operations where they are.
+func TestD4_OlderVersionsAndOperations(t *testing.T) {
+	d := openDesk(t)
+	old := lambdaidem.New(before{d.store}, func(o *lambdaidem.Options) {
+		o.Namespace, o.Observer, o.Clock = "shop", lambdaidem.Discard, func() time.Time { return d.clock }
+	})
+	uncertain := func(context.Context) (string, error) { return "", lambdaidem.Uncertain(errLater) }
+	for _, key := range []string{"settled", "released", "erased"} {
+		_, _ = d.do(t, old, key, uncertain)
+	}
+	o := d.operator(t, "alice")
+	for _, key := range []string{"settled", "erased"} {
+		if _, err := o.Settle(t.Context(), d.inspect(t, d.id(key)), settled); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := o.Release(t.Context(), d.inspect(t, d.id("released"))); err != nil {
+		t.Fatal(err)
+	}
+	for p, err := range o.Purge(t.Context(), func(p *PurgeOptions) {
+		p.Match = func(rec lambdaidem.Record) bool { return rec.ID == d.id("erased") }
+	}) {
+		if err != nil || p.After == "" && p.Purged != 1 {
+			t.Fatal(p, err)
+		}
+	}
+	d.runs = 0
+	again := func(context.Context) (string, error) { return "again", nil }
+	if got, err := d.do(t, old, "settled", again); got != "settled" || err != nil {
+		t.Errorf("settled: %q, %v", got, err)
+	}
+	if got, err := d.do(t, old, "released", again); got != "again" || err != nil || d.runs != 1 {
+		t.Errorf("released: %q, %v after %d runs", got, err, d.runs)
+	}
+	if _, err := d.do(t, old, "erased", again); !errors.Is(err, lambdaidem.ErrAnswerUnavailable) || d.runs != 1 {
+		t.Errorf("erased: %v after %d runs", err, d.runs)
+	}
+	if ops := d.inspect(t, d.id("released")).Operations; len(ops) != 1 {
+		t.Errorf("the completion took the operations away: %+v", ops)
+	}
+}

@@ -1,0 +1,229 @@
+package simulator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// Operators (O2): people who look at records at random moments, think, and then
+// release, settle or purge what they saw, while attempts and other operators are at
+// work. Each thing that one does is a process of its own, which meets the same
+// faults as any other.
+
+// operators are those of a plan. The zero value: there are none.
+type operators struct {
+	count  int           // who look at the same records at the same time
+	looks  int           // of each
+	ahead  time.Duration // how far the database's clock is ahead of the world's
+	forget bool          // they forget records too
+}
+
+// newOperators draws from a stream of its own, so that it moves nothing in a plan
+// without operators.
+func newOperators(seed uint64, p *plan) {
+	r := rand.New(rand.NewPCG(seed, 0x0be7a704))
+	if r.Float64() >= 0.25 {
+		return
+	}
+	p.operators = operators{count: 1 + r.IntN(3), looks: 4 + r.IntN(8), forget: r.Float64() < 0.4}
+	if r.Float64() < 0.3 { // attempts that come back late, to a record that waited
+		p.policyHold = p.policyHold || p.effects.optimistic < 1 // New allows no other
+		p.rate, p.faults = max(p.rate, 0.15), append(p.faults, Stall)
+	}
+	// The functions' clocks are ahead by up to skew, and no two of all clocks are
+	// further apart than MaxSkew, where a plan keeps to that.
+	least := min(p.skew, p.maxSkew) - p.maxSkew
+	p.operators.ahead = least + time.Duration(r.Int64N(int64(p.maxSkew-least)))
+}
+
+// act is what an operator means to do.
+type act string
+
+// The acts.
+const (
+	releases act = "release"
+	settles  act = "settle"
+	erases   act = "erase"
+	forgets  act = "forget"
+)
+
+// operation is what one operator does, and what comes of it.
+type operation struct {
+	act   act
+	seen  lambdaidem.Record // what the operator was shown
+	began bool              // the verb was called
+	wrote int               // of its writes to the record were applied
+	ended bool              // the verb returned, with err
+	err   error
+}
+
+// operators sends the plan's operators to work. Their looks are at the same moments,
+// so that they meet.
+func (w *world) operators(all *sync.WaitGroup) {
+	o := &w.plan.operators
+	for n := range o.count {
+		all.Go(func() {
+			shared := rand.New(rand.NewPCG(w.seed, 0x0be7a705))
+			own := rand.New(rand.NewPCG(w.seed, 0x0be7a706+uint64(n))) //nolint:gosec // it is at least 0
+			for look := range o.looks {
+				time.Sleep(time.Duration(shared.Int64N(int64(5*time.Second))) + time.Duration(own.Int64N(int64(20*time.Millisecond))))
+				ord := order{Key: fmt.Sprintf("k%d", shared.IntN(w.plan.keys)), Owner: "alice"}
+				if shared.Float64() < 0.15 {
+					ord.Owner = "bob"
+				}
+				acts := []act{releases, settles, releases, settles, erases}
+				if o.forget {
+					acts = append(acts, forgets)
+				}
+				id := uint64(2_000_000 + 1000*n + look) //nolint:gosec // it is at least 0
+				a := w.newActor(id, ord)
+				a.operates = &operation{act: acts[own.IntN(len(acts))]}
+				a.serveOnce(time.Duration(own.Int64N(int64(2 * time.Second))))
+			}
+		})
+	}
+}
+
+// serveOnce lets the operator do its one thing, and returns when it is done or dead.
+func (a *actor) serveOnce(thinks time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done) // its process may die anywhere
+		defer a.cancel()
+		a.w.book.operatorBegins(a)
+		err := a.operate(thinks)
+		a.mustLive()
+		a.w.book.operatorEnds(a, err)
+	}()
+	select {
+	case <-done:
+	case <-a.killed:
+		<-done
+	}
+}
+
+// operate looks at a record, thinks, and acts on what it saw.
+func (a *actor) operate(thinks time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	store := dynamostore.New(a.dynamodb(), table, func(o *dynamostore.Options) {
+		o.Random = a.rng.Float64
+		a.w.plan.large.options(o)
+		o.AttemptTimeout = 1_500_000_007
+	})
+	o, err := store.Operator(fmt.Sprintf("operator %d", a.id), "simulated", func(o *dynamostore.OperatorOptions) {
+		o.Random, o.MaxSkew = a, a.w.plan.maxSkew
+		if m := a.w.mut; m != nil && m.Operator != nil {
+			m.Operator(o)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("an operator without a name: %w", err)
+	}
+	id := a.guard().RecordID(lambdaidem.Identity{Method: http.MethodPost, Route: "/payments", Principal: "jwt:https://issuer.example|" + a.order.Owner, Key: a.order.Key})
+	if act := a.operates.act; act == erases || act == forgets {
+		return a.purge(ctx, o, id, thinks)
+	}
+	seen, err := store.Inspect(ctx, id)
+	if err != nil || seen.Record.State == lambdaidem.Absent {
+		return errors.Join(errNothingSeen, err)
+	}
+	a.think(thinks)
+	a.w.book.operatorActs(a, seen.Record)
+	if a.operates.act == releases {
+		_, err = o.Release(ctx, seen)
+		return err
+	}
+	_, err = o.Settle(ctx, seen, lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: a.answer(seen.Record)})
+	return err
+}
+
+// errNothingSeen ends what an operator does before it has done anything.
+var errNothingSeen = errors.New("there was nothing to see")
+
+// answer is the operator's, in the form of a handler's.
+func (a *actor) answer(rec lambdaidem.Record) []byte {
+	body := fmt.Sprintf("%s/%s/%s by operator %d", a.order.Owner, a.order.Key, a.w.book.payload(rec.Token), a.id)
+	return lambdaidem.EncodeAnswer(&lambdaidem.Response{Status: http.StatusOK, Body: body + a.w.plan.large.pad()})
+}
+
+// purge purges the one record. Between what it reads and what it writes time passes.
+func (a *actor) purge(ctx context.Context, o *dynamostore.Operator, id string, thinks time.Duration) error {
+	a.w.book.operatorActs(a, lambdaidem.Record{ID: id})
+	for _, err := range o.Purge(ctx, func(p *dynamostore.PurgeOptions) {
+		p.Forget = a.operates.act == forgets
+		p.Match = func(rec lambdaidem.Record) bool {
+			if rec.ID == id {
+				a.think(thinks)
+			}
+			return rec.ID == id
+		}
+	}) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// think is time that passes before an operator acts on what was shown.
+func (a *actor) think(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-a.killed:
+		runtime.Goexit()
+	}
+}
+
+// dynamodb is the actor's client.
+func (a *actor) dynamodb() *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		Region:       "eu-central-1",
+		BaseEndpoint: aws.String("http://dynamodb.simulated"),
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "simulated", SecretAccessKey: "simulated"}, nil
+		}),
+		HTTPClient: a,
+	})
+}
+
+// dated is the header of an answer as an operator gets it: by the database's own
+// clock.
+func (a *actor) dated(header http.Header) http.Header {
+	if a.operates == nil || header == nil {
+		return header
+	}
+	header = header.Clone()
+	header.Set("Date", time.Now().Add(a.w.plan.operators.ahead).UTC().Format(http.TimeFormat))
+	return header
+}
+
+// operatorsVerb names an operator's update by what it writes; empty: it is none.
+func operatorsVerb(values map[string]map[string]any) string {
+	_, keeps := values[":operations"]
+	_, takes := values[":token"]
+	_, seen := values[":seen_token"]
+	switch {
+	case keeps && values[":status"]["S"] == string(completed):
+		return "settle"
+	case keeps && values[":status"]["S"] == string(released):
+		return "operator's release"
+	case keeps, seen && !takes:
+		return "erase"
+	}
+	return ""
+}

@@ -1,0 +1,195 @@
+package lambdaidem
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// What a record says to people and to programs of theirs, who have no guard's
+// options (O2): whose it is, and what is in its answer.
+
+// RecordKind says what a record is of, and so which form its answer has.
+type RecordKind string
+
+// The kinds.
+const (
+	RecordHTTP    RecordKind = "http"    // a request over HTTP: DecodeAnswer reads its answer
+	RecordValue   RecordKind = "value"   // a call of Do or Handler: the JSON of its result, or a Failure
+	RecordMessage RecordKind = "message" // a message of a queue or a stream: {}
+)
+
+// RecordScope is [Record.Scope] in its parts, each as [ScopePart] writes it.
+type RecordScope struct {
+	Namespace string
+	Method    string // of a request over HTTP; "" of Do, "invoke" of Handler, "message" of a message
+	Route     string // with the host before it, if it has one; or the operation
+	Principal string
+	Tenant    string
+}
+
+// ParseScope reads the scope of a record that a guard has made.
+func ParseScope(scope string) (RecordScope, error) {
+	parts := strings.Split(scope, " ")
+	const least, most = 4, 5
+	if len(parts) < least || len(parts) > most {
+		return RecordScope{}, fmt.Errorf("lambdaidem: ParseScope: %q has %d parts; a scope has namespace, method, route, principal and at most a tenant", scope, len(parts))
+	}
+	s := RecordScope{Namespace: parts[0], Method: parts[1], Route: parts[2], Principal: parts[3]}
+	if len(parts) == most {
+		s.Tenant = parts[4]
+	}
+	return s, nil
+}
+
+// Kind is the kind of the scope's records.
+func (s RecordScope) Kind() RecordKind {
+	switch s.Method {
+	case "", "invoke":
+		return RecordValue
+	case "message":
+		return RecordMessage
+	default:
+		return RecordHTTP
+	}
+}
+
+// ScopePart is how a namespace, a route, a principal or a tenant stands in a scope:
+// spaces and percent signs escaped, and cut where it is over 256 bytes, with a hash
+// that tells it from others. What is looked for among records is compared so.
+func ScopePart(s string) string { return scopePart(s) }
+
+// ParseKey is the key that a guard reads from the value of its header (K1): without
+// the quotes of an RFC 9651 String. An empty value is an error.
+func ParseKey(value string) (string, error) {
+	key, err := parseKey([]string{value})
+	if err == nil && key == "" {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		return "", fmt.Errorf("lambdaidem: ParseKey: %w", err)
+	}
+	return key, nil
+}
+
+// DecodeAnswer reads the answer of a [RecordHTTP]: Result.Value, loaded.
+func DecodeAnswer(value []byte) (*Response, error) { return decodeAnswer(value) }
+
+// EncodeAnswer is an answer as a record keeps it.
+func EncodeAnswer(r *Response) []byte { return encodeAnswer(r) }
+
+// NoAnswer is the failure of a record that is completed without an answer, and why
+// there is none: every retry gets [ErrAnswerUnavailable], and none runs (X4).
+func NoAnswer(why string) *Failure {
+	f := answerNotKept()
+	f.Message = string(ErrAnswerUnavailable) + ": " + why
+	return f
+}
+
+// DownstreamKey is what [DownstreamKey] was in the handlers of this record: to ask
+// another service what it knows of an attempt that died.
+func (r Record) DownstreamKey(name string) string { return downstreamKey(r.ID, r.Fingerprint, name) }
+
+// CheckResult tells whether a record of that scope can replay the result (R1): a
+// guard that reads another form would have to answer [ErrAnswerUnreadable], every
+// time. It asks for
+//   - an answer of HTTP, as [EncodeAnswer] writes it, with a status of 200 to 599,
+//     for a [RecordHTTP];
+//   - JSON, as encoding/json writes it without escapes for HTML, or a failure with a
+//     code and a message, for a [RecordValue]: whether it is that of the handler's
+//     type, nobody can tell here;
+//   - {} for a [RecordMessage].
+//
+// A failure by [NoAnswer] fits each. The outcome is [OutcomeSucceeded] or
+// [OutcomeFailed], and failed where there is a failure other than that.
+func CheckResult(scope string, r Result) error {
+	s, err := ParseScope(scope)
+	if err != nil {
+		return err
+	}
+	if r.Outcome != OutcomeSucceeded && r.Outcome != OutcomeFailed {
+		return fmt.Errorf("lambdaidem: CheckResult: the outcome is %q; a record keeps %q or %q", r.Outcome, OutcomeSucceeded, OutcomeFailed)
+	}
+	switch {
+	case r.Failure != nil && r.Value != nil:
+		err = errors.New("it has both a value and a failure")
+	case r.Failure != nil && r.Failure.Code == ErrAnswerUnavailable:
+	case r.Failure != nil:
+		err = checkFailure(s.Kind(), r)
+	case s.Kind() == RecordHTTP:
+		err = checkAnswer(r.Value)
+	case s.Kind() == RecordMessage:
+		if string(r.Value) != "{}" {
+			err = errors.New("a message's is {}")
+		}
+	default:
+		err = checkValue(r.Value)
+	}
+	if err != nil {
+		return fmt.Errorf("lambdaidem: CheckResult: the answer of a record of kind %s: %w", s.Kind(), err)
+	}
+	return nil
+}
+
+func checkFailure(kind RecordKind, r Result) error {
+	switch f := r.Failure; {
+	case kind != RecordValue:
+		return errors.New("a failure is none, but for one without an answer")
+	case r.Outcome != OutcomeFailed:
+		return fmt.Errorf("it is a failure, and the outcome is %q", r.Outcome)
+	case f.Code == "" || f.Message == "":
+		return errors.New("a failure has a code and a message")
+	case f.Status != 0 && (f.Status < 400 || f.Status > 599):
+		return fmt.Errorf("the failure's status is %d; it must be 400 to 599, or none", f.Status)
+	}
+	return nil
+}
+
+func checkValue(value []byte) error {
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, value); err != nil {
+		return fmt.Errorf("it is no JSON: %w", err)
+	}
+	if !bytes.Equal(compact.Bytes(), value) {
+		return errors.New("its JSON has white space between its tokens; a handler's has none")
+	}
+	return nil
+}
+
+func checkAnswer(value []byte) error {
+	r, err := decodeAnswer(value)
+	switch {
+	case err != nil:
+		return err
+	case string(encodeAnswer(r)) != string(value):
+		return errors.New("it has members, or white space, that no stored answer has")
+	case r.Status < 200 || r.Status > 599:
+		return fmt.Errorf("its status is %d; it must be 200 to 599", r.Status)
+	}
+	if r.Base64 {
+		if _, err := base64.StdEncoding.DecodeString(r.Body); err != nil {
+			return fmt.Errorf("its body says that it is base64: %w", err)
+		}
+	}
+	for name, values := range r.Header {
+		for _, v := range values {
+			if !isHeaderName(name) || strings.ContainsAny(v, "\r\n\x00") {
+				return fmt.Errorf("it has a header %q that HTTP can't carry", name)
+			}
+		}
+	}
+	return nil
+}
+
+// isHeaderName is the rule for a header's name (RFC 9110, section 5.1).
+func isHeaderName(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; !isAlphanumeric(c) && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return name != ""
+}
