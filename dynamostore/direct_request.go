@@ -1,7 +1,6 @@
 package dynamostore
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	smithyauth "github.com/aws/smithy-go/auth"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -136,11 +134,13 @@ func newInvocation() string {
 	return string(text[:])
 }
 
-// request builds a request of the bytes, but for its signature.
-func (d *direct) request(ctx context.Context, operation string, to *endpoint, body []byte, invocation string) *http.Request {
-	const own = 5 // fields that the head has not; the signer adds some too
-	header := make(http.Header, len(d.head.names)+own)
-	values := make([]string, 0, len(d.head.names)+own)
+// mostFields is how many fields a header has as a rule; one more costs an allocation.
+const mostFields = 12
+
+// request builds the attempt's request, but for its signature.
+func (d *direct) request(ctx context.Context, a *attempt, operation string, to *endpoint, invocation string) *http.Request {
+	const signers = 4 // fields that the signer adds
+	header, values := make(http.Header, len(d.head.names)+2+signers), a.fields[:0]
 	set := func(name, value string) {
 		n := len(values)
 		values = append(values, value)
@@ -157,12 +157,13 @@ func (d *direct) request(ctx context.Context, operation string, to *endpoint, bo
 	for name := range to.headers {
 		header.Set(name, to.headers.Get(name))
 	}
+	a.url = url.URL{Scheme: to.scheme, Host: to.host, Path: to.path}
+	a.reader.Reset(a.bytes.plain)
 	return (&http.Request{
-		Method: http.MethodPost, URL: &url.URL{Scheme: to.scheme, Host: to.host, Path: to.path},
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header,
+		Method: http.MethodPost, URL: &a.url, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header,
 		// Readers that net/http knows to be in memory it sends with the header, in
 		// one packet.
-		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+		Body: io.NopCloser(&a.reader), ContentLength: int64(len(a.bytes.plain)),
 	}).WithContext(ctx)
 }
 
@@ -171,7 +172,5 @@ func (d *direct) sign(r *http.Request, creds *aws.Credentials, to *endpoint, bod
 	sum := sha256.Sum256(body)
 	var digest [2 * sha256.Size]byte
 	hex.Encode(digest[:], sum[:])
-	return d.options.HTTPSignerV4.SignHTTP(r.Context(), *creds, r, string(digest[:]), to.name, to.region, at, func(o *v4.SignerOptions) { //nolint:wrapcheck // nobody sees it: the SDK is asked then
-		o.Logger = d.options.Logger
-	})
+	return d.options.HTTPSignerV4.SignHTTP(r.Context(), *creds, r, string(digest[:]), to.name, to.region, at) //nolint:wrapcheck // nobody sees it: the SDK is asked then
 }

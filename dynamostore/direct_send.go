@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/url"
 	"sync"
 )
 
@@ -12,7 +13,12 @@ import (
 type attempt struct {
 	bytes *sameBody // of the request; what is sent again is sent as it is here
 	own   sameBody  // bytes, but for a transaction's
-	conn  connection
+
+	// What the request is made of, in one piece with it.
+	conn   connection
+	url    url.URL
+	reader bytes.Reader
+	fields [mostFields]string
 
 	// What became of it: an answer, whole or not, or an error. None of them: it was
 	// not made.
@@ -70,7 +76,7 @@ func (d *direct) attempt(ctx context.Context, v *verdict, r request, a *attempt)
 	if err != nil {
 		return false
 	}
-	req := d.request(a.conn.traced(limited), r.operation(), to, a.bytes.plain, newInvocation())
+	req := d.request(a.conn.traced(limited), a, r.operation(), to, newInvocation())
 	if err := d.sign(req, &creds, to, a.bytes.plain, d.line.now()); err != nil || limited.Err() != nil {
 		return false // too late to send it
 	}

@@ -53,6 +53,14 @@ func (r *Response) stored() *storedAnswer {
 }
 
 func decodeAnswer(data []byte) (*Response, error) {
+	if r, ok := readAnswer(string(data)); ok {
+		return r, nil
+	}
+	return unmarshalAnswer(data)
+}
+
+// unmarshalAnswer reads any stored answer.
+func unmarshalAnswer(data []byte) (*Response, error) {
 	var s storedAnswer
 	if err := json.Unmarshal(data, &s); err != nil {
 		return nil, fmt.Errorf("decode the stored answer: %w", err)
@@ -218,8 +226,11 @@ func joinHeaders(single map[string]string, multi map[string][]string) map[string
 		return nil
 	}
 	all := make(map[string][]string, len(single)+len(multi))
+	values := make([]string, 0, len(single)) // of all of them
 	for name, v := range single {
-		all[name] = []string{v}
+		n := len(values)
+		values = append(values, v)
+		all[name] = values[n : n+1 : n+1]
 	}
 	for name, values := range multi {
 		all[name] = values

@@ -63,3 +63,10 @@ var Ignores = ignores
 
 // Warnings is the default observer.
 var Warnings Observer = warnings{}
+
+// ReadAnswer reads a stored answer in both ways.
+func ReadAnswer(data []byte) (quick *Response, ok bool, whole *Response, err error) {
+	quick, ok = readAnswer(string(data))
+	whole, err = unmarshalAnswer(data)
+	return quick, ok, whole, err
+}

@@ -91,7 +91,9 @@ func (g *Guard) appendCounted(buf []byte, json bool, body []byte, parts []string
 
 func unsigned(text []byte) string {
 	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
+	var digits [2 * sha256.Size]byte
+	hex.Encode(digits[:], sum[:])
+	return string(digits[:])
 }
 
 func signed(secret, text []byte) string {

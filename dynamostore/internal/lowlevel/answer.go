@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/internal/jsonread"
 )
 
 // The answers. Each function reads an answer's body, or reports false for one that
@@ -12,23 +14,23 @@ import (
 
 // Empty tells whether the answer is an object without members.
 func Empty(body string) bool {
-	r := Reader{text: body}
-	return r.take('{') && r.take('}') && r.end()
+	r := Reader{jsonread.New(body)}
+	return r.Take('{') && r.Take('}') && r.End()
 }
 
 // Item reads an answer whose one member, if it has one, is an item. Each of its
 // attributes goes to take, which takes the value from the reader. It tells whether
 // there is an item.
 func Item(body, member string, take func(r *Reader, name string) bool) (found, ok bool) {
-	r := Reader{text: body}
-	ok = r.object(func(name string) bool {
+	r := Reader{jsonread.New(body)}
+	ok = r.Object(func(name string) bool {
 		if name != member || found {
 			return false
 		}
 		found = true
-		return r.object(func(name string) bool { return take(&r, name) })
+		return r.Object(func(name string) bool { return take(&r, name) })
 	})
-	return found, ok && r.end()
+	return found, ok && r.End()
 }
 
 // Refusal reads the error answer of a write whose condition does not hold, and the
@@ -36,7 +38,7 @@ func Item(body, member string, take func(r *Reader, name string) bool) (found, o
 func Refusal(body string, take func(r *Reader, name string) bool) (found, ok bool) {
 	_, ok = failure(body, "ConditionalCheckFailedException", "Item", func(r *Reader) bool {
 		found = true
-		return r.object(func(name string) bool { return take(r, name) })
+		return r.Object(func(name string) bool { return take(r, name) })
 	})
 	return found, ok
 }
@@ -45,7 +47,7 @@ func Refusal(body string, take func(r *Reader, name string) bool) (found, ok boo
 func Cancellation(body string) (*types.TransactionCanceledException, bool) {
 	e := &types.TransactionCanceledException{}
 	message, ok := failure(body, "TransactionCanceledException", "CancellationReasons", func(r *Reader) bool {
-		return r.sequence('[', ']', func() bool {
+		return r.Sequence('[', ']', func() bool {
 			reason, ok := r.reason()
 			e.CancellationReasons = append(e.CancellationReasons, reason)
 			return ok
@@ -57,14 +59,14 @@ func Cancellation(body string) (*types.TransactionCanceledException, bool) {
 
 // reason takes why one action of a transaction was in the way, or was not.
 func (r *Reader) reason() (reason types.CancellationReason, ok bool) {
-	ok = r.object(func(name string) (ok bool) {
+	ok = r.Object(func(name string) (ok bool) {
 		var text string
 		switch {
 		case name == "Code" && reason.Code == nil:
-			text, ok = r.str()
+			text, ok = r.Text()
 			reason.Code = &text
 		case name == "Message" && reason.Message == nil:
-			text, ok = r.str()
+			text, ok = r.Text()
 			reason.Message = &text
 		case name == "Item" && reason.Item == nil:
 			reason.Item, ok = r.attributes(0)
@@ -77,17 +79,17 @@ func (r *Reader) reason() (reason types.CancellationReason, ok bool) {
 // failure reads an error answer of that code, whose one member of its own goes to
 // take. It returns the message.
 func failure(body, code, member string, take func(*Reader) bool) (message *string, ok bool) {
-	r := Reader{text: body}
+	r := Reader{jsonread.New(body)}
 	var is string
 	var had struct{ code, member bool }
-	ok = r.object(func(name string) (ok bool) {
+	ok = r.Object(func(name string) (ok bool) {
 		switch {
 		case name == "__type" && !had.code:
 			had.code = true
-			is, ok = r.str()
+			is, ok = r.Text()
 		case (name == "message" || name == "Message") && message == nil:
 			var text string
-			text, ok = r.str()
+			text, ok = r.Text()
 			message = &text
 		case name == member && !had.member:
 			had.member = true
@@ -98,7 +100,7 @@ func failure(body, code, member string, take func(*Reader) bool) (message *strin
 	if _, bare, qualified := strings.Cut(is, "#"); qualified {
 		is = bare
 	}
-	return message, ok && r.end() && is == code
+	return message, ok && r.End() && is == code
 }
 
 // Into is what takes the attributes of an item, whatever they are, into a map: see

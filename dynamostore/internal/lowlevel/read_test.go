@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/google/go-cmp/cmp"
+	"github.com/lambdaidem/toolkit/internal/jsonread"
 	"pgregory.net/rapid"
 )
 
@@ -207,13 +209,13 @@ func TestAScalarIsAText(t *testing.T) {
 	for text, want := range map[string][2]string{
 		`{"S":"a\n"}`: {"S", "a\n"}, `{"N":"1"}`: {"N", "1"}, ` { "B" : "AA==" } `: {"B", "AA=="},
 	} {
-		r := Reader{text: text}
+		r := Reader{jsonread.New(text)}
 		if kind, value, ok := r.Scalar(); !ok || [2]string{kind, value} != want {
 			t.Errorf("%s is %s %q, %v", text, kind, value, ok)
 		}
 	}
 	for _, text := range []string{``, `{}`, `{"BOOL":true}`, `{"SS":["a"]}`, `{"M":{}}`, `{"S":1}`, `{"S":"a","N":"1"}`, `{"S":"a"`, `"a"`, `{"X":"a"}`, `{"S" "a"}`} {
-		r := Reader{text: text}
+		r := Reader{jsonread.New(text)}
 		if _, _, ok := r.Scalar(); ok {
 			t.Errorf("%s is a scalar", text)
 		}
