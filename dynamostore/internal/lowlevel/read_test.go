@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/google/go-cmp/cmp"
-	"github.com/lambdaidem/toolkit/internal/jsonread"
 	"pgregory.net/rapid"
+
+	"github.com/lambdaidem/toolkit/internal/jsonread"
 )
 
 // answers are bodies to begin with: of every kind, whole and damaged.
