@@ -16,6 +16,7 @@ import (
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/storetest"
+	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
 // indexed has an index of leases, of three shards.
@@ -336,7 +337,22 @@ func TestO2_CheckTableLooksAtNoIndexUnasked(t *testing.T) {
 // that the option is set is found once the index is there, in whichever order that
 // happens. What was locked before the option is not.
 func TestO2_TheIndexCanBeAddedToATableInUse(t *testing.T) {
-	client, table := freshTable(t)
+	// One of its own: busy with other tests, DynamoDB Local may refuse writes with 500
+	// for minutes while it makes an index.
+	server, err := ddblocal.Start(t.Context(), func(o *ddblocal.Options) { o.Own = true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		server.CloseIdleConnections()
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	client, table := server.Client(), "test"
+	if err := CreateTable(t.Context(), client, table); err != nil {
+		t.Fatal(err)
+	}
 	old, told := New(client, table, patient), New(client, table, patient, indexed)
 	lock := func(s *Store, name string) {
 		t.Helper()
@@ -344,7 +360,7 @@ func TestO2_TheIndexCanBeAddedToATableInUse(t *testing.T) {
 		own.ID = "lambdaidem#" + name
 		_, err := s.Acquire(t.Context(), own)
 		// DynamoDB Local answers writes with 500 while it makes an index.
-		for deadline := time.Now().Add(time.Minute); err != nil && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(2 * time.Minute); err != nil && time.Now().Before(deadline); {
 			_, err = s.Acquire(t.Context(), own)
 		}
 		if err != nil {
@@ -365,7 +381,7 @@ func TestO2_TheIndexCanBeAddedToATableInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	lock(told, "while it is made")
-	for deadline := time.Now().Add(time.Minute); told.CheckTable(t.Context()) != nil; {
+	for deadline := time.Now().Add(2 * time.Minute); told.CheckTable(t.Context()) != nil; {
 		if time.Now().After(deadline) {
 			t.Fatal(told.CheckTable(t.Context()))
 		}
