@@ -9,6 +9,16 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
+// Headers that a demonstration may send. They are not part of the fingerprint, and
+// mean something only where DEMO=1 is set: see functions/payments/demo.go.
+const (
+	// crashHeader names the point at which the first attempt at a request kills its
+	// own process, by SIGKILL.
+	crashHeader = "x-demo-crash"
+	// policyHeader is hold where the request is to be under that policy.
+	policyHeader = "x-demo-policy"
+)
+
 // point is a place in the handler.
 type point string
 
@@ -20,15 +30,23 @@ const (
 	ending   point = "ending"   // all is enlisted, nothing is committed
 )
 
-// crashHeader names the point at which the first attempt at a request kills its
-// own process, by SIGKILL. It is not part of the fingerprint, and means something
-// only where DEMO=1 is set: see functions/payments/demo.go.
-const crashHeader = "x-demo-crash"
-
 // crash kills the process if a client asked for it.
 func crash(ctx context.Context, e events.APIGatewayV2HTTPRequest, at point) {
 	if e.Headers[crashHeader] != string(at) || lambdaidem.Attempt(ctx) != 1 {
 		return
 	}
 	demo.Die()
+}
+
+// demonstrated lets a client ask for policy Hold, to show what becomes of a crash where
+// nobody may take over. A function that wants this always has it in its guard's options.
+func demonstrated(guard *lambdaidem.Guard, create handlerV2) handlerV2 {
+	rerun := guard.APIGatewayV2(create)
+	hold := guard.With(func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold }).APIGatewayV2(create)
+	return func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+		if e.Headers[policyHeader] == "hold" {
+			return hold(ctx, e)
+		}
+		return rerun(ctx, e)
+	}
 }

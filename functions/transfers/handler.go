@@ -20,6 +20,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
+type handlerV2 = func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)
+
 type handler struct {
 	reserving *lambdaidem.Guard
 	transfers ledger.Transfers

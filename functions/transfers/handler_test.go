@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -20,8 +19,6 @@ import (
 )
 
 // Transfers that come as far as the database are in functions/e2e.
-
-type handlerV2 = func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)
 
 // setUp returns the function with empty tables.
 func setUp(t *testing.T) handlerV2 {

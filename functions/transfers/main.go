@@ -34,9 +34,11 @@ func main() {
 		ledger.Transfers(env.Get(environment.TransfersTable)),
 		ledger.Accounts(env.Get(environment.AccountsTable)),
 		clearing(env.Get(environment.ClearingURL)))
+	serve := guard.APIGatewayV2
 	if env.Demo {
-		slog.Warn("DEMO=1: clients may ask for crashes by header")
+		slog.Warn("DEMO=1: clients may ask for crashes, and for policy Hold, by header")
 		transfers.at = crash
+		serve = func(create handlerV2) handlerV2 { return demonstrated(guard, create) }
 	}
-	lambda.Start(guard.APIGatewayV2(transfers.create))
+	lambda.Start(serve(transfers.create))
 }
