@@ -53,6 +53,15 @@ func (a answer) gist() string {
 	return doc.Code + ": " + doc.Detail
 }
 
+// code is that of a problem document; empty: it is none.
+func (a answer) code() string {
+	var doc struct{ Code string }
+	if json.Unmarshal([]byte(a.body), &doc) != nil {
+		return ""
+	}
+	return doc.Code
+}
+
 // client sends requests over real connections.
 type client struct {
 	http *http.Client

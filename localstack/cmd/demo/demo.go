@@ -17,6 +17,8 @@ type demo struct {
 	tables   tables
 	clearing *clearing.Service
 	outbox   outbox
+	watch    watch
+	operator operator // set for the story alone
 	out      *printer
 
 	records map[string]bool // IDs of the records seen so far
@@ -25,6 +27,8 @@ type demo struct {
 	first       answer
 	firstID     string // of its payment
 	firstRecord record
+
+	night night // of the third act
 
 	opened int64 // in all accounts, at first
 
@@ -37,6 +41,7 @@ func newDemo(s *stack.Stack, counted *sends, out *os.File) *demo {
 		client:   client,
 		outbox:   newOutbox(s, counted, client.http.Transport),
 		clearing: s.Clearing(),
+		watch:    watch{s.Emulator().Invoke},
 		tables:   tables{s.Database().Client(), s.Table("IdempotencyTable"), s.Table("PaymentsTable"), s.Table("AccountsTable"), s.Table("TransfersTable"), s.Table("ReceiptsTable")},
 		out:      newPrinter(out),
 		records:  map[string]bool{},
@@ -160,9 +165,7 @@ func (d *demo) expectStatus(a answer, status int) {
 // expectRefusal checks an answer that the guard or a function made of a
 // refusal.
 func (d *demo) expectRefusal(a answer, status int, code string) {
-	var doc struct{ Code string }
-	err := json.Unmarshal([]byte(a.body), &doc)
-	d.out.check(err == nil && a.status == status && doc.Code == code, fmt.Sprintf("%d %s", status, code), fmt.Sprintf("%d %s", a.status, a.body))
+	d.out.check(a.status == status && a.code() == code, fmt.Sprintf("%d %s", status, code), fmt.Sprintf("%d %s", a.status, a.body))
 }
 
 // expectReplay checks that an answer is the first one again.

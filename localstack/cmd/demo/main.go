@@ -65,20 +65,33 @@ func run(ctx context.Context, logs bool) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	d := newDemo(s, counted, os.Stdout)
-	d.out.title(s.URL())
-	err = d.openAccounts(ctx, s)
-	if err == nil {
-		err = d.play(ctx)
-	}
-	if err == nil {
-		err = d.out.summary()
-	}
-	err = errors.Join(err, s.Stop())
+	err = errors.Join(tell(ctx, s, counted), s.Stop())
 	if err != nil || logs {
 		fmt.Fprintf(os.Stderr, "\nWhat the functions logged:\n%s\n", log.Bytes())
 	}
 	return err
+}
+
+// tell plays the story on a stack that runs.
+func tell(ctx context.Context, s *stack.Stack, counted *sends) (err error) {
+	d := newDemo(s, counted, os.Stdout)
+	folder, err := os.MkdirTemp("", "lambdaidem-demo-")
+	if err != nil {
+		return fmt.Errorf("a folder for the operator's command: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	fmt.Fprintln(os.Stderr, "building idem …")
+	if d.operator, err = buildOperator(ctx, s, folder); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	d.out.title(s.URL())
+	if err := d.openAccounts(ctx, s); err != nil {
+		return err
+	}
+	if err := d.play(ctx); err != nil {
+		return err
+	}
+	return d.out.summary()
 }

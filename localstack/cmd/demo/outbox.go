@@ -23,12 +23,13 @@ const outboxTime = 90 * time.Second
 
 // hurried shortens the timeouts behind the payments function, and the queue's with
 // them, so that what died is tried again soon: as in the template the visibility
-// timeout outlasts a lease, which is a timeout and two seconds.
+// timeout outlasts a lease, which is a timeout and two seconds. So it does the transfers
+// function's, whose leases the story waits for.
 func hurried(t *template.Template) {
 	const timeout = 4 * time.Second
 	const visibility = timeout + 3*time.Second
 	for _, f := range t.Functions {
-		if len(f.Sources) > 0 {
+		if len(f.Sources) > 0 || f.LogicalID == "TransfersFunction" {
 			f.Timeout = timeout
 		}
 	}

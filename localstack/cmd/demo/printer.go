@@ -71,6 +71,9 @@ func (p *printer) begin(what string) {
 // bodyWidth is how many characters of a body are shown.
 const bodyWidth = 80
 
+// outputWidth is how many characters of a command's line are shown.
+const outputWidth = 160
+
 func (p *printer) request(r request) {
 	parts := []string{"POST " + r.path}
 	if r.key != "" {
@@ -124,6 +127,21 @@ func (p *printer) noRecord() { p.printf("   %s none\n", p.in(dim, "record")) }
 
 func (p *printer) note(format string, args ...any) {
 	p.printf("   %s\n", fmt.Sprintf(format, args...))
+}
+
+// command shows a command line.
+func (p *printer) command(line string) {
+	p.printf("   %s %s\n", p.in(dim, "$"), p.in(cyan, line))
+}
+
+// output shows what a command said, and how it ended if not well.
+func (p *printer) output(s said) {
+	for line := range strings.Lines(s.out + s.errs) {
+		p.printf("     %s\n", shorten(strings.TrimRight(line, "\n"), outputWidth))
+	}
+	if s.code != 0 {
+		p.printf("     %s\n", p.in(yellow, fmt.Sprintf("exit code %d", s.code)))
+	}
 }
 
 // stop is a place on a payment's way, and what happened there.

@@ -37,6 +37,9 @@ var story = []step{
 	{"More than the account has: 402 by the condition of a write, kept and replayed", (*demo).insufficient},
 	{"A transfer that dies when the clearing house has been told: a retry ends it, and tells it once", (*demo).transfer},
 	{"One POST under faults, by a client that retries: one payment, one receipt, one mail", (*demo).underFaults},
+	{"A transfer that dies under policy Hold: a retry is told so, and nothing runs", (*demo).held},
+	{"At three in the morning: the watch finds it, idem show explains it", (*demo).found},
+	{"idem settle ends it: the client's retry gets the operator's answer", (*demo).settled},
 	{"Counted in the tables", (*demo).audit},
 }
 
@@ -356,68 +359,6 @@ func (d *demo) keptRefusal(ctx context.Context, r request, status int, code stri
 	return nil
 }
 
-// transfer has the first attempt kill itself after its call of the outside
-// service, and comes back when the lease is over.
-func (d *demo) transfer(ctx context.Context) error {
-	r := request{path: "/transfers", user: "alice", key: "transfer-1", body: `{"to":"bob","amount":500,"currency":"EUR","reference":"rent"}`}.
-		with("X-Demo-Crash", "cleared")
-	died, err := d.send(ctx, r)
-	if err != nil {
-		return err
-	}
-	d.expectStatus(died, 500)
-	fresh, err := d.newRecords(ctx)
-	if err != nil {
-		return err
-	}
-	for _, left := range fresh { // the request's, and that of its reservation
-		d.out.record(left)
-	}
-	d.out.check(len(fresh) == 2, "two records: the request's, and that of the reservation", len(fresh))
-	if err := d.expectTransfer(ctx, "reserved"); err != nil {
-		return err
-	}
-	d.out.note("… until the dead attempt's lease is over")
-	for {
-		a, err := d.client.send(ctx, r)
-		if err != nil {
-			return err
-		}
-		if a.status != 409 {
-			d.out.request(r)
-			d.out.answer(a)
-			d.expectStatus(a, 201)
-			break
-		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for a lease to end: %w", ctx.Err())
-		}
-	}
-	if err := d.expectTransfer(ctx, "done"); err != nil {
-		return err
-	}
-	effects, calls := 0, 0
-	for _, e := range d.clearing.Effects() {
-		effects++
-		calls += e.Calls
-	}
-	d.out.check(effects == 1 && calls == 2, "the clearing house was called twice under one key, and cleared once",
-		fmt.Sprintf("%d effects of %d calls", effects, calls))
-	return nil
-}
-
-// expectTransfer checks how far the demo's one transfer is.
-func (d *demo) expectTransfer(ctx context.Context, status string) error {
-	all, err := d.tables.allTransfers(ctx)
-	if err != nil {
-		return err
-	}
-	d.out.check(len(all) == 1 && all[0].Status == status, "one transfer in the table, "+status, fmt.Sprintf("%+v", all))
-	return nil
-}
-
 // opening is what the accounts of the demo's users have at first, in cents.
 const opening = 10_000
 
@@ -429,60 +370,5 @@ func (d *demo) openAccounts(ctx context.Context, s *stack.Stack) error {
 		}
 		d.opened += opening
 	}
-	return nil
-}
-
-// audit compares the tables with what clients were told.
-func (d *demo) audit(ctx context.Context) error {
-	payments, err := d.tables.allPayments(ctx)
-	if err != nil {
-		return err
-	}
-	var made []string
-	refunds, refunded := 0, int64(0)
-	for _, p := range payments {
-		if p.PaymentID != "" {
-			refunds++
-			refunded += p.Amount
-			continue
-		}
-		made = append(made, p.ID)
-	}
-	slices.Sort(made)
-	slices.Sort(d.owed)
-	d.out.check(slices.Equal(made, d.owed), fmt.Sprintf("%d payments in the table: the %d that clients were told of", len(d.owed), len(d.owed)),
-		fmt.Sprintf("%d: %v, clients were told of %v", len(made), made, d.owed))
-	d.out.check(refunds == 1 && refunded == 1000, "1 refund, of 1000", fmt.Sprintf("%d, of %d", refunds, refunded))
-	if err := d.everyOne(ctx, d.owed); err != nil {
-		return err
-	}
-	return d.expectMoney(ctx, payments)
-}
-
-// expectMoney compares the money that is there with what there was.
-func (d *demo) expectMoney(ctx context.Context, payments []payment) error {
-	money := int64(0)
-	for _, p := range payments {
-		if p.PaymentID == "" {
-			money += p.Refundable // paid, and not refunded
-		}
-	}
-	accounts, err := d.tables.allAccounts(ctx)
-	if err != nil {
-		return err
-	}
-	for _, a := range accounts {
-		money += a.Balance
-	}
-	transfers, err := d.tables.allTransfers(ctx)
-	if err != nil {
-		return err
-	}
-	for _, t := range transfers {
-		if t.Status == "reserved" {
-			money += t.Amount
-		}
-	}
-	d.out.check(money == d.opened, fmt.Sprintf("no cent was made or lost: accounts and payments have the %d of the start", d.opened), money)
 	return nil
 }

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // tables looks into DynamoDB, past the functions.
@@ -65,12 +67,39 @@ func (t tables) allPayments(ctx context.Context) ([]payment, error) {
 
 // transfer is an item of the transfers table.
 type transfer struct {
-	Amount int64  `dynamodbav:"amount"`
-	Status string `dynamodbav:"status"`
+	ID        string `dynamodbav:"id"`
+	To        string `dynamodbav:"to"` // the owner of the account that it goes to
+	Amount    int64  `dynamodbav:"amount"`
+	Currency  string `dynamodbav:"currency"`
+	CreatedAt string `dynamodbav:"created_at"`
+	Status    string `dynamodbav:"status"`
 }
 
 func (t tables) allTransfers(ctx context.Context) ([]transfer, error) {
 	return scan[transfer](ctx, t.client, t.transfers)
+}
+
+// endTransfer does by hand what the transfers function does at its end: a reserved
+// transfer is done, and its money in the account, in one transaction.
+func (t tables) endTransfer(ctx context.Context, end transfer) error {
+	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+	_, err := t.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+		{Update: &types.Update{
+			TableName: &t.transfers, Key: map[string]types.AttributeValue{"id": text(end.ID)},
+			UpdateExpression: aws.String("SET #status = :done"), ConditionExpression: aws.String("#status = :reserved"),
+			ExpressionAttributeNames:  map[string]string{"#status": "status"},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":done": text("done"), ":reserved": text("reserved")},
+		}},
+		{Update: &types.Update{
+			TableName: &t.accounts, Key: map[string]types.AttributeValue{"id": text(end.Currency + " " + end.To)},
+			UpdateExpression: aws.String("SET balance = balance + :amount"), ConditionExpression: aws.String("attribute_exists(id)"),
+			ExpressionAttributeValues: map[string]types.AttributeValue{":amount": &types.AttributeValueMemberN{Value: strconv.FormatInt(end.Amount, 10)}},
+		}},
+	}})
+	if err != nil {
+		return fmt.Errorf("end the transfer %s: %w", end.ID, err)
+	}
+	return nil
 }
 
 // receipt is an item of the receipts table.

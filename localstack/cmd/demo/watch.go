@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/lambdaidem/toolkit/localstack/emulator"
+	"github.com/lambdaidem/toolkit/localstack/metrics"
+)
+
+// watchFunction is the logical ID of functions/watch in template.yaml.
+const watchFunction = "WatchFunction"
+
+// watch invokes functions/watch as its schedule would, which nothing here runs.
+type watch struct {
+	invoke func(ctx context.Context, function string, payload []byte) (emulator.Result, error)
+}
+
+// sighting is what one look found.
+type sighting struct {
+	told    bool               // it wrote how many there are
+	dead    float64            // as the metrics have it
+	byRoute map[string]float64 // the routes that have any
+	named   []named
+}
+
+// named is what the log says of one lease.
+type named struct {
+	Record, Route string
+	Attempt       int
+	Held          bool
+}
+
+func (w watch) look(ctx context.Context) (sighting, error) {
+	got, err := w.invoke(ctx, watchFunction, []byte(`{"detail-type":"Scheduled Event"}`))
+	switch {
+	case err != nil:
+		return sighting{}, fmt.Errorf("invoke %s: %w", watchFunction, err)
+	case got.FunctionError != "":
+		return sighting{}, fmt.Errorf("%s failed: %s: %s", watchFunction, got.FunctionError, got.Payload)
+	}
+	return sightingIn(got.LogTail)
+}
+
+// sightingIn reads the log of one look.
+func sightingIn(log []byte) (sighting, error) {
+	s := sighting{byRoute: map[string]float64{}}
+	for line := range bytes.Lines(log) {
+		doc, err := metrics.Parse(line)
+		if errors.Is(err, metrics.ErrNoDocument) {
+			var n named
+			if json.Unmarshal(line, &n) == nil && n.Record != "" {
+				s.named = append(s.named, n)
+			}
+			continue
+		}
+		if err != nil {
+			return s, fmt.Errorf("%s wrote metrics that can't be read: %w", watchFunction, err)
+		}
+		for _, d := range doc.Data {
+			route, ofRoute := d.Dimensions["route"]
+			switch n := d.Values[0]; {
+			case d.Name != "DeadLeases":
+			case !ofRoute:
+				s.told, s.dead = true, n
+			case n > 0:
+				s.byRoute[route] = n
+			}
+		}
+	}
+	return s, nil
+}
+
+// String is what the metrics say, and whom the log names.
+func (s sighting) String() string {
+	if !s.told {
+		return "no metrics"
+	}
+	text := fmt.Sprintf("DeadLeases %g", s.dead)
+	for _, route := range slices.Sorted(maps.Keys(s.byRoute)) {
+		text += fmt.Sprintf(", %g of %s", s.byRoute[route], route)
+	}
+	for _, n := range s.named {
+		text += fmt.Sprintf("; %s, attempt %d, held %t", n.Record, n.Attempt, n.Held)
+	}
+	return text
+}
