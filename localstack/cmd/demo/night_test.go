@@ -18,13 +18,13 @@ import (
 
 // What functions/watch writes.
 const (
-	noneDead = `{"_aws":{"Timestamp":1,"CloudWatchMetrics":[{"Namespace":"Lambdaidem","Dimensions":[["service","function"]],"Metrics":[{"Name":"OldestDeadLease","Unit":"Milliseconds"},{"Name":"DeadLeases","Unit":"Count"}]}]},"service":"local","function":"WatchFunction","DeadLeases":0,"OldestDeadLease":0}` + "\n"
+	noneDead = `{"_aws":{"Timestamp":1,"CloudWatchMetrics":[{"Namespace":"Lambdaidem","Dimensions":[["service","function"]],"Metrics":[{"Name":"DeadLeases","Unit":"Count"},{"Name":"OldestDeadLease","Unit":"Milliseconds"}]}]},"service":"local","function":"WatchFunction","DeadLeases":0,"OldestDeadLease":2100}` + "\n"
 	noRoute  = `{"_aws":{"Timestamp":1,"CloudWatchMetrics":[{"Namespace":"Lambdaidem","Dimensions":[["service","function","route"]],"Metrics":[{"Name":"DeadLeases","Unit":"Count"}]}]},"service":"local","function":"WatchFunction","route":"POST /transfers","DeadLeases":0}` + "\n"
 	aRecord  = `{"level":"WARN","msg":"a lease is over","record":"lambdaidem#1","route":"POST /transfers","attempt":1,"held":true}` + "\n"
 )
 
 var (
-	allQuiet = "START RequestId: 1\n" + noneDead + noRoute
+	allQuiet = "START RequestId: 1\n" + `{"level":"INFO","msg":"no record"}` + "\n" + noneDead + noRoute
 	oneDead  = aRecord + strings.ReplaceAll(noneDead+noRoute, `"DeadLeases":0`, `"DeadLeases":1`)
 )
 
@@ -83,7 +83,7 @@ func TestO2_TheDemoWaitsForADeadLeaseAndChecksWhichItIs(t *testing.T) {
 		"no metrics":          {0, []string{""}, 1, 1},
 		"one, soon":           {1, []string{allQuiet, allQuiet, oneDead}, 3, 0},
 		"one, never":          {1, []string{allQuiet}, 0, 2},
-		"two":                 {1, []string{strings.ReplaceAll(oneDead, `"DeadLeases":1`, `"DeadLeases":2`)}, 1, 1},
+		"two":                 {1, []string{strings.Replace(oneDead, `"DeadLeases":1`, `"DeadLeases":2`, 1)}, 1, 1},
 		"of another route":    {1, []string{strings.ReplaceAll(oneDead, "/transfers", "/payments")}, 1, 2},
 		"another record":      {1, []string{strings.ReplaceAll(oneDead, "lambdaidem#1", "lambdaidem#2")}, 1, 1},
 		"not held":            {1, []string{strings.ReplaceAll(oneDead, `"held":true`, `"held":false`)}, 1, 1},
@@ -130,7 +130,10 @@ func TestL6_ALeaseIsOverWhenNoAttemptIsSaidToBeUnderWay(t *testing.T) {
 			sent := 0
 			p, _ := newTestPrinter(false)
 			d := &demo{out: p, client: &client{http: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
-				if sent++; sent < 3 {
+				if sent++; sent > 3 {
+					return nil, errors.New("it goes on and on")
+				}
+				if sent < 3 {
 					return &http.Response{StatusCode: 409, Body: io.NopCloser(strings.NewReader(`{"code":"idempotency_in_progress"}`))}, nil
 				}
 				return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(end))}, nil
@@ -182,5 +185,17 @@ func TestCommandIsShownWithWhatItSaidAndItsCode(t *testing.T) {
 	want := "   $ idem show x\n     a\n     b\n     idem: refused\n     exit code 4\n     " + strings.Repeat("x", 159) + "…\n"
 	if text.String() != want {
 		t.Errorf("it is shown as\n%s\nwant\n%s", text, want)
+	}
+}
+
+func TestRefusalIsCheckedByStatusAndCode(t *testing.T) {
+	for body, right := range map[string]bool{`{"code":"refused"}`: true, `{"code":"other"}`: false, "refused": false} {
+		for _, status := range []int{409, 422} {
+			p, _ := newTestPrinter(false)
+			(&demo{out: p}).expectRefusal(answer{status: status, body: body}, 409, "refused")
+			if got := len(p.wrong) == 0; got != (right && status == 409) {
+				t.Errorf("%d %s is right: %t", status, body, got)
+			}
+		}
 	}
 }

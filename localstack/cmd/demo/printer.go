@@ -116,7 +116,11 @@ func (p *printer) record(r record) {
 	if r.Status == "INPROGRESS" {
 		line += "  lease until " + time.UnixMilli(r.LeaseEnd).Format("15:04:05.000")
 	}
-	line += "  expires " + time.Unix(r.Expiration, 0).Format("Jan 2 15:04")
+	if r.Expiration == 0 { // held
+		line += "  does not expire"
+	} else {
+		line += "  expires " + time.Unix(r.Expiration, 0).Format("Jan 2 15:04")
+	}
 	if r.Data != "" {
 		line += fmt.Sprintf("  data %d bytes", len(r.Data))
 	}

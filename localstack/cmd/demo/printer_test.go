@@ -104,3 +104,14 @@ func TestTallyTellsTheOutcomesApart(t *testing.T) {
 		t.Errorf("the tally is %s", &c)
 	}
 }
+
+// L6: what is held for an operator doesn't expire.
+func TestL6_HeldRecordIsShownWithoutAnEnd(t *testing.T) {
+	for expiration, want := range map[int64]string{0: "  does not expire\n", 1_800_000_000: "  expires Jan 1"} {
+		p, text := newTestPrinter(false)
+		p.record(record{Status: "INPROGRESS", Expiration: expiration})
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("it is shown as %q; want %q in it", text, want)
+		}
+	}
+}
