@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -148,6 +149,7 @@ func TestL6_ALeaseIsOverWhenNoAttemptIsSaidToBeUnderWay(t *testing.T) {
 
 func TestCommandLinesAreQuotedAsAShellTakesThem(t *testing.T) {
 	for want, args := range map[string][]string{
+		`--reason 'it'\''s'`:                    {"--reason", "it's"},
 		`show lambdaidem#a_b-c`:                 {"show", "lambdaidem#a_b-c"},
 		`--body '{"id":"p-1"}' --reason 'a b'`:  {"--body", `{"id":"p-1"}`, "--reason", "a b"},
 		`--header 'X: '\''y'\''' --by '' --yes`: {"--header", "X: 'y'", "--by", "", "--yes"},
@@ -174,6 +176,11 @@ func TestOperatorsCommandIsHeardToItsEnd(t *testing.T) {
 	cancel()
 	if _, err := o.run(ended, "-h"); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end: %v", err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if got, err := (operator{binary: "/bin/sh"}).run(short, "-c", "exec sleep 60"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("ended on its way: %+v, %v", got, err)
 	}
 }
 
