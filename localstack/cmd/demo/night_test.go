@@ -206,3 +206,10 @@ func TestRefusalIsCheckedByStatusAndCode(t *testing.T) {
 		}
 	}
 }
+
+func TestWithNothingFoundNothingIsSettled(t *testing.T) {
+	p, _ := newTestPrinter(false)
+	if err := (&demo{out: p}).settled(t.Context()); err != nil || len(p.wrong) != 1 {
+		t.Errorf("%v, and wrong: %q; want a wrong answer", err, p.wrong)
+	}
+}
