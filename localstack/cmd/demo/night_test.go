@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -211,5 +212,16 @@ func TestWithNothingFoundNothingIsSettled(t *testing.T) {
 	p, _ := newTestPrinter(false)
 	if err := (&demo{out: p}).settled(t.Context()); err != nil || len(p.wrong) != 1 {
 		t.Errorf("%v, and wrong: %q; want a wrong answer", err, p.wrong)
+	}
+}
+
+// The operator looks again until the database's clock is as far, and shows the last look.
+func TestO2_TheOperatorLooksAgainUntilTheLeaseIsThere(t *testing.T) {
+	seen := filepath.Join(t.TempDir(), "seen")
+	p, text := newTestPrinter(false)
+	d := &demo{out: p, operator: operator{binary: "/bin/sh"}}
+	got, err := d.idemUntil(t.Context(), "held", "-c", "if [ -e "+seen+" ]; then echo held; else touch "+seen+"; echo none; fi")
+	if err != nil || got.out != "held\n" || strings.Contains(text.String(), "     none") || strings.Count(text.String(), "     held\n") != 1 {
+		t.Errorf("%v, %+v, shown as\n%s", err, got, text)
 	}
 }
