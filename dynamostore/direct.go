@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// direct is the transport that goes by the SDK's middleware. It makes the first
+// direct is the transport that goes past the SDK's middleware. It makes the first
 // attempt of a call itself. If that ends in success, or in a refusal by the
 // condition, the call is over. Anything else it hands over to the SDK's client,
 // which takes it for the outcome of its own first attempt, and goes on: there is

@@ -36,7 +36,7 @@ const (
 	TransportAuto Transport = ""
 	// TransportDirect sends requests over the client's own HTTP client, with its
 	// credentials, Region and endpoint, signed by the SDK's signer, but without the
-	// SDK's middleware: in about a third of the processor time. What does not end
+	// SDK's middleware: in about half of the processor time. What does not end
 	// at once in success or in a refusal by its condition goes on through the SDK's
 	// client, as its own first attempt: retries, errors, the retry quota and the
 	// correction of the clock are the SDK's.
