@@ -127,7 +127,7 @@ func (a *actor) guard() *lambdaidem.Guard {
 	inner := dynamostore.New(a.dynamodb(), table, func(o *dynamostore.Options) {
 		o.Random = a.rng.Float64
 		p.large.options(o)
-		o.Transport = []dynamostore.Transport{dynamostore.TransportDirect, dynamostore.TransportSDK}[(a.w.seed+a.id)%2]
+		o.Transport = a.transport()
 		a.leaseIndex(o)
 		o.AttemptTimeout = 1_500_000_007 // so that it never falls together with the guard's own limits
 	})
@@ -147,6 +147,15 @@ func (a *actor) guard() *lambdaidem.Guard {
 			m.Options(o)
 		}
 	})
+}
+
+// transport is either of the store's, by turns. Where every order is walked, attempts
+// that mirror each other must have the same.
+func (a *actor) transport() dynamostore.Transport {
+	if a.w.tree != nil || (a.w.seed+a.id)%2 == 0 {
+		return dynamostore.TransportDirect
+	}
+	return dynamostore.TransportSDK
 }
 
 // Observe enters the guard's own events into the book.
