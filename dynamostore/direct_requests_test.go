@@ -74,8 +74,10 @@ func (c *recorder) Do(r *http.Request) (*http.Response, error) {
 // go out at once.
 func (c *recorder) take(tb rapid.TB) []sent {
 	tb.Helper()
+	c.mu.Lock()
 	all := c.sent
 	c.sent = nil
+	c.mu.Unlock()
 	slices.SortStableFunc(all, func(a, b sent) int {
 		return strings.Compare(a.header.Get(fieldTarget)+canonical(tb, a.body), b.header.Get(fieldTarget)+canonical(tb, b.body))
 	})

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -158,7 +159,9 @@ func TestWhatTheRehearsalCantMatchIsLeftToTheSDK(t *testing.T) {
 			if (err == nil) != (want == nil) {
 				t.Errorf("%v; by the SDK %v", err, want)
 			}
-			if sent := rec.sent; len(sent) == 2 && (sent[0].url != sent[1].url || sent[0].header.Get("X-Users-Own") != sent[1].header.Get("X-Users-Own")) {
+			// Discovery asks for its endpoints in the background, and may do so later than this.
+			sent := slices.DeleteFunc(rec.take(t), func(r sent) bool { return strings.HasSuffix(r.header.Get("X-Amz-Target"), "DescribeEndpoints") })
+			if len(sent) == 2 && (sent[0].url != sent[1].url || sent[0].header.Get("X-Users-Own") != sent[1].header.Get("X-Users-Own")) {
 				t.Errorf("sent %+v; by the SDK %+v", sent[0], sent[1])
 			}
 		})
