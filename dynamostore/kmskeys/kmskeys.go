@@ -83,19 +83,20 @@ func (s *service) decrypt(ctx context.Context, id string) (dynamostore.Key, erro
 	if err != nil {
 		return dynamostore.Key{}, fmt.Errorf("kmskeys: the key's id is no data key of KMS: %w: %w", err, dynamostore.ErrKeyGone)
 	}
-	var gone []error
+	var failed []error
+	gone := true
 	for _, key := range s.keys {
 		out, err := s.client.Decrypt(ctx, &kms.DecryptInput{KeyId: aws.String(key), CiphertextBlob: blob, EncryptionContext: s.context})
 		if err == nil {
 			return dynamostore.Key{ID: id, Secret: out.Plaintext}, nil
 		}
-		err = fmt.Errorf("kmskeys: Decrypt under %s: %w", key, err)
-		if !isGone(err) {
-			return dynamostore.Key{}, err
-		}
-		gone = append(gone, err)
+		failed = append(failed, fmt.Errorf("kmskeys: Decrypt under %s: %w", key, err))
+		gone = gone && isGone(err)
 	}
-	return dynamostore.Key{}, errors.Join(append(gone, dynamostore.ErrKeyGone)...)
+	if gone {
+		failed = append(failed, dynamostore.ErrKeyGone)
+	}
+	return dynamostore.Key{}, errors.Join(failed...)
 }
 
 // isGone tells whether KMS says that this key will never decrypt this. One that is

@@ -20,6 +20,7 @@ import (
 type service struct {
 	fails   error
 	missing string // a key that was deleted
+	refuses string // a key that denies access
 	made    int
 	asked   []string // key ids of Decrypts
 }
@@ -42,6 +43,8 @@ func (s *service) Decrypt(_ context.Context, in *kms.DecryptInput, _ ...func(*km
 	switch {
 	case s.fails != nil:
 		return nil, s.fails
+	case aws.ToString(in.KeyId) == s.refuses:
+		return nil, errors.New("AccessDeniedException")
 	case aws.ToString(in.KeyId) == s.missing:
 		return nil, &types.NotFoundException{}
 	case len(parts) != 3, parts[1] != fmt.Sprint(in.EncryptionContext):
@@ -116,7 +119,20 @@ func TestS1_WhatIsGoneAndWhatIsNot(t *testing.T) {
 			t.Errorf("%T: %v; want it", err, got)
 		}
 	}
-	s.fails, s.missing = nil, "key-a"
+	// One that can't be asked now may be the one that knows it.
+	s.fails, s.missing = nil, "key-b"
+	two := kmskeys.New(s, "key-b", func(o *kmskeys.Options) { o.Older = []string{"key-a"} })
+	if got, err := two.Find(t.Context(), made.ID); err != nil || got.ID != made.ID {
+		t.Errorf("the first of two keys is deleted: %v, %v", got, err)
+	}
+	s.refuses = "key-b"
+	if got, err := two.Find(t.Context(), made.ID); err != nil || got.ID != made.ID {
+		t.Errorf("the first of two keys refuses: %v, %v", got, err)
+	}
+	s.missing = "key-a"
+	if _, err := two.Find(t.Context(), made.ID); err == nil || errors.Is(err, dynamostore.ErrKeyGone) {
+		t.Errorf("the first of two keys refuses, the other is deleted: %v; it may be back", err)
+	}
 	if _, err := in.Find(t.Context(), made.ID); !errors.Is(err, dynamostore.ErrKeyGone) {
 		t.Errorf("deleted: %v; want ErrKeyGone", err)
 	}
