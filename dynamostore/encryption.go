@@ -8,6 +8,7 @@ import (
 	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -152,8 +153,8 @@ func (k Key) clone() Key { return Key{ID: k.ID, Secret: bytes.Clone(k.Secret)} }
 // A sealed text is
 //
 //	1 byte    the version of this form
-//	2 bytes   length of the key's id, big endian; the id
-//	2 bytes   length of the token, big endian; the token of the attempt that sealed it
+//	          length of the key's id, as an unsigned varint; the id
+//	          length of the token, likewise; the token of the attempt that sealed it
 //	24 bytes  salt
 //	          AES-256-GCM's ciphertext and tag
 //
@@ -169,7 +170,7 @@ const (
 
 // seal encrypts a text for its place in the record of that id.
 func (k Key) seal(id, token, place string, text []byte) []byte {
-	out := make([]byte, 0, 1+2+len(k.ID)+2+len(token)+saltBytes+len(text)+tagBytes)
+	out := make([]byte, 0, 1+sizedBytes(k.ID)+sizedBytes(token)+saltBytes+len(text)+tagBytes)
 	out = appendSized(append(out, sealVersion), k.ID)
 	out = appendSized(out, token)
 	out = out[:len(out)+saltBytes]
@@ -193,7 +194,8 @@ func parseSealed(b []byte) (s sealed, err error) {
 	if len(b) == 0 || b[0] != sealVersion {
 		return s, errNoSeal
 	}
-	rest, ok := b[1:], true
+	var ok bool
+	rest := b[1:]
 	if s.keyID, rest, ok = cutSized(rest); ok {
 		s.token, rest, ok = cutSized(rest)
 	}
@@ -239,23 +241,24 @@ func (k Key) cipher(salt []byte) (cipher.AEAD, []byte) {
 
 // associated is the data that a text is bound to.
 func associated(header []byte, id, place string) []byte {
-	out := make([]byte, 0, len(header)+2+len(id)+2+len(place))
+	out := make([]byte, 0, len(header)+sizedBytes(id)+sizedBytes(place))
 	return appendSized(appendSized(append(out, header...), id), place)
 }
 
-// appendSized writes a text of less than 64 KB after its length, so that no two of
-// them can run into each other.
+// appendSized writes a text after its length, so that no two of them can run into
+// each other.
 func appendSized(b []byte, s string) []byte {
-	return append(append(b, byte(len(s)>>8), byte(len(s))), s...)
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
+// sizedBytes is enough room for a text and its length.
+func sizedBytes(s string) int { return binary.MaxVarintLen64 + len(s) }
+
 func cutSized(b []byte) (s string, rest []byte, ok bool) {
-	if len(b) < 2 {
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n > uint64(len(b)-size) { //nolint:gosec // size is len(b) at most
 		return "", nil, false
 	}
-	n := int(b[0])<<8 | int(b[1])
-	if b = b[2:]; len(b) < n {
-		return "", nil, false
-	}
+	b = b[size:]
 	return string(b[:n]), b[n:], true
 }

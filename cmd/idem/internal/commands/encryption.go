@@ -60,7 +60,7 @@ func (k *keys) encryption(cfg aws.Config) (dynamostore.Encryption, error) {
 
 // keysIn reads a file of keys. What it says of a line never shows the key.
 func keysIn(name string) (e dynamostore.Encryption, err error) {
-	text, err := os.ReadFile(name)
+	text, err := os.ReadFile(name) //nolint:gosec // it is the user's own
 	if err != nil {
 		return e, usage(fmt.Errorf("--key-file: %w", err))
 	}
