@@ -370,6 +370,10 @@ func TestS1_TheFormIsWhatItWas(t *testing.T) {
 	if err != nil || string(got) != `{"statusCode":201,"body":"grüße"}` {
 		t.Errorf("%q, %v", got, err)
 	}
+	text[0]++
+	if _, err := parseSealed(text); err == nil {
+		t.Error("the form of a version to come is read as this one's")
+	}
 }
 
 const goldenSeal = "01086b65792d3230323607746f6b656e2d31000102030405060708090a0b0c0d0e0f101112131415161723cc3270f8eb" +
