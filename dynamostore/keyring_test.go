@@ -417,3 +417,10 @@ func TestS1_ATakeoverThatCantReadTheSteps(t *testing.T) {
 		t.Errorf("%+v, %v", rec, err)
 	}
 }
+
+// S1: a clock that was set back makes no key young.
+func TestS1_AKeyFromTheFutureIsAsOldAsCanBe(t *testing.T) {
+	if age := (heldKey{at: time.Now().Add(time.Hour).Round(0)}).age(); age < 1000*time.Hour {
+		t.Errorf("its age is %v", age)
+	}
+}
