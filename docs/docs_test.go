@@ -75,6 +75,10 @@ func TestREADME_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "
 
 func TestTesting_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "docs/testing.md") }
 
+func TestEncryption_ShowsCodeThatCompiles(t *testing.T) {
+	showsCodeThatCompiles(t, "docs/encryption.md")
+}
+
 func TestEffects_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "docs/effects.md") }
 
 // Code on a page is code of this project, so that it compiles.

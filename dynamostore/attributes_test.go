@@ -59,9 +59,9 @@ func TestAnUpdateWritesEveryAttributeThatItsVerbChanges(t *testing.T) {
 		{"takeover of what was completed before", takeover, func(it *item) { it.finish(result); it.Failure = failed.Failure }},
 		{"completion", completion, func(it *item) { it.finish(result) }},
 		{"completion by a failure", completion, func(it *item) { it.finish(failed) }},
-		{"save of steps", saving, func(it *item) { it.keepSteps(twoSteps) }},
+		{"save of steps", saving, func(it *item) { it.keepSteps(encodedSteps, twoSteps) }},
 		{"completion after steps", completion, func(it *item) {
-			it.keepSteps(twoSteps)
+			it.keepSteps(encodedSteps, twoSteps)
 			it.finish(result)
 		}},
 		{"release", release, func(it *item) { it.giveBack(lease.Expires) }},

@@ -1,9 +1,11 @@
 package dynamostore
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -125,5 +127,32 @@ func measure(b *testing.B, do func(context.Context) error) {
 		if err := do(ctx); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// What encryption costs a process, beside a request of a millisecond.
+func BenchmarkEncryption(b *testing.B) {
+	k := keyOf("k1")
+	for _, size := range []int{1 << 10, 16 << 10, 1 << 20} {
+		text := bytes.Repeat([]byte("a"), size)
+		stored := k.seal("idem#test", "token-1", "sealed value", text)
+		b.Run(fmt.Sprintf("seal/%dKB", size>>10), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				k.seal("idem#test", "token-1", "sealed value", text)
+			}
+		})
+		b.Run(fmt.Sprintf("open/%dKB", size>>10), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				of, err := parseSealed(stored)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := of.open(k, "idem#test", "sealed value"); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

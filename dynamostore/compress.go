@@ -14,7 +14,13 @@ import (
 const (
 	encodingPlain = "plain" // the answer itself, over parts
 	encodingGzip  = "gzip"  // RFC 1952
+	// One of these two, then encrypted (S1).
+	encodingSealed     = "sealed"
+	encodingSealedGzip = "sealed gzip"
 )
+
+// encodings are all of them.
+var encodings = [...]string{encodingPlain, encodingGzip, encodingSealed, encodingSealedGzip}
 
 // gzip at its best speed, not zstd (klauspost/compress 1.18). Measured on
 // amd64, Go 1.26, medians, bytes of a stored JSON answer in and out:

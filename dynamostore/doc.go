@@ -25,7 +25,7 @@
 //	started_at              N  epoch milliseconds, when the current attempt began
 //	completed_at            N  epoch milliseconds, once completed
 //	failure                 M  code, type, message, status: instead of data
-//	encoding                S  gzip or plain (over parts): data does not have the answer as it is; steps: there are some
+//	encoding                S  gzip or plain (over parts), sealed or not: data does not have the answer as it is; steps: there are some
 //	parts                   M  of such an answer: count (0: data has it), length, checksum, failure
 //	steps                   M  the results of steps by name, until it is completed
 //	operations              L  what operators did to the record: what, by, reason, at (epoch milliseconds), attempt, token, forced
@@ -128,6 +128,13 @@
 // [Store.DeadLeases] finds those leases by an index, Options.LeaseIndex, and without a
 // scan. It is off by default: a lock and the end of an attempt each cost a write unit
 // more with it.
+//
+// # Encryption
+//
+// With [Options].Encryption answers, failures' texts and the results of steps are
+// encrypted by this process. Their encodings are "sealed" and "sealed gzip", and
+// "sealed steps"; versions that don't know them refuse the record. data, a part's
+// data and each step are binaries then, in the form that encryption.go gives.
 //
 // # One Region
 //

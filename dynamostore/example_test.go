@@ -1,6 +1,7 @@
 package dynamostore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -73,4 +74,18 @@ func ExampleStore_Acquire_errors() {
 		fmt.Println(failed.Op, failed.Reason, failed.NotApplied)
 	}
 	// Output: acquire unreachable true
+}
+
+// Answers are encrypted before they leave the process, with keys from a secret
+// manager, say: the first one encrypts, all of them decrypt.
+func ExampleStaticKeys() {
+	secret := bytes.Repeat([]byte("0123456789abcdef"), 2)
+	store := dynamostore.New(dynamodb.New(dynamodb.Options{Region: "eu-west-1"}), "idempotency", func(o *dynamostore.Options) {
+		o.Encryption = dynamostore.StaticKeys(
+			dynamostore.Key{ID: "2026-11", Secret: secret},
+			dynamostore.Key{ID: "2026-08", Secret: bytes.Repeat([]byte{8}, 32)},
+		)
+	})
+	fmt.Println(store.Prepare(context.Background()))
+	// Output: <nil>
 }

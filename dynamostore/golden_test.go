@@ -197,7 +197,7 @@ func writtenToday(t *testing.T, option func(*Options), result *lambdaidem.Result
 	case release:
 		it.giveBack(goldenTime.Add(2 * time.Hour))
 	case result != nil:
-		p, err := s.pack(lease, *result)
+		p, err := s.pack(t.Context(), lease, *result)
 		if err != nil {
 			t.Fatal(err)
 		}

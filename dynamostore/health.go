@@ -39,8 +39,8 @@ type Health struct {
 // Check is one thing that was looked at.
 type Check struct {
 	// Name is the action in IAM, without its service ("GetItem"); "settings" for
-	// what DescribeTable and DescribeTimeToLive say; "context" alone where the
-	// caller's context ended.
+	// what DescribeTable and DescribeTimeToLive say; "encryption" for the key of
+	// Options.Encryption; "context" alone where the caller's context ended.
 	Name    string
 	Table   string // its name or ARN, as it was given
 	Status  HealthStatus
@@ -62,6 +62,7 @@ const (
 	Throttled   TableCode = "throttled"   // refused for capacity
 	TimedOut    TableCode = "timeout"     // no answer in time
 	Unreachable TableCode = "unreachable" // no connection
+	NoKey       TableCode = "no_key"      // there is no key to encrypt with
 )
 
 // HealthError is the error of an unhealthy store: the checks that failed.
@@ -111,6 +112,7 @@ func (h Health) Err() error {
 //	each WritesEvery     PutItem, UpdateItem, refused        1 write unit each
 //	                     actions on enlisted tables, refused 2 write units each
 //	each SettingsEvery   DescribeTable, DescribeTimeToLive   nothing
+//	each time            Options.Encryption.Current          once in KeyFor, as requests do
 //
 // What fails, or is throttled, is asked anew each time until it does not.
 //

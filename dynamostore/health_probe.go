@@ -58,6 +58,9 @@ func (c *HealthCheck) allProbes() []*probe {
 	for i := range c.opts.Enlisted {
 		all = append(all, c.enlistedProbes(&c.opts.Enlisted[i])...)
 	}
+	if s.keys != nil {
+		all = append(all, &probe{name: encryptionCheck, table: s.table, ask: c.encryption})
+	}
 	return append(all, &probe{name: settingsCheck, table: s.table, holds: c.opts.SettingsEvery, ask: c.settings})
 }
 
@@ -164,7 +167,7 @@ func (c *HealthCheck) judged(name, table, keyed string, v *verdict, err error) C
 			"create it, or correct the name, the Region or the credentials", c.client.Options().Region)
 	case lambdaidem.ReasonPermission:
 		return found(HealthFail, NoPermission, "is not allowed, or there are no valid credentials; add dynamodb:%s to the function's policy", name)
-	case lambdaidem.ReasonUnknown, lambdaidem.ReasonTooLarge, lambdaidem.ReasonEncoding, lambdaidem.ReasonForeign:
+	case lambdaidem.ReasonUnknown, lambdaidem.ReasonTooLarge, lambdaidem.ReasonEncoding, lambdaidem.ReasonForeign, lambdaidem.ReasonKey:
 	}
 	return found(HealthFail, CheckFailed, "failed")
 }
@@ -195,6 +198,19 @@ func (c *HealthCheck) settings(ctx context.Context) Check {
 		found.Detail, found.Err = wrong.Error(), wrong
 	}
 	return found
+}
+
+// encryptionCheck is the name of the check that asks for a key.
+const encryptionCheck = "encryption"
+
+// encryption looks whether there is a key for what a request will have to keep (S1).
+// It is asked for no more often than requests ask.
+func (c *HealthCheck) encryption(ctx context.Context) Check {
+	if err := c.store.Prepare(ctx); err != nil {
+		return Check{Status: HealthFail, Code: NoKey, Err: err,
+			Detail: fmt.Sprintf("encryption of table %q has no key, and every request is refused; look at what Options.Encryption.Current asks, and at its permissions (cause: %v)", c.store.table, err)}
+	}
+	return Check{Status: HealthPass}
 }
 
 // detailsOf has one line for each check.

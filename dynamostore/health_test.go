@@ -222,6 +222,30 @@ func TestS1_AHealthCheckNeedsNoMoreThanTheDocumentedPolicy(t *testing.T) {
 	}
 }
 
+// S1: where there is no key to encrypt with every request is refused, and a health
+// check says so; it asks for one no more often than requests do.
+func TestS1_AHealthCheckAsksForTheKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, _ := wireTo(described{})
+		k := &keyService{current: "k1", down: true}
+		check := NewHealthCheck(New(client, "test", k.encryption), quiet)
+		h := check.Check(t.Context())
+		if c := checkOf(t, h, "encryption"); h.Status != HealthFail || c.Status != HealthFail || c.Code != NoKey || !errors.Is(h.Err(), errKeyServiceDown) || !strings.Contains(c.Detail, "Options.Encryption.Current") {
+			t.Errorf("%+v", c)
+		}
+		k.down = false
+		for range 3 {
+			time.Sleep(time.Minute)
+			if c := checkOf(t, check.Check(t.Context()), "encryption"); c.Status != HealthPass {
+				t.Errorf("%+v", c)
+			}
+		}
+		if n := k.currents.Load(); n != 2 {
+			t.Errorf("it was asked %d times", n)
+		}
+	})
+}
+
 func TestNewHealthCheckNamesTheOptionThatIsWrong(t *testing.T) {
 	client, _ := inMemory()
 	s := New(client, "records")

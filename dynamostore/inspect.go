@@ -21,6 +21,9 @@ type Inspected struct {
 	Record lambdaidem.Record
 	// Operations are what operators did to it, the latest last.
 	Operations []Operation
+	// StepsUnread says why the results of the record's steps are missing, and only
+	// their names are there: they are encrypted, and could not be decrypted.
+	StepsUnread error
 	// Now was the time by the database's clock, at the earliest, when the record was
 	// read: in whole seconds.
 	Now time.Time
@@ -46,13 +49,13 @@ func (s *Store) Inspect(ctx context.Context, id string) (Inspected, error) {
 	if err != nil {
 		return Inspected{}, v.storeError(err)
 	}
-	return s.inspected(v, out.Item, out.ResultMetadata)
+	return s.inspected(ctx, v, out.Item, out.ResultMetadata)
 }
 
 const opInspect = "inspect"
 
 // inspected is what an answer of the database's says of a record.
-func (s *Store) inspected(v *verdict, attrs attributes, meta middleware.Metadata) (Inspected, error) {
+func (s *Store) inspected(ctx context.Context, v *verdict, attrs attributes, meta middleware.Metadata) (Inspected, error) {
 	now, ok := awsmiddleware.GetServerTime(meta)
 	if !ok {
 		return Inspected{}, v.storeError(errNoDate)
@@ -65,8 +68,19 @@ func (s *Store) inspected(v *verdict, attrs attributes, meta middleware.Metadata
 	if err != nil {
 		return Inspected{}, v.storeError(err)
 	}
-	seen.Record, seen.Operations = it.record(), it.Operations
+	s.inspect(ctx, &seen, it)
 	return seen, nil
+}
+
+// inspect fills in what the item says.
+func (s *Store) inspect(ctx context.Context, seen *Inspected, it *item) {
+	seen.Record, seen.Operations = it.record(), it.Operations
+	if it.sealsSteps() {
+		var steps lambdaidem.Steps
+		if steps, seen.StepsUnread = s.openSteps(ctx, it); seen.StepsUnread == nil {
+			seen.Record.Steps = steps
+		}
+	}
 }
 
 // inspectedAt is of no record yet: what was read now, by an answer of that date.

@@ -123,7 +123,7 @@ func (it *item) strange() string {
 // strangeEncoding says what keeps an encoded answer from being read.
 func (it *item) strangeEncoding() string {
 	switch p := it.Parts; {
-	case it.Encoding.there && it.Encoding.s != encodingPlain && it.Encoding.s != encodingGzip:
+	case it.Encoding.there && !slices.Contains(encodings[:], it.Encoding.s):
 		return fmt.Sprintf("its %s %q is unknown to this version", attrEncoding, it.Encoding.s)
 	case it.Encoding.there && it.Status != lambdaidem.Completed:
 		return fmt.Sprintf("it has %s %q and is not completed", attrEncoding, it.Encoding.s)
@@ -159,6 +159,9 @@ func (it *item) record() lambdaidem.Record {
 	}
 	if it.Status != lambdaidem.Completed {
 		r.Steps = it.Steps
+		if it.sealsSteps() {
+			r.Steps = namesOf(it.Steps)
+		}
 		return r
 	}
 	r.CompletedAt = fromMillis(it.CompletedAt)

@@ -50,7 +50,7 @@ func TestR1_ARecordSurvivesItsItem(t *testing.T) {
 			it.finish(r)
 		} else {
 			steps := rapid.MapOfN(rapid.StringN(1, 20, 40), rapid.SliceOf(rapid.Byte()), 0, 3).Draw(t, "steps")
-			it.keepSteps(steps)
+			it.keepSteps(encodedSteps, steps)
 			if rapid.Bool().Draw(t, "released") {
 				it.giveBack(moment(t, "released until"))
 			}

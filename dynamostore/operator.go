@@ -217,7 +217,7 @@ func (o *Operator) end(ctx context.Context, seen Inspected, how *operatorEnd, it
 		returns: types.ReturnValueAllNew}, it, values)
 	if err == nil {
 		v.ambiguous = true // should it not be readable
-		return o.s.inspected(v, out.Attributes, out.ResultMetadata)
+		return o.s.inspected(ctx, v, out.Attributes, out.ResultMetadata)
 	}
 	refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
 	if !ok {
@@ -230,7 +230,7 @@ func (o *Operator) end(ctx context.Context, seen Inspected, how *operatorEnd, it
 			v.ambiguous = false
 			return seen, v.storeError(err)
 		}
-		now.Record, now.Operations = stands.record(), stands.Operations
+		o.s.inspect(ctx, &now, stands)
 	}
 	// L4: an earlier attempt on the wire had landed, whatever came after it.
 	if slices.ContainsFunc(now.Operations, func(did Operation) bool { return did.Token == it.Token }) {

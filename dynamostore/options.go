@@ -58,6 +58,9 @@ type Options struct {
 	// Default 9 MB: what Lambda can return, 6 MB, as base64 and with headers.
 	MaxAnswer int
 
+	// Encryption encrypts what records keep of answers (S1). Default: none.
+	Encryption Encryption
+
 	// LeaseIndex is the name of a global secondary index of the table in which
 	// [Store.DeadLeases] finds the leases whose attempts died, without a scan (O2).
 	// Default: none, and nothing of it is written or asked for. 3 to 255 of A-Z a-z
@@ -151,6 +154,7 @@ func resolved(caller, table string, optFns []func(*Options)) Options {
 	orDefault(&o.MaxInline, 20<<10)
 	orDefault(&o.MaxAnswer, 9<<20)
 	orDefault(&o.LeaseShards, 64)
+	orDefault(&o.Encryption.KeyFor, 5*time.Minute)
 	for _, a := range itemAttributes {
 		if a.option != nil {
 			orDefault(a.option.name(&o), a.standard)
@@ -195,6 +199,9 @@ func (o *Options) problem() string {
 		return fmt.Sprintf("LeaseIndex is %q; it must be an index's name (3 to 255 of A-Z a-z 0-9 _ . -)", o.LeaseIndex)
 	case o.LeaseShards < 1 || o.LeaseShards > maxLeaseShards:
 		return fmt.Sprintf("LeaseShards is %d; it must be 1 to %d", o.LeaseShards, maxLeaseShards)
+	}
+	if problem := o.Encryption.problem(); problem != "" {
+		return "Encryption." + problem
 	}
 	return o.attributeProblem()
 }

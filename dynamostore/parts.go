@@ -39,7 +39,7 @@ const (
 	// answer have that a plain one has not.
 	encodedOverhead = 100
 	// maxParts bounds what a damaged record can make this process read.
-	maxParts = maxAnswerBound / partSize
+	maxParts = maxAnswerBound/partSize + 1 // one for what encryption adds
 )
 
 // attrPart is the attribute of a part, and of no record: a map of the record's
@@ -91,13 +91,13 @@ type packed struct {
 }
 
 // pack decides how an answer is stored, and writes nothing. The error is a
-// StoreError: the answer is over Options.MaxAnswer.
-func (s *Store) pack(lease lambdaidem.Lease, result lambdaidem.Result) (packed, error) {
+// StoreError: the answer is over Options.MaxAnswer, or there is no key for it.
+func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (packed, error) {
 	o := &s.opts
 	result.Apart = nil
 	answer := result.Value
 	if f := result.Failure; f != nil {
-		if len(f.Code)+len(f.Type)+len(f.Message) <= o.MaxInline {
+		if s.keys == nil && len(f.Code)+len(f.Type)+len(f.Message) <= o.MaxInline {
 			return packed{result: result}, nil
 		}
 		var err error
@@ -116,12 +116,19 @@ func (s *Store) pack(lease lambdaidem.Lease, result lambdaidem.Result) (packed, 
 			stored, encoding = c, encodingGzip
 		}
 	}
-	if encoding == encodingPlain && result.Failure == nil && len(answer) <= o.MaxInline {
+	if s.keys == nil && encoding == encodingPlain && result.Failure == nil && len(answer) <= o.MaxInline {
 		return packed{result: result}, nil
 	}
-	a := &apart{Encoding: encoding, Parts: parts{
-		Length: len(answer), Checksum: checksum(lease.ID, lease.Token, encoding, answer), Failure: result.Failure != nil,
-	}}
+	a := &apart{Encoding: encoding, Parts: parts{Length: len(answer), Failure: result.Failure != nil}}
+	summed := answer
+	if s.keys != nil {
+		var err error
+		if stored, err = s.sealAnswer(ctx, lease, a, stored); err != nil {
+			return packed{}, err
+		}
+		summed = stored // of the answer itself it would tell who guesses right
+	}
+	a.Parts.Checksum = checksum(lease.ID, lease.Token, a.Encoding, summed)
 	result.Value, result.Failure, result.Apart = nil, nil, a
 	if len(stored) <= o.MaxInline {
 		a.Data = stored
@@ -136,7 +143,7 @@ func (s *Store) pack(lease lambdaidem.Lease, result lambdaidem.Result) (packed, 
 // StoreError of a completion that was not sent; parts that were written all the
 // same are no matter.
 func (s *Store) prepare(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Result, error) {
-	p, err := s.pack(lease, result)
+	p, err := s.pack(ctx, lease, result)
 	if err == nil {
 		err = s.writeParts(ctx, lease, p)
 	}
@@ -199,7 +206,7 @@ func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.
 	}
 	var answer []byte
 	if err == nil {
-		answer, err = a.open(record, stored)
+		answer, err = s.open(ctx, record, a, stored)
 	}
 	result.Apart = nil
 	switch {
@@ -217,22 +224,40 @@ func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.
 }
 
 // open makes the answer of the stored bytes, and verifies that it is the one
-// that was completed.
-func (a *apart) open(record lambdaidem.Record, stored [][]byte) (answer []byte, err error) {
-	if a.Encoding == encodingGzip {
+// that was completed. The error is a damagedAnswerError, or a keyError.
+func (s *Store) open(ctx context.Context, record lambdaidem.Record, a *apart, stored [][]byte) (answer []byte, err error) {
+	if err := s.mayBeOpen(a); err != nil {
+		return nil, err
+	}
+	if a.sealed() {
+		opened, err := s.openAnswer(ctx, record, a, joined(stored))
+		if err != nil {
+			return nil, err
+		}
+		stored = [][]byte{opened}
+	}
+	if a.zipped() {
 		answer, err = decompressed(stored, a.Parts.Length)
 	} else {
-		answer = slices.Concat(stored...)
+		answer = joined(stored)
 	}
 	switch {
 	case err != nil:
 		return nil, damaged(err)
 	case len(answer) != a.Parts.Length:
 		return nil, damaged(fmt.Errorf("it has %d bytes, and should have %d", len(answer), a.Parts.Length))
-	case !bytes.Equal(checksum(record.ID, record.Token, a.Encoding, answer), a.Parts.Checksum):
-		return nil, damaged(errors.New("its checksum is another"))
+	case !a.sealed() && !bytes.Equal(checksum(record.ID, record.Token, a.Encoding, answer), a.Parts.Checksum):
+		return nil, damaged(errOtherSum)
 	}
 	return answer, nil
+}
+
+// joined is the bytes in one; of one part, that part.
+func joined(stored [][]byte) []byte {
+	if len(stored) == 1 {
+		return stored[0]
+	}
+	return slices.Concat(stored...)
 }
 
 // readParts reads an answer's items.
@@ -282,6 +307,9 @@ func (s *Store) read(ctx context.Context, id string, part bool) (found, error) {
 func (s *Store) unloaded(ctx context.Context, record lambdaidem.Record, a *apart, err error) error {
 	lost := (*damagedAnswerError)(nil)
 	if !errors.As(err, &lost) {
+		if _, ok := errors.AsType[*keyError](err); ok {
+			return noKey(opLoad, err)
+		}
 		return err // a StoreError
 	}
 	if a.Parts.Count > 0 {
@@ -306,7 +334,7 @@ func (it *item) names(a *apart) bool {
 type damagedAnswerError struct{ why error }
 
 func (e *damagedAnswerError) Error() string {
-	return "the stored answer is not what was completed: " + e.why.Error()
+	return "what is stored is not what was written: " + e.why.Error()
 }
 func (e *damagedAnswerError) Unwrap() error { return e.why }
 

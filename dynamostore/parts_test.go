@@ -551,7 +551,7 @@ func TestR3_OrphansAreNobodysAnswerAndExpire(t *testing.T) {
 	_, err = dies.Complete(t.Context(), lease, lost)
 	wantStoreError(t, err, opComplete, lambdaidem.ReasonUnreachable, false)
 
-	p, err := s.pack(lease, lost)
+	p, err := s.pack(t.Context(), lease, lost)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -673,7 +673,7 @@ func TestR3_CompressionSavesUnitsOrIsNotUsed(t *testing.T) {
 		value := []byte(noise(random) + strings.Repeat("x", size-random))
 		c := claim
 		c.Scope = strings.Repeat("s", rapid.IntRange(0, 3000).Draw(t, "scope"))
-		p, err := s.pack(lease, withValue(value))
+		p, err := s.pack(t.Context(), lease, withValue(value))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -710,7 +710,7 @@ func TestR3_TheSmallestSavingIsAUnit(t *testing.T) {
 	for random := 2000; random < 2010; random++ {
 		for text := 1024; ; text++ {
 			whole := withValue([]byte(noise(random) + strings.Repeat("x", text)))
-			p, err := s.pack(lease, whole)
+			p, err := s.pack(t.Context(), lease, whole)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -760,7 +760,7 @@ func TestR3_TheThresholdsAreOptions(t *testing.T) {
 		"too large":         {func(o *Options) { o.MaxAnswer = 40<<10 - 1 }, text, "too_large"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := New(written.client(), "test", c.option).pack(lease, withValue(c.value))
+			p, err := New(written.client(), "test", c.option).pack(t.Context(), lease, withValue(c.value))
 			got := "as it is"
 			se := (*lambdaidem.StoreError)(nil)
 			if a, ok := p.result.Apart.(*apart); ok {
@@ -803,7 +803,7 @@ func FuzzOpen(f *testing.F) {
 			t.Errorf("it has %d bytes", len(answer))
 		}
 		a := &apart{Encoding: encodingGzip, Parts: parts{Length: length, Checksum: make([]byte, 32)}}
-		if _, err := a.open(lambdaidem.Record{ID: "id", Token: "t"}, [][]byte{data}); err == nil {
+		if _, err := (&Store{}).open(t.Context(), lambdaidem.Record{ID: "id", Token: "t"}, a, [][]byte{data}); err == nil {
 			t.Error("it passes for an answer")
 		}
 	})

@@ -16,17 +16,22 @@ import (
 
 var _ lambdaidem.StepStore = (*Store)(nil)
 
-// encodedSteps is the encoding of an item that is not completed and has steps. A
+// These are the encodings of an item that is not completed and has steps. A
 // version of this package that knows no steps refuses every encoding, and so the
 // item, instead of running it again without them (E5, D4).
-const encodedSteps = "steps"
+const (
+	encodedSteps = "steps"
+	sealedSteps  = "sealed steps" // each of them is encrypted (S1)
+)
 
 // SaveSteps stores the steps by one conditional UpdateItem (E5). They are written
 // whole, and the write pays for the whole item. Steps that no item can hold are
 // refused before anything is sent.
 func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
 	ours := &item{ID: lease.ID, Token: lease.Token}
-	ours.keepSteps(steps)
+	if err := s.keepSteps(ctx, ours, steps); err != nil {
+		return lambdaidem.Record{}, err
+	}
 	if size := s.layout.size(ours); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(opSaveSteps, size)
 	}
@@ -38,10 +43,10 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 			v.ambiguous = true
 			return lambdaidem.Record{}, v.storeError(err)
 		}
-		it.keepSteps(steps)
+		it.keepSteps(encodedSteps, steps)
 		return it.record(), nil
 	}
-	seen, err := s.refusal(v, err)
+	seen, err := s.refusal(ctx, v, err)
 	switch {
 	case err != nil:
 		return lambdaidem.Record{}, err
@@ -58,13 +63,28 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 
 var errStepsGrow = errors.New("steps only grow")
 
+// keepSteps gives the item these steps, encrypted where that is asked for. The error
+// is a StoreError.
+func (s *Store) keepSteps(ctx context.Context, it *item, steps lambdaidem.Steps) error {
+	if s.keys == nil {
+		it.keepSteps(encodedSteps, steps)
+		return nil
+	}
+	stored, err := s.sealSteps(ctx, it, steps)
+	if err != nil {
+		return err
+	}
+	it.keepSteps(sealedSteps, stored)
+	return nil
+}
+
 // keepSteps gives the item these steps, of its own.
-func (it *item) keepSteps(steps lambdaidem.Steps) {
+func (it *item) keepSteps(encoding string, steps lambdaidem.Steps) {
 	it.dropSteps()
 	if len(steps) == 0 {
 		return
 	}
-	it.Steps, it.Encoding = make(lambdaidem.Steps, len(steps)), optionalText{encodedSteps, true}
+	it.Steps, it.Encoding = make(lambdaidem.Steps, len(steps)), optionalText{encoding, true}
 	for name, result := range steps {
 		it.Steps[name] = append([]byte{}, result...)
 	}
@@ -75,7 +95,7 @@ func (it *item) dropSteps() { it.Steps, it.Encoding = nil, optionalText{} }
 
 // marksSteps tells whether the encoding is that of an item with steps.
 func (it *item) marksSteps() bool {
-	return it.Encoding.there && it.Encoding.s == encodedSteps && len(it.Steps) > 0 &&
+	return it.Encoding.there && (it.Encoding.s == encodedSteps || it.sealsSteps()) && len(it.Steps) > 0 &&
 		(it.Status == lambdaidem.InProgress || it.Status == lambdaidem.Released)
 }
 

@@ -23,6 +23,7 @@ type Store struct {
 	opts      Options
 	layout    *layout
 	writes    writes
+	keys      *keyring // nil: nothing is encrypted
 }
 
 var (
@@ -47,6 +48,7 @@ func New(client *dynamodb.Client, table string, optFns ...func(*Options)) *Store
 	var quota retry.RateLimiter
 	s.client, quota = tuned(client, &s.opts)
 	s.layout = s.opts.layout()
+	s.keys = newKeyring(s.opts.Encryption)
 	if s.whySDK = s.opts.whySDK(client.Options()); s.whySDK != "" {
 		s.transport = sdks{s.client}
 	} else {
@@ -76,17 +78,23 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 	if size := s.layout.size(it); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(opAcquire, size)
 	}
+	if s.keys != nil {
+		if err := s.haveKey(ctx, opAcquire); err != nil {
+			return lambdaidem.Record{}, err
+		}
+	}
 	ctx, v := witnessed(ctx, opAcquire)
 	var err error
 	if claim.Over == nil {
 		_, err = s.transport.send(ctx, &lockRequest{s, it, given{now: claim.Now}})
 	} else {
-		it.Steps, err = s.takeOver(ctx, v, it, claim.Now, claim.Over)
+		err = s.takeOver(ctx, v, it, claim.Now, claim.Over)
 	}
 	if err == nil {
-		return it.record(), nil
+		v.ambiguous = true // should its steps not be readable
+		return s.shown(ctx, v, it)
 	}
-	seen, err := s.refusal(v, err)
+	seen, err := s.refusal(ctx, v, err)
 	if err != nil || seen.GoneAt(claim.Now) {
 		return lambdaidem.Record{}, err
 	}
@@ -94,19 +102,20 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 }
 
 // takeOver is the conditional UpdateItem. Steps stay: they are the record's,
-// not the attempt's (L1). It returns those that are there, which may be more
+// not the attempt's (L1). It gives the item those that are there, which may be more
 // than were seen: the old attempt may have written until now.
-func (s *Store) takeOver(ctx context.Context, v *verdict, it *item, now time.Time, seen *lambdaidem.Record) (lambdaidem.Steps, error) {
+func (s *Store) takeOver(ctx context.Context, v *verdict, it *item, now time.Time, seen *lambdaidem.Record) error {
 	out, err := s.transport.send(ctx, &updateRequest{s, &s.writes.takeover, it, given{now: now, seen: seen}})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	old, err := s.layout.record(out)
 	if err != nil { // it was written, and over an item that can't be read
 		v.ambiguous = true
-		return nil, err
+		return err
 	}
-	return old.Steps, nil
+	it.Steps, it.Encoding = old.Steps, old.Encoding
+	return nil
 }
 
 // Complete stores the result by one conditional UpdateItem (L3), the parts of a
@@ -144,9 +153,10 @@ func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now t
 			return lambdaidem.Record{}, v.storeError(err)
 		}
 		change(it)
-		return it.record(), nil
+		v.ambiguous = true // should its steps not be readable
+		return s.shown(ctx, v, it)
 	}
-	seen, err := s.refusal(v, err)
+	seen, err := s.refusal(ctx, v, err)
 	switch {
 	case err != nil:
 		return lambdaidem.Record{}, err
@@ -173,36 +183,36 @@ func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.R
 	if err != nil {
 		return lambdaidem.Record{}, v.storeError(err)
 	}
-	if r := it.record(); !r.GoneAt(now) {
-		return r, nil
+	if it.record().GoneAt(now) {
+		return lambdaidem.Record{}, nil
 	}
-	return lambdaidem.Record{}, nil
+	return s.shown(ctx, v, it)
 }
 
 // refusal reads what stood in the way of a write, from the refusal itself. It
 // settles whatever was ambiguous before it (X8). The record is the zero Record
 // if there is none; any other failure is a StoreError.
-func (s *Store) refusal(v *verdict, err error) (lambdaidem.Record, error) {
+func (s *Store) refusal(ctx context.Context, v *verdict, err error) (lambdaidem.Record, error) {
 	if refused, ok := errors.AsType[*refusedError](err); ok {
-		return s.standing(v, refused.found)
+		return s.standing(ctx, v, refused.found)
 	}
 	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
-		return s.standing(v, found{attrs: refused.Item})
+		return s.standing(ctx, v, found{attrs: refused.Item})
 	}
 	return lambdaidem.Record{}, v.storeError(err)
 }
 
 // standing is the record of an item that stood in the way of a write.
-func (s *Store) standing(v *verdict, old found) (lambdaidem.Record, error) {
+func (s *Store) standing(ctx context.Context, v *verdict, old found) (lambdaidem.Record, error) {
 	if old.none() {
 		return lambdaidem.Record{}, nil
 	}
 	it, err := s.layout.record(old)
+	v.ambiguous = v.ambiguous && err == nil
 	if err != nil {
-		v.ambiguous = false
 		return lambdaidem.Record{}, v.storeError(err)
 	}
-	return it.record(), nil
+	return s.shown(ctx, v, it)
 }
 
 func (s *Store) key(id string) attributes { return attributes{s.layout.id(): str(id)} }

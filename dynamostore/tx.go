@@ -62,7 +62,7 @@ func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lam
 		t.ambiguous = false
 		return p.record, nil
 	}
-	rec, err := t.verdict(p, v, err)
+	rec, err := t.verdict(ctx, p, v, err)
 	if err == nil {
 		t.ambiguous = false
 	}
@@ -124,7 +124,7 @@ func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*p
 // Without a lease the record is looked at before: a race that is lost already is
 // not worth the parts (E4).
 func (s *Store) storedBefore(ctx context.Context, c *lambdaidem.Completion) (answer lambdaidem.Result, seen lambdaidem.Record, err error) {
-	p, err := s.pack(c.Lease, c.Result)
+	p, err := s.pack(ctx, c.Lease, c.Result)
 	if err != nil {
 		return lambdaidem.Result{}, lambdaidem.Record{}, err
 	}

@@ -39,5 +39,15 @@ type StepStore interface {
 	SaveSteps(ctx context.Context, lease Lease, steps Steps, now time.Time) (Record, error)
 }
 
+// Preparer is a Store that must have something before it can keep a result: a key to
+// encrypt it with, say (S1).
+type Preparer interface {
+	// Prepare gets it, so that no completion soon after fails for want of it. The
+	// guard calls it before the handler of an attempt that asks the store for nothing
+	// else before (E4); an Acquire does it by itself. The error is a StoreError with
+	// NotApplied.
+	Prepare(ctx context.Context) error
+}
+
 // Steps are the stored results of a record's steps by their names, as JSON.
 type Steps map[string][]byte

@@ -163,6 +163,25 @@ func (a *attempt) acquire(request context.Context) (d decision, may bool) {
 	}
 }
 
+// prepare has the store get what a completion needs, before the handler of an attempt
+// that acquires nothing runs (S1).
+func (a *attempt) prepare(request context.Context) (d decision, may bool) {
+	store, ok := a.g.store.(Preparer)
+	if !ok {
+		return decision{}, true
+	}
+	a.keepBack()
+	ctx, cancel := a.acquireContext(request)
+	defer cancel()
+	asked := time.Now()
+	err := store.Prepare(ctx)
+	a.spent(asked)
+	if err == nil {
+		return decision{}, true
+	}
+	return a.notAcquired(request, err)
+}
+
 // maxClaims bounds how often one call tries to get hold of a record that
 // others keep taking before it gives way (L6).
 const maxClaims = 8

@@ -121,6 +121,9 @@ func (g *Guard) once(ctx context.Context, c call, w work) decision {
 	}
 	a := g.newAttempt(ctx, c)
 	if g.opts.Optimistic {
+		if d, may := a.prepare(ctx); !may {
+			return d
+		}
 		return a.run(ctx, w)
 	}
 	if d, may := a.acquire(ctx); !may {

@@ -221,3 +221,48 @@ func TestE4_AnswerWithoutWrites(t *testing.T) {
 	}
 	r.wantRuns(t, 2)
 }
+
+// preparing is a ledger that needs something before it can keep a result.
+type preparing struct {
+	*ledger
+	err   error
+	asked int
+}
+
+func (p *preparing) Prepare(ctx context.Context) error {
+	if p.asked++; ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return p.err
+}
+
+// S1, X5: what a store needs to keep a result is had before an optimistic handler
+// runs; an acquire has it by itself.
+func TestS1_AnOptimisticHandlerRunsOncePreparedFor(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		optimistic bool
+		err        error
+		status     int
+		runs       int64
+		asked      int
+	}{
+		{"nothing is missing", true, nil, 201, 1, 1},
+		{"there is no key", true, &lambdaidem.StoreError{Op: "prepare", Reason: lambdaidem.ReasonKey, NotApplied: true, Err: errors.New("no key")}, 503, 0, 1},
+		{"with a lock", false, errors.New("never asked"), 201, 1, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, l := withLedger(nil)
+			p := &preparing{ledger: l, err: c.err}
+			r.guard = lambdaidem.New(p, func(o *lambdaidem.Options) { o.Namespace, o.Observer, o.Optimistic = "test", r.seen, c.optimistic })
+			r.handler = r.guarded(nil)
+			out := r.send(t, first())
+			if out.StatusCode != c.status || r.runs.Load() != c.runs || p.asked != c.asked {
+				t.Errorf("%+v after %d runs; it was asked %d times", out, r.runs.Load(), p.asked)
+			}
+			if c.status == 503 && len(r.seen.events) != 1 || c.status == 503 && r.seen.events[0].Reason != lambdaidem.ReasonKey {
+				t.Errorf("the events are %+v", r.seen.events)
+			}
+		})
+	}
+}

@@ -158,6 +158,7 @@ const (
 	ReasonEncoding    Reason = "encoding"      // the result could not be encoded
 	ReasonForeign     Reason = "foreign"       // the record is not ours, or damaged (D4)
 	ReasonInvalid     Reason = "invalid"       // the database refused the request as malformed
+	ReasonKey         Reason = "no_key"        // the key that encrypts what is stored can't be had now (S1)
 )
 
 // Throttle says which limit a throttled call ran into, by what an operator can do

@@ -3,8 +3,10 @@ package emf_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -46,8 +48,27 @@ func (l *lines) documents(t testing.TB) []document {
 			t.Fatalf("%v:\n%s", err, line)
 		}
 		docs = append(docs, d)
+		keep(t, line)
 	}
 	return docs
+}
+
+// keep writes a document to the file of $EMF_DOCUMENTS, for `make validate`, which
+// holds them all to the schema that AWS has published.
+func keep(t testing.TB, line string) {
+	t.Helper()
+	name := os.Getenv("EMF_DOCUMENTS")
+	if name == "" {
+		return
+	}
+	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = file.WriteString(line)
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // observed is an observer, and what it writes.

@@ -115,6 +115,15 @@ func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.
 	return record.Result, nil
 }
 
+// Prepare gets what the inner store needs before it can keep a result: see
+// lambdaidem.Preparer. It is no call that can be made to fail.
+func (s *Store) Prepare(ctx context.Context) error {
+	if inner, ok := s.inner.(lambdaidem.Preparer); ok {
+		return inner.Prepare(ctx) //nolint:wrapcheck // as the inner store has it
+	}
+	return nil
+}
+
 // SaveSteps stores the results of steps: see lambdaidem.StepStore.
 func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
 	return s.call(ctx, SaveSteps, lease.ID, lease.Token, func() (lambdaidem.Record, error) {

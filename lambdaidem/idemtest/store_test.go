@@ -185,3 +185,21 @@ func TestE5_StepsNeedAStoreInsideThatKeepsThem(t *testing.T) {
 		t.Errorf("SaveSteps: %v", err)
 	}
 }
+
+// S1: what is inside is had before a handler runs.
+func TestS1_TheStoreInsideIsPrepared(t *testing.T) {
+	inside := &prepared{Store: memstore.New(), err: errors.New("no key")}
+	if err := idemtest.NewStore(inside).Prepare(t.Context()); !errors.Is(err, inside.err) {
+		t.Errorf("Prepare: %v", err)
+	}
+	if err := idemtest.NewStore(memstore.New()).Prepare(t.Context()); err != nil {
+		t.Errorf("Prepare of a store that needs nothing: %v", err)
+	}
+}
+
+type prepared struct {
+	lambdaidem.Store
+	err error
+}
+
+func (p *prepared) Prepare(context.Context) error { return p.err }

@@ -71,9 +71,12 @@ var raceSteps = []Step{
 			if err != nil {
 				return fmt.Errorf("a completion among others: %w", err)
 			}
-			for i, r := range got {
+			for i := range got {
 				what := fmt.Sprintf("completion %d among others", i)
-				if err := wrong(what, r, completed(held, got[0].Result)); err != nil {
+				if got[i], err = s.whole(got[i]); err != nil {
+					return fmt.Errorf("%s: %w", what, err)
+				}
+				if err := wrong(what, got[i], completed(held, got[0].Result)); err != nil {
 					return err
 				}
 			}

@@ -173,6 +173,9 @@ func (s *story) check(what string, now time.Time, want lambdaidem.Record, wantEr
 // wherever the store keeps it (R3).
 func (s *story) compare(what string, got, want lambdaidem.Record) {
 	got, err := s.whole(got)
+	if err == nil {
+		want, err = s.whole(want)
+	}
 	if err != nil {
 		s.err = fmt.Errorf("%s: %w", what, err)
 		return

@@ -82,7 +82,8 @@ var (
 		lambdaidem.EventTakenOver, lambdaidem.EventFailedOpen, lambdaidem.EventStoreError, lambdaidem.EventAnswerLost, lambdaidem.EventOutOfTime, lambdaidem.EventUnreadable,
 		lambdaidem.EventNoPrincipal, lambdaidem.EventSwitchedOff}
 	Reasons = []lambdaidem.Reason{lambdaidem.ReasonTimeout, lambdaidem.ReasonUnreachable, lambdaidem.ReasonThrottled, lambdaidem.ReasonConflict,
-		lambdaidem.ReasonNoTable, lambdaidem.ReasonPermission, lambdaidem.ReasonTooLarge, lambdaidem.ReasonEncoding, lambdaidem.ReasonForeign, lambdaidem.ReasonInvalid}
+		lambdaidem.ReasonNoTable, lambdaidem.ReasonPermission, lambdaidem.ReasonTooLarge, lambdaidem.ReasonEncoding, lambdaidem.ReasonForeign, lambdaidem.ReasonInvalid,
+		lambdaidem.ReasonKey}
 	Throttles = []lambdaidem.Throttle{lambdaidem.ThrottleKeyRange, lambdaidem.ThrottleAccount, lambdaidem.ThrottleMaximum, lambdaidem.ThrottleProvisioned}
 )
 

@@ -51,10 +51,12 @@ func openDesk(t *testing.T) *desk {
 	})
 	d.store = dynamostore.New(d.client, d.table, func(o *dynamostore.Options) { o.AttemptTimeout = time.Minute })
 	d.guard = lambdaidem.New(d.store, func(o *lambdaidem.Options) {
-		o.Namespace, o.Observer, o.Clock = "shop", lambdaidem.Discard, func() time.Time { return d.clock }
+		o.Namespace, o.Observer, o.Clock = "shop", lambdaidem.Discard, d.now
 	})
 	return d
 }
+
+func (d *desk) now() time.Time { return d.clock }
 
 // got is what a command came to.
 type got struct {

@@ -22,6 +22,7 @@ type connection struct {
 	attributes                       map[string]string
 	leaseIndex                       string
 	leaseShards                      int
+	keys                             keys
 }
 
 // The environment's names for the table and for its index of leases.
@@ -37,6 +38,7 @@ func (c *connection) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.endpoint, "endpoint-url", "", "DynamoDB's address; default: $AWS_ENDPOINT_URL_DYNAMODB, or AWS's")
 	f.StringVar(&c.leaseIndex, "lease-index", os.Getenv(indexVariable), "the table's index of leases, dynamostore.Options.LeaseIndex; default: $"+indexVariable+", or none")
 	f.IntVar(&c.leaseShards, "lease-shards", 0, "dynamostore.Options.LeaseShards; 0: the default")
+	c.keys.flags(f)
 	f.StringToStringVar(&c.attributes, "attribute", nil, "a renamed attribute, by its standard name: id=pk; may be repeated")
 }
 
@@ -83,6 +85,10 @@ func (c *connection) store(ctx context.Context) (s *dynamostore.Store, client *d
 	if err != nil {
 		return nil, nil, err
 	}
+	encryption, err := c.keys.encryption(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
 	client = dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 		if c.endpoint != "" {
 			o.BaseEndpoint = aws.String(c.endpoint)
@@ -100,6 +106,7 @@ func (c *connection) store(ctx context.Context) (s *dynamostore.Store, client *d
 	s = dynamostore.New(client, c.table, func(o *dynamostore.Options) {
 		o.Attempts = 6 // a person can wait longer than a function
 		o.LeaseIndex, o.LeaseShards = c.leaseIndex, c.leaseShards
+		o.Encryption = encryption
 		for name, is := range c.attributes {
 			*renamed[name](o) = is
 		}

@@ -171,6 +171,9 @@ counts from now.`,
 			if err != nil {
 				return err
 			}
+			if seen.StepsUnread != nil && !a.keys.given() {
+				return usage(errors.New("the record's steps are encrypted; with --key-file or --kms-key your answer is too"))
+			}
 			result, err := answer.result(a, viewOf(seen).Kind)
 			if err != nil {
 				return usage(err)

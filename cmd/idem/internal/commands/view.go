@@ -31,6 +31,7 @@ type recordView struct {
 	Expires      *time.Time                 `json:"expires,omitempty"`
 	DatabaseTime time.Time                  `json:"databaseTime"`
 	Steps        map[string]json.RawMessage `json:"steps,omitempty"`
+	StepsUnread  string                     `json:"stepsUnread,omitempty"` // why each is null
 	Answer       *answerView                `json:"answer,omitempty"`
 	Operations   []operationView            `json:"operations,omitempty"`
 	Downstream   []downstreamView           `json:"downstreamKeys,omitempty"` // those that were asked for
@@ -74,6 +75,9 @@ func viewOf(seen dynamostore.Inspected) recordView {
 			v.Steps = map[string]json.RawMessage{}
 		}
 		v.Steps[name] = asJSON(result)
+		if seen.StepsUnread != nil {
+			v.Steps[name], v.StepsUnread = json.RawMessage("null"), seen.StepsUnread.Error()
+		}
 	}
 	for _, o := range seen.Operations {
 		v.Operations = append(v.Operations, operationView(o))
@@ -164,6 +168,9 @@ func (v recordView) text(to io.Writer) error {
 	row("fingerprint", "%s", v.Fingerprint)
 	for _, name := range slices.Sorted(maps.Keys(v.Steps)) {
 		row("step", "%s: %s", name, clip(string(v.Steps[name])))
+	}
+	if v.StepsUnread != "" {
+		row("steps unread", "%s", clip(v.StepsUnread))
 	}
 	for _, k := range v.Downstream {
 		row("downstream", "%s: %s", clip(k.Name), k.Key)

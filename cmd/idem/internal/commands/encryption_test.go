@@ -1,0 +1,91 @@
+package commands
+
+import (
+	"bytes"
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// keyFile writes a file of these lines.
+func keyFile(t *testing.T, lines string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(name, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// encrypting has the desk's functions encrypt, and returns the file of their keys.
+func (d *desk) encrypting() string {
+	secret := bytes.Repeat([]byte{7}, 32)
+	d.store = dynamostore.New(d.client, d.table, func(o *dynamostore.Options) {
+		o.Encryption = dynamostore.StaticKeys(dynamostore.Key{ID: "k1", Secret: secret})
+	})
+	d.guard = lambdaidem.New(d.store, func(o *lambdaidem.Options) {
+		o.Namespace, o.Observer, o.Clock = "shop", lambdaidem.Discard, d.now
+	})
+	return keyFile(d.t, "# the functions' keys\n\nk1 "+base64.StdEncoding.EncodeToString(secret)+"\n")
+}
+
+// S1, O2: show decrypts with the functions' keys, and without them says what it can't
+// show; what is settled is encrypted too.
+func TestS1_TheCommandDecryptsWhereItIsAllowedTo(t *testing.T) {
+	d := openDesk(t)
+	file := d.encrypting()
+	d.pay(d.guard, "k", paid)
+	d.pay(d.held(), "dead", died)
+	done, dead := d.view("k"), d.view("dead")
+	if done.State != "completed" || done.Answer == nil || done.Answer.Unreadable == "" || done.Answer.Body != "" {
+		t.Errorf("without a key the answer is %+v", done.Answer)
+	}
+	if string(dead.Steps["reserve"]) != "null" || dead.StepsUnread == "" {
+		t.Errorf("without a key the steps are %s, %q", dead.Steps["reserve"], dead.StepsUnread)
+	}
+	d.idem("show", dead.ID).want(t, exitDone, "reserve: null", "steps unread", "has no Options.Encryption")
+
+	settle := []string{"settle", dead.ID, "--token", dead.Token, "--reason", "TICKET-1", "--yes", "--status", "201", "--body", "settled by alice"}
+	d.idem(settle...).want(t, exitUsage, "--key-file or --kms-key")
+
+	t.Setenv("IDEM_KEY_FILE", file)
+	if done = d.view("k"); done.Answer.Body != `{"id":"p-1"}` {
+		t.Errorf("with the key the answer is %+v", done.Answer)
+	}
+	d.idem("show", dead.ID).want(t, exitDone, `reserve: "r-9"`)
+	d.idem(settle...).want(t, exitDone, "completed: retries get its answer")
+	if resp := d.pay(d.guard, "dead", paid); resp.StatusCode != 201 || resp.Body != "settled by alice" {
+		t.Errorf("a retry gets %+v", resp)
+	}
+	t.Setenv("IDEM_KEY_FILE", "")
+	d.idem("show", dead.ID, "-o", "json").want(t, exitDone, "unreadable")
+}
+
+// What is wrong with keys is said without them.
+func TestS1_KeysThatAreNone(t *testing.T) {
+	d := openDesk(t)
+	t.Setenv("IDEM_KEY_FILE", "")
+	for says, args := range map[string][]string{
+		"no such file":                    {"--key-file", filepath.Join(t.TempDir(), "none")},
+		"there is no key":                 {"--key-file", keyFile(t, "# nothing\n")},
+		"line 2 of":                       {"--key-file", keyFile(t, "\nk1 c2VjcmV0 c2VjcmV0\n")},
+		"is no base64":                    {"--key-file", keyFile(t, "k1 se-cr_et!\n")},
+		`the secret of key "k1" has 6`:    {"--key-file", keyFile(t, "k1 c2VjcmV0\n")},
+		"can't go together":               {"--key-file", keyFile(t, "k1 c2VjcmV0\n"), "--kms-key", "alias/a"},
+		"--kms-key is empty":              {"--kms-key", ""},
+		"there is no record lambdaidem#x": {"--kms-key", "alias/a", "--kms-key", "alias/older"}, // asked for nothing
+	} {
+		got := d.idem(append([]string{"show", "lambdaidem#x"}, args...)...)
+		if got.code == exitDone {
+			t.Errorf("%v: it is done", args)
+		}
+		got.want(t, got.code, says)
+		if bytes.Contains([]byte(got.err+got.out), []byte("c2VjcmV0")) || bytes.Contains([]byte(got.err+got.out), []byte("se-cr_et")) {
+			t.Errorf("it shows a key: %s", got.err)
+		}
+	}
+}

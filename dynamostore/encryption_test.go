@@ -1,0 +1,641 @@
+package dynamostore
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/storetest"
+)
+
+// keyOf is a key of that id; another id is another secret.
+func keyOf(id string) Key {
+	return Key{ID: id, Secret: bytes.Repeat([]byte{id[len(id)-1]}, 32)}
+}
+
+// encrypted has the store encrypt with the first key, and know the others.
+func encrypted(ids ...string) func(*Options) {
+	return func(o *Options) {
+		var keys []Key
+		for _, id := range ids {
+			keys = append(keys, keyOf(id))
+		}
+		o.Encryption = StaticKeys(keys...)
+	}
+}
+
+// S1: an encrypting store is a store in all that is asked of one.
+func TestS1_ConformanceOfAnEncryptingStore(t *testing.T) {
+	for name, option := range map[string]func(*Options){
+		"inline":   func(*Options) {},
+		"in parts": func(o *Options) { o.MaxInline = 1 },
+		"only":     func(o *Options) { o.Encryption.Only = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, table := freshTable(t)
+			s := New(client, table, patient, encrypted("k1"), option)
+			t.Run("suite", func(t *testing.T) {
+				storetest.Test(t, func(*testing.T) lambdaidem.Store { return s })
+			})
+		})
+	}
+}
+
+// secret is in every text that is stored in these tests.
+const secret = "4929-1234-5678-9012"
+
+// kept is one way in which a record keeps a text.
+type kept struct {
+	name   string
+	option func(*Options)
+	result lambdaidem.Result
+}
+
+func keptTexts() []kept {
+	failure := &lambdaidem.Failure{Code: "card_declined", Type: "Declined", Message: "card " + secret + " was declined", Status: 402}
+	failed := lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, Failure: failure, At: result.At, Expires: result.Expires}
+	long := *failure
+	long.Message += strings.Repeat(" and declined", 1000)
+	failedLong := failed
+	failedLong.Failure = &long
+	none := func(*Options) {}
+	return []kept{
+		{"a value", none, withValue([]byte(`{"card":"` + secret + `"}`))},
+		{"an empty value", none, withValue([]byte{})},
+		{"one that is compressed", none, withValue([]byte(strings.Repeat(`{"card":"`+secret+`"}`, 1000)))},
+		{"one in parts", func(o *Options) { o.MaxInline = 1 }, withValue([]byte(secret + noise(2*partSize)))},
+		{"one that is compressed, in parts", func(o *Options) { o.MaxInline = 1 }, withValue([]byte(strings.Repeat(secret+noise(100<<10), 10)))},
+		{"a failure", none, failed},
+		{"a long failure", none, failedLong},
+	}
+}
+
+// S1, R3: whatever is kept of an answer comes back whole, in another process, and
+// nobody reads it in the table.
+func TestS1_NothingOfAnAnswerCanBeReadInTheTable(t *testing.T) {
+	client, table := freshTable(t)
+	for i, c := range keptTexts() {
+		t.Run(c.name, func(t *testing.T) {
+			claim := claim
+			claim.ID = fmt.Sprint("idem#", i)
+			completes(t, New(client, table, patient, encrypted("k1"), c.option), claim, c.result)
+
+			other := New(client, table, patient, encrypted("k2", "k1"))
+			rec, err := other.Get(t.Context(), claim.ID, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := other.Load(t.Context(), rec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.result, got); diff != "" {
+				t.Errorf("it came back otherwise, wanted - got +:\n%s", diff)
+			}
+		})
+	}
+	wantUnreadable(t, client, table)
+}
+
+// wantUnreadable fails the test if the table's items have the secret.
+func wantUnreadable(t *testing.T, client *dynamodb.Client, table string) {
+	t.Helper()
+	for _, it := range scanAll(t, client, table) {
+		for name, v := range it {
+			text, err := json.Marshal(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bin, _ := v.(*types.AttributeValueMemberB)
+			if bytes.Contains(text, []byte("declined")) || bytes.Contains(text, []byte(secret)) || bin != nil && bytes.Contains(bin.Value, []byte(secret)) {
+				t.Errorf("%v has the attribute %s in clear: %s", it[attrID], name, text)
+			}
+		}
+	}
+}
+
+func scanAll(t *testing.T, client *dynamodb.Client, table string) (items []map[string]types.AttributeValue) {
+	t.Helper()
+	for p := dynamodb.NewScanPaginator(client, &dynamodb.ScanInput{TableName: aws.String(table), ConsistentRead: aws.Bool(true)}); p.HasMorePages(); {
+		page, err := p.NextPage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, page.Items...)
+	}
+	return items
+}
+
+// S1, E5: steps too; a takeover by another process gets them, and Inspect has them.
+func TestS1_StepsAreEncrypted(t *testing.T) {
+	client, table := freshTable(t)
+	s := New(client, table, patient, encrypted("k1"))
+	if _, err := s.Acquire(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	steps := lambdaidem.Steps{"charge": []byte(`"` + secret + `"`), "empty": {}}
+	rec, err := s.SaveSteps(t.Context(), lease, steps, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSteps := func(what string, got lambdaidem.Steps) {
+		t.Helper()
+		if diff := cmp.Diff(steps, got); diff != "" {
+			t.Errorf("%s: wanted - got +:\n%s", what, diff)
+		}
+	}
+	wantSteps("saved", rec.Steps)
+	wantUnreadable(t, client, table)
+	if rec, err = s.SaveSteps(t.Context(), lease, steps, now); err != nil { // L4: by another seal
+		t.Errorf("saved again: %v", err)
+	}
+	wantSteps("saved again", rec.Steps)
+
+	other := New(client, table, patient, encrypted("k2", "k1"))
+	next := claimBy("token-2")
+	next.Over = &rec
+	if rec, err = other.Acquire(t.Context(), next); err != nil || rec.Token != "token-2" {
+		t.Fatalf("%+v, %v", rec, err)
+	}
+	wantSteps("taken over", rec.Steps)
+	steps["mail"] = []byte(`"sent"`)
+	if _, err = other.SaveSteps(t.Context(), lambdaidem.Lease{ID: claim.ID, Token: "token-2"}, steps, now); err != nil {
+		t.Fatal(err)
+	}
+	seen, err := other.Inspect(t.Context(), claim.ID)
+	if err != nil || seen.StepsUnread != nil {
+		t.Fatalf("%v, %v", err, seen.StepsUnread)
+	}
+	wantSteps("inspected", seen.Record.Steps)
+	if rec, err = other.Release(t.Context(), lambdaidem.Lease{ID: claim.ID, Token: "token-2"}, now); err != nil {
+		t.Fatal(err)
+	}
+	wantSteps("released", rec.Steps)
+
+	blind := New(client, table, patient)
+	if seen, err = blind.Inspect(t.Context(), claim.ID); err != nil || seen.StepsUnread == nil {
+		t.Fatalf("without a key: %v, %v", err, seen.StepsUnread)
+	}
+	if diff := cmp.Diff(lambdaidem.Steps{"charge": nil, "empty": nil, "mail": nil}, seen.Record.Steps); diff != "" {
+		t.Errorf("without a key, wanted - got +:\n%s", diff)
+	}
+}
+
+// moved is an attribute of one item put into another.
+func moved(t *testing.T, client *dynamodb.Client, table, from, to string, names ...string) {
+	t.Helper()
+	a, b := itemOf(t, client, table, from), itemOf(t, client, table, to)
+	for _, name := range names {
+		if b[name] = a[name]; a[name] == nil {
+			delete(b, name)
+		}
+	}
+	putItem(t, client, table, b)
+}
+
+// S1: a text that stands where it was not written is refused as damaged: in another
+// record, under another token, as something else, or changed in any of its bits.
+func TestS1_ATextIsOfItsPlaceAlone(t *testing.T) {
+	client, table := freshTable(t)
+	s := New(client, table, patient, encrypted("k1"))
+	at := func(id string) lambdaidem.Claim {
+		c := claim
+		c.ID = id
+		return c
+	}
+	wantDamaged := func(t *testing.T, id string) {
+		t.Helper()
+		rec, err := s.Get(t.Context(), id, now)
+		if err == nil {
+			_, err = s.Load(t.Context(), rec)
+		}
+		se := (*lambdaidem.StoreError)(nil)
+		if !errors.As(err, &se) || se.Reason != lambdaidem.ReasonForeign {
+			t.Errorf("it is read: %v", err)
+		}
+	}
+	// resum makes the checksum fit, as who writes to the table can.
+	resum := func(t *testing.T, id string) {
+		t.Helper()
+		it := itemOf(t, client, table, id)
+		data := it[attrData].(*types.AttributeValueMemberB).Value
+		sum := checksum(id, it[attrToken].(*types.AttributeValueMemberS).Value, it[attrEncoding].(*types.AttributeValueMemberS).Value, data)
+		it[attrParts].(*types.AttributeValueMemberM).Value[partsChecksum] = &types.AttributeValueMemberB{Value: sum}
+		putItem(t, client, table, it)
+	}
+	change := func(t *testing.T, id string, do func(attributes)) {
+		t.Helper()
+		it := itemOf(t, client, table, id)
+		do(it)
+		putItem(t, client, table, it)
+		resum(t, id)
+	}
+	mine, yours := withValue([]byte(`{"for":"alice"}`)), withValue([]byte(`{"for":"bobby"}`))
+	t.Run("another record", func(t *testing.T) {
+		completes(t, s, at("idem#a"), mine)
+		completes(t, s, at("idem#b"), yours)
+		moved(t, client, table, "idem#a", "idem#b", attrData, attrParts, attrEncoding)
+		wantDamaged(t, "idem#b") // the checksum
+		resum(t, "idem#b")
+		wantDamaged(t, "idem#b")
+	})
+	t.Run("another attempt", func(t *testing.T) {
+		completes(t, s, at("idem#c"), mine)
+		change(t, "idem#c", func(it attributes) { it[attrToken] = str("token-9") })
+		wantDamaged(t, "idem#c")
+	})
+	t.Run("a value as a failure", func(t *testing.T) {
+		completes(t, s, at("idem#d"), withValue([]byte(`{"code":"paid","message":"m"}`)))
+		change(t, "idem#d", func(it attributes) {
+			it[attrParts].(*types.AttributeValueMemberM).Value[partsFailure] = &types.AttributeValueMemberBOOL{Value: true}
+		})
+		wantDamaged(t, "idem#d")
+	})
+	t.Run("a value as another encoding", func(t *testing.T) {
+		completes(t, s, at("idem#e"), withValue(compressed([]byte("hello"))))
+		change(t, "idem#e", func(it attributes) {
+			it[attrEncoding] = str(encodingSealedGzip)
+			it[attrParts].(*types.AttributeValueMemberM).Value[partsLength] = number(5)
+		})
+		wantDamaged(t, "idem#e")
+	})
+	t.Run("a step as a value", func(t *testing.T) {
+		completes(t, s, at("idem#f"), mine)
+		key, err := s.keys.forSealing(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(t, "idem#f", func(it attributes) {
+			it[attrData] = &types.AttributeValueMemberB{Value: key.seal("idem#f", claim.Token, placeOfStep("x"), mine.Value)}
+		})
+		wantDamaged(t, "idem#f")
+	})
+	t.Run("every bit", func(t *testing.T) {
+		completes(t, s, at("idem#g"), mine)
+		whole := itemOf(t, client, table, "idem#g")
+		text := bytes.Clone(whole[attrData].(*types.AttributeValueMemberB).Value)
+		for i := range text {
+			data := bytes.Clone(text)
+			data[i] ^= 1 << (i % 8)
+			rec := completedRecord("idem#g", claim.Token, data, len(mine.Value))
+			if _, err := s.Load(t.Context(), rec); err == nil {
+				t.Fatalf("byte %d of %d was changed, and it is read", i, len(text))
+			}
+		}
+		for n := range text {
+			if _, err := s.Load(t.Context(), completedRecord("idem#g", claim.Token, text[:n], len(mine.Value))); err == nil {
+				t.Fatalf("it is read from %d of its %d bytes", n, len(text))
+			}
+		}
+		if _, err := s.Load(t.Context(), completedRecord("idem#g", claim.Token, text, len(mine.Value))); err != nil {
+			t.Errorf("unchanged: %v", err)
+		}
+	})
+	t.Run("steps", func(t *testing.T) {
+		begin := func(id string) {
+			if _, err := s.Acquire(t.Context(), at(id)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.SaveSteps(t.Context(), lambdaidem.Lease{ID: id, Token: claim.Token}, lambdaidem.Steps{"a": []byte("1"), "b": []byte("2")}, now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begin("idem#h")
+		begin("idem#i")
+		moved(t, client, table, "idem#h", "idem#i", attrSteps)
+		wantDamaged(t, "idem#i")
+		it := itemOf(t, client, table, "idem#h")
+		of := it[attrSteps].(*types.AttributeValueMemberM).Value
+		of["a"], of["b"] = of["b"], of["a"]
+		putItem(t, client, table, it)
+		wantDamaged(t, "idem#h")
+	})
+}
+
+// completedRecord is one as Get returns it.
+func completedRecord(id, token string, data []byte, length int) lambdaidem.Record {
+	a := &apart{Encoding: encodingSealed, Data: data, Parts: parts{Length: length}}
+	a.Parts.Checksum = checksum(id, token, a.Encoding, data)
+	return lambdaidem.Record{ID: id, Token: token, State: lambdaidem.Completed, Result: lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Apart: a}}
+}
+
+// S1: two equal answers look different, in every part of what is stored.
+func TestS1_EqualAnswersDiffer(t *testing.T) {
+	client, table := freshTable(t)
+	s := New(client, table, patient, encrypted("k1"))
+	for _, id := range []string{"idem#a", "idem#b"} {
+		c := claim
+		c.ID = id
+		completes(t, s, c, result)
+	}
+	a, b := itemOf(t, client, table, "idem#a"), itemOf(t, client, table, "idem#b")
+	for _, name := range []string{attrData, attrParts} {
+		if bytes.Equal(wireJSON(t, attributes{name: a[name]}), wireJSON(t, attributes{name: b[name]})) {
+			t.Errorf("%s is the same: %v", name, a[name])
+		}
+	}
+	k := keyOf("k1")
+	if x, y := k.seal("id", "t", "p", []byte("text")), k.seal("id", "t", "p", []byte("text")); bytes.Equal(x[len(x)-20:], y[len(y)-20:]) {
+		t.Error("the same text is the same ciphertext")
+	}
+}
+
+// S1: the form is for as long as records last. The text was made by another program:
+// Python's cryptography 48, HKDF and AESGCM.
+func TestS1_TheFormIsWhatItWas(t *testing.T) {
+	text, err := hex.DecodeString(goldenSeal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of, err := parseSealed(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if of.keyID != "key-2026" || of.token != "token-1" {
+		t.Errorf("key %q, token %q", of.keyID, of.token)
+	}
+	k := Key{ID: "key-2026", Secret: []byte("0123456789abcdef0123456789abcdef")}
+	got, err := of.open(k, "idem#1", "sealed value")
+	if err != nil || string(got) != `{"statusCode":201,"body":"grüße"}` {
+		t.Errorf("%q, %v", got, err)
+	}
+	text[0]++
+	if _, err := parseSealed(text); err == nil {
+		t.Error("the form of a version to come is read as this one's")
+	}
+}
+
+const goldenSeal = "01086b65792d3230323607746f6b656e2d31000102030405060708090a0b0c0d0e0f101112131415161723cc3270f8eb" +
+	"11aea581c23286e3ea1248cb448ae91f13a13d8448f35a75c95e2e84cf20d12e803edf4e7cbe11f1ea05a4fbc1"
+
+// S1: to rotate, the new key is added, then put first; what the old one encrypted is
+// read until it is taken away, and is lost for good then.
+func TestS1_KeysRotate(t *testing.T) {
+	client, table := freshTable(t)
+	old, other := claim, claim
+	other.ID = "idem#other"
+	completes(t, New(client, table, patient, encrypted("k1")), old, result)
+	completes(t, New(client, table, patient, encrypted("k2", "k1")), other, result)
+	for name, c := range map[string]struct {
+		keys     []string
+		old, new bool
+	}{
+		"before": {[]string{"k1"}, true, false},
+		"during": {[]string{"k1", "k2"}, true, true},
+		"after":  {[]string{"k2", "k1"}, true, true},
+		"later":  {[]string{"k2"}, false, true},
+	} {
+		s := New(client, table, patient, encrypted(c.keys...))
+		for id, want := range map[string]bool{old.ID: c.old, other.ID: c.new} {
+			rec, err := s.Get(t.Context(), id, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = s.Load(t.Context(), rec)
+			if want && err != nil {
+				t.Errorf("%s: %s: %v", name, id, err)
+			}
+			if !want {
+				wantStoreError(t, err, opLoad, lambdaidem.ReasonForeign, true)
+				if !errors.Is(err, ErrKeyGone) {
+					t.Errorf("%s: %s: %v; want ErrKeyGone", name, id, err)
+				}
+			}
+		}
+	}
+}
+
+// S1: an encrypting store reads what is from before it, unless it is told not to; and
+// one without encryption never takes ciphertext for an answer.
+func TestS1_BeginningWithEncryption(t *testing.T) {
+	client, table := freshTable(t)
+	inline, zipped, failed := claim, claim, claim
+	zipped.ID, failed.ID = "idem#zipped", "idem#failed"
+	bare := New(client, table, patient)
+	completes(t, bare, inline, result)
+	completes(t, bare, zipped, withValue([]byte(strings.Repeat(`{"a":"b"}`, 1000))))
+	completes(t, bare, failed, lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, Failure: &lambdaidem.Failure{Code: "c", Message: "m"}, At: result.At, Expires: result.Expires})
+	only := func(o *Options) { o.Encryption.Only = true }
+	for _, id := range []string{inline.ID, zipped.ID, failed.ID} {
+		rec, err := bare.Get(t.Context(), id, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := bare.Load(t.Context(), rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := New(client, table, patient, encrypted("k1"))
+		rec, err = s.Get(t.Context(), id, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Load(t.Context(), rec); err != nil || !cmp.Equal(got, want) {
+			t.Errorf("%s: %+v, %v; want %+v", id, got, err, want)
+		}
+		s = New(client, table, patient, encrypted("k1"), only)
+		if rec, err = s.Get(t.Context(), id, now); err != nil || rec.State != lambdaidem.Completed {
+			t.Fatalf("%+v, %v", rec, err)
+		}
+		if rec.Result.Value != nil || rec.Result.Failure != nil {
+			t.Errorf("%s: only encrypted answers, and the record has %+v", id, rec.Result)
+		}
+		_, err = s.Load(t.Context(), rec)
+		wantStoreError(t, err, opLoad, lambdaidem.ReasonForeign, true)
+	}
+
+	begun := claim
+	begun.ID = "idem#begun"
+	if _, err := bare.Acquire(t.Context(), begun); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bare.SaveSteps(t.Context(), lambdaidem.Lease{ID: begun.ID, Token: begun.Token}, lambdaidem.Steps{"a": []byte("1")}, now); err != nil {
+		t.Fatal(err)
+	}
+	if rec, err := New(client, table, patient, encrypted("k1")).Get(t.Context(), begun.ID, now); err != nil || string(rec.Steps["a"]) != "1" {
+		t.Errorf("%+v, %v", rec, err)
+	}
+	_, err := New(client, table, patient, encrypted("k1"), only).Get(t.Context(), begun.ID, now)
+	wantStoreError(t, err, opGet, lambdaidem.ReasonForeign, true)
+
+	// And back: no key is known.
+	c := claim
+	c.ID = "idem#sealed"
+	completes(t, New(client, table, patient, encrypted("k1")), c, result)
+	rec, err := bare.Get(t.Context(), c.ID, now)
+	if err != nil || rec.Result.Value != nil {
+		t.Fatalf("%+v, %v", rec, err)
+	}
+	_, err = bare.Load(t.Context(), rec)
+	wantStoreError(t, err, opLoad, lambdaidem.ReasonForeign, true)
+}
+
+// S1, D4: versions that know nothing of encryption refuse its items, by encodings that
+// they don't know.
+func TestS1_VersionsBeforeEncryptionRefuseItsItems(t *testing.T) {
+	client, table := freshTable(t)
+	s := New(client, table, patient, encrypted("k1"))
+	if _, err := s.Acquire(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.SaveSteps(t.Context(), lease, lambdaidem.Steps{"a": []byte("1")}, now); err != nil {
+		t.Fatal(err)
+	}
+	encodings := []attributes{itemOf(t, client, table, claim.ID)}
+	for i, c := range keptTexts() {
+		claim := claim
+		claim.ID = fmt.Sprint("idem#", i)
+		completes(t, New(client, table, patient, encrypted("k1"), c.option), claim, c.result)
+		encodings = append(encodings, itemOf(t, client, table, claim.ID))
+	}
+	for _, it := range encodings {
+		switch encoding := it[attrEncoding].(*types.AttributeValueMemberS).Value; encoding {
+		case "plain", "gzip", "steps", "":
+			t.Errorf("%v has the encoding %q, which older versions know", it[attrID], encoding)
+		}
+	}
+}
+
+// S1, O2: an operator's answer is encrypted too, and a purge takes away what it has no
+// key for.
+func TestS1_OperatorsOverEncryptedRecords(t *testing.T) {
+	client, table := freshTable(t)
+	s := New(client, table, patient, encrypted("k1"))
+	dead := claim
+	dead.Scope = "shop POST /payments jwt:alice"
+	dead.LeaseEnd = now.Add(-3600 * 1e9)
+	if _, err := s.Acquire(t.Context(), dead); err != nil {
+		t.Fatal(err)
+	}
+	operator := func(s *Store) *Operator {
+		o, err := s.Operator("ann", "TICKET-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	seen, err := s.Inspect(t.Context(), dead.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := lambdaidem.EncodeAnswer(&lambdaidem.Response{Status: 201, Body: secret})
+	if seen, err = operator(s).Settle(t.Context(), seen, lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: answer}); err != nil {
+		t.Fatal(err)
+	}
+	wantUnreadable(t, client, table)
+	if got, err := s.Load(t.Context(), seen.Record); err != nil || !bytes.Equal(got.Value, answer) {
+		t.Errorf("%q, %v", got.Value, err)
+	}
+	for progress, err := range operator(New(client, table, patient)).Purge(t.Context()) {
+		if err != nil || progress.After == "" && progress.Purged != 1 {
+			t.Errorf("%+v, %v", progress, err)
+		}
+	}
+	for _, option := range []func(*Options){func(*Options) {}, func(o *Options) { o.Encryption.Only = true }} {
+		s := New(client, table, patient, encrypted("k1"), option)
+		rec, err := s.Get(t.Context(), dead.ID, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Load(t.Context(), rec); err != nil || got.Failure == nil || got.Failure.Code != lambdaidem.ErrAnswerUnavailable {
+			t.Errorf("after the purge: %+v, %v", got, err)
+		}
+	}
+}
+
+// S1: no key's secret is printed by anything that prints keys.
+func TestS1_KeysArePrintedWithoutTheirSecrets(t *testing.T) {
+	k := Key{ID: "k1", Secret: []byte("0123456789abcdef0123456789abcdef")}
+	text, err := json.Marshal(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := string(text)
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		all += " " + fmt.Sprintf(verb, k) + " " + fmt.Sprintf(verb, &k) + " " + fmt.Sprintf(verb, []Key{k})
+	}
+	for _, leak := range []string{"0123456789", "48 49 50", "30313233", "0x30, 0x31", "MDEyMzQ1"} {
+		if strings.Contains(all, leak) {
+			t.Errorf("%q stands in %s", leak, all)
+		}
+	}
+}
+
+// S1: what is wrong with keys and options is said at once.
+func TestS1_InvalidKeysAndOptions(t *testing.T) {
+	of := StaticKeys(keyOf("k1"))
+	for want, do := range map[string]func(){
+		"there is no key":                            func() { StaticKeys() },
+		"has 0 bytes; it must have 1 to 1024":        func() { StaticKeys(Key{Secret: make([]byte, 32)}) },
+		"has 1025 bytes; it must":                    func() { StaticKeys(Key{ID: strings.Repeat("i", 1025), Secret: make([]byte, 32)}) },
+		"is not UTF-8":                               func() { StaticKeys(Key{ID: "\xff", Secret: make([]byte, 32)}) },
+		`key 2: the secret of key "k2" has 16 bytes`: func() { StaticKeys(keyOf("k1"), Key{ID: "k2", Secret: make([]byte, 16)}) },
+		`two keys have the id "k1"`:                  func() { StaticKeys(keyOf("k1"), keyOf("k1")) },
+		"Options.Encryption.Current and Find": func() {
+			resolved("New", "test", []func(*Options){func(o *Options) { o.Encryption.Current = of.Current }})
+		},
+		"Options.Encryption.Current and Find: one": func() { resolved("New", "test", []func(*Options){func(o *Options) { o.Encryption.Find = of.Find }}) },
+		"Options.Encryption.Only is true":          func() { resolved("New", "test", []func(*Options){func(o *Options) { o.Encryption.Only = true }}) },
+		"Options.Encryption.KeyFor is 1ms; it must be a": func() {
+			resolved("New", "test", []func(*Options){encrypted("k1"), func(o *Options) { o.Encryption.KeyFor = 1e6 }})
+		},
+	} {
+		func() {
+			defer func() {
+				if v := fmt.Sprint(recover()); !strings.Contains(v, want) {
+					t.Errorf("panics with %q; want %q", v, want)
+				}
+			}()
+			do()
+		}()
+	}
+	kept := keyOf("k1")
+	of = StaticKeys(kept)
+	clear(kept.Secret)
+	if k, err := of.Find(t.Context(), "k1"); err != nil || !bytes.Equal(k.Secret, keyOf("k1").Secret) {
+		t.Errorf("the caller changed its slice, and the key is %x, %v", k.Secret, err)
+	}
+}
+
+// S1: no bytes are taken for a sealed text that are none, and none make it panic.
+func FuzzParseSealed(f *testing.F) {
+	k := keyOf("k1")
+	f.Add(k.seal("id", "token", "place", []byte("text")))
+	f.Add([]byte{sealVersion, 1, 'k', 0xff, 0xff})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		of, err := parseSealed(data)
+		if err != nil {
+			return
+		}
+		if got := append(bytes.Clone(of.header), of.text...); !bytes.Equal(got, data) {
+			t.Errorf("%x is read as %x", data, got)
+		}
+		if _, err := of.open(k, "other", "place"); err == nil {
+			t.Error("it is opened in another record")
+		}
+	})
+}
+
+// S1: what is off costs nothing: an item is what it was.
+func TestS1_WithoutEncryptionItemsAreWhatTheyWere(t *testing.T) {
+	s := New(dynamodb.New(dynamodb.Options{Region: "eu-west-1"}), "test")
+	p, err := s.pack(t.Context(), lease, result)
+	if err != nil || p.result.Apart != nil || !bytes.Equal(p.result.Value, result.Value) {
+		t.Errorf("%+v, %v", p, err)
+	}
+	it := &item{ID: "i", Token: "t"}
+	if err := s.keepSteps(t.Context(), it, lambdaidem.Steps{"a": []byte("1")}); err != nil || it.Encoding.s != encodedSteps || !maps.EqualFunc(it.Steps, lambdaidem.Steps{"a": []byte("1")}, bytes.Equal) {
+		t.Errorf("%+v, %v", it, err)
+	}
+}

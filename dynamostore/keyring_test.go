@@ -1,0 +1,426 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// keyService is where an Encryption of the tests has its keys from.
+type keyService struct {
+	current    string          // id of the key
+	down       bool            // it can't be reached
+	gone       bool            // it knows no key any more
+	hang       bool            // it answers when the context ends
+	currents   atomic.Int64    // how often it was asked
+	finds      atomic.Int64    //
+	answerSlow <-chan struct{} // it answers after this
+}
+
+var errKeyServiceDown = errors.New("the key service is down")
+
+func (k *keyService) encryption(o *Options) {
+	o.Encryption = Encryption{
+		Current: func(ctx context.Context) (Key, error) {
+			k.currents.Add(1)
+			if err := k.answers(ctx); err != nil {
+				return Key{}, err
+			}
+			return keyOf(k.current), nil
+		},
+		Find: func(ctx context.Context, id string) (Key, error) {
+			k.finds.Add(1)
+			if err := k.answers(ctx); err != nil {
+				return Key{}, err
+			}
+			if k.gone {
+				return Key{}, fmt.Errorf("no such key: %w", ErrKeyGone)
+			}
+			return keyOf(id), nil
+		},
+	}
+}
+
+func (k *keyService) answers(ctx context.Context) error {
+	if k.answerSlow != nil {
+		select {
+		case <-k.answerSlow:
+		case <-ctx.Done():
+		}
+	}
+	if k.hang {
+		<-ctx.Done()
+	}
+	if k.down || ctx.Err() != nil {
+		return errors.Join(errKeyServiceDown, ctx.Err())
+	}
+	return nil
+}
+
+func (k *keyService) ring() *keyring {
+	return newKeyring(resolved("New", "test", []func(*Options){k.encryption}).Encryption)
+}
+
+// wantFresh fails the test unless that key encrypts what begins now, and the service
+// has been asked so often.
+func wantFresh(t *testing.T, r *keyring, k *keyService, id string, asked int64) {
+	t.Helper()
+	key, err := r.fresh(t.Context())
+	if err != nil || key.ID != id || k.currents.Load() != asked {
+		t.Errorf("%v, %v, asked %d times; want %q after %d", key, err, k.currents.Load(), id, asked)
+	}
+}
+
+// S1: a key is asked for again when KeyFor is over; where that fails, the one that is
+// there serves for as long again, and no longer.
+func TestS1_AKeyIsAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &keyService{current: "k1"}
+		r := k.ring()
+		wantFresh(t, r, k, "k1", 1)
+		k.current = "k2"
+		time.Sleep(5*time.Minute - 1)
+		wantFresh(t, r, k, "k1", 1)
+		time.Sleep(1 * time.Nanosecond)
+		wantFresh(t, r, k, "k2", 2)
+
+		k.down = true
+		time.Sleep(5 * time.Minute)
+		wantFresh(t, r, k, "k2", 3) // it was asked, in vain
+		wantFresh(t, r, k, "k2", 3) // and is not asked by everybody
+		time.Sleep(15 * time.Second)
+		wantFresh(t, r, k, "k2", 4)
+		k.down = false
+		time.Sleep(15 * time.Second)
+		wantFresh(t, r, k, "k2", 5)
+
+		k.down = true
+		time.Sleep(10*time.Minute - 1)
+		wantFresh(t, r, k, "k2", 6)
+		time.Sleep(1 * time.Nanosecond)
+		if key, err := r.fresh(t.Context()); !errors.Is(err, errKeyServiceDown) {
+			t.Errorf("%v, %v after twice its time; want no key", key, err)
+		}
+		if key, err := r.forSealing(t.Context()); err != nil || key.ID != "k2" {
+			t.Errorf("%v, %v for an attempt that had it before it ran", key, err)
+		}
+	})
+}
+
+// S1: a service that hangs costs a call that has a key two seconds, and one call only.
+func TestS1_AKeyThatServesIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &keyService{current: "k1"}
+		r := k.ring()
+		wantFresh(t, r, k, "k1", 1)
+		time.Sleep(5 * time.Minute)
+		k.hang = true
+		began := time.Now()
+		asked := make(chan time.Duration)
+		go func() {
+			if _, err := r.fresh(t.Context()); err != nil {
+				t.Error(err)
+			}
+			asked <- time.Since(began)
+		}()
+		synctest.Wait()
+		wantFresh(t, r, k, "k1", 2)
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("another call waited %v", waited)
+		}
+		if waited := <-asked; waited != refreshPatience {
+			t.Errorf("the call that asked waited %v; want %v", waited, refreshPatience)
+		}
+	})
+}
+
+// S1: of many calls that have no key one asks, and the others wait for its answer, or
+// for their own end.
+func TestS1_OneCallAsksForAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan struct{})
+		k := &keyService{current: "k1", answerSlow: answer}
+		r := k.ring()
+		done := make(chan error)
+		for range 20 {
+			go func() {
+				_, err := r.fresh(t.Context())
+				done <- err
+			}()
+		}
+		synctest.Wait()
+		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := r.fresh(impatient); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v; want its own end", err)
+		}
+		close(answer)
+		for range 20 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		if n := k.currents.Load(); n != 1 {
+			t.Errorf("it was asked %d times", n)
+		}
+	})
+}
+
+// S1: keys that are found are remembered for KeyFor, the current one among them; for
+// as long again where asking fails; and forgotten at once where they are gone.
+func TestS1_AKeyThatIsFoundIsRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &keyService{current: "k1"}
+		r := k.ring()
+		wantFresh(t, r, k, "k1", 1)
+		want := func(id string, asked int64) {
+			t.Helper()
+			key, err := r.byID(t.Context(), id)
+			if err != nil || key.ID != id || k.finds.Load() != asked {
+				t.Errorf("%v, %v, asked %d times; want %q after %d", key, err, k.finds.Load(), id, asked)
+			}
+		}
+		want("k1", 0)
+		want("k0", 1)
+		want("k0", 1)
+		time.Sleep(5 * time.Minute)
+		want("k0", 2)
+		k.down = true
+		time.Sleep(10*time.Minute - 1)
+		want("k0", 3)
+		time.Sleep(1 * time.Nanosecond)
+		if _, err := r.byID(t.Context(), "k0"); !errors.Is(err, errKeyServiceDown) || errors.Is(err, ErrKeyGone) {
+			t.Errorf("%v; want that it can't be reached", err)
+		}
+		k.down = false
+		want("k0", 5)
+		time.Sleep(5 * time.Minute)
+		k.gone = true
+		for range 2 {
+			if _, err := r.byID(t.Context(), "k0"); !errors.Is(err, ErrKeyGone) {
+				t.Errorf("%v; want ErrKeyGone", err)
+			}
+		}
+		k.down, k.gone = true, false
+		if _, err := r.byID(t.Context(), "k0"); !errors.Is(err, errKeyServiceDown) {
+			t.Errorf("%v: it was gone, and serves again", err)
+		}
+	})
+}
+
+// S1: a function that returns what is no key, or another one, is told so.
+func TestS1_FunctionsThatReturnNoKey(t *testing.T) {
+	for want, of := range map[string]Encryption{
+		"Current returned a key that is none: its id has 0": {Current: func(context.Context) (Key, error) { return Key{}, nil }},
+		"Find returned a key that is none: the secret of":   {Find: func(_ context.Context, id string) (Key, error) { return Key{ID: id}, nil }},
+		`Find returned key "k2"`:                            {Find: func(context.Context, string) (Key, error) { return keyOf("k2"), nil }},
+	} {
+		of.KeyFor = time.Minute
+		r := &keyring{of: of, asking: make(chan struct{}, 1), found: newKeyring(StaticKeys(keyOf("k9"))).found}
+		var err error
+		if of.Current != nil {
+			_, err = r.fresh(t.Context())
+		} else {
+			_, err = r.byID(t.Context(), "k1")
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %q", err, want)
+		}
+	}
+}
+
+// keyedGuard is a guard on a table, with keys from a service.
+type keyedGuard struct {
+	keys   *keyService
+	client *dynamodb.Client
+	table  string
+	wire   *wire
+	guard  *lambdaidem.Guard
+	runs   int
+}
+
+func newKeyedGuard(t *testing.T, optFns ...func(*lambdaidem.Options)) *keyedGuard {
+	client, table := freshTable(t)
+	client, w := over(client)
+	g := &keyedGuard{client: client, table: table, wire: w}
+	g.with(&keyService{current: "k1"}, optFns...)
+	return g
+}
+
+// with gives it keys of that service.
+func (g *keyedGuard) with(keys *keyService, optFns ...func(*lambdaidem.Options)) *Store {
+	g.keys = keys
+	s := New(g.client, g.table, patient, keys.encryption)
+	g.guard = lambdaidem.New(s, append([]func(*lambdaidem.Options){func(o *lambdaidem.Options) {
+		o.Observer, o.Namespace = lambdaidem.Discard, "keys"
+	}}, optFns...)...)
+	return s
+}
+
+// anotherProcess is one whose current key is another. It has that one, and no other.
+func (g *keyedGuard) anotherProcess(t *testing.T) *keyedGuard {
+	t.Helper()
+	other := *g
+	if err := other.with(&keyService{current: "k2"}).Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return &other
+}
+
+func (g *keyedGuard) do(t *testing.T, end func(context.Context) error) error {
+	t.Helper()
+	got, err := lambdaidem.Do(t.Context(), g.guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (string, error) {
+		g.runs++
+		return "paid", end(ctx)
+	})
+	if err == nil && got != "paid" {
+		t.Errorf("%q", got)
+	}
+	return err
+}
+
+func succeeds(context.Context) error { return nil }
+
+// wantRefused fails the test unless err is the guard's refusal with that code and
+// status, and the handler has run so often.
+func (g *keyedGuard) wantRefused(t *testing.T, err error, code lambdaidem.Code, status, runs int) {
+	t.Helper()
+	refusal, ok := errors.AsType[*lambdaidem.Error](err)
+	if !ok || refusal.Code != code || refusal.Status != status || g.runs != runs {
+		t.Errorf("%v, after %d runs; want %s, %d, after %d", err, g.runs, code, status, runs)
+	}
+}
+
+// S1, X5: without a key no handler runs and nothing is sent; and what was had before
+// it ran is there for its answer.
+func TestS1_TheKeyIsHadBeforeTheHandlerRuns(t *testing.T) {
+	for _, optimistic := range []bool{false, true} {
+		t.Run(fmt.Sprint("optimistic ", optimistic), func(t *testing.T) {
+			g := newKeyedGuard(t, func(o *lambdaidem.Options) { o.Optimistic = optimistic })
+			g.keys.down = true
+			g.wantRefused(t, g.do(t, succeeds), lambdaidem.ErrStoreUnavailable, http.StatusServiceUnavailable, 0)
+			if n := g.wire.trips(); n != 0 {
+				t.Errorf("%d requests were sent", n)
+			}
+			g.keys.down = false
+			err := g.do(t, func(context.Context) error {
+				g.keys.down = true // and is never back while the handler runs
+				return nil
+			})
+			if err != nil || g.runs != 1 {
+				t.Errorf("%v after %d runs", err, g.runs)
+			}
+			runs := 1
+			if optimistic {
+				runs = 2 // a duplicate runs too, and loses (E4)
+			}
+			if err := g.do(t, succeeds); err != nil || g.runs != runs { // by the key that was had
+				t.Errorf("%v after %d runs", err, g.runs)
+			}
+		})
+	}
+}
+
+// S1, X5: a guard that fails open runs without a key as it does without a store.
+func TestS1_FailingOpenWithoutAKey(t *testing.T) {
+	g := newKeyedGuard(t, func(o *lambdaidem.Options) { o.FailOpen = true })
+	g.keys.down = true
+	if err := g.do(t, succeeds); err != nil || g.runs != 1 {
+		t.Errorf("%v after %d runs", err, g.runs)
+	}
+}
+
+// S1: a replay whose key can't be reached is 503, and a later one has the answer; one
+// whose key is gone has none, for good, and no handler runs for it.
+func TestS1_AReplayWithoutItsKey(t *testing.T) {
+	g := newKeyedGuard(t)
+	if err := g.do(t, succeeds); err != nil {
+		t.Fatal(err)
+	}
+	other := g.anotherProcess(t)
+	other.keys.down = true
+	other.wantRefused(t, other.do(t, succeeds), lambdaidem.ErrStoreUnavailable, http.StatusServiceUnavailable, 1)
+	other.keys.down, other.keys.gone = false, true
+	for range 2 {
+		other.wantRefused(t, other.do(t, succeeds), lambdaidem.ErrAnswerUnavailable, http.StatusInternalServerError, 1)
+	}
+	other.keys.gone = false
+	if err := other.do(t, succeeds); err != nil || other.runs != 1 {
+		t.Errorf("%v after %d runs", err, other.runs)
+	}
+}
+
+// S1, E5: an attempt after one with steps whose key can't be had does not run: 503
+// while it can't be reached, and never where it is gone.
+func TestS1_StepsWithoutTheirKey(t *testing.T) {
+	errReleased := errors.New("released")
+	charges := 0
+	handler := func(end error) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := lambdaidem.Step(ctx, "charge", func(context.Context) (string, error) {
+				charges++
+				return "ch_1", nil
+			})
+			return errors.Join(err, end)
+		}
+	}
+	g := newKeyedGuard(t)
+	if err := g.do(t, handler(errReleased)); !errors.Is(err, errReleased) {
+		t.Fatal(err)
+	}
+	other := g.anotherProcess(t)
+	other.keys.down = true
+	other.wantRefused(t, other.do(t, handler(nil)), lambdaidem.ErrStoreUnavailable, http.StatusServiceUnavailable, 1)
+	other.keys.down, other.keys.gone = false, true
+	other.wantRefused(t, other.do(t, handler(nil)), lambdaidem.ErrRecordForeign, http.StatusInternalServerError, 1)
+	other.keys.gone = false
+	if err := other.do(t, handler(nil)); err != nil || other.runs != 2 || charges != 1 {
+		t.Errorf("%v after %d runs and %d charges", err, other.runs, charges)
+	}
+}
+
+// S1, X8: steps that a takeover finds more than were seen, and can't read, leave it
+// unknown: the lease is given back.
+func TestS1_ATakeoverThatCantReadTheSteps(t *testing.T) {
+	client, table := freshTable(t)
+	keys := &keyService{current: "k2"}
+	s := New(client, table, patient, keys.encryption)
+	first := New(client, table, patient, encrypted("k1"))
+	seen, err := first.Acquire(t.Context(), claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.SaveSteps(t.Context(), lease, lambdaidem.Steps{"a": []byte("1")}, now); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	keys.down = true
+	next := claimBy("token-2")
+	next.Over = &seen
+	_, err = s.Acquire(t.Context(), next)
+	wantStoreError(t, err, opAcquire, lambdaidem.ReasonKey, false)
+	keys.down = false
+	rec, err := s.Release(t.Context(), lambdaidem.Lease{ID: claim.ID, Token: "token-2", Expires: lease.Expires}, now)
+	if err != nil || string(rec.Steps["a"]) != "1" {
+		t.Errorf("%+v, %v", rec, err)
+	}
+}
+
+// S1: a clock that was set back makes no key young.
+func TestS1_AKeyFromTheFutureIsAsOldAsCanBe(t *testing.T) {
+	if age := (heldKey{at: time.Now().Add(time.Hour).Round(0)}).age(); age < 1000*time.Hour {
+		t.Errorf("its age is %v", age)
+	}
+}
