@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -423,4 +424,54 @@ func TestS1_AKeyFromTheFutureIsAsOldAsCanBe(t *testing.T) {
 	if age := (heldKey{at: time.Now().Add(time.Hour).Round(0)}).age(); age < 1000*time.Hour {
 		t.Errorf("its age is %v", age)
 	}
+}
+
+// S1: what a function does to a key that it has returned is its own matter.
+func TestS1_AKeyIsKeptAsItWasReturned(t *testing.T) {
+	key := keyOf("k1")
+	r := newKeyring(resolved("New", "test", []func(*Options){func(o *Options) {
+		o.Encryption.Current = func(context.Context) (Key, error) { return key, nil }
+		o.Encryption.Find = func(context.Context, string) (Key, error) { return key, nil }
+	}}).Encryption)
+	for name, ask := range map[string]func() (Key, error){
+		"Current": func() (Key, error) { return r.fresh(t.Context()) },
+		"Find":    func() (Key, error) { return r.byID(t.Context(), "k1") },
+	} {
+		r.found.Purge()
+		copy(key.Secret, keyOf("k1").Secret)
+		if _, err := ask(); err != nil {
+			t.Fatal(err)
+		}
+		clear(key.Secret)
+		if kept, err := ask(); err != nil || !bytes.Equal(kept.Secret, keyOf("k1").Secret) {
+			t.Errorf("%s: it is %x now, %v", name, kept.Secret, err)
+		}
+	}
+}
+
+// S1, X5: an attempt begins with a key that is fresh, and with none that has been out
+// of reach for too long.
+func TestS1_AnAcquireAsksForTheKeyAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &keyService{current: "k1"}
+		client, w := inMemory(refuseFor(`{}`), refuseFor(`{}`))
+		s := New(client, "test", k.encryption)
+		for range 2 {
+			if _, err := s.Acquire(t.Context(), claim); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Minute)
+		}
+		if n := k.currents.Load(); n != 2 {
+			t.Errorf("it was asked %d times", n)
+		}
+		k.down = true
+		time.Sleep(5 * time.Minute)
+		_, err := s.Acquire(t.Context(), claim)
+		wantStoreError(t, err, opAcquire, lambdaidem.ReasonKey, true)
+		wantStoreError(t, s.Prepare(t.Context()), opPrepare, lambdaidem.ReasonKey, true)
+		if n := w.trips(); n != 2 {
+			t.Errorf("%d requests were sent; want none without a key", n)
+		}
+	})
 }
