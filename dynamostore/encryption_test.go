@@ -468,6 +468,9 @@ func TestS1_BeginningWithEncryption(t *testing.T) {
 	}
 	_, err := New(client, table, patient, encrypted("k1"), only).Get(t.Context(), begun.ID, now)
 	wantStoreError(t, err, opGet, lambdaidem.ReasonForeign, true)
+	if !errors.Is(err, errNotSealed) {
+		t.Errorf("%v; want that the steps are not encrypted", err)
+	}
 
 	// And back: no key is known.
 	c := claim

@@ -247,7 +247,7 @@ func (s *Store) open(ctx context.Context, record lambdaidem.Record, a *apart, st
 	case len(answer) != a.Parts.Length:
 		return nil, damaged(fmt.Errorf("it has %d bytes, and should have %d", len(answer), a.Parts.Length))
 	case !a.sealed() && !bytes.Equal(checksum(record.ID, record.Token, a.Encoding, answer), a.Parts.Checksum):
-		return nil, damaged(errOtherSum)
+		return nil, damaged(errors.New("its checksum is another"))
 	}
 	return answer, nil
 }
