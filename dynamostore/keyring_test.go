@@ -475,3 +475,16 @@ func TestS1_AnAcquireAsksForTheKeyAnew(t *testing.T) {
 		}
 	})
 }
+
+// S1: a replay that fails for want of a key says so to the observer.
+func TestS1_ALoadWithoutItsKeyIsNamed(t *testing.T) {
+	k := &keyService{current: "k2", down: true}
+	client, _ := inMemory()
+	rec := completedRecord("idem#a", "t", keyOf("k1").seal("idem#a", "t", "sealed value", []byte("{}")), 2)
+	_, err := New(client, "test", k.encryption).Load(t.Context(), rec)
+	wantStoreError(t, err, opLoad, lambdaidem.ReasonKey, true)
+	k.down = false
+	if got, err := New(client, "test", k.encryption).Load(t.Context(), rec); err != nil || string(got.Value) != "{}" {
+		t.Errorf("%q, %v", got.Value, err)
+	}
+}
