@@ -59,7 +59,7 @@ func (p *page) write(t *testing.T) {
 	for _, title := range p.titles {
 		all.WriteString(p.text[title])
 	}
-	if err := os.WriteFile(pagePath, []byte(all.String()), 0o600); err != nil { //nolint:gosec // the page is this project's
+	if err := os.WriteFile(pagePath, []byte(all.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -139,8 +139,8 @@ func do[T any](t *testing.T, guard *lambdaidem.Guard, operation string, result T
 
 func anotherName(t *testing.T) {
 	store := memstore.New()
-	real := lambdacontext.FunctionName
-	t.Cleanup(func() { lambdacontext.FunctionName = real })
+	own := lambdacontext.FunctionName
+	t.Cleanup(func() { lambdacontext.FunctionName = own })
 	named := func(function, namespace string) *lambdaidem.Guard {
 		lambdacontext.FunctionName = function
 		return lambdaidem.New(store, func(o *lambdaidem.Options) {
