@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -14,6 +15,36 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
+
+// names: what the page names of idem within its sentences is there.
+func (w *world) names(t *testing.T) {
+	sh, help := w.newShell(t), map[string]string{}
+	spans, all := 0, ""
+	for _, verb := range []string{"check", "leases", "show", "settle", "release", "purge"} {
+		help[verb] = sh.must("idem %s --help", verb)
+		all += help[verb]
+	}
+	for _, title := range w.page.titles {
+		text := console.ReplaceAllString(w.page.text[title], "")
+		for _, span := range regexp.MustCompile("`(?:idem ([a-z]+))?([^`\n]*)`").FindAllStringSubmatch(text, -1) {
+			usage := all
+			if span[1] != "" {
+				spans++
+				if usage = help[span[1]]; usage == "" {
+					t.Errorf("%q names idem %s, which is no command", title, span[1])
+				}
+			}
+			for _, flag := range regexp.MustCompile(`--[a-z-]+`).FindAllString(span[2], -1) {
+				if spans++; !strings.Contains(usage, flag+" ") {
+					t.Errorf("%q names %s, which idem %s has not", title, flag, span[1])
+				}
+			}
+		}
+	}
+	if spans < 10 {
+		t.Errorf("the page names %d things of idem", spans)
+	}
+}
 
 // throttles: the log tells one hot key from a table that is too small, and which key.
 func (w *world) throttles(t *testing.T) {

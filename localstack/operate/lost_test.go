@@ -2,11 +2,13 @@ package operate_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -33,8 +35,36 @@ func (w *world) afterwards(t *testing.T) {
 			t.Errorf("the outcome %s is not found once: %s", outcome, found)
 		}
 	}
+	w.findsByQuery(t, w.page.section(t, r.title), w.log(t))
 	if out := r.block(); !strings.Contains(out, "settled attempt 1") || !strings.Contains(out, "TICKET-1") {
 		t.Errorf("who settled it is not shown: %s", out)
+	}
+}
+
+// findsByQuery checks that the section's query for CloudWatch Logs Insights, which is
+// not here, would find what the log has: its outcomes and its fields are those of the
+// functions' lines.
+func (w *world) findsByQuery(t *testing.T, section, log string) {
+	t.Helper()
+	query := regexp.MustCompile("(?s)\n *```\n *filter outcome in \\[(.*?)\\] and ispresent\\((\\w+)\\)\n *\\| fields @timestamp, (.*?)\n").FindStringSubmatch(section)
+	if query == nil {
+		t.Fatal("the section has no query")
+	}
+	var line map[string]any
+	for text := range strings.Lines(log) {
+		if at := strings.IndexByte(text, '{'); at >= 0 && strings.Contains(text, `"lease_lost"`) {
+			if err := json.Unmarshal([]byte(text[at:]), &line); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for field := range strings.SplitSeq(query[2]+", "+query[3], ", ") {
+		if line[field] == nil {
+			t.Errorf("the query asks for %s, which a line has not: %v", field, line)
+		}
+	}
+	if query[1] != `"failed_open", "switched_off", "lease_lost"` {
+		t.Errorf("the query asks for other outcomes than the commands: %s", query[1])
 	}
 }
 
