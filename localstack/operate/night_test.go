@@ -23,6 +23,15 @@ func TestD2_OperateMD_SolvesEachCase(t *testing.T) {
 	if *update {
 		w.page.write(t)
 	}
+	for _, title := range w.page.titles {
+		blocks := len(console.FindAllString(w.page.text[title], -1))
+		if title != "" { // what the beginning installs and exports is in every shell
+			blocks += len(script.FindAllString(w.page.text[title], -1))
+		}
+		if blocks > 0 && !w.opened[title] {
+			t.Errorf("%q has commands, and nobody has run them", title)
+		}
+	}
 }
 
 // casualties are the requests whose attempts died, by their keys.

@@ -138,7 +138,10 @@ type reader struct {
 // read begins a section, in a shell of its own.
 func (w *world) read(t *testing.T, title string) *reader {
 	t.Helper()
-	w.page.section(t, title)
+	if script.MatchString(w.page.section(t, title)) {
+		t.Errorf("%q has commands whose output is not shown", title)
+	}
+	w.opened[title] = true
 	r := &reader{t: t, w: w, title: title, shell: w.newShell(t)}
 	t.Cleanup(func() {
 		if left := len(console.FindAllString(w.page.text[title], -1)) - r.next; left != 0 && !t.Failed() {

@@ -2,6 +2,7 @@ package operate_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -41,6 +43,10 @@ func tools(t *testing.T, install string) string {
 	return folder
 }
 
+// longestCommand is more than any command of the page takes: one that does not end has
+// no place on it.
+const longestCommand = 20 * time.Second
+
 // newShell opens a shell, in which what the page's beginning exports is set.
 func (w *world) newShell(t *testing.T) *shell {
 	t.Helper()
@@ -55,13 +61,17 @@ func (s *shell) run(command string) (code int, out string) {
 		s.exports = append(s.exports[:len(s.exports):len(s.exports)], command)
 	}
 	script := strings.Join(append(s.exports[:len(s.exports):len(s.exports)], command), "\n")
-	cmd := exec.CommandContext(s.t.Context(), "sh", "-c", s.w.toReal.Replace(script))
+	ctx, end := context.WithTimeout(s.t.Context(), longestCommand)
+	defer end()
+	cmd := exec.CommandContext(ctx, "sh", "-c", s.w.toReal.Replace(script))
 	cmd.Dir, cmd.Env, cmd.WaitDelay = s.w.folder, s.w.env, time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it ends with the shell
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var all bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &all, &all
 	ended := (*exec.ExitError)(nil)
-	if err := cmd.Run(); err != nil && !errors.As(err, &ended) {
-		s.t.Fatalf("%s: %v", command, err)
+	if err := cmd.Run(); err != nil && !errors.As(err, &ended) || ctx.Err() != nil {
+		s.t.Fatalf("%s: %v", command, errors.Join(err, ctx.Err()))
 	}
 	return cmd.ProcessState.ExitCode(), s.w.toPage.Replace(all.String())
 }

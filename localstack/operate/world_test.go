@@ -45,6 +45,7 @@ type world struct {
 	exports        []string // of the page's beginning
 	toReal, toPage *strings.Replacer
 	shown          map[shown]string // by commands
+	opened         map[string]bool  // sections
 
 	counted metrics.Collector // the functions' metrics, which stand in no log file here
 }
@@ -61,7 +62,7 @@ func openWorld(t *testing.T) *world {
 	database := ddblocal.ForTest(t)
 	t.Cleanup(database.CloseIdleConnections)
 	t.Setenv(ddblocal.EndpointVariable, database.Endpoint())
-	w := &world{page: readPage(t), folder: t.TempDir(), shown: map[shown]string{}}
+	w := &world{page: readPage(t), folder: t.TempDir(), shown: map[shown]string{}, opened: map[string]bool{}}
 	log, err := os.OpenFile(filepath.Join(w.folder, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
