@@ -30,8 +30,9 @@ func TestMain(m *testing.M) {
 }
 
 // transferTimeout is the transfers function's, so that a lease of one that died is over
-// soon: MaxSkew after it, and 2 s more until idem takes it for dead.
-const transferTimeout = 3 * time.Second
+// soon: MaxSkew after it, and 2 s more until idem takes it for dead. It is long enough
+// for a cold start on a machine with other things to do.
+const transferTimeout = 5 * time.Second
 
 // world is the whole local stack, the page, and what its reader has seen.
 type world struct {
