@@ -230,26 +230,50 @@ func TestO1_AlarmsWaitForTheLogs(t *testing.T) {
 }
 
 // An alarm tells what to do, in what CloudWatch lets a description have (1024 bytes:
-// PutMetricAlarm, API Reference), and where more of it stands.
+// PutMetricAlarm, API Reference), and leads into the runbook: to a section that names
+// it. Who has its name alone finds that in the runbook's table.
 func TestD2_AlarmsSayWhatToDo(t *testing.T) {
-	pointer := regexp.MustCompile(`\b(docs/[a-z]+\.md)#([a-z0-9-]+)`)
-	all := counting(t)
-	for _, name := range []string{"MetricsMalformedAlarm", "MetricsInvalidAlarm", "DeadLeasesAlarm"} {
-		all[name] = deployedResources(t)[name]
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "operate.md"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	for name, r := range all {
-		text := fmt.Sprint(r.Properties["AlarmDescription"])
-		if len(text) < 100 || len(text) > 1024 {
-			t.Errorf("%s: its description has %d bytes", name, len(text))
-		}
-		m := pointer.FindStringSubmatch(text)
-		if m == nil {
-			t.Errorf("%s: its description leads nowhere: %s", name, text)
+	runbook := sections(string(text))
+	pointer := regexp.MustCompile(`See docs/operate\.md#([a-z0-9-]+)\.$`)
+	there := map[string]bool{}
+	for name, r := range deployedResources(t) {
+		if r.Type != "AWS::CloudWatch::Alarm" {
 			continue
 		}
-		page, err := os.ReadFile(filepath.Join("..", "..", m[1]))
-		if err != nil || !slices.Contains(headings(string(page)), m[2]) {
-			t.Errorf("%s leads to %s, which has no such heading (%v)", name, m[0], err)
+		there[name] = true
+		description := fmt.Sprint(r.Properties["AlarmDescription"])
+		if len(description) < 100 || len(description) > 1024 {
+			t.Errorf("%s: its description has %d bytes", name, len(description))
+		}
+		named := regexp.MustCompile(`\b` + name + `\b`)
+		m := pointer.FindStringSubmatch(description)
+		switch {
+		case m == nil:
+			t.Errorf("%s: its description leads not into the runbook: %s", name, description)
+		case !named.MatchString(runbook[m[1]]):
+			t.Errorf("%s leads to %s, where it is not named", name, m[1])
+		}
+	}
+	rows := 0
+	for _, row := range regexp.MustCompile(`(?m)^\| (\w+Alarm[\w, ]*) \|`).FindAllStringSubmatch(runbook["an-alarm-rings"], -1) {
+		for name := range strings.SplitSeq(row[1], ", ") {
+			rows++
+			if !there[name] {
+				t.Errorf("the runbook's table has %s, which is no alarm, or has it twice", name)
+			}
+			delete(there, name)
+		}
+	}
+	if len(there) > 0 || rows == 0 {
+		t.Errorf("the runbook's table has no row of %v", there)
+	}
+	for _, m := range regexp.MustCompile(`(?:the query|saved quer(?:y|ies):?) "([^"]+)"`).FindAllStringSubmatch(string(text), -1) {
+		if _, found := queries(t)[m[1]]; !found {
+			t.Errorf("the runbook names the query %q, which is not there", m[1])
 		}
 	}
 	for _, m := range regexp.MustCompile(`saved query "([^"]+)"`).FindAllStringSubmatch(fmt.Sprint(counting(t)), -1) {
@@ -284,14 +308,15 @@ func TestO1_RefusedMetricsRaiseAnAlarm(t *testing.T) {
 	}
 }
 
-// headings are a page's, as links name them.
-func headings(page string) []string {
-	var all []string
+// sections are a page's, by the names that links give their headings.
+func sections(page string) map[string]string {
+	all, name := map[string]string{}, ""
 	for line := range strings.Lines(page) {
 		if text, found := strings.CutPrefix(strings.TrimLeft(line, "#"), " "); found && line[0] == '#' {
 			text = regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(strings.TrimSpace(text)), "")
-			all = append(all, strings.ReplaceAll(text, " ", "-"))
+			name = strings.ReplaceAll(text, " ", "-")
 		}
+		all[name] += line
 	}
 	return all
 }

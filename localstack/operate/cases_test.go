@@ -1,0 +1,179 @@
+package operate_test
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+)
+
+// names: what the page names of idem within its sentences is there.
+func (w *world) names(t *testing.T) {
+	sh, help := w.newShell(t), map[string]string{}
+	spans, all := 0, ""
+	for _, verb := range []string{"check", "leases", "show", "settle", "release", "purge"} {
+		help[verb] = sh.must("idem %s --help", verb)
+		all += help[verb]
+	}
+	for _, title := range w.page.titles {
+		text := console.ReplaceAllString(w.page.text[title], "")
+		for _, span := range regexp.MustCompile("`(?:idem ([a-z]+))?([^`\n]*)`").FindAllStringSubmatch(text, -1) {
+			usage := all
+			if span[1] != "" {
+				spans++
+				if usage = help[span[1]]; usage == "" {
+					t.Errorf("%q names idem %s, which is no command", title, span[1])
+				}
+			}
+			for _, flag := range regexp.MustCompile(`--[a-z-]+`).FindAllString(span[2], -1) {
+				if spans++; !strings.Contains(usage, flag+" ") {
+					t.Errorf("%q names %s, which idem %s has not", title, flag, span[1])
+				}
+			}
+		}
+	}
+	if spans < 10 {
+		t.Errorf("the page names %d things of idem", spans)
+	}
+}
+
+// throttles: the log tells one hot key from a table that is too small, and which key.
+func (w *world) throttles(t *testing.T) {
+	hot, small := payment("bob", "order-6"), payment("alice", "order-7")
+	w.inject(locks("TableWriteKeyRangeThroughputExceeded"))
+	for range 2 {
+		w.send(t, hot).expect(t, http.StatusServiceUnavailable, false, "idempotency_store_unavailable")
+	}
+	w.inject(locks("TableWriteProvisionedThroughputExceeded"))
+	w.send(t, small).expect(t, http.StatusServiceUnavailable, false, "idempotency_store_unavailable")
+	w.inject(nil)
+
+	r := w.read(t, "The table throttles")
+	if limits := r.block(); !strings.Contains(limits, "key_range") || !strings.Contains(limits, "provisioned") {
+		t.Errorf("the log names not the limits: %s", limits)
+	}
+	if who := r.block(); !strings.Contains(who, "|bob") || strings.Contains(who, "|alice") {
+		t.Errorf("the hot key is bob's: %s", who)
+	}
+	// What the alarms are on.
+	counted := map[string]float64{}
+	for series := range w.counted.Take().All() {
+		counted[series.Name] += series.Sum
+	}
+	for _, metric := range []string{"Throttled", "ThrottledKeyRange", "ThrottledProvisioned"} {
+		if counted[metric] == 0 {
+			t.Errorf("the metric %s is 0, and its alarm silent", metric)
+		}
+	}
+
+	// Nothing was lost: the clients come again under their keys.
+	for _, r := range []request{hot, small} {
+		w.send(t, r).expect(t, http.StatusCreated, false, "pay_")
+	}
+}
+
+// ttlWasOff: check says so, one command mends it, and check says that too.
+func (w *world) ttlWasOff(t *testing.T) {
+	table := w.stack.Table("IdempotencyTable")
+	w.setTTL(t, table, "expiration", false)
+	r := w.read(t, "TTL was off")
+	if out := r.block(); !strings.Contains(out, "WRONG ttl_off") || !strings.HasSuffix(out, "All is well.\n") {
+		t.Errorf("it was not found, or not mended: %s", out)
+	}
+	w.setTTL(t, table, "expiration", false)
+	w.setTTL(t, table, "ttl", true)
+	if out := r.block(); !strings.Contains(out, "WRONG ttl_wrong_attribute") || !strings.HasSuffix(out, "All is well.\n") {
+		t.Errorf("it was not found, or not mended: %s", out)
+	}
+}
+
+func (w *world) setTTL(t *testing.T, table, attribute string, on bool) {
+	t.Helper()
+	if _, err := w.stack.Database().Client().UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
+		TableName: aws.String(table), TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(attribute), Enabled: aws.Bool(on)},
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// copyTable is a restore as DynamoDB makes it, which DynamoDB Local does not: another
+// table with what was in the first one at this moment and its index, and without TTL.
+func (w *world) copyTable(t *testing.T) {
+	t.Helper()
+	client, from := w.stack.Database().Client(), w.stack.Table("IdempotencyTable")
+	to := from + "-restored"
+	createTable(t, client, to)
+	w.setTTL(t, to, "expiration", false)
+	for pages := dynamodb.NewScanPaginator(client, &dynamodb.ScanInput{TableName: aws.String(from), ConsistentRead: aws.Bool(true)}); pages.HasMorePages(); {
+		page, err := pages.NextPage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range page.Items {
+			if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(to), Item: item}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// restored: a table of a moment before is checked, mended and read by the page's
+// commands; and in a table that was kept, a key whose write is gone is made new.
+func (w *world) restored(t *testing.T) {
+	late := payment("bob", "order-9") // after that moment
+	first := w.send(t, late)
+	first.expect(t, http.StatusCreated, false, "pay_")
+
+	r := w.read(t, "The table was restored")
+	if out := r.block(); !strings.Contains(out, "WRONG ttl_off") || !strings.HasSuffix(out, "All is well.\n") {
+		t.Errorf("the restored table was not mended: %s", out)
+	}
+	if out := r.block(); strings.Count(out, "  held  ") != 3 {
+		t.Errorf("what was held at that moment is not listed: %s", out)
+	}
+	if code, out := r.shell.run(showCommand(late)); code != 3 {
+		t.Errorf("the key of after that moment is not new: %d\n%s", code, out)
+	}
+
+	// The table that was kept.
+	r.shell = w.newShell(t)
+	w.send(t, late).expect(t, http.StatusCreated, true, first.body)
+	if out := r.block(); !strings.Contains(out, "completed") {
+		t.Errorf("when the record was completed is not shown: %s", out)
+	}
+	second := w.send(t, late)
+	second.expect(t, http.StatusCreated, false, "pay_")
+	if out := r.block(); !strings.Contains(out, "would be forgotten") {
+		t.Errorf("the page says not what would be forgotten: %s", out)
+	}
+	w.send(t, late).expect(t, http.StatusCreated, false, "pay_")
+}
+
+// freshTable is a table of one test alone.
+func freshTable(t *testing.T, server *ddblocal.Server) string {
+	t.Helper()
+	name := "test-" + rand.Text()
+	createTable(t, server.Client(), name)
+	return name
+}
+
+func createTable(t *testing.T, client *dynamodb.Client, name string) {
+	t.Helper()
+	if err := dynamostore.CreateTable(t.Context(), client, name, func(o *dynamostore.Options) { o.LeaseIndex = "leases" }); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := client.DeleteTable(context.WithoutCancel(t.Context()), &dynamodb.DeleteTableInput{TableName: aws.String(name)}); err != nil {
+			t.Error(err)
+		}
+	})
+}

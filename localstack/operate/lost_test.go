@@ -1,0 +1,117 @@
+package operate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+)
+
+// afterwards: the table is well, nothing is left that died, what ran without a record
+// or was refused late is found, and who settled what stands in the record.
+func (w *world) afterwards(t *testing.T) {
+	w.loseALease(t, payment("bob", "order-10"))
+	w.unguarded(t)
+	r := w.read(t, "After an incident")
+	if out := r.block(); out != "All is well.\nNo lease is dead.\n" {
+		t.Errorf("something is left: %s", out)
+	}
+	found := r.block()
+	for _, outcome := range []string{"failed_open", "switched_off", "lease_lost"} {
+		if strings.Count(found, `"`+outcome+`"`) != 1 {
+			t.Errorf("the outcome %s is not found once: %s", outcome, found)
+		}
+	}
+	w.findsByQuery(t, w.page.section(t, r.title), w.log(t))
+	if out := r.block(); !strings.Contains(out, "settled attempt 1") || !strings.Contains(out, "TICKET-1") {
+		t.Errorf("who settled it is not shown: %s", out)
+	}
+}
+
+// findsByQuery checks that the section's query for CloudWatch Logs Insights, which is
+// not here, would find what the log has: its outcomes and its fields are those of the
+// functions' lines.
+func (w *world) findsByQuery(t *testing.T, section, log string) {
+	t.Helper()
+	query := regexp.MustCompile("(?s)\n *```\n *filter outcome in \\[(.*?)\\] and ispresent\\((\\w+)\\)\n *\\| fields @timestamp, (.*?)\n").FindStringSubmatch(section)
+	if query == nil {
+		t.Fatal("the section has no query")
+	}
+	var line map[string]any
+	for text := range strings.Lines(log) {
+		if at := strings.IndexByte(text, '{'); at >= 0 && strings.Contains(text, `"lease_lost"`) {
+			if err := json.Unmarshal([]byte(text[at:]), &line); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for field := range strings.SplitSeq(query[2]+", "+query[3], ", ") {
+		if line[field] == nil {
+			t.Errorf("the query asks for %s, which a line has not: %v", field, line)
+		}
+	}
+	if query[1] != `"failed_open", "switched_off", "lease_lost"` {
+		t.Errorf("the query asks for other outcomes than the commands: %s", query[1])
+	}
+}
+
+// loseALease has an operator end an attempt by force that comes to its end after all.
+func (w *world) loseALease(t *testing.T, r request) {
+	t.Helper()
+	gate := holdCompletion(w)
+	ended := w.sendAside(t, r)
+	reached(t, gate)
+	sh := w.newShell(t)
+	w.learn("--key "+r.key, sh.must("%s", showCommand(r)))
+	sh.must("%s", identified("release", r)+" --token "+w.token(r.key)+" --reason 'it hangs' --force --yes")
+	if _, err := gate.Open(); err != nil {
+		t.Fatal(err)
+	}
+	(<-ended).expect(t, http.StatusConflict, false, "idempotency_in_progress")
+	w.send(t, r).expect(t, http.StatusCreated, false, "pay_")
+}
+
+// unguarded has two requests run without a record, and logs that where the functions
+// do: once a guard fails open, once it is switched off.
+func (w *world) unguarded(t *testing.T) {
+	t.Helper()
+	log, err := os.OpenFile(filepath.Join(w.folder, logFile), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close() //nolint:errcheck // a write that failed is not found
+	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	store := idemtest.NewStore(memstore.New())
+	store.Always(idemtest.Acquire, idemtest.Refuse(lambdaidem.ReasonUnreachable))
+	for _, off := range []string{"false", "true"} {
+		t.Setenv(lambdaidem.SwitchOff, off)
+		guard := lambdaidem.New(store, func(o *lambdaidem.Options) {
+			o.Namespace, o.FailOpen, o.Observer = "shop", true, lambdaidem.SlogObserver(logger)
+		})
+		ctx, end := context.WithTimeout(t.Context(), time.Minute)
+		out, err := guard.APIGatewayV2(created)(ctx, idemtest.Request{Key: "k", Caller: idemtest.JWT("https://issuer.example.com", "carol")}.APIGatewayV2())
+		end()
+		if err != nil || out.StatusCode != http.StatusCreated {
+			t.Fatalf("unguarded it got %+v, %v", out, err)
+		}
+	}
+}
+
+func created(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+	return events.APIGatewayV2HTTPResponse{StatusCode: http.StatusCreated, Body: `{"id":"p-1"}`}, nil
+}
+
+var errDied = errors.New("the process was killed")

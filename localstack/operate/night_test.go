@@ -1,0 +1,202 @@
+package operate_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestD2_OperateMD_SolvesEachCase is one night with the page alone: each case is
+// brought about, met by what stands there, and over. The order is not the page's where
+// one has to wait for a lease to end.
+func TestD2_OperateMD_SolvesEachCase(t *testing.T) {
+	w := openWorld(t)
+	died := w.crash(t)
+	t.Run("names", w.names)
+	t.Run("throttles", w.throttles)
+	t.Run("TTL", w.ttlWasOff)
+	t.Run("stuck", func(t *testing.T) { w.stuck(t, died) })
+	w.copyTable(t)
+	t.Run("held", func(t *testing.T) { w.held(t, died) })
+	t.Run("restored", w.restored)
+	t.Run("afterwards", w.afterwards)
+	if *update {
+		w.page.write(t)
+	}
+	for _, title := range w.page.titles {
+		blocks := len(console.FindAllString(w.page.text[title], -1))
+		if title != "" { // what the beginning installs and exports is in every shell
+			blocks += len(script.FindAllString(w.page.text[title], -1))
+		}
+		if blocks > 0 && !w.opened[title] {
+			t.Errorf("%q has commands, and nobody has run them", title)
+		}
+	}
+}
+
+// casualties are the requests whose attempts died, by their keys.
+type casualties map[string]request
+
+// crash has four transfers die, three of them under Hold: after the clearing house was
+// told (transfer-17, 19, 20), and before (18).
+func (w *world) crash(t *testing.T) casualties {
+	t.Helper()
+	w.send(t, transfer("transfer-1", "warm")).expect(t, http.StatusCreated, false, "tra_") // the database is slow at first
+	all := casualties{}
+	for _, r := range []request{
+		transfer("transfer-17", "deposit", "X-Demo-Crash", "cleared", "X-Demo-Policy", "hold"),
+		transfer("transfer-18", "rent", "X-Demo-Crash", "reserved", "X-Demo-Policy", "hold"),
+		transfer("transfer-19", "gift", "X-Demo-Crash", "cleared", "X-Demo-Policy", "hold"),
+		transfer("transfer-20", "loan", "X-Demo-Crash", "cleared"),
+	} {
+		w.send(t, r).expect(t, http.StatusInternalServerError, false, "Internal Server Error")
+		all[r.key] = r
+	}
+	if strings.Contains(w.log(t), "Task timed out") {
+		t.Fatal("the machine is too slow for this test: attempts ended before they could die where they should")
+	}
+	return all
+}
+
+// effects are how often the clearing house was asked for the transfers that stand under
+// a key.
+func (w *world) effects(key string) int {
+	e, there := w.stack.Clearing().Effects()[key]
+	if !there {
+		return 0
+	}
+	return e.Calls
+}
+
+// stuck: a payment is found by what its customer has and by what died, and each state
+// that it may be in is what the page says, and is over when the page's advice was
+// followed.
+func (w *world) stuck(t *testing.T, died casualties) {
+	r := w.read(t, "A payment is stuck")
+	r.shell.await("idem leases", "lambdaidem#", len(died))
+	seen := r.block()
+	if want := "held: "; !strings.Contains(seen, want) {
+		t.Errorf("the page shows no held record: %s", seen)
+	}
+	listed := r.block()
+	if strings.Count(listed, "  held  ") != 2*3 || strings.Count(listed, "  dead  ") != 2*1 { // by scan, and by the index
+		t.Errorf("the page lists not what died: %s", listed)
+	}
+	w.states(t, r.shell, died)
+}
+
+// held: of three records that wait for an operator one is settled, one released and one
+// ended without an answer.
+func (w *world) held(t *testing.T, died casualties) {
+	for _, key := range []string{"transfer-17", "transfer-18", "transfer-19"} {
+		w.send(t, died[key].again()).expect(t, http.StatusConflict, false, "idempotency_attempt_abandoned")
+	}
+	r := w.read(t, "A key is held")
+
+	key := downstreamKey(t, r.block())
+	if n := w.effects(key); n != 1 {
+		t.Errorf("the clearing house was asked %d times under the key %s that idem shows", n, key)
+	}
+	r.block() // settle
+	given := w.send(t, died["transfer-17"].again())
+	given.expect(t, http.StatusCreated, true, `"amount":700`)
+	if n := w.effects(key); n != 1 {
+		t.Errorf("settled, it ran again: the clearing house was asked %d times", n)
+	}
+
+	key = downstreamKey(t, r.block())
+	if n := w.effects(key); n != 0 {
+		t.Errorf("the clearing house was asked %d times; this attempt died before", n)
+	}
+	w.send(t, died["transfer-18"].again()).expect(t, http.StatusCreated, false, `"reference":"rent"`)
+	if n := w.effects(key); n != 1 {
+		t.Errorf("released, it ran: the clearing house was asked %d times under that key", n)
+	}
+
+	r.block() // --no-answer
+	w.send(t, died["transfer-19"].again()).expect(t, http.StatusInternalServerError, false, "idempotency_answer_unavailable")
+
+	if refused := r.block(); !strings.Contains(refused, "alice settled it") {
+		t.Errorf("who comes second is not told who was first: %s", refused)
+	}
+}
+
+// downstreamKey is the key that idem show has printed.
+func downstreamKey(t *testing.T, out string) string {
+	t.Helper()
+	_, key, found := strings.Cut(out, "clear: ")
+	key, _, ended := strings.Cut(key, "\n")
+	if !found || !ended {
+		t.Fatalf("no downstream key is shown: %s", out)
+	}
+	return key
+}
+
+// states is a record in each of the states that the page's table has.
+func (w *world) states(t *testing.T, sh *shell, died casualties) {
+	t.Helper()
+	found := map[string]bool{}
+	for _, row := range rows(t, w.page.section(t, "A payment is stuck"), "state") {
+		state, _, _ := strings.Cut(strings.ReplaceAll(row[0], ",", ":"), ":")
+		found[state] = true
+	}
+	show := func(state string, r request, code int, says string) {
+		t.Helper()
+		if !found[state] {
+			t.Errorf("the page's table has no row %q", state)
+		}
+		delete(found, state)
+		got, out := sh.run(showCommand(r))
+		if got != code || !strings.Contains(out, says) {
+			t.Errorf("%s: exit code %d, want %d with %q\n%s", state, got, code, says, out)
+		}
+	}
+
+	show("held", died["transfer-17"], 0, "held: ")
+	show("dead", died["transfer-20"], 0, "dead: its attempt died; the next retry takes it over")
+	w.send(t, died["transfer-20"].again()).expect(t, http.StatusCreated, false, `"reference":"loan"`)
+
+	done := payment("alice", "order-1")
+	first := w.send(t, done)
+	show("completed", done, 0, first.body)
+
+	gaveUp := payment("alice", "order-2", "X-Demo-Fail-Attempts", "1")
+	w.send(t, gaveUp).expect(t, http.StatusInternalServerError, false, "demo_failure")
+	show("released", gaveUp, 0, "released: nothing happened")
+	w.send(t, gaveUp).expect(t, http.StatusCreated, false, "pay_")
+
+	show("none", payment("alice", "order-0"), 3, "there is no record")
+
+	w.whileRunning(t, payment("alice", "order-3"), func() {
+		show("in progress", payment("alice", "order-3"), 0, "in progress: an attempt holds the lease")
+		w.learn("--key order-3", sh.must("%s", showCommand(payment("alice", "order-3"))))
+		code, out := sh.run(identified("release", payment("alice", "order-3")) + " --token " + w.token("order-3") + " --reason r --yes")
+		if code != 4 || !strings.Contains(out, "the lease is live") {
+			t.Errorf("idem touches what is in progress: %d\n%s", code, out)
+		}
+	})
+	for state := range found {
+		t.Errorf("the page's table has %q, which nothing here is", state)
+	}
+}
+
+// whileRunning has an attempt wait at its end while something happens.
+func (w *world) whileRunning(t *testing.T, r request, do func()) {
+	t.Helper()
+	gate := holdCompletion(w)
+	ended := w.sendAside(t, r)
+	reached(t, gate)
+	do()
+	if _, err := gate.Open(); err != nil {
+		t.Error(err)
+	}
+	(<-ended).expect(t, http.StatusCreated, false, "pay_")
+}
+
+// showCommand is the page's way from what a customer has to the record.
+func showCommand(r request) string { return identified("show", r) }
+
+func identified(verb string, r request) string {
+	namespace := map[string]string{"/payments": "PaymentsFunction", "/transfers": "TransfersFunction"}[r.path]
+	return "idem " + verb + " --namespace " + namespace + " --route 'POST " + r.path + "' --caller 'jwt:https://issuer.example.com|" + r.user + "' --key " + r.key
+}

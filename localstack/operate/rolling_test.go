@@ -1,0 +1,211 @@
+package operate_test
+
+import (
+	"context"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+)
+
+// whatChanges is, for each row of the page's table, who proves what it says: a test
+// here, or one that is elsewhere, by its file and name.
+var whatChanges = map[string]struct {
+	here       func(*testing.T)
+	file, name string
+}{
+	"a handler's answer over HTTP":           {here: anotherAnswer},
+	"the result's type of `Do` or `Handler`": {here: anotherType},
+	"the function's name":                    {here: anotherName},
+	"`Rerun` to `Hold`, or back":             {here: anotherPolicy},
+	"`TTL`":                                  {here: anotherTTL},
+	"`LeaseIndex`":                           {file: "../../dynamostore/rolling_leaseindex_test.go", name: "TestD4_RollingDeploysOfTheIndex"},
+	"`Transport`":                            {here: anotherTransport},
+	"answers in parts, steps, encodings":     {file: "../../dynamostore/rolling_test.go", name: "TestD4_RollingDeploys"},
+}
+
+// D4: each row of the table of what changes in a rolling deployment is proved.
+func TestD4_OperateMD_WhatARollingDeploymentChanges(t *testing.T) {
+	proved := map[string]bool{}
+	for _, row := range rows(t, readPage(t).section(t, "Something changes in a rolling deployment"), "what changes") {
+		c, known := whatChanges[row[0]]
+		proved[row[0]] = true
+		switch {
+		case !known:
+			t.Errorf("nothing proves what the page says of %s", row[0])
+		case c.here != nil:
+			t.Run(row[0], c.here)
+		case !hasTest(t, c.file, c.name):
+			t.Errorf("what the page says of %s was proved by %s in %s, which is not there", row[0], c.name, c.file)
+		}
+	}
+	for what := range whatChanges {
+		if !proved[what] {
+			t.Errorf("the page has no row of %s", what)
+		}
+	}
+}
+
+// hasTest tells whether a file has a test of that name.
+func hasTest(t *testing.T, file, name string) bool {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range parsed.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// version is one version of a function: what its guard's options are on top of those
+// that all have.
+func version(store lambdaidem.Store, optFns ...func(*lambdaidem.Options)) *lambdaidem.Guard {
+	all := []func(*lambdaidem.Options){func(o *lambdaidem.Options) { o.Namespace, o.Observer = "payments", lambdaidem.Discard }}
+	return lambdaidem.New(store, append(all, optFns...)...)
+}
+
+// sendTo sends a payment to a guarded handler that creates it.
+func sendTo(t *testing.T, guard *lambdaidem.Guard, key, body string) answer {
+	t.Helper()
+	return handledBy(t, guard, created, key, body)
+}
+
+func handledBy(t *testing.T, guard *lambdaidem.Guard, h func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error), key, body string) answer {
+	t.Helper()
+	r := idemtest.Request{Key: key, Body: body, Caller: idemtest.JWT("https://issuer.example.com", "alice")}
+	out, err := guard.APIGatewayV2(h)(t.Context(), r.APIGatewayV2())
+	if err != nil && !errors.Is(err, errDied) {
+		t.Fatal(err)
+	}
+	return answer{out.StatusCode, out.Headers["X-Idempotency-Replayed"] == "true", out.Body}
+}
+
+func anotherAnswer(t *testing.T) {
+	store := memstore.New()
+	first := sendTo(t, version(store), "k", `{}`)
+	today := func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+		return events.APIGatewayV2HTTPResponse{StatusCode: http.StatusAccepted, Body: `{"payment":{"id":"p-1"}}`}, nil
+	}
+	if got := handledBy(t, version(store), today, "k", `{}`); got.status != first.status || got.body != first.body || !got.replayed {
+		t.Errorf("an old record replays as %+v; want %+v", got, first)
+	}
+}
+
+func anotherType(t *testing.T) {
+	type before struct{ ID string }
+	type wider struct{ ID, State string }
+	type optional struct {
+		ID    string
+		State string    `json:",omitempty"`
+		At    time.Time `json:",omitzero"`
+	}
+	guard := version(memstore.New())
+	if _, err := do(t, guard, "charge", before{"p-1"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := do(t, guard, "charge", wider{"p-2", "new"}); !errors.Is(err, lambdaidem.ErrAnswerUnreadable) {
+		t.Errorf("a type with a field more got %+v, %v; want %s", got, err, lambdaidem.ErrAnswerUnreadable)
+	}
+	if got, err := do(t, guard, "charge", optional{ID: "p-2"}); err != nil || got.ID != "p-1" {
+		t.Errorf("one whose new fields may be left out got %+v, %v; want the first one's", got, err)
+	}
+	if got, err := do(t, guard, "charge-2", wider{"p-2", "new"}); err != nil || got.ID != "p-2" {
+		t.Errorf("a new operation got %+v, %v; want a run", got, err)
+	}
+}
+
+// do is a guarded operation that would return this result.
+func do[T any](t *testing.T, guard *lambdaidem.Guard, operation string, result T) (T, error) {
+	t.Helper()
+	return lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: operation, Key: "k"}, func(context.Context) (T, error) { return result, nil })
+}
+
+func anotherName(t *testing.T) {
+	store := memstore.New()
+	own := lambdacontext.FunctionName
+	t.Cleanup(func() { lambdacontext.FunctionName = own })
+	named := func(function, namespace string) *lambdaidem.Guard {
+		lambdacontext.FunctionName = function
+		return lambdaidem.New(store, func(o *lambdaidem.Options) {
+			if o.Observer = lambdaidem.Discard; namespace != "" {
+				o.Namespace = namespace
+			}
+		})
+	}
+	sendTo(t, named("payments", ""), "k", `{}`)
+	if got := sendTo(t, named("payments-2", ""), "k", `{}`); got.replayed {
+		t.Errorf("under another name the key is not new: %+v", got)
+	}
+	if got := sendTo(t, named("payments-2", "payments"), "k", `{}`); !got.replayed {
+		t.Errorf("with Namespace the old name the key is new: %+v", got)
+	}
+}
+
+func anotherPolicy(t *testing.T) {
+	for _, c := range [][2]lambdaidem.Policy{{lambdaidem.Rerun, lambdaidem.Hold}, {lambdaidem.Hold, lambdaidem.Rerun}} {
+		store, clock := memstore.New(), idemtest.NewClock()
+		guard := func(p lambdaidem.Policy) *lambdaidem.Guard {
+			return version(store, func(o *lambdaidem.Options) { o.Policy, o.Clock = p, clock.Now })
+		}
+		handledBy(t, guard(c[0]), func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+			return events.APIGatewayV2HTTPResponse{}, lambdaidem.Uncertain(errDied)
+		}, "k", `{}`)
+		clock.Advance(5 * time.Minute)
+		if got := sendTo(t, guard(c[1]), "k", `{}`); got.status != http.StatusConflict || !strings.Contains(got.body, "idempotency_attempt_abandoned") {
+			t.Errorf("begun under %s and met under %s: %+v; want it held", c[0], c[1], got)
+		}
+	}
+}
+
+func anotherTTL(t *testing.T) {
+	store, clock := memstore.New(), idemtest.NewClock()
+	guard := func(ttl time.Duration) *lambdaidem.Guard {
+		return version(store, func(o *lambdaidem.Options) { o.TTL, o.Clock = ttl, clock.Now })
+	}
+	sendTo(t, guard(24*time.Hour), "before", `{}`)
+	sendTo(t, guard(72*time.Hour), "after", `{}`)
+	clock.Advance(25 * time.Hour)
+	if got := sendTo(t, guard(72*time.Hour), "after", `{}`); !got.replayed {
+		t.Errorf("a record of the longer TTL is gone: %+v", got)
+	}
+	if got := sendTo(t, guard(72*time.Hour), "before", `{}`); got.replayed {
+		t.Errorf("a record keeps not what it was written with: %+v", got)
+	}
+}
+
+func anotherTransport(t *testing.T) {
+	server := ddblocal.ForTest(t)
+	t.Cleanup(server.CloseIdleConnections)
+	client, table := server.Client(), freshTable(t, server)
+	stores := map[dynamostore.Transport]*dynamostore.Store{}
+	for _, transport := range []dynamostore.Transport{dynamostore.TransportDirect, dynamostore.TransportSDK} {
+		t.Setenv("LAMBDAIDEM_TRANSPORT", map[dynamostore.Transport]string{dynamostore.TransportSDK: "sdk"}[transport])
+		stores[transport] = dynamostore.New(client, table, func(o *dynamostore.Options) { o.AttemptTimeout = time.Minute })
+		if got, why := stores[transport].Transport(); got != transport {
+			t.Errorf("the transport is %s (%s); want %s", got, why, transport)
+		}
+	}
+	for first, second := range map[dynamostore.Transport]dynamostore.Transport{dynamostore.TransportDirect: dynamostore.TransportSDK, dynamostore.TransportSDK: dynamostore.TransportDirect} {
+		want := sendTo(t, version(stores[first]), string(first), `{}`)
+		if got := sendTo(t, version(stores[second]), string(first), `{}`); !got.replayed || got.status != want.status || got.body != want.body {
+			t.Errorf("what came by %s replays by %s as %+v", first, second, got)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package operate_test
+
+import (
+	"net/http"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+)
+
+// instances are two of one function, of which the second is deployed later.
+type instances struct {
+	store  *memstore.Store
+	clock  *idemtest.Clock
+	before [][]byte // the secrets of the one that is not yet deployed
+}
+
+// guardWith is an instance with these secrets, the first of which signs.
+func (i *instances) guardWith(secrets [][]byte) *lambdaidem.Guard {
+	return lambdaidem.New(i.store, func(o *lambdaidem.Options) {
+		o.Namespace, o.Observer, o.FingerprintSecrets = "payments", lambdaidem.Discard, secrets
+		o.Clock = i.clock.Now
+	})
+}
+
+// F5: secrets are rotated by the page's steps, in its order, and at none of them, with
+// two versions at a time, is a retry refused. One that is taken out too early refuses
+// it, and put back it serves it again.
+func TestF5_OperateMD_RotatesSecretsWithoutARefusal(t *testing.T) {
+	const steps = "(?s)add the new secret last and deploy everywhere; put it first and deploy; take the old one out when the `TTL` has passed.*422.*put it back"
+	if page := readPage(t).section(t, "Secrets are rotated"); !regexp.MustCompile(steps).MatchString(page) {
+		t.Errorf("the page has other steps than these: %s", page)
+	}
+	older, newer := []byte("32 random bytes, kept in secret."), []byte("32 others, kept in secret, too!!")
+	i := &instances{store: memstore.New(), clock: idemtest.NewClock(), before: [][]byte{older}}
+	var keys []string
+	pay := func(secrets [][]byte, key string, status int, replayed bool) {
+		t.Helper()
+		got := sendTo(t, i.guardWith(secrets), key, `{"amount":100}`)
+		if got.status != status || got.replayed != replayed {
+			t.Errorf("%s got %+v; want %d, replayed: %t", key, got, status, replayed)
+		}
+	}
+	for _, step := range []struct {
+		does    string
+		secrets [][]byte
+	}{
+		{"nothing yet", [][]byte{older}},
+		{"the new one last", [][]byte{older, newer}},
+		{"the new one first", [][]byte{newer, older}},
+	} {
+		for name, secrets := range map[string][][]byte{"before " + step.does: i.before, step.does: step.secrets} {
+			pay(secrets, name, http.StatusCreated, false)
+			keys = append(keys, name)
+		}
+		for _, secrets := range [][][]byte{i.before, step.secrets} { // while both run
+			for _, key := range keys {
+				pay(secrets, key, http.StatusCreated, true)
+			}
+		}
+		i.before = step.secrets
+	}
+	pay([][]byte{newer}, "nothing yet", http.StatusUnprocessableEntity, false) // too early: it was signed by the old one
+	pay([][]byte{newer, older}, "nothing yet", http.StatusCreated, true)       // put back
+	pay([][]byte{newer}, "the new one first", http.StatusCreated, true)        // what the new one signed needs no other
+	if got := sendTo(t, i.guardWith(i.before), keys[0], `{"amount":999}`); got.status != http.StatusUnprocessableEntity {
+		t.Errorf("another payload got %+v; want 422", got)
+	}
+	i.clock.Advance(24*time.Hour + time.Second) // the TTL has passed: the old one signs nothing that counts
+	for _, key := range keys {
+		pay([][]byte{newer}, key, http.StatusCreated, false)
+	}
+}

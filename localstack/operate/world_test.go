@@ -1,0 +1,231 @@
+package operate_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
+	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+	"github.com/lambdaidem/toolkit/localstack/emulator"
+	"github.com/lambdaidem/toolkit/localstack/metrics"
+	"github.com/lambdaidem/toolkit/localstack/stack"
+	"github.com/lambdaidem/toolkit/localstack/template"
+)
+
+func TestMain(m *testing.M) {
+	if isAWS() {
+		os.Exit(runAWS(os.Args[1:]))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// transferTimeout is the transfers function's, so that a lease of one that died is over
+// soon: MaxSkew after it, and 2 s more until idem takes it for dead. It is long enough
+// for a cold start on a machine with other things to do.
+const transferTimeout = 5 * time.Second
+
+// world is the whole local stack, the page, and what its reader has seen.
+type world struct {
+	page    *page
+	stack   *stack.Stack
+	between *proxy.Proxy // the functions and the database
+	fault   atomic.Pointer[func(*proxy.Request) proxy.Fault]
+
+	folder         string // where the reader works
+	env            []string
+	exports        []string // of the page's beginning
+	toReal, toPage *strings.Replacer
+	shown          map[shown]string // by commands
+	opened         map[string]bool  // sections
+
+	counted metrics.Collector // the functions' metrics, which stand in no log file here
+}
+
+// Names on the page that are others here, as they are others for every reader.
+const (
+	pageTable    = "IdempotencyTable"
+	pageEndpoint = "http://127.0.0.1:8000"
+	logFile      = "up.log" // where the page has the functions' log
+)
+
+func openWorld(t *testing.T) *world {
+	t.Helper()
+	database := ddblocal.ForTest(t)
+	t.Cleanup(database.CloseIdleConnections)
+	t.Setenv(ddblocal.EndpointVariable, database.Endpoint())
+	w := &world{page: readPage(t), folder: t.TempDir(), shown: map[shown]string{}, opened: map[string]bool{}}
+	log, err := os.OpenFile(filepath.Join(w.folder, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.stack, err = stack.Start(t.Context(), stack.Options{
+		Progress: io.Discard, FunctionLog: w.counted.Log(log, false),
+		Change: func(sam *template.Template) { sam.Function("TransfersFunction").Timeout = transferTimeout },
+		Emulator: func(o *emulator.Options) {
+			if w.between, err = proxy.Start(o.Endpoint, w.choose); err != nil {
+				t.Fatal(err)
+			}
+			o.Endpoint = w.between.URL()
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, close := range []func() error{w.stack.Stop, w.between.Close, log.Close} {
+			if err := close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if t.Failed() {
+			t.Logf("the log:\n%s", w.log(t))
+		}
+	})
+	for _, user := range []string{"alice", "bob"} {
+		if err := w.stack.OpenAccount(t.Context(), user, "EUR", 100_000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	install, exports := setUp(t, w.page.section(t, ""))
+	table := w.stack.Table("IdempotencyTable")
+	w.exports, w.env = exports, clean(tools(t, install))
+	w.toReal = strings.NewReplacer(pageEndpoint, w.stack.Database().Endpoint(), pageTable, table)
+	w.toPage = strings.NewReplacer(w.stack.Database().Endpoint(), pageEndpoint, table, pageTable)
+	return w
+}
+
+// choose is the proxy's: what becomes of a call of a function's.
+func (w *world) choose(r *proxy.Request) proxy.Fault {
+	if fault := w.fault.Load(); fault != nil {
+		return (*fault)(r)
+	}
+	return nil
+}
+
+// log is what the functions have logged so far.
+func (w *world) log(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(w.folder, logFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// request is a client's: a POST of a body under a key.
+type request struct {
+	path, user, key, body string
+	headers               map[string]string
+}
+
+func payment(user, key string, headers ...string) request {
+	return request{"/payments", user, key, `{"amount":1250,"currency":"EUR"}`, pairs(headers)}
+}
+
+func transfer(key, reference string, headers ...string) request {
+	return request{"/transfers", "alice", key, `{"to":"bob","amount":700,"currency":"EUR","reference":"` + reference + `"}`, pairs(headers)}
+}
+
+func pairs(all []string) map[string]string {
+	m := map[string]string{}
+	for i := 0; i < len(all); i += 2 {
+		m[all[i]] = all[i+1]
+	}
+	return m
+}
+
+// answer is what a client got.
+type answer struct {
+	status   int
+	replayed bool
+	body     string
+}
+
+// send sends a request as a client does that knows nothing of what happened before.
+func (w *world) send(t *testing.T, r request) answer {
+	t.Helper()
+	a, err := w.sendOne(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (w *world) sendOne(ctx context.Context, r request) (answer, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.stack.URL()+r.path, strings.NewReader(r.body))
+	if err != nil {
+		return answer{}, err
+	}
+	for name, value := range r.headers {
+		req.Header.Set(name, value)
+	}
+	req.Header.Set("Authorization", "Bearer "+stack.Token(r.user))
+	req.Header.Set("Idempotency-Key", r.key)
+	req.Header.Set("Content-Type", "application/json")
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it is read to its end
+	body, err := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, resp.Header.Get("X-Idempotency-Replayed") == "true", string(bytes.TrimSpace(body))}, err
+}
+
+// sendAside sends a request beside the test.
+func (w *world) sendAside(t *testing.T, r request) <-chan answer {
+	t.Helper()
+	ended := make(chan answer, 1)
+	go func() {
+		a, err := w.sendOne(t.Context(), r)
+		if err != nil {
+			a.body = err.Error()
+		}
+		ended <- a
+	}()
+	return ended
+}
+
+// again is the same request of a client's, without what made the first one fail.
+func (r request) again() request {
+	r.headers = nil
+	return r
+}
+
+// expect checks a client's answer: its status, whether it is a replay, and a word of it.
+func (a answer) expect(t *testing.T, status int, replayed bool, word string) {
+	t.Helper()
+	if a.status != status || a.replayed != replayed || !strings.Contains(a.body, word) {
+		t.Errorf("the client got %+v; want %d with %q, replayed: %t", a, status, word, replayed)
+	}
+}
+
+// await waits until a command of the operator's prints a word so many times.
+func (s *shell) await(command, word string, times int) string {
+	s.t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		_, out := s.run(command)
+		if strings.Count(out, word) >= times {
+			return out
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("after 20 s %q has not printed %q %d times:\n%s", command, word, times, out)
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-s.t.Context().Done():
+			s.t.Fatal(s.t.Context().Err())
+		}
+	}
+}
