@@ -32,10 +32,10 @@ var (
 		what *regexp.Regexp
 		with string
 	}{
+		{regexp.MustCompile(`(token"?:? +"?|token is |, not )[A-Za-z0-9_-]{22}`), "${1}TOKEN"}, // first: one may have a span in it, or begin with a dash
 		{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 		{regexp.MustCompile(`\b(\d+(\.\d+)?(d|h|ms|m|s))+\b`), "SPAN"},
 		{regexp.MustCompile(`in SPAN|SPAN ago`), "WHEN"},
-		{regexp.MustCompile(`\b[A-Za-z0-9_-]{22}\b`), "TOKEN"},
 		{regexp.MustCompile(` {2,}`), "  "},
 	}
 )
