@@ -34,6 +34,7 @@ var whatChanges = map[string]struct {
 	"`TTL`":                                  {here: anotherTTL},
 	"`LeaseIndex`":                           {file: "../../dynamostore/rolling_leaseindex_test.go", name: "TestD4_RollingDeploysOfTheIndex"},
 	"`Transport`":                            {here: anotherTransport},
+	"`Encryption` begins":                    {file: "../../dynamostore/encryption_test.go", name: "TestS1_BeginningWithEncryption"},
 	"answers in parts, steps, encodings":     {file: "../../dynamostore/rolling_test.go", name: "TestD4_RollingDeploys"},
 }
 
