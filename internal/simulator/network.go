@@ -147,6 +147,8 @@ func (w *world) serve(r *request) reply {
 	if w.mut != nil && w.mut.Request != nil {
 		body = w.mut.Request(r.op, body)
 	}
+	w.serving = r
+	defer func() { w.serving = nil }()
 	db := w.dbs[0]
 	if w.global != nil {
 		var refused *reply
@@ -163,8 +165,6 @@ func (w *world) serve(r *request) reply {
 		}
 		delete(w.underway, r.tx.token)
 	}
-	w.serving = r
-	defer func() { w.serving = nil }()
 	status, header, out := db.Serve(r.op, body)
 	w.book.served(r, status, out)
 	return w.answer(r, status, header, out)

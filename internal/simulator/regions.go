@@ -26,11 +26,10 @@ type regions struct {
 	// another Region wrote it last. AWS doesn't say that it doesn't.
 	foreignTTL bool
 
-	// Mistakes, of the Regions' own.
-	unordered     bool // an older write replaces a newer one
-	locally       bool // a strong table's conditions are asked of the Region's copy
-	conflictAfter bool // a write that is refused for a conflict happens
-	byClient      bool // all requests of a client go to one Region, instead of those of a key
+	// Mistakes.
+	unordered bool // an older write replaces a newer one
+	locally   bool // a strong table's conditions are asked of the Region's copy
+	byClient  bool // all requests of a client go to one Region, instead of those of a key
 }
 
 // regionNames are the Regions: a strong table has three, an eventual one as many as
@@ -169,9 +168,6 @@ func (g *global) receive(r *request, body []byte) (*wire.DB, *reply) {
 	}
 	if g.meets(r, body) {
 		g.w.book.path(RegionsMet)
-		if g.plan.conflictAfter {
-			g.w.dbs[0].Serve(r.op, body)
-		}
 		status, header, out := wire.Error(wire.ReplicatedWriteConflict, regionConflict)
 		g.w.book.served(r, status, out)
 		return nil, &reply{status: status, header: header, body: out}

@@ -175,15 +175,16 @@ func TestSimulate_D3_OneRegionForEachKeyHolds(t *testing.T) {
 
 // The one way in which a key's own Region is not enough: TTL of another Region may
 // delete what it takes for expired, while the key is in use again, and its deletion
-// is the last write. AWS doesn't say whether TTL looks at other Regions' writes.
+// is the last write. AWS doesn't say whether TTL looks at other Regions' writes. (What
+// the other checks find is that the book takes a deletion there for one here.)
 func TestSimulate_D3_TTLOfAnotherRegionMayTakeAKeyThatIsUsedAgain(t *testing.T) {
 	used := func(_ uint64, p *plan) {
 		*p = plan{keys: 1, clients: 3, requests: 8, timeout: p.timeout, ttl: time.Second, maxSkew: p.maxSkew, slow: 0.8, regions: p.regions}
 		p.regions.foreignTTL, p.regions.lag = true, 3000
 	}
-	s := overSeeds(t, seedsOf(120), func(seed uint64) Report { return RunRegions(seed, wire.Eventual, used, nil, false) })
-	t.Logf("of %d runs that used keys again after a TTL of 1 s, %d lost a record to TTL in the other Region, and %d broke %v", s.seeds, s.runsWith[LostToTTL], len(s.wrong), s.broken)
-	if !raceEnabled && (s.paths[LostToTTL] == 0 || len(s.wrong) == 0) {
+	s := overSeeds(t, seedsOf(50), func(seed uint64) Report { return RunRegions(seed, wire.Eventual, used, nil, false) })
+	t.Logf("of %d runs that used keys again after a TTL of 1 s, %d lost a record to TTL in the other Region, and %d ran two attempts at once", s.seeds, s.runsWith[LostToTTL], s.broken[CheckOneAtATime])
+	if !raceEnabled && (s.paths[LostToTTL] == 0 || s.broken[CheckOneAtATime] == 0) {
 		t.Error("none did: the warning in docs/operate.md is of nothing")
 	}
 }
@@ -192,7 +193,7 @@ func TestSimulate_D3_TTLOfAnotherRegionMayTakeAKeyThatIsUsedAgain(t *testing.T) 
 // may break a rule, which is the records whose attempts were not over or whose writes
 // had not arrived.
 func TestSimulate_D3_FailoverAtOnceRisksWhatWasInDoubt(t *testing.T) {
-	s := overSeeds(t, seedsOf(120), func(seed uint64) Report { return RunRegions(seed, wire.Eventual, failing(waits{}), nil, false) })
+	s := overSeeds(t, seedsOf(100), func(seed uint64) Report { return RunRegions(seed, wire.Eventual, failing(waits{}), nil, false) })
 	t.Logf("of %d runs with a failover at once, %d broke a rule: of %d records %d were in doubt, and %d broke one; %v", s.seeds, len(s.wrong), s.records, s.doubted, s.failed, s.broken)
 	for _, r := range s.wrong {
 		for _, v := range r.Wrong {
