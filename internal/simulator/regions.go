@@ -12,8 +12,8 @@ import (
 
 // A global table ("How DynamoDB global tables work"): with eventual consistency each
 // Region has a copy, asks it alone, and sends the others what it wrote, one item at
-// a time; with strong consistency all Regions see one table. The tables that
-// handlers write to are each of one Region.
+// a time; with strong consistency all Regions see one table. Of the table that
+// handlers write to, each Region has its own accounts, and the other's payments.
 
 // regions is what a plan says of them. The zero value: there is one.
 type regions struct {
@@ -43,6 +43,7 @@ var regionNames = map[wire.Consistency][]string{
 const (
 	Replicated    Path = "Regions: a write arrived"
 	Outdated      Path = "Regions: a write arrived after a newer one"
+	ArrivedApart  Path = "Regions: a write arrived before others of its transaction"
 	TwoLocks      Path = "Regions: a lock beside another Region's"
 	LockAfterDone Path = "Regions: a lock, and another Region has the answer"
 	AnswerTaken   Path = "Regions: the last writer took a stored answer away"
@@ -63,6 +64,7 @@ type global struct {
 	writer map[string]ownWrite // of a strong table, by item: who wrote last
 	actors []*actor            // all processes; under w.mu
 	onWay  map[string]int      // writes that have not arrived, by item
+	apart  map[passengers]int  // of them, by transaction
 	doubts map[string]bool     // the records in doubt when the Region failed
 }
 
@@ -85,6 +87,9 @@ func (s stamp) before(o stamp) bool {
 	return s.region < o.region
 }
 
+// passengers are the writes of one transaction that one Region sends another one.
+type passengers struct{ from, to, transaction int }
+
 // ownWrite is a write to a strong table, under way to its other Regions.
 type ownWrite struct {
 	region int
@@ -94,7 +99,7 @@ type ownWrite struct {
 // openRegions makes the table in all Regions.
 func (w *world) openRegions() {
 	p := &w.plan.regions
-	g := &global{w: w, plan: p, writer: map[string]ownWrite{}, onWay: map[string]int{}, doubts: map[string]bool{}}
+	g := &global{w: w, plan: p, writer: map[string]ownWrite{}, onWay: map[string]int{}, apart: map[passengers]int{}, doubts: map[string]bool{}}
 	w.global = g
 	names := regionNames[p.mode]
 	var all []*wire.DB
@@ -142,7 +147,9 @@ func (g *global) place(a *actor) {
 	g.actors = append(g.actors, a)
 	switch {
 	case g.plan.anywhere:
-		a.region = a.rng.IntN(len(g.copies))
+		if a.region = a.rng.IntN(len(g.copies)); g.failed(a.region) {
+			a.region++ // the first one
+		}
 	case g.plan.byClient:
 		a.region = int(a.id/1000) % len(g.copies) //nolint:gosec // a few
 	default:
@@ -186,10 +193,10 @@ func (g *global) meets(r *request, body []byte) bool {
 
 // wrote sees a Region's own write, and sends it to the others.
 func (g *global) wrote(from int, write wire.Write) {
-	if write.Table != table {
+	id := write.Key["id"].Text
+	if write.Table == accounts && !strings.HasPrefix(id, payment) {
 		return
 	}
-	id := write.Key["id"].Text
 	if !g.copied() && g.w.serving != nil {
 		from = g.w.serving.actor.region
 		g.writer[id] = ownWrite{from, time.Now().Add(g.w.ms(40))}
@@ -202,6 +209,7 @@ func (g *global) wrote(from int, write wire.Write) {
 			continue
 		}
 		g.onWay[id]++
+		g.apart[passengers{from, to, write.Transaction}]++
 		g.w.in(g.w.ms(g.plan.lag), func() { g.arrive(to, write, s) })
 	}
 }
@@ -216,13 +224,17 @@ func (g *global) arrive(to int, write wire.Write, s stamp) {
 	}
 	c, id := g.copies[to], write.Key["id"].Text
 	g.onWay[id]--
+	with := passengers{s.region, to, write.Transaction}
+	if g.apart[with]--; write.Transaction > 0 && g.apart[with] > 0 {
+		g.w.book.path(ArrivedApart)
+	}
 	if s.before(c.stamps[id]) && !g.plan.unordered {
 		g.w.book.path(Outdated)
 		return
 	}
-	before, there := c.db.Item(table, write.Key)
+	before, there := c.db.Item(write.Table, write.Key)
 	c.stamps[id] = s
-	c.db.Replicate(table, write.Key, write.After)
+	c.db.Replicate(write.Table, write.Key, write.After)
 	g.w.book.path(Replicated)
 	switch lives := there && !expired(before, time.Now()); {
 	case lives && write.Op == "TTL":

@@ -169,7 +169,7 @@ func TestSimulate_D3_OneRegionForEachKeyHolds(t *testing.T) {
 	s.holds(t)
 	t.Logf("%d seeds, %d requests, %d runs of the handler, %d transactions; %d writes arrived in the other Region, %d after a newer one", s.seeds, s.requests, s.runs, s.transactions, s.paths[Replicated], s.paths[Outdated])
 	if !raceEnabled {
-		s.went(t, Replicated, Outdated, UnderLease, ClaimedFree, StepRead, AnswerApart)
+		s.went(t, Replicated, Outdated, ArrivedApart, UnderLease, ClaimedFree, StepRead, AnswerApart)
 	}
 }
 
@@ -221,10 +221,16 @@ func TestSimulate_D3_FailoverAfterAttemptsAndWritesHolds(t *testing.T) {
 }
 
 // Every Region may take requests of every key of a strongly consistent table: the lock
-// protocol holds (G2, G3), with ReplicatedWriteConflictException among the faults (X9)
-// and expired records that no TTL deletes (L7).
+// protocol holds (G2, G3), with ReplicatedWriteConflictException among the faults (X9),
+// expired records that no TTL deletes (L7), and in a half of the runs a Region that dies.
 func TestSimulate_D3_StronglyConsistentRegionsHold(t *testing.T) {
-	s := overSeeds(t, seedsOf(100), func(seed uint64) Report { return RunRegions(seed, wire.Strong, anywhere, nil, false) })
+	dies := func(seed uint64, p *plan) {
+		anywhere(seed, p)
+		if at := time.Duration(seed%8) * time.Second; seed%2 == 0 {
+			p.regions.failover = failover{fails: true, dies: true, at: at, back: at + 5*time.Second}
+		}
+	}
+	s := overSeeds(t, seedsOf(100), func(seed uint64) Report { return RunRegions(seed, wire.Strong, dies, nil, false) })
 	s.holds(t)
 	t.Logf("%d seeds, %d requests, %d runs of the handler; %d writes met another Region's, %d more were refused for one", s.seeds, s.requests, s.runs, s.paths[RegionsMet], s.faults[Conflict])
 	if s.faults[DeletedByTTL] > 0 || s.transactions > 0 {
@@ -232,7 +238,7 @@ func TestSimulate_D3_StronglyConsistentRegionsHold(t *testing.T) {
 	}
 	if !raceEnabled {
 		s.went(t, RegionsMet, StepRead, AnswerApart)
-		if s.faults[Conflict] == 0 || s.events[lambdaidem.EventTakenOver] == 0 || s.events[lambdaidem.EventReplayed] == 0 {
+		if s.faults[Conflict] == 0 || s.faults[RegionFailed] == 0 || s.events[lambdaidem.EventTakenOver] == 0 || s.events[lambdaidem.EventReplayed] == 0 {
 			t.Errorf("too little happened: %v, %v", s.faults, s.events)
 		}
 	}
