@@ -23,7 +23,7 @@ type regions struct {
 	failover failover
 
 	// foreignTTL lets TTL delete in each Region what is expired there, though
-	// another Region wrote it last. AWS doesn't say that it doesn't.
+	// another Region may have written it since. AWS doesn't say that it doesn't.
 	foreignTTL bool
 
 	// Mistakes.
@@ -283,8 +283,14 @@ func (g *global) look(from int, write wire.Write) {
 	}
 }
 
-// mayExpire tells whether TTL may delete an item in a Region.
+// mayExpire tells whether TTL may delete an item in a Region: where its key is used,
+// so that no other Region's write to it is on its way.
 func (w *world) mayExpire(region int, key wire.Item) bool {
 	g := w.global
-	return g == nil || g.plan.foreignTTL || g.copies[region].stamps[key["id"].Text].region == region
+	if g == nil || g.plan.foreignTTL {
+		return true
+	}
+	f := &g.plan.failover
+	left := f.fails && region == 0 && time.Since(w.born) >= f.at
+	return !left && g.copies[region].stamps[key["id"].Text].region == region
 }
