@@ -49,6 +49,7 @@ const (
 	AnswerTaken   Path = "Regions: the last writer took a stored answer away"
 	AnswersDiffer Path = "Regions: one order, two answers"
 	LostToTTL     Path = "Regions: TTL of one Region took what another one had renewed"
+	Unreached     Path = "Regions: a request to one that is down"
 	RegionsMet    Path = "Regions: a write met another Region's"
 	ReadStale     Path = "Regions: an eventually consistent read"
 )
@@ -164,6 +165,7 @@ func (g *global) place(a *actor) {
 func (g *global) receive(r *request, body []byte) (*wire.DB, *reply) {
 	from := r.actor.region
 	if g.failed(from) {
+		g.w.book.path(Unreached)
 		return nil, &reply{err: errReset}
 	}
 	if g.copied() {
@@ -233,11 +235,12 @@ func (g *global) arrive(to int, write wire.Write, s stamp) {
 		return
 	}
 	before, there := c.db.Item(write.Table, write.Key)
+	by := c.stamps[id].region
 	c.stamps[id] = s
 	c.db.Replicate(write.Table, write.Key, write.After)
 	g.w.book.path(Replicated)
 	switch lives := there && !expired(before, time.Now()); {
-	case lives && write.Op == "TTL":
+	case lives && write.Op == "TTL" && by != s.region:
 		g.w.book.path(LostToTTL)
 	case lives && stateOf(before) == completed && before["token"].Text != write.After["token"].Text:
 		g.w.book.path(AnswerTaken)

@@ -38,7 +38,7 @@ func TestSimulate_D3_StronglyConsistentTableRefusesEnlistedWrites(t *testing.T) 
 				r := w.live(true)
 				refused := 0
 				for _, a := range w.book.answers {
-					switch lambdaidem.Code(a.got.Code) { //nolint:exhaustive // the others are not to be seen
+					switch lambdaidem.Code(a.got.Code) {
 					case want:
 						refused++
 					case lambdaidem.ErrInProgress, lambdaidem.ErrPayloadMismatch: // the probe's
