@@ -247,6 +247,15 @@ func (g *global) arrive(to int, write wire.Write, s stamp) {
 	}
 }
 
+// settled looks whether all has arrived, as it must have once all is quiet.
+func (g *global) settled() {
+	for id, n := range g.onWay {
+		if n != 0 {
+			g.w.book.judge.broken(nil, CheckHarness, "%d writes to %s have not arrived", n, id)
+		}
+	}
+}
+
 // conclude counts the orders that were answered in two ways, and returns all records
 // and those that were in doubt.
 func (g *global) conclude() (records, doubts []string) {

@@ -273,6 +273,10 @@ func TestSimulate_D3_StronglyConsistentRegionsHold(t *testing.T) {
 	}
 	s := overSeeds(t, seedsOf(100), func(seed uint64) Report { return RunRegions(seed, wire.Strong, dies, nil, false) })
 	s.holds(t)
+	home := overSeeds(t, seedsOf(15), func(seed uint64) Report { return RunRegions(seed, wire.Strong, nil, nil, false) })
+	if home.holds(t); home.paths[RegionsMet] > 0 {
+		t.Errorf("%d writes of one Region met", home.paths[RegionsMet])
+	}
 	t.Logf("%d seeds, %d requests, %d runs of the handler; %d writes met another Region's, %d more were refused for one", s.seeds, s.requests, s.runs, s.paths[RegionsMet], s.faults[Conflict])
 	if s.faults[DeletedByTTL] > 0 || s.transactions > 0 {
 		t.Errorf("%d items were deleted by TTL, and there were %d transactions", s.faults[DeletedByTTL], s.transactions)

@@ -207,6 +207,9 @@ func (w *world) heal() {
 	w.healed = true
 	w.mu.Unlock()
 	w.settle()
+	if w.global != nil {
+		w.global.settled()
+	}
 	if w.plan.effects.enlist {
 		w.deposit(wealth) // so that what is asked for once more can be paid
 	}
