@@ -90,7 +90,7 @@ func (g *global) running() []*actor {
 	defer g.w.mu.Unlock()
 	var all []*actor
 	for _, a := range g.actors {
-		if a.region == 0 && (a.over.IsZero() || time.Since(a.over) < onTheWire) {
+		if a.region == 0 && (a.over.IsZero() || time.Since(a.over) < onTheWire+g.w.plan.lateness()) {
 			all = append(all, a)
 		}
 	}

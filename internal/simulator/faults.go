@@ -107,6 +107,7 @@ func (w *world) befall(r *request, f Fault, p passage) {
 			return
 		}
 		if w.plan.regions.mode == wire.Strong { // which has no transactions
+			w.book.path(RegionsRefused)
 			refuse(wire.ReplicatedWriteConflict, regionConflict)
 			return
 		}

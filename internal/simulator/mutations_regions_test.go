@@ -42,16 +42,6 @@ var regionMistakes = []regionMistake{
 	{mistake{Mutation{Name: "expired records replay where no TTL deletes them", Store: mistakeNamed("TTL not filtered on read").Store}, []Check{CheckExpired}}, wire.Strong, anywhere},
 }
 
-// lagging is a failover where an attempt's answer may take longer to arrive than its
-// lease leaves: else a lease that has arrived keeps its attempt alone in the other
-// Region too.
-func lagging(wait waits) func(uint64, *plan) {
-	return func(seed uint64, p *plan) {
-		p.timeout, p.maxSkew, p.skew, p.slow, p.regions.lag = 10*time.Second, 100*time.Millisecond, 0, 0.8, 3000
-		failing(wait)(seed, p)
-	}
-}
-
 // conflicting lets other Regions' writes stand in the way often.
 func conflicting(seed uint64, p *plan) {
 	anywhere(seed, p)

@@ -41,17 +41,18 @@ var regionNames = map[wire.Consistency][]string{
 
 // What a world has seen of its Regions.
 const (
-	Replicated    Path = "Regions: a write arrived"
-	Outdated      Path = "Regions: a write arrived after a newer one"
-	ArrivedApart  Path = "Regions: a write arrived before others of its transaction"
-	TwoLocks      Path = "Regions: a lock beside another Region's"
-	LockAfterDone Path = "Regions: a lock, and another Region has the answer"
-	AnswerTaken   Path = "Regions: the last writer took a stored answer away"
-	AnswersDiffer Path = "Regions: one order, two answers"
-	LostToTTL     Path = "Regions: TTL of one Region took what another one had renewed"
-	Unreached     Path = "Regions: a request to one that is down"
-	RegionsMet    Path = "Regions: a write met another Region's"
-	ReadStale     Path = "Regions: an eventually consistent read"
+	Replicated     Path = "Regions: a write arrived"
+	Outdated       Path = "Regions: a write arrived after a newer one"
+	ArrivedApart   Path = "Regions: a write arrived before others of its transaction"
+	TwoLocks       Path = "Regions: a lock beside another Region's"
+	LockAfterDone  Path = "Regions: a lock, and another Region has the answer"
+	AnswerTaken    Path = "Regions: the last writer took a stored answer away"
+	AnswersDiffer  Path = "Regions: one order, two answers"
+	LostToTTL      Path = "Regions: TTL of one Region took what another one had renewed"
+	Unreached      Path = "Regions: a request to one that is down"
+	RegionsMet     Path = "Regions: a write met another Region's"
+	RegionsRefused Path = "Regions: a write was refused as if it had"
+	ReadStale      Path = "Regions: an eventually consistent read"
 )
 
 // regionConflict is the message of a ReplicatedWriteConflictException.

@@ -17,7 +17,6 @@ func RunRegions(seed uint64, mode wire.Consistency, change func(seed uint64, p *
 	p := drawPlan(seed, rand.New(rand.NewPCG(seed, 0x1de3907e47)))
 	p.operators = operators{} // who have a Region of their own, as everyone
 	p.large.loses = false
-	p.effects.lateBy = 20_000
 	if mode == wire.Strong { // which has no transactions
 		p.effects = effects{}
 	}
@@ -39,13 +38,8 @@ func anywhere(_ uint64, p *plan) { p.regions.anywhere = true }
 // then goes on is left out: Lambda ends each at its timeout.
 func failing(wait waits) func(uint64, *plan) {
 	return func(seed uint64, p *plan) {
-		p.keys = 4
-		without := []Fault{Stall}
-		if !wait.attempts { // so that an attempt that is over is over on the wire too
-			without = append(without, RequestLate, Twice, Unfinished)
-		}
-		left := func(f Fault) bool { return slices.Contains(without, f) }
-		p.faults, p.effects.faults = slices.DeleteFunc(p.faults, left), slices.DeleteFunc(p.effects.faults, left)
+		stalls := func(f Fault) bool { return f == Stall }
+		p.keys, p.faults, p.effects.lateBy = 4, slices.DeleteFunc(p.faults, stalls), 20_000
 		p.regions.failover = newFailover(seed, p, wait)
 	}
 }
