@@ -156,8 +156,13 @@ func (g *global) place(a *actor) {
 		a.region = int(a.id/1000) % len(g.copies) //nolint:gosec // a few
 	default:
 		a.region = g.home(a.order)
-		if f := g.plan.failover; f.fails && a.region == 0 && time.Since(g.w.born) >= f.moved {
+		f, now := &g.plan.failover, time.Since(g.w.born)
+		switch {
+		case !f.fails || a.region != 0 || now < f.at:
+		case now >= f.moved:
 			a.region = 1
+		default:
+			g.w.book.judge.brokenLocked(a, CheckHarness, "it was sent to a Region that was left")
 		}
 	}
 }
