@@ -41,6 +41,8 @@ type actor struct {
 	run    *run               // of its handler; nil before
 	cancel context.CancelFunc // what a client does that hangs up; set before it starts
 	ctx    context.Context
+	region int       // where it runs
+	over   time.Time // when its invocation was; zero: it is not yet
 
 	operates *operation // what an operator does, who is no invocation
 }
@@ -55,6 +57,9 @@ func (w *world) newActor(id uint64, o order) *actor {
 		w.book.fault(SkewedClock)
 	}
 	a.drawMode()
+	if w.global != nil {
+		w.global.place(a)
+	}
 	a.ends = time.Now().Add(a.w.plan.timeout)
 	a.ctx, a.cancel = context.WithDeadline(context.Background(), a.ends)
 	return a

@@ -157,6 +157,7 @@ func (b *book) answered(a *actor, from time.Time, got result) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	b.answers = append(b.answers, &answer{a, from, time.Now(), got})
+	a.over = time.Now()
 	text := got.failed
 	if got.Status != 0 {
 		text = fmt.Sprintf("%d %s", got.Status, strings.TrimRight(got.Body, " ."))

@@ -115,6 +115,7 @@ var Checks = map[Check]string{
 type Violation struct {
 	Check Check
 	What  string
+	Key   string // of the record; empty: it is of none
 }
 
 // judge holds a book against the rules. Some checks must look at the moment when
@@ -135,8 +136,20 @@ func (j *judge) broken(a *actor, check Check, format string, args ...any) {
 
 func (j *judge) brokenLocked(a *actor, check Check, format string, args ...any) {
 	what := fmt.Sprintf(format, args...)
-	j.wrong = append(j.wrong, Violation{check, what})
+	v := Violation{Check: check, What: what}
+	if a != nil {
+		v.Key = a.order.record()
+	}
+	j.wrong = append(j.wrong, v)
 	j.b.noteLocked(a, "BROKEN %s: %s", check, what)
+}
+
+// brokenRecord enters that a rule was broken of a record, by nobody in particular.
+func (j *judge) brokenRecord(h *history, check Check, format string, args ...any) {
+	j.b.w.mu.Lock()
+	defer j.b.w.mu.Unlock()
+	j.brokenLocked(nil, check, format, args...)
+	j.wrong[len(j.wrong)-1].Key = h.order.record()
 }
 
 // conclude holds the whole book against the rules, once all is quiet.

@@ -54,7 +54,7 @@ func (j *judge) event(a *actor, e lambdaidem.Event) {
 // ended: one of its payloads has an answer now, or the key is held (L6).
 func (j *judge) probed(h *history, a *actor, last result) {
 	if !last.carriesAnswer() && !j.held(h, a, last) {
-		j.broken(nil, CheckUnstuck, "%+v is stuck: %+v", h.order, last)
+		j.brokenRecord(h, CheckUnstuck, "%+v is stuck: %+v", h.order, last)
 	}
 }
 

@@ -15,6 +15,14 @@ type order struct {
 	Unguarded           string // how it comes to run without a record, if it does; it has no Key then
 }
 
+// record names the record of an order's key; empty for one that has none.
+func (o order) record() string {
+	if o.Unguarded != "" {
+		return ""
+	}
+	return o.Owner + "/" + o.Key
+}
+
 // The ways to run without a record.
 const (
 	noKey    = "no key" // where keys are optional (K3)
@@ -51,6 +59,9 @@ func (w *world) client(number uint64, invocations *sync.WaitGroup) {
 		time.Sleep(pick(500 * time.Millisecond))
 		for range 4 {
 			started++
+			if w.global != nil {
+				w.global.await(o)
+			}
 			a := w.newActor(1000*(number+1)+started, o)
 			got := w.invocation(a, invocations)
 			patience := time.NewTimer(200*time.Millisecond + pick(2*w.plan.timeout))

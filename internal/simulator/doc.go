@@ -30,6 +30,17 @@
 // [Play] (small.go) runs a few attempts in one order of their requests. A tree of
 // decisions (tree.go) takes the place of chance, and walks through all orders.
 //
+// # Several Regions
+//
+// [RunRegions] has the table be a global one (regions.go, regions_run.go). With
+// eventual consistency each Region decides by a copy of its own, and its writes
+// arrive in the other one late, one by one, out of order; the last writer wins. With
+// strong consistency all see one table, without TTL and transactions, and a write may
+// be refused for one of another Region's. What holds, and what must break, is what
+// docs/operate.md says of it: requests of a key in one Region or in any, and a Region
+// that fails and whose keys move (failover.go). [TwoRegions] is the least case that
+// breaks: one key in two Regions, and nothing else that goes wrong.
+//
 // # What is recorded
 //
 // The book (book.go) keeps everything that happens: which attempt ran when, which

@@ -96,11 +96,12 @@ func (e *effects) account(o order) string {
 	return rich
 }
 
-// openAccounts makes the table of the accounts.
+// openAccounts makes the table of the accounts: one in each Region, with money of
+// its own.
 func (w *world) openAccounts() {
 	w.mustServe("CreateTable", createTable(accounts))
 	open := func(id string, cents int) {
-		w.book.funds += int64(cents)
+		w.book.funds += int64(cents * len(w.dbs))
 		w.mustServe("PutItem", fmt.Sprintf(`{"TableName":%q,"Item":{"id":{"S":%q},"cents":{"N":"%d"}}}`, accounts, id, cents))
 	}
 	open(rich, wealth)
@@ -111,7 +112,7 @@ func (w *world) openAccounts() {
 // deposit puts money into the poor account.
 func (w *world) deposit(cents int) {
 	w.book.note(nil, "%d cents are deposited in %s", cents, poor)
-	w.book.funds += int64(cents)
+	w.book.funds += int64(cents * len(w.dbs))
 	w.mustServe("UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{"id":{"S":%q}},"UpdateExpression":"SET cents = cents + :more","ExpressionAttributeValues":{":more":{"N":"%d"}}}`, accounts, poor, cents))
 }
 
@@ -155,10 +156,12 @@ func (a *actor) enlist(ctx context.Context, r *run) {
 
 // balances is what all accounts hold, and what the one that holds least does.
 func (w *world) balances() (sum, least int64) {
-	for _, id := range []string{rich, poor, shop} {
-		item, _ := w.db.Item(accounts, wire.Item{"id": wire.String(id)})
-		cents := number(item["cents"])
-		sum, least = sum+cents, min(least, cents)
+	for _, db := range w.dbs {
+		for _, id := range []string{rich, poor, shop} {
+			item, _ := db.Item(accounts, wire.Item{"id": wire.String(id)})
+			cents := number(item["cents"])
+			sum, least = sum+cents, min(least, cents)
+		}
 	}
 	return sum, least
 }

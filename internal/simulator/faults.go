@@ -36,6 +36,7 @@ const (
 	SkewedClock   Fault = "skewed clock"
 	DeletedByTTL  Fault = "deleted by TTL"
 	OtherPolicy   Fault = "another policy" // than the plan's: two releases of a function serve one table
+	RegionFailed  Fault = "its Region failed"
 )
 
 // wireFaults are those that a plan deals out at random.
@@ -103,6 +104,11 @@ func (w *world) befall(r *request, f Fault, p passage) {
 	case Conflict:
 		if r.tx != nil {
 			cancel(wire.ReasonTransactionConflict, 0) // the record's, if there is one
+			return
+		}
+		if w.plan.regions.mode == wire.Strong { // which has no transactions
+			w.book.path(RegionsRefused)
+			refuse(wire.ReplicatedWriteConflict, regionConflict)
 			return
 		}
 		refuse(wire.TransactionConflict, "Transaction is ongoing for the item")

@@ -59,7 +59,7 @@ func (j *judge) checkLinearizable() {
 			ops = append(ops, porcupine.Operation{ClientId: len(ops), Input: s, Call: int64(ans.from.Sub(b.w.born)), Return: end})
 		}
 		if !porcupine.CheckOperations(sequential, ops) {
-			j.broken(nil, CheckLinearizable, "the answers to %+v fit no order: %+v", h.order, ops)
+			j.brokenRecord(h, CheckLinearizable, "the answers to %+v fit no order: %+v", h.order, ops)
 		}
 	}
 }

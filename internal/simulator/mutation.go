@@ -24,6 +24,7 @@ type Mutation struct {
 	Handler  func(handler) handler                                           // wraps the handler
 	Operator func(*dynamostore.OperatorOptions)                              // changes an operator's options
 	Context  func(context.Context) context.Context                           // changes the invocation's context
+	Regions  func(*regions)                                                  // changes the global table
 }
 
 type handler = func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)

@@ -147,6 +147,15 @@ func (w *world) serve(r *request) reply {
 	if w.mut != nil && w.mut.Request != nil {
 		body = w.mut.Request(r.op, body)
 	}
+	w.serving = r
+	defer func() { w.serving = nil }()
+	db := w.dbs[0]
+	if w.global != nil {
+		var refused *reply
+		if db, refused = w.global.receive(r, body); refused != nil {
+			return *refused
+		}
+	}
 	if r.tx != nil {
 		w.book.arrives(r, body)
 		if other := w.underway[r.tx.token]; other != nil && other != r {
@@ -156,9 +165,7 @@ func (w *world) serve(r *request) reply {
 		}
 		delete(w.underway, r.tx.token)
 	}
-	w.serving = r
-	defer func() { w.serving = nil }()
-	status, header, out := w.db.Serve(r.op, body)
+	status, header, out := db.Serve(r.op, body)
 	w.book.served(r, status, out)
 	return w.answer(r, status, header, out)
 }

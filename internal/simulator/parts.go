@@ -56,7 +56,7 @@ func (w *world) losses() {
 		if w.isHealed() {
 			return
 		}
-		for _, item := range w.db.Items(table) {
+		for _, item := range w.dbs[0].Items(table) {
 			if isPart(item) && w.book.named(item["id"].Text) && w.rng.IntN(2) == 0 {
 				w.mustServe("DeleteItem", fmt.Sprintf(`{"TableName":%q,"Key":{"id":{"S":%q}}}`, table, item["id"].Text))
 			}

@@ -34,6 +34,7 @@ type plan struct {
 	large        large   // answers
 	operators    operators
 	leaseIndex   leaseIndex
+	regions      regions
 }
 
 func newPlan(r *rand.Rand) plan {

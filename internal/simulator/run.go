@@ -18,14 +18,20 @@ type Report struct {
 	Runs     int                     // of handlers
 	Paths    map[Path]int            // that transactions went
 
-	Transactions int    // that were applied
-	Timeline     string // only if something is wrong, or it was asked for
+	Transactions int      // that were applied
+	Records      []string // that there were
+	Doubts       []string // those that were in doubt when their Region failed
+	Timeline     string   // only if something is wrong, or it was asked for
 }
 
 // Run turns the world of one seed. It must be called in a synctest bubble. mut
 // may be nil.
 func Run(seed uint64, mut *Mutation, timeline bool) Report {
-	w := newWorld(seed, nil, mut)
+	return newWorld(seed, nil, mut).live(timeline)
+}
+
+// live turns the world until all is over.
+func (w *world) live(timeline bool) Report {
 	w.sweep()
 	if w.plan.effects.deposits {
 		w.deposits()
@@ -76,6 +82,9 @@ func (w *world) report(timeline bool) Report {
 		endings[r.how]++
 	}
 	r := Report{Seed: w.seed, Wrong: w.book.judge.wrong, Faults: w.book.faults, Events: w.book.kinds, Endings: endings, Requests: len(w.book.answers), Runs: len(w.book.runs), Paths: w.book.paths, Transactions: w.book.transactions}
+	if w.global != nil {
+		r.Records, r.Doubts = w.global.conclude()
+	}
 	if timeline || len(r.Wrong) > 0 {
 		r.Timeline = fmt.Sprintf("seed %d, %+v\n%s", w.seed, w.plan, w.book.timeline())
 	}

@@ -23,7 +23,7 @@ type world struct {
 	rng  *rand.Rand
 	seed uint64
 	born time.Time
-	db   *wire.DB
+	dbs  []*wire.DB // one; or one for each Region that has a copy of its own
 	mut  *Mutation
 
 	mu    sync.Mutex
@@ -34,15 +34,18 @@ type world struct {
 	agenda  agenda
 	serving *request // whose write OnWrite is told of
 	healed  bool     // no more faults
+	global  *global  // the Regions; nil: there is one
 	tree    *tree    // decides instead of chance; nil in a run by seed
 
 	underway map[string]*request // transactions that run, and don't end yet; by their tokens
 }
 
-// mustServe asks the database for what can't fail.
+// mustServe asks every database for what can't fail.
 func (w *world) mustServe(op, body string) {
-	if status, _, out := w.db.Serve(op, []byte(body)); status != http.StatusOK {
-		panic(fmt.Sprintf("simulator: %s: %s", op, out))
+	for _, db := range w.dbs {
+		if status, _, out := db.Serve(op, []byte(body)); status != http.StatusOK {
+			panic(fmt.Sprintf("simulator: %s: %s", op, out))
+		}
 	}
 }
 
@@ -61,25 +64,40 @@ func newWorld(seed uint64, p *plan, mut *Mutation) *world {
 	r := rand.New(rand.NewPCG(seed, 0x1de3907e47))
 	w := &world{rng: r, seed: seed, born: time.Now(), wake: make(chan struct{}, 1), mut: mut, underway: map[string]*request{}}
 	if p == nil {
-		drawn := newPlan(r)
-		newEffects(seed, &drawn)
-		newSteps(seed, &drawn)
-		newLarge(seed, &drawn)
-		newOperators(seed, &drawn)
-		newLeaseIndex(seed, &drawn)
+		drawn := drawPlan(seed, r)
 		p = &drawn
 	}
 	w.plan = *p
 	w.book = newBook(w)
-	w.db = wire.New(time.Now)
-	for _, r := range tableRequests {
-		w.mustServe(r.op, r.body)
+	w.dbs = []*wire.DB{wire.New(time.Now)}
+	if w.plan.regions.mode == "" {
+		for _, r := range tableRequests {
+			w.mustServe(r.op, r.body)
+		}
+	} else {
+		w.openRegions()
 	}
 	if w.plan.effects.enlist {
 		w.openAccounts()
 	}
-	w.db.OnWrite(w.book.wrote)
+	for i, db := range w.dbs {
+		db.OnWrite(w.book.wrote)
+		if w.global != nil {
+			db.OnWrite(func(write wire.Write) { w.global.wrote(i, write) })
+		}
+	}
 	return w
+}
+
+// drawPlan draws the character of the run of a seed, but for Regions.
+func drawPlan(seed uint64, r *rand.Rand) plan {
+	p := newPlan(r)
+	newEffects(seed, &p)
+	newSteps(seed, &p)
+	newLarge(seed, &p)
+	newOperators(seed, &p)
+	newLeaseIndex(seed, &p)
+	return p
 }
 
 // in lets do happen after d.
@@ -169,9 +187,11 @@ func (w *world) settle() {
 // sweep lets TTL delete what it may, when it pleases.
 func (w *world) sweep() {
 	w.in(w.ms(10_000), func() {
-		for _, key := range w.db.Expired(table) {
-			if w.rng.IntN(2) == 0 {
-				w.db.DeleteExpired(table, key)
+		for i, db := range w.dbs {
+			for _, key := range db.Expired(table) {
+				if w.rng.IntN(2) == 0 && w.mayExpire(i, key) {
+					db.DeleteExpired(table, key)
+				}
 			}
 		}
 		if !w.healed {
@@ -187,6 +207,9 @@ func (w *world) heal() {
 	w.healed = true
 	w.mu.Unlock()
 	w.settle()
+	if w.global != nil {
+		w.global.settled()
+	}
 	if w.plan.effects.enlist {
 		w.deposit(wealth) // so that what is asked for once more can be paid
 	}

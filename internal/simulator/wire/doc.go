@@ -50,6 +50,11 @@
 // AWS does not say how it counts the 4 MB, or whether a token is looked at before
 // or after the request's other faults; there this package does as DynamoDB Local.
 //
+// # Global tables
+//
+// A DB is of one Region. [DB.Global] has a table say that it is a replica, and
+// refuse what a replica does; [DB.Replicate] puts what another Region wrote.
+//
 // # Where DynamoDB Local differs from AWS
 //
 // A differential test holds this package against DynamoDB Local. Where the two

@@ -15,6 +15,7 @@ const (
 	IdempotentParameterMismatch   = "IdempotentParameterMismatchException"
 	InternalServerError           = "InternalServerError"
 	ProvisionedThroughputExceeded = "ProvisionedThroughputExceededException"
+	ReplicatedWriteConflict       = "ReplicatedWriteConflictException" // another Region of a [Strong] table writes the item
 	RequestLimitExceeded          = "RequestLimitExceeded"
 	ResourceInUse                 = "ResourceInUseException"
 	ResourceNotFound              = "ResourceNotFoundException"

@@ -15,6 +15,9 @@ type table struct {
 	ttl     string // the TTL attribute; empty while TTL is off
 	billing string
 	created time.Time
+
+	consistency Consistency // of a global table; empty: the table is of one Region
+	replicas    []replica
 }
 
 type keyAttribute struct {
@@ -191,6 +194,9 @@ type tableDescription struct {
 	BillingModeSummary   struct{ BillingMode string }
 	ItemCount            int
 	TableSizeBytes       int
+
+	MultiRegionConsistency Consistency `json:",omitempty"`
+	Replicas               []replica   `json:",omitempty"`
 }
 
 // createTable makes a table that is there at once; at AWS it is CREATING for
@@ -253,6 +259,7 @@ func (t *table) describe() tableDescription {
 	d := tableDescription{
 		TableName: t.name, TableArn: "arn:aws:dynamodb:us-east-1:000000000000:table/" + t.name, TableStatus: "ACTIVE",
 		CreationDateTime: float64(t.created.UnixMilli()) / 1000, ItemCount: len(t.items),
+		MultiRegionConsistency: t.consistency, Replicas: t.replicas,
 	}
 	for _, k := range t.keys {
 		d.KeySchema = append(d.KeySchema, keySchemaElement{k.name, k.role})
@@ -305,6 +312,8 @@ func (db *DB) updateTimeToLive(in updateTimeToLiveRequest) (any, error) {
 	}
 	spec := in.TimeToLiveSpecification
 	switch {
+	case t.consistency == Strong:
+		return nil, invalidf("TimeToLive is not supported for a table with multi-Region strong consistency")
 	case spec.AttributeName == "":
 		return nil, invalidf("1 validation error detected: Value null at 'timeToLiveSpecification.attributeName' failed to satisfy constraint: Member must not be null")
 	case !spec.Enabled && t.ttl == "":

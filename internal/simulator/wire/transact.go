@@ -310,6 +310,9 @@ func (db *DB) aim(parts []*part) error {
 		if err != nil {
 			return err
 		}
+		if t.consistency == Strong {
+			return invalidf("Transactions are not supported for a table with multi-Region strong consistency: %s", t.name)
+		}
 		p.table = t
 	}
 	for _, p := range parts {
