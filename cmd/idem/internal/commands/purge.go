@@ -37,6 +37,7 @@ type filter struct {
 	Caller    string `json:"caller,omitempty"`
 	Tenant    string `json:"tenant,omitempty"`
 	Older     string `json:"olderThan,omitempty"`
+	Since     string `json:"since,omitempty"`
 	All       bool   `json:"all,omitempty"`
 }
 
@@ -46,6 +47,7 @@ func (p *purging) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.Caller, "caller", "", "records of this caller, as show has it")
 	f.StringVar(&p.Tenant, "tenant", "", "records of this tenant")
 	f.StringVar(&p.Older, "older-than", "", "records that were completed (or begun, if released) longer ago: 36h, 30d")
+	f.StringVar(&p.Since, "since", "", "records that were completed (or begun, if released) at this time or later: 2026-11-22T03:00:00Z, the point to which other data was restored, say")
 	f.BoolVar(&p.All, "all", false, "all records; needed where nothing else chooses")
 	f.BoolVar(&p.forget, "forget", false, "delete the records too, and released ones: a retry then runs again, a SECOND time")
 	f.BoolVar(&p.dryRun, "dry-run", false, "change nothing, and count what would be")
@@ -81,7 +83,7 @@ it begins anew and finds done what is done.`,
 
 func (p *purging) run(a *app, c *cobra.Command) error {
 	ctx := c.Context()
-	age, err := p.check()
+	ages, err := p.check()
 	if err != nil {
 		return usage(err)
 	}
@@ -106,7 +108,7 @@ func (p *purging) run(a *app, c *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("ask for the database's clock: %w", err)
 	}
-	match := p.match(age, clock.Now)
+	match := p.match(ages, clock.Now)
 	bar := a.bar(ctx, client, a.table)
 	var sum dynamostore.PurgeProgress
 	for progress, err := range o.Purge(ctx, func(o *dynamostore.PurgeOptions) {
@@ -134,22 +136,31 @@ func (p *purging) run(a *app, c *cobra.Command) error {
 	return p.report(a, sum)
 }
 
+// ages are how old records must be; zero: any age.
+type ages struct {
+	least time.Duration
+	since time.Time
+}
+
 // check says what is wrong with the flags, and how old records must be.
-func (p *purging) check() (time.Duration, error) {
-	age, err := parseAge(p.Older)
+func (p *purging) check() (a ages, err error) {
+	if a.least, err = parseAge(p.Older); err == nil && p.Since != "" {
+		if a.since, err = time.Parse(time.RFC3339, p.Since); err != nil {
+			err = fmt.Errorf("--since is %q; it must be a time as RFC 3339 has it: 2026-11-22T03:00:00Z", p.Since)
+		}
+	}
 	switch {
 	case err != nil:
-		return 0, err
 	case p.rate <= 0:
-		return 0, errors.New("--rate must be above 0")
+		err = errors.New("--rate must be above 0")
 	case p.All && p.Namespace+p.Route+p.Caller+p.Tenant != "":
-		return 0, errors.New("--all is of all records; leave it out, or the others")
+		err = errors.New("--all is of all records; leave it out, or the others")
 	case p.filter == filter{}:
-		return 0, errors.New("which records? Give some of --namespace, --route, --caller, --tenant and --older-than, or --all")
+		err = errors.New("which records? Give some of --namespace, --route, --caller, --tenant, --older-than and --since, or --all")
 	case p.state != "" && p.after != "":
-		return 0, errors.New("--state knows where to go on; give no --after")
+		err = errors.New("--state knows where to go on; give no --after")
 	}
-	return age, nil
+	return a, err
 }
 
 // signer is the operator. A dry run needs no reason: nothing is kept of it.
@@ -170,12 +181,12 @@ func (p *purging) confirm(a *app) error {
 
 // says is what is chosen, for people.
 func (f filter) says() string {
-	if f.All && f.Older == "" {
+	if f.All && f.Older+f.Since == "" {
 		return "of the whole table"
 	}
 	var parts []string
 	for _, one := range []struct{ name, is string }{
-		{"namespace", f.Namespace}, {"route", f.Route}, {"caller", f.Caller}, {"tenant", f.Tenant}, {"older than", f.Older},
+		{"namespace", f.Namespace}, {"route", f.Route}, {"caller", f.Caller}, {"tenant", f.Tenant}, {"older than", f.Older}, {"since", f.Since},
 	} {
 		if one.is != "" {
 			parts = append(parts, one.name+" "+one.is)
@@ -186,7 +197,7 @@ func (f filter) says() string {
 
 // match is the filter by the database's clock. A scope that no guard made fits none
 // but --all and an age.
-func (f filter) match(age time.Duration, now time.Time) func(lambdaidem.Record) bool {
+func (f filter) match(a ages, now time.Time) func(lambdaidem.Record) bool {
 	method, route, hasMethod := strings.Cut(f.Route, " ")
 	if !hasMethod || method != strings.ToUpper(method) { // an operation may have spaces
 		method, route = "", f.Route
@@ -197,7 +208,7 @@ func (f filter) match(age time.Duration, now time.Time) func(lambdaidem.Record) 
 		if when.IsZero() {
 			when = rec.StartedAt
 		}
-		if age > 0 && !when.Before(now.Add(-age)) {
+		if a.least > 0 && !when.Before(now.Add(-a.least)) || when.Before(a.since) {
 			return false
 		}
 		s, err := lambdaidem.ParseScope(rec.Scope)

@@ -40,6 +40,9 @@ func TestO2_PurgeByScope(t *testing.T) {
 		{[]string{"--all", "--older-than", "5m"}, 4},
 		{[]string{"--older-than", "1d"}, 0},
 		{[]string{"--older-than", "5m", "--namespace", "other"}, 1},
+		{[]string{"--since", d.view("a").CompletedAt.Format(time.RFC3339)}, 4},
+		{[]string{"--since", d.view("a").CompletedAt.Add(time.Minute).Format(time.RFC3339)}, 0},
+		{[]string{"--all", "--since", "2026-01-01T00:00:00+02:00", "--older-than", "1d"}, 0},
 	} {
 		var v purgeView
 		d.idem(append([]string{"purge", "--dry-run", "-o", "json"}, c.flags...)...).want(t, exitDone).into(t, &v)
@@ -71,6 +74,7 @@ func TestO2_PurgeRefusesWhatItCantMean(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{}, {"--all", "--namespace", "shop"}, {"--all", "--older-than", "soon"}, {"--all", "--older-than", "-3h"}, {"--older-than", "70000d"},
+		{"--since", "03:00"}, {"--since", "1d"},
 		{"--all", "--rate", "0"}, {"--all", "--state", "x", "--after", "y"}, {"--all", "--state", state}, {"--all", "--reason", ""},
 	} {
 		if args = append([]string{"purge", "--reason", "r", "--yes"}, args...); d.idem(args...).code != exitUsage {
