@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/lambdaidem/toolkit/internal/deadline"
 )
 
 // attempt is one call on its way through the guard, and the whole protocol:
@@ -20,6 +22,9 @@ type attempt struct {
 	scope string
 	token string // fencing token: random, of this attempt alone (L3)
 	steps steps
+
+	acquiring deadline.Context // of everything before the handler
+	handling  handlerContext   // of the handler
 
 	began      time.Time     // by Options.Clock
 	number     int           // attempt number of the record
@@ -46,6 +51,19 @@ func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
 	}
 	return &attempt{g: g, call: c, id: c.who.id(), scope: c.who.scope(g.readable(&c.who)), budget: newBudget(ctx, &g.opts),
 		token: base64.RawURLEncoding.EncodeToString(token[:]), began: g.opts.Clock(), fingerprint: c.fingerprint}
+}
+
+// handlerContext is a handler's context: it has the attempt's own values (see attemptOf).
+type handlerContext struct {
+	deadline.Context
+	a *attempt
+}
+
+func (c *handlerContext) Value(key any) any {
+	if key == (attemptKey{}) {
+		return c.a
+	}
+	return c.Context.Value(key)
 }
 
 type attemptKey struct{}
@@ -132,8 +150,9 @@ func (a *attempt) judge(rec Record) finding {
 // whether the handler may run.
 func (a *attempt) acquire(request context.Context) (d decision, may bool) {
 	a.keepBack()
-	ctx, cancel := a.acquireContext(request)
-	defer cancel()
+	ctx := &a.acquiring
+	ctx.Begin(request, a.acquireEnd())
+	defer ctx.Cancel()
 	if ctx.Err() != nil {
 		return a.outOfTime(ctx, ctx.Err()), false
 	}

@@ -163,8 +163,9 @@ func (a *attempt) lease() Lease {
 // settleRelease writes the release, even if the request's context has ended
 // (X3).
 func (a *attempt) settleRelease(ctx context.Context) (Record, error) {
-	ctx, cancel := a.cleanupContext(ctx)
-	defer cancel()
+	cleaning := a.cleanupContext(ctx)
+	defer cleaning.Cancel()
+	ctx = cleaning
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		asked := time.Now()
 		rec, err := a.g.store.Release(ctx, a.lease(), a.g.opts.Clock())
