@@ -106,7 +106,7 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	request, finishing := ctx, a.finishContext(ctx)
 	defer finishing.Cancel()
 	ctx = finishing
-	result, unstorable := a.result(end)
+	result, unstorable := a.result(w, end)
 	tx = a.carrier(tx)
 	c := a.completion(result, tx)
 	var err error

@@ -121,13 +121,13 @@ func unloadable(err error) error {
 
 // result is what the record is to keep of an ending. The error tells why the
 // answer can't be kept, if it can't (X4).
-func (a *attempt) result(end ending) (Result, error) {
+func (a *attempt) result(w work, end ending) (Result, error) {
 	r := a.emptyResult(end)
-	if end.encode == nil {
+	if !end.encoded {
 		r.Failure = failureOf(end.err)
 		return r, nil
 	}
-	value, err := end.encode()
+	value, err := w.encode()
 	if err != nil {
 		return a.withoutAnswer(end), err
 	}
