@@ -116,14 +116,13 @@ func (i *integer) here() bool { return i.there }
 
 // size is what sizeOfNumber says of its text.
 func (i *integer) size() int {
-	rest, sign := uint64(i.n), 0
-	if i.n < 0 {
-		rest, sign = -rest, 1
+	rest, digits, sign := i.n, 0, 0
+	if rest < 0 {
+		sign = 1
 	}
 	for rest != 0 && rest%10 == 0 { // no significant digits
 		rest /= 10
 	}
-	digits := 0
 	for ; rest != 0; rest /= 10 {
 		digits++
 	}

@@ -205,8 +205,10 @@ func limited(t *testing.T, with, until maker, after time.Duration, order ...mome
 	var inner end
 	outer := seen(t, func(parent context.Context, _ time.Time) (context.Context, context.CancelFunc) {
 		return with(parent, time.Now().Add(1500*time.Millisecond))
-	}, 0, false, append(order, moment{"", func(parent, own context.CancelFunc, c context.Context) {
-		inner = seen(t, func(context.Context, time.Time) (context.Context, context.CancelFunc) { return until(c, time.Now().Add(after)) }, 0, false)
+	}, 0, false, append(order, moment{"", func(_, _ context.CancelFunc, c context.Context) {
+		inner = seen(t, func(context.Context, time.Time) (context.Context, context.CancelFunc) {
+			return until(c, time.Now().Add(after))
+		}, 0, false)
 	}})...)
 	return [2]end{outer, inner}
 }
@@ -235,7 +237,7 @@ func TestL5_AnEarlierDeadlineOfTheParentStands(t *testing.T) {
 			t.Errorf("it ended by %v; want the deadline", c.Err())
 		}
 	})
-	c := deadline.With(context.Background(), time.Time{})
+	c := deadline.With(t.Context(), time.Time{})
 	if at, ok := c.Deadline(); ok || c.Err() != nil {
 		t.Errorf("without a deadline it has one, %v, and has ended by %v", at, c.Err())
 	}
@@ -259,8 +261,7 @@ func (w *waited) Done() <-chan struct{} {
 // One timer is enough for a context that ends before the one that it is made of, and
 // the next one after it.
 func TestOneTimerForTheDeadlineThatComesFirst(t *testing.T) {
-	base := context.Background()
-	c := deadline.With(base, time.Now().Add(time.Hour))
+	c := deadline.With(t.Context(), time.Now().Add(time.Hour))
 	defer c.Cancel()
 	outer := &waited{Context: c}
 	for range 2 {
