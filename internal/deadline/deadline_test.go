@@ -284,6 +284,25 @@ func TestOneTimerForTheDeadlineThatComesFirst(t *testing.T) {
 	}
 }
 
+// Who passes a context by starts no timer for it, however often: it has ended with its
+// parent then, which nobody saw end after the deadline.
+func TestUntilStartsNoTimerButItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parent, end := context.WithCancel(t.Context())
+		c := deadline.With(parent, time.Now().Add(time.Second))
+		defer c.Cancel()
+		for range 3 {
+			_, cancel := deadline.Until(c, time.Now().Add(time.Millisecond))
+			cancel()
+		}
+		time.Sleep(2 * time.Second)
+		end()
+		if !errors.Is(c.Err(), context.Canceled) {
+			t.Errorf("it has ended by %v; want its parent's end, since it has no timer", c.Err())
+		}
+	})
+}
+
 // No timer is started for a context that nobody waits for.
 func TestATimerOnlyForWhoWaits(t *testing.T) {
 	parent := t.Context()

@@ -144,7 +144,7 @@ func TestS2_LittleMemoryIsRetained(t *testing.T) {
 			if kept := s.retained(); kept > maxRetained {
 				t.Errorf("%s: the pool retains %d bytes", name, kept)
 			}
-			if s.src != nil {
+			if s.src != nil || s.spelt != nil {
 				t.Errorf("%s: the pool retains the text", name)
 			}
 		}

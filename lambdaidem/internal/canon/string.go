@@ -31,7 +31,7 @@ func (s *scanner) string() bool {
 			s.flush()
 			s.out = appendEscaped(s.out, r)
 			i += size
-			s.from, s.pos = i, i
+			s.from = i
 		default: // a control character
 			return false
 		}
