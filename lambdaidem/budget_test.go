@@ -72,7 +72,7 @@ func TestX7_TheContextsOfAClaimAndOfACompletionEndWithThem(t *testing.T) {
 	})
 	keep := func(in *context.Context) func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 		return func(ctx context.Context, _ string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
-			*in = ctx
+			*in = ctx //nolint:fatcontext // to see that it ends
 			return call()
 		}
 	}
