@@ -57,7 +57,7 @@ func (d *direct) rehearse() error {
 	if err != nil {
 		return err
 	}
-	ours := d.request(ctx, &attempt{bytes: &sameBody{plain: body}}, opGetItem, to, sdks.Header.Get(fieldInvocation))
+	ours := d.request(ctx, &attempt{bytes: &sameBody{plain: body}}, opGetItem, to, &creds, sdks.Header.Get(fieldInvocation))
 	if err := d.sign(ours, &creds, to, body, at); err != nil {
 		return fmt.Errorf("sign: %w", err)
 	}

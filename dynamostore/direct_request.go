@@ -137,10 +137,18 @@ func newInvocation() string {
 // mostFields is how many fields a header has as a rule; one more costs an allocation.
 const mostFields = 12
 
-// request builds the attempt's request, but for its signature.
-func (d *direct) request(ctx context.Context, a *attempt, operation string, to *endpoint, invocation string) *http.Request {
-	const signers = 4 // fields that the signer adds
-	header, values := make(http.Header, len(d.head.names)+2+signers), a.fields[:0]
+// request builds the attempt's request, but for its signature by those credentials.
+func (d *direct) request(ctx context.Context, a *attempt, operation string, to *endpoint, creds *aws.Credentials, invocation string) *http.Request {
+	// A map of eight is half of what one of nine is.
+	fields := len(d.head.names) + len([...]string{fieldTarget, fieldInvocation, fieldDate, fieldSignature}) + len(to.headers)
+	trace, traced := d.trace.id(ctx)
+	if traced {
+		fields++
+	}
+	if creds.SessionToken != "" {
+		fields++
+	}
+	header, values := make(http.Header, fields), a.fields[:0]
 	set := func(name, value string) {
 		n := len(values)
 		values = append(values, value)
@@ -151,8 +159,8 @@ func (d *direct) request(ctx context.Context, a *attempt, operation string, to *
 	}
 	set(fieldTarget, d.head.targets[operation])
 	set(fieldInvocation, invocation)
-	if id, ok := d.trace.id(ctx); ok {
-		set(fieldTrace, id)
+	if traced {
+		set(fieldTrace, trace)
 	}
 	for name := range to.headers {
 		header.Set(name, to.headers.Get(name))

@@ -7,6 +7,9 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
+
+	"github.com/lambdaidem/toolkit/internal/deadline"
 )
 
 // attempt is the first attempt of a call, and what became of it.
@@ -66,7 +69,10 @@ func (d *direct) attempt(ctx context.Context, v *verdict, r request, a *attempt)
 	if ctx.Err() != nil {
 		return false // the SDK says so
 	}
-	limited, cancel := context.WithTimeout(ctx, d.timeout)
+	if ctx == context.Context(v) {
+		ctx = v.Context // the request needs no verdict, and the caller's may need no timer
+	}
+	limited, cancel := deadline.Until(ctx, time.Now().Add(d.timeout))
 	defer cancel()
 	creds, err := d.options.Credentials.Retrieve(limited)
 	if err != nil {
@@ -76,7 +82,7 @@ func (d *direct) attempt(ctx context.Context, v *verdict, r request, a *attempt)
 	if err != nil {
 		return false
 	}
-	req := d.request(a.conn.traced(limited), a, r.operation(), to, newInvocation())
+	req := d.request(a.conn.traced(limited), a, r.operation(), to, &creds, newInvocation())
 	if err := d.sign(req, &creds, to, a.bytes.plain, d.line.now()); err != nil || limited.Err() != nil {
 		return false // too late to send it
 	}

@@ -114,9 +114,19 @@ func (i *integer) read(v types.AttributeValue) string {
 
 func (i *integer) here() bool { return i.there }
 
+// size is what sizeOfNumber says of its text.
 func (i *integer) size() int {
-	var digits [20]byte
-	return sizeOfNumber(string(strconv.AppendInt(digits[:0], i.n, 10)))
+	rest, digits, sign := i.n, 0, 0
+	if rest < 0 {
+		sign = 1
+	}
+	for rest != 0 && rest%10 == 0 { // no significant digits
+		rest /= 10
+	}
+	for ; rest != 0; rest /= 10 {
+		digits++
+	}
+	return (digits+1)/2 + 1 + sign
 }
 
 func (i *integer) appendTo(b []byte) []byte {

@@ -18,6 +18,8 @@ import (
 // verdict is what one call learns on the wire over all its attempts (X8): the
 // SDK itself reports the last error alone.
 type verdict struct {
+	context.Context // the caller's; the verdict itself is the call's
+
 	op           string // the store's verb, for StoreError.Op
 	unidentified bool   // credentials were asked for, and not had
 	ambiguous    bool   // an attempt was sent, and no answer says that it was refused
@@ -30,8 +32,16 @@ type verdictKey struct{}
 
 // witnessed returns a context whose SDK call goes into the verdict.
 func witnessed(ctx context.Context, op string) (context.Context, *verdict) {
-	v := &verdict{op: op}
-	return context.WithValue(ctx, verdictKey{}, v), v
+	v := &verdict{Context: ctx, op: op}
+	return v, v
+}
+
+// Value lets verdictOf find it.
+func (v *verdict) Value(key any) any {
+	if key == (verdictKey{}) {
+		return v
+	}
+	return v.Context.Value(key)
 }
 
 func verdictOf(ctx context.Context) *verdict {

@@ -35,21 +35,7 @@ type storedAnswer struct {
 
 func encodeAnswer(r *Response) []byte {
 	quotes := strings.Count(r.Body, `"`) // what is escaped most often: of JSON in JSON
-	return r.stored().append(make([]byte, 0, len(r.Body)+quotes+256))
-}
-
-// stored is the answer in the form in which it is stored.
-func (r *Response) stored() *storedAnswer {
-	s := storedAnswer{StatusCode: &r.Status, StatusDescription: r.reason, Cookies: r.Cookies, Body: r.Body, IsBase64Encoded: r.Base64,
-		Beside: r.beside, Added: r.added, Removed: r.removed, Trailers: r.trailer}
-	s.Headers, s.MultiValueHeaders = splitHeaders(r.Header)
-	if !s.isText() {
-		s.Bytes = true
-		s.mapTexts(func(text string) (string, error) {
-			return base64.StdEncoding.EncodeToString([]byte(text)), nil
-		}, new(error))
-	}
-	return &s
+	return r.appendTo(make([]byte, 0, len(r.Body)+quotes+256))
 }
 
 func decodeAnswer(data []byte) (*Response, error) {
@@ -136,25 +122,23 @@ func (r *Response) memory() int {
 }
 
 // isText tells whether JSON can carry every text as it is.
-func (s *storedAnswer) isText() bool {
-	if !utf8.ValidString(s.Body) || !utf8.ValidString(s.StatusDescription) {
+func (r *Response) isText() bool {
+	if !utf8.ValidString(r.Body) || !utf8.ValidString(r.reason) {
 		return false
 	}
-	for _, one := range []map[string]string{s.Headers, s.Beside} {
-		for _, v := range one {
-			if !utf8.ValidString(v) {
-				return false
-			}
-		}
-	}
-	for _, several := range []map[string][]string{s.MultiValueHeaders, s.Trailers} {
+	for _, several := range []map[string][]string{r.Header, r.trailer} {
 		for _, values := range several {
 			if !allUTF8(values) {
 				return false
 			}
 		}
 	}
-	return allUTF8(s.Cookies)
+	for _, v := range r.beside {
+		if !utf8.ValidString(v) {
+			return false
+		}
+	}
+	return allUTF8(r.Cookies)
 }
 
 func allUTF8(texts []string) bool {

@@ -1,6 +1,7 @@
 package lambdaidem
 
 import (
+	"encoding/base64"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -10,38 +11,52 @@ import (
 // a fifth of its time: every new request waits for it. TestR1_AnswersAreWrittenAsEncodingJSONDoes
 // and FuzzAnswer hold the two to each other.
 
-// append adds the answer to buf.
-func (s *storedAnswer) append(buf []byte) []byte {
-	buf = strconv.AppendInt(append(buf, `{"statusCode":`...), int64(*s.StatusCode), 10)
-	if s.StatusDescription != "" {
-		buf = appendText(append(buf, `,"statusDescription":`...), s.StatusDescription)
+// appendTo adds the answer to buf, in the form of storedAnswer.
+func (r *Response) appendTo(buf []byte) []byte {
+	text, inBytes := appendText, !r.isText()
+	if inBytes {
+		text = appendBytes
 	}
-	buf = appendMap(buf, `,"headers":`, s.Headers, appendText)
-	buf = appendMap(buf, `,"multiValueHeaders":`, s.MultiValueHeaders, appendTexts)
-	buf = appendMember(buf, `,"cookies":`, s.Cookies)
-	buf = appendText(append(buf, `,"body":`...), s.Body)
-	if s.IsBase64Encoded {
+	texts := func(buf []byte, all []string) []byte {
+		if all == nil && !inBytes {
+			return append(buf, "null"...)
+		}
+		return appendTexts(buf, all, text)
+	}
+	buf = strconv.AppendInt(append(buf, `{"statusCode":`...), int64(r.Status), 10)
+	if r.reason != "" {
+		buf = text(append(buf, `,"statusDescription":`...), r.reason)
+	}
+	isOne := func(values []string) bool { return len(values) == 1 }
+	buf = appendMap(buf, `,"headers":`, r.Header, isOne, func(buf []byte, values []string) []byte { return text(buf, values[0]) })
+	buf = appendMap(buf, `,"multiValueHeaders":`, r.Header, func(values []string) bool { return !isOne(values) }, texts)
+	buf = appendMember(buf, `,"cookies":`, r.Cookies, text)
+	buf = text(append(buf, `,"body":`...), r.Body)
+	if r.Base64 {
 		buf = append(buf, `,"isBase64Encoded":true`...)
 	}
-	buf = appendMap(buf, `,"beside":`, s.Beside, appendText)
-	buf = appendMember(buf, `,"added":`, s.Added)
-	buf = appendMember(buf, `,"removed":`, s.Removed)
-	buf = appendMap(buf, `,"trailers":`, s.Trailers, appendTexts)
-	if s.Bytes {
+	buf = appendMap(buf, `,"beside":`, r.beside, func(string) bool { return true }, text)
+	buf = appendMember(buf, `,"added":`, r.added, appendText)
+	buf = appendMember(buf, `,"removed":`, r.removed, appendText)
+	buf = appendMap(buf, `,"trailers":`, r.trailer, func([]string) bool { return true }, texts)
+	if inBytes {
 		buf = append(buf, `,"bytes":true`...)
 	}
 	return append(buf, '}')
 }
 
-// appendMap adds a member that is an object, by name, unless it is empty.
-func appendMap[V any](buf []byte, member string, m map[string]V, value func([]byte, V) []byte) []byte {
-	if len(m) == 0 {
-		return buf
-	}
+// appendMap adds a member that is an object of what is wanted of a map, by name, unless
+// that is nothing.
+func appendMap[V any](buf []byte, member string, m map[string]V, wanted func(V) bool, value func([]byte, V) []byte) []byte {
 	var room [16]string
 	names := room[:0]
-	for name := range m {
-		names = append(names, name)
+	for name, v := range m {
+		if wanted(v) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return buf
 	}
 	slices.Sort(names)
 	buf = append(append(buf, member...), '{')
@@ -55,25 +70,29 @@ func appendMap[V any](buf []byte, member string, m map[string]V, value func([]by
 }
 
 // appendMember adds a member that is a list, unless it is empty.
-func appendMember(buf []byte, member string, texts []string) []byte {
+func appendMember(buf []byte, member string, texts []string, text func([]byte, string) []byte) []byte {
 	if len(texts) == 0 {
 		return buf
 	}
-	return appendTexts(append(buf, member...), texts)
+	return appendTexts(append(buf, member...), texts, text)
 }
 
-func appendTexts(buf []byte, texts []string) []byte {
-	if texts == nil {
-		return append(buf, "null"...)
-	}
+func appendTexts(buf []byte, texts []string, text func([]byte, string) []byte) []byte {
 	buf = append(buf, '[')
 	for i, t := range texts {
 		if i > 0 {
 			buf = append(buf, ',')
 		}
-		buf = appendText(buf, t)
+		buf = text(buf, t)
 	}
 	return append(buf, ']')
+}
+
+// appendBytes adds bytes that JSON can't carry, in base64.
+func appendBytes(buf []byte, s string) []byte {
+	buf = append(buf, '"')
+	buf = base64.StdEncoding.AppendEncode(buf, []byte(s))
+	return append(buf, '"')
 }
 
 // appendText adds a string of JSON (RFC 8259, section 7). U+2028 and U+2029 are

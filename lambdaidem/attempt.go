@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/lambdaidem/toolkit/internal/deadline"
 )
 
 // attempt is one call on its way through the guard, and the whole protocol:
@@ -14,12 +16,16 @@ import (
 // here, since one process may serve several at once.
 type attempt struct {
 	budget
-	g     *Guard
-	call  call
-	id    string
-	scope string
-	token string // fencing token: random, of this attempt alone (L3)
-	steps steps
+	g      *Guard
+	call   call
+	id     string
+	scope  string
+	token  string   // fencing token: random, of this attempt alone (L3)
+	random [16]byte // that the token is made of
+	steps  steps
+
+	acquiring deadline.Context // of everything before the handler
+	handling  handlerContext   // of the handler
 
 	began      time.Time     // by Options.Clock
 	number     int           // attempt number of the record
@@ -40,12 +46,26 @@ type attempt struct {
 }
 
 func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
-	var token [16]byte
-	if _, err := io.ReadFull(g.opts.Random, token[:]); err != nil {
+	a := &attempt{g: g, call: c, id: c.who.id(), scope: c.who.scope(g.readable(&c.who)), budget: newBudget(ctx, &g.opts),
+		began: g.opts.Clock(), fingerprint: c.fingerprint}
+	if _, err := io.ReadFull(g.opts.Random, a.random[:]); err != nil {
 		panic(fmt.Sprintf("lambdaidem: Options.Random: %v", err)) // without randomness there is no fencing
 	}
-	return &attempt{g: g, call: c, id: c.who.id(), scope: c.who.scope(g.readable(&c.who)), budget: newBudget(ctx, &g.opts),
-		token: base64.RawURLEncoding.EncodeToString(token[:]), began: g.opts.Clock(), fingerprint: c.fingerprint}
+	a.token = base64.RawURLEncoding.EncodeToString(a.random[:])
+	return a
+}
+
+// handlerContext is a handler's context: it has the attempt's own values (see attemptOf).
+type handlerContext struct {
+	deadline.Context
+	a *attempt
+}
+
+func (c *handlerContext) Value(key any) any {
+	if key == (attemptKey{}) {
+		return c.a
+	}
+	return c.Context.Value(key)
 }
 
 type attemptKey struct{}
@@ -132,8 +152,9 @@ func (a *attempt) judge(rec Record) finding {
 // whether the handler may run.
 func (a *attempt) acquire(request context.Context) (d decision, may bool) {
 	a.keepBack()
-	ctx, cancel := a.acquireContext(request)
-	defer cancel()
+	ctx := &a.acquiring
+	ctx.Begin(request, a.acquireEnd())
+	defer ctx.Cancel()
 	if ctx.Err() != nil {
 		return a.outOfTime(ctx, ctx.Err()), false
 	}
@@ -256,7 +277,7 @@ func (a *attempt) replay(ctx context.Context, rec Record, as Kind) decision {
 		rec.Result = result
 		a.remember(rec)
 		a.note(ctx, as, nil)
-		return decision{replay: &result}
+		return decision{replays: true, value: result.Value, failure: result.Failure}
 	case reasonOf(err) == ReasonForeign: // X4: reading again would not mend it
 		a.note(ctx, EventUnreadable, err)
 		return decision{refusal: answerGone(err)}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/lambdaidem/toolkit/internal/deadline"
 )
 
 // Pauses between tries of one store call; each is jittered by half.
@@ -85,13 +87,13 @@ func (b *budget) keepBack() {
 // took 0.4 ms, 96 ms at worst.
 func (b *budget) answerMargin() time.Duration { return min(b.reserved/2, 200*time.Millisecond) }
 
-// acquireContext is for everything before the handler: it leaves time to give
-// back what an unanswered claim may have taken, and to answer (X5).
-func (b *budget) acquireContext(ctx context.Context) (context.Context, context.CancelFunc) {
+// acquireEnd is when everything before the handler ends: it leaves time to give
+// back what an unanswered claim may have taken, and to answer (X5). Zero: never.
+func (b *budget) acquireEnd() time.Time {
 	if b.deadline.IsZero() {
-		return context.WithCancel(ctx)
+		return time.Time{}
 	}
-	return context.WithDeadline(ctx, b.deadline.Add(-b.reserved))
+	return b.deadline.Add(-b.reserved)
 }
 
 // waitContext ends when Options.Wait is over, counted from the first wait of
@@ -103,30 +105,28 @@ func (b *budget) waitContext(ctx context.Context) (context.Context, context.Canc
 	return context.WithDeadline(ctx, b.giveUp)
 }
 
-// handlerContext ends a reserve before the attempt must be over (L5).
-func (b *budget) handlerContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithDeadline(ctx, b.over.Add(-b.reserved))
-}
+// handlerEnd is a reserve before the attempt must be over (L5).
+func (b *budget) handlerEnd() time.Time { return b.over.Add(-b.reserved) }
 
 // finishContext is for a completion: it lives on when the request's context
 // ends (X3), until just before the attempt must be over; if that is past, for a
 // short limit of its own.
-func (b *budget) finishContext(ctx context.Context) (context.Context, context.CancelFunc) {
+func (b *budget) finishContext(ctx context.Context) *deadline.Context {
 	end := b.over.Add(-b.answerMargin())
 	if time.Until(end) <= 0 {
 		end = time.Now().Add(b.opts.CleanupTimeout)
 	}
-	return context.WithDeadline(context.WithoutCancel(ctx), end)
+	return deadline.With(context.WithoutCancel(ctx), end)
 }
 
 // cleanupContext is for a release: like finishContext, but never longer than
 // the short limit.
-func (b *budget) cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
+func (b *budget) cleanupContext(ctx context.Context) *deadline.Context {
 	end := time.Now().Add(b.opts.CleanupTimeout)
 	if due := b.over.Add(-b.answerMargin()); time.Until(due) > 0 {
 		end = earlier(end, due)
 	}
-	return context.WithDeadline(context.WithoutCancel(ctx), end)
+	return deadline.With(context.WithoutCancel(ctx), end)
 }
 
 // pause sleeps for about d, and tells whether ctx is still alive then. Nothing

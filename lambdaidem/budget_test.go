@@ -60,3 +60,28 @@ func TestL8_TheBoundOfAWaitCountsFromTheFirst(t *testing.T) {
 		<-done
 	})
 }
+
+// X7: what a store began for a claim, or for a completion, ends with that at the latest.
+func TestX7_TheContextsOfAClaimAndOfACompletionEndWithThem(t *testing.T) {
+	var claim, completion context.Context
+	r := newRig(func(context.Context, request) (response, error) {
+		if claim.Err() == nil {
+			t.Error("the handler runs, and the claim's context has not ended")
+		}
+		return response{StatusCode: 201}, nil
+	})
+	keep := func(in *context.Context) func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		return func(ctx context.Context, _ string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+			*in = ctx //nolint:fatcontext // to see that it ends
+			return call()
+		}
+	}
+	r.store.fail(acquire, keep(&claim))
+	r.store.fail(complete, keep(&completion))
+	if out := r.send(t, first()); out.StatusCode != 201 {
+		t.Errorf("the answer is %+v", out)
+	}
+	if completion.Err() == nil {
+		t.Error("the answer is out, and the completion's context has not ended")
+	}
+}

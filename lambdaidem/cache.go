@@ -157,12 +157,12 @@ func (c *cache) putDecoded(m *memory, answer *Response) {
 // decoded is the answer of HTTP that a replay gives again: the caller's own.
 func (g *Guard) decoded(d decision) (*Response, error) {
 	if d.from == nil {
-		return decodeAnswer(d.replay.Value)
+		return decodeAnswer(d.value)
 	}
 	if answer := d.from.answer.Load(); answer != nil {
 		return answer.clone(), nil
 	}
-	answer, err := decodeAnswer(d.replay.Value)
+	answer, err := decodeAnswer(d.value)
 	if err == nil {
 		g.cache.putDecoded(d.from, answer.clone())
 	}

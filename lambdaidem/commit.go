@@ -111,8 +111,9 @@ func (a *attempt) contested(ctx context.Context, rec Record) (d decision, seen R
 // consult reads the record before an answer goes out that the record knows
 // nothing of (E4). known tells whether the record decides the call instead.
 func (a *attempt) consult(ctx context.Context) (d decision, known bool, err error) {
-	ctx, cancel := a.finishContext(ctx)
-	defer cancel()
+	finishing := a.finishContext(ctx)
+	defer finishing.Cancel()
+	ctx = finishing
 	var rec Record
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		asked := time.Now()

@@ -102,12 +102,12 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 	switch {
 	case d.refusal != nil:
 		return refusedDo[T](d.refusal)
-	case d.replay == nil:
+	case !d.replays:
 		return w.own()
-	case d.replay.Failure != nil:
-		return done[T]{err: d.replay.Failure.err(), replay: d.replay.Failure}
+	case d.failure != nil:
+		return done[T]{err: d.failure.err(), replay: d.failure}
 	}
-	value, err := rebuilt[T](d.replay.Value)
+	value, err := rebuilt[T](d.value)
 	if err != nil {
 		err = fmt.Errorf("decode the stored result into %T: %w", zero, err)
 		return refuse(EventUnreadable, answerUnreadable(err))
@@ -155,7 +155,7 @@ func (w *doWork[T]) ending() ending {
 		w.outcome = w.g.outcomeOfError(w.err)
 		return ending{outcome: w.outcome, err: w.err}
 	}
-	return ending{outcome: OutcomeSucceeded, encode: w.encode}
+	return ending{outcome: OutcomeSucceeded, encoded: true}
 }
 
 func (w *doWork[T]) encode() ([]byte, error) {

@@ -15,8 +15,8 @@ import (
 // run runs the handler under the lease and finishes the record.
 func (a *attempt) run(ctx context.Context, w work) (d decision) {
 	a.keepBack()
-	hctx, cancel := a.stepContext(context.WithValue(ctx, attemptKey{}, a))
-	defer cancel()
+	hctx := a.stepContext(ctx)
+	defer hctx.Cancel()
 	if hctx.Err() != nil {
 		switch {
 		case a.g.opts.Optimistic: // there is nothing to give back
@@ -48,7 +48,7 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 	w.run(hctx)
 	a.handler = time.Since(started)
 	returned = true
-	cancel()
+	hctx.Cancel()
 	d = a.conclude(ctx, w)
 	settled = true
 	return d
@@ -103,10 +103,10 @@ func (a *attempt) unknown(why error) decision {
 // complete stores the answer, with what the handler enlisted in tx if it did, for
 // as long as there is time (X4).
 func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
-	request := ctx
-	ctx, cancel := a.finishContext(ctx)
-	defer cancel()
-	result, unstorable := a.result(end)
+	request, finishing := ctx, a.finishContext(ctx)
+	defer finishing.Cancel()
+	ctx = finishing
+	result, unstorable := a.result(w, end)
 	tx = a.carrier(tx)
 	c := a.completion(result, tx)
 	var err error
@@ -117,7 +117,7 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			return a.completed(ctx, rec, c, end, unstorable)
 		}
 		if rejected := (*Rejected)(nil); errors.As(err, &rejected) { // E2: nothing was written
-			cancel()
+			finishing.Cancel()
 			a.enlist.drop()
 			a.rejected, a.unsettled = true, a.unsettled || rejected.Unsettled
 			return a.finish(request, w, w.rejected(rejected.verdict()))

@@ -3,6 +3,7 @@ package lambdaidem
 import (
 	"context"
 	"encoding/base64"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -21,36 +22,48 @@ type codec[In, Out any] interface {
 func guardHTTP[In, Out any](g *Guard, c codec[In, Out], h func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		req := c.request(in)
-		var own Out
-		the := served{
-			handle: func(ctx context.Context) (Response, error) {
-				var err error
-				own, err = h(ctx, in)
-				if err != nil {
-					return Response{}, err
-				}
-				return c.response(in, own), nil
-			},
-			answer: func(v any) (Response, error) {
-				var ok bool
-				if own, ok = v.(Out); !ok {
-					return Response{}, isNotTheAnswer[Out](v)
-				}
-				return c.response(in, own), nil
-			},
-			forget: func() { own = *new(Out) },
-		}
-		take := g.serve
+		call := &eventCall[In, Out]{codec: c, handler: h, in: in}
+		call.work = httpWork{g: g, served: call}
+		var resp *Response
+		var err error
 		if g.bypasses(ctx, req) {
-			take = g.pass
+			resp, err = g.pass(ctx, req, &call.work)
+		} else {
+			resp, err = g.serve(ctx, req, &call.work)
 		}
-		resp, err := take(ctx, req, the)
 		if resp != nil {
 			return c.event(in, resp), nil
 		}
-		return own, err
+		return call.own, err
 	}
 }
+
+// eventCall is a call of the user's handler with an event.
+type eventCall[In, Out any] struct {
+	work    httpWork
+	codec   codec[In, Out]
+	handler func(context.Context, In) (Out, error)
+	in      In
+	own     Out // what the handler returned
+}
+
+func (c *eventCall[In, Out]) handle(ctx context.Context) (Response, error) {
+	var err error
+	if c.own, err = c.handler(ctx, c.in); err != nil {
+		return Response{}, err
+	}
+	return c.codec.response(c.in, c.own), nil
+}
+
+func (c *eventCall[In, Out]) answer(v any) (Response, error) {
+	var ok bool
+	if c.own, ok = v.(Out); !ok {
+		return Response{}, isNotTheAnswer[Out](v)
+	}
+	return c.codec.response(c.in, c.own), nil
+}
+
+func (c *eventCall[In, Out]) forget() { c.own = *new(Out) }
 
 // setBody takes the body of an event. One that can't be decoded is refused
 // later, if the request is guarded at all.
@@ -65,36 +78,37 @@ func (r *Request) setBody(body string, isBase64 bool) {
 	}
 }
 
-// joinedHeaders looks headers up in an event that has one value for each name,
-// repeated headers being joined by the gateway.
-func joinedHeaders(h map[string]string) func(string) []string {
-	return func(name string) []string {
-		var values []string
-		for have, v := range h {
-			if strings.EqualFold(have, name) {
-				values = append(values, v)
-			}
-		}
-		return values
-	}
+// headers are the headers of a request, in one of its forms.
+type headers struct {
+	sent http.Header // of net/http, by canonical names
+
+	// Of an event: every value, and one for each name, which is used where the other
+	// is silent. An event that has the latter alone has repeated headers joined by the
+	// gateway.
+	multi  map[string][]string
+	single map[string]string
 }
 
-// multiHeaders looks headers up in an event that has every value, and a map of
-// the last values which is used where the other is silent.
-func multiHeaders(multi map[string][]string, single map[string]string) func(string) []string {
-	fallback := joinedHeaders(single)
-	return func(name string) []string {
-		var values []string
-		for have, vs := range multi {
-			if strings.EqualFold(have, name) {
-				values = append(values, vs...)
-			}
+// appendTo adds the values of a header to values, in order, by its name in any case.
+func (h *headers) appendTo(values []string, name string) []string {
+	if h.sent != nil {
+		return append(values, h.sent.Values(name)...)
+	}
+	none := len(values)
+	for have, vs := range h.multi {
+		if strings.EqualFold(have, name) {
+			values = append(values, vs...)
 		}
-		if len(values) == 0 {
-			return fallback(name)
-		}
+	}
+	if len(values) > none {
 		return values
 	}
+	for have, v := range h.single {
+		if strings.EqualFold(have, name) {
+			values = append(values, v)
+		}
+	}
+	return values
 }
 
 // queryOf writes parameters as a query, by name; values of one name stay in

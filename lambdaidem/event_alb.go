@@ -36,7 +36,7 @@ func (loadBalancer) request(e events.ALBTargetGroupRequest) *Request {
 		Path:   e.Path,
 		// A load balancer leaves the parameters as they were escaped.
 		Query:    queryOf(e.MultiValueQueryStringParameters, e.QueryStringParameters, false),
-		headers:  multiHeaders(e.MultiValueHeaders, e.Headers),
+		headers:  headers{multi: e.MultiValueHeaders, single: e.Headers},
 		nHeaders: max(len(e.Headers), len(e.MultiValueHeaders)),
 	}
 	r.setBody(e.Body, e.IsBase64Encoded)

@@ -25,7 +25,7 @@ func (restAPI) request(e events.APIGatewayProxyRequest) *Request {
 		Path:     e.Path,
 		Route:    e.Resource,
 		Query:    queryOf(e.MultiValueQueryStringParameters, e.QueryStringParameters, true),
-		headers:  multiHeaders(e.MultiValueHeaders, e.Headers),
+		headers:  headers{multi: e.MultiValueHeaders, single: e.Headers},
 		nHeaders: max(len(e.Headers), len(e.MultiValueHeaders)),
 	}
 	r.setBody(e.Body, e.IsBase64Encoded)

@@ -23,7 +23,7 @@ func (httpAPI) request(e events.APIGatewayV2HTTPRequest) *Request {
 		Method:   strings.ToUpper(e.RequestContext.HTTP.Method),
 		Path:     e.RawPath,
 		Query:    e.RawQueryString,
-		headers:  joinedHeaders(e.Headers),
+		headers:  headers{single: e.Headers},
 		nHeaders: len(e.Headers),
 	}
 	r.setBody(e.Body, e.IsBase64Encoded)

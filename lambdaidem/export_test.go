@@ -3,7 +3,9 @@ package lambdaidem
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"unicode/utf8"
 
 	"github.com/aws/aws-lambda-go/events"
 )
@@ -56,6 +58,26 @@ func WriteAnswer(r *Response, reason string, added, removed []string, trailer ma
 		panic(err)
 	}
 	return ours, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+}
+
+// stored is the answer in the form that versions before gave to encoding/json.
+func (r *Response) stored() *storedAnswer {
+	s := storedAnswer{StatusCode: &r.Status, StatusDescription: r.reason, Cookies: r.Cookies, Body: r.Body, IsBase64Encoded: r.Base64,
+		Beside: r.beside, Added: r.added, Removed: r.removed, Trailers: r.trailer}
+	s.Headers, s.MultiValueHeaders = splitHeaders(r.Header)
+	inBytes := false
+	looked := s
+	looked.mapTexts(func(text string) (string, error) {
+		inBytes = inBytes || !utf8.ValidString(text)
+		return text, nil
+	}, new(error))
+	if inBytes {
+		s.Bytes = true
+		s.mapTexts(func(text string) (string, error) {
+			return base64.StdEncoding.EncodeToString([]byte(text)), nil
+		}, new(error))
+	}
+	return &s
 }
 
 // Ignores tells whether an event of that kind would be for nobody.

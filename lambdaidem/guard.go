@@ -93,6 +93,8 @@ type work interface {
 	// ending is asked once, after run has returned. It may call what else the
 	// user wrote: the outcome rule, say.
 	ending() ending
+	// encode makes the value to store, of an ending that has one.
+	encode() ([]byte, error)
 	// rejected is the ending instead, where nothing of what the handler enlisted
 	// was written: as if the handler had returned err (E2).
 	rejected(err error) ending
@@ -101,7 +103,7 @@ type work interface {
 // ending is how a run of the handler ended.
 type ending struct {
 	outcome Outcome
-	encode  func() ([]byte, error) // the value to store; nil: err is stored, as a Failure
+	encoded bool // the work's encode makes what is stored; else err is, as a Failure
 	err     error
 }
 
@@ -109,8 +111,11 @@ type ending struct {
 // attempt's own answer.
 type decision struct {
 	refusal *Error
-	replay  *Result
-	from    *memory // whose the replay is, if it is from the process's own (R4)
+
+	replays bool // this, of a finished record
+	value   []byte
+	failure *Failure // instead of a value
+	from    *memory  // whose the replay is, if it is from the process's own (R4)
 }
 
 // once takes one call through the guard: acquire, run, finish. How each of them

@@ -24,7 +24,7 @@ type Request struct {
 	// nobody. A "|" or "%" within a part stands as %7C or %25.
 	Principal string
 
-	headers  func(name string) []string // canonical name in, values in order out
+	headers  headers
 	nHeaders int
 	// anonymous: the gateway authenticated somebody whom nothing tells apart.
 	anonymous string
@@ -33,15 +33,13 @@ type Request struct {
 }
 
 // Values returns the values of a header in order, by its name in any case.
-func (r *Request) Values(name string) []string {
-	if r.headers == nil {
-		return nil
-	}
-	return r.headers(name)
-}
+func (r *Request) Values(name string) []string { return r.headers.appendTo(nil, name) }
 
 // contentType is no media type if several were sent.
-func (r *Request) contentType() string { return strings.Join(r.Values("Content-Type"), ", ") }
+func (r *Request) contentType() string {
+	var room [1]string
+	return strings.Join(r.headers.appendTo(room[:0], "Content-Type"), ", ")
+}
 
 // Response is the one form of every HTTP answer, stored and replayed (R1).
 type Response struct {
@@ -92,7 +90,9 @@ func (r *Response) Del(name string) {
 
 // bypasses tells whether a request runs unguarded (K3, K4), and notes it.
 func (g *Guard) bypasses(ctx context.Context, r *Request) bool {
-	bypassed := g.passes(r.Method, len(r.Values(g.opts.KeyHeader))) || g.opts.Skip != nil && g.opts.Skip(r) || g.keyless(ctx, r)
+	var room [1]string
+	keys := r.headers.appendTo(room[:0], g.opts.KeyHeader)
+	bypassed := g.passes(r.Method, len(keys)) || g.opts.Skip != nil && g.opts.Skip(r) || g.keyless(ctx, r)
 	if bypassed {
 		g.bypassed(ctx)
 	}
@@ -123,18 +123,18 @@ func (g *Guard) outOfBounds(r *Request) *Error {
 }
 
 // served is the user's handler of one HTTP request.
-type served struct {
-	handle func(context.Context) (Response, error)
+type served interface {
+	handle(context.Context) (Response, error)
 	// answer is what the handler would have returned, had it returned v: see
 	// Answer.
-	answer func(v any) (Response, error)
+	answer(v any) (Response, error)
 	// forget drops what the handler returned: nothing of what it says has happened.
-	forget func()
+	forget()
 }
 
 // serve takes one HTTP request through the guard. A nil response means that
 // the handler's own answer stands, whatever it was, with the error beside it.
-func (g *Guard) serve(ctx context.Context, r *Request, h served) (*Response, error) {
+func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, error) {
 	who, kind, refusal := g.identify(ctx, r)
 	if refusal != nil {
 		g.refused(ctx, who, kind, refusal)
@@ -145,21 +145,20 @@ func (g *Guard) serve(ctx context.Context, r *Request, h served) (*Response, err
 		g.refused(ctx, who, EventKeyInvalid, e)
 		return g.ownAnswer(ctx, r, e), nil
 	}
-	w := &httpWork{g: g, served: h}
 	d := g.once(ctx, g.requestCall(who, r), w)
-	if d.replay != nil {
+	if d.replays {
 		return g.replay(ctx, r, who, d), nil
 	}
 	return w.own(ctx, r, d)
 }
 
 // pass lets one HTTP request run unguarded (E1); it returns what serve does.
-func (g *Guard) pass(ctx context.Context, r *Request, h served) (*Response, error) {
+func (g *Guard) pass(ctx context.Context, r *Request, w *httpWork) (*Response, error) {
 	if attemptOf(ctx) != nil || g.transact == nil { // what an outer guard guards is its own
-		_, err := h.handle(ctx)
+		_, err := w.handle(ctx)
 		return nil, err
 	}
-	w := &httpWork{g: g, served: h, errorStands: true}
+	w.errorStands = true
 	return w.own(ctx, r, g.bypass(ctx, w))
 }
 
@@ -196,7 +195,7 @@ func (w *httpWork) rejected(err error) ending {
 func (w *httpWork) ending() ending {
 	w.replaced = false
 	if w.err == nil {
-		return ending{outcome: w.g.outcomeOf(&w.response), encode: w.encode}
+		return ending{outcome: w.g.outcomeOf(&w.response), encoded: true}
 	}
 	outcome := w.g.outcomeOfError(w.err)
 	problem := w.g.answerOf(w.err, outcome)
@@ -204,7 +203,7 @@ func (w *httpWork) ending() ending {
 		return ending{outcome: outcome, err: w.err}
 	}
 	w.response, w.replaced = *problem, true
-	return ending{outcome: outcome, encode: w.encode, err: w.err}
+	return ending{outcome: outcome, encoded: true, err: w.err}
 }
 
 // own is the handler's own answer, or the guard's refusal in its place.
@@ -247,7 +246,7 @@ func (g *Guard) identify(ctx context.Context, r *Request) (Identity, Kind, *Erro
 
 // replay is the stored answer again, marked, after the hook (R1, R2).
 func (g *Guard) replay(ctx context.Context, r *Request, who Identity, d decision) *Response {
-	if failure := d.replay.Failure; failure != nil {
+	if failure := d.failure; failure != nil {
 		return g.ownAnswer(ctx, r, answerUnavailable(failure))
 	}
 	resp, err := g.decoded(d)

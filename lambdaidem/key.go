@@ -51,7 +51,8 @@ func (g *Guard) keyOf(ctx context.Context, r *Request) (string, *Error) {
 	if g.opts.Key != nil {
 		return g.keyBy(g.derive(ctx, r))
 	}
-	values := r.Values(g.opts.KeyHeader)
+	var room [1]string
+	values := r.headers.appendTo(room[:0], g.opts.KeyHeader)
 	if len(values) == 0 {
 		return "", keyMissing("This request needs the header " + g.opts.KeyHeader +
 			": a value of your own that is unique to the operation and the same in every retry of it.")

@@ -108,7 +108,7 @@ func (w *messageWork) rejected(err error) ending {
 // must run.
 func (w *messageWork) ending() ending {
 	if w.err == nil {
-		return ending{outcome: OutcomeSucceeded, encode: func() ([]byte, error) { return []byte("{}"), nil }}
+		return ending{outcome: OutcomeSucceeded, encoded: true}
 	}
 	end := ending{outcome: OutcomeReleased, err: w.err}
 	if p := (*panicError)(nil); errors.As(w.err, &p) { // X2: whatever the panic's value is marked with
@@ -124,6 +124,8 @@ func (w *messageWork) ending() ending {
 	}
 	return end
 }
+
+func (*messageWork) encode() ([]byte, error) { return []byte("{}"), nil }
 
 // panicError is a handler's panic, as the error of its message.
 type panicError struct {
@@ -152,7 +154,7 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 	switch {
 	case d.refusal != nil:
 		return refusedDo[struct{}](d.refusal)
-	case d.replay != nil: // it was done before, whatever became of its answer
+	case d.replays: // it was done before, whatever became of its answer
 		return done[struct{}]{}
 	}
 	return done[struct{}]{err: w.err, outcome: OutcomeReleased}

@@ -75,37 +75,49 @@ func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.pass(w, r)
 		return
 	}
-	var own Response
-	run := func(ctx context.Context, handler http.Handler) (Response, error) {
-		kept := keepAnswer(w.Header())
-		inside := inner(ctx, r, req)
-		defer giveBack(r, inside)
-		handler.ServeHTTP(kept, inside)
-		own = kept.response()
-		return own, nil
-	}
-	resp, err := g.serve(ctx, req, served{
-		handle: func(ctx context.Context) (Response, error) { return run(ctx, h.next) },
-		answer: func(v any) (Response, error) {
-			if handler, ok := v.(http.Handler); ok {
-				return run(ctx, handler)
-			}
-			return Response{}, isNotTheAnswer[http.Handler](v)
-		},
-		forget: func() { own = Response{} },
-	})
+	call := &httpCall{h: h, w: w, r: r, read: req}
+	resp, err := g.serve(ctx, req, &httpWork{g: g, served: call})
 	if err != nil { // not of the handler, which returns none: of a transaction that was rejected
 		resp = g.ownAnswer(ctx, req, conditionFailed(err))
 	}
 	if resp == nil {
-		resp = &own
+		resp = &call.own
 	}
 	send(w, resp)
 }
 
+// httpCall is a call of the handler behind a guard.
+type httpCall struct {
+	h    *guarded
+	w    http.ResponseWriter
+	r    *http.Request
+	read *Request
+	own  Response // what the handler answered
+}
+
+func (c *httpCall) run(ctx context.Context, handler http.Handler) (Response, error) {
+	kept := keepAnswer(c.w.Header())
+	inside := inner(ctx, c.r, c.read)
+	defer giveBack(c.r, inside)
+	handler.ServeHTTP(kept, inside)
+	c.own = kept.response()
+	return c.own, nil
+}
+
+func (c *httpCall) handle(ctx context.Context) (Response, error) { return c.run(ctx, c.h.next) }
+
+func (c *httpCall) answer(v any) (Response, error) {
+	if handler, ok := v.(http.Handler); ok {
+		return c.run(c.r.Context(), handler)
+	}
+	return Response{}, isNotTheAnswer[http.Handler](v)
+}
+
+func (c *httpCall) forget() { c.own = Response{} }
+
 // readRequest brings a request to the canonical form, as the client sent it.
 func (h *guarded) readRequest(r *http.Request) *Request {
-	req := &Request{Method: strings.ToUpper(r.Method), headers: r.Header.Values}
+	req := &Request{Method: strings.ToUpper(r.Method), headers: headers{sent: r.Header}}
 	for _, values := range r.Header {
 		req.nHeaders += len(values)
 	}

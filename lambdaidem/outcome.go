@@ -37,12 +37,12 @@ const (
 
 // outcomeOf applies the outcome rule to a response.
 func (g *Guard) outcomeOf(r *Response) Outcome {
+	if g.opts.Outcome == nil {
+		return defaultOutcome(r, g.opts.Policy)
+	}
 	shown := *r // what the rule is shown is not what is stored
 	shown.policy = g.opts.Policy
-	if g.opts.Outcome != nil {
-		return g.opts.Outcome(&shown)
-	}
-	return DefaultOutcome(&shown)
+	return g.opts.Outcome(&shown)
 }
 
 // DefaultOutcome is the outcome rule of X1: 2xx and 3xx succeeded; 4xx failed;
@@ -52,10 +52,12 @@ func (g *Guard) outcomeOf(r *Response) Outcome {
 // handler passes on ([ErrInProgress], [ErrAttemptAbandoned]): it is a refusal of
 // the moment. Of a response that a guard under policy [Hold] passed to
 // Options.Outcome, a 5xx and what counts as one, and that 409, are uncertain (X2).
-func DefaultOutcome(r *Response) Outcome {
+func DefaultOutcome(r *Response) Outcome { return defaultOutcome(r, r.policy) }
+
+func defaultOutcome(r *Response, policy Policy) Outcome {
 	switch {
 	case serverFailed(r.Status), r.Status == http.StatusConflict && refusedForNow(r):
-		if r.policy == Hold {
+		if policy == Hold {
 			return OutcomeUncertain
 		}
 		return OutcomeReleased

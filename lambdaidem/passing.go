@@ -20,29 +20,13 @@ func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := h.g.unguarded(ctx)
-	p := &passing{enlist: &a.enlist, w: w, before: maps.Clone(w.Header())}
-	work := &httpWork{g: h.g, served: served{
-		handle: func(ctx context.Context) (Response, error) {
-			inside := r.WithContext(ctx)
-			defer giveBack(r, inside)
-			h.next.ServeHTTP(p.writer(), inside)
-			return p.response(), nil
-		},
-		answer: func(v any) (Response, error) {
-			handler, ok := v.(http.Handler)
-			if !ok {
-				return Response{}, isNotTheAnswer[http.Handler](v)
-			}
-			handler.ServeHTTP(p.kept, r)
-			return p.response(), nil
-		},
-		forget: p.forget,
-	}}
+	p := &passing{next: h.next, r: r, enlist: &a.enlist, w: w, before: maps.Clone(w.Header())}
+	work := &httpWork{g: h.g, served: p}
 	d := a.runAlone(ctx, work)
 	if p.kept == nil { // the answer is on its way
 		return
 	}
-	seen := &Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, headers: r.Header.Values}
+	seen := &Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, headers: headers{sent: r.Header}}
 	resp, err := work.own(ctx, seen, d)
 	if err != nil {
 		resp = h.g.ownAnswer(ctx, seen, conditionFailed(err))
@@ -63,13 +47,31 @@ func giveBack(r, inside *http.Request) {
 	}
 }
 
-// passing is the answer of a request that runs unguarded.
+// passing is a request that runs unguarded, and its answer.
 type passing struct {
+	next   http.Handler
+	r      *http.Request
 	enlist *enlisting
 	w      http.ResponseWriter
 	before http.Header // as outer handlers left it
 	early  http.Header // as it was when the answer was first kept back
 	kept   *keptAnswer // nil: the answer goes straight to w
+}
+
+func (p *passing) handle(ctx context.Context) (Response, error) {
+	inside := p.r.WithContext(ctx)
+	defer giveBack(p.r, inside)
+	p.next.ServeHTTP(p.writer(), inside)
+	return p.response(), nil
+}
+
+func (p *passing) answer(v any) (Response, error) {
+	handler, ok := v.(http.Handler)
+	if !ok {
+		return Response{}, isNotTheAnswer[http.Handler](v)
+	}
+	handler.ServeHTTP(p.kept, p.r)
+	return p.response(), nil
 }
 
 // held tells whether the answer is kept back. If not, it is about to begin, and

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/lambdaidem/toolkit/internal/deadline"
 )
 
 // steps is what an attempt knows of its record's steps. Its methods are called
@@ -23,7 +25,7 @@ type steps struct {
 	left    bool                     // the handler has returned, and one still runs
 	unsaved error                    // a step ran and could not be stored: the attempt is uncertain
 	lostTo  *Record                  // the lease was lost: the record as it stood then
-	lose    context.CancelFunc       // ends the handler's context
+	handler *deadline.Context        // the handler's context
 	stop    context.CancelFunc       // ends the save that is under way; nil: there is none
 }
 
@@ -106,7 +108,7 @@ func (s *steps) lost(name string, rec Record) error {
 	err := fmt.Errorf("step %q ran, and its result was not stored: %w: another attempt has taken over", name, ErrLeaseLost)
 	if s.over == nil {
 		s.over, s.lostTo = err, &rec
-		s.lose()
+		s.handler.Cancel()
 	}
 	return err
 }
@@ -142,9 +144,10 @@ func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error 
 	s := &a.steps
 	s.saving.Lock()
 	defer s.saving.Unlock()
-	ctx, cancel := a.finishContext(ctx)
-	defer cancel()
-	all, err := s.beginSave(name, text, cancel)
+	saving := a.finishContext(ctx)
+	defer saving.Cancel()
+	ctx = saving
+	all, err := s.beginSave(name, text, saving.Cancel)
 	if err != nil {
 		return err
 	}
@@ -187,10 +190,10 @@ func mayMend(err error) bool {
 
 // stepContext is the handler's context. It ends too when a step finds the lease
 // lost (E5).
-func (a *attempt) stepContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := a.handlerContext(ctx)
-	a.steps.lose = cancel
-	return ctx, cancel
+func (a *attempt) stepContext(ctx context.Context) *handlerContext {
+	a.handling.a, a.steps.handler = a, &a.handling.Context
+	a.handling.Begin(ctx, a.handlerEnd())
+	return &a.handling
 }
 
 // conclude settles the record by how the handler ended, unless a step has decided
@@ -225,8 +228,8 @@ func (a *attempt) stepUnsaved(ctx context.Context) decision {
 // says by now is the answer.
 func (a *attempt) stepLost(ctx context.Context) decision {
 	rec := *a.steps.lostTo
-	read, cancel := a.finishContext(ctx)
-	defer cancel()
+	read := a.finishContext(ctx)
+	defer read.Cancel()
 	asked := time.Now()
 	if now, err := a.g.store.Get(read, a.id, a.g.opts.Clock()); err == nil {
 		rec = now

@@ -121,13 +121,13 @@ func unloadable(err error) error {
 
 // result is what the record is to keep of an ending. The error tells why the
 // answer can't be kept, if it can't (X4).
-func (a *attempt) result(end ending) (Result, error) {
+func (a *attempt) result(w work, end ending) (Result, error) {
 	r := a.emptyResult(end)
-	if end.encode == nil {
+	if !end.encoded {
 		r.Failure = failureOf(end.err)
 		return r, nil
 	}
-	value, err := end.encode()
+	value, err := w.encode()
 	if err != nil {
 		return a.withoutAnswer(end), err
 	}
@@ -163,8 +163,9 @@ func (a *attempt) lease() Lease {
 // settleRelease writes the release, even if the request's context has ended
 // (X3).
 func (a *attempt) settleRelease(ctx context.Context) (Record, error) {
-	ctx, cancel := a.cleanupContext(ctx)
-	defer cancel()
+	cleaning := a.cleanupContext(ctx)
+	defer cleaning.Cancel()
+	ctx = cleaning
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		asked := time.Now()
 		rec, err := a.g.store.Release(ctx, a.lease(), a.g.opts.Clock())

@@ -35,8 +35,9 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	if tx == nil {
 		return decision{}
 	}
-	ctx, cancel := a.finishContext(ctx)
-	defer cancel()
+	finishing := a.finishContext(ctx)
+	defer finishing.Cancel()
+	ctx = finishing
 	c := &Completion{Alone: true}
 	var err error
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {

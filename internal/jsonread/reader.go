@@ -109,6 +109,7 @@ func (r *Reader) Text() (string, bool) {
 // escaped takes the rest of a text whose first escape stands i bytes further on.
 func (r *Reader) escaped(i int) (string, bool) {
 	var b strings.Builder
+	b.Grow(closing(r.text[r.at:], i)) // no escape is shorter than what it stands for
 	for {
 		rest := r.text[r.at:]
 		for i < len(rest) && rest[i] != '"' && rest[i] != '\\' && rest[i] >= ' ' {
@@ -129,6 +130,18 @@ func (r *Reader) escaped(i int) (string, bool) {
 		b.WriteRune(c)
 		i = 0
 	}
+}
+
+// closing is where the quote stands that ends a text whose first escape stands at i.
+// If there is none, it is the end, or a byte after it.
+func closing(text string, i int) int {
+	for i < len(text) && text[i] != '"' {
+		if text[i] == '\\' {
+			i++
+		}
+		i++
+	}
+	return i
 }
 
 // escape takes what follows a backslash.

@@ -91,7 +91,7 @@ func (l Limits) withDefaults() Limits {
 //
 // Whatever src holds, time and memory are linear in len(src): the buffers hold
 // at most about ten times src. Append may be called by several goroutines at
-// once.
+// once. dst must not share memory with src.
 func Append(dst, src []byte, lim Limits) ([]byte, bool) {
 	lim = lim.withDefaults()
 	if len(src) > lim.Bytes || !utf8.Valid(src) {
@@ -104,8 +104,8 @@ func Append(dst, src []byte, lim Limits) ([]byte, bool) {
 		return dst, false
 	}
 	at := len(dst)
-	dst = slices.Grow(dst, len(s.out))[:at+len(s.out)]
-	s.place(dst[at:], 0, len(s.out), len(s.moved))
+	dst = slices.Grow(dst, len(s.spelt))[:at+len(s.spelt)]
+	s.place(dst[at:], 0, len(s.spelt), len(s.moved))
 	return dst, true
 }
 
@@ -121,6 +121,6 @@ func (s *scanner) recycle() {
 	if s.retained() > maxRetained {
 		return
 	}
-	s.src = nil
+	s.src, s.spelt = nil, nil
 	scanners.Put(s)
 }

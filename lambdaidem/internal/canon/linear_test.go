@@ -95,13 +95,13 @@ func TestS2_WorkIsLinear(t *testing.T) {
 				t.Errorf("%s: %d bytes have a canonical form: %v", name, len(src), ok)
 			}
 			if ok {
-				s.place(make([]byte, len(s.out)), 0, len(s.out), len(s.moved))
+				s.place(make([]byte, len(s.spelt)), 0, len(s.spelt), len(s.moved))
 			}
 			if s.cost > perByte*len(src) {
 				t.Errorf("%s: %d bytes cost %d steps, more than %d for each", name, len(src), s.cost, perByte)
 			}
-			if len(s.out) > len(src) {
-				t.Errorf("%s: the form has %d bytes, more than the %d of the text", name, len(s.out), len(src))
+			if len(s.spelt) > len(src) {
+				t.Errorf("%s: the form has %d bytes, more than the %d of the text", name, len(s.spelt), len(src))
 			}
 			if kept := s.retained(); kept > 10*len(src)+(1<<10) {
 				t.Errorf("%s: %d bytes took %d bytes of memory", name, len(src), kept)
@@ -144,7 +144,7 @@ func TestS2_LittleMemoryIsRetained(t *testing.T) {
 			if kept := s.retained(); kept > maxRetained {
 				t.Errorf("%s: the pool retains %d bytes", name, kept)
 			}
-			if s.src != nil {
+			if s.src != nil || s.spelt != nil {
 				t.Errorf("%s: the pool retains the text", name)
 			}
 		}

@@ -2,7 +2,6 @@ package canon
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"slices"
 	"unicode"
@@ -52,20 +51,25 @@ type position struct {
 
 // begin opens an object.
 func (s *scanner) begin() opened {
-	return opened{start: len(s.out), members: len(s.open), names: len(s.names), moved: len(s.moved)}
+	return opened{start: s.at(), members: len(s.open), names: len(s.names), moved: len(s.moved)}
 }
 
 // name reads a member's name.
 func (s *scanner) name() (member, bool) {
-	start, name := len(s.out), len(s.names)
+	start, name, begin := s.at(), len(s.names), s.pos
 	if !s.string() {
 		return member{}, false
 	}
+	spelt := s.src[begin:s.pos]
+	if s.from > begin { // it has an escape
+		s.flush()
+		spelt = s.out[start:]
+	}
 	// Folding the canonical spelling does no harm to its escapes: they stay
 	// different from each other and from all else, and none ends in an i.
-	s.names = appendFolded(s.names, s.out[start+1:len(s.out)-1])
+	s.names = appendFolded(s.names, spelt[1:len(spelt)-1])
 	return member{
-		prefix:   prefix(s.names[name:]),
+		prefix:   prefix(s.names, name),
 		name:     uint32(name),
 		last:     uint32(len(s.names)),
 		position: position{start: uint32(start)},
@@ -78,10 +82,10 @@ func (s *scanner) add(o *opened, m member) bool {
 	if count == s.lim.Members {
 		return false
 	}
-	m.end = uint32(len(s.out))
+	m.end = uint32(s.at())
 	m.moved = uint32(len(s.moved))
 	if count > 0 && !o.unordered {
-		c := s.compare(s.open[len(s.open)-1], m)
+		c := s.compare(&s.open[len(s.open)-1], &m)
 		if c == 0 {
 			return false
 		}
@@ -91,23 +95,22 @@ func (s *scanner) add(o *opened, m member) bool {
 	return true
 }
 
-// end closes the object o, its last byte now in out.
+// end closes the object o, its last byte now taken.
 func (s *scanner) end(o opened) bool {
 	if o.unordered {
 		members := s.open[o.members:]
-		slices.SortFunc(members, s.compare)
+		if !s.sort(members) {
+			return false
+		}
 		s.moved = append(s.moved, object{
 			start: uint32(o.start),
-			end:   uint32(len(s.out)),
+			end:   uint32(s.at()),
 			first: uint32(len(s.sorted)),
 			count: uint32(len(members)),
 			moved: uint32(o.moved),
 		})
-		for i, m := range members {
-			if i > 0 && s.compare(members[i-1], m) == 0 {
-				return false
-			}
-			s.sorted = append(s.sorted, m.position)
+		for i := range members {
+			s.sorted = append(s.sorted, members[i].position)
 		}
 	}
 	s.open = s.open[:o.members]
@@ -115,36 +118,68 @@ func (s *scanner) end(o opened) bool {
 	return true
 }
 
+// sort puts members in order. It reports false if two have the same name.
+func (s *scanner) sort(members []member) bool {
+	const few = 12
+	if len(members) > few {
+		slices.SortFunc(members, func(a, b member) int { return s.compare(&a, &b) })
+		for i := 1; i < len(members); i++ {
+			if s.compare(&members[i-1], &members[i]) == 0 {
+				return false
+			}
+		}
+		return true
+	}
+	for i := 1; i < len(members); i++ { // each to its place among those before it
+		for j := i; j > 0; j-- {
+			c := s.compare(&members[j-1], &members[j])
+			if c == 0 {
+				return false
+			}
+			if c < 0 {
+				break
+			}
+			members[j-1], members[j] = members[j], members[j-1]
+		}
+	}
+	return true
+}
+
 // compare orders members by their folded names.
-func (s *scanner) compare(a, b member) int {
+func (s *scanner) compare(a, b *member) int {
 	s.cost++
-	if c := cmp.Compare(a.prefix, b.prefix); c != 0 {
-		return c
+	switch {
+	case a.prefix < b.prefix:
+		return -1
+	case a.prefix > b.prefix:
+		return 1
 	}
 	x, y := s.names[a.name:a.last], s.names[b.name:b.last]
 	s.cost += min(len(x), len(y))
 	return bytes.Compare(x, y)
 }
 
-// prefix returns the first 8 bytes of a folded name as a number of the same
-// order.
-func prefix(name []byte) uint64 {
-	if len(name) >= 8 {
-		return binary.BigEndian.Uint64(name)
+// prefixSize is how many bytes of a name its prefix has, and how many there is room for
+// behind each name: appendFolded sees to that, since what it appends is no longer than
+// the name was.
+const prefixSize = 8
+
+// prefix returns the first 8 bytes of the folded name that is the last of names, from
+// at on, as a number of the same order. What stands behind a shorter one is cut off.
+func prefix(names []byte, at int) uint64 {
+	p := binary.BigEndian.Uint64(names[at : at+prefixSize])
+	if behind := prefixSize - (len(names) - at); behind > 0 {
+		p = p >> (8 * behind) << (8 * behind)
 	}
-	var p uint64
-	for _, c := range name {
-		p = p<<8 | uint64(c)
-	}
-	return p << (8 * (8 - len(name)))
+	return p
 }
 
-// place copies out[from:to] to dst, of the same length, and puts the members
+// place copies spelt[from:to] to dst, of the same length, and puts the members
 // of moved[:n] that lie in it in order.
 func (s *scanner) place(dst []byte, from, to, n int) {
 	for n > 0 && int(s.moved[n-1].start) >= from {
 		o := s.moved[n-1]
-		copy(dst[int(o.end)-from:], s.out[o.end:to])
+		copy(dst[int(o.end)-from:], s.spelt[o.end:to])
 		s.cost += to - int(o.end)
 		at := int(o.start) + 1 - from
 		for i, m := range s.sorted[o.first : o.first+o.count] {
@@ -153,13 +188,18 @@ func (s *scanner) place(dst []byte, from, to, n int) {
 				at++
 			}
 			next := at + int(m.end-m.start)
-			s.place(dst[at:next], int(m.start), int(m.end), int(m.moved))
+			if m.moved > 0 && s.moved[m.moved-1].start >= m.start {
+				s.place(dst[at:next], int(m.start), int(m.end), int(m.moved))
+			} else { // nothing of it moves
+				copy(dst[at:next], s.spelt[m.start:m.end])
+				s.cost += next - at
+			}
 			at = next
 		}
 		dst[at] = '}'
 		to, n = int(o.start)+1, int(o.moved)
 	}
-	copy(dst, s.out[from:to])
+	copy(dst, s.spelt[from:to])
 	s.cost += to - from
 }
 
@@ -189,8 +229,21 @@ func (s *scanner) retained() int {
 // case, where İ is the only letter that becomes more than one, and we know of
 // none that does otherwise.
 func appendFolded(dst, name []byte) []byte {
-	start := len(dst)
-	for i := 0; i < len(name); {
+	start, i, n := len(dst), 0, 0
+	dst = slices.Grow(dst, len(name)+prefixSize)
+	for room := dst[start : start+len(name)]; i < len(name); i++ {
+		c := name[i]
+		if c >= utf8.RuneSelf {
+			break
+		}
+		folded := foldedASCII[c]
+		room[n] = folded
+		if folded != 0 {
+			n++
+		}
+	}
+	dst = dst[:start+n]
+	for i < len(name) {
 		c := name[i]
 		if c < utf8.RuneSelf {
 			if c = foldedASCII[c]; c != 0 {

@@ -2,19 +2,24 @@ package canon
 
 import "slices"
 
-// A scanner reads one JSON text once, from left to right. It writes the value
-// to out in canonical spelling but with the members in the order of src, and
-// notes in moved which objects must have theirs reordered.
+// A scanner reads one JSON text once, from left to right. It spells the value
+// canonically but with the members in the order of src, and notes in moved which
+// objects must have theirs reordered.
+//
+// What was spelt so far is out and then src[from:pos], which is copied to out only
+// when white space or an escape ends it: of a text without either, nothing is.
 //
 // Its methods report false as soon as the text is found to have no canonical
 // form; the scanner is then good for nothing but reset. They rely on src being
 // valid UTF-8.
 type scanner struct {
-	src []byte
-	pos int // the next byte of src
-	lim Limits
+	src  []byte
+	from int // the first byte of src that is not in out, nor left out
+	pos  int // the next byte of src
+	lim  Limits
 
-	out    []byte     // what was read, never longer than src up to pos
+	out    []byte     // what was spelt, but for what is still to be copied
+	spelt  []byte     // all of it, once the text was read; may be src
 	open   []member   // the members so far of the objects that are open
 	names  []byte     // the folded names of those members
 	moved  []object   // closed objects to be reordered, inner before outer
@@ -26,7 +31,7 @@ func (s *scanner) reset(src []byte, lim Limits) {
 	*s = scanner{
 		src:    src,
 		lim:    lim,
-		out:    slices.Grow(s.out[:0], len(src)),
+		out:    s.out[:0],
 		open:   s.open[:0],
 		names:  s.names[:0],
 		moved:  s.moved[:0],
@@ -36,7 +41,24 @@ func (s *scanner) reset(src []byte, lim Limits) {
 
 // text reads a whole JSON text: one value and nothing after it.
 func (s *scanner) text() bool {
-	return s.value(0) && s.peek() == 0 && s.pos == len(s.src)
+	if !s.value(0) || s.peek() != 0 || s.pos != len(s.src) {
+		return false
+	}
+	if s.spelt = s.src; s.from > 0 {
+		s.flush()
+		s.spelt = s.out
+	}
+	return true
+}
+
+// at is how long what was spelt so far is: where in it the next byte will be.
+func (s *scanner) at() int { return len(s.out) + s.pos - s.from }
+
+// flush copies what is still to be copied. Nothing is spelt longer than it was, so there
+// is room for the rest then too.
+func (s *scanner) flush() {
+	s.out = append(slices.Grow(s.out, len(s.src)-s.from), s.src[s.from:s.pos]...)
+	s.from = s.pos
 }
 
 // value reads any value that stands within depth arrays and objects.
@@ -117,7 +139,6 @@ func (s *scanner) literal(word string) bool {
 	if end > len(s.src) || string(s.src[s.pos:end]) != word {
 		return false
 	}
-	s.out = append(s.out, word...)
 	s.pos = end
 	return true
 }
@@ -149,7 +170,6 @@ func (s *scanner) number() bool {
 			return false
 		}
 	}
-	s.out = append(s.out, src[s.pos:i]...)
 	s.pos = i
 	return true
 }
@@ -165,18 +185,32 @@ func digits(src []byte, i int) int {
 // peek skips white space and returns the byte after it, still to be read. At
 // the end it returns 0, a byte that is valid nowhere between values.
 func (s *scanner) peek() byte {
-	for ; s.pos < len(s.src); s.pos++ {
-		switch c := s.src[s.pos]; c {
-		case ' ', '\t', '\n', '\r':
-		default:
-			return c
-		}
+	if s.pos < len(s.src) && s.src[s.pos] > ' ' { // as it is almost always
+		return s.src[s.pos]
 	}
-	return 0
+	return s.space()
 }
 
-// take copies the byte at pos, which the caller has peeked at.
-func (s *scanner) take() {
-	s.out = append(s.out, s.src[s.pos])
-	s.pos++
+// space is peek where something else may come first.
+func (s *scanner) space() byte {
+	begin := s.pos
+	for ; s.pos < len(s.src); s.pos++ {
+		switch s.src[s.pos] {
+		case ' ', '\t', '\n', '\r':
+			continue
+		}
+		break
+	}
+	if end := s.pos; end > begin {
+		s.pos = begin
+		s.flush()
+		s.from, s.pos = end, end
+	}
+	if s.pos == len(s.src) {
+		return 0
+	}
+	return s.src[s.pos]
 }
+
+// take takes the byte at pos, which the caller has peeked at.
+func (s *scanner) take() { s.pos++ }

@@ -12,7 +12,7 @@ import (
 // shortest way and with lower-case digits.
 func (s *scanner) string() bool {
 	src := s.src
-	from, i := s.pos, s.pos+1 // src[from:i] is still to be copied
+	i := s.pos + 1
 	for {
 		i = plain(src, i)
 		if i == len(src) {
@@ -20,7 +20,6 @@ func (s *scanner) string() bool {
 		}
 		switch src[i] {
 		case '"':
-			s.out = append(s.out, src[from:i+1]...)
 			s.pos = i + 1
 			return true
 		case '\\':
@@ -28,9 +27,11 @@ func (s *scanner) string() bool {
 			if size == 0 {
 				return false
 			}
-			s.out = appendEscaped(append(s.out, src[from:i]...), r)
+			s.pos = i
+			s.flush()
+			s.out = appendEscaped(s.out, r)
 			i += size
-			from = i
+			s.from = i
 		default: // a control character
 			return false
 		}

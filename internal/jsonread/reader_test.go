@@ -1,0 +1,40 @@
+//go:build !race
+
+package jsonread_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lambdaidem/toolkit/internal/jsonread"
+)
+
+// A text is read into one piece of memory, however many escapes it has: a stored
+// answer is JSON in a text of JSON, each quote of it an escape. The race detector
+// allocates too.
+func TestR1_ATextWithEscapesIsOneAllocation(t *testing.T) {
+	const times = 100
+	text := `"` + strings.Repeat(`{\"currency\":\"EUR\"}`, times) + `" , "more"`
+	var read string
+	allocations := testing.AllocsPerRun(10, func() {
+		r := jsonread.New(text)
+		read, _ = r.Text()
+	})
+	if want := strings.Repeat(`{"currency":"EUR"}`, times); read != want {
+		t.Errorf("it is read as %q; want %q", read, want)
+	}
+	if allocations != 1 {
+		t.Errorf("it takes %v allocations; want 1", allocations)
+	}
+}
+
+// A text that does not end is none, wherever it breaks off.
+func TestR1_ATextThatBreaksOffIsNone(t *testing.T) {
+	const text = `"a\"b\\c\u00e9d\n"`
+	for i := range text {
+		r := jsonread.New(text[:i])
+		if got, ok := r.Text(); ok {
+			t.Errorf("%s is read as %q", text[:i], got)
+		}
+	}
+}
