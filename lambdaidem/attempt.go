@@ -192,8 +192,9 @@ func (a *attempt) prepare(request context.Context) (d decision, may bool) {
 		return decision{}, true
 	}
 	a.keepBack()
-	ctx, cancel := a.acquireContext(request)
-	defer cancel()
+	ctx := &a.acquiring
+	ctx.Begin(request, a.acquireEnd())
+	defer ctx.Cancel()
 	asked := time.Now()
 	err := store.Prepare(ctx)
 	a.spent(asked)
