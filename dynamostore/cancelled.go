@@ -1,7 +1,6 @@
 package dynamostore
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -22,7 +21,7 @@ const (
 // verdict reads what came back instead of success, in the order of rule E2: our
 // own completion, then the record's reason, then the handler's, then what is worth
 // another try.
-func (t *transaction) verdict(ctx context.Context, p *prepared, v *verdict, err error) (lambdaidem.Record, error) {
+func (t *transaction) verdict(p *prepared, v *verdict, err error) (lambdaidem.Record, error) {
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	if !ok {
 		if code := codeOf(err); code == codeValidation && !v.ambiguous {
@@ -35,7 +34,7 @@ func (t *transaction) verdict(ctx context.Context, p *prepared, v *verdict, err 
 		return lambdaidem.Record{}, v.storeError(fmt.Errorf("DynamoDB gave %d reasons for %d writes: %w", len(reasons), want, err))
 	}
 	if p.records() > 0 {
-		if rec, settled, err := t.recordsVerdict(ctx, p, v, &reasons[0], err); settled {
+		if rec, settled, err := t.recordsVerdict(p, v, &reasons[0], err); settled {
 			return rec, err
 		}
 	}
@@ -44,13 +43,16 @@ func (t *transaction) verdict(ctx context.Context, p *prepared, v *verdict, err 
 
 // recordsVerdict reads the record's reason. settled tells whether it decides, which
 // it does but where the record is as it should be.
-func (t *transaction) recordsVerdict(ctx context.Context, p *prepared, v *verdict, reason *types.CancellationReason, cause error) (rec lambdaidem.Record, settled bool, err error) {
+func (t *transaction) recordsVerdict(p *prepared, v *verdict, reason *types.CancellationReason, cause error) (rec lambdaidem.Record, settled bool, err error) {
 	switch code := aws.ToString(reason.Code); code {
 	case cancelNone, "":
 		return lambdaidem.Record{}, false, nil
 	case cancelCondition:
 		v.ambiguous = false // whatever was sent before has happened, as the record now shows, or can't any more
-		rec, err := t.store.standing(ctx, v, found{attrs: reason.Item})
+		old, err := t.store.standing(v, found{attrs: reason.Item})
+		if old != nil {
+			rec = t.store.shown(old)
+		}
 		switch {
 		case err != nil:
 			return lambdaidem.Record{}, true, err

@@ -178,10 +178,18 @@ func TestS1_StepsAreEncrypted(t *testing.T) {
 		t.Fatalf("%v, %v", err, seen.StepsUnread)
 	}
 	wantSteps("inspected", seen.Record.Steps)
-	if rec, err = other.Release(t.Context(), lambdaidem.Lease{ID: claim.ID, Token: "token-2"}, now); err != nil {
-		t.Fatal(err)
+	if rec, err = other.Release(t.Context(), lambdaidem.Lease{ID: claim.ID, Token: "token-2", Expires: lease.Expires}, now); err != nil || len(rec.Steps) != 3 {
+		t.Fatalf("%+v, %v", rec, err)
 	}
 	wantSteps("released", rec.Steps)
+	if rec, err = New(client, table, patient, encrypted("k1")).Get(t.Context(), claim.ID, now); err != nil {
+		t.Fatal(err)
+	}
+	for name, result := range rec.Steps {
+		if result != nil {
+			t.Errorf("step %s of a record that is another's is %q, in a process that has not asked for its key", name, result)
+		}
+	}
 
 	blind := New(client, table, patient)
 	if seen, err = blind.Inspect(t.Context(), claim.ID); err != nil || seen.StepsUnread == nil {
@@ -217,7 +225,11 @@ func TestS1_ATextIsOfItsPlaceAlone(t *testing.T) {
 	wantDamaged := func(t *testing.T, id string) {
 		t.Helper()
 		rec, err := s.Get(t.Context(), id, now)
-		if err == nil {
+		if err == nil && rec.State == lambdaidem.InProgress {
+			next := at(id)
+			next.Token, next.Over = "token-2", &rec
+			_, err = s.Acquire(t.Context(), next)
+		} else if err == nil {
 			_, err = s.Load(t.Context(), rec)
 		}
 		se := (*lambdaidem.StoreError)(nil)
@@ -346,8 +358,38 @@ func TestS1_EqualAnswersDiffer(t *testing.T) {
 		}
 	}
 	k := keyOf("k1")
-	if x, y := k.seal("id", "t", "p", []byte("text")), k.seal("id", "t", "p", []byte("text")); bytes.Equal(x[len(x)-20:], y[len(y)-20:]) {
-		t.Error("the same text is the same ciphertext")
+	seals := map[string]string{}
+	for name, b := range map[string][]byte{
+		"it": k.seal("id", "t", "p", []byte("text")), "another record's": k.seal("ie", "t", "p", []byte("text")),
+		"another attempt's": k.seal("id", "u", "p", []byte("text")), "in another place": k.seal("id", "t", "q", []byte("text")),
+		"another text": k.seal("id", "t", "p", []byte("tex!")), "under another key": keyOf("k2").seal("id", "t", "p", []byte("text")),
+		"cut elsewhere": k.seal("id", "t", "pt", []byte("ext")),
+	} {
+		of, err := parseSealed(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, twice := seals[string(of.salt)]; twice {
+			t.Errorf("%s and %s have one salt", name, other)
+		}
+		seals[string(of.salt)] = name
+	}
+}
+
+// S1, R3: a completion that is tried again writes the same parts, and no others.
+func TestS1_ACompletionTriedAgainIsTheSameBytes(t *testing.T) {
+	client, table := freshTable(t)
+	s := New(client, table, patient, encrypted("k1"), func(o *Options) { o.MaxInline = 1 })
+	if _, err := s.Acquire(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := s.Complete(t.Context(), lease, withValue([]byte(noise(partSize)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if items := scanAll(t, client, table); len(items) != 1+2 {
+		t.Errorf("%d items; want a record and two parts", len(items))
 	}
 }
 
@@ -466,8 +508,14 @@ func TestS1_BeginningWithEncryption(t *testing.T) {
 	if rec, err := New(client, table, patient, encrypted("k1")).Get(t.Context(), begun.ID, now); err != nil || string(rec.Steps["a"]) != "1" {
 		t.Errorf("%+v, %v", rec, err)
 	}
-	_, err := New(client, table, patient, encrypted("k1"), only).Get(t.Context(), begun.ID, now)
-	wantStoreError(t, err, opGet, lambdaidem.ReasonForeign, true)
+	over, err := New(client, table, patient, encrypted("k1"), only).Get(t.Context(), begun.ID, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := begun
+	next.Token, next.Over = "token-2", &over
+	_, err = New(client, table, patient, encrypted("k1"), only).Acquire(t.Context(), next)
+	wantStoreError(t, err, opAcquire, lambdaidem.ReasonForeign, false)
 	if !errors.Is(err, errNotSealed) {
 		t.Errorf("%v; want that the steps are not encrypted", err)
 	}
@@ -551,9 +599,19 @@ func TestS1_OperatorsOverEncryptedRecords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := s.Load(t.Context(), rec); err != nil || got.Failure == nil || got.Failure.Code != lambdaidem.ErrAnswerUnavailable {
+		if got, err := s.Load(t.Context(), rec); err != nil || got.Failure == nil || got.Failure.Code != lambdaidem.ErrAnswerUnavailable || got.Failure.Status != 500 {
 			t.Errorf("after the purge: %+v, %v", got, err)
 		}
+	}
+	// What an erased record says under Only is ours, and not of who wrote to the table.
+	it := itemOf(t, client, table, dead.ID)
+	it[attrFailure].(*types.AttributeValueMemberM).Value["message"] = str("pay to IBAN XX")
+	it[attrFailure].(*types.AttributeValueMemberM).Value["status"] = number(201)
+	putItem(t, client, table, it)
+	only := New(client, table, patient, encrypted("k1"), func(o *Options) { o.Encryption.Only = true })
+	rec, err := only.Get(t.Context(), dead.ID, now)
+	if err != nil || rec.Result.Failure == nil || strings.Contains(rec.Result.Failure.Message, "IBAN") || rec.Result.Failure.Status != 500 {
+		t.Errorf("a forged one: %+v, %v", rec.Result.Failure, err)
 	}
 }
 

@@ -112,7 +112,7 @@ func (h Health) Err() error {
 //	each WritesEvery     PutItem, UpdateItem, refused        1 write unit each
 //	                     actions on enlisted tables, refused 2 write units each
 //	each SettingsEvery   DescribeTable, DescribeTimeToLive   nothing
-//	each time            Options.Encryption.Current          once in KeyFor, as requests do
+//	each time            Options.Encryption                  nothing of the table; once in KeyFor
 //
 // What fails, or is throttled, is asked anew each time until it does not.
 //

@@ -210,6 +210,10 @@ func (c *HealthCheck) encryption(ctx context.Context) Check {
 		return Check{Status: HealthFail, Code: NoKey, Err: err,
 			Detail: fmt.Sprintf("encryption of table %q has no key, and every request is refused; look at what Options.Encryption.Current asks, and at its permissions (cause: %v)", c.store.table, err)}
 	}
+	if err := c.store.keys.prove(ctx); err != nil {
+		return Check{Status: HealthFail, Code: NoKey, Err: err,
+			Detail: fmt.Sprintf("encryption of table %q does not find the key that it encrypts with, and no other process can replay its answers; look at what Options.Encryption.Find asks, and at its permissions (cause: %v)", c.store.table, err)}
+	}
 	return Check{Status: HealthPass}
 }
 

@@ -240,8 +240,14 @@ func TestS1_AHealthCheckAsksForTheKey(t *testing.T) {
 				t.Errorf("%+v", c)
 			}
 		}
-		if n := k.currents.Load(); n != 2 {
-			t.Errorf("it was asked %d times", n)
+		if k.currents.Load() != 2 || k.finds.Load() != 1 {
+			t.Errorf("Current was asked %d times, Find %d times", k.currents.Load(), k.finds.Load())
+		}
+		// What one process encrypts, another must find.
+		time.Sleep(5 * time.Minute)
+		k.gone = true
+		if c := checkOf(t, check.Check(t.Context()), "encryption"); c.Status != HealthFail || c.Code != NoKey || !strings.Contains(c.Detail, "Options.Encryption.Find") {
+			t.Errorf("%+v", c)
 		}
 	})
 }

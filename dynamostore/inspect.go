@@ -77,7 +77,7 @@ func (s *Store) inspect(ctx context.Context, seen *Inspected, it *item) {
 	seen.Record, seen.Operations = it.record(), it.Operations
 	if it.sealsSteps() {
 		var steps lambdaidem.Steps
-		if steps, seen.StepsUnread = s.openSteps(ctx, it); seen.StepsUnread == nil {
+		if steps, seen.StepsUnread = s.openSteps(it, s.asking(ctx)); seen.StepsUnread == nil {
 			seen.Record.Steps = steps
 		}
 	}

@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"sync"
@@ -15,31 +16,26 @@ import (
 // keyring asks the functions of an Encryption, and remembers what they said. A nil
 // one is no encryption.
 type keyring struct {
-	of Encryption
+	of      Encryption
+	current keySlot
 
-	asking chan struct{} // held by the one caller that asks for the current key
-
-	mu      sync.Mutex
-	current heldKey
-	retry   time.Time // wall clock: not before it is the current key asked for again while there is one
-	found   *simplelru.LRU[string, heldKey]
-}
-
-// heldKey is a key, and when it was asked for. Its zero value is none.
-type heldKey struct {
-	key Key
-	at  time.Time
+	mu     sync.Mutex
+	found  *simplelru.LRU[string, *keySlot] // by the keys' ids
+	proved time.Time                        // when Find knew the current key, on the health check's question
 }
 
 const (
 	// keysFound are remembered, beside the current one: with a key for each five
 	// minutes, those of three days, in some 300 KB.
 	keysFound = 1000
-	// refreshPatience bounds a question for a key while there is an older one that
-	// serves.
+	// firstPatience bounds a question for a key, so that a service that hangs holds up
+	// nobody for as long as his invocation lasts. The first connection to KMS of a
+	// small function takes a part of it.
+	firstPatience = 5 * time.Second
+	// refreshPatience bounds it while there is an older key that serves.
 	refreshPatience = 2 * time.Second
 	// refreshPause is a part of KeyFor: how long such a question is not asked again
-	// once it has failed.
+	// once it has failed, nor one whose key is gone.
 	refreshPause = 20
 )
 
@@ -47,141 +43,58 @@ func newKeyring(of Encryption) *keyring {
 	if of.Current == nil {
 		return nil
 	}
-	found, err := simplelru.NewLRU[string, heldKey](keysFound, nil)
+	found, err := simplelru.NewLRU[string, *keySlot](keysFound, nil)
 	if err != nil { // a positive number: can't happen
 		panic(err)
 	}
-	return &keyring{of: of, asking: make(chan struct{}, 1), found: found}
+	return &keyring{of: of, found: found}
 }
 
-// age is by the clock that went further: the monotonic one stands still while the
-// process is frozen, the other can be set back. What is from the future is as old as
-// can be.
-func (h heldKey) age() time.Duration {
-	now := time.Now()
-	wall := now.Round(0).Sub(h.at.Round(0))
-	if wall < 0 {
-		wall = 1<<63 - 1
-	}
-	return max(wall, now.Sub(h.at))
-}
-
-func (h heldKey) there() bool { return h.key.ID != "" }
-
-// forSealing is the key to seal with: the one that was had before the handler ran,
-// however long ago that was.
-func (r *keyring) forSealing(ctx context.Context) (Key, error) {
-	r.mu.Lock()
-	h := r.current
-	r.mu.Unlock()
-	if h.there() {
-		return h.key, nil
-	}
-	return r.fresh(ctx)
-}
-
-// fresh is the current key. One caller asks for it at a time; the others wait only
-// if there is none that serves.
+// fresh is the key to encrypt with, of what begins now.
 func (r *keyring) fresh(ctx context.Context) (Key, error) {
-	h, due := r.at()
-	if !due {
-		return h.key, nil
-	}
-	serves := h.there() && h.age() < 2*r.of.KeyFor
-	if serves {
-		select {
-		case r.asking <- struct{}{}:
-		default:
-			return h.key, nil
-		}
-	} else {
-		select {
-		case r.asking <- struct{}{}:
-		case <-ctx.Done():
-			return Key{}, &keyError{err: fmt.Errorf("waiting for it: %w", context.Cause(ctx))}
-		}
-	}
-	defer func() { <-r.asking }()
-	if h, due := r.at(); !due { // by the one that asked while this one waited
-		return h.key, nil
-	}
-	asked := time.Now()
-	k, err := r.ask(ctx, serves)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case err == nil:
-		r.current = heldKey{k.clone(), asked}
-		r.found.Add(k.ID, r.current)
-		return r.current.key, nil
-	case serves:
-		r.retry = time.Now().Round(0).Add(r.of.KeyFor / refreshPause)
-		return h.key, nil
-	}
-	return Key{}, err
-}
-
-// at is the current key that is known, and whether it is due to be asked for.
-func (r *keyring) at() (h heldKey, due bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	h = r.current
-	switch age := h.age(); {
-	case !h.there(), age >= 2*r.of.KeyFor:
-		return h, true
-	case age < r.of.KeyFor:
-		return h, false
-	}
-	return h, !time.Now().Round(0).Before(r.retry)
-}
-
-// ask asks Current.
-func (r *keyring) ask(ctx context.Context, patience bool) (Key, error) {
-	if patience {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, refreshPatience)
-		defer cancel()
-	}
-	k, err := r.of.Current(ctx)
-	if err == nil {
-		if problem := k.problem(); problem != "" {
-			err = errors.New("Options.Encryption.Current returned a key that is none: " + problem)
-		}
-	}
+	k, err := r.current.get(ctx, r.of.KeyFor, r.askCurrent)
 	if err != nil {
 		return Key{}, &keyError{err: err}
 	}
 	return k, nil
 }
 
+// forSealing is the key to seal with: the one that was had before the handler ran,
+// however long ago that was.
+func (r *keyring) forSealing(ctx context.Context) (Key, error) {
+	if k := r.current.last(); k.ID != "" {
+		return k, nil
+	}
+	return r.fresh(ctx)
+}
+
+func (r *keyring) askCurrent(ctx context.Context) (Key, error) {
+	k, err := r.of.Current(ctx)
+	if err != nil {
+		return Key{}, err
+	}
+	if problem := k.problem(); problem != "" {
+		return Key{}, errors.New("Options.Encryption.Current returned a key that is none: " + problem)
+	}
+	k = k.clone()
+	slot := r.slot(k.ID) // what this process encrypts, it need not ask for
+	slot.mu.Lock()
+	slot.key, slot.asked, slot.gone = k, time.Now(), nil
+	slot.mu.Unlock()
+	return k, nil
+}
+
 // byID is the key of that id. An error that is ErrKeyGone says that there will be
 // none.
 func (r *keyring) byID(ctx context.Context, id string) (Key, error) {
-	r.mu.Lock()
-	h, ok := r.found.Get(id)
-	r.mu.Unlock()
-	if ok && h.age() < r.of.KeyFor {
-		return h.key, nil
+	k, err := r.slot(id).get(ctx, r.of.KeyFor, func(ctx context.Context) (Key, error) { return r.askFor(ctx, id) })
+	if err != nil {
+		return Key{}, &keyError{id: id, err: err}
 	}
-	asked := time.Now()
-	k, err := r.find(ctx, id)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case err == nil:
-		h = heldKey{k.clone(), asked}
-		r.found.Add(id, h)
-		return h.key, nil
-	case errors.Is(err, ErrKeyGone):
-		r.found.Remove(id)
-	case ok && h.age() < 2*r.of.KeyFor:
-		return h.key, nil
-	}
-	return Key{}, &keyError{id: id, err: err}
+	return k, nil
 }
 
-// find asks Find.
-func (r *keyring) find(ctx context.Context, id string) (Key, error) {
+func (r *keyring) askFor(ctx context.Context, id string) (Key, error) {
 	k, err := r.of.Find(ctx, id)
 	switch {
 	case err != nil:
@@ -192,7 +105,165 @@ func (r *keyring) find(ctx context.Context, id string) (Key, error) {
 	if problem := k.problem(); problem != "" {
 		return Key{}, errors.New("Options.Encryption.Find returned a key that is none: " + problem)
 	}
-	return k, nil
+	return k.clone(), nil
+}
+
+func (r *keyring) slot(id string) *keySlot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	slot, ok := r.found.Get(id)
+	if !ok {
+		slot = &keySlot{mayBeGone: true}
+		r.found.Add(id, slot)
+	}
+	return slot
+}
+
+// prove asks Find for the current key, as another process would have to, once in
+// KeyFor while it is known.
+func (r *keyring) prove(ctx context.Context) error {
+	k, err := r.fresh(ctx)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	known := time.Since(r.proved) < r.of.KeyFor
+	r.mu.Unlock()
+	if known {
+		return nil
+	}
+	found, err := r.askFor(ctx, k.ID)
+	if err == nil && subtle.ConstantTimeCompare(found.Secret, k.Secret) == 0 {
+		err = errors.New("Options.Encryption.Find returned another secret than Current did")
+	}
+	if err != nil {
+		return &keyError{id: k.ID, err: err}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.proved = time.Now()
+	return nil
+}
+
+// keySlot is one key as it was asked for last, and the question that is under way.
+type keySlot struct {
+	mu        sync.Mutex
+	key       Key       // without an id: there is none
+	asked     time.Time // when it was asked for
+	gone      error     // the answer was that there is none
+	mayBeGone bool      // one that is found by its id; else a process keeps what it has
+	until     time.Time // wall clock: not before it is asked for again, where there is a key, or it is gone
+	question  *question // nil: nobody asks
+}
+
+// question is one call of a function, for all who wait for its answer.
+type question struct {
+	done chan struct{}
+	key  Key
+	err  error
+	left bool // the caller who asked has left: the answer is of his time, not of the key
+}
+
+// last is the key that was had last, however old it is.
+func (s *keySlot) last() Key {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.key
+}
+
+// get is the key. It is asked for where it is older than keyFor; where that fails, it
+// serves for as long again. Of many callers one asks, and the others wait only if
+// there is no key that serves.
+func (s *keySlot) get(ctx context.Context, keyFor time.Duration, ask func(context.Context) (Key, error)) (Key, error) {
+	for {
+		s.mu.Lock()
+		serves, due := s.serves(keyFor), s.due(keyFor)
+		switch q := s.question; {
+		case !due && s.gone != nil:
+			err := s.gone
+			s.mu.Unlock()
+			return Key{}, err
+		case !due, serves && q != nil:
+			k := s.key
+			s.mu.Unlock()
+			return k, nil
+		case q != nil:
+			s.mu.Unlock()
+			select {
+			case <-q.done:
+			case <-ctx.Done():
+				return Key{}, fmt.Errorf("waiting for it: %w", context.Cause(ctx))
+			}
+			if q.left {
+				continue
+			}
+			return q.key, q.err
+		}
+		q := &question{done: make(chan struct{}), left: true}
+		s.question = q
+		s.mu.Unlock()
+		return s.ask(ctx, q, keyFor, serves, ask)
+	}
+}
+
+// ask asks the question, and notes the answer.
+func (s *keySlot) ask(ctx context.Context, q *question, keyFor time.Duration, serves bool, ask func(context.Context) (Key, error)) (Key, error) {
+	patience := firstPatience
+	if serves {
+		patience = refreshPatience
+	}
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	asked := time.Now()
+	defer func() { // a panic of the function's too ends the question
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.question = nil
+		close(q.done)
+	}()
+	k, err := ask(limited)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pause := time.Now().Round(0).Add(keyFor / refreshPause)
+	switch {
+	case err == nil:
+		s.key, s.asked, s.gone = k, asked, nil
+	case s.mayBeGone && errors.Is(err, ErrKeyGone):
+		s.key, s.gone, s.until = Key{}, err, pause
+	case serves:
+		s.until = pause
+		k, err = s.key, nil
+	}
+	q.key, q.err, q.left = k, err, err != nil && ctx.Err() != nil
+	return k, err
+}
+
+// due tells whether the key is to be asked for.
+func (s *keySlot) due(keyFor time.Duration) bool {
+	paused := time.Now().Round(0).Before(s.until)
+	switch {
+	case s.gone != nil:
+		return !paused
+	case s.key.ID == "":
+		return true
+	}
+	age, told := s.age()
+	return (!told || age >= keyFor) && (!paused || !s.serves(keyFor))
+}
+
+// serves tells whether the key may be used where it can't be asked for.
+func (s *keySlot) serves(keyFor time.Duration) bool {
+	age, told := s.age()
+	return s.key.ID != "" && (!told || age < 2*keyFor)
+}
+
+// age is by the clock that went further: the monotonic one stands still while the
+// process is frozen, the other can be set back. The age of what is from the future
+// can't be told.
+func (s *keySlot) age() (age time.Duration, told bool) {
+	now := time.Now()
+	wall := now.Round(0).Sub(s.asked.Round(0))
+	return max(wall, now.Sub(s.asked)), wall >= 0
 }
 
 // keyError is of a key that could not be had.

@@ -19,13 +19,14 @@ import (
 
 // keyService is where an Encryption of the tests has its keys from.
 type keyService struct {
-	current    string          // id of the key
-	down       bool            // it can't be reached
-	gone       bool            // it knows no key any more
-	hang       bool            // it answers when the context ends
-	currents   atomic.Int64    // how often it was asked
-	finds      atomic.Int64    //
-	answerSlow <-chan struct{} // it answers after this
+	current     string          // id of the key
+	down        bool            // it can't be reached
+	gone        bool            // it knows no key any more
+	hang        bool            // it answers when the context ends
+	currentDown bool            // Current alone can\'t be reached
+	currents    atomic.Int64    // how often it was asked
+	finds       atomic.Int64    //
+	answerSlow  <-chan struct{} // it answers after this
 }
 
 var errKeyServiceDown = errors.New("the key service is down")
@@ -34,8 +35,8 @@ func (k *keyService) encryption(o *Options) {
 	o.Encryption = Encryption{
 		Current: func(ctx context.Context) (Key, error) {
 			k.currents.Add(1)
-			if err := k.answers(ctx); err != nil {
-				return Key{}, err
+			if err := k.answers(ctx); err != nil || k.currentDown {
+				return Key{}, errors.Join(errKeyServiceDown, err)
 			}
 			return keyOf(k.current), nil
 		},
@@ -145,6 +146,111 @@ func TestS1_AKeyThatServesIsNotWaitedFor(t *testing.T) {
 	})
 }
 
+// S1: a service that hangs holds up a call that has no key for five seconds, and the
+// calls that wait for its answer no longer.
+func TestS1_AServiceThatHangsIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &keyService{current: "k1", hang: true}
+		r := k.ring()
+		for name, ask := range map[string]func() (Key, error){
+			"Current": func() (Key, error) { return r.fresh(t.Context()) },
+			"Find":    func() (Key, error) { return r.byID(t.Context(), "k0") },
+		} {
+			began, done := time.Now(), make(chan error)
+			for range 10 {
+				go func() {
+					_, err := ask()
+					done <- err
+				}()
+			}
+			for range 10 {
+				if err := <-done; !errors.Is(err, errKeyServiceDown) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			if waited := time.Since(began); waited != firstPatience {
+				t.Errorf("%s: ten calls waited %v; want %v", name, waited, firstPatience)
+			}
+		}
+		if k.currents.Load() != 1 || k.finds.Load() != 1 {
+			t.Errorf("Current was asked %d times, Find %d times", k.currents.Load(), k.finds.Load())
+		}
+	})
+}
+
+// S1: a call that leaves while it asks takes nobody with it.
+func TestS1_WhoWaitsAsksIfTheOtherLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan struct{})
+		k := &keyService{current: "k1", answerSlow: answer}
+		r := k.ring()
+		leaves, leave := context.WithCancel(t.Context())
+		done := make(chan error, 2)
+		go func() {
+			_, err := r.fresh(leaves)
+			done <- err
+		}()
+		synctest.Wait()
+		go func() {
+			_, err := r.fresh(t.Context())
+			done <- err
+		}()
+		synctest.Wait()
+		leave()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("the one who left: %v", err)
+		}
+		close(answer)
+		if err := <-done; err != nil || k.currents.Load() != 2 {
+			t.Errorf("the one who waited: %v, after %d questions", err, k.currents.Load())
+		}
+	})
+}
+
+// S1: a function that panics blocks nobody.
+func TestS1_AFunctionThatPanicsBlocksNobody(t *testing.T) {
+	panics := true
+	of := StaticKeys(keyOf("k1"))
+	current := of.Current
+	of.Current = func(ctx context.Context) (Key, error) {
+		if panics {
+			panics = false
+			panic("no key")
+		}
+		return current(ctx)
+	}
+	of.KeyFor = time.Minute
+	r := newKeyring(of)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic is swallowed")
+			}
+		}()
+		_, _ = r.fresh(t.Context())
+	}()
+	if k, err := r.fresh(t.Context()); err != nil || k.ID != "k1" {
+		t.Errorf("%v, %v", k, err)
+	}
+}
+
+// S1: a key that Current says is gone leaves what an attempt has already.
+func TestS1_WhatCurrentLosesIsKeptForWhoHasIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &keyService{current: "k1"}
+		r := k.ring()
+		wantFresh(t, r, k, "k1", 1)
+		r.of.Current = func(context.Context) (Key, error) { return Key{}, ErrKeyGone }
+		time.Sleep(time.Hour)
+		if _, err := r.fresh(t.Context()); !errors.Is(err, ErrKeyGone) {
+			t.Errorf("%v", err)
+		}
+		if key, err := r.forSealing(t.Context()); err != nil || key.ID != "k1" {
+			t.Errorf("%v, %v", key, err)
+		}
+	})
+}
+
 // S1: of many calls that have no key one asks, and the others wait for its answer, or
 // for their own end.
 func TestS1_OneCallAsksForAKey(t *testing.T) {
@@ -199,6 +305,7 @@ func TestS1_AKeyThatIsFoundIsRemembered(t *testing.T) {
 		k.down = true
 		time.Sleep(10*time.Minute - 1)
 		want("k0", 3)
+		want("k0", 3) // it is not asked by every replay
 		time.Sleep(1 * time.Nanosecond)
 		if _, err := r.byID(t.Context(), "k0"); !errors.Is(err, errKeyServiceDown) || errors.Is(err, ErrKeyGone) {
 			t.Errorf("%v; want that it can't be reached", err)
@@ -207,12 +314,14 @@ func TestS1_AKeyThatIsFoundIsRemembered(t *testing.T) {
 		want("k0", 5)
 		time.Sleep(5 * time.Minute)
 		k.gone = true
+		asked := k.finds.Load() + 1
 		for range 2 {
-			if _, err := r.byID(t.Context(), "k0"); !errors.Is(err, ErrKeyGone) {
-				t.Errorf("%v; want ErrKeyGone", err)
+			if _, err := r.byID(t.Context(), "k0"); !errors.Is(err, ErrKeyGone) || k.finds.Load() != asked {
+				t.Errorf("%v, asked %d times; want ErrKeyGone after %d", err, k.finds.Load(), asked)
 			}
 		}
 		k.down, k.gone = true, false
+		time.Sleep(15 * time.Second)
 		if _, err := r.byID(t.Context(), "k0"); !errors.Is(err, errKeyServiceDown) {
 			t.Errorf("%v: it was gone, and serves again", err)
 		}
@@ -227,7 +336,7 @@ func TestS1_FunctionsThatReturnNoKey(t *testing.T) {
 		`Find returned key "k2"`:                            {Find: func(context.Context, string) (Key, error) { return keyOf("k2"), nil }},
 	} {
 		of.KeyFor = time.Minute
-		r := &keyring{of: of, asking: make(chan struct{}, 1), found: newKeyring(StaticKeys(keyOf("k9"))).found}
+		r := &keyring{of: of, found: newKeyring(StaticKeys(keyOf("k9"))).found}
 		var err error
 		if of.Current != nil {
 			_, err = r.fresh(t.Context())
@@ -246,6 +355,7 @@ type keyedGuard struct {
 	client *dynamodb.Client
 	table  string
 	wire   *wire
+	store  *Store
 	guard  *lambdaidem.Guard
 	runs   int
 }
@@ -259,22 +369,27 @@ func newKeyedGuard(t *testing.T, optFns ...func(*lambdaidem.Options)) *keyedGuar
 }
 
 // with gives it keys of that service.
-func (g *keyedGuard) with(keys *keyService, optFns ...func(*lambdaidem.Options)) *Store {
+func (g *keyedGuard) with(keys *keyService, optFns ...func(*lambdaidem.Options)) {
 	g.keys = keys
-	s := New(g.client, g.table, patient, keys.encryption)
-	g.guard = lambdaidem.New(s, append([]func(*lambdaidem.Options){func(o *lambdaidem.Options) {
+	g.store = New(g.client, g.table, patient, keys.encryption)
+	g.guard = lambdaidem.New(g.store, append([]func(*lambdaidem.Options){func(o *lambdaidem.Options) {
 		o.Observer, o.Namespace = lambdaidem.Discard, "keys"
 	}}, optFns...)...)
-	return s
+}
+
+func (g *keyedGuard) prepare(t *testing.T) {
+	t.Helper()
+	if err := g.store.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // anotherProcess is one whose current key is another. It has that one, and no other.
 func (g *keyedGuard) anotherProcess(t *testing.T) *keyedGuard {
 	t.Helper()
 	other := *g
-	if err := other.with(&keyService{current: "k2"}).Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	other.with(&keyService{current: "k2"})
+	other.prepare(t)
 	return &other
 }
 
@@ -310,8 +425,8 @@ func TestS1_TheKeyIsHadBeforeTheHandlerRuns(t *testing.T) {
 			g := newKeyedGuard(t, func(o *lambdaidem.Options) { o.Optimistic = optimistic })
 			g.keys.down = true
 			g.wantRefused(t, g.do(t, succeeds), lambdaidem.ErrStoreUnavailable, http.StatusServiceUnavailable, 0)
-			if n := g.wire.trips(); n != 0 {
-				t.Errorf("%d requests were sent", n)
+			if n := len(g.wire.bodies("PutItem")) + len(g.wire.bodies("TransactWriteItems")); n != 0 {
+				t.Errorf("%d writes were sent", n)
 			}
 			g.keys.down = false
 			err := g.do(t, func(context.Context) error {
@@ -329,6 +444,97 @@ func TestS1_TheKeyIsHadBeforeTheHandlerRuns(t *testing.T) {
 				t.Errorf("%v after %d runs", err, g.runs)
 			}
 		})
+	}
+}
+
+// S1: where there is no key to begin with, what stands in the way is answered all the
+// same; and a guard that fails open does not run what is done, or under way.
+func TestS1_WithoutAKeyRecordsStillCount(t *testing.T) {
+	for _, open := range []bool{false, true} {
+		t.Run(fmt.Sprint("fail open ", open), func(t *testing.T) {
+			g := newKeyedGuard(t)
+			if err := g.do(t, succeeds); err != nil {
+				t.Fatal(err)
+			}
+			other := *g
+			other.with(&keyService{current: "k2"}, func(o *lambdaidem.Options) { o.FailOpen = open })
+			other.keys.currentDown = true
+			if err := other.do(t, succeeds); err != nil || other.runs != 1 { // by Find
+				t.Errorf("%v after %d runs", err, other.runs)
+			}
+			_, err := lambdaidem.Do(t.Context(), other.guard, lambdaidem.Call{Operation: "pay", Key: "k", Payload: "another"}, func(context.Context) (string, error) {
+				t.Error("it runs with another payload")
+				return "", nil
+			})
+			other.wantRefused(t, err, lambdaidem.ErrPayloadMismatch, http.StatusUnprocessableEntity, 1)
+		})
+	}
+}
+
+// S1, L8, X6: what merely stands in the way needs no key: not a live attempt's steps,
+// not a successor's; nor does a lease that is given back.
+func TestS1_WhatStandsInTheWayNeedsNoKey(t *testing.T) {
+	client, table := freshTable(t)
+	first := New(client, table, patient, encrypted("k1"))
+	if _, err := first.Acquire(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	steps := lambdaidem.Steps{"charge": []byte("1")}
+	if _, err := first.SaveSteps(t.Context(), lease, steps, now); err != nil {
+		t.Fatal(err)
+	}
+	for name, keys := range map[string]*keyService{"down": {current: "k2", down: true}, "gone": {current: "k2", gone: true}} {
+		s := New(client, table, patient, keys.encryption)
+		rec, err := s.Acquire(t.Context(), claimBy("token-2"))
+		if err != nil || rec.Token != claim.Token || len(rec.Steps) != 1 || rec.Steps["charge"] != nil {
+			t.Errorf("%s: a live attempt: %+v, %v", name, rec, err)
+		}
+		keys.down = false
+		if err := s.Prepare(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		keys.down = name == "down"
+		late := lambdaidem.Lease{ID: claim.ID, Token: "token-0"}
+		if _, err := s.Complete(t.Context(), late, result); !errors.Is(err, lambdaidem.ErrLeaseLost) {
+			t.Errorf("%s: a late completion: %v", name, err)
+		}
+		if _, err := s.Release(t.Context(), late, now); !errors.Is(err, lambdaidem.ErrLeaseLost) {
+			t.Errorf("%s: a late release: %v", name, err)
+		}
+		if _, err := s.SaveSteps(t.Context(), late, steps, now); !errors.Is(err, lambdaidem.ErrLeaseLost) {
+			t.Errorf("%s: a late save: %v", name, err)
+		}
+	}
+	blind := New(client, table, patient) // it gives back what it knows nothing of
+	if rec, err := blind.Release(t.Context(), lease, now); err != nil || rec.State != lambdaidem.Released {
+		t.Errorf("a release: %+v, %v", rec, err)
+	}
+}
+
+// S1, O2: dead leases are found without a key.
+func TestS1_DeadLeasesNeedNoKey(t *testing.T) {
+	index := func(o *Options) { o.LeaseIndex = "leases" }
+	client, table := freshTable(t, index)
+	s := New(client, table, patient, index, encrypted("k1"))
+	for i := range 3 {
+		c := claim
+		c.ID, c.LeaseEnd = fmt.Sprint("idem#", i), now.Add(-time.Hour)
+		if _, err := s.Acquire(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.SaveSteps(t.Context(), lambdaidem.Lease{ID: c.ID, Token: c.Token}, lambdaidem.Steps{"a": []byte("1")}, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := 0
+	for rec, err := range New(client, table, patient, index).DeadLeases(t.Context()) {
+		if err != nil || len(rec.Steps) != 1 {
+			t.Errorf("%+v, %v", rec, err)
+		}
+		found++
+	}
+	if found != 3 {
+		t.Errorf("%d dead leases were found; want 3", found)
 	}
 }
 
@@ -355,7 +561,7 @@ func TestS1_AReplayWithoutItsKey(t *testing.T) {
 	for range 2 {
 		other.wantRefused(t, other.do(t, succeeds), lambdaidem.ErrAnswerUnavailable, http.StatusInternalServerError, 1)
 	}
-	other.keys.gone = false
+	other.with(&keyService{current: "k2"}) // a third one, that has the key
 	if err := other.do(t, succeeds); err != nil || other.runs != 1 {
 		t.Errorf("%v after %d runs", err, other.runs)
 	}
@@ -383,8 +589,15 @@ func TestS1_StepsWithoutTheirKey(t *testing.T) {
 	other.keys.down = true
 	other.wantRefused(t, other.do(t, handler(nil)), lambdaidem.ErrStoreUnavailable, http.StatusServiceUnavailable, 1)
 	other.keys.down, other.keys.gone = false, true
-	other.wantRefused(t, other.do(t, handler(nil)), lambdaidem.ErrRecordForeign, http.StatusInternalServerError, 1)
-	other.keys.gone = false
+	for range 2 { // and it is not left under a lease
+		other.wantRefused(t, other.do(t, handler(nil)), lambdaidem.ErrRecordForeign, http.StatusInternalServerError, 1)
+	}
+	open := *other
+	open.with(&keyService{current: "k2"}, func(o *lambdaidem.Options) { o.FailOpen = true })
+	open.prepare(t)
+	open.keys.down = true
+	open.wantRefused(t, open.do(t, handler(nil)), lambdaidem.ErrStoreUnavailable, http.StatusServiceUnavailable, 1)
+	other.with(&keyService{current: "k2"})
 	if err := other.do(t, handler(nil)); err != nil || other.runs != 2 || charges != 1 {
 		t.Errorf("%v after %d runs and %d charges", err, other.runs, charges)
 	}
@@ -414,15 +627,20 @@ func TestS1_ATakeoverThatCantReadTheSteps(t *testing.T) {
 	wantStoreError(t, err, opAcquire, lambdaidem.ReasonKey, false)
 	keys.down = false
 	rec, err := s.Release(t.Context(), lambdaidem.Lease{ID: claim.ID, Token: "token-2", Expires: lease.Expires}, now)
-	if err != nil || string(rec.Steps["a"]) != "1" {
+	if err != nil || len(rec.Steps) != 1 {
+		t.Fatalf("%+v, %v", rec, err)
+	}
+	next.Token, next.Over = "token-3", &rec
+	if rec, err = s.Acquire(t.Context(), next); err != nil || string(rec.Steps["a"]) != "1" {
 		t.Errorf("%+v, %v", rec, err)
 	}
 }
 
-// S1: a clock that was set back makes no key young.
-func TestS1_AKeyFromTheFutureIsAsOldAsCanBe(t *testing.T) {
-	if age := (heldKey{at: time.Now().Add(time.Hour).Round(0)}).age(); age < 1000*time.Hour {
-		t.Errorf("its age is %v", age)
+// S1: a clock that was set back makes no key young, and takes none away.
+func TestS1_AKeyFromTheFutureIsDueAndServes(t *testing.T) {
+	s := keySlot{key: keyOf("k1"), asked: time.Now().Add(time.Hour).Round(0)}
+	if !s.due(time.Minute) || !s.serves(time.Minute) {
+		t.Errorf("due %v, serves %v", s.due(time.Minute), s.serves(time.Minute))
 	}
 }
 
@@ -470,8 +688,8 @@ func TestS1_AnAcquireAsksForTheKeyAnew(t *testing.T) {
 		_, err := s.Acquire(t.Context(), claim)
 		wantStoreError(t, err, opAcquire, lambdaidem.ReasonKey, true)
 		wantStoreError(t, s.Prepare(t.Context()), opPrepare, lambdaidem.ReasonKey, true)
-		if n := w.trips(); n != 2 {
-			t.Errorf("%d requests were sent; want none without a key", n)
+		if n := len(w.bodies("PutItem")); n != 2 {
+			t.Errorf("%d locks were sent; want none without a key", n)
 		}
 	})
 }

@@ -67,7 +67,7 @@ func (s *Store) sealAnswer(ctx context.Context, lease lambdaidem.Lease, a *apart
 // openAnswer decrypts the stored bytes of an answer. What the checksum would find,
 // the cipher finds.
 func (s *Store) openAnswer(ctx context.Context, record lambdaidem.Record, a *apart, stored []byte) ([]byte, error) {
-	answer, token, err := s.opened(ctx, record.ID, a.place(), stored)
+	answer, token, err := s.opened(record.ID, a.place(), stored, s.asking(ctx))
 	switch {
 	case err != nil:
 		return nil, err
@@ -77,10 +77,26 @@ func (s *Store) openAnswer(ctx context.Context, record lambdaidem.Record, a *apa
 	return answer, nil
 }
 
+// finder is where the key of an id is had from.
+type finder func(id string) (Key, error)
+
+// asking finds keys wherever they are.
+func (s *Store) asking(ctx context.Context) finder {
+	return func(id string) (Key, error) { return s.keys.byID(ctx, id) }
+}
+
+// atHand finds those that are remembered, and asks nobody.
+func (s *Store) atHand(id string) (Key, error) {
+	if k := s.keys.slot(id).last(); k.ID != "" {
+		return k, nil
+	}
+	return Key{}, &keyError{id: id, err: errNotAtHand}
+}
+
 // opened decrypts a text of a record, and says whose token it has. The error is a
 // damagedAnswerError for one that can't be decrypted, ever; a keyError for one that
 // may be later.
-func (s *Store) opened(ctx context.Context, id, place string, stored []byte) (text []byte, token string, err error) {
+func (s *Store) opened(id, place string, stored []byte, find finder) (text []byte, token string, err error) {
 	of, err := parseSealed(stored)
 	if err != nil {
 		return nil, "", damaged(err)
@@ -88,7 +104,7 @@ func (s *Store) opened(ctx context.Context, id, place string, stored []byte) (te
 	if s.keys == nil {
 		return nil, "", damaged(errNoEncryption)
 	}
-	key, err := s.keys.byID(ctx, of.keyID)
+	key, err := find(of.keyID)
 	switch {
 	case errors.Is(err, ErrKeyGone):
 		return nil, "", damaged(err)
@@ -101,6 +117,7 @@ func (s *Store) opened(ctx context.Context, id, place string, stored []byte) (te
 
 var (
 	errNoEncryption = errors.New("it is encrypted, and this store has no Options.Encryption")
+	errNotAtHand    = errors.New("nobody has asked for it yet")
 	errNotSealed    = errors.New("it is not encrypted, and Options.Encryption.Only is set")
 )
 
@@ -112,28 +129,42 @@ func (s *Store) mayBeOpen(a *apart) error {
 	return nil
 }
 
-// shown is an item as the guard sees it: with its steps decrypted, and without an
-// answer that should be encrypted and is not. The error is a StoreError.
-func (s *Store) shown(ctx context.Context, v *verdict, it *item) (lambdaidem.Record, error) {
+// shown is an item as the guard sees it: without an answer that should be encrypted
+// and is not, and of encrypted steps with the names alone, unless their keys are at
+// hand. What merely stands in the way is no reason to ask for one.
+func (s *Store) shown(it *item) lambdaidem.Record {
 	r := it.record()
-	if len(it.Steps) > 0 && (it.sealsSteps() || s.opts.Encryption.Only) {
-		var err error
-		if r.Steps, err = s.openSteps(ctx, it); err != nil {
-			return lambdaidem.Record{}, v.unopened(err)
+	if it.sealsSteps() && s.keys != nil {
+		if steps, err := s.openSteps(it, s.atHand); err == nil {
+			r.Steps = steps
 		}
 	}
-	if s.opts.Encryption.Only && r.State == lambdaidem.Completed && r.Result.Apart == nil && !it.isErased() {
-		r.Result.Value, r.Result.Failure, r.Result.Apart = nil, nil, &apart{Encoding: encodingPlain}
+	if !s.opts.Encryption.Only || r.State != lambdaidem.Completed || r.Result.Apart != nil {
+		return r
 	}
-	return r, nil
+	if it.isErased() { // a purge has no key; what it wrote is ours to say, and nobody else's
+		r.Result.Failure = lambdaidem.NoAnswer("the answer was erased, or was never kept")
+		return r
+	}
+	r.Result.Value, r.Result.Failure, r.Result.Apart = nil, nil, &apart{Encoding: encodingPlain}
+	return r
 }
 
-// unopened is the error of a verb that found steps that it can't decrypt. They are
-// the record's: without them it is none.
-func (v *verdict) unopened(err error) error {
+// held is the item of a record whose lease is the caller's, with its steps decrypted:
+// they are what its handler goes on after. The error is a StoreError.
+func (s *Store) held(ctx context.Context, v *verdict, it *item) (lambdaidem.Record, error) {
+	r := s.shown(it)
+	if len(it.Steps) == 0 || !it.sealsSteps() && !s.opts.Encryption.Only {
+		return r, nil
+	}
+	steps, err := s.openSteps(it, s.asking(ctx))
+	if err == nil {
+		r.Steps = steps
+		return r, nil
+	}
 	reason := lambdaidem.ReasonKey
 	if _, lost := errors.AsType[*damagedAnswerError](err); lost {
 		reason = lambdaidem.ReasonForeign
 	}
-	return &lambdaidem.StoreError{Op: v.op, Reason: reason, NotApplied: !v.ambiguous, Err: err}
+	return lambdaidem.Record{}, &lambdaidem.StoreError{Op: v.op, Reason: reason, NotApplied: !v.ambiguous, Err: err}
 }

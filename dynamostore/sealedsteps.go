@@ -31,13 +31,13 @@ func (s *Store) sealSteps(ctx context.Context, it *item, steps lambdaidem.Steps)
 
 // openSteps decrypts an item's steps. The error is a damagedAnswerError, or a
 // keyError.
-func (s *Store) openSteps(ctx context.Context, it *item) (lambdaidem.Steps, error) {
+func (s *Store) openSteps(it *item, find finder) (lambdaidem.Steps, error) {
 	if !it.sealsSteps() {
 		return nil, damaged(fmt.Errorf("the record's steps: %w", errNotSealed))
 	}
 	steps := make(lambdaidem.Steps, len(it.Steps))
 	for name, stored := range it.Steps {
-		result, _, err := s.opened(ctx, it.ID, placeOfStep(name), stored)
+		result, _, err := s.opened(it.ID, placeOfStep(name), stored, find)
 		if err != nil {
 			return nil, fmt.Errorf("step %q: %w", name, err)
 		}

@@ -46,10 +46,20 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 		it.keepSteps(encodedSteps, steps)
 		return it.record(), nil
 	}
-	seen, err := s.refusal(ctx, v, err)
-	switch {
-	case err != nil:
+	stood, err := s.refused(v, err)
+	if err != nil {
 		return lambdaidem.Record{}, err
+	}
+	seen := lambdaidem.Record{}
+	if stood != nil {
+		seen = s.shown(stood)
+	}
+	if seen.Token == lease.Token && seen.State == lambdaidem.InProgress {
+		if seen, err = s.held(ctx, v, stood); err != nil {
+			return lambdaidem.Record{}, err
+		}
+	}
+	switch {
 	case seen.GoneAt(now):
 		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
 	case seen.Token != lease.Token || seen.State != lambdaidem.InProgress:

@@ -80,7 +80,7 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 	}
 	if s.keys != nil {
 		if err := s.haveKey(ctx, opAcquire); err != nil {
-			return lambdaidem.Record{}, err
+			return s.withoutKey(ctx, claim, err)
 		}
 	}
 	ctx, v := witnessed(ctx, opAcquire)
@@ -92,13 +92,32 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 	}
 	if err == nil {
 		v.ambiguous = true // should its steps not be readable
-		return s.shown(ctx, v, it)
+		return s.held(ctx, v, it)
 	}
-	seen, err := s.refusal(ctx, v, err)
-	if err != nil || seen.GoneAt(claim.Now) {
+	old, err := s.refused(v, err)
+	switch {
+	case err != nil || old == nil:
 		return lambdaidem.Record{}, err
+	case old.Token == claim.Token && old.Status == lambdaidem.InProgress: // L4: an earlier attempt on the wire had landed
+		v.ambiguous = true
+		return s.held(ctx, v, old)
 	}
-	return seen, nil
+	if seen := s.shown(old); !seen.GoneAt(claim.Now) {
+		return seen, nil
+	}
+	return lambdaidem.Record{}, nil
+}
+
+// withoutKey is a claim that has no key for what it would have to keep: it claims
+// nothing. A record that stands in its way is the answer all the same; the error is
+// that of the key.
+func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err error) (lambdaidem.Record, error) {
+	if claim.Over == nil {
+		if seen, unread := s.Get(ctx, claim.ID, claim.Now); unread == nil && seen.State != lambdaidem.Absent {
+			return seen, nil
+		}
+	}
+	return lambdaidem.Record{}, err
 }
 
 // takeOver is the conditional UpdateItem. Steps stay: they are the record's,
@@ -153,10 +172,9 @@ func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now t
 			return lambdaidem.Record{}, v.storeError(err)
 		}
 		change(it)
-		v.ambiguous = true // should its steps not be readable
-		return s.shown(ctx, v, it)
+		return s.shown(it), nil
 	}
-	seen, err := s.refusal(ctx, v, err)
+	seen, err := s.refusal(v, err)
 	switch {
 	case err != nil:
 		return lambdaidem.Record{}, err
@@ -183,36 +201,46 @@ func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.R
 	if err != nil {
 		return lambdaidem.Record{}, v.storeError(err)
 	}
-	if it.record().GoneAt(now) {
-		return lambdaidem.Record{}, nil
+	if r := s.shown(it); !r.GoneAt(now) {
+		return r, nil
 	}
-	return s.shown(ctx, v, it)
+	return lambdaidem.Record{}, nil
 }
 
-// refusal reads what stood in the way of a write, from the refusal itself. It
-// settles whatever was ambiguous before it (X8). The record is the zero Record
-// if there is none; any other failure is a StoreError.
-func (s *Store) refusal(ctx context.Context, v *verdict, err error) (lambdaidem.Record, error) {
+// refusal is the record of what stood in the way of a write: see refused. It is the
+// zero Record if there is none.
+func (s *Store) refusal(v *verdict, err error) (lambdaidem.Record, error) {
+	old, err := s.refused(v, err)
+	if err != nil || old == nil {
+		return lambdaidem.Record{}, err
+	}
+	return s.shown(old), nil
+}
+
+// refused reads what stood in the way of a write, from the refusal itself. It
+// settles whatever was ambiguous before it (X8). The item is nil if there is none;
+// any other failure is a StoreError.
+func (s *Store) refused(v *verdict, err error) (*item, error) {
 	if refused, ok := errors.AsType[*refusedError](err); ok {
-		return s.standing(ctx, v, refused.found)
+		return s.standing(v, refused.found)
 	}
 	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
-		return s.standing(ctx, v, found{attrs: refused.Item})
+		return s.standing(v, found{attrs: refused.Item})
 	}
-	return lambdaidem.Record{}, v.storeError(err)
+	return nil, v.storeError(err)
 }
 
-// standing is the record of an item that stood in the way of a write.
-func (s *Store) standing(ctx context.Context, v *verdict, old found) (lambdaidem.Record, error) {
+// standing is the item that stood in the way of a write; nil if there is none.
+func (s *Store) standing(v *verdict, old found) (*item, error) {
 	if old.none() {
-		return lambdaidem.Record{}, nil
+		return nil, nil
 	}
 	it, err := s.layout.record(old)
-	v.ambiguous = v.ambiguous && err == nil
 	if err != nil {
-		return lambdaidem.Record{}, v.storeError(err)
+		v.ambiguous = false
+		return nil, v.storeError(err)
 	}
-	return s.shown(ctx, v, it)
+	return it, nil
 }
 
 func (s *Store) key(id string) attributes { return attributes{s.layout.id(): str(id)} }

@@ -62,7 +62,7 @@ func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lam
 		t.ambiguous = false
 		return p.record, nil
 	}
-	rec, err := t.verdict(ctx, p, v, err)
+	rec, err := t.verdict(p, v, err)
 	if err == nil {
 		t.ambiguous = false
 	}

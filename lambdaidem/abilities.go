@@ -35,7 +35,9 @@ type StepStore interface {
 	//
 	// A store that is a StepStore returns the record's steps with every record that
 	// is not completed: an Acquire by takeover those that the record has by then,
-	// which may be more than were seen.
+	// which may be more than were seen. Of a record whose lease is not the caller's the
+	// results may be nil, where they can't be read without more ado: its names tell
+	// that there are steps.
 	SaveSteps(ctx context.Context, lease Lease, steps Steps, now time.Time) (Record, error)
 }
 

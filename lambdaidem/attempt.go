@@ -162,7 +162,7 @@ func (a *attempt) acquire(request context.Context) (d decision, may bool) {
 	for {
 		seen, rec, found, err := a.contend(ctx, over)
 		if err != nil {
-			return a.notAcquired(request, err)
+			return a.notAcquired(request, seen, err)
 		}
 		if found == isBusy {
 			rec, found = a.wait(ctx, rec)
@@ -201,7 +201,7 @@ func (a *attempt) prepare(request context.Context) (d decision, may bool) {
 	if err == nil {
 		return decision{}, true
 	}
-	return a.notAcquired(request, err)
+	return a.notAcquired(request, Record{}, err)
 }
 
 // maxClaims bounds how often one call tries to get hold of a record that
@@ -238,14 +238,18 @@ func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 	}
 }
 
-// notAcquired decides a call whose claim the store could not answer (X5).
-func (a *attempt) notAcquired(ctx context.Context, err error) (d decision, may bool) {
+// notAcquired decides a call whose claim the store could not answer (X5). What was
+// seen before, and has steps, never runs without them (E5).
+func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d decision, may bool) {
 	if reasonOf(err) == ReasonForeign {
 		a.note(ctx, EventUnreadable, err)
+		if len(seen.Steps) > 0 { // it was taken over before its steps were found to be unreadable
+			a.withdraw(ctx)
+		}
 		return decision{refusal: recordForeign(err)}, false
 	}
 	a.note(ctx, EventStoreError, err)
-	if a.g.opts.FailOpen && ctx.Err() == nil {
+	if a.g.opts.FailOpen && ctx.Err() == nil && len(seen.Steps) == 0 {
 		a.open = true
 		a.note(ctx, EventFailedOpen, err)
 		return decision{}, true

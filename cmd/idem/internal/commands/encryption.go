@@ -19,8 +19,9 @@ import (
 
 // keys say how what a table keeps is encrypted (S1): those of its functions.
 type keys struct {
-	file string
-	kms  []string
+	file    string
+	kms     []string
+	context map[string]string
 }
 
 // The environment's names for them.
@@ -30,19 +31,25 @@ const (
 )
 
 func (k *keys) flags(f *pflag.FlagSet) {
-	f.StringVar(&k.file, "key-file", os.Getenv(keyFileVariable), "a file with the keys of dynamostore.StaticKeys, that which encrypts first, a line each: an id and 32 bytes of base64; default: $"+keyFileVariable)
-	var fromEnvironment []string
-	if key := os.Getenv(kmsKeyVariable); key != "" {
-		fromEnvironment = []string{key}
-	}
-	f.StringArrayVar(&k.kms, "kms-key", fromEnvironment, "the KMS key of package kmskeys; again for each older one; default: $"+kmsKeyVariable)
+	f.StringVar(&k.file, "key-file", "", "a file with the keys of dynamostore.StaticKeys, that which encrypts first, a line each: an id and 32 bytes of base64; default: $"+keyFileVariable)
+	f.StringArrayVar(&k.kms, "kms-key", nil, "the KMS key of package kmskeys; again for each older one; default: $"+kmsKeyVariable)
+	f.StringToStringVar(&k.context, "kms-context", nil, "kmskeys.Options.Context, a pair each: name=value; default: that of package kmskeys")
 }
 
 func (k *keys) given() bool { return k.file != "" || len(k.kms) > 0 }
 
-// encryption is what the flags ask for; the zero one where they ask for none.
+// encryption is what the flags ask for, or the environment where they ask for none;
+// else the zero one.
 func (k *keys) encryption(cfg aws.Config) (dynamostore.Encryption, error) {
+	if !k.given() {
+		k.file = os.Getenv(keyFileVariable)
+		if key := os.Getenv(kmsKeyVariable); key != "" {
+			k.kms = []string{key}
+		}
+	}
 	switch {
+	case len(k.context) > 0 && len(k.kms) == 0:
+		return dynamostore.Encryption{}, usage(errors.New("--kms-context is of --kms-key; give that too"))
 	case k.file != "" && len(k.kms) > 0:
 		return dynamostore.Encryption{}, usage(errors.New("--key-file and --kms-key can't go together"))
 	case k.file != "":
@@ -53,7 +60,11 @@ func (k *keys) encryption(cfg aws.Config) (dynamostore.Encryption, error) {
 				return dynamostore.Encryption{}, usage(errors.New("--kms-key is empty"))
 			}
 		}
-		return kmskeys.New(kms.NewFromConfig(cfg), k.kms[0], func(o *kmskeys.Options) { o.Older = k.kms[1:] }), nil
+		return kmskeys.New(kms.NewFromConfig(cfg), k.kms[0], func(o *kmskeys.Options) {
+			if o.Older = k.kms[1:]; len(k.context) > 0 {
+				o.Context = k.context
+			}
+		}), nil
 	}
 	return dynamostore.Encryption{}, nil
 }

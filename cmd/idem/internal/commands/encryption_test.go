@@ -61,6 +61,11 @@ func TestS1_TheCommandDecryptsWhereItIsAllowedTo(t *testing.T) {
 	if resp := d.pay(d.guard, "dead", paid); resp.StatusCode != 201 || resp.Body != "settled by alice" {
 		t.Errorf("a retry gets %+v", resp)
 	}
+	// A flag comes before the environment.
+	d.idem("show", dead.ID, "--key-file", keyFile(t, "k2 "+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{2}, 32)))).want(t, exitDone, "the key is gone for good")
+	t.Setenv("AWS_ENDPOINT_URL_KMS", "http://127.0.0.1:1") // nobody's
+	t.Setenv("AWS_MAX_ATTEMPTS", "1")
+	d.idem("show", dead.ID, "--kms-key", "alias/a", "--kms-context", "a=b").want(t, exitDone, "kmskeys: Decrypt under alias/a")
 	t.Setenv("IDEM_KEY_FILE", "")
 	d.idem("show", dead.ID, "-o", "json").want(t, exitDone, "unreadable")
 }
@@ -77,6 +82,7 @@ func TestS1_KeysThatAreNone(t *testing.T) {
 		`the secret of key "k1" has 6`:    {"--key-file", keyFile(t, "k1 c2VjcmV0\n")},
 		"can't go together":               {"--key-file", keyFile(t, "k1 c2VjcmV0\n"), "--kms-key", "alias/a"},
 		"--kms-key is empty":              {"--kms-key", ""},
+		"--kms-context is of --kms-key":   {"--kms-context", "a=b"},
 		"there is no record lambdaidem#x": {"--kms-key", "alias/a", "--kms-key", "alias/older"}, // asked for nothing
 	} {
 		got := d.idem(append([]string{"show", "lambdaidem#x"}, args...)...)
