@@ -207,31 +207,41 @@ func TestS1_WhoWaitsAsksIfTheOtherLeaves(t *testing.T) {
 	})
 }
 
-// S1: a function that panics blocks nobody.
+// S1: a function that panics blocks nobody: who waits for its answer asks anew.
 func TestS1_AFunctionThatPanicsBlocksNobody(t *testing.T) {
-	panics := true
-	of := StaticKeys(keyOf("k1"))
-	current := of.Current
-	of.Current = func(ctx context.Context) (Key, error) {
-		if panics {
-			panics = false
-			panic("no key")
-		}
-		return current(ctx)
-	}
-	of.KeyFor = time.Minute
-	r := newKeyring(of)
-	func() {
-		defer func() {
-			if recover() == nil {
-				t.Error("the panic is swallowed")
+	synctest.Test(t, func(t *testing.T) {
+		asked, goOn := 0, make(chan struct{})
+		of := StaticKeys(keyOf("k1"))
+		current := of.Current
+		of.KeyFor = time.Minute
+		of.Current = func(ctx context.Context) (Key, error) {
+			if asked++; asked == 1 {
+				<-goOn
+				panic("no key")
 			}
+			return current(ctx)
+		}
+		r := newKeyring(of)
+		panicked := make(chan any)
+		go func() {
+			defer func() { panicked <- recover() }()
+			_, _ = r.fresh(t.Context())
 		}()
-		_, _ = r.fresh(t.Context())
-	}()
-	if k, err := r.fresh(t.Context()); err != nil || k.ID != "k1" {
-		t.Errorf("%v, %v", k, err)
-	}
+		synctest.Wait()
+		waited := make(chan error)
+		go func() {
+			_, err := r.fresh(t.Context())
+			waited <- err
+		}()
+		synctest.Wait()
+		close(goOn)
+		if v := <-panicked; v == nil {
+			t.Error("the panic is swallowed")
+		}
+		if err := <-waited; err != nil || asked != 2 {
+			t.Errorf("who waited: %v, after %d questions", err, asked)
+		}
+	})
 }
 
 // S1: a key that Current says is gone leaves what an attempt has already.
