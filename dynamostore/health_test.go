@@ -245,6 +245,11 @@ func TestS1_AHealthCheckAsksForTheKey(t *testing.T) {
 		}
 		// What one process encrypts, another must find.
 		time.Sleep(5 * time.Minute)
+		k.otherSecret = true
+		if c := checkOf(t, check.Check(t.Context()), "encryption"); c.Status != HealthFail || !strings.Contains(c.Detail, "another secret") {
+			t.Errorf("%+v", c)
+		}
+		time.Sleep(time.Minute)
 		k.gone = true
 		if c := checkOf(t, check.Check(t.Context()), "encryption"); c.Status != HealthFail || c.Code != NoKey || !strings.Contains(c.Detail, "Options.Encryption.Find") {
 			t.Errorf("%+v", c)

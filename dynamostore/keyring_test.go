@@ -24,6 +24,7 @@ type keyService struct {
 	gone        bool            // it knows no key any more
 	hang        bool            // it answers when the context ends
 	currentDown bool            // Current alone can\'t be reached
+	otherSecret bool            // Find returns another one than Current
 	currents    atomic.Int64    // how often it was asked
 	finds       atomic.Int64    //
 	answerSlow  <-chan struct{} // it answers after this
@@ -47,6 +48,9 @@ func (k *keyService) encryption(o *Options) {
 			}
 			if k.gone {
 				return Key{}, fmt.Errorf("no such key: %w", ErrKeyGone)
+			}
+			if k.otherSecret {
+				return Key{ID: id, Secret: make([]byte, 32)}, nil
 			}
 			return keyOf(id), nil
 		},
