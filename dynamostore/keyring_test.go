@@ -518,6 +518,9 @@ func TestS1_WhatStandsInTheWayNeedsNoKey(t *testing.T) {
 		if _, err := s.SaveSteps(t.Context(), late, steps, now); !errors.Is(err, lambdaidem.ErrLeaseLost) {
 			t.Errorf("%s: a late save: %v", name, err)
 		}
+		if n := keys.finds.Load(); n != 0 {
+			t.Errorf("%s: its key was asked for %d times, for nothing", name, n)
+		}
 	}
 	blind := New(client, table, patient) // it gives back what it knows nothing of
 	if rec, err := blind.Release(t.Context(), lease, now); err != nil || rec.State != lambdaidem.Released {
