@@ -503,6 +503,11 @@ func TestS1_WhatStandsInTheWayNeedsNoKey(t *testing.T) {
 		if err != nil || rec.Token != claim.Token || len(rec.Steps) != 1 || rec.Steps["charge"] != nil {
 			t.Errorf("%s: a live attempt: %+v, %v", name, rec, err)
 		}
+		keys.down = true
+		over := claimBy("token-2")
+		over.Over = &rec
+		_, err = New(client, table, patient, keys.encryption).Acquire(t.Context(), over)
+		wantStoreError(t, err, opAcquire, lambdaidem.ReasonKey, true)
 		keys.down = false
 		if err := s.Prepare(t.Context()); err != nil {
 			t.Fatal(err)
@@ -721,5 +726,27 @@ func TestS1_ALoadWithoutItsKeyIsNamed(t *testing.T) {
 	k.down = false
 	if got, err := New(client, "test", k.encryption).Load(t.Context(), rec); err != nil || string(got.Value) != "{}" {
 		t.Errorf("%q, %v", got.Value, err)
+	}
+}
+
+// S1, L4: a takeover whose reply was lost finds itself in the refusal of the next try,
+// and has the steps all the same.
+func TestS1_ATakeoverThatFindsItselfHasTheSteps(t *testing.T) {
+	client, table := freshTable(t)
+	first := New(client, table, patient, encrypted("k1"))
+	if _, err := first.Acquire(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	seen, err := first.SaveSteps(t.Context(), lease, lambdaidem.Steps{"a": []byte("1")}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &keyService{current: "k2"}
+	faulty, w := over(client, loseReply)
+	next := claimBy("token-2")
+	next.Over = &seen
+	rec, err := New(faulty, table, quick, patient, k.encryption).Acquire(t.Context(), next)
+	if err != nil || rec.Token != "token-2" || string(rec.Steps["a"]) != "1" || w.trips() != 2 {
+		t.Errorf("%+v, %v after %d trips", rec, err, w.trips())
 	}
 }
