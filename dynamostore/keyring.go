@@ -149,10 +149,10 @@ func (r *keyring) prove(ctx context.Context) error {
 type keySlot struct {
 	mu        sync.Mutex
 	key       Key       // without an id: there is none
-	asked     time.Time // when it was asked for
+	asked     time.Time // when it was asked for, or found to be gone
 	gone      error     // the answer was that there is none
 	mayBeGone bool      // one that is found by its id; else a process keeps what it has
-	until     time.Time // wall clock: not before it is asked for again, where there is a key, or it is gone
+	until     time.Time // wall clock: not before it is asked for again, where there is a key
 	question  *question // nil: nobody asks
 }
 
@@ -224,14 +224,15 @@ func (s *keySlot) ask(ctx context.Context, q *question, keyFor time.Duration, se
 	k, err := ask(limited)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	pause := time.Now().Round(0).Add(keyFor / refreshPause)
 	switch {
 	case err == nil:
 		s.key, s.asked, s.gone = k, asked, nil
 	case s.mayBeGone && errors.Is(err, ErrKeyGone):
-		s.key, s.gone, s.until = Key{}, err, pause
-	case serves:
-		s.until = pause
+		s.key, s.asked, s.gone = Key{}, asked, err
+	case s.serves(keyFor): // still
+		if ctx.Err() == nil { // that a caller left says nothing of the service
+			s.until = time.Now().Round(0).Add(keyFor / refreshPause)
+		}
 		k, err = s.key, nil
 	}
 	q.key, q.err, q.left = k, err, err != nil && ctx.Err() != nil
@@ -240,14 +241,14 @@ func (s *keySlot) ask(ctx context.Context, q *question, keyFor time.Duration, se
 
 // due tells whether the key is to be asked for.
 func (s *keySlot) due(keyFor time.Duration) bool {
-	paused := time.Now().Round(0).Before(s.until)
+	age, told := s.age()
 	switch {
 	case s.gone != nil:
-		return !paused
+		return !told || age >= keyFor/refreshPause
 	case s.key.ID == "":
 		return true
 	}
-	age, told := s.age()
+	paused := time.Now().Round(0).Before(s.until)
 	return (!told || age >= keyFor) && (!paused || !s.serves(keyFor))
 }
 

@@ -750,3 +750,54 @@ func TestS1_ATakeoverThatFindsItselfHasTheSteps(t *testing.T) {
 		t.Errorf("%+v, %v after %d trips", rec, err, w.trips())
 	}
 }
+
+// S1: a caller who leaves while it asks for a key that serves keeps nobody else from
+// asking.
+func TestS1_WhoLeavesPausesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &keyService{current: "k1"}
+		r := k.ring()
+		wantFresh(t, r, k, "k1", 1)
+		time.Sleep(5 * time.Minute)
+		k.hang = true
+		leaves, leave := context.WithTimeout(t.Context(), time.Millisecond)
+		defer leave()
+		if key, err := r.fresh(leaves); err != nil || key.ID != "k1" {
+			t.Errorf("%v, %v", key, err)
+		}
+		k.hang, k.current = false, "k2"
+		wantFresh(t, r, k, "k2", 3)
+	})
+}
+
+// S1: who waits for a question gets no key that serves no longer by then.
+func TestS1_AKeyIsNotHandedOutLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &keyService{current: "k1"}
+		r := k.ring()
+		wantFresh(t, r, k, "k1", 1)
+		time.Sleep(10*time.Minute - time.Second)
+		k.hang = true
+		done := make(chan error)
+		go func() {
+			_, err := r.fresh(t.Context()) // has 2 s
+			done <- err
+		}()
+		time.Sleep(1500 * time.Millisecond)
+		if key, err := r.fresh(t.Context()); err == nil {
+			t.Errorf("%v is given out after twice its time", key)
+		}
+		if err := <-done; err == nil {
+			t.Error("it is given out after twice its time to who has asked")
+		}
+	})
+}
+
+// S1: a clock that was set back makes nothing gone for longer.
+func TestS1_GoneIsForgottenWhereTheClockIsSetBack(t *testing.T) {
+	s := keySlot{mayBeGone: true, gone: ErrKeyGone, asked: time.Now().Add(time.Hour).Round(0)}
+	key, err := s.get(t.Context(), time.Minute, func(context.Context) (Key, error) { return keyOf("k1"), nil })
+	if err != nil || key.ID != "k1" {
+		t.Errorf("%v, %v", key, err)
+	}
+}

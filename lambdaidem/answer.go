@@ -90,6 +90,10 @@ func cloneHeaders(from map[string][]string) map[string][]string {
 	}
 	out, room := make(map[string][]string, len(from)), make([]string, 0, all)
 	for name, values := range from {
+		if values == nil { // which is null in JSON, where it is seen
+			out[name] = nil
+			continue
+		}
 		begin := len(room)
 		room = append(room, values...)
 		out[name] = room[begin:len(room):len(room)]

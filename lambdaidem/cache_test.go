@@ -797,3 +797,17 @@ func TestR4_AReplayFromMemoryIsTheSame(t *testing.T) {
 		})
 	}
 }
+
+// R1: a list of values that is nil is null in the first answer, and from memory too.
+func TestR1_ANilListOfValuesFromMemory(t *testing.T) {
+	g := lambdaidem.New(memstore.New(), caching(lambdaidem.CacheOptions{Entries: 10}))
+	h := g.APIGateway(func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
+		return events.APIGatewayProxyResponse{StatusCode: 200, MultiValueHeaders: map[string][]string{"X-A": nil}}, nil
+	})
+	for i := range 3 {
+		out, err := h(t.Context(), events.APIGatewayProxyRequest{HTTPMethod: "POST", Path: "/p", Resource: "/p", Headers: map[string]string{"Idempotency-Key": "k"}})
+		if values, there := out.MultiValueHeaders["X-A"]; err != nil || !there || values != nil {
+			t.Errorf("answer %d: %#v, %v", i+1, out, err)
+		}
+	}
+}

@@ -106,7 +106,8 @@ func (c *Context) Cancel() {
 	case c.std != nil:
 		c.cancelStd()
 	case c.isOver():
-		c.standard() // it had ended before
+		c.standard() // what had ended it before
+		c.cancelStd()
 	default:
 		c.cancelled = true
 	}
@@ -153,10 +154,13 @@ func (c *Context) until(end time.Time) (context.Context, context.CancelFunc) {
 	}
 	limited, cancel := context.WithDeadline(c.parent, end)
 	c.inner = cancel
-	return limited, func() {
-		cancel()
+	forget := sync.OnceFunc(func() { // once: it may be another's by then
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.inner = nil
+	})
+	return limited, func() {
+		cancel()
+		forget()
 	}
 }

@@ -319,3 +319,35 @@ func TestATimerOnlyForWhoWaits(t *testing.T) {
 		t.Errorf("it takes %.0f allocations; want 1", unasked)
 	}
 }
+
+// halfDetached is a parent that has ended and does not say so.
+type halfDetached struct{ context.Context }
+
+func (halfDetached) Done() <-chan struct{} { return nil }
+
+// X7: Cancel ends it whatever its parent says.
+func TestX7_CancelEndsItUnderAnOddParent(t *testing.T) {
+	parent, stop := context.WithCancel(t.Context())
+	c := deadline.With(halfDetached{parent}, time.Now().Add(time.Hour))
+	stop()
+	c.Cancel()
+	child, cancel := context.WithCancel(c)
+	defer cancel()
+	if c.Err() == nil || child.Err() == nil {
+		t.Errorf("%v; its child: %v", c.Err(), child.Err())
+	}
+}
+
+// X7: to end what Until made twice ends nothing else, and lets nothing else live on.
+func TestX7_UntilIsEndedOnce(t *testing.T) {
+	c := deadline.With(t.Context(), time.Now().Add(time.Hour))
+	_, endFirst := deadline.Until(c, time.Now().Add(time.Minute))
+	endFirst()
+	second, endSecond := deadline.Until(c, time.Now().Add(time.Minute))
+	defer endSecond()
+	endFirst()
+	c.Cancel()
+	if second.Err() == nil {
+		t.Error("what Until made lives on")
+	}
+}
