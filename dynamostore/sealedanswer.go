@@ -129,16 +129,22 @@ func (s *Store) mayBeOpen(a *apart) error {
 	return nil
 }
 
-// shown is an item as the guard sees it: without an answer that should be encrypted
-// and is not, and of encrypted steps with the names alone, unless their keys are at
-// hand. What merely stands in the way is no reason to ask for one.
+// shown is an item as the guard sees it: see trusted. It has of encrypted steps the
+// names alone, unless their keys are at hand: what merely stands in the way is no
+// reason to ask for one.
 func (s *Store) shown(it *item) lambdaidem.Record {
-	r := it.record()
+	r := s.trusted(it)
 	if it.sealsSteps() && s.keys != nil {
 		if steps, err := s.openSteps(it, s.atHand); err == nil {
 			r.Steps = steps
 		}
 	}
+	return r
+}
+
+// trusted is the item's record, without an answer that should be encrypted and is not.
+func (s *Store) trusted(it *item) lambdaidem.Record {
+	r := it.record()
 	if !s.opts.Encryption.Only || r.State != lambdaidem.Completed || r.Result.Apart != nil {
 		return r
 	}
@@ -153,7 +159,7 @@ func (s *Store) shown(it *item) lambdaidem.Record {
 // held is the item of a record whose lease is the caller's, with its steps decrypted:
 // they are what its handler goes on after. The error is a StoreError.
 func (s *Store) held(ctx context.Context, v *verdict, it *item) (lambdaidem.Record, error) {
-	r := s.shown(it)
+	r := s.trusted(it)
 	if len(it.Steps) == 0 || !it.sealsSteps() && !s.opts.Encryption.Only {
 		return r, nil
 	}

@@ -33,12 +33,7 @@ func (d *demo) held(ctx context.Context) error {
 	}
 	r := request{path: "/transfers", user: "alice", key: "transfer-2", body: `{"to":"bob","amount":700,"currency":"EUR","reference":"deposit"}`}.
 		with("X-Demo-Crash", "cleared").with("X-Demo-Policy", "hold")
-	died, err := d.send(ctx, r)
-	if err != nil {
-		return err
-	}
-	d.expectStatus(died, 500)
-	fresh, err := d.newRecords(ctx)
+	fresh, err := d.dies(ctx, r)
 	if err != nil {
 		return err
 	}

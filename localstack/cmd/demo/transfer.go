@@ -6,17 +6,22 @@ import (
 	"time"
 )
 
+// dies sends a request whose attempt kills itself, and is the records that it leaves.
+func (d *demo) dies(ctx context.Context, r request) ([]record, error) {
+	died, err := d.send(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	d.expectStatus(died, 500)
+	return d.newRecords(ctx)
+}
+
 // transfer has the first attempt kill itself after its call of the outside
 // service, and comes back when the lease is over.
 func (d *demo) transfer(ctx context.Context) error {
 	r := request{path: "/transfers", user: "alice", key: "transfer-1", body: `{"to":"bob","amount":500,"currency":"EUR","reference":"rent"}`}.
 		with("X-Demo-Crash", "cleared")
-	died, err := d.send(ctx, r)
-	if err != nil {
-		return err
-	}
-	d.expectStatus(died, 500)
-	fresh, err := d.newRecords(ctx)
+	fresh, err := d.dies(ctx, r)
 	if err != nil {
 		return err
 	}
