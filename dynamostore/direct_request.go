@@ -5,18 +5,12 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	smithyauth "github.com/aws/smithy-go/auth"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // head is what every request of a client begins with. It is taken from a request
@@ -36,88 +30,6 @@ const (
 	fieldToken      = "X-Amz-Security-Token" //nolint:gosec // the name of a field
 	fieldSignature  = "Authorization"
 )
-
-// endpoint is where requests go, and what they are signed for.
-type endpoint struct {
-	scheme, host, path string
-	headers            http.Header
-	name, region       string // of the signature
-}
-
-// remembered is the endpoint of the account that was asked for last. All else that
-// the rules look at is the same in all calls of a kind.
-type remembered struct {
-	last atomic.Pointer[accountsEndpoint]
-}
-
-type accountsEndpoint struct {
-	account string
-	to      *endpoint
-}
-
-// endpoint runs the client's endpoint rules, once for an account. A transaction has
-// rules of its own: they may ask for its tables' ARNs.
-func (d *direct) endpoint(ctx context.Context, creds *aws.Credentials, r request) (*endpoint, error) {
-	known := &d.single
-	tx, several := r.(*transactRequest)
-	if several {
-		known = &d.several
-		if !tx.plain() {
-			return nil, errors.New("a table of the transaction is given by its ARN, or by none")
-		}
-	}
-	if _, rules := d.options.EndpointResolverV2.(*rememberingResolver); !rules { // it is the user's: see remembering
-		return d.resolve(ctx, creds.AccountID, r.tables(), several)
-	}
-	if last := known.last.Load(); last != nil && last.account == creds.AccountID {
-		return last.to, nil
-	}
-	to, err := d.resolve(ctx, creds.AccountID, r.tables(), several)
-	if err == nil {
-		known.last.Store(&accountsEndpoint{creds.AccountID, to})
-	}
-	return to, err
-}
-
-func (d *direct) resolve(ctx context.Context, account string, tables []string, several bool) (*endpoint, error) {
-	o := &d.options
-	params := dynamodb.EndpointParameters{
-		Region:                aws.String(o.Region),
-		UseDualStack:          aws.Bool(o.EndpointOptions.UseDualStackEndpoint == aws.DualStackEndpointStateEnabled),
-		UseFIPS:               aws.Bool(o.EndpointOptions.UseFIPSEndpoint == aws.FIPSEndpointStateEnabled),
-		Endpoint:              o.BaseEndpoint,
-		AccountIdEndpointMode: aws.String(string(o.AccountIDEndpointMode)),
-	}
-	if several {
-		params.ResourceArnList = tables
-	} else {
-		params.ResourceArn = &tables[0]
-	}
-	if account != "" && o.AccountIDEndpointMode != aws.AccountIDEndpointModeDisabled {
-		params.AccountId = &account
-	}
-	if account == "" && o.AccountIDEndpointMode == aws.AccountIDEndpointModeRequired {
-		return nil, errors.New("an account is required, and the credentials name none")
-	}
-	found, err := o.EndpointResolverV2.ResolveEndpoint(ctx, params)
-	if err != nil {
-		return nil, fmt.Errorf("resolve the endpoint: %w", err)
-	}
-	to := &endpoint{
-		scheme: found.URI.Scheme, host: found.URI.Host, path: smithyhttp.JoinPath(found.URI.Path, "/"), headers: found.Headers,
-		name: "dynamodb", region: o.Region,
-	}
-	schemes, _ := smithyauth.GetAuthOptions(&found.Properties)
-	for _, scheme := range schemes {
-		if name, ok := smithyhttp.GetSigV4SigningName(&scheme.SignerProperties); ok {
-			to.name = name
-		}
-		if region, ok := smithyhttp.GetSigV4SigningRegion(&scheme.SignerProperties); ok {
-			to.region = region
-		}
-	}
-	return to, nil
-}
 
 // newInvocation is an id for a call, a random UUID (RFC 9562, section 5.4).
 func newInvocation() string {
