@@ -8,6 +8,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/dynamostore/internal/sigv4"
 )
 
 // direct is the transport that goes past the SDK's middleware. It makes the first
@@ -23,8 +25,11 @@ type direct struct {
 	quota   retry.RateLimiter // of the SDK's client
 
 	rehearsal sync.Once
-	head      head  // of every request
-	unfit     error // why the SDK serves all the same
+	head      head // of every request
+	// It signs requests itself: the same signatures as the SDK's signer makes, in less time.
+	signsItself bool
+	signer      sigv4.Signer
+	unfit       error // why the SDK serves all the same
 
 	single, several remembered // endpoints, by the kind of request
 	trace           traces

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -18,6 +19,7 @@ type endpoint struct {
 	scheme, host, path string
 	headers            http.Header
 	name, region       string // of the signature
+	plain              bool   // the signature has its host as it is, and "/" for its path
 }
 
 // remembered is the endpoint of the account that was asked for last. All else that
@@ -83,6 +85,7 @@ func (d *direct) resolve(ctx context.Context, account string, tables []string, s
 		scheme: found.URI.Scheme, host: found.URI.Host, path: smithyhttp.JoinPath(found.URI.Path, "/"), headers: found.Headers,
 		name: "dynamodb", region: o.Region,
 	}
+	to.plain = to.path == "/" && len(to.headers) == 0 && !hasDefaultPort(&found.URI)
 	schemes, _ := smithyauth.GetAuthOptions(&found.Properties)
 	for _, scheme := range schemes {
 		if name, ok := smithyhttp.GetSigV4SigningName(&scheme.SignerProperties); ok {
@@ -93,4 +96,10 @@ func (d *direct) resolve(ctx context.Context, account string, tables []string, s
 		}
 	}
 	return to, nil
+}
+
+// hasDefaultPort tells whether a URL names the port that its scheme has anyway: the
+// SDK's signer leaves it out.
+func hasDefaultPort(u *url.URL) bool {
+	return u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80"
 }

@@ -8,17 +8,28 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/lambdaidem/toolkit/dynamostore/internal/sigv4"
 )
 
-// head is what every request of a client begins with. It is taken from a request
-// that the SDK made: see direct.rehearse.
+// head is what the requests of a client begin with. It is taken from a request that
+// the SDK made: see direct.rehearse.
 type head struct {
-	names   []string
-	values  []string
+	fields  []headField       // those that are signed, in the signature's order, and the others
 	targets map[string]string // X-Amz-Target, by the operation
+	// The names of the fields that are signed, of a session's credentials and of others.
+	signedSession, signed string
+}
+
+// headField is a header field.
+type headField struct {
+	name  string // "": net/http writes it
+	value string // "": it is another in each request
+	line  string // what its line of the canonical request begins with; "": it isn't signed
 }
 
 // The header fields that differ from request to request.
@@ -29,6 +40,12 @@ const (
 	fieldDate       = "X-Amz-Date"
 	fieldToken      = "X-Amz-Security-Token" //nolint:gosec // the name of a field
 	fieldSignature  = "Authorization"
+)
+
+// The lines of the canonical request whose fields net/http writes.
+const (
+	lineHost   = "host:"
+	lineLength = "content-length:"
 )
 
 // newInvocation is an id for a call, a random UUID (RFC 9562, section 5.4).
@@ -49,10 +66,10 @@ func newInvocation() string {
 // mostFields is how many fields a header has as a rule; one more costs an allocation.
 const mostFields = 12
 
-// request builds the attempt's request, but for its signature by those credentials.
-func (d *direct) request(ctx context.Context, a *attempt, operation string, to *endpoint, creds *aws.Credentials, invocation string) *http.Request {
+// request builds the attempt's request, signed by those credentials.
+func (d *direct) request(ctx context.Context, a *attempt, operation string, to *endpoint, creds *aws.Credentials, invocation string, at time.Time) (*http.Request, error) {
 	// A map of eight is half of what one of nine is.
-	fields := len(d.head.names) + len([...]string{fieldTarget, fieldInvocation, fieldDate, fieldSignature}) + len(to.headers)
+	fields := len(d.head.fields) - len([...]string{lineHost, lineLength, fieldToken}) + len([...]string{fieldSignature}) + len(to.headers)
 	trace, traced := d.trace.id(ctx)
 	if traced {
 		fields++
@@ -66,11 +83,34 @@ func (d *direct) request(ctx context.Context, a *attempt, operation string, to *
 		values = append(values, value)
 		header[name] = values[n : n+1 : n+1]
 	}
-	for i, name := range d.head.names {
-		set(name, d.head.values[i])
+	s := newSigning(at)
+	defer s.done()
+	for i := range d.head.fields {
+		f := &d.head.fields[i]
+		value := f.value
+		switch f.name {
+		case fieldTarget:
+			value = d.head.targets[operation]
+		case fieldInvocation:
+			value = invocation
+		case fieldDate:
+			value = s.date
+		case fieldToken:
+			value = creds.SessionToken
+		case "":
+			value = to.host
+			if f.line == lineLength {
+				value = strconv.Itoa(len(a.bytes.plain))
+			}
+		}
+		if value == "" { // the token of credentials that have none
+			continue
+		}
+		if f.name != "" {
+			set(f.name, value)
+		}
+		s.add(f.line, value)
 	}
-	set(fieldTarget, d.head.targets[operation])
-	set(fieldInvocation, invocation)
 	if traced {
 		set(fieldTrace, trace)
 	}
@@ -79,18 +119,20 @@ func (d *direct) request(ctx context.Context, a *attempt, operation string, to *
 	}
 	a.url = url.URL{Scheme: to.scheme, Host: to.host, Path: to.path}
 	a.reader.Reset(a.bytes.plain)
-	return (&http.Request{
+	r := (&http.Request{
 		Method: http.MethodPost, URL: &a.url, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header,
 		// Readers that net/http knows to be in memory it sends with the header, in
 		// one packet.
 		Body: io.NopCloser(&a.reader), ContentLength: int64(len(a.bytes.plain)),
 	}).WithContext(ctx)
-}
-
-// sign signs a request as the SDK does.
-func (d *direct) sign(r *http.Request, creds *aws.Credentials, to *endpoint, body []byte, at time.Time) error {
-	sum := sha256.Sum256(body)
-	var digest [2 * sha256.Size]byte
-	hex.Encode(digest[:], sum[:])
-	return d.options.HTTPSignerV4.SignHTTP(r.Context(), *creds, r, string(digest[:]), to.name, to.region, at) //nolint:wrapcheck // nobody sees it: the SDK is asked then
+	digest := sha256.Sum256(a.bytes.plain)
+	if !d.signsItself || !to.plain || !plainToken(creds.SessionToken) {
+		return r, d.options.HTTPSignerV4.SignHTTP(ctx, *creds, r, hex.EncodeToString(digest[:]), to.name, to.region, at) //nolint:wrapcheck // nobody sees it: the SDK is asked then
+	}
+	signed := d.head.signed
+	if creds.SessionToken != "" {
+		signed = d.head.signedSession
+	}
+	set(fieldSignature, d.signer.Authorization(creds, sigv4.Scope{Region: to.region, Service: to.name}, s.date, signed, s.canonical(signed, &digest)))
+	return r, nil
 }
