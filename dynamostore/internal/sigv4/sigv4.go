@@ -41,7 +41,10 @@ func AppendDate(b []byte, at time.Time) []byte {
 	return append(appendTwo(appendTwo(appendTwo(b, hour), minute), second), 'Z')
 }
 
-func appendTwo(b []byte, n int) []byte { return append(b, byte('0'+n/10), byte('0'+n%10)) }
+func appendTwo(b []byte, n int) []byte {
+	const digits = "0123456789"
+	return append(b, digits[n/10], digits[n%10])
+}
 
 // Signer makes signatures. The zero Signer is ready. It keeps the key of the
 // credentials, the day and the scope that it signed for last: making one takes as
