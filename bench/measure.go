@@ -59,7 +59,7 @@ func (m *meter) readRest(w *wire) {
 	}
 }
 
-func (m meter) since(before meter, operations int) cost {
+func (m *meter) since(before *meter, operations int) cost {
 	_, measured := cpuTime()
 	return cost{
 		operations:  int64(operations),
@@ -78,7 +78,8 @@ func block(ctx context.Context, operations []operation, atOnce int, w *wire) ([]
 	took := make([]time.Duration, len(operations))
 	before := begin(w)
 	err := do(ctx, operations, atOnce, took)
-	return took, end(w).since(before, len(operations)), err
+	after := end(w)
+	return took, after.since(&before, len(operations)), err
 }
 
 func do(ctx context.Context, operations []operation, atOnce int, took []time.Duration) error {
