@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -43,7 +44,10 @@ func newDirect(sdk *dynamodb.Client, timeout time.Duration, quota retry.RateLimi
 
 // ready returns why the transport can't be used.
 func (d *direct) ready() error {
-	d.rehearsal.Do(func() { d.unfit = d.rehearse() })
+	d.rehearsal.Do(func() {
+		d.unfit = errors.New("the rehearsal of its requests did not end") // a panic of the user's code, say
+		d.unfit = d.rehearse()
+	})
 	return d.unfit
 }
 

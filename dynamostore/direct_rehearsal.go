@@ -50,9 +50,7 @@ func (d *direct) rehearse() error {
 	if sdks == nil {
 		return fmt.Errorf("the SDK's client makes no request to go by: %w", err)
 	}
-	if d.head, err = headOf(sdks.Header, opGetItem); err != nil {
-		return err
-	}
+	d.head = headOf(sdks.Header, opGetItem)
 
 	creds, _ := actor.Retrieve(ctx) // no error
 	at, err := time.Parse(sigv4.TimeFormat, sdks.Header.Get(fieldDate))
@@ -63,18 +61,31 @@ func (d *direct) rehearse() error {
 	if err != nil {
 		return err
 	}
-	same := func() error {
-		ours, err := d.request(ctx, &attempt{bytes: &sameBody{plain: body}}, opGetItem, to, &creds, sdks.Header.Get(fieldInvocation), at)
+	ours := func(creds aws.Credentials, signsItself bool) (*http.Request, error) {
+		d.signsItself = signsItself
+		r, err := d.request(ctx, &attempt{bytes: &sameBody{plain: body}}, opGetItem, to, &creds, sdks.Header.Get(fieldInvocation), at)
 		if err != nil {
-			return fmt.Errorf("sign: %w", err)
+			return nil, fmt.Errorf("sign: %w", err)
 		}
-		return differ(ours, sdks)
+		return r, nil
 	}
-	if d.signsItself = silent(d.options.HTTPSignerV4); d.signsItself && same() == nil {
-		return nil
+	bySigner, err := ours(creds, false)
+	if err == nil {
+		err = differ(bySigner, sdks)
 	}
-	d.signsItself = false
-	return same()
+	if err != nil || d.head.signed == "" || !silent(d.options.HTTPSignerV4) {
+		return err
+	}
+	bare := creds
+	bare.SessionToken = "" // the SDK's request has one
+	alike := true
+	for _, creds := range []aws.Credentials{creds, bare} {
+		bySigner, err := ours(creds, false)
+		own, errOwn := ours(creds, true)
+		alike = alike && err == nil && errOwn == nil && differ(own, bySigner) == nil
+	}
+	d.signsItself = alike
+	return nil
 }
 
 // refusedRehearsal is an answer that ends a call: it is not worth another attempt.
@@ -105,45 +116,50 @@ func differ(ours, sdks *http.Request) error {
 
 // headOf is what a request of a session's credentials has that is the same in all,
 // and what is another in each.
-func headOf(h http.Header, operation string) (head, error) {
+func headOf(h http.Header, operation string) head {
 	of := head{targets: map[string]string{}}
 	service, _ := strings.CutSuffix(h.Get(fieldTarget), operation)
 	for _, operation := range []string{opPutItem, opUpdateItem, opGetItem, opTransact} {
 		of.targets[operation] = service + operation
 	}
-	names, err := signedBy(h)
-	if err != nil {
-		return head{}, err
+	left := map[string]string{} // the names, by themselves in lower case
+	for name := range h {
+		left[strings.ToLower(name)] = name
 	}
-	of.signedSession = strings.Join(names, ";")
-	of.signed = strings.Join(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == strings.ToLower(fieldToken) }), ";")
-
-	left := maps.Clone(h)
-	for _, each := range []string{fieldTrace, fieldSignature} {
-		delete(left, each)
+	for _, apart := range []string{fieldTrace, fieldSignature} {
+		delete(left, strings.ToLower(apart))
 	}
-	add := func(name, line string) {
-		f := headField{name: name, line: line}
-		switch name {
+	add := func(lower, line string) {
+		f := headField{name: left[lower], line: line}
+		switch f.name {
 		case fieldTarget, fieldInvocation, fieldDate, fieldToken:
 		default:
-			f.value = h.Get(name)
+			f.value = strings.Join(h[f.name], "") // of one, as a rule: differ says if not
 		}
-		delete(left, name)
+		delete(left, lower)
 		of.fields = append(of.fields, f)
 	}
-	for _, name := range names {
-		switch line := name + ":"; line {
-		case lineHost, lineLength:
+	names := signedNames(h)
+	known := len(names) > 0
+	for _, lower := range names {
+		line := lower + ":"
+		switch _, sent := left[lower]; {
+		case line == lineHost || line == lineLength:
 			of.fields = append(of.fields, headField{line: line})
+		case sent:
+			add(lower, line)
 		default:
-			add(http.CanonicalHeaderKey(name), line)
+			known = false
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(left)) {
-		add(name, "")
+	for _, lower := range slices.Sorted(maps.Keys(left)) {
+		add(lower, "")
 	}
-	return of, nil
+	if known {
+		of.signedSession = strings.Join(names, ";")
+		of.signed = strings.Join(slices.DeleteFunc(names, func(name string) bool { return name == strings.ToLower(fieldToken) }), ";")
+	}
+	return of
 }
 
 // rehearsing is in the place of the user's credentials, which may come over the

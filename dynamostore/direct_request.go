@@ -21,7 +21,8 @@ import (
 type head struct {
 	fields  []headField       // those that are signed, in the signature's order, and the others
 	targets map[string]string // X-Amz-Target, by the operation
-	// The names of the fields that are signed, of a session's credentials and of others.
+	// The names of the fields that are signed, of a session's credentials and of others;
+	// empty: they are not known.
 	signedSession, signed string
 }
 
@@ -83,7 +84,9 @@ func (d *direct) request(ctx context.Context, a *attempt, operation string, to *
 		values = append(values, value)
 		header[name] = values[n : n+1 : n+1]
 	}
-	s := newSigning(at)
+	var room [len(sigv4.TimeFormat)]byte
+	date := string(sigv4.AppendDate(room[:0], at))
+	s := d.signing(to, creds)
 	defer s.done()
 	for i := range d.head.fields {
 		f := &d.head.fields[i]
@@ -94,17 +97,16 @@ func (d *direct) request(ctx context.Context, a *attempt, operation string, to *
 		case fieldInvocation:
 			value = invocation
 		case fieldDate:
-			value = s.date
+			value = date
 		case fieldToken:
-			value = creds.SessionToken
+			if value = creds.SessionToken; value == "" {
+				continue
+			}
 		case "":
 			value = to.host
 			if f.line == lineLength {
 				value = strconv.Itoa(len(a.bytes.plain))
 			}
-		}
-		if value == "" { // the token of credentials that have none
-			continue
 		}
 		if f.name != "" {
 			set(f.name, value)
@@ -126,13 +128,13 @@ func (d *direct) request(ctx context.Context, a *attempt, operation string, to *
 		Body: io.NopCloser(&a.reader), ContentLength: int64(len(a.bytes.plain)),
 	}).WithContext(ctx)
 	digest := sha256.Sum256(a.bytes.plain)
-	if !d.signsItself || !to.plain || !plainToken(creds.SessionToken) {
+	if s.off {
 		return r, d.options.HTTPSignerV4.SignHTTP(ctx, *creds, r, hex.EncodeToString(digest[:]), to.name, to.region, at) //nolint:wrapcheck // nobody sees it: the SDK is asked then
 	}
 	signed := d.head.signed
 	if creds.SessionToken != "" {
 		signed = d.head.signedSession
 	}
-	set(fieldSignature, d.signer.Authorization(creds, sigv4.Scope{Region: to.region, Service: to.name}, s.date, signed, s.canonical(signed, &digest)))
+	set(fieldSignature, d.signer.Authorization(creds, sigv4.Scope{Region: to.region, Service: to.name}, date, signed, s.canonical(signed, &digest)))
 	return r, nil
 }

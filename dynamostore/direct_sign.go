@@ -3,46 +3,47 @@ package dynamostore
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"net/http"
 	"reflect"
 	"strings"
 	"sync"
-	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
-	"github.com/lambdaidem/toolkit/dynamostore/internal/sigv4"
 )
 
 // The direct transport signs most requests itself. It has the SDK's signer do it
 // where that could come to another signature, or does more than to sign.
 
 // signing is the canonical request (IAM User Guide, "Create a signed AWS API request")
-// of a POST to the root path without a query, as it grows, and its date.
+// of a POST to the root path without a query, as it grows.
 type signing struct {
-	date string
 	text []byte
+	off  bool // the SDK's signer signs
 }
 
 var signings = sync.Pool{New: func() any { return new(signing) }}
 
-func newSigning(at time.Time) *signing {
+// signing begins one for a request to that endpoint.
+func (d *direct) signing(to *endpoint, creds *aws.Credentials) *signing {
 	s, _ := signings.Get().(*signing)
-	var date [len(sigv4.TimeFormat)]byte
-	s.date = string(sigv4.AppendDate(date[:0], at))
+	s.off = !d.signsItself || !to.plain || !plainToken(creds.SessionToken)
 	s.text = append(s.text[:0], "POST\n/\n\n"...)
 	return s
 }
 
-// done gives the signing back. It has a session's token in it, which outlives none of
-// the credentials.
-func (s *signing) done() { signings.Put(s) }
+// done gives it back, without the session's token that was in it.
+func (s *signing) done() {
+	clear(s.text)
+	if cap(s.text) <= mostKept {
+		signings.Put(s)
+	}
+}
 
 // add adds a header field, if it has a line.
 func (s *signing) add(line, value string) {
-	if line != "" {
+	if line != "" && !s.off {
 		s.text = append(append(append(s.text, line...), value...), '\n')
 	}
 }
@@ -60,28 +61,27 @@ func plainToken(token string) bool {
 }
 
 // silent tells whether all that a signer does is to sign. The SDK's can log what it
-// signs, too.
+// signs, too; if a later one does not say so, it is taken to.
 func silent(signer dynamodb.HTTPSignerV4) bool {
 	own, ok := signer.(*v4.Signer)
-	if !ok {
+	if !ok || own == nil {
 		return false
 	}
-	logs := reflect.ValueOf(own).Elem().FieldByName("options").FieldByName("LogSigning")
-	return logs.IsValid() && logs.Kind() == reflect.Bool && !logs.Bool()
+	options := reflect.ValueOf(own).Elem().FieldByName("options")
+	if options.Kind() != reflect.Struct {
+		return false
+	}
+	logs := options.FieldByName("LogSigning")
+	return logs.Kind() == reflect.Bool && !logs.Bool()
 }
 
-// signedBy returns the names of the fields that a request of the SDK's has signed.
-func signedBy(h http.Header) ([]string, error) {
+// signedNames are the names of the fields that a request of the SDK's has signed, in
+// lower case and in their order; nil: it does not say.
+func signedNames(h http.Header) []string {
 	_, rest, _ := strings.Cut(h.Get(fieldSignature), "SignedHeaders=")
 	names, _, ok := strings.Cut(rest, ",")
-	all := strings.Split(names, ";")
-	for _, name := range all {
-		if known := http.CanonicalHeaderKey(name); known == fieldTrace || name+":" != lineHost && name+":" != lineLength && h.Get(known) == "" {
-			ok = false
-		}
-	}
 	if !ok {
-		return nil, errors.New("the SDK signs its requests in another way than this package knows: " + names)
+		return nil
 	}
-	return all, nil
+	return strings.Split(names, ";")
 }

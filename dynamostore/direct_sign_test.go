@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +13,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go"
+	smithyauth "github.com/aws/smithy-go/auth"
+	smithyendpoints "github.com/aws/smithy-go/endpoints"
 	"github.com/aws/smithy-go/logging"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/google/go-cmp/cmp"
 )
 
 // What a signer does beside signing, it does for each request: it signs those itself.
@@ -95,5 +102,140 @@ func TestE1_RequestsAtOnceAreSignedEachByItself(t *testing.T) {
 	}
 	if len(requests) != 160 {
 		t.Errorf("%d requests; want 160", len(requests))
+	}
+}
+
+// What the rehearsal met is not what every request meets: a resolver may find another
+// endpoint for each. All are signed as the SDK signs them.
+func TestE1_EachEndpointIsSignedFor(t *testing.T) {
+	elsewhere := func() smithy.Properties {
+		var option smithyauth.Option
+		option.SchemeID = smithyauth.SchemeIDSigV4
+		smithyhttp.SetSigV4SigningName(&option.SignerProperties, "dax")
+		smithyhttp.SetSigV4SigningRegion(&option.SignerProperties, "elsewhere-1")
+		var p smithy.Properties
+		smithyauth.SetAuthOptions(&p, []*smithyauth.Option{&option})
+		return p
+	}
+	resolver := &steered{}
+	option := func(o *dynamodb.Options) { o.EndpointResolverV2 = resolver }
+	resolver.to = smithyendpoints.Endpoint{URI: url.URL{Scheme: "https", Host: "one.test"}}
+	ours, direct := recording(option, "records", TransportDirect)
+	sdk, sdks := recording(option, "records", TransportSDK)
+	if which, why := ours.Transport(); which != TransportDirect {
+		t.Fatal(why)
+	}
+	for name, to := range map[string]smithyendpoints.Endpoint{
+		"the same":               resolver.to,
+		"another host":           {URI: url.URL{Scheme: "https", Host: "two.test"}},
+		"a path":                 {URI: url.URL{Scheme: "https", Host: "one.test", Path: "/dynamodb/v1"}},
+		"a path to escape":       {URI: url.URL{Scheme: "https", Host: "one.test", Path: "/a b"}},
+		"a default port":         {URI: url.URL{Scheme: "https", Host: "one.test:443"}},
+		"another port":           {URI: url.URL{Scheme: "https", Host: "one.test:80"}},
+		"a default port of http": {URI: url.URL{Scheme: "http", Host: "one.test:80"}},
+		"another Region":         {URI: url.URL{Scheme: "https", Host: "one.test"}, Properties: elsewhere()},
+		"a header":               {URI: url.URL{Scheme: "https", Host: "one.test"}, Headers: http.Header{"X-Of-Endpoint": {"a  b"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resolver.to = to
+			for _, s := range []*Store{sdk, ours} {
+				if _, err := s.Acquire(t.Context(), claim); err != nil {
+					t.Fatal(err)
+				}
+			}
+			sameRequests(t, name, sdks.take(t), direct.take(t), false)
+		})
+	}
+}
+
+type steered struct{ to smithyendpoints.Endpoint }
+
+func (s *steered) ResolveEndpoint(context.Context, dynamodb.EndpointParameters) (smithyendpoints.Endpoint, error) {
+	if s.to.URI.Host == "" {
+		panic("no endpoint")
+	}
+	return s.to, nil
+}
+
+// A transport that was forced signs as the client's signer does, whatever that is.
+func TestE1_AForcedTransportSignsAsItsClientDoes(t *testing.T) {
+	for name, option := range map[string]func(*dynamodb.Options){
+		"nothing": func(o *dynamodb.Options) { o.HTTPSignerV4 = setting{"X-Users-Own", "a"} },
+		"a token": func(o *dynamodb.Options) { o.HTTPSignerV4 = setting{fieldSignature, "Bearer x"} },
+		"other names": func(o *dynamodb.Options) {
+			o.HTTPSignerV4 = setting{fieldSignature, "X SignedHeaders=host;x-other, Signature=0"}
+		},
+		"a lower case": sending("x-users-own", "a"),
+		"an empty one": sending("X-Users-Own", ""),
+		"one more":     sending("X-Users-Own", "a"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			sdk, sdks := recording(option, "records", TransportSDK)
+			ours, direct := recording(option, "records", TransportDirect)
+			if which, why := ours.Transport(); which != TransportDirect {
+				t.Fatal(why)
+			}
+			for _, s := range []*Store{sdk, ours} {
+				if _, err := s.Acquire(t.Context(), claim); err != nil {
+					t.Fatal(err)
+				}
+			}
+			a, b := sdks.take(t)[0], direct.take(t)[0]
+			for _, each := range []string{fieldInvocation, fieldDate, fieldSignature} {
+				if (a.header[each] == nil) != (b.header[each] == nil) {
+					t.Errorf("%s is %q; the SDK has %q", each, b.header[each], a.header[each])
+				}
+				if each != fieldSignature || strings.Contains(a.header.Get(each), "SignedHeaders") && name != "other names" {
+					delete(a.header, each)
+					delete(b.header, each)
+				}
+			}
+			if diff := cmp.Diff(a.header, b.header); diff != "" || a.bySDK == b.bySDK {
+				t.Errorf("made by the SDK: %v and %v; SDK - direct +:\n%s", a.bySDK, b.bySDK, diff)
+			}
+		})
+	}
+}
+
+// setting is a signer that dates a request and sets a header field.
+type setting struct{ name, value string }
+
+func (s setting) SignHTTP(_ context.Context, _ aws.Credentials, r *http.Request, _, _, _ string, _ time.Time, _ ...func(*v4.SignerOptions)) error {
+	r.Header.Set(fieldDate, "20261122T000000Z")
+	r.Header.Set(s.name, s.value)
+	return nil
+}
+
+// sending has every request send a header field under that very name.
+func sending(name, value string) func(*dynamodb.Options) {
+	return func(o *dynamodb.Options) {
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+			return stack.Build.Add(middleware.BuildMiddlewareFunc("users", func(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (middleware.BuildOutput, middleware.Metadata, error) {
+				in.Request.(*smithyhttp.Request).Header[name] = []string{value}
+				return next.HandleBuild(ctx, in)
+			}), middleware.After)
+		})
+	}
+}
+
+// A rehearsal that panics has shown nothing: the SDK serves from then on.
+func TestE1_ARehearsalThatPanicsIsNone(t *testing.T) {
+	resolver := &steered{} // which panics
+	s, sent := recording(func(o *dynamodb.Options) { o.EndpointResolverV2 = resolver }, "records", TransportDirect)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("it did not panic")
+			}
+		}()
+		_, _ = s.Acquire(t.Context(), claim)
+	}()
+	resolver.to = smithyendpoints.Endpoint{URI: url.URL{Scheme: "https", Host: "one.test"}}
+	if _, err := s.Acquire(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	which, why := s.Transport()
+	if all := sent.take(t); which != TransportSDK || why == "" || len(all) != 1 || !all[0].bySDK {
+		t.Errorf("the transport is %q, since %q, and sent %+v; want the SDK's", which, why, all)
 	}
 }

@@ -152,16 +152,14 @@ func (c *Context) until(end time.Time) (context.Context, context.CancelFunc) {
 	if c.std != nil || c.cancelled || c.inner != nil || !c.end.IsZero() && !end.Before(c.end) {
 		return nil, nil
 	}
-	in := &inner{of: c}
-	in.ctx, in.cancel = context.WithDeadline(c.parent, end)
-	c.inner = in
-	return in.ctx, in.end
+	limited, cancel := context.WithDeadline(c.parent, end)
+	c.inner = &inner{of: c, cancel: cancel}
+	return limited, c.inner.end
 }
 
 // inner is a context that Until made past another one.
 type inner struct {
 	of     *Context
-	ctx    context.Context
 	cancel context.CancelFunc
 }
 

@@ -1,6 +1,8 @@
 // Package sigv4 signs requests that have their body in memory, by AWS Signature
-// Version 4 (IAM User Guide, "Create a signed AWS API request"). It gives what the
-// SDK's signer gives, for a canonical request that its caller has written already.
+// Version 4 (IAM User Guide, "Create a signed AWS API request"). It gives what a new
+// signer of the SDK's gives, for a canonical request that its caller has written
+// already. (One that has signed before goes on with the secret that it met first
+// under an access key id, until the next day.)
 //
 // The SDK's signer reads the canonical request off an http.Request, header by
 // header, each time anew: it takes longer than all else that dynamostore does to
