@@ -73,7 +73,7 @@ func (d *direct) rehearse() error {
 	if err == nil {
 		err = differ(bySigner, sdks)
 	}
-	if err != nil || d.head.signed == "" || !silent(d.options.HTTPSignerV4) {
+	if err != nil || !silent(d.options.HTTPSignerV4) {
 		return err
 	}
 	bare := creds
@@ -140,25 +140,21 @@ func headOf(h http.Header, operation string) head {
 		of.fields = append(of.fields, f)
 	}
 	names := signedNames(h)
-	known := len(names) > 0
 	for _, lower := range names {
-		line := lower + ":"
-		switch _, sent := left[lower]; {
-		case line == lineHost || line == lineLength:
+		switch line := lower + ":"; line {
+		case lineHost, lineLength:
 			of.fields = append(of.fields, headField{line: line})
-		case sent:
-			add(lower, line)
 		default:
-			known = false
+			if _, sent := left[lower]; sent { // what is signed and not sent makes another signature
+				add(lower, line)
+			}
 		}
 	}
 	for _, lower := range slices.Sorted(maps.Keys(left)) {
 		add(lower, "")
 	}
-	if known {
-		of.signedSession = strings.Join(names, ";")
-		of.signed = strings.Join(slices.DeleteFunc(names, func(name string) bool { return name == strings.ToLower(fieldToken) }), ";")
-	}
+	of.signedSession = strings.Join(names, ";")
+	of.signed = strings.Join(slices.DeleteFunc(names, func(name string) bool { return name == strings.ToLower(fieldToken) }), ";")
 	return of
 }
 

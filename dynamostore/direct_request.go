@@ -21,8 +21,7 @@ import (
 type head struct {
 	fields  []headField       // those that are signed, in the signature's order, and the others
 	targets map[string]string // X-Amz-Target, by the operation
-	// The names of the fields that are signed, of a session's credentials and of others;
-	// empty: they are not known.
+	// The names of the fields that are signed, of a session's credentials and of others.
 	signedSession, signed string
 }
 

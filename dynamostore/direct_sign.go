@@ -76,12 +76,9 @@ func silent(signer dynamodb.HTTPSignerV4) bool {
 }
 
 // signedNames are the names of the fields that a request of the SDK's has signed, in
-// lower case and in their order; nil: it does not say.
+// lower case and in their order.
 func signedNames(h http.Header) []string {
-	_, rest, _ := strings.Cut(h.Get(fieldSignature), "SignedHeaders=")
-	names, _, ok := strings.Cut(rest, ",")
-	if !ok {
-		return nil
-	}
+	_, names, _ := strings.Cut(h.Get(fieldSignature), "SignedHeaders=")
+	names, _, _ = strings.Cut(names, ",")
 	return strings.Split(names, ";")
 }
