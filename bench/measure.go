@@ -29,24 +29,37 @@ func (c cost) plus(d cost) cost {
 // each is a sum's share of one operation.
 func (c cost) each(sum float64) float64 { return sum / float64(max(c.operations, 1)) }
 
-// meter reads what has been spent so far. A nil wire is not counted.
+// meter has what was spent so far. A nil wire is not counted.
 type meter struct {
 	cpu    time.Duration
 	memory runtime.MemStats
 	wire   [3]int64
 }
 
-func read(w *wire) meter {
+// begin reads the processor time last, and end reads it first: to read the memory
+// stops the world, and is no part of what is measured.
+func begin(w *wire) meter {
 	var m meter
-	runtime.ReadMemStats(&m.memory)
-	if w != nil {
-		m.wire = [3]int64{w.trips.Load(), w.sent.Load(), w.received.Load()}
-	}
+	m.readRest(w)
 	m.cpu, _ = cpuTime()
 	return m
 }
 
-func (m meter) since(before meter, operations int) cost {
+func end(w *wire) meter {
+	var m meter
+	m.cpu, _ = cpuTime()
+	m.readRest(w)
+	return m
+}
+
+func (m *meter) readRest(w *wire) {
+	runtime.ReadMemStats(&m.memory)
+	if w != nil {
+		m.wire = [3]int64{w.trips.Load(), w.sent.Load(), w.received.Load()}
+	}
+}
+
+func (m *meter) since(before *meter, operations int) cost {
 	_, measured := cpuTime()
 	return cost{
 		operations:  int64(operations),
@@ -63,9 +76,10 @@ func (m meter) since(before meter, operations int) cost {
 // block does operations, so many at once, and times each.
 func block(ctx context.Context, operations []operation, atOnce int, w *wire) ([]time.Duration, cost, error) {
 	took := make([]time.Duration, len(operations))
-	before := read(w)
+	before := begin(w)
 	err := do(ctx, operations, atOnce, took)
-	return took, read(w).since(before, len(operations)), err
+	after := end(w)
+	return took, after.since(&before, len(operations)), err
 }
 
 func do(ctx context.Context, operations []operation, atOnce int, took []time.Duration) error {

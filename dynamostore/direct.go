@@ -2,12 +2,15 @@ package dynamostore
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/dynamostore/internal/sigv4"
 )
 
 // direct is the transport that goes past the SDK's middleware. It makes the first
@@ -23,8 +26,11 @@ type direct struct {
 	quota   retry.RateLimiter // of the SDK's client
 
 	rehearsal sync.Once
-	head      head  // of every request
-	unfit     error // why the SDK serves all the same
+	head      head // of every request
+	// It signs requests itself: the same signatures as the SDK's signer makes, in less time.
+	signsItself bool
+	signer      sigv4.Signer
+	unfit       error // why the SDK serves all the same
 
 	single, several remembered // endpoints, by the kind of request
 	trace           traces
@@ -38,7 +44,10 @@ func newDirect(sdk *dynamodb.Client, timeout time.Duration, quota retry.RateLimi
 
 // ready returns why the transport can't be used.
 func (d *direct) ready() error {
-	d.rehearsal.Do(func() { d.unfit = d.rehearse() })
+	d.rehearsal.Do(func() {
+		d.unfit = errors.New("the rehearsal of its requests did not end") // a panic of the user's code, say
+		d.unfit = d.rehearse()
+	})
 	return d.unfit
 }
 

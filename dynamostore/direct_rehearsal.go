@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/dynamostore/internal/sigv4"
 )
 
 // rehearse has the SDK's client make a request, which goes nowhere, and takes from
@@ -49,7 +53,7 @@ func (d *direct) rehearse() error {
 	d.head = headOf(sdks.Header, opGetItem)
 
 	creds, _ := actor.Retrieve(ctx) // no error
-	at, err := time.Parse("20060102T150405Z", sdks.Header.Get(fieldDate))
+	at, err := time.Parse(sigv4.TimeFormat, sdks.Header.Get(fieldDate))
 	if err != nil {
 		return fmt.Errorf("the SDK dates its requests in another way: %w", err)
 	}
@@ -57,11 +61,31 @@ func (d *direct) rehearse() error {
 	if err != nil {
 		return err
 	}
-	ours := d.request(ctx, &attempt{bytes: &sameBody{plain: body}}, opGetItem, to, &creds, sdks.Header.Get(fieldInvocation))
-	if err := d.sign(ours, &creds, to, body, at); err != nil {
-		return fmt.Errorf("sign: %w", err)
+	ours := func(creds aws.Credentials, signsItself bool) (*http.Request, error) {
+		d.signsItself = signsItself
+		r, err := d.request(ctx, &attempt{bytes: &sameBody{plain: body}}, opGetItem, to, &creds, sdks.Header.Get(fieldInvocation), at)
+		if err != nil {
+			return nil, fmt.Errorf("sign: %w", err)
+		}
+		return r, nil
 	}
-	return differ(ours, sdks)
+	bySigner, err := ours(creds, false)
+	if err == nil {
+		err = differ(bySigner, sdks)
+	}
+	if err != nil || !silent(d.options.HTTPSignerV4) {
+		return err
+	}
+	bare := creds
+	bare.SessionToken = "" // the SDK's request has one
+	alike := true
+	for _, creds := range []aws.Credentials{creds, bare} {
+		bySigner, err := ours(creds, false)
+		own, errOwn := ours(creds, true)
+		alike = alike && err == nil && errOwn == nil && differ(own, bySigner) == nil
+	}
+	d.signsItself = alike
+	return nil
 }
 
 // refusedRehearsal is an answer that ends a call: it is not worth another attempt.
@@ -90,20 +114,47 @@ func differ(ours, sdks *http.Request) error {
 	return nil
 }
 
-// headOf is what a request has that is the same in all.
+// headOf is what a request of a session's credentials has that is the same in all,
+// and what is another in each.
 func headOf(h http.Header, operation string) head {
 	of := head{targets: map[string]string{}}
 	service, _ := strings.CutSuffix(h.Get(fieldTarget), operation)
 	for _, operation := range []string{opPutItem, opUpdateItem, opGetItem, opTransact} {
 		of.targets[operation] = service + operation
 	}
-	for name, values := range h {
-		switch name {
-		case fieldTarget, fieldInvocation, fieldTrace, fieldDate, fieldToken, fieldSignature:
+	left := map[string]string{} // the names, by themselves in lower case
+	for name := range h {
+		left[strings.ToLower(name)] = name
+	}
+	for _, apart := range []string{fieldTrace, fieldSignature} {
+		delete(left, strings.ToLower(apart))
+	}
+	add := func(lower, line string) {
+		f := headField{name: left[lower], line: line}
+		switch f.name {
+		case fieldTarget, fieldInvocation, fieldDate, fieldToken:
 		default:
-			of.names, of.values = append(of.names, name), append(of.values, values[0])
+			f.value = strings.Join(h[f.name], "") // of one, as a rule: differ says if not
+		}
+		delete(left, lower)
+		of.fields = append(of.fields, f)
+	}
+	names := signedNames(h)
+	for _, lower := range names {
+		switch line := lower + ":"; line {
+		case lineHost, lineLength:
+			of.fields = append(of.fields, headField{line: line})
+		default:
+			if _, sent := left[lower]; sent { // what is signed and not sent makes another signature
+				add(lower, line)
+			}
 		}
 	}
+	for _, lower := range slices.Sorted(maps.Keys(left)) {
+		add(lower, "")
+	}
+	of.signedSession = strings.Join(names, ";")
+	of.signed = strings.Join(slices.DeleteFunc(names, func(name string) bool { return name == strings.ToLower(fieldToken) }), ";")
 	return of
 }
 

@@ -5,26 +5,31 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"sync/atomic"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	smithyauth "github.com/aws/smithy-go/auth"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/lambdaidem/toolkit/dynamostore/internal/sigv4"
 )
 
-// head is what every request of a client begins with. It is taken from a request
-// that the SDK made: see direct.rehearse.
+// head is what the requests of a client begin with. It is taken from a request that
+// the SDK made: see direct.rehearse.
 type head struct {
-	names   []string
-	values  []string
+	fields  []headField       // those that are signed, in the signature's order, and the others
 	targets map[string]string // X-Amz-Target, by the operation
+	// The names of the fields that are signed, of a session's credentials and of others.
+	signedSession, signed string
+}
+
+// headField is a header field.
+type headField struct {
+	name  string // "": net/http writes it
+	value string // "": it is another in each request
+	line  string // what its line of the canonical request begins with; "": it isn't signed
 }
 
 // The header fields that differ from request to request.
@@ -37,87 +42,11 @@ const (
 	fieldSignature  = "Authorization"
 )
 
-// endpoint is where requests go, and what they are signed for.
-type endpoint struct {
-	scheme, host, path string
-	headers            http.Header
-	name, region       string // of the signature
-}
-
-// remembered is the endpoint of the account that was asked for last. All else that
-// the rules look at is the same in all calls of a kind.
-type remembered struct {
-	last atomic.Pointer[accountsEndpoint]
-}
-
-type accountsEndpoint struct {
-	account string
-	to      *endpoint
-}
-
-// endpoint runs the client's endpoint rules, once for an account. A transaction has
-// rules of its own: they may ask for its tables' ARNs.
-func (d *direct) endpoint(ctx context.Context, creds *aws.Credentials, r request) (*endpoint, error) {
-	known := &d.single
-	tx, several := r.(*transactRequest)
-	if several {
-		known = &d.several
-		if !tx.plain() {
-			return nil, errors.New("a table of the transaction is given by its ARN, or by none")
-		}
-	}
-	if _, rules := d.options.EndpointResolverV2.(*rememberingResolver); !rules { // it is the user's: see remembering
-		return d.resolve(ctx, creds.AccountID, r.tables(), several)
-	}
-	if last := known.last.Load(); last != nil && last.account == creds.AccountID {
-		return last.to, nil
-	}
-	to, err := d.resolve(ctx, creds.AccountID, r.tables(), several)
-	if err == nil {
-		known.last.Store(&accountsEndpoint{creds.AccountID, to})
-	}
-	return to, err
-}
-
-func (d *direct) resolve(ctx context.Context, account string, tables []string, several bool) (*endpoint, error) {
-	o := &d.options
-	params := dynamodb.EndpointParameters{
-		Region:                aws.String(o.Region),
-		UseDualStack:          aws.Bool(o.EndpointOptions.UseDualStackEndpoint == aws.DualStackEndpointStateEnabled),
-		UseFIPS:               aws.Bool(o.EndpointOptions.UseFIPSEndpoint == aws.FIPSEndpointStateEnabled),
-		Endpoint:              o.BaseEndpoint,
-		AccountIdEndpointMode: aws.String(string(o.AccountIDEndpointMode)),
-	}
-	if several {
-		params.ResourceArnList = tables
-	} else {
-		params.ResourceArn = &tables[0]
-	}
-	if account != "" && o.AccountIDEndpointMode != aws.AccountIDEndpointModeDisabled {
-		params.AccountId = &account
-	}
-	if account == "" && o.AccountIDEndpointMode == aws.AccountIDEndpointModeRequired {
-		return nil, errors.New("an account is required, and the credentials name none")
-	}
-	found, err := o.EndpointResolverV2.ResolveEndpoint(ctx, params)
-	if err != nil {
-		return nil, fmt.Errorf("resolve the endpoint: %w", err)
-	}
-	to := &endpoint{
-		scheme: found.URI.Scheme, host: found.URI.Host, path: smithyhttp.JoinPath(found.URI.Path, "/"), headers: found.Headers,
-		name: "dynamodb", region: o.Region,
-	}
-	schemes, _ := smithyauth.GetAuthOptions(&found.Properties)
-	for _, scheme := range schemes {
-		if name, ok := smithyhttp.GetSigV4SigningName(&scheme.SignerProperties); ok {
-			to.name = name
-		}
-		if region, ok := smithyhttp.GetSigV4SigningRegion(&scheme.SignerProperties); ok {
-			to.region = region
-		}
-	}
-	return to, nil
-}
+// The lines of the canonical request whose fields net/http writes.
+const (
+	lineHost   = "host:"
+	lineLength = "content-length:"
+)
 
 // newInvocation is an id for a call, a random UUID (RFC 9562, section 5.4).
 func newInvocation() string {
@@ -137,10 +66,10 @@ func newInvocation() string {
 // mostFields is how many fields a header has as a rule; one more costs an allocation.
 const mostFields = 12
 
-// request builds the attempt's request, but for its signature by those credentials.
-func (d *direct) request(ctx context.Context, a *attempt, operation string, to *endpoint, creds *aws.Credentials, invocation string) *http.Request {
+// request builds the attempt's request, signed by those credentials.
+func (d *direct) request(ctx context.Context, a *attempt, operation string, to *endpoint, creds *aws.Credentials, invocation string, at time.Time) (*http.Request, error) {
 	// A map of eight is half of what one of nine is.
-	fields := len(d.head.names) + len([...]string{fieldTarget, fieldInvocation, fieldDate, fieldSignature}) + len(to.headers)
+	fields := len(d.head.fields) - len([...]string{lineHost, lineLength, fieldToken}) + len([...]string{fieldSignature}) + len(to.headers)
 	trace, traced := d.trace.id(ctx)
 	if traced {
 		fields++
@@ -154,11 +83,35 @@ func (d *direct) request(ctx context.Context, a *attempt, operation string, to *
 		values = append(values, value)
 		header[name] = values[n : n+1 : n+1]
 	}
-	for i, name := range d.head.names {
-		set(name, d.head.values[i])
+	var room [len(sigv4.TimeFormat)]byte
+	date := string(sigv4.AppendDate(room[:0], at))
+	s := d.signing(to, creds)
+	defer s.done()
+	for i := range d.head.fields {
+		f := &d.head.fields[i]
+		value := f.value
+		switch f.name {
+		case fieldTarget:
+			value = d.head.targets[operation]
+		case fieldInvocation:
+			value = invocation
+		case fieldDate:
+			value = date
+		case fieldToken:
+			if value = creds.SessionToken; value == "" {
+				continue
+			}
+		case "":
+			value = to.host
+			if f.line == lineLength {
+				value = strconv.Itoa(len(a.bytes.plain))
+			}
+		}
+		if f.name != "" {
+			set(f.name, value)
+		}
+		s.add(f.line, value)
 	}
-	set(fieldTarget, d.head.targets[operation])
-	set(fieldInvocation, invocation)
 	if traced {
 		set(fieldTrace, trace)
 	}
@@ -167,18 +120,20 @@ func (d *direct) request(ctx context.Context, a *attempt, operation string, to *
 	}
 	a.url = url.URL{Scheme: to.scheme, Host: to.host, Path: to.path}
 	a.reader.Reset(a.bytes.plain)
-	return (&http.Request{
+	r := (&http.Request{
 		Method: http.MethodPost, URL: &a.url, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header,
 		// Readers that net/http knows to be in memory it sends with the header, in
 		// one packet.
 		Body: io.NopCloser(&a.reader), ContentLength: int64(len(a.bytes.plain)),
 	}).WithContext(ctx)
-}
-
-// sign signs a request as the SDK does.
-func (d *direct) sign(r *http.Request, creds *aws.Credentials, to *endpoint, body []byte, at time.Time) error {
-	sum := sha256.Sum256(body)
-	var digest [2 * sha256.Size]byte
-	hex.Encode(digest[:], sum[:])
-	return d.options.HTTPSignerV4.SignHTTP(r.Context(), *creds, r, string(digest[:]), to.name, to.region, at) //nolint:wrapcheck // nobody sees it: the SDK is asked then
+	digest := sha256.Sum256(a.bytes.plain)
+	if s.off {
+		return r, d.options.HTTPSignerV4.SignHTTP(ctx, *creds, r, hex.EncodeToString(digest[:]), to.name, to.region, at) //nolint:wrapcheck // nobody sees it: the SDK is asked then
+	}
+	signed := d.head.signed
+	if creds.SessionToken != "" {
+		signed = d.head.signedSession
+	}
+	set(fieldSignature, d.signer.Authorization(creds, sigv4.Scope{Region: to.region, Service: to.name}, date, signed, s.canonical(signed, &digest)))
+	return r, nil
 }

@@ -140,17 +140,32 @@ func settings() map[string]func(*dynamodb.Options) {
 		"both": func(o *dynamodb.Options) {
 			o.EndpointOptions.UseDualStackEndpoint, o.EndpointOptions.UseFIPSEndpoint = aws.DualStackEndpointStateEnabled, aws.FIPSEndpointStateEnabled
 		},
-		"China":                    func(o *dynamodb.Options) { o.Region = "cn-north-1" },
-		"a Region of none":         func(o *dynamodb.Options) { o.Region = "local" },
-		"an endpoint":              func(o *dynamodb.Options) { o.BaseEndpoint = aws.String("http://127.0.0.1:8000") },
-		"an endpoint with a path":  func(o *dynamodb.Options) { o.BaseEndpoint = aws.String("https://proxy.test/dynamodb/v1") },
-		"an endpoint with a slash": func(o *dynamodb.Options) { o.BaseEndpoint = aws.String("https://proxy.test:8443/") },
-		"an app":                   func(o *dynamodb.Options) { o.AppID = "shop" },
-		"a mode of retries":        func(o *dynamodb.Options) { o.RetryMode = aws.RetryModeAdaptive },
-		"a mode of defaults":       func(o *dynamodb.Options) { o.DefaultsMode = aws.DefaultsModeInRegion },
-		"an unchecked answer":      func(o *dynamodb.Options) { o.DisableValidateResponseChecksum = true },
-		"an uncorrected clock":     func(o *dynamodb.Options) { o.DisableClockSkewCorrection = true },
+		"China":                              func(o *dynamodb.Options) { o.Region = "cn-north-1" },
+		"a Region of none":                   func(o *dynamodb.Options) { o.Region = "local" },
+		"an endpoint":                        func(o *dynamodb.Options) { o.BaseEndpoint = aws.String("http://127.0.0.1:8000") },
+		"an endpoint with a path":            func(o *dynamodb.Options) { o.BaseEndpoint = aws.String("https://proxy.test/dynamodb/v1") },
+		"an endpoint with a slash":           func(o *dynamodb.Options) { o.BaseEndpoint = aws.String("https://proxy.test:8443/") },
+		"an endpoint with the port of https": func(o *dynamodb.Options) { o.BaseEndpoint = aws.String("https://proxy.test:443") },
+		"an endpoint with the port of http":  func(o *dynamodb.Options) { o.BaseEndpoint = aws.String("http://proxy.test:80/") },
+		"an endpoint with the other's port":  func(o *dynamodb.Options) { o.BaseEndpoint = aws.String("http://proxy.test:443") },
+		"an address":                         func(o *dynamodb.Options) { o.BaseEndpoint = aws.String("http://[::1]:8000") },
+		"a token with spaces":                func(o *dynamodb.Options) { o.Credentials = withToken("a  b") },
+		"a token with a space before it":     func(o *dynamodb.Options) { o.Credentials = withToken(" a") },
+		"a token with a tab after it":        func(o *dynamodb.Options) { o.Credentials = withToken("a\t") },
+		"a signer that sends no token": func(o *dynamodb.Options) {
+			o.Credentials = withToken("SESSION")
+			o.HTTPSignerV4 = v4.NewSigner(func(s *v4.SignerOptions) { s.DisableSessionToken = true })
+		},
+		"an app":               func(o *dynamodb.Options) { o.AppID = "shop" },
+		"a mode of retries":    func(o *dynamodb.Options) { o.RetryMode = aws.RetryModeAdaptive },
+		"a mode of defaults":   func(o *dynamodb.Options) { o.DefaultsMode = aws.DefaultsModeInRegion },
+		"an unchecked answer":  func(o *dynamodb.Options) { o.DisableValidateResponseChecksum = true },
+		"an uncorrected clock": func(o *dynamodb.Options) { o.DisableClockSkewCorrection = true },
 	}
+}
+
+func withToken(token string) aws.CredentialsProvider {
+	return credentials.NewStaticCredentialsProvider("AKID", "SECRET", token)
 }
 
 func recording(option func(*dynamodb.Options), table string, by Transport, optFns ...func(*Options)) (*Store, *recorder) {

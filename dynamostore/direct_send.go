@@ -82,8 +82,8 @@ func (d *direct) attempt(ctx context.Context, v *verdict, r request, a *attempt)
 	if err != nil {
 		return false
 	}
-	req := d.request(a.conn.traced(limited), a, r.operation(), to, &creds, newInvocation())
-	if err := d.sign(req, &creds, to, a.bytes.plain, d.line.now()); err != nil || limited.Err() != nil {
+	req, err := d.request(a.conn.traced(limited), a, r.operation(), to, &creds, newInvocation(), d.line.now())
+	if err != nil || limited.Err() != nil {
 		return false // too late to send it
 	}
 

@@ -137,7 +137,10 @@ type trace struct{ raw, field string }
 
 func (t *traces) id(ctx context.Context) (id string, ok bool) {
 	raw, traced := os.LookupEnv("_X_AMZN_TRACE_ID") // an empty one is sent too
-	if _, inLambda := os.LookupEnv("AWS_LAMBDA_FUNCTION_NAME"); !inLambda || !traced {
+	if !traced {
+		return "", false
+	}
+	if _, inLambda := os.LookupEnv("AWS_LAMBDA_FUNCTION_NAME"); !inLambda {
 		return "", false
 	}
 	if last := t.last.Load(); last != nil && last.raw == raw {

@@ -35,8 +35,8 @@ const (
 	// TransportAuto is direct where nothing is lost by it, else the SDK's.
 	TransportAuto Transport = ""
 	// TransportDirect sends requests over the client's own HTTP client, with its
-	// credentials, Region and endpoint, signed by the SDK's signer, but without the
-	// SDK's middleware: in about half of the processor time. What does not end
+	// credentials, Region and endpoint, signed as the SDK signs them, but without the
+	// SDK's middleware: in less than half of the processor time. What does not end
 	// at once in success or in a refusal by its condition goes on through the SDK's
 	// client, as its own first attempt: retries, errors, the retry quota and the
 	// correction of the clock are the SDK's.

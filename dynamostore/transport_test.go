@@ -140,6 +140,11 @@ func TestWhatTheRehearsalCantMatchIsLeftToTheSDK(t *testing.T) {
 			})
 		}},
 		{"another signature", "Authorization", func(o *dynamodb.Options) { o.AuthSchemeResolver = regional{o.AuthSchemeResolver} }},
+		{"no names of what is signed", "is made in another way", authorizedBy("AWS4-HMAC-SHA256 Signature=0")},
+		{"names of what is signed at the end", "is made in another way", authorizedBy("AWS4-HMAC-SHA256 SignedHeaders=host")},
+		{"a signed trace", "is made in another way", authorizedBy("AWS4-HMAC-SHA256 SignedHeaders=host;x-amz-date;x-amzn-trace-id, Signature=0")},
+		{"a signed field that isn't sent", "is made in another way", authorizedBy("AWS4-HMAC-SHA256 SignedHeaders=host;x-other, Signature=0")},
+		{"another signature of the same", "is made in another way", authorizedBy("AWS4-HMAC-SHA256 SignedHeaders=host;x-amz-date, Signature=0")},
 		{"an escaped path", "", func(o *dynamodb.Options) { o.BaseEndpoint = aws.String("http://dynamodb.test/a%2Fb") }},
 		{"a query", "", func(o *dynamodb.Options) { o.BaseEndpoint = aws.String("http://dynamodb.test/?a=b") }},
 		{"discovery", "discovers its endpoint", func(o *dynamodb.Options) { o.EndpointDiscovery.EnableEndpointDiscovery = aws.EndpointDiscoveryEnabled }},
@@ -164,6 +169,19 @@ func TestWhatTheRehearsalCantMatchIsLeftToTheSDK(t *testing.T) {
 			if len(sent) == 2 && (sent[0].url != sent[1].url || sent[0].header.Get("X-Users-Own") != sent[1].header.Get("X-Users-Own")) {
 				t.Errorf("sent %+v; by the SDK %+v", sent[0], sent[1])
 			}
+		})
+	}
+}
+
+// authorizedBy has every request say that it was signed so.
+func authorizedBy(authorization string) func(*dynamodb.Options) {
+	return func(o *dynamodb.Options) {
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+			return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("users", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+				in.Request.(*smithyhttp.Request).Header.Set(fieldTrace, "Root=1")
+				in.Request.(*smithyhttp.Request).Header.Set(fieldSignature, authorization)
+				return next.HandleFinalize(ctx, in)
+			}), middleware.After)
 		})
 	}
 }

@@ -148,10 +148,18 @@ var (
 //	lambdaidem.PrincipalOf("jwt", "https://issuer.example.com", "alice")
 func PrincipalOf(kind string, parts ...string) string {
 	var b strings.Builder
+	length := len(kind)
+	for _, p := range parts {
+		length += len(p) + 1
+	}
+	b.Grow(length)
 	b.WriteString(kindEscapes.Replace(kind))
 	for i, p := range parts {
 		b.WriteByte(":|"[min(i, 1)])
-		b.WriteString(principalEscapes.Replace(p))
+		if strings.IndexByte(p, '|') >= 0 || strings.IndexByte(p, '%') >= 0 { // as almost never
+			p = principalEscapes.Replace(p)
+		}
+		b.WriteString(p)
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package lambdaidem
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,22 +20,26 @@ const problemType = "https://github.com/lambdaidem/toolkit/blob/main/docs/errors
 // problem is an error as an HTTP answer: a problem document of RFC 9457 with
 // the code as an extension member.
 func problem(e *Error) *Response {
-	doc := struct {
-		Type   string `json:"type"`
-		Title  string `json:"title"`
-		Status int    `json:"status"`
-		Detail string `json:"detail,omitempty"`
-		Code   Code   `json:"code"`
-	}{e.Type, http.StatusText(e.Status), e.Status, e.Detail, e.Code}
-	if doc.Type == "" {
-		doc.Type = "about:blank" // RFC 9457, 4.2.1: no more than the status says
-		if strings.HasPrefix(string(e.Code), "idempotency_") {
-			doc.Type = problemType + string(e.Code)
-		}
+	var room [512]byte // enough for the guard's own
+	body := append(room[:0], `{"type":`...)
+	switch {
+	case e.Type != "":
+		body = appendText(body, e.Type)
+	case strings.HasPrefix(string(e.Code), "idempotency_"):
+		body = appendText(body, problemType+string(e.Code))
+	default:
+		body = append(body, `"about:blank"`...) // RFC 9457, 4.2.1: no more than the status says
 	}
-	body, err := json.Marshal(doc)
-	if err != nil { // strings and a number: can't happen
-		panic(err)
+	body = appendText(append(body, `,"title":`...), http.StatusText(e.Status))
+	body = strconv.AppendInt(append(body, `,"status":`...), int64(e.Status), 10)
+	if e.Detail != "" {
+		body = appendText(append(body, `,"detail":`...), e.Detail)
+	}
+	body = append(appendText(append(body, `,"code":`...), string(e.Code)), '}')
+	if bytes.ContainsAny(body, "<>&") { // as encoding/json has it: nobody must take it for HTML
+		var escaped bytes.Buffer
+		json.HTMLEscape(&escaped, body)
+		body = escaped.Bytes()
 	}
 	resp := &Response{Status: e.Status, reason: statusLine(e.Status), Body: string(body), Header: map[string][]string{"Content-Type": {"application/problem+json"}}}
 	if e.RetryAfter > 0 {

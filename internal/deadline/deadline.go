@@ -27,8 +27,8 @@ type Context struct {
 	mu        sync.Mutex
 	std       context.Context // the standard library's that does the rest; nil: nobody has waited yet, or seen the end
 	cancelStd context.CancelFunc
-	cancelled bool               // before there was std
-	inner     context.CancelFunc // of the context that Until made; nil: there is none
+	cancelled bool   // before there was std
+	inner     *inner // the context that Until made; nil: there is none
 }
 
 var _ context.Context = (*Context)(nil)
@@ -100,7 +100,7 @@ func (c *Context) Cancel() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.inner != nil {
-		c.inner()
+		c.inner.cancel()
 	}
 	switch {
 	case c.std != nil:
@@ -153,14 +153,22 @@ func (c *Context) until(end time.Time) (context.Context, context.CancelFunc) {
 		return nil, nil
 	}
 	limited, cancel := context.WithDeadline(c.parent, end)
-	c.inner = cancel
-	forget := sync.OnceFunc(func() { // once: it may be another's by then
-		c.mu.Lock()
-		defer c.mu.Unlock()
+	c.inner = &inner{of: c, cancel: cancel}
+	return limited, c.inner.end
+}
+
+// inner is a context that Until made past another one.
+type inner struct {
+	of     *Context
+	cancel context.CancelFunc
+}
+
+func (in *inner) end() {
+	in.cancel()
+	c := in.of
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inner == in { // it may be another one by now
 		c.inner = nil
-	})
-	return limited, func() {
-		cancel()
-		forget()
 	}
 }

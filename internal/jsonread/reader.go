@@ -109,27 +109,32 @@ func (r *Reader) Text() (string, bool) {
 // escaped takes the rest of a text whose first escape stands i bytes further on.
 func (r *Reader) escaped(i int) (string, bool) {
 	var b strings.Builder
-	b.Grow(closing(r.text[r.at:], i)) // no escape is shorter than what it stands for
-	for {
-		rest := r.text[r.at:]
-		for i < len(rest) && rest[i] != '"' && rest[i] != '\\' && rest[i] >= ' ' {
-			i++
-		}
-		if i >= len(rest) || rest[i] < ' ' {
-			return "", false
-		}
-		b.WriteString(rest[:i])
-		r.at += i + 1
-		if rest[i] == '"' {
+	rest := r.text[r.at:]
+	b.Grow(closing(rest, i)) // no escape is shorter than what it stands for
+	b.WriteString(rest[:i])
+	for i < len(rest) {
+		switch c := rest[i]; {
+		case c == '"':
+			r.at += i + 1
 			return b.String(), utf8.ValidString(b.String())
-		}
-		c, ok := r.escape()
-		if !ok {
+		case c < ' ':
 			return "", false
+		case c != '\\':
+			b.WriteByte(c)
+			i++
+		case i+1 < len(rest) && short[rest[i+1]] != 0:
+			b.WriteByte(short[rest[i+1]])
+			i += 2
+		default:
+			unit, size := escape(rest[i:])
+			if size == 0 {
+				return "", false
+			}
+			b.WriteRune(unit)
+			i += size
 		}
-		b.WriteRune(c)
-		i = 0
 	}
+	return "", false
 }
 
 // closing is where the quote stands that ends a text whose first escape stands at i.
@@ -144,49 +149,35 @@ func closing(text string, i int) int {
 	return i
 }
 
-// escape takes what follows a backslash.
-func (r *Reader) escape() (rune, bool) {
-	if r.at >= len(r.text) {
-		return 0, false
-	}
-	c := r.text[r.at]
-	r.at++
-	switch c {
-	case '"', '\\', '/':
-		return rune(c), true
-	case 'b':
-		return '\b', true
-	case 'f':
-		return '\f', true
-	case 'n':
-		return '\n', true
-	case 'r':
-		return '\r', true
-	case 't':
-		return '\t', true
-	case 'u':
-	default:
-		return 0, false
-	}
-	unit, ok := r.hex4()
+// short is what the escapes of two characters stand for, by the second of them.
+var short = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// escape is the character that an escape of hexadecimal digits stands for, and the
+// escape's size in bytes: 0, if it is none.
+func escape(text string) (rune, int) {
+	unit, ok := hex4(text)
 	if !ok || !utf16.IsSurrogate(unit) {
-		return unit, ok
+		return unit, sizeIf(ok, len(`\uffff`))
 	}
-	if !strings.HasPrefix(r.text[r.at:], `\u`) {
-		return 0, false
-	}
-	r.at += 2
-	low, ok := r.hex4()
+	low, ok := hex4(text[len(`\uffff`):])
 	whole := utf16.DecodeRune(unit, low)
-	return whole, ok && whole != utf8.RuneError
+	return whole, sizeIf(ok && whole != utf8.RuneError, 2*len(`\uffff`))
 }
 
-func (r *Reader) hex4() (rune, bool) {
-	if len(r.text)-r.at < 4 {
+func sizeIf(ok bool, size int) int {
+	if ok {
+		return size
+	}
+	return 0
+}
+
+// hex4 is the number that follows a backslash and a u.
+func hex4(text string) (rune, bool) {
+	digits, ok := strings.CutPrefix(text, `\u`)
+	if !ok || len(digits) < 4 {
 		return 0, false
 	}
-	n, err := strconv.ParseUint(r.text[r.at:r.at+4], 16, 16)
-	r.at += 4
+	n, err := strconv.ParseUint(digits[:4], 16, 16)
 	return rune(n), err == nil
 }
 

@@ -1,0 +1,105 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	smithyauth "github.com/aws/smithy-go/auth"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// endpoint is where requests go, and what they are signed for.
+type endpoint struct {
+	scheme, host, path string
+	headers            http.Header
+	name, region       string // of the signature
+	plain              bool   // the signature has its host as it is, and "/" for its path
+}
+
+// remembered is the endpoint of the account that was asked for last. All else that
+// the rules look at is the same in all calls of a kind.
+type remembered struct {
+	last atomic.Pointer[accountsEndpoint]
+}
+
+type accountsEndpoint struct {
+	account string
+	to      *endpoint
+}
+
+// endpoint runs the client's endpoint rules, once for an account. A transaction has
+// rules of its own: they may ask for its tables' ARNs.
+func (d *direct) endpoint(ctx context.Context, creds *aws.Credentials, r request) (*endpoint, error) {
+	known := &d.single
+	tx, several := r.(*transactRequest)
+	if several {
+		known = &d.several
+		if !tx.plain() {
+			return nil, errors.New("a table of the transaction is given by its ARN, or by none")
+		}
+	}
+	if _, rules := d.options.EndpointResolverV2.(*rememberingResolver); !rules { // it is the user's: see remembering
+		return d.resolve(ctx, creds.AccountID, r.tables(), several)
+	}
+	if last := known.last.Load(); last != nil && last.account == creds.AccountID {
+		return last.to, nil
+	}
+	to, err := d.resolve(ctx, creds.AccountID, r.tables(), several)
+	if err == nil {
+		known.last.Store(&accountsEndpoint{creds.AccountID, to})
+	}
+	return to, err
+}
+
+func (d *direct) resolve(ctx context.Context, account string, tables []string, several bool) (*endpoint, error) {
+	o := &d.options
+	params := dynamodb.EndpointParameters{
+		Region:                aws.String(o.Region),
+		UseDualStack:          aws.Bool(o.EndpointOptions.UseDualStackEndpoint == aws.DualStackEndpointStateEnabled),
+		UseFIPS:               aws.Bool(o.EndpointOptions.UseFIPSEndpoint == aws.FIPSEndpointStateEnabled),
+		Endpoint:              o.BaseEndpoint,
+		AccountIdEndpointMode: aws.String(string(o.AccountIDEndpointMode)),
+	}
+	if several {
+		params.ResourceArnList = tables
+	} else {
+		params.ResourceArn = &tables[0]
+	}
+	if account != "" && o.AccountIDEndpointMode != aws.AccountIDEndpointModeDisabled {
+		params.AccountId = &account
+	}
+	if account == "" && o.AccountIDEndpointMode == aws.AccountIDEndpointModeRequired {
+		return nil, errors.New("an account is required, and the credentials name none")
+	}
+	found, err := o.EndpointResolverV2.ResolveEndpoint(ctx, params)
+	if err != nil {
+		return nil, fmt.Errorf("resolve the endpoint: %w", err)
+	}
+	to := &endpoint{
+		scheme: found.URI.Scheme, host: found.URI.Host, path: smithyhttp.JoinPath(found.URI.Path, "/"), headers: found.Headers,
+		name: "dynamodb", region: o.Region,
+	}
+	to.plain = to.path == "/" && len(to.headers) == 0 && !hasDefaultPort(&found.URI)
+	schemes, _ := smithyauth.GetAuthOptions(&found.Properties)
+	for _, scheme := range schemes {
+		if name, ok := smithyhttp.GetSigV4SigningName(&scheme.SignerProperties); ok {
+			to.name = name
+		}
+		if region, ok := smithyhttp.GetSigV4SigningRegion(&scheme.SignerProperties); ok {
+			to.region = region
+		}
+	}
+	return to, nil
+}
+
+// hasDefaultPort tells whether a URL names the port that its scheme has anyway: the
+// SDK's signer leaves it out.
+func hasDefaultPort(u *url.URL) bool {
+	return u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80"
+}

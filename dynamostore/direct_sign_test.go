@@ -1,0 +1,259 @@
+package dynamostore
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go"
+	smithyauth "github.com/aws/smithy-go/auth"
+	smithyendpoints "github.com/aws/smithy-go/endpoints"
+	"github.com/aws/smithy-go/logging"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/google/go-cmp/cmp"
+)
+
+// What a signer does beside signing, it does for each request: it signs those itself.
+func TestE1_ASignerThatDoesMoreIsAsked(t *testing.T) {
+	count := 0
+	for name, option := range map[string]func(*dynamodb.Options){
+		"logging": func(o *dynamodb.Options) {
+			o.HTTPSignerV4 = v4.NewSigner(func(s *v4.SignerOptions) {
+				s.LogSigning = true
+				s.Logger = logging.LoggerFunc(func(_ logging.Classification, format string, v ...any) {
+					if strings.Contains(fmt.Sprintf(format, v...), opPutItem) {
+						count++
+					}
+				})
+			})
+		},
+		"the user's own": func(o *dynamodb.Options) {
+			o.HTTPSignerV4 = signerFunc(func(r *http.Request) {
+				if strings.Contains(r.Header.Get(fieldTarget), opPutItem) {
+					count++
+				}
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			count = 0
+			s, sent := recording(option, "records", TransportDirect)
+			for range 3 {
+				if _, err := s.Acquire(t.Context(), claim); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if all := sent.take(t); count != 3 || len(all) != 3 || all[0].bySDK {
+				t.Errorf("of %d requests it signed %d; want 3, and made here", len(all), count)
+			}
+		})
+	}
+}
+
+// signerFunc signs as the SDK does, and says so.
+type signerFunc func(*http.Request)
+
+func (f signerFunc) SignHTTP(ctx context.Context, creds aws.Credentials, r *http.Request, hash, service, region string, at time.Time, optFns ...func(*v4.SignerOptions)) error {
+	f(r)
+	return v4.NewSigner().SignHTTP(ctx, creds, r, hash, service, region, at, optFns...)
+}
+
+// Requests that are made at once share nothing: each has the signature of its own
+// bytes, by the credentials of its own moment.
+func TestE1_RequestsAtOnceAreSignedEachByItself(t *testing.T) {
+	var turn sync.Mutex
+	n := 0
+	rotating := func(o *dynamodb.Options) {
+		o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			turn.Lock()
+			defer turn.Unlock()
+			n++
+			return aws.Credentials{AccessKeyID: fmt.Sprint("AKID", n%3), SecretAccessKey: "SECRET", SessionToken: strings.Repeat("S", n%2*(1+n%7))}, nil
+		})
+	}
+	s, sent := recording(rotating, "records", TransportDirect)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for j := range 20 {
+				c := claim
+				c.ID = fmt.Sprint("lambdaidem#", i, strings.Repeat("x", j))
+				if _, err := s.Acquire(t.Context(), c); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	requests := sent.take(t)
+	for i := range requests {
+		if got, want := requests[i].header.Get(fieldSignature), signed(t, &requests[i], &requests[i]); got != want {
+			t.Fatalf("signed as\n%s\nwant\n%s", got, want)
+		}
+	}
+	if len(requests) != 160 {
+		t.Errorf("%d requests; want 160", len(requests))
+	}
+}
+
+// What the rehearsal met is not what every request meets: a resolver may find another
+// endpoint for each. All are signed as the SDK signs them.
+func TestE1_EachEndpointIsSignedFor(t *testing.T) {
+	elsewhere := func() smithy.Properties {
+		var option smithyauth.Option
+		option.SchemeID = smithyauth.SchemeIDSigV4
+		smithyhttp.SetSigV4SigningName(&option.SignerProperties, "dax")
+		smithyhttp.SetSigV4SigningRegion(&option.SignerProperties, "elsewhere-1")
+		var p smithy.Properties
+		smithyauth.SetAuthOptions(&p, []*smithyauth.Option{&option})
+		return p
+	}
+	resolver := &steered{}
+	option := func(o *dynamodb.Options) { o.EndpointResolverV2 = resolver }
+	resolver.to = smithyendpoints.Endpoint{URI: url.URL{Scheme: "https", Host: "one.test"}}
+	ours, direct := recording(option, "records", TransportDirect)
+	sdk, sdks := recording(option, "records", TransportSDK)
+	if which, why := ours.Transport(); which != TransportDirect {
+		t.Fatal(why)
+	}
+	for name, to := range map[string]smithyendpoints.Endpoint{
+		"the same":               resolver.to,
+		"another host":           {URI: url.URL{Scheme: "https", Host: "two.test"}},
+		"a path":                 {URI: url.URL{Scheme: "https", Host: "one.test", Path: "/dynamodb/v1"}},
+		"a path to escape":       {URI: url.URL{Scheme: "https", Host: "one.test", Path: "/a b"}},
+		"a default port":         {URI: url.URL{Scheme: "https", Host: "one.test:443"}},
+		"another port":           {URI: url.URL{Scheme: "https", Host: "one.test:80"}},
+		"a default port of http": {URI: url.URL{Scheme: "http", Host: "one.test:80"}},
+		"another Region":         {URI: url.URL{Scheme: "https", Host: "one.test"}, Properties: elsewhere()},
+		"a header":               {URI: url.URL{Scheme: "https", Host: "one.test"}, Headers: http.Header{"X-Of-Endpoint": {"a  b"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resolver.to = to
+			for _, s := range []*Store{sdk, ours} {
+				if _, err := s.Acquire(t.Context(), claim); err != nil {
+					t.Fatal(err)
+				}
+			}
+			sameRequests(t, name, sdks.take(t), direct.take(t), false)
+		})
+	}
+}
+
+type steered struct{ to smithyendpoints.Endpoint }
+
+func (s *steered) ResolveEndpoint(context.Context, dynamodb.EndpointParameters) (smithyendpoints.Endpoint, error) {
+	if s.to.URI.Host == "" {
+		panic("no endpoint")
+	}
+	return s.to, nil
+}
+
+// A transport that was forced signs as the client's signer does, whatever that is.
+func TestE1_AForcedTransportSignsAsItsClientDoes(t *testing.T) {
+	for name, option := range map[string]func(*dynamodb.Options){
+		"nothing": func(o *dynamodb.Options) { o.HTTPSignerV4 = setting{"X-Users-Own", "a"} },
+		"a token": func(o *dynamodb.Options) { o.HTTPSignerV4 = setting{fieldSignature, "Bearer x"} },
+		"other names": func(o *dynamodb.Options) {
+			o.HTTPSignerV4 = setting{fieldSignature, "X SignedHeaders=host;x-other, Signature=0"}
+		},
+		"a lower case": sending("x-users-own", "a"),
+		"an empty one": sending("X-Users-Own", ""),
+		"one more":     sending("X-Users-Own", "a"),
+		"spaces":       sending("X-Users-Own", " a  b"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			sdk, sdks := recording(option, "records", TransportSDK)
+			ours, direct := recording(option, "records", TransportDirect)
+			if which, why := ours.Transport(); which != TransportDirect {
+				t.Fatal(why)
+			}
+			for _, s := range []*Store{sdk, ours} {
+				if _, err := s.Acquire(t.Context(), claim); err != nil {
+					t.Fatal(err)
+				}
+			}
+			a, b := sdks.take(t)[0], direct.take(t)[0]
+			if strings.Contains(b.header.Get(fieldSignature), algorithm) {
+				if got, want := b.header.Get(fieldSignature), signed(t, &a, &b); got != want {
+					t.Errorf("signed as\n%s\nwant\n%s", got, want)
+				}
+				a.header[fieldSignature] = b.header[fieldSignature]
+			}
+			for _, each := range []string{fieldInvocation, fieldDate} {
+				a.header[each] = b.header[each]
+			}
+			if diff := cmp.Diff(a.header, b.header); diff != "" || a.bySDK == b.bySDK {
+				t.Errorf("made by the SDK: %v and %v; SDK - direct +:\n%s", a.bySDK, b.bySDK, diff)
+			}
+		})
+	}
+}
+
+// algorithm is what the SDK's signer signs by.
+const algorithm = "AWS4-HMAC-SHA256"
+
+// setting is a signer that dates a request and sets a header field.
+type setting struct{ name, value string }
+
+func (s setting) SignHTTP(_ context.Context, _ aws.Credentials, r *http.Request, _, _, _ string, _ time.Time, _ ...func(*v4.SignerOptions)) error {
+	r.Header.Set(fieldDate, "20261122T000000Z")
+	r.Header.Set(s.name, s.value)
+	return nil
+}
+
+// sending has every request send a header field under that very name.
+func sending(name, value string) func(*dynamodb.Options) {
+	return func(o *dynamodb.Options) {
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+			return stack.Build.Add(middleware.BuildMiddlewareFunc("users", func(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (middleware.BuildOutput, middleware.Metadata, error) {
+				in.Request.(*smithyhttp.Request).Header[name] = []string{value}
+				return next.HandleBuild(ctx, in)
+			}), middleware.After)
+		})
+	}
+}
+
+// A rehearsal that panics has shown nothing: the SDK serves from then on.
+func TestE1_ARehearsalThatPanicsIsNone(t *testing.T) {
+	resolver := &steered{} // which panics
+	s, sent := recording(func(o *dynamodb.Options) { o.EndpointResolverV2 = resolver }, "records", TransportDirect)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("it did not panic")
+			}
+		}()
+		_, _ = s.Acquire(t.Context(), claim)
+	}()
+	resolver.to = smithyendpoints.Endpoint{URI: url.URL{Scheme: "https", Host: "one.test"}}
+	if _, err := s.Acquire(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	which, why := s.Transport()
+	if all := sent.take(t); which != TransportSDK || why == "" || len(all) != 1 || !all[0].bySDK {
+		t.Errorf("the transport is %q, since %q, and sent %+v; want the SDK's", which, why, all)
+	}
+}
+
+// What waits to be used again has nobody's token in it.
+func TestE1_NoTokenIsKept(t *testing.T) {
+	token := strings.Repeat("secret", 100)
+	s, _ := recording(func(o *dynamodb.Options) { o.Credentials = withToken(token) }, "records", TransportDirect)
+	if _, err := s.Acquire(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	kept, _ := signings.Get().(*signing)
+	if text := kept.text[:cap(kept.text)]; bytes.Contains(text, []byte("secret")) {
+		t.Errorf("%q is kept", text)
+	}
+}
