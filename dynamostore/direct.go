@@ -68,7 +68,7 @@ func (d *direct) send(ctx context.Context, r request) (found, error) {
 				return what, nil
 			}
 		case http.StatusBadRequest:
-			if a.header.Get("X-Amzn-Errortype") != "" {
+			if first(a.header, "X-Amzn-Errortype") != "" {
 				break // an error that says what it is in another way
 			}
 			if refused, err := r.refused(a.body); refused {

@@ -71,8 +71,8 @@ type clockSeen struct {
 // look learns the time from an answer, as the SDK does: not from one that comes
 // from a cache.
 func (l *line) look(h http.Header) {
-	date := h.Get("Date")
-	if last := l.clock.Load(); date == "" || last != nil && last.date == date || h.Get("Age") != "" {
+	date := first(h, "Date")
+	if last := l.clock.Load(); date == "" || last != nil && last.date == date || first(h, "Age") != "" {
 		return
 	}
 	if at, err := smithyhttp.ParseTime(date); err == nil {
@@ -92,9 +92,18 @@ func (l *line) now() time.Time {
 // Local sends it with what succeeded alone.
 const fieldChecksum = "X-Amz-Crc32"
 
+// first is what Get returns of a name in its canonical form, which it needn't be
+// brought to each time.
+func first(h http.Header, name string) string {
+	if values := h[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
 // damage returns an error if the body is not the one that was sent.
 func (l *line) damage(h http.Header, body []byte) error {
-	want := h.Get(fieldChecksum)
+	want := first(h, fieldChecksum)
 	if !l.checksums || want == "" {
 		return nil
 	}

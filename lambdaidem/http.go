@@ -90,9 +90,7 @@ func (r *Response) Del(name string) {
 
 // bypasses tells whether a request runs unguarded (K3, K4), and notes it.
 func (g *Guard) bypasses(ctx context.Context, r *Request) bool {
-	var room [1]string
-	keys := r.headers.appendTo(room[:0], g.opts.KeyHeader)
-	bypassed := g.passes(r.Method, len(keys)) || g.opts.Skip != nil && g.opts.Skip(r) || g.keyless(ctx, r)
+	bypassed := g.passes(r.Method, r) || g.opts.Skip != nil && g.opts.Skip(r) || g.keyless(ctx, r)
 	if bypassed {
 		g.bypassed(ctx)
 	}
@@ -100,9 +98,10 @@ func (g *Guard) bypasses(ctx context.Context, r *Request) bool {
 }
 
 // passes tells whether a request runs unguarded by its method, in upper case, and
-// the number of keys in its header alone.
-func (g *Guard) passes(method string, keys int) bool {
-	return g.off || !slices.Contains(g.opts.Methods, method) || g.opts.KeyOptional && g.opts.Key == nil && keys == 0
+// its header alone.
+func (g *Guard) passes(method string, header interface{ Values(name string) []string }) bool {
+	return g.off || !slices.Contains(g.opts.Methods, method) ||
+		g.opts.KeyOptional && g.opts.Key == nil && len(header.Values(g.opts.KeyHeader)) == 0
 }
 
 // outOfBounds is why a request is not looked at any further (S2): it could not be

@@ -57,7 +57,7 @@ type guarded struct {
 
 func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g, ctx := h.g, r.Context()
-	if g.passes(strings.ToUpper(r.Method), len(r.Header.Values(g.opts.KeyHeader))) {
+	if g.passes(strings.ToUpper(r.Method), r.Header) {
 		g.bypassed(ctx)
 		h.pass(w, r) // K3, K4: untouched, its body not even read
 		return
