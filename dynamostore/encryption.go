@@ -79,6 +79,10 @@ func (e *Encryption) problem() string {
 		return "Only is true and there is no Current: nothing could be read"
 	case e.KeyFor < time.Second:
 		return fmt.Sprintf("KeyFor is %v; it must be at least 1s", e.KeyFor)
+	case e.Current != nil:
+		if _, err := gcm(make([]byte, secretBytes)); err != nil {
+			return fmt.Sprintf("Current is set, and this process can't encrypt (GODEBUG=fips140=only allows no nonces that are derived; fips140=on does): %v", err)
+		}
 	}
 	return ""
 }
@@ -251,15 +255,20 @@ func (k Key) cipher(salt []byte) (cipher.AEAD, []byte) {
 	if err != nil { // some 44 bytes: can't happen
 		panic(err)
 	}
-	block, err := aes.NewCipher(derived[:secretBytes])
-	if err != nil { // 32 bytes: can't happen
-		panic(err)
-	}
-	aead, err := cipher.NewGCM(block)
-	if err != nil { // AES has its block size: can't happen
+	aead, err := gcm(derived[:secretBytes])
+	if err != nil { // New has tried
 		panic(err)
 	}
 	return aead, derived[secretBytes:]
+}
+
+// gcm is AES-256-GCM by that secret.
+func gcm(secret []byte) (cipher.AEAD, error) {
+	block, err := aes.NewCipher(secret)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what is wrong
+	}
+	return cipher.NewGCM(block) //nolint:wrapcheck // it says what is wrong
 }
 
 // associated is the data that a text is bound to.
