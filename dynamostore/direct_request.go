@@ -98,14 +98,15 @@ func (d *direct) request(ctx context.Context, a *attempt, operation string, to *
 		case fieldDate:
 			value = date
 		case fieldToken:
-			if value = creds.SessionToken; value == "" {
-				continue
-			}
+			value = creds.SessionToken
 		case "":
 			value = to.host
 			if f.line == lineLength {
 				value = strconv.Itoa(len(a.bytes.plain))
 			}
+		}
+		if signers := f.name == fieldDate || f.name == fieldToken; signers && (s.off || value == "") {
+			continue // it sets them; and not all credentials have a token
 		}
 		if f.name != "" {
 			set(f.name, value)

@@ -26,6 +26,7 @@ import (
 // What a signer does beside signing, it does for each request: it signs those itself.
 func TestE1_ASignerThatDoesMoreIsAsked(t *testing.T) {
 	count := 0
+	token := withToken("TOKEN")
 	for name, option := range map[string]func(*dynamodb.Options){
 		"logging": func(o *dynamodb.Options) {
 			o.HTTPSignerV4 = v4.NewSigner(func(s *v4.SignerOptions) {
@@ -39,6 +40,9 @@ func TestE1_ASignerThatDoesMoreIsAsked(t *testing.T) {
 		},
 		"the user's own": func(o *dynamodb.Options) {
 			o.HTTPSignerV4 = signerFunc(func(r *http.Request) {
+				if r.Header.Get(fieldDate) != "" || r.Header.Get(fieldToken) != "" {
+					t.Error("what the signer sets is set")
+				}
 				if strings.Contains(r.Header.Get(fieldTarget), opPutItem) {
 					count++
 				}
@@ -47,7 +51,7 @@ func TestE1_ASignerThatDoesMoreIsAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			count = 0
-			s, sent := recording(option, "records", TransportDirect)
+			s, sent := recording(func(o *dynamodb.Options) { option(o); o.Credentials = token }, "records", TransportDirect)
 			for range 3 {
 				if _, err := s.Acquire(t.Context(), claim); err != nil {
 					t.Fatal(err)
