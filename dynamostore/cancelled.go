@@ -50,9 +50,7 @@ func (t *transaction) recordsVerdict(p *prepared, v *verdict, reason *types.Canc
 	case cancelCondition:
 		v.ambiguous = false // whatever was sent before has happened, as the record now shows, or can't any more
 		old, err := t.store.standing(v, found{attrs: reason.Item})
-		if old != nil {
-			rec = t.store.shown(old)
-		}
+		rec = t.store.shown(old)
 		switch {
 		case err != nil:
 			return lambdaidem.Record{}, true, err

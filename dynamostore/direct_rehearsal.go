@@ -76,15 +76,14 @@ func (d *direct) rehearse() error {
 	if err != nil || !silent(d.options.HTTPSignerV4) {
 		return err
 	}
+	alike := func(creds aws.Credentials, bySigner *http.Request) bool {
+		own, err := ours(creds, true)
+		return err == nil && differ(own, bySigner) == nil
+	}
 	bare := creds
 	bare.SessionToken = "" // the SDK's request has one
-	alike := true
-	for _, creds := range []aws.Credentials{creds, bare} {
-		bySigner, err := ours(creds, false)
-		own, errOwn := ours(creds, true)
-		alike = alike && err == nil && errOwn == nil && differ(own, bySigner) == nil
-	}
-	d.signsItself = alike
+	bareBySigner, err := ours(bare, false)
+	d.signsItself = err == nil && alike(creds, bySigner) && alike(bare, bareBySigner)
 	return nil
 }
 

@@ -87,6 +87,11 @@ func (it *item) giveBack(expires time.Time) {
 // validUTF8 makes a string one that DynamoDB can keep.
 func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
+// heldBy tells whether the attempt of that token holds the lease. No item has none.
+func (it *item) heldBy(token string) bool {
+	return it != nil && it.Status == lambdaidem.InProgress && it.Token == token
+}
+
 // strange says what keeps the item from being a record; "" if nothing does.
 func (it *item) strange() string {
 	switch {

@@ -131,8 +131,11 @@ func (s *Store) mayBeOpen(a *apart) error {
 
 // shown is an item as the guard sees it: see trusted. It has of encrypted steps the
 // names alone, unless their keys are at hand: what merely stands in the way is no
-// reason to ask for one.
+// reason to ask for one. It is the zero Record where there is no item.
 func (s *Store) shown(it *item) lambdaidem.Record {
+	if it == nil {
+		return lambdaidem.Record{}
+	}
 	r := s.trusted(it)
 	if it.sealsSteps() && s.keys != nil {
 		if steps, err := s.openSteps(it, s.atHand); err == nil {

@@ -50,20 +50,19 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 	if err != nil {
 		return lambdaidem.Record{}, err
 	}
-	seen := lambdaidem.Record{}
-	if stood != nil {
-		seen = s.shown(stood)
-	}
-	if seen.Token == lease.Token && seen.State == lambdaidem.InProgress {
-		if seen, err = s.held(ctx, v, stood); err != nil {
-			return lambdaidem.Record{}, err
+	if !stood.heldBy(lease.Token) {
+		seen := s.shown(stood)
+		if seen.GoneAt(now) {
+			seen = lambdaidem.Record{}
 		}
+		return seen, lambdaidem.ErrLeaseLost
 	}
+	seen, err := s.held(ctx, v, stood)
 	switch {
+	case err != nil:
+		return lambdaidem.Record{}, err
 	case seen.GoneAt(now):
 		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
-	case seen.Token != lease.Token || seen.State != lambdaidem.InProgress:
-		return seen, lambdaidem.ErrLeaseLost
 	case maps.EqualFunc(seen.Steps, steps, bytes.Equal): // L4: an earlier attempt on the wire had landed
 		return seen, nil
 	}

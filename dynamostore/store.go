@@ -96,9 +96,9 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 	}
 	old, err := s.refused(v, err)
 	switch {
-	case err != nil || old == nil:
+	case err != nil:
 		return lambdaidem.Record{}, err
-	case old.Token == claim.Token && old.Status == lambdaidem.InProgress: // L4: an earlier attempt on the wire had landed
+	case old.heldBy(claim.Token): // L4: an earlier attempt on the wire had landed
 		v.ambiguous = true
 		return s.held(ctx, v, old)
 	}
@@ -211,7 +211,7 @@ func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.R
 // zero Record if there is none.
 func (s *Store) refusal(v *verdict, err error) (lambdaidem.Record, error) {
 	old, err := s.refused(v, err)
-	if err != nil || old == nil {
+	if err != nil {
 		return lambdaidem.Record{}, err
 	}
 	return s.shown(old), nil
