@@ -1,9 +1,13 @@
 package dynamostore
 
 import (
+	"bytes"
+	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -103,4 +107,98 @@ func withoutPorts(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// X8: an answer that comes before net/http has seen that the request's body is at
+// its end is read like any other. (The SDK closes that body once the answer's header
+// is there, and then its body reports an error to net/http, which closes the
+// connection in the middle of the answer: aws-sdk-go-v2, issue 2737.)
+func TestX8_AnAnswerSoonerThanTheEndOfTheRequestIsRead(t *testing.T) {
+	both(t, func(t *testing.T, by func(*Options)) {
+		users := &soon{written: make(chan struct{}), rest: make(chan struct{}), closed: make(chan struct{})}
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			text := goodBody(r)
+			_, _ = io.WriteString(w, text[:1])
+			_ = http.NewResponseController(w).Flush()
+			<-users.rest
+			_, _ = io.WriteString(w, text[1:])
+		}))
+		t.Cleanup(server.Close)
+		transport := &http.Transport{DialContext: users.dial}
+		t.Cleanup(transport.CloseIdleConnections)
+		users.Transport = transport
+		client, _ := inMemory()
+		s := New(dynamodb.New(client.Options(), func(o *dynamodb.Options) {
+			o.HTTPClient, o.BaseEndpoint = users, aws.String(server.URL)
+		}), "test", patient, func(o *Options) { o.Attempts = 1 }, by)
+		record, err := s.Get(t.Context(), claim.ID, claim.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if record.State != lambdaidem.Completed {
+			t.Errorf("got %+v; want the record that the answer holds", record)
+		}
+	})
+}
+
+// soon is an HTTP client over one connection. What was written last of a request
+// counts as written once the answer's body is asked for, which goes on when net/http
+// is done with the request.
+type soon struct {
+	http.Client
+	written, rest, closed chan struct{}
+}
+
+func (s *soon) Do(r *http.Request) (*http.Response, error) {
+	wrote := make(chan error, 1)
+	resp, err := s.Client.Do(r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+		WroteRequest: func(info httptrace.WroteRequestInfo) { wrote <- info.Err },
+	})))
+	if err == nil {
+		resp.Body = &soonBody{ReadCloser: resp.Body, ask: func() {
+			close(s.written)
+			if err := <-wrote; err != nil {
+				<-s.closed
+			}
+			close(s.rest)
+		}}
+	}
+	return resp, err
+}
+
+func (s *soon) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	return &soonConn{conn, s}, err
+}
+
+type soonConn struct {
+	net.Conn
+	of *soon
+}
+
+func (c *soonConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if bytes.HasSuffix(p, []byte("}")) { // the body's end
+		<-c.of.written
+	}
+	return n, err
+}
+
+func (c *soonConn) Close() error {
+	close(c.of.closed)
+	return c.Conn.Close()
+}
+
+type soonBody struct {
+	io.ReadCloser
+	ask func()
+}
+
+func (b *soonBody) Read(p []byte) (int, error) {
+	if b.ask != nil {
+		b.ask()
+		b.ask = nil
+	}
+	return b.ReadCloser.Read(p)
 }

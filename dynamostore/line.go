@@ -40,12 +40,22 @@ func (l *line) Do(r *http.Request) (*http.Response, error) {
 		v.first = nil
 		return first.again(r)
 	}
+	if r.Body != nil {
+		r.Body = readAlone{r.Body}
+	}
 	resp, err := l.send(r)
 	if err == nil && l.checksums && resp.Header.Get(fieldChecksum) != "" {
 		resp.Body = &checkedBody{of: resp.Body, want: resp.Header.Get(fieldChecksum), sum: crc32.NewIEEE()}
 	}
 	return resp, err
 }
+
+// readAlone is the body of an SDK's request without its WriteTo. The SDK closes the
+// body when the answer's header is there. If net/http has yet to see that it has
+// reached the end, it asks WriteTo, which returns io.EOF once it is closed; net/http
+// takes that for a failure and closes the connection, with the rest of the answer
+// unread: "use of closed network connection" (aws-sdk-go-v2, issue 2737).
+type readAlone struct{ io.ReadCloser }
 
 // send sends a request. What it has of an answer is complete, but for the body.
 func (l *line) send(r *http.Request) (*http.Response, error) {
