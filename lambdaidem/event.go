@@ -10,19 +10,21 @@ import (
 )
 
 // codec brings one type of HTTP event to the canonical form and back. It has
-// no opinion: what an answer means is decided in attempt.go.
+// no opinion: what an answer means is decided in attempt.go. Events are large, and
+// stay where they are.
 type codec[In, Out any] interface {
-	request(In) *Request
-	response(In, Out) Response
-	event(In, *Response) Out
+	request(*In, *Request) // a zero one
+	response(*In, Out) Response
+	event(*In, *Response) Out
 }
 
 // guardHTTP wraps a handler of HTTP events. The first answer is the handler's
 // own, untouched; a replay is rebuilt from the record.
 func guardHTTP[In, Out any](g *Guard, c codec[In, Out], h func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
-		req := c.request(in)
 		call := &eventCall[In, Out]{codec: c, handler: h, in: in}
+		req := &call.request
+		c.request(&call.in, req)
 		call.work = httpWork{g: g, served: call}
 		var resp *Response
 		var err error
@@ -32,7 +34,7 @@ func guardHTTP[In, Out any](g *Guard, c codec[In, Out], h func(context.Context, 
 			resp, err = g.serve(ctx, req, &call.work)
 		}
 		if resp != nil {
-			return c.event(in, resp), nil
+			return c.event(&call.in, resp), nil
 		}
 		return call.own, err
 	}
@@ -41,6 +43,7 @@ func guardHTTP[In, Out any](g *Guard, c codec[In, Out], h func(context.Context, 
 // eventCall is a call of the user's handler with an event.
 type eventCall[In, Out any] struct {
 	work    httpWork
+	request Request
 	codec   codec[In, Out]
 	handler func(context.Context, In) (Out, error)
 	in      In
@@ -52,7 +55,7 @@ func (c *eventCall[In, Out]) handle(ctx context.Context) (Response, error) {
 	if c.own, err = c.handler(ctx, c.in); err != nil {
 		return Response{}, err
 	}
-	return c.codec.response(c.in, c.own), nil
+	return c.codec.response(&c.in, c.own), nil
 }
 
 func (c *eventCall[In, Out]) answer(v any) (Response, error) {
@@ -60,7 +63,7 @@ func (c *eventCall[In, Out]) answer(v any) (Response, error) {
 	if c.own, ok = v.(Out); !ok {
 		return Response{}, isNotTheAnswer[Out](v)
 	}
-	return c.codec.response(c.in, c.own), nil
+	return c.codec.response(&c.in, c.own), nil
 }
 
 func (c *eventCall[In, Out]) forget() { c.own = *new(Out) }

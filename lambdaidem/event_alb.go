@@ -26,12 +26,12 @@ type loadBalancer struct{}
 // multiValue tells whether the target group has multi-value headers enabled;
 // it reads the answer's headers in the same form ("Lambda functions as targets
 // for Application Load Balancers").
-func (loadBalancer) multiValue(e events.ALBTargetGroupRequest) bool {
+func (loadBalancer) multiValue(e *events.ALBTargetGroupRequest) bool {
 	return e.MultiValueHeaders != nil
 }
 
-func (loadBalancer) request(e events.ALBTargetGroupRequest) *Request {
-	r := &Request{
+func (loadBalancer) request(e *events.ALBTargetGroupRequest, r *Request) {
+	*r = Request{
 		Method: strings.ToUpper(e.HTTPMethod),
 		Path:   e.Path,
 		// A load balancer leaves the parameters as they were escaped.
@@ -40,10 +40,9 @@ func (loadBalancer) request(e events.ALBTargetGroupRequest) *Request {
 		nHeaders: max(len(e.Headers), len(e.MultiValueHeaders)),
 	}
 	r.setBody(e.Body, e.IsBase64Encoded)
-	return r
 }
 
-func (c loadBalancer) response(e events.ALBTargetGroupRequest, r events.ALBTargetGroupResponse) Response {
+func (c loadBalancer) response(e *events.ALBTargetGroupRequest, r events.ALBTargetGroupResponse) Response {
 	resp := Response{Status: r.StatusCode, reason: r.StatusDescription, Body: r.Body, Base64: r.IsBase64Encoded}
 	if c.multiValue(e) {
 		resp.Header = joinHeaders(nil, r.MultiValueHeaders)
@@ -53,7 +52,7 @@ func (c loadBalancer) response(e events.ALBTargetGroupRequest, r events.ALBTarge
 	return resp
 }
 
-func (c loadBalancer) event(e events.ALBTargetGroupRequest, r *Response) events.ALBTargetGroupResponse {
+func (c loadBalancer) event(e *events.ALBTargetGroupRequest, r *Response) events.ALBTargetGroupResponse {
 	out := events.ALBTargetGroupResponse{StatusCode: r.Status, StatusDescription: r.reason, Body: r.Body, IsBase64Encoded: r.Base64}
 	if c.multiValue(e) {
 		out.MultiValueHeaders = withCookies(r)

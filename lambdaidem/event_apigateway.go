@@ -19,8 +19,8 @@ func (g *Guard) APIGateway(h APIGatewayHandler) APIGatewayHandler {
 
 type restAPI struct{}
 
-func (restAPI) request(e events.APIGatewayProxyRequest) *Request {
-	r := &Request{
+func (restAPI) request(e *events.APIGatewayProxyRequest, r *Request) {
+	*r = Request{
 		Method:   strings.ToUpper(e.HTTPMethod),
 		Path:     e.Path,
 		Route:    e.Resource,
@@ -29,14 +29,13 @@ func (restAPI) request(e events.APIGatewayProxyRequest) *Request {
 		nHeaders: max(len(e.Headers), len(e.MultiValueHeaders)),
 	}
 	r.setBody(e.Body, e.IsBase64Encoded)
-	r.Principal, r.anonymous = restCaller(e.RequestContext).principal()
-	return r
+	r.Principal, r.anonymous = restCaller(&e.RequestContext).principal()
 }
 
 // response keeps apart what the handler put into both header maps, under one
 // name in any case: API Gateway merges the two ("Set up Lambda proxy
 // integrations in API Gateway"), and a replay leaves it the same to merge.
-func (restAPI) response(_ events.APIGatewayProxyRequest, r events.APIGatewayProxyResponse) Response {
+func (restAPI) response(_ *events.APIGatewayProxyRequest, r events.APIGatewayProxyResponse) Response {
 	resp := Response{Status: r.StatusCode, Body: r.Body, Base64: r.IsBase64Encoded}
 	single := r.Headers
 	for name, v := range r.Headers {
@@ -53,7 +52,7 @@ func (restAPI) response(_ events.APIGatewayProxyRequest, r events.APIGatewayProx
 	return resp
 }
 
-func (restAPI) event(_ events.APIGatewayProxyRequest, r *Response) events.APIGatewayProxyResponse {
+func (restAPI) event(_ *events.APIGatewayProxyRequest, r *Response) events.APIGatewayProxyResponse {
 	single, multi := splitHeaders(withCookies(r))
 	for name := range r.beside {
 		for have, value := range single {

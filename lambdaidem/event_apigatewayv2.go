@@ -18,8 +18,8 @@ func (g *Guard) APIGatewayV2(h APIGatewayV2Handler) APIGatewayV2Handler {
 
 type httpAPI struct{}
 
-func (httpAPI) request(e events.APIGatewayV2HTTPRequest) *Request {
-	r := &Request{
+func (httpAPI) request(e *events.APIGatewayV2HTTPRequest, r *Request) {
+	*r = Request{
 		Method:   strings.ToUpper(e.RequestContext.HTTP.Method),
 		Path:     e.RawPath,
 		Query:    e.RawQueryString,
@@ -30,18 +30,17 @@ func (httpAPI) request(e events.APIGatewayV2HTTPRequest) *Request {
 	if _, template, ok := strings.Cut(e.RouteKey, " "); ok {
 		r.Route = template
 	}
-	r.Principal, r.anonymous = httpCaller(e.RequestContext).principal()
-	return r
+	r.Principal, r.anonymous = httpCaller(&e.RequestContext).principal()
 }
 
 // response has what the gateway sends: payload format 2.0 knows no
 // multiValueHeaders (API Gateway, "Create AWS Lambda proxy integrations for HTTP
 // APIs"), so a replay has none to send either.
-func (httpAPI) response(_ events.APIGatewayV2HTTPRequest, r events.APIGatewayV2HTTPResponse) Response {
+func (httpAPI) response(_ *events.APIGatewayV2HTTPRequest, r events.APIGatewayV2HTTPResponse) Response {
 	return Response{Status: r.StatusCode, Header: joinHeaders(r.Headers, nil), Cookies: r.Cookies, Body: r.Body, Base64: r.IsBase64Encoded}
 }
 
-func (httpAPI) event(_ events.APIGatewayV2HTTPRequest, r *Response) events.APIGatewayV2HTTPResponse {
+func (httpAPI) event(_ *events.APIGatewayV2HTTPRequest, r *Response) events.APIGatewayV2HTTPResponse {
 	headers, cookies := joined(r.Header)
 	return events.APIGatewayV2HTTPResponse{
 		StatusCode: r.Status, Headers: headers, Cookies: append(cookies, r.Cookies...),

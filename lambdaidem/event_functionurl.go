@@ -18,8 +18,8 @@ func (g *Guard) FunctionURL(h FunctionURLHandler) FunctionURLHandler {
 
 type functionURL struct{}
 
-func (functionURL) request(e events.LambdaFunctionURLRequest) *Request {
-	r := &Request{
+func (functionURL) request(e *events.LambdaFunctionURLRequest, r *Request) {
+	*r = Request{
 		Method:   strings.ToUpper(e.RequestContext.HTTP.Method),
 		Path:     e.RawPath,
 		Query:    e.RawQueryString,
@@ -27,15 +27,14 @@ func (functionURL) request(e events.LambdaFunctionURLRequest) *Request {
 		nHeaders: len(e.Headers),
 	}
 	r.setBody(e.Body, e.IsBase64Encoded)
-	r.Principal, r.anonymous = functionURLCaller(e.RequestContext).principal()
-	return r
+	r.Principal, r.anonymous = functionURLCaller(&e.RequestContext).principal()
 }
 
-func (functionURL) response(_ events.LambdaFunctionURLRequest, r events.LambdaFunctionURLResponse) Response {
+func (functionURL) response(_ *events.LambdaFunctionURLRequest, r events.LambdaFunctionURLResponse) Response {
 	return Response{Status: r.StatusCode, Header: joinHeaders(r.Headers, nil), Cookies: r.Cookies, Body: r.Body, Base64: r.IsBase64Encoded}
 }
 
-func (functionURL) event(_ events.LambdaFunctionURLRequest, r *Response) events.LambdaFunctionURLResponse {
+func (functionURL) event(_ *events.LambdaFunctionURLRequest, r *Response) events.LambdaFunctionURLResponse {
 	headers, cookies := joined(r.Header)
 	return events.LambdaFunctionURLResponse{
 		StatusCode: r.Status, Headers: headers, Cookies: append(cookies, r.Cookies...),

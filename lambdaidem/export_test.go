@@ -17,7 +17,8 @@ import (
 func BareReplay(in events.APIGatewayV2HTTPRequest, status int, body string) (needed, events func()) {
 	g := New(struct{ Store }{})
 	ctx := context.Background()
-	req := httpAPI{}.request(in)
+	req := new(Request)
+	httpAPI{}.request(&in, req)
 	who, _, refusal := g.identify(ctx, req)
 	if refusal != nil {
 		panic(refusal)
@@ -34,11 +35,12 @@ func BareReplay(in events.APIGatewayV2HTTPRequest, status int, body string) (nee
 		}
 	}
 	events = func() {
-		asked := httpAPI{}.request(in)
+		asked := new(Request)
+		httpAPI{}.request(&in, asked)
 		if _, _, refusal := g.identify(ctx, asked); g.bypasses(ctx, asked) || refusal != nil {
 			panic("the request is not guarded")
 		}
-		if out := (httpAPI{}).event(in, resp); out.StatusCode != status {
+		if out := (httpAPI{}).event(&in, resp); out.StatusCode != status {
 			panic("it is another answer")
 		}
 	}

@@ -94,7 +94,7 @@ func (c caller) principal() (principal, anonymous string) {
 }
 
 // restCaller reads a REST API's event.
-func restCaller(e events.APIGatewayProxyRequestContext) (c caller) {
+func restCaller(e *events.APIGatewayProxyRequestContext) (c caller) {
 	claims, hasClaims := e.Authorizer["claims"].(map[string]any)
 	c.token = hasClaims
 	c.iss, _ = claims["iss"].(string)
@@ -109,7 +109,7 @@ func restCaller(e events.APIGatewayProxyRequestContext) (c caller) {
 }
 
 // httpCaller reads an HTTP API's event.
-func httpCaller(e events.APIGatewayV2HTTPRequestContext) (c caller) {
+func httpCaller(e *events.APIGatewayV2HTTPRequestContext) (c caller) {
 	if cert := e.Authentication.ClientCert; cert.ClientCertPem != "" || cert.SubjectDN != "" || cert.IssuerDN != "" {
 		c.certificate, c.subject, c.issuer = true, cert.SubjectDN, cert.IssuerDN
 	}
@@ -129,7 +129,7 @@ func httpCaller(e events.APIGatewayV2HTTPRequestContext) (c caller) {
 }
 
 // functionURLCaller reads a function URL's event.
-func functionURLCaller(e events.LambdaFunctionURLRequestContext) (c caller) {
+func functionURLCaller(e *events.LambdaFunctionURLRequestContext) (c caller) {
 	if auth := e.Authorizer; auth != nil && auth.IAM != nil {
 		c.iam, c.arn = true, auth.IAM.UserARN
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +21,44 @@ const problemType = "https://github.com/lambdaidem/toolkit/blob/main/docs/errors
 // problem is an error as an HTTP answer: a problem document of RFC 9457 with
 // the code as an extension member.
 func problem(e *Error) *Response {
+	d := documented(e)
+	resp := &Response{Status: e.Status, reason: d.reason, Body: d.text}
+	if e.RetryAfter > 0 {
+		values := []string{problemMedia, strconv.FormatInt(wholeSeconds(e.RetryAfter), 10)}
+		resp.Header = map[string][]string{"Content-Type": values[0:1:1], "Retry-After": values[1:2:2]}
+	} else {
+		resp.Header = map[string][]string{"Content-Type": {problemMedia}}
+	}
+	return resp
+}
+
+const problemMedia = "application/problem+json" // RFC 9457, section 3
+
+// document is the problem document of an error, and the status line that goes with
+// it.
+type document struct {
+	code         Code
+	status       int
+	kind, detail string
+
+	text, reason string
+}
+
+// lastDocument is the one that was made last: most are of requests in progress, and
+// all of those are the same.
+var lastDocument atomic.Pointer[document]
+
+// documented is the problem document of an error.
+func documented(e *Error) *document {
+	if d := lastDocument.Load(); d != nil && d.code == e.Code && d.status == e.Status && d.kind == e.Type && d.detail == e.Detail {
+		return d
+	}
+	d := &document{code: e.Code, status: e.Status, kind: e.Type, detail: e.Detail, text: documentOf(e), reason: statusLine(e.Status)}
+	lastDocument.Store(d)
+	return d
+}
+
+func documentOf(e *Error) string {
 	var room [512]byte // enough for the guard's own
 	body := append(room[:0], `{"type":`...)
 	switch {
@@ -41,11 +80,7 @@ func problem(e *Error) *Response {
 		json.HTMLEscape(&escaped, body)
 		body = escaped.Bytes()
 	}
-	resp := &Response{Status: e.Status, reason: statusLine(e.Status), Body: string(body), Header: map[string][]string{"Content-Type": {"application/problem+json"}}}
-	if e.RetryAfter > 0 {
-		resp.Header["Retry-After"] = []string{strconv.FormatInt(wholeSeconds(e.RetryAfter), 10)}
-	}
-	return resp
+	return string(body)
 }
 
 // wholeSeconds rounds up: Retry-After has no fractions (RFC 9110, 10.2.3).

@@ -3,9 +3,13 @@ package lambdaidem_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"maps"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -44,4 +48,74 @@ func TestX2_AProblemIsWrittenAsEncodingJSONDoes(t *testing.T) {
 			rt.Fatalf("%s\nwant\n%s", got.Body, want)
 		}
 	})
+}
+
+// X2: no two problems are taken for each other, though the guard keeps the text of
+// the last one: each differs from the one before it in one thing.
+func TestX2_ProblemsThatFollowEachOtherAreToldApart(t *testing.T) {
+	base := lambdaidem.Error{Type: "https://example.com/a", Code: "own", Detail: "a", Status: 409, RetryAfter: time.Second}
+	of := func(change func(*lambdaidem.Error)) *lambdaidem.Error {
+		e := base
+		change(&e)
+		return &e
+	}
+	same := func(*lambdaidem.Error) {}
+	for i, e := range []*lambdaidem.Error{
+		of(same),
+		of(func(e *lambdaidem.Error) { e.Type = "https://example.com/b" }), of(same),
+		of(func(e *lambdaidem.Error) { e.Code = "other" }), of(same),
+		of(func(e *lambdaidem.Error) { e.Detail = "b" }), of(same),
+		of(func(e *lambdaidem.Error) { e.Status = 422 }), of(same),
+		of(func(e *lambdaidem.Error) { e.RetryAfter = 2 * time.Second }), of(same),
+		of(func(e *lambdaidem.Error) { e.RetryAfter = 0 }), of(same),
+	} {
+		got := newRig(func(context.Context, request) (response, error) { return response{}, e }).send(t, first())
+		var doc struct {
+			Type, Detail, Code string
+			Status             int
+		}
+		if err := json.Unmarshal([]byte(got.Body), &doc); err != nil {
+			t.Fatal(err)
+		}
+		if doc.Type != e.Type || doc.Code != string(e.Code) || doc.Detail != e.Detail || doc.Status != e.Status || got.StatusCode != e.Status {
+			t.Errorf("%d: %d %s; want %+v", i, got.StatusCode, got.Body, e)
+		}
+		want := map[string]string{"Content-Type": "application/problem+json"}
+		if e.RetryAfter > 0 {
+			want["Retry-After"] = strconv.Itoa(int(e.RetryAfter.Seconds()))
+		}
+		if !maps.Equal(got.Headers, want) {
+			t.Errorf("%d: the headers are %v; want %v", i, got.Headers, want)
+		}
+	}
+}
+
+// R2: what a hook makes of one answer of the guard is no part of the next one, nor one
+// header's value a part of another's.
+func TestR2_AHookChangesOneAnswerAlone(t *testing.T) {
+	times := 0
+	r := newRig(func(context.Context, request) (response, error) {
+		return response{}, lambdaidem.Uncertain(errors.New("still at it"))
+	},
+		func(o *lambdaidem.Options) {
+			o.OnOwnAnswer = func(_ context.Context, _ *lambdaidem.Request, resp *lambdaidem.Response, _ *lambdaidem.Error) {
+				times++
+				resp.Body += strconv.Itoa(times)
+				for _, name := range []string{"Content-Type", "Retry-After"} {
+					values := resp.Header[name]
+					values[0] += "!"
+					resp.Header[name] = append(values, "more")
+				}
+			}
+		})
+	if _, err := r.handler(t.Context(), first()); err == nil {
+		t.Fatal("the first request got an answer")
+	}
+	for i := 1; i <= 2; i++ {
+		got := r.send(t, first())
+		if got.StatusCode != 409 || !strings.HasSuffix(got.Body, "}"+strconv.Itoa(i)) ||
+			got.Headers["Content-Type"] != "application/problem+json!, more" || got.Headers["Retry-After"] != "1!, more" {
+			t.Errorf("%d: %d %v %s", i, got.StatusCode, got.Headers, got.Body)
+		}
+	}
 }

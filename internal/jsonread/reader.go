@@ -91,16 +91,18 @@ func (r *Reader) Text() (string, bool) {
 	if !r.Take('"') {
 		return "", false
 	}
-	rest := r.text[r.at:]
+	rest, all := r.text[r.at:], byte(0)
 	for i := 0; i < len(rest); i++ {
 		switch c := rest[i]; {
 		case c == '"':
 			r.at += i + 1
-			return rest[:i], utf8.ValidString(rest[:i])
+			return rest[:i], all < utf8.RuneSelf || utf8.ValidString(rest[:i])
 		case c == '\\':
 			return r.escaped(i)
 		case c < ' ':
 			return "", false
+		default:
+			all |= c
 		}
 	}
 	return "", false
