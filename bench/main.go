@@ -1,17 +1,18 @@
 // Command bench measures what the toolkit costs. It prints ratios and the aims
 // that they are held against:
 //
-//	bench [-quick] [-samples N] [-only sdk|guard] [-markdown]
+//	bench [-quick] [-samples N] [-only sdk|guard] [-processors N] [-markdown]
 //
 // Its first part holds the whole guard, from event to response, over
 // dynamostore with default options against the least that could be written by
 // hand: the bare AWS SDK with default options, sending the same requests. Both
 // talk to one DynamoDB Local, in turns; see AWS_ENDPOINT_URL_DYNAMODB. So does the
 // limit, the same requests as ready made text. Where it may, it repeats some of that
-// with the processor time of small functions. It stores
-// and replays a large answer too. Its second part measures the guard over a store
-// in memory, with growing bodies and with bodies made to be dear, and a replay
-// from the cache.
+// with the processor time of small functions. It stores and replays a large answer
+// too. All of this keeps to one processor, which is as much as a function of up to
+// 1,769 MB has, and leaves the others to the database: no function shares its own with
+// DynamoDB. Its second part measures the guard over a store in memory, with growing
+// bodies and with bodies made to be dear, and a replay from the cache.
 package main
 
 import (
@@ -42,12 +43,13 @@ const minSamples = 1000
 const deadline = 6 * time.Hour
 
 type settings struct {
-	samples  int
-	blocks   int // of the guard alone
-	runs     int // of large answers, and of the cache's benchmark
-	parts    string
-	scenario string // "": all
-	markdown bool
+	samples    int
+	blocks     int // of the guard alone
+	runs       int // of large answers, and of the cache's benchmark
+	parts      string
+	scenario   string // "": all
+	processors int    // to keep to, against the SDK; 0: it shares all of them with the database
+	markdown   bool
 }
 
 func main() {
@@ -74,6 +76,7 @@ func parseFlags(args []string) (settings, error) {
 	flags.IntVar(&s.samples, "samples", 10_000, "operations of each side in each scenario against the SDK, at least 1000")
 	flags.StringVar(&s.parts, "only", "", "`part` to measure: sdk or guard (default both)")
 	flags.StringVar(&s.scenario, "scenario", "", "the one `name` of a scenario against the SDK to measure, or messages, or small functions, without the rest (default all)")
+	flags.IntVar(&s.processors, "processors", 1, "processors that the measurements against the SDK keep to, on Linux; 0: all, which the database uses too")
 	flags.BoolVar(&s.markdown, "markdown", false, "print the tables of the README")
 	if err := flags.Parse(args); err != nil {
 		return s, err
@@ -88,6 +91,8 @@ func parseFlags(args []string) (settings, error) {
 		problem = fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case s.samples < minSamples:
 		problem = fmt.Errorf("-samples is %d; a 99th percentile wants at least %d", s.samples, minSamples)
+	case s.processors < 0:
+		problem = fmt.Errorf("-processors is %d; it can't be less than 0", s.processors)
 	case s.parts != "" && s.parts != "sdk" && s.parts != "guard":
 		problem = fmt.Errorf("-only is %q; it must be sdk or guard", s.parts)
 	case s.scenario != "" && s.scenario != messagesScenario && s.scenario != smallScenario && !slices.ContainsFunc(scenarios, func(one scenario) bool { return one.name == s.scenario }):
@@ -135,7 +140,7 @@ func run(ctx context.Context, s settings) (err error) {
 
 // measureSDK measures every scenario, one at a time and many at once, and large
 // answers.
-func (r *results) measureSDK(ctx context.Context, server *ddblocal.Server, s settings, random *rand.Rand) error {
+func (r *results) measureSDK(ctx context.Context, server *ddblocal.Server, s settings, random *rand.Rand) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	rig, err := newRig(ctx, server.Config(), records)
@@ -143,6 +148,12 @@ func (r *results) measureSDK(ctx context.Context, server *ddblocal.Server, s set
 		return err
 	}
 	defer rig.close()
+	if r.processors = s.processors; s.processors > 0 {
+		leave, why := onProcessors(s.processors)
+		if r.shared = why; why == nil {
+			defer func() { err = errors.Join(err, leave()) }()
+		}
+	}
 	for _, atOnce := range []int{1, maxAtOnce} {
 		for _, one := range scenarios {
 			if one.alone && atOnce > 1 || s.scenario != "" && one.name != s.scenario {

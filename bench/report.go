@@ -23,6 +23,8 @@ const (
 )
 
 type results struct {
+	processors  int   // that the client kept to; 0: all
+	shared      error // why it did not keep to those
 	comparisons []comparison
 	small       []small
 	noQuota     error // why small is empty, if it was to be measured
@@ -44,11 +46,12 @@ THE TOOLKIT AGAINST THE BARE SDK
             over dynamostore and the SDK, all with default options
   bare SDK  the floor: PutItem, UpdateItem and TransactWriteItems as dynamostore sends them, byte for byte but for ids, tokens
             and times, by the SDK with default options; no key, fingerprint, answer or failure is handled
-  Both use one DynamoDB Local and the same HTTP transport settings. Blocks of both sides took turns in random
-  order. Ratios are toolkit / bare SDK; in parentheses the interval of 95 of 100 resamplings of the blocks.
+  Both use one DynamoDB Local and the same HTTP transport settings.
+  %s
+  Blocks of both sides took turns in random order. Ratios are toolkit / bare SDK; in parentheses the interval of 95 of 100 resamplings of the blocks.
   An aim is met if the whole interval keeps it, and missed if none of it does.
 
-`, bodySize)
+`, bodySize, r.where())
 		for _, s := range scenarios {
 			_, _ = fmt.Fprintf(w, "  %-21s  %s\n", s.name, s.what)
 		}
@@ -87,6 +90,17 @@ THE TOOLKIT AGAINST THE BARE SDK
 		_, _ = fmt.Fprint(w, "\n")
 		printTable(w, r.engine.table())
 	}
+}
+
+// where says what the client and the database ran on.
+func (r *results) where() string {
+	switch {
+	case r.shared != nil:
+		return fmt.Sprintf("They share the processors with it: %v.", r.shared)
+	case r.processors == 0:
+		return "They share the processors with it."
+	}
+	return fmt.Sprintf("They keep to %d of the processors, the others are left to it.", r.processors)
 }
 
 // printMarkdown writes the tables as the README has them.

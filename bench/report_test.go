@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,23 @@ func TestTheReportSaysWhatWasMeasuredAndWhetherItIsMet(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Where the client and the database ran is part of what was measured.
+func TestTheReportSaysOnWhatItWasMeasured(t *testing.T) {
+	for want, r := range map[string]*results{
+		"They keep to 1 of the processors, the others are left to it.":   {processors: 1},
+		"They share the processors with it: no right to.":                {processors: 1, shared: errors.New("no right to")},
+		"settings. They share the processors with it. Blocks":            {},
+		"They keep to 2 of the processors, the others are left to it. B": {processors: 2},
+	} {
+		var b strings.Builder
+		r.comparisons = []comparison{}
+		r.print(&b)
+		if text := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(text, want) {
+			t.Errorf("the report lacks %q:\n%s", want, text)
+		}
 	}
 }
 

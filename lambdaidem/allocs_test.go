@@ -8,10 +8,11 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// The guard's own cost is bounded: at most 30 allocations for a request with a
-// 1 KB JSON body, whatever becomes of it. Allocations are counted and so the
-// same on every machine; the race detector adds its own.
+// The guard's own cost is bounded: so many allocations at most for a request with a
+// 1 KB JSON body. Allocations are counted and so the same on every machine, but for
+// what the runtime's own differs by; the race detector adds its own.
 func TestAllocationsAreBounded(t *testing.T) {
+	most := map[string]float64{"new": 23, "replay": 19, "mismatch": 17}
 	body, clock := jsonBody(1<<10), newTicker()
 	for name, next := range benchCases(body, clock) {
 		t.Run(name, func(t *testing.T) {
@@ -21,8 +22,8 @@ func TestAllocationsAreBounded(t *testing.T) {
 			if n := testing.AllocsPerRun(200, func() {
 				benchSend(t, h, next(i), benchStatus[name])
 				i++
-			}); n > 30 {
-				t.Errorf("it takes %.0f allocations", n)
+			}); n > most[name] {
+				t.Errorf("it takes %.0f allocations; at most %.0f are allowed", n, most[name])
 			} else {
 				t.Logf("it takes %.0f allocations", n)
 			}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Every thread is on the one processor while it lasts, and after it on all that there
+// were before.
+func TestTheClientIsOnOneProcessor(t *testing.T) {
+	var all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		t.Fatal(err)
+	}
+	leave, err := onProcessors(1)
+	if all.Count() == 1 {
+		if err == nil {
+			t.Error("there is but one processor, and it was taken from the database")
+		}
+		t.Skip("there is but one processor here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := runtime.GOMAXPROCS(0); n != 1 {
+		t.Errorf("GOMAXPROCS is %d", n)
+	}
+	one := eachMay(t, func(may unix.CPUSet) bool { return may.Count() == 1 })
+	for range 2 { // threads that start now
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			runtime.LockOSThread() // it is not given back
+			eachMay(t, func(may unix.CPUSet) bool { return may == one })
+		}()
+		<-done
+	}
+	if err := leave(); err != nil {
+		t.Fatal(err)
+	}
+	eachMay(t, func(may unix.CPUSet) bool { return may == all })
+	if n := runtime.GOMAXPROCS(0); n < 2 {
+		t.Errorf("GOMAXPROCS is %d", n)
+	}
+	if _, err := onProcessors(all.Count()); err == nil {
+		t.Error("it left the database none of its own, and did not say so")
+	}
+}
+
+// eachMay checks where each thread of this process may run, and returns it of one.
+func eachMay(t *testing.T, holds func(unix.CPUSet) bool) (may unix.CPUSet) {
+	t.Helper()
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, thread := range threads {
+		id, err := strconv.Atoi(thread.Name())
+		if err != nil {
+			t.Error(err)
+		}
+		if err := unix.SchedGetaffinity(id, &may); err == nil && !holds(may) {
+			t.Errorf("a thread may run on %d processors", may.Count())
+		}
+	}
+	return may
+}
