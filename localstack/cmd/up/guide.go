@@ -8,6 +8,7 @@ import (
 
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 	"github.com/lambdaidem/toolkit/localstack/stack"
+	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
 // guide says where things are in the stack of a template that is not known here.
@@ -64,7 +65,7 @@ See it, and refund a part of it (put the id of the answer in place of ID).
 
 Move money to bob's account. The clearing house that is told is a stub; the reference says how it behaves:
 delay=5000, fail=2, lose=1, refuse. X-Demo-Crash: cleared kills the first attempt when it was told; repeat the request
-until 12 seconds are over.
+until 12 seconds are over. With X-Demo-Policy: hold beside it the key waits for an operator (docs/operate.md).
 
   curl -i %[1]s/transfers -H "Authorization: Bearer $TOKEN" -H 'Idempotency-Key: transfer-1' \
     -H 'Content-Type: application/json' -d '{"to":"bob","amount":500,"currency":"EUR","reference":"fail=1"}'
@@ -84,6 +85,12 @@ Look into the tables by the AWS CLI. It wants a Region and credentials; these ar
   AWS_DEFAULT_REGION=%[6]s AWS_ACCESS_KEY_ID=%[7]s AWS_SECRET_ACCESS_KEY=%[7]s \
     aws dynamodb scan --endpoint-url %[2]s --table-name %[3]s
 
+Find the leases of attempts that died, and look into records, by the operator's command (docs/idem.md).
+
+  export AWS_ENDPOINT_URL_DYNAMODB=%[2]s AWS_DEFAULT_REGION=%[6]s AWS_ACCESS_KEY_ID=%[7]s AWS_SECRET_ACCESS_KEY=%[7]s
+  export IDEM_TABLE=%[3]s IDEM_LEASE_INDEX=%[9]s
+  go run ./cmd/idem leases
+
 Call a function past the API, with an event of your own. Its answer is in out.json.
 
   echo '{"version":"2.0","rawPath":"/payments/ID","requestContext":{"http":{"method":"GET","path":"/payments/ID"},
@@ -91,5 +98,15 @@ Call a function past the API, with an event of your own. Its answer is in out.js
     AWS_DEFAULT_REGION=%[6]s AWS_ACCESS_KEY_ID=%[7]s AWS_SECRET_ACCESS_KEY=%[7]s \
     aws lambda invoke --endpoint-url %[1]s --function-name PaymentsFunction --payload fileb:///dev/stdin out.json
 `, s.URL(), s.Database().Endpoint(), s.Table("IdempotencyTable"), s.Table("PaymentsTable"), stack.Token("alice"),
-		s.Database().Config().Region, ddblocal.DummyCredential, stack.Issuer)
+		s.Database().Config().Region, ddblocal.DummyCredential, stack.Issuer, leaseIndex(s.Template()))
+}
+
+// leaseIndex is the index of leases of this project's own table.
+func leaseIndex(t *template.Template) string {
+	for _, table := range t.Tables {
+		if table.LogicalID == "IdempotencyTable" && len(table.Indexes) > 0 {
+			return table.Indexes[0].Name
+		}
+	}
+	return "" // as without one
 }

@@ -53,18 +53,14 @@ func TestUpAnswersUntilItIsStopped(t *testing.T) {
 	}
 	pay(t, base, guide)
 	runAWSCommands(t, guide, base)
+	runIdem(t, guide)
 
 	stop()
 	if err := <-ended; err != nil {
 		t.Errorf("run = %v; want a clean end", err)
 	}
-	if want := "in all: PaymentsFunction 1 new"; !strings.Contains(said.String(), want) {
-		t.Errorf("at the end it says %q, want %q", &said, want)
-	}
-	if strings.Contains(log.String(), `"_aws"`) {
-		t.Errorf("the metrics are in the log:\n%s", &log)
-	}
-	if want := "in all: PaymentsFunction 1 new"; !strings.Contains(said.String(), want) {
+	// The payment's mail may be on its way, or sent: the functions behind it count too then.
+	if want := regexp.MustCompile(`in all: (.*; )?PaymentsFunction 1 new`); !want.MatchString(said.String()) {
 		t.Errorf("at the end it says %q, want %q", &said, want)
 	}
 	if strings.Contains(log.String(), `"_aws"`) {
@@ -149,6 +145,31 @@ case "$*" in *invoke*) echo '{}' >"$last" ;; esac
 	}
 	if event, err := os.ReadFile(filepath.Join(work, "event")); err != nil || !json.Valid(event) {
 		t.Errorf("the event is %q, error %v; want JSON", event, err)
+	}
+}
+
+// runIdem runs what the guide shows for the operator's command, in this checkout.
+func runIdem(t *testing.T, guide string) {
+	t.Helper()
+	ran := 0
+	for command := range strings.SplitSeq(guide, "\n\n") {
+		if !strings.HasPrefix(command, "  ") || !strings.Contains(command, "/cmd/idem ") {
+			continue
+		}
+		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", command)
+		cmd.Dir = filepath.Join("..", "..", "..")
+		for _, variable := range os.Environ() {
+			if !strings.HasPrefix(variable, "AWS_") && !strings.HasPrefix(variable, "IDEM_") {
+				cmd.Env = append(cmd.Env, variable)
+			}
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s%v\n%s", command, err, out)
+		}
+		ran++
+	}
+	if ran == 0 {
+		t.Error("the guide shows no command of the operator's")
 	}
 }
 
