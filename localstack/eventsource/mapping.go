@@ -38,7 +38,7 @@ func (m *mapping) made() (source, error) {
 	if s.Table != "" {
 		return m.madeStream()
 	}
-	name, ok := queueName(s.ARN)
+	name, ok := template.QueueName(s.ARN)
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("%s is not the ARN of a queue", s.ARN)
@@ -62,7 +62,7 @@ func (m *mapping) madeStream() (source, error) {
 	if m.source.OnFailure == "" {
 		return s, nil
 	}
-	name, ok := queueName(m.source.OnFailure)
+	name, ok := template.QueueName(m.source.OnFailure)
 	switch {
 	case !ok || isFIFO(name):
 		return nil, fmt.Errorf("OnFailure is %s; only a standard SQS queue is emulated", m.source.OnFailure)
@@ -71,13 +71,6 @@ func (m *mapping) madeStream() (source, error) {
 	}
 	s.onFailure = name
 	return s, nil
-}
-
-// queueName is the last part of a queue's ARN.
-func queueName(arn string) (string, bool) {
-	parts := strings.Split(arn, ":")
-	ok := len(parts) == 6 && parts[0] == "arn" && parts[2] == "sqs" && parts[5] != ""
-	return parts[len(parts)-1], ok
 }
 
 func isFIFO(queue string) bool { return strings.HasSuffix(queue, ".fifo") }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -75,7 +74,10 @@ func (c *queueCreator) create(ctx context.Context, q Queue, above []string) (str
 
 // deadLetter is the ARN, at the endpoint, of the queue that q's policy names.
 func (c *queueCreator) deadLetter(ctx context.Context, q Queue, above []string) (string, error) {
-	name := q.DeadLetter[strings.LastIndexByte(q.DeadLetter, ':')+1:]
+	name, ok := QueueName(q.DeadLetter)
+	if !ok {
+		return "", fmt.Errorf("queue %s (%s): its dead-letter queue %s is no queue's ARN", q.Name, q.LogicalID, q.DeadLetter)
+	}
 	for _, target := range c.queues {
 		if target.Name == name {
 			return c.create(ctx, target, above)

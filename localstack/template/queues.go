@@ -56,6 +56,9 @@ func (r *reader) queue(logicalID string, resource *node) (Queue, error) {
 	if q.DeadLetter, err = redrive.required("deadLetterTargetArn"); err != nil {
 		return Queue{}, err
 	}
+	if _, ok := QueueName(q.DeadLetter); !ok {
+		return Queue{}, errorAt(redrive.node.field("deadLetterTargetArn"), "%s: deadLetterTargetArn is %s, which is no queue's ARN; of a queue of this template it is !GetAtt QUEUE.Arn", redrive.owner, q.DeadLetter)
+	}
 	q.MaxReceives, err = redrive.number("maxReceiveCount", 10, 1, 1000)
 	return q, err
 }

@@ -3,6 +3,8 @@ package template
 import (
 	"strings"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 )
 
 // Source is an event source mapping: an SQS or DynamoDB event of a function. Its
@@ -42,10 +44,14 @@ func tableOfStream(arn string) string {
 	return name
 }
 
-// isQueueARN tells whether a text is arn:PARTITION:sqs:REGION:ACCOUNT:NAME.
-func isQueueARN(arn string) bool {
-	parts := strings.Split(arn, ":")
-	return len(parts) == 6 && parts[0] == "arn" && parts[2] == "sqs" && parts[5] != ""
+// QueueName returns the name of the queue in its ARN, arn:PARTITION:sqs:REGION:ACCOUNT:NAME.
+// It reports false for any other text.
+func QueueName(text string) (name string, ok bool) {
+	queue, err := arn.Parse(text)
+	if err != nil || queue.Service != "sqs" || queue.Resource == "" || strings.Contains(queue.Resource, ":") {
+		return "", false
+	}
+	return queue.Resource, true
 }
 
 // queueSource reads an event of type SQS.
@@ -55,7 +61,7 @@ func (p properties) queueSource(name string) (Source, error) {
 	if s.ARN, err = p.required("Queue"); err != nil {
 		return Source{}, err
 	}
-	if !isQueueARN(s.ARN) {
+	if _, ok := QueueName(s.ARN); !ok {
 		return Source{}, errorAt(p.node.field("Queue"), "%s: Queue is %s, which is no queue's ARN; of a queue of this template it is !GetAtt QUEUE.Arn", p.owner, s.ARN)
 	}
 	scaling, _, err := p.inner("ScalingConfig")

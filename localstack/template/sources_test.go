@@ -124,6 +124,7 @@ func TestD1_SourcesThatAreNotEmulatedAreNamed(t *testing.T) {
 		"no stream":      {"Stream: !GetAtt Payments.StreamArn, ", "Stream: !GetAtt Payments.Arn, ", "which is no table's StreamArn"},
 		"truth":          {"BisectBatchOnFunctionError: true", "BisectBatchOnFunctionError: maybe", "must be true or false"},
 		"redrive":        {"{deadLetterTargetArn: !GetAtt Dead.Arn, maxReceiveCount: 5}", "{maxReceiveCount: 5}", "deadLetterTargetArn is missing"},
+		"dead letters":   {"{deadLetterTargetArn: !GetAtt Dead.Arn,", "{deadLetterTargetArn: !Ref Dead,", "which is no queue's ARN"},
 		"receives":       {"maxReceiveCount: 5", "maxReceiveCount: 0", "maxReceiveCount must be a whole number from 1"},
 		"visibility":     {"VisibilityTimeout: 60", "VisibilityTimeout: 43201", "from 0 to 43200"},
 		"fifo":           {"FifoQueue: true\n      Content", "FifoQueue: perhaps\n      Content", "FifoQueue must be true or false"},
@@ -202,5 +203,23 @@ Resources:
 	if diff := cmp.Diff([]string{"my-orderse", "arn:aws:sqs:us-east-1:000000000000:my-Deade", "my-Deade", "my-deve",
 		"arn:aws:sqs:us-east-1:000000000000:my-orderse", "my-deve", "arn:aws:sqs:us-east-1:000000000000:my-Deade"}, got); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+func TestQueueName(t *testing.T) {
+	for text, want := range map[string]string{
+		"arn:aws:sqs:us-east-1:123456789012:orders":      "orders",
+		"arn:aws-cn:sqs:cn-north-1:123456789012:a.fifo":  "a.fifo",
+		"arn:aws:sqs:us-east-1:123456789012:":            "",
+		"arn:aws:sqs:us-east-1:123456789012:orders:more": "",
+		"arn:aws:sns:us-east-1:123456789012:orders":      "",
+		"arn:aws:sqs:us-east-1:orders":                   "",
+		"urn:aws:sqs:us-east-1:123456789012:orders":      "",
+		"http://127.0.0.1:4566/123456789012/orders":      "",
+		"": "",
+	} {
+		if got, ok := template.QueueName(text); got != want || ok != (want != "") {
+			t.Errorf("QueueName(%q) = %q, %v; want %q", text, got, ok, want)
+		}
 	}
 }
