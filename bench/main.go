@@ -10,7 +10,7 @@
 // limit, the same requests as ready made text. Where it may, it repeats some of that
 // with the processor time of small functions. It stores and replays a large answer
 // too. All of this keeps to one processor, which is as much as a function of up to
-// 1,769 MB has, and leaves the others to the database: no function shares its own with
+// 1,769 MB has, and leaves the others to the database: functions share none with
 // DynamoDB. Its second part measures the guard over a store in memory, with growing
 // bodies and with bodies made to be dear, and a replay from the cache.
 package main
@@ -148,12 +148,8 @@ func (r *results) measureSDK(ctx context.Context, server *ddblocal.Server, s set
 		return err
 	}
 	defer rig.close()
-	if r.processors = s.processors; s.processors > 0 {
-		leave, why := onProcessors(s.processors)
-		if r.shared = why; why == nil {
-			defer func() { err = errors.Join(err, leave()) }()
-		}
-	}
+	leave := r.keepTo(s.processors)
+	defer func() { err = errors.Join(err, leave()) }()
 	for _, atOnce := range []int{1, maxAtOnce} {
 		for _, one := range scenarios {
 			if one.alone && atOnce > 1 || s.scenario != "" && one.name != s.scenario {
@@ -182,6 +178,18 @@ func (r *results) measureSDK(ctx context.Context, server *ddblocal.Server, s set
 		r.messages, err = rig.measureMessages(ctx, max(2*s.runs, s.samples/messagesABatch), random)
 	}
 	return err
+}
+
+// keepTo keeps the process on so many processors, if it can, until the function that it
+// returns is called; 0 is all of them.
+func (r *results) keepTo(n int) (leave func() error) {
+	if r.processors = n; n > 0 {
+		leave, r.shared = onProcessors(n)
+	}
+	if leave == nil {
+		leave = func() error { return nil }
+	}
+	return leave
 }
 
 func progress(format string, args ...any) {

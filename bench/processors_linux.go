@@ -19,7 +19,7 @@ func onProcessors(n int) (leave func() error, err error) {
 		return nil, fmt.Errorf("read which processors this process may use: %w", err)
 	}
 	if all.Count() <= n {
-		return nil, fmt.Errorf("this process may use %d processors, which the database shares", all.Count())
+		return nil, fmt.Errorf("of the %d that this process may use, %d leave none over", all.Count(), n)
 	}
 	for i := len(all)*bitsOfAWord - 1; i >= 0 && some.Count() < n; i-- {
 		if all.IsSet(i) {
@@ -29,11 +29,10 @@ func onProcessors(n int) (leave func() error, err error) {
 	if err := eachThread(&some); err != nil {
 		return nil, errors.Join(err, eachThread(&all))
 	}
-	runtime.GOMAXPROCS(n)
+	before := runtime.GOMAXPROCS(n)
 	return func() error {
-		err := eachThread(&all)
-		runtime.SetDefaultGOMAXPROCS()
-		return err
+		runtime.GOMAXPROCS(before)
+		return eachThread(&all)
 	}, nil
 }
 
@@ -41,31 +40,28 @@ func onProcessors(n int) (leave func() error, err error) {
 const bitsOfAWord = strconv.IntSize
 
 // eachThread lets every thread of this process run on those processors. A new thread
-// may run where the one may that starts it: so this goes on until there is none that
-// may run elsewhere.
+// may run where the one may that starts it: so this goes on until none is new.
 func eachThread(on *unix.CPUSet) error {
-	for {
+	for known := map[int]bool{}; ; {
 		threads, err := os.ReadDir("/proc/self/task")
 		if err != nil {
 			return err
 		}
-		changed := false
+		old := len(known)
 		for _, t := range threads {
 			id, err := strconv.Atoi(t.Name())
 			if err != nil {
 				return err
 			}
-			var may unix.CPUSet
-			err = unix.SchedGetaffinity(id, &may)
-			if err == nil && may != *on {
-				changed = true
-				err = unix.SchedSetaffinity(id, on)
+			if known[id] {
+				continue
 			}
-			if err != nil && !errors.Is(err, unix.ESRCH) { // it may have ended
+			known[id] = true
+			if err := unix.SchedSetaffinity(id, on); err != nil && !errors.Is(err, unix.ESRCH) { // it may have ended
 				return fmt.Errorf("keep a thread on some processors: %w", err)
 			}
 		}
-		if !changed {
+		if len(known) == old {
 			return nil
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -16,7 +17,10 @@ func TestTheClientIsOnOneProcessor(t *testing.T) {
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		t.Fatal(err)
 	}
-	leave, err := onProcessors(1)
+	before := runtime.GOMAXPROCS(3) // somebody's own choice
+	defer runtime.GOMAXPROCS(before)
+	var r results
+	leave, err := r.keepTo(1), r.shared
 	if all.Count() == 1 {
 		if err == nil {
 			t.Error("there is but one processor, and it was taken from the database")
@@ -30,6 +34,11 @@ func TestTheClientIsOnOneProcessor(t *testing.T) {
 		t.Errorf("GOMAXPROCS is %d", n)
 	}
 	one := eachMay(t, func(may unix.CPUSet) bool { return may.Count() == 1 })
+	for i := range len(all) * strconv.IntSize {
+		if all.IsSet(i) && i > slices.IndexFunc(bits(one), func(set bool) bool { return set }) {
+			t.Errorf("it is not the last processor")
+		}
+	}
 	for range 2 { // threads that start now
 		done := make(chan struct{})
 		go func() {
@@ -43,12 +52,20 @@ func TestTheClientIsOnOneProcessor(t *testing.T) {
 		t.Fatal(err)
 	}
 	eachMay(t, func(may unix.CPUSet) bool { return may == all })
-	if n := runtime.GOMAXPROCS(0); n < 2 {
-		t.Errorf("GOMAXPROCS is %d", n)
+	if n := runtime.GOMAXPROCS(0); n != 3 {
+		t.Errorf("GOMAXPROCS is %d; it was 3", n)
 	}
 	if _, err := onProcessors(all.Count()); err == nil {
 		t.Error("it left the database none of its own, and did not say so")
 	}
+}
+
+func bits(of unix.CPUSet) []bool {
+	all := make([]bool, len(of)*strconv.IntSize)
+	for i := range all {
+		all[i] = of.IsSet(i)
+	}
+	return all
 }
 
 // eachMay checks where each thread of this process may run, and returns it of one.

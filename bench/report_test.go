@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +73,21 @@ func TestTheReportSaysWhatWasMeasuredAndWhetherItIsMet(t *testing.T) {
 	}
 }
 
+func TestMoreProcessorsThanThereAreAreShared(t *testing.T) {
+	var r results
+	leave := r.keepTo(1 << 20)
+	if r.processors != 1<<20 || r.shared == nil || !strings.Contains(r.where(), "They share") {
+		t.Errorf("%q, %v", r.where(), r.shared)
+	}
+	if err := leave(); err != nil {
+		t.Error(err)
+	}
+	r = results{}
+	if leave = r.keepTo(0); r.processors != 0 || r.shared != nil || leave() != nil {
+		t.Errorf("%q, %v", r.where(), r.shared)
+	}
+}
+
 // Where the client and the database ran is part of what was measured.
 func TestTheReportSaysOnWhatItWasMeasured(t *testing.T) {
 	for want, r := range map[string]*results{
@@ -101,10 +117,15 @@ func TestEveryRowOfATableHasAsManyCells(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	s, err := parseFlags([]string{"-quick", "-only", "guard", "-markdown"})
-	if want := (settings{samples: 1000, blocks: 12, runs: 5, parts: "guard", markdown: true}); err != nil || s != want {
+	if want := (settings{samples: 1000, blocks: 12, runs: 5, parts: "guard", processors: 1, markdown: true}); err != nil || s != want {
 		t.Errorf("settings are %+v, %v; want %+v", s, err, want)
 	}
-	for _, args := range [][]string{{"-samples", "10"}, {"-only", "floor"}, {"more"}, {"-unknown"}} {
+	for _, n := range []int{0, 1, 3} {
+		if s, err := parseFlags([]string{"-processors", strconv.Itoa(n)}); err != nil || s.processors != n {
+			t.Errorf("-processors %d: %+v, %v", n, s, err)
+		}
+	}
+	for _, args := range [][]string{{"-samples", "10"}, {"-only", "floor"}, {"-processors", "-1"}, {"more"}, {"-unknown"}} {
 		if s, err := parseFlags(args); err == nil {
 			t.Errorf("%q was taken as %+v", args, s)
 		}

@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,8 +41,8 @@ func (l *line) Do(r *http.Request) (*http.Response, error) {
 		v.first = nil
 		return first.again(r)
 	}
-	if r.Body != nil {
-		r.Body = readAlone{r.Body}
+	if err := bodyInMemory(r); err != nil {
+		return nil, err
 	}
 	resp, err := l.send(r)
 	if err == nil && l.checksums && resp.Header.Get(fieldChecksum) != "" {
@@ -50,12 +51,23 @@ func (l *line) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// readAlone is the body of an SDK's request without its WriteTo. The SDK closes the
-// body when the answer's header is there. If net/http has yet to see that it has
-// reached the end, it asks WriteTo, which returns io.EOF once it is closed; net/http
-// takes that for a failure and closes the connection, with the rest of the answer
-// unread: "use of closed network connection" (aws-sdk-go-v2, issue 2737).
-type readAlone struct{ io.ReadCloser }
+// bodyInMemory gives an SDK's request a body that net/http knows to be in memory. The SDK
+// closes its own once the answer's header is there. Where net/http isn't at the
+// body's end by then, it takes that for a failure of the request, and closes the
+// connection with the rest of the answer unread: "use of closed network connection"
+// (aws-sdk-go-v2, issue 2737).
+func bodyInMemory(r *http.Request) error {
+	if r.Body == nil {
+		return nil
+	}
+	body := bytes.NewBuffer(make([]byte, 0, max(r.ContentLength, 0)+bytes.MinRead))
+	_, err := body.ReadFrom(r.Body)
+	if err = errors.Join(err, r.Body.Close()); err != nil {
+		return fmt.Errorf("read the request's body: %w", err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body.Bytes()))
+	return nil
+}
 
 // send sends a request. What it has of an answer is complete, but for the body.
 func (l *line) send(r *http.Request) (*http.Response, error) {

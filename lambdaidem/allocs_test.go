@@ -3,16 +3,19 @@
 package lambdaidem_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
 // The guard's own cost is bounded: so many allocations at most for a request with a
 // 1 KB JSON body. Allocations are counted and so the same on every machine, but for
 // what the runtime's own differs by; the race detector adds its own.
 func TestAllocationsAreBounded(t *testing.T) {
-	most := map[string]float64{"new": 23, "replay": 19, "mismatch": 17}
+	most := map[string]float64{"new": 24, "replay": 20, "mismatch": 21}
 	body, clock := jsonBody(1<<10), newTicker()
 	for name, next := range benchCases(body, clock) {
 		t.Run(name, func(t *testing.T) {
@@ -28,6 +31,26 @@ func TestAllocationsAreBounded(t *testing.T) {
 				t.Logf("it takes %.0f allocations", n)
 			}
 		})
+	}
+}
+
+// L8: the answer to a request that is in progress is written once for all: it takes
+// less than another of the guard's own.
+func TestL8_AConflictAllocatesLittle(t *testing.T) {
+	h := lambdaidem.New(memstore.New(), quiet).APIGatewayV2(func(context.Context, request) (response, error) {
+		return response{}, lambdaidem.Uncertain(errors.New("still at it"))
+	})
+	count := func(in request, want int) float64 {
+		return testing.AllocsPerRun(200, func() { benchSend(t, h, in, want) })
+	}
+	body := jsonBody(1 << 10)
+	if _, err := h(t.Context(), post("key-1", body)); err == nil {
+		t.Fatal("the first request got an answer")
+	}
+	busy, mismatch := count(post("key-1", body), 409), count(post("key-1", "{}"), 422)
+	t.Logf("%.0f allocations for a conflict, %.0f for a mismatch", busy, mismatch)
+	if busy >= mismatch {
+		t.Errorf("a conflict takes %.0f allocations, a mismatch %.0f", busy, mismatch)
 	}
 }
 

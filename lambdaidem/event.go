@@ -23,7 +23,7 @@ type codec[In, Out any] interface {
 func guardHTTP[In, Out any](g *Guard, c codec[In, Out], h func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		call := &eventCall[In, Out]{codec: c, handler: h, in: in}
-		req := &call.request
+		req := new(Request) // apart from the call: a hook may keep it
 		c.request(&call.in, req)
 		call.work = httpWork{g: g, served: call}
 		var resp *Response
@@ -43,7 +43,6 @@ func guardHTTP[In, Out any](g *Guard, c codec[In, Out], h func(context.Context, 
 // eventCall is a call of the user's handler with an event.
 type eventCall[In, Out any] struct {
 	work    httpWork
-	request Request
 	codec   codec[In, Out]
 	handler func(context.Context, In) (Out, error)
 	in      In

@@ -498,3 +498,43 @@ func TestR1_CookiesOfAHookComeAfterTheHandlers(t *testing.T) {
 		}
 	}
 }
+
+// V1, E2: a load balancer reads the answer's headers in the form that it sent the
+// request's in, also where the answer is an error's, or the guard's own.
+func TestV1_AnALBsAnswersHaveTheFormOfItsRequests(t *testing.T) {
+	link := map[string][]string{"Link": {"x", "y"}}
+	h := lambdaidem.New(memstore.New(), quiet).ALB(func(context.Context, events.ALBTargetGroupRequest) (events.ALBTargetGroupResponse, error) {
+		return events.ALBTargetGroupResponse{}, lambdaidem.Answer(events.ALBTargetGroupResponse{StatusCode: 201, MultiValueHeaders: link})
+	})
+	in := events.ALBTargetGroupRequest{HTTPMethod: "POST", Path: "/orders", MultiValueHeaders: map[string][]string{"idempotency-key": {"k"}}}
+	for i := range 2 {
+		out, err := h(t.Context(), in)
+		if err != nil || out.StatusCode != 201 || !slices.Equal(out.MultiValueHeaders["Link"], link["Link"]) || len(out.Headers) > 0 {
+			t.Errorf("answer %d is %+v, %v", i, out, err)
+		}
+	}
+	for _, none := range []map[string][]string{{}, nil} {
+		in.MultiValueHeaders = none
+		out, err := h(t.Context(), in)
+		if multi := none != nil; err != nil || out.StatusCode != 400 || (len(out.MultiValueHeaders) > 0) != multi || (len(out.Headers) > 0) == multi {
+			t.Errorf("without a key, multi-value headers %v: %+v, %v", none, out, err)
+		}
+	}
+}
+
+// V1: a load balancer's answer has a status line, the guard's own too.
+func TestV1_AnALBIsToldTheStatusInWords(t *testing.T) {
+	h := lambdaidem.New(memstore.New(), quiet).ALB(func(context.Context, events.ALBTargetGroupRequest) (events.ALBTargetGroupResponse, error) {
+		return events.ALBTargetGroupResponse{}, lambdaidem.Uncertain(errors.New("still at it"))
+	})
+	in := events.ALBTargetGroupRequest{HTTPMethod: "POST", Path: "/orders", Headers: map[string]string{"idempotency-key": "k"}, Body: "{}"}
+	if _, err := h(t.Context(), in); err == nil {
+		t.Fatal("the first request got an answer")
+	}
+	for body, want := range map[string]string{"{}": "409 Conflict", "[]": "422 Unprocessable Entity"} {
+		in.Body = body
+		if out, err := h(t.Context(), in); err != nil || out.StatusDescription != want {
+			t.Errorf("%+v, %v; want %s", out, err, want)
+		}
+	}
+}

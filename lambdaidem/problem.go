@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -21,8 +21,12 @@ const problemType = "https://github.com/lambdaidem/toolkit/blob/main/docs/errors
 // problem is an error as an HTTP answer: a problem document of RFC 9457 with
 // the code as an extension member.
 func problem(e *Error) *Response {
-	d := documented(e)
-	resp := &Response{Status: e.Status, reason: d.reason, Body: d.text}
+	resp := &Response{Status: e.Status}
+	if own := busy(); e.Code == own.Code && e.Status == own.Status && e.Type == own.Type && e.Detail == own.Detail {
+		resp.Body, resp.reason = own.text, own.line
+	} else {
+		resp.Body, resp.reason = documentOf(e), statusLine(e.Status)
+	}
 	if e.RetryAfter > 0 {
 		values := []string{problemMedia, strconv.FormatInt(wholeSeconds(e.RetryAfter), 10)}
 		resp.Header = map[string][]string{"Content-Type": values[0:1:1], "Retry-After": values[1:2:2]}
@@ -34,30 +38,20 @@ func problem(e *Error) *Response {
 
 const problemMedia = "application/problem+json" // RFC 9457, section 3
 
-// document is the problem document of an error, and the status line that goes with
-// it.
-type document struct {
-	code         Code
-	status       int
-	kind, detail string
+// busy is the guard's answer while another attempt is under way, written once: it is
+// the one that clients get most, and always the same.
+var busy = sync.OnceValue(func() *written {
+	e := inProgress(0)
+	return &written{*e, documentOf(e), statusLine(e.Status)}
+})
 
-	text, reason string
+// written is an error with its problem document and its status line.
+type written struct {
+	Error
+	text, line string
 }
 
-// lastDocument is the one that was made last: most are of requests in progress, and
-// all of those are the same.
-var lastDocument atomic.Pointer[document]
-
-// documented is the problem document of an error.
-func documented(e *Error) *document {
-	if d := lastDocument.Load(); d != nil && d.code == e.Code && d.status == e.Status && d.kind == e.Type && d.detail == e.Detail {
-		return d
-	}
-	d := &document{code: e.Code, status: e.Status, kind: e.Type, detail: e.Detail, text: documentOf(e), reason: statusLine(e.Status)}
-	lastDocument.Store(d)
-	return d
-}
-
+// documentOf is the problem document of an error.
 func documentOf(e *Error) string {
 	var room [512]byte // enough for the guard's own
 	body := append(room[:0], `{"type":`...)
