@@ -48,8 +48,8 @@ THE TOOLKIT AGAINST THE BARE SDK
             and times, by the SDK with default options; no key, fingerprint, answer or failure is handled
   Both use one DynamoDB Local and the same HTTP transport settings.
   %s
-  Blocks of both sides took turns in random order. Ratios are toolkit / bare SDK; in parentheses the interval of 95 of 100 resamplings of the blocks.
-  An aim is met if the whole interval keeps it, and missed if none of it does.
+  Blocks of both sides took turns in random order. Ratios are toolkit / bare SDK; in parentheses the interval of 95 of
+  100 resamplings of the blocks. An aim is met if the whole interval keeps it, and missed if none of it does.
 
 `, bodySize, r.where())
 		for _, s := range scenarios {

@@ -87,6 +87,7 @@ func TestD1_CreateQueuesRefusesWhatCannotBe(t *testing.T) {
 		"a circle":          {[]template.Queue{named("a", head+"b"), named("b", head+"c"), named("c", head+"a")}, "queue a (A): its dead-letter queues lead back to it"},
 		"itself":            {[]template.Queue{named("a", head+"a")}, "queue a (A): its dead-letter queues lead back to it"},
 		"not there":         {[]template.Queue{named("a", head+"other")}, "queue a (A): its dead-letter queue other is not in the template, and is not there"},
+		"no ARN":            {[]template.Queue{named("a", "other")}, "queue a (A): its dead-letter queue other is no queue's ARN"},
 		"another one":       {[]template.Queue{named("is", "")}, "queue is (IS): it exists with other attributes than the template's"},
 		"an invalid name":   {[]template.Queue{named("a b", "")}, "queue a b (A B): creating it: "},
 		"theirs is invalid": {[]template.Queue{named("a", head+"b"), named("b", head+"is.fifo")}, "queue b (B): creating it: "},
