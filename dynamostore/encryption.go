@@ -143,15 +143,16 @@ const (
 	maxKeyID    = 1024
 )
 
-// problem says what is wrong with a key; "" if nothing is.
+// problem describes what is wrong with a key, or returns "". It quotes no field: a
+// user who swaps id and secret has the secret in the id.
 func (k Key) problem() string {
 	switch {
 	case k.ID == "" || len(k.ID) > maxKeyID:
 		return fmt.Sprintf("its id has %d bytes; it must have 1 to %d", len(k.ID), maxKeyID)
 	case !utf8.ValidString(k.ID):
-		return fmt.Sprintf("its id %q is not UTF-8", k.ID)
+		return "its id is not UTF-8"
 	case len(k.Secret) != secretBytes:
-		return fmt.Sprintf("the secret of %s has %d bytes; AES-256 takes %d", k, len(k.Secret), secretBytes)
+		return fmt.Sprintf("its secret has %d bytes; AES-256 takes %d", len(k.Secret), secretBytes)
 	}
 	return ""
 }

@@ -637,12 +637,12 @@ func TestS1_KeysArePrintedWithoutTheirSecrets(t *testing.T) {
 func TestS1_InvalidKeysAndOptions(t *testing.T) {
 	of := StaticKeys(keyOf("k1"))
 	for want, do := range map[string]func(){
-		"there is no key":                            func() { StaticKeys() },
-		"has 0 bytes; it must have 1 to 1024":        func() { StaticKeys(Key{Secret: make([]byte, 32)}) },
-		"has 1025 bytes; it must":                    func() { StaticKeys(Key{ID: strings.Repeat("i", 1025), Secret: make([]byte, 32)}) },
-		"is not UTF-8":                               func() { StaticKeys(Key{ID: "\xff", Secret: make([]byte, 32)}) },
-		`key 2: the secret of key "k2" has 16 bytes`: func() { StaticKeys(keyOf("k1"), Key{ID: "k2", Secret: make([]byte, 16)}) },
-		`two keys have the id "k1"`:                  func() { StaticKeys(keyOf("k1"), keyOf("k1")) },
+		"there is no key":                     func() { StaticKeys() },
+		"has 0 bytes; it must have 1 to 1024": func() { StaticKeys(Key{Secret: make([]byte, 32)}) },
+		"has 1025 bytes; it must":             func() { StaticKeys(Key{ID: strings.Repeat("i", 1025), Secret: make([]byte, 32)}) },
+		"is not UTF-8":                        func() { StaticKeys(Key{ID: "\xff", Secret: make([]byte, 32)}) },
+		"key 2: its secret has 16 bytes":      func() { StaticKeys(keyOf("k1"), Key{ID: "k2", Secret: make([]byte, 16)}) },
+		`two keys have the id "k1"`:           func() { StaticKeys(keyOf("k1"), keyOf("k1")) },
 		"Options.Encryption.Current and Find": func() {
 			resolved("New", "test", []func(*Options){func(o *Options) { o.Encryption.Current = of.Current }})
 		},

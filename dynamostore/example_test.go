@@ -89,3 +89,27 @@ func ExampleStaticKeys() {
 	fmt.Println(store.Prepare(context.Background()))
 	// Output: <nil>
 }
+
+// The idem command and a function read the same key file.
+func ExampleParseKeys() {
+	text := []byte(`
+# The first key encrypts, all of them decrypt.
+2026-06 AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=
+2026-01 AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=
+`) // what os.ReadFile or a secret manager returns
+
+	keys, err := dynamostore.ParseKeys(text)
+	if err != nil {
+		panic(err)
+	}
+	encrypted := func(o *dynamostore.Options) { o.Encryption = dynamostore.StaticKeys(keys...) }
+
+	fmt.Println(keys)
+	_ = dynamostore.New(dynamodb.New(dynamodb.Options{}), "idempotency", encrypted)
+
+	_, err = dynamostore.ParseKeys([]byte("AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI= 2026-06"))
+	fmt.Println(err)
+	// Output:
+	// [key "2026-06" key "2026-01"]
+	// line 1: the first column could be a secret; write the id first, then the secret, and choose an id that is not the base64 of 32 bytes
+}

@@ -346,7 +346,7 @@ func TestS1_AKeyThatIsFoundIsRemembered(t *testing.T) {
 func TestS1_FunctionsThatReturnNoKey(t *testing.T) {
 	for want, of := range map[string]Encryption{
 		"Current returned a key that is none: its id has 0": {Current: func(context.Context) (Key, error) { return Key{}, nil }},
-		"Find returned a key that is none: the secret of":   {Find: func(_ context.Context, id string) (Key, error) { return Key{ID: id}, nil }},
+		"Find returned a key that is none: its secret has":  {Find: func(_ context.Context, id string) (Key, error) { return Key{ID: id}, nil }},
 		`Find returned key "k2"`:                            {Find: func(context.Context, string) (Key, error) { return keyOf("k2"), nil }},
 	} {
 		of.KeyFor = time.Minute

@@ -1,13 +1,9 @@
 package commands
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
@@ -31,7 +27,7 @@ const (
 )
 
 func (k *keys) flags(f *pflag.FlagSet) {
-	f.StringVar(&k.file, "key-file", "", "a file with the keys of dynamostore.StaticKeys, that which encrypts first, a line each: an id and 32 bytes of base64; default: $"+keyFileVariable)
+	f.StringVar(&k.file, "key-file", "", "a file that dynamostore.ParseKeys reads, one key per line: an id and the base64 of 32 bytes, the key that encrypts first; default: $"+keyFileVariable)
 	f.StringArrayVar(&k.kms, "kms-key", nil, "the KMS key of package kmskeys; again for each older one; default: $"+kmsKeyVariable)
 	f.StringToStringVar(&k.context, "kms-context", nil, "kmskeys.Options.Context, a pair each: name=value; default: that of package kmskeys")
 }
@@ -69,37 +65,15 @@ func (k *keys) encryption(cfg aws.Config) (dynamostore.Encryption, error) {
 	return dynamostore.Encryption{}, nil
 }
 
-// keysIn reads a file of keys. What it says of a line never shows the key.
-func keysIn(name string) (e dynamostore.Encryption, err error) {
+// keysIn reads a key file.
+func keysIn(name string) (dynamostore.Encryption, error) {
 	text, err := os.ReadFile(name) //nolint:gosec // it is the user's own
 	if err != nil {
-		return e, usage(fmt.Errorf("--key-file: %w", err))
+		return dynamostore.Encryption{}, usage(fmt.Errorf("--key-file: %w", err))
 	}
-	var all []dynamostore.Key
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	for n := 1; lines.Scan(); n++ {
-		fields := strings.Fields(lines.Text())
-		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
-			continue
-		}
-		const idAndSecret = 2
-		if len(fields) != idAndSecret {
-			return e, usage(fmt.Errorf("--key-file: line %d of %s has %d words; a line is an id and a key in base64", n, name, len(fields)))
-		}
-		secret, err := base64.StdEncoding.DecodeString(fields[1])
-		if err != nil {
-			return e, usage(fmt.Errorf("--key-file: the key in line %d of %s is no base64", n, name))
-		}
-		all = append(all, dynamostore.Key{ID: fields[0], Secret: secret})
+	keys, err := dynamostore.ParseKeys(text)
+	if err != nil {
+		return dynamostore.Encryption{}, usage(fmt.Errorf("--key-file: %s: %w", name, err))
 	}
-	if err := lines.Err(); err != nil {
-		return e, usage(fmt.Errorf("--key-file: %s: %w", name, err))
-	}
-	// What no key can be is the user's mistake, and StaticKeys' panic.
-	defer func() {
-		if v := recover(); v != nil {
-			e, err = dynamostore.Encryption{}, usage(fmt.Errorf("--key-file: %s: %v", name, v))
-		}
-	}()
-	return dynamostore.StaticKeys(all...), nil
+	return dynamostore.StaticKeys(keys...), nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
@@ -74,24 +75,28 @@ func TestS1_TheCommandDecryptsWhereItIsAllowedTo(t *testing.T) {
 func TestS1_KeysThatAreNone(t *testing.T) {
 	d := openDesk(t)
 	t.Setenv("IDEM_KEY_FILE", "")
+	swapped := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{5}, 32))
 	for says, args := range map[string][]string{
-		"no such file":                    {"--key-file", filepath.Join(t.TempDir(), "none")},
-		"there is no key":                 {"--key-file", keyFile(t, "# nothing\n")},
-		"line 2 of":                       {"--key-file", keyFile(t, "\nk1 c2VjcmV0 c2VjcmV0\n")},
-		"is no base64":                    {"--key-file", keyFile(t, "k1 se-cr_et!\n")},
-		`the secret of key "k1" has 6`:    {"--key-file", keyFile(t, "k1 c2VjcmV0\n")},
-		"can't go together":               {"--key-file", keyFile(t, "k1 c2VjcmV0\n"), "--kms-key", "alias/a"},
-		"--kms-key is empty":              {"--kms-key", ""},
-		"--kms-context is of --kms-key":   {"--kms-context", "a=b"},
-		"there is no record lambdaidem#x": {"--kms-key", "alias/a", "--kms-key", "alias/older"}, // asked for nothing
+		"no such file":                          {"--key-file", filepath.Join(t.TempDir(), "none")},
+		"there is no key":                       {"--key-file", keyFile(t, "# nothing\n")},
+		"line 2: it has 3 columns instead of 2": {"--key-file", keyFile(t, "\nk1 c2VjcmV0 c2VjcmV0\n")},
+		"the second column is not base64":       {"--key-file", keyFile(t, "k1 se-cr_et!\n")},
+		"its secret has 6 bytes":                {"--key-file", keyFile(t, "k1 c2VjcmV0\n")},
+		"could be a secret":                     {"--key-file", keyFile(t, swapped+" k1\n")},
+		"can't go together":                     {"--key-file", keyFile(t, "k1 c2VjcmV0\n"), "--kms-key", "alias/a"},
+		"--kms-key is empty":                    {"--kms-key", ""},
+		"--kms-context is of --kms-key":         {"--kms-context", "a=b"},
+		"there is no record lambdaidem#x":       {"--kms-key", "alias/a", "--kms-key", "alias/older"}, // asked for nothing
 	} {
 		got := d.idem(append([]string{"show", "lambdaidem#x"}, args...)...)
 		if got.code == exitDone {
 			t.Errorf("%v: it is done", args)
 		}
 		got.want(t, got.code, says)
-		if bytes.Contains([]byte(got.err+got.out), []byte("c2VjcmV0")) || bytes.Contains([]byte(got.err+got.out), []byte("se-cr_et")) {
-			t.Errorf("it shows a key: %s", got.err)
+		for _, secret := range []string{"c2VjcmV0", "se-cr_et", swapped} {
+			if strings.Contains(got.err+got.out, secret) {
+				t.Errorf("it shows a key: %s", got.err)
+			}
 		}
 	}
 }
