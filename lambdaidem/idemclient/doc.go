@@ -33,8 +33,8 @@
 // place that outlives it, or makes it of the order's number. Another request under a
 // new random key is a second payment.
 //
-// A redirect to a host that was not given, or from https down to http, takes no
-// key along, not even one that the caller has put on the request by itself.
+// A redirect from a given host to another one, or from https down to http, takes no
+// key along, whatever the method, not even one that the caller has set.
 //
 // # What is sent again
 //

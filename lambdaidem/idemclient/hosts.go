@@ -6,12 +6,15 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode"
+
+	"golang.org/x/net/idna"
 )
 
-// origin is where a request goes: what a key may be sent to.
+// origin is where a request goes. Keys are sent to given origins only.
 type origin struct{ scheme, host, port string }
 
-// parseHost reads one of New's hosts: the origins that it names.
+// parseHost returns the origins that one of New's hosts names.
 func parseHost(entry string) ([]origin, error) {
 	scheme, authority, explicit := strings.Cut(entry, "://")
 	if !explicit {
@@ -28,9 +31,12 @@ func parseHost(entry string) ([]origin, error) {
 	if u.Host != authority || strings.HasSuffix(authority, ":") {
 		return nil, fmt.Errorf("it must be host or host:port and nothing else")
 	}
-	name := u.Hostname()
-	if strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`*%"\`, r) }) || name == "" {
-		return nil, fmt.Errorf("its host must be one exact name in ASCII (an international one in its xn-- form), without wildcard or zone")
+	name, err := canonicalName(u.Hostname())
+	if err != nil {
+		return nil, fmt.Errorf("its host is not a valid international name: %w", err)
+	}
+	if !isExactName(name) {
+		return nil, fmt.Errorf("its host must be one exact name, without wildcard or zone")
 	}
 	if p := u.Port(); p != "" {
 		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
@@ -45,24 +51,57 @@ func parseHost(entry string) ([]origin, error) {
 	return origins, nil
 }
 
-// originOf is where a URL leads, in the one form in which origins are compared.
+// originOf returns where a request to u goes. Every spelling of a host for which
+// net/http dials the same name is the same origin.
 func originOf(u *url.URL) origin {
-	o := origin{u.Scheme, strings.ToLower(u.Hostname()), u.Port()}
+	name, err := canonicalName(u.Hostname())
+	if err != nil { // net/http can't dial it
+		name = u.Hostname()
+	}
+	o := origin{u.Scheme, name, u.Port()}
 	if o.port == "" {
 		o.port = map[string]string{"https": "443", "http": "80"}[o.scheme]
 	}
 	if n, err := strconv.ParseUint(o.port, 10, 16); err == nil {
 		o.port = strconv.FormatUint(n, 10) // 0443 dials 443
 	}
-	if addr, err := netip.ParseAddr(o.host); err == nil {
-		o.host = addr.String()
-	}
 	return o
 }
 
-// isLoopback: what is sent there by plain HTTP leaves no machine (RFC 6761, 6.3).
-func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
+// canonicalName returns the form in which host names are compared: an address in its
+// shortest form, any other name in lower-case ASCII without the dot of the DNS root.
+// net/http dials the same ASCII form of an international name.
+func canonicalName(host string) (string, error) {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return addr.String(), nil
+	}
+	if strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) {
+		ascii, err := idna.Lookup.ToASCII(host)
+		if err != nil {
+			return "", err //nolint:wrapcheck // the caller says what it is about
+		}
+		host = ascii
+	}
+	host = strings.ToLower(host)
+	name := strings.TrimSuffix(host, ".")
+	if _, err := netip.ParseAddr(name); err == nil {
+		return host, nil // an address with a dot is a name that DNS resolves to anything
+	}
+	return name, nil
+}
+
+// isExactName reports whether a canonical name could be a host's: printable ASCII
+// without wildcard, zone or empty last label.
+func isExactName(name string) bool {
+	return name != "" && !strings.HasSuffix(name, ".") && !strings.ContainsFunc(name, func(r rune) bool {
+		return r <= ' ' || r > '~' || strings.ContainsRune(`*%"\`, r)
+	})
+}
+
+// isLoopback reports whether a host is this machine (RFC 6761, section 6.3), so that
+// plain HTTP to it crosses no network.
+func isLoopback(host string) bool { // host is canonical
+	if host == "localhost" {
 		return true
 	}
 	addr, err := netip.ParseAddr(host)

@@ -53,7 +53,9 @@ func (t *Transport) newValue(req *http.Request) (string, error) {
 		}
 		return value, nil
 	}
-	if from := t.redirectedFrom(req); from != nil {
+	// net/http copies the header of the first request, without the key that this
+	// transport added to it. That key is in the request of the redirecting response.
+	if from := lastRedirect(req, t.guards); from != nil {
 		if values := t.keysIn(from.Header); len(values) > 0 {
 			return values[0], nil
 		}
@@ -69,23 +71,22 @@ func (t *Transport) newValue(req *http.Request) (string, error) {
 	return value, nil
 }
 
-// redirectedFrom is the last guarded request that led to req by redirects; nil if
-// there is none. net/http copies the headers of the first request to all that
-// follow, to whatever host; what this transport has added stands in the request
-// that the redirecting answer names.
-func (t *Transport) redirectedFrom(req *http.Request) *http.Request {
+// lastRedirect returns the latest request before req in its chain of redirects for
+// which match reports true, or nil.
+func lastRedirect(req *http.Request, match func(*http.Request) bool) *http.Request {
 	for resp := req.Response; resp != nil && resp.Request != nil; resp = resp.Request.Response {
-		if t.guards(resp.Request) {
+		if match(resp.Request) {
 			return resp.Request
 		}
 	}
 	return nil
 }
 
-// unkeyed is a request that is not guarded as it may be sent: the same, but for a
-// key that net/http copied when a guarded request was redirected to another host.
+// unkeyed returns an unguarded request as it may be sent. A redirect from a given host
+// to another one loses its key: net/http copies the header of the first request to
+// every host, and with it a key that the caller has set, whatever the method.
 func (t *Transport) unkeyed(req *http.Request) *http.Request {
-	if len(t.keysIn(req.Header)) == 0 || t.given(req) || t.redirectedFrom(req) == nil {
+	if len(t.keysIn(req.Header)) == 0 || t.given(req) || lastRedirect(req, t.given) == nil {
 		return req
 	}
 	out := req.WithContext(req.Context())

@@ -3,6 +3,7 @@ package idemclient
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -37,7 +38,8 @@ type Options struct {
 	// as long. Up to half of a wait is added or taken at random. Default: 200 ms, so
 	// that the default number of attempts is spread over about 6 s.
 	InitialWait time.Duration
-	// MaxWait is where the waits stop growing, before jitter; at least InitialWait.
+	// MaxWait is the longest wait before jitter, at least InitialWait and at most 146
+	// years.
 	// Default: 10 s.
 	MaxWait time.Duration
 	// MaxRetryAfter is the longest Retry-After that is waited for; an answer with a
@@ -103,6 +105,7 @@ func (o Options) check() {
 	check(o.MaxAttempts > 0, "MaxAttempts", "positive", o.MaxAttempts)
 	check(o.InitialWait > 0, "InitialWait", "positive", o.InitialWait)
 	check(o.MaxWait >= o.InitialWait, "MaxWait", "at least InitialWait", o.MaxWait)
+	check(o.MaxWait <= math.MaxInt64/2, "MaxWait", "at most 146 years, so that jitter can be added", o.MaxWait)
 	check(o.MaxRetryAfter > 0, "MaxRetryAfter", "positive", o.MaxRetryAfter)
 	check(o.MaxBuffer > 0, "MaxBuffer", "positive", o.MaxBuffer)
 }

@@ -2,6 +2,7 @@ package idemclient_test
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ func TestC1_NewNamesWhatIsInvalid(t *testing.T) {
 		"InitialWait":   func(o *options) { o.InitialWait = -1 },
 		"MaxWait":       func(o *options) { o.InitialWait, o.MaxWait = 2, 1 },
 		"MaxRetryAfter": func(o *options) { o.MaxRetryAfter = -time.Second },
+		"MaxWait ":      func(o *options) { o.MaxWait = math.MaxInt64/2 + 1 }, // half of it more, by jitter, overflows
 		"MaxBuffer":     func(o *options) { o.MaxBuffer = -1 },
 	} {
 		field = strings.TrimSpace(field)
@@ -52,7 +54,7 @@ func TestC1_Hosts(t *testing.T) {
 	for _, invalid := range []string{
 		"", " ", "api.example.com/", "api.example.com/v1", "https://api.example.com/", "ftp://api.example.com", "://api.example.com",
 		"user@api.example.com", "api.example.com?x", "api.example.com#x", "api.example.com:", "api.example.com:0", "api.example.com:65536",
-		"api.example.com:https", "*.example.com", "*", "bücher.example", "a b.example", "a%20b.example", "[fe80::1%25eth0]", "::1", ":443", "https://", "a\n",
+		"api.example.com:https", "*.example.com", "*", "bücher.*", "bü_cher.example", "api.example.com..", ".", "a b.example", "a%20b.example", "[fe80::1%25eth0]", "::1", ":443", "https://", "a\n",
 	} {
 		if said := panicOf(func() { idemclient.New(nil, []string{host, invalid}) }); !strings.HasPrefix(said, fmt.Sprintf("idemclient: New: hosts[1] is %q; ", invalid)) {
 			t.Errorf("%q: %q", invalid, said)
@@ -63,36 +65,64 @@ func TestC1_Hosts(t *testing.T) {
 	}
 
 	for entry, c := range map[string]struct{ guarded, not []string }{
-		"API.example.com":       {[]string{"https://api.example.com", "https://api.example.com:443", "HTTPS://api.example.com"}, []string{"http://api.example.com", "http://api.example.com:80", "https://api.example.com.", "https://api.example.com:80"}},
-		"api.example.com:8443":  {[]string{"https://api.example.com:8443", "https://api.example.com:08443"}, []string{"https://api.example.com", "http://api.example.com:8443"}},
-		"http://internal:8080":  {[]string{"http://internal:8080"}, []string{"https://internal:8080", "http://internal"}},
-		"HTTP://internal":       {[]string{"http://internal", "http://internal:80"}, []string{"https://internal"}},
-		"https://localhost":     {[]string{"https://localhost"}, []string{"http://localhost"}},
-		"localhost":             {[]string{"https://localhost", "http://localhost", "http://LOCALHOST:80"}, []string{"http://localhost:8080", "http://127.0.0.1", "http://localhost.evil.example"}},
-		"localhost:8080":        {[]string{"https://localhost:8080", "http://localhost:8080"}, []string{"http://localhost"}},
-		"127.0.0.1:9":           {[]string{"http://127.0.0.1:9"}, []string{"http://127.0.0.2:9", "http://127.0.0.1.evil.example:9"}},
-		"127.1.2.3":             {[]string{"http://127.1.2.3"}, nil},
-		"[::1]:9":               {[]string{"http://[::1]:9", "https://[0:0:0:0:0:0:0:1]:9"}, []string{"http://[::2]:9"}},
-		"10.0.0.1":              {[]string{"https://10.0.0.1"}, []string{"http://10.0.0.1"}},
-		"[2001:db8::1]":         {[]string{"https://[2001:DB8::1]"}, []string{"http://[2001:db8::1]"}},
-		"xn--bcher-kva.example": {[]string{"https://xn--bcher-kva.example"}, nil},
+		"API.example.com":      {[]string{"https://api.example.com", "https://api.example.com:443", "HTTPS://api.example.com"}, []string{"http://api.example.com", "http://api.example.com:80", "https://api.example.com..", "https://api.example.com.evil.example", "https://api.example.com:80"}},
+		"api.example.com:8443": {[]string{"https://api.example.com:8443", "https://api.example.com:08443"}, []string{"https://api.example.com", "http://api.example.com:8443"}},
+		"http://internal:8080": {[]string{"http://internal:8080"}, []string{"https://internal:8080", "http://internal"}},
+		"HTTP://internal":      {[]string{"http://internal", "http://internal:80"}, []string{"https://internal"}},
+		"https://localhost":    {[]string{"https://localhost"}, []string{"http://localhost"}},
+		"localhost":            {[]string{"https://localhost", "http://localhost", "http://LOCALHOST:80"}, []string{"http://localhost:8080", "http://127.0.0.1", "http://localhost.evil.example"}},
+		"localhost:8080":       {[]string{"https://localhost:8080", "http://localhost:8080"}, []string{"http://localhost"}},
+		"127.0.0.1:9":          {[]string{"http://127.0.0.1:9"}, []string{"http://127.0.0.2:9", "http://127.0.0.1.evil.example:9"}},
+		"127.1.2.3":            {[]string{"http://127.1.2.3"}, nil},
+		"[::1]:9":              {[]string{"http://[::1]:9", "https://[0:0:0:0:0:0:0:1]:9"}, []string{"http://[::2]:9"}},
+		"10.0.0.1":             {[]string{"https://10.0.0.1"}, []string{"http://10.0.0.1"}},
+		"[2001:db8::1]":        {[]string{"https://[2001:DB8::1]"}, []string{"http://[2001:db8::1]"}},
+		"10.0.0.2":             {nil, []string{"https://10.0.0.2."}}, // a name that DNS is asked for
 	} {
 		for url, want := range urls(c.guarded, c.not) {
-			base := &script{steps: []step{answer(201, "")}}
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp, err := idemclient.New(base, []string{entry}).RoundTrip(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_ = resp.Body.Close()
-			if got := len(base.sent[0].keys) == 1; got != want {
+			if got := getsKey(t, entry, url); got != want {
 				t.Errorf("host %s, request to %s: guarded is %v", entry, url, got)
 			}
 		}
 	}
+}
+
+// One host has many spellings: net/http dials the same machine for all of them, and
+// all of them get the key.
+func TestC1_EverySpellingOfAHostGetsTheKey(t *testing.T) {
+	for _, spellings := range [][]string{
+		{"api.example.com", "API.example.com.", "ａｐｉ.example.com", "api。example。com。"},
+		{"bücher.example", "BÜCHER.example", "xn--bcher-kva.example", "XN--BCHER-KVA.example.", "bu\u0308cher.example"},
+	} {
+		for _, entry := range spellings {
+			for _, spelling := range spellings {
+				if !getsKey(t, entry, "https://"+spelling+"/payments") {
+					t.Errorf("host %s: a request to %s has no key", entry, spelling)
+				}
+			}
+			for _, other := range []string{"bucher.example", "xn--bcher-kva.evil.example", "b\u00fc\u00adcher.examples"} {
+				if getsKey(t, entry, "https://"+other+"/payments") {
+					t.Errorf("host %s: a request to %s has a key", entry, other)
+				}
+			}
+		}
+	}
+}
+
+// getsKey reports whether a client for one host puts a key on a request to url.
+func getsKey(t *testing.T, entry, url string) bool {
+	t.Helper()
+	base := &script{steps: []step{answer(201, "")}}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := idemclient.New(base, []string{entry}).RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	return len(base.sent[0].keys) == 1
 }
 
 func urls(guarded, not []string) map[string]bool {

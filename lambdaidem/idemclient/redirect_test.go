@@ -2,6 +2,7 @@ package idemclient_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -81,6 +82,55 @@ func TestC1_RedirectsAndKeys(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// The key of a PUT or DELETE is the caller's own, since neither is guarded by default.
+// It too must not reach a host that was not given.
+func TestC1_TheCallersKeyOfAnUnguardedMethodLeavesNoHost(t *testing.T) {
+	const a, b, evil, worse = "https://a.example/", "https://b.example/", "https://evil.example/", "https://worse.example/"
+	answers := redirects(map[string]string{a: "307 " + b, b: "308 " + evil, evil: "307 " + worse, worse: "200"})
+	for name, c := range map[string]struct {
+		method   string
+		nameless bool // the base sets no Response.Request
+		options  func(*idemclient.Options)
+	}{
+		"PUT":    {method: http.MethodPut},
+		"DELETE": {method: http.MethodDelete},
+		"PUT, through a base that names no request": {method: http.MethodPut, nameless: true},
+		"POST that is skipped":                      {method: http.MethodPost, options: func(o *idemclient.Options) { o.Skip = func(*http.Request) bool { return true } }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := &script{steps: []step{answers}}
+			rt := roundTripper(func(r *http.Request) (*http.Response, error) {
+				resp, err := base.RoundTrip(r)
+				if c.nameless {
+					resp.Request = nil
+				}
+				return resp, err
+			})
+			var options []func(*idemclient.Options)
+			if c.options != nil {
+				options = append(options, c.options)
+			}
+			r, err := http.NewRequestWithContext(t.Context(), c.method, a, strings.NewReader("x"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Idempotency-Key", "mine")
+			resp, err := (&http.Client{Transport: idemclient.New(rt, []string{"a.example", "b.example"}, options...)}).Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			var got []string
+			for _, s := range base.sent {
+				got = append(got, s.url+strings.Join(s.keys, ","))
+			}
+			if want := []string{a + "mine", b + "mine", evil, worse}; !slices.Equal(got, want) {
+				t.Errorf("sent %q, want %q", got, want)
+			}
+		})
 	}
 }
 

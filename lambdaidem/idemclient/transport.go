@@ -28,7 +28,8 @@ type Transport struct {
 // "http://api.internal:8080" lets a key travel by plain HTTP, but to a loopback
 // host ("localhost:8080", "127.0.0.1", "[::1]:8080") both schemes are meant; with
 // no port each has its own. There are no wildcards: a host that nobody named gets
-// no key.
+// no key. Spellings of one name are one host: upper case, a trailing dot, and an
+// international name in Unicode or in its xn-- form.
 //
 // New panics if there is no host or one of them, or an option, is invalid, and
 // names it.
@@ -63,7 +64,10 @@ func New(base http.RoundTripper, hosts []string, optFns ...func(*Options)) *Tran
 // returned; those before it are closed.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.guards(req) {
-		return t.base.RoundTrip(t.unkeyed(req))
+		sent := t.unkeyed(req)
+		resp, err := t.base.RoundTrip(sent)
+		nameRequest(resp, sent)
+		return resp, err //nolint:wrapcheck // base's error, untouched
 	}
 	header, err := t.keyed(req)
 	if err != nil {
@@ -81,11 +85,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		start := time.Now()
 		resp, err := t.base.RoundTrip(out)
 		took := time.Since(start)
-		if resp != nil {
-			resp.Request = out // so that a redirect finds the key
-		}
+		nameRequest(resp, out)
 		v := judge(resp, err)
-		wait := waits.NextBackOff() + min(v.after, t.opts.MaxRetryAfter)
+		wait := sum(waits.NextBackOff(), min(v.after, t.opts.MaxRetryAfter))
 		v.retry = v.retry && n < t.opts.MaxAttempts && again != nil && v.after <= t.opts.MaxRetryAfter && mayWait(req, wait)
 		t.observe(req, n, resp, v, took, wait)
 		if !v.retry {
@@ -101,6 +103,14 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		out = out.WithContext(out.Context()) // base may still read the last attempt's
 		out.Body = body
+	}
+}
+
+// nameRequest makes a response name its request, as http.Transport does and other bases
+// may not: after a redirect, lastRedirect finds the requests before it by these names.
+func nameRequest(resp *http.Response, req *http.Request) {
+	if resp != nil {
+		resp.Request = req
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // When the next attempt may begin.
 
-// mayWait: no wait begins that would end after the deadline.
+// mayWait reports whether a wait would end before the request's deadline.
 func mayWait(req *http.Request, wait time.Duration) bool {
 	select {
 	case <-req.Context().Done():
@@ -23,6 +23,15 @@ func mayWait(req *http.Request, wait time.Duration) bool {
 	}
 	deadline, ok := req.Context().Deadline()
 	return !ok || time.Until(deadline) > wait
+}
+
+// sum returns a+b for durations that are not negative, or the longest duration if the
+// sum would overflow.
+func sum(a, b time.Duration) time.Duration {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // sleep returns nil after d, or why the request ended before.

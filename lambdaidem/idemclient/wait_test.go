@@ -57,6 +57,27 @@ func FuzzRetryAfter(f *testing.F) {
 	})
 }
 
+// A Retry-After of centuries is waited for by whoever allows that: adding the backoff to
+// it doesn't overflow into attempts without a pause.
+func TestC1_TheLongestRetryAfterIsNoShortWait(t *testing.T) {
+	for _, value := range []string{"9223372036", "9223372037", "99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"} {
+		synctest.Test(t, func(t *testing.T) {
+			base := &script{steps: []step{answer(503, "", "Retry-After", value)}}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			time.AfterFunc(100*365*24*time.Hour, cancel)
+			resp, err := client(base, func(o *idemclient.Options) { o.MaxRetryAfter = math.MaxInt64 }).Do(post(ctx, t, "x"))
+			if resp != nil {
+				_ = resp.Body.Close()
+			}
+			if !errors.Is(err, context.Canceled) || len(base.sent) != 1 {
+				t.Errorf("Retry-After %s: %d attempts in a hundred years, %v", value, len(base.sent), err)
+			}
+			base.closed(t)
+		})
+	}
+}
+
 // C1: waits double, with up to half of each added or taken, and stop growing.
 func TestC1_BackoffIsExponentialWithJitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
