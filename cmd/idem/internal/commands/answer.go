@@ -50,30 +50,30 @@ func answerOf(kind lambdaidem.RecordKind, r lambdaidem.Result) *answerView {
 }
 
 // rows writes an answer for people.
-func (v *answerView) rows(row func(name, format string, args ...any)) {
+func (v *answerView) rows(w *table) {
 	switch {
 	case v.Unreadable != "":
-		row("answer", "can't be read: %s", clip(v.Unreadable))
+		w.row("answer", "can't be read: %s", clip(v.Unreadable))
 	case v.Failure != nil && v.Failure.Code == lambdaidem.ErrAnswerUnavailable:
-		row("answer", "none: %s", clip(v.Failure.Message))
+		w.row("answer", "none: %s", clip(v.Failure.Message))
 	case v.Failure != nil:
-		row("answer", "%s failure %s (%d, %s): %s", v.Outcome, clip(string(v.Failure.Code)), v.Failure.Status, clip(v.Failure.Type), clip(v.Failure.Message))
+		w.row("answer", "%s failure %s (%d, %s): %s", v.Outcome, clip(string(v.Failure.Code)), v.Failure.Status, clip(v.Failure.Type), clip(v.Failure.Message))
 	case v.Status != 0:
-		row("answer", "%s, status %d", v.Outcome, v.Status)
+		w.row("answer", "%s, status %d", v.Outcome, v.Status)
 		for _, name := range slices.Sorted(maps.Keys(v.Headers)) {
 			for _, value := range v.Headers[name] {
-				row("header", "%s: %s", clip(name), clip(value))
+				w.row("header", "%s: %s", clip(name), clip(value))
 			}
 		}
 		for _, cookie := range v.Cookies {
-			row("cookie", "%s", clip(cookie))
+			w.row("cookie", "%s", clip(cookie))
 		}
 		if v.Base64 {
-			row("body", "(base64) %s", clip(v.Body))
+			w.row("body", "(base64) %s", clip(v.Body))
 		} else {
-			row("body", "%s", clip(v.Body))
+			w.row("body", "%s", clip(v.Body))
 		}
 	default:
-		row("answer", "%s: %s", v.Outcome, clip(string(v.Value)))
+		w.row("answer", "%s: %s", v.Outcome, clip(string(v.Value)))
 	}
 }

@@ -57,7 +57,7 @@ may still be running finds the lease, and burns a receive.`,
 				return err
 			}
 			if a.output == outputJSON {
-				err = a.printJSON(map[string][]finding{"findings": found})
+				err = printJSON(a.Out, map[string][]finding{"findings": found}, true)
 			} else {
 				printFindings(a, found)
 			}

@@ -28,9 +28,9 @@ func Run(ctx context.Context, args []string, streams Streams) int {
 	root.SetErr(streams.Err)
 	command, err := root.ExecuteContextC(ctx)
 	if err != nil {
-		say(streams.Err, "idem: %v\n", err)
+		say(printer{streams.Err}, "idem: %v\n", err)
 		if code := exitOf(err); code == exitUsage {
-			say(streams.Err, "Run '%s --help' for usage.\n", command.CommandPath())
+			say(printer{streams.Err}, "Run '%s --help' for usage.\n", command.CommandPath())
 			return code
 		}
 		return exitOf(err)
@@ -38,18 +38,19 @@ func Run(ctx context.Context, args []string, streams Streams) int {
 	return exitDone
 }
 
-// say writes to a person, who can't be told if that fails.
-func say(to io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(to, format, args...) }
-
 // app is what all commands of one run share.
 type app struct {
-	Streams
+	In          io.Reader
+	Out, Err    printer
+	Asks, Draws bool // as in Streams
+
 	connection
+
 	output string
 }
 
 func newRoot(streams Streams) *cobra.Command {
-	a := &app{Streams: streams}
+	a := &app{In: streams.In, Out: printer{streams.Out}, Err: printer{streams.Err}, Asks: streams.Asks, Draws: streams.Draws}
 	root := &cobra.Command{
 		Use:   "idem",
 		Short: "Look at idempotency records, and decide over those that wait for somebody",

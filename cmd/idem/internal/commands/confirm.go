@@ -3,6 +3,7 @@ package commands
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -26,7 +27,7 @@ func (c *consent) ask(a *app, word, format string, args ...any) error {
 	if !a.Asks {
 		return usage(errors.New("there is no terminal to ask on; use --yes if you mean it"))
 	}
-	say(a.Err, format+" Type %q to go on: ", append(args, word)...)
+	say(a.Err, "%s Type %q to go on: ", fmt.Sprintf(format, args...), word)
 	line, err := bufio.NewReader(a.In).ReadString('\n')
 	if strings.TrimSpace(line) != word {
 		return refused("not confirmed; nothing was changed")

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -75,7 +73,7 @@ It reads the table's index of leases. Without one, --scan reads the whole table.
 				return err
 			}
 			if a.output == outputJSON {
-				return a.printJSON(v)
+				return printJSON(a.Out, v, true)
 			}
 			return v.text(a.Out)
 		},
@@ -145,25 +143,25 @@ func (v *leasesView) add(rec lambdaidem.Record, now time.Time, limit int) {
 }
 
 // text writes them for people.
-func (v *leasesView) text(to io.Writer) error {
+func (v *leasesView) text(to printer) error {
 	if len(v.Leases) == 0 {
 		say(to, "No lease is dead.\n")
 		return nil
 	}
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	say(w, "OVER SINCE\tSTATE\tATTEMPT\tSTEPS\tROUTE\tCALLER\tRECORD\n")
+	w := newTable(to)
+	say(w.printer, "OVER SINCE\tSTATE\tATTEMPT\tSTEPS\tROUTE\tCALLER\tRECORD\n")
 	for _, l := range v.Leases {
 		route, caller := clip(l.Scope), ""
 		if s, err := lambdaidem.ParseScope(l.Scope); err == nil {
 			route, caller = clip(strings.TrimSpace(s.Method+" "+s.Route)), clip(orNobody(s.Principal))
 		}
-		say(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", span(time.Duration(l.Over)*time.Second), l.State, l.Attempt, l.Steps, route, caller, l.ID)
+		say(w.printer, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", span(time.Duration(l.Over)*time.Second), l.State, l.Attempt, l.Steps, route, caller, l.ID)
 	}
 	if v.More {
-		say(w, "(there are more; see --limit)\n")
+		say(w.printer, "(there are more; see --limit)\n")
 	}
 	if v.Unreadable > 0 {
-		say(w, "(%d items can't be read)\n", v.Unreadable)
+		say(w.printer, "(%d items can't be read)\n", v.Unreadable)
 	}
-	return w.Flush() //nolint:wrapcheck // what the terminal says
+	return w.flush()
 }

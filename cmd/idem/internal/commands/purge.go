@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -248,8 +247,7 @@ func (a *app) bar(ctx context.Context, client *dynamodb.Client, table string) *p
 	if out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)}); err == nil && aws.ToInt64(out.Table.ItemCount) > 0 {
 		items = *out.Table.ItemCount
 	}
-	return progressbar.NewOptions64(items, progressbar.OptionSetWriter(a.Err), progressbar.OptionShowCount(),
-		progressbar.OptionSetPredictTime(items > 0), progressbar.OptionSetWidth(30), progressbar.OptionThrottle(100*time.Millisecond))
+	return newBar(a.Err, items)
 }
 
 // stopped tells how to go on. That a write of the last page may have happened is no
@@ -263,7 +261,7 @@ func (p *purging) stopped(ctx context.Context, a *app, j *journal, sum dynamosto
 	case j.file != "":
 		say(a.Err, "The same command goes on where it was: --state %s\n", j.file)
 	case sum.After != "":
-		say(a.Err, "To go on, add: --after '%s'\n", sum.After)
+		say(a.Err, "To go on, add: --after %s\n", shellQuote(sum.After))
 	default:
 		say(a.Err, "\n")
 	}
@@ -294,14 +292,14 @@ func (p *purging) report(a *app, sum dynamostore.PurgeProgress) error {
 	v := purgeView{p.dryRun, p.forget, sum.Looked, sum.Matched, sum.Purged, sum.Before, sum.Changed, sum.InProgress, sum.Parts, sum.Foreign,
 		sum.Units, sum.Elapsed.Round(time.Millisecond).Seconds()}
 	if a.output == outputJSON {
-		return a.printJSON(v)
+		return printJSON(a.Out, v, true)
 	}
 	v.text(a.Out)
 	return nil
 }
 
 // text writes it for people.
-func (v purgeView) text(to io.Writer) {
+func (v purgeView) text(to printer) {
 	does, would := "erased", "would be erased"
 	if v.Forgotten {
 		does, would = "forgotten", "would be forgotten"

@@ -4,11 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
@@ -139,53 +137,52 @@ func moment(t time.Time) *time.Time {
 }
 
 // text writes a record for people.
-func (v recordView) text(to io.Writer) error {
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	row := func(name, format string, args ...any) { say(w, name+"\t"+format+"\n", args...) }
-	row("record", "%s", v.ID)
-	row("state", "%s", v.says())
-	row("kind", "%s", v.Kind)
+func (v recordView) text(to printer) error {
+	w := newTable(to)
+	w.row("record", "%s", v.ID)
+	w.row("state", "%s", v.says())
+	w.row("kind", "%s", v.Kind)
 	if v.parts.Route != "" {
-		row("namespace", "%s", v.parts.Namespace)
-		row("route", "%s", strings.TrimSpace(v.parts.Method+" "+v.parts.Route))
-		row("caller", "%s", orNobody(v.parts.Principal))
+		w.row("namespace", "%s", v.parts.Namespace)
+		w.row("route", "%s", strings.TrimSpace(v.parts.Method+" "+v.parts.Route))
+		w.row("caller", "%s", orNobody(v.parts.Principal))
 		if v.parts.Tenant != "" {
-			row("tenant", "%s", v.parts.Tenant)
+			w.row("tenant", "%s", v.parts.Tenant)
 		}
 	} else {
-		row("scope", "%s", v.Scope)
+		w.row("scope", "%s", v.Scope)
 	}
-	row("token", "%s", v.Token)
-	row("attempt", "%d", v.Attempt)
+	w.row("token", "%s", v.Token)
+	w.row("attempt", "%d", v.Attempt)
 	for _, m := range []struct {
 		name string
 		at   *time.Time
 	}{{"began", v.StartedAt}, {"lease ends", v.LeaseEnd}, {"completed", v.CompletedAt}, {"expires", v.Expires}} {
 		if m.at != nil && (m.name != "lease ends" || v.Lease != "") {
-			row(m.name, "%s, %s", m.at.Format(time.RFC3339), relative(m.at.Sub(v.DatabaseTime)))
+			w.row(m.name, "%s, %s", m.at.Format(time.RFC3339), relative(m.at.Sub(v.DatabaseTime)))
 		}
 	}
-	row("fingerprint", "%s", v.Fingerprint)
+	w.row("fingerprint", "%s", v.Fingerprint)
 	for _, name := range slices.Sorted(maps.Keys(v.Steps)) {
-		row("step", "%s: %s", name, clip(string(v.Steps[name])))
+		w.row("step", "%s: %s", name, clip(string(v.Steps[name])))
 	}
 	if v.StepsUnread != "" {
-		row("steps unread", "%s", clip(v.StepsUnread))
+		w.row("steps unread", "%s", clip(v.StepsUnread))
 	}
 	for _, k := range v.Downstream {
-		row("downstream", "%s: %s", clip(k.Name), k.Key)
+		w.row("downstream", "%s: %s", clip(k.Name), k.Key)
 	}
 	for _, o := range v.Operations {
 		forced := ""
 		if o.Forced {
 			forced = ", by force"
 		}
-		row("operator", "%s %s attempt %d at %s%s: %s", clip(o.By), o.What, o.Attempt, o.At.Format(time.RFC3339), forced, clip(o.Reason))
+		w.row("operator", "%s %s attempt %d at %s%s: %s", clip(o.By), o.What, o.Attempt, o.At.Format(time.RFC3339), forced, clip(o.Reason))
 	}
 	if v.Answer != nil {
-		v.Answer.rows(row)
+		v.Answer.rows(w)
 	}
-	return w.Flush() //nolint:wrapcheck // what the terminal says
+	return w.flush()
 }
 
 // says is the state, and what it means.
@@ -207,22 +204,6 @@ func orNobody(caller string) string {
 		return "(nobody's)"
 	}
 	return caller
-}
-
-// clip is a text on one line that doesn't move a terminal's cursor: what stands in
-// a record was sent by a client.
-func clip(s string) string {
-	const most = 400
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return '·'
-		}
-		return r
-	}, s)
-	if r := []rune(s); len(r) > most {
-		s = string(r[:most]) + "…"
-	}
-	return s
 }
 
 // relative is a span of time as people say it.
@@ -249,18 +230,10 @@ func span(d time.Duration) string {
 	}
 }
 
-// printJSON writes one value for programs.
-func (a *app) printJSON(v any) error {
-	enc := json.NewEncoder(a.Out)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v) //nolint:wrapcheck // what the stream says
-}
-
 // printRecord writes a record as it is asked for.
 func (a *app) printRecord(v recordView) error {
 	if a.output == outputJSON {
-		return a.printJSON(v)
+		return printJSON(a.Out, v, true)
 	}
 	return v.text(a.Out)
 }

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -91,7 +90,7 @@ func (v *leasesView) since(before map[string]bool) (watchView, map[string]bool) 
 
 func (a *app) printLook(v watchView) error {
 	if a.output == outputJSON {
-		return json.NewEncoder(a.Out).Encode(v) //nolint:wrapcheck // what the stream says
+		return printJSON(a.Out, v, false)
 	}
 	oldest, more := "", ""
 	if v.Dead+v.Held > 0 {

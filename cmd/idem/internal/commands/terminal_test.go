@@ -1,0 +1,149 @@
+package commands
+
+import (
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// unsafeText has a character of each kind that could change what a terminal shows.
+const unsafeText = "\x1b[2J\a\r\n\tX\x00\x7f\u0085\u009b2J\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c" +
+	"\u200b\u200c\u200d\ufeff\u2028\u2029\u00a0\u00ad\u115f\u3164\u034f\ufe0f\U000e0041\xff\xc3\ue000"
+
+func TestS2_EveryValueIsEscapedWhateverItsVerb(t *testing.T) {
+	type named string
+	for _, c := range []struct {
+		format string
+		arg    any
+		want   string
+	}{
+		{"%s", "plain é 漢 😀", "plain é 漢 😀"},
+		{"%s", "a\nb\tc", `a\nb\tc`},
+		{"%s", "\x1b[2J\x7f\u0085", `\x1b[2J\x7f\u0085`},
+		{"%v", errors.New("\u202e"), `\u202e`},
+		{"%v", []string{"\u2066", "\xff"}, `[\u2066 \xff]`},
+		{"%s", named("\u200b"), `\u200b`},
+		{"%s", lambdaidem.Code("\u2028"), `\u2028`},
+		{"%s", []byte("\x00"), `\x00`},
+		{"%-8s|", "\u061c", `\u061c       |`},
+		{"%q", "\x1b\u202e", `"\x1b\u202e"`},
+		{"%s", "\U000e0041", `\U000e0041`},
+		{"%s", "\ufffd", "\ufffd"},
+		{"%s", `C:\n`, `C:\n`},
+		{"%d", 7, "7"},
+		{"%g", 0.5, "0.5"},
+		{"%+v", struct{ A string }{"\n"}, `{A:\n}`},
+	} {
+		var out strings.Builder
+		say(printer{&out}, c.format, c.arg)
+		if out.String() != c.want {
+			t.Errorf("%s of %q prints %q; want %q", c.format, c.arg, out.String(), c.want)
+		}
+	}
+}
+
+func TestS2_EscapedTextIsPlain(t *testing.T) {
+	for name, got := range map[string]string{"text": escape(unsafeText), "JSON": escapeJSON(unsafeText), "shell": shellQuote(unsafeText)} {
+		checkPlain(t, name, got)
+	}
+}
+
+func TestS2_EscapedJSONIsExact(t *testing.T) {
+	valid := strings.ToValidUTF8(unsafeText, "") + "😀<>&\"\\"
+	var out strings.Builder
+	if err := printJSON(printer{&out}, map[string]any{valid: json.RawMessage(`{"` + "\u202e" + `":"` + "\U000e0041\x7f" + `"}`)}, true); err != nil {
+		t.Fatal(err)
+	}
+	checkPlain(t, "JSON", out.String())
+	var got map[string]map[string]string
+	if err := json.Unmarshal([]byte(out.String()), &got); err != nil || got[valid]["\u202e"] != "\U000e0041\x7f" {
+		t.Errorf("it decodes to %q, %v", got, err)
+	}
+	if strings.Count(out.String(), "\n") != 5 {
+		t.Errorf("it is not indented:\n%s", out.String())
+	}
+}
+
+func TestO2_ShellWordsAreExact(t *testing.T) {
+	for _, s := range []string{"", "a b", "it's $HOME `x` \\n !", "\a\x1b[2J\r\n'\\'\u202e\xff", "\ufffd", "\x1b1"} {
+		out, err := exec.CommandContext(t.Context(), "bash", "-c", "printf %s "+shellQuote(s)).Output()
+		if err != nil || string(out) != s {
+			t.Errorf("%q as %s reads %q, %v", s, shellQuote(s), out, err)
+		}
+	}
+}
+
+// checkPlain fails the test if a character could change what a terminal shows.
+func checkPlain(t *testing.T, what, out string) {
+	t.Helper()
+	for i, r := range out {
+		switch {
+		case r == '\n', r == unicode.ReplacementChar && strings.HasPrefix(out[i:], "\ufffd"):
+		case r == unicode.ReplacementChar, r < ' ', r >= 0x7f && r < 0xa0, !unicode.IsPrint(r),
+			unicode.In(r, unicode.Cf, unicode.Bidi_Control, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector):
+			t.Errorf("%s prints %U at byte %d: %q", what, r, i, out[max(0, i-40):min(len(out), i+40)])
+			return
+		}
+	}
+}
+
+// Everything that is printed goes through the three ways of terminal.go, which escape.
+func TestS2_OnlyTerminalWritesToStreams(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	forbidden := map[string]bool{"fmt.Print": true, "fmt.Printf": true, "fmt.Println": true, "fmt.Fprint": true, "fmt.Fprintf": true, "fmt.Fprintln": true,
+		"io.WriteString": true, "io.Copy": true, "json.NewEncoder": true, "tabwriter.NewWriter": true, "bufio.NewWriter": true, "os.Stdout": true, "os.Stderr": true}
+	for _, file := range files {
+		if file == "terminal.go" || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, text, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if of, ok := s.X.(*ast.Ident); ok && forbidden[of.Name+"."+s.Sel.Name] || s.Sel.Name == "w" {
+				t.Errorf("%s writes to a stream by %s.%s; use say, a table or printJSON, which escape what they print", file, of, s.Sel.Name)
+			}
+			return true
+		})
+		for _, call := range sayCalls(parsed) {
+			if _, literal := call.Args[1].(*ast.BasicLit); !literal {
+				t.Errorf("%s: say has a format that is no literal, so values in it would not be escaped", file)
+			}
+		}
+	}
+}
+
+// sayCalls returns the calls of say.
+func sayCalls(file *ast.File) (calls []*ast.CallExpr) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok && len(call.Args) > 1 {
+			if f, ok := call.Fun.(*ast.Ident); ok && f.Name == "say" {
+				calls = append(calls, call)
+			}
+		}
+		return true
+	})
+	return calls
+}
