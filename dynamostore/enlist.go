@@ -19,6 +19,7 @@ type Tx struct {
 	err        error // of the first write that can't be made
 	whenFailed bool
 	sealed     bool
+	refused    error // why nothing can be enlisted at the moment; nil: it can
 }
 
 // Enlist returns the transaction of the handler that has this context. What is
@@ -40,6 +41,13 @@ type Tx struct {
 // handler, after it has returned, after a net/http handler that runs unguarded
 // began its answer, and with a guard on another store. For tests of a handler
 // without a guard see [Capture].
+//
+// The methods of Tx and Write panic after the handler has returned, and while a
+// [lambdaidem.Step] of the handler, or a guarded call that the handler makes (a
+// [lambdaidem.Do], say), is running: a retry skips a step or a call that was
+// stored, and would miss what it enlisted. A Tx can't tell which goroutine calls
+// it, so a handler that runs steps in goroutines waits for all of them before it
+// enlists what they returned. A guarded call enlists in a transaction of its own.
 func Enlist(ctx context.Context) *Tx {
 	enlisted, err := lambdaidem.TxOf(ctx)
 	for enlisted != nil {
@@ -64,6 +72,7 @@ func Enlist(ctx context.Context) *Tx {
 func (t *Tx) AlsoWhenFailed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.mustBeOpen()
 	t.whenFailed = true
 }
 
@@ -131,10 +140,28 @@ func (t *Tx) named(name string) *Write {
 	return nil
 }
 
+// mustBeOpen panics where what is about to be enlisted or changed would be lost.
 func (t *Tx) mustBeOpen() {
 	if t.sealed {
 		panic("dynamostore: a write was enlisted after the handler had returned, and would be lost")
 	}
+	if t.refused != nil {
+		panic(fmt.Sprintf("dynamostore: a write can't be enlisted now: %v", t.refused))
+	}
+}
+
+// refuse makes enlisting panic; nil allows it again.
+func (t *Tx) refuse(why error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refused = why
+}
+
+// count returns the number of enlisted writes.
+func (t *Tx) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.writes)
 }
 
 // seal ends enlisting, and tells whether there is anything to commit.

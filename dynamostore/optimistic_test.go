@@ -391,7 +391,7 @@ func TestR3_TransactionsTakeLargeAnswersAlong(t *testing.T) {
 func TestE4_LargeAnswerConsultsTheRecordFirst(t *testing.T) {
 	b := openBank(t, optimistic)
 	got, err := b.do(t.Context(), "k", func(ctx context.Context) (string, error) {
-		if _, err := b.do(context.WithoutCancel(ctx), "k", func(context.Context) (string, error) { return "the winner's", nil }); err != nil {
+		if _, err := b.do(t.Context(), "k", func(context.Context) (string, error) { return "the winner's", nil }); err != nil {
 			t.Error(err)
 		}
 		return large(ctx)

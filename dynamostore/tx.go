@@ -36,6 +36,12 @@ type transaction struct {
 // Seal ends enlisting.
 func (t *transaction) Seal(o lambdaidem.Outcome) bool { return t.enlisted.seal(o) }
 
+// Writes returns the number of enlisted writes.
+func (t *transaction) Writes() int { return t.enlisted.count() }
+
+// Refuse makes enlisting panic; Refuse(nil) allows it again.
+func (t *transaction) Refuse(why error) { t.enlisted.refuse(why) }
+
 // Commit sends the transaction: see [lambdaidem.Tx]. What it returns after success
 // has of the record what the completion says.
 func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lambdaidem.Record, error) {

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
 )
@@ -30,6 +32,46 @@ func TestG1_WriteIsNotEnlistedWithinAStep(t *testing.T) {
 		})
 	})
 	t.Error("it was taken")
+}
+
+// Nor is one taken, or changed, through a Tx that the handler asked for outside of
+// the step. The step below is stored by an attempt that fails; the retry skips it.
+func TestG1_NothingIsEnlistedWithinAStepThroughAnOuterTx(t *testing.T) {
+	for name, enlist := range map[string]func(b *userBank, tx *dynamostore.Tx, had *dynamostore.Write){
+		"Put":    func(_ *userBank, tx *dynamostore.Tx, _ *dynamostore.Write) { tx.Put("late", types.Put{}) },
+		"Update": func(_ *userBank, tx *dynamostore.Tx, _ *dynamostore.Write) { tx.Update("late", types.Update{}) },
+		"Delete": func(_ *userBank, tx *dynamostore.Tx, _ *dynamostore.Write) { tx.Delete("late", types.Delete{}) },
+		"Check":  func(_ *userBank, tx *dynamostore.Tx, _ *dynamostore.Write) { tx.Check("late", types.ConditionCheck{}) },
+		"If": func(_ *userBank, _ *dynamostore.Tx, had *dynamostore.Write) {
+			had.If("balance > :no", dynamostore.Args{":no": 0})
+		},
+		"Else":           func(_ *userBank, _ *dynamostore.Tx, had *dynamostore.Write) { had.Else(errors.New("no")) },
+		"AlsoWhenFailed": func(_ *userBank, tx *dynamostore.Tx, _ *dynamostore.Write) { tx.AlsoWhenFailed() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newUserBank(t)
+			b.set(t, "shop", 0)
+			func() {
+				defer func() {
+					if v, _ := recover().(string); !strings.Contains(v, "a retry skips it") {
+						t.Errorf("the panic is %q", v)
+					}
+				}()
+				_, _ = lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (string, error) {
+					had := b.add(ctx, "shop", 30)
+					tx := dynamostore.Enlist(ctx)
+					return lambdaidem.Step(ctx, "charge", func(context.Context) (string, error) {
+						enlist(b, tx, had)
+						return "ch_1", nil
+					})
+				})
+				t.Error("it was taken")
+			}()
+			if balance := b.balance(t, "shop"); balance != 0 {
+				t.Errorf("the balance is %d", balance)
+			}
+		})
+	}
 }
 
 // What is meant (E4: "Unknown: the same bytes again, or a consistent read that shows our

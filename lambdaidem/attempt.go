@@ -17,6 +17,7 @@ import (
 type attempt struct {
 	budget
 	g      *Guard
+	outer  *attempt // the attempt whose handler made this call; nil: there is none
 	call   call
 	id     string
 	scope  string
@@ -46,7 +47,7 @@ type attempt struct {
 }
 
 func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
-	a := &attempt{g: g, call: c, id: c.who.id(), scope: c.who.scope(g.readable(&c.who)), budget: newBudget(ctx, &g.opts),
+	a := &attempt{g: g, outer: runOf(ctx), call: c, id: c.who.id(), scope: c.who.scope(g.readable(&c.who)), budget: newBudget(ctx, &g.opts),
 		began: g.opts.Clock(), fingerprint: c.fingerprint}
 	if _, err := io.ReadFull(g.opts.Random, a.random[:]); err != nil {
 		panic(fmt.Sprintf("lambdaidem: Options.Random: %v", err)) // without randomness there is no fencing
@@ -105,10 +106,17 @@ func RecordID(ctx context.Context) string {
 // attemptOf is the attempt whose handler has this context; nil if it runs
 // unguarded.
 func attemptOf(ctx context.Context) *attempt {
-	a, _ := ctx.Value(attemptKey{}).(*attempt)
+	a := runOf(ctx)
 	if a == nil || a.id == "" { // see unguarded.go
 		return nil
 	}
+	return a
+}
+
+// runOf returns the attempt whose handler has this context, even one that runs
+// unguarded; nil if there is none.
+func runOf(ctx context.Context) *attempt {
+	a, _ := ctx.Value(attemptKey{}).(*attempt)
 	return a
 }
 

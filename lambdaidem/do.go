@@ -35,7 +35,9 @@ type Call struct {
 // [ErrAnswerUnavailable].
 //
 // A call with a guard and a key of its own inside a guarded handler is a record
-// of its own: it stays done where the handler is run again. That it was released
+// of its own: it stays done where the handler is run again. While it runs, nothing
+// can be enlisted in the handler's transaction, only in its own; under the handler's
+// own operation and key it is [ErrRequestInvalid]. That it was released
 // says nothing of the handler around it, which under [Hold] says by a mark of its
 // own whether something happened.
 //

@@ -14,6 +14,10 @@ import (
 
 // run runs the handler under the lease and finishes the record.
 func (a *attempt) run(ctx context.Context, w work) (d decision) {
+	for outer := a.outer; outer != nil; outer = outer.outer { // their retries get this call's stored answer
+		outer.enlist.pause()
+		defer outer.enlist.resume()
+	}
 	a.keepBack()
 	hctx := a.stepContext(ctx)
 	defer hctx.Cancel()

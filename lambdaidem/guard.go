@@ -121,6 +121,11 @@ type decision struct {
 // once takes one call through the guard: acquire, run, finish. How each of them
 // is done, and what it comes to, is decided in attempt.go.
 func (g *Guard) once(ctx context.Context, c call, w work) decision {
+	if guardedInside(ctx, &c) {
+		e := guardedTwice()
+		g.refused(ctx, c.who, EventKeyInvalid, e)
+		return decision{refusal: e}
+	}
 	if d, ok := g.recall(ctx, c); ok {
 		return d
 	}
@@ -135,4 +140,21 @@ func (g *Guard) once(ctx context.Context, c call, w work) decision {
 		return d
 	}
 	return a.run(ctx, w)
+}
+
+// guardedInside reports whether a call is made by the handler of its own record:
+// it would wait for itself, or, optimistic, complete the record before that
+// handler does and have its writes dropped.
+func guardedInside(ctx context.Context, c *call) bool {
+	outer := runOf(ctx)
+	if outer == nil {
+		return false
+	}
+	id := c.who.id()
+	for ; outer != nil; outer = outer.outer {
+		if outer.id == id {
+			return true
+		}
+	}
+	return false
 }

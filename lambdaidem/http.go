@@ -139,11 +139,6 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 		g.refused(ctx, who, kind, refusal)
 		return g.ownAnswer(ctx, r, refusal), nil
 	}
-	if outer := attemptOf(ctx); outer != nil && outer.id == who.id() {
-		e := guardedTwice()
-		g.refused(ctx, who, EventKeyInvalid, e)
-		return g.ownAnswer(ctx, r, e), nil
-	}
 	d := g.once(ctx, g.requestCall(who, r), w)
 	if d.replays {
 		return g.replay(ctx, r, who, d), nil

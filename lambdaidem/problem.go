@@ -161,10 +161,12 @@ func bodyUnknown(status int, detail string, err error) *Error {
 	return &Error{Code: ErrBodyUnknown, Status: status, Detail: detail, Err: err}
 }
 
+// guardedTwice is the answer to a call that the handler of the same record makes.
 func guardedTwice() *Error {
 	return &Error{Code: ErrRequestInvalid, Status: http.StatusInternalServerError,
 		Detail: "The request is guarded twice.",
-		Err:    errors.New("a guard inside another one would wait for the other's record, which is its own: guard the handler once, or give one of them another Namespace")}
+		Err: errors.New("this call has the same record as the guarded handler that makes it, so it would wait for itself: " +
+			"guard the handler once, or give the inner call another operation, another key or a guard with another Namespace")}
 }
 
 func uriTooLong(size, limit int) *Error {

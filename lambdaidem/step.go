@@ -41,6 +41,9 @@ const MaxStepName = 128
 // A call with a guard and a key of its own ([Do]) inside a guarded handler, in a
 // step or not, is a record of its own and stays done as well.
 //
+// No write can be enlisted while fn runs, neither by fn nor by other goroutines of
+// the handler: a retry that skips fn would miss what it enlisted.
+//
 // Errors, besides fn's:
 //
 //   - Before fn runs: a malformed name, a T that JSON can't carry, no room left,
@@ -84,7 +87,7 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 		return storedStep[T](name, text)
 	}
 	defer a.steps.end(name)
-	value, err := fn(context.WithValue(ctx, stepKey{}, a))
+	value, err := runStep(ctx, a, fn)
 	if err != nil {
 		return value, err
 	}
@@ -92,6 +95,13 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 		return none, err
 	}
 	return value, nil
+}
+
+// runStep runs a step's fn. No write can be enlisted meanwhile.
+func runStep[T any](ctx context.Context, a *attempt, fn func(context.Context) (T, error)) (T, error) {
+	a.enlist.pause()
+	defer a.enlist.resume()
+	return fn(context.WithValue(ctx, stepKey{}, a))
 }
 
 // keepStep stores a step's result, and returns it as every later call gets it.

@@ -35,6 +35,15 @@ type Tx interface {
 	// (E1). An error at enlisting counts as something to commit.
 	Seal(Outcome) bool
 
+	// Writes returns the number of writes enlisted so far. A write that can't be
+	// made counts too.
+	Writes() int
+
+	// Refuse makes every attempt to enlist a write, or to change an enlisted one,
+	// panic with the text of why. Refuse(nil) allows enlisting again. The guard
+	// refuses writes while a part of the handler runs that a retry may skip.
+	Refuse(why error)
+
 	// Commit makes the enlisted writes and the completion in one transaction:
 	// either all of it is there, or nothing (E1). Called again with the same
 	// pointer, it MUST send the same bytes under the same token of the database's.
@@ -97,16 +106,17 @@ func (r *Rejected) Unwrap() error { return r.Err }
 
 // enlisting is a run's transaction, if its handler asked for one.
 type enlisting struct {
-	mu    sync.Mutex
-	tx    Tx
-	ended error // why nothing can be enlisted any more; nil while it can
+	mu        sync.Mutex
+	tx        Tx
+	ended     error // why nothing can be enlisted any more; nil while it can
+	skippable int   // parts of the run under way that a retry may skip: see pause
 }
 
 // TxOf is the transaction of the run whose handler has this context: to be used
 // by a store's package, for its users to enlist writes in. The same run gets the
 // same one every time. The error says why there is none.
 func TxOf(ctx context.Context) (Tx, error) {
-	a, _ := ctx.Value(attemptKey{}).(*attempt)
+	a := runOf(ctx)
 	if a == nil {
 		return nil, errors.New("this context is not of a guarded handler, so nothing would ever commit what is enlisted: " +
 			"pass on the context that the handler was given, and guard the handler")
@@ -125,6 +135,9 @@ func TxOf(ctx context.Context) (Tx, error) {
 	}
 	if a.enlist.tx == nil {
 		a.enlist.tx = a.g.transact.Begin(a.g.opts.Random)
+		if a.enlist.skippable > 0 {
+			a.enlist.tx.Refuse(errSkippable)
+		}
 	}
 	return a.enlist.tx, nil
 }
@@ -132,7 +145,32 @@ func TxOf(ctx context.Context) (Tx, error) {
 var (
 	errRunEnded    = errors.New("the handler has returned, so nothing would commit what is enlisted now")
 	errAnswerBegan = errors.New("the answer has begun to be sent, so it would say too early that the writes are there: enlist them before the answer is written")
+	errSkippable   = errors.New("a step, or a call with a record of its own, is running inside the handler: a retry skips it once it is stored, " +
+		"and a write enlisted by it would be missing then. Enlist before it begins, or after it has returned")
 )
+
+// pause refuses writes until the matching call of resume, because a part of the
+// run begins that a retry may skip: a step, or a call with a record of its own. A
+// write enlisted by that part would be missing from the retry's transaction. The
+// Tx can't tell who enlists, so pause refuses the handler's other goroutines too.
+func (e *enlisting) pause() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.skippable++
+	if e.tx != nil && e.skippable == 1 {
+		e.tx.Refuse(errSkippable)
+	}
+}
+
+// resume ends one pause. Writes are allowed again after the last one.
+func (e *enlisting) resume() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.skippable--
+	if e.tx != nil && e.skippable == 0 {
+		e.tx.Refuse(nil)
+	}
+}
 
 // end ends enlisting for a reason, and returns the transaction if anything asked
 // for one.

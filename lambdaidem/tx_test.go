@@ -60,6 +60,7 @@ type ledgerTx struct {
 	enlisted   []string
 	whenFailed bool
 	sealed     bool
+	refused    error
 }
 
 // enlist is what a store's package gives its users.
@@ -69,12 +70,23 @@ func enlist(ctx context.Context, name string) *ledgerTx {
 		panic(err)
 	}
 	t := tx.(*ledgerTx)
-	if t.sealed {
-		panic("enlisted too late")
-	}
-	t.enlisted = append(t.enlisted, name)
+	t.enlist(name)
 	return t
 }
+
+func (t *ledgerTx) enlist(name string) {
+	switch {
+	case t.sealed:
+		panic("enlisted too late")
+	case t.refused != nil:
+		panic(t.refused.Error())
+	}
+	t.enlisted = append(t.enlisted, name)
+}
+
+func (t *ledgerTx) Writes() int { return len(t.enlisted) }
+
+func (t *ledgerTx) Refuse(why error) { t.refused = why }
 
 func (t *ledgerTx) Seal(o lambdaidem.Outcome) bool {
 	t.sealed = true

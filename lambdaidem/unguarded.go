@@ -10,7 +10,7 @@ import (
 
 // unguarded is a run without a record; attemptOf doesn't find it.
 func (g *Guard) unguarded(ctx context.Context) *attempt {
-	return &attempt{g: g, budget: newBudget(ctx, &g.opts)}
+	return &attempt{g: g, outer: runOf(ctx), budget: newBudget(ctx, &g.opts)}
 }
 
 // bypass runs a call unguarded. Its own answer stands, unless what it enlisted
