@@ -160,7 +160,7 @@ func (o *Operator) Settle(ctx context.Context, seen Inspected, result lambdaidem
 		return seen, err
 	}
 	result.At, result.Expires = seen.At().Truncate(time.Millisecond), o.expires(seen)
-	kept, err := o.s.prepare(ctx, lambdaidem.Lease{ID: it.ID, Token: it.Token}, result)
+	kept, err := o.s.prepare(ctx, lambdaidem.Lease{ID: it.ID, Token: it.Token, Scope: seen.Record.Scope}, result)
 	if err != nil {
 		return seen, err
 	}

@@ -42,9 +42,17 @@ const (
 	maxParts = maxAnswerBound/partSize + 1 // one for what encryption adds
 )
 
-// attrPart is the attribute of a part, and of no record: a map of the record's
-// id, the attempt's token and the part's number.
+// attrPart is the attribute that distinguishes a part from a record. It is a map
+// of the members below.
 const attrPart = "part"
+
+const (
+	partRecord  = "record"  // S, the id of the record
+	partToken   = "token"   // S, the fencing token of the attempt
+	partScope   = "scope"   // S, the record's scope; absent if it is unknown
+	partNumber  = "number"  // N, from 1
+	partWritten = "written" // N, epoch milliseconds, by the clock of the attempt
+)
 
 // apart is lambdaidem.Result.Apart: how the answer is stored.
 type apart struct {
@@ -161,7 +169,7 @@ func (s *Store) writeParts(ctx context.Context, lease lambdaidem.Lease, p packed
 	group.SetLimit(partsAtOnce)
 	for i := range a.Parts.Count {
 		number, chunk := i+1, p.stored[i*partSize:min((i+1)*partSize, len(p.stored))]
-		item := s.layout.part(lease, a.Parts.Checksum, number, chunk, p.result.Expires)
+		item := s.layout.part(lease, a.Parts.Checksum, number, chunk, p.result)
 		group.Go(func() error {
 			ctx, v := witnessed(ctx, opComplete)
 			_, err := s.transport.send(ctx, &partRequest{s, item})
@@ -175,18 +183,26 @@ func (s *Store) writeParts(ctx context.Context, lease lambdaidem.Lease, p packed
 	return group.Wait() //nolint:wrapcheck // a StoreError
 }
 
-// part is one of an answer's items. It has no token attribute, so no lock is
-// ever taken over it (D4). A record that never expires has parts that don't.
-func (l *layout) part(lease lambdaidem.Lease, sum []byte, n int, data []byte, recordExpires time.Time) attributes {
+// part returns the item of part n of a result. It has no token attribute, so no
+// attempt can lock it: see lockIsFree. If the record never expires, neither do its
+// parts.
+func (l *layout) part(lease lambdaidem.Lease, sum []byte, n int, data []byte, of lambdaidem.Result) attributes {
+	origin := attributes{
+		partRecord:  str(validUTF8(lease.ID)),
+		partToken:   str(validUTF8(lease.Token)),
+		partNumber:  number(int64(n)),
+		partWritten: number(of.At.UnixMilli()),
+	}
+	if lease.Scope != "" {
+		origin[partScope] = str(validUTF8(lease.Scope))
+	}
 	attrs := attributes{
 		l.id():             str(partID(lease.ID, sum, n)),
 		l.nameOf(attrData): &types.AttributeValueMemberB{Value: data},
-		attrPart: &types.AttributeValueMemberM{Value: attributes{
-			"record": str(validUTF8(lease.ID)), "token": str(validUTF8(lease.Token)), "number": number(int64(n)),
-		}},
+		attrPart:           &types.AttributeValueMemberM{Value: origin},
 	}
-	if !recordExpires.IsZero() {
-		attrs[l.nameOf(attrExpiration)] = number(recordExpires.Add(partOutlives).Unix())
+	if !of.Expires.IsZero() {
+		attrs[l.nameOf(attrExpiration)] = number(of.Expires.Add(partOutlives).Unix())
 	}
 	return attrs
 }

@@ -29,6 +29,13 @@ type PurgeOptions struct {
 	// and has its effects a second time. Default false.
 	Forget bool
 
+	// Steps also erases the results of steps: of released records, and of records
+	// whose attempt died. An attempt without them would repeat the steps, so such a
+	// record is completed without an answer, and no retry runs the handler again.
+	// Default false: these records keep their steps, and are counted in
+	// PurgeProgress.KeptSteps.
+	Steps bool
+
 	// DryRun changes nothing, and counts what would be.
 	DryRun bool
 
@@ -46,6 +53,9 @@ type PurgeProgress struct {
 	Changed    int           // of these, left since they changed meanwhile
 	InProgress int           // records that Match chose and that are in progress: never touched
 	Parts      int           // of answers, deleted
+	Orphans    int           // of these, or found in a dry run: parts whose attempt never completed
+	KeptParts  int           // parts of attempts that may still complete: left alone
+	KeptSteps  int           // records that Match chose and that keep results of steps
 	Foreign    int           // items that are no records: left alone (D4)
 	Units      float64       // of capacity, consumed
 	Elapsed    time.Duration //
@@ -55,21 +65,36 @@ type PurgeProgress struct {
 // StoreError.Op of a purge.
 const opPurge = "purge"
 
-// Purge takes away the answers of records and their parts (O2), walking over the
-// whole table. The records stay until their TTL, completed: a retry never runs a
-// second time, it gets [lambdaidem.ErrAnswerUnavailable]. A guard with a cache
-// (lambdaidem.Options.Cache) may replay from it for the cache's age.
+// Purge erases what the records that Match chooses hold of their callers. It scans
+// the whole table.
 //
-// Released records have no answer, and are left; PurgeOptions.Forget deletes them
-// too. What is in progress is never touched: each write is conditional on the token
-// and the state that were seen. A record is written before its parts are deleted,
-// so nobody meets half of an answer for good, and it says meanwhile which parts
-// there are: a purge that dies is made good by the next one that walks over that
-// record.
+//   - A completed record loses its answer, or the text of its failure, and the parts
+//     of it. The record itself stays until its TTL, so that no retry runs a second
+//     time: a retry gets [lambdaidem.ErrAnswerUnavailable].
+//   - Parts that no record names are deleted. An attempt leaves them behind if it dies
+//     before it completes, loses an optimistic race, or its transaction is rejected.
+//     They are chosen by a Record with ID, Scope and Token, and in StartedAt the time
+//     at which they were written. A part whose attempt may still complete stays: one
+//     whose attempt holds the lease, and, unless the record is completed, one that was
+//     written within the last hour.
+//   - Results of steps stay in records that are released or in progress, because the
+//     next attempt needs them. PurgeOptions.Steps erases those too.
+//   - A record in progress is not changed otherwise, and not at all while its lease is
+//     live. PurgeOptions.Forget deletes records, released ones included.
 //
-// It yields its progress after each page, when all before Progress.After is done;
-// the last one has none. An error ends it: a StoreError, or one of Pace. A page may
-// be done in part then; resume from the last progress.
+// A purge does not reach what is outside the table: a guard's cache
+// (lambdaidem.Options.Cache) may replay an answer until it ages out, and backups,
+// streams and logs keep what they have. Nor does it erase a record's scope, which
+// names the caller; Forget does.
+//
+// Every write is conditional on the token and the state that were read. A record is
+// written before its parts are deleted, and names them until they are gone, so no
+// reader is left with half an answer, and a later purge finishes one that was
+// interrupted.
+//
+// Purge yields its progress after each page; everything before Progress.After is done
+// then, and the last Progress.After is empty. An error, a StoreError or one of Pace,
+// ends the purge with its page done in part: resume from the last progress.
 func (o *Operator) Purge(ctx context.Context, optFns ...func(*PurgeOptions)) iter.Seq2[PurgeProgress, error] {
 	var opts PurgeOptions
 	for _, fn := range optFns {
@@ -102,7 +127,7 @@ const purgesAtOnce = 8
 
 // page works on one page of the table. Progress.After moves on if all of it is done.
 func (p *purge) page(ctx context.Context) error {
-	found, err := p.o.s.scan(ctx, p.progress.After, lambdaidem.Absent, p.opts.PageSize)
+	found, err := p.o.s.scanAll(ctx, p.progress.After, p.opts.PageSize)
 	if err != nil {
 		return err
 	}
@@ -113,12 +138,15 @@ func (p *purge) page(ctx context.Context) error {
 	group.SetLimit(purgesAtOnce)
 	for _, it := range found.items {
 		if rec := it.record(); p.opts.Match == nil || p.opts.Match(rec) {
-			if p.chosen(it) {
-				group.Go(func() error { return p.record(gctx, it, found.clock.At()) })
+			if p.chosen(it, found.clock) {
+				group.Go(func() error { return p.record(gctx, it, found.clock) })
 			}
 		}
 	}
 	err = group.Wait()
+	if err == nil { // after the records: they have deleted the parts that they name
+		err = p.orphans(ctx, found.parts, found.clock.At())
+	}
 	p.progress.Elapsed = time.Since(p.began)
 	if err != nil {
 		return err
@@ -144,11 +172,18 @@ func (p *purge) count(add func(*PurgeProgress)) {
 	add(&p.progress)
 }
 
-// chosen counts a record that Match chose, and tells whether there is anything to do.
-func (p *purge) chosen(it *item) bool {
+// chosen counts a record that Match chose, and reports whether it is to be purged.
+func (p *purge) chosen(it *item, clock Inspected) bool {
 	do := false
 	p.count(func(sum *PurgeProgress) {
+		closes := p.closes(it, clock)
+		if len(it.Steps) > 0 && !closes && !(p.opts.Forget && it.Status == lambdaidem.Released) {
+			sum.KeptSteps++
+		}
 		switch {
+		case closes:
+			sum.Matched++
+			do = !p.opts.DryRun
 		case it.Status == lambdaidem.InProgress:
 			sum.InProgress++
 		case it.Status == lambdaidem.Released && !p.opts.Forget:
@@ -163,29 +198,16 @@ func (p *purge) chosen(it *item) bool {
 	return do
 }
 
-// isErased tells whether a completed record has no answer to take away.
+// isErased reports whether a completed record has no answer left to erase.
 func (it *item) isErased() bool {
 	return it.Status == lambdaidem.Completed && it.Failure != nil && it.Failure.Code == lambdaidem.ErrAnswerUnavailable
 }
 
-// record purges one record.
-func (p *purge) record(ctx context.Context, it *item, now time.Time) error {
-	has := it.Erasing != nil || it.Parts != nil && it.Parts.Count > 0 // parts
-	steps := []func() (bool, error){}
-	if (!p.opts.Forget || has) && !it.isErased() {
-		steps = append(steps, func() (bool, error) { return p.erase(ctx, it, now) })
-	}
-	if has {
-		steps = append(steps, func() (bool, error) { return true, p.deleteParts(ctx, it) })
-		if !p.opts.Forget {
-			steps = append(steps, func() (bool, error) { return p.partsGone(ctx, it) })
-		}
-	}
-	if p.opts.Forget {
-		steps = append(steps, func() (bool, error) { return p.forget(ctx, it) })
-	}
-	for _, step := range steps {
-		if done, err := step(); err != nil || !done {
+// record purges one record. It stops at the first write that is refused because the
+// record has changed.
+func (p *purge) record(ctx context.Context, it *item, clock Inspected) error {
+	for _, write := range p.writes(it, clock) {
+		if done, err := write(ctx); err != nil || !done {
 			if err == nil {
 				p.count(func(sum *PurgeProgress) { sum.Changed++ })
 			}
@@ -194,6 +216,30 @@ func (p *purge) record(ctx context.Context, it *item, now time.Time) error {
 	}
 	p.count(func(sum *PurgeProgress) { sum.Purged++ })
 	return nil
+}
+
+// writes returns what purges a record, in order. Each write reports whether the record
+// was still as it was seen.
+func (p *purge) writes(it *item, clock Inspected) (all []func(context.Context) (bool, error)) {
+	add := func(write func(context.Context) (bool, error)) { all = append(all, write) }
+	if p.closes(it, clock) {
+		add(func(ctx context.Context) (bool, error) { return p.closeWithoutSteps(ctx, it, clock) })
+		return all
+	}
+	hasParts := it.Erasing != nil || it.Parts != nil && it.Parts.Count > 0
+	if (!p.opts.Forget || hasParts) && !it.isErased() {
+		add(func(ctx context.Context) (bool, error) { return p.erase(ctx, it, clock.At()) })
+	}
+	if hasParts {
+		add(func(ctx context.Context) (bool, error) { return true, p.deleteParts(ctx, it) })
+		if !p.opts.Forget {
+			add(func(ctx context.Context) (bool, error) { return p.partsGone(ctx, it) })
+		}
+	}
+	if p.opts.Forget {
+		add(func(ctx context.Context) (bool, error) { return p.forget(ctx, it) })
+	}
+	return all
 }
 
 // isAsSeen: the record has the same token and state as when it was read. What is in
@@ -218,18 +264,23 @@ func (p *purge) erase(ctx context.Context, it *item, now time.Time) (bool, error
 		next.Erasing = it.Parts
 	}
 	it.Erasing = next.Erasing
-	return p.update(ctx, next, it, []string{attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations})
+	return p.updateAsSeen(ctx, next, it, attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations)
 }
 
 // partsGone takes the names of the parts away.
 func (p *purge) partsGone(ctx context.Context, it *item) (bool, error) {
-	return p.update(ctx, &item{ID: it.ID}, it, []string{attrErasing})
+	return p.updateAsSeen(ctx, &item{ID: it.ID}, it, attrErasing)
 }
 
-// update writes attributes of a record that is as it was seen. It tells whether it is.
-func (p *purge) update(ctx context.Context, next, seen *item, attrs []string) (bool, error) {
+// updateAsSeen writes some attributes of a record, if the record is as it was seen.
+func (p *purge) updateAsSeen(ctx context.Context, next, seen *item, attrs ...string) (bool, error) {
+	return p.update(ctx, &change{also: attrs, condition: isAsSeen}, next, seen.asSeen())
+}
+
+// update sends a conditional update, and reports whether its condition held.
+func (p *purge) update(ctx context.Context, c *change, next *item, values attributes) (bool, error) {
 	ctx, v := witnessed(ctx, opPurge)
-	out, err := p.o.s.change(ctx, &change{also: attrs, condition: isAsSeen}, next, seen.asSeen())
+	out, err := p.o.s.change(ctx, c, next, values)
 	if err != nil {
 		return p.refused(ctx, v, err)
 	}

@@ -35,33 +35,40 @@ func (o *ScanOptions) resolve() {
 
 const opScan = "scan"
 
-// page is what one request of a walk found.
+// page is what one Scan request found.
 type page struct {
-	items   []*item   // records
-	foreign int       // items that are no records of ours (D4)
-	looked  int       // items that it looked at, parts of answers too
-	clock   Inspected // the database's, for its Now
-	next    string    // the key after which the next page begins; "": it is the last one
-	units   float64
+	items   []*item      // records
+	parts   []storedPart // parts of answers
+	foreign int          // items that this package did not write
+	looked  int          // all items that the request examined
+	clock   Inspected    // only its clock is set: the database's time
+	next    string       // where the next page begins; "" after the last page
+	units   float64      // capacity units consumed
 }
 
-// scan reads a page: of records in one state, if only is set. All records are read
-// consistently, so that a purge leaves none; those in one state at half the price.
-func (s *Store) scan(ctx context.Context, after string, only lambdaidem.State, limit int32) (page, error) {
+// scanLeases reads a page of the records that are in progress. It reads eventually
+// consistently, for half the price.
+func (s *Store) scanLeases(ctx context.Context, after string, limit int32) (page, error) {
+	return s.scan(ctx, after, &dynamodb.ScanInput{
+		Limit:                     aws.Int32(limit),
+		FilterExpression:          aws.String("attribute_not_exists(#part) AND #status = :in_progress"),
+		ExpressionAttributeNames:  map[string]string{"#part": attrPart, "#status": s.layout.nameOf(attrStatus)},
+		ExpressionAttributeValues: attributes{":in_progress": str(lambdaidem.InProgress)},
+	})
+}
+
+// scanAll reads a page of all records and parts. It reads consistently, so that a
+// purge misses nothing that was written before it began.
+func (s *Store) scanAll(ctx context.Context, after string, limit int32) (page, error) {
+	return s.scan(ctx, after, &dynamodb.ScanInput{Limit: aws.Int32(limit), ConsistentRead: aws.Bool(true)})
+}
+
+// scan sends the request for the page that begins after a key.
+func (s *Store) scan(ctx context.Context, after string, in *dynamodb.ScanInput) (page, error) {
 	ctx, v := witnessed(ctx, opScan)
-	in := &dynamodb.ScanInput{
-		TableName: aws.String(s.table), ConsistentRead: aws.Bool(only == lambdaidem.Absent), Limit: aws.Int32(limit),
-		ReturnConsumedCapacity:   types.ReturnConsumedCapacityTotal,
-		FilterExpression:         aws.String("attribute_not_exists(#part)"),
-		ExpressionAttributeNames: map[string]string{"#part": attrPart},
-	}
+	in.TableName, in.ReturnConsumedCapacity = aws.String(s.table), types.ReturnConsumedCapacityTotal
 	if after != "" {
 		in.ExclusiveStartKey = s.key(after)
-	}
-	if only != lambdaidem.Absent {
-		*in.FilterExpression += " AND #status = :only"
-		in.ExpressionAttributeNames["#status"] = s.layout.nameOf(attrStatus)
-		in.ExpressionAttributeValues = attributes{":only": str(only)}
 	}
 	out, err := s.client.Scan(ctx, in)
 	v.ambiguous = false // a read writes nothing, however it ends
@@ -77,6 +84,10 @@ func (s *Store) scan(ctx context.Context, after string, only lambdaidem.State, l
 		p.next = id.Value
 	}
 	for _, attrs := range out.Items {
+		if part, ok := s.layout.parsePart(attrs); ok {
+			p.parts = append(p.parts, part)
+			continue
+		}
 		it, err := s.layout.parse(attrs)
 		if err != nil {
 			p.foreign++
@@ -110,7 +121,7 @@ func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) it
 	o.resolve()
 	return func(yield func(Inspected, error) bool) {
 		for after := ""; ; {
-			p, err := s.scan(ctx, after, lambdaidem.InProgress, o.PageSize)
+			p, err := s.scanLeases(ctx, after, o.PageSize)
 			if err == nil {
 				err = o.Pace(ctx, p.units)
 			}

@@ -119,6 +119,7 @@ type Claim struct {
 type Lease struct {
 	ID      string
 	Token   string
+	Scope   string    // Claim.Scope, for what a store writes beside the record
 	Expires time.Time // what a release sets as the record's expiry; whole seconds
 }
 

@@ -157,7 +157,7 @@ func (a *attempt) emptyResult(end ending) Result {
 
 // lease is what finishes the record.
 func (a *attempt) lease() Lease {
-	return Lease{ID: a.id, Token: a.token, Expires: a.expires(a.g.opts.Clock())}
+	return Lease{ID: a.id, Token: a.token, Scope: a.scope, Expires: a.expires(a.g.opts.Clock())}
 }
 
 // settleRelease writes the release, even if the request's context has ended

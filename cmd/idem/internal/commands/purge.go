@@ -21,10 +21,11 @@ import (
 // purging is what is purged, and how.
 type purging struct {
 	filter
-	forget, dryRun bool
-	rate           float64
-	state          string
-	after          string
+	forget, steps bool
+	dryRun        bool
+	rate          float64
+	state         string
+	after         string
 	signed
 	consent
 }
@@ -49,6 +50,7 @@ func (p *purging) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.Since, "since", "", "records that were completed (or begun, if released) at this time or later: 2026-11-22T03:00:00Z, the point to which other data was restored, say")
 	f.BoolVar(&p.All, "all", false, "all records; needed where nothing else chooses")
 	f.BoolVar(&p.forget, "forget", false, "delete the records too, and released ones: a retry then runs again, a SECOND time")
+	f.BoolVar(&p.steps, "steps", false, "erase the results of steps too, of records that are released or whose attempt died: no retry of them runs again")
 	f.BoolVar(&p.dryRun, "dry-run", false, "change nothing, and count what would be")
 	f.Float64Var(&p.rate, "rate", 100, "capacity units a second at most, reads and writes together")
 	f.StringVar(&p.state, "state", "", "a file that the progress is kept in, so that the same command goes on where it was stopped or killed")
@@ -62,13 +64,18 @@ func newPurge(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "purge",
 		Short: "Erase answers by scope, caller and age; the records stay, so that nothing runs twice",
-		Long: `Purge the records that the flags choose; all of those given must fit. The answers and
-their parts are erased, and the records stay until their TTL: a retry gets "answer
-unavailable" and never runs a second time.
+		Long: `Purge the records that match all of the flags given. Purge erases answers, the texts of
+failures and all parts of answers, including parts that attempts left behind when they
+died. The records stay until their TTL: a retry gets "answer unavailable" and never runs
+a second time.
+
+Released records and records in progress keep the results of their steps, because the
+next attempt needs them. --steps erases those too, and completes the records without an
+answer: no retry of them runs again. Records with a live lease are never changed.
 
 --forget deletes the records instead: a retry then runs, and has its effects a second
-time. What is in progress is never touched, by either. Functions with a cache in the
-process (Options.Cache) may replay for the cache's age.
+time. Functions with a cache in the process (Options.Cache) may replay for the cache's
+age.
 
 It walks over the whole table, at --rate capacity units a second. It can be stopped
 and killed at any time: with --state, the same command goes on where it was; without,
@@ -111,7 +118,7 @@ func (p *purging) run(a *app, c *cobra.Command) error {
 	bar := a.bar(ctx, client, a.table)
 	var sum dynamostore.PurgeProgress
 	for progress, err := range o.Purge(ctx, func(o *dynamostore.PurgeOptions) {
-		o.Match, o.Forget, o.DryRun, o.After, o.Pace = match, p.forget, p.dryRun, journal.After, pace(p.rate)
+		o.Match, o.Forget, o.Steps, o.DryRun, o.After, o.Pace = match, p.forget, p.steps, p.dryRun, journal.After, pace(p.rate)
 	}) {
 		sum = progress
 		if err == nil {
@@ -283,14 +290,21 @@ type purgeView struct {
 	Changed    int     `json:"changedMeanwhile"`
 	InProgress int     `json:"inProgress"`
 	Parts      int     `json:"parts"`
+	Orphans    int     `json:"orphanedParts"` // of these, or found in a dry run: parts of attempts that never completed
+	KeptParts  int     `json:"keptParts"`
+	KeptSteps  int     `json:"keptSteps"` // records
 	Foreign    int     `json:"foreign"`
 	Units      float64 `json:"capacityUnits"`
 	Seconds    float64 `json:"seconds"`
 }
 
 func (p *purging) report(a *app, sum dynamostore.PurgeProgress) error {
-	v := purgeView{p.dryRun, p.forget, sum.Looked, sum.Matched, sum.Purged, sum.Before, sum.Changed, sum.InProgress, sum.Parts, sum.Foreign,
-		sum.Units, sum.Elapsed.Round(time.Millisecond).Seconds()}
+	v := purgeView{
+		DryRun: p.dryRun, Forgotten: p.forget,
+		Looked: sum.Looked, Matched: sum.Matched, Purged: sum.Purged, Before: sum.Before, Changed: sum.Changed, InProgress: sum.InProgress,
+		Parts: sum.Parts, Orphans: sum.Orphans, KeptParts: sum.KeptParts, KeptSteps: sum.KeptSteps, Foreign: sum.Foreign,
+		Units: sum.Units, Seconds: sum.Elapsed.Round(time.Millisecond).Seconds(),
+	}
 	if a.output == outputJSON {
 		return printJSON(a.Out, v, true)
 	}
@@ -316,6 +330,9 @@ func (v purgeView) text(to printer) {
 		n    int
 		says string
 	}{
+		{v.Orphans, "parts belonged to attempts that never completed"},
+		{v.KeptParts, "parts were left: their attempts may still complete"},
+		{v.KeptSteps, "records keep the results of their steps (--steps erases those of released records and dead attempts)"},
 		{v.Before, "were erased before"},
 		{v.InProgress, "are in progress, and were left"},
 		{v.Changed, "changed meanwhile, and were left"},

@@ -1,0 +1,385 @@
+package dynamostore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// leaveParts lets an attempt write the parts of its answer and then lose its
+// completion, and returns how many parts there are.
+func (d *desk) leaveParts(t *testing.T, key string, optFns ...func(*lambdaidem.Options)) int {
+	t.Helper()
+	client, _ := overSelective(d.client, func(r asked) fault {
+		if r.operation == "UpdateItem" || r.operation == "TransactWriteItems" {
+			return loseRequest
+		}
+		return nil
+	})
+	guard := lambdaidem.New(New(client, d.table, quick, func(o *Options) { o.CompressFrom, o.Attempts = 1<<30, 1 }), append([]func(*lambdaidem.Options){func(o *lambdaidem.Options) {
+		o.Namespace, o.Observer, o.Clock = "shop", lambdaidem.Discard, func() time.Time { return d.clock }
+	}}, optFns...)...)
+	before := d.items(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // there is no use in trying for long
+	defer cancel()
+	_, err := lambdaidem.Do(ctx, guard, lambdaidem.Call{Operation: "pay", Key: key}, answerOf("alice lives in "+strings.Repeat("x", 600<<10)))
+	if !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+		t.Fatalf("the attempt got %v; want its outcome to be unknown", err)
+	}
+	const parts = 3
+	if n := d.items(t) - before; n < parts {
+		t.Fatalf("the attempt left %d items; want %d parts at least", n, parts)
+	}
+	return parts
+}
+
+// An attempt writes its parts and dies; the next one completes the record with another
+// answer. Nothing names those parts any more.
+func TestO2_PurgeDeletesPartsOfAnAttemptThatDied(t *testing.T) {
+	d := openDesk(t)
+	left := d.leaveParts(t, "k")
+	d.clock = d.clock.Add(2 * time.Minute) // past the lease
+	if _, err := d.do(t, d.guard, "k", answerOf("small")); err != nil {
+		t.Fatal(err)
+	}
+	if n := d.items(t); n != 1+left {
+		t.Fatalf("there are %d items; want a record and %d parts", n, left)
+	}
+	ours := func(p *PurgeOptions) {
+		p.Match = func(rec lambdaidem.Record) bool { return strings.Contains(rec.Scope, " pay ") }
+	}
+	dry := d.purge(t, d.operator(t, "alice"), ours, func(p *PurgeOptions) { p.DryRun = true })
+	if dry.Orphans != left || dry.Parts != 0 || dry.Matched != 1 || d.items(t) != 1+left {
+		t.Errorf("a dry run says %+v", dry)
+	}
+	other := d.purge(t, d.operator(t, "alice"), func(p *PurgeOptions) {
+		p.Match = func(rec lambdaidem.Record) bool { return strings.Contains(rec.Scope, " refund ") }
+	})
+	if other.Orphans+other.Parts+other.KeptParts != 0 {
+		t.Errorf("a purge of another scope says %+v", other)
+	}
+	sum := d.purge(t, d.operator(t, "alice"), ours)
+	if sum.Orphans != left || sum.Parts != left || sum.Purged != 1 || sum.KeptParts != 0 {
+		t.Errorf("it says %+v", sum)
+	}
+	if n := d.items(t); n != 1 {
+		t.Errorf("%d items are left; want the record alone", n)
+	}
+}
+
+// The attempt that wrote the parts may be stalled, wake up and complete.
+func TestO2_PurgeKeepsPartsOfALeaseHolder(t *testing.T) {
+	d := openDesk(t)
+	d.clock = time.Now().Add(-24 * time.Hour)
+	forever := func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold } // DynamoDB Local would delete the record
+	left := d.leaveParts(t, "k", forever)
+	sum := d.purge(t, d.operator(t, "alice"))
+	if sum.KeptParts != left || sum.Parts != 0 || sum.InProgress != 1 || d.items(t) != 1+left {
+		t.Errorf("it says %+v", sum)
+	}
+}
+
+// An optimistic attempt has no record until it commits. Its parts are deleted once no
+// commit of it can arrive any more.
+func TestO2_PurgeDeletesPartsWithoutARecordOnceTheyAreOld(t *testing.T) {
+	for age, deleted := range map[time.Duration]bool{50 * time.Minute: false, 70 * time.Minute: true} {
+		t.Run(age.String(), func(t *testing.T) {
+			d := openDesk(t)
+			d.clock = time.Now().Add(-age)
+			left := d.leaveParts(t, "k", func(o *lambdaidem.Options) { o.Optimistic = true })
+			want := PurgeProgress{Looked: left, KeptParts: left}
+			if deleted {
+				want = PurgeProgress{Looked: left, Parts: left, Orphans: left}
+			}
+			sum := d.purge(t, d.operator(t, "alice"))
+			sum.Units, sum.Elapsed = 0, 0
+			if sum != want {
+				t.Errorf("it says %+v; want %+v", sum, want)
+			}
+			if n := d.items(t); n != want.KeptParts {
+				t.Errorf("%d items are left; want %d", n, want.KeptParts)
+			}
+		})
+	}
+}
+
+// A released record starts a new attempt, so whatever parts it left are never named.
+func TestO2_PurgeDeletesOldPartsOfAReleasedRecord(t *testing.T) {
+	d := openDesk(t)
+	d.clock = time.Now().Add(-2 * time.Hour)
+	left := d.leaveParts(t, "k", func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+	if _, err := d.operator(t, "alice").Release(t.Context(), d.inspect(t, d.id("k"))); err != nil {
+		t.Fatal(err)
+	}
+	if sum := d.purge(t, d.operator(t, "alice")); sum.Orphans != left || sum.KeptParts != 0 {
+		t.Errorf("it says %+v", sum)
+	}
+	if n := d.items(t); n != 1 {
+		t.Errorf("%d items are left; want the record alone", n)
+	}
+}
+
+// D4: the item under a part's record id belongs to another program.
+func TestO2_PurgeKeepsPartsBesideAForeignItem(t *testing.T) {
+	d := openDesk(t)
+	d.clock = time.Now().Add(-2 * time.Hour)
+	left := d.leaveParts(t, "k", func(o *lambdaidem.Options) { o.Optimistic = true })
+	putItem(t, d.client, d.table, attributes{attrID: str(d.id("k")), "theirs": str("x")})
+	if sum := d.purge(t, d.operator(t, "alice")); sum.KeptParts != left || sum.Foreign != 1 || sum.Parts != 0 {
+		t.Errorf("it says %+v", sum)
+	}
+}
+
+// leaveSteps leaves three records with the result of a step: released, dead and live.
+func (d *desk) leaveSteps(t *testing.T) {
+	t.Helper()
+	_, err := d.do(t, d.guard, "released", func(ctx context.Context) (string, error) {
+		if _, err := lambdaidem.Step(ctx, "card", func(context.Context) (string, error) { return "alice paid 10", nil }); err != nil {
+			return "", err
+		}
+		return "", errLater
+	})
+	if !errors.Is(err, errLater) {
+		t.Fatal(err)
+	}
+	d.die(t, "dead")
+	d.clock = time.Now()
+	d.die(t, "live")
+}
+
+func TestO2_PurgeReportsStepsThatItKeeps(t *testing.T) {
+	d := openDesk(t)
+	d.leaveSteps(t)
+	if sum := d.purge(t, d.operator(t, "alice")); sum.KeptSteps != 3 || sum.Matched != 0 || sum.InProgress != 2 {
+		t.Errorf("it says %+v", sum)
+	}
+	for key, state := range map[string]lambdaidem.State{"released": lambdaidem.Released, "dead": lambdaidem.InProgress, "live": lambdaidem.InProgress} {
+		if rec := d.inspect(t, d.id(key)).Record; rec.State != state || len(rec.Steps) != 1 {
+			t.Errorf("%s is %+v", key, rec)
+		}
+	}
+}
+
+// Without its steps a retry would pay again, so no retry runs.
+func TestO2_PurgeErasesStepsAndClosesTheirRecords(t *testing.T) {
+	d := openDesk(t)
+	d.leaveSteps(t)
+	steps := func(p *PurgeOptions) { p.Steps = true }
+	dry := d.purge(t, d.operator(t, "alice"), steps, func(p *PurgeOptions) { p.DryRun = true })
+	if dry.Matched != 2 || dry.Purged != 0 || dry.KeptSteps != 1 {
+		t.Errorf("a dry run says %+v", dry)
+	}
+	sum := d.purge(t, d.operator(t, "alice"), steps)
+	if sum.Matched != 2 || sum.Purged != 2 || sum.KeptSteps != 1 || sum.InProgress != 1 {
+		t.Errorf("it says %+v", sum)
+	}
+	d.runs = 0
+	for _, key := range []string{"released", "dead"} {
+		seen := d.inspect(t, d.id(key))
+		if rec := seen.Record; rec.State != lambdaidem.Completed || len(rec.Steps) != 0 || rec.Expires.Before(seen.Now.Add(23*time.Hour)) {
+			t.Errorf("%s is %+v", key, rec)
+		}
+		if ops := seen.Operations; len(ops) != 1 || ops[0].What != OperationErased || ops[0].By != "alice" || ops[0].Token != seen.Record.Token {
+			t.Errorf("%s keeps %+v", key, ops)
+		}
+		if _, err := d.do(t, d.guard, key, answerOf("again")); !errors.Is(err, lambdaidem.ErrAnswerUnavailable) || d.runs != 0 {
+			t.Errorf("a retry of %s got %v after %d runs", key, err, d.runs)
+		}
+	}
+	if rec := d.inspect(t, d.id("live")).Record; rec.State != lambdaidem.InProgress || len(rec.Steps) != 1 {
+		t.Errorf("the live record is %+v", rec)
+	}
+}
+
+// The lease of a record counts as live for MaxSkew after its end.
+func TestO2_PurgeOfStepsAllowsForClocks(t *testing.T) {
+	d := openDesk(t)
+	d.die(t, "k") // its lease ended nine minutes ago
+	sum := d.purge(t, d.operator(t, "alice", func(o *OperatorOptions) { o.MaxSkew = time.Hour }), func(p *PurgeOptions) { p.Steps = true })
+	if sum.Purged != 0 || sum.InProgress != 1 || sum.KeptSteps != 1 {
+		t.Errorf("it says %+v", sum)
+	}
+}
+
+// A record that runs again between its page and its write keeps its steps.
+func TestO2_PurgeOfStepsNeverTouchesWhatBeganMeanwhile(t *testing.T) {
+	d := openDesk(t)
+	_, _ = d.do(t, d.guard, "k", func(ctx context.Context) (string, error) {
+		_, _ = lambdaidem.Step(ctx, "card", func(context.Context) (int, error) { return 7, nil })
+		return "", errLater
+	})
+	sum := d.purge(t, d.operator(t, "alice"), func(p *PurgeOptions) {
+		p.Steps = true
+		p.Match = func(lambdaidem.Record) bool { // asked when the page was read, and nothing written yet
+			d.die(t, "k")
+			return true
+		}
+	})
+	if rec := d.inspect(t, d.id("k")).Record; sum.Changed != 1 || sum.Purged != 0 || rec.State != lambdaidem.InProgress || len(rec.Steps) != 1 {
+		t.Errorf("it says %+v, and the record is %+v", sum, rec)
+	}
+}
+
+// A deletion whose reply was lost is found done by the SDK's own retry.
+func TestO2_PurgeCountsADeletionWhoseReplyWasLost(t *testing.T) {
+	d := openDesk(t)
+	if _, err := d.do(t, d.guard, "k", answerOf("x")); err != nil {
+		t.Fatal(err)
+	}
+	client, w := over(d.client)
+	w.after("DeleteItem", loseReply)
+	o, err := New(client, d.table, quick).Operator("alice", "why")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := d.purge(t, o, func(p *PurgeOptions) { p.Forget = true }); sum.Purged != 1 || sum.Changed != 0 || d.items(t) != 0 {
+		t.Errorf("it says %+v, and left %d items", sum, d.items(t))
+	}
+}
+
+// A page that fails is purged again by whoever resumes.
+func TestO2_PurgeResumesBeforeAFailedPage(t *testing.T) {
+	d := openDesk(t)
+	for _, key := range []string{"a", "b", "c"} {
+		if _, err := d.do(t, d.guard, key, answerOf("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client, w := over(d.client)
+	w.after("UpdateItem", loseRequest)
+	o, err := New(client, d.table, quick, func(o *Options) { o.Attempts = 1 }).Operator("alice", "why")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last PurgeProgress
+	for last, err = range o.Purge(t.Context(), func(p *PurgeOptions) { p.PageSize = 1 }) {
+	}
+	if err == nil || last.Looked != 0 || last.After != "" {
+		t.Fatalf("it ended with %v and %+v; want an error, and no progress", err, last)
+	}
+	if sum := d.purge(t, d.operator(t, "alice"), func(p *PurgeOptions) { p.After = last.After }); sum.Purged != 3 {
+		t.Errorf("resumed, it says %+v", sum)
+	}
+}
+
+// Match may choose parts and not their record: by age, say. The record's parts stay
+// while it names them, even where a purge of it was interrupted.
+func TestO2_PurgeKeepsPartsThatARecordNames(t *testing.T) {
+	d := openDesk(t, func(o *Options) { o.CompressFrom = 1 << 30 })
+	d.clock = time.Now().Add(-2 * time.Hour)
+	if _, err := d.do(t, d.guard, "k", answerOf(strings.Repeat("x", 600<<10))); err != nil {
+		t.Fatal(err)
+	}
+	var matched []lambdaidem.Record
+	parts := func(p *PurgeOptions) {
+		p.Match = func(rec lambdaidem.Record) bool {
+			if rec.State == lambdaidem.Absent {
+				matched = append(matched, rec)
+			}
+			return rec.State == lambdaidem.Absent
+		}
+	}
+	keeps := func(when string) {
+		t.Helper()
+		if sum := d.purge(t, d.operator(t, "alice"), parts); sum.Parts+sum.Orphans+sum.KeptParts != 0 || d.items(t) != 4 {
+			t.Errorf("%s: it says %+v, and left %d items", when, sum, d.items(t))
+		}
+	}
+	keeps("completed")
+	rec := d.inspect(t, d.id("k")).Record
+	for _, part := range matched {
+		if part.ID != rec.ID || part.Scope != rec.Scope || part.Token != rec.Token || !part.StartedAt.Equal(rec.CompletedAt) {
+			t.Errorf("Match was asked of %+v", part)
+		}
+	}
+	if len(matched) != 3 {
+		t.Errorf("Match was asked of %d parts; want 3", len(matched))
+	}
+	client, w := over(d.client)
+	w.after("DeleteItem", loseRequest)
+	o, err := New(client, d.table, quick, func(o *Options) { o.Attempts = 1 }).Operator("alice", "why")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err = range o.Purge(t.Context()) {
+	}
+	if err == nil || d.inspect(t, d.id("k")).Record.Result.Apart != nil {
+		t.Fatalf("the purge was to be interrupted; it ended with %v", err)
+	}
+	keeps("being erased")
+}
+
+// An expired record that DynamoDB has not deleted yet counts as absent: an optimistic
+// attempt may be about to replace it.
+func TestO2_PartsOfAnExpiredRecordAreNoOrphansWhileTheyAreYoung(t *testing.T) {
+	it := claimed(claim)
+	it.finish(result)
+	part := storedPart{id: it.ID + "#1#x", record: it.ID, token: "another", written: now}
+	if !part.isOrphan(it, result.Expires.Add(-time.Second)) {
+		t.Error("the record is completed with another answer, and the part is no orphan")
+	}
+	part.written = result.Expires
+	if part.isOrphan(it, result.Expires) {
+		t.Error("the record has expired, and a part written since then is an orphan")
+	}
+}
+
+// PurgeOptions.Steps is of records that have steps.
+func TestO2_PurgeOfStepsLeavesRecordsWithoutSteps(t *testing.T) {
+	d := openDesk(t)
+	_, _ = d.do(t, d.guard, "k", func(context.Context) (string, error) { return "", errLater })
+	if sum := d.purge(t, d.operator(t, "alice"), func(p *PurgeOptions) { p.Steps = true }); sum.Matched+sum.Purged+sum.KeptSteps != 0 {
+		t.Errorf("it says %+v", sum)
+	}
+	if got, err := d.do(t, d.guard, "k", answerOf("again")); got != "again" || err != nil {
+		t.Errorf("a retry got %q, %v", got, err)
+	}
+}
+
+// Forget deletes a released record with its steps; a dead attempt's it closes.
+func TestO2_PurgeForgetsReleasedRecordsWithTheirSteps(t *testing.T) {
+	d := openDesk(t)
+	d.leaveSteps(t)
+	sum := d.purge(t, d.operator(t, "alice"), func(p *PurgeOptions) { p.Steps, p.Forget = true, true })
+	if sum.Purged != 2 || sum.KeptSteps != 1 || sum.InProgress != 1 || d.items(t) != 2 {
+		t.Errorf("it says %+v, and left %d items; want the dead record, closed, and the live one", sum, d.items(t))
+	}
+	if rec := d.inspect(t, d.id("released")).Record; rec.State != lambdaidem.Absent {
+		t.Errorf("the released record is %+v", rec)
+	}
+}
+
+// An eventually consistent scan could miss an answer that was stored a moment ago.
+func TestO2_PurgeReadsConsistently(t *testing.T) {
+	d := openDesk(t)
+	var scans []string
+	client := dynamodb.New(d.client.Options(), func(o *dynamodb.Options) {
+		next := o.HTTPClient
+		o.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return nil, err
+			}
+			scans = append(scans, string(body))
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			return next.Do(r)
+		})
+	})
+	o, err := New(client, d.table, patient).Operator("alice", "why")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.purge(t, o)
+	if len(scans) != 1 || !strings.Contains(scans[0], `"ConsistentRead":true`) {
+		t.Errorf("it sent %q; want one consistent scan", scans)
+	}
+}
