@@ -25,6 +25,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // the second signal ends the process at once
 	return commands.Run(ctx, os.Args[1:], commands.Streams{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		Asks:  term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),

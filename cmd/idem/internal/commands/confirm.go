@@ -2,14 +2,16 @@ package commands
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/pflag"
 )
 
-// consent is how a destructive command knows that it is meant.
+// consent is how a destructive command knows that the operator means it.
 type consent struct {
 	yes bool
 }
@@ -18,9 +20,10 @@ func (c *consent) flags(f *pflag.FlagSet) {
 	f.BoolVar(&c.yes, "yes", false, "don't ask; needed where nobody can be asked")
 }
 
-// ask asks for word, unless --yes was given. Where nobody can be asked, that is a
-// mistake of usage.
-func (c *consent) ask(a *app, word, format string, args ...any) error {
+// ask asks the operator to type word, unless --yes was given. Without a terminal to
+// ask on, it returns a usage error. If ctx ends while it waits, it returns the
+// cause at once, and nothing was changed.
+func (c *consent) ask(ctx context.Context, a *app, word, format string, args ...any) error {
 	if c.yes {
 		return nil
 	}
@@ -28,12 +31,38 @@ func (c *consent) ask(a *app, word, format string, args ...any) error {
 		return usage(errors.New("there is no terminal to ask on; use --yes if you mean it"))
 	}
 	say(a.Err, "%s Type %q to go on: ", fmt.Sprintf(format, args...), word)
-	line, err := bufio.NewReader(a.In).ReadString('\n')
-	if strings.TrimSpace(line) != word {
+	line, err := interruptible(ctx, func() (string, error) { return bufio.NewReader(a.In).ReadString('\n') })
+	switch {
+	case ctx.Err() != nil:
+		say(a.Err, "\n")
+		return fmt.Errorf("no answer; nothing was changed: %w", err)
+	case strings.TrimSpace(line) == word:
+		return nil
+	case errors.Is(err, io.EOF) && line == "":
+		return refused("no answer; nothing was changed")
+	default:
 		return refused("not confirmed; nothing was changed")
 	}
-	if err != nil && strings.TrimSpace(line) == "" {
-		return refused("no answer; nothing was changed")
+}
+
+// interruptible returns what read returns, or the cause of ctx as soon as it ends. A
+// read from a terminal can't be cancelled, so its goroutine may outlive the call: the
+// process is about to exit.
+func interruptible[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
 	}
-	return nil
+	done := make(chan result, 1)
+	go func() {
+		value, err := read()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
 }

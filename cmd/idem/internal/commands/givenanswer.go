@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -93,7 +94,7 @@ func (g *givenAnswer) form() (string, error) {
 
 // result is what the record is to keep. Whether its form is right is judged by
 // [lambdaidem.CheckResult].
-func (g *givenAnswer) result(a *app, kind lambdaidem.RecordKind) (lambdaidem.Result, error) {
+func (g *givenAnswer) result(ctx context.Context, a *app, kind lambdaidem.RecordKind) (lambdaidem.Result, error) {
 	none := lambdaidem.Result{}
 	form, err := g.form()
 	if err != nil {
@@ -115,15 +116,15 @@ func (g *givenAnswer) result(a *app, kind lambdaidem.RecordKind) (lambdaidem.Res
 		r.Outcome = lambdaidem.OutcomeFailed
 		r.Failure = &lambdaidem.Failure{Code: lambdaidem.Code(g.failCode), Type: g.failType, Message: g.failMessage, Status: g.failStatus}
 	case aResult:
-		if r.Value, err = g.json(a, g.value, g.valueFile); err != nil {
+		if r.Value, err = g.json(ctx, a, g.value, g.valueFile); err != nil {
 			return none, err
 		}
 	case aStoredAnswer:
-		if r, err = g.stored(a); err != nil {
+		if r, err = g.stored(ctx, a); err != nil {
 			return none, err
 		}
 	default:
-		if r, err = g.http(a); err != nil {
+		if r, err = g.http(ctx, a); err != nil {
 			return none, err
 		}
 	}
@@ -141,8 +142,8 @@ func (g *givenAnswer) result(a *app, kind lambdaidem.RecordKind) (lambdaidem.Res
 }
 
 // json is a result's JSON, without white space between its tokens.
-func (g *givenAnswer) json(a *app, text, file string) ([]byte, error) {
-	raw, err := read(a, text, file)
+func (g *givenAnswer) json(ctx context.Context, a *app, text, file string) ([]byte, error) {
+	raw, err := read(ctx, a, text, file)
 	if err != nil {
 		return nil, err
 	}
@@ -155,8 +156,8 @@ func (g *givenAnswer) json(a *app, text, file string) ([]byte, error) {
 
 // stored is an answer as it is stored, but for white space and the order of its
 // members.
-func (g *givenAnswer) stored(a *app) (lambdaidem.Result, error) {
-	raw, err := read(a, "", g.answerFile)
+func (g *givenAnswer) stored(ctx context.Context, a *app) (lambdaidem.Result, error) {
+	raw, err := read(ctx, a, "", g.answerFile)
 	if err != nil {
 		return lambdaidem.Result{}, err
 	}
@@ -168,11 +169,11 @@ func (g *givenAnswer) stored(a *app) (lambdaidem.Result, error) {
 }
 
 // http is an answer of HTTP.
-func (g *givenAnswer) http(a *app) (lambdaidem.Result, error) {
+func (g *givenAnswer) http(ctx context.Context, a *app) (lambdaidem.Result, error) {
 	if g.status == 0 {
 		return lambdaidem.Result{}, errors.New("an answer of HTTP needs --status")
 	}
-	body, err := read(a, g.body, g.bodyFile)
+	body, err := read(ctx, a, g.body, g.bodyFile)
 	if err != nil {
 		return lambdaidem.Result{}, err
 	}
@@ -197,7 +198,7 @@ func (g *givenAnswer) http(a *app) (lambdaidem.Result, error) {
 const maxAnswer = 64 << 20
 
 // read is a text, or what a file has.
-func read(a *app, text, file string) ([]byte, error) {
+func read(ctx context.Context, a *app, text, file string) ([]byte, error) {
 	var from io.Reader
 	switch {
 	case text != "" && file != "":
@@ -214,7 +215,7 @@ func read(a *app, text, file string) ([]byte, error) {
 		defer func() { _ = f.Close() }()
 		from = f
 	}
-	all, err := io.ReadAll(io.LimitReader(from, maxAnswer+1))
+	all, err := interruptible(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(from, maxAnswer+1)) })
 	if err == nil && len(all) > maxAnswer {
 		err = fmt.Errorf("it has more than %d bytes", maxAnswer)
 	}

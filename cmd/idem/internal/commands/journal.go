@@ -1,37 +1,98 @@
 package commands
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
 
-// journal is where a purge keeps how far it came. What was not kept is done again,
-// which is no harm.
+// journal keeps the progress of a purge in a file. Progress that was not written
+// before the process died is made again, which does no harm.
 type journal struct {
-	file string // "": it is kept nowhere
+	file string // "": the progress is not kept
 
-	Table  string    `json:"table"`
-	Filter filter    `json:"filter"`
-	Forget bool      `json:"forget"`
-	DryRun bool      `json:"dryRun"`
-	After  string    `json:"after"`
-	Kept   time.Time `json:"kept"`
+	Purge purgeIdentity `json:"purge"`
+	After string        `json:"after"` // the key of the last item of the last page that was done
+	Kept  time.Time     `json:"kept"`
 }
 
-// openJournal reads the journal of the same purge, if there is one.
-func openJournal(p *purging, table string) (*journal, error) {
-	j := &journal{file: p.state, Table: table, Filter: p.filter, Forget: p.forget, DryRun: p.dryRun, After: p.after}
-	if j.file == "" {
-		return j, nil
+// purgeIdentity is everything that makes two purges the same. A journal of another
+// one would skip items that were never looked at.
+type purgeIdentity struct {
+	Table      string `json:"tableARN"` // with partition, Region and account
+	TableID    string `json:"tableID"`  // of this table, not of one that was restored under its name
+	Region     string `json:"region"`
+	Endpoint   string `json:"endpoint,omitempty"`   // "": AWS's own
+	Attributes string `json:"attributes,omitempty"` // those that are renamed
+	Filter     filter `json:"filter"`
+	Forget     bool   `json:"forget"`
+	Steps      bool   `json:"steps"`
+	DryRun     bool   `json:"dryRun"`
+}
+
+// differences returns the names of what differs, as flags where there are some.
+func (p purgeIdentity) differences(other purgeIdentity) (names []string) {
+	for _, one := range []struct {
+		name    string
+		differs bool
+	}{
+		{"the table", p.Table != other.Table},
+		{"the table's id (it was created anew)", p.Table == other.Table && p.TableID != other.TableID},
+		{"the Region", p.Region != other.Region},
+		{"the endpoint", p.Endpoint != other.Endpoint},
+		{"--attribute", p.Attributes != other.Attributes},
+		{"which records are purged", p.Filter != other.Filter},
+		{"--forget", p.Forget != other.Forget},
+		{"--steps", p.Steps != other.Steps},
+		{"--dry-run", p.DryRun != other.DryRun},
+	} {
+		if one.differs {
+			names = append(names, one.name)
+		}
 	}
-	text, err := os.ReadFile(j.file)
+	return names
+}
+
+// identity returns what identifies this purge. It asks DynamoDB which table stands
+// behind the name, because the name alone is the same in every Region and account.
+func (p *purging) identity(ctx context.Context, c *connection, client *dynamodb.Client) (purgeIdentity, error) {
+	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(c.table)})
+	if err != nil {
+		return purgeIdentity{}, fmt.Errorf("find out which table --state is for, which needs dynamodb:DescribeTable: %w", err)
+	}
+	var attributes []string
+	for _, standard := range slices.Sorted(maps.Keys(c.attributes)) {
+		if name := c.attributes[standard]; name != standard {
+			attributes = append(attributes, fmt.Sprintf("%s=%q", standard, name))
+		}
+	}
+	o := client.Options()
+	return purgeIdentity{
+		Table: aws.ToString(out.Table.TableArn), TableID: aws.ToString(out.Table.TableId),
+		Region: o.Region, Endpoint: aws.ToString(o.BaseEndpoint), Attributes: strings.Join(attributes, ","),
+		Filter: p.filter, Forget: p.forget, Steps: p.steps, DryRun: p.dryRun,
+	}, nil
+}
+
+// openJournal reads the journal from file, if it exists. It returns an error if the
+// journal is of another purge.
+func openJournal(file string, purge purgeIdentity) (*journal, error) {
+	j := &journal{file: file, Purge: purge}
+	text, err := os.ReadFile(file) //nolint:gosec // the operator names it
 	if errors.Is(err, fs.ErrNotExist) {
 		return j, nil
 	}
@@ -40,10 +101,11 @@ func openJournal(p *purging, table string) (*journal, error) {
 	}
 	var kept journal
 	if err := json.Unmarshal(text, &kept); err != nil {
-		return nil, fmt.Errorf("--state %s is no journal of a purge: %w", j.file, err)
+		return nil, fmt.Errorf("--state %s is not a journal of a purge: %w", file, err)
 	}
-	if kept.Table != j.Table || kept.Filter != j.Filter || kept.Forget != j.Forget || kept.DryRun != j.DryRun {
-		return nil, fmt.Errorf("--state %s is of another purge; use the same flags, or remove it", j.file)
+	if different := kept.Purge.differences(purge); len(different) > 0 {
+		return nil, fmt.Errorf("--state %s is the journal of another purge, of %s; these differ: %s. Use the same table and flags, or another file",
+			file, cmp.Or(kept.Purge.Table, "an unknown table"), strings.Join(different, ", "))
 	}
 	j.After = kept.After
 	return j, nil
@@ -70,7 +132,7 @@ func (j *journal) keep(sum dynamostore.PurgeProgress) error {
 	return nil
 }
 
-// done removes the journal: the same command then begins anew.
+// done removes the journal, so that the same command begins anew.
 func (j *journal) done() error {
 	if j.file == "" {
 		return nil

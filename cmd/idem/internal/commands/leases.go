@@ -82,10 +82,21 @@ It reads the table's index of leases. Without one, --scan reads the whole table.
 	return c
 }
 
+// check returns an error for a flag out of its bounds.
+func (o *search) check() error {
+	switch {
+	case o.limit < 1:
+		return fmt.Errorf("--limit is %d; it must be at least 1", o.limit)
+	case o.margin < 0:
+		return fmt.Errorf("--max-skew is %v; it must be at least 0", o.margin)
+	}
+	return checkRate(o.rate)
+}
+
 // look finds the leases.
 func (o *search) look(a *app, ctx context.Context, s *dynamostore.Store) (leasesView, error) { //nolint:revive // the app first, as everywhere here
-	if o.limit < 1 || o.rate <= 0 || o.margin < 0 {
-		return leasesView{}, usage(errors.New("--limit and --rate must be above 0, --max-skew not below"))
+	if err := o.check(); err != nil {
+		return leasesView{}, usage(err)
 	}
 	clock, err := s.Inspect(ctx, "lambdaidem#clock") // for the time alone: no record is called that
 	if err != nil {

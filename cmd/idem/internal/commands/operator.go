@@ -97,7 +97,7 @@ func (d *decision) prepare(a *app, c *cobra.Command, args []string, does string)
 		if d.force {
 			say(a.Err, "--force: if its lease is live, its attempt may still be running.\n")
 		}
-		if err := d.ask(a, "yes", "%s", does); err != nil {
+		if err := d.ask(c.Context(), a, "yes", "%s", does); err != nil {
 			return nil, nil, none, err
 		}
 	}
@@ -174,7 +174,7 @@ counts from now.`,
 			if seen.StepsUnread != nil && !a.keys.given() {
 				return usage(errors.New("the record's steps are encrypted; with --key-file or --kms-key your answer is too"))
 			}
-			result, err := answer.result(a, viewOf(seen).Kind)
+			result, err := answer.result(c.Context(), a, viewOf(seen).Kind)
 			if err != nil {
 				return usage(err)
 			}

@@ -2,13 +2,30 @@ package commands
 
 import (
 	"context"
+	"fmt"
 	"math"
 
 	"golang.org/x/time/rate"
 )
 
-// pace keeps to a rate of capacity units a second. What a request consumed is known
-// when it is over, so the next one waits for it.
+// The bounds of --rate, in capacity units or requests a second.
+const (
+	leastRate = 0.001 // one in 17 minutes
+	mostRate  = 1e9
+)
+
+// checkRate returns an error unless perSecond is within the bounds of --rate.
+func checkRate(perSecond float64) error {
+	if perSecond >= leastRate && perSecond <= mostRate { // false for NaN
+		return nil
+	}
+	return fmt.Errorf("--rate is %v; it must be from %v to %.0f a second", perSecond, leastRate, float64(mostRate))
+}
+
+// pace returns a function that waits until the capacity units of a request may be
+// spent at this rate. The cost of a request is known only afterwards, so the next
+// request waits for it. The first second's worth is free. perSecond must pass
+// checkRate.
 func pace(perSecond float64) func(context.Context, float64) error {
 	burst := max(1, int(math.Ceil(perSecond)))
 	limit := rate.NewLimiter(rate.Limit(perSecond), burst)

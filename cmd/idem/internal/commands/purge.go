@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
-	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // purging is what is purged, and how.
@@ -97,16 +96,16 @@ func (p *purging) run(a *app, c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	journal, err := openJournal(p, a.table)
-	if err != nil {
-		return usage(err)
-	}
 	o, err := p.signer(s)
 	if err != nil {
 		return err
 	}
+	journal, err := p.journal(ctx, a, client)
+	if err != nil {
+		return err
+	}
 	if !p.dryRun {
-		if err := p.confirm(a); err != nil {
+		if err := p.confirm(ctx, a); err != nil {
 			return err
 		}
 	}
@@ -114,11 +113,11 @@ func (p *purging) run(a *app, c *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("ask for the database's clock: %w", err)
 	}
-	match := p.match(ages, clock.Now)
+	match := p.matcher(ages, clock.Now)
 	bar := a.bar(ctx, client, a.table)
 	var sum dynamostore.PurgeProgress
 	for progress, err := range o.Purge(ctx, func(o *dynamostore.PurgeOptions) {
-		o.Match, o.Forget, o.Steps, o.DryRun, o.After, o.Pace = match, p.forget, p.steps, p.dryRun, journal.After, pace(p.rate)
+		o.Match, o.Forget, o.Steps, o.DryRun, o.After, o.Pace = match.match, p.forget, p.steps, p.dryRun, journal.After, pace(p.rate)
 	}) {
 		sum = progress
 		if err == nil {
@@ -139,7 +138,20 @@ func (p *purging) run(a *app, c *cobra.Command) error {
 	if err := journal.done(); err != nil {
 		return err
 	}
-	return p.report(a, sum)
+	return p.report(a, sum, match)
+}
+
+// journal opens the journal of --state, or one that keeps nothing.
+func (p *purging) journal(ctx context.Context, a *app, client *dynamodb.Client) (*journal, error) {
+	if p.state == "" {
+		return &journal{After: p.after}, nil
+	}
+	identity, err := p.identity(ctx, &a.connection, client)
+	if err != nil {
+		return nil, err
+	}
+	j, err := openJournal(p.state, identity)
+	return j, usage(err)
 }
 
 // ages are how old records must be; zero: any age.
@@ -157,8 +169,8 @@ func (p *purging) check() (a ages, err error) {
 	}
 	switch {
 	case err != nil:
-	case p.rate <= 0:
-		err = errors.New("--rate must be above 0")
+	case checkRate(p.rate) != nil:
+		err = checkRate(p.rate)
 	case p.All && p.Namespace+p.Route+p.Caller+p.Tenant != "":
 		err = errors.New("--all is of all records; leave it out, or the others")
 	case p.filter == filter{}:
@@ -177,12 +189,12 @@ func (p *purging) signer(s *dynamostore.Store) (*dynamostore.Operator, error) {
 	return p.operator(s)
 }
 
-func (p *purging) confirm(a *app) error {
+func (p *purging) confirm(ctx context.Context, a *app) error {
 	if !p.forget {
-		return p.ask(a, "erase", "This erases the answers %s, for good. The records stay.", p.says())
+		return p.ask(ctx, a, "erase", "This erases the answers %s, for good. The records stay.", p.says())
 	}
 	say(a.Err, "WARNING: --forget deletes records. A retry that comes after it runs again, and has its effects a SECOND time.\n")
-	return p.ask(a, "forget", "This deletes the records %s.", p.says())
+	return p.ask(ctx, a, "forget", "This deletes the records %s.", p.says())
 }
 
 // says is what is chosen, for people.
@@ -199,30 +211,6 @@ func (f filter) says() string {
 		}
 	}
 	return "of " + strings.Join(parts, ", ")
-}
-
-// match is the filter by the database's clock. A scope that no guard made fits none
-// but --all and an age.
-func (f filter) match(a ages, now time.Time) func(lambdaidem.Record) bool {
-	method, route, hasMethod := strings.Cut(f.Route, " ")
-	if !hasMethod || method != strings.ToUpper(method) { // an operation may have spaces
-		method, route = "", f.Route
-	}
-	fits := func(want, is string) bool { return want == "" || lambdaidem.ScopePart(want) == is }
-	return func(rec lambdaidem.Record) bool {
-		when := rec.CompletedAt
-		if when.IsZero() {
-			when = rec.StartedAt
-		}
-		if a.least > 0 && !when.Before(now.Add(-a.least)) || when.Before(a.since) {
-			return false
-		}
-		s, err := lambdaidem.ParseScope(rec.Scope)
-		if err != nil {
-			return f.Namespace+f.Route+f.Caller+f.Tenant == ""
-		}
-		return fits(f.Namespace, s.Namespace) && fits(method, s.Method) && fits(route, s.Route) && fits(f.Caller, s.Principal) && fits(f.Tenant, s.Tenant)
-	}
 }
 
 // parseAge reads a duration that may be in days.
@@ -296,19 +284,23 @@ type purgeView struct {
 	Foreign    int     `json:"foreign"`
 	Units      float64 `json:"capacityUnits"`
 	Seconds    float64 `json:"seconds"`
+
+	Compared []comparedView `json:"compared,omitempty"` // if nothing matched: each flag by itself
 }
 
-func (p *purging) report(a *app, sum dynamostore.PurgeProgress) error {
+func (p *purging) report(a *app, sum dynamostore.PurgeProgress, match *matcher) error {
 	v := purgeView{
 		DryRun: p.dryRun, Forgotten: p.forget,
 		Looked: sum.Looked, Matched: sum.Matched, Purged: sum.Purged, Before: sum.Before, Changed: sum.Changed, InProgress: sum.InProgress,
 		Parts: sum.Parts, Orphans: sum.Orphans, KeptParts: sum.KeptParts, KeptSteps: sum.KeptSteps, Foreign: sum.Foreign,
 		Units: sum.Units, Seconds: sum.Elapsed.Round(time.Millisecond).Seconds(),
+		Compared: match.compared(),
 	}
 	if a.output == outputJSON {
 		return printJSON(a.Out, v, true)
 	}
 	v.text(a.Out)
+	match.text(a.Out)
 	return nil
 }
 

@@ -98,7 +98,12 @@ func TestO2_PurgeGoesOnFromItsState(t *testing.T) {
 		t.Fatalf("stopped at once, it ended with %d: %s", code, errs.String())
 	}
 	first := d.view("0").ID
-	text, err := json.Marshal(journal{Table: d.table, Filter: filter{Namespace: "shop"}, After: first, Kept: time.Now()})
+	identity, err := (&purging{filter: filter{Namespace: "shop"}}).identity(t.Context(), &connection{table: d.table}, d.client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity.Endpoint = os.Getenv("AWS_ENDPOINT_URL_DYNAMODB")
+	text, err := json.Marshal(journal{Purge: identity, After: first, Kept: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,6 +183,26 @@ func TestO2_RateOfUnits(t *testing.T) {
 		}
 		if err := wait(t.Context(), 5000); err != nil || time.Since(began) != 5500*time.Millisecond { // more than a second's at once
 			t.Errorf("6500 units took %v (%v)", time.Since(began), err)
+		}
+		slow := pace(0.5)
+		began = time.Now()
+		for range 3 {
+			if err := slow(t.Context(), 1); err != nil { // the first unit is free
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took != 4*time.Second {
+			t.Errorf("3 units at 0.5 a second took %v", took)
+		}
+		uneven := pace(1.5)
+		began = time.Now()
+		for range 5 {
+			if err := uneven(t.Context(), 1); err != nil { // the first two are free
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("5 units at 1.5 a second took %v", took)
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errLater)

@@ -75,7 +75,7 @@ func TestS2_EscapedJSONIsExact(t *testing.T) {
 }
 
 func TestO2_ShellWordsAreExact(t *testing.T) {
-	for _, s := range []string{"", "a b", "it's $HOME `x` \\n !", "\a\x1b[2J\r\n'\\'\u202e\xff", "\ufffd", "\x1b1"} {
+	for _, s := range []string{"", "a b", "it's $HOME `x` \\n !", "\a\x1b[2J\r\n'\\'\u202e\xff", "\ufffd", "\x1b1", "\xff"} {
 		out, err := exec.CommandContext(t.Context(), "bash", "-c", "printf %s "+shellQuote(s)).Output()
 		if err != nil || string(out) != s {
 			t.Errorf("%q as %s reads %q, %v", s, shellQuote(s), out, err)

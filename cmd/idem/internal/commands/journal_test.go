@@ -1,0 +1,97 @@
+package commands
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+)
+
+// A journal is accepted by the purge that wrote it and by no other.
+func TestO2_AJournalIsBoundToItsPurge(t *testing.T) {
+	own := purgeIdentity{Table: "arn:aws:dynamodb:eu-west-1:1:table/t", TableID: "1", Region: "eu-west-1", Filter: filter{Caller: "bob"}}
+	file := filepath.Join(t.TempDir(), "state")
+	j, err := openJournal(file, own)
+	if err != nil || j.After != "" {
+		t.Fatalf("a new journal is %+v, %v", j, err)
+	}
+	if err := j.keep(dynamostore.PurgeProgress{After: "lambdaidem#5"}); err != nil {
+		t.Fatal(err)
+	}
+	if j, err := openJournal(file, own); err != nil || j.After != "lambdaidem#5" {
+		t.Errorf("the same purge reads %+v, %v", j, err)
+	}
+	for says, change := range map[string]func(*purgeIdentity){
+		"the table":              func(p *purgeIdentity) { p.Table = "arn:aws:dynamodb:us-east-1:1:table/t" },
+		"created anew":           func(p *purgeIdentity) { p.TableID = "2" },
+		"the Region":             func(p *purgeIdentity) { p.Region = "us-east-1" },
+		"the endpoint":           func(p *purgeIdentity) { p.Endpoint = "http://localhost:8000" },
+		"--attribute":            func(p *purgeIdentity) { p.Attributes = `id="pk"` },
+		"which records":          func(p *purgeIdentity) { p.Filter.Caller = "alice" },
+		"these differ: --forget": func(p *purgeIdentity) { p.Forget = true },
+		"--steps":                func(p *purgeIdentity) { p.Steps = true },
+		"--dry-run":              func(p *purgeIdentity) { p.DryRun = true },
+	} {
+		other := own
+		change(&other)
+		if _, err := openJournal(file, other); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), own.Table) {
+			t.Errorf("where %s differs, it says %v", says, err)
+		}
+	}
+	if err := j.done(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("a journal that is done is there: %v", err)
+	}
+	if err := j.done(); err != nil {
+		t.Errorf("done twice: %v", err)
+	}
+}
+
+// A journal of a version that did not keep the table's ARN binds nothing.
+func TestO2_AnOlderJournalIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "state")
+	for _, text := range []string{`{"table":"t","after":"lambdaidem#5"}`, `not JSON`, ``} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if j, err := openJournal(file, purgeIdentity{Table: "arn:aws:dynamodb:eu-west-1:1:table/t"}); err == nil {
+			t.Errorf("%q is accepted: %+v", text, j)
+		}
+	}
+}
+
+// A second Region has a table of the same name; a purge of it must not skip what the
+// first one has done.
+func TestO2_PurgeRefusesTheStateOfAnotherRegion(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.guard, "k", paid)
+	file := filepath.Join(t.TempDir(), "state")
+	identity, err := (&purging{filter: filter{All: true}, dryRun: true}).identity(t.Context(), &connection{table: d.table}, d.client)
+	if err != nil || identity.Table == "" || identity.Table == d.table {
+		t.Fatalf("%+v, %v", identity, err)
+	}
+	identity.Endpoint = os.Getenv("AWS_ENDPOINT_URL_DYNAMODB")
+	text, err := json.Marshal(journal{Purge: identity, After: d.view("k").ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	purge := []string{"purge", "--all", "--dry-run", "--state", file}
+	write := func() {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write()
+	d.idem(append(purge, "--region", "eu-west-1")...).want(t, exitUsage, "another purge", "the Region")
+	d.idem(append(purge, "--endpoint-url", strings.Replace(identity.Endpoint, "127.0.0.1", "localhost", 1))...).want(t, exitUsage, "the endpoint")
+	d.idem(append(purge, "--attribute", "status=state")...).want(t, exitUsage, "--attribute")
+	d.idem(append(purge, "--attribute", "status=status")...).want(t, exitDone, "0 records would be erased") // it goes on after the only record
+	write()
+	d.idem(purge...).want(t, exitDone, "0 records would be erased")
+	d.idem(purge...).want(t, exitDone, "1 records would be erased") // the journal of what was done is gone
+}

@@ -1,0 +1,181 @@
+package commands
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// matcher decides which records a purge is of. It counts what each flag matches by
+// itself and remembers the scopes it has seen, so that a purge that matches nothing
+// can say which flag is mistyped.
+type matcher struct {
+	tests   []*flagTest
+	records int // that were compared
+	chosen  int // of these, that match every flag
+}
+
+// flagTest is the test of one flag.
+type flagTest struct {
+	flag, want string
+	fits       func(lambdaidem.Record, *lambdaidem.RecordScope) bool // a nil scope: no guard made it
+	part       func(*lambdaidem.RecordScope) string                  // what want is compared with; nil: no part of the scope
+	records    int                                                   // that fit
+	seen       map[string]bool                                       // other values of part, at most seenAtMost
+}
+
+// seenAtMost bounds the memory of a purge of a table with many callers.
+const seenAtMost = 1000
+
+// matcher returns a matcher for the filter. Ages count from now, which is the
+// database's time.
+func (f filter) matcher(a ages, now time.Time) *matcher {
+	m := &matcher{}
+	add := func(flag, want string, part func(*lambdaidem.RecordScope) string) {
+		if want == "" {
+			return
+		}
+		m.tests = append(m.tests, &flagTest{flag: flag, want: want, part: part, seen: map[string]bool{},
+			fits: func(_ lambdaidem.Record, s *lambdaidem.RecordScope) bool { return s != nil && part(s) == want }})
+	}
+	add("--namespace", lambdaidem.ScopePart(f.Namespace), func(s *lambdaidem.RecordScope) string { return s.Namespace })
+	if method, route, ok := strings.Cut(f.Route, " "); ok && method == strings.ToUpper(method) {
+		add("--route", method+" "+lambdaidem.ScopePart(route), func(s *lambdaidem.RecordScope) string { return s.Method + " " + s.Route })
+	} else { // an operation, which may have spaces, or a route of any method
+		add("--route", lambdaidem.ScopePart(f.Route), func(s *lambdaidem.RecordScope) string { return s.Route })
+	}
+	add("--caller", lambdaidem.ScopePart(f.Caller), func(s *lambdaidem.RecordScope) string { return s.Principal })
+	add("--tenant", lambdaidem.ScopePart(f.Tenant), func(s *lambdaidem.RecordScope) string { return s.Tenant })
+	if a.least > 0 {
+		m.tests = append(m.tests, &flagTest{flag: "--older-than", want: f.Older,
+			fits: func(rec lambdaidem.Record, _ *lambdaidem.RecordScope) bool {
+				return endOf(rec).Before(now.Add(-a.least))
+			}})
+	}
+	if !a.since.IsZero() {
+		m.tests = append(m.tests, &flagTest{flag: "--since", want: f.Since,
+			fits: func(rec lambdaidem.Record, _ *lambdaidem.RecordScope) bool { return !endOf(rec).Before(a.since) }})
+	}
+	return m
+}
+
+// endOf returns when a record was completed, or when it began if it wasn't.
+func endOf(rec lambdaidem.Record) time.Time {
+	if rec.CompletedAt.IsZero() {
+		return rec.StartedAt
+	}
+	return rec.CompletedAt
+}
+
+// match reports whether the record fits every flag. A record whose scope no guard
+// made fits no flag that compares a part of the scope.
+func (m *matcher) match(rec lambdaidem.Record) bool {
+	var scope *lambdaidem.RecordScope
+	if s, err := lambdaidem.ParseScope(rec.Scope); err == nil {
+		scope = &s
+	}
+	m.records++
+	all := true
+	for _, t := range m.tests {
+		if t.fits(rec, scope) {
+			t.records++
+			continue
+		}
+		all = false
+		if t.part != nil && scope != nil && len(t.seen) < seenAtMost {
+			t.seen[t.part(scope)] = true
+		}
+	}
+	if all {
+		m.chosen++
+	}
+	return all
+}
+
+// comparedView is what one flag was compared with, as programs get it.
+type comparedView struct {
+	Flag    string   `json:"flag"`
+	Value   string   `json:"value"`   // as it was compared: as it stands in a scope
+	Records int      `json:"records"` // that fit this flag
+	Nearest []string `json:"nearest,omitempty"`
+}
+
+// compared explains a purge that matched nothing; nil: it matched something.
+func (m *matcher) compared() (views []comparedView) {
+	if m.chosen > 0 {
+		return nil
+	}
+	for _, t := range m.tests {
+		v := comparedView{Flag: t.flag, Value: t.want, Records: t.records}
+		if t.records == 0 {
+			v.Nearest = nearest(t.want, t.seen)
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
+// nearest returns the three values that differ least from want, the nearest first.
+func nearest(want string, seen map[string]bool) []string {
+	type candidate struct {
+		value string
+		edits int
+	}
+	var all []candidate
+	for value := range seen {
+		all = append(all, candidate{value, edits(want, value)})
+	}
+	slices.SortFunc(all, func(x, y candidate) int { return cmp.Or(x.edits-y.edits, strings.Compare(x.value, y.value)) })
+	const most = 3
+	var values []string
+	for _, c := range all[:min(most, len(all))] {
+		values = append(values, c.value)
+	}
+	return values
+}
+
+// edits returns how many characters must be inserted, deleted or replaced to turn
+// one text into the other (the Levenshtein distance).
+func edits(from, to string) int {
+	x, y := []rune(from), []rune(to)
+	row := make([]int, len(y)+1) // of x[:i] to each y[:j]
+	for j := range row {
+		row[j] = j
+	}
+	for i := range x {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range y {
+			replaced := diagonal
+			if x[i] != y[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(y)]
+}
+
+// text says what was compared, and with what.
+func (m *matcher) text(to printer) {
+	compared := m.compared()
+	if len(compared) == 0 {
+		return
+	}
+	say(to, "Nothing matched. Each flag was compared with %d records:\n", m.records)
+	for _, c := range compared {
+		say(to, "  %s %s matches %d", c.Flag, clip(c.Value), c.Records)
+		for i, value := range c.Nearest {
+			if i == 0 {
+				say(to, "; the nearest: %s", clip(value))
+			} else {
+				say(to, ", %s", clip(value))
+			}
+		}
+		say(to, "\n")
+	}
+}

@@ -1,0 +1,129 @@
+package commands
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+func TestO2_PurgeMatchesByScopeAndAge(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	done := func(scope string) lambdaidem.Record {
+		return lambdaidem.Record{Scope: scope, StartedAt: now.Add(-3 * time.Hour), CompletedAt: now.Add(-2 * time.Hour)}
+	}
+	http := done("shop POST /payments/{id} jwt:https://issuer|bob blue")
+	operation := done("shop  charge%20it carol")
+	foreign := done("not of a guard's form, by its seven parts")
+	released := lambdaidem.Record{Scope: "shop  charge%20it ", StartedAt: now.Add(-time.Hour)}
+	for _, c := range []struct {
+		filter filter
+		want   []lambdaidem.Record
+	}{
+		{filter{All: true}, []lambdaidem.Record{http, operation, foreign, released}},
+		{filter{Namespace: "shop"}, []lambdaidem.Record{http, operation, released}},
+		{filter{Namespace: "sho"}, nil},
+		{filter{Tenant: "blue"}, []lambdaidem.Record{http}},
+		{filter{Tenant: "green"}, nil},
+		{filter{Caller: "carol"}, []lambdaidem.Record{operation}},
+		{filter{Route: "charge it"}, []lambdaidem.Record{operation, released}},
+		{filter{Route: "charge%20it"}, nil},
+		{filter{Route: "POST /payments/{id}"}, []lambdaidem.Record{http}},
+		{filter{Route: "PUT /payments/{id}"}, nil},
+		{filter{Route: "/payments/{id}"}, []lambdaidem.Record{http}},
+		{filter{Namespace: "shop", Caller: "jwt:https://issuer|bob", Tenant: "blue", Route: "POST /payments/{id}"}, []lambdaidem.Record{http}},
+		{filter{Namespace: "shop", Caller: "carol", Tenant: "blue"}, nil},
+		{filter{Older: "2h"}, nil}, // exactly two hours is not longer
+		{filter{Older: "119m"}, []lambdaidem.Record{http, operation, foreign}},
+		{filter{Older: "30m"}, []lambdaidem.Record{http, operation, foreign, released}},
+		{filter{Since: "2026-11-22T10:00:00Z"}, []lambdaidem.Record{http, operation, foreign, released}},
+		{filter{Since: "2026-11-22T10:00:01Z"}, []lambdaidem.Record{released}},
+		{filter{Since: "2026-11-22T10:00:00Z", Older: "90m", Tenant: "blue"}, []lambdaidem.Record{http}},
+	} {
+		p := purging{filter: c.filter, rate: 1}
+		ages, err := p.check()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := c.filter.matcher(ages, now)
+		for _, rec := range []lambdaidem.Record{http, operation, foreign, released} {
+			want := slices.ContainsFunc(c.want, func(r lambdaidem.Record) bool { return r.Scope == rec.Scope })
+			if got := m.match(rec); got != want {
+				t.Errorf("%+v matches %q: %v; want %v", c.filter, rec.Scope, got, want)
+			}
+		}
+		if m.records != 4 || m.chosen != len(c.want) || (m.compared() == nil) != (len(c.want) > 0) {
+			t.Errorf("%+v: %d of %d, compared %+v", c.filter, m.chosen, m.records, m.compared())
+		}
+	}
+}
+
+// A long scope is cut, with a hash; what is compared is cut likewise.
+func TestO2_PurgeMatchesLongScopes(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	f := filter{Caller: long}
+	rec := lambdaidem.Record{Scope: "shop POST / " + lambdaidem.ScopePart(long)}
+	if !f.matcher(ages{}, time.Now()).match(rec) {
+		t.Error("a long caller doesn't match its own records")
+	}
+}
+
+func TestO2_APurgeThatMatchesNothingNamesTheNearest(t *testing.T) {
+	f := filter{Caller: "bbo", Route: "POST /payment", Tenant: "blue"}
+	m := f.matcher(ages{}, time.Now())
+	for _, scope := range []string{"shop POST /payments bob blue", "shop POST /refunds rob blue", "shop GET /payments alice blue", "shop POST /payments christopher blue", "x"} {
+		m.match(lambdaidem.Record{Scope: scope})
+	}
+	var out strings.Builder
+	m.text(printer{&out})
+	want := `Nothing matched. Each flag was compared with 5 records:
+  --route POST /payment matches 0; the nearest: POST /payments, GET /payments, POST /refunds
+  --caller bbo matches 0; the nearest: bob, rob, alice
+  --tenant blue matches 4
+`
+	if out.String() != want {
+		t.Errorf("it prints\n%swant\n%s", out.String(), want)
+	}
+	m.match(lambdaidem.Record{Scope: "shop POST /payment bbo blue"})
+	out.Reset()
+	if m.text(printer{&out}); out.Len() > 0 {
+		t.Errorf("although something matched it prints %s", out.String())
+	}
+}
+
+func TestO2_AMatcherRemembersABoundedNumberOfScopes(t *testing.T) {
+	m := filter{Caller: "nobody"}.matcher(ages{}, time.Now())
+	for i := range seenAtMost + 10 {
+		m.match(lambdaidem.Record{Scope: fmt.Sprintf("shop POST / %d", i)})
+	}
+	if n := len(m.tests[0].seen); n != seenAtMost {
+		t.Errorf("it remembers %d callers", n)
+	}
+}
+
+func TestO2_EditsBetweenTexts(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		want     int
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"kitten", "sitting", 3}, {"bob", "bbo", 2}, {"é", "e", 1}, {"abc", "xabc", 1}, {"flaw", "lawn", 2}} {
+		if got := edits(c.from, c.to); got != c.want {
+			t.Errorf("from %q to %q: %d; want %d", c.from, c.to, got, c.want)
+		}
+	}
+}
+
+func TestO2_OlderThanIsAPositiveAge(t *testing.T) {
+	for text, want := range map[string]time.Duration{"": 0, "36h": 36 * time.Hour, "30d": 720 * time.Hour, "1d": 24 * time.Hour, "90m": 90 * time.Minute, "65535d": 65535 * 24 * time.Hour} {
+		if got, err := parseAge(text); err != nil || got != want {
+			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"0d", "0h", "0", "-1h", "-1d", "65536d", "d", "1.5d", "soon", "1h1d", " 1d", "1d "} {
+		if got, err := parseAge(text); err == nil {
+			t.Errorf("%q is taken for %v; as an age it would choose any record", text, got)
+		}
+	}
+}
