@@ -22,6 +22,8 @@ const (
 	attrEncoding    = "encoding"               // S, absent: data is the value as it is, and there are no steps
 	attrParts       = "parts"                  // M, with an encoding of an answer
 	attrSteps       = "steps"                  // M, until it is completed (E5)
+	attrInvocation  = "invocation"             // S, Lambda's request id of the attempt
+	attrLastFailure = "last_failure"           // S, while it is released: the code of what released it
 	attrOperations  = "operations"             // L, what operators did (O2)
 	attrErasing     = "erasing"                // M, parts that a purge has yet to delete
 	attrLeaseShard  = "lease_shard"            // S, while it is in progress, with Options.LeaseIndex (O2)
@@ -77,6 +79,8 @@ var itemAttributes = [...]attribute{
 	{attrEncoding, "#encoding", saving | completion, func(it *item) field { return &it.Encoding }, nil},
 	{attrParts, "#parts", completion, func(it *item) field { return partsField{&it.Parts} }, nil},
 	{attrSteps, "#steps", saving | completion, func(it *item) field { return (*stepResults)(&it.Steps) }, nil},
+	{attrInvocation, "#invocation", takeover, func(it *item) field { return (*text)(&it.Invocation) }, nil},
+	{attrLastFailure, "#last_failure", takeover | release, func(it *item) field { return (*text)(&it.LastFailure) }, nil},
 	{attrOperations, "#operations", 0, func(it *item) field { return (*operations)(&it.Operations) }, nil},
 	{attrErasing, "#erasing", 0, func(it *item) field { return partsField{&it.Erasing} }, nil},
 	{attrLeaseShard, "#lease_shard", takeover | completion | release, func(it *item) field { return (*text)(&it.LeaseShard) }, nil},

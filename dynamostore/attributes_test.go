@@ -53,10 +53,11 @@ func TestAnUpdateWritesEveryAttributeThatItsVerbChanges(t *testing.T) {
 			next := claim
 			next.Over = &lambdaidem.Record{Attempt: 1}
 			next.Now, next.LeaseEnd, next.Expires = now.Add(time.Hour), now.Add(time.Hour), now.Add(time.Hour+time.Second)
-			next.Token, next.Scope, next.Fingerprint = "token-2", "other", "f2"
+			next.Token, next.Scope, next.Fingerprint, next.Invocation = "token-2", "other", "f2", "invocation-2"
 			*it = *claimed(next)
 		}},
 		{"takeover of what was completed before", takeover, func(it *item) { it.finish(result); it.Failure = failed.Failure }},
+		{"takeover of what was released before", takeover, func(it *item) { it.LastFailure = "http_503" }},
 		{"completion", completion, func(it *item) { it.finish(result) }},
 		{"completion by a failure", completion, func(it *item) { it.finish(failed) }},
 		{"save of steps", saving, func(it *item) { it.keepSteps(encodedSteps, twoSteps) }},
@@ -64,7 +65,7 @@ func TestAnUpdateWritesEveryAttributeThatItsVerbChanges(t *testing.T) {
 			it.keepSteps(encodedSteps, twoSteps)
 			it.finish(result)
 		}},
-		{"release", release, func(it *item) { it.giveBack(lease.Expires) }},
+		{"release", release, func(it *item) { it.giveBack(lease.Expires, "http_503") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before, after := claimed(claim), claimed(claim)
@@ -139,6 +140,6 @@ func fullItem() *item {
 	return &item{
 		ID: "x", Status: "x", Token: "x", Attempt: n, LeaseEnd: n, Expiration: n, Validation: "x", Scope: "x", StartedAt: n, CompletedAt: n,
 		Outcome: "x", Data: []byte("x"), Failure: &lambdaidem.Failure{Code: "x"}, Encoding: optionalText{"x", true},
-		Parts: &parts{Checksum: []byte("x")}, Steps: lambdaidem.Steps{"x": []byte("x")}, LeaseShard: "x",
+		Parts: &parts{Checksum: []byte("x")}, Steps: lambdaidem.Steps{"x": []byte("x")}, LeaseShard: "x", Invocation: "x", LastFailure: "x",
 	}
 }

@@ -407,6 +407,7 @@ func TestE1_BothTransportsWriteTheSameForAnyRecord(t *testing.T) {
 		c := lambdaidem.Claim{
 			ID: anyText.Draw(t, "id"), Scope: rapid.String().Draw(t, "scope"), Fingerprint: anyText.Draw(t, "fingerprint"),
 			Token: anyText.Draw(t, "token"), Now: moment(t, "now"), LeaseEnd: moment(t, "lease end"), Expires: moment(t, "expires"),
+			Invocation: anyText.Draw(t, "invocation"),
 		}
 		if rapid.Bool().Draw(t, "over") {
 			seen := claimed(c).record()
@@ -419,7 +420,7 @@ func TestE1_BothTransportsWriteTheSameForAnyRecord(t *testing.T) {
 			r.Failure = &lambdaidem.Failure{Code: lambdaidem.Code(anyText.Draw(t, "code")), Message: anyText.Draw(t, "message"), Status: rapid.Int().Draw(t, "status")}
 		}
 		steps := lambdaidem.Steps(rapid.MapOfN(rapid.StringN(1, 20, 40), rapid.SliceOf(rapid.Byte()), 0, 3).Draw(t, "steps"))
-		l := lambdaidem.Lease{ID: c.ID, Token: c.Token, Expires: moment(t, "released until")}
+		l := lambdaidem.Lease{ID: c.ID, Token: c.Token, Expires: moment(t, "released until"), LastFailure: anyText.Draw(t, "last failure")}
 		for _, s := range []*Store{sdk, ours} {
 			_, _ = s.Acquire(t.Context(), c) // the answer is another's record
 			_, _ = s.Complete(t.Context(), l, r)

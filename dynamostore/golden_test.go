@@ -29,7 +29,8 @@ import (
 // layout 1 knows no encoding, and refuses an item that has one, whatever it is
 // (D4). Layout 2 writes what it stores as it is in the same way. Layout 3, which is
 // opt-in, adds an attribute that the others pass over. Layout 4 adds to each part the
-// record's scope and the time at which it was written.
+// record's scope and the time at which it was written. Layout 5, of attempts in Lambda,
+// adds the invocation and the last failure.
 
 var golden = struct {
 	claim                      lambdaidem.Claim
@@ -56,21 +57,27 @@ func goldenResult(value string) lambdaidem.Result {
 	}
 }
 
-// goldens is what each file stands for, and how it is written today.
-func goldens() map[string]struct {
-	result  *lambdaidem.Result // nil: in progress
-	release bool
-	option  func(*Options)
-	old     bool // today's layout is another one
-} {
-	type file = struct {
-		result  *lambdaidem.Result
-		release bool
-		option  func(*Options)
-		old     bool
-	}
+// goldenFile is what one file stands for, and how it is written today.
+type goldenFile struct {
+	result     *lambdaidem.Result // nil: in progress
+	release    bool
+	failure    string // of the release
+	invocation string
+	option     func(*Options)
+	old        bool // today's layout is another one
+}
+
+func (f *goldenFile) claim() lambdaidem.Claim {
+	c := golden.claim
+	c.Invocation = f.invocation
+	return c
+}
+
+// goldens returns what each file stands for.
+func goldens() map[string]goldenFile {
+	const invocation = "6bc28136-xmpl-4365-b021-0ce6b2e64ab0"
 	inParts := func(o *Options) { o.MaxInline = 1 }
-	return map[string]file{
+	return map[string]goldenFile{
 		"1-in-progress":      {},
 		"1-released":         {release: true},
 		"1-text":             {result: &golden.text},
@@ -86,6 +93,9 @@ func goldens() map[string]struct {
 		"4-failure-in-parts": {result: &golden.failed, option: inParts},
 		"4-binary-in-parts":  {result: &golden.binary, option: inParts},
 		"3-in-progress":      {option: func(o *Options) { o.LeaseIndex = "leases" }},
+		"5-in-progress":      {invocation: invocation},
+		"5-released":         {invocation: invocation, release: true, failure: "net.OpError"},
+		"5-text":             {invocation: invocation, result: &golden.text},
 	}
 }
 
@@ -149,10 +159,10 @@ func TestD4_ItemsOfEveryLayoutAreRead(t *testing.T) {
 			if got.Result, err = s.Load(t.Context(), got); err != nil {
 				t.Fatal(err)
 			}
-			want := claimed(golden.claim).record()
+			want := claimed(file.claim()).record()
 			switch {
 			case file.release:
-				want.State, want.Expires = lambdaidem.Released, goldenTime.Add(2*time.Hour)
+				want.State, want.Expires, want.LastFailure = lambdaidem.Released, goldenTime.Add(2*time.Hour), file.failure
 			case file.result != nil:
 				want.State, want.CompletedAt, want.Expires, want.Result = lambdaidem.Completed, file.result.At, file.result.Expires, *file.result
 			}
@@ -187,33 +197,33 @@ func TestD4_TheLayoutIsWhatItWas(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			want := readGolden(t, name)
-			if diff := cmp.Diff(withoutGzip(t, want), withoutGzip(t, writtenToday(t, file.option, file.result, file.release))); diff != "" {
+			if diff := cmp.Diff(withoutGzip(t, want), withoutGzip(t, writtenToday(t, &file))); diff != "" {
 				t.Errorf("file - today +:\n%s", diff)
 			}
 		})
 	}
 }
 
-func writtenToday(t *testing.T, option func(*Options), result *lambdaidem.Result, release bool) items {
+func writtenToday(t *testing.T, file *goldenFile) items {
 	t.Helper()
-	if option == nil {
-		option = func(*Options) {}
+	s := New(written.client(), "test")
+	if file.option != nil {
+		s = New(written.client(), "test", file.option)
 	}
-	s := New(written.client(), "test", option)
-	it, all := claimed(golden.claim), items{}
+	it, all := claimed(file.claim()), items{}
 	it.LeaseShard = s.opts.leaseShard(it.ID)
 	lease := lambdaidem.Lease{ID: golden.claim.ID, Token: golden.claim.Token, Scope: golden.claim.Scope}
 	switch {
-	case release:
-		it.giveBack(goldenTime.Add(2 * time.Hour))
-	case result != nil:
-		p, err := s.pack(t.Context(), lease, *result)
+	case file.release:
+		it.giveBack(goldenTime.Add(2*time.Hour), file.failure)
+	case file.result != nil:
+		p, err := s.pack(t.Context(), lease, *file.result)
 		if err != nil {
 			t.Fatal(err)
 		}
 		it.finish(p.result)
 		if a, ok := p.result.Apart.(*apart); ok && p.stored != nil {
-			part := s.layout.part(lease, a.Parts.Checksum, 1, p.stored, *result)
+			part := s.layout.part(lease, a.Parts.Checksum, 1, p.stored, *file.result)
 			all[part[attrID].(*types.AttributeValueMemberS).Value] = onTheWire(t, part)
 		}
 	}

@@ -38,6 +38,8 @@ type item struct {
 	Operations  []Operation
 	Erasing     *parts
 	LeaseShard  string // in progress, with an index of leases
+	Invocation  string
+	LastFailure string // released
 }
 
 // claimed is the item that an acquire leaves behind.
@@ -56,6 +58,7 @@ func claimed(c lambdaidem.Claim) *item {
 		Validation: validUTF8(c.Fingerprint),
 		Scope:      validUTF8(c.Scope),
 		StartedAt:  epochMillis(c.Now),
+		Invocation: validUTF8(c.Invocation),
 	}
 }
 
@@ -79,9 +82,11 @@ func (it *item) finish(r lambdaidem.Result) {
 }
 
 // giveBack turns the item of an attempt into that of one that had no effect.
-func (it *item) giveBack(expires time.Time) {
+// failure is the attempt's, by its code; empty: none is known.
+func (it *item) giveBack(expires time.Time, failure string) {
 	it.Status, it.LeaseShard = lambdaidem.Released, ""
 	it.Expiration = epochSeconds(expires)
+	it.LastFailure = validUTF8(failure)
 }
 
 // validUTF8 makes a string one that DynamoDB can keep.
@@ -161,6 +166,8 @@ func (it *item) record() lambdaidem.Record {
 		Fingerprint: it.Validation,
 		Scope:       it.Scope,
 		StartedAt:   fromMillis(it.StartedAt),
+		Invocation:  it.Invocation,
+		LastFailure: it.LastFailure,
 	}
 	if it.Status != lambdaidem.Completed {
 		r.Steps = it.Steps

@@ -34,6 +34,7 @@ func TestR1_ARecordSurvivesItsItem(t *testing.T) {
 			Now:         moment(t, "now"),
 			LeaseEnd:    moment(t, "lease end"),
 			Expires:     moment(t, "expires").Truncate(time.Second),
+			Invocation:  rapid.String().Draw(t, "invocation"),
 		}
 		it := claimed(c)
 		if rapid.Bool().Draw(t, "completed") {
@@ -52,7 +53,7 @@ func TestR1_ARecordSurvivesItsItem(t *testing.T) {
 			steps := rapid.MapOfN(rapid.StringN(1, 20, 40), rapid.SliceOf(rapid.Byte()), 0, 3).Draw(t, "steps")
 			it.keepSteps(encodedSteps, steps)
 			if rapid.Bool().Draw(t, "released") {
-				it.giveBack(moment(t, "released until"))
+				it.giveBack(moment(t, "released until"), rapid.String().Draw(t, "last failure"))
 			}
 		}
 		attrs := standardLayout.attributes(it)

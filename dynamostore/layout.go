@@ -9,7 +9,7 @@ import (
 
 // attributes is the item as the SDK takes it, under this table's names.
 func (l *layout) attributes(it *item) attributes {
-	const most = 14 // in one item: there is data or a failure, say; a map of more is twice the size
+	const most = 14 // in one item, unless its answer is in parts; a map of more is twice the size
 	attrs := make(attributes, most)
 	for i := range l {
 		if v := itemAttributes[i].field(it).write(); v != nil {

@@ -135,7 +135,7 @@ func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, erro
 	if err != nil {
 		return seen, err
 	}
-	it.giveBack(o.expires(seen))
+	it.giveBack(o.expires(seen), "")
 	return o.end(ctx, seen, &operatorEnd{op: opOperatorRelease, sets: release}, it)
 }
 

@@ -150,7 +150,7 @@ func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lam
 
 // Release gives the record back by one conditional UpdateItem (L3).
 func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
-	return s.end(ctx, &s.writes.release, lease, now, func(it *item) { it.giveBack(lease.Expires) })
+	return s.end(ctx, &s.writes.release, lease, now, func(it *item) { it.giveBack(lease.Expires, lease.LastFailure) })
 }
 
 // end ends an attempt: it makes the change to the attempt's item by the update,

@@ -16,14 +16,15 @@ import (
 // here, since one process may serve several at once.
 type attempt struct {
 	budget
-	g      *Guard
-	outer  *attempt // the attempt whose handler made this call; nil: there is none
-	call   call
-	id     string
-	scope  string
-	token  string   // fencing token: random, of this attempt alone (L3)
-	random [16]byte // that the token is made of
-	steps  steps
+	g          *Guard
+	outer      *attempt // the attempt whose handler made this call; nil: there is none
+	call       call
+	id         string
+	scope      string
+	token      string   // fencing token: random, of this attempt alone (L3)
+	random     [16]byte // that the token is made of
+	invocation string   // names this invocation in the record; see Claim
+	steps      steps
 
 	acquiring deadline.Context // of everything before the handler
 	handling  handlerContext   // of the handler
@@ -48,7 +49,7 @@ type attempt struct {
 
 func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
 	a := &attempt{g: g, outer: runOf(ctx), call: c, id: c.who.id(), scope: c.who.scope(g.readable(&c.who)), budget: newBudget(ctx, &g.opts),
-		began: g.opts.Clock(), fingerprint: c.fingerprint}
+		began: g.opts.Clock(), fingerprint: c.fingerprint, invocation: invocationOf(ctx)}
 	if _, err := io.ReadFull(g.opts.Random, a.random[:]); err != nil {
 		panic(fmt.Sprintf("lambdaidem: Options.Random: %v", err)) // without randomness there is no fencing
 	}

@@ -27,7 +27,7 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 		case a.open:
 			a.withdraw(ctx)
 		default:
-			a.release(ctx, hctx.Err())
+			a.release(ctx, fmt.Errorf("%w: %w", ErrOutOfTime, hctx.Err()))
 		}
 		return a.outOfTime(ctx, hctx.Err())
 	}
@@ -169,7 +169,7 @@ func (a *attempt) lost(ctx context.Context, rec Record) decision {
 
 // release ends an attempt without effect, so that a retry runs again.
 func (a *attempt) release(ctx context.Context, why error) decision {
-	switch rec, err := a.settleRelease(ctx); {
+	switch rec, err := a.settleRelease(ctx, why); {
 	case err == nil:
 		a.note(ctx, EventReleased, why)
 	case errors.Is(err, ErrLeaseLost) && rec.State == Completed && rec.Token == a.token: // a transaction of ours happened after all
@@ -197,7 +197,7 @@ func (a *attempt) withdraw(ctx context.Context) {
 		return
 	}
 	a.mayHold = false
-	if _, err := a.settleRelease(ctx); err != nil && !errors.Is(err, ErrLeaseLost) {
+	if _, err := a.settleRelease(ctx, nil); err != nil && !errors.Is(err, ErrLeaseLost) {
 		a.note(ctx, EventStoreError, err)
 	}
 }

@@ -189,7 +189,11 @@ func (w *httpWork) rejected(err error) ending {
 func (w *httpWork) ending() ending {
 	w.replaced = false
 	if w.err == nil {
-		return ending{outcome: w.g.outcomeOf(&w.response), encoded: true}
+		end := ending{outcome: w.g.outcomeOf(&w.response), encoded: true}
+		if end.outcome == OutcomeReleased || end.outcome == OutcomeUncertain {
+			end.err = failedStatus(w.response.Status)
+		}
+		return end
 	}
 	outcome := w.g.outcomeOfError(w.err)
 	problem := w.g.answerOf(w.err, outcome)

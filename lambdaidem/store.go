@@ -27,7 +27,8 @@ type Store interface {
 	// with attempt number 1. With claim.Over set it MUST write only over
 	// exactly that record: same token, same state, same lease end (L6), with
 	// the attempt number after it; it never creates a record then, and never
-	// takes over a completed one (G3).
+	// takes over a completed one (G3). The claim's invocation replaces the
+	// record's, and the record's last failure is erased.
 	//
 	// It returns the record as it now stands: the lease is the caller's exactly
 	// when that record is in progress under claim.Token, which is also how a
@@ -50,7 +51,7 @@ type Store interface {
 	// progress under the lease's token, or released under it already;
 	// otherwise nothing changes and the error is [ErrLeaseLost], with the
 	// record as it now stands. The record keeps its attempt number, its
-	// fingerprint and its token.
+	// fingerprint, its token and its invocation, and gets lease.LastFailure.
 	Release(ctx context.Context, lease Lease, now time.Time) (Record, error)
 
 	// Get reads the record, consistently: after a write has been answered, Get
@@ -81,6 +82,8 @@ type Record struct {
 	Fingerprint string    // digest of the request, compared by the guard (F5)
 	Scope       string    // readable, for people and for purging
 	StartedAt   time.Time // when the current attempt took the lease, whole milliseconds
+	Invocation  string    // names the invocation that made the current attempt; empty outside Lambda
+	LastFailure string    // why the current attempt was released; empty in progress, and where it is not known
 	CompletedAt time.Time // zero unless completed, whole milliseconds
 	Result      Result    // zero unless completed
 	Steps       Steps     // of a record that is not completed (E5); nil: there are none
@@ -112,15 +115,17 @@ type Claim struct {
 	Now         time.Time // the caller's clock
 	LeaseEnd    time.Time // whole milliseconds
 	Expires     time.Time // whole seconds; zero: not until it is completed or released
+	Invocation  string    // becomes the record's: Lambda's request id, at most 128 bytes; empty outside Lambda
 	Over        *Record   // nil: only if there is no record; else the record to take over
 }
 
 // Lease is what an attempt needs to finish what it acquired.
 type Lease struct {
-	ID      string
-	Token   string
-	Scope   string    // Claim.Scope, for what a store writes beside the record
-	Expires time.Time // what a release sets as the record's expiry; whole seconds
+	ID          string
+	Token       string
+	Scope       string    // Claim.Scope, for what a store writes beside the record
+	Expires     time.Time // what a release sets as the record's expiry; whole seconds
+	LastFailure string    // what a release sets as the record's; at most 128 bytes
 }
 
 // Result is what a completed record replays: a Value or a Failure, never both,

@@ -43,7 +43,8 @@ func (a *attempt) claim(ctx context.Context, over Record) (Record, error) {
 
 func (a *attempt) claimAt(now time.Time, over Record) Claim {
 	o := &a.g.opts
-	c := Claim{ID: a.id, Scope: a.scope, Fingerprint: a.call.fingerprint, Token: a.token, Now: now, LeaseEnd: a.leaseEnd}
+	c := Claim{ID: a.id, Scope: a.scope, Fingerprint: a.call.fingerprint, Token: a.token, Now: now, LeaseEnd: a.leaseEnd,
+		Invocation: a.invocation}
 	if over.State != Absent {
 		seen := over // a copy, so that a first claim needs none
 		c.Over = &seen
@@ -160,15 +161,18 @@ func (a *attempt) lease() Lease {
 	return Lease{ID: a.id, Token: a.token, Scope: a.scope, Expires: a.expires(a.g.opts.Clock())}
 }
 
-// settleRelease writes the release, even if the request's context has ended
-// (X3).
-func (a *attempt) settleRelease(ctx context.Context) (Record, error) {
+// settleRelease writes the release, even if the request's context has ended.
+// why is the error that the record names as its last failure; nil: none.
+func (a *attempt) settleRelease(ctx context.Context, why error) (Record, error) {
 	cleaning := a.cleanupContext(ctx)
 	defer cleaning.Cancel()
 	ctx = cleaning
+	failure := failureCode(why)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		asked := time.Now()
-		rec, err := a.g.store.Release(ctx, a.lease(), a.g.opts.Clock())
+		lease := a.lease()
+		lease.LastFailure = failure
+		rec, err := a.g.store.Release(ctx, lease, a.g.opts.Clock())
 		a.spent(asked)
 		if err == nil || errors.Is(err, ErrLeaseLost) || a.open || !a.pause(ctx, pause) {
 			return rec, err

@@ -77,6 +77,7 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 		Fingerprint: claim.Fingerprint,
 		Scope:       claim.Scope,
 		StartedAt:   milliseconds(claim.Now),
+		Invocation:  claim.Invocation,
 		Steps:       steps,
 	}), nil
 }
@@ -121,6 +122,7 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 	case r.State == lambdaidem.InProgress && r.Token == lease.Token:
 		r.State = lambdaidem.Released
 		r.Expires = seconds(lease.Expires)
+		r.LastFailure = lease.LastFailure
 		return s.put(r), nil
 	case r.State == lambdaidem.Released && r.Token == lease.Token: // L4
 		return copied(r), nil

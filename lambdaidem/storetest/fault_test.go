@@ -43,6 +43,8 @@ const (
 	takeoverKeepsScope
 	takeoverKeepsLeaseEnd
 	takeoverKeepsStart
+	takeoverKeepsInvocation
+	takeoverKeepsLastFailure
 	takeoverKeepsExpiryWithoutOwn
 	holdExpires
 	zeroExpiryIsPast
@@ -68,6 +70,10 @@ const (
 	releaseDropsFingerprint
 	releaseDropsToken
 	releaseResetsAttempt
+	releaseDropsInvocation
+	releaseDropsLastFailure
+	completionDropsInvocation
+	acquireDropsInvocation
 	releaseAfterCompletion
 	releaseDeletesCompleted
 	releaseIgnoresExpiry
@@ -186,6 +192,8 @@ var faults = [faultCount]struct {
 	takeoverKeepsScope:            {"a takeover keeps the scope", []string{"takeover of a released record"}},
 	takeoverKeepsLeaseEnd:         {"a takeover keeps the lease's end", []string{"takeover of a dead lease"}},
 	takeoverKeepsStart:            {"a takeover keeps the start", []string{"takeover of a dead lease"}},
+	takeoverKeepsInvocation:       {"a takeover keeps the invocation", []string{"takeover of a dead lease"}},
+	takeoverKeepsLastFailure:      {"a takeover keeps the last failure", []string{"takeover of a released record"}},
 	takeoverKeepsExpiryWithoutOwn: {"a held takeover keeps the old expiry", []string{"a takeover sets or lifts the expiry"}},
 	holdExpires:                   {"a held record expires", []string{"a held record does not expire"}},
 	zeroExpiryIsPast:              {"a zero expiry counts as the year 1", []string{"a held record does not expire"}},
@@ -204,19 +212,23 @@ var faults = [faultCount]struct {
 	repeatedCompletionLost:       {"a repeated completion is lost", []string{"complete again"}},
 	momentsInSeconds:             {"the completion's moment is kept in seconds", []string{"lease ends and moments are kept in milliseconds"}},
 
-	releaseUnfenced:         {"release is not fenced", []string{"release is fenced"}},
-	releaseCreates:          {"release creates a record", []string{"nothing to release"}},
-	releaseDeletes:          {"release deletes the record", []string{"release"}},
-	releaseKeepsLockExpiry:  {"release keeps the lock's expiry", []string{"the end of a held record sets its expiry"}},
-	releaseDropsFingerprint: {"release drops the fingerprint", []string{"release"}},
-	releaseDropsToken:       {"release drops the token", []string{"release"}},
-	releaseResetsAttempt:    {"release resets the attempt number", []string{"release"}},
-	releaseAfterCompletion:  {"a completed attempt may release", []string{"no release after completion"}},
-	releaseDeletesCompleted: {"release deletes a completed record", []string{"no release after completion"}},
-	releaseIgnoresExpiry:    {"release finishes an expired attempt", []string{"an expired attempt is lost"}},
-	lateReleaseLost:         {"a release after the lease's end is lost", []string{"a late release succeeds"}},
-	repeatedReleaseLost:     {"a repeated release is lost", []string{"release again"}},
-	lostReleaseAsSuccess:    {"a lost release is reported as success", []string{"a replaced attempt can't release"}},
+	releaseUnfenced:           {"release is not fenced", []string{"release is fenced"}},
+	releaseCreates:            {"release creates a record", []string{"nothing to release"}},
+	releaseDeletes:            {"release deletes the record", []string{"release"}},
+	releaseKeepsLockExpiry:    {"release keeps the lock's expiry", []string{"the end of a held record sets its expiry"}},
+	releaseDropsFingerprint:   {"release drops the fingerprint", []string{"release"}},
+	releaseDropsToken:         {"release drops the token", []string{"release"}},
+	releaseResetsAttempt:      {"release resets the attempt number", []string{"release"}},
+	releaseDropsInvocation:    {"release drops the invocation", []string{"release"}},
+	releaseDropsLastFailure:   {"release drops the last failure", []string{"release"}},
+	completionDropsInvocation: {"completion drops the invocation", []string{"completion"}},
+	acquireDropsInvocation:    {"an acquire drops the invocation", []string{"first acquire"}},
+	releaseAfterCompletion:    {"a completed attempt may release", []string{"no release after completion"}},
+	releaseDeletesCompleted:   {"release deletes a completed record", []string{"no release after completion"}},
+	releaseIgnoresExpiry:      {"release finishes an expired attempt", []string{"an expired attempt is lost"}},
+	lateReleaseLost:           {"a release after the lease's end is lost", []string{"a late release succeeds"}},
+	repeatedReleaseLost:       {"a repeated release is lost", []string{"release again"}},
+	lostReleaseAsSuccess:      {"a lost release is reported as success", []string{"a replaced attempt can't release"}},
 
 	leaseComparedInSeconds:         {"a lease is compared in seconds", []string{"a live lease outlives the expiry"}},
 	leaseOverTooLate:               {"a lease is live in the millisecond that it names", []string{"a live lease outlives the expiry"}},

@@ -43,7 +43,7 @@ var lifeSteps = []Step{
 	{
 		Name: "release",
 		Rule: "L1",
-		Doc:  "in progress → released: the record keeps its attempt number, fingerprint and token, and gets the lease's expiry.",
+		Doc:  "in progress → released: the record keeps its attempt number, fingerprint, token and invocation, and gets the lease's expiry and last failure.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "release")
 			a := s.acquires("the first acquire", s.claim("a", 0))

@@ -51,6 +51,7 @@ func (s *story) claim(token string, after time.Duration) lambdaidem.Claim {
 		Now:         now,
 		LeaseEnd:    now.Add(leaseLength).Truncate(time.Millisecond),
 		Expires:     now.Add(lockTTL).Truncate(time.Second),
+		Invocation:  "invocation of " + token,
 	}
 }
 
@@ -73,7 +74,7 @@ func (s *story) answer(after time.Duration, value string) lambdaidem.Result {
 }
 
 func (s *story) lease(token string, after time.Duration) lambdaidem.Lease {
-	return lambdaidem.Lease{ID: s.id, Token: token, Expires: s.at(after).Add(releaseTTL).Truncate(time.Second)}
+	return lambdaidem.Lease{ID: s.id, Token: token, Expires: s.at(after).Add(releaseTTL).Truncate(time.Second), LastFailure: "failure of " + token}
 }
 
 // acquires: the claim gets the lease. It returns the record.
@@ -118,7 +119,8 @@ func (s *story) complete(what, token string, r lambdaidem.Result, want lambdaide
 func (s *story) releases(what string, held lambdaidem.Record, after time.Duration) lambdaidem.Record {
 	want := held
 	want.State = lambdaidem.Released
-	want.Expires = s.lease(held.Token, after).Expires
+	lease := s.lease(held.Token, after)
+	want.Expires, want.LastFailure = lease.Expires, lease.LastFailure
 	s.release(what, held.Token, after, want, nil)
 	return want
 }
@@ -218,6 +220,7 @@ func claimed(c lambdaidem.Claim) lambdaidem.Record {
 		Fingerprint: c.Fingerprint,
 		Scope:       c.Scope,
 		StartedAt:   c.Now.Truncate(time.Millisecond),
+		Invocation:  c.Invocation,
 	}
 	if c.Over != nil {
 		r.Attempt = c.Over.Attempt + 1
@@ -257,6 +260,8 @@ func wrong(what string, got, want lambdaidem.Record) error {
 	same("Fingerprint", got.Fingerprint, want.Fingerprint)
 	same("Scope", got.Scope, want.Scope)
 	moment("StartedAt", got.StartedAt, want.StartedAt)
+	same("Invocation", got.Invocation, want.Invocation)
+	same("LastFailure", got.LastFailure, want.LastFailure)
 	moment("CompletedAt", got.CompletedAt, want.CompletedAt)
 	same("Result.Outcome", got.Result.Outcome, want.Result.Outcome)
 	differs("Result.Value", bytes.Equal(got.Result.Value, want.Result.Value), excerpt(got.Result.Value), excerpt(want.Result.Value))

@@ -56,7 +56,10 @@ func (v *variant) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.R
 
 	n := lambdaidem.Record{
 		ID: c.ID, State: lambdaidem.InProgress, Token: c.Token, Attempt: 1, LeaseEnd: c.LeaseEnd, Expires: c.Expires,
-		Fingerprint: c.Fingerprint, Scope: c.Scope, StartedAt: c.Now.Truncate(time.Millisecond),
+		Fingerprint: c.Fingerprint, Scope: c.Scope, StartedAt: c.Now.Truncate(time.Millisecond), Invocation: c.Invocation,
+	}
+	if v.has(acquireDropsInvocation) {
+		n.Invocation = ""
 	}
 	if c.Over != nil {
 		n.Attempt = r.Attempt + 1
@@ -77,6 +80,12 @@ func (v *variant) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.R
 		}
 		if v.has(takeoverKeepsStart) {
 			n.StartedAt = r.StartedAt
+		}
+		if v.has(takeoverKeepsInvocation) {
+			n.Invocation = r.Invocation
+		}
+		if v.has(takeoverKeepsLastFailure) {
+			n.LastFailure = r.LastFailure
 		}
 		if v.has(takeoverKeepsExpiryWithoutOwn) && c.Expires.IsZero() {
 			n.Expires = r.Expires
@@ -225,6 +234,9 @@ func (v *variant) Complete(ctx context.Context, l lambdaidem.Lease, res lambdaid
 	}
 
 	r.State, r.CompletedAt, r.Result = lambdaidem.Completed, res.At, copiedResult(res)
+	if v.has(completionDropsInvocation) {
+		r.Invocation = ""
+	}
 	if !v.has(completionKeepsSteps) {
 		r.Steps = nil
 	}
@@ -329,6 +341,7 @@ func (v *variant) Release(ctx context.Context, l lambdaidem.Lease, now time.Time
 	if !v.has(releaseKeepsLockExpiry) {
 		r.Expires = l.Expires
 	}
+	r.LastFailure = l.LastFailure
 	if v.has(releaseDropsFingerprint) {
 		r.Fingerprint = ""
 	}
@@ -337,6 +350,12 @@ func (v *variant) Release(ctx context.Context, l lambdaidem.Lease, now time.Time
 	}
 	if v.has(releaseDropsSteps) {
 		r.Steps = nil
+	}
+	if v.has(releaseDropsInvocation) {
+		r.Invocation = ""
+	}
+	if v.has(releaseDropsLastFailure) {
+		r.LastFailure = ""
 	}
 	if v.has(releaseResetsAttempt) {
 		r.Attempt = 0
