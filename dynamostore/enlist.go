@@ -28,7 +28,10 @@ type Tx struct {
 // is sent after the handler has returned, so a handler can't read its own writes.
 //
 // The writes are made if the answer counts as succeeded, and dropped if it counts
-// as failed (see [Tx.AlsoWhenFailed]), is released or uncertain. A handler that
+// as failed (see [Tx.AlsoWhenFailed]), is released or uncertain. A success never
+// goes out without its writes: where Options.Outcome drops the writes of an answer
+// with a status of 200 to 399, the answer becomes 500 [lambdaidem.ErrWriteInvalid].
+// A handler that
 // runs unguarded (a GET, a request without a key where keys are optional) has its
 // writes made in a transaction of their own, before its answer is sent; a net/http
 // handler that runs unguarded enlists before it writes its answer.
@@ -74,6 +77,16 @@ func (t *Tx) AlsoWhenFailed() {
 	defer t.mu.Unlock()
 	t.mustBeOpen()
 	t.whenFailed = true
+}
+
+// Drop takes back every write enlisted so far. A handler that finds out late that
+// nothing is to be written, and still answers with a success, calls it: a success
+// that drops writes by Options.Outcome alone is refused (see [Enlist]).
+func (t *Tx) Drop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.mustBeOpen()
+	t.writes, t.err = nil, nil
 }
 
 // Put enlists a put. The name tells the write from others in errors; each has one

@@ -599,3 +599,38 @@ func TestE3_NinetyNineWrites(t *testing.T) {
 	}
 	b.wantBalance(t, "98", 98)
 }
+
+// A handler that takes back what it enlisted answers as it likes.
+func TestE1_DropTakesBackWhatWasEnlisted(t *testing.T) {
+	b := openBank(t, func(o *lambdaidem.Options) {
+		o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { return lambdaidem.OutcomeReleased }
+	})
+	h := b.guard.APIGatewayV2(func(ctx context.Context, in events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+		b.move(ctx)
+		Enlist(ctx).PutValue("", "", nil) // can't be made
+		if in.Body == `"drop"` {
+			Enlist(ctx).Drop()
+		}
+		return events.APIGatewayV2HTTPResponse{StatusCode: 200}, nil
+	})
+	for body, status := range map[string]int{`"keep"`: 500, `"drop"`: 200} {
+		in := events.APIGatewayV2HTTPRequest{RawPath: "/transfer", Body: body, Headers: map[string]string{"idempotency-key": "k"}}
+		in.RequestContext.HTTP.Method = http.MethodPost
+		if out, err := h(t.Context(), in); err != nil || out.StatusCode != status {
+			t.Errorf("%s: %+v, %v; want %d", body, out, err, status)
+		}
+	}
+	b.wantBalance(t, "alice", 100)
+
+	got, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "transfer", Key: "k"}, func(ctx context.Context) (string, error) {
+		b.move(ctx)
+		Enlist(ctx).PutValue("", "", nil)
+		Enlist(ctx).Drop()
+		b.move(ctx) // under the same names
+		return "moved", nil
+	})
+	if err != nil || got != "moved" {
+		t.Errorf("%q, %v", got, err)
+	}
+	b.wantBalance(t, "alice", 70)
+}

@@ -157,7 +157,7 @@ func (w *doWork[T]) ending() ending {
 		w.outcome = w.g.outcomeOfError(w.err)
 		return ending{outcome: w.outcome, err: w.err}
 	}
-	return ending{outcome: OutcomeSucceeded, encoded: true}
+	return ending{outcome: OutcomeSucceeded, success: true, encoded: true}
 }
 
 func (w *doWork[T]) encode() ([]byte, error) {

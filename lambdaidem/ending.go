@@ -75,7 +75,10 @@ func (a *attempt) died(ctx context.Context) {
 
 // finish settles the record by how the handler ended.
 func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
-	tx := a.enlist.seal(end.outcome)
+	tx, dropped := a.enlist.seal(end.outcome)
+	if dropped > 0 && end.success {
+		end = w.rejected(successWithoutWrites(end.outcome, dropped))
+	}
 	if a.steps.left && end.outcome == OutcomeReleased { // it would not be true that nothing happens
 		end.outcome, end.err = OutcomeUncertain, errors.Join(errHandlerReturned, end.err)
 	}

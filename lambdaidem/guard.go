@@ -103,6 +103,7 @@ type work interface {
 // ending is how a run of the handler ended.
 type ending struct {
 	outcome Outcome
+	success bool // whatever its outcome, the caller takes the answer for a success
 	encoded bool // the work's encode makes what is stored; else err is, as a Failure
 	err     error
 }

@@ -189,9 +189,10 @@ func (w *httpWork) rejected(err error) ending {
 func (w *httpWork) ending() ending {
 	w.replaced = false
 	if w.err == nil {
-		end := ending{outcome: w.g.outcomeOf(&w.response), encoded: true}
+		status := w.response.Status
+		end := ending{outcome: w.g.outcomeOf(&w.response), success: 200 <= status && status < 400, encoded: true}
 		if end.outcome == OutcomeReleased || end.outcome == OutcomeUncertain {
-			end.err = failedStatus(w.response.Status)
+			end.err = failedStatus(status)
 		}
 		return end
 	}

@@ -108,7 +108,7 @@ func (w *messageWork) rejected(err error) ending {
 // must run.
 func (w *messageWork) ending() ending {
 	if w.err == nil {
-		return ending{outcome: OutcomeSucceeded, encoded: true}
+		return ending{outcome: OutcomeSucceeded, success: true, encoded: true}
 	}
 	end := ending{outcome: OutcomeReleased, err: w.err}
 	if p := (*panicError)(nil); errors.As(w.err, &p) { // X2: whatever the panic's value is marked with

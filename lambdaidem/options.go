@@ -100,7 +100,9 @@ type Options struct {
 
 	// Outcome decides what becomes of a response (X1). Default:
 	// [DefaultOutcome], which a function of yours may fall back to: given the
-	// response that it got, it knows the guard's policy (X2).
+	// response that it got, it knows the guard's policy (X2). A text that is no
+	// outcome counts as [OutcomeUncertain]. An answer with a status of 200 to 399
+	// whose enlisted writes the outcome drops becomes 500 [ErrWriteInvalid].
 	Outcome func(*Response) Outcome
 	// FailOpen runs the handler unguarded when the store can't be reached (X5).
 	// Default: false, the client gets 503 and the handler does not run.

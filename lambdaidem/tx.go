@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"sync"
 )
 
@@ -194,13 +195,38 @@ func (e *enlisting) begun(why error) bool {
 	return e.tx != nil
 }
 
-// seal ends the run's enlisting, and returns the transaction that is to be
-// committed beside an answer of that outcome; nil: there is none.
-func (e *enlisting) seal(o Outcome) Tx {
-	if tx := e.end(errRunEnded); tx != nil && tx.Seal(o) {
-		return tx
+// seal ends enlisting and returns the transaction to commit with an answer of that
+// outcome; nil: there is nothing to commit. dropped is the number of writes that
+// the outcome drops.
+func (e *enlisting) seal(o Outcome) (tx Tx, dropped int) {
+	tx = e.end(errRunEnded)
+	switch {
+	case tx == nil:
+		return nil, 0
+	case tx.Seal(o):
+		return tx, 0
+	case o == OutcomeSucceeded:
+		return nil, 0
 	}
-	return nil
+	return nil, tx.Writes()
+}
+
+// successWithoutWrites returns the error of a run whose answer tells the caller
+// that it succeeded, while its outcome drops the writes that it enlisted. The
+// error's mark has the record settled as that outcome would have.
+func successWithoutWrites(o Outcome, dropped int) error {
+	err := &Error{Code: ErrWriteInvalid, Status: http.StatusInternalServerError,
+		Detail: "The request was not carried out, since its answer contradicts what would be written.",
+		Err: fmt.Errorf("the handler answered with a success, but Options.Outcome returned %q for it, which drops its enlisted writes (%d of them): "+
+			"return OutcomeSucceeded for it, answer with an error, or have the handler call Drop on its Tx", o, dropped)}
+	switch o {
+	case OutcomeReleased:
+		return Retryable(err)
+	case OutcomeFailed, OutcomeSucceeded:
+		return err
+	case OutcomeUncertain:
+	}
+	return Uncertain(err)
 }
 
 // drop takes back what was enlisted: the transaction was rejected.

@@ -31,7 +31,11 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	if a.enlist.end(errRunEnded) == nil {
 		return decision{} // as it is, and its ending is not even asked for
 	}
-	tx := a.enlist.seal(w.ending().outcome)
+	end := w.ending()
+	tx, dropped := a.enlist.seal(end.outcome)
+	if dropped > 0 && end.success {
+		a.rejectAlone(ctx, w, successWithoutWrites(end.outcome, dropped))
+	}
 	if tx == nil {
 		return decision{}
 	}
@@ -45,7 +49,7 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 			return decision{}
 		}
 		if rejected := (*Rejected)(nil); errors.As(err, &rejected) && !rejected.Unsettled {
-			w.rejected(rejected.verdict())
+			a.rejectAlone(ctx, w, rejected.verdict())
 			return decision{}
 		}
 		if hopeless(err) || !a.pause(ctx, pause) {
@@ -55,6 +59,13 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	a.note(ctx, EventStoreError, err)
 	a.note(ctx, EventUncertain, err)
 	return a.unknown(err)
+}
+
+// rejectAlone has an unguarded run end with err, since nothing it enlisted was
+// written.
+func (a *attempt) rejectAlone(ctx context.Context, w work, err error) {
+	a.note(ctx, EventReleased, err)
+	w.rejected(err)
 }
 
 // hopeless tells whether another try of a transaction can only end alike.
