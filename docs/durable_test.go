@@ -276,7 +276,7 @@ func TestDurable_AStepWaitsForTheLease(t *testing.T) {
 		return reserve(ctx, guard, "arn", fulfilment{"o-17"}, func(context.Context) (string, error) { runs++; return "r-1", nil })
 	}
 	store.Next(idemtest.Complete, idemtest.KillBefore)
-	idemtest.Crash(t, func() { _, _ = step(idemtest.Invocation(t, 10*time.Second)) })
+	idemtest.Crash(t, 10*time.Second, func(ctx context.Context) { _, _ = step(ctx) })
 	if _, err := step(idemtest.Invocation(t, 10*time.Second)); !errors.Is(err, lambdaidem.ErrInProgress) {
 		t.Errorf("before the lease is over: %v", err)
 	}

@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
@@ -21,11 +22,11 @@ func TestE1_StoreOfFaultsTakesTransactions(t *testing.T) {
 	b.wantBalance(t, "bob", 30)
 
 	store.Next(idemtest.Commit, idemtest.KillBefore)
-	idemtest.Crash(t, func() { _, _ = b.do(t.Context(), "before", well) })
+	idemtest.Crash(t, 10*time.Second, func(ctx context.Context) { _, _ = b.do(ctx, "before", well) })
 	b.wantBalance(t, "bob", 30)
 
 	store.Next(idemtest.Commit, idemtest.KillAfter)
-	idemtest.Crash(t, func() { _, _ = b.do(t.Context(), "after", well) })
+	idemtest.Crash(t, 10*time.Second, func(ctx context.Context) { _, _ = b.do(ctx, "after", well) })
 	b.wantBalance(t, "bob", 60)
 	if got, err := b.do(t.Context(), "after", well); err != nil || got != "moved" { // replayed
 		t.Errorf("got %q, %v", got, err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/batch"
+	"github.com/lambdaidem/toolkit/lambdaidem/internal/process"
 )
 
 // source is what a kind of event says of itself: how to list its messages and to
@@ -73,10 +74,12 @@ func (b *messageGuard[E, M]) take(ctx context.Context, event E) []*taken[M] {
 	}
 	o := batch.Options{Concurrency: b.opts.Concurrency, StopAll: b.opts.StopBatch, May: func() error { return b.mayBegin(ctx) }}
 	errs := batch.Run(items, o, func(i int) error {
+		process.EndIfDead(ctx)
 		all[i].begun = true
 		b.one(ctx, all[i])
 		return all[i].end.err
 	})
+	process.EndIfDead(ctx)
 	b.conclude(ctx, all, errs)
 	return all
 }
@@ -205,6 +208,7 @@ func (b *messageGuard[E, M]) one(ctx context.Context, t *taken[M]) {
 			t.end = b.g.takeMessage(ctx, t.call, run)
 		}
 	}()
+	process.EndIfDead(ctx)
 	if t.end.err != nil {
 		b.failed(ctx, t)
 	}

@@ -3,6 +3,8 @@ package lambdaidem
 import (
 	"context"
 	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
 
 // How an attempt completes where its handler enlisted writes (E1), or holds no
@@ -96,7 +98,7 @@ func (a *attempt) contested(ctx context.Context, rec Record) (d decision, seen R
 	case found == isBusy, found == isOurs:
 		return a.inProgress(ctx), rec, false
 	case found != isFree:
-		return a.fromRecord(ctx, found, rec), rec, false
+		return a.overruled(ctx, found, rec), rec, false
 	case len(rec.Steps) > 0 && a.open: // who takes the lease goes on after them
 		return a.inProgress(ctx), rec, false
 	case len(rec.Steps) > 0: // an attempt without a lease can't
@@ -137,7 +139,16 @@ func (a *attempt) consult(ctx context.Context) (d decision, known bool, err erro
 	case isBusy, isOurs:
 		return a.inProgress(ctx), true, nil
 	}
-	return a.fromRecord(ctx, found, rec), true, nil
+	return a.overruled(ctx, found, rec), true, nil
+}
+
+// overruled answers by the record although the handler has run. None of the writes of
+// an optimistic attempt were made then, so its run does not count.
+func (a *attempt) overruled(ctx context.Context, found finding, rec Record) decision {
+	if a.g.opts.Optimistic {
+		runcount.Undo(ctx)
+	}
+	return a.fromRecord(ctx, found, rec)
 }
 
 // hopelessRead tells whether reading again can only end alike.

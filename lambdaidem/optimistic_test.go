@@ -3,6 +3,7 @@ package lambdaidem_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
 )
 
 func optimistic(o *lambdaidem.Options) { o.Optimistic = true }
@@ -265,4 +267,49 @@ func TestS1_AnOptimisticHandlerRunsOncePreparedFor(t *testing.T) {
 			}
 		})
 	}
+}
+
+// idemtest.Twice takes an optimistic handler: its second run is undone, however it ends.
+func TestE4_TwiceTakesAnOptimisticHandler(t *testing.T) {
+	for name, again := range map[string]func(context.Context) (response, error){
+		"well":  created,
+		"error": func(context.Context) (response, error) { return response{}, errors.New("own") },
+		"panic": func(context.Context) (response, error) { panic("own") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs := 0
+			r, l := withLedger(enlisting(func(ctx context.Context) (response, error) {
+				if runs++; runs == 2 {
+					return again(ctx)
+				}
+				return created(ctx)
+			}), optimistic)
+			if out := idemtest.Twice(t, r.handler, first()); out.StatusCode != 201 || runs != 2 {
+				t.Errorf("%+v after %d runs", out, runs)
+			}
+			l.wantDone(t, "write")
+		})
+	}
+}
+
+// A run that is not undone counts, optimistic or not.
+func TestE4_TwiceCountsAnOptimisticRunThatStands(t *testing.T) {
+	r, _ := withLedger(enlisting(func(context.Context) (response, error) { return response{}, errors.New("retry") }), optimistic)
+	var got complaints
+	idemtest.Twice(&got, r.handler, first())
+	if want := "guarded handlers ran again: 1 for the first sending, 1 for the second"; !strings.Contains(strings.Join(got.said, "\n"), want) {
+		t.Errorf("it says %q, want %q", got.said, want)
+	}
+}
+
+// complaints is a test that keeps what a helper complains of.
+type complaints struct {
+	testing.TB
+	said []string
+}
+
+func (c *complaints) Helper()                  {}
+func (c *complaints) Context() context.Context { return context.Background() }
+func (c *complaints) Errorf(format string, args ...any) {
+	c.said = append(c.said, fmt.Sprintf(format, args...))
 }

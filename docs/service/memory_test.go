@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
@@ -36,7 +39,7 @@ func TestPayment_IsMadeAgainAfterACrash(t *testing.T) {
 	event := idemtest.Request{Path: "/payments", Key: "order-1", Body: `{"amount":100}`}.APIGatewayV2()
 
 	store.Next(idemtest.Complete, idemtest.KillBefore) // the handler has run, its answer is not stored
-	idemtest.Crash(t, func() { _, _ = handler(idemtest.Invocation(t, 10*time.Second), event) })
+	idemtest.Crash(t, 10*time.Second, func(ctx context.Context) { _, _ = handler(ctx, event) })
 
 	answer, err := handler(idemtest.Invocation(t, 10*time.Second), event)
 	if err != nil || answer.StatusCode != http.StatusConflict {
@@ -57,11 +60,33 @@ func TestPayment_IsHeldAfterACrash(t *testing.T) {
 		event := idemtest.Request{Path: "/payments", Key: "order-1", Body: `{"amount":100}`}.APIGatewayV2()
 
 		store.Next(idemtest.Complete, idemtest.KillBefore)
-		idemtest.Crash(t, func() { _, _ = handler(idemtest.Invocation(t, 10*time.Second), event) })
+		idemtest.Crash(t, 10*time.Second, func(ctx context.Context) { _, _ = handler(ctx, event) })
 		time.Sleep(13 * time.Second) // of virtual time: no second is waited
 		answer, err := handler(idemtest.Invocation(t, 10*time.Second), event)
 		if err != nil || answer.StatusCode != http.StatusConflict || !slices.Contains(seen.Kinds(), lambdaidem.EventAbandoned) {
 			t.Errorf("the answer is %+v, %v; the guard saw %v", answer, err, seen.Kinds())
 		}
 	})
+}
+
+func TestOrders_AreShippedOnceAfterACrash(t *testing.T) {
+	store, clock := idemtest.NewStore(nil), idemtest.NewClock()
+	guard := lambdaidem.New(store, func(o *lambdaidem.Options) { o.Clock = clock.Now })
+	crashing, shipped := true, []string{}
+	handler := guard.SQS(func(ctx context.Context, order events.SQSMessage) error {
+		if order.Body == "order 18" && crashing {
+			store.Kill(ctx)
+		}
+		shipped = append(shipped, order.Body)
+		return nil
+	})
+	orders := idemtest.SQS("orders.fifo", idemtest.Message{Body: "order 17"}, idemtest.Message{Body: "order 18"}, idemtest.Message{Body: "order 19"})
+
+	idemtest.Crash(t, 10*time.Second, func(ctx context.Context) { _, _ = handler(ctx, orders) })
+	crashing = false
+	clock.Advance(13 * time.Second) // the function's timeout and MaxSkew are over
+	idemtest.Twice(t, handler, orders)
+	if !slices.Equal(shipped, []string{"order 17", "order 18", "order 19"}) {
+		t.Errorf("shipped %q", shipped)
+	}
 }

@@ -118,7 +118,7 @@ func TestE6_MessageThatComesAgainIsOneMail(t *testing.T) {
 func TestE6_CrashAfterTheCallIsOneMail(t *testing.T) {
 	s, e := newSetUp(t), delivery(t, "order 7")
 	s.handler.told = func(ctx context.Context, _ string) error { s.store.Kill(ctx); return nil }
-	_, _ = s.guarded()(t.Context(), e) // nobody hears of its answer
+	idemtest.Crash(t, 30*time.Second, func(ctx context.Context) { _, _ = s.guarded()(ctx, e) })
 	s.expect(t, 1, false)
 	s.handler.told = demo.Nowhere
 	if failed := s.deliver(t, e); failed != 1 {

@@ -260,19 +260,22 @@ func (s *setUp) keys() []string {
 // as it is by then.
 func TestF5_RecordMadeOfTheItemOfTodayIsTheSame(t *testing.T) {
 	refused := errors.New("the table of receipts is out of reach")
-	for name, first := range map[string]func(s *setUp) func(context.Context, string) error{
-		"after a success": func(*setUp) func(context.Context, string) error { return demo.Nowhere },
-		"after a failure": func(*setUp) func(context.Context, string) error {
-			return func(context.Context, string) error { return refused }
+	for name, first := range map[string]func(*setUp, *testing.T, events.DynamoDBEventRecord){
+		"after a success": func(s *setUp, t *testing.T, r events.DynamoDBEventRecord) { s.deliver(t, r) },
+		"after a failure": func(s *setUp, t *testing.T, r events.DynamoDBEventRecord) {
+			s.handler.sent = func(context.Context, string) error { return refused }
+			s.deliver(t, r)
 		},
-		"after a crash": func(s *setUp) func(context.Context, string) error {
-			return func(ctx context.Context, _ string) error { s.store.Kill(ctx); return refused }
+		"after a crash": func(s *setUp, t *testing.T, r events.DynamoDBEventRecord) {
+			s.handler.sent = func(ctx context.Context, _ string) error { s.store.Kill(ctx); return refused }
+			idemtest.Crash(t, 30*time.Second, func(ctx context.Context) {
+				_, _ = s.guarded(s.store)(ctx, events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{r}})
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, p := newSetUp(), payment()
-			s.handler.sent = first(s)
-			s.deliver(t, insert(t, p))
+			first(s, t, insert(t, p))
 			s.handler.sent = demo.Nowhere
 			s.clock.Advance(time.Hour) // a lease is over
 			p.Refundable = 0
@@ -376,7 +379,9 @@ func TestG1_ReceiptIsWrittenOnceAlthoughAnAttemptDied(t *testing.T) {
 	event := events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{insert(t, p), insert(t, payment())}}
 
 	s.handler.sent = func(ctx context.Context, _ string) error { store.Kill(ctx); return nil }
-	_, _ = s.guarded(store)(t.Context(), events.DynamoDBEvent{Records: event.Records[:1]}) // nobody hears of its answer
+	idemtest.Crash(t, 30*time.Second, func(ctx context.Context) {
+		_, _ = s.guarded(store)(ctx, events.DynamoDBEvent{Records: event.Records[:1]})
+	})
 	if all := receipts(); len(all) != 0 || len(s.queue.sent) != 1 {
 		t.Fatalf("after the crash there are the receipts %v and %d messages; want none, and one", all, len(s.queue.sent))
 	}

@@ -45,7 +45,7 @@ func TestL6_PolicyAskedForHoldsACrash(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			idemtest.Crash(t, func() { _, _ = h(ctx, asked(tt.first)) })
+			idemtest.Crash(t, 10*time.Second, func(ctx context.Context) { _, _ = h(ctx, asked(tt.first)) })
 			clock.Advance(time.Minute)
 			resp, err := h(ctx, asked(tt.again))
 			if err != nil || resp.StatusCode != tt.status || runs != tt.runs {

@@ -96,8 +96,8 @@ func TestO2_TheBinaryFindsAnAttemptThatDied(t *testing.T) {
 		crashing.Kill(ctx)
 		return events.APIGatewayV2HTTPResponse{StatusCode: 201}, nil
 	})
-	idemtest.Crash(t, func() {
-		_, _ = pay(t.Context(), idemtest.Request{Path: "/payments", Key: "k"}.APIGatewayV2())
+	idemtest.Crash(t, 10*time.Second, func(ctx context.Context) {
+		_, _ = pay(ctx, idemtest.Request{Path: "/payments", Key: "k"}.APIGatewayV2())
 	})
 	log := look()
 	expect(log, 1, 1)

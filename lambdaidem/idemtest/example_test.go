@@ -107,7 +107,7 @@ func ExampleStore_crash() {
 		event := idemtest.Request{Path: "/payments", Key: "order-1"}.APIGatewayV2()
 
 		fmt.Println(policy)
-		idemtest.Crash(t, func() { _, _ = handler(idemtest.Invocation(t, 10*time.Second), event) })
+		idemtest.Crash(t, 10*time.Second, func(ctx context.Context) { _, _ = handler(ctx, event) })
 		answer, err := handler(idemtest.Invocation(t, 10*time.Second), event)
 		fmt.Println("at once:", answer.StatusCode, err)
 

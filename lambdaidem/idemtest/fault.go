@@ -35,8 +35,8 @@ const (
 	// Hang: the call does not happen, and gives up when its context ends. Give
 	// the handler a context with a deadline: see [Invocation].
 	Hang Fault = "it hangs"
-	// KillBefore: the process dies before the call reaches the store. See
-	// [Store.Kill].
+	// KillBefore: the process dies before the call reaches the store. Make the call
+	// inside of [Crash].
 	KillBefore Fault = "the process dies before it"
 	// KillAfter: the call happens, and the process dies before the reply.
 	KillAfter Fault = "the process dies after it"

@@ -2,12 +2,15 @@ package idemtest_test
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
@@ -18,8 +21,7 @@ const lambdaTimeout = 10 * time.Second
 // crashes sends the one request, and wants its attempt to be killed.
 func (r *rig) crashes(t *testing.T) {
 	t.Helper()
-	ctx := idemtest.Invocation(t, lambdaTimeout)
-	idemtest.Crash(t, func() { _, _ = r.handler(ctx, post()) })
+	idemtest.Crash(t, lambdaTimeout, func(ctx context.Context) { _, _ = r.handler(ctx, post()) })
 }
 
 // attempts answers with the number of the attempt; the first one is killed
@@ -261,7 +263,112 @@ func TestL3_KillEndsOneAttempt(t *testing.T) {
 }
 
 func TestCrash_WantsACrash(t *testing.T) {
-	if got := failures(t, func(f *fake) { idemtest.Crash(f, func() {}) }); !strings.Contains(got, "nothing was killed") {
-		t.Errorf("it complains %q", got)
+	for name, f := range map[string]func(context.Context){"returns": func(context.Context) {}, "ends by itself": func(context.Context) { runtime.Goexit() }} {
+		if got := failures(t, func(f2 *fake) { idemtest.Crash(f2, lambdaTimeout, f) }); !strings.Contains(got, "nothing was killed") {
+			t.Errorf("%s: it complains %q", name, got)
+		}
 	}
+}
+
+// Without Crash nothing says where the process ends.
+func TestKill_NeedsACrash(t *testing.T) {
+	if got := panics(t, func() { idemtest.NewStore(nil).Kill(t.Context()) }); !strings.Contains(got, "inside of Crash") {
+		t.Errorf("it panics with %q", got)
+	}
+	r := newRig(nil)
+	r.store.Next(idemtest.Acquire, idemtest.KillBefore)
+	if got := panics(t, func() { r.send(t.Context(), t) }); !strings.Contains(got, "inside of Crash") {
+		t.Errorf("it panics with %q", got)
+	}
+}
+
+// A batch dies as one process: what is done is done, and nothing of the rest begins.
+func TestV2_ACrashEndsTheWholeBatch(t *testing.T) {
+	for name, c := range map[string]struct {
+		concurrency int
+		verb        idemtest.Verb // where the second message dies; "" is in its handler
+		fault       idemtest.Fault
+		handled     int // of the second message, when it comes again
+	}{
+		"in the handler":                  {1, "", idemtest.None, 2},
+		"in the handler, of many at once": {3, "", idemtest.None, 2},
+		"before the lease":                {1, idemtest.Acquire, idemtest.KillBefore, 1},
+		"with the lease":                  {1, idemtest.Acquire, idemtest.KillAfter, 1},
+		"before the completion":           {1, idemtest.Complete, idemtest.KillBefore, 2},
+		"after the completion":            {1, idemtest.Complete, idemtest.KillAfter, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, clock := idemtest.NewStore(nil), idemtest.NewClock()
+			guard := lambdaidem.New(store, func(o *lambdaidem.Options) {
+				o.Clock, o.Observer, o.KeyOptional = clock.Now, lambdaidem.Discard, true
+			})
+			var mu sync.Mutex
+			handled, dies := map[string]int{}, true
+			hooks := 0
+			handler := guard.SQS(func(ctx context.Context, m events.SQSMessage) error {
+				mu.Lock()
+				handled[m.Body]++
+				mu.Unlock()
+				if m.Body == "b" && dies && c.verb == "" {
+					store.Kill(ctx)
+				}
+				return nil
+			}, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+				o.Concurrency = c.concurrency
+				o.Key = func(_ context.Context, m events.SQSMessage) (string, error) {
+					return strings.TrimSuffix(m.Body, "unguarded"), nil
+				}
+				o.OnFailure = func(context.Context, events.SQSMessage, error) { hooks++ }
+			})
+			queue := "orders"
+			if c.concurrency > 1 {
+				queue = "orders.fifo" // whose one group goes in order
+			}
+			batch := idemtest.SQS(queue, idemtest.Message{Body: "a"}, idemtest.Message{Body: "b"}, idemtest.Message{Body: "c"}, idemtest.Message{Body: "unguarded"})
+			if c.verb != "" {
+				store.Next(c.verb, idemtest.None, c.fault)
+			}
+			idemtest.Crash(t, lambdaTimeout, func(ctx context.Context) {
+				_, _ = handler(ctx, batch)
+				t.Error("the dead process went on after the batch")
+			})
+			if handled["a"] != 1 || handled["c"] != 0 || handled["unguarded"] != 0 || hooks != 0 {
+				t.Errorf("handled %v and called %d hooks", handled, hooks)
+			}
+			dies = false
+			clock.Advance(time.Minute)
+			if out, err := handler(t.Context(), batch); err != nil || len(out.BatchItemFailures) != 0 {
+				t.Errorf("the next delivery: %+v, %v", out, err)
+			}
+			if handled["a"] != 1 || handled["b"] != c.handled || handled["c"] != 1 || handled["unguarded"] != 1 {
+				t.Errorf("after the next delivery handled %v", handled)
+			}
+		})
+	}
+}
+
+// A message that was under way when the process died comes to no end: no hook is told.
+func TestV2_ACrashEndsTheMessagesBesides(t *testing.T) {
+	store, dead := idemtest.NewStore(nil), make(chan struct{})
+	guard := lambdaidem.New(store, func(o *lambdaidem.Options) { o.Observer, o.KeyOptional = lambdaidem.Discard, true })
+	handler := guard.SQS(func(ctx context.Context, m events.SQSMessage) error {
+		if m.Body == "unguarded" {
+			<-dead
+			return errDeclined
+		}
+		defer close(dead)
+		store.Kill(ctx)
+		return nil
+	}, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+		o.Concurrency = 2
+		o.Key = func(_ context.Context, m events.SQSMessage) (string, error) {
+			return strings.TrimSuffix(m.Body, "unguarded"), nil
+		}
+		o.OnFailure = func(context.Context, events.SQSMessage, error) {
+			t.Error("a hook was told of a dead process's message")
+		}
+	})
+	idemtest.Crash(t, lambdaTimeout, func(ctx context.Context) {
+		_, _ = handler(ctx, idemtest.SQS("orders", idemtest.Message{Body: "unguarded"}, idemtest.Message{Body: "b"}))
+	})
 }

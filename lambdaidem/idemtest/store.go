@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/internal/process"
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
@@ -24,14 +25,13 @@ import (
 type Store struct {
 	inner lambdaidem.Store
 
-	mu       sync.Mutex
-	next     map[Verb][]Fault // of the next calls of a verb
-	always   map[Verb]Fault   // of those after them
-	calls    []Call
-	attempts attempts
+	mu     sync.Mutex
+	next   map[Verb][]Fault // of the next calls of a verb
+	always map[Verb]Fault   // of those after them
+	calls  []Call
 }
 
-// Call is one call that reached a [Store]. What a dead attempt tries is none.
+// Call is one call that reached a [Store]. Those of a dead process don't.
 type Call struct {
 	Verb     Verb
 	RecordID string
@@ -45,7 +45,7 @@ func NewStore(inner lambdaidem.Store) *Store {
 	if inner == nil {
 		inner = memstore.New()
 	}
-	return &Store{inner: inner, next: map[Verb][]Fault{}, always: map[Verb]Fault{}, attempts: newAttempts()}
+	return &Store{inner: inner, next: map[Verb][]Fault{}, always: map[Verb]Fault{}}
 }
 
 // Next says what becomes of the next calls of a verb, one fault each; [None]
@@ -78,37 +78,27 @@ func (s *Store) Calls() []Call {
 
 // Acquire takes the lease on a record: see lambdaidem.Store.
 func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem.Record, error) {
-	s.mu.Lock()
-	s.attempts.claims(ctx, claim)
-	s.mu.Unlock()
-	return s.call(ctx, Acquire, claim.ID, claim.Token, func() (lambdaidem.Record, error) {
-		rec, err := s.inner.Acquire(ctx, claim)
-		if err == nil && rec.State == lambdaidem.InProgress && rec.Token == claim.Token {
-			s.mu.Lock()
-			s.attempts.holds(rec)
-			s.mu.Unlock()
-		}
-		return rec, err
-	})
+	return s.call(ctx, Acquire, claim.ID, func() (lambdaidem.Record, error) { return s.inner.Acquire(ctx, claim) })
 }
 
 // Complete stores the result: see lambdaidem.Store.
 func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Record, error) {
-	return s.call(ctx, Complete, lease.ID, lease.Token, func() (lambdaidem.Record, error) { return s.inner.Complete(ctx, lease, result) })
+	return s.call(ctx, Complete, lease.ID, func() (lambdaidem.Record, error) { return s.inner.Complete(ctx, lease, result) })
 }
 
 // Release gives the lease back: see lambdaidem.Store.
 func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
-	return s.call(ctx, Release, lease.ID, lease.Token, func() (lambdaidem.Record, error) { return s.inner.Release(ctx, lease, now) })
+	return s.call(ctx, Release, lease.ID, func() (lambdaidem.Record, error) { return s.inner.Release(ctx, lease, now) })
 }
 
 // Get reads the record: see lambdaidem.Store.
 func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
-	return s.call(ctx, Get, id, "", func() (lambdaidem.Record, error) { return s.inner.Get(ctx, id, now) })
+	return s.call(ctx, Get, id, func() (lambdaidem.Record, error) { return s.inner.Get(ctx, id, now) })
 }
 
 // Load reads an answer that the inner store keeps apart: see lambdaidem.Loader.
 func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.Result, error) {
+	process.EndIfDead(ctx)
 	if loader, ok := s.inner.(lambdaidem.Loader); ok {
 		return loader.Load(ctx, record) //nolint:wrapcheck // as the inner store has it
 	}
@@ -118,6 +108,7 @@ func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.
 // Prepare gets what the inner store needs before it can keep a result: see
 // lambdaidem.Preparer. It is no call that can be made to fail.
 func (s *Store) Prepare(ctx context.Context) error {
+	process.EndIfDead(ctx)
 	if inner, ok := s.inner.(lambdaidem.Preparer); ok {
 		return inner.Prepare(ctx) //nolint:wrapcheck // as the inner store has it
 	}
@@ -126,7 +117,7 @@ func (s *Store) Prepare(ctx context.Context) error {
 
 // SaveSteps stores the results of steps: see lambdaidem.StepStore.
 func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
-	return s.call(ctx, SaveSteps, lease.ID, lease.Token, func() (lambdaidem.Record, error) {
+	return s.call(ctx, SaveSteps, lease.ID, func() (lambdaidem.Record, error) {
 		inner, ok := s.inner.(lambdaidem.StepStore)
 		if !ok {
 			return lambdaidem.Record{}, &lambdaidem.StoreError{Op: string(SaveSteps), Reason: lambdaidem.ReasonInvalid, NotApplied: true,
@@ -137,12 +128,9 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 }
 
 // call makes one call, or lets it fail.
-func (s *Store) call(ctx context.Context, v Verb, id, token string, pass func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+func (s *Store) call(ctx context.Context, v Verb, id string, pass func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+	process.EndIfDead(ctx)
 	s.mu.Lock()
-	if s.attempts.isDead(ctx, token) {
-		s.mu.Unlock()
-		die()
-	}
 	f := s.always[v]
 	if rest := s.next[v]; len(rest) > 0 {
 		f, s.next[v] = rest[0], rest[1:]
@@ -167,10 +155,10 @@ func (s *Store) call(ctx context.Context, v Verb, id, token string, pass func() 
 		<-ctx.Done()
 		return failed(lambdaidem.ReasonTimeout, false, ctx.Err())
 	case KillBefore:
-		s.kill(ctx, token)
+		kill(ctx)
 	case KillAfter:
 		_, _ = pass()
-		s.kill(ctx, token)
+		kill(ctx)
 	}
 	return pass()
 }

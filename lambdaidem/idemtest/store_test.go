@@ -165,7 +165,7 @@ func TestE5_TheSavingOfAStepCanFail(t *testing.T) {
 		return response{StatusCode: 201, Body: body}, err
 	})
 	r.store.Next(idemtest.SaveSteps, idemtest.LoseReply, idemtest.KillAfter)
-	idemtest.Crash(t, func() { r.send(t.Context(), t) })
+	idemtest.Crash(t, 10*time.Second, func(ctx context.Context) { r.send(ctx, t) })
 	r.clock.Advance(time.Hour)
 	if out := r.send(t.Context(), t); out.Body != "charged" || charges != 1 {
 		t.Errorf("charged %d times: %+v", charges, out)

@@ -21,7 +21,9 @@ const Mark = "X-Idempotency-Replayed"
 //
 //   - the first sending ran at least one guarded handler, the second none: a
 //     batch may run one for each of its messages, and a guarded handler may
-//     call lambdaidem.Do inside;
+//     call lambdaidem.Do inside. An optimistic handler (Options.Optimistic) runs
+//     both times; its second run must be undone, its writes rejected in favor of
+//     the first answer;
 //   - both answers are equal: those of HTTP events by what their gateway takes
 //     of them (payload format 2.0 has no multiValueHeaders, say), any other by
 //     its JSON; and the errors have the same text.

@@ -34,7 +34,7 @@ type tx struct {
 func (t *tx) Unwrap() lambdaidem.Tx { return t.Tx }
 
 func (t *tx) Commit(ctx context.Context, c *lambdaidem.Completion) (lambdaidem.Record, error) {
-	return t.store.call(ctx, Commit, c.Lease.ID, c.Lease.Token, func() (lambdaidem.Record, error) {
+	return t.store.call(ctx, Commit, c.Lease.ID, func() (lambdaidem.Record, error) {
 		return t.Tx.Commit(ctx, c) //nolint:wrapcheck // as the inner store has it
 	})
 }

@@ -15,8 +15,13 @@ func With(ctx context.Context) (context.Context, *atomic.Int64) {
 }
 
 // Add counts one run, if the context counts.
-func Add(ctx context.Context) {
+func Add(ctx context.Context) { add(ctx, 1) }
+
+// Undo takes one run back: one whose effects were all rejected.
+func Undo(ctx context.Context) { add(ctx, -1) }
+
+func add(ctx context.Context, delta int64) {
 	if n, ok := ctx.Value(key{}).(*atomic.Int64); ok {
-		n.Add(1)
+		n.Add(delta)
 	}
 }
