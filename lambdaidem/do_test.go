@@ -341,7 +341,7 @@ func TestV1_TypedHandlerReplays(t *testing.T) {
 	}
 	for event, code := range map[string]lambdaidem.Code{`{"ID":""}`: lambdaidem.ErrKeyMissing, `{"ID":"broken"}`: lambdaidem.ErrKeyInvalid, `{"ID":" "}`: lambdaidem.ErrKeyInvalid} {
 		_, errorType, message := invoke(t, h, event)
-		if errorType != "Error" || !strings.HasPrefix(message, string(code)) {
+		if errorType != string(code) || !strings.HasPrefix(message, string(code)) {
 			t.Errorf("%s: Lambda reports %q, %q", event, errorType, message)
 		}
 	}
@@ -375,7 +375,7 @@ func TestX5_TypedHandlerShowsNoInternals(t *testing.T) {
 			h := lambdaidem.Handler(c.guard, "charge", func(_ context.Context, o order) (string, error) { return o.ID, nil },
 				func(context.Context, order) (receipt, error) { return receipt{1}, nil })
 			_, errorType, message := invoke(t, h, `{"ID":"o-1"}`)
-			if errorType != "Error" || !strings.HasPrefix(message, string(code)) || strings.Contains(message, "secret") {
+			if errorType != string(code) || !strings.HasPrefix(message, string(code)) || strings.Contains(message, "secret") {
 				t.Errorf("%s: Lambda reports %q, %q", code, errorType, message)
 			}
 		}

@@ -1,10 +1,6 @@
 package lambdaidem
 
-import (
-	"context"
-
-	"github.com/aws/aws-lambda-go/lambda/messages"
-)
+import "context"
 
 // HandlerOptions are the settings of one [Handler]. The zero value of every
 // field is its default.
@@ -28,10 +24,13 @@ type HandlerOptions[In any] struct {
 // A replay is the same bytes on the wire as the first answer (R1); see [Do] for
 // what that means for results that hold interfaces.
 //
-// The guard's own refusals are *[Error]s, which Lambda reports with errorType
-// "Error", without what the store said. What [Permanent] or [Reject] marked is
-// reported with the same errorType and message every time (X2); what [Retryable]
-// or [Uncertain] marked, with the errorType of the error that was marked.
+// Lambda reports a refusal of the guard with its code as the errorType,
+// "idempotency_in_progress" for one, so that a state machine can catch it by name;
+// what the store said stays in the log. In the process errors.Is finds the code and
+// errors.As the *[Error]. An error of h keeps the errorType that it has unguarded:
+// the name of its Go type. If [Permanent] marks it, or [Reject] made it and it is
+// stored, every replay reports the first errorType and message; [Retryable] and
+// [Uncertain] report the type of the error that they mark.
 func Handler[In, Out any](
 	g *Guard, operation string, key func(context.Context, In) (string, error),
 	h func(context.Context, In) (Out, error), optFns ...func(*HandlerOptions[In]),
@@ -75,40 +74,4 @@ func handle[In, Out any](
 		}
 	}
 	return do(ctx, g, who, c, func(ctx context.Context) (Out, error) { return h(ctx, in) })
-}
-
-// lambdaError is an error as Lambda is to report it.
-func (d done[T]) lambdaError() error {
-	switch {
-	case d.err == nil:
-		return nil
-	case d.refusal != nil:
-		shown := *d.refusal // X5: the invoker is a client; the observer has seen the cause
-		shown.Err = nil
-		return &shown
-	case d.replay != nil && d.replay.Code != ErrAnswerUnavailable:
-		return invokeError(d.replay)
-	case d.outcome == OutcomeFailed:
-		return invokeError(failureOf(d.err))
-	}
-	err := d.err
-	if p, ok := err.(*passedOn); ok { //nolint:errorlint // what Do itself wrapped
-		err = p.err
-	}
-	if own, ok := err.(*Error); ok && own != nil && (own.Code == ErrConditionFailed || own.Code == ErrWriteInvalid) { //nolint:errorlint // X5: its cause is the store's
-		shown := *own
-		shown.Err = nil
-		return &shown
-	}
-	switch err.(type) { //nolint:errorlint // a mark alone, not what wraps one
-	case *retryableError, *uncertainError, *permanentError:
-		return unmarked(err)
-	}
-	return err
-}
-
-// invokeError is an error whose errorType Lambda takes as it stands; any other
-// error's it takes from the Go type.
-func invokeError(f *Failure) error {
-	return messages.InvokeResponse_Error{Type: f.Type, Message: f.Message}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +25,12 @@ import (
 )
 
 // X7: nothing of the guard outlives a call, and so none of these tests.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(asFunction) != "" {
+		chargeFunction()
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // Most rules are the same for every event, and are proved on HTTP API events.
 type (

@@ -259,7 +259,7 @@ func TestX4_TypedHandlersReportAnswersThatWereNotKept(t *testing.T) {
 	if _, errorType, message := invoke(t, h, `{"ID":"o"}`); errorType != "" {
 		t.Fatalf("at first Lambda reports %q, %q", errorType, message)
 	}
-	if _, errorType, message := invoke(t, h, `{"ID":"o"}`); errorType != "Error" || !strings.HasPrefix(message, string(lambdaidem.ErrAnswerUnavailable)) {
+	if _, errorType, message := invoke(t, h, `{"ID":"o"}`); errorType != string(lambdaidem.ErrAnswerUnavailable) || !strings.HasPrefix(message, string(lambdaidem.ErrAnswerUnavailable)) {
 		t.Errorf("Lambda reports %q, %q", errorType, message)
 	}
 }

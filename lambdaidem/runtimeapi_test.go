@@ -1,0 +1,157 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+)
+
+// asFunction makes the test binary a Lambda function; see TestMain.
+const asFunction = "LAMBDAIDEM_TEST_AS_FUNCTION"
+
+type debit struct {
+	ID, Fails string
+	Amount    int
+}
+
+// chargeFunction is a guarded function that fails as its event asks.
+func chargeFunction() {
+	g := lambdaidem.New(memstore.New(), quiet)
+	lambda.Start(lambdaidem.Handler(g, "charge", func(_ context.Context, d debit) (string, error) { return d.ID, nil },
+		func(_ context.Context, d debit) (receipt, error) {
+			switch d.Fails {
+			case "uncertain":
+				return receipt{}, lambdaidem.Uncertain(&declined{"timeout"})
+			case "permanent":
+				return receipt{}, lambdaidem.Permanent(&declined{"stolen"})
+			case "own":
+				return receipt{}, &declined{"empty"}
+			case "rejected":
+				return receipt{}, lambdaidem.Reject(404, lambdaidem.ErrInProgress, "Not ours.")
+			}
+			return receipt{d.Amount}, nil
+		}))
+}
+
+// invokeFunction starts the test binary as a function, behind a Lambda Runtime API,
+// and returns what it answers to each event.
+func invokeFunction(t *testing.T, events ...string) []string {
+	t.Helper()
+	queued, answers := make(chan string, len(events)), make(chan string)
+	for _, e := range events {
+		queued <- e
+	}
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/next") {
+			body, _ := io.ReadAll(r.Body)
+			w.WriteHeader(http.StatusAccepted)
+			answers <- string(body)
+			return
+		}
+		select {
+		case e := <-queued:
+			w.Header().Set("Lambda-Runtime-Aws-Request-Id", strconv.Itoa(len(queued)))
+			w.Header().Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10))
+			_, _ = io.WriteString(w, e)
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(api.Close)
+	ctx, stop := context.WithCancel(t.Context())
+	function := exec.CommandContext(ctx, os.Args[0])
+	function.Env = append(os.Environ(), asFunction+"=true", "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(api.URL, "http://"))
+	if err := function.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stop()
+		_ = function.Wait()
+	})
+	got := make([]string, len(events))
+	for i := range got {
+		select {
+		case got[i] = <-answers:
+		case <-time.After(30 * time.Second):
+			t.Fatalf("the function answered %d of %d events: %q", i, len(events), got)
+		}
+	}
+	return got
+}
+
+// X2: over the Runtime API a refusal's errorType is its code, which Step Functions can
+// catch by name; an error of the handler's keeps its own, and so does its replay.
+func TestX2_OverTheRuntimeAPIARefusalsErrorTypeIsItsCode(t *testing.T) {
+	errorType := regexp.MustCompile(`"errorType":"([^"]*)"`)
+	steps := []struct{ event, want string }{
+		{`{"ID":"a","Amount":1}`, ""},
+		{`{"ID":"a","Amount":1}`, ""},
+		{`{"ID":"a","Amount":2}`, "idempotency_payload_mismatch"},
+		{`{"Amount":2}`, "idempotency_key_missing"},
+		{`{"ID":"b","Fails":"uncertain"}`, "declined"},
+		{`{"ID":"b","Fails":"uncertain"}`, "idempotency_in_progress"},
+		{`{"ID":"c","Fails":"permanent"}`, "declined"},
+		{`{"ID":"c","Fails":"permanent"}`, "declined"},
+		{`{"ID":"d","Fails":"own"}`, "declined"},
+		{`{"ID":"e","Fails":"rejected"}`, "Error"},
+		{`{"ID":"e","Fails":"rejected"}`, "Error"},
+	}
+	var events []string
+	for _, s := range steps {
+		events = append(events, s.event)
+	}
+	answers := invokeFunction(t, events...)
+	for i, s := range steps {
+		got := errorType.FindStringSubmatch(answers[i])
+		if s.want == "" && got != nil || s.want != "" && (got == nil || got[1] != s.want) {
+			t.Errorf("event %d, %s: Lambda is told %s; want errorType %q", i, s.event, answers[i], s.want)
+		}
+	}
+	if answers[0] != answers[1] || answers[6] != answers[7] || answers[9] != answers[10] {
+		t.Errorf("a replay differs: %q", answers)
+	}
+}
+
+// X2: every code that the guard can refuse with is an errorType, and in the process
+// errors.Is and errors.As find what they always found.
+func TestX2_EveryCodeIsAnErrorType(t *testing.T) {
+	source, err := os.ReadFile("errors.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := regexp.MustCompile(`\tErr\w+ +Code = "(\w+)"`).FindAllStringSubmatch(string(source), -1)
+	if len(all) < 20 {
+		t.Fatalf("errors.go has %d codes", len(all))
+	}
+	for _, m := range all {
+		code := lambdaidem.Code(m[1])
+		switch code {
+		case lambdaidem.ErrPermanent, lambdaidem.ErrRetryable, lambdaidem.ErrLeaseLost: // marks, and between guard and store
+			continue
+		}
+		g := lambdaidem.New(memstore.New(), quiet)
+		inner := &lambdaidem.Error{Code: code, Status: 500, Detail: "why"}
+		h := lambdaidem.Handler(g, "charge", func(_ context.Context, o order) (string, error) { return o.ID, nil },
+			func(context.Context, order) (receipt, error) { return receipt{}, inner })
+		if _, errorType, message := invoke(t, h, `{"ID":"o"}`); errorType != string(code) || message != inner.Error() {
+			t.Errorf("%s: Lambda reports %q, %q", code, errorType, message)
+		}
+		_, err := h(t.Context(), order{"p"})
+		if own := (*lambdaidem.Error)(nil); !errors.Is(err, code) || !errors.As(err, &own) || own.Code != code || own.Detail != "why" {
+			t.Errorf("%s: the error is %#v", code, err)
+		}
+	}
+}
