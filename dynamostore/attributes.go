@@ -14,6 +14,7 @@ const (
 	attrExpiration  = "expiration"             // N, epoch seconds, the TTL attribute (L7)
 	attrData        = "data"                   // S while it is UTF-8, else B
 	attrValidation  = "validation"             // S, the request's fingerprint
+	attrPayloads    = "payloads"               // L of S, absent: the validation is the record's only one
 	attrOutcome     = "outcome"                // S
 	attrScope       = "scope"                  // S
 	attrStartedAt   = "started_at"             // N, epoch milliseconds
@@ -69,6 +70,7 @@ var itemAttributes = [...]attribute{
 		&renaming{"DataAttribute", func(o *Options) *string { return &o.DataAttribute }}},
 	{attrValidation, "#validation", takeover, func(it *item) field { return (*text)(&it.Validation) },
 		&renaming{"ValidationAttribute", func(o *Options) *string { return &o.ValidationAttribute }}},
+	{attrPayloads, "#payloads", takeover, func(it *item) field { return (*texts)(&it.Payloads) }, nil},
 	{attrToken, "#token", takeover, func(it *item) field { return (*text)(&it.Token) }, nil},
 	{attrAttempt, "#attempt", takeover, func(it *item) field { return &it.Attempt }, nil},
 	{attrOutcome, "#outcome", takeover | completion, func(it *item) field { return (*text)(&it.Outcome) }, nil},

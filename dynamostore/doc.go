@@ -17,6 +17,7 @@
 //	expiration              N  epoch seconds, the TTL attribute; absent: it does not expire
 //	in_progress_expiration  N  epoch milliseconds, the end of the lease
 //	validation              S  the request's fingerprint
+//	payloads                L  of S: the fingerprints of all payloads, where one replaced another
 //	data                    S  the answer, readable in the console; B if it is not UTF-8
 //	token                   S  random, of the attempt that wrote last: the fencing token
 //	attempt                 N  1 for the first, raised by every takeover

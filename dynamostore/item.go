@@ -26,6 +26,7 @@ type item struct {
 	LeaseEnd    integer // epoch milliseconds
 	Expiration  integer // epoch seconds
 	Validation  string
+	Payloads    []string
 	Scope       string
 	StartedAt   integer // epoch milliseconds
 	CompletedAt integer // epoch milliseconds
@@ -56,6 +57,7 @@ func claimed(c lambdaidem.Claim) *item {
 		LeaseEnd:   epochMillis(c.LeaseEnd),
 		Expiration: epochSeconds(c.Expires),
 		Validation: validUTF8(c.Fingerprint),
+		Payloads:   allValidUTF8(c.Payloads),
 		Scope:      validUTF8(c.Scope),
 		StartedAt:  epochMillis(c.Now),
 		Invocation: validUTF8(c.Invocation),
@@ -91,6 +93,14 @@ func (it *item) giveBack(expires time.Time, failure string) {
 
 // validUTF8 makes a string one that DynamoDB can keep.
 func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+func allValidUTF8(texts []string) []string {
+	var valid []string
+	for _, s := range texts {
+		valid = append(valid, validUTF8(s))
+	}
+	return valid
+}
 
 // heldBy tells whether the attempt of that token holds the lease. No item has none.
 func (it *item) heldBy(token string) bool {
@@ -164,6 +174,7 @@ func (it *item) record() lambdaidem.Record {
 		LeaseEnd:    fromMillis(it.LeaseEnd),
 		Expires:     fromSeconds(it.Expiration),
 		Fingerprint: it.Validation,
+		Payloads:    it.Payloads,
 		Scope:       it.Scope,
 		StartedAt:   fromMillis(it.StartedAt),
 		Invocation:  it.Invocation,

@@ -44,7 +44,8 @@ type attempt struct {
 	enlist     enlisting     // what the handler enlists (E1)
 	cached     bool          // its record is from the process's own memory (R4)
 
-	fingerprint string // the record's; the call's own until that is known (E6)
+	fingerprint string // the record's, or the call's own until that is known
+	payload     int    // which of the record's payloads this one is, for downstream keys; 0 while no record is known
 }
 
 func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
@@ -240,7 +241,7 @@ func (a *attempt) contend(ctx context.Context, over Record) (seen, rec Record, f
 // acquired takes note that the lease is ours, and of whom it was taken from.
 func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 	a.mayHold = false
-	a.number, a.fingerprint, a.steps.stored = rec.Attempt, rec.Fingerprint, rec.Steps
+	a.number, a.fingerprint, a.payload, a.steps.stored = rec.Attempt, rec.Fingerprint, rec.payload(), rec.Steps
 	a.holdTo(rec.LeaseEnd)
 	if over.State == InProgress {
 		a.note(ctx, EventTakenOver, nil)

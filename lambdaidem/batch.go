@@ -172,7 +172,7 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M]) {
 	default:
 		who.Key = text
 		body, parts := t.payload(b.opts.IgnoreAttributes)
-		t.call = b.g.newCall(who, true, body, parts...)
+		t.call = b.g.newCall(who, payload{body: body, json: true}, parts...)
 		b.warnOfOwnID(t)
 	}
 }

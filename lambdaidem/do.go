@@ -96,11 +96,11 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 	if err := g.opts.ValidateKey(c.Key); err != nil {
 		return refuse(EventKeyInvalid, keyInvalid("The idempotency key is invalid: "+err.Error()+".", nil))
 	}
-	payload, err := payloadJSON(c.Payload)
+	text, err := payloadJSON(c.Payload)
 	if err != nil {
 		return refuse(EventKeyInvalid, requestInvalid("The payload can't be encoded as JSON.", err))
 	}
-	d := g.once(ctx, g.newCall(who, true, payload, c.Operation), w)
+	d := g.once(ctx, g.newCall(who, payload{body: text, json: true}, c.Operation), w)
 	switch {
 	case d.refusal != nil:
 		return refusedDo[T](d.refusal)

@@ -4,13 +4,25 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"strconv"
 )
 
-// DownstreamKey is a key for a service that takes an Idempotency-Key itself, in a
-// handler's context (E6). It is made of the record, of the payload that the record
-// was begun with and of name, which says what is called: "charge" say, or the name
-// of the [Step] around the call. It is the same in every attempt at the record, and
-// another one for every other record, payload and name.
+// DownstreamKey returns a key for a service that takes an Idempotency-Key itself,
+// in a handler's context. name says what is called: "charge" say, or the name of the
+// [Step] around the call.
+//
+// A record and a name have one key, the same in every attempt until the record is
+// gone, whatever is deployed in between: rotated secrets, options, fields of a
+// type. If an attempt is released and the client corrects its request, the
+// corrected payload has a key of its own, and the payload before it keeps the one
+// that it had. That takes two payloads that surely differ, compared under the same
+// settings. If a deployment changed how payloads are compared (Options of
+// fingerprints, the type of a payload), the key stays: a service that honors it
+// refuses a changed payload, which is safe, while it would carry out the same
+// payload under another key twice.
+//
+// A call that reads no record, because it failed open (Options.FailOpen) or runs
+// optimistically, uses the key of the record's first payload.
 //
 // It has the form of a UUID of version 8 (RFC 9562: a hash of the application's
 // own), since many services take nothing else and none that takes keys takes less
@@ -24,14 +36,17 @@ func DownstreamKey(ctx context.Context, name string) string {
 	if a == nil {
 		return ""
 	}
-	return downstreamKey(a.id, a.fingerprint, name)
+	return downstreamKey(a.id, a.payload, name)
 }
 
-// downstreamKey is a SHA-256 over the parts, each with its length before it, cut
-// to the 122 bits that such a UUID has.
-func downstreamKey(id, fingerprint, name string) string {
+// downstreamKey returns the key of a name for one of a record's payloads, 0 for the
+// first: a SHA-256 over the parts, each with its length before it, cut to the 122
+// bits of such a UUID. It does not depend on the fingerprint, which is another one
+// once a secret is rotated, nor on anything random, which a call that reads no
+// record would not know.
+func downstreamKey(id string, payload int, name string) string {
 	var buf []byte
-	for _, part := range [...]string{"downstream key", id, fingerprint, name} {
+	for _, part := range [...]string{"downstream key", id, strconv.Itoa(payload), name} {
 		buf = appendPart(buf, part)
 	}
 	sum := sha256.Sum256(buf)

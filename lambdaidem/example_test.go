@@ -225,8 +225,8 @@ func ExampleDownstreamKey() {
 			})
 	}
 	// Output:
-	// 1 charge with 670d30cf-e21d-8898-a54c-93a9400fbd52
-	// 1 refund with bd9aad28-3412-8da4-ad9e-589f151d761e
-	// 2 charge with 670d30cf-e21d-8898-a54c-93a9400fbd52
-	// 2 refund with bd9aad28-3412-8da4-ad9e-589f151d761e
+	// 1 charge with b9785894-b8ad-8e13-bc74-9d6dec5bb7d2
+	// 1 refund with 3c87bdae-8e8a-8a4c-b712-f44ac42fc745
+	// 2 charge with b9785894-b8ad-8e13-bc74-9d6dec5bb7d2
+	// 2 refund with 3c87bdae-8e8a-8a4c-b712-f44ac42fc745
 }

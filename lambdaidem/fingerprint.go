@@ -16,99 +16,108 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
 )
 
-// requestCall is the call that a request makes. Its fingerprint is SHA-256 over
-// method, concrete path, sorted query, the headers that were chosen and body, in
-// hexadecimal (F3, F4). Each part stands with its length before it, and the body
-// with how it was taken, so that no two requests are one text.
-func (g *Guard) requestCall(who Identity, r *Request) call {
-	json := isJSON(r.contentType())
-	if len(g.counts.headers) > 0 {
-		return g.newCall(who, json, r.Body, g.withHeaders(r)...)
-	}
-	return g.newCall(who, json, r.Body, r.Method, r.Path, sortedQuery(r.Query))
+// A fingerprint is a digest of a payload, after a short digest of the settings
+// that it was made under and a dot. Two fingerprints with the same digest are of
+// the same payload. Two with different digests are of different payloads only if
+// they were made under the same settings: see call.compare.
+
+// payload is what a fingerprint is made of, besides the parts that count as they are.
+type payload struct {
+	body []byte
+	json bool   // the body counts by value, if it is JSON that all readers understand alike
+	form string // what the text of the body depends on besides its content and the options: see typedPayload
 }
 
-// newCall is a call of who whose payload is the parts and the body (F3, F5).
-func (g *Guard) newCall(who Identity, json bool, body []byte, parts ...string) call {
-	c := call{who: who, fingerprint: g.digest(json, body, parts...)}
-	if g.rotates() {
-		parts := slices.Clone(parts) // without it each call's parts would be on the heap
-		c.older = sync.OnceValue(func() []string { return g.olderDigests(json, body, parts) })
+// requestCall is the call that a request makes. Its payload is the method, the
+// concrete path, the sorted query, the chosen headers and the body.
+func (g *Guard) requestCall(who Identity, r *Request) call {
+	p := payload{body: r.Body, json: isJSON(r.contentType())}
+	if len(g.counts.headers) > 0 {
+		return g.newCall(who, p, g.withHeaders(r)...)
+	}
+	return g.newCall(who, p, r.Method, r.Path, sortedQuery(r.Query))
+}
+
+// newCall returns the call of who with a payload of these parts.
+func (g *Guard) newCall(who Identity, p payload, parts ...string) call {
+	signers := g.counts.signers
+	c := call{who: who, fingerprint: g.fingerprint(&signers[0], p, parts)}
+	if len(signers) > 1 {
+		parts := slices.Clone(parts) // otherwise the parts of every call would be on the heap
+		c.others = sync.OnceValue(func() []string {
+			var all []string
+			for i := range signers[1:] {
+				all = append(all, g.fingerprint(&signers[1+i], p, parts))
+			}
+			return all
+		})
 	}
 	return c
 }
 
-// digest is the fingerprint of the parts and of the body, which counts by value
-// if it is JSON that no two readers disagree about, but for what is left out of it
-// (F4), and else byte by byte. It is what a new record gets; see newCall for what
-// matches.
-func (g *Guard) digest(json bool, body []byte, parts ...string) string {
+// fingerprint returns a payload's fingerprint by one signer.
+func (g *Guard) fingerprint(s *signer, p payload, parts []string) string {
 	scratch := scratchPool.Get().(*[]byte)
 	defer putScratch(scratch)
-	*scratch = g.appendCounted((*scratch)[:0], json, body, parts)
-	if len(g.opts.FingerprintSecrets) > 0 {
-		return signed(g.opts.FingerprintSecrets[0], *scratch)
-	}
-	return unsigned(*scratch)
+	*scratch = g.appendCounted((*scratch)[:0], p, parts)
+	settings, digest := s.settingsFor(p.form), s.digest(*scratch)
+	var out [2*settingsSize + 1 + 2*sha256.Size]byte
+	hex.Encode(out[:], settings[:settingsSize])
+	out[2*settingsSize] = '.'
+	hex.Encode(out[2*settingsSize+1:], digest[:])
+	return string(out[:])
 }
 
-// rotates tells whether other fingerprints than the call's own match (F4).
-func (g *Guard) rotates() bool {
-	return len(g.opts.FingerprintSecrets) > 1 || len(g.opts.FingerprintSecrets) > 0 && g.opts.FingerprintUnsigned
-}
+// settingsSize is how many bytes of the settings' digest a fingerprint has. They
+// only tell apart the settings that one record meets in its life.
+const settingsSize = 6
 
-// olderDigests are the fingerprints under every secret but the first, and without
-// one if that is allowed: those that a record may have which was begun before the
-// secret was changed.
-func (g *Guard) olderDigests(json bool, body []byte, parts []string) []string {
-	scratch := scratchPool.Get().(*[]byte)
-	defer putScratch(scratch)
-	*scratch = g.appendCounted((*scratch)[:0], json, body, parts)
-	var all []string
-	for _, secret := range g.opts.FingerprintSecrets[1:] {
-		all = append(all, signed(secret, *scratch))
-	}
-	if g.opts.FingerprintUnsigned {
-		all = append(all, unsigned(*scratch))
-	}
-	return all
-}
-
-// appendCounted appends what counts: the text that a fingerprint is the hash of.
-func (g *Guard) appendCounted(buf []byte, json bool, body []byte, parts []string) []byte {
-	for _, p := range parts {
-		buf = appendPart(buf, p)
+// appendCounted appends what counts: the text that a fingerprint is the digest of.
+func (g *Guard) appendCounted(buf []byte, p payload, parts []string) []byte {
+	for _, part := range parts {
+		buf = appendPart(buf, part)
 	}
 	at := len(buf)
-	if json {
-		taken, byValue := canon.Append(append(buf, 'j'), body, canon.Limits{Bytes: g.opts.MaxBody, Depth: g.opts.MaxJSONDepth})
+	if p.json {
+		taken, byValue := canon.Append(append(buf, 'j'), p.body, canon.Limits{Bytes: g.opts.MaxBody, Depth: g.opts.MaxJSONDepth})
 		if byValue {
 			return taken[:at+1+len(g.counts.ignore.Cut(taken[at+1:]))]
 		}
 	}
-	return append(append(buf, 'b'), body...)
+	return append(append(buf, 'b'), p.body...)
 }
 
-func unsigned(text []byte) string {
-	sum := sha256.Sum256(text)
-	var digits [2 * sha256.Size]byte
-	hex.Encode(digits[:], sum[:])
-	return string(digits[:])
+// signer makes fingerprints: under a secret, or without one.
+type signer struct {
+	secret   []byte            // nil: the digest is SHA-256, unsigned
+	settings [sha256.Size]byte // digest of the options that fingerprints depend on
 }
 
-func signed(secret, text []byte) string {
-	mac := hmac.New(sha256.New, secret)
+// settingsFor returns the digest of the settings of a payload of that form.
+func (s *signer) settingsFor(form string) [sha256.Size]byte {
+	if form == "" {
+		return s.settings
+	}
+	return sha256.Sum256(appendPart(append([]byte{}, s.settings[:]...), form))
+}
+
+func (s *signer) digest(text []byte) [sha256.Size]byte {
+	if s.secret == nil {
+		return sha256.Sum256(text)
+	}
+	mac := hmac.New(sha256.New, s.secret)
 	mac.Write(text)
-	return hex.EncodeToString(mac.Sum(nil))
+	return [sha256.Size]byte(mac.Sum(nil))
 }
 
-// counted is what the options say of fingerprints, made ready for use (F4).
+// counted is what the options say of fingerprints, made ready for use.
 type counted struct {
 	ignore  *canon.Pointers
 	headers []string // in lower case, sorted, each once
+	signers []signer // the first one signs; fingerprints of the others match too
 }
 
-// counted panics on what is invalid, and names the field.
+// counted panics if an option is invalid, and names the field.
 func (o Options) counted() counted {
 	var c counted
 	if len(o.FingerprintIgnore) > 0 {
@@ -126,19 +135,58 @@ func (o Options) counted() counted {
 	slices.Sort(c.headers)
 	c.headers = slices.Compact(c.headers)
 	for i, secret := range o.FingerprintSecrets { // which no text may show
+		if isUnsigned(secret) {
+			c.signers = append(c.signers, o.signer(nil, c.headers))
+			continue
+		}
 		if len(secret) < minSecret {
 			panic(fmt.Sprintf("lambdaidem: Options.FingerprintSecrets[%d] has %d bytes; it must have at least %d", i, len(secret), minSecret))
 		}
+		c.signers = append(c.signers, o.signer(secret, c.headers))
+	}
+	if len(c.signers) == 0 {
+		c.signers = []signer{o.signer(nil, c.headers)}
 	}
 	return c
+}
+
+// signer returns the signer of a secret, nil for none, under these options.
+func (o Options) signer(secret []byte, headers []string) signer {
+	s := signer{secret: secret}
+	text := appendPart(nil, "fingerprint settings 1") // raise it whenever the text that counts changes
+	if secret == nil {
+		text = appendPart(text, "unsigned")
+	} else { // an HMAC of a constant names the secret, and is of no more use in guessing it than any fingerprint
+		name := s.digest([]byte("fingerprint secret"))
+		text = appendPart(text, string(name[:]))
+	}
+	ignored := slices.Compact(slices.Sorted(slices.Values(o.FingerprintIgnore)))
+	for _, list := range [][]string{ignored, headers, {strconv.Itoa(o.MaxBody), strconv.Itoa(o.MaxJSONDepth)}} {
+		text = appendPart(text, strconv.Itoa(len(list)))
+		for _, part := range list {
+			text = appendPart(text, part)
+		}
+	}
+	s.settings = sha256.Sum256(text)
+	return s
 }
 
 // minSecret is the least length of a secret in bytes: one that can be searched
 // protects nothing.
 const minSecret = 16
 
-// withHeaders is the parts of a request's fingerprint with the headers that were
-// chosen: each by its name and the number of its values, so that an absent one is
+// Unsigned stands in Options.FingerprintSecrets for fingerprints without a secret:
+// plain SHA-256. As the first entry it leaves new records unsigned while the
+// secrets after it match already; after a secret it lets records match that were
+// begun before there was one.
+func Unsigned() []byte { return []byte(unsigned) }
+
+const unsigned = "unsigned" // shorter than any secret
+
+func isUnsigned(secret []byte) bool { return string(secret) == unsigned }
+
+// withHeaders returns the parts of a request's payload with the chosen headers:
+// each by its name and the number of its values, so that an absent one is
 // not an empty one. White space around a value is not part of it (RFC 9110, 5.5).
 func (g *Guard) withHeaders(r *Request) []string {
 	parts := []string{r.Method, r.Path, sortedQuery(r.Query)}

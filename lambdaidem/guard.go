@@ -77,13 +77,8 @@ func switchedOff() bool {
 // call is one guarded call, whatever event it came by. Guard.newCall makes it.
 type call struct {
 	who         Identity
-	fingerprint string          // which a record that the call begins gets
-	older       func() []string // others that match too (F4), made once they are needed; nil: there are none
-}
-
-// fits tells whether a record's fingerprint is of this call's payload.
-func (c *call) fits(fingerprint string) bool {
-	return fingerprint == c.fingerprint || c.older != nil && slices.Contains(c.older(), fingerprint)
+	fingerprint string          // given to a record that the call begins
+	others      func() []string // fingerprints by the other secrets, computed once needed; nil: there are none
 }
 
 // work is what a guarded call is for: the user's handler, called at most once,

@@ -135,16 +135,16 @@ type Options struct {
 	// get 422. Default: none.
 	FingerprintHeaders []string
 	// FingerprintSecrets make fingerprints HMAC-SHA256 (RFC 2104) instead of SHA-256,
-	// so that who reads the table can't search for a payload that can be guessed, an
-	// amount say (F4). Each has at least 16 random bytes. The first one signs what
-	// is new, and what any of them signed matches. To rotate: add the new one at the
-	// end and deploy everywhere; then put it first; Options.TTL after that, take the
-	// old one away. Default: none.
+	// so that whoever reads the table can't search for a payload that can be guessed,
+	// such as an amount. Each has at least 16 random bytes. The first one signs new
+	// fingerprints; fingerprints by any of them match. [Unsigned] among them stands
+	// for fingerprints without a secret. Default: none, fingerprints are unsigned.
+	//
+	// To change the first entry, to rotate a secret or to introduce the first one
+	// ([Unsigned] is the old one then): append the new entry and deploy everywhere;
+	// then put it first and deploy everywhere; remove the old one once Options.TTL
+	// and the longest attempt have passed since. See docs/operate.md.
 	FingerprintSecrets [][]byte
-	// FingerprintUnsigned lets records match too that were begun before there was a
-	// secret, for Options.TTL after the first one is set. Default: false, their
-	// retries get 422. It has no effect without FingerprintSecrets.
-	FingerprintUnsigned bool
 	// MismatchStatus is the status of [ErrPayloadMismatch]: 422 or 409 (F5).
 	// Default: 422.
 	MismatchStatus int

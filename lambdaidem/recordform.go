@@ -89,9 +89,9 @@ func NoAnswer(why string) *Failure {
 	return f
 }
 
-// DownstreamKey is what [DownstreamKey] was in the handlers of this record: to ask
-// another service what it knows of an attempt that died.
-func (r Record) DownstreamKey(name string) string { return downstreamKey(r.ID, r.Fingerprint, name) }
+// DownstreamKey returns what [DownstreamKey] returned in the last attempt at this
+// record, to ask another service what it knows of an attempt that died.
+func (r Record) DownstreamKey(name string) string { return downstreamKey(r.ID, r.payload(), name) }
 
 // CheckResult tells whether a record of that scope can replay the result (R1): a
 // guard that reads another form would have to answer [ErrAnswerUnreadable], every

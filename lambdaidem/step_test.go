@@ -990,7 +990,7 @@ func TestE6_OneDownstreamKeyForEveryAttempt(t *testing.T) {
 		if len(keys) != 3 || keys[0] != keys[1] || keys[1] != keys[2] || lambdaidem.UUIDKey(keys[0]) != nil {
 			t.Errorf("the keys are %q", keys)
 		}
-		if want := "06742661-0b03-8c84-ab8e-d623b918a58e"; keys[0] != want { // of this request under this namespace, for ever
+		if want := "2cf1cfb0-34a2-86fa-8ee8-6eebe12aabd3"; keys[0] != want { // of this request under this namespace, for ever
 			t.Errorf("the key is %s, want %s", keys[0], want)
 		}
 	})

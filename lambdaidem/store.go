@@ -79,7 +79,8 @@ type Record struct {
 	Attempt     int       // 1 for the first attempt; raised by every takeover
 	LeaseEnd    time.Time // whole milliseconds; set by Acquire, kept afterwards
 	Expires     time.Time // whole seconds; zero: it does not expire (policy hold, L6)
-	Fingerprint string    // digest of the request, compared by the guard (F5)
+	Fingerprint string    // digest of the request, compared by the guard; opaque to the store
+	Payloads    []string  // see Claim.Payloads
 	Scope       string    // readable, for people and for purging
 	StartedAt   time.Time // when the current attempt took the lease, whole milliseconds
 	Invocation  string    // names the invocation that made the current attempt; empty outside Lambda
@@ -111,6 +112,7 @@ type Claim struct {
 	ID          string    // the record's identity: a prefix and a hash, printable ASCII
 	Scope       string    // readable form of what the ID was made of, without the key
 	Fingerprint string    // becomes the record's
+	Payloads    []string  // becomes the record's: every fingerprint it has had for another payload, in order; nil: Fingerprint alone
 	Token       string    // random, of this attempt alone
 	Now         time.Time // the caller's clock
 	LeaseEnd    time.Time // whole milliseconds

@@ -23,7 +23,9 @@ func (a *attempt) claim(ctx context.Context, over Record) (Record, error) {
 		now := a.g.opts.Clock()
 		a.beginLease(now)
 		asked := time.Now()
-		rec, err := a.g.store.Acquire(ctx, a.claimAt(now, over))
+		claim := a.claimAt(now, over)
+		a.payload = Record{Fingerprint: claim.Fingerprint, Payloads: claim.Payloads}.payload()
+		rec, err := a.g.store.Acquire(ctx, claim)
 		a.spent(asked)
 		if err == nil {
 			return rec, nil
@@ -48,9 +50,7 @@ func (a *attempt) claimAt(now time.Time, over Record) Claim {
 	if over.State != Absent {
 		seen := over // a copy, so that a first claim needs none
 		c.Over = &seen
-		if over.State != Released || len(over.Steps) > 0 { // L6, F5: judge has found it ours
-			c.Fingerprint = over.Fingerprint
-		}
+		c.Fingerprint, c.Payloads = a.call.recordedOver(over)
 	}
 	if o.Policy != Hold { // L6: a held record does not expire
 		c.Expires = a.expires(now)

@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -75,6 +76,7 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 		LeaseEnd:    milliseconds(claim.LeaseEnd),
 		Expires:     seconds(claim.Expires),
 		Fingerprint: claim.Fingerprint,
+		Payloads:    claim.Payloads,
 		Scope:       claim.Scope,
 		StartedAt:   milliseconds(claim.Now),
 		Invocation:  claim.Invocation,
@@ -227,8 +229,9 @@ func ended(ctx context.Context, op string) error {
 	return nil
 }
 
-// copied returns r with a Value, a Failure and Steps of its own.
+// copied returns r with Payloads, a Value, a Failure and Steps of its own.
 func copied(r lambdaidem.Record) lambdaidem.Record {
+	r.Payloads = slices.Clone(r.Payloads)
 	r.Result.Value = bytes.Clone(r.Result.Value)
 	if f := r.Result.Failure; f != nil {
 		own := *f

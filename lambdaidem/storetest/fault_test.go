@@ -40,6 +40,7 @@ const (
 	takeoverKeepsAttempt
 	releasedTakeoverKeepsAttempt
 	takeoverKeepsFingerprint
+	takeoverKeepsPayloads
 	takeoverKeepsScope
 	takeoverKeepsLeaseEnd
 	takeoverKeepsStart
@@ -68,6 +69,7 @@ const (
 	releaseDeletes
 	releaseKeepsLockExpiry
 	releaseDropsFingerprint
+	releaseDropsPayloads
 	releaseDropsToken
 	releaseResetsAttempt
 	releaseDropsInvocation
@@ -189,6 +191,7 @@ var faults = [faultCount]struct {
 	takeoverKeepsAttempt:          {"a takeover keeps the attempt number", []string{"takeover of a dead lease"}},
 	releasedTakeoverKeepsAttempt:  {"a takeover of a released record keeps the attempt number", []string{"release and again"}},
 	takeoverKeepsFingerprint:      {"a takeover keeps the fingerprint", []string{"takeover of a released record"}},
+	takeoverKeepsPayloads:         {"a takeover keeps the payloads", []string{"payloads are the claim's"}},
 	takeoverKeepsScope:            {"a takeover keeps the scope", []string{"takeover of a released record"}},
 	takeoverKeepsLeaseEnd:         {"a takeover keeps the lease's end", []string{"takeover of a dead lease"}},
 	takeoverKeepsStart:            {"a takeover keeps the start", []string{"takeover of a dead lease"}},
@@ -217,6 +220,7 @@ var faults = [faultCount]struct {
 	releaseDeletes:            {"release deletes the record", []string{"release"}},
 	releaseKeepsLockExpiry:    {"release keeps the lock's expiry", []string{"the end of a held record sets its expiry"}},
 	releaseDropsFingerprint:   {"release drops the fingerprint", []string{"release"}},
+	releaseDropsPayloads:      {"release drops the payloads", []string{"payloads are the claim's"}},
 	releaseDropsToken:         {"release drops the token", []string{"release"}},
 	releaseResetsAttempt:      {"release resets the attempt number", []string{"release"}},
 	releaseDropsInvocation:    {"release drops the invocation", []string{"release"}},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -218,6 +219,7 @@ func claimed(c lambdaidem.Claim) lambdaidem.Record {
 		LeaseEnd:    c.LeaseEnd,
 		Expires:     c.Expires,
 		Fingerprint: c.Fingerprint,
+		Payloads:    c.Payloads,
 		Scope:       c.Scope,
 		StartedAt:   c.Now.Truncate(time.Millisecond),
 		Invocation:  c.Invocation,
@@ -258,6 +260,7 @@ func wrong(what string, got, want lambdaidem.Record) error {
 	moment("LeaseEnd", got.LeaseEnd, want.LeaseEnd)
 	moment("Expires", got.Expires, want.Expires)
 	same("Fingerprint", got.Fingerprint, want.Fingerprint)
+	differs("Payloads", slices.Equal(got.Payloads, want.Payloads), got.Payloads, want.Payloads)
 	same("Scope", got.Scope, want.Scope)
 	moment("StartedAt", got.StartedAt, want.StartedAt)
 	same("Invocation", got.Invocation, want.Invocation)

@@ -41,6 +41,29 @@ var takeoverSteps = []Step{
 		},
 	},
 	{
+		Name: "payloads are the claim's",
+		Rule: "E6",
+		Doc:  "A takeover sets, replaces or clears the fingerprints of earlier payloads; a release and a completion keep them.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "payloads are the claim's")
+			first := s.claim("a", 0)
+			first.Payloads = []string{"one", "fingerprint of a"}
+			a := s.acquires("an acquire with payloads", first)
+			released := s.releases("the release", a, time.Second)
+			second := s.takeover("b", 2*time.Second, released)
+			second.Payloads = []string{"one", "two", ""}
+			b := s.acquires("a takeover with other payloads", second)
+			s.refuses("another acquire", s.claim("c", 3*time.Second), b)
+			released = s.releases("the second release", b, 4*time.Second)
+			c := s.acquires("a takeover without payloads", s.takeover("c", 5*time.Second, released))
+			third := s.takeover("d", 6*time.Second+leaseLength, c)
+			third.Payloads = []string{"one", "two"}
+			d := s.acquires("a takeover of a dead lease, with payloads", third)
+			s.completes("the completion", d, s.answer(7*time.Second+leaseLength, "first"))
+			return s.err
+		},
+	},
+	{
 		Name: "takeover looks at the token",
 		Rule: "L6",
 		Doc:  "Another token means that another attempt was faster, with the same state and the same lease end or not.",

@@ -56,7 +56,7 @@ func (v *variant) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.R
 
 	n := lambdaidem.Record{
 		ID: c.ID, State: lambdaidem.InProgress, Token: c.Token, Attempt: 1, LeaseEnd: c.LeaseEnd, Expires: c.Expires,
-		Fingerprint: c.Fingerprint, Scope: c.Scope, StartedAt: c.Now.Truncate(time.Millisecond), Invocation: c.Invocation,
+		Fingerprint: c.Fingerprint, Payloads: c.Payloads, Scope: c.Scope, StartedAt: c.Now.Truncate(time.Millisecond), Invocation: c.Invocation,
 	}
 	if v.has(acquireDropsInvocation) {
 		n.Invocation = ""
@@ -71,6 +71,9 @@ func (v *variant) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.R
 		}
 		if v.has(takeoverKeepsFingerprint) {
 			n.Fingerprint = r.Fingerprint
+		}
+		if v.has(takeoverKeepsPayloads) {
+			n.Payloads = r.Payloads
 		}
 		if v.has(takeoverKeepsScope) {
 			n.Scope = r.Scope
@@ -344,6 +347,9 @@ func (v *variant) Release(ctx context.Context, l lambdaidem.Lease, now time.Time
 	r.LastFailure = l.LastFailure
 	if v.has(releaseDropsFingerprint) {
 		r.Fingerprint = ""
+	}
+	if v.has(releaseDropsPayloads) {
+		r.Payloads = nil
 	}
 	if v.has(releaseDropsToken) {
 		r.Token = ""
