@@ -44,7 +44,7 @@ func ExampleKey() {
 	_, err = propagate.Key(context.Background(), "receipt")
 	fmt.Println(errors.Is(err, propagate.ErrUnguarded))
 	// Output:
-	// x-idempotency-key 0cf79205-4f9d-877c-a9ec-e58046f90302
+	// x-idempotency-key ad151c88-49de-8fa8-a4cb-fc3cc6ee1bfe
 	// <nil>
 	// true
 }

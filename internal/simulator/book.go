@@ -23,7 +23,6 @@ type book struct {
 	judge   judge
 	runBy   map[uint64]*run      // by process
 	parts   map[string]wire.Item // of large answers, by id
-	keyOf   map[call]string      // downstream keys
 	callOf  map[string]call      // by downstream key
 
 	// Of transactions: see transactions.go.
@@ -71,7 +70,7 @@ type answer struct {
 
 func newBook(w *world) *book {
 	b := &book{w: w, records: map[string]*history{}, faults: map[Fault]int{}, kinds: map[lambdaidem.Kind]int{},
-		runBy: map[uint64]*run{}, parts: map[string]wire.Item{}, keyOf: map[call]string{}, callOf: map[string]call{}, payloadOf: map[string]string{}, paths: map[Path]int{}, sent: map[string]*sent{}}
+		runBy: map[uint64]*run{}, parts: map[string]wire.Item{}, callOf: map[string]call{}, payloadOf: map[string]string{}, paths: map[Path]int{}, sent: map[string]*sent{}}
 	b.judge = judge{b: b}
 	return b
 }

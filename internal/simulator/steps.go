@@ -28,7 +28,7 @@ func newSteps(seed uint64, p *plan) {
 
 // call is a call to another service, in a step.
 type call struct {
-	record, payload, name string
+	record, name string
 }
 
 // step is what a record stored of a step.
@@ -144,20 +144,7 @@ func (j *judge) stepRuns(r *run, name, key string) {
 			j.brokenLocked(a, CheckStepOnce, "step %s runs, and was stored before by process %d", name, s.by.id)
 		}
 	}
-	if r.record == "" {
-		if key != "" {
-			j.brokenLocked(a, CheckDownstreamKey, "it has a downstream key, and no record")
-		}
-		return
-	}
-	c := call{r.record, a.order.Payload, name}
-	if had, ok := j.b.keyOf[c]; ok && had != key {
-		j.brokenLocked(a, CheckDownstreamKey, "the key of step %s was %s, and is %s", name, had, key)
-	}
-	if other, ok := j.b.callOf[key]; ok && other != c {
-		j.brokenLocked(a, CheckDownstreamKey, "%+v and %+v have one key", c, other)
-	}
-	j.b.keyOf[c], j.b.callOf[key] = key, c
+	j.downstreamKey(r, name, key)
 }
 
 // stepResult looks at what a step returned.

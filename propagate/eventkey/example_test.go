@@ -31,6 +31,6 @@ func ExampleEntry() {
 	})
 	fmt.Println(err)
 	// Output:
-	// {"x-idempotency-key":"8e200ec3-d8f8-86cf-9492-12fa526504e5","order": 1}
+	// {"x-idempotency-key":"c2bdc60e-c7e1-876d-bd85-ed48c84373db","order": 1}
 	// <nil>
 }

@@ -44,8 +44,8 @@ func ExampleRequest() {
 		fmt.Printf("%q %v\n", answer, err)
 	}
 	// Output:
-	// 76321e17-07a6-85c6-a13e-3bcf08c21a3b
+	// ac2ead08-567c-8128-9a00-fa10c0f0075a
 	// "" the next call timed out
-	// 76321e17-07a6-85c6-a13e-3bcf08c21a3b
+	// ac2ead08-567c-8128-9a00-fa10c0f0075a
 	// "paid" <nil>
 }

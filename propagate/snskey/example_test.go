@@ -38,9 +38,9 @@ func ExampleMessage() {
 		fmt.Printf("%q %v\n", answer, err)
 	}
 	// Output:
-	// 0cf79205-4f9d-877c-a9ec-e58046f90302
+	// ad151c88-49de-8fa8-a4cb-fc3cc6ee1bfe
 	// "" the next call timed out
-	// 0cf79205-4f9d-877c-a9ec-e58046f90302
+	// ad151c88-49de-8fa8-a4cb-fc3cc6ee1bfe
 	// "paid" <nil>
 }
 
@@ -63,7 +63,7 @@ func ExampleBatch() {
 	})
 	fmt.Println(err)
 	// Output:
-	// invoice-1 91e5a64e-01ae-8a1d-bd4f-93cb6995b20c
-	// invoice-2 5eb563ef-29e3-863c-a9e5-8e03a8b978a1
+	// invoice-1 ed7d7ad6-eb0d-84b3-9229-1c9af4c5aa93
+	// invoice-2 02b8dd1e-6eb3-8189-8f77-9100f78727a4
 	// <nil>
 }
