@@ -24,8 +24,9 @@ func rowsOf(t *testing.T, header string) [][2]string {
 	t.Helper()
 	page := read(t, metricsPage)
 	var rows [][2]string
+	_, table, _ := strings.Cut(page, "\n| "+header+" | ")
 	for _, cell := range firstColumn(page, header) {
-		_, rest, _ := strings.Cut(page, "\n| "+cell+" | ")
+		_, rest, _ := strings.Cut(table, "\n| "+cell+" | ")
 		unit, _, _ := strings.Cut(rest, " |")
 		rows = append(rows, [2]string{strings.Trim(cell, "`"), strings.Trim(unit, "`")})
 	}

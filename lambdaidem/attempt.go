@@ -19,6 +19,7 @@ type attempt struct {
 	g          *Guard
 	outer      *attempt // the attempt whose handler made this call; nil: there is none
 	call       call
+	work       work // what runs, or takes the replay
 	id         string
 	scope      string
 	token      string   // fencing token: random, of this attempt alone (L3)
@@ -42,7 +43,8 @@ type attempt struct {
 	asked      time.Time     // when the store was asked to keep it
 	first      Completion    // that is asked for
 	enlist     enlisting     // what the handler enlists (E1)
-	cached     bool          // its record is from the process's own memory (R4)
+	cached     bool          // its record is from the process's own memory (R4),
+	memory     *memory       // which is this
 
 	fingerprint string // the record's, or the call's own until that is known
 	payload     int    // which of the record's payloads this one is, for downstream keys; 0 while no record is known
@@ -283,16 +285,21 @@ func (a *attempt) fromRecord(ctx context.Context, found finding, rec Record) dec
 	}
 }
 
-// replay decides a call by the answer of a finished record (R1): all of it, or
-// none (R3). as is what it is to the observer: the answer of this attempt itself,
-// for one, which a transaction of its own had stored.
+// replay decides a call by the answer of a finished record: all of it, or none.
+// as is the event kind to report: EventNew if a transaction of
+// this attempt itself had stored the answer.
 func (a *attempt) replay(ctx context.Context, rec Record, as Kind) decision {
 	switch result, err := a.load(ctx, rec); {
 	case err == nil:
 		rec.Result = result
 		a.remember(rec)
+		d := decision{replays: true, value: result.Value, failure: result.Failure, from: a.memory}
+		if err := a.work.replay(d); err != nil {
+			a.note(ctx, EventUnreadable, err)
+			return decision{refusal: answerUnreadable(err)}
+		}
 		a.note(ctx, as, nil)
-		return decision{replays: true, value: result.Value, failure: result.Failure}
+		return d
 	case reasonOf(err) == ReasonForeign: // X4: reading again would not mend it
 		a.note(ctx, EventUnreadable, err)
 		return decision{refusal: answerGone(err)}

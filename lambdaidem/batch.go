@@ -218,14 +218,14 @@ func (b *messageGuard[E, M]) one(ctx context.Context, t *taken[M]) {
 func (b *messageGuard[E, M]) unkeyed(ctx context.Context, t *taken[M]) {
 	b.g.bypassed(ctx)
 	if !b.g.off {
-		slog.Default().WarnContext(ctx, "a message without an idempotency key runs unguarded", "source", t.source, "message", t.name)
+		slog.Default().WarnContext(ctx, "a message without an idempotency key runs unguarded", "source", t.source, "id", t.name)
 	}
 }
 
 // failed tells of a message that was not done.
 func (b *messageGuard[E, M]) failed(ctx context.Context, t *taken[M]) {
 	warn := func(err error) {
-		slog.Default().WarnContext(ctx, "a message failed", "source", t.source, "message", t.name, "error", err)
+		slog.Default().WarnContext(ctx, "a message failed", "source", t.source, "id", t.name, "record", t.recordID(), "error", err)
 	}
 	if b.opts.OnFailure == nil {
 		if !errors.Is(t.end.err, ErrNotBegun) {
@@ -239,6 +239,15 @@ func (b *messageGuard[E, M]) failed(ctx context.Context, t *taken[M]) {
 		}
 	}()
 	b.opts.OnFailure(ctx, t.it, t.end.err)
+}
+
+// recordID returns the id of the message's record; it is empty if the message has
+// no record.
+func (t *taken[M]) recordID() string {
+	if t.refusal != nil || t.unguarded {
+		return ""
+	}
+	return t.call.who.id()
 }
 
 // lambdaError is the message's error as Lambda is to report it.

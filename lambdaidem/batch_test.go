@@ -609,8 +609,66 @@ func TestV2_FailuresAreLogged(t *testing.T) {
 			t.Errorf("%+v, %v", out, err)
 		}
 	})
-	if strings.Count(logged, "a message failed") != 1 || !strings.Contains(logged, "message=1") || !strings.Contains(logged, "error=broken") {
+	if strings.Count(logged, "a message failed") != 1 || !strings.Contains(logged, "id=1") || !strings.Contains(logged, "error=broken") {
 		t.Errorf("the log has %q", logged)
+	}
+}
+
+// V2: with the logger that the README recommends, which calls slog's own message
+// "message", no line has a member twice; and the line names the record.
+func TestV2_AFailuresLineHasNoMemberTwice(t *testing.T) {
+	var buf bytes.Buffer
+	was := slog.Default()
+	slog.SetDefault(slog.New(slog.NewJSONHandler(&buf, &slog.HandlerOptions{ReplaceAttr: lambdacontext.ReplaceAttr})))
+	defer slog.SetDefault(was)
+	g := batchGuard()
+	h := g.SQS(func(context.Context, events.SQSMessage) error { return errBroken }, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+		o.Key = func(_ context.Context, m events.SQSMessage) (string, error) { return m.Body, nil }
+	})
+	optional := g.With(func(o *lambdaidem.Options) { o.KeyOptional = true }).SQS(func(context.Context, events.SQSMessage) error { return errBroken },
+		func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+			o.Key = func(context.Context, events.SQSMessage) (string, error) { return "", nil }
+		})
+	event := events.SQSEvent{Records: []events.SQSMessage{{MessageId: "1", EventSourceARN: "arn:q", Body: "a"}, {MessageId: "2", EventSourceARN: "arn:q"}}}
+	for _, h := range []func(context.Context, events.SQSEvent) (events.SQSEventResponse, error){h, optional} {
+		if out, err := h(t.Context(), event); err != nil || len(out.BatchItemFailures) != 2 {
+			t.Fatalf("%+v, %v", out, err)
+		}
+	}
+	record := g.RecordID(lambdaidem.Identity{Operation: "arn:q", Message: true, Key: "a"})
+	lines := strings.Split(strings.TrimSpace(buf.String()), "\n")
+	for _, line := range lines {
+		members := map[string]bool{}
+		dec := json.NewDecoder(strings.NewReader(line))
+		for depth, name := 0, true; dec.More() || depth > 0; {
+			token, err := dec.Token()
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch token {
+			case json.Delim('{'):
+				depth++
+				name = true
+				continue
+			case json.Delim('}'):
+				depth--
+				name = true
+				continue
+			}
+			if text, ok := token.(string); ok && name && depth == 1 {
+				if members[text] {
+					t.Errorf("the member %q is there twice: %s", text, line)
+				}
+				members[text] = true
+			}
+			name = !name
+		}
+	}
+	if !strings.Contains(lines[0], `"message":"a message failed"`) || !strings.Contains(lines[0], `"id":"1"`) || !strings.Contains(lines[0], `"record":"`+record+`"`) {
+		t.Errorf("the first line is %s; want the record %s", lines[0], record)
+	}
+	if strings.Count(buf.String(), `"record":"lambdaidem#`) != 1 {
+		t.Errorf("the log names records where there are none: %s", buf.String())
 	}
 }
 

@@ -171,18 +171,17 @@ func (g *Guard) decoded(d decision) (*Response, error) {
 
 // recall decides a call by what the process remembers of its record, if it does.
 // It draws no token and takes no time: there is no attempt.
-func (g *Guard) recall(ctx context.Context, c call) (decision, bool) {
+func (g *Guard) recall(ctx context.Context, c call, w work) (decision, bool) {
 	if g.cache == nil {
 		return decision{}, false
 	}
-	a := attempt{g: g, call: c, id: c.who.id(), began: g.opts.Clock(), cached: true}
+	a := attempt{g: g, call: c, work: w, id: c.who.id(), began: g.opts.Clock(), cached: true}
 	m := g.cache.get(a.id, a.began, g.opts.MaxSkew)
 	if m == nil {
 		return decision{}, false
 	}
-	d := a.fromRecord(ctx, a.judge(m.record), m.record)
-	d.from = m
-	return d, true
+	a.memory = m
+	return a.fromRecord(ctx, a.judge(m.record), m.record), true
 }
 
 // remember keeps a finished record whose answer the store has given whole, asked

@@ -109,12 +109,7 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 	case d.failure != nil:
 		return done[T]{err: d.failure.err(), replay: d.failure}
 	}
-	value, err := rebuilt[T](d.value)
-	if err != nil {
-		err = fmt.Errorf("decode the stored result into %T: %w", zero, err)
-		return refuse(EventUnreadable, answerUnreadable(err))
-	}
-	return done[T]{value: value}
+	return done[T]{value: w.again}
 }
 
 // doWork is fn, as the guard runs it.
@@ -125,6 +120,17 @@ type doWork[T any] struct {
 	err     error
 	outcome Outcome
 	inside  bool // a guarded handler
+	again   T    // the result that replays
+}
+
+func (w *doWork[T]) replay(d decision) (err error) {
+	if d.failure != nil {
+		return nil
+	}
+	if w.again, err = rebuilt[T](d.value); err != nil {
+		return fmt.Errorf("decode the stored result into %T: %w", w.again, err)
+	}
+	return nil
 }
 
 func (w *doWork[T]) run(ctx context.Context) {

@@ -90,6 +90,9 @@ type work interface {
 	ending() ending
 	// encode makes the value to store, of an ending that has one.
 	encode() ([]byte, error)
+	// replay decodes the answer of a finished record, which is returned to the
+	// caller instead of running the handler. The error says why it can't be read.
+	replay(d decision) error
 	// rejected is the ending instead, where nothing of what the handler enlisted
 	// was written: as if the handler had returned err (E2).
 	rejected(err error) ending
@@ -122,10 +125,11 @@ func (g *Guard) once(ctx context.Context, c call, w work) decision {
 		g.refused(ctx, c.who, EventKeyInvalid, e)
 		return decision{refusal: e}
 	}
-	if d, ok := g.recall(ctx, c); ok {
+	if d, ok := g.recall(ctx, c, w); ok {
 		return d
 	}
 	a := g.newAttempt(ctx, c)
+	a.work = w
 	if g.opts.Optimistic {
 		if d, may := a.prepare(ctx); !may {
 			return d

@@ -141,7 +141,7 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 	}
 	d := g.once(ctx, g.requestCall(who, r), w)
 	if d.replays {
-		return g.replay(ctx, r, who, d), nil
+		return w.again(ctx, r, d), nil
 	}
 	return w.own(ctx, r, d)
 }
@@ -160,8 +160,9 @@ func (g *Guard) pass(ctx context.Context, r *Request, w *httpWork) (*Response, e
 type httpWork struct {
 	served
 	g        *Guard
-	response Response // the handler's own, in canonical form
-	replaced bool     // an error of the handler became that answer
+	response Response  // the handler's own, in canonical form
+	replayed *Response // the stored answer that replays
+	replaced bool      // an error of the handler became that answer
 	err      error
 	// errorStands leaves an error of the handler's as it is: it runs unguarded.
 	errorStands bool
@@ -243,15 +244,18 @@ func (g *Guard) identify(ctx context.Context, r *Request) (Identity, Kind, *Erro
 	return who, EventNoPrincipal, refusal
 }
 
-// replay is the stored answer again, marked, after the hook (R1, R2).
-func (g *Guard) replay(ctx context.Context, r *Request, who Identity, d decision) *Response {
-	if failure := d.failure; failure != nil {
-		return g.ownAnswer(ctx, r, answerUnavailable(failure))
+func (w *httpWork) replay(d decision) (err error) {
+	if d.failure == nil {
+		w.replayed, err = w.g.decoded(d)
 	}
-	resp, err := g.decoded(d)
-	if err != nil {
-		g.refused(ctx, who, EventUnreadable, err)
-		return g.ownAnswer(ctx, r, answerUnreadable(err))
+	return err
+}
+
+// again returns the stored answer, marked, after the hook.
+func (w *httpWork) again(ctx context.Context, r *Request, d decision) *Response {
+	g, resp := w.g, w.replayed
+	if d.failure != nil {
+		return g.ownAnswer(ctx, r, answerUnavailable(d.failure))
 	}
 	if resp.Header == nil {
 		resp.Header = make(map[string][]string) // for the hook to write to

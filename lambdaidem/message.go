@@ -97,6 +97,8 @@ func (w *messageWork) answered() {
 	}
 }
 
+func (*messageWork) replay(decision) error { return nil }
+
 func (w *messageWork) rejected(err error) ending {
 	w.err = err
 	w.answered()

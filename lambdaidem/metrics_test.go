@@ -246,7 +246,7 @@ func TestObservers_NobodyListens(t *testing.T) {
 		{"no warning, twice", []lambdaidem.Observer{lambdaidem.Warnings, lambdaidem.Warnings}, lambdaidem.EventNew, true},
 		{"somebody", []lambdaidem.Observer{lambdaidem.Warnings, &recorder{}}, lambdaidem.EventNew, false},
 	} {
-		if got := lambdaidem.Ignores(lambdaidem.Observers(c.o...), c.kind); got != c.want {
+		if got := lambdaidem.Ignores(lambdaidem.Observers(c.o...), c.kind, nil); got != c.want {
 			t.Errorf("%s: ignored is %v", c.name, got)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -46,6 +47,33 @@ func (k Kind) warns() bool {
 	default:
 		return false
 	}
+}
+
+// level returns the level that an event of that kind, with that error, is logged at.
+func (k Kind) level(err error) slog.Level {
+	switch {
+	case k.warns(), k == EventNew && isPermanent(err), k == EventReleased && isWriteRejected(err):
+		return slog.LevelWarn
+	case k == EventBypassed: // every GET
+		return slog.LevelDebug
+	default:
+		return slog.LevelInfo
+	}
+}
+
+// isPermanent reports whether the handler marked err as Permanent. Nothing but a
+// log line shows its cause: the record and the client get no more than its text.
+func isPermanent(err error) bool {
+	_, ok := errors.AsType[*permanentError](err)
+	return ok
+}
+
+// isWriteRejected reports whether err is that of an enlisted write that the
+// handler's author has to mend: its condition failed and nothing says what that
+// means, or it can't be made.
+func isWriteRejected(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e != nil && (e.Code == ErrConditionFailed || e.Code == ErrWriteInvalid)
 }
 
 // kind is the event that a refused request makes.
@@ -106,20 +134,20 @@ type discard struct{}
 
 func (discard) Observe(context.Context, Event) {}
 
-// unobserved tells whether an event of that kind would be for nobody, and so
-// needs not be made.
-func (g *Guard) unobserved(kind Kind) bool {
-	return ignores(g.opts.Observer, kind)
+// unobserved reports whether nobody looks at an event of that kind with that
+// error, so that it need not be made.
+func (g *Guard) unobserved(kind Kind, err error) bool {
+	return ignores(g.opts.Observer, kind, err)
 }
 
-func ignores(o Observer, kind Kind) bool {
+func ignores(o Observer, kind Kind, err error) bool {
 	switch o := o.(type) {
 	case discard:
 		return true
 	case warnings:
-		return !kind.warns()
+		return kind.level(err) < slog.LevelWarn
 	case observers:
-		return !slices.ContainsFunc(o, func(each Observer) bool { return !ignores(each, kind) })
+		return !slices.ContainsFunc(o, func(each Observer) bool { return !ignores(each, kind, err) })
 	}
 	return false
 }
@@ -149,17 +177,16 @@ func (all observers) Observe(ctx context.Context, e Event) {
 	}
 }
 
-// SlogObserver logs each event with log/slog: warnings at slog.LevelWarn, the
-// rest at slog.LevelInfo.
+// SlogObserver logs each event with log/slog. It logs at slog.LevelWarn the kinds
+// that are marked (!), an EventNew whose error [Permanent] marked, and an
+// EventReleased with [ErrConditionFailed] or [ErrWriteInvalid]; EventBypassed at
+// slog.LevelDebug, since every GET makes one; and the rest at slog.LevelInfo.
 func SlogObserver(logger *slog.Logger) Observer { return slogObserver{logger} }
 
 type slogObserver struct{ logger *slog.Logger }
 
 func (o slogObserver) Observe(ctx context.Context, e Event) {
-	level := slog.LevelInfo
-	if e.Kind.warns() {
-		level = slog.LevelWarn
-	}
+	level := e.Kind.level(e.Err)
 	if !o.logger.Enabled(ctx, level) {
 		return
 	}
@@ -191,7 +218,7 @@ func (o slogObserver) Observe(ctx context.Context, e Event) {
 type warnings struct{}
 
 func (warnings) Observe(ctx context.Context, e Event) {
-	if e.Kind.warns() {
+	if e.Kind.level(e.Err) >= slog.LevelWarn {
 		slogObserver{slog.Default()}.Observe(ctx, e)
 	}
 }
@@ -207,7 +234,7 @@ func (g *Guard) keyLabel(key string) string {
 
 // note tells the observer of an outcome of this call.
 func (a *attempt) note(ctx context.Context, kind Kind, err error) {
-	if a.g.unobserved(kind) {
+	if a.g.unobserved(kind, err) {
 		return
 	}
 	if a.scope == "" {
@@ -219,12 +246,9 @@ func (a *attempt) note(ctx context.Context, kind Kind, err error) {
 	a.g.opts.Observer.Observe(ctx, e)
 }
 
-// refused tells the observer of a call that has no record, or can't read it.
+// refused tells the observer of a call that has no record.
 func (g *Guard) refused(ctx context.Context, who Identity, kind Kind, err error) {
 	e := g.event(kind, &who, err)
-	if kind == EventUnreadable {
-		e.RecordID = who.id()
-	}
 	e.Scope = who.scope(g.readable(&who))
 	g.opts.Observer.Observe(ctx, e)
 }

@@ -182,12 +182,13 @@ func TestO1_WarningsByDefault(t *testing.T) {
 // O1: what an operator has to look at is a warning, and nothing else is.
 func TestO1_WhatIsWorthAWarning(t *testing.T) {
 	var buf bytes.Buffer
-	o := lambdaidem.SlogObserver(slog.New(slog.NewTextHandler(&buf, nil)))
+	o := lambdaidem.SlogObserver(slog.New(slog.NewTextHandler(&buf, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	for level, kinds := range map[string][]lambdaidem.Kind{
 		"WARN": {lambdaidem.EventAbandoned, lambdaidem.EventUncertain, lambdaidem.EventLeaseLost, lambdaidem.EventTakenOver, lambdaidem.EventFailedOpen, lambdaidem.EventStoreError,
 			lambdaidem.EventAnswerLost, lambdaidem.EventOutOfTime, lambdaidem.EventUnreadable, lambdaidem.EventNoPrincipal, lambdaidem.EventSwitchedOff},
 		"INFO": {lambdaidem.EventNew, lambdaidem.EventReplayed, lambdaidem.EventInProgress, lambdaidem.EventMismatch, lambdaidem.EventKeyMissing, lambdaidem.EventKeyInvalid,
-			lambdaidem.EventBypassed, lambdaidem.EventReleased},
+			lambdaidem.EventReleased},
+		"DEBUG": {lambdaidem.EventBypassed}, // of every GET
 	} {
 		for _, kind := range kinds {
 			buf.Reset()
@@ -233,6 +234,81 @@ func TestO1_EventsOfRefusals(t *testing.T) {
 	if e := r.seen.last(t); e.Kind != lambdaidem.EventUnreadable || e.RecordID != r.store.allClaims()[0].ID {
 		t.Errorf("the event is %+v", e)
 	}
+}
+
+// O1: what a handler's author has to mend is a warning by default: a failed
+// condition that nothing explains, a write that can't be made, an error that no
+// retry will mend. The line names the write and the cause.
+func TestO1_AFailureOfTheHandlersIsAWarning(t *testing.T) {
+	rejection := func(code lambdaidem.Code, cause string) error {
+		return &lambdaidem.Error{Code: code, Status: 500, Err: errors.New(cause)}
+	}
+	for name, c := range map[string]struct {
+		err  error
+		want string // of the line; empty: no warning
+	}{
+		"a condition failed": {rejection(lambdaidem.ErrConditionFailed, "the write debit"), "the write debit"},
+		"a write is invalid": {rejection(lambdaidem.ErrWriteInvalid, "the write credit"), "the write credit"},
+		"wrapped":            {fmt.Errorf("pay: %w", rejection(lambdaidem.ErrWriteInvalid, "the write credit")), "the write credit"},
+		"permanent":          {lambdaidem.Permanent(errors.New("no such currency")), "no such currency"},
+		"permanent, wrapped": {fmt.Errorf("pay: %w", lambdaidem.Permanent(errors.New("no such currency"))), "no such currency"},
+		"rejected":           {lambdaidem.Reject(402, "insufficient_funds", ""), ""},
+		"retryable":          {lambdaidem.Retryable(errors.New("busy")), ""},
+		"any other":          {errors.New("busy"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := lambdaidem.New(newFaulty(), func(o *lambdaidem.Options) { o.Namespace = "test" }).
+				APIGatewayV2(func(context.Context, request) (response, error) { return response{}, c.err })
+			logged := captureLog(t, func() { _, _ = h(t.Context(), first()) })
+			if c.want == "" && logged != "" || !strings.Contains(logged, c.want) || strings.Count(logged, "\n") > 1 ||
+				c.want != "" && (!strings.Contains(logged, "level=WARN") || !strings.Contains(logged, "record=lambdaidem#")) {
+				t.Errorf("by default it logs %q, want %q", logged, c.want)
+			}
+			var buf bytes.Buffer
+			o := lambdaidem.SlogObserver(slog.New(slog.NewTextHandler(&buf, nil)))
+			h = lambdaidem.New(newFaulty(), func(opts *lambdaidem.Options) { opts.Namespace, opts.Observer = "test", o }).
+				APIGatewayV2(func(context.Context, request) (response, error) { return response{}, c.err })
+			_, _ = h(t.Context(), first())
+			if strings.Contains(buf.String(), "level=WARN") != (c.want != "") {
+				t.Errorf("SlogObserver logs %q", buf.String())
+			}
+			buf.Reset()
+			replayed := captureLog(t, func() { _, _ = h(t.Context(), first()) })
+			if name == "permanent" && (replayed != "" || strings.Contains(buf.String(), "level=WARN")) {
+				t.Errorf("a replay warns again: %q %q", replayed, buf.String())
+			}
+		})
+	}
+}
+
+// O1: an answer that can't be read again is one event, and no replay.
+func TestO1_AnUnreadableReplayIsOneEvent(t *testing.T) {
+	t.Run("HTTP", func(t *testing.T) {
+		for _, opt := range []func(*lambdaidem.Options){func(*lambdaidem.Options) {}, roomy} {
+			r := newRig(nil, opt)
+			r.store.Store = damaged{r.store.Store, []byte("{")}
+			r.send(t, first())
+			r.seen.forget()
+			for range 3 {
+				wantProblem(t, r.send(t, first()), 500, lambdaidem.ErrAnswerUnreadable)
+			}
+			r.wantEvents(t, lambdaidem.EventUnreadable, lambdaidem.EventUnreadable, lambdaidem.EventUnreadable)
+			if e := r.seen.last(t); e.Attempt != 1 || e.Err == nil {
+				t.Errorf("the event is %+v", e)
+			}
+		}
+	})
+	t.Run("Do", func(t *testing.T) {
+		c := newCharges()
+		if _, err := c.do(t, charge); err != nil {
+			t.Fatal(err)
+		}
+		c.seen.forget()
+		_, err := lambdaidem.Do(t.Context(), c.guard, charge, func(context.Context) (string, error) { return "ran", nil })
+		if !errors.Is(err, lambdaidem.ErrAnswerUnreadable) || len(c.seen.kinds()) != 1 || c.seen.kinds()[0] != lambdaidem.EventUnreadable {
+			t.Errorf("it returned %v, and told of %v", err, c.seen.kinds())
+		}
+	})
 }
 
 // O1: an event's duration is the whole call's so far, the handler's stands apart.

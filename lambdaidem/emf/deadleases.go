@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/lambdaidem/toolkit/lambdaidem/internal/measure"
 )
 
 // What a look at dead leases measures: see [Observer.DeadLeases].
@@ -64,11 +62,7 @@ func (o *Observer) appendDeadLeases(b []byte, now time.Time, route *string, foun
 	b = append(b, `]],"Metrics":[{"Name":"DeadLeases","Unit":"Count"},{"Name":"OldestDeadLease","Unit":"Milliseconds"}]}]}`...)
 	b = append(b, o.dimensions...)
 	if route != nil {
-		of := *route
-		if of == "" {
-			of = measure.None
-		}
-		b = append(appendDimension(append(b, `,"route":"`...), of), '"')
+		b = append(appendDimension(append(b, `,"route":"`...), *route), '"')
 	}
 	b = strconv.AppendInt(append(b, `,"DeadLeases":`...), int64(found.Count), 10)
 	b = strconv.AppendInt(append(b, `,"OldestDeadLease":`...), max(0, found.Oldest.Milliseconds()), 10)

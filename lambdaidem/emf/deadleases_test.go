@@ -1,12 +1,16 @@
 package emf_test
 
 import (
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/emf"
 )
 
@@ -84,5 +88,45 @@ func TestO2_DeadLeasesHaveTheTimeOfTheLook(t *testing.T) {
 	docs := written.documents(t)
 	if len(docs) != 2 || docs[0].at != at.Add(-time.Second) || docs[1].at != at || docs[1].values["DeadLeases"] != 0 {
 		t.Errorf("the documents are %+v", docs)
+	}
+}
+
+// oneAtATime is a writer that notes when two goroutines write to it at once. It
+// lets others run while it writes.
+type oneAtATime struct {
+	inside, overlaps atomic.Int64
+	lines
+}
+
+func (w *oneAtATime) Write(p []byte) (int, error) {
+	if w.inside.Add(1) > 1 {
+		w.overlaps.Add(1)
+	}
+	for range 10 {
+		runtime.Gosched()
+	}
+	defer w.inside.Add(-1)
+	return w.lines.Write(p)
+}
+
+// O2: a look may be told of while calls are: every line is whole.
+func TestO2_DeadLeasesShareTheObserver(t *testing.T) {
+	var w oneAtATime
+	o, _ := observed(func(o *emf.Options) { o.Writer = &w })
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 50 {
+				o.DeadLeases(emf.DeadLeases{Count: 1}, map[string]emf.DeadLeases{"POST /payments": {Count: 1}})
+				o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventNew, Template: "POST /payments"})
+			}
+		})
+	}
+	group.Wait()
+	if n := w.overlaps.Load(); n > 0 {
+		t.Fatalf("%d writes overlapped another", n)
+	}
+	if got := len(w.documents(t)); got != 8*50*3 {
+		t.Errorf("%d lines are whole, want %d", got, 8*50*3)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,9 +15,10 @@ import (
 // Observer writes a document for each event. Make one with [New]; it is safe for
 // concurrent use.
 type Observer struct {
-	routes  bool
-	records bool
-	clock   func() time.Time
+	routes   bool
+	records  bool
+	bypassed bool
+	clock    func() time.Time
 
 	// What every document has: its namespace and what is before its first set of
 	// dimensions; that and an event's sets of them; and their values.
@@ -42,12 +44,16 @@ func New(optFns ...func(*Options)) *Observer {
 	}
 	dimensions := appendDimension([]byte(`,"service":"`), o.Service)
 	dimensions = appendDimension(append(dimensions, `","function":"`...), o.Function)
-	return &Observer{routes: !o.NoRoutes, records: o.Records, clock: o.Clock, w: o.Writer,
+	return &Observer{routes: !o.NoRoutes, records: o.Records, bypassed: o.Bypassed, clock: o.Clock, w: o.Writer,
 		namespace: []byte(namespace), head: []byte(head + `],"Metrics":[`), dimensions: append(dimensions, '"')}
 }
 
-// Observe writes the event's document, and is done with it.
+// Observe writes the event's document. It writes none for
+// [lambdaidem.EventBypassed] unless Options.Bypassed is set.
 func (o *Observer) Observe(_ context.Context, e lambdaidem.Event) {
+	if e.Kind == lambdaidem.EventBypassed && !o.bypassed {
+		return
+	}
 	sample := measure.Of(e)
 	now := o.clock()
 	o.mu.Lock()
@@ -129,7 +135,13 @@ const (
 	maxRecord    = 128
 )
 
-func appendDimension(b []byte, text string) []byte { return appendText(b, text, maxDimension) }
+// appendDimension appends a dimension's value. CloudWatch refuses one that is blank.
+func appendDimension(b []byte, text string) []byte {
+	if strings.TrimSpace(text) == "" {
+		text = measure.None
+	}
+	return appendText(b, text, maxDimension)
+}
 
 // appendText appends most bytes of a text at most: printable ASCII, as CloudWatch
 // wants a dimension's value, with neither quotation marks nor backslashes, so that it

@@ -57,7 +57,7 @@ func constants(t testing.TB, file, typ string) []string {
 // O1: every outcome is counted by a metric of its own, whose name is that of the
 // kind.
 func TestO1_EveryKindHasAMetric(t *testing.T) {
-	o, written := observed()
+	o, written := observed(func(o *emf.Options) { o.Bypassed = true })
 	kinds := constants(t, "observe.go", "Kind")
 	for _, kind := range kinds {
 		o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.Kind(kind)})
@@ -98,7 +98,7 @@ func TestO1_MetricsAreListed(t *testing.T) {
 		}
 		listed[m.Name] = string(m.Unit)
 	}
-	o, written := observed()
+	o, written := observed(func(o *emf.Options) { o.Bypassed = true })
 	for _, kind := range append(constants(t, "observe.go", "Kind"), "later") {
 		for _, limit := range append(constants(t, "store.go", "Throttle"), "later") {
 			o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.Kind(kind), Duration: 1e6, Handler: 1e6, Store: 1e6, Attempt: 1,
@@ -195,7 +195,7 @@ func TestO1_ReasonsAreToldInTheLog(t *testing.T) {
 // line; the metrics and their dimensions are the same.
 func TestO1_RecordsAreToldIfAskedFor(t *testing.T) {
 	said := func(e lambdaidem.Event, records bool) document {
-		o, written := observed(func(o *emf.Options) { o.Records = records })
+		o, written := observed(func(o *emf.Options) { o.Records, o.Bypassed = records, true })
 		o.Observe(t.Context(), e)
 		return written.documents(t)[0]
 	}
@@ -228,6 +228,7 @@ func TestO1_Dimensions(t *testing.T) {
 	for template, route := range map[string]string{
 		"POST /payments/{id}": "POST /payments/{id}", "": "(none)", `a"b\c`: "a%22b%5Cc", "ü\x00\n": "%C3%BC%00%0A", "\xff": "%FF",
 		strings.Repeat("x", 1100): strings.Repeat("x", 1024), strings.Repeat("ü", 1100): strings.Repeat("%C3%BC", 170) + "%C3",
+		strings.Repeat("x", 1021) + "\n": strings.Repeat("x", 1021) + "%0A", strings.Repeat("x", 1022) + "\n": strings.Repeat("x", 1022),
 	} {
 		o, written := observed()
 		o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventNew, Template: template})
@@ -413,5 +414,38 @@ func TestLimits_ALargeBatch(t *testing.T) {
 	}
 	if len(docs) != 10_000 {
 		t.Errorf("there are %d documents", len(docs))
+	}
+}
+
+// O1: what runs unguarded by design, every GET for one, makes no document unless
+// it is asked for.
+func TestO1_BypassedIsCountedByOption(t *testing.T) {
+	o, written := observed()
+	o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventBypassed})
+	if len(written.all) != 0 {
+		t.Errorf("it wrote %q", written.String())
+	}
+	o, written = observed(func(o *emf.Options) { o.Bypassed = true })
+	o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventBypassed})
+	o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventSwitchedOff})
+	if all := written.documents(t); len(all) != 2 || all[0].values["Bypassed"] != 1 {
+		t.Errorf("it wrote %q", written.String())
+	}
+}
+
+// O1: CloudWatch refuses a dimension without a character that is no space.
+func TestO1_NoDimensionIsBlank(t *testing.T) {
+	o, written := observed(func(o *emf.Options) { o.Service, o.Function = " ", "  " })
+	o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventNew, Template: "   "})
+	o.DeadLeases(emf.DeadLeases{}, map[string]emf.DeadLeases{" ": {Count: 1}})
+	for _, d := range written.documents(t) {
+		for name, v := range d.dimensions {
+			if strings.TrimSpace(v) == "" {
+				t.Errorf("the dimension %s is %q: %s", name, v, d.text)
+			}
+		}
+	}
+	if d := written.documents(t)[0]; d.dimensions["route"] != "(none)" {
+		t.Errorf("a blank route is %q", d.dimensions["route"])
 	}
 }

@@ -4,6 +4,7 @@
 package measure
 
 import (
+	"strings"
 	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -18,7 +19,7 @@ const Other = "other"
 // Sample is what one event adds to the metrics.
 type Sample struct {
 	Outcome string // Event.Kind, or Other
-	Route   string // Event.Template, or None
+	Route   string // Event.Template, or None if that is blank
 
 	// Of the one event that settles a call, so that no call is measured twice;
 	// each is 0 in every other, and where there is none. What is below 0 counts as
@@ -34,7 +35,7 @@ type Sample struct {
 // Of is what an event adds.
 func Of(e lambdaidem.Event) Sample {
 	s := Sample{Outcome: known(e.Kind, Kinds), Route: e.Template}
-	if s.Route == "" {
+	if strings.TrimSpace(s.Route) == "" {
 		s.Route = None
 	}
 	if settles(e.Kind) {
