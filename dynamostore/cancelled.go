@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
@@ -24,7 +25,7 @@ const (
 func (t *transaction) verdict(p *prepared, v *verdict, err error) (lambdaidem.Record, error) {
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	if !ok {
-		if code := codeOf(err); code == codeValidation && !v.ambiguous {
+		if !v.ambiguous && (codeOf(err) == codeValidation || refusedBySDK(err)) {
 			return lambdaidem.Record{}, writeInvalid(&WriteError{Err: err}) // the request as a whole
 		}
 		return lambdaidem.Record{}, v.storeError(err)
@@ -102,4 +103,14 @@ func (t *transaction) writesVerdict(p *prepared, v *verdict, reasons []types.Can
 		return busy
 	}
 	return v.storeError(cause)
+}
+
+// refusedBySDK reports whether the SDK did not send a request because of what is in
+// it: a parameter is missing, or can't be written.
+func refusedBySDK(err error) bool {
+	if _, missing := errors.AsType[*smithy.InvalidParamsError](err); missing {
+		return true
+	}
+	_, unwritable := errors.AsType[*smithy.SerializationError](err)
+	return unwritable
 }

@@ -301,3 +301,37 @@ func TestX8_TransactionIsJudgedOverEveryCall(t *testing.T) {
 		})
 	}
 }
+
+// A race that is lost over the record settles what was sent before: that can't
+// happen any more. What refuses the next transaction then is a plain refusal.
+func TestX8_LostRaceSettlesWhatWasUnknown(t *testing.T) {
+	one := func(o *Options) { o.Attempts = 1 }
+	another := reason{Code: "ConditionalCheckFailed", Item: map[string]map[string]string{
+		"id": {"S": lease.ID}, "status": {"S": "RELEASED"}, "token": {"S": "another"}, "attempt": {"N": "1"},
+		"in_progress_expiration": {"N": "4102444800000"}, "expiration": {"N": "4102444800"},
+	}}
+	claim := lambdaidem.Claim{ID: lease.ID, Token: lease.Token, Now: result.At, LeaseEnd: result.At.Add(time.Minute), Expires: result.Expires}
+	first := lambdaidem.Completion{Lease: lease, Result: result, Claim: &claim}
+	client, _ := inMemory(loseRequest, cancelled(another, reason{Code: "None"}), cancelledBy("None", "ConditionalCheckFailed"), apiError("AccessDeniedException"))
+	tx := alone(New(client, "records", quick, one))
+
+	_, err := tx.Commit(t.Context(), &first)
+	if failure := (*lambdaidem.StoreError)(nil); !errors.As(err, &failure) || failure.NotApplied {
+		t.Fatalf("the lost one: %v", err)
+	}
+	rec, err := tx.Commit(t.Context(), &first)
+	if !errors.Is(err, lambdaidem.ErrLeaseLost) || rec.State != lambdaidem.Released {
+		t.Fatalf("the race: %+v, %v", rec, err)
+	}
+	over := claim
+	over.Over = &rec
+	second := lambdaidem.Completion{Lease: lease, Result: result, Claim: &over}
+	_, err = tx.Commit(t.Context(), &second)
+	if rejected := (*lambdaidem.Rejected)(nil); !errors.As(err, &rejected) || rejected.Unsettled {
+		t.Errorf("the condition: %#v; want a rejection that is settled", err)
+	}
+	_, err = tx.Commit(t.Context(), &second)
+	if failure := (*lambdaidem.StoreError)(nil); !errors.As(err, &failure) || !failure.NotApplied {
+		t.Errorf("the refusal: %v; want one that surely was not applied", err)
+	}
+}

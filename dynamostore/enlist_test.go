@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
@@ -556,6 +557,48 @@ func TestE3_WhatCantBeWrittenIsRefusedInWords(t *testing.T) {
 		"an expression that is none": {func(b *bank, _ context.Context, tx *Tx) {
 			tx.UpdateValue("one", b.accounts, key("carol"), "SOT a = 1", nil)
 		}, "UpdateExpression", true},
+		"an update without an expression": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.Update("one", types.Update{TableName: &b.accounts, Key: attributes{"id": str("carol")}})
+		}, `"one": it has no update expression`, false},
+		"an update with an empty expression": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.UpdateValue("one", b.accounts, key("carol"), "", nil)
+		}, `"one": it has no update expression`, false},
+		"an update without a key": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.Update("one", types.Update{TableName: &b.accounts, UpdateExpression: aws.String("SET a = b")})
+		}, `"one": it has no key`, false},
+		"a put without an item": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.Put("one", types.Put{TableName: &b.accounts})
+		}, `"one": it has no item`, false},
+		"a put of nothing": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.Put("one", types.Put{TableName: &b.accounts, Item: attributes{"id": str("carol"), "balance": nil}})
+		}, `"one": balance has a nil value`, false},
+		"a delete without a key": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.Delete("one", types.Delete{TableName: &b.accounts})
+		}, `"one": it has no key`, false},
+		"a delete by nothing": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.Delete("one", types.Delete{TableName: &b.accounts, Key: attributes{"id": nil}})
+		}, `"one": id has a nil value`, false},
+		"a check without a key": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.Check("one", types.ConditionCheck{TableName: &b.accounts, ConditionExpression: aws.String("a = b")})
+		}, `"one": it has no key`, false},
+		"a check without a condition": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.Check("one", types.ConditionCheck{TableName: &b.accounts, Key: attributes{"id": str("carol")}})
+		}, `"one": it has no condition`, false},
+		"a condition that is empty": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.DeleteValue("one", b.accounts, key("carol")).If("", nil)
+		}, `"one": its condition is empty`, false},
+		"a placeholder for nothing": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.Update("one", types.Update{TableName: &b.accounts, Key: attributes{"id": str("carol")},
+				UpdateExpression: aws.String("SET a = :a"), ExpressionAttributeValues: attributes{":a": nil}})
+		}, `"one": :a has a nil value`, false},
+		"a value of an unknown type": {func(b *bank, _ context.Context, tx *Tx) {
+			tx.Put("one", types.Put{TableName: &b.accounts, Item: attributes{"id": str("carol"), "what": &types.UnknownUnionMember{}}})
+		}, `"one": what has a value of an unknown type`, false},
+		"over 4 MB of values": {func(b *bank, _ context.Context, tx *Tx) {
+			for i := range 12 {
+				tx.UpdateValue(fmt.Sprint(i), b.accounts, key(fmt.Sprint(i)), "SET a = :a", Args{":a": strings.Repeat("x", 390_000)})
+			}
+		}, "4 MB", false},
 		"an item too large": {func(b *bank, _ context.Context, tx *Tx) {
 			tx.PutValue("one", b.accounts, map[string]string{"id": "carol", "text": strings.Repeat("x", 410_000)})
 		}, `"one"`, false},
@@ -576,7 +619,55 @@ func TestE3_WhatCantBeWrittenIsRefusedInWords(t *testing.T) {
 				t.Errorf("%d transactions were sent", sent)
 			}
 			b.wantBalance(t, "alice", 100)
+			if rec := b.record(t, "k"); rec.State != lambdaidem.Released {
+				t.Errorf("the record is %s; want it released", rec.State)
+			}
 		})
+	}
+}
+
+// sdkRefuses is a transport whose SDK finds fault with what it is to send.
+type sdkRefuses struct{ err error }
+
+func (r sdkRefuses) send(context.Context, request) (found, error) {
+	return found{}, &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "TransactWriteItems", Err: r.err}
+}
+
+// Nothing was sent where the SDK itself refuses a transaction, and nothing will be:
+// what the SDK finds and this package doesn't is no failure to ask again about.
+func TestE3_WhatTheSDKRefusesIsInvalid(t *testing.T) {
+	for name, err := range map[string]error{
+		"parameters":    &smithy.InvalidParamsError{Context: "TransactWriteItemsInput"},
+		"serialization": &smithy.SerializationError{Err: errors.New("unknown member")},
+	} {
+		client, _ := inMemory()
+		s := New(client, "records")
+		s.transport = sdkRefuses{err}
+		for _, c := range []lambdaidem.Completion{{Alone: true}, {Lease: lease, Result: result}} {
+			if _, err := alone(s).Commit(t.Context(), &c); !errors.Is(err, lambdaidem.ErrWriteInvalid) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+// A table of another account, where the record's own is known by its ARN.
+func TestE3_TableOfAnotherAccountIsRefusedInWords(t *testing.T) {
+	client, w := inMemory()
+	arn := func(account string) string {
+		return "arn:aws:dynamodb:" + client.Options().Region + ":" + account + ":table/t" + account
+	}
+	s := New(client, arn("111111111111"), func(o *Options) { o.Attempts = 1 })
+	for of, refused := range map[string]bool{"111111111111": false, "222222222222": true} {
+		tx, _ := s.Begin(strings.NewReader(strings.Repeat("r", 64))).(*transaction)
+		tx.enlisted.PutValue("one", arn(of), account{"carol", 1})
+		_, err := tx.Commit(t.Context(), &lambdaidem.Completion{Alone: true})
+		if got := err != nil && strings.Contains(err.Error(), `"one": its table is of account 222222222222`) && errors.Is(err, lambdaidem.ErrWriteInvalid); got != refused {
+			t.Errorf("a table of account %s: %v", of, err)
+		}
+	}
+	if w.trips() != 1 {
+		t.Errorf("%d transactions were sent; want the one of the record's own account", w.trips())
 	}
 }
 
@@ -633,4 +724,44 @@ func TestE1_DropTakesBackWhatWasEnlisted(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	b.wantBalance(t, "alice", 70)
+}
+
+// Whatever kind of write a condition belongs to, its author gets to see the item
+// that it failed on.
+func TestE2_FailedConditionsBringTheirItem(t *testing.T) {
+	alice := map[string]string{"id": "alice"}
+	for name, enlist := range map[string]func(b *bank, tx *Tx) *Write{
+		"put": func(b *bank, tx *Tx) *Write {
+			return tx.PutValue("one", b.accounts, account{"alice", 1}).If("balance = :b", Args{":b": 7})
+		},
+		"update": func(b *bank, tx *Tx) *Write {
+			return tx.UpdateValue("one", b.accounts, alice, "SET balance = :b", Args{":b": 7}).If("balance = :b", nil)
+		},
+		"delete": func(b *bank, tx *Tx) *Write {
+			return tx.DeleteValue("one", b.accounts, alice).If("balance = :b", Args{":b": 7})
+		},
+		"check": func(b *bank, tx *Tx) *Write {
+			return tx.CheckValue("one", b.accounts, alice, "balance = :b", Args{":b": 7})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := openBank(t)
+			var failed *ConditionFailed
+			_, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "transfer", Key: "k"}, func(ctx context.Context) (string, error) {
+				enlist(b, Enlist(ctx)).ElseFunc(func(c *ConditionFailed) error {
+					failed = c
+					return nil
+				})
+				return "done", nil
+			})
+			if !errors.Is(err, lambdaidem.ErrConditionFailed) || failed == nil || failed.Absent() || failed.Write != "one" || failed.Table != b.accounts {
+				t.Fatalf("%v, %+v", err, failed)
+			}
+			var a account
+			if err := failed.Decode(&a); err != nil || a != (account{"alice", 100}) {
+				t.Errorf("the item is %+v, %v", a, err)
+			}
+			b.wantBalance(t, "alice", 100)
+		})
+	}
 }

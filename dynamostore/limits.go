@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // The limits of a transaction (AWS, "Quotas in Amazon DynamoDB").
@@ -23,6 +24,9 @@ func (t *Tx) problem() error {
 	}
 	size := 0
 	for i, w := range t.writes {
+		if err := w.incomplete(); err != nil {
+			return &WriteError{Write: w.name, Err: err}
+		}
 		if n := sizeOf(w.item); n > maxItemSize {
 			return &WriteError{Write: w.name, Err: fmt.Errorf("its item has %d bytes; DynamoDB keeps at most %d (400 KB, names included)", n, maxItemSize)}
 		}
@@ -35,6 +39,34 @@ func (t *Tx) problem() error {
 	}
 	if size > maxTxSize {
 		return &WriteError{Err: fmt.Errorf("they have %d bytes; a transaction takes %d (4 MB)", size, maxTxSize)}
+	}
+	return nil
+}
+
+// incomplete returns what a write lacks without which the SDK doesn't send it, or
+// leaves a part of it out; nil: nothing.
+func (w *Write) incomplete() error {
+	switch {
+	case w.kind == aPut && len(w.item) == 0:
+		return errors.New("it has no item")
+	case w.kind != aPut && len(w.key) == 0:
+		return errors.New("it has no key")
+	case w.kind == anUpdate && aws.ToString(w.update) == "":
+		return errors.New("it has no update expression")
+	case w.kind == aCheck && w.condition == nil:
+		return errors.New("it has no condition")
+	case w.condition != nil && *w.condition == "":
+		return errors.New("its condition is empty")
+	}
+	for _, attrs := range []attributes{w.item, w.key, w.values} {
+		for name, v := range attrs {
+			switch v.(type) {
+			case nil:
+				return fmt.Errorf("%s has a nil value", name)
+			case *types.UnknownUnionMember:
+				return fmt.Errorf("%s has a value of an unknown type", name)
+			}
+		}
 	}
 	return nil
 }

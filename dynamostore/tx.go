@@ -62,16 +62,12 @@ func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lam
 	ctx, v := witnessed(ctx, opCommit)
 	v.ambiguous = t.ambiguous // judged over every call
 	v.bytes = &p.body
+	rec := p.record
 	_, err := t.store.transport.send(ctx, &transactRequest{p.input, p.records() > 0})
-	t.ambiguous = v.ambiguous
-	if err == nil {
-		t.ambiguous = false
-		return p.record, nil
+	if err != nil {
+		rec, err = t.verdict(p, v, err)
 	}
-	rec, err := t.verdict(p, v, err)
-	if err == nil {
-		t.ambiguous = false
-	}
+	t.ambiguous = err != nil && v.ambiguous // verdict may have settled it
 	return rec, err
 }
 
