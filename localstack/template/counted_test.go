@@ -49,7 +49,7 @@ func everyEvent() []lambdaidem.Event {
 func documents(t *testing.T) []metrics.Document {
 	t.Helper()
 	var written bytes.Buffer
-	o := emf.New(func(o *emf.Options) { o.Records, o.Writer = true, &written })
+	o := emf.New(func(o *emf.Options) { o.Records, o.Bypassed, o.Writer = true, true, &written })
 	for _, e := range everyEvent() {
 		o.Observe(t.Context(), e)
 	}
