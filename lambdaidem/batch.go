@@ -171,7 +171,7 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M]) {
 		t.refusal = keyMissing("The message has no idempotency key.")
 	default:
 		who.Key = text
-		body, parts := t.payload(b.opts.IgnoreAttributes)
+		body, parts := t.payload(b.opts.FingerprintAttributes)
 		t.call = b.g.newCall(who, payload{body: body, json: true}, parts...)
 		b.warnOfOwnID(t)
 	}

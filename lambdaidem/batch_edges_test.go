@@ -211,7 +211,7 @@ func TestV2_AnUnknownOutcomeIsUncertain(t *testing.T) {
 func TestV3_TypeAndValueOfAnAttribute(t *testing.T) {
 	for _, pair := range [][2][2]string{{{"String.a", "b c"}, {"String.a b", "c"}}, {{"String.a", "bc"}, {"String.ab", "c"}}} {
 		var all []int
-		h := batchGuard().SQS(func(context.Context, events.SQSMessage) error { return nil }, silent[events.SQSMessage])
+		h := batchGuard().SQS(func(context.Context, events.SQSMessage) error { return nil }, silent[events.SQSMessage], namingAttributes("n"))
 		for _, a := range pair {
 			out, err := h(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: "1", EventSourceARN: "arn:q", MessageAttributes: map[string]events.SQSMessageAttribute{"n": {DataType: a[0], StringValue: &a[1]}}}}})
 			if err != nil {
@@ -312,16 +312,6 @@ func TestV2_WaitIsTheBatchs(t *testing.T) {
 			time.Sleep(20 * time.Second)
 		})
 	}
-}
-
-// F4: an option function finds the defaults, so appending adds a name.
-func TestV3_IgnoredAttributesAreAdded(t *testing.T) {
-	var e effects
-	c := sqs(false).behind(batchGuard(), e.handle, want{ignored: []string{"hop"}})
-	for i, attrs := range []map[string]string{{"hop": "1", "traceparent": "1"}, {"hop": "2", "traceparent": "2"}} {
-		c.wantFailed(t, []msg{{id: fmt.Sprint(i), body: "x", key: "k", attrs: attrs}})
-	}
-	e.want(t, c.name, "x")
 }
 
 // F3: a set has no order; a list has one.

@@ -251,7 +251,7 @@ func TestV2_DuplicatesInABatch(t *testing.T) {
 }
 
 // F5, V3: another message under the same key is a failure, reported; what changes
-// from one delivery to the next, and traces, make no other message.
+// from one delivery to the next makes no other message.
 func TestV3_Mismatch(t *testing.T) {
 	everySource(t, func(t *testing.T, s batchSource) {
 		var e effects
@@ -259,42 +259,72 @@ func TestV3_Mismatch(t *testing.T) {
 		c := s.behind(batchGuard(), e.handle, want{key: func(string) (string, error) { return "one", nil }, onFailure: func(body string, err error) {
 			failures = append(failures, fmt.Sprint(body, " ", errors.Is(err, lambdaidem.ErrPayloadMismatch)))
 		}})
-		c.wantFailed(t, []msg{{id: "1", group: "a", body: "x", attrs: map[string]string{"traceparent": "00-1"}}})
-		c.wantFailed(t, []msg{{id: "2", group: "a", body: "x", received: 7, attrs: map[string]string{"TraceParent": "00-2", "b3": "1"}}})
+		c.wantFailed(t, []msg{{id: "1", group: "a", body: "x"}})
+		c.wantFailed(t, []msg{{id: "2", group: "a", body: "x", received: 7}})
 		c.wantFailed(t, []msg{{id: "3", group: "a", body: "y"}}, "3")
 		e.want(t, s.name, "x")
 		if !slices.Equal(failures, []string{"y true"}) {
 			t.Errorf("the failures are %q", failures)
 		}
-		if s.attributes {
-			c.wantFailed(t, []msg{{id: "4", group: "a", body: "x", attrs: map[string]string{"currency": "EUR"}}}, "4")
-			c.wantFailed(t, []msg{{id: "5", group: "a", body: "x", key: "another"}})
-		}
 	})
 }
 
-// F4, V3: attributes count by name and value, in whatever order they come.
-func TestV3_Attributes(t *testing.T) {
-	for _, s := range []batchSource{sqs(false), snsSource()} {
+// V3, F4: a message that is sent again under its own key is the same one, whatever
+// attributes a tracer adds, changes or leaves out: it neither fails nor runs again.
+func TestV3_AttributesOfTracersDontCount(t *testing.T) {
+	tracers := []string{"traceparent", "TraceState", "_datadog", "X-B3-TraceId", "X-B3-Sampled", "sentry-trace", "baggage", "uber-trace-id", "newrelic", "AWSTraceHeader", "x-made-up"}
+	for _, s := range []batchSource{sqs(false), sqs(true), snsSource()} {
 		var e effects
-		byBody := func(body string) (string, error) { return body, nil }
-		c := s.behind(batchGuard(), e.handle, want{key: byBody})
-		attrs := map[string]string{"a": "1", "b": "2", "c": "3", "d": "4", "e": "5", "f": "6", "g": "7", "h": "8"}
-		for range 20 {
-			c.wantFailed(t, []msg{{id: "1", body: "x", attrs: attrs}})
+		c := s.behind(batchGuard(), e.handle, want{})
+		c.wantFailed(t, []msg{{id: "0", body: "x", key: "k"}})
+		for i, name := range tracers {
+			for j, value := range []string{"1", "2"} {
+				c.wantFailed(t, []msg{{id: fmt.Sprint(i, "-", j), body: "x", key: "k", attrs: map[string]string{name: value, "other": value}}})
+			}
 		}
 		e.want(t, s.name, "x")
-		other := maps.Clone(attrs)
-		other["h"] = "9"
-		c.wantFailed(t, []msg{{id: "1", body: "x", attrs: other}}, "1")
-		c = s.behind(batchGuard(), e.handle, want{key: byBody, ignored: []string{"H"}})
-		c.wantFailed(t, []msg{{id: "1", body: "y", attrs: attrs}})
-		c.wantFailed(t, []msg{{id: "1", body: "y", attrs: other}})
 	}
 }
 
-// F4, V3: an attribute's bytes count, and so does its type.
-func TestV3_AttributesOfEveryType(t *testing.T) {
+// V3, F4, E6: nor do they make another payload of a message that failed, whose retry
+// keeps its downstream key.
+func TestV3_ARetryWithOtherAttributesKeepsItsDownstreamKey(t *testing.T) {
+	for _, s := range []batchSource{sqs(false), snsSource()} {
+		var keys []string
+		c := s.behind(batchGuard(), func(ctx context.Context, _ string) error {
+			keys = append(keys, lambdaidem.DownstreamKey(ctx, "charge"))
+			return errBroken
+		}, want{})
+		c.wantFailed(t, []msg{{id: "1", body: "x", key: "k", attrs: map[string]string{"_datadog": "1"}}}, "1")
+		c.wantFailed(t, []msg{{id: "2", body: "x", key: "k", attrs: map[string]string{"_datadog": "2"}}}, "2")
+		if len(keys) != 2 || keys[0] == "" || keys[0] != keys[1] {
+			t.Errorf("%s: the downstream keys are %q", s.name, keys)
+		}
+	}
+}
+
+// F4, V3: named attributes count, by name, type and value, in whatever order they come
+// and in any case; others don't.
+func TestV3_NamedAttributesCount(t *testing.T) {
+	for _, s := range []batchSource{sqs(false), snsSource()} {
+		var e effects
+		c := s.behind(batchGuard(), e.handle, want{counted: []string{"A", "b", "c", "d", "e", "f", "g", "Currency"}})
+		attrs := map[string]string{"a": "1", "b": "2", "c": "3", "d": "4", "e": "5", "f": "6", "g": "7", "currency": "EUR"}
+		for i := range 20 {
+			attrs["other"] = fmt.Sprint(i)
+			c.wantFailed(t, []msg{{id: "1", body: "x", key: "k", attrs: attrs}})
+		}
+		e.want(t, s.name, "x")
+		other := maps.Clone(attrs)
+		other["currency"] = "USD"
+		c.wantFailed(t, []msg{{id: "2", body: "x", key: "k", attrs: other}}, "2")
+		delete(other, "currency")
+		c.wantFailed(t, []msg{{id: "3", body: "x", key: "k", attrs: other}}, "3")
+	}
+}
+
+// F4, V3: a named attribute's bytes count, and so does its type.
+func TestV3_NamedAttributesOfEveryType(t *testing.T) {
 	text, number := "1", "1"
 	of := func(a events.SQSMessageAttribute) events.SQSEvent {
 		return events.SQSEvent{Records: []events.SQSMessage{{MessageId: "1", EventSourceARN: "arn:q", MessageAttributes: map[string]events.SQSMessageAttribute{"a": a}}}}
@@ -303,13 +333,91 @@ func TestV3_AttributesOfEveryType(t *testing.T) {
 		{DataType: "String", StringValue: &text}, {DataType: "Number", StringValue: &number}, {DataType: "Binary", BinaryValue: []byte("1")}, {DataType: "Binary", BinaryValue: []byte("2")}, {DataType: "Binary"},
 	}
 	for i, first := range all {
-		h := batchGuard().SQS(func(context.Context, events.SQSMessage) error { return nil }, silent[events.SQSMessage])
+		h := batchGuard().SQS(func(context.Context, events.SQSMessage) error { return nil }, silent[events.SQSMessage], namingAttributes("a"))
 		_, _ = h(t.Context(), of(first))
 		for j, again := range all {
 			out, err := h(t.Context(), of(again))
 			if same := len(out.BatchItemFailures) == 0; err != nil || same != (i == j) {
 				t.Errorf("attributes %d and %d: the same %v, %v", i, j, same, err)
 			}
+		}
+	}
+}
+
+// namingAttributes names attributes that count.
+func namingAttributes(names ...string) func(*lambdaidem.BatchOptions[events.SQSMessage]) {
+	return func(o *lambdaidem.BatchOptions[events.SQSMessage]) { o.FingerprintAttributes = names }
+}
+
+// F4: the names are the guard's own copy.
+func TestV3_NamedAttributesAreCopied(t *testing.T) {
+	names := []string{"currency"}
+	var e effects
+	c := sqs(false).behind(batchGuard(), e.handle, want{counted: names})
+	names[0] = "changed"
+	c.wantFailed(t, []msg{{id: "1", body: "x", key: "k", attrs: map[string]string{"currency": "EUR"}}})
+	c.wantFailed(t, []msg{{id: "2", body: "x", key: "k", attrs: map[string]string{"currency": "USD"}}}, "2")
+}
+
+// V3: SNS's subject counts like the body, direct and through a queue.
+func TestV3_TheSubjectOfATopicsMessageCounts(t *testing.T) {
+	run := func(context.Context) error { return nil }
+	for name, send := range map[string]func(g *lambdaidem.Guard) func(id, subject string) bool{
+		"direct": func(g *lambdaidem.Guard) func(id, subject string) bool {
+			h := g.SNS(func(ctx context.Context, _ events.SNSEventRecord) error { return run(ctx) }, silent[events.SNSEventRecord])
+			return func(id, subject string) bool {
+				return h(t.Context(), events.SNSEvent{Records: []events.SNSEventRecord{{SNS: events.SNSEntity{MessageID: id, TopicArn: "arn:t", Subject: subject, Message: "x",
+					MessageAttributes: map[string]any{lambdaidem.MessageKey: map[string]any{"Type": "String", "Value": "k"}}}}}}) == nil
+			}
+		},
+		"through a queue": func(g *lambdaidem.Guard) func(id, subject string) bool {
+			h := g.SQS(func(ctx context.Context, _ events.SQSMessage) error { return run(ctx) }, silent[events.SQSMessage])
+			return func(id, subject string) bool {
+				body := fmt.Sprintf(`{"Type":"Notification","MessageId":"%s","TopicArn":"arn:t","Subject":%s,"Message":"x","Timestamp":"%s","MessageAttributes":{"x-idempotency-key":{"Type":"String","Value":"k"}}}`, id, mustJSON(t, subject), id)
+				if subject == "" {
+					body = strings.Replace(body, `"Subject":"",`, "", 1)
+				}
+				out, err := h(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: id, EventSourceARN: "arn:q", Body: body}}})
+				return err == nil && len(out.BatchItemFailures) == 0
+			}
+		},
+	} {
+		for _, first := range []string{"", "paid", "refunded"} {
+			same := send(batchGuard())
+			same("0", first)
+			for i, again := range []string{"", "paid", "refunded"} {
+				if got := same(fmt.Sprint(i+1), again); got != (again == first) {
+					t.Errorf("%s: the subjects %q and %q: the same: %v", name, first, again, got)
+				}
+			}
+		}
+	}
+}
+
+// V3: what names an attribute in an envelope names it there as on the queue itself;
+// an envelope and its queue may both have it.
+func TestV3_NamedAttributesInEnvelopes(t *testing.T) {
+	euro, dollar := "EUR", "USD"
+	message := func(id, inside string, outside *string) events.SQSEvent {
+		m := events.SQSMessage{MessageId: id, EventSourceARN: "arn:q", Body: `{"Type":"Notification","MessageId":"` + id + `","TopicArn":"arn:t","Message":"x","Timestamp":"` + id +
+			`","MessageAttributes":{"x-idempotency-key":{"Type":"String","Value":"k"},"currency":{"Type":"String","Value":"` + inside + `"},"_datadog":{"Type":"Binary","Value":"` + id + `"}}}`}
+		if outside != nil {
+			m.MessageAttributes = map[string]events.SQSMessageAttribute{"currency": {DataType: "String", StringValue: outside}}
+		}
+		return events.SQSEvent{Records: []events.SQSMessage{m}}
+	}
+	for _, outside := range []*string{nil, &euro} {
+		h := batchGuard().SQS(func(context.Context, events.SQSMessage) error { return nil }, silent[events.SQSMessage], namingAttributes("currency"))
+		for i := range 20 {
+			if out, err := h(t.Context(), message(fmt.Sprint(i), euro, outside)); err != nil || len(out.BatchItemFailures) > 0 {
+				t.Errorf("sent again: %+v, %v", out, err)
+			}
+		}
+		if out, err := h(t.Context(), message("30", dollar, outside)); err != nil || len(out.BatchItemFailures) != 1 {
+			t.Errorf("in another currency: %+v, %v", out, err)
+		}
+		if out, err := h(t.Context(), message("31", euro, &dollar)); err != nil || len(out.BatchItemFailures) != 1 {
+			t.Errorf("in another currency outside: %+v, %v", out, err)
 		}
 	}
 }

@@ -29,12 +29,15 @@ type BatchOptions[M any] struct {
 	// handlers of one source: give each an Operation of its own, or the second takes
 	// for done what the first did.
 	Operation string
-	// IgnoreAttributes are message attributes that don't count in the fingerprint,
-	// matched without case (F4, V3). Default: those of tracing, which a sender that
-	// sends again gives another value: traceparent, tracestate, baggage, b3,
-	// X-Amzn-Trace-Id, AWSTraceHeader. An option function finds them there, so
-	// appending adds one. Of what stands in a body see Options.FingerprintIgnore.
-	IgnoreAttributes []string
+	// FingerprintAttributes names the message attributes of SQS and SNS that count in
+	// the fingerprint, by name, type and value: a tenant or a currency that is not in
+	// the body. Names match without case. A message that lacks a named attribute differs
+	// from one that has it. Default: none, because tracers add attributes that differ
+	// each time a sender sends a message again.
+	//
+	// A change of the list makes a different payload of messages that are in flight: under
+	// a key whose record exists they fail with [ErrPayloadMismatch].
+	FingerprintAttributes []string
 	// Wait is how long a message waits for another attempt at it that is in progress,
 	// within the invocation's deadline (L8, V2). Default: of a queue Options.Wait; of a
 	// stream and of asynchronous events, whose retries may run out before a lease ends,
@@ -59,11 +62,8 @@ type BatchOptions[M any] struct {
 	OnFailure func(context.Context, M, error)
 }
 
-// tracing are the attributes that tell deliveries apart and not messages.
-var tracing = []string{"traceparent", "tracestate", "baggage", "b3", "X-Amzn-Trace-Id", "AWSTraceHeader"}
-
 func settleBatch[M any](optFns []func(*BatchOptions[M])) BatchOptions[M] {
-	o := BatchOptions[M]{IgnoreAttributes: slices.Clone(tracing)}
+	var o BatchOptions[M]
 	for _, fn := range optFns {
 		fn(&o)
 	}
@@ -73,9 +73,7 @@ func settleBatch[M any](optFns []func(*BatchOptions[M])) BatchOptions[M] {
 	if o.Wait < 0 {
 		panic(fmt.Sprintf("lambdaidem: BatchOptions.Wait is %v; it must be positive, or 0 for the default", o.Wait))
 	}
-	if o.IgnoreAttributes == nil {
-		o.IgnoreAttributes = tracing
-	}
+	o.FingerprintAttributes = slices.Clone(o.FingerprintAttributes)
 	return o
 }
 

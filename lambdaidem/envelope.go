@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// unwrap looks into the body of a message that a topic or a bus put on a queue: there
-// the sender's key and message are inside of an envelope that is another one each
-// time something is published (Amazon SNS, "Fanout to Amazon SQS queues"; Amazon
-// EventBridge, "Event structure"). The source's own id stays the queue's, which no
-// sender can choose. A body with anything that no envelope has is a message of its
-// own, all of which counts (F3).
+// unwrap reads a message that a topic or a bus put on a queue. The sender's key and
+// message are inside of an envelope, and each publication has a new envelope with ids
+// and signatures of its own, which must not count (Amazon SNS, "Fanout to Amazon SQS
+// queues"; Amazon EventBridge, "Event structure"). The source's own id stays the
+// queue's, because a sender can't choose it. A body with a member that no envelope has
+// is a message by itself, and counts whole.
 func (m *message) unwrap() {
 	if m.sent.given || len(m.body) == 0 || m.body[0] != '{' {
 		return
@@ -31,7 +31,7 @@ var (
 	envelopeOfEventBridge = []string{"version", "id", "detail-type", "source", "account", "time", "region", "resources", "detail", "replay-name"}
 )
 
-// hasOnly tells whether a JSON object has no members but those, each once.
+// hasOnly reports whether a JSON object has members, all of them named, each once.
 func hasOnly(object []byte, names []string) bool {
 	seen := make(map[string]bool, len(names))
 	for name := range members(object) {
@@ -43,10 +43,12 @@ func hasOnly(object []byte, names []string) bool {
 	return len(seen) > 0
 }
 
-// unwrapSNS takes the message of a topic without raw message delivery for its own.
+// unwrapSNS reads the message of a topic without raw message delivery: its body, its
+// subject and its attributes are inside of the envelope.
 func (m *message) unwrapSNS() {
 	var e struct {
 		Type, TopicArn    string
+		Subject           string
 		ID                string `json:"MessageId"`
 		Message           *string
 		MessageAttributes map[string]struct{ Type, Value string }
@@ -54,13 +56,13 @@ func (m *message) unwrapSNS() {
 	if json.Unmarshal(m.body, &e) != nil || e.Type != "Notification" || e.ID == "" || e.TopicArn == "" || e.Message == nil {
 		return
 	}
-	m.body, m.parts = []byte(*e.Message), append(m.parts, "SNS", e.TopicArn)
+	m.body, m.parts = []byte(*e.Message), append(m.parts, "SNS", e.TopicArn, e.Subject)
 	for name, a := range e.MessageAttributes {
 		m.attribute(name, a.Type, a.Value)
 	}
 }
 
-// unwrapEventBridge takes the event of a rule whose target is the queue.
+// unwrapEventBridge reads the event of a rule whose target is the queue.
 func (m *message) unwrapEventBridge() {
 	var e struct {
 		ID, Source, Account, Region, Time string

@@ -24,7 +24,7 @@ type message struct {
 	sent   key    // that its sender gave
 	id     string // the source's own: the same in each delivery
 	body   []byte
-	parts  []string // what else the fingerprint is made of; the attributes apart
+	parts  []string // what else the fingerprint counts, besides attributes
 	attrs  []attribute
 }
 
@@ -56,16 +56,25 @@ func (m *message) attribute(name, dataType, value string) {
 	}
 }
 
-// payload is what the fingerprint of a message is made of (V3): body and attributes,
-// never what changes from one delivery to the next. A body that is JSON counts by
-// value (F3).
-func (m *message) payload(ignored []string) (body []byte, parts []string) {
-	parts = slices.Clone(m.parts)
-	slices.SortFunc(m.attrs, func(a, b attribute) int { return strings.Compare(a.name, b.name) })
+// payload returns what the fingerprint of a message counts: its body, what the source
+// itself says of it, and the attributes that are named. Nothing counts that differs
+// from one delivery to the next. A body that is JSON counts by value.
+func (m *message) payload(named []string) (body []byte, parts []string) {
+	isNamed := func(a attribute) bool {
+		return slices.ContainsFunc(named, func(name string) bool { return strings.EqualFold(name, a.name) })
+	}
+	var counted []attribute
 	for _, a := range m.attrs {
-		if !strings.EqualFold(a.name, MessageKey) && !slices.ContainsFunc(ignored, func(name string) bool { return strings.EqualFold(name, a.name) }) {
-			parts = append(parts, a.name, a.dataType, a.value)
+		if isNamed(a) {
+			counted = append(counted, a)
 		}
+	}
+	// The attributes come from a map, in random order. A queue's own attribute stays
+	// before one of the same name in an envelope that the queue carries.
+	slices.SortStableFunc(counted, func(a, b attribute) int { return strings.Compare(a.name, b.name) })
+	parts = slices.Clone(m.parts)
+	for _, a := range counted {
+		parts = append(parts, a.name, a.dataType, a.value)
 	}
 	return m.body, parts
 }

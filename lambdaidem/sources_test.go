@@ -31,7 +31,7 @@ type want struct {
 	operation, queue      string
 	concurrency           int
 	stopBatch, wholeBatch bool
-	ignored               []string
+	counted               []string // attributes
 	onFailure             func(body string, err error)
 	wait                  time.Duration
 }
@@ -56,7 +56,7 @@ func applied[M any](w want, body func(M) string) func(*lambdaidem.BatchOptions[M
 			o.OnFailure = func(context.Context, M, error) {} // quietly
 		}
 		o.Operation, o.Concurrency, o.StopBatch, o.WholeBatch = w.operation, w.concurrency, w.stopBatch, w.wholeBatch
-		o.IgnoreAttributes = append(o.IgnoreAttributes, w.ignored...)
+		o.FingerprintAttributes = w.counted
 		o.Wait = w.wait
 	}
 }
