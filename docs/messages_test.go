@@ -26,7 +26,14 @@ func startConsumer(guard *lambdaidem.Guard, charge func(context.Context, string)
 	}))
 }
 
-var _ = startConsumer
+// startWithCurrency names an attribute that counts.
+func startWithCurrency(guard *lambdaidem.Guard, charge func(context.Context, events.SQSMessage) error) {
+	lambda.Start(guard.SQS(charge, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+		o.FingerprintAttributes = []string{"currency"}
+	}))
+}
+
+var _, _ = startConsumer, startWithCurrency
 
 // byCustomerAndNumber is a key of a message by JMESPath, as docs/keys.md has it.
 func byCustomerAndNumber() func(*lambdaidem.BatchOptions[events.SQSMessage]) {

@@ -571,7 +571,7 @@ func TestV3_KeysThatAreNone(t *testing.T) {
 	bridge := g.EventBridge(func(ctx context.Context, m events.EventBridgeEvent) error { return e.handle(ctx, m.ID) }, func(o *lambdaidem.BatchOptions[events.EventBridgeEvent]) {
 		o.OnFailure = func(context.Context, events.EventBridgeEvent, error) {}
 	})
-	for _, detail := range []string{`{"x-idempotency-key":1}`, `{"x-idempotency-key":null}`, `{"x-idempotency-key":""}`, `{"x-idempotency-key":"a","x-idempotency-key":"a"}`, `{"x-idempotency-key":"a","X-Idempotency-Key":"b"}`, `{"X-Idempotency-Key":["a"]}`} {
+	for _, detail := range []string{`{"x-idempotency-key":1}`, `{"x-idempotency-key":null,"x-idempotency-key":"a"}`, `{"x-idempotency-key":"a","X-Idempotency-Key":null}`, `{"x-idempotency-key":["a"],"X-Idempotency-Key":"a"}`, `{"x-idempotency-key":""}`, `{"x-idempotency-key":"a","x-idempotency-key":"a"}`, `{"x-idempotency-key":"a","X-Idempotency-Key":"b"}`, `{"X-Idempotency-Key":["a"]}`} {
 		err := bridge(t.Context(), events.EventBridgeEvent{ID: "1", Source: "shop", Detail: json.RawMessage(detail)})
 		if !errors.Is(err, lambdaidem.ErrKeyInvalid) {
 			t.Errorf("%s: %v", detail, err)
@@ -587,6 +587,30 @@ func TestV3_KeysThatAreNone(t *testing.T) {
 		}
 	}
 	e.want(t, "all")
+}
+
+// V3: a null in an event's detail is a missing key, not an invalid one: the event is
+// guarded by its own id, direct and through a queue.
+func TestV3_ANullIsAMissingKey(t *testing.T) {
+	for _, detail := range []string{`{"x-idempotency-key":null}`, `{"a":1,"X-Idempotency-Key":null}`} {
+		var keys []string
+		keep := func(ctx context.Context) error { keys = append(keys, lambdaidem.Key(ctx)); return nil }
+		g := batchGuard()
+		bus := g.EventBridge(func(ctx context.Context, _ events.EventBridgeEvent) error { return keep(ctx) }, silent[events.EventBridgeEvent])
+		for range 2 {
+			if err := bus(t.Context(), events.EventBridgeEvent{ID: "event-1", Source: "shop", Detail: json.RawMessage(detail)}); err != nil {
+				t.Errorf("%s: %v", detail, err)
+			}
+		}
+		queue := g.SQS(func(ctx context.Context, _ events.SQSMessage) error { return keep(ctx) }, silent[events.SQSMessage])
+		body := `{"version":"0","id":"event-2","detail-type":"Paid","source":"shop","account":"1","time":"t","region":"eu-west-1","resources":[],"detail":` + detail + `}`
+		if out, err := queue(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: "message-1", EventSourceARN: "arn:q", Body: body}}}); err != nil || len(out.BatchItemFailures) > 0 {
+			t.Errorf("%s through a queue: %+v, %v", detail, out, err)
+		}
+		if !slices.Equal(keys, []string{"event-1", "message-1"}) {
+			t.Errorf("%s: the keys are %q", detail, keys)
+		}
+	}
 }
 
 // K5, V3: a message whose key can't be found fails; one that has none fails too, or

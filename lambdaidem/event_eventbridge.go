@@ -41,25 +41,27 @@ func busParts(source, detailType, account, region string, resources []string) []
 	return append([]string{source, detailType, account, region, strconv.Itoa(len(resources))}, resources...)
 }
 
-// keyInDetail is the member of the detail that carries a key. One that is there twice
-// is none: readers of JSON would disagree about it.
+// keyInDetail returns the key that a member of the detail carries. A null is no key, as
+// if the member were absent. A member that is there twice, in any capitalization, is an
+// invalid key, because readers of JSON disagree about which of the two counts.
 func keyInDetail(detail json.RawMessage) key {
 	var k key
+	found := false
 	for name, value := range members(detail) {
-		switch {
-		case !strings.EqualFold(name, MessageKey):
+		if !strings.EqualFold(name, MessageKey) {
 			continue
-		case k.given:
-			k.err = fmt.Errorf("the detail has the member %s twice", MessageKey)
-			return k
 		}
-		k.given = true
+		if found {
+			return key{given: true, err: fmt.Errorf("the detail has the member %s twice", MessageKey)}
+		}
+		found = true
 		var text *string
-		if json.Unmarshal(value, &text) != nil || text == nil {
-			k.err = fmt.Errorf("the member %s of the detail is no string", MessageKey)
-			return k
+		switch err := json.Unmarshal(value, &text); {
+		case err != nil:
+			k = key{given: true, err: fmt.Errorf("the member %s of the detail is not a string", name)}
+		case text != nil:
+			k = key{given: true, text: *text}
 		}
-		k.text = *text
 	}
 	return k
 }

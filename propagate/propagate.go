@@ -28,7 +28,8 @@
 // ending in WithKey take a key that the caller has from elsewhere; it is 1 to 255
 // printable ASCII characters without spaces at the ends (K2).
 //
-// A key of the same value may be there already; another one is [ErrOtherKey].
+// A key of the same value may be there already, whatever the capitalization of its name,
+// and stays as it is; another one is [ErrOtherKey].
 package propagate
 
 import (
@@ -47,7 +48,7 @@ var (
 	// ErrUnguarded says that the context is not that of a guarded handler, so that
 	// there is no key which a retry would have too.
 	ErrUnguarded = errors.New("propagate: not in a guarded handler, so there is no downstream key; a WithKey function takes one from elsewhere")
-	// ErrOtherKey says that the message has a key already, and another one.
+	// ErrOtherKey says that the message has another key already, or the key twice.
 	ErrOtherKey = errors.New("propagate: there is another key already")
 )
 

@@ -25,8 +25,9 @@ import (
 // entry of a PutEvents request needs a name of its own.
 //
 // The error is [propagate.ErrUnguarded] outside of a guarded handler,
-// [propagate.ErrOtherKey] where the detail has the member already with another
-// value, or says that the detail is no JSON object. The event is unchanged then.
+// [propagate.ErrOtherKey] if the detail has the member already, in any capitalization,
+// with another value (null is one) or twice, or says that the detail is no JSON object.
+// The event is unchanged then.
 func Entry(ctx context.Context, name string, e *types.PutEventsRequestEntry) error {
 	key, err := propagate.Key(ctx, name)
 	if err != nil {
@@ -48,25 +49,30 @@ func EntryWithKey(key string, e *types.PutEventsRequestEntry) error {
 	return nil
 }
 
-// withMember is a detail with the key as its first member.
+// withMember returns a detail with the key as its first member, or unchanged if the key
+// is there already, whatever the capitalization of its name. Consumers find the member
+// in any capitalization, and refuse a detail that has two.
 func withMember(detail, key string) (string, error) {
 	members, err := membersOf(detail)
 	if err != nil {
 		return "", err
 	}
-	there := false
+	found := 0
 	for _, m := range members {
-		if m.name != propagate.Attribute {
+		if !strings.EqualFold(m.name, propagate.Attribute) {
 			continue
 		}
 		var have *string
 		if err := json.Unmarshal(m.value, &have); err != nil || have == nil || *have != key {
-			return "", fmt.Errorf("%w: the detail's member %s", propagate.ErrOtherKey, propagate.Attribute)
+			return "", fmt.Errorf("%w: the detail's member %s; leave it out", propagate.ErrOtherKey, m.name)
 		}
-		there = true
+		found++
 	}
-	if there {
+	switch {
+	case found == 1:
 		return detail, nil
+	case found > 1:
+		return "", fmt.Errorf("%w: the detail's member %s is there %d times; leave them out", propagate.ErrOtherKey, propagate.Attribute, found)
 	}
 	value, err := json.Marshal(key)
 	if err != nil {

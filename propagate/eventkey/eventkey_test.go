@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 
@@ -47,10 +48,13 @@ func TestV4_Details(t *testing.T) {
 		`{"a":9007199254740993,"a":1e9}`: `{` + member + `,"a":9007199254740993,"a":1e9}`,
 		"{\n  \"b\" : [ 1.0 , {\"x-idempotency-key\":\"inner\"} ]\n}": "{" + member + ",\n  \"b\" : [ 1.0 , {\"x-idempotency-key\":\"inner\"} ]\n}",
 		"{\"é\":\"\xff\\u00e9<>&\\/\"}":                               "{" + member + ",\"é\":\"\xff\\u00e9<>&\\/\"}",
-		`{"X-Idempotency-Key":"j"}`:                                   `{` + member + `,"X-Idempotency-Key":"j"}`,
+		`{"X-Idempotency-Key":"j"}`:                                   "another key already: the detail's member X-Idempotency-Key; leave it out",
+		`{"X-Idempotency-Key":null}`:                                  "another key already",
+		`{"X-Idempotency-Key":"k"}`:                                   `{"X-Idempotency-Key":"k"}`,
+		`{"X-Idempotency-Key":"k","x-idempotency-key":"k"}`:           "another key already: the detail's member x-idempotency-key is there 2 times",
 		`{"a":1, "x-idempotency-key" : "k"}`:                          `{"a":1, "x-idempotency-key" : "k"}`,
 		`{"x-idempotency-ke\u0079":"\u006b"}`:                         `{"x-idempotency-ke\u0079":"\u006b"}`,
-		`{"x-idempotency-key":"k","x-idempotency-key":"k"}`:           `{"x-idempotency-key":"k","x-idempotency-key":"k"}`,
+		`{"x-idempotency-key":"k","x-idempotency-key":"k"}`:           "another key already",
 		`{"x-idempotency-key":"j"}`:                                   "another key already: the detail's member x-idempotency-key",
 		`{"x-idempotency-ke\u0079":"j"}`:                              "another key already",
 		`{"x-idempotency-key":"k","x-idempotency-key":"j"}`:           "another key already",
@@ -94,7 +98,7 @@ func TestV4_Details(t *testing.T) {
 // V4: whatever the detail and the key, the result is valid JSON with that key, and the
 // detail is in it byte for byte; a second time changes nothing.
 func FuzzEntryWithKey(f *testing.F) {
-	for _, detail := range []string{`{}`, `{"a":1}`, ` { "x-idempotency-key":"k" } `, `[]`, `{"a":{"b":"{"}}`, `{"a":"\ud800"}`, "{\"\xff\":0}"} {
+	for _, detail := range []string{`{}`, `{"a":1}`, ` { "x-idempotency-key":"k" } `, `{"X-Idempotency-Key":"k"}`, `{"X-IDEMPOTENCY-KEY":"j","a":1}`, `{"x-idempotency-key":null}`, `[]`, `{"a":{"b":"{"}}`, `{"a":"\ud800"}`, "{\"\xff\":0}"} {
 		for _, key := range []string{"k", `a"\,<`, ""} {
 			f.Add(detail, key)
 		}
@@ -107,16 +111,12 @@ func FuzzEntryWithKey(f *testing.F) {
 			}
 			return
 		}
-		var read struct {
-			Key string `json:"x-idempotency-key"`
-		}
-		got := *e.Detail
-		var members map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(got), &members); err != nil {
-			t.Fatalf("%q: %v", got, err)
-		}
-		if err := json.Unmarshal(members["x-idempotency-key"], &read.Key); err != nil || read.Key != key {
-			t.Errorf("%q has the key %q, %v", got, read.Key, err)
+		// A guarded consumer finds the key, and one key alone.
+		got, read := *e.Detail, ""
+		g := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
+		consume := g.EventBridge(func(ctx context.Context, _ events.EventBridgeEvent) error { read = lambdaidem.Key(ctx); return nil })
+		if err := consume(t.Context(), events.EventBridgeEvent{ID: "1", Source: "shop", Detail: json.RawMessage(got)}); err != nil || read != key {
+			t.Errorf("of %q a consumer reads the key %q, %v", got, read, err)
 		}
 		if i := strings.Index(detail, "{") + 1; !strings.HasPrefix(got, detail[:i]) || !strings.HasSuffix(got, detail[i:]) {
 			t.Errorf("%q became %q", detail, got)

@@ -9,10 +9,11 @@
 //	_, err := client.Publish(ctx, input)
 //
 // SNS hands the attribute on to Lambda functions and in its envelope; an SQS queue
-// with raw message delivery gets it as an attribute of its own message. It sends no
-// attributes where MessageStructure is "json" ("Amazon SNS message attributes"), nor
-// to HTTP and Firehose endpoints with raw message delivery: the first is an error
-// here, the second this package can't see.
+// with raw message delivery gets it as an attribute of its own message. SNS drops all
+// attributes of a message whose MessageStructure is "json" ("Amazon SNS message
+// attributes"), in Publish and in PublishBatch, so that is an error here. It also drops
+// them on the way to HTTP and Firehose endpoints with raw message delivery, which this
+// package can't see.
 //
 // On a FIFO topic [Options.Deduplicate] makes the key the MessageDeduplicationId too.
 // SNS then drops a repetition by itself, but only within 5 minutes of the first
@@ -46,8 +47,9 @@ type Options struct {
 // messages need two names.
 //
 // The error is [propagate.ErrUnguarded] outside of a guarded handler,
-// [propagate.ErrOtherKey] where another key is there already, or says what the
-// message can't have: more than 10 attributes, say. The message is unchanged then.
+// [propagate.ErrOtherKey] if another key is there already, whatever the capitalization
+// of its name, or says what the message can't have: more than 10 attributes, for one.
+// The message is unchanged then.
 func Message(ctx context.Context, name string, in *sns.PublishInput, optFns ...func(*Options)) error {
 	key, err := propagate.Key(ctx, name)
 	if err != nil {
@@ -58,10 +60,7 @@ func Message(ctx context.Context, name string, in *sns.PublishInput, optFns ...f
 
 // MessageWithKey puts a key from elsewhere on a message. Its errors are Message's.
 func MessageWithKey(key string, in *sns.PublishInput, optFns ...func(*Options)) error {
-	if aws.ToString(in.MessageStructure) == "json" {
-		return errors.New(`snskey: MessageStructure is "json"; SNS sends no message attributes then, so the key would be lost`)
-	}
-	return put(key, &in.MessageAttributes, &in.MessageDeduplicationId, optFns)
+	return put(key, in.MessageStructure, &in.MessageAttributes, &in.MessageDeduplicationId, optFns)
 }
 
 // Entry puts the key of what a guarded handler sends under name on one entry of a
@@ -78,7 +77,7 @@ func Entry(ctx context.Context, name string, e *types.PublishBatchRequestEntry, 
 // EntryWithKey puts a key from elsewhere on one entry of a batch. Its errors are
 // Message's.
 func EntryWithKey(key string, e *types.PublishBatchRequestEntry, optFns ...func(*Options)) error {
-	return put(key, &e.MessageAttributes, &e.MessageDeduplicationId, optFns)
+	return put(key, e.MessageStructure, &e.MessageAttributes, &e.MessageDeduplicationId, optFns)
 }
 
 // Batch puts a key on each entry of a batch: that of the name that is made of name
@@ -109,7 +108,10 @@ func Batch(ctx context.Context, name string, in *sns.PublishBatchInput, optFns .
 	return nil
 }
 
-func put(key string, attributes *map[string]types.MessageAttributeValue, deduplication **string, optFns []func(*Options)) error {
+func put(key string, structure *string, attributes *map[string]types.MessageAttributeValue, deduplication **string, optFns []func(*Options)) error {
+	if aws.ToString(structure) == "json" {
+		return errors.New(`snskey: MessageStructure is "json"; SNS drops all message attributes then, and the key with them; send one Message for all protocols`)
+	}
 	var o Options
 	for _, fn := range optFns {
 		fn(&o)

@@ -40,8 +40,9 @@ type Options struct {
 // messages need two names.
 //
 // The error is [propagate.ErrUnguarded] outside of a guarded handler,
-// [propagate.ErrOtherKey] where another key is there already, or says what the
-// message can't have: more than 10 attributes, say. The message is unchanged then.
+// [propagate.ErrOtherKey] if another key is there already, whatever the capitalization
+// of its name, or says what the message can't have: more than 10 attributes, for one.
+// The message is unchanged then.
 func Message(ctx context.Context, name string, in *sqs.SendMessageInput, optFns ...func(*Options)) error {
 	key, err := propagate.Key(ctx, name)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,6 +96,16 @@ func TestV4_OutsideOfAGuardedHandlerIsAnError(t *testing.T) {
 	same(t, "batch", b, batch{Entries: []entry{{Id: aws.String("1")}}})
 }
 
+// keysOf returns the keys that a consumer finds: it reads the name in any case.
+func keysOf(attributes map[string]value) (keys []string) {
+	for name, v := range attributes {
+		if strings.EqualFold(name, lambdaidem.MessageKey) {
+			keys = append(keys, aws.ToString(v.StringValue))
+		}
+	}
+	return keys
+}
+
 // V4: what can't have the key is an error, and is as it was.
 func TestV4_WhatCantHaveTheKey(t *testing.T) {
 	text := func(kind, s string) value { return value{DataType: aws.String(kind), StringValue: aws.String(s)} }
@@ -118,6 +129,9 @@ func TestV4_WhatCantHaveTheKey(t *testing.T) {
 		"another key":                {message{MessageAttributes: with(many(0), text("String", "other"))}, "k", "message attribute", propagate.ErrOtherKey},
 		"the same text as a number":  {message{MessageAttributes: with(many(0), text("Number", "1"))}, "1", "message attribute", propagate.ErrOtherKey},
 		"no text":                    {message{MessageAttributes: with(many(0), value{})}, "k", "message attribute", propagate.ErrOtherKey},
+		"the key, capitalized":       {message{MessageAttributes: map[string]value{"X-Idempotency-Key": text("String", "k")}}, "k", "", nil},
+		"another, capitalized":       {message{MessageAttributes: map[string]value{"X-Idempotency-Key": text("String", "other")}}, "k", "the message attribute X-Idempotency-Key; leave it out", propagate.ErrOtherKey},
+		"the key in two spellings":   {message{MessageAttributes: with(map[string]value{"X-Idempotency-Key": text("String", "k")}, text("String", "k"))}, "k", "2 times", propagate.ErrOtherKey},
 		"the same deduplication id":  {message{MessageDeduplicationId: aws.String("k")}, "k", "", nil},
 		"another deduplication id":   {message{MessageDeduplicationId: aws.String("j")}, "k", "MessageDeduplicationId", propagate.ErrOtherKey},
 		"an empty deduplication id":  {message{MessageDeduplicationId: aws.String("")}, "k", "MessageDeduplicationId", propagate.ErrOtherKey},
@@ -138,8 +152,8 @@ func TestV4_WhatCantHaveTheKey(t *testing.T) {
 				same(t, "message", m, c.message)
 				return
 			}
-			if aws.ToString(m.MessageAttributes["x-idempotency-key"].StringValue) != c.key || aws.ToString(m.MessageDeduplicationId) != c.key {
-				t.Errorf("%+v", m)
+			if got := keysOf(m.MessageAttributes); !slices.Equal(got, []string{c.key}) || aws.ToString(m.MessageDeduplicationId) != c.key {
+				t.Errorf("the keys are %q: %+v", got, m)
 			}
 		})
 	}

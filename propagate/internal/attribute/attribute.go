@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/lambdaidem/toolkit/propagate"
 )
@@ -22,17 +23,31 @@ const maxDeduplicationID = 128
 // DataType is the type of the key's attribute.
 const DataType = "String"
 
-// Put returns attributes with the key among them, in a map of its own. value makes
-// an attribute, and text reads a String attribute, in the SDK's type.
+// Put returns attributes with the key among them, in a map of its own. value makes an
+// attribute, and text reads a String attribute, in the SDK's type.
+//
+// Consumers find the key whatever the capitalization of its name, and refuse a message
+// that has two. So an attribute of any capitalization is the key; if it differs from
+// key, or is there twice, the error is propagate.ErrOtherKey.
 func Put[V any](attributes map[string]V, key string, value func(string) V, text func(V) (string, bool)) (map[string]V, error) {
 	if err := propagate.Check(key); err != nil {
 		return nil, err
 	}
-	if have, ok := attributes[propagate.Attribute]; ok {
-		if s, ok := text(have); !ok || s != key {
-			return nil, fmt.Errorf("%w: the message attribute %s", propagate.ErrOtherKey, propagate.Attribute)
+	found := 0
+	for name, have := range attributes {
+		if !strings.EqualFold(name, propagate.Attribute) {
+			continue
 		}
+		if s, ok := text(have); !ok || s != key {
+			return nil, fmt.Errorf("%w: the message attribute %s; leave it out", propagate.ErrOtherKey, name)
+		}
+		found++
+	}
+	switch {
+	case found == 1:
 		return attributes, nil
+	case found > 1:
+		return nil, fmt.Errorf("%w: the message attribute %s is there %d times, in several spellings; leave them out", propagate.ErrOtherKey, propagate.Attribute, found)
 	}
 	if len(attributes) >= Max {
 		return nil, fmt.Errorf("propagate: the message has %d attributes already; with %s there would be more than the %d that an SQS message can have",
