@@ -96,17 +96,17 @@ func TestMetrics_SaysWhatIsMeasured(t *testing.T) {
 	}
 }
 
-// The alarm on dead leases is on what a look at them writes; so it says what to make
-// of silence.
-func TestMetrics_DeadLeasesAlarmWatchesWhatALookWrites(t *testing.T) {
-	_, alarm, found := strings.Cut(read(t, metricsPage), "  DeadLeasesAlarm:\n")
+// The alarm on missing metrics is on what every look at dead leases writes, so that
+// silence means that nobody looks.
+func TestMetrics_MissingMetricsAlarmWatchesWhatALookWrites(t *testing.T) {
+	_, alarm, found := strings.Cut(read(t, metricsPage), "  MetricsMissingAlarm:\n")
 	alarm, _, closed := strings.Cut(alarm, "```")
 	if !found || !closed {
-		t.Fatal(metricsPage + " shows no alarm on dead leases")
+		t.Fatal(metricsPage + " shows no alarm on missing metrics")
 	}
 	var l strings.Builder
 	emf.New(func(o *emf.Options) { o.Writer = &l }).DeadLeases(emf.DeadLeases{}, nil)
-	for _, line := range []string{"Namespace: Lambdaidem", "MetricName: DeadLeases", "- Name: service", "- Name: function", "Statistic: Maximum", "TreatMissingData: breaching"} {
+	for _, line := range []string{"Namespace: Lambdaidem", "MetricName: DeadLeases", "- Name: service", "- Name: function", "Statistic: SampleCount", "TreatMissingData: breaching"} {
 		if !strings.Contains(alarm, " "+line+"\n") {
 			t.Errorf("the alarm has no %s", line)
 		}

@@ -19,6 +19,7 @@ type leases = iter.Seq2[lambdaidem.Record, error]
 // watch looks for leases whose attempts died.
 type watch struct {
 	leases  func(context.Context) leases
+	ttl     func(context.Context) (enabled bool, err error) // of the table
 	routes  []string
 	metrics *emf.Observer
 	clock   func() time.Time
@@ -32,6 +33,20 @@ const (
 	named = 20
 )
 
+// lookAtTTL writes whether the table deletes what has expired. If it can't know, it
+// writes nothing, and the alarm takes that for a bad sign.
+func (w watch) lookAtTTL(ctx context.Context) {
+	enabled, err := w.ttl(ctx)
+	if err != nil {
+		w.log.Error("it is not known whether the table deletes expired records", "error", err)
+		return
+	}
+	w.metrics.TTL(enabled)
+	if !enabled {
+		w.log.Error("the table's TTL is off: expired records and answers are never deleted")
+	}
+}
+
 // look is the Lambda handler. What the schedule's event says is of no use.
 //
 // A look that fails writes no metrics: any number would be too small, and a zero would
@@ -44,36 +59,34 @@ func (w watch) look(ctx context.Context) error {
 		defer cancel()
 		ctx = limited
 	}
+	w.lookAtTTL(ctx)
 	all, byRoute := emf.DeadLeases{}, map[string]emf.DeadLeases{}
 	for _, route := range w.routes {
 		byRoute[route] = emf.DeadLeases{} // zeros are told, too
 	}
-	now := w.clock()
+	now, logged := w.clock(), 0
 	for rec, err := range w.leases(ctx) {
 		switch {
 		case err != nil && rec.ID != "":
 			w.log.Error("a record in the index of leases can't be read", "record", rec.ID, "error", err)
 			continue
-		case err != nil && all.Count > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded):
-			w.log.Error("there was no time to find all dead leases; there may be more than the metrics say", "found", all.Count)
-			maps.DeleteFunc(byRoute, func(_ string, found emf.DeadLeases) bool { return found.Count == 0 })
+		case err != nil && !all.None() && errors.Is(ctx.Err(), context.DeadlineExceeded):
+			w.log.Error("there was no time to find all dead leases; there may be more than the metrics say", "found", all.Count+all.Held)
+			maps.DeleteFunc(byRoute, func(_ string, found emf.DeadLeases) bool { return found.None() })
 		case err != nil:
-			return fmt.Errorf("look for dead leases, after %d: %w", all.Count, err)
+			return fmt.Errorf("look for dead leases, after %d: %w", all.Count+all.Held, err)
 		default:
 			route := w.routeOf(rec.Scope)
-			all = with(all, now.Sub(rec.LeaseEnd))
-			byRoute[route] = with(byRoute[route], now.Sub(rec.LeaseEnd))
-			if all.Count <= named {
+			ago, held, ofRoute := now.Sub(rec.LeaseEnd), rec.Expires.IsZero(), byRoute[route]
+			all.Add(ago, held)
+			ofRoute.Add(ago, held)
+			byRoute[route] = ofRoute
+			if logged++; logged <= named {
 				w.log.Warn("a lease is over and its attempt has not ended: what it did is unknown", "record", rec.ID, "route", route,
-					"attempt", rec.Attempt, "started", rec.StartedAt, "lease_ended", rec.LeaseEnd, "held", rec.Expires.IsZero())
+					"attempt", rec.Attempt, "started", rec.StartedAt, "lease_ended", rec.LeaseEnd, "held", held, "invocation", rec.Invocation)
 			}
 		}
 	}
 	w.metrics.DeadLeases(all, byRoute)
 	return nil
-}
-
-// with is what was found with one more, which ended so long ago.
-func with(found emf.DeadLeases, ago time.Duration) emf.DeadLeases {
-	return emf.DeadLeases{Count: found.Count + 1, Oldest: max(found.Oldest, ago)}
 }

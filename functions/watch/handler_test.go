@@ -20,17 +20,20 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)
 
+var errNoTTL = errors.New("not asked")
+
 // found is what a document says.
 type found struct {
-	route         string
-	count, oldest int64
+	route                    string
+	count, oldest            int64
+	held, oldestHeld, recent int64
 }
 
 // watching is a watch over what it is given, with what it writes and logs.
 func watching(all func(context.Context) leases) (w watch, written, logged *bytes.Buffer) {
 	written, logged = &bytes.Buffer{}, &bytes.Buffer{}
 	return watch{
-		leases: all, routes: []string{"POST /payments", "notification"}, clock: func() time.Time { return now },
+		leases: all, ttl: func(context.Context) (bool, error) { return false, errNoTTL }, routes: []string{"POST /payments", "notification"}, clock: func() time.Time { return now },
 		metrics: emf.New(func(o *emf.Options) {
 			o.Service, o.Function, o.Writer, o.Clock = "payments", "watch", written, func() time.Time { return now }
 		}),
@@ -43,20 +46,28 @@ func documents(t *testing.T, written *bytes.Buffer) []found {
 	var all []found
 	for line := range strings.Lines(written.String()) {
 		var doc struct {
-			Service, Function, Route    string
-			DeadLeases, OldestDeadLease int64
+			Service, Function, Route                                                     string
+			DeadLeases, OldestDeadLease, HeldRecords, OldestHeldRecord, RecentDeadLeases int64
 		}
 		if err := json.Unmarshal([]byte(line), &doc); err != nil || doc.Service != "payments" || doc.Function != "watch" {
 			t.Fatalf("%v: %s", err, line)
 		}
-		all = append(all, found{doc.Route, doc.DeadLeases, doc.OldestDeadLease})
+		all = append(all, found{doc.Route, doc.DeadLeases, doc.OldestDeadLease, doc.HeldRecords, doc.OldestHeldRecord, doc.RecentDeadLeases})
 	}
 	return all
 }
 
 // dead is the record of an attempt whose lease ended so long ago.
 func dead(scope string, ago time.Duration) lambdaidem.Record {
-	return lambdaidem.Record{ID: "lambdaidem#" + scope, State: lambdaidem.InProgress, Attempt: 2, Scope: scope, LeaseEnd: now.Add(-ago), Expires: now.Add(time.Hour)}
+	return lambdaidem.Record{ID: "lambdaidem#" + scope, State: lambdaidem.InProgress, Attempt: 2, Scope: scope, LeaseEnd: now.Add(-ago), Expires: now.Add(time.Hour),
+		Invocation: "6bc28136-xmpl"}
+}
+
+// held is the record of such an attempt under policy Hold, which does not expire.
+func held(scope string, ago time.Duration) lambdaidem.Record {
+	rec := dead(scope, ago)
+	rec.Expires = time.Time{}
+	return rec
 }
 
 // step is one of an iteration.
@@ -83,16 +94,18 @@ func TestO2_WhatIsFoundIsTold(t *testing.T) {
 		found []step
 		want  []found
 	}{
-		"none": {nil, []found{{"", 0, 0}, {"POST /payments", 0, 0}, {"notification", 0, 0}}},
-		"one":  {[]step{{rec: dead("payments POST /payments alice", 1500*time.Millisecond)}}, []found{{"", 1, 1500}, {"POST /payments", 1, 1500}, {"notification", 0, 0}}},
+		"none": {nil, []found{{}, {route: "POST /payments"}, {route: "notification"}}},
+		"a dead lease beside a held record": {[]step{{rec: dead("payments POST /payments alice", time.Minute)}, {rec: held("payments POST /payments bob", 2*time.Hour)}, {rec: held("notifications message notification ", time.Second)}},
+			[]found{{"", 1, 60_000, 2, 7200_000, 1}, {"POST /payments", 1, 60_000, 1, 7200_000, 1}, {"notification", 0, 0, 1, 1000, 0}}},
+		"one": {[]step{{rec: dead("payments POST /payments alice", 1500*time.Millisecond)}}, []found{{"", 1, 1500, 0, 0, 1}, {"POST /payments", 1, 1500, 0, 0, 1}, {route: "notification"}}},
 		"some": {[]step{
 			{rec: dead("payments POST /payments alice", time.Minute)}, {rec: dead("payments POST /payments bob", time.Hour)}, {rec: dead("payments POST /payments carol", time.Second)},
 			{rec: dead("notifications message notification ", 2*time.Hour)}, {rec: dead("payments POST /payments/secret alice", time.Second)},
-		}, []found{{"", 5, 7200_000}, {"(none)", 1, 1000}, {"POST /payments", 3, 3600_000}, {"notification", 1, 7200_000}}},
+		}, []found{{"", 5, 7200_000, 0, 0, 3}, {"(none)", 1, 1000, 0, 0, 1}, {"POST /payments", 3, 3600_000, 0, 0, 2}, {"notification", 1, 7200_000, 0, 0, 0}}},
 		"one that can't be read": {[]step{
 			{lambdaidem.Record{ID: "lambdaidem#damaged"}, &lambdaidem.StoreError{Reason: lambdaidem.ReasonForeign}},
 			{rec: dead("payments POST /payments alice", time.Second)},
-		}, []found{{"", 1, 1000}, {"POST /payments", 1, 1000}, {"notification", 0, 0}}},
+		}, []found{{"", 1, 1000, 0, 0, 1}, {"POST /payments", 1, 1000, 0, 0, 1}, {route: "notification"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, written, logged := watching(these(c.found...))
@@ -125,7 +138,8 @@ func TestO2_TheLogNamesTheRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(logged.String()), "\n")
-	if len(lines) != named || documents(t, written)[0].count != 100 {
+	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, errNoTTL.Error()) })
+	if len(lines) != named || documents(t, written)[0].count != 99 || documents(t, written)[0].held != 1 {
 		t.Errorf("%d lines of 100 leases, and the metrics %s", len(lines), written)
 	}
 	if strings.Contains(logged.String(), "secret") || strings.Contains(logged.String(), "alice") {
@@ -133,7 +147,7 @@ func TestO2_TheLogNamesTheRecords(t *testing.T) {
 	}
 	for i, line := range lines {
 		if !strings.Contains(line, fmt.Sprintf(`"record":"lambdaidem#%d"`, i)) || !strings.Contains(line, fmt.Sprintf(`"held":%v`, i == 3)) ||
-			!strings.Contains(line, `"attempt":2`) || !strings.Contains(line, `"lease_ended":"2026-01-02T02:04:05.678Z"`) {
+			!strings.Contains(line, `"attempt":2`) || !strings.Contains(line, `"invocation":"6bc28136-xmpl"`) || !strings.Contains(line, `"lease_ended":"2026-01-02T02:04:05.678Z"`) {
 			t.Errorf("line %d is %s", i, line)
 		}
 	}
@@ -179,7 +193,7 @@ func TestO2_ALookEndsBeforeItsInvocation(t *testing.T) {
 		if err != nil || !alive || !strings.Contains(logged.String(), "no time to find all") {
 			t.Errorf("%v, in time %v, logged\n%s", err, alive, logged)
 		}
-		if diff := cmp.Diff([]found{{"", 1, 3600_000}, {"POST /payments", 1, 3600_000}}, documents(t, written), cmp.AllowUnexported(found{})); diff != "" {
+		if diff := cmp.Diff([]found{{"", 1, 3600_000, 0, 0, 0}, {"POST /payments", 1, 3600_000, 0, 0, 0}}, documents(t, written), cmp.AllowUnexported(found{})); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	}
@@ -221,4 +235,26 @@ func FuzzO1_RoutesAreOfFew(f *testing.F) {
 			t.Errorf("%q is of %q", scope, got)
 		}
 	})
+}
+
+// O2: the table's TTL is told at every look; where it can't be known nothing is,
+// which the alarm takes for a bad sign, and the look goes on.
+func TestO2_TheTablesTTLIsTold(t *testing.T) {
+	for want, ttl := range map[string]func(context.Context) (bool, error){
+		`"TTLDisabled":0`: func(context.Context) (bool, error) { return true, nil },
+		`"TTLDisabled":1`: func(context.Context) (bool, error) { return false, nil },
+		"":                func(context.Context) (bool, error) { return false, errNoTTL },
+	} {
+		w, written, logged := watching(these())
+		w.ttl = ttl
+		if err := w.look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(written.String(), want) || strings.Contains(written.String(), "TTLDisabled") != (want != "") || !strings.Contains(written.String(), `"DeadLeases":0`) {
+			t.Errorf("want %q; it wrote %s", want, written)
+		}
+		if (logged.Len() > 0) != (want != `"TTLDisabled":0`) {
+			t.Errorf("want %q; it logged %s", want, logged)
+		}
+	}
 }

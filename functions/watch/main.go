@@ -12,6 +12,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -19,6 +20,9 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-lambda-go/lambdacontext"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/functions/internal/environment"
@@ -47,10 +51,27 @@ func main() {
 		leases: func(ctx context.Context) leases {
 			return store.DeadLeases(ctx, func(o *dynamostore.DeadLeasesOptions) { o.Rate = rate })
 		},
+		ttl: func(ctx context.Context) (bool, error) {
+			return ttlEnabled(ctx, env.DynamoDB, env.Get(environment.IdempotencyTable))
+		},
 		routes:  strings.Split(env.Get(watchedRoutes), ","),
 		metrics: emf.New(func(o *emf.Options) { o.Service = env.Service() }),
 		clock:   time.Now,
 		log:     slog.Default(),
 	}
 	lambda.Start(watch.look)
+}
+
+// ttlEnabled reports whether DynamoDB deletes what has expired in the table, by its
+// attribute expiration.
+func ttlEnabled(ctx context.Context, client *dynamodb.Client, table string) (bool, error) {
+	out, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &table})
+	if err != nil {
+		return false, fmt.Errorf("describe the time to live of %s: %w", table, err)
+	}
+	ttl := out.TimeToLiveDescription
+	if ttl == nil || aws.ToString(ttl.AttributeName) != "expiration" {
+		return false, nil
+	}
+	return ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabled || ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabling, nil
 }

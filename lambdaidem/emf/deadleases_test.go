@@ -16,8 +16,9 @@ import (
 
 // found is what the documents of a look say.
 type found struct {
-	route         string // "all" of the one without
-	count, oldest float64
+	route                    string // "all" of the one without
+	count, oldest            float64
+	held, oldestHeld, recent float64
 }
 
 func looks(t *testing.T, text string) []found {
@@ -28,15 +29,16 @@ func looks(t *testing.T, text string) []found {
 		if err != nil {
 			t.Fatalf("%v:\n%s", err, line)
 		}
-		f := found{"all", d.values["DeadLeases"], d.values["OldestDeadLease"]}
+		f := found{"all", d.values["DeadLeases"], d.values["OldestDeadLease"], d.values["HeldRecords"], d.values["OldestHeldRecord"], d.values["RecentDeadLeases"]}
 		sets := [][]string{{"service", "function"}}
 		if route, ok := d.dimensions["route"]; ok {
 			f.route, sets = route, [][]string{{"service", "function", "route"}}
 		}
-		if diff := cmp.Diff(sets, d.sets); diff != "" || len(d.values) != 2 {
+		if diff := cmp.Diff(sets, d.sets); diff != "" || len(d.values) != 5 {
 			t.Errorf("the sets of dimensions (-want +got):\n%s\nof %s", diff, line)
 		}
-		if d.units["DeadLeases"] != "Count" || d.units["OldestDeadLease"] != "Milliseconds" || d.dimensions["service"] != "shop" || d.dimensions["function"] != "payments" || d.namespace != "Lambdaidem" {
+		if d.units["HeldRecords"] != "Count" || d.units["OldestHeldRecord"] != "Milliseconds" || d.units["RecentDeadLeases"] != "Count" ||
+			d.units["DeadLeases"] != "Count" || d.units["OldestDeadLease"] != "Milliseconds" || d.dimensions["service"] != "shop" || d.dimensions["function"] != "payments" || d.namespace != "Lambdaidem" {
 			t.Errorf("the document is %s", line)
 		}
 		all = append(all, f)
@@ -52,17 +54,19 @@ func TestO2_DeadLeasesAreTold(t *testing.T) {
 		set     func(*emf.Options)
 		want    []found
 	}{
-		"none": {want: []found{{"all", 0, 0}}},
+		"none": {want: []found{{"all", 0, 0, 0, 0, 0}}},
 		"none of what may be": {byRoute: map[string]emf.DeadLeases{"POST /payments": {}},
-			want: []found{{"all", 0, 0}, {"POST /payments", 0, 0}}},
+			want: []found{{"all", 0, 0, 0, 0, 0}, {"POST /payments", 0, 0, 0, 0, 0}}},
 		"some": {all: emf.DeadLeases{Count: 3, Oldest: 90*time.Second + 1999*time.Microsecond},
 			byRoute: map[string]emf.DeadLeases{"notify": {Count: 1, Oldest: time.Hour}, "": {Count: 2, Oldest: time.Millisecond}},
-			want:    []found{{"all", 3, 90001}, {"(none)", 2, 1}, {"notify", 1, 3600000}}},
+			want:    []found{{"all", 3, 90001, 0, 0, 0}, {"(none)", 2, 1, 0, 0, 0}, {"notify", 1, 3600000, 0, 0, 0}}},
+		"held": {all: emf.DeadLeases{Held: 2, OldestHeld: time.Minute}, byRoute: map[string]emf.DeadLeases{"notify": {Count: 1, Recent: 1, Held: 1, OldestHeld: -1}},
+			want: []found{{"all", 0, 0, 2, 60000, 0}, {"notify", 1, 0, 1, 0, 1}}},
 		"without routes": {all: emf.DeadLeases{Count: 1}, byRoute: map[string]emf.DeadLeases{"notify": {Count: 1}},
-			set: func(o *emf.Options) { o.NoRoutes = true }, want: []found{{"all", 1, 0}}},
-		"a clock that was set back": {all: emf.DeadLeases{Count: 1, Oldest: -time.Second}, want: []found{{"all", 1, 0}}},
+			set: func(o *emf.Options) { o.NoRoutes = true }, want: []found{{"all", 1, 0, 0, 0, 0}}},
+		"a clock that was set back": {all: emf.DeadLeases{Count: 1, Oldest: -time.Second}, want: []found{{"all", 1, 0, 0, 0, 0}}},
 		"a route to be escaped": {byRoute: map[string]emf.DeadLeases{"GET /\"ü": {}},
-			want: []found{{"all", 0, 0}, {"GET /%22%C3%BC", 0, 0}}},
+			want: []found{{"all", 0, 0, 0, 0, 0}, {"GET /%22%C3%BC", 0, 0, 0, 0, 0}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := c.set
@@ -128,5 +132,37 @@ func TestO2_DeadLeasesShareTheObserver(t *testing.T) {
 	}
 	if got := len(w.documents(t)); got != 8*50*3 {
 		t.Errorf("%d lines are whole, want %d", got, 8*50*3)
+	}
+}
+
+// O2: a dead lease, which the next retry takes over, is not counted with held
+// records, which wait for an operator; nor is one that died long ago a recent one.
+func TestO2_HeldRecordsAndDeadLeasesAreCountedApart(t *testing.T) {
+	var d emf.DeadLeases
+	if !d.None() {
+		t.Error("nothing is something")
+	}
+	d.Add(2*time.Hour, true)
+	if want := (emf.DeadLeases{Held: 1, OldestHeld: 2 * time.Hour}); d != want || d.None() {
+		t.Errorf("a held record is counted as %+v", d)
+	}
+	for _, ago := range []time.Duration{time.Minute, time.Hour - 1, time.Hour, 3 * time.Hour} {
+		d.Add(ago, false)
+	}
+	d.Add(time.Minute, true)
+	if want := (emf.DeadLeases{Count: 4, Recent: 2, Oldest: 3 * time.Hour, Held: 2, OldestHeld: 2 * time.Hour}); d != want {
+		t.Errorf("all are counted as %+v", d)
+	}
+}
+
+// O2: a table whose TTL is off is told, and so is one whose TTL is on: silence
+// means that nobody looks.
+func TestO2_TTLIsTold(t *testing.T) {
+	for enabled, want := range map[bool]float64{true: 0, false: 1} {
+		o, written := observed()
+		o.TTL(enabled)
+		if d := written.documents(t)[0]; len(d.values) != 1 || !d.has("TTLDisabled") || d.values["TTLDisabled"] != want || d.units["TTLDisabled"] != "Count" || len(d.sets) != 1 || len(d.sets[0]) != 2 {
+			t.Errorf("enabled %v: %s", enabled, d.text)
+		}
 	}
 }

@@ -49,8 +49,11 @@ func ExampleObserver_DeadLeases() {
 		o.Service, o.Function = "payments", "watch"
 		o.Clock = func() time.Time { return time.UnixMilli(1767319445678) }
 	})
-	metrics.DeadLeases(emf.DeadLeases{Count: 2, Oldest: 90 * time.Second}, map[string]emf.DeadLeases{"POST /payments": {Count: 2, Oldest: 90 * time.Second}})
+	var found emf.DeadLeases
+	found.Add(90*time.Second, false)
+	found.Add(time.Second, true)
+	metrics.DeadLeases(found, map[string]emf.DeadLeases{"POST /payments": found})
 	// Output:
-	// {"_aws":{"Timestamp":1767319445678,"CloudWatchMetrics":[{"Namespace":"Lambdaidem","Dimensions":[["service","function"]],"Metrics":[{"Name":"DeadLeases","Unit":"Count"},{"Name":"OldestDeadLease","Unit":"Milliseconds"}]}]},"service":"payments","function":"watch","DeadLeases":2,"OldestDeadLease":90000}
-	// {"_aws":{"Timestamp":1767319445678,"CloudWatchMetrics":[{"Namespace":"Lambdaidem","Dimensions":[["service","function","route"]],"Metrics":[{"Name":"DeadLeases","Unit":"Count"},{"Name":"OldestDeadLease","Unit":"Milliseconds"}]}]},"service":"payments","function":"watch","route":"POST /payments","DeadLeases":2,"OldestDeadLease":90000}
+	// {"_aws":{"Timestamp":1767319445678,"CloudWatchMetrics":[{"Namespace":"Lambdaidem","Dimensions":[["service","function"]],"Metrics":[{"Name":"DeadLeases","Unit":"Count"},{"Name":"RecentDeadLeases","Unit":"Count"},{"Name":"OldestDeadLease","Unit":"Milliseconds"},{"Name":"HeldRecords","Unit":"Count"},{"Name":"OldestHeldRecord","Unit":"Milliseconds"}]}]},"service":"payments","function":"watch","DeadLeases":1,"RecentDeadLeases":1,"OldestDeadLease":90000,"HeldRecords":1,"OldestHeldRecord":1000}
+	// {"_aws":{"Timestamp":1767319445678,"CloudWatchMetrics":[{"Namespace":"Lambdaidem","Dimensions":[["service","function","route"]],"Metrics":[{"Name":"DeadLeases","Unit":"Count"},{"Name":"RecentDeadLeases","Unit":"Count"},{"Name":"OldestDeadLease","Unit":"Milliseconds"},{"Name":"HeldRecords","Unit":"Count"},{"Name":"OldestHeldRecord","Unit":"Milliseconds"}]}]},"service":"payments","function":"watch","route":"POST /payments","DeadLeases":1,"RecentDeadLeases":1,"OldestDeadLease":90000,"HeldRecords":1,"OldestHeldRecord":1000}
 }

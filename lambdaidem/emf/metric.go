@@ -75,7 +75,7 @@ func Metrics() []Metric {
 	for _, l := range limits {
 		all = append(all, l.Metric)
 	}
-	return append(all, deadLeases, oldestDeadLease)
+	return append(all, deadLeases, recentDeadLeases, oldestDeadLease, heldRecords, oldestHeldRecord, ttlDisabled)
 }
 
 func countOf(kind lambdaidem.Kind) Metric {

@@ -106,6 +106,7 @@ func TestO1_MetricsAreListed(t *testing.T) {
 		}
 	}
 	o.DeadLeases(emf.DeadLeases{}, nil)
+	o.TTL(true)
 	found := map[string]bool{}
 	for _, d := range written.documents(t) {
 		for name, unit := range d.units {

@@ -71,7 +71,9 @@ func counting(t *testing.T) map[string]resource {
 			continue
 		}
 		in, _ := inputs(t, name, r)
-		ofGuards := func(i input) bool { return !strings.HasPrefix(i.namespace, "AWS/") && i.name != "DeadLeases" }
+		ofGuards := func(i input) bool {
+			return !strings.HasPrefix(i.namespace, "AWS/") && i.values["function"] != "WatchFunction"
+		}
 		if slices.ContainsFunc(in, ofGuards) {
 			all[name] = r
 		}
@@ -99,7 +101,7 @@ func TestO1_AlarmsAreOnWhatIsCounted(t *testing.T) {
 				t.Errorf("%s is on %+v, which nobody writes", name, i.counted)
 				continue
 			}
-			if want := map[emf.Unit]string{emf.Count: "Sum"}[unitOf(i.name)]; i.stat != want && (i.name != "Duration" || i.stat != "SampleCount") {
+			if want := map[emf.Unit]string{emf.Count: "Sum", emf.None: "Maximum"}[unitOf(i.name)]; i.stat != want && (i.name != "Duration" || i.stat != "SampleCount") {
 				t.Errorf("%s: the %s of %s", name, i.stat, i.name)
 			}
 			if i.values["service"] != service(t) || i.period != in[0].period {
@@ -190,8 +192,7 @@ func TestO1_DuplicatesAreAShareOfCalls(t *testing.T) {
 	}
 }
 
-// O1: whatever is worth a warning is worth an alarm. A message that was not begun is
-// not: one that failed before it is, and it comes again.
+// O1: whatever is worth a warning is worth an alarm.
 func TestO1_EveryWarningHasAnAlarm(t *testing.T) {
 	watched := map[string]bool{}
 	for name, r := range counting(t) {
@@ -200,13 +201,13 @@ func TestO1_EveryWarningHasAnAlarm(t *testing.T) {
 			watched[i.name] = true
 		}
 	}
-	for _, name := range []string{"Throttled", "ThrottledKeyRange"} {
+	for _, name := range []string{"Throttled", "ThrottledKeyRange", "Mismatch", "Attempt"} {
 		if !watched[name] {
 			t.Errorf("no alarm is on %s", name)
 		}
 	}
 	for _, m := range emf.Metrics() {
-		if m.Kind == "" || m.Kind == lambdaidem.EventOutOfTime {
+		if m.Kind == "" {
 			continue
 		}
 		var log bytes.Buffer

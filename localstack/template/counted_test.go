@@ -54,6 +54,7 @@ func documents(t *testing.T) []metrics.Document {
 		o.Observe(t.Context(), e)
 	}
 	o.DeadLeases(emf.DeadLeases{}, map[string]emf.DeadLeases{"POST /a": {}})
+	o.TTL(true)
 	var all []metrics.Document
 	for line := range bytes.Lines(written.Bytes()) {
 		doc, err := metrics.Parse(line)

@@ -232,15 +232,19 @@ func TestD2_EveryAlarmTellsAtTheFirstSign(t *testing.T) {
 		if diff := cmp.Diff([]any{topic, topic}, []any{p["AlarmActions"], p["OKActions"]}); diff != "" {
 			t.Errorf("%s: whom it tells (-want +got):\n%s", name, diff)
 		}
-		byDegree := map[string]bool{"ReceiptsLateAlarm": true, "NotificationsLateAlarm": true, "DuplicatesAlarm": true}
+		byDegree := map[string]bool{"ReceiptsLateAlarm": true, "NotificationsLateAlarm": true, "DuplicatesAlarm": true,
+			"MismatchesAlarm": true, "OutOfTimeAlarm": true, "ReleasesRepeatedAlarm": true, "HeldTooLongAlarm": true}
 		if !byDegree[name] && fmt.Sprint(p["Threshold"]) != "1" {
 			t.Errorf("%s: Threshold is %v; want the first that is counted", name, p["Threshold"])
 		}
-		missing := "notBreaching"
-		if name == "DeadLeasesAlarm" { // its metric is written when there is none, too
+		missing, operator := "notBreaching", "GreaterThanOrEqualToThreshold"
+		switch name { // their metrics are written when all is well, too
+		case "MetricsMissingAlarm":
+			missing, operator = "breaching", "LessThanThreshold"
+		case "TTLDisabledAlarm":
 			missing = "breaching"
 		}
-		if p["ComparisonOperator"] != "GreaterThanOrEqualToThreshold" || p["TreatMissingData"] != missing {
+		if p["ComparisonOperator"] != operator || p["TreatMissingData"] != missing {
 			t.Errorf("%s: %v, missing data %v", name, p["ComparisonOperator"], p["TreatMissingData"])
 		}
 		var minutes int

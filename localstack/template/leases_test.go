@@ -76,7 +76,7 @@ func TestS1_OnlyTheWatchMayAskTheIndex(t *testing.T) {
 	}
 	want := map[string][]string{"WatchRole": {
 		"${IdempotencyTable.Arn}/index/leases: dynamodb:Query",
-		"IdempotencyTable.Arn: dynamodb:GetItem",
+		"IdempotencyTable.Arn: dynamodb:DescribeTimeToLive dynamodb:GetItem",
 		"WatchLogs.Arn: logs:CreateLogStream logs:PutLogEvents",
 	}}
 	if diff := cmp.Diff(want, asking); diff != "" {
@@ -120,34 +120,44 @@ func TestO2_EveryGuardedRouteIsWatched(t *testing.T) {
 	}
 }
 
-// O2: the alarm is on what the watch writes, as often as it writes it, and takes
-// silence for a bad sign. It says what to do.
-func TestO2_DeadLeasesAlarmIsOnWhatTheWatchWrites(t *testing.T) {
+// O2: the alarms are on what the watch writes, as often as it writes it. Dead leases
+// and held records ring apart; silence rings by itself, and where it hides something.
+func TestO2_TheWatchsAlarmsAreOnWhatItWrites(t *testing.T) {
 	all := deployedResources(t)
-	p := all["DeadLeasesAlarm"].Properties
 	var l strings.Builder
-	emf.New(func(o *emf.Options) {
-		o.Service, o.Function, o.Writer = fmt.Sprint(at(p, "Dimensions", 0, "Value")), "WatchFunction", &l
-	}).DeadLeases(emf.DeadLeases{}, nil)
-	for _, want := range []string{
-		`"Namespace":"` + fmt.Sprint(p["Namespace"]) + `"`, `{"Name":"` + fmt.Sprint(p["MetricName"]) + `"`,
-		fmt.Sprintf(`"Dimensions":[[%q,%q]]`, at(p, "Dimensions", 0, "Name"), at(p, "Dimensions", 1, "Name")),
-		fmt.Sprintf(`"function":%q`, at(p, "Dimensions", 1, "Value")),
+	o := emf.New(func(o *emf.Options) { o.Service, o.Function, o.Writer = "AWS::StackName", "WatchFunction", &l })
+	o.DeadLeases(emf.DeadLeases{}, nil)
+	o.TTL(true)
+	for name, want := range map[string]struct{ metric, statistic, missing string }{
+		"DeadLeasesAlarm":     {"RecentDeadLeases", "Maximum", "notBreaching"},
+		"HeldRecordsAlarm":    {"HeldRecords", "Maximum", "notBreaching"},
+		"HeldTooLongAlarm":    {"OldestHeldRecord", "Maximum", "notBreaching"},
+		"MetricsMissingAlarm": {"DeadLeases", "SampleCount", "breaching"},
+		"TTLDisabledAlarm":    {"TTLDisabled", "Maximum", "breaching"},
 	} {
-		if !strings.Contains(l.String(), want) {
-			t.Errorf("the document has no %s: %s", want, l.String())
+		p := all[name].Properties
+		got := struct{ metric, statistic, missing string }{fmt.Sprint(p["MetricName"]), fmt.Sprint(p["Statistic"]), fmt.Sprint(p["TreatMissingData"])}
+		if got != want || fmt.Sprint(p["Period"]) != "300" {
+			t.Errorf("%s is on %+v each %v s, want %+v", name, got, p["Period"], want)
+		}
+		for _, part := range []string{
+			`"Namespace":"` + fmt.Sprint(p["Namespace"]) + `"`, `{"Name":"` + want.metric + `"`,
+			fmt.Sprintf(`"Dimensions":[[%q,%q]]`, at(p, "Dimensions", 0, "Name"), at(p, "Dimensions", 1, "Name")),
+			fmt.Sprintf(`"service":%q,"function":%q`, at(p, "Dimensions", 0, "Value"), at(p, "Dimensions", 1, "Value")),
+		} {
+			if !strings.Contains(l.String(), part) {
+				t.Errorf("%s: no document has %s: %s", name, part, l.String())
+			}
 		}
 	}
-	if service := at(p, "Dimensions", 0, "Value"); service != "AWS::StackName" {
-		t.Errorf("the alarm's service is %v; the functions' is the stack's name", service)
+	if schedule := fmt.Sprint(at(all["WatchFunction"].Properties, "Events", "Schedule", "Properties", "Schedule")); schedule != "rate(5 minutes)" {
+		t.Errorf("the watch looks at %s, and its alarms have periods of 300 s", schedule)
 	}
-	schedule := fmt.Sprint(at(all["WatchFunction"].Properties, "Events", "Schedule", "Properties", "Schedule"))
-	if schedule != "rate(5 minutes)" || fmt.Sprint(p["Period"]) != "300" || p["Statistic"] != "Maximum" || p["TreatMissingData"] != "breaching" {
-		t.Errorf("the watch looks at %s, the alarm takes the %s of %v s, missing data as %s", schedule, p["Statistic"], p["Period"], p["TreatMissingData"])
-	}
-	for _, word := range []string{"settle", "release", "held", "WatchFunction"} {
-		if !strings.Contains(fmt.Sprint(p["AlarmDescription"]), word) {
-			t.Errorf("the alarm's description does not say %q", word)
+	for _, word := range []string{"settle", "release", "WatchFunction"} {
+		for _, name := range []string{"DeadLeasesAlarm", "HeldRecordsAlarm"} {
+			if !strings.Contains(fmt.Sprint(all[name].Properties["AlarmDescription"]), word) {
+				t.Errorf("the description of %s does not say %q", name, word)
+			}
 		}
 	}
 }

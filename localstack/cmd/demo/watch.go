@@ -24,7 +24,7 @@ type watch struct {
 // sighting is what one look found.
 type sighting struct {
 	told    bool               // it wrote how many there are
-	dead    float64            // as the metrics have it
+	dead    float64            // dead leases and held records, as the metrics have them
 	byRoute map[string]float64 // the routes that have any
 	named   []named
 }
@@ -65,11 +65,11 @@ func sightingIn(log []byte) (sighting, error) {
 		for _, d := range doc.Data {
 			route, ofRoute := d.Dimensions["route"]
 			switch n := d.Values[0]; {
-			case d.Name != "DeadLeases":
+			case d.Name != "DeadLeases" && d.Name != "HeldRecords":
 			case !ofRoute:
-				s.told, s.dead = true, n
+				s.told, s.dead = true, s.dead+n
 			case n > 0:
-				s.byRoute[route] = n
+				s.byRoute[route] += n
 			}
 		}
 	}
