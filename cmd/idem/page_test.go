@@ -172,6 +172,7 @@ func TestS1_IdemPage_PolicyIsWhatTheCommandsCall(t *testing.T) {
 		{"leases", [][]string{{"leases", "--lease-index", "leases"}, {"watch", "--lease-index", "leases", "--looks", "1"}}},
 		{"leases --scan", [][]string{{"leases", "--scan"}, {"watch", "--scan", "--looks", "1"}}},
 		{"show", [][]string{{"show", held}}},
+		{"trace", [][]string{{"trace", held, "--then", "downstream:charge => bank message charges"}}},
 		{"release", [][]string{{"release", dead, "--token", token(dead), "--reason", "r", "--yes"}}},
 		{"settle", [][]string{
 			{"settle", held, "--token", token(held), "--reason", "r", "--yes", "--status", "200"},
@@ -212,7 +213,7 @@ func TestIdemPage_NamesWhatThereIs(t *testing.T) {
 	n := openNight(t)
 	_, help := n.run("--help")
 	all := help
-	for _, command := range []string{"check", "leases", "watch", "show", "release", "settle", "purge"} {
+	for _, command := range []string{"check", "leases", "watch", "show", "trace", "release", "settle", "purge"} {
 		_, out := n.run(command, "--help")
 		all += out
 		if !strings.Contains(string(text), "### "+command+"\n") {

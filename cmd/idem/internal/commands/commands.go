@@ -76,7 +76,7 @@ Exit codes: ` + exitHelp,
 		}
 		return nil
 	}
-	for _, command := range []func(*app) *cobra.Command{newCheck, newLeases, newWatch, newShow, newRelease, newSettle, newPurge} {
+	for _, command := range []func(*app) *cobra.Command{newCheck, newLeases, newWatch, newShow, newTrace, newRelease, newSettle, newPurge} {
 		root.AddCommand(command(a))
 	}
 	return root

@@ -46,8 +46,12 @@ func (i *identity) record(s *dynamostore.Store, args []string) (string, error) {
 	if err != nil {
 		return "", usage(err)
 	}
-	// The guard's own way from a key to its record.
-	return lambdaidem.New(s, func(o *lambdaidem.Options) { o.Namespace = who.Namespace }).RecordID(who), nil
+	return recordIDOf(s, who), nil
+}
+
+// recordIDOf returns the id of the record of that identity, as a guard makes it.
+func recordIDOf(s *dynamostore.Store, who lambdaidem.Identity) string {
+	return lambdaidem.New(s, func(o *lambdaidem.Options) { o.Namespace = who.Namespace }).RecordID(who)
 }
 
 // identity is what the flags say.

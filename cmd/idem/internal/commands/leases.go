@@ -34,15 +34,16 @@ func (o *search) flags(f *pflag.FlagSet) {
 
 // leaseView is one lease that is over, as programs get it.
 type leaseView struct {
-	ID        string     `json:"id"`
-	State     string     `json:"state"` // dead or held
-	Over      int64      `json:"overSeconds"`
-	Attempt   int        `json:"attempt"`
-	Steps     int        `json:"steps"`
-	Scope     string     `json:"scope"`
-	Token     string     `json:"token"`
-	StartedAt *time.Time `json:"startedAt,omitempty"`
-	LeaseEnd  *time.Time `json:"leaseEnd"`
+	ID         string     `json:"id"`
+	State      string     `json:"state"` // dead or held
+	Over       int64      `json:"overSeconds"`
+	Attempt    int        `json:"attempt"`
+	Invocation string     `json:"invocation,omitempty"` // Lambda's request id of that attempt
+	Steps      int        `json:"steps"`
+	Scope      string     `json:"scope"`
+	Token      string     `json:"token"`
+	StartedAt  *time.Time `json:"startedAt,omitempty"`
+	LeaseEnd   *time.Time `json:"leaseEnd"`
 }
 
 // leasesView is all of them.
@@ -140,7 +141,7 @@ func (o *search) records(a *app, ctx context.Context, s *dynamostore.Store, befo
 // add keeps those that died first, as many as the limit allows.
 func (v *leasesView) add(rec lambdaidem.Record, now time.Time, limit int) {
 	one := leaseView{ID: rec.ID, State: stateOf(rec, now), Over: int64(now.Sub(rec.LeaseEnd) / time.Second), Attempt: rec.Attempt,
-		Steps: len(rec.Steps), Scope: rec.Scope, Token: rec.Token, StartedAt: moment(rec.StartedAt), LeaseEnd: moment(rec.LeaseEnd)}
+		Steps: len(rec.Steps), Scope: rec.Scope, Token: rec.Token, Invocation: rec.Invocation, StartedAt: moment(rec.StartedAt), LeaseEnd: moment(rec.LeaseEnd)}
 	if one.State != "dead" && one.State != "held" { // expired: the next retry is the first
 		return
 	}
@@ -160,13 +161,22 @@ func (v *leasesView) text(to printer) error {
 		return nil
 	}
 	w := newTable(to)
-	say(w.printer, "OVER SINCE\tSTATE\tATTEMPT\tSTEPS\tROUTE\tCALLER\tRECORD\n")
+	say(w.printer, "OVER SINCE\tSTATE\tATTEMPT\tSTEPS\tROUTE\tCALLER\tRECORD")
+	named := slices.ContainsFunc(v.Leases, func(l leaseView) bool { return l.Invocation != "" })
+	if named {
+		say(w.printer, "\tINVOCATION")
+	}
+	say(w.printer, "\n")
 	for _, l := range v.Leases {
 		route, caller := clip(l.Scope), ""
 		if s, err := lambdaidem.ParseScope(l.Scope); err == nil {
 			route, caller = clip(strings.TrimSpace(s.Method+" "+s.Route)), clip(orNobody(s.Principal))
 		}
-		say(w.printer, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", span(time.Duration(l.Over)*time.Second), l.State, l.Attempt, l.Steps, route, caller, l.ID)
+		say(w.printer, "%s\t%s\t%d\t%d\t%s\t%s\t%s", span(time.Duration(l.Over)*time.Second), l.State, l.Attempt, l.Steps, route, caller, l.ID)
+		if named {
+			say(w.printer, "\t%s", clip(l.Invocation))
+		}
+		say(w.printer, "\n")
 	}
 	if v.More {
 		say(w.printer, "(there are more; see --limit)\n")

@@ -20,6 +20,8 @@ type recordView struct {
 	Lease        string                     `json:"lease,omitempty"` // live or over, of what is in progress
 	Token        string                     `json:"token"`
 	Attempt      int                        `json:"attempt"`
+	Invocation   string                     `json:"invocation,omitempty"`  // Lambda's request id of that attempt
+	LastFailure  string                     `json:"lastFailure,omitempty"` // why it was released
 	Kind         lambdaidem.RecordKind      `json:"kind,omitempty"`
 	Scope        string                     `json:"scope"`
 	Fingerprint  string                     `json:"fingerprint,omitempty"`
@@ -34,7 +36,8 @@ type recordView struct {
 	Operations   []operationView            `json:"operations,omitempty"`
 	Downstream   []downstreamView           `json:"downstreamKeys,omitempty"` // those that were asked for
 
-	parts lambdaidem.RecordScope
+	parts         lambdaidem.RecordScope
+	downstreamKey func(name string) string
 }
 
 type operationView struct {
@@ -58,7 +61,7 @@ func viewOf(seen dynamostore.Inspected) recordView {
 	v := recordView{
 		ID: rec.ID, State: stateOf(rec, now), Token: rec.Token, Attempt: rec.Attempt, Scope: rec.Scope, Fingerprint: rec.Fingerprint,
 		StartedAt: moment(rec.StartedAt), LeaseEnd: moment(rec.LeaseEnd), CompletedAt: moment(rec.CompletedAt), Expires: moment(rec.Expires),
-		DatabaseTime: seen.Now,
+		DatabaseTime: seen.Now, Invocation: rec.Invocation, LastFailure: rec.LastFailure, downstreamKey: rec.DownstreamKey,
 	}
 	if rec.State == lambdaidem.InProgress {
 		if v.Lease = "over"; rec.LeaseLiveAt(now) {
@@ -154,6 +157,12 @@ func (v recordView) text(to printer) error {
 	}
 	w.row("token", "%s", v.Token)
 	w.row("attempt", "%d", v.Attempt)
+	if v.Invocation != "" {
+		w.row("invocation", "%s", clip(v.Invocation))
+	}
+	if v.LastFailure != "" {
+		w.row("last failure", "%s", clip(v.LastFailure))
+	}
 	for _, m := range []struct {
 		name string
 		at   *time.Time
@@ -185,15 +194,19 @@ func (v recordView) text(to printer) error {
 	return w.flush()
 }
 
-// says is the state, and what it means.
+// says returns the state and what it means. Nobody but the handler, or an operator,
+// says that nothing happened.
 func (v recordView) says() string {
+	if n := len(v.Operations); v.State == "released" && n > 0 && v.Operations[n-1].Token == v.Token {
+		return v.State + ": an operator decided that the next retry runs"
+	}
 	means := map[string]string{
 		"in progress": "an attempt holds the lease",
 		"dead":        "its attempt died; the next retry takes it over (policy rerun)",
 		"held":        "its attempt died or ended unsure; retries get 409 until an operator decides",
 		"completed":   "retries get its answer",
 		"failed":      "retries get its answer, a failure",
-		"released":    "nothing happened; the next retry runs",
+		"released":    "the handler reported that nothing happened; the next retry runs",
 		"expired":     "it counts as absent; the next retry runs as the first",
 	}[v.State]
 	return v.State + ": " + means

@@ -1,0 +1,296 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// link leads from a record to the record of what its handler sent.
+type link struct {
+	from string // where the next record's key is: key, downstream:NAME, answer:POINTER or step:NAME
+	who  lambdaidem.Identity
+}
+
+// hop is one record of a chain, as programs get it.
+type hop struct {
+	From   string      `json:"from,omitempty"` // where the key came from; empty for the first record
+	Key    string      `json:"key,omitempty"`
+	ID     string      `json:"id,omitempty"`
+	Record *recordView `json:"record"`            // null: there is none, or it has expired
+	Unread string      `json:"unknown,omitempty"` // why the chain ends here
+}
+
+func newTrace(a *app) *cobra.Command {
+	var (
+		who        identity
+		then       []string
+		downstream []string
+	)
+	c := &cobra.Command{
+		Use:   "trace [ID]",
+		Short: "Follow a chain: a record, and those of the messages and stream records that came of it",
+		Long: `Follow a chain of records. The first is asked for as with show. Each --then names the
+next one: where its key is, and its scope as records and logs have it, without the
+caller if it has none:
+
+  downstream:NAME => SCOPE   the key that the handler passed on under this name
+  answer:/POINTER => SCOPE   a member of the answer, by its JSON Pointer
+  step:NAME/POINTER => SCOPE a member of a stored step's result
+  key => SCOPE               the same key, where the record before was found by one
+
+It reads one item for each record, and scans nothing. A record that is not there has
+not begun, or has expired. The chain ends where the next key can't be known.`,
+		Example: `  idem trace lambdaidem#yVLK2aFQkF3… --then 'answer:/id => receipts message receipt' --then 'key => notifications message notification'
+  idem trace lambdaidem#yVLK2aFQkF3… --then 'downstream:mail => mails message mail'`,
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			links := make([]link, len(then))
+			for i, text := range then {
+				var err error
+				if links[i], err = parseLink(text); err != nil {
+					return usage(fmt.Errorf("--then %q: %w", text, err))
+				}
+			}
+			s, _, err := a.store(c.Context())
+			if err != nil {
+				return err
+			}
+			first, err := a.find(c, s, &who, args)
+			if err != nil {
+				return err
+			}
+			key := ""
+			if len(args) == 0 {
+				given, err := who.identity() // without the quotes of a header
+				if err != nil {
+					return usage(err)
+				}
+				key = given.Key
+			}
+			chain, err := follow(c.Context(), s, first, key, links, downstream)
+			if err != nil {
+				return err
+			}
+			if a.output == outputJSON {
+				return printJSON(a.Out, chain, true)
+			}
+			return textOf(chain, a.Out)
+		},
+	}
+	who.flags(c.Flags())
+	c.Flags().StringArrayVar(&then, "then", nil, "the next record: where its key is, =>, and its scope; may be repeated")
+	c.Flags().StringArrayVar(&downstream, "downstream", nil, "show the key that each handler passed on under this name; may be repeated")
+	return c
+}
+
+// follow reads the records of a chain, one after the other.
+func follow(ctx context.Context, s *dynamostore.Store, seen dynamostore.Inspected, key string, links []link, names []string) ([]hop, error) {
+	chain := []hop{hopOf(ctx, s, hop{ID: seen.Record.ID, Key: key}, seen, names)}
+	for _, l := range links {
+		last := &chain[len(chain)-1]
+		next := hop{From: l.from}
+		var err error
+		if next.Key, err = l.key(last); err != nil {
+			next.Unread = err.Error()
+			return append(chain, next), nil
+		}
+		l.who.Key = next.Key
+		next.ID = recordIDOf(s, l.who)
+		if seen, err = s.Inspect(ctx, next.ID); err != nil {
+			return nil, fmt.Errorf("read %s: %w", next.ID, err)
+		}
+		chain = append(chain, hopOf(ctx, s, next, seen, names))
+	}
+	return chain, nil
+}
+
+// hopOf fills in the record, if it is there, with its answer and the keys that its
+// handler passed on: under the names that are asked for, and under those of its
+// steps.
+func hopOf(ctx context.Context, s *dynamostore.Store, h hop, seen dynamostore.Inspected, names []string) hop {
+	if seen.Record.GoneAt(seen.At()) {
+		return h
+	}
+	v := viewOf(seen).withAnswer(ctx, s, seen.Record)
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Clone(names), maps.Keys(seen.Record.Steps))))) {
+		v.Downstream = append(v.Downstream, downstreamView{name, seen.Record.DownstreamKey(name)})
+	}
+	h.Record = &v
+	return h
+}
+
+// parseLink reads the value of --then.
+func parseLink(text string) (link, error) {
+	from, scope, ok := strings.Cut(text, "=>")
+	l := link{from: strings.TrimSpace(from)}
+	kind, rest, _ := strings.Cut(l.from, ":")
+	switch {
+	case !ok:
+		return l, errors.New("it has no =>: 'downstream:NAME => SCOPE'")
+	case l.from == "key", kind == "downstream" && rest != "", kind == "step" && rest != "", kind == "answer" && (rest == "" || rest[0] == '/'):
+	default:
+		return l, fmt.Errorf("%q is not key, downstream:NAME, answer:/POINTER or step:NAME/POINTER", l.from)
+	}
+	// The scope of Do has an empty method: two spaces after the namespace.
+	scope = strings.TrimLeft(scope, " ")
+	if strings.Count(strings.TrimRight(scope, " "), " ") == 2 { // the caller is left out
+		scope = strings.TrimRight(scope, " ") + " "
+	}
+	parts, err := lambdaidem.ParseScope(scope)
+	if err != nil {
+		return l, fmt.Errorf("the scope must be as records and logs have it: 'NAMESPACE message OPERATION', 'NAMESPACE POST /route CALLER': %w", err)
+	}
+	l.who, err = identityOf(parts)
+	return l, err
+}
+
+// identityOf returns the identity that a scope stands for, but for its key.
+func identityOf(scope lambdaidem.RecordScope) (lambdaidem.Identity, error) {
+	var who lambdaidem.Identity
+	var route string
+	for _, part := range []struct {
+		from string
+		to   *string
+	}{{scope.Namespace, &who.Namespace}, {scope.Route, &route}, {scope.Principal, &who.Principal}, {scope.Tenant, &who.Tenant}} {
+		*part.to = strings.NewReplacer("%20", " ", "%25", "%").Replace(part.from)
+		if lambdaidem.ScopePart(*part.to) != part.from {
+			return who, fmt.Errorf("%q is no part of a scope, or one that was cut: its record is found by its id alone", part.from)
+		}
+	}
+	switch scope.Method {
+	case "message", "invoke", "":
+		who.Operation, who.Message, who.Handler = route, scope.Method == "message", scope.Method == "invoke"
+	default:
+		who.Method, who.Route, who.Path = scope.Method, route, route
+		if !strings.HasPrefix(route, "/") && !strings.HasPrefix(route, "$") {
+			return who, fmt.Errorf("%q is no route of an API: its record is found by its id alone", route)
+		}
+	}
+	if who.Namespace == "" || route == "" {
+		return who, errors.New("the scope has no namespace, or neither a route nor an operation")
+	}
+	return who, nil
+}
+
+// key returns the key of the next record.
+func (l *link) key(last *hop) (string, error) {
+	kind, rest, _ := strings.Cut(l.from, ":")
+	rec := last.Record
+	switch {
+	case kind == "key" && last.Key == "":
+		return "", errors.New("the key of the record before is not known: the table has no keys; ask for that record by --key")
+	case kind == "key":
+		return last.Key, nil
+	case rec == nil:
+		return "", errors.New("the record before is not there, so neither is what it passed on")
+	case kind == "downstream":
+		return rec.downstreamKey(rest), nil
+	case kind == "step":
+		name, pointer, _ := strings.Cut(rest, "/")
+		result, ok := rec.Steps[name]
+		if !ok {
+			return "", fmt.Errorf("the record before has no step %q: steps are kept until it is completed", name)
+		}
+		return member(result, strings.TrimPrefix(rest, name), pointer)
+	}
+	text := []byte(nil)
+	if a := rec.Answer; a != nil && a.Unreadable == "" && !a.Base64 {
+		text = []byte(a.Body)
+		if len(a.Value) > 0 {
+			text = a.Value
+		}
+	}
+	if len(text) == 0 {
+		return "", errors.New("the record before has no answer that can be read")
+	}
+	return member(text, rest, rest)
+}
+
+// member returns the string or the number that a JSON Pointer leads to.
+func member(text []byte, pointer, shown string) (string, error) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return "", fmt.Errorf("look for %s: it is no JSON: %w", shown, err)
+	}
+	if pointer != "" {
+		for _, token := range strings.Split(pointer, "/")[1:] {
+			token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+			switch in := v.(type) {
+			case map[string]any:
+				v = in[token]
+			case []any:
+				i, err := strconv.Atoi(token)
+				if err != nil || i < 0 || i >= len(in) {
+					return "", fmt.Errorf("it has no %s", shown)
+				}
+				v = in[i]
+			default:
+				v = nil
+			}
+		}
+	}
+	switch v := v.(type) {
+	case string:
+		if v != "" {
+			return v, nil
+		}
+	case json.Number:
+		return v.String(), nil
+	}
+	return "", fmt.Errorf("it has no text and no number at %s", shown)
+}
+
+// textOf writes a chain for people: a row for each record.
+func textOf(chain []hop, to printer) error {
+	w := newTable(to)
+	say(w.printer, "KEY FROM\tKEY\tSTATE\tATTEMPT\tBEGAN\tINVOCATION\tLAST FAILURE\tROUTE\tRECORD\n")
+	for _, h := range chain {
+		from, key := h.From, clip(h.Key)
+		if from == "" {
+			from = "-"
+		}
+		if key == "" {
+			key = "-"
+		}
+		switch v := h.Record; {
+		case h.Unread != "":
+			say(w.printer, "%s\tunknown: %s\n", from, clip(h.Unread))
+		case v == nil:
+			say(w.printer, "%s\t%s\tnone: not begun, or expired\t\t\t\t\t\t%s\n", from, key, h.ID)
+		default:
+			began := ""
+			if v.StartedAt != nil {
+				began = v.StartedAt.Format(time.RFC3339)
+			}
+			route := v.Scope
+			if v.parts.Route != "" {
+				route = strings.TrimSpace(v.parts.Method + " " + v.parts.Route)
+			}
+			say(w.printer, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", from, key, v.State, v.Attempt, began, v.Invocation, clip(v.LastFailure), clip(route), h.ID)
+		}
+	}
+	for _, h := range chain {
+		if h.Record == nil {
+			continue
+		}
+		for _, k := range h.Record.Downstream {
+			say(w.printer, "downstream %s: %s, of %s\n", clip(k.Name), k.Key, h.ID)
+		}
+	}
+	return w.flush()
+}

@@ -1,0 +1,168 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// invoked is the context of an invocation with that request id.
+func invoked(ctx context.Context, id string) context.Context {
+	return lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{AwsRequestID: id})
+}
+
+// L9: show leads to the log of the invocation that holds a record, and to that of
+// the last failure; the claim that nothing happened is the handler's.
+func TestL9_ShowNamesTheInvocationAndTheLastFailure(t *testing.T) {
+	d := openDesk(t)
+	event := events.SQSEvent{Records: []events.SQSMessage{{MessageId: "m-1", EventSourceARN: "arn:q", Body: "{}"}}}
+	fails := d.guard.SQS(func(context.Context, events.SQSMessage) error {
+		return lambdaidem.Reject(503, "bank_closed", "4111 1111")
+	})
+	if _, err := fails(invoked(t.Context(), "invocation-1"), event); err != nil {
+		t.Fatal(err)
+	}
+	asked := []string{"show", "--namespace", "shop", "--operation", "arn:q", "--message", "--own-id", "--key", "m-1"}
+	d.idem(asked...).want(t, exitDone, "invocation    invocation-1", "last failure  bank_closed", "released: the handler reported that nothing happened")
+	held := d.held()
+	d.pay(held, "k", died)
+	d.idem(append([]string{"release", "--token", d.view("k").Token, "--reason", "none", "--by", "bob", "--yes"}, byKey("k")...)...).want(t, exitDone, "released: an operator decided")
+	d.pay(held, "k", func(context.Context) (events.APIGatewayV2HTTPResponse, error) {
+		return events.APIGatewayV2HTTPResponse{}, lambdaidem.Retryable(errLater)
+	})
+	d.idem(append([]string{"show"}, byKey("k")...)...).want(t, exitDone, "released: the handler reported", "operator")
+	var v recordView
+	got := d.idem(append(asked, "-o", "json")...).want(t, exitDone)
+	if got.into(t, &v); v.Invocation != "invocation-1" || v.LastFailure != "bank_closed" || strings.Contains(got.out, "4111") {
+		t.Errorf("it is shown as %s", got.out)
+	}
+}
+
+// L9: the list of leases names the invocations that died.
+func TestL9_LeasesNameTheInvocations(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.held(), "k", died)
+	d.idem("leases", "--scan").want(t, exitDone, "RECORD\n")
+	hold := d.held().SQS(func(context.Context, events.SQSMessage) error { return lambdaidem.Uncertain(errLater) })
+	if _, err := hold(invoked(t.Context(), "invocation-2"), events.SQSEvent{Records: []events.SQSMessage{{MessageId: "m-2", EventSourceARN: "arn:q", Body: "{}"}}}); err != nil {
+		t.Fatal(err)
+	}
+	d.idem("leases", "--scan").want(t, exitDone, "INVOCATION\n", "invocation-2\n")
+	var v leasesView
+	d.idem("leases", "--scan", "-o", "json").want(t, exitDone).into(t, &v)
+	named := 0
+	for _, l := range v.Leases {
+		if l.Invocation == "invocation-2" {
+			named++
+		}
+	}
+	if named != 1 {
+		t.Errorf("it lists %+v", v.Leases)
+	}
+}
+
+// O2: one command follows a payment to its stream record, to the message, and to
+// what the message's handler passed on: as the sample derives its keys.
+func TestO2_TraceFollowsAChain(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.guard, `"k"`, func(context.Context) (events.APIGatewayV2HTTPResponse, error) {
+		return events.APIGatewayV2HTTPResponse{StatusCode: 201, Body: `{"id":"pay_1","of":[{"n":7}]}`}, nil
+	})
+	guards := func(namespace string) *lambdaidem.Guard {
+		return d.guard.With(func(o *lambdaidem.Options) { o.Namespace = namespace })
+	}
+	stream := guards("receipts").DynamoDBStream(func(context.Context, events.DynamoDBEventRecord) error { return nil },
+		func(o *lambdaidem.BatchOptions[events.DynamoDBEventRecord]) {
+			o.Operation = "receipt"
+			o.Key = func(context.Context, events.DynamoDBEventRecord) (string, error) { return "pay_1", nil }
+		})
+	if _, err := stream(invoked(t.Context(), "of-the-stream"), events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{{EventID: "1", Change: events.DynamoDBStreamRecord{SequenceNumber: "1"}}}}); err != nil {
+		t.Fatal(err)
+	}
+	mail, charged := "", ""
+	queue := guards("notifications").SQS(func(ctx context.Context, _ events.SQSMessage) error {
+		mail = lambdaidem.DownstreamKey(ctx, "mail")
+		_, err := lambdaidem.Step(ctx, "charge", func(ctx context.Context) (map[string]string, error) {
+			charged = lambdaidem.DownstreamKey(ctx, "charge")
+			return map[string]string{"ref/1": "ch_1"}, nil
+		})
+		return errors.Join(lambdaidem.Uncertain(errLater), err)
+	}, func(o *lambdaidem.BatchOptions[events.SQSMessage]) { o.Operation = "notification" })
+	one := "pay_1"
+	message := events.SQSMessage{MessageId: "m", EventSourceARN: "arn:q", Body: "{}",
+		MessageAttributes: map[string]events.SQSMessageAttribute{lambdaidem.MessageKey: {DataType: "String", StringValue: &one}}}
+	if _, err := queue(invoked(t.Context(), "of-the-queue"), events.SQSEvent{Records: []events.SQSMessage{message}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lambdaidem.Do(t.Context(), guards("mails"), lambdaidem.Call{Operation: "send it", Key: mail, Principal: "100 % me"}, func(context.Context) (int, error) { return 1, nil }); err != nil {
+		t.Fatal(err)
+	}
+	chain := []string{
+		"--then", "answer:/id => receipts message receipt",
+		"--then", "key => notifications message notification",
+		"--then", "downstream:mail => mails  send%20it 100%20%25%20me",
+	}
+	var hops []hop
+	d.idem(append(append([]string{"trace", "-o", "json", "--downstream", "mail"}, byKey(`"k"`)...), chain...)...).want(t, exitDone).into(t, &hops)
+	if len(hops) != 4 {
+		t.Fatalf("the chain has %d records", len(hops))
+	}
+	for i, want := range []struct{ from, key, state, invocation string }{
+		{"", "k", "completed", ""}, {"answer:/id", "pay_1", "completed", "of-the-stream"},
+		{"key", "pay_1", "dead", "of-the-queue"}, {"downstream:mail", mail, "completed", ""},
+	} {
+		h := hops[i]
+		if h.Record == nil || h.From != want.from || h.Key != want.key || h.Record.State != want.state || h.Record.Invocation != want.invocation || h.ID != h.Record.ID || h.Unread != "" {
+			t.Errorf("record %d is %+v; want %+v", i, h, want)
+		}
+	}
+	if hops[2].Record == nil || len(hops[2].Record.Downstream) != 2 || hops[2].Record.Downstream[0] != (downstreamView{"charge", charged}) || hops[2].Record.Downstream[1] != (downstreamView{"mail", mail}) {
+		t.Errorf("the message's handler passed on %+v", hops[2].Record)
+	}
+	d.idem(append([]string{"trace", hops[0].ID}, chain...)...).want(t, exitDone, "POST /payments/{id}", "message receipt", "of-the-queue", "dead", "downstream charge: "+charged+", of "+hops[2].ID)
+
+	// By a step's result; and the first record by its id has no key to go on with.
+	hops = nil
+	d.idem("trace", "-o", "json", "--namespace", "notifications", "--operation", "notification", "--message", "--key", "pay_1",
+		"--then", "step:charge/ref~11 => bank message charges").want(t, exitDone).into(t, &hops)
+	if len(hops) != 2 || hops[1].Key != "ch_1" || hops[1].Record != nil || hops[1].ID == "" || hops[1].Unread != "" {
+		t.Errorf("by a step it is %+v", hops)
+	}
+	id := d.view("k").ID
+	for then, says := range map[string]string{
+		"key => receipts message receipt":            "unknown: the key of the record before is not known",
+		"answer:/no => receipts message receipt":     "unknown: it has no text and no number at /no",
+		"answer:/of/1 => receipts message receipt":   "unknown: it has no /of/1",
+		"answer:/of => receipts message receipt":     "unknown: it has no text",
+		"step:x/y => receipts message receipt":       `unknown: the record before has no step "x"`,
+		"answer:/of/0/n => receipts message receipt": "7",
+		"answer:/id => shop message nobody":          "none: not begun, or expired",
+	} {
+		d.idem("trace", id, "--then", then).want(t, exitDone, says)
+	}
+	d.idem("trace", id, "--then", "answer:/id => shop message nobody", "--then", "downstream:x => shop message y").want(t, exitDone, "unknown: the record before is not there")
+	for _, then := range []string{"", "key", "=> shop message receipt", "downstream: => shop message x", "answer:id => shop message x", "keys => shop message x",
+		"key => shop", "key => shop POST receipts", "key =>  message x", "key => shop message " + strings.Repeat("x", 300), "key => a b c d e f"} {
+		d.idem("trace", id, "--then", then).want(t, exitUsage, "--then")
+	}
+	d.idem("trace", "lambdaidem#none").want(t, exitNone)
+}
+
+// O2: a member of JSON is a text or a number as it stands, never a guess.
+func TestO2_TraceReadsMembersExactly(t *testing.T) {
+	for _, c := range []struct{ text, pointer, want string }{
+		{`{"id":"a"}`, "/id", "a"}, {`{"id":12345678901234567890}`, "/id", "12345678901234567890"}, {`"k"`, "", "k"}, {`[1,"b"]`, "/1", "b"},
+		{`{"a/b":{"m~n":"x"}}`, "/a~1b/m~0n", "x"}, {`{"id":""}`, "/id", ""}, {`{"id":true}`, "/id", ""}, {`{"id":null}`, "/id", ""}, {`[1]`, "/-1", ""}, {`[1]`, "/x", ""}, {`no`, "/id", ""}, {`"s"`, "/id", ""},
+	} {
+		if got, err := member(json.RawMessage(c.text), c.pointer, c.pointer); got != c.want || (err != nil) != (c.want == "") {
+			t.Errorf("%s of %s is %q, %v; want %q", c.pointer, c.text, got, err, c.want)
+		}
+	}
+}
