@@ -8,9 +8,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Capture returns a context in which [Enlist] works without a guard, or with one
-// whose store has no transactions (memstore), and what a handler enlists there:
-// for unit tests. Nothing is ever sent.
+// Capture returns a context for unit tests of what a handler enlists, and the writes
+// that it captures. Under that context [Enlist] works without a guard, and with one
+// whose store has no transactions (memstore). Nothing is ever sent.
 func Capture(ctx context.Context) (context.Context, *Captured) {
 	c := &Captured{}
 	return context.WithValue(ctx, captureKey{}, c), c
@@ -28,8 +28,11 @@ type CapturedWrite struct {
 	Action types.TransactWriteItem // as it would be sent
 }
 
-// Writes are the writes in the order in which they were enlisted. The error is
-// what would keep them from being made.
+// Writes returns the writes in the order in which they were enlisted. Its error is a
+// [*WriteError] that names a write DynamoDB would refuse whatever the table holds:
+// one that is too large, the second one to an item, or one whose expression is
+// invalid, has an undefined placeholder or leaves one unused. Tables, their keys and
+// indexes are unknown here: only a test with DynamoDB finds a wrong key.
 func (c *Captured) Writes() ([]CapturedWrite, error) {
 	c.tx.mu.Lock()
 	defer c.tx.mu.Unlock()
@@ -40,7 +43,15 @@ func (c *Captured) Writes() ([]CapturedWrite, error) {
 	if c.tx.err != nil {
 		return writes, c.tx.err
 	}
-	return writes, c.tx.problem()
+	if err := c.tx.problem(); err != nil {
+		return writes, err
+	}
+	for _, w := range c.tx.writes {
+		if err := w.validate(); err != nil {
+			return writes, err
+		}
+	}
+	return writes, nil
 }
 
 // Fail is the error that the call would come to if the condition of the write of

@@ -94,3 +94,42 @@ func TestE3_CaptureTellsOfWhatCantBeWritten(t *testing.T) {
 	}()
 	_ = captured.Fail("none", nil)
 }
+
+// A unit test finds an expression that DynamoDB would refuse.
+func TestE3_CaptureRefusesInvalidExpressions(t *testing.T) {
+	key := map[string]string{"id": "alice"}
+	for name, c := range map[string]struct {
+		enlist func(*dynamostore.Tx)
+		want   string // "" is valid
+	}{
+		"valid": {func(tx *dynamostore.Tx) {
+			tx.UpdateValue("w", "accounts", key, "SET balance = balance - :n", dynamostore.Args{":n": 1}).If("balance >= :n AND attribute_exists(id)", nil)
+		}, ""},
+		"a table by its ARN": {func(tx *dynamostore.Tx) {
+			tx.DeleteValue("w", "arn:aws:dynamodb:eu-west-1:123456789012:table/accounts", key).If("attribute_exists(id)", nil)
+		}, ""},
+		"a condition's syntax": {func(tx *dynamostore.Tx) { tx.PutValue("w", "accounts", key).If("balance >=", nil) }, "Syntax error"},
+		"an update's syntax": {func(tx *dynamostore.Tx) {
+			tx.UpdateValue("w", "accounts", key, "balance = :n", dynamostore.Args{":n": 1})
+		}, "Syntax error"},
+		"a reserved word":    {func(tx *dynamostore.Tx) { tx.DeleteValue("w", "accounts", key).If("attribute_exists(name)", nil) }, "reserved keyword"},
+		"no such function":   {func(tx *dynamostore.Tx) { tx.CheckValue("w", "accounts", key, "exists(id)", nil) }, "Invalid function name"},
+		"an undefined value": {func(tx *dynamostore.Tx) { tx.PutValue("w", "accounts", key).If("balance > :n", nil) }, ":n"},
+		"an unused value": {func(tx *dynamostore.Tx) {
+			tx.PutValue("w", "accounts", key).If("attribute_not_exists(id)", dynamostore.Args{":n": 1})
+		}, "unused"},
+		"a check of nothing": {func(tx *dynamostore.Tx) { tx.CheckValue("w", "accounts", key, "", nil) }, "expression can not be empty"},
+	} {
+		ctx, captured := dynamostore.Capture(t.Context())
+		dynamostore.Enlist(ctx).PutValue("well", "payments", payment{"p1", 1})
+		c.enlist(dynamostore.Enlist(ctx))
+		writes, err := captured.Writes()
+		if len(writes) != 2 {
+			t.Errorf("%s: %d writes", name, len(writes))
+		}
+		failed, ok := errors.AsType[*dynamostore.WriteError](err)
+		if c.want == "" && err != nil || c.want != "" && (!ok || failed.Write != "w" || !strings.Contains(failed.Error(), c.want)) {
+			t.Errorf("%s: %v; want %q", name, err, c.want)
+		}
+	}
+}

@@ -1,14 +1,20 @@
 package wire
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // isReserved reports whether an expression may not use the word as a bare
 // attribute name, in whatever case.
-func isReserved(word string) bool { return reserved[strings.ToUpper(word)] }
+func isReserved(word string) bool { return reserved()[strings.ToUpper(word)] }
 
 // reserved is AWS's list, from "Reserved words in DynamoDB", its spelling
-// mistakes included. (DynamoDB Local lets CONVERT and SIZE pass.)
-var reserved = wordSet(`
+// mistakes included. (DynamoDB Local lets CONVERT and SIZE pass.) It is made at its
+// first use: dynamostore links this package into functions, which never use it.
+var reserved = sync.OnceValue(func() map[string]bool { return wordSet(reservedWords) })
+
+const reservedWords = `
 ABORT ABSOLUTE ACTION ADD AFTER AGENT AGGREGATE ALL ALLOCATE ALTER ANALYZE AND ANY ARCHIVE ARE ARRAY
 AS ASC ASCII ASENSITIVE ASSERTION ASYMMETRIC AT ATOMIC ATTACH ATTRIBUTE AUTH AUTHORIZATION AUTHORIZE
 AUTO AVG BACK BACKUP BASE BATCH BEFORE BEGIN BETWEEN BIGINT BINARY BIT BLOB BLOCK BOOLEAN BOTH
@@ -52,7 +58,7 @@ TRUNCATE TTL TUPLE TYPE UNDER UNDO UNION UNIQUE UNIT UNKNOWN UNLOGGED UNNEST UNP
 UNTIL UPDATE UPPER URL USAGE USE USER USERS USING UUID VACUUM VALUE VALUED VALUES VARIABLE VARIANCE
 VARINT VARYING VIEW VIEWS VIRTUAL VOID WAIT WHEN WHENEVER WHERE WHILE WINDOW WITH WITHIN WITHOUT
 WORK WRAPPED WRITE YEAR ZONE
-`)
+`
 
 func wordSet(words string) map[string]bool {
 	set := map[string]bool{}

@@ -166,7 +166,7 @@ func (p *parser) keyword() string {
 
 var (
 	sections = []string{"SET", "REMOVE", "ADD", "DELETE"}
-	keywords = slices.Concat(sections, []string{"AND", "OR", "NOT", "BETWEEN", "IN"})
+	keywords = []string{"SET", "REMOVE", "ADD", "DELETE", "AND", "OR", "NOT", "BETWEEN", "IN"}
 )
 
 // take reads the next token if it is text.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -155,13 +156,13 @@ func epoch(t time.Time) number {
 	return n
 }
 
-var tableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
+var tableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`) })
 
 func checkTableName(name string) error {
 	switch {
 	case name == "":
 		return invalidf("1 validation error detected: Value null at 'tableName' failed to satisfy constraint: Member must not be null")
-	case !tableName.MatchString(name):
+	case !tableName().MatchString(name):
 		return invalidf("Invalid table/index name.  Table/index names must be between 3 and 255 characters long, and may contain only the characters a-z, A-Z, 0-9, '_', '-', and '.'")
 	}
 	return nil
