@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -141,7 +142,7 @@ func TestValuesReachTheTemplate(t *testing.T) {
 		o.Template = path
 		_, err := Start(t.Context(), o)
 		var missing *template.MissingValueError
-		if !errors.As(err, &missing) || missing.Parameter+missing.Reference != want {
+		if !errors.As(err, &missing) || !slices.Equal(append(missing.Parameters, missing.References...), []string{want}) {
 			t.Errorf("Start = %v; want that %s has no value", err, want)
 		}
 	}

@@ -5,11 +5,16 @@ import (
 	"testing"
 )
 
-// TablesForTest creates the tables of a template file, for one test alone, and
-// returns their names by their logical IDs. It fails the test if it can't.
-func TablesForTest(t testing.TB, api TableAPI, path string) map[string]string {
+// TablesForTest creates the tables of a template file under names of their own, for
+// one test alone, and returns those names by the tables' logical IDs. optFns may set
+// [Options]: values of the template's parameters, say. It fails the test if it can't.
+func TablesForTest(t testing.TB, api TableAPI, path string, optFns ...func(*Options)) map[string]string {
 	t.Helper()
-	deployed, err := Read(path, Options{})
+	var options Options
+	for _, fn := range optFns {
+		fn(&options)
+	}
+	deployed, err := Read(path, options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ type evaluator struct {
 	mappings   *node
 	resources  *node
 	pending    map[string]bool // conditions and names under evaluation, to refuse cycles
+	missing    MissingValueError
 }
 
 // eval returns n with every intrinsic function in it resolved.

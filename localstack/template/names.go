@@ -10,10 +10,12 @@ var nameProperty = map[string]string{
 	"AWS::IAM::Role":            "RoleName",
 }
 
-// physicalName is what a resource is called, by the template or by [Options].Rename.
+// physicalName returns what a resource is called, by the template or by
+// [Options].Rename. Resources without a name, such as APIs, are not renamed: events
+// refer to them by their logical IDs.
 func (e *evaluator) physicalName(logicalID string, resource *node) (string, error) {
 	name, err := e.templatesName(logicalID, resource)
-	if err == nil && e.options.Rename != nil {
+	if _, named := nameProperty[typeOf(resource)]; err == nil && named && e.options.Rename != nil {
 		name = e.options.Rename(typeOf(resource), name)
 	}
 	return name, err

@@ -1,7 +1,7 @@
 package template
 
 import (
-	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -10,19 +10,47 @@ import (
 // AWS::SSM::Parameter::Name is none of them: its value is the name.
 const valueInStore = "AWS::SSM::Parameter::Value<"
 
-// MissingValueError is in the chain of an error of [Read] when a value has to be given in [Options]: one of the two is set.
+// MissingValueError is in the chain of an error of [Read] when values have to be given in [Options]. It names all of them, in
+// the order in which the template needs them, except for those that only a given value brings up (by a condition, say).
 type MissingValueError struct {
-	Parameter string // a key of Options.Parameters
-	Reference string // a key of Options.References
+	Parameters []string // keys of Options.Parameters
+	References []string // keys of Options.References
+
+	name   string // of the template
+	places []error
 }
 
+// Error has a line for each value, with its place in the template.
 func (e *MissingValueError) Error() string {
-	return "no value was given for " + e.Parameter + e.Reference
+	lines := make([]string, len(e.places))
+	for i, at := range e.places {
+		lines[i] = e.name + ":" + at.Error()
+	}
+	return strings.Join(lines, "\n")
 }
 
-// missingAt is errorAt for a value that a caller could have given.
-func missingAt(n *node, missing MissingValueError, format string, args ...any) error {
-	return &placeError{line: n.line, column: n.column, message: fmt.Sprintf(format, args...), cause: &missing}
+// missingParameter notes that a parameter has no value, and returns a stand-in, so that reading goes on and finds the others.
+func (e *evaluator) missingParameter(at *node, name, kind, format string, args ...any) *node {
+	if !slices.Contains(e.missing.Parameters, name) {
+		e.missing.Parameters = append(e.missing.Parameters, name)
+		e.missing.places = append(e.missing.places, errorAt(at, format, args...))
+	}
+	switch {
+	case strings.Contains(kind, "List<"), kind == "CommaDelimitedList":
+		return &node{kind: list}
+	case kind == "Number":
+		return textNode("1")
+	default:
+		return textNode(name)
+	}
+}
+
+// missingReference notes that a dynamic reference has no value.
+func (e *evaluator) missingReference(at *node, name, format string, args ...any) {
+	if !slices.Contains(e.missing.References, name) {
+		e.missing.References = append(e.missing.References, name)
+		e.missing.places = append(e.missing.places, errorAt(at, format, args...))
+	}
 }
 
 func (e *evaluator) parameter(at *node, name string, parameter *node) (*node, error) {
@@ -40,11 +68,11 @@ func (e *evaluator) parameter(at *node, name string, parameter *node) (*node, er
 		if fallback != nil && fallback.kind == scalar {
 			hint = "; its Default " + fallback.text + " is its name there, not its value"
 		}
-		return nil, missingAt(at, MissingValueError{Parameter: name}, "parameter %s (%s) is read from Parameter Store, which a local run has not: "+
-			"give its value in template.Options.Parameters[%q]%s", name, kind, name, hint)
+		return e.missingParameter(at, name, kind, "parameter %s (%s) is read from Parameter Store, which a local run has not: "+
+			"give its value in template.Options.Parameters[%q]%s", name, kind, name, hint), nil
 	case fallback == nil || fallback.kind != scalar:
-		return nil, missingAt(at, MissingValueError{Parameter: name},
-			"parameter %s has no default and no value was given for it: give one in template.Options.Parameters[%q]", name, name)
+		return e.missingParameter(at, name, kind,
+			"parameter %s has no default and no value was given for it: give one in template.Options.Parameters[%q]", name, name), nil
 	default:
 		value = fallback.text
 	}

@@ -25,8 +25,8 @@ func (e *evaluator) resolve(at, n *node) (*node, error) {
 		out.text = dynamicReference.ReplaceAllStringFunc(n.text, func(match string) string {
 			name := dynamicReference.FindStringSubmatch(match)[1]
 			value, given := e.options.References[name]
-			if !given && err == nil {
-				err = missingAt(at, MissingValueError{Reference: name}, "%s is read from another service, which a local run has not: "+
+			if !given {
+				e.missingReference(at, name, "%s is read from another service, which a local run has not: "+
 					"give its value in template.Options.References[%q]", match, name)
 			}
 			return value

@@ -123,7 +123,7 @@ func (p properties) streamSource(name string) (Source, error) {
 }
 
 // notEmulated are properties that would change which messages a function gets.
-var notEmulated = []string{"FilterCriteria", "TumblingWindowInSeconds", "ProvisionedPollerConfig"}
+var notEmulated = []string{"TumblingWindowInSeconds", "ProvisionedPollerConfig"}
 
 // common reads what both kinds have.
 func (p properties) common(s *Source, batchSize int) error {
@@ -131,6 +131,9 @@ func (p properties) common(s *Source, batchSize int) error {
 		if n := p.node.field(key); n != nil {
 			return errorAt(n, "%s: %s is not emulated in a local run", p.owner, key)
 		}
+	}
+	if n := p.node.field("FilterCriteria"); n != nil {
+		p.reader.warnings = append(p.reader.warnings, errorAt(n, "%s: FilterCriteria is not emulated in a local run: the function gets every message", p.owner).Error())
 	}
 	if enabled, err := p.truth("Enabled", true); err != nil || !enabled {
 		if err == nil {

@@ -114,7 +114,7 @@ func TestD1_ReadsQueuesAndEventSourceMappings(t *testing.T) {
 
 func TestD1_SourcesThatAreNotEmulatedAreNamed(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
-		"filter":         {"{Queue: !GetAtt Orders.Arn}", "{Queue: !GetAtt Orders.Arn, FilterCriteria: {Filters: []}}", "Orders.Properties: FilterCriteria is not emulated"},
+		"provisioned":    {"{Queue: !GetAtt Orders.Arn}", "{Queue: !GetAtt Orders.Arn, ProvisionedPollerConfig: {MinimumPollers: 1}}", "Orders.Properties: ProvisionedPollerConfig is not emulated"},
 		"disabled":       {"{Queue: !GetAtt Orders.Arn}", "{Queue: !GetAtt Orders.Arn, Enabled: false}", "Enabled: false is not emulated"},
 		"no queue":       {"{Queue: !GetAtt Orders.Arn}", "{BatchSize: 1}", "Queue is missing"},
 		"batch size":     {"BatchSize: 20", "BatchSize: 0", "BatchSize must be a whole number from 1"},
@@ -203,6 +203,44 @@ Resources:
 	if diff := cmp.Diff([]string{"my-orderse", "arn:aws:sqs:us-east-1:000000000000:my-Deade", "my-Deade", "my-deve",
 		"arn:aws:sqs:us-east-1:000000000000:my-orderse", "my-deve", "arn:aws:sqs:us-east-1:000000000000:my-Deade"}, got); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+// A filter is no reason to stop: the function gets more than it would.
+func TestSource_AFilterIsAWarning(t *testing.T) {
+	sam, err := template.Parse("t.yaml", []byte(`
+Resources:
+  Orders: {Type: AWS::SQS::Queue}
+  F:
+    Type: AWS::Serverless::Function
+    Properties:
+      Events:
+        Q: {Type: SQS, Properties: {Queue: !GetAtt Orders.Arn, FilterCriteria: {Filters: [{Pattern: "{}"}]}}}
+`), template.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sam.Warnings) != 1 || !strings.HasPrefix(sam.Warnings[0], "t.yaml:8:") || !strings.Contains(sam.Warnings[0], "FilterCriteria is not emulated in a local run: the function gets every message") {
+		t.Errorf("the warnings are %q", sam.Warnings)
+	}
+	if len(sam.Functions[0].Sources) != 1 {
+		t.Errorf("the sources are %+v", sam.Functions[0].Sources)
+	}
+}
+
+// An API has no name of its own: a function's route still finds it.
+func TestRename_LeavesAPIsAlone(t *testing.T) {
+	for event, api := range map[string]string{"{Type: HttpApi, Properties: {ApiId: !Ref Shop, Method: post, Path: /a}}": "AWS::Serverless::HttpApi",
+		"{Type: Api, Properties: {RestApiId: !Ref Shop, Method: post, Path: /a}}": "AWS::Serverless::Api"} {
+		text := "Resources:\n  Shop: {Type: " + api + ", Properties: {StageName: dev}}\n  F: {Type: AWS::Serverless::Function, Properties: {Events: {A: " + event + "}}}\n"
+		sam, err := template.Parse("t.yaml", []byte(text), template.Options{Rename: func(_, name string) string { return "my-" + name }})
+		if err != nil {
+			t.Errorf("%s: %v", api, err)
+			continue
+		}
+		if f := sam.Functions[0]; f.Name != "my-F" || f.Routes[0].API != "Shop" {
+			t.Errorf("%s: the function is %s, its route's API %s", api, f.Name, f.Routes[0].API)
+		}
 	}
 }
 

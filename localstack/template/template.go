@@ -15,6 +15,10 @@ type Template struct {
 	Queues    []Queue     // in the template's order
 	Region    string
 	AccountID string
+
+	// Warnings name what the template asks for and a local run does not do, each
+	// with its place: path:line:column.
+	Warnings []string
 }
 
 // Function is one AWS::Serverless::Function.
@@ -133,8 +137,17 @@ func Parse(name string, data []byte, options Options) (*Template, error) {
 	options.AccountID = orElse(options.AccountID, "000000000000")
 	options.StackName = orElse(options.StackName, "local")
 	t, err := parse(data, options)
+	if missing := (*MissingValueError)(nil); errors.As(err, &missing) {
+		missing.name = name
+		return nil, missing
+	}
 	if at := (*placeError)(nil); errors.As(err, &at) {
 		return nil, fmt.Errorf("%s:%w", name, err)
+	}
+	if t != nil {
+		for i, warning := range t.Warnings {
+			t.Warnings[i] = name + ":" + warning
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -176,17 +189,23 @@ func parse(data []byte, options Options) (*Template, error) {
 	}
 	t := &Template{Region: options.Region, AccountID: options.AccountID}
 	for _, logicalID := range resources.keys {
-		if err := r.resource(t, logicalID, resources.fields[logicalID]); err != nil {
+		// After a missing value, an error may only mean that its stand-in is invalid.
+		if err := r.resource(t, logicalID, resources.fields[logicalID]); err != nil && len(r.missing.places) == 0 {
 			return nil, err
 		}
 	}
+	if len(r.missing.places) > 0 {
+		return nil, &r.missing
+	}
+	t.Warnings = r.warnings
 	return t, nil
 }
 
 // reader turns resources into functions, tables and queues.
 type reader struct {
 	evaluator
-	globals *node
+	globals  *node
+	warnings []string // each begins with its line and column
 }
 
 // replacements names the resource types that would be missing from a local run

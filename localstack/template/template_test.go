@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -191,18 +192,54 @@ func TestD1_AMissingValueIsNamedForTheCaller(t *testing.T) {
 		name, yaml string
 		want       template.MissingValueError
 	}{
-		{"parameter", "Parameters:\n  P: {Type: String}\n", template.MissingValueError{Parameter: "P"}},
-		{"parameter in the store", "Parameters:\n  P: {Type: 'AWS::SSM::Parameter::Value<String>'}\n", template.MissingValueError{Parameter: "P"}},
-		{"reference", "Parameters:\n  P: {Type: String, Default: '{{resolve:ssm:/shop/a}}'}\n", template.MissingValueError{Reference: "ssm:/shop/a"}},
+		{"parameter", "Parameters:\n  P: {Type: String}\n", template.MissingValueError{Parameters: []string{"P"}}},
+		{"parameter in the store", "Parameters:\n  P: {Type: 'AWS::SSM::Parameter::Value<String>'}\n", template.MissingValueError{Parameters: []string{"P"}}},
+		{"reference", "Parameters:\n  P: {Type: String, Default: '{{resolve:ssm:/shop/a}}'}\n", template.MissingValueError{References: []string{"ssm:/shop/a"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			text := test.yaml + "Resources:\n  F:\n    Type: AWS::Serverless::Function\n    Properties: {FunctionName: !Ref P}\n"
 			_, err := template.Parse("t.yaml", []byte(text), template.Options{})
 			var missing *template.MissingValueError
-			if !errors.As(err, &missing) || *missing != test.want {
+			if !errors.As(err, &missing) || !slices.Equal(missing.Parameters, test.want.Parameters) || !slices.Equal(missing.References, test.want.References) {
 				t.Errorf("error %v has %+v; want %+v", err, missing, test.want)
 			}
 		})
+	}
+}
+
+// One run names every value that it wants, each once and with its place.
+func TestD1_AllMissingValuesAreNamedAtOnce(t *testing.T) {
+	_, err := template.Parse("t.yaml", []byte(`
+Parameters:
+  Seconds: {Type: Number}
+  Stage: {Type: String}
+  Subnets: {Type: CommaDelimitedList}
+Resources:
+  F:
+    Type: AWS::Serverless::Function
+    Properties:
+      FunctionName: !Sub "shop-${Stage}"
+      Environment: {Variables: {STAGE: !Ref Stage, SUBNETS: !Join [",", !Ref Subnets], TOKEN: "{{resolve:ssm:/shop/token}}"}}
+      Timeout: !Ref Seconds
+  G:
+    Type: AWS::Serverless::Function
+    Properties: {FunctionName: "{{resolve:ssm:/shop/name}}"}
+`), template.Options{})
+	var missing *template.MissingValueError
+	if !errors.As(err, &missing) {
+		t.Fatalf("error %v", err)
+	}
+	slices.Sort(missing.Parameters)
+	slices.Sort(missing.References)
+	if want := []string{"Seconds", "Stage", "Subnets"}; !slices.Equal(missing.Parameters, want) {
+		t.Errorf("parameters %q; want %q", missing.Parameters, want)
+	}
+	if want := []string{"ssm:/shop/name", "ssm:/shop/token"}; !slices.Equal(missing.References, want) {
+		t.Errorf("references %q; want %q", missing.References, want)
+	}
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) != 5 || slices.ContainsFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "t.yaml:") }) {
+		t.Errorf("it says:\n%v", err)
 	}
 }
 

@@ -102,7 +102,7 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options, report *r
 	started := context.AfterFunc(ctx, end)
 	s, err := stack.Start(life, options)
 	if err != nil {
-		return withFlag(err)
+		return withFlags(err)
 	}
 	show, message := guide, ""
 	if options.Template == "" {
@@ -129,15 +129,18 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options, report *r
 	return err
 }
 
-// withFlag adds to an error about a missing value which flag gives one.
-func withFlag(err error) error {
+// withFlags adds to an error about missing values the flags that give them.
+func withFlags(err error) error {
 	var missing *template.MissingValueError
-	switch {
-	case !errors.As(err, &missing):
+	if !errors.As(err, &missing) {
 		return err
-	case missing.Parameter != "":
-		return fmt.Errorf("%w; up takes it by -parameter %s=VALUE", err, missing.Parameter)
-	default:
-		return fmt.Errorf("%w; up takes it by -reference %s=VALUE", err, missing.Reference)
 	}
+	var flags strings.Builder
+	for _, name := range missing.Parameters {
+		flags.WriteString(" -parameter " + name + "=VALUE")
+	}
+	for _, name := range missing.References {
+		flags.WriteString(" -reference " + name + "=VALUE")
+	}
+	return fmt.Errorf("%w\nup takes them by%s", err, &flags)
 }
