@@ -96,11 +96,15 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 	if err := g.opts.ValidateKey(c.Key); err != nil {
 		return refuse(EventKeyInvalid, keyInvalid("The idempotency key is invalid: "+err.Error()+".", nil))
 	}
-	text, err := payloadJSON(c.Payload)
+	given, err := typedPayload(c.Payload)
 	if err != nil {
 		return refuse(EventKeyInvalid, requestInvalid("The payload can't be encoded as JSON.", err))
 	}
-	d := g.once(ctx, g.newCall(who, payload{body: text, json: true}, c.Operation), w)
+	if why := hiddenFrom(reflect.TypeFor[T](), false); why != "" {
+		return refuse(EventKeyInvalid, &Error{Code: ErrRequestInvalid, Status: http.StatusInternalServerError,
+			Detail: "The result can't be stored.", Err: fmt.Errorf("a result of type %T would lose a part: %s", zero, why)})
+	}
+	d := g.once(ctx, g.newCall(who, given, c.Operation), w)
 	switch {
 	case d.refusal != nil:
 		return refusedDo[T](d.refusal)
@@ -127,7 +131,7 @@ func (w *doWork[T]) replay(d decision) (err error) {
 	if d.failure != nil {
 		return nil
 	}
-	if w.again, err = rebuilt[T](d.value); err != nil {
+	if w.again, err = replayed[T](d.value); err != nil {
 		return fmt.Errorf("decode the stored result into %T: %w", w.again, err)
 	}
 	return nil

@@ -31,25 +31,31 @@ const HashKeyPrefix = "sha256_"
 // map. What has the same JSON is the same: a []byte and its base64, an int and a
 // float64 of its value.
 //
+// Fields of structs that are zero don't count, so that a struct may gain one and
+// keep its keys: a struct with a zero field is the same as one without the field.
+// The entries of a map and the elements of a list count, zero or not, and so does a
+// pointer to zero.
+//
 // A field that is missing makes the key missing: HashKey returns "" and no error
 // where a field's JSON is null, "", [] or {}, or where it is an empty json.Number.
 // Only the fields themselves are looked at, not what is inside of them: an optional
 // one belongs into a struct or map. Zero and false are values.
 //
 // Errors: no field at all; what JSON can't carry or doesn't show (a channel, NaN, a
-// text that is not UTF-8, a struct without an exported field); JSON of the field's
-// own making that readers disagree about (F3), members of one name for one.
+// text that is not UTF-8, a struct without an exported field, or with two fields of
+// one name, or whose MarshalJSON is that of an embedded field); JSON of the field's
+// own making that readers disagree about, members of one name for one.
 func HashKey(fields ...any) (string, error) {
 	if len(fields) == 0 {
 		return "", errors.New("lambdaidem: HashKey: there is no field to make a key of")
 	}
 	buf, missing := appendPart(nil, "fields"), false
 	for i, field := range fields {
-		form, err := fieldForm(field, fmt.Sprintf("field %d", i+1))
+		form, nothing, err := fieldForm(field, fmt.Sprintf("field %d", i+1))
 		if err != nil {
 			return "", fmt.Errorf("lambdaidem: HashKey: %w", err)
 		}
-		missing = missing || isNothing(form) || isEmptyNumber(field)
+		missing = missing || nothing || isEmptyNumber(field)
 		buf = appendPart(buf, string(form))
 	}
 	if missing {
@@ -62,20 +68,26 @@ func HashKey(fields ...any) (string, error) {
 // wholeValue bounds nothing: a value in memory is as large as its maker let it be.
 var wholeValue = canon.Limits{Bytes: math.MaxInt32, Depth: 10_000, Members: math.MaxInt32}
 
-// fieldForm is a field's JSON in canonical form.
-func fieldForm(field any, name string) ([]byte, error) {
+// fieldForm returns the canonical form of what counts of a field, and whether the
+// field is missing.
+func fieldForm(field any, name string) (form []byte, missing bool, err error) {
 	text, err := json.Marshal(field)
 	if err == nil {
-		err = unseen(text, field, name)
+		err = unseen(text, field, name, true)
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	form, ok := canon.Append(nil, text, wholeValue)
-	if !ok {
-		return nil, errors.New(name + " has JSON that its readers may disagree about")
+	whole, okWhole := canon.Append(nil, text, wholeValue)
+	counted, err := countTyped(field)
+	if err != nil {
+		return nil, false, fmt.Errorf("%s: %w", name, err)
 	}
-	return form, nil
+	form, ok := canon.Append(nil, counted.text, wholeValue)
+	if !ok || !okWhole {
+		return nil, false, errors.New(name + " has JSON that its readers may disagree about")
+	}
+	return form, isNothing(whole), nil // a struct of zero fields is a value
 }
 
 func isNothing(form []byte) bool {

@@ -139,6 +139,8 @@ func checkStep[T any](name string) error {
 		return fmt.Errorf("the step's name %q is not UTF-8", name)
 	case streams[T]():
 		return streamRefused(fmt.Sprintf("the result of step %q, a %v,", name, reflect.TypeFor[T]()))
+	case hiddenFrom(reflect.TypeFor[T](), false) != "":
+		return fmt.Errorf("step %q did not run: its result, a %v, would lose a part: %s", name, reflect.TypeFor[T](), hiddenFrom(reflect.TypeFor[T](), false))
 	case noJSON(reflect.TypeFor[T]()):
 		return fmt.Errorf("step %q did not run: JSON can't carry its result, a %v", name, reflect.TypeFor[T]())
 	}
@@ -169,7 +171,7 @@ func noJSON(t reflect.Type) bool {
 
 // storedStep is the result of a step that was stored.
 func storedStep[T any](name string, text []byte) (T, error) {
-	value, err := rebuilt[T](text)
+	value, err := replayed[T](text)
 	if err != nil {
 		var none T
 		return none, fmt.Errorf("step %q: its stored result, %s, does not fit %v: %w: %w",

@@ -17,10 +17,16 @@ import (
 // unseen says what of a value its JSON doesn't show: bytes of a text that are
 // not UTF-8, which are written as U+FFFD, and what stands in a struct of which
 // no field is exported.
-func unseen(text []byte, v any, name string) error {
+//
+// It also refuses a type whose JSON hides a field; with strict, one that another
+// field shadows too.
+func unseen(text []byte, v any, name string, strict bool) error {
+	if why := hiddenFrom(reflect.TypeOf(v), strict); why != "" {
+		return fmt.Errorf("%s is of a type whose JSON hides a part: %s", name, why)
+	}
 	// Bytes are replaced by this escape; the character itself stays as it is.
 	// What wrote its own JSON may have it too, so only then a look is worth it.
-	s := search{texts: bytes.Contains(text, []byte(`\ufffd`))}
+	s := search{strict: strict, texts: bytes.Contains(text, []byte(`\ufffd`))}
 	if t := reflect.TypeOf(v); t == nil || !s.texts && !mayHide(t) {
 		return nil
 	}
@@ -39,6 +45,7 @@ const (
 // search is one look at a value.
 type search struct {
 	texts          bool // ask for texts that are not UTF-8 too
+	strict         bool // see unseen
 	visits, nested int
 }
 
@@ -71,6 +78,11 @@ func (s *search) value(v reflect.Value) *hidden {
 	}
 	t := v.Type()
 	switch {
+	case v.Kind() == reflect.Interface && !v.IsNil():
+		if why := hiddenFrom(v.Elem().Type(), s.strict); why != "" {
+			return &hidden{what: "is of a type whose JSON hides a part: " + why}
+		}
+		return s.value(v.Elem())
 	case v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer:
 		return s.value(v.Elem())
 	case marshals(t), v.CanAddr() && marshals(reflect.PointerTo(t)):

@@ -26,7 +26,7 @@ func storable[T any](v T) ([]byte, T, error) {
 	}
 	text, err := toJSON(v)
 	if err == nil {
-		err = unseen(text, v, "the result")
+		err = unseen(text, v, "the result", false)
 	}
 	if err != nil {
 		return nil, v, err
@@ -50,9 +50,16 @@ func storable[T any](v T) ([]byte, T, error) {
 	return nil, v, fmt.Errorf("the result of type %T can't be rebuilt from its JSON", v)
 }
 
-// rebuilt is the value whose JSON text is. The error says that there is none of
+// rebuilt returns the value whose JSON text is. The error says that there is none of
 // this type, such as where the type has changed since.
-func rebuilt[T any](text []byte) (T, error) {
+func rebuilt[T any](text []byte) (T, error) { return rebuild[T](text, sameText) }
+
+// replayed returns the value of a stored text. A type that gained fields since still
+// has it: they are zero. A type that lost one doesn't.
+func replayed[T any](text []byte) (T, error) { return rebuild[T](text, grown) }
+
+// rebuild returns the value that text decodes to, if its own JSON is as good as text.
+func rebuild[T any](text []byte, good func(v any, its, text []byte) error) (T, error) {
 	var v T
 	if raw, ok := any(&v).(*json.RawMessage); ok {
 		if len(text) > 0 { // a nil one was stored as no text
@@ -65,18 +72,69 @@ func rebuilt[T any](text []byte) (T, error) {
 		again, err := fromJSON[T](text, numbers)
 		if err == nil {
 			var its []byte
-			if its, err = toJSON(again); err == nil && bytes.Equal(its, text) {
-				return again, nil
+			if its, err = toJSON(again); err == nil {
+				if err = good(again, its, text); err == nil {
+					return again, nil
+				}
 			}
 		}
 		if why == nil {
 			why = err
 		}
 	}
-	if why == nil {
-		why = fmt.Errorf("its JSON as a %T would be another", v)
-	}
 	return v, why
+}
+
+func sameText(v any, its, text []byte) error {
+	if !bytes.Equal(its, text) {
+		return fmt.Errorf("its JSON as a %T would be another", v)
+	}
+	return nil
+}
+
+// grown accepts a JSON that has all that the stored one has, and beyond that only
+// fields of structs that are zero.
+func grown(v any, its, text []byte) error {
+	if bytes.Equal(its, text) {
+		return nil
+	}
+	counted, err := countTyped(v)
+	if err != nil {
+		return err
+	}
+	if has(its, text) && has(text, counted.text) {
+		return nil
+	}
+	return sameText(v, its, text)
+}
+
+// has reports whether a JSON text has all members of another one, and is the same
+// otherwise.
+func has(whole, part []byte) bool {
+	v, errV := fromJSON[any](whole, true)
+	w, errW := fromJSON[any](part, true)
+	return errV == nil && errW == nil && covers(v, w)
+}
+
+func covers(whole, part any) bool {
+	switch part := part.(type) {
+	case map[string]any:
+		all, ok := whole.(map[string]any)
+		for name, v := range part {
+			its, there := all[name]
+			ok = ok && there && covers(its, v)
+		}
+		return ok
+	case []any:
+		all, ok := whole.([]any)
+		if ok = ok && len(all) == len(part); ok {
+			for i := range part {
+				ok = ok && covers(all[i], part[i])
+			}
+		}
+		return ok
+	}
+	return whole == part
 }
 
 // numberForms are how numbers in an interface come back: as float64, as
@@ -122,12 +180,19 @@ func sameJSON(a, b []byte) bool {
 	return errV == nil && errW == nil && reflect.DeepEqual(v, w)
 }
 
-// payloadJSON is a payload as it is compared (F5). What encoding/json can't show
-// would make different payloads equal, so it is refused (F3).
-func payloadJSON(payload any) ([]byte, error) {
-	text, err := json.Marshal(payload)
-	if err != nil {
-		return nil, err
+// typedPayload returns what counts of a typed payload. What encoding/json can't show
+// would make different payloads equal, so it is refused.
+func typedPayload(v any) (payload, error) {
+	text, err := json.Marshal(v)
+	if err == nil {
+		err = unseen(text, v, "the payload", true)
 	}
-	return text, unseen(text, payload, "the payload")
+	if err != nil {
+		return payload{}, err
+	}
+	counted, err := countTyped(v)
+	if err != nil {
+		return payload{}, err
+	}
+	return payload{body: counted.text, json: true, form: string(counted.form)}, nil
 }

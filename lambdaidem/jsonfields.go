@@ -1,0 +1,237 @@
+package lambdaidem
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// Which fields of a struct encoding/json shows, by its rules, and which it hides
+// although nothing in the struct says so.
+
+// jsonField is a field that encoding/json considers for a struct's JSON.
+type jsonField struct {
+	name      string
+	index     []int // for reflect.Value.FieldByIndex
+	tagged    bool  // the name is the tag's
+	omitEmpty bool
+	omitZero  bool
+	quoted    bool
+	path      string // in Go: "Base.ID"
+}
+
+// hiddenField says why a type's JSON doesn't show all of its fields.
+type hiddenField struct {
+	why string
+	// shadowed says that the field is hidden by one of the struct that embeds it,
+	// which is Go's own rule and often meant.
+	shadowed bool
+}
+
+// jsonFields returns the fields in the JSON of a struct that doesn't marshal itself,
+// in the order of the struct. hidden is a field that is missing there; nil if none is.
+func jsonFields(t reflect.Type) (shown []jsonField, hidden *hiddenField) {
+	var all []jsonField
+	var repeated *hiddenField
+	type embedded struct {
+		t     reflect.Type
+		index []int
+		path  string
+	}
+	visited := map[reflect.Type]bool{}
+	for level := []embedded{{t: t}}; len(level) > 0; {
+		var next []embedded
+		for _, e := range level {
+			if visited[e.t] { // encoding/json shows each embedded type once
+				repeated = &hiddenField{why: fmt.Sprintf("JSON shows nothing of %s, since %v is embedded twice", strings.TrimSuffix(e.path, "."), e.t)}
+				continue
+			}
+			visited[e.t] = true
+			for i := range e.t.NumField() {
+				f := e.t.Field(i)
+				tag := f.Tag.Get("json")
+				base := indirect(f.Type)
+				if tag == "-" || !f.IsExported() && !(f.Anonymous && base.Kind() == reflect.Struct) {
+					continue
+				}
+				name, options, _ := strings.Cut(tag, ",")
+				if !validJSONName(name) {
+					name = ""
+				}
+				index := append(slices.Clone(e.index), i)
+				if name == "" && f.Anonymous && base.Kind() == reflect.Struct {
+					next = append(next, embedded{base, index, e.path + f.Name + "."})
+					continue
+				}
+				has := func(option string) bool { return slices.Contains(strings.Split(options, ","), option) }
+				field := jsonField{name: cmp.Or(name, f.Name), index: index, tagged: name != "", path: e.path + f.Name,
+					omitEmpty: has("omitempty"), omitZero: has("omitzero")}
+				switch indirect(f.Type).Kind() { //nolint:exhaustive // the option counts for these alone
+				case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8,
+					reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr, reflect.Float32, reflect.Float64, reflect.String:
+					field.quoted = has("string")
+				}
+				all = append(all, field)
+			}
+		}
+		level = next
+	}
+	byName := map[string][]jsonField{}
+	for _, f := range all { // by depth already
+		byName[f.name] = append(byName[f.name], f)
+	}
+	for _, f := range all {
+		same := byName[f.name]
+		slices.SortStableFunc(same, func(a, b jsonField) int {
+			return cmp.Or(cmp.Compare(len(a.index), len(b.index)), -cmp.Compare(btoi(a.tagged), btoi(b.tagged)))
+		})
+		first := same[0]
+		switch {
+		case len(same) == 1:
+			shown = append(shown, f)
+		case len(same[1].index) == len(first.index) && same[1].tagged == first.tagged:
+			hidden = &hiddenField{why: fmt.Sprintf("JSON shows neither %s nor %s, since both are called %q", first.path, same[1].path, f.name)}
+		case slices.Equal(first.index, f.index):
+			shown = append(shown, f)
+			if hidden == nil || hidden.shadowed {
+				hidden = &hiddenField{shadowed: true, why: fmt.Sprintf("JSON shows %s and not %s, since both are called %q", first.path, same[1].path, f.name)}
+			}
+		}
+	}
+	slices.SortFunc(shown, func(a, b jsonField) int { return slices.Compare(a.index, b.index) })
+	if repeated != nil && (hidden == nil || hidden.shadowed) {
+		hidden = repeated
+	}
+	return shown, hidden
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// validJSONName reports whether encoding/json takes a name from a tag.
+func validJSONName(s string) bool {
+	if s == "" {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(c rune) bool {
+		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", c)
+	})
+}
+
+// promoted returns the embedded field whose MarshalJSON or MarshalText is a struct's
+// own, so that the JSON is that field's alone; ok is false where the struct declares
+// the method itself, or has no other field to hide.
+func promoted(t reflect.Type) (field reflect.StructField, ok bool) {
+	method := "MarshalJSON"
+	of := t
+	switch {
+	case t.Implements(jsonMarshaler):
+	case reflect.PointerTo(t).Implements(jsonMarshaler):
+		of = reflect.PointerTo(t)
+	case t.Implements(textMarshaler):
+		method = "MarshalText"
+	case reflect.PointerTo(t).Implements(textMarshaler):
+		method, of = "MarshalText", reflect.PointerTo(t)
+	default:
+		return field, false
+	}
+	m, _ := of.MethodByName(method)
+	// The compiler generates a method that is promoted; reflect doesn't tell.
+	f := runtime.FuncForPC(m.Func.Pointer())
+	if f == nil {
+		return field, false
+	}
+	if file, _ := f.FileLine(f.Entry()); file != "<autogenerated>" {
+		return field, false
+	}
+	others := false
+	for i := range t.NumField() {
+		f := t.Field(i)
+		_, direct := f.Type.MethodByName(method)
+		_, byPointer := reflect.PointerTo(f.Type).MethodByName(method)
+		switch {
+		case f.Anonymous && (direct || byPointer) && !ok:
+			field, ok = f, true
+		case seen(f) && !(f.Anonymous && hides(indirect(f.Type))): // an embedded sync.Mutex holds nothing
+			others = true
+		}
+	}
+	return field, ok && others
+}
+
+var hiddenFields sync.Map // reflect.Type to *hiddenField
+
+// hiddenIn says which field of a type, or of a type inside of it, its JSON hides;
+// nil if none. It looks at each type once, and not at what interfaces hold.
+func hiddenIn(t reflect.Type) *hiddenField {
+	if t == nil {
+		return nil
+	}
+	if known, ok := hiddenFields.Load(t); ok {
+		return known.(*hiddenField) //nolint:forcetypeassert // nothing else is stored
+	}
+	found := findHidden(t, map[reflect.Type]bool{})
+	hiddenFields.Store(t, found)
+	return found
+}
+
+// hiddenFrom returns why the JSON of a type hides a field; "" if it doesn't. A field
+// that is shadowed counts only if strict.
+func hiddenFrom(t reflect.Type, strict bool) string {
+	if found := hiddenIn(t); found != nil && (strict || !found.shadowed) {
+		return found.why
+	}
+	return ""
+}
+
+func findHidden(t reflect.Type, met map[reflect.Type]bool) *hiddenField {
+	if met[t] {
+		return nil
+	}
+	met[t] = true
+	switch t.Kind() { //nolint:exhaustive // no other kind holds anything
+	case reflect.Pointer:
+		return findHidden(t.Elem(), met)
+	case reflect.Struct:
+		if field, ok := promoted(t); ok {
+			return &hiddenField{why: fmt.Sprintf("JSON shows nothing of %v but the %v embedded in it, whose method makes all of the JSON; "+
+				"give that field a name, or the type a MarshalJSON of its own", t, field.Type)}
+		}
+	}
+	if marshals(t) || marshals(reflect.PointerTo(t)) {
+		return nil
+	}
+	switch t.Kind() { //nolint:exhaustive // no other kind holds anything
+	case reflect.Slice, reflect.Array:
+		return findHidden(t.Elem(), met)
+	case reflect.Map:
+		return worse(findHidden(t.Key(), met), findHidden(t.Elem(), met))
+	case reflect.Struct:
+		fields, hidden := jsonFields(t)
+		if hidden != nil {
+			hidden.why = fmt.Sprintf("of %v %s; give one of them another name", t, hidden.why)
+		}
+		for _, f := range fields {
+			hidden = worse(hidden, findHidden(t.FieldByIndex(f.index).Type, met))
+		}
+		return hidden
+	}
+	return nil
+}
+
+// worse returns the one that is less likely meant.
+func worse(a, b *hiddenField) *hiddenField {
+	if a == nil || b != nil && a.shadowed && !b.shadowed {
+		return b
+	}
+	return a
+}
