@@ -124,6 +124,11 @@ func runOf(ctx context.Context) *attempt {
 	return a
 }
 
+// inContext returns a context in which runOf finds the attempt.
+func (a *attempt) inContext(ctx context.Context) context.Context {
+	return context.WithValue(ctx, attemptKey{}, a)
+}
+
 // finding is what a record means to a call.
 type finding int
 

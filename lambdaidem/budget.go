@@ -119,8 +119,8 @@ func (b *budget) finishContext(ctx context.Context) *deadline.Context {
 	return deadline.With(context.WithoutCancel(ctx), end)
 }
 
-// cleanupContext is for a release: like finishContext, but never longer than
-// the short limit.
+// cleanupContext returns the context of a release, or of the transaction of an
+// unguarded run: like finishContext, but never longer than Options.CleanupTimeout.
 func (b *budget) cleanupContext(ctx context.Context) *deadline.Context {
 	end := time.Now().Add(b.opts.CleanupTimeout)
 	if due := b.over.Add(-b.answerMargin()); time.Until(due) > 0 {

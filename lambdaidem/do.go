@@ -148,11 +148,11 @@ func (w *doWork[T]) answered() {
 	if !ok {
 		return
 	}
-	if v, ok := a.v.(T); ok {
+	if v, err := answerAs[T](a.v); err != nil {
+		w.err = err
+	} else {
 		w.result, w.err = v, nil
-		return
 	}
-	w.err = isNotTheAnswer[T](a.v)
 }
 
 func (w *doWork[T]) rejected(err error) ending {

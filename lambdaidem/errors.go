@@ -148,15 +148,34 @@ func Retryable(err error) error {
 	return &retryableError{err}
 }
 
-// Answer is an error that stands for the handler having returned v: what a failed
-// condition becomes where that is no failure, "already paid" say (E2). v has the
-// type that the handler returns; for net/http it is an http.Handler that writes
-// the answer, called with the request. An error that wraps it is an error.
+// Answer returns an error that stands for the handler having returned v: what a
+// failed condition becomes where that is no failure, "already paid" say (E2). v has
+// the type that the handler returns; a nil v stands for the nil of a type that has
+// one. For net/http v is an http.Handler that writes the answer. It is called with
+// the request, in whose context [Key], [RecordID] and [DownstreamKey] work as in the
+// guarded handler, and nothing can be enlisted. An error that wraps an Answer is an
+// ordinary error.
 func Answer(v any) error { return &answerError{v} }
 
 type answerError struct{ v any }
 
 func (e *answerError) Error() string { return fmt.Sprintf("answer with a %T", e.v) }
+
+// answerAs returns v, which was given to Answer, as the type that the handler
+// returns. The error says that it is of another type.
+func answerAs[T any](v any) (T, error) {
+	if t, ok := v.(T); ok {
+		return t, nil
+	}
+	var none T
+	if v == nil {
+		switch reflect.TypeFor[T]().Kind() { //nolint:exhaustive // the others have no nil
+		case reflect.Interface, reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan, reflect.UnsafePointer:
+			return none, nil
+		}
+	}
+	return none, isNotTheAnswer[T](v)
+}
 
 // isNotTheAnswer is the error of an Answer of another type than T.
 func isNotTheAnswer[T any](v any) error {

@@ -91,26 +91,50 @@ type headers struct {
 	single map[string]string
 }
 
-// appendTo adds the values of a header to values, in order, by its name in any case.
+// appendTo appends the values of a header to values, by its name in any case. A
+// client may spell one name in several ways: the values come in the order of the
+// spellings then, so that equal events have equal values.
 func (h *headers) appendTo(values []string, name string) []string {
 	if h.sent != nil {
 		return append(values, h.sent.Values(name)...)
 	}
 	none := len(values)
-	for have, vs := range h.multi {
-		if strings.EqualFold(have, name) {
-			values = append(values, vs...)
-		}
+	one, several := spellings(h.multi, name)
+	values = append(values, h.multi[one]...)
+	for _, have := range several {
+		values = append(values, h.multi[have]...)
 	}
 	if len(values) > none {
 		return values
 	}
-	for have, v := range h.single {
-		if strings.EqualFold(have, name) {
-			values = append(values, v)
-		}
+	one, several = spellings(h.single, name)
+	if v, ok := h.single[one]; ok {
+		values = append(values, v)
+	}
+	for _, have := range several {
+		values = append(values, h.single[have])
 	}
 	return values
+}
+
+// spellings returns the spellings under which a map has a header, sorted: the first
+// one and the others, of which there are hardly ever any. Without the header the
+// first is name itself, which the map doesn't have then.
+func spellings[V any](of map[string]V, name string) (first string, others []string) {
+	first, found := name, false
+	for have := range of {
+		switch {
+		case !strings.EqualFold(have, name):
+			continue
+		case found:
+			others = append(others, max(first, have))
+			first = min(first, have)
+		default:
+			first, found = have, true
+		}
+	}
+	slices.Sort(others)
+	return first, others
 }
 
 // queryOf writes parameters as a query, by name; values of one name stay in
@@ -150,15 +174,17 @@ func withCookies(r *Response) map[string][]string {
 		return r.Header
 	}
 	all := make(map[string][]string, len(r.Header)+1)
-	name, values := "Set-Cookie", []string(nil)
+	name := ""
 	for have, vs := range r.Header {
-		if strings.EqualFold(have, name) {
-			name, values = have, vs
-			continue
+		switch {
+		case !strings.EqualFold(have, "Set-Cookie"):
+			all[have] = vs
+		case name == "" || have < name:
+			name = have
 		}
-		all[have] = vs
 	}
-	all[name] = append(slices.Clone(values), r.Cookies...)
+	defaultTo(&name, "Set-Cookie")
+	all[name] = append((&headers{multi: r.Header}).appendTo(nil, "Set-Cookie"), r.Cookies...)
 	return all
 }
 

@@ -92,10 +92,12 @@ type httpCall struct {
 	w    http.ResponseWriter
 	r    *http.Request
 	read *Request
+	run  *attempt // whose handler it is; nil before that runs
 	own  Response // what the handler answered
 }
 
-func (c *httpCall) run(ctx context.Context, handler http.Handler) (Response, error) {
+// serve returns what a handler answers.
+func (c *httpCall) serve(ctx context.Context, handler http.Handler) (Response, error) {
 	kept := keepAnswer(c.w.Header())
 	inside := inner(ctx, c.r, c.read)
 	defer giveBack(c.r, inside)
@@ -104,11 +106,16 @@ func (c *httpCall) run(ctx context.Context, handler http.Handler) (Response, err
 	return c.own, nil
 }
 
-func (c *httpCall) handle(ctx context.Context) (Response, error) { return c.run(ctx, c.h.next) }
+func (c *httpCall) handle(ctx context.Context) (Response, error) {
+	c.run = runOf(ctx)
+	return c.serve(ctx, c.h.next)
+}
 
+// answer calls a handler that was given to Answer. The guarded handler's context
+// has ended; this one has its values, and ends with the request's.
 func (c *httpCall) answer(v any) (Response, error) {
 	if handler, ok := v.(http.Handler); ok {
-		return c.run(c.r.Context(), handler)
+		return c.serve(c.run.inContext(c.r.Context()), handler)
 	}
 	return Response{}, isNotTheAnswer[http.Handler](v)
 }

@@ -83,8 +83,9 @@ type Options struct {
 	// that the completion can still be written (L5). Default: 500 ms or a tenth
 	// of the time left, the smaller.
 	Reserve time.Duration
-	// CleanupTimeout is how long a release or a completion may take when the
-	// request's own time is over (X3). Default: 2 s.
+	// CleanupTimeout is how long a release may take, a completion when the request's
+	// own time is over (X3), and the transaction of a request that runs unguarded.
+	// Default: 2 s.
 	CleanupTimeout time.Duration
 
 	// Wait is how long a duplicate waits for the attempt in progress before it
@@ -101,7 +102,8 @@ type Options struct {
 	// Outcome decides what becomes of a response (X1). Default:
 	// [DefaultOutcome], which a function of yours may fall back to: given the
 	// response that it got, it knows the guard's policy (X2). A text that is no
-	// outcome counts as [OutcomeUncertain]. An answer with a status of 200 to 399
+	// outcome counts as [OutcomeUncertain]. The function gets a copy of the
+	// response: changing it has no effect. An answer with a status of 200 to 399
 	// whose enlisted writes the outcome drops becomes 500 [ErrWriteInvalid].
 	Outcome func(*Response) Outcome
 	// FailOpen runs the handler unguarded when the store can't be reached (X5).

@@ -35,14 +35,16 @@ const (
 	Hold Policy = "hold"
 )
 
-// outcomeOf applies the outcome rule to a response.
+// outcomeOf applies the outcome rule to a response. A rule of the user's gets a
+// copy: what it changed would otherwise be stored and replayed, but not be in the
+// first answer.
 func (g *Guard) outcomeOf(r *Response) Outcome {
 	if g.opts.Outcome == nil {
 		return defaultOutcome(r, g.opts.Policy)
 	}
-	shown := *r // what the rule is shown is not what is stored
+	shown := r.clone()
 	shown.policy = g.opts.Policy
-	return g.opts.Outcome(&shown)
+	return g.opts.Outcome(shown)
 }
 
 // DefaultOutcome is the outcome rule of X1: 2xx and 3xx succeeded; 4xx failed;

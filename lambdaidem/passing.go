@@ -20,7 +20,7 @@ func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := h.g.unguarded(ctx)
-	p := &passing{next: h.next, r: r, enlist: &a.enlist, w: w, before: maps.Clone(w.Header())}
+	p := &passing{next: h.next, r: r, run: a, w: w, before: maps.Clone(w.Header())}
 	work := &httpWork{g: h.g, served: p}
 	d := a.runAlone(ctx, work)
 	if p.kept == nil { // the answer is on its way
@@ -51,7 +51,7 @@ func giveBack(r, inside *http.Request) {
 type passing struct {
 	next   http.Handler
 	r      *http.Request
-	enlist *enlisting
+	run    *attempt
 	w      http.ResponseWriter
 	before http.Header // as outer handlers left it
 	early  http.Header // as it was when the answer was first kept back
@@ -70,14 +70,14 @@ func (p *passing) answer(v any) (Response, error) {
 	if !ok {
 		return Response{}, isNotTheAnswer[http.Handler](v)
 	}
-	handler.ServeHTTP(p.kept, p.r)
+	handler.ServeHTTP(p.kept, p.r.WithContext(p.run.inContext(p.r.Context())))
 	return p.response(), nil
 }
 
 // held tells whether the answer is kept back. If not, it is about to begin, and
 // nothing can be enlisted any more.
 func (p *passing) held() bool {
-	if p.kept == nil && p.enlist.begun(errAnswerBegan) {
+	if p.kept == nil && p.run.enlist.begun(errAnswerBegan) {
 		p.keep()
 	}
 	p.sync()
@@ -173,7 +173,7 @@ type passingWriter struct{ p *passing }
 func (w passingWriter) Unwrap() http.ResponseWriter { return w.p.w }
 
 func (w passingWriter) Header() http.Header {
-	if w.p.kept == nil && w.p.enlist.begun(nil) {
+	if w.p.kept == nil && w.p.run.enlist.begun(nil) {
 		w.p.keep()
 	}
 	if w.p.kept != nil {

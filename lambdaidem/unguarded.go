@@ -22,11 +22,13 @@ func (g *Guard) bypass(ctx context.Context, w work) decision {
 func (a *attempt) runAlone(ctx context.Context, w work) decision {
 	a.keepBack()
 	defer a.enlist.end(errRunEnded)
-	w.run(context.WithValue(ctx, attemptKey{}, a))
+	w.run(a.inContext(ctx))
 	return a.commitAlone(ctx, w)
 }
 
-// commitAlone commits what an unguarded run enlisted.
+// commitAlone commits what an unguarded run enlisted. It tries for no longer than
+// Options.CleanupTimeout: no record keeps a repeated request from running meanwhile,
+// so an early 503 costs less than a late one.
 func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	if a.enlist.end(errRunEnded) == nil {
 		return decision{} // as it is, and its ending is not even asked for
@@ -39,9 +41,9 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	if tx == nil {
 		return decision{}
 	}
-	finishing := a.finishContext(ctx)
-	defer finishing.Cancel()
-	ctx = finishing
+	committing := a.cleanupContext(ctx)
+	defer committing.Cancel()
+	ctx = committing
 	c := &Completion{Alone: true}
 	var err error
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
