@@ -227,7 +227,8 @@ func parseSealed(b []byte) (s sealed, err error) {
 	if s.keyID, rest, ok = cutSized(rest); ok {
 		s.token, rest, ok = cutSized(rest)
 	}
-	if !ok || len(rest) < saltBytes+tagBytes {
+	// A longer id is no key's, and must not be remembered as one: see keyring.slot.
+	if !ok || len(rest) < saltBytes+tagBytes || len(s.keyID) > maxKeyID {
 		return s, errNoSeal
 	}
 	s.salt, s.text = rest[:saltBytes], rest[saltBytes:]

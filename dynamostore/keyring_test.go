@@ -793,6 +793,50 @@ func TestS1_AKeyIsNotHandedOutLate(t *testing.T) {
 	})
 }
 
+// S1: a key that comes back as the current one is not gone any more.
+func TestS1_AKeyThatEncryptsAgainIsNotGone(t *testing.T) {
+	k := &keyService{current: "k1", gone: true}
+	r := k.ring()
+	if _, err := r.byID(t.Context(), "k1"); !errors.Is(err, ErrKeyGone) {
+		t.Fatalf("%v; want ErrKeyGone", err)
+	}
+	wantFresh(t, r, k, "k1", 1)
+	if key, err := r.byID(t.Context(), "k1"); err != nil || key.ID != "k1" {
+		t.Errorf("%v, %v; want the key that this process encrypts with", key, err)
+	}
+}
+
+// S1: whoever writes to the table chooses the ids of keys, and a process remembers
+// those that it was asked for.
+func TestS1_AKeyIDThatIsTooLongIsNotRemembered(t *testing.T) {
+	client, table := freshTable(t)
+	k := &keyService{current: "k1"}
+	s := New(client, table, patient, k.encryption)
+	rec := completes(t, s, claim, result)
+	rec.Result.Apart.(*apart).Data = keyOf(strings.Repeat("x", maxKeyID+1)).seal(rec.ID, rec.Token, rec.Result.Apart.(*apart).place(), result.Value)
+	_, err := s.Load(t.Context(), rec)
+	wantStoreError(t, err, opLoad, lambdaidem.ReasonForeign, true)
+	if n := k.finds.Load(); n != 0 {
+		t.Errorf("Find was asked %d times", n)
+	}
+	if n := s.keys.found.Len(); n != 1 {
+		t.Errorf("%d keys are remembered; want the current one alone", n)
+	}
+}
+
+// S1: a checksum of the plaintext would let anyone who can read the table confirm a
+// guess of the answer.
+func TestS1_TheChecksumOfAnEncryptedAnswerSaysNothingOfIt(t *testing.T) {
+	client, table := freshTable(t)
+	rec := completes(t, New(client, table, patient, encrypted("k1")), claim, result)
+	a := rec.Result.Apart.(*apart)
+	for _, encoding := range append(encodings[:], a.Encoding) {
+		if bytes.Equal(a.Parts.Checksum, checksum(rec.ID, rec.Token, encoding, result.Value)) {
+			t.Errorf("the checksum is that of the plaintext as %q", encoding)
+		}
+	}
+}
+
 // S1: a clock that was set back makes nothing gone for longer.
 func TestS1_GoneIsForgottenWhereTheClockIsSetBack(t *testing.T) {
 	s := keySlot{mayBeGone: true, gone: ErrKeyGone, asked: time.Now().Add(time.Hour).Round(0)}

@@ -330,6 +330,36 @@ func TestE1_FailedOpenCommitsWithTheRecord(t *testing.T) {
 	})
 }
 
+// O2: what an operator did to a released record is still there once it is completed.
+func TestO2_AnOptimisticClaimKeepsTheOperatorsJournal(t *testing.T) {
+	b := openBank(t, optimistic)
+	b.stand(t, "k", "other", -time.Minute, nil)
+	o, err := b.store.Operator("alice", "ticket 4711")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err := b.store.Inspect(t.Context(), b.transferID("k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Release(t.Context(), seen); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.do(t.Context(), "k", well); err != nil {
+		t.Fatal(err)
+	}
+	seen, err = b.store.Inspect(t.Context(), b.transferID("k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec := seen.Record; rec.State != lambdaidem.Completed || rec.Attempt != 2 || rec.Token == "other" {
+		t.Errorf("the record is %+v", rec)
+	}
+	if ops := seen.Operations; len(ops) != 1 || ops[0].What != OperationReleased || ops[0].By != "alice" {
+		t.Errorf("the journal is %+v; want alice's release", ops)
+	}
+}
+
 // A table that DynamoDB can't reach leaves the transaction undone.
 func TestX4_TransactionThatNeverHappenedIsUnknownToTheCaller(t *testing.T) {
 	b := openBank(t)

@@ -142,7 +142,8 @@ func (s *Store) storedBefore(ctx context.Context, c *lambdaidem.Completion) (ans
 	return p.result, lambdaidem.Record{}, s.writeParts(ctx, c.Lease, p)
 }
 
-// completing is the record's own action.
+// completing returns the action that completes the record. A claim over a record that
+// was seen is an update, so that what operators did to the record stays in it.
 func (s *Store) completing(c *lambdaidem.Completion, answer lambdaidem.Result, p *prepared) (types.TransactWriteItem, error) {
 	const old = types.ReturnValuesOnConditionCheckFailureAllOld
 	ours := &item{ID: c.Lease.ID, Token: c.Lease.Token}
@@ -155,30 +156,30 @@ func (s *Store) completing(c *lambdaidem.Completion, answer lambdaidem.Result, p
 		return types.TransactWriteItem{}, tooLarge(opCommit, size)
 	}
 	given := given{now: p.now, token: c.Lease.Token}
-	if c.Claim == nil {
-		values := given.attributes()
-		w := &s.writes.completion
-		return types.TransactWriteItem{Update: &types.Update{
+	w := &s.writes.completion
+	switch {
+	case c.Claim == nil:
+	case c.Claim.Over == nil:
+		w := &s.writes.claim
+		return types.TransactWriteItem{Put: &types.Put{
 			TableName:                           aws.String(s.table),
-			Key:                                 s.key(c.Lease.ID),
-			UpdateExpression:                    aws.String(s.layout.expression(w.sets, ours, values)),
+			Item:                                s.layout.attributes(ours),
 			ConditionExpression:                 aws.String(w.condition),
 			ExpressionAttributeNames:            w.names,
-			ExpressionAttributeValues:           values,
+			ExpressionAttributeValues:           given.attributes(),
 			ReturnValuesOnConditionCheckFailure: old,
 		}}, nil
+	default:
+		w, given.seen = &s.writes.claimOver, c.Claim.Over
 	}
-	w := &s.writes.claim
-	if seen := c.Claim.Over; seen != nil {
-		w = &s.writes.claimOver
-		given.seen = seen
-	}
-	return types.TransactWriteItem{Put: &types.Put{
+	values := given.attributes()
+	return types.TransactWriteItem{Update: &types.Update{
 		TableName:                           aws.String(s.table),
-		Item:                                s.layout.attributes(ours),
+		Key:                                 s.key(c.Lease.ID),
+		UpdateExpression:                    aws.String(s.layout.expression(w.sets, ours, values)),
 		ConditionExpression:                 aws.String(w.condition),
 		ExpressionAttributeNames:            w.names,
-		ExpressionAttributeValues:           given.attributes(),
+		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: old,
 	}}, nil
 }

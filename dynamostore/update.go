@@ -35,7 +35,7 @@ func (l *layout) writes(table string) writes {
 		release:    of(opRelease, release, leaseIsOurs, types.ReturnValueAllOld),
 		saving:     of(opSaveSteps, saving, leaseIsOurs+" AND "+stepsGrow, types.ReturnValueAllOld),
 		claim:      of(opCommit, 0, claimIsFree, types.ReturnValueNone),
-		claimOver:  of(opCommit, 0, claimIsStillFree, types.ReturnValueNone),
+		claimOver:  of(opCommit, takeover|completion, claimIsStillFree, types.ReturnValueNone),
 		probe:      of("", 0, neverTrue, types.ReturnValueNone),
 	}
 }

@@ -3,7 +3,6 @@ package dynamostore
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
@@ -118,9 +117,9 @@ func (identityHad) HandleFinalize(ctx context.Context, in middleware.FinalizeInp
 	return next.HandleFinalize(ctx, in)
 }
 
-// connection tells whether an attempt ever had one to be sent over. The SDK
-// replaces the transport's error when a context ends, so an attempt that died
-// while connecting can be told from one that died waiting only in this way.
+// connection observes whether an attempt ever had a connection to be sent over. The
+// error does not say: the SDK replaces it when a context ends, and an HTTP client that
+// retries by itself returns the last of several errors.
 type connection struct {
 	wanted, had atomic.Bool
 	hooks       httptrace.ClientTrace
@@ -132,17 +131,17 @@ func (c *connection) traced(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &c.hooks)
 }
 
-// neverHad is certain: an HTTP client that doesn't call the hooks wanted none.
+// neverHad reports whether the request was never sent: a connection was asked for, and
+// none was had in the whole attempt. It reports false if the HTTP client does not call
+// the hooks of net/http/httptrace, since nothing is known then.
 func (c *connection) neverHad() bool { return c.wanted.Load() && !c.had.Load() }
 
-// surelyRefused tells whether an attempt that failed with err wrote nothing: it
-// never left, or DynamoDB's own answer says so by a 4xx with an error code.
-// Everything else is ambiguous: a cut connection, a timeout, a 5xx, an answer
-// that can't be read.
+// surelyRefused reports whether DynamoDB's own answer says that an attempt wrote
+// nothing: it is a 4xx with an error code. Every other error is ambiguous: a cut
+// connection, a timeout, a 5xx, an answer that can't be read. A failed dial is too,
+// because an HTTP client that retries by itself may have delivered the request before:
+// see connection.neverHad.
 func surelyRefused(err error) bool {
-	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
-		return true
-	}
 	var answer interface{ HTTPStatusCode() int }
 	switch code := codeOf(err); {
 	case !errors.As(err, &answer), code == "":

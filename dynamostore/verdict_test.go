@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -79,6 +80,60 @@ func TestX8_OneAmbiguousAttemptMakesTheCallUnknown(t *testing.T) {
 			}
 		})
 	}
+}
+
+// X8: a failed dial says that nothing was sent only if no connection was ever had, and
+// if the HTTP client lets us know of connections.
+func TestX8_AFailedDialProvesNothingOnceAConnectionExisted(t *testing.T) {
+	both(t, func(t *testing.T, by func(*Options)) {
+		client, table := freshTable(t)
+		for name, c := range map[string]struct {
+			fault      fault
+			notApplied bool
+			applied    bool
+		}{
+			"never connected":              {refuseConnection, true, false},
+			"a client of its own retries":  {loseReplyAndFailDial, false, true},
+			"a client that calls no hooks": {failDial, false, false},
+			"no hooks, and the reply was lost": {func(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
+				if err := deliver(r.WithContext(context.WithoutCancel(t.Context())), next); err != nil {
+					return nil, err
+				}
+				return failDial(r, next)
+			}, false, true},
+		} {
+			t.Run(name, func(t *testing.T) {
+				own := claim
+				own.ID = t.Name()
+				faulty, _ := over(client, c.fault)
+				_, err := New(faulty, table, quick, patient, by, func(o *Options) { o.Attempts = 1 }).Acquire(t.Context(), own)
+				wantStoreError(t, err, opAcquire, lambdaidem.ReasonUnreachable, c.notApplied)
+				if there := itemOf(t, client, table, own.ID) != nil; there != c.applied {
+					t.Errorf("the lock was applied: %v; want %v", there, c.applied)
+				}
+			})
+		}
+	})
+}
+
+// X8: a transaction whose first sending may still happen stays unknown, although its
+// second one was never sent and nobody waited for its end.
+func TestX8_AnEarlierAmbiguityIsNotForgotten(t *testing.T) {
+	both(t, func(t *testing.T, by func(*Options)) {
+		client, _ := inMemory(loseRequest, callerEnds(refuseConnection))
+		s := New(client, "test", quick, by, func(o *Options) { o.Attempts = 1 })
+		tx := s.Begin(rand.Reader)
+		tx.Seal(lambdaidem.OutcomeSucceeded)
+		completion := &lambdaidem.Completion{Lease: lease, Result: result}
+		_, err := tx.Commit(t.Context(), completion)
+		wantStoreError(t, err, opCommit, lambdaidem.ReasonUnreachable, false)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		_, err = tx.Commit(context.WithValue(ctx, callerEndKey{}, cancel), completion)
+		if e, ok := errors.AsType[*lambdaidem.StoreError](err); !ok || e.NotApplied {
+			t.Errorf("the second call says %v; want that it may have been applied", err)
+		}
+	})
 }
 
 // A later reply settles what an earlier attempt left open (X8), and our own

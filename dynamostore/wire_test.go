@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"syscall"
@@ -100,8 +101,29 @@ func loseReply(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error
 	return loseRequest(r, next)
 }
 
-func refuseConnection(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
+// refuseConnection fails as net/http does when nothing listens.
+func refuseConnection(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
+	if hooks := httptrace.ContextClientTrace(r.Context()); hooks != nil && hooks.GetConn != nil {
+		hooks.GetConn("dynamodb.test:443")
+	}
+	return failDial(r, next)
+}
+
+// failDial fails like an HTTP client that calls no hooks of net/http/httptrace.
+func failDial(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+}
+
+// loseReplyAndFailDial is an HTTP client with retries of its own: it delivers the
+// request, loses the reply, and can't connect any more.
+func loseReplyAndFailDial(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
+	hooks := httptrace.ContextClientTrace(r.Context())
+	hooks.GetConn("dynamodb.test:443")
+	hooks.GotConn(httptrace.GotConnInfo{})
+	if err := deliver(r, next); err != nil {
+		return nil, err
+	}
+	return refuseConnection(r, next)
 }
 
 func answer500AfterWrite(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {

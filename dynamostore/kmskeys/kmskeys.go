@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
@@ -46,9 +47,12 @@ type Options struct {
 	Context map[string]string
 }
 
-// New returns an encryption by the KMS key of that id, ARN or alias; a key's ARN is
-// best, since an alias can come to mean another key. It asks nothing yet. It panics
-// on a nil client and an empty key.
+// New returns an encryption with the KMS key of that id, ARN or alias. It sends nothing
+// yet. It panics if client is nil or a key is empty.
+//
+// An answer whose KMS key was deleted is unavailable for good. An alias that is missing,
+// or that points to another key, counts as a slip of a deployment: replays fail
+// with 503 until it is mended. A key's ARN is best.
 func New(client API, key string, optFns ...func(*Options)) dynamostore.Encryption {
 	o := Options{Context: map[string]string{"lambdaidem": "answers"}}
 	for _, fn := range optFns {
@@ -91,7 +95,7 @@ func (s *service) decrypt(ctx context.Context, id string) (dynamostore.Key, erro
 			return dynamostore.Key{ID: id, Secret: out.Plaintext}, nil
 		}
 		failed = append(failed, fmt.Errorf("kmskeys: Decrypt under %s: %w", key, err))
-		gone = gone && isGone(err)
+		gone = gone && isGone(key, err)
 	}
 	if gone {
 		failed = append(failed, dynamostore.ErrKeyGone)
@@ -99,14 +103,20 @@ func (s *service) decrypt(ctx context.Context, id string) (dynamostore.Key, erro
 	return dynamostore.Key{}, errors.Join(failed...)
 }
 
-// isGone tells whether KMS says that this key will never decrypt this. One that is
-// disabled, or waits for its deletion, may come back.
-func isGone(err error) bool {
-	switch {
-	case is[*types.NotFoundException](err), is[*types.IncorrectKeyException](err), is[*types.InvalidCiphertextException](err):
-		return true
+// isGone reports whether KMS says that a key will never decrypt this data key. A key
+// that is disabled, or waits for its deletion, may come back. So may an alias that is
+// missing or points to another key: that is a slip of a deployment.
+func isGone(key string, err error) bool {
+	if is[*types.NotFoundException](err) || is[*types.IncorrectKeyException](err) {
+		return !isAlias(key)
 	}
-	return false
+	return is[*types.InvalidCiphertextException](err)
+}
+
+// isAlias reports whether a key is named by an alias, or by the ARN of one ("KeyId" of
+// Decrypt in the AWS KMS API Reference).
+func isAlias(key string) bool {
+	return strings.HasPrefix(key, "alias/") || strings.Contains(key, ":alias/")
 }
 
 func is[E error](err error) bool {

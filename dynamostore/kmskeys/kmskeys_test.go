@@ -138,6 +138,34 @@ func TestS1_WhatIsGoneAndWhatIsNot(t *testing.T) {
 	}
 }
 
+// S1: an alias that is missing, or points to another key, can be set right again; a
+// ciphertext that KMS calls invalid can't.
+func TestS1_AnAliasThatIsNotFoundIsNotGone(t *testing.T) {
+	for _, alias := range []string{"alias/answers", "arn:aws:kms:eu-west-1:123456789012:alias/answers"} {
+		s := &service{}
+		in := kmskeys.New(s, alias)
+		made, err := in.Current(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.missing = alias
+		if _, err := in.Find(t.Context(), made.ID); err == nil || errors.Is(err, dynamostore.ErrKeyGone) {
+			t.Errorf("%s is missing: %v; want an error, and that the key is not gone", alias, err)
+		}
+		s.missing = ""
+		other, err := kmskeys.New(s, "key-b").Current(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := in.Find(t.Context(), other.ID); err == nil || errors.Is(err, dynamostore.ErrKeyGone) {
+			t.Errorf("%s points to another key: %v; want an error, and that the key is not gone", alias, err)
+		}
+		if _, err := in.Find(t.Context(), "bm8gZGF0YSBrZXk"); !errors.Is(err, dynamostore.ErrKeyGone) {
+			t.Errorf("%s, of a text that is no data key: %v; want ErrKeyGone", alias, err)
+		}
+	}
+}
+
 // What is wrong is said at once, and what the caller changes later is its own.
 func TestNewNamesWhatIsWrong(t *testing.T) {
 	for name, do := range map[string]func(){

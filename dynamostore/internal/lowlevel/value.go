@@ -2,6 +2,7 @@ package lowlevel
 
 import (
 	"encoding/base64"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -10,8 +11,10 @@ import (
 // Attributes is an item, a key or the values of an expression.
 type Attributes = map[string]types.AttributeValue
 
-// AppendAttributes writes an object of attribute values. It reports false for a
-// value that has no form on the wire: nil, or a type that the SDK has not today.
+// AppendAttributes writes an object of attribute values. It reports false if a value
+// is nil, is a binary whose bytes are nil, or has a type that is not in today's SDK.
+// The SDK sends a nil binary as null, which DynamoDB refuses: writing it as an empty
+// one would store a value that nobody chose.
 func AppendAttributes(b []byte, attrs Attributes) (_ []byte, ok bool) {
 	b = append(b, '{')
 	first := true
@@ -36,6 +39,9 @@ func AppendValue(b []byte, v types.AttributeValue) (_ []byte, ok bool) {
 	case *types.AttributeValueMemberN:
 		b = AppendString(append(b, `{"N":`...), v.Value)
 	case *types.AttributeValueMemberB:
+		if v.Value == nil {
+			return b, false
+		}
 		b = AppendBinary(append(b, `{"B":`...), v.Value)
 	case *types.AttributeValueMemberBOOL:
 		b = appendBool(append(b, `{"BOOL":`...), v.Value)
@@ -61,6 +67,9 @@ func AppendValue(b []byte, v types.AttributeValue) (_ []byte, ok bool) {
 	case *types.AttributeValueMemberNS:
 		b = appendSet(append(b, `{"NS":`...), v.Value, AppendString[string])
 	case *types.AttributeValueMemberBS:
+		if slices.ContainsFunc(v.Value, func(member []byte) bool { return member == nil }) {
+			return b, false
+		}
 		b = appendSet(append(b, `{"BS":`...), v.Value, AppendBinary)
 	default:
 		return b, false

@@ -175,6 +175,9 @@ func TestWhatHasNoFormIsNotWritten(t *testing.T) {
 		"nil in a map":            &types.AttributeValueMemberM{Value: Attributes{"a": nil}},
 		"nil in a list":           &types.AttributeValueMemberL{Value: []types.AttributeValue{s("a"), nil}},
 		"nil in a map in a list":  &types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberM{Value: Attributes{"a": nil}}}},
+		"nil bytes":               b(nil),
+		"nil bytes in a map":      &types.AttributeValueMemberM{Value: Attributes{"a": b(nil)}},
+		"nil bytes in a set":      &types.AttributeValueMemberBS{Value: [][]byte{{1}, nil}},
 		"unknown after something": &types.AttributeValueMemberL{Value: []types.AttributeValue{n("1"), &types.UnknownUnionMember{}}},
 	} {
 		if text, ok := AppendAttributes(nil, Attributes{"a": v}); ok {

@@ -67,6 +67,7 @@ func TestS1_TheCommandDecryptsWhereItIsAllowedTo(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL_KMS", "http://127.0.0.1:1") // nobody's
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
 	d.idem("show", dead.ID, "--kms-key", "alias/a", "--kms-context", "a=b").want(t, exitDone, "kmskeys: Decrypt under alias/a")
+	d.idem("show", dead.ID, "--kms-key", "alias/a", "--kms-key", "alias/older").want(t, exitDone, "kmskeys: Decrypt under alias/older")
 	t.Setenv("IDEM_KEY_FILE", "")
 	d.idem("show", dead.ID, "-o", "json").want(t, exitDone, "unreadable")
 }
