@@ -20,7 +20,7 @@ import (
 func (w *world) names(t *testing.T) {
 	sh, help := w.newShell(t), map[string]string{}
 	spans, all := 0, ""
-	for _, verb := range []string{"check", "leases", "show", "settle", "release", "purge"} {
+	for _, verb := range []string{"check", "leases", "show", "trace", "settle", "release", "purge"} {
 		help[verb] = sh.must("idem %s --help", verb)
 		all += help[verb]
 	}

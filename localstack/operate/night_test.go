@@ -159,10 +159,15 @@ func (w *world) states(t *testing.T, sh *shell, died casualties) {
 	done := payment("alice", "order-1")
 	first := w.send(t, done)
 	show("completed", done, 0, first.body)
+	chain := identified("trace", done) + " --then 'answer:/id => receipts message receipt' --then 'key => notifications message notification'"
+	sh.await(chain, "  completed  ", 3)
+	if out := sh.must("%s", chain); !strings.Contains(out, "message receipt") || !strings.Contains(out, "message notification") || strings.Count(out, "lambdaidem#") != 3 {
+		t.Errorf("the payment's receipt and its message are not found:\n%s", out)
+	}
 
 	gaveUp := payment("alice", "order-2", "X-Demo-Fail-Attempts", "1")
 	w.send(t, gaveUp).expect(t, http.StatusInternalServerError, false, "demo_failure")
-	show("released", gaveUp, 0, "released: nothing happened")
+	show("released", gaveUp, 0, "released: the handler reported that nothing happened")
 	w.send(t, gaveUp).expect(t, http.StatusCreated, false, "pay_")
 
 	show("none", payment("alice", "order-0"), 3, "there is no record")
