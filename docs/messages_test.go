@@ -3,6 +3,7 @@ package docs_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
@@ -33,7 +34,23 @@ func startWithCurrency(guard *lambdaidem.Guard, charge func(context.Context, eve
 	}))
 }
 
-var _, _ = startConsumer, startWithCurrency
+// startWithTimeout gives each message of a batch its share of the time.
+func startWithTimeout(guard *lambdaidem.Guard, charge func(context.Context, events.SQSMessage) error) {
+	lambda.Start(guard.SQS(charge, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+		o.Timeout = 2900 * time.Millisecond // a function timeout of 30 s, a batch size of 10
+	}))
+}
+
+// startWithDiscard takes records that are refused for good out of their shard's way.
+func startWithDiscard(guard *lambdaidem.Guard, charge func(context.Context, events.KinesisEventRecord) error, keep func(context.Context, events.KinesisEventRecord, error) error) {
+	lambda.Start(guard.Kinesis(charge, func(o *lambdaidem.BatchOptions[events.KinesisEventRecord]) {
+		o.Discard = func(ctx context.Context, r events.KinesisEventRecord, why error) bool {
+			return keep(ctx, r, why) == nil // in a queue of your own: nobody else has it any more
+		}
+	}))
+}
+
+var _ = []any{startConsumer, startWithCurrency, startWithTimeout, startWithDiscard}
 
 // byCustomerAndNumber is a key of a message by JMESPath, as docs/keys.md has it.
 func byCustomerAndNumber() func(*lambdaidem.BatchOptions[events.SQSMessage]) {

@@ -25,10 +25,11 @@ type source[E, M any] struct {
 // messageGuard guards the messages of one kind of event.
 type messageGuard[E, M any] struct {
 	source[E, M]
-	g       *Guard
-	opts    BatchOptions[M]
-	handle  func(context.Context, M) error
-	ownOnce sync.Once
+	g      *Guard
+	opts   BatchOptions[M]
+	handle func(context.Context, M) error
+
+	ownOnce, shortOnce sync.Once // of warnings
 }
 
 // longestWait is what no invocation has more of: 15 minutes, and 90 on managed
@@ -62,17 +63,17 @@ type taken[M any] struct {
 
 // take runs a batch, and returns its messages with their ends.
 func (b *messageGuard[E, M]) take(ctx context.Context, event E) []*taken[M] {
-	list := b.list(event)
+	list, mayBegin := b.list(event), b.timeToBegin(ctx)
 	all, items := make([]*taken[M], len(list)), make([]batch.Item, len(list))
 	for i, it := range list {
 		t := &taken[M]{it: it}
-		b.identify(ctx, t)
+		b.identify(ctx, t, mayBegin)
 		all[i], items[i].Group = t, t.group
 		if t.refusal == nil && !t.unguarded {
 			items[i].Key, items[i].Content = t.call.who.id(), t.call.fingerprint
 		}
 	}
-	o := batch.Options{Concurrency: b.opts.Concurrency, StopAll: b.opts.StopBatch, May: func() error { return b.mayBegin(ctx) }}
+	o := batch.Options{Concurrency: b.opts.Concurrency, StopAll: b.opts.StopBatch, May: mayBegin}
 	errs := batch.Run(items, o, func(i int) error {
 		process.EndIfDead(ctx)
 		all[i].begun = true
@@ -84,51 +85,94 @@ func (b *messageGuard[E, M]) take(ctx context.Context, event E) []*taken[M] {
 	return all
 }
 
-// conclude takes note of the messages that did not begin, and of those that are done
-// because their duplicate is.
-func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*taken[M], errs []error) {
-	var names []string
-	var why error
-	for i, err := range errs {
-		t := all[i]
-		if err != nil && t.end.err == nil {
-			if t.begun { // it died
-				t.end = done[struct{}]{err: err, outcome: OutcomeReleased}
-			} else {
-				t.end = refusedDo[struct{}](notBegun(err))
-			}
-			if late := errors.Is(err, errLate) || errors.Is(err, ctx.Err()); late && !t.begun {
-				b.g.refused(ctx, t.call.who, EventOutOfTime, t.end.refusal)
-			}
-			b.failed(ctx, t)
+// timeToBegin returns a function that reports, by an error, that there is no time for
+// another message. An invocation that times out returns no list of failures, and then
+// the whole batch comes again.
+//
+// The time that must be left is Options.MinRunTime. If the invocation has hardly as
+// much at its start, no message would ever begin, and the whole source would end in its
+// dead-letter queue: then messages begin while half of the time is left.
+func (b *messageGuard[E, M]) timeToBegin(ctx context.Context) func() error {
+	deadline, limited := ctx.Deadline()
+	if !limited {
+		return ctx.Err
+	}
+	need, left := b.g.opts.MinRunTime, time.Until(deadline)
+	if need > left-left/10 {
+		need = left / 2
+		if b.g.opts.MinRunTime > defaultMinRunTime {
+			b.shortOnce.Do(func() {
+				slog.Default().WarnContext(ctx, "no invocation has Options.MinRunTime left, so messages begin in the first half of its time; "+
+					"raise the function's timeout above MinRunTime, or lower MinRunTime", "min_run_time", b.g.opts.MinRunTime, "left", left)
+			})
 		}
-		if errors.Is(t.end.err, ErrNotBegun) {
-			names, why = append(names, t.name), err
+	}
+	return func() error {
+		if time.Until(deadline) < need {
+			return errLate
 		}
+		return ctx.Err()
 	}
-	if len(names) > 0 && b.opts.OnFailure == nil {
-		slog.Default().WarnContext(ctx, "messages were not begun", "source", all[0].source, "messages", names, "why", why)
-	}
-}
-
-// mayBegin tells whether there is time for another message. One that is cut off by
-// the function's timeout takes the batch's answer with it, and then all of the batch
-// comes again.
-func (b *messageGuard[E, M]) mayBegin(ctx context.Context) error {
-	deadline, ok := ctx.Deadline()
-	if ok && time.Until(deadline) < b.g.opts.MinRunTime {
-		return errLate
-	}
-	return ctx.Err()
 }
 
 var errLate = errors.New("too little time is left of the invocation")
 
+// conclude ends the messages that did not begin. However many they are, they make one
+// line in the log and one event: near the deadline there is no time for more.
+func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*taken[M], errs []error) {
+	var idle, late []*taken[M]
+	var why error // of the first that is late, or else idle
+	for i, err := range errs {
+		t := all[i]
+		if err == nil || t.end.err != nil {
+			continue // done, or it failed by itself
+		}
+		if t.begun {
+			t.end = done[struct{}]{err: err, outcome: OutcomeReleased} // its goroutine ended
+			b.failed(ctx, t)
+			continue
+		}
+		t.end = refusedDo[struct{}](notBegun(err))
+		isLate := err == errLate || err == ctx.Err() //nolint:errorlint // as timeToBegin returned it
+		if why == nil || isLate && len(late) == 0 {
+			why = err
+		}
+		if idle = append(idle, t); isLate {
+			late = append(late, t)
+		}
+		b.failed(ctx, t)
+	}
+	if len(late) > 0 {
+		b.cutShort(ctx, late, late[0].end.refusal)
+	}
+	if len(idle) > 0 && b.opts.OnFailure == nil {
+		slog.Default().WarnContext(ctx, "messages were not begun", "source", idle[0].source, "count", len(idle), "ids", firstNames(idle), "why", why)
+	}
+}
+
+// cutShort tells the observer of the messages for which there was no time.
+func (b *messageGuard[E, M]) cutShort(ctx context.Context, late []*taken[M], why error) {
+	who := late[0].call.who
+	who.Key, who.OwnID = "", false
+	e := b.g.event(EventOutOfTime, &who, why)
+	e.Scope, e.Messages = who.scope(b.g.readable(&who)), len(late)
+	b.g.opts.Observer.Observe(ctx, e)
+}
+
+// firstNames returns the names of the first ten messages.
+func firstNames[M any](all []*taken[M]) []string {
+	var names []string
+	for _, t := range all[:min(len(all), 10)] {
+		names = append(names, t.name)
+	}
+	return names
+}
+
 // identify finds out which record a message means, or why it can mean none.
-func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M]) {
+func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M], mayBegin func() error) {
 	defer func() {
 		if v := recover(); v != nil {
-			t.refusal = keyInvalid("The message's key could not be found.", &panicError{v, nil})
+			t.refusal = keyInvalid("The message's key could not be found.", sound(&panicError{v, nil}))
 		}
 	}()
 	t.message = b.read(t.it)
@@ -142,7 +186,7 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M]) {
 	if t.unguarded = b.g.off; t.unguarded {
 		return
 	}
-	if err := b.mayBegin(ctx); err != nil { // a Key that takes its time
+	if err := mayBegin(); err != nil { // Keys take time too
 		t.refusal = notBegun(err)
 		return
 	}
@@ -164,7 +208,7 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M]) {
 	}
 	switch {
 	case err != nil:
-		t.refusal = keyInvalid("The message's idempotency key is invalid.", err)
+		t.refusal = keyInvalid("The message's idempotency key is invalid.", sound(err))
 	case text == "" && b.g.opts.KeyOptional:
 		t.unguarded = true
 	case text == "":
@@ -188,30 +232,73 @@ func (b *messageGuard[E, M]) warnOfOwnID(t *taken[M]) {
 	})
 }
 
-// one takes one message through the guard. Whatever panics, it is this message's
-// failure.
+// one takes one message through the guard. A panic of the user's code is this message's
+// failure, and not the batch's.
 func (b *messageGuard[E, M]) one(ctx context.Context, t *taken[M]) {
 	func() {
 		defer func() {
 			if v := recover(); v != nil { // in Options.Outcome, or the observer
-				t.end = done[struct{}]{err: &panicError{v, debug.Stack()}, outcome: OutcomeReleased}
+				t.end = done[struct{}]{err: sound(&panicError{v, debug.Stack()}), outcome: OutcomeReleased}
 			}
 		}()
-		switch run := func(ctx context.Context) error { return b.handle(ctx, t.it) }; {
+		switch {
 		case t.refusal != nil:
 			b.g.refused(ctx, t.call.who, t.refusal.Code.kind(), t.refusal)
 			t.end = refusedDo[struct{}](t.refusal)
 		case t.unguarded:
 			b.unkeyed(ctx, t)
-			t.end = b.g.passMessage(ctx, run)
+			t.end = b.g.passMessage(ctx, b.handlerOf(t))
 		default:
-			t.end = b.g.takeMessage(ctx, t.call, run)
+			t.end = b.g.takeMessage(ctx, t.call, b.handlerOf(t))
 		}
 	}()
 	process.EndIfDead(ctx)
+	if t.end.err != nil && b.discards(ctx, t) {
+		t.end = done[struct{}]{}
+	}
 	if t.end.err != nil {
 		b.failed(ctx, t)
 	}
+}
+
+// handlerOf returns the handler of one message. Its context ends after
+// BatchOptions.Timeout. The lease does not: a handler that ignores its context goes on,
+// and nobody may take over while it does.
+func (b *messageGuard[E, M]) handlerOf(t *taken[M]) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if b.opts.Timeout > 0 {
+			limited, cancel := context.WithTimeoutCause(ctx, b.opts.Timeout, errTimeout)
+			defer cancel()
+			ctx = limited
+		}
+		return b.handle(ctx, t.it)
+	}
+}
+
+var errTimeout = errors.New("the message's time, BatchOptions.Timeout, is over")
+
+// discards reports whether BatchOptions.Discard gives up a message that the guard
+// refused for good. It is asked for no other failure.
+func (b *messageGuard[E, M]) discards(ctx context.Context, t *taken[M]) (discard bool) {
+	if b.opts.Discard == nil || t.end.refusal == nil {
+		return false
+	}
+	switch t.end.refusal.Code {
+	case ErrKeyMissing, ErrKeyInvalid, ErrPayloadMismatch:
+	default:
+		return false
+	}
+	why := t.end.err
+	defer func() {
+		if v := recover(); v != nil {
+			discard, t.end.err = false, errors.Join(why, sound(&panicError{v, debug.Stack()}))
+		}
+	}()
+	if !b.opts.Discard(ctx, t.it, why) {
+		return false
+	}
+	slog.Default().WarnContext(ctx, "a message was discarded: it did not run, and counts as done", "source", t.source, "id", t.name, "error", why)
+	return true
 }
 
 // unkeyed counts a message that runs unguarded, and logs one that has no key.

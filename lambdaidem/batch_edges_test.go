@@ -241,23 +241,6 @@ func TestV3_AListIsNoKey(t *testing.T) {
 	}
 }
 
-// O1, V2: what is not begun for want of time is an event each, and one line in the log.
-func TestV2_NotBegunIsSaid(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
-	seen := &recorder{}
-	g := batchGuard(func(o *lambdaidem.Options) { o.Observer = seen })
-	logged := captureLog(t, func() {
-		out, err := g.SQS(func(context.Context, events.SQSMessage) error { return nil })(ctx, events.SQSEvent{Records: []events.SQSMessage{{MessageId: "1", EventSourceARN: "arn:q"}, {MessageId: "2", EventSourceARN: "arn:q"}}})
-		if err != nil || len(out.BatchItemFailures) != 2 {
-			t.Errorf("%+v, %v", out, err)
-		}
-	})
-	if !slices.Equal(seen.kinds(), []lambdaidem.Kind{lambdaidem.EventOutOfTime, lambdaidem.EventOutOfTime}) || strings.Count(logged, "\n") != 1 || !strings.Contains(logged, "messages were not begun") || !strings.Contains(logged, "1 2") {
-		t.Errorf("the observer saw %v; the log has %s", seen.kinds(), logged)
-	}
-}
-
 // V2: keys that take their time don't take the answer's.
 func TestV2_SlowKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -392,6 +375,260 @@ func TestV2_ErrorTypeOfAPanic(t *testing.T) {
 		h := batchGuard().SNS(func(context.Context, events.SNSEventRecord) error { panic(value) }, silent[events.SNSEventRecord])
 		if err := h(t.Context(), events.SNSEvent{Records: []events.SNSEventRecord{{SNS: events.SNSEntity{MessageID: "1", TopicArn: "arn:t"}}}}); !reflect.DeepEqual(any(err), any(want)) {
 			t.Errorf("%v: %#v", value, err)
+		}
+	}
+}
+
+// spiteful is an error some of whose methods panic.
+type spiteful struct {
+	on    string
+	inner error
+}
+
+func (e spiteful) may(method string) {
+	if e.on == method || e.on == "all" {
+		panic("spite in " + method)
+	}
+}
+func (e spiteful) Error() string { e.may("Error"); return "spiteful" }
+func (e spiteful) Is(error) bool { e.may("Is"); return false }
+func (e spiteful) As(any) bool   { e.may("As"); return false }
+func (e spiteful) Unwrap() error { e.may("Unwrap"); return e.inner }
+
+// V2: an error whose methods panic, wherever the user's code gives it, is the failure of
+// its message; the process goes on, and so does the batch.
+func TestV2_AnErrorThatPanicsIsOneFailure(t *testing.T) {
+	spite := func(t *testing.T, err error, policy lambdaidem.Policy) {
+		t.Helper()
+		for where, c := range map[string]struct {
+			handle func() error
+			key    func(string) (string, error)
+			failed []string
+		}{
+			"returned": {func() error { return err }, nil, []string{"2"}},
+			"wrapped":  {func() error { return fmt.Errorf("so: %w", err) }, nil, []string{"2"}},
+			"joined":   {func() error { return errors.Join(errBroken, err) }, nil, []string{"2"}},
+			"marked":   {func() error { return lambdaidem.Retryable(err) }, nil, []string{"2"}},
+			"panicked": {func() error { panic(err) }, nil, []string{"2"}},
+			"of the key": {func() error { return nil }, func(body string) (string, error) {
+				if body == "2" {
+					return "", err
+				}
+				return body, nil
+			}, []string{"2"}},
+			"panicked in the key": {func() error { return nil }, func(body string) (string, error) {
+				if body == "2" {
+					panic(err)
+				}
+				return body, nil
+			}, []string{"2"}},
+		} {
+			everySource(t, func(t *testing.T, s batchSource) {
+				var e effects
+				handle := func(ctx context.Context, body string) error {
+					if body == "2" {
+						if err := c.handle(); err != nil {
+							return err
+						}
+					}
+					return e.handle(ctx, body)
+				}
+				_ = captureLog(t, func() {
+					for _, quiet := range []bool{true, false} {
+						e.all = nil
+						w := want{key: c.key}
+						if !quiet {
+							w.onFailure = func(_ string, err error) { _ = err.Error() }
+						}
+						consumer := s.behind(batchGuard(func(o *lambdaidem.Options) { o.Policy = policy }), handle, w)
+						failed, got := consumer.deliver(t.Context(), t, batchOf("1 a", "2 b", "3 c")...)
+						if got != nil || !slices.Equal(failed, c.failed) {
+							t.Errorf("%s, %s: reported %v, %v", where, policy, failed, got)
+						}
+						e.want(t, where, "1", "3")
+					}
+				})
+			})
+		}
+	}
+	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
+		for _, method := range []string{"Is", "As", "Unwrap", "Error", "all"} {
+			spite(t, spiteful{on: method, inner: errBroken}, policy)
+		}
+	}
+}
+
+// V2: so it is with the default log, where the panic is in a key, in the outcome rule or
+// in the hook of discarded messages.
+func TestV2_AnErrorThatPanicsInTheDefaultLog(t *testing.T) {
+	type options = lambdaidem.BatchOptions[events.SQSMessage]
+	evil := spiteful{on: "all"}
+	for name, c := range map[string]struct {
+		guard  func(*lambdaidem.Options)
+		option func(*options)
+		err    error
+	}{
+		"returned": {err: evil},
+		"in the key": {option: func(o *options) {
+			o.Key = func(context.Context, events.SQSMessage) (string, error) { panic(evil) }
+		}},
+		"of the key": {option: func(o *options) {
+			o.Key = func(context.Context, events.SQSMessage) (string, error) { return "", evil }
+		}},
+		"in the outcome": {err: lambdaidem.Reject(404, "no", ""), guard: func(o *lambdaidem.Options) {
+			o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { panic(evil) }
+		}},
+		"in the hook": {option: func(o *options) {
+			o.Key = func(context.Context, events.SQSMessage) (string, error) { return "", nil }
+			o.Discard = func(context.Context, events.SQSMessage, error) bool { panic(evil) }
+		}},
+	} {
+		logged := captureLog(t, func() {
+			h := batchGuard(func(o *lambdaidem.Options) {
+				if c.guard != nil {
+					c.guard(o)
+				}
+			}).SQS(func(context.Context, events.SQSMessage) error { return c.err }, func(o *options) {
+				if c.option != nil {
+					c.option(o)
+				}
+			})
+			if out, err := h(t.Context(), queueOf(2)); err != nil || len(out.BatchItemFailures) != 2 {
+				t.Errorf("%s: %+v, %v", name, out, err)
+			}
+		})
+		if strings.Count(logged, "a message failed") != 2 {
+			t.Errorf("%s: the log has %s", name, logged)
+		}
+	}
+}
+
+// V2, X2: such an error counts as a panic: it is reported as one, released, or held
+// under Hold whatever it is marked with.
+func TestV2_AnErrorThatPanicsCountsAsAPanic(t *testing.T) {
+	for policy, runs := range map[lambdaidem.Policy]int{lambdaidem.Rerun: 2, lambdaidem.Hold: 1} {
+		n := 0
+		var got error
+		c := sqs(false).behind(batchGuard(func(o *lambdaidem.Options) { o.Policy = policy }), func(context.Context, string) error {
+			n++
+			return lambdaidem.Retryable(spiteful{on: "Is"})
+		}, want{onFailure: func(_ string, err error) { got = err }})
+		c.wantFailed(t, []msg{{id: "1", body: "x", key: "k"}}, "1")
+		if got == nil || !strings.Contains(got.Error(), "spite in Is") || !strings.Contains(got.Error(), "batch_edges_test.go") {
+			t.Errorf("%s: the failure is %v", policy, got)
+		}
+		c.wantFailed(t, []msg{{id: "1", body: "x", key: "k"}}, "1")
+		if n != runs {
+			t.Errorf("%s: it ran %d times", policy, n)
+		}
+	}
+}
+
+// V2: by option what the guard refuses for good is acknowledged, so that a shard goes
+// on; it does not run, and the log says so.
+func TestV2_DiscardedMessages(t *testing.T) {
+	byBody := func(body string) (string, error) {
+		switch body {
+		case "missing":
+			return "", nil
+		case "invalid":
+			return "\x00", nil
+		case "error":
+			return "", errBroken
+		}
+		return "one", nil
+	}
+	everySource(t, func(t *testing.T, s batchSource) {
+		var e effects
+		var asked []string
+		c := s.behind(batchGuard(), e.handle, want{key: byBody, discard: func(body string, err error) bool {
+			code := (*lambdaidem.Error)(nil)
+			errors.As(err, &code)
+			asked = append(asked, fmt.Sprint(body, " ", code.Code))
+			return body != "error"
+		}})
+		c.wantFailed(t, []msg{{id: "1", group: "a", body: "x"}})
+		var poisoned []msg
+		for i, body := range []string{"missing", "invalid", "other", "error"} {
+			poisoned = append(poisoned, msg{id: fmt.Sprint("p", i), group: fmt.Sprint(i), body: body})
+		}
+		logged := captureLog(t, func() { c.wantFailed(t, poisoned, "p3") })
+		e.want(t, s.name, "x")
+		if want := []string{"missing idempotency_key_missing", "invalid idempotency_key_invalid", "other idempotency_payload_mismatch", "error idempotency_key_invalid"}; !slices.Equal(asked, want) {
+			t.Errorf("asked %q", asked)
+		}
+		if strings.Count(logged, "a message was discarded") != 3 || !strings.Contains(logged, "id=") || !strings.Contains(logged, "idempotency_payload_mismatch") || !strings.Contains(logged, "WARN") {
+			t.Errorf("the log has %s", logged)
+		}
+	})
+}
+
+// V2: a shard goes on behind a discarded record, in its order; by default it stops.
+func TestV2_AShardGoesOnBehindADiscardedRecord(t *testing.T) {
+	for _, s := range []batchSource{kinesisSource(), dynamoDBSource()} {
+		for _, discards := range []bool{true, false} {
+			var e effects
+			w := want{key: func(body string) (string, error) {
+				if body == "2" {
+					return "", errBroken
+				}
+				return body, nil
+			}}
+			if discards {
+				w.discard = func(string, error) bool { return true }
+			}
+			_ = captureLog(t, func() {
+				c := s.behind(batchGuard(), e.handle, w)
+				if discards {
+					c.wantFailed(t, batchOf("1 a", "2 a", "3 a"))
+					e.want(t, s.name, "1", "3")
+				} else {
+					c.wantFailed(t, batchOf("1 a", "2 a", "3 a"), "2", "3")
+					e.want(t, s.name, "1")
+				}
+			})
+		}
+	}
+}
+
+// V2: a handler's own failure, one in progress, and one that the store caused are never
+// discarded; a hook that panics discards nothing.
+func TestV2_WhatIsNeverDiscarded(t *testing.T) {
+	for _, s := range []batchSource{sqs(false), kinesisSource()} {
+		for name, c := range map[string]struct {
+			err     error
+			fault   fault
+			discard func(string, error) bool
+		}{
+			"the handler's":           {err: errBroken},
+			"with a code":             {err: &lambdaidem.Error{Code: lambdaidem.ErrPayloadMismatch, Status: 422}},
+			"rejected with a code":    {err: lambdaidem.Reject(422, lambdaidem.ErrPayloadMismatch, "")},
+			"uncertain":               {err: lambdaidem.Uncertain(errBroken)},
+			"the store's":             {fault: refused(lambdaidem.ReasonUnreachable)},
+			"not ours":                {fault: refused(lambdaidem.ReasonForeign)},
+			"a hook that panics":      {discard: func(string, error) bool { panic("at the disco") }},
+			"a hook with an evil one": {discard: func(string, error) bool { panic(spiteful{on: "all"}) }},
+		} {
+			store, asked, told := newFaulty(), 0, error(nil)
+			if c.fault != nil {
+				store.failAlways(acquire, c.fault)
+			}
+			w := want{wait: time.Nanosecond, onFailure: func(_ string, err error) { told = err }, discard: func(body string, err error) bool {
+				asked++
+				return c.discard == nil || c.discard(body, err)
+			}}
+			if c.discard != nil {
+				w.key = func(string) (string, error) { return "", nil }
+			}
+			g := lambdaidem.New(store, func(o *lambdaidem.Options) {
+				o.Namespace, o.Observer, o.CleanupTimeout = "test", lambdaidem.Discard, time.Millisecond
+			})
+			for range 2 { // of an uncertain one the second delivery finds it in progress
+				s.behind(g, func(context.Context, string) error { return c.err }, w).wantFailed(t, batchOf("1 a"), "1")
+			}
+			if (asked > 0) != (c.discard != nil) || c.discard != nil && !errors.Is(told, lambdaidem.ErrKeyMissing) {
+				t.Errorf("%s: the hook was asked %d times, the failure is %v", name, asked, told)
+			}
 		}
 	}
 }

@@ -1021,6 +1021,7 @@ func TestV2_OptionsAreChecked(t *testing.T) {
 	for want, wrap := range map[string]func(){
 		"BatchOptions.Concurrency": func() { batchGuard().SQS(handle, func(o *options) { o.Concurrency = -1 }) },
 		"BatchOptions.Wait":        func() { batchGuard().SQS(handle, func(o *options) { o.Wait = -1 }) },
+		"BatchOptions.Timeout":     func() { batchGuard().SQS(handle, func(o *options) { o.Timeout = -1 }) },
 		"handler of messages":      func() { batchGuard().SQS(nil) },
 	} {
 		func() {

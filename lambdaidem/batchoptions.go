@@ -43,6 +43,20 @@ type BatchOptions[M any] struct {
 	// stream and of asynchronous events, whose retries may run out before a lease ends,
 	// until the deadline.
 	Wait time.Duration
+	// Timeout is how long the handler of one message may run: then its context ends, so
+	// that one message that hangs leaves time for those after it. It is counted from
+	// the start of the handler; the time that the store takes, and a Wait, come on top.
+	//
+	// A handler that returns an error once its context has ended fails its message, which
+	// is released, or held under policy [Hold], like any other error. Nothing can end
+	// a handler that ignores its context: the batch waits for it, and when the
+	// invocation times out, all of the batch comes again. Its lease lasts to the
+	// invocation's end, so no other attempt overlaps it.
+	//
+	// Default: none, the context ends shortly before the invocation does. The guard
+	// can't know how long a message may take. With Concurrency 1, the function's timeout
+	// less a second, divided by the batch size, lets every message have its turn.
+	Timeout time.Duration
 	// Concurrency is how many messages run at a time. Messages of one group (a FIFO
 	// group, a partition key, an item of a table) never do, nor those of one key.
 	// Default: 1, in the order of the batch.
@@ -55,10 +69,21 @@ type BatchOptions[M any] struct {
 	// for event source mappings without ReportBatchItemFailures, which take a list
 	// of failures for a success. Default: the failed messages are reported.
 	WholeBatch bool
+	// Discard is asked about each message that the guard refuses for what it says, and
+	// would refuse again each time: its error is an [ErrKeyMissing], an [ErrKeyInvalid]
+	// or an [ErrPayloadMismatch]. If Discard returns true, the message is acknowledged
+	// although it never ran, and a warning on slog.Default() says so. A shard stops at
+	// such a record until its mapping gives it up, so store the record elsewhere, then
+	// return true. Two warnings: an error that Key returned is an ErrKeyInvalid too, so
+	// return false if it may pass; and a mismatch lasts as long as the record that it
+	// doesn't match. An identical message later in the batch is acknowledged with it,
+	// without a call. It must be safe for concurrent use if Concurrency is above 1.
+	// Default: nil, such a message is reported as failed.
+	Discard func(ctx context.Context, m M, why error) bool
 	// OnFailure is told of each message that was not done, and why; an error of
 	// code [ErrNotBegun] says that it never began. It must be safe for concurrent
-	// use where Concurrency is above 1. Default: a warning on slog.Default() for each
-	// that did begin, and one for all those of a batch that did not.
+	// use if Concurrency is above 1. Default: a warning on slog.Default() for each
+	// message that did begin, and one for all messages of a batch that did not.
 	OnFailure func(context.Context, M, error)
 }
 
@@ -69,6 +94,9 @@ func settleBatch[M any](optFns []func(*BatchOptions[M])) BatchOptions[M] {
 	}
 	if o.Concurrency < 0 {
 		panic(fmt.Sprintf("lambdaidem: BatchOptions.Concurrency is %d; it must be positive, or 0 for the default", o.Concurrency))
+	}
+	if o.Timeout < 0 {
+		panic(fmt.Sprintf("lambdaidem: BatchOptions.Timeout is %v; it must be positive, or 0 for none", o.Timeout))
 	}
 	if o.Wait < 0 {
 		panic(fmt.Sprintf("lambdaidem: BatchOptions.Wait is %v; it must be positive, or 0 for the default", o.Wait))

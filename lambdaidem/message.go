@@ -91,13 +91,36 @@ func (w *messageWork) run(ctx context.Context) {
 	returned := false
 	defer func() {
 		if v := recover(); !returned {
-			w.err = &panicError{v, debug.Stack()}
+			w.err = sound(&panicError{v, debug.Stack()})
 		}
 		w.answered()
 	}()
-	w.err = w.fn(ctx)
+	err := w.fn(ctx)
 	returned = true
+	w.err = sound(err)
 }
+
+// sound returns err if it can be examined. If a method of err, or of an error in it,
+// panics, sound returns that panic as an error without anything in it, so that whoever
+// looks at the failure later (the outcome rule, the log, Lambda) does not panic too.
+func sound(err error) (safe error) {
+	defer func() {
+		if v := recover(); v != nil {
+			safe = &panicError{fmt.Sprintf("a method of the error %T: %v", err, v), debug.Stack()}
+		}
+	}()
+	if err != nil {
+		_ = err.Error()
+		_ = errors.Is(err, &nobodysError{})
+		_ = errors.As(err, new(*nobodysError))
+	}
+	return err
+}
+
+// nobodysError is an error that nothing returns: a search for it visits a whole tree.
+type nobodysError struct{ _ byte }
+
+func (*nobodysError) Error() string { return "" }
 
 // answered takes an Answer for what it stands for: there is one answer alone.
 func (w *messageWork) answered() {
@@ -109,7 +132,7 @@ func (w *messageWork) answered() {
 func (*messageWork) replay(decision) error { return nil }
 
 func (w *messageWork) rejected(err error) ending {
-	w.err = err
+	w.err = sound(err)
 	w.answered()
 	return w.ending()
 }

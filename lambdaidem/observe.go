@@ -109,6 +109,7 @@ type Event struct {
 	Duration time.Duration // since the call began
 	Handler  time.Duration // spent in the handler; 0 if it did not run
 	Store    time.Duration // spent in the store, but for the handler's own steps; 0 if it was not asked
+	Messages int           // how many messages of a batch the event is about: of an EventOutOfTime, those that had no time to begin; else 0
 	Cached   bool          // the record is from the process's own memory: the store was not asked (R4)
 	Reason   Reason        // why the store failed, where it did
 	Throttle Throttle      // which limit a throttled store ran into, where it said so
@@ -198,6 +199,9 @@ func (o slogObserver) Observe(ctx context.Context, e Event) {
 	if e.Handler > 0 {
 		attrs = append(attrs, slog.Duration("handler", e.Handler))
 	}
+	if e.Messages > 0 {
+		attrs = append(attrs, slog.Int("messages", e.Messages))
+	}
 	if e.Cached {
 		attrs = append(attrs, slog.Bool("cached", true))
 	}
@@ -218,6 +222,9 @@ func (o slogObserver) Observe(ctx context.Context, e Event) {
 type warnings struct{}
 
 func (warnings) Observe(ctx context.Context, e Event) {
+	if e.Messages > 0 { // the batch logs one line by itself
+		return
+	}
 	if e.Kind.level(e.Err) >= slog.LevelWarn {
 		slogObserver{slog.Default()}.Observe(ctx, e)
 	}

@@ -92,8 +92,12 @@ type Options struct {
 	// gets 409 (L8). Default: 0, it doesn't wait. The wait always ends in time
 	// to answer before the invocation's own deadline.
 	Wait time.Duration
-	// MinRunTime is how much time must be left for a request that waited to
-	// begin an attempt of its own (L8). Default: 1 s.
+	// MinRunTime is how much of the invocation's time must be left for a request that
+	// waited to begin an attempt of its own, and for a message of a batch to begin.
+	// If an invocation has hardly as much at its start (it is longer than nine tenths of
+	// the function's timeout), the messages of a batch begin while half of the time
+	// is left, and a warning says so once if MinRunTime is above the default. Default:
+	// 1 s.
 	MinRunTime time.Duration
 	// RetryAfter is what a 409 [ErrInProgress] or a 503 tells the client, at
 	// least; sent in whole seconds, rounded up. Default: 1 s.
@@ -210,6 +214,9 @@ type Options struct {
 	Random io.Reader
 }
 
+// defaultMinRunTime is the default of Options.MinRunTime.
+const defaultMinRunTime = time.Second
+
 // Mark is a header that marks a replay.
 type Mark struct{ Name, Value string }
 
@@ -238,7 +245,7 @@ func (o Options) settle() Options {
 	defaultTo(&o.MaxSkew, 2*time.Second)
 	defaultTo(&o.LeaseDuration, time.Minute)
 	defaultTo(&o.CleanupTimeout, 2*time.Second)
-	defaultTo(&o.MinRunTime, time.Second)
+	defaultTo(&o.MinRunTime, defaultMinRunTime)
 	defaultTo(&o.RetryAfter, time.Second)
 	defaultTo(&o.MismatchStatus, http.StatusUnprocessableEntity)
 	o.Cache = o.Cache.settle()

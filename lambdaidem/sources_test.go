@@ -33,7 +33,8 @@ type want struct {
 	stopBatch, wholeBatch bool
 	counted               []string // attributes
 	onFailure             func(body string, err error)
-	wait                  time.Duration
+	wait, timeout         time.Duration
+	discard               func(body string, err error) bool
 }
 
 // batchSource is one kind of event: how AWS sends it, and how it is guarded.
@@ -57,7 +58,10 @@ func applied[M any](w want, body func(M) string) func(*lambdaidem.BatchOptions[M
 		}
 		o.Operation, o.Concurrency, o.StopBatch, o.WholeBatch = w.operation, w.concurrency, w.stopBatch, w.wholeBatch
 		o.FingerprintAttributes = w.counted
-		o.Wait = w.wait
+		o.Wait, o.Timeout = w.wait, w.timeout
+		if w.discard != nil {
+			o.Discard = func(_ context.Context, m M, err error) bool { return w.discard(body(m), err) }
+		}
 	}
 }
 
