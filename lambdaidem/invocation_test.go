@@ -132,7 +132,7 @@ func TestL9_AReleasedRecordNamesItsLastFailure(t *testing.T) {
 func TestL9_AReleasedMessageNamesItsLastFailure(t *testing.T) {
 	for want, fail := range map[string]func() error{
 		"panic":       func() error { panic("4111") },
-		"net.OpError": func() error { return &net.OpError{Op: "dial"} },
+		"net.OpError": func() error { return &net.OpError{Op: "dial", Err: errBroken} },
 	} {
 		store := newFaulty()
 		g := lambdaidem.New(store, func(o *lambdaidem.Options) { o.Namespace, o.Observer = "test", lambdaidem.Discard })
