@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -122,6 +123,9 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 // start starts one thing after the other, what functions call before them and
 // what calls functions after them; Stop ends all in the other order.
 func (s *Stack) start(ctx context.Context, o Options) error {
+	if err := isFree(o.Port); err != nil {
+		return err
+	}
 	if o.Template == "" {
 		if err := s.own(&o); err != nil {
 			return err
@@ -149,6 +153,16 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	return s.startSources(ctx, o)
 }
 
+// isFree returns an error if a port of loopback is taken: before anything is built. 0
+// is a free port of the system's choice.
+func isFree(port int) error {
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return fmt.Errorf("port %d is taken: end what listens there, or choose another port (up: PORT=NUMBER): %w", port, err)
+	}
+	return listener.Close() //nolint:wrapcheck // it never fails
+}
+
 // read reads the template, and makes the folder for what is built of it.
 func (s *Stack) read(o Options) error {
 	path, err := filepath.Abs(o.Template)
@@ -160,6 +174,9 @@ func (s *Stack) read(o Options) error {
 	if err := s.readAgain(o); err != nil {
 		return err
 	}
+	for _, warning := range s.template.Warnings {
+		_, _ = fmt.Fprintln(o.Progress, "warning: "+warning)
+	}
 	if s.folder, err = os.MkdirTemp("", "lambdaidem-stack-"); err != nil {
 		return fmt.Errorf("a folder for the functions' binaries: %w", err)
 	}
@@ -170,10 +187,13 @@ func (s *Stack) read(o Options) error {
 func (s *Stack) readAgain(o Options) error {
 	var err error
 	s.template, err = template.Read(o.Template, template.Options{Parameters: o.Parameters, References: o.References, Rename: s.rename})
-	if err == nil && o.Change != nil {
+	if err != nil {
+		return err //nolint:wrapcheck // it names the place
+	}
+	if o.Change != nil {
 		o.Change(s.template)
 	}
-	return err
+	return nil
 }
 
 // rename gives names of their own to what stands beside others'.

@@ -35,6 +35,59 @@ Call a function past any API, with an event of your own. Its answer is in out.js
   AWS_DEFAULT_REGION=%[1]s AWS_ACCESS_KEY_ID=%[2]s AWS_SECRET_ACCESS_KEY=%[2]s \
     aws lambda invoke --endpoint-url %[3]s --function-name NAME --payload fileb://event.json out.json
 `, s.Database().Config().Region, ddblocal.DummyCredential, s.Emulator().InvokeURL())
+	tokenGuide(w, s.Template())
+	operatorGuide(w, s)
+}
+
+// tokenGuide says how to make a token, if a route asks for one.
+func tokenGuide(w io.Writer, t *template.Template) {
+	for _, f := range t.Functions {
+		for _, route := range f.Routes {
+			if route.Authorizer != nil {
+				_, _ = fmt.Fprintf(w, `
+Make a token of any claims, for the header %s: Bearer $TOKEN. Nothing of it is verified but the scopes of a route ("scope":"a b").
+
+  jwt() { printf 'e30.%%s.' "$(printf '%%s' "$1" | base64 | tr -d '=\n' | tr '/+' '_-')"; }
+  TOKEN=$(jwt '{"iss":"%s","sub":"alice"}')
+`, route.Authorizer.Header, stack.Issuer)
+				return
+			}
+		}
+	}
+}
+
+// operatorGuide says how the operator's command looks into the table of records.
+func operatorGuide(w io.Writer, s *stack.Stack) {
+	records, index := recordTable(s.Template())
+	if records == "" {
+		return
+	}
+	how := "--scan"
+	if index != "" {
+		how = "--lease-index " + index
+	}
+	_, _ = fmt.Fprintf(w, `
+Find the leases of attempts that died, and look into records, by the operator's command (docs/idem.md).
+
+  export AWS_ENDPOINT_URL_DYNAMODB=%[1]s AWS_DEFAULT_REGION=%[2]s AWS_ACCESS_KEY_ID=%[3]s AWS_SECRET_ACCESS_KEY=%[3]s
+  go install github.com/lambdaidem/toolkit/cmd/idem@latest
+  export IDEM_TABLE=%[4]s
+  idem leases %[5]s
+`, s.Database().Endpoint(), s.Database().Config().Region, ddblocal.DummyCredential, records, how)
+}
+
+// recordTable returns the table that records can be in, and its first index: the
+// first table whose whole key is the attribute id and that has a TTL.
+func recordTable(t *template.Template) (name, index string) {
+	for _, table := range t.Tables {
+		if len(table.Key) == 1 && table.Key[0].Name == "id" && table.TTLAttribute != "" {
+			if len(table.Indexes) > 0 {
+				index = table.Indexes[0].Name
+			}
+			return table.Name, index
+		}
+	}
+	return "", ""
 }
 
 // aNotification is a message that the notifications function of this project's own

@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"strconv"
@@ -22,6 +23,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+	"github.com/lambdaidem/toolkit/localstack/queue"
 	"github.com/lambdaidem/toolkit/localstack/stack"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
@@ -29,7 +32,8 @@ import (
 const usage = `usage: up [-template FILE] [-parameter NAME=VALUE]... [-reference NAME=VALUE]... [-metrics]
 
 Leaves the functions running on this machine until Ctrl-C: the HTTP API on port 3000 or
-the one in PORT, with DynamoDB Local behind it.
+the one in PORT, with DynamoDB Local behind it. DynamoDB Local is on the port after it,
+SQS on the second, and the switches of rehearsals are on the third, if these are free.
 
   -template FILE          a SAM template of your own, whose functions are built and run.
                           Default: that of this project, in a checkout of it.
@@ -94,6 +98,14 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options, report *r
 		return fmt.Errorf("PORT is %q: set it to a number from 1 to 65535", text)
 	}
 	options.Port = port
+	rehearsal, err := startRehearsal(preferred(port + 3)) //nolint:mnd // see preferred
+	if err != nil {
+		return err
+	}
+	defer rehearsal.close()
+	options.Emulator = rehearsal.between
+	options.Database = func(o *ddblocal.Options) { o.Port = preferred(port + 1) }
+	options.Queues = func(o *queue.Options) { o.Addr = fmt.Sprintf("127.0.0.1:%d", preferred(port+2)) } //nolint:mnd // see preferred
 	options.FunctionLog = report.seen.Log(report.log, report.documents)
 	// A signal cuts the start short, but not what runs: Stop lets requests under
 	// way finish.
@@ -104,6 +116,7 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options, report *r
 	if err != nil {
 		return withFlags(err)
 	}
+	rehearsal.clearing.Store(s.Clearing())
 	show, message := guide, ""
 	if options.Template == "" {
 		show, message = projectGuide, aNotification
@@ -118,6 +131,7 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options, report *r
 		if err := queueGuide(ctx, stdout, s, message); err != nil && ctx.Err() == nil {
 			return errors.Join(err, s.Stop())
 		}
+		rehearsal.guide(stdout, s)
 		_, _ = fmt.Fprint(stdout, "\nCtrl-C stops everything.\n")
 		ticker := time.NewTicker(pause)
 		report.follow(ctx, ticker.C)
@@ -127,6 +141,19 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options, report *r
 	err = s.Stop()
 	report.end()
 	return err
+}
+
+// preferred returns a port of loopback if it is free, else 0, for any free one. So up
+// has the same ports after a restart, and commands in a shell's history still work:
+// DynamoDB Local is on the port after PORT, SQS on the second, and rehearsals are on
+// the third.
+func preferred(port int) int {
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return 0
+	}
+	_ = listener.Close()
+	return port
 }
 
 // withFlags adds to an error about missing values the flags that give them.

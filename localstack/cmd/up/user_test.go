@@ -82,6 +82,28 @@ func order(t *testing.T, url string) (body string, replayed bool) {
 	return string(text), resp.Header.Get("X-Idempotency-Replayed") == "true"
 }
 
+// A new module takes the command from a checkout, by the lines of localstack/README.md.
+func TestUsersModule_TakesTheCommandFromACheckout(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, script, found := strings.Cut(string(page), "```sh\ngo mod edit -require=")
+	script, _, closed := strings.Cut(script, "```")
+	if !found || !closed {
+		t.Fatal("localstack/README.md has no such lines")
+	}
+	checkout, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	script = "set -e\ngo mod init example.com/new\ngo mod edit -require=" + strings.Replace(script, "=../toolkit", "="+checkout, 1) + "go tool up -h\n"
+	cmd := inModule(t.TempDir(), []string{"GOFLAGS="}, "/bin/sh", "-c", script)
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "usage: up") {
+		t.Errorf("%v\n%s\n%s", err, script, out)
+	}
+}
+
 func TestUsersTemplateRunsFromTheirOwnModule(t *testing.T) {
 	shared := ddblocal.EndpointVariable + "=" + ddblocal.ForTest(t).Endpoint()
 	folder := usersModule(t)
@@ -117,6 +139,11 @@ func TestUsersTemplateRunsFromTheirOwnModule(t *testing.T) {
 			url := fmt.Sprintf("http://127.0.0.1:%d/orders", port)
 			if !strings.Contains(guide, "  POST   "+url+"  (OrdersFunction)\n") || !strings.Contains(guide, "with the tables: Table is ") {
 				t.Errorf("the guide should name the route %s and the table:\n%s", url, guide)
+			}
+			for _, want := range []string{"\n  idem leases --scan\n", "\n  export IDEM_TABLE=", "/table/throttled"} {
+				if !strings.Contains(guide, want) {
+					t.Errorf("the guide has no %q:\n%s", want, guide)
+				}
 			}
 			first, again := order(t, url)
 			second, replayed := order(t, url)

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
+	"github.com/lambdaidem/toolkit/localstack/clearing"
+	"github.com/lambdaidem/toolkit/localstack/emulator"
+	"github.com/lambdaidem/toolkit/localstack/stack"
+)
+
+// rehearsal lets a person rehearse incidents: it stands between the functions and
+// DynamoDB and breaks their calls on demand. Others reach DynamoDB past it.
+//
+//	POST /table/STATE   STATE is one of tableStates
+//	GET /clearings      what the clearing house was told, by downstream key
+type rehearsal struct {
+	state    atomic.Value // a key of tableStates
+	proxy    *proxy.Proxy
+	server   *http.Server
+	url      string
+	clearing atomic.Pointer[clearing.Service] // nil until it has started, and with a user's template
+}
+
+// tableStates are the states that the table can be put into, and what becomes of
+// the functions' calls in each.
+var tableStates = map[string]proxy.Fault{
+	"works":        nil,
+	"throttled":    throttle,
+	"unreachable":  proxy.LoseRequest,
+	"lost-replies": proxy.LoseReply,
+}
+
+// throttle refuses a call like a table whose provisioned capacity is used up.
+func throttle(c *proxy.Call) {
+	const reason = "TableWriteProvisionedThroughputExceeded"
+	c.Answer(proxy.Reply{
+		Status: http.StatusBadRequest,
+		Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
+		Body: []byte(`{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"made by a rehearsal",` +
+			`"ThrottlingReasons":[{"reason":"` + reason + `","resource":"arn:aws:dynamodb:us-east-1:000000000000:table/rehearsal"}]}`),
+	})
+}
+
+// startRehearsal listens on a port of loopback; 0 is a free one. between adds the proxy.
+func startRehearsal(port int) (*rehearsal, error) {
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return nil, fmt.Errorf("the switchboard of rehearsals: %w", err)
+	}
+	r := &rehearsal{url: "http://" + listener.Addr().String()}
+	r.state.Store("works")
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /table/{state}", r.setTable)
+	mux.HandleFunc("GET /clearings", r.showClearings)
+	r.server = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	go func() { _ = r.server.Serve(listener) }() // ends by Close
+	return r, nil
+}
+
+// between puts the proxy between the functions and DynamoDB. Without a proxy, the
+// functions call DynamoDB directly, and no rehearsal is offered.
+func (r *rehearsal) between(o *emulator.Options) {
+	p, err := proxy.Start(o.Endpoint, func(*proxy.Request) proxy.Fault { return tableStates[r.state.Load().(string)] }) //nolint:forcetypeassert // it holds strings alone
+	if err == nil {
+		r.proxy, o.Endpoint = p, p.URL()
+	}
+}
+
+func (r *rehearsal) setTable(w http.ResponseWriter, req *http.Request) {
+	state := req.PathValue("state")
+	if _, known := tableStates[state]; !known {
+		http.Error(w, fmt.Sprintf("there is no state %q; there are %q", state, slices.Sorted(maps.Keys(tableStates))), http.StatusNotFound)
+		return
+	}
+	r.state.Store(state)
+	_, _ = fmt.Fprintf(w, "the table is %s for the functions\n", state)
+}
+
+func (r *rehearsal) showClearings(w http.ResponseWriter, _ *http.Request) {
+	house := r.clearing.Load()
+	if house == nil {
+		http.Error(w, "there is no clearing house: this template is not the project's own", http.StatusNotFound)
+		return
+	}
+	effects := house.Effects()
+	w.Header().Set("Content-Type", "application/json")
+	encoder := json.NewEncoder(w)
+	for _, key := range slices.Sorted(maps.Keys(effects)) { // a line each, for grep
+		_ = encoder.Encode(effects[key])
+	}
+}
+
+// close ends the switchboard and the proxy.
+func (r *rehearsal) close() {
+	_ = r.server.Close()
+	if r.proxy != nil {
+		_ = r.proxy.Close()
+	}
+}
+
+// guide says how to rehearse.
+func (r *rehearsal) guide(w io.Writer, s *stack.Stack) {
+	if r.proxy == nil {
+		return
+	}
+	_, _ = fmt.Fprintf(w, `
+Rehearse an incident of docs/operate.md: break the functions' calls to DynamoDB. Yours, by idem and the AWS CLI, still pass.
+
+  curl -X POST %[1]s/table/throttled     # ProvisionedThroughputExceededException, with its reason
+  curl -X POST %[1]s/table/unreachable   # connections are cut before a request is carried out
+  curl -X POST %[1]s/table/lost-replies  # requests are carried out, their replies are lost
+  curl -X POST %[1]s/table/works         # ends it
+`, r.url)
+	if s.Clearing() == nil {
+		return
+	}
+	_, _ = fmt.Fprintf(w, `
+Have a function die at its timeout of 10 seconds; and ask the clearing house what it was told, a line for each downstream key.
+
+  curl -i %[2]s/payments -H "Authorization: Bearer $TOKEN" -H 'Idempotency-Key: slow-1' \
+    -H 'X-Demo-Delay-Ms: 15000' -H 'Content-Type: application/json' -d '{"amount":1250,"currency":"EUR"}'
+  curl %[1]s/clearings
+`, r.url, s.URL())
+}
