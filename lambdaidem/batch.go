@@ -216,7 +216,7 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M], mayBegin
 	default:
 		who.Key = text
 		body, parts := t.payload(b.opts.FingerprintAttributes)
-		t.call = b.g.newCall(who, payload{body: body, json: true}, parts...)
+		t.call = b.g.newCall(who, payload{body: body, json: true, form: attributesForm(b.opts.FingerprintAttributes)}, parts...)
 		b.warnOfOwnID(t)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"strings"
+	"unicode"
 
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
@@ -21,8 +22,8 @@ type Identity struct {
 	Tenant    string // Lambda's tenant id, where the function has tenant isolation; else empty
 	Principal string // whose key it is: as Request.Principal has it, or as Options.Principal says (F2)
 
-	// Of a request over HTTP: the method in upper case, and the route template
-	// or, where there is none, the concrete path as the client asked for it,
+	// Of a request over HTTP: the method in upper case, and the route template, in
+	// which the names of parameters don't count, or, where there is none, the concrete path as the client asked for it,
 	// escaped as it came. Host is the host of a net/http request, in lower case;
 	// events have none.
 	Method, Host, Route, Path string
@@ -87,6 +88,33 @@ func (i *Identity) of() string {
 	}
 }
 
+// counted returns what is asked for as a record's id has it: in a template the
+// position of a parameter counts and not its name, so that one can be renamed. Two
+// templates that differ in names alone match the same paths.
+func (i *Identity) counted() string {
+	if i.kind() != "http" || !strings.Contains(i.Route, "{") {
+		return i.of()
+	}
+	segments := strings.Split(i.Route, "/")
+	for n, s := range segments {
+		if isParameter(s) {
+			segments[n] = "{}" // which is no segment of any template
+		}
+	}
+	return strings.Join(segments, "/")
+}
+
+// isParameter reports whether a segment of a template is a parameter with a name:
+// not "{$}", which ends a path, nor one with a rule for its value, as other routers
+// have it.
+func isParameter(segment string) bool {
+	name, opened := strings.CutPrefix(segment, "{")
+	name, closed := strings.CutSuffix(name, "}")
+	return opened && closed && name != "" && !strings.ContainsFunc(name, func(c rune) bool {
+		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("_-.", c)
+	})
+}
+
 // id is the identity as one string: a prefix, and SHA-256 over the parts with
 // their lengths, so that no choice of parts can collide. A host and a tenant
 // come last, each after its name, and only where there is one: what has neither
@@ -94,7 +122,7 @@ func (i *Identity) of() string {
 func (i *Identity) id() string {
 	var fixed [512]byte
 	buf := fixed[:0]
-	for _, part := range [...]string{i.kind(), i.Namespace, i.Principal, i.Method, i.of(), i.Key} {
+	for _, part := range [...]string{i.kind(), i.Namespace, i.Principal, i.Method, i.counted(), i.Key} {
 		buf = appendPart(buf, part)
 	}
 	if i.Host != "" {

@@ -206,3 +206,13 @@ func (g *Guard) passMessage(ctx context.Context, fn func(context.Context) error)
 }
 
 var errNoSource = errors.New("the message names no source: set BatchOptions.Operation")
+
+// attributesForm returns the form of a payload with these message attributes: see
+// payload.form.
+func attributesForm(named []string) string {
+	var form []byte
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(named))) {
+		form = appendPart(form, strings.ToLower(name))
+	}
+	return string(form)
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -50,6 +51,63 @@ func TestF1_EachPartMakesItsOwnRecord(t *testing.T) {
 			t.Error("another namespace was replayed")
 		}
 	})
+}
+
+// A parameter that is renamed leaves completed keys what they are; whatever else
+// differs makes another route.
+func TestF1_AParametersNameDoesNotCount(t *testing.T) {
+	g := lambdaidem.New(newFaulty())
+	id := func(route string) string {
+		return g.RecordID(lambdaidem.Identity{Method: "POST", Route: route, Path: "/asked/for", Key: "k"})
+	}
+	for _, same := range [][2]string{
+		{"/payments/{id}", "/payments/{payment}"}, {"/{a}/x/{b}", "/{b}/x/{a}"}, {"/p/{payment-id}/{x.y}", "/p/{paymentID}/{z_1}"},
+		{"/payments/{id}/{$}", "/payments/{payment}/{$}"},
+	} {
+		if id(same[0]) != id(same[1]) {
+			t.Errorf("%s and %s are two records", same[0], same[1])
+		}
+	}
+	seen := map[string]string{}
+	for _, route := range []string{
+		"/payments/{id}", "/payments/{id}/x", "/payments/x/{id}", "/{id}", "/{id}/{$}", "/{id}/{x}", "/{id}/$", "/payments/id", "/payments/{$}", "/payments/{id:int}",
+		"/payments/{name:text}", "/payments/%7Bid%7D", "/payments/%7B%7D", "/payments/{id}.json", "/payments/x{id}", "/{proxy+}", "/payments/{a}{b}", "/payments/{}",
+	} {
+		if other, ok := seen[id(route)]; ok && !(route == "/payments/{}" && other == "/payments/{id}") { // no router has an unnamed one
+			t.Errorf("%s and %s are one record", route, other)
+		}
+		seen[id(route)] = route
+	}
+	operation := func(name string) string { return g.RecordID(lambdaidem.Identity{Operation: name, Key: "k"}) }
+	if operation("/a/{x}") == operation("/a/{y}") {
+		t.Error("two operations are one")
+	}
+}
+
+// The same through the events and through net/http: the answer replays, and the
+// scope shows the route as it is now.
+func TestF1_ARenamedParameterReplays(t *testing.T) {
+	r := newRig(nil)
+	in := first()
+	in.RouteKey, in.RawPath = "POST /payments/{id}", "/payments/1"
+	one := r.send(t, in)
+	in.RouteKey = "POST /payments/{payment}"
+	wantReplay(t, r.send(t, in), one)
+
+	g := lambdaidem.New(newFaulty(), quiet, func(o *lambdaidem.Options) { o.AnonymousCallers = true })
+	post := func(pattern string) *httptest.ResponseRecorder {
+		mux := http.NewServeMux()
+		mux.Handle(pattern, g.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })))
+		req := httptest.NewRequest(http.MethodPost, "/payments/1", strings.NewReader("{}"))
+		req.Header.Set("Idempotency-Key", "k")
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, req)
+		return w
+	}
+	post("POST /payments/{id}")
+	if w := post("POST /payments/{payment}"); w.Header().Get(mark) != "true" {
+		t.Errorf("after the parameter was renamed: %d %s", w.Code, w.Body)
+	}
 }
 
 func TestF1_OneTemplateIsOneRoute(t *testing.T) {
