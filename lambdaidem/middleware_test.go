@@ -369,6 +369,25 @@ func TestF3_AFormParsedBeforeTheGuardIsRefused(t *testing.T) {
 	}
 }
 
+// F3: a handler that reads a form by parts leaves a mark on the request alone, no
+// parsed values.
+func TestF3_AFormReadByPartsBeforeTheGuardIsRefused(t *testing.T) {
+	h := lambdaidem.New(memstore.New(), anonymous).Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") }))
+	r := posted(t, "/a")
+	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+	r.Body, r.ContentLength = io.NopCloser(strings.NewReader("--b\r\nContent-Disposition: form-data; name=\"amount\"\r\n\r\n1\r\n--b--\r\n")), -1
+	parts, err := r.MultipartReader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parts.NextPart(); err != nil || r.PostForm != nil {
+		t.Fatal(r.PostForm, err)
+	}
+	if w := serve(h, r); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), string(lambdaidem.ErrBodyUnknown)) {
+		t.Errorf("the answer is %d %s", w.Code, w.Body)
+	}
+}
+
 // K4: net/http takes any method as it comes; one in lower case is the same.
 func TestK4_MiddlewareMatchesMethodsWithoutCase(t *testing.T) {
 	runs := 0

@@ -262,6 +262,28 @@ func TestF3_ATypeWhoseJSONHidesFieldsIsRefused(t *testing.T) {
 	}
 }
 
+// A struct without exported fields is found wherever it stands.
+func TestF3_WhatAStructHidesIsFoundEverywhere(t *testing.T) {
+	type hides struct{ amount int }
+	h := hides{1}
+	for name, v := range map[string]any{
+		"itself": h, "pointer": &h, "array": [1]hides{h}, "array of arrays": [1][1]hides{{h}}, "slice": []hides{h}, "map": map[string]hides{"a": h},
+		"field": struct{ F hides }{h}, "field of a field": struct{ F struct{ G *hides } }{struct{ G *hides }{&h}}, "interface": []any{h}, "array of interfaces": [1]any{h},
+	} {
+		if key, err := lambdaidem.HashKey(v); err == nil || !strings.Contains(err.Error(), "hides") {
+			t.Errorf("%s: %q, %v", name, key, err)
+		}
+	}
+	for name, v := range map[string]any{"zero in an array": [1]hides{}, "without JSON": struct {
+		F hides `json:"-"`
+		A int
+	}{h, 1}} {
+		if _, err := lambdaidem.HashKey(v); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A payload whose form a deployment changed is in doubt: its downstream key stays.
 func TestE6_ADownstreamKeyOutlivesAChangedType(t *testing.T) {
 	for name, c := range map[string]struct {
