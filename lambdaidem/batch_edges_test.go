@@ -299,8 +299,8 @@ func TestV2_WaitIsTheBatchs(t *testing.T) {
 
 // F3: a set has no order; a list has one.
 func TestV3_SetsHaveNoOrder(t *testing.T) {
-	record := func(image string) events.DynamoDBEvent {
-		var e events.DynamoDBEvent
+	record := func(image string) events.DynamoDBTimeWindowEvent {
+		var e events.DynamoDBTimeWindowEvent
 		text := `{"Records":[{"eventID":"1","eventSourceARN":"arn:t","dynamodb":{"SequenceNumber":"1","Keys":{"id":{"S":"a"}},"NewImage":` + image + `}}]}`
 		if err := json.Unmarshal([]byte(text), &e); err != nil {
 			t.Fatal(err)

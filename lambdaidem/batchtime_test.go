@@ -259,3 +259,28 @@ func TestV2_AHandlerThatIgnoresItsTimeoutKeepsItsLease(t *testing.T) {
 		second.wantFailed(t, batchOf("1"))
 	})
 }
+
+// V2: a mapping with a tumbling window is refused in words, and nothing runs: a window
+// that Lambda rebuilds would miss the records that are done.
+func TestV2_TumblingWindowsAreRefused(t *testing.T) {
+	for _, s := range []batchSource{kinesisSource(), dynamoDBSource()} {
+		for _, field := range []object{
+			{"window": object{"start": "2026-07-30T17:00:00Z", "end": "2026-07-30T17:05:00Z"}}, {"state": object{}}, {"state": object{"1": "a"}},
+			{"shardId": "shardId-000000000006"}, {"isFinalInvokeForWindow": true}, {"isWindowTerminatedEarly": true},
+		} {
+			ran := false
+			c := s.behind(batchGuard(), func(context.Context, string) error { ran = true; return nil }, want{})
+			event := c.event
+			c.batchSource.event = func(arn string, all []msg) any {
+				e := event(arn, all).(object)
+				for name, value := range field {
+					e[name] = value
+				}
+				return e
+			}
+			if failed, err := c.deliver(t.Context(), t, batchOf("1 a")...); err == nil || !strings.Contains(err.Error(), "TumblingWindowInSeconds") || ran {
+				t.Errorf("%s, %v: reported %v, %v; it ran: %v", s.name, field, failed, err, ran)
+			}
+		}
+	}
+}

@@ -12,19 +12,19 @@ import (
 // DynamoDBStream guards a handler of the records of a table's stream (V2): the
 // outbox of whoever writes to the table. Records of one item keep their order: none
 // begins after one that failed. The records of one transaction come apart, and mixed
-// with others. What is said at [Guard.Kinesis] of failures and retries holds here
-// too.
-func (g *Guard) DynamoDBStream(h func(context.Context, events.DynamoDBEventRecord) error, optFns ...func(*BatchOptions[events.DynamoDBEventRecord])) func(context.Context, events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
-	b := guardMessages(g, source[events.DynamoDBEvent, events.DynamoDBEventRecord]{
-		list:  func(e events.DynamoDBEvent) []events.DynamoDBEventRecord { return e.Records },
+// with others. What is said at [Guard.Kinesis] of failures, retries and tumbling
+// windows holds here too.
+func (g *Guard) DynamoDBStream(h func(context.Context, events.DynamoDBEventRecord) error, optFns ...func(*BatchOptions[events.DynamoDBEventRecord])) func(context.Context, events.DynamoDBTimeWindowEvent) (events.DynamoDBEventResponse, error) {
+	b := guardMessages(g, source[events.DynamoDBTimeWindowEvent, events.DynamoDBEventRecord]{
+		list:  func(e events.DynamoDBTimeWindowEvent) []events.DynamoDBEventRecord { return e.Records },
 		read:  streamRecord,
 		lasts: true,
 	}, h, optFns)
-	return reported(b, func(names []string) events.DynamoDBEventResponse {
+	return unwindowed(func(e events.DynamoDBTimeWindowEvent) events.TimeWindowProperties { return e.TimeWindowProperties }, reported(b, func(names []string) events.DynamoDBEventResponse {
 		return events.DynamoDBEventResponse{BatchItemFailures: failuresOf(names, func(name string) events.DynamoDBBatchItemFailure {
 			return events.DynamoDBBatchItemFailure{ItemIdentifier: name}
 		})}
-	})
+	}))
 }
 
 func streamRecord(e events.DynamoDBEventRecord) message {

@@ -153,7 +153,7 @@ func ExampleGuard_Kinesis() {
 	}, func(o *lambdaidem.BatchOptions[events.KinesisEventRecord]) {
 		o.OnFailure = func(context.Context, events.KinesisEventRecord, error) {}
 	})
-	batch := events.KinesisEvent{}
+	batch := events.KinesisTimeWindowEvent{}
 	for i, account := range []string{"alice", "bob", "alice"} {
 		number := fmt.Sprint(100 + i)
 		batch.Records = append(batch.Records, events.KinesisEventRecord{EventID: "shardId-000000000000:" + number, EventSourceArn: "arn:aws:kinesis:eu-west-1:111122223333:stream/ledger",
@@ -180,9 +180,10 @@ func ExampleGuard_DynamoDBStream() {
 		fmt.Println("a receipt for", r.Change.Keys["id"].String())
 		return nil
 	})
-	batch := events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{{EventID: "c4ca4238a0b923820dcc509a6f75849b", EventName: "INSERT",
+	batch := events.DynamoDBTimeWindowEvent{DynamoDBEvent: events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{{EventID: "c4ca4238a0b923820dcc509a6f75849b", EventName: "INSERT",
 		EventSourceArn: "arn:aws:dynamodb:eu-west-1:111122223333:table/payments/stream/2026-01-01T00:00:00.000",
-		Change:         events.DynamoDBStreamRecord{SequenceNumber: "111", Keys: map[string]events.DynamoDBAttributeValue{"id": events.NewStringAttribute("payment 1")}}}}}
+		Change:         events.DynamoDBStreamRecord{SequenceNumber: "111", Keys: map[string]events.DynamoDBAttributeValue{"id": events.NewStringAttribute("payment 1")}}}}}}
+
 	for range 2 {
 		answer, err := handle(context.Background(), batch)
 		fmt.Println(answer, err)

@@ -105,12 +105,12 @@ func TestV2_EventsAsAWSSendsThem(t *testing.T) {
 		func(g *lambdaidem.Guard, h func(context.Context, events.EventBridgeEvent) error) func(context.Context, events.EventBridgeEvent) error {
 			return g.EventBridge(h)
 		})
-	wantAsSent(t, "kinesis", func(e events.KinesisEvent) []events.KinesisEventRecord { return e.Records },
-		func(g *lambdaidem.Guard, h func(context.Context, events.KinesisEventRecord) error) func(context.Context, events.KinesisEvent) error {
+	wantAsSent(t, "kinesis", func(e events.KinesisTimeWindowEvent) []events.KinesisEventRecord { return e.Records },
+		func(g *lambdaidem.Guard, h func(context.Context, events.KinesisEventRecord) error) func(context.Context, events.KinesisTimeWindowEvent) error {
 			return withoutFailures(g.Kinesis(h), func(r events.KinesisEventResponse) int { return len(r.BatchItemFailures) })
 		})
-	wantAsSent(t, "dynamodb", func(e events.DynamoDBEvent) []events.DynamoDBEventRecord { return e.Records },
-		func(g *lambdaidem.Guard, h func(context.Context, events.DynamoDBEventRecord) error) func(context.Context, events.DynamoDBEvent) error {
+	wantAsSent(t, "dynamodb", func(e events.DynamoDBTimeWindowEvent) []events.DynamoDBEventRecord { return e.Records },
+		func(g *lambdaidem.Guard, h func(context.Context, events.DynamoDBEventRecord) error) func(context.Context, events.DynamoDBTimeWindowEvent) error {
 			return withoutFailures(g.DynamoDBStream(h), func(r events.DynamoDBEventResponse) int { return len(r.BatchItemFailures) })
 		})
 }
@@ -141,11 +141,11 @@ func TestV3_KeysOfEventsAsAWSSendsThem(t *testing.T) {
 	decode(t, "eventbridge", func(e events.EventBridgeEvent) error {
 		return g.EventBridge(func(ctx context.Context, _ events.EventBridgeEvent) error { keep(ctx); return nil })(t.Context(), e)
 	})
-	decode(t, "kinesis", func(e events.KinesisEvent) error {
+	decode(t, "kinesis", func(e events.KinesisTimeWindowEvent) error {
 		_, err := g.Kinesis(func(ctx context.Context, _ events.KinesisEventRecord) error { keep(ctx); return nil })(t.Context(), e)
 		return err
 	})
-	decode(t, "dynamodb", func(e events.DynamoDBEvent) error {
+	decode(t, "dynamodb", func(e events.DynamoDBTimeWindowEvent) error {
 		_, err := g.DynamoDBStream(func(ctx context.Context, _ events.DynamoDBEventRecord) error { keep(ctx); return nil })(t.Context(), e)
 		return err
 	})

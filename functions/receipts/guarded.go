@@ -15,7 +15,7 @@ import (
 // queue for up to 14 days until somebody looks, and may be handed in again by hand.
 const ttl = 30 * 24 * time.Hour
 
-type streamHandler = func(context.Context, events.DynamoDBEvent) (events.DynamoDBEventResponse, error)
+type streamHandler = func(context.Context, events.DynamoDBTimeWindowEvent) (events.DynamoDBEventResponse, error)
 
 // guarded is the Lambda handler: what is no new payment is passed over, the rest is
 // guarded one by one. Passing over comes first, so that a refund costs no record.
@@ -38,7 +38,7 @@ func guarded(guard *lambdaidem.Guard, h handler) streamHandler {
 			return ledger.PaymentIDOf(r), nil
 		}
 	})
-	return func(ctx context.Context, e events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
+	return func(ctx context.Context, e events.DynamoDBTimeWindowEvent) (events.DynamoDBEventResponse, error) {
 		var made []events.DynamoDBEventRecord
 		for _, r := range e.Records {
 			if ledger.IsNewPayment(r) {

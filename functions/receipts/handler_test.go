@@ -67,7 +67,7 @@ func (s *setUp) guarded(store lambdaidem.Store) streamHandler {
 func (s *setUp) deliver(t *testing.T, records ...events.DynamoDBEventRecord) []string {
 	t.Helper()
 	ctx, captured := dynamostore.Capture(t.Context())
-	answer, err := s.guarded(s.store)(ctx, events.DynamoDBEvent{Records: records})
+	answer, err := s.guarded(s.store)(ctx, events.DynamoDBTimeWindowEvent{DynamoDBEvent: events.DynamoDBEvent{Records: records}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func TestF5_RecordMadeOfTheItemOfTodayIsTheSame(t *testing.T) {
 		"after a crash": func(s *setUp, t *testing.T, r events.DynamoDBEventRecord) {
 			s.handler.sent = func(ctx context.Context, _ string) error { s.store.Kill(ctx); return refused }
 			idemtest.Crash(t, 30*time.Second, func(ctx context.Context) {
-				_, _ = s.guarded(s.store)(ctx, events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{r}})
+				_, _ = s.guarded(s.store)(ctx, events.DynamoDBTimeWindowEvent{DynamoDBEvent: events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{r}}})
 			})
 		},
 	} {
@@ -376,11 +376,11 @@ func TestG1_ReceiptIsWrittenOnceAlthoughAnAttemptDied(t *testing.T) {
 		}
 		return all
 	}
-	event := events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{insert(t, p), insert(t, payment())}}
+	event := events.DynamoDBTimeWindowEvent{DynamoDBEvent: events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{insert(t, p), insert(t, payment())}}}
 
 	s.handler.sent = func(ctx context.Context, _ string) error { store.Kill(ctx); return nil }
 	idemtest.Crash(t, 30*time.Second, func(ctx context.Context) {
-		_, _ = s.guarded(store)(ctx, events.DynamoDBEvent{Records: event.Records[:1]})
+		_, _ = s.guarded(store)(ctx, events.DynamoDBTimeWindowEvent{DynamoDBEvent: events.DynamoDBEvent{Records: event.Records[:1]}})
 	})
 	if all := receipts(); len(all) != 0 || len(s.queue.sent) != 1 {
 		t.Fatalf("after the crash there are the receipts %v and %d messages; want none, and one", all, len(s.queue.sent))

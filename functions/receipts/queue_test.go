@@ -86,7 +86,7 @@ func TestV2_SendThatHangsIsOneFailure(t *testing.T) {
 		defer cancel()
 		ctx, _ = dynamostore.Capture(ctx)
 		begun, first := time.Now(), insert(t, a)
-		answer, err := s.guarded(s.store)(ctx, events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{first, insert(t, b)}})
+		answer, err := s.guarded(s.store)(ctx, events.DynamoDBTimeWindowEvent{DynamoDBEvent: events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{first, insert(t, b)}}})
 		if failed := answer.BatchItemFailures; err != nil || len(failed) != 1 || failed[0].ItemIdentifier != first.Change.SequenceNumber || len(queueOf.sent) != 1 {
 			t.Errorf("%v, %v failed, and %d were sent; want the first to fail, and the second to be sent", err, failed, len(queueOf.sent))
 		}

@@ -17,7 +17,7 @@ import (
 
 // byHand is the event that the runbook in docs/deploy.md has made of a payment's item
 // ("Payments without a receipt"): text for text what its query writes.
-func byHand(t *testing.T, p ledger.Payment) events.DynamoDBEvent {
+func byHand(t *testing.T, p ledger.Payment) events.DynamoDBTimeWindowEvent {
 	t.Helper()
 	item, err := attributevalue.MarshalMap(p)
 	if err != nil {
@@ -30,9 +30,9 @@ func byHand(t *testing.T, p ledger.Payment) events.DynamoDBEvent {
 	return event(t, `{"Records": [{"eventName": "INSERT", "dynamodb": {"Keys": {"id": {"S":"`+p.ID+`"}}, "NewImage": `+string(image)+`}}]}`)
 }
 
-func event(t *testing.T, text string) events.DynamoDBEvent {
+func event(t *testing.T, text string) events.DynamoDBTimeWindowEvent {
 	t.Helper()
-	var e events.DynamoDBEvent
+	var e events.DynamoDBTimeWindowEvent
 	if err := json.Unmarshal([]byte(text), &e); err != nil {
 		t.Fatal(err)
 	}

@@ -121,8 +121,8 @@ func EventBridge(source, detailType string, m Message) events.EventBridgeEvent {
 }
 
 // Kinesis is an event of a data stream, by its name.
-func Kinesis(stream string, messages ...Message) events.KinesisEvent {
-	out := events.KinesisEvent{Records: []events.KinesisEventRecord{}}
+func Kinesis(stream string, messages ...Message) events.KinesisTimeWindowEvent {
+	out := events.KinesisTimeWindowEvent{KinesisEvent: events.KinesisEvent{Records: []events.KinesisEventRecord{}}}
 	for i, m := range withMessageDefaults(messages) {
 		out.Records = append(out.Records, events.KinesisEventRecord{
 			EventID: "shardId-000000000000:" + m.ID, EventName: "aws:kinesis:record", EventSource: "aws:kinesis", EventVersion: "1.0", AwsRegion: region, EventSourceArn: arnHead + "kinesis" + arnTail + "stream/" + stream,
@@ -134,8 +134,8 @@ func Kinesis(stream string, messages ...Message) events.KinesisEvent {
 
 // DynamoDBStream is an event of a table's stream, by the table's name: of items that
 // were put, whose key is the attribute id.
-func DynamoDBStream(table string, messages ...Message) events.DynamoDBEvent {
-	out := events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{}}
+func DynamoDBStream(table string, messages ...Message) events.DynamoDBTimeWindowEvent {
+	out := events.DynamoDBTimeWindowEvent{DynamoDBEvent: events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{}}}
 	for i, m := range withMessageDefaults(messages) {
 		id := events.NewStringAttribute(m.Group)
 		out.Records = append(out.Records, events.DynamoDBEventRecord{

@@ -93,7 +93,7 @@ func (p *process) group(m *message) string {
 }
 
 func (p *process) takeKinesis(batch []*message) ([]string, error) {
-	var event events.KinesisEvent
+	var event events.KinesisTimeWindowEvent
 	byID := map[string]*message{}
 	for _, m := range batch {
 		id := m.id()
@@ -116,7 +116,7 @@ func (p *process) takeKinesis(batch []*message) ([]string, error) {
 }
 
 func (p *process) takeDynamoDB(batch []*message) ([]string, error) {
-	var event events.DynamoDBEvent
+	var event events.DynamoDBTimeWindowEvent
 	byID := map[string]*message{}
 	for _, m := range batch {
 		id := m.id()

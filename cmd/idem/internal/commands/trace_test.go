@@ -83,7 +83,7 @@ func TestO2_TraceFollowsAChain(t *testing.T) {
 			o.Operation = "receipt"
 			o.Key = func(context.Context, events.DynamoDBEventRecord) (string, error) { return "pay_1", nil }
 		})
-	if _, err := stream(invoked(t.Context(), "of-the-stream"), events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{{EventID: "1", Change: events.DynamoDBStreamRecord{SequenceNumber: "1"}}}}); err != nil {
+	if _, err := stream(invoked(t.Context(), "of-the-stream"), events.DynamoDBTimeWindowEvent{DynamoDBEvent: events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{{EventID: "1", Change: events.DynamoDBStreamRecord{SequenceNumber: "1"}}}}}); err != nil {
 		t.Fatal(err)
 	}
 	mail, charged := "", ""
