@@ -69,7 +69,7 @@
 //	32 KB    10          9           6.22   35           1 + 9 R      20.9
 //	128 KB   34          1 + 8 R     20.3   131          1 + 33 R     78.0
 //	400 KB   98          1 + 24 R    58.4   405          1 + 102 R    241
-//	6 MB     1469        1 + 371 R   875    6188         1 + 1565 R   3684
+//	6 MB     1469        1 + 371 R   875    6189         1 + 1565 R   3685
 //
 // A refused PutItem brings the record along (ReturnValuesOnConditionCheckFailure),
 // so nothing is read twice, but for the parts of a large answer.

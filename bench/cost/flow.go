@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -125,6 +126,7 @@ func (r *rig) measure(ctx context.Context, l layout, m mode, answer events.APIGa
 	serve := guard.APIGatewayV2(func(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		return answer, m.write(ctx, r, lambdaidem.RecordID(ctx))
 	})
+	ctx = invoked(ctx)
 	f := figures{fits: true}
 	key := rand.Text()
 	r.meter.take()
@@ -234,4 +236,10 @@ func enlist(ctx context.Context, r *rig, id string) error {
 		TableName: &r.table, Key: key, UpdateExpression: aws.String(addition), ExpressionAttributeNames: names, ExpressionAttributeValues: values,
 	})
 	return nil
+}
+
+// invoked is the context of an invocation in Lambda: a record names its request id,
+// which counts as a part of the item.
+func invoked(ctx context.Context) context.Context {
+	return lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{AwsRequestID: "6bc28136-xmpl-4365-b021-0ce6b2e64ab0"})
 }
