@@ -15,17 +15,17 @@ type transaction struct {
 	token   string
 	actions int
 	record  recordAction
-	over    bool // the record's action is a put over one that was seen (L6)
+	over    bool // the claim is over a record that was seen
 }
 
 // recordAction is what a transaction does with a record.
-type recordAction string
+type recordAction int
 
-// The actions. Without a record, the transaction is of a run that is unguarded.
+// The actions. An unguarded run has no record.
 const (
-	noRecord  recordAction = ""
-	completes recordAction = "Update" // under the lease
-	claims    recordAction = "Put"    // and completes at once (E4)
+	noRecord  recordAction = iota
+	completes              // an update, under the lease
+	claims                 // a put of a new record, or an update of one that was seen; completes at once
 )
 
 // parseTransaction reads the body of a TransactWriteItems.
@@ -43,8 +43,11 @@ func parseTransaction(body []byte) *transaction {
 	t := &transaction{token: in.ClientRequestToken, actions: len(in.TransactItems)}
 	for kind, action := range in.TransactItems[0] {
 		if action.TableName == table {
-			t.record = recordAction(kind)
 			_, t.over = action.ExpressionAttributeValues[":seen_token"]
+			t.record = completes
+			if kind == "Put" || t.over {
+				t.record = claims
+			}
 		}
 	}
 	return t
