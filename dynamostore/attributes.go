@@ -11,7 +11,7 @@ const (
 	attrToken       = "token"                  // S, the fencing token (L3)
 	attrAttempt     = "attempt"                // N
 	attrLeaseEnd    = "in_progress_expiration" // N, epoch milliseconds (L5)
-	attrExpiration  = "expiration"             // N, epoch seconds, the TTL attribute (L7)
+	attrExpiration  = "expiration"             // N, epoch seconds, the TTL attribute: see deletionOf
 	attrData        = "data"                   // S while it is UTF-8, else B
 	attrValidation  = "validation"             // S, the request's fingerprint
 	attrPayloads    = "payloads"               // L of S, absent: the validation is the record's only one

@@ -11,9 +11,10 @@ import (
 // The conditions that the writes stand under, each named for what it means. A
 // placeholder #x is an attribute's name, :x a value.
 const (
-	// isGone is rule L7: it has expired, and no lease on it is live. DynamoDB
-	// deletes days late, so every condition asks. An attribute that is absent
-	// compares as false: what has no expiration is never gone.
+	// isGone holds for a record that has expired and on which no lease is live. Every
+	// condition asks, because DynamoDB deletes an expired item late, often by days.
+	// :now_s is the TTL attribute of a record that expires now: see deletionOf. An
+	// absent attribute compares as false, so a record without one is never gone.
 	isGone = "(#expiration <= :now_s AND (NOT #status = :in_progress OR #lease_end <= :now_ms))"
 
 	// lockIsFree is rule L2: there is no record, or it is gone. An item without
@@ -58,7 +59,7 @@ type given struct {
 // attributes is the values as the SDK takes them.
 func (g *given) attributes() attributes {
 	values := attributes{
-		":now_s":       number(g.now.Unix()),
+		":now_s":       number(deletionOf(g.now).n),
 		":now_ms":      number(g.now.UnixMilli()),
 		":in_progress": str(lambdaidem.InProgress),
 	}
@@ -79,7 +80,7 @@ func (g *given) attributes() attributes {
 
 // appendTo writes them as the members of an object.
 func (g *given) appendTo(b []byte) []byte {
-	b = strconv.AppendInt(append(b, `":now_s":{"N":"`...), g.now.Unix(), 10)
+	b = strconv.AppendInt(append(b, `":now_s":{"N":"`...), deletionOf(g.now).n, 10)
 	b = strconv.AppendInt(append(b, `"},":now_ms":{"N":"`...), g.now.UnixMilli(), 10)
 	b = append(b, `"},":in_progress":{"S":"`+string(lambdaidem.InProgress)+`"}`...)
 	if g.token != "" {

@@ -14,7 +14,7 @@
 //
 //	id                      S  partition key: a prefix and a hash
 //	status                  S  INPROGRESS, COMPLETED or RELEASED
-//	expiration              N  epoch seconds, the TTL attribute; absent: it does not expire
+//	expiration              N  epoch seconds, the TTL attribute: the record expired an hour before (see below); absent: it does not expire
 //	in_progress_expiration  N  epoch milliseconds, the end of the lease
 //	validation              S  the request's fingerprint
 //	payloads                L  of S: the fingerprints of all payloads, where one replaced another
@@ -40,6 +40,14 @@
 // an item without our token is refused with [lambdaidem.ReasonForeign], and is
 // neither replayed nor overwritten, even when it has expired. Tables with a
 // sort key are not supported.
+//
+// # Expiry and deletion
+//
+// A record expires when its time to live is over: a request that is made from then
+// on finds no record. Its item stays for another hour ([lambdaidem.KeptAfterExpiry]),
+// and only then may DynamoDB's TTL delete it: the attribute expiration is an hour
+// later than the expiry. Within that hour a request that was made before the expiry
+// and was delayed on its way still finds the record, which refuses it.
 //
 // # Round trips and cost
 //

@@ -24,7 +24,7 @@ type item struct {
 	Token       string
 	Attempt     integer
 	LeaseEnd    integer // epoch milliseconds
-	Expiration  integer // epoch seconds
+	Expiration  integer // epoch seconds: see deletionOf
 	Validation  string
 	Payloads    []string
 	Scope       string
@@ -55,7 +55,7 @@ func claimed(c lambdaidem.Claim) *item {
 		Token:      c.Token,
 		Attempt:    integer{attempt, true},
 		LeaseEnd:   epochMillis(c.LeaseEnd),
-		Expiration: epochSeconds(c.Expires),
+		Expiration: deletionOf(c.Expires),
 		Validation: validUTF8(c.Fingerprint),
 		Payloads:   allValidUTF8(c.Payloads),
 		Scope:      validUTF8(c.Scope),
@@ -71,7 +71,7 @@ func (it *item) finish(r lambdaidem.Result) {
 	it.dropSteps()
 	it.Outcome = string(r.Outcome)
 	it.CompletedAt = epochMillis(r.At)
-	it.Expiration = epochSeconds(r.Expires)
+	it.Expiration = deletionOf(r.Expires)
 	it.Data = r.Value
 	if a, ok := r.Apart.(*apart); ok {
 		it.Data, it.Encoding, it.Parts = a.Data, optionalText{a.Encoding, true}, &a.Parts
@@ -87,7 +87,7 @@ func (it *item) finish(r lambdaidem.Result) {
 // failure is the attempt's, by its code; empty: none is known.
 func (it *item) giveBack(expires time.Time, failure string) {
 	it.Status, it.LeaseShard = lambdaidem.Released, ""
-	it.Expiration = epochSeconds(expires)
+	it.Expiration = deletionOf(expires)
 	it.LastFailure = validUTF8(failure)
 }
 
@@ -172,7 +172,7 @@ func (it *item) record() lambdaidem.Record {
 		Token:       it.Token,
 		Attempt:     int(it.Attempt.n),
 		LeaseEnd:    fromMillis(it.LeaseEnd),
-		Expires:     fromSeconds(it.Expiration),
+		Expires:     expiryOf(it.Expiration),
 		Fingerprint: it.Validation,
 		Payloads:    it.Payloads,
 		Scope:       it.Scope,
@@ -224,11 +224,15 @@ func epochMillis(t time.Time) integer {
 	return integer{t.UnixMilli(), true}
 }
 
-func epochSeconds(t time.Time) integer {
-	if t.IsZero() {
+// deletionOf returns the value of the TTL attribute, in epoch seconds, for a record
+// that expires at the given time. It is lambdaidem.KeptAfterExpiry later, because TTL
+// deletes an item as soon as the attribute's time has come, and a request that was
+// made before the record expired must still find it.
+func deletionOf(expires time.Time) integer {
+	if expires.IsZero() {
 		return integer{}
 	}
-	return integer{t.Unix(), true}
+	return integer{expires.Add(lambdaidem.KeptAfterExpiry).Unix(), true}
 }
 
 func fromMillis(ms integer) time.Time {
@@ -238,9 +242,10 @@ func fromMillis(ms integer) time.Time {
 	return time.UnixMilli(ms.n).UTC()
 }
 
-func fromSeconds(s integer) time.Time {
-	if !s.there {
+// expiryOf returns when a record expires that has this TTL attribute.
+func expiryOf(deletion integer) time.Time {
+	if !deletion.there {
 		return time.Time{}
 	}
-	return time.Unix(s.n, 0).UTC()
+	return time.Unix(deletion.n, 0).Add(-lambdaidem.KeptAfterExpiry).UTC()
 }

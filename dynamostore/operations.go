@@ -20,18 +20,19 @@ type Operation struct {
 	Reason  string    // why
 	At      time.Time // by the database's clock, whole milliseconds
 	Attempt int       // the record's attempt number then
-	Token   string    // the record's token from then on
+	Token   string    // the record's token from then on; of OperationForgotten, one that is new
 	Forced  bool      // the lease was live: OperatorOptions.Force
 }
 
 // OperationKind is what an operator did.
 type OperationKind string
 
-// The operations. A record that was forgotten keeps none.
+// The operations.
 const (
-	OperationReleased OperationKind = "released" // a retry runs again
-	OperationSettled  OperationKind = "settled"  // it was completed with an answer of the operator's
-	OperationErased   OperationKind = "erased"   // its answer was taken away; it stays completed
+	OperationReleased  OperationKind = "released"  // a retry runs again
+	OperationSettled   OperationKind = "settled"   // it was completed with an answer of the operator's
+	OperationErased    OperationKind = "erased"    // its answer was taken away; it stays completed
+	OperationForgotten OperationKind = "forgotten" // its answer was taken away, and it expired: a retry runs again
 )
 
 // The bounds of what a record keeps of operations: a replay pays for the record's

@@ -33,7 +33,7 @@ type OperatorOptions struct {
 	Force bool
 
 	// TTL is how long a record lasts from the moment when it is released or settled,
-	// in whole seconds. Default 24 h.
+	// in whole seconds. Default 24 h; at least [lambdaidem.MinTTL], 15 minutes.
 	TTL time.Duration
 
 	// Random gives tokens. It must be safe for concurrent use. Default:
@@ -64,8 +64,11 @@ func (s *Store) Operator(name, reason string, optFns ...func(*OperatorOptions)) 
 	if o.Random == nil {
 		o.Random = rand.Reader
 	}
-	if o.MaxSkew < 0 || o.TTL < time.Second {
-		panic(fmt.Sprintf("dynamostore: Operator: MaxSkew is %v, TTL is %v; they must be at least 0 and 1s", o.MaxSkew, o.TTL))
+	if o.MaxSkew < 0 {
+		panic(fmt.Sprintf("dynamostore: Operator: OperatorOptions.MaxSkew is %v; it must be at least 0", o.MaxSkew))
+	}
+	if o.TTL < lambdaidem.MinTTL {
+		panic(fmt.Sprintf("dynamostore: Operator: OperatorOptions.TTL is %v; it must be at least 15 minutes (lambdaidem.MinTTL): a signed request may arrive as late, and must find its record", o.TTL))
 	}
 	if err := errors.Join(checkSaid("name", name, MaxOperator), checkSaid("reason", reason, MaxReason)); err != nil {
 		return nil, err
@@ -76,7 +79,7 @@ func (s *Store) Operator(name, reason string, optFns ...func(*OperatorOptions)) 
 // Why an operator's verb changed nothing.
 var (
 	// ErrRecordChanged is returned with the record as it now stands: it is not what
-	// was shown. Another operator, or an attempt, was faster.
+	// was shown. Another operator, or an attempt, was faster, and nothing was written.
 	ErrRecordChanged = errors.New("the record is not any more what was shown")
 	// ErrRecordCompleted is returned for a record that has an answer: it never
 	// changes (G3).
@@ -87,6 +90,10 @@ var (
 	// retry runs as the first (L7).
 	ErrRecordGone = errors.New("there is no such record, or it has expired")
 )
+
+// errChangedOrApplied is the reason of a StoreError. It is no ErrRecordChanged, which
+// says that nothing was written.
+var errChangedOrApplied = errors.New("the record is not any more what was shown; an earlier try had no answer and may have been applied before the record changed: look at it again")
 
 var errNotInspected = errors.New("dynamostore: an operator acts on what Store.Inspect has returned, and on nothing else")
 
@@ -189,13 +196,22 @@ func (o *Operator) mayEnd(seen Inspected) (forced bool, err error) {
 
 // ending is the item of what was seen, under a token of the operator's.
 func (o *Operator) ending(seen Inspected, what OperationKind, forced bool) (*item, error) {
-	var token [16]byte
-	if _, err := io.ReadFull(o.opts.Random, token[:]); err != nil {
-		return nil, fmt.Errorf("dynamostore: OperatorOptions.Random: %w", err)
+	own, err := o.newToken()
+	if err != nil {
+		return nil, err
 	}
-	rec, own := seen.Record, base64.RawURLEncoding.EncodeToString(token[:])
+	rec := seen.Record
 	done := Operation{What: what, By: o.name, Reason: o.reason, At: seen.At().Truncate(time.Millisecond), Attempt: rec.Attempt, Token: own, Forced: forced}
 	return &item{ID: rec.ID, Token: own, Operations: withOperation(seen.Operations, done)}, nil
+}
+
+// newToken returns a random fencing token.
+func (o *Operator) newToken() (string, error) {
+	var token [16]byte
+	if _, err := io.ReadFull(o.opts.Random, token[:]); err != nil {
+		return "", fmt.Errorf("dynamostore: OperatorOptions.Random: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(token[:]), nil
 }
 
 // expires is the record's expiry from now on, by the database's clock.
@@ -227,16 +243,24 @@ func (o *Operator) end(ctx context.Context, seen Inspected, how *operatorEnd, it
 	if len(refused.Item) > 0 {
 		stands, err := o.s.layout.parse(refused.Item)
 		if err != nil {
-			v.ambiguous = false
 			return seen, v.storeError(err)
 		}
 		o.s.inspect(ctx, &now, stands)
 	}
-	// L4: an earlier attempt on the wire had landed, whatever came after it.
 	if slices.ContainsFunc(now.Operations, func(did Operation) bool { return did.Token == it.Token }) {
-		return now, nil
+		return now, nil // an earlier attempt on the wire was applied, whatever came after it
+	}
+	if v.ambiguous && !isSameAttempt(now.Record, seen.Record) {
+		return now, v.storeError(errChangedOrApplied)
 	}
 	return now, ErrRecordChanged
+}
+
+// isSameAttempt reports whether a record is still that of the attempt that was seen.
+// If so, it has every operation of an operator on it. A later attempt's record need
+// not: once a record has expired, the next one begins without any.
+func isSameAttempt(now, seen lambdaidem.Record) bool {
+	return now.State != lambdaidem.Absent && now.Attempt == seen.Attempt && now.StartedAt.Equal(seen.StartedAt)
 }
 
 // change is an update of some attributes under a condition.

@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -361,7 +362,8 @@ func TestO2_RefusesWhatIsNotThereAndWhatIsDone(t *testing.T) {
 	if _, err := o.Settle(t.Context(), byHand, settled); !errors.Is(err, errNotInspected) {
 		t.Errorf("of what nobody was shown: %v", err)
 	}
-	d.guard = d.guard.With(func(o *lambdaidem.Options) { o.TTL = time.Second })
+	d.clock = time.Now().Add(-2 * time.Hour)
+	d.guard = d.guard.With(func(o *lambdaidem.Options) { o.TTL = lambdaidem.MinTTL })
 	d.die(t, "expired")
 	if seen := d.inspect(t, d.id("expired")); !seen.Record.GoneAt(seen.At()) {
 		t.Errorf("it has not expired: %+v", seen.Record)
@@ -430,6 +432,92 @@ func TestO2_LostRepliesOfOperators(t *testing.T) {
 	wantStoreError(t, err, opOperatorRelease, lambdaidem.ReasonUnreachable, false)
 }
 
+// A release that was applied, whose reply was lost and whose record is another one by
+// the time of the next try, is not reported as refused.
+func TestO2_AReleaseThatMayHaveBeenAppliedIsUnknown(t *testing.T) {
+	for name, c := range map[string]struct {
+		first   fault
+		then    func(*desk, *testing.T) // before the next try
+		changed bool                    // the record proves that the release was not applied
+	}{
+		"the item is gone": {first: loseReply, then: func(d *desk, t *testing.T) { d.remove(t, "k") }},
+		"a record of its own follows": {first: loseReply, then: func(d *desk, t *testing.T) {
+			d.remove(t, "k")
+			d.clock = d.clock.Add(time.Minute)
+			d.die(t, "k")
+		}},
+		"another operator was faster": {first: loseRequest, changed: true, then: func(d *desk, t *testing.T) {
+			if _, err := d.operator(t, "bob").Release(t.Context(), d.inspect(t, d.id("k"))); err != nil {
+				t.Error(err)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := openDesk(t)
+			d.die(t, "k")
+			client, w := over(d.client)
+			o, err := New(client, d.table, patient, quick).Operator("alice", "a reason")
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.after("UpdateItem", func(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
+				resp, err := c.first(r, next)
+				c.then(d, t)
+				return resp, err
+			})
+			_, err = o.Release(t.Context(), d.inspect(t, d.id("k")))
+			if c.changed {
+				if !errors.Is(err, ErrRecordChanged) {
+					t.Errorf("it was told %v", err)
+				}
+				return
+			}
+			wantStoreError(t, err, opOperatorRelease, lambdaidem.ReasonUnknown, false)
+			if errors.Is(err, ErrRecordChanged) {
+				t.Errorf("it was told that nothing was written: %v", err)
+			}
+		})
+	}
+}
+
+// remove deletes a record's item, as TTL does.
+func (d *desk) remove(t *testing.T, key string) {
+	t.Helper()
+	_, err := d.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(d.table), Key: d.store.key(d.id(key))})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A write that was applied and whose answer can't be used may have happened.
+func TestX8_AnAppliedReleaseWithoutADateIsUnknown(t *testing.T) {
+	d := openDesk(t)
+	d.die(t, "k")
+	users := d.client.Options()
+	s := New(dynamodb.New(users, func(o *dynamodb.Options) { o.HTTPClient = dated{next: users.HTTPClient, none: true} }), d.table, patient)
+	o, err := s.Operator("alice", "why")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = o.Release(t.Context(), d.inspect(t, d.id("k")))
+	wantStoreError(t, err, opOperatorRelease, lambdaidem.ReasonUnknown, false)
+}
+
+// A record lasts for the whole TTL, although its expiry is in whole seconds.
+func TestL7_ASettledRecordLastsItsWholeTTL(t *testing.T) {
+	d := openDesk(t)
+	d.die(t, "k")
+	seen := d.inspect(t, d.id("k"))
+	seen.read = seen.read.Add(-500 * time.Millisecond) // between two seconds
+	done, err := d.operator(t, "alice", func(o *OperatorOptions) { o.TTL = lambdaidem.MinTTL }).Settle(t.Context(), seen, settled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lasts := done.Record.Expires.Sub(done.Operations[0].At); lasts < lambdaidem.MinTTL || lasts > lambdaidem.MinTTL+time.Second {
+		t.Errorf("it lasts %v", lasts)
+	}
+}
+
 func TestO2_NoDateNoVerdict(t *testing.T) {
 	d := openDesk(t)
 	users := d.client.Options()
@@ -456,11 +544,11 @@ func TestO2_OperatorsSayWhoTheyAreAndWhy(t *testing.T) {
 		t.Error(err)
 	}
 	defer func() {
-		if recover() == nil {
-			t.Error("a TTL below a second did not panic")
+		if text := fmt.Sprint(recover()); !strings.Contains(text, "OperatorOptions.TTL is 14m59") {
+			t.Errorf("a TTL below 15 minutes panicked with %q", text)
 		}
 	}()
-	_, _ = s.Operator("alice", "why", func(o *OperatorOptions) { o.TTL = time.Millisecond })
+	_, _ = s.Operator("alice", "why", func(o *OperatorOptions) { o.TTL = lambdaidem.MinTTL - time.Second })
 }
 
 // A record doesn't grow with each thing that is done to it.

@@ -32,8 +32,8 @@ const (
 	partSize = 256 << 10
 	// partsAtOnce are written or read at the same time.
 	partsAtOnce = 4
-	// partOutlives is how much longer than its record a part is kept, so that no
-	// clock and no long read finds a record whose parts are gone.
+	// partOutlives is how much longer than its record's item a part is kept, so that
+	// no clock and no long read finds a record whose parts are gone.
 	partOutlives = time.Hour
 	// encodedOverhead is how many bytes at most the attributes of a compressed
 	// answer have that a plain one has not.
@@ -202,7 +202,7 @@ func (l *layout) part(lease lambdaidem.Lease, sum []byte, n int, data []byte, of
 		attrPart:           &types.AttributeValueMemberM{Value: origin},
 	}
 	if !of.Expires.IsZero() {
-		attrs[l.nameOf(attrExpiration)] = number(of.Expires.Add(partOutlives).Unix())
+		attrs[l.nameOf(attrExpiration)] = number(deletionOf(of.Expires.Add(partOutlives)).n)
 	}
 	return attrs
 }

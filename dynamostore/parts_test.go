@@ -559,7 +559,7 @@ func TestR3_OrphansAreNobodysAnswerAndExpire(t *testing.T) {
 	var before []attributes
 	for _, id := range orphans {
 		item := itemOf(t, client, table, id)
-		if want := number(lost.Expires.Add(time.Hour).Unix()); item == nil || cmp.Diff(want, item[attrExpiration], avOptions) != "" {
+		if want := number(lost.Expires.Add(lambdaidem.KeptAfterExpiry + time.Hour).Unix()); item == nil || cmp.Diff(want, item[attrExpiration], avOptions) != "" {
 			t.Fatalf("the orphan %s expires at %v", id, item[attrExpiration])
 		}
 		before = append(before, item)
@@ -583,8 +583,7 @@ func TestR3_OrphansAreNobodysAnswerAndExpire(t *testing.T) {
 	}
 }
 
-// R3, L7: a part is kept for an hour longer than its record, or for ever like
-// it.
+// A part is kept for an hour longer than its record's item, or for ever like it.
 func TestR3_PartsOutliveTheirRecord(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient)
@@ -595,7 +594,7 @@ func TestR3_PartsOutliveTheirRecord(t *testing.T) {
 			for _, id := range partIDs(t, completes(t, s, c, r)) {
 				var want types.AttributeValue
 				if !expires.IsZero() {
-					want = number(expires.Unix() + 3600)
+					want = number(expires.Add(lambdaidem.KeptAfterExpiry).Unix() + 3600)
 				}
 				if diff := cmp.Diff(want, itemOf(t, client, table, id)[attrExpiration], avOptions); diff != "" {
 					t.Error(diff)

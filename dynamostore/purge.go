@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,8 +26,15 @@ type PurgeOptions struct {
 	// all of them.
 	Match func(lambdaidem.Record) bool
 
-	// Forget deletes records instead of erasing their answers: a retry runs again,
-	// and has its effects a second time. Default false.
+	// Forget erases answers and steps of completed and released records and lets the
+	// records expire 15 minutes ([lambdaidem.MinTTL]) and OperatorOptions.MaxSkew later:
+	// a retry then runs again, and has its effects a second time. Until then a retry of
+	// a completed record gets [lambdaidem.ErrAnswerUnavailable].
+	//
+	// It takes that long because the purge's own write may be delayed on its way, for as
+	// long as its signature is valid, and must not let a record expire in the past. TTL
+	// deletes the item an hour later at the earliest ([lambdaidem.KeptAfterExpiry]),
+	// so that it refuses requests that were made before and arrive late. Default false.
 	Forget bool
 
 	// Steps also erases the results of steps: of released records, and of records
@@ -80,12 +88,12 @@ const opPurge = "purge"
 //   - Results of steps stay in records that are released or in progress, because the
 //     next attempt needs them. PurgeOptions.Steps erases those too.
 //   - A record in progress is not changed otherwise, and not at all while its lease is
-//     live. PurgeOptions.Forget deletes records, released ones included.
+//     live. PurgeOptions.Forget lets records expire, released ones included.
 //
 // A purge does not reach what is outside the table: a guard's cache
 // (lambdaidem.Options.Cache) may replay an answer until it ages out, and backups,
 // streams and logs keep what they have. Nor does it erase a record's scope, which
-// names the caller; Forget does.
+// names the caller; TTL does once the record has expired.
 //
 // Every write is conditional on the token and the state that were read. A record is
 // written before its parts are deleted, and names them until they are gone, so no
@@ -187,7 +195,7 @@ func (p *purge) chosen(it *item, clock Inspected) bool {
 		case it.Status == lambdaidem.InProgress:
 			sum.InProgress++
 		case it.Status == lambdaidem.Released && !p.opts.Forget:
-		case !p.opts.Forget && it.isErased() && it.Erasing == nil:
+		case p.isDone(it, clock.At()):
 			sum.Matched++
 			sum.Before++
 		default:
@@ -196,6 +204,30 @@ func (p *purge) chosen(it *item, clock Inspected) bool {
 		}
 	})
 	return do
+}
+
+// isDone reports whether a purge has nothing left to do with a record.
+func (p *purge) isDone(it *item, now time.Time) bool {
+	if p.opts.Forget {
+		return p.wasForgotten(it, now) && it.Erasing == nil
+	}
+	return it.isErased() && it.Erasing == nil
+}
+
+// wasForgotten reports whether a purge has forgotten the record: it has no answer, and
+// expires as soon as if it were forgotten now. A retry that took the record over
+// before it expired has given it a later expiry.
+func (p *purge) wasForgotten(it *item, now time.Time) bool {
+	n := len(it.Operations)
+	return n > 0 && it.Operations[n-1].What == OperationForgotten && it.Expiration.n <= p.forgottenAt(now).n
+}
+
+// forgottenAt returns the TTL attribute of a record that is forgotten now. It expires
+// when the request that says so can't arrive any more, by every clock: if that came
+// later, the record would have expired in the past, and would not refuse what was
+// sent meanwhile.
+func (p *purge) forgottenAt(now time.Time) integer {
+	return deletionOf(now.Add(lambdaidem.MinTTL + p.o.opts.MaxSkew + time.Second))
 }
 
 // isErased reports whether a completed record has no answer left to erase.
@@ -227,17 +259,15 @@ func (p *purge) writes(it *item, clock Inspected) (all []func(context.Context) (
 		return all
 	}
 	hasParts := it.Erasing != nil || it.Parts != nil && it.Parts.Count > 0
-	if (!p.opts.Forget || hasParts) && !it.isErased() {
+	switch {
+	case p.opts.Forget && !p.wasForgotten(it, clock.At()):
+		add(func(ctx context.Context) (bool, error) { return p.forget(ctx, it, clock.At()) })
+	case !p.opts.Forget && !it.isErased():
 		add(func(ctx context.Context) (bool, error) { return p.erase(ctx, it, clock.At()) })
 	}
 	if hasParts {
 		add(func(ctx context.Context) (bool, error) { return true, p.deleteParts(ctx, it) })
-		if !p.opts.Forget {
-			add(func(ctx context.Context) (bool, error) { return p.partsGone(ctx, it) })
-		}
-	}
-	if p.opts.Forget {
-		add(func(ctx context.Context) (bool, error) { return p.forget(ctx, it) })
+		add(func(ctx context.Context) (bool, error) { return p.partsGone(ctx, it) })
 	}
 	return all
 }
@@ -247,24 +277,62 @@ func (p *purge) writes(it *item, clock Inspected) (all []func(context.Context) (
 // another token.
 const isAsSeen = "#token = :seen_token AND #status = :seen_state"
 
+// expiresNoSooner: the record expires no sooner than the write says. Of two purges that
+// forget a record, the later one must not bring it back.
+const expiresNoSooner = "(attribute_not_exists(#expiration) OR #expiration >= :expiration)"
+
 func (it *item) asSeen() attributes {
 	return attributes{":seen_token": str(it.Token), ":seen_state": str(it.Status)}
 }
 
 // erase takes the answer away. The record names its parts until they are deleted.
 func (p *purge) erase(ctx context.Context, it *item, now time.Time) (bool, error) {
+	return p.takeAnswer(ctx, it, p.without(it, OperationErased, it.Token, now), isAsSeen)
+}
+
+// forget takes the answer and the steps away and lets the record expire. It deletes
+// nothing: a request that is still on its way would find no record to refuse it.
+func (p *purge) forget(ctx context.Context, it *item, now time.Time) (bool, error) {
+	own, err := p.o.newToken()
+	if err != nil {
+		return false, err
+	}
+	next := p.without(it, OperationForgotten, own, now)
+	next.Token = it.Token
+	if it.Status == lambdaidem.Released {
+		next.Token, next.Failure = own, nil // no takeover that was sent before succeeds
+	}
+	// Not later than the record expires anyway.
+	if next.Expiration = p.forgottenAt(now); it.Expiration.there {
+		next.Expiration.n = min(next.Expiration.n, it.Expiration.n)
+	}
+	return p.takeAnswer(ctx, it, next, isAsSeen+" AND "+expiresNoSooner, attrSteps, attrToken, attrExpiration)
+}
+
+// without returns the record without its answer, after an operation.
+func (p *purge) without(it *item, what OperationKind, token string, now time.Time) *item {
 	next := &item{
 		ID:      it.ID,
 		Failure: lambdaidem.NoAnswer("the operation was carried out, and its answer was erased since"),
 		Operations: withOperation(it.Operations, Operation{
-			What: OperationErased, By: p.o.name, Reason: p.o.reason, At: now.Truncate(time.Millisecond), Attempt: int(it.Attempt.n), Token: it.Token,
+			What: what, By: p.o.name, Reason: p.o.reason, At: now.Truncate(time.Millisecond), Attempt: int(it.Attempt.n), Token: token,
 		}),
+		Erasing: it.Erasing,
 	}
 	if it.Parts != nil && it.Parts.Count > 0 {
 		next.Erasing = it.Parts
 	}
-	it.Erasing = next.Erasing
-	return p.updateAsSeen(ctx, next, it, attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations)
+	return next
+}
+
+// takeAnswer writes a record that has lost its answer, and the attributes named too.
+func (p *purge) takeAnswer(ctx context.Context, it, next *item, condition string, also ...string) (bool, error) {
+	attrs := append(also, attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations)
+	done, err := p.update(ctx, &change{also: attrs, condition: condition}, next, it.asSeen())
+	if it.Erasing = next.Erasing; next.Token != "" {
+		it.Token = next.Token
+	}
+	return done, err
 }
 
 // partsGone takes the names of the parts away.
@@ -277,41 +345,29 @@ func (p *purge) updateAsSeen(ctx context.Context, next, seen *item, attrs ...str
 	return p.update(ctx, &change{also: attrs, condition: isAsSeen}, next, seen.asSeen())
 }
 
-// update sends a conditional update, and reports whether its condition held.
+// update sends a conditional update, and reports whether the record is as it says.
 func (p *purge) update(ctx context.Context, c *change, next *item, values attributes) (bool, error) {
 	ctx, v := witnessed(ctx, opPurge)
 	out, err := p.o.s.change(ctx, c, next, values)
+	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+		// What a refused write consumes is not said; it depends on the item's size.
+		return len(refused.Item) == 0 || p.o.s.isWritten(refused.Item, next), p.spend(ctx, 1)
+	}
 	if err != nil {
-		return p.refused(ctx, v, err)
+		return false, v.storeError(err)
 	}
 	return true, p.spend(ctx, unitsOf(out.ConsumedCapacity))
 }
 
-// forget deletes the record.
-func (p *purge) forget(ctx context.Context, it *item) (bool, error) {
-	ctx, v := witnessed(ctx, opPurge)
-	out, err := p.o.s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
-		TableName: aws.String(p.o.s.table), Key: p.o.s.key(it.ID),
-		ConditionExpression: aws.String(isAsSeen), ExpressionAttributeNames: p.o.s.layout.names(0, isAsSeen),
-		ExpressionAttributeValues:           it.asSeen(),
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
+// isWritten reports whether the item that refused a write is what an earlier attempt
+// on the wire made of it.
+func (s *Store) isWritten(stands attributes, next *item) bool {
+	it, err := s.layout.parse(stands)
+	n := len(next.Operations)
+	return err == nil && n > 0 && slices.ContainsFunc(it.Operations, func(did Operation) bool {
+		last := next.Operations[n-1]
+		return did.What == last.What && did.Token == last.Token && did.At.Equal(last.At)
 	})
-	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok && len(refused.Item) == 0 {
-		return true, p.spend(ctx, 1) // an earlier attempt on the wire had landed, or TTL came first
-	}
-	if err != nil {
-		return p.refused(ctx, v, err)
-	}
-	return true, p.spend(ctx, unitsOf(out.ConsumedCapacity))
-}
-
-// refused tells whether a write was refused since the record changed: no error.
-func (p *purge) refused(ctx context.Context, v *verdict, err error) (bool, error) {
-	if _, changed := errors.AsType[*types.ConditionalCheckFailedException](err); changed {
-		return false, p.spend(ctx, 1) // the answer doesn't say; it is by the record's size
-	}
-	return false, v.storeError(err)
 }
 
 // deleteParts deletes the parts of an answer. Their keys are bound to it, so they

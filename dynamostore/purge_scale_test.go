@@ -148,7 +148,7 @@ func fill(t *testing.T, d *desk, records int) {
 				it := claimed(claim)
 				it.ID, it.Scope, it.Token = fmt.Sprintf("lambdaidem#old-%d", i), "shop POST /payments alice", fmt.Sprintf("token-%d", i)
 				it.finish(result)
-				it.Expiration = epochSeconds(time.Now().Add(24 * time.Hour))
+				it.Expiration = deletionOf(time.Now().Add(24 * time.Hour))
 				if _, err := d.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(d.table), Item: d.store.layout.attributes(it)}); err != nil {
 					t.Error(err)
 				}

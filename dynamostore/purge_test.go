@@ -111,8 +111,12 @@ func TestO2_PurgeForgets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, _ = d.do(t, d.guard, "released", func(context.Context) (string, error) { return "", errLater })
+	_, _ = d.do(t, d.guard, "released", func(ctx context.Context) (string, error) {
+		_, _ = lambdaidem.Step(ctx, "card", func(context.Context) (string, error) { return "small", nil })
+		return "", errLater
+	})
 	d.die(t, "dead")
+	released := d.inspect(t, d.id("released")).Record
 	match := func(p *PurgeOptions) {
 		p.Forget, p.Match = true, func(rec lambdaidem.Record) bool { return rec.ID != d.id("kept") }
 	}
@@ -124,12 +128,157 @@ func TestO2_PurgeForgets(t *testing.T) {
 	if sum.Matched != 3 || sum.Purged != 3 || sum.Parts != 2 || sum.InProgress != 1 {
 		t.Errorf("it says %+v", sum)
 	}
-	if n := d.items(t); n != 2 {
-		t.Errorf("%d items are left; want what is in progress and what was not matched", n)
+	if n := d.items(t); n != 5 {
+		t.Errorf("%d items are left; want five records and no parts", n)
 	}
+	for _, key := range []string{"small", "large", "released"} {
+		seen := d.inspect(t, d.id(key))
+		if rec := seen.Record; len(rec.Result.Value)+len(rec.Steps) > 0 || rec.Result.Apart != nil {
+			t.Errorf("of %s there is left %+v", key, rec)
+		}
+		if ops := seen.Operations; len(ops) != 1 || ops[0].What != OperationForgotten || ops[0].By != "alice" {
+			t.Errorf("%s keeps %+v", key, ops)
+		}
+	}
+	if again := d.purge(t, d.operator(t, "alice"), match); again.Purged != 0 || again.Before != 3 {
+		t.Errorf("a second one says %+v", again)
+	}
+
+	// What was made before and arrives now is refused.
 	d.runs = 0
-	if got, err := d.do(t, d.guard, "small", answerOf("again")); got != "again" || err != nil || d.runs != 1 {
-		t.Errorf("a retry got %q, %v after %d runs", got, err, d.runs)
+	if _, err := d.do(t, d.guard, "small", answerOf("again")); !errors.Is(err, lambdaidem.ErrAnswerUnavailable) || d.runs != 0 {
+		t.Errorf("a request that was delayed got %v after %d runs", err, d.runs)
+	}
+	late := lambdaidem.Claim{ID: released.ID, Token: "late", Now: d.clock, LeaseEnd: d.clock.Add(time.Minute), Expires: d.clock.Add(time.Hour), Over: &released}
+	if rec, err := d.store.Acquire(t.Context(), late); err != nil || rec.Token == late.Token {
+		t.Errorf("a takeover that was delayed got %+v, %v", rec, err)
+	}
+
+	d.clock = time.Now().Add(lambdaidem.MinTTL + 5*time.Second) // past MaxSkew
+	for _, key := range []string{"small", "large", "released"} {
+		if got, err := d.do(t, d.guard, key, answerOf("again")); got != "again" || err != nil {
+			t.Errorf("a retry of %s got %q, %v", key, got, err)
+		}
+		if rec := d.inspect(t, d.id(key)).Record; rec.Attempt != 1 {
+			t.Errorf("the retry of %s is attempt %d", key, rec.Attempt)
+		}
+	}
+	if sum := d.purge(t, d.operator(t, "alice"), match); sum.Purged != 3 {
+		t.Errorf("after the retries it says %+v", sum)
+	}
+}
+
+// A write that forgets may be 15 minutes on its way. It must not let a record expire in
+// the past: what was sent meanwhile would find it gone.
+func TestO2_ForgettingNeverWorksBackwards(t *testing.T) {
+	d := openDesk(t)
+	for _, key := range []string{"done", "released"} {
+		_, _ = d.do(t, d.guard, key, func(context.Context) (string, error) {
+			if key == "released" {
+				return "", errLater
+			}
+			return "done", nil
+		})
+	}
+	d.purge(t, d.operator(t, "alice"), func(p *PurgeOptions) { p.Forget = true })
+	for _, key := range []string{"done", "released"} {
+		seen := d.inspect(t, d.id(key))
+		if after := seen.Record.Expires.Sub(seen.Operations[0].At); after < lambdaidem.MinTTL+2*time.Second || after > lambdaidem.MinTTL+5*time.Second {
+			t.Errorf("%s expires %v after it was forgotten", key, after)
+		}
+	}
+}
+
+// Two purges forget one record: the later one does not postpone its expiry.
+func TestO2_ForgettingTwiceNeverPostpones(t *testing.T) {
+	d := openDesk(t)
+	if _, err := d.do(t, d.guard, "k", answerOf("x")); err != nil {
+		t.Fatal(err)
+	}
+	var first lambdaidem.Record
+	sum := d.purge(t, d.operator(t, "alice"), func(p *PurgeOptions) {
+		p.Forget = true
+		p.Match = func(lambdaidem.Record) bool { // the page is read, and nothing is written yet
+			if first.ID == "" {
+				first.ID = "being forgotten"
+				d.purge(t, d.operator(t, "bob", func(o *OperatorOptions) { o.MaxSkew = 1 }), func(p *PurgeOptions) { p.Forget = true })
+				first = d.inspect(t, d.id("k")).Record
+			}
+			return true
+		}
+	})
+	if sum.Changed != 1 || sum.Purged != 0 {
+		t.Errorf("it says %+v", sum)
+	}
+	if now := d.inspect(t, d.id("k")).Record; !now.Expires.Equal(first.Expires) {
+		t.Errorf("it would have expired at %v, and does so at %v", first.Expires, now.Expires)
+	}
+}
+
+// What has expired is forgotten no later than it expires anyway.
+func TestO2_ForgettingNeverBringsARecordBack(t *testing.T) {
+	d := openDesk(t)
+	d.clock = time.Now().Add(-48 * time.Hour)
+	if _, err := d.do(t, d.guard, "k", answerOf("first")); err != nil {
+		t.Fatal(err)
+	}
+	before := d.inspect(t, d.id("k")).Record.Expires
+	if sum := d.purge(t, d.operator(t, "alice"), func(p *PurgeOptions) { p.Forget = true }); sum.Purged != 1 {
+		t.Errorf("it says %+v", sum)
+	}
+	if rec := d.inspect(t, d.id("k")).Record; !rec.Expires.Equal(before) || rec.Result.Value != nil {
+		t.Errorf("it expired at %v, and is now %+v", before, rec)
+	}
+}
+
+// A retry that took a forgotten record over before it expired has a record of its own
+// to forget.
+func TestO2_ARecordThatRanAgainIsForgottenAgain(t *testing.T) {
+	d := openDesk(t)
+	_, _ = d.do(t, d.guard, "k", func(context.Context) (string, error) { return "", errLater })
+	forget := func(p *PurgeOptions) { p.Forget = true }
+	d.purge(t, d.operator(t, "alice"), forget)
+	if got, err := d.do(t, d.guard, "k", answerOf("again")); got != "again" || err != nil { // d.clock lags
+		t.Fatalf("a retry got %q, %v", got, err)
+	}
+	if sum := d.purge(t, d.operator(t, "alice"), forget); sum.Purged != 1 || sum.Before != 0 {
+		t.Errorf("it says %+v", sum)
+	}
+}
+
+// An item that TTL deletes before the purge writes has no answer any more.
+func TestO2_WhatIsDeletedMeanwhileIsPurged(t *testing.T) {
+	for _, forget := range []bool{false, true} {
+		d := openDesk(t)
+		if _, err := d.do(t, d.guard, "k", answerOf("x")); err != nil {
+			t.Fatal(err)
+		}
+		sum := d.purge(t, d.operator(t, "alice"), func(p *PurgeOptions) {
+			p.Forget = forget
+			p.Match = func(lambdaidem.Record) bool {
+				d.remove(t, "k")
+				return true
+			}
+		})
+		if sum.Purged != 1 || sum.Changed != 0 || d.items(t) != 0 {
+			t.Errorf("forget=%v: it says %+v, and left %d items", forget, sum, d.items(t))
+		}
+	}
+}
+
+// A released record gets another token when it is forgotten: a lost reply must not
+// make that look like a change by somebody else.
+func TestO2_ForgettingSurvivesALostReply(t *testing.T) {
+	d := openDesk(t)
+	_, _ = d.do(t, d.guard, "k", func(context.Context) (string, error) { return "", errLater })
+	client, w := over(d.client)
+	o, err := New(client, d.table, patient, quick).Operator("alice", "a reason")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.after("UpdateItem", loseReply)
+	if sum := d.purge(t, o, func(p *PurgeOptions) { p.Forget = true }); sum.Purged != 1 || sum.Changed != 0 {
+		t.Errorf("it says %+v", sum)
 	}
 }
 
@@ -230,12 +379,8 @@ func TestO2_PurgeResumesWhatDied(t *testing.T) {
 			if sum := d.purge(t, d.operator(t, "bob"), func(p *PurgeOptions) { p.Forget, p.After = forget, last.After }); sum.Purged != 1 || sum.Parts != 3 {
 				t.Errorf("the next one says %+v", sum)
 			}
-			want := 1
-			if forget {
-				want = 0
-			}
-			if n := d.items(t); n != want {
-				t.Errorf("%d items are left; want %d", n, want)
+			if n := d.items(t); n != 1 {
+				t.Errorf("%d items are left; want the record", n)
 			}
 		})
 	}
@@ -284,8 +429,8 @@ func TestO2_PurgeKeepsItsPace(t *testing.T) {
 	if !errors.Is(err, enough) || pages != 2 || last.After == "" || last.Looked != 7 {
 		t.Errorf("it ended with %v after %d pages, and %+v", err, pages, last)
 	}
-	if sum := d.purge(t, d.operator(t, "alice"), func(p *PurgeOptions) { p.Forget, p.After = true, last.After }); sum.Purged+7 != 20 || d.items(t) != 0 {
-		t.Errorf("resumed, it says %+v, and left %d", sum, d.items(t))
+	if sum := d.purge(t, d.operator(t, "alice"), func(p *PurgeOptions) { p.Forget, p.After = true, last.After }); sum.Purged+7 != 20 {
+		t.Errorf("resumed, it says %+v", sum)
 	}
 }
 

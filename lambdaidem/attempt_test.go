@@ -108,12 +108,12 @@ func TestX6_LeaseLostToAnotherPayload(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var r *rig
 				r = newRig(func(context.Context, request) (response, error) {
-					time.Sleep(2 * time.Minute) // past lease and record, against its context
+					time.Sleep(lambdaidem.MinTTL + 2*time.Minute) // past lease and record, against its context
 					if _, err := r.guarded(winner)(t.Context(), post("key-1", "{}")); err != nil && !errors.Is(err, errWire) {
 						t.Errorf("the winner: %v", err)
 					}
 					return response{StatusCode: 201, Body: "loser"}, nil
-				}, func(o *lambdaidem.Options) { o.TTL = time.Second })
+				}, func(o *lambdaidem.Options) { o.TTL = lambdaidem.MinTTL })
 				wantProblem(t, r.send(t, first()), http.StatusUnprocessableEntity, lambdaidem.ErrPayloadMismatch)
 			})
 		})

@@ -745,14 +745,16 @@ func (s reusing) Complete(ctx context.Context, l lambdaidem.Lease, r lambdaidem.
 	return rec, err
 }
 
-// One cache serves many calls at once, while it fills, evicts and ages. It is for
-// the race detector, and every answer is of its own key.
+// One cache serves many calls at once, while it fills, evicts and ages, and while
+// records expire. It is for the race detector, and every answer belongs to its key.
+// The lease outlasts the test: a goroutine that waits for a processor in the middle of
+// a claim must not find its lease over because the others moved the clock.
 func TestR4_SafeForConcurrentUse(t *testing.T) {
 	clock := newTicker()
 	r := newRig(func(_ context.Context, in request) (response, error) {
 		return response{StatusCode: 201, Headers: map[string]string{"X-A": "a"}, Body: in.Headers["idempotency-key"]}, nil
 	}, clock.option, caching(lambdaidem.CacheOptions{Entries: 3, Bytes: 10_000, MaxAge: 10 * time.Second}), func(o *lambdaidem.Options) {
-		o.Observer, o.TTL = lambdaidem.Discard, time.Minute
+		o.Observer, o.TTL, o.LeaseDuration = lambdaidem.Discard, lambdaidem.MinTTL, 10*time.Hour
 		o.OnReplay = func(_ context.Context, _ *lambdaidem.Request, resp *lambdaidem.Response) {
 			resp.Header["X-A"][0] += "b"
 		}
@@ -771,7 +773,7 @@ func TestR4_SafeForConcurrentUse(t *testing.T) {
 					t.Errorf("%s got %+v", key, out)
 				}
 				if n%10 == 0 {
-					clock.advance(time.Second)
+					clock.advance(10 * time.Second) // 40 minutes in all
 				}
 			}
 		})

@@ -40,9 +40,9 @@ func TestL2_OneCallDecidesReplayConflictAndMismatch(t *testing.T) {
 // L2, L7: an expired record counts as absent, whether or not it was deleted.
 func TestL7_AnExpiredRecordIsAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(nil, func(o *lambdaidem.Options) { o.TTL = 10 * time.Second })
+		r := newRig(nil, func(o *lambdaidem.Options) { o.TTL = lambdaidem.MinTTL })
 		r.send(t, first())
-		time.Sleep(9 * time.Second)
+		time.Sleep(lambdaidem.MinTTL - time.Second)
 		if out := r.send(t, first()); !replayed(out) {
 			t.Error("it does not replay within its TTL")
 		}
@@ -205,7 +205,7 @@ func TestL5_LeaseDurationAndSkewAreOptions(t *testing.T) {
 func TestL7_RecordsOutliveLeases(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		left := time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(15*time.Minute)).Draw(rt, "left"))
-		ttl := time.Duration(rapid.Int64Range(int64(time.Second), int64(time.Hour)).Draw(rt, "ttl"))
+		ttl := time.Duration(rapid.Int64Range(int64(lambdaidem.MinTTL), int64(time.Hour)).Draw(rt, "ttl"))
 		skew := time.Duration(rapid.Int64Range(1, int64(10*time.Second)).Draw(rt, "skew"))
 		offset := time.Duration(rapid.Int64Range(0, int64(2*time.Second)).Draw(rt, "offset"))
 		synctest.Test(t, func(t *testing.T) {
@@ -235,12 +235,14 @@ func TestL7_CompletionResetsTheTTL(t *testing.T) {
 	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(func(context.Context, request) (response, error) {
-				time.Sleep(30 * time.Second)
+				time.Sleep(20 * time.Minute)
 				return response{StatusCode: 201}, nil
-			}, func(o *lambdaidem.Options) { o.TTL, o.Policy = time.Second, policy }) // shorter than the handler's run
-			one := r.send(t, first())
+			}, func(o *lambdaidem.Options) { o.TTL, o.Policy = lambdaidem.MinTTL, policy }) // shorter than the handler's run
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			one := r.sendCtx(ctx, t, first())
 			rec := r.record(t)
-			if got := rec.Expires.Sub(rec.CompletedAt); got < time.Second || got >= 2*time.Second {
+			if got := rec.Expires.Sub(rec.CompletedAt); got < lambdaidem.MinTTL || got >= lambdaidem.MinTTL+time.Second {
 				t.Errorf("%s: the record expires %v after its completion", policy, got)
 			}
 			wantReplay(t, r.send(t, first()), one)

@@ -64,8 +64,10 @@ type Options struct {
 	// don't need it.
 	AnonymousCallers bool
 
-	// TTL is how long a completed record replays, in whole seconds (L7).
-	// Default: 24 hours. At least one second.
+	// TTL is how long a completed record replays, in whole seconds. A request that
+	// arrives later is a new one and has its effects again, so the TTL must be
+	// longer than the last retry takes. At least [MinTTL], 15 minutes. Default: 24
+	// hours. The database keeps the record for [KeptAfterExpiry] longer.
 	TTL time.Duration
 	// Policy decides about attempts that died after unknown effects (L6).
 	// Default: [Rerun].
@@ -217,6 +219,11 @@ type Options struct {
 // defaultMinRunTime is the default of Options.MinRunTime.
 const defaultMinRunTime = time.Second
 
+// MinTTL is the shortest Options.TTL, 15 minutes: AWS accepts a request for up to
+// 15 minutes after it was signed (Signature Version 4; error RequestExpired), so one
+// that was delayed on its way may be as old when it arrives.
+const MinTTL = 15 * time.Minute
+
 // Mark is a header that marks a replay.
 type Mark struct{ Name, Value string }
 
@@ -279,7 +286,7 @@ func (o Options) check() {
 	}
 	check(validHeaderName(o.KeyHeader), "KeyHeader", "a header name", o.KeyHeader)
 	check(len(o.Methods) > 0 && !slices.Contains(o.Methods, ""), "Methods", "HTTP methods, none empty", o.Methods)
-	check(o.TTL >= time.Second, "TTL", "at least a second", o.TTL)
+	check(o.TTL >= MinTTL, "TTL", "at least 15 minutes (MinTTL): a signed request may arrive as late, and must find its record", o.TTL)
 	check(o.Policy == Rerun || o.Policy == Hold, "Policy", "Rerun or Hold", o.Policy)
 	check(!o.Optimistic || o.Policy != Hold, "Policy", "Rerun where Optimistic is set: without a lease there is nothing to hold", o.Policy)
 	check(!o.Optimistic || !o.FailOpen, "FailOpen", "false where Optimistic is set: nothing but the store's transaction has an effect", o.FailOpen)

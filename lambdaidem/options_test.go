@@ -22,7 +22,7 @@ func TestOptions_WhatCannotBeMeantPanics(t *testing.T) {
 	for field, set := range map[string][]func(*lambdaidem.Options){
 		"KeyHeader":      {func(o *lambdaidem.Options) { o.KeyHeader = "Idempotency Key" }, func(o *lambdaidem.Options) { o.KeyHeader = "Schlüssel" }, func(o *lambdaidem.Options) { o.KeyHeader = "a:" }},
 		"Methods":        {func(o *lambdaidem.Options) { o.Methods = []string{"POST", ""} }},
-		"TTL":            {func(o *lambdaidem.Options) { o.TTL = time.Millisecond }, func(o *lambdaidem.Options) { o.TTL = -time.Hour }},
+		"TTL":            {func(o *lambdaidem.Options) { o.TTL = lambdaidem.MinTTL - 1 }, func(o *lambdaidem.Options) { o.TTL = -time.Hour }},
 		"Policy":         {func(o *lambdaidem.Options) { o.Policy = "retry" }},
 		"MaxSkew":        {func(o *lambdaidem.Options) { o.MaxSkew = -1 }},
 		"LeaseDuration":  {func(o *lambdaidem.Options) { o.LeaseDuration = -1 }},

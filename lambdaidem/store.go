@@ -15,7 +15,8 @@ import (
 //
 // A record whose Expires has passed at the call's now, and on which no lease is
 // live, is absent for every verb, whether or not the database has deleted it
-// yet (L7): see [Record.GoneAt].
+// yet: see [Record.GoneAt]. It must not be deleted before [KeptAfterExpiry] has
+// passed since then, because a call made before it expired may still be on its way.
 //
 // Errors are *[StoreError], but for [ErrLeaseLost]. A verb that could not learn
 // whether its write happened says so with a StoreError whose NotApplied is
@@ -58,6 +59,16 @@ type Store interface {
 	// returns it or something later. No record is the zero Record, no error.
 	Get(ctx context.Context, id string, now time.Time) (Record, error)
 }
+
+// KeptAfterExpiry is how long a store keeps a record after its Expires: an hour.
+//
+// A request to a database can arrive long after it was sent. It carries the time at
+// which it was made, so an expired record still refuses it; once the record is
+// deleted, nothing does, and a lock or a transaction that everybody has given up
+// would be carried out. AWS accepts a request for up to 15 minutes after it was
+// signed, and an invocation may sign the same request again for as long as it
+// runs, which is another 15 minutes on Lambda. The rest is for clocks that differ.
+const KeptAfterExpiry = time.Hour
 
 // State is where a record is in its life (L1).
 type State string

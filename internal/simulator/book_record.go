@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lambdaidem/toolkit/internal/simulator/wire"
+	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // history is the life of one record, as the database saw it.
@@ -182,10 +183,20 @@ const (
 
 func stateOf(item wire.Item) state { return state(item["status"].Text) }
 
-// expired tells whether DynamoDB's TTL may delete an item.
-func expired(item wire.Item, now time.Time) bool {
+// deletable reports whether DynamoDB's TTL may delete an item.
+func deletable(item wire.Item, now time.Time) bool {
 	e, ok := item["expiration"]
 	return ok && number(e) <= now.Unix()
+}
+
+// expired reports whether a record has expired. Its item stays for a while.
+func expired(item wire.Item, now time.Time) bool {
+	return deletable(item, now.Add(lambdaidem.KeptAfterExpiry))
+}
+
+// expiry is when a record expires that has an expiration.
+func expiry(item wire.Item) time.Time {
+	return time.Unix(number(item["expiration"]), 0).Add(-lambdaidem.KeptAfterExpiry)
 }
 
 func millis(v wire.Value) time.Time { return time.UnixMilli(number(v)) }

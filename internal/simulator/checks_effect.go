@@ -101,7 +101,7 @@ func (j *judge) checkEffects() {
 		j.countAnswer(a, got)
 	}
 	for _, r := range j.b.runs {
-		if r.paid > 1 && !r.actor.stale {
+		if r.paid > 1 && (r.record != "" || !r.actor.stale) {
 			j.broken(r.actor, CheckOneEffect, "it paid %d times", r.paid)
 		}
 	}

@@ -55,8 +55,8 @@ func (j *judge) write(r *request, w wire.Write, as change, h *history) {
 		if due := a.ends.Add(a.skew + p.maxSkew); end.Before(due) {
 			j.brokenLocked(a, CheckLeaseOutlives, "the lease ends %v before the deadline and MaxSkew", due.Sub(end))
 		}
-		if e, ok := w.After["expiration"]; ok && time.Unix(number(e), 0).Before(end.Add(p.maxSkew+time.Second)) {
-			j.brokenLocked(a, CheckExpiry, "it expires at %d, its lease ends at %d ms", number(e), end.UnixMilli())
+		if _, ok := w.After["expiration"]; ok && expiry(w.After).Before(end.Add(p.maxSkew+time.Second)) {
+			j.brokenLocked(a, CheckExpiry, "it expires at %v, its lease ends at %v", expiry(w.After), end)
 		} else if ok == a.holds() {
 			j.brokenLocked(a, CheckExpiry, "under policy %s; has an expiration: %v", a.policy, ok)
 		}

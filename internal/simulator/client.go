@@ -56,7 +56,7 @@ func (w *world) client(number uint64, invocations *sync.WaitGroup) {
 		if e := &w.plan.effects; e.unguarded > 0 && r.Float64() < e.unguarded {
 			o.Key, o.Unguarded = "", []string{noKey, byMethod}[r.IntN(2)]
 		}
-		time.Sleep(pick(500 * time.Millisecond))
+		time.Sleep(w.plan.paced(pick(500 * time.Millisecond)))
 		for range 4 {
 			started++
 			if w.global != nil {
@@ -80,7 +80,7 @@ func (w *world) client(number uint64, invocations *sync.WaitGroup) {
 			if final {
 				break
 			}
-			time.Sleep(pick(3 * time.Second))
+			time.Sleep(w.plan.paced(pick(3 * time.Second)))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -38,7 +39,7 @@ type effects struct {
 	outside    float64         // how many runs have an outside effect beside
 	idle       float64         // how many runs enlist nothing
 	verdicts   []Ending        // what becomes of runs whose condition fails
-	lateBy     int             // milliseconds that a late transaction may take
+	lateBy     time.Duration   // how late a late transaction is at most
 	faults     []Fault
 }
 
@@ -47,7 +48,7 @@ type effects struct {
 func newEffects(seed uint64, p *plan) {
 	r := rand.New(rand.NewPCG(seed, 0xe44ec75))
 	chance := func(c float64) bool { return r.Float64() < c }
-	e := effects{enlist: true, cents: 5 + 10*r.IntN(2), poor: map[string]bool{"k0": chance(0.5), "k1": chance(0.5), "": chance(0.3)}, lateBy: 20_000}
+	e := effects{enlist: true, cents: 5 + 10*r.IntN(2), poor: map[string]bool{"k0": chance(0.5), "k1": chance(0.5), "": chance(0.3)}, lateBy: 20 * time.Second}
 	switch kind := r.Float64(); {
 	case kind < 1./3:
 		if chance(0.2) { // with what it takes to fail open
@@ -77,7 +78,7 @@ func newEffects(seed uint64, p *plan) {
 		e.verdicts = append(e.verdicts, conditionEndings[r.IntN(len(conditionEndings))].ending)
 	}
 	if chance(0.15) {
-		e.lateBy = 20 * 60_000
+		e.lateBy = 20 * time.Minute
 	}
 	for range r.IntN(3) {
 		e.faults = append(e.faults, transactionFaults[r.IntN(len(transactionFaults))])
@@ -118,7 +119,7 @@ func (w *world) deposit(cents int) {
 
 // deposits lets money come in, now and then.
 func (w *world) deposits() {
-	w.in(w.ms(8_000), func() {
+	w.in(w.plan.paced(w.ms(8_000)), func() {
 		if !w.isHealed() {
 			w.deposit(price)
 			w.deposits()

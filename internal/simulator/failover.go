@@ -48,7 +48,7 @@ func newFailover(seed uint64, p *plan, wait waits) failover {
 func (p *plan) lateness() time.Duration {
 	for _, f := range slices.Concat(p.faults, p.effects.faults) {
 		if f == RequestLate || f == Twice || f == Unfinished {
-			return 20 * time.Second
+			return min(max(p.lateBy, p.effects.lateBy), signatureLife)
 		}
 	}
 	return 0

@@ -89,7 +89,7 @@ const working = "work"
 
 // work is the handler's own step, which takes its turn among the requests.
 func (a *actor) work(ctx context.Context) bool {
-	r := a.submit(working, nil)
+	r := a.submit(working, nil, time.Now())
 	select {
 	case <-r.reply:
 		a.mustLive()

@@ -18,7 +18,7 @@ func keepShard(what string) func(string, []byte) []byte {
 		if op == "TransactWriteItems" {
 			var actions []map[string]map[string]json.RawMessage
 			must(json.Unmarshal(doc["TransactItems"], &actions))
-			if of := actions[0]["Update"]; of != nil {
+			if of := actions[0]["Update"]; of != nil && parseTransaction(body).record != noRecord {
 				withoutShard(of)
 			}
 			doc["TransactItems"] = marshal(actions)

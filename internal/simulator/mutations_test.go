@@ -192,7 +192,7 @@ var mutations = []mistake{
 	{Mutation{
 		Name:    "expired record overwritten while its lease lives",
 		Request: rewrite("acquire", "NOT #status = :in_progress OR", "#status = :in_progress OR NOT #status = :in_progress OR"),
-		Store:   claiming(func(c *lambdaidem.Claim, a *actor) { c.Expires = c.Now.Add(a.w.plan.ttl).Truncate(time.Second) }),
+		Store:   claiming(func(c *lambdaidem.Claim, _ *actor) { c.Expires = c.Now.Truncate(time.Second) }),
 	}, []Check{CheckLeaseBeforeLock, CheckOneAtATime}},
 	{Mutation{Name: "TTL not filtered on read", Store: func(s lambdaidem.Store, _ *actor) lambdaidem.Store {
 		return wrapped{
@@ -335,7 +335,7 @@ func strangeToken(op string, request []byte, status int, body []byte) []byte {
 // seeds, by a check that stands for the rule it breaks.
 func TestMutations(t *testing.T) {
 	limit := uint64(10_000)
-	for _, m := range slices.Concat(mutations, effectMutations, stepMutations, partMutations, operatorMutations, leaseIndexMutations) {
+	for _, m := range slices.Concat(mutations, effectMutations, stepMutations, partMutations, operatorMutations, leaseIndexMutations, delayMutations) {
 		t.Run(m.Name, func(t *testing.T) {
 			var (
 				next  atomic.Uint64

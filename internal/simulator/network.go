@@ -18,6 +18,7 @@ import (
 type request struct {
 	actor  *actor
 	seq    int
+	signed time.Time // see signatureLife
 	op     string
 	body   []byte
 	tx     *transaction // nil: it is none
@@ -44,7 +45,7 @@ func (a *actor) Do(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := a.submit(op, body)
+	r := a.submit(op, body, signedAt(req))
 	select {
 	case got := <-r.reply:
 		a.mustLive()
@@ -69,9 +70,9 @@ func (a *actor) Do(req *http.Request) (*http.Response, error) {
 }
 
 // submit puts a request before the world.
-func (a *actor) submit(op string, body []byte) *request {
+func (a *actor) submit(op string, body []byte, signed time.Time) *request {
 	a.sent++
-	r := &request{actor: a, seq: a.sent, op: op, body: body, reply: make(chan reply, 1)}
+	r := &request{actor: a, seq: a.sent, signed: signed, op: op, body: body, reply: make(chan reply, 1)}
 	if op == "TransactWriteItems" {
 		r.tx = parseTransaction(body)
 	}
@@ -119,14 +120,14 @@ type inTime struct {
 func (w *world) inTime(r *request) inTime { return inTime{w, r, w.ms(20), w.ms(20)} }
 
 func (p inTime) arrive(do func()) { p.w.in(p.there, do) }
-func (p inTime) late()            { p.w.in(p.w.ms(p.within()), func() { p.w.serve(p.r) }) }
-func (p inTime) again()           { p.w.in(p.there+p.w.ms(p.within()), func() { p.w.serve(p.r) }) }
+func (p inTime) late()            { p.w.in(p.lateness(), func() { p.w.serve(p.r) }) }
+func (p inTime) again()           { p.w.in(p.there+p.lateness(), func() { p.w.serve(p.r) }) }
 func (p inTime) slow()            { p.w.in(p.w.ms(2_000), func() { p.w.serve(p.r) }) }
-func (p inTime) within() int { // milliseconds
+func (p inTime) lateness() time.Duration {
 	if p.r.tx != nil {
-		return p.w.plan.effects.lateBy
+		return p.w.lateness(max(p.w.plan.lateBy, p.w.plan.effects.lateBy))
 	}
-	return 20_000
+	return p.w.lateness(p.w.plan.lateBy)
 }
 func (p inTime) wake(do func()) {
 	p.w.in(p.w.plan.timeout+p.w.plan.maxSkew+p.w.ms(20_000), do)
@@ -142,6 +143,11 @@ func (p inTime) silence() {
 func (w *world) serve(r *request) reply {
 	if r.op == working { // a handler's own step
 		return reply{status: http.StatusOK}
+	}
+	if refused := r.outlived(); refused != nil {
+		w.book.path(SignatureExpired)
+		w.book.note(r.actor, "database: %s: its signature has expired", describe(r))
+		return *refused
 	}
 	body := r.body
 	if w.mut != nil && w.mut.Request != nil {

@@ -78,7 +78,7 @@ func (w *world) operators(all *sync.WaitGroup) {
 			shared := rand.New(rand.NewPCG(w.seed, 0x0be7a705))
 			own := rand.New(rand.NewPCG(w.seed, 0x0be7a706+uint64(n))) //nolint:gosec // it is at least 0
 			for look := range o.looks {
-				time.Sleep(time.Duration(shared.Int64N(int64(5*time.Second))) + time.Duration(own.Int64N(int64(20*time.Millisecond))))
+				time.Sleep(w.plan.paced(time.Duration(shared.Int64N(int64(5*time.Second)))) + time.Duration(own.Int64N(int64(20*time.Millisecond))))
 				ord := order{Key: fmt.Sprintf("k%d", shared.IntN(w.plan.keys)), Owner: "alice"}
 				if shared.Float64() < 0.15 {
 					ord.Owner = "bob"
@@ -90,7 +90,7 @@ func (w *world) operators(all *sync.WaitGroup) {
 				id := uint64(2_000_000 + 1000*n + look) //nolint:gosec // it is at least 0
 				a := w.newActor(id, ord)
 				a.operates = &operation{act: acts[own.IntN(len(acts))]}
-				a.serveOnce(time.Duration(own.Int64N(int64(2 * time.Second))))
+				a.serveOnce(w.plan.paced(time.Duration(own.Int64N(int64(2 * time.Second)))))
 			}
 		})
 	}
@@ -116,7 +116,7 @@ func (a *actor) serveOnce(thinks time.Duration) {
 
 // operate looks at a record, thinks, and acts on what it saw.
 func (a *actor) operate(thinks time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), a.w.plan.paced(time.Minute))
 	defer cancel()
 	store := dynamostore.New(a.dynamodb(), table, func(o *dynamostore.Options) {
 		o.Random = a.rng.Float64
@@ -217,11 +217,14 @@ func operatorsVerb(values map[string]map[string]any) string {
 	_, keeps := values[":operations"]
 	_, takes := values[":token"]
 	_, seen := values[":seen_token"]
+	_, expires := values[":expiration"]
 	switch {
 	case keeps && values[":status"]["S"] == string(completed):
 		return "settle"
 	case keeps && values[":status"]["S"] == string(released):
 		return "operator's release"
+	case keeps && expires:
+		return "forget"
 	case keeps, seen && !takes:
 		return "erase"
 	}

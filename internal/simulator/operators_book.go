@@ -82,9 +82,12 @@ func (b *book) operated(a *actor, w wire.Write, h *history) {
 	l, now := h.lives[len(h.lives)-1], time.Now()
 	b.judge.operated(a, w, h)
 	switch after := stateOf(w.After); {
-	case w.After == nil:
+	case forgetting(w):
 		b.paths[OperatorForgot]++
-		l.gone, h.holder = now, nil
+		if after == completed {
+			l.completed, l.lost = w.After, true
+		}
+		clear(l.steps)
 	case stateOf(w.Before) == completed: // erased; or its parts are gone
 		b.paths[OperatorErased]++
 		l.completed, l.lost = w.After, true
@@ -102,6 +105,17 @@ func (b *book) operated(a *actor, w wire.Write, h *history) {
 	}
 }
 
+// forgetting reports whether an operator's write forgets the record.
+func forgetting(w wire.Write) bool {
+	did := w.After["operations"].List
+	if len(did) == 0 {
+		return false
+	}
+	last := did[len(did)-1].Map
+	return last["what"].Text == string(dynamostore.OperationForgotten) &&
+		!slices.ContainsFunc(w.Before["operations"].List, func(before wire.Value) bool { return before.Map["token"].Text == last["token"].Text })
+}
+
 // operated holds an operator's write against what it was shown.
 func (j *judge) operated(a *actor, w wire.Write, h *history) {
 	op, before, after := a.operates, stateOf(w.Before), stateOf(w.After)
@@ -111,10 +125,11 @@ func (j *judge) operated(a *actor, w wire.Write, h *history) {
 	}
 	purges := op.act == erases || op.act == forgets
 	switch {
-	case w.After == nil && op.act != forgets, w.After != nil && !purges && after == inProgress, purges && w.After != nil && after != before:
-		j.brokenLocked(a, CheckAsShown, "to %s it made %s of %s", op.act, w.After, w.Before)
 	case w.After == nil:
+		j.brokenLocked(a, CheckPurgeSpares, "to %s it deleted %s", op.act, w.Before)
 		return
+	case !purges && after == inProgress, purges && after != before, forgetting(w) && op.act != forgets:
+		j.brokenLocked(a, CheckAsShown, "to %s it made %s of %s", op.act, w.After, w.Before)
 	}
 	for _, kept := range []string{"validation", "scope", "attempt", "started_at", "in_progress_expiration"} {
 		if w.After[kept].Text != w.Before[kept].Text {
@@ -122,7 +137,12 @@ func (j *judge) operated(a *actor, w wire.Write, h *history) {
 		}
 	}
 	if purges {
-		for _, kept := range []string{"token", "expiration", "completed_at", "outcome"} {
+		kept := []string{"token", "expiration", "completed_at", "outcome"}
+		if forgetting(w) {
+			kept = kept[2:]
+			j.forgotten(a, w)
+		}
+		for _, kept := range kept {
 			if w.After[kept].Text != w.Before[kept].Text {
 				j.brokenLocked(a, CheckPurgeSpares, "its %s was %s, and is %s", kept, w.Before[kept].Text, w.After[kept].Text)
 			}
@@ -135,11 +155,27 @@ func (j *judge) operated(a *actor, w wire.Write, h *history) {
 	if len(w.After["operations"].List) == 0 || len(w.After["operations"].List) < len(w.Before["operations"].List) {
 		j.brokenLocked(a, CheckOperationKept, "it keeps %d operations, and had %d", len(w.After["operations"].List), len(w.Before["operations"].List))
 	}
-	if e := time.Unix(number(w.After["expiration"]), 0); e.Before(time.Now().Add(23 * time.Hour)) {
+	if e := expiry(w.After); e.Before(time.Now().Add(23 * time.Hour)) {
 		j.brokenLocked(a, CheckOperationKept, "it expires at %v", e)
 	}
 	if steps := len(w.After["steps"].Map); after == completed && steps > 0 || after == released && steps != len(w.Before["steps"].Map) {
 		j.brokenLocked(a, CheckOperationKept, "%s, it has %d steps, and had %d", after, steps, len(w.Before["steps"].Map))
+	}
+}
+
+// forgotten looks at a record that an operator forgets: it expires soon, and no later
+// than it would have.
+func (j *judge) forgotten(a *actor, w wire.Write) {
+	now := time.Now()
+	soon := now.Add(signatureLife + 3*j.b.w.plan.maxSkew + 2*time.Second)
+	if after, before := expiry(w.After), expiry(w.Before); after.After(before) || after.After(soon) || after.Before(now) && before.After(now) {
+		j.brokenLocked(a, CheckPurgeSpares, "it forgot a record, which expires at %v, and had been to expire at %v", after, before)
+	}
+	if stateOf(w.After) == released && w.After["token"].Text == w.Before["token"].Text {
+		j.brokenLocked(a, CheckAsShown, "it forgot a released record, and left its token")
+	}
+	if len(w.After["steps"].Map) > 0 {
+		j.brokenLocked(a, CheckPurgeSpares, "it forgot a record, and left its steps")
 	}
 }
 

@@ -52,7 +52,7 @@ func (l *large) pad() string { return strings.Repeat(" .", l.padding/2) }
 
 // losses lets parts get lost, now and then.
 func (w *world) losses() {
-	w.in(w.ms(10_000), func() {
+	w.in(w.plan.paced(w.ms(10_000)), func() {
 		if w.isHealed() {
 			return
 		}
@@ -167,7 +167,7 @@ func (j *judge) partOf(a *actor, record, part wire.Item, ok bool) {
 
 // partGone looks at a part that is deleted while its record stands.
 func (j *judge) partGone(w wire.Write, l *life) {
-	if w.Op == "TTL" && !expired(l.completed, time.Now()) {
+	if w.Op == "TTL" && !deletable(l.completed, time.Now()) {
 		j.brokenLocked(nil, CheckPartOutlives, "TTL deletes a part, and its record stands")
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // plan is the character of one run: which faults there are and how many, how
@@ -19,6 +21,8 @@ type plan struct {
 	failOpen     bool
 	wait         time.Duration
 	ttl          time.Duration
+	pace         int           // how many times slower than usual everybody acts; 0: once
+	lateBy       time.Duration // how late a late request is at most, unless it is a transaction
 	maxSkew      time.Duration // what the guard is told
 	skew         time.Duration // what clocks really differ by
 	slow         float64       // how many handlers take long
@@ -54,7 +58,7 @@ func newPlan(r *rand.Rand) plan {
 		p.wait = time.Duration(200+r.IntN(6000)) * time.Millisecond
 	}
 	if chance(0.2) {
-		p.ttl = time.Duration(1+r.IntN(10)) * time.Second
+		p.ttl = lambdaidem.MinTTL + time.Duration(r.IntN(10))*time.Minute
 	}
 	switch {
 	case chance(0.4):

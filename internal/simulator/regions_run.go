@@ -39,7 +39,7 @@ func anywhere(_ uint64, p *plan) { p.regions.anywhere = true }
 func failing(wait waits) func(uint64, *plan) {
 	return func(seed uint64, p *plan) {
 		stalls := func(f Fault) bool { return f == Stall }
-		p.keys, p.faults, p.effects.lateBy = 4, slices.DeleteFunc(p.faults, stalls), 20_000
+		p.keys, p.faults, p.effects.lateBy = 4, slices.DeleteFunc(p.faults, stalls), 20*time.Second
 		p.regions.failover = newFailover(seed, p, wait)
 	}
 }

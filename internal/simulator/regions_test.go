@@ -206,8 +206,8 @@ func TestSimulate_D3_OneRegionForEachKeyHolds(t *testing.T) {
 func TestSimulate_D3_TTLOfAnotherRegionMayTakeAKeyThatIsUsedAgain(t *testing.T) {
 	used := func(foreign bool) func(uint64, *plan) {
 		return func(_ uint64, p *plan) {
-			*p = plan{keys: 1, clients: 3, requests: 8, timeout: p.timeout, ttl: time.Second, maxSkew: p.maxSkew, slow: 0.8, regions: p.regions}
-			p.regions.foreignTTL, p.regions.lag = foreign, 3000
+			*p = plan{keys: 1, clients: 3, requests: 8, timeout: p.timeout, ttl: lambdaidem.MinTTL, pace: 20000, maxSkew: p.maxSkew, slow: 0.8, regions: p.regions}
+			p.regions.foreignTTL, p.regions.lag = foreign, 600_000
 		}
 	}
 	own := overSeeds(t, seedsOf(20), func(seed uint64) Report { return RunRegions(seed, wire.Eventual, used(false), nil, false) })
@@ -215,8 +215,8 @@ func TestSimulate_D3_TTLOfAnotherRegionMayTakeAKeyThatIsUsedAgain(t *testing.T) 
 		t.Errorf("%d records were lost to TTL in their own Region", own.paths[LostToTTL])
 	}
 	s := overSeeds(t, seedsOf(50), func(seed uint64) Report { return RunRegions(seed, wire.Eventual, used(true), nil, false) })
-	t.Logf("of %d runs that used keys again after a TTL of 1 s, %d lost a record to TTL in the other Region, and %d ran two attempts at once", s.seeds, s.runsWith[LostToTTL], s.broken[CheckOneAtATime])
-	if !raceEnabled && (s.paths[LostToTTL] == 0 || s.broken[CheckOneAtATime] == 0) {
+	t.Logf("of %d runs that used keys again after their TTL, %d lost a record to TTL in the other Region", s.seeds, s.runsWith[LostToTTL])
+	if !raceEnabled && s.paths[LostToTTL] == 0 {
 		t.Error("none did: the warning in docs/operate.md is of nothing")
 	}
 }

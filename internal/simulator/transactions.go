@@ -132,6 +132,7 @@ const (
 	AnswerGone       Path = "answer of which a part was lost"
 	PartWritten      Path = "part written"
 	PartLost         Path = "part lost"
+	SignatureExpired Path = "arrived with an expired signature"
 	StepsRespected   Path = "optimistic, found a record with steps"
 	LeaseIndexed     Path = "in progress with a shard"
 	LeaseUnindexed   Path = "shard removed"
@@ -142,7 +143,7 @@ var allPaths = []Path{
 	UnderLease, ClaimedFree, ClaimedOver, ClaimedDead, CommittedOpen, CommittedAlone, CommittedFailed, RecordAlone,
 	KnownToken, TokenForgotten, StillRunning, ByRecord, ByOwnRecord, ByCondition, ByBoth, ByConflict, ByWriteConflict, ByThrottling,
 	LoserReplayed, LoserBusy, HeldRespected, ConsultedFirst, AloneRefused, AloneUnknown, OpenDropped, OpenUnknown, StepRuns, StepRead, StepsRespected,
-	LeaseIndexed, LeaseUnindexed,
+	LeaseIndexed, LeaseUnindexed, SignatureExpired,
 	AnswerApart, AnswerCompressed, AnswerGone, PartWritten, PartLost,
 	OperatorReleased, OperatorSettled, OperatorErased, OperatorForgot, OperatorTold, OperatorWaited, OperatorUnknown, LateForOperator,
 	met(RequestLost), met(RequestLate), met(ReplyLost), met(Twice), met(Throttled), met(FailBefore), met(FailAfter),

@@ -97,6 +97,7 @@ func drawPlan(seed uint64, r *rand.Rand) plan {
 	newLarge(seed, &p)
 	newOperators(seed, &p)
 	newLeaseIndex(seed, &p)
+	newDelays(seed, &p)
 	return p
 }
 
@@ -184,9 +185,9 @@ func (w *world) settle() {
 	}
 }
 
-// sweep lets TTL delete what it may, when it pleases.
+// sweep lets TTL delete what it may, when it pleases, but every 20 minutes at least.
 func (w *world) sweep() {
-	w.in(w.ms(10_000), func() {
+	w.in(min(w.plan.paced(w.ms(10_000)), w.ms(20*60_000)), func() {
 		for i, db := range w.dbs {
 			for _, key := range db.Expired(table) {
 				if w.rng.IntN(2) == 0 && w.mayExpire(i, key) {
@@ -212,6 +213,9 @@ func (w *world) heal() {
 	}
 	if w.plan.effects.enlist {
 		w.deposit(wealth) // so that what is asked for once more can be paid
+	}
+	if w.plan.operators.forget {
+		time.Sleep(signatureLife + 2*w.plan.maxSkew) // until what was forgotten has expired
 	}
 	time.Sleep(w.plan.timeout + w.plan.maxSkew + w.plan.skew + time.Second)
 	synctest.Wait()

@@ -166,8 +166,8 @@ func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.R
 	return copied(s.at(id, now)), nil
 }
 
-// Len returns the number of records in memory: those that count, and those
-// expired ones that no sweep has come by yet. It is for tests.
+// Len returns the number of records in memory, including those that have expired
+// and that no sweep has dropped yet. It is for tests.
 func (s *Store) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,15 +192,16 @@ func (s *Store) put(r lambdaidem.Record) lambdaidem.Record {
 	return copied(r)
 }
 
-// sweep looks at two records and drops those that are gone. An acquire adds at
-// most one, so memory stays in proportion to the records that count.
+// sweep looks at two records and drops those that have been gone for
+// lambdaidem.KeptAfterExpiry. An acquire adds at most one record, so memory stays in
+// proportion to the records that count or expired within that time.
 func (s *Store) sweep(now time.Time) {
 	for range min(2, len(s.ids)) {
 		if s.hand >= len(s.ids) {
 			s.hand = 0
 		}
 		id := s.ids[s.hand]
-		if !s.records[id].GoneAt(now) {
+		if !s.records[id].GoneAt(now.Add(-lambdaidem.KeptAfterExpiry)) {
 			s.hand++
 			continue
 		}

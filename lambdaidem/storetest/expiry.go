@@ -171,6 +171,25 @@ var expirySteps = []Step{
 		},
 	},
 	{
+		Name: "an expired record still refuses what is older",
+		Rule: "L7",
+		Doc:  "It is not deleted before KeptAfterExpiry is over: a request that was made before the expiry may arrive until then.",
+		Run: func(ctx context.Context, e Env) error {
+			s := e.story(ctx, "an expired record still refuses what is older")
+			a := s.acquires("the first acquire", s.claim("a", 0))
+			done := s.completes("the completion", a, s.answer(time.Second, "first"))
+			expiry := done.Expires.Sub(s.base)
+			for _, other := range []string{"one", "two", "three", "four"} { // which may make a store look for what has expired
+				o := e.story(ctx, "an expired record still refuses what is older, "+other)
+				o.acquires("the acquire of another record", o.claim("b", expiry+lambdaidem.KeptAfterExpiry-time.Second))
+				s.err = firstError(s, o)
+			}
+			s.refuses("an acquire that was made before the expiry", s.claim("c", expiry-time.Nanosecond), done)
+			s.acquires("an acquire that was made at the expiry", s.claim("c", expiry))
+			return s.err
+		},
+	},
+	{
 		Name: "time may run backwards",
 		Rule: "L7",
 		Doc:  "Clocks differ: a call at an earlier moment than the one before it is judged by its own moment.",

@@ -93,6 +93,7 @@ const (
 	releasedNeverExpires
 	deadAttemptNeverExpires
 	clockNeverBack
+	expiredDeletedAtOnce
 	readShowsExpired
 	absentReadFails
 
@@ -244,6 +245,7 @@ var faults = [faultCount]struct {
 	releasedNeverExpires:           {"released records don't expire", []string{"an expired release is locked afresh"}},
 	deadAttemptNeverExpires:        {"attempts that died don't expire", []string{"an expired attempt is locked afresh"}},
 	clockNeverBack:                 {"expiry is judged by the latest moment seen", []string{"time may run backwards"}},
+	expiredDeletedAtOnce:           {"acquires delete what has expired", []string{"an expired record still refuses what is older"}},
 	readShowsExpired:               {"a read shows expired records", []string{"an expired answer is not read"}},
 	absentReadFails:                {"a read of no record is an error", []string{"no record"}},
 

@@ -36,6 +36,9 @@ func (v *variant) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.R
 	if v.has(completionReadsThenWrites) {
 		v.pause(time.Millisecond) // a racing completion reads before it, and writes after it
 	}
+	if v.has(expiredDeletedAtOnce) {
+		maps.DeleteFunc(v.records, func(_ string, r lambdaidem.Record) bool { return r.GoneAt(c.Now) })
+	}
 	r := v.at(c.ID, c.Now)
 	if v.has(takeoverIgnoresExpiry) && c.Over != nil {
 		r = v.records[c.ID]

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -79,7 +78,7 @@ func TestDeliveries_Mutations(t *testing.T) {
 		{Name: "order forgotten", Unordered: true},
 		{Name: "a failure not reported", Silent: true},
 		{Name: "a key for each delivery", Fresh: true},
-		{Name: "records that end before messages do", Guard: func(o *lambdaidem.Options) { o.TTL = time.Second }},
+		{Name: "records that end before messages do", Guard: func(o *lambdaidem.Options) { o.TTL = lambdaidem.MinTTL }},
 	} {
 		t.Run(mut.Name, func(t *testing.T) {
 			for seed := range uint64(1000) {

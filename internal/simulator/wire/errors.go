@@ -14,6 +14,7 @@ const (
 	ConditionalCheckFailed        = "ConditionalCheckFailedException"
 	IdempotentParameterMismatch   = "IdempotentParameterMismatchException"
 	InternalServerError           = "InternalServerError"
+	InvalidSignature              = "InvalidSignatureException" // an old one too
 	ProvisionedThroughputExceeded = "ProvisionedThroughputExceededException"
 	ReplicatedWriteConflict       = "ReplicatedWriteConflictException" // another Region of a [Strong] table writes the item
 	RequestLimitExceeded          = "RequestLimitExceeded"
@@ -36,7 +37,9 @@ var namespaces = map[string]string{
 	Validation:    "com.amazon.coral.validate",
 	Serialization: "com.amazon.coral.service",
 	AccessDenied:  "com.amazon.coral.service",
-	Throttling:    "com.amazon.coral.availability",
+
+	InvalidSignature: "com.amazon.coral.service",
+	Throttling:       "com.amazon.coral.availability",
 }
 
 // statuses is the HTTP status of the errors that are not 400.

@@ -22,7 +22,7 @@ func TestO2_LeasesByAge(t *testing.T) {
 	d.pay(d.held(), "old", died)
 	d.clock = time.Now().Add(-time.Hour)
 	d.pay(d.guard, "younger", died)
-	d.pay(d.guard.With(func(o *lambdaidem.Options) { o.TTL = time.Second }), "expired", died)
+	d.pay(d.guard.With(func(o *lambdaidem.Options) { o.TTL = lambdaidem.MinTTL }), "expired", died)
 	d.clock = time.Now()
 	d.pay(d.guard, "live", died)
 	d.pay(d.guard, "done", paid)

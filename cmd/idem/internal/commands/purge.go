@@ -48,7 +48,7 @@ func (p *purging) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.Older, "older-than", "", "records that were completed (or begun, if released) longer ago: 36h, 30d")
 	f.StringVar(&p.Since, "since", "", "records that were completed (or begun, if released) at this time or later: 2026-11-22T03:00:00Z, the point to which other data was restored, say")
 	f.BoolVar(&p.All, "all", false, "all records; needed where nothing else chooses")
-	f.BoolVar(&p.forget, "forget", false, "delete the records too, and released ones: a retry then runs again, a SECOND time")
+	f.BoolVar(&p.forget, "forget", false, "let the records expire too, and released ones, in 15 minutes: a retry then runs again, a SECOND time")
 	f.BoolVar(&p.steps, "steps", false, "erase the results of steps too, of records that are released or whose attempt died: no retry of them runs again")
 	f.BoolVar(&p.dryRun, "dry-run", false, "change nothing, and count what would be")
 	f.Float64Var(&p.rate, "rate", 100, "capacity units a second at most, reads and writes together")
@@ -72,9 +72,10 @@ Released records and records in progress keep the results of their steps, becaus
 next attempt needs them. --steps erases those too, and completes the records without an
 answer: no retry of them runs again. Records with a live lease are never changed.
 
---forget deletes the records instead: a retry then runs, and has its effects a second
-time. Functions with a cache in the process (Options.Cache) may replay for the cache's
-age.
+--forget lets the records expire too, 15 minutes later, when nothing that was sent
+before can arrive any more: a retry then runs, and has its effects a second time.
+DynamoDB deletes them later. Functions with a cache in the process (Options.Cache)
+may replay for the cache's age.
 
 It walks over the whole table, at --rate capacity units a second. It can be stopped
 and killed at any time: with --state, the same command goes on where it was; without,
@@ -193,8 +194,8 @@ func (p *purging) confirm(ctx context.Context, a *app) error {
 	if !p.forget {
 		return p.ask(ctx, a, "erase", "This erases the answers %s, for good. The records stay.", p.says())
 	}
-	say(a.Err, "WARNING: --forget deletes records. A retry that comes after it runs again, and has its effects a SECOND time.\n")
-	return p.ask(ctx, a, "forget", "This deletes the records %s.", p.says())
+	say(a.Err, "WARNING: --forget lets records expire, in 15 minutes. A retry that comes after that runs again, and has its effects a SECOND time.\n")
+	return p.ask(ctx, a, "forget", "This forgets the records %s.", p.says())
 }
 
 // says is what is chosen, for people.
@@ -270,7 +271,7 @@ func (p *purging) stopped(ctx context.Context, a *app, j *journal, sum dynamosto
 // purgeView is a purge that is done, as programs get it.
 type purgeView struct {
 	DryRun     bool    `json:"dryRun"`
-	Forgotten  bool    `json:"forgotten"` // the records were deleted, not their answers alone
+	Forgotten  bool    `json:"forgotten"` // the records expire in 15 minutes, and lost their answers
 	Looked     int     `json:"looked"`
 	Matched    int     `json:"matched"`
 	Purged     int     `json:"purged"`
@@ -308,7 +309,7 @@ func (p *purging) report(a *app, sum dynamostore.PurgeProgress, match *matcher) 
 func (v purgeView) text(to printer) {
 	does, would := "erased", "would be erased"
 	if v.Forgotten {
-		does, would = "forgotten", "would be forgotten"
+		does, would = "forgotten, as of 15 minutes from now", "would be forgotten"
 	}
 	if v.DryRun {
 		say(to, "%d records %s.\n", v.Matched-v.Before, would)

@@ -60,7 +60,8 @@ func TestO2_PurgeByScope(t *testing.T) {
 		t.Errorf("it is shown as %+v", v)
 	}
 	d.idem("purge", "--all", "--reason", "r", "--yes").want(t, exitDone, "2 records erased", "2 were erased before")
-	d.typing("forget\n", "purge", "--namespace", "shop", "--forget", "--reason", "r").want(t, exitDone, "3 records forgotten", "WARNING")
+	d.typing("forget\n", "purge", "--namespace", "shop", "--forget", "--reason", "r").want(t, exitDone, "3 records forgotten, as of 15 minutes from now", "WARNING")
+	d.clock = time.Now().Add(lambdaidem.MinTTL + 5*time.Second)
 	if got := d.pay(d.guard, "a", paid); got.StatusCode != 201 || d.runs != 1 {
 		t.Errorf("a retry of what was forgotten got %+v after %d runs", got, d.runs)
 	}
