@@ -95,7 +95,9 @@ func (r *rehearsal) showClearings(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	encoder := json.NewEncoder(w)
 	for _, key := range slices.Sorted(maps.Keys(effects)) { // a line each, for grep
-		_ = encoder.Encode(effects[key])
+		if err := encoder.Encode(effects[key]); err != nil { // the client has left
+			return
+		}
 	}
 }
 
