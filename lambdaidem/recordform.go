@@ -2,7 +2,6 @@ package lambdaidem
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,18 +92,22 @@ func NoAnswer(why string) *Failure {
 // record, to ask another service what it knows of an attempt that died.
 func (r Record) DownstreamKey(name string) string { return downstreamKey(r.ID, r.payload(), name) }
 
-// CheckResult tells whether a record of that scope can replay the result (R1): a
-// guard that reads another form would have to answer [ErrAnswerUnreadable], every
-// time. It asks for
-//   - an answer of HTTP, as [EncodeAnswer] writes it, with a status of 200 to 599,
-//     for a [RecordHTTP];
-//   - JSON, as encoding/json writes it without escapes for HTML, or a failure with a
-//     code and a message, for a [RecordValue]: whether it is that of the handler's
-//     type, nobody can tell here;
-//   - {} for a [RecordMessage].
+// CheckResult returns an error unless a record of that scope can replay the result:
+// every replay of another form would fail with [ErrAnswerUnreadable], or reach the
+// client broken. It requires
+//   - for a [RecordHTTP], a response as [EncodeAnswer] writes it, which can be sent:
+//     a status of 200 to 599, no body where the status has none (204, 205, 304), at
+//     most 6 MB, headers and cookies that HTTP allows, a Content-Length that is the
+//     body's, and a body that is encoded as its Content-Encoding says;
+//   - for a [RecordValue], JSON without white space between its tokens and at most
+//     6 MB, or a failure with a code and a message. The JSON is replayed by value: the
+//     order of members doesn't matter, but a number that the handler's type writes
+//     differently (1.50), or a member that it doesn't have, makes each replay fail. The
+//     type is not known here;
+//   - for a [RecordMessage], {}.
 //
-// A failure by [NoAnswer] fits each. The outcome is [OutcomeSucceeded] or
-// [OutcomeFailed], and failed where there is a failure other than that.
+// A failure made by [NoAnswer] fits each kind. The outcome is [OutcomeSucceeded] or
+// [OutcomeFailed]; any other failure requires [OutcomeFailed].
 func CheckResult(scope string, r Result) error {
 	s, err := ParseScope(scope)
 	if err != nil {
@@ -156,40 +159,45 @@ func checkValue(value []byte) error {
 	if !bytes.Equal(compact.Bytes(), value) {
 		return errors.New("its JSON has white space between its tokens; a handler's has none")
 	}
+	if again, err := normalized(value); err != nil || countTokens(again) != countTokens(value) {
+		return errors.New("its JSON has a member twice; readers disagree about which one counts")
+	}
+	if len(value) > maxLambdaResponse {
+		return fmt.Errorf("its JSON has %d bytes; Lambda returns at most 6 MB", len(value))
+	}
 	return nil
 }
 
+// checkAnswer returns an error unless value is a response as a guard stores it, and
+// one that can be sent.
 func checkAnswer(value []byte) error {
 	r, err := decodeAnswer(value)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case string(encodeAnswer(r)) != string(value):
+	}
+	if string(encodeAnswer(r)) != string(value) {
 		return errors.New("it has members, or white space, that no stored answer has")
-	case r.Status < 200 || r.Status > 599:
-		return fmt.Errorf("its status is %d; it must be 200 to 599", r.Status)
 	}
-	if r.Base64 {
-		if _, err := base64.StdEncoding.DecodeString(r.Body); err != nil {
-			return fmt.Errorf("its body says that it is base64: %w", err)
-		}
-	}
-	for name, values := range r.Header {
-		for _, v := range values {
-			if !isHeaderName(name) || strings.ContainsAny(v, "\r\n\x00") {
-				return fmt.Errorf("it has a header %q that HTTP can't carry", name)
-			}
-		}
-	}
-	return nil
+	return checkSendable(r)
 }
 
-// isHeaderName is the rule for a header's name (RFC 9110, section 5.1).
-func isHeaderName(name string) bool {
-	for i := range len(name) {
-		if c := name[i]; !isAlphanumeric(c) && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
+// normalized returns JSON with each member once.
+func normalized(text []byte) ([]byte, error) {
+	v, err := fromJSON[any](text, true)
+	if err != nil {
+		return nil, err
 	}
-	return name != ""
+	return toJSON(v)
+}
+
+// countTokens returns the number of tokens in a JSON text.
+func countTokens(text []byte) (n int) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	for {
+		if _, err := dec.Token(); err != nil {
+			return n
+		}
+		n++
+	}
 }

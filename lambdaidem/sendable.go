@@ -1,0 +1,182 @@
+package lambdaidem
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxLambdaResponse is the size of the largest response that Lambda returns, in
+// bytes (AWS Lambda, "Lambda quotas": 6 MB for synchronous invocations).
+const maxLambdaResponse = 6 << 20
+
+// checkSendable returns an error that says why a server could not send the response,
+// or why no client could read it. A guard stores whatever its handler returned; a
+// person who writes a response by hand has no first attempt that showed the mistake,
+// and each replay would repeat it.
+func checkSendable(r *Response) error {
+	if r.Status < 200 || r.Status > 599 {
+		return fmt.Errorf("its status is %d; it must be 200 to 599", r.Status)
+	}
+	body := []byte(r.Body)
+	if r.Base64 {
+		var err error
+		if body, err = base64.StdEncoding.DecodeString(r.Body); err != nil {
+			return fmt.Errorf("its body says that it is base64: %w", err)
+		}
+	}
+	for _, headers := range []map[string][]string{r.Header, single(r.beside), r.trailer} {
+		if err := checkHeaders(headers); err != nil {
+			return err
+		}
+	}
+	for _, cookie := range r.Cookies {
+		if !isHeaderValue(cookie) {
+			return fmt.Errorf("it has a cookie %q with a control character, which HTTP can't carry", cookie)
+		}
+	}
+	if !isHeaderValue(r.reason) {
+		return fmt.Errorf("its status description %q has a control character, which HTTP can't carry", r.reason)
+	}
+	if err := checkLength(r, body); err != nil {
+		return err
+	}
+	return checkEncoding(r, body)
+}
+
+// single returns headers of one value each as headers of several.
+func single(headers map[string]string) map[string][]string {
+	all := make(map[string][]string, len(headers))
+	for name, value := range headers {
+		all[name] = []string{value}
+	}
+	return all
+}
+
+func checkHeaders(headers map[string][]string) error {
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		for _, value := range headers[name] {
+			if !isHeaderName(name) || !isHeaderValue(value) {
+				return fmt.Errorf("it has a header %q that HTTP can't carry: a name is letters, digits and some punctuation, a value has no control characters", name)
+			}
+		}
+	}
+	return nil
+}
+
+// checkLength holds the body against the status and the headers (RFC 9110, sections
+// 6.4.1 and 8.6; RFC 9112, section 6.1).
+func checkLength(r *Response, body []byte) error {
+	bodiless := r.Status == http.StatusNoContent || r.Status == http.StatusResetContent || r.Status == http.StatusNotModified
+	if bodiless && len(body) > 0 {
+		return fmt.Errorf("a response of status %d has no body, and this one has %d bytes", r.Status, len(body))
+	}
+	if len(r.Body) > maxLambdaResponse {
+		return fmt.Errorf("its body has %d bytes; Lambda returns at most 6 MB", len(r.Body))
+	}
+	if len(valuesOf(r, "Transfer-Encoding")) > 0 {
+		return errors.New("it has the header Transfer-Encoding, which only the server may set; leave it out")
+	}
+	lengths := valuesOf(r, "Content-Length")
+	switch {
+	case len(lengths) == 0:
+		return nil
+	case r.Status == http.StatusNoContent:
+		return errors.New("a response of status 204 has no Content-Length; leave the header out")
+	case r.Status == http.StatusNotModified: // that of the response it stands for
+		return nil
+	}
+	for _, length := range lengths {
+		if n, err := strconv.ParseUint(length, 10, 63); err != nil || n != uint64(len(body)) {
+			return fmt.Errorf("its Content-Length is %q, and its body has %d bytes; leave the header out, the server sets it", length, len(body))
+		}
+	}
+	return nil
+}
+
+// checkEncoding holds the body against its Content-Encoding.
+func checkEncoding(r *Response, body []byte) error {
+	var encodings []string
+	for _, value := range valuesOf(r, "Content-Encoding") {
+		for encoding := range strings.SplitSeq(value, ",") {
+			if encoding = strings.ToLower(strings.TrimSpace(encoding)); encoding != "" && encoding != "identity" {
+				encodings = append(encodings, encoding)
+			}
+		}
+	}
+	if len(encodings) == 0 || len(body) == 0 {
+		return nil
+	}
+	if !isEncoded(encodings[len(encodings)-1], r.Base64, body) { // the last one was applied last
+		return fmt.Errorf("its Content-Encoding is %q, and its body is not encoded so; leave the header out, or give the encoded body", strings.Join(encodings, ", "))
+	}
+	return nil
+}
+
+// isEncoded reports whether the body can be of that content coding. A coding that
+// can't be recognized by its bytes is taken for one of any binary body.
+func isEncoded(encoding string, binary bool, body []byte) bool {
+	switch encoding {
+	case "gzip", "x-gzip":
+		unzipped, err := gzip.NewReader(bytes.NewReader(body))
+		return err == nil && readsWhole(unzipped)
+	case "deflate":
+		inflated, err := zlib.NewReader(bytes.NewReader(body))
+		return err == nil && readsWhole(inflated)
+	case "zstd":
+		return bytes.HasPrefix(body, []byte{0x28, 0xb5, 0x2f, 0xfd}) // RFC 8878, section 3.1.1
+	default:
+		return binary
+	}
+}
+
+// readsWhole reports whether a stream has no error up to its end. It stops at a
+// length that no client would want to inflate.
+func readsWhole(r io.Reader) bool {
+	const most = 1 << 30
+	n, err := io.Copy(io.Discard, io.LimitReader(r, most))
+	return err == nil && n < most
+}
+
+// valuesOf returns the values of a header, whatever its capitalization, from every
+// place of the response that has headers.
+func valuesOf(r *Response, name string) (values []string) {
+	for _, headers := range []map[string][]string{r.Header, single(r.beside)} {
+		for _, n := range slices.Sorted(maps.Keys(headers)) {
+			if strings.EqualFold(n, name) {
+				values = append(values, headers[n]...)
+			}
+		}
+	}
+	return values
+}
+
+// isHeaderName reports whether HTTP allows the name (RFC 9110, section 5.1).
+func isHeaderName(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; !isAlphanumeric(c) && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// isHeaderValue reports whether HTTP allows the value (RFC 9110, section 5.5): no
+// control characters but the tab.
+func isHeaderValue(value string) bool {
+	for i := range len(value) {
+		if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
