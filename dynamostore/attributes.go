@@ -26,6 +26,7 @@ const (
 	attrInvocation  = "invocation"             // S, Lambda's request id of the attempt
 	attrLastFailure = "last_failure"           // S, while it is released: the code of what released it
 	attrOperations  = "operations"             // L, what operators did (O2)
+	attrEncrypts    = "encrypts"               // S, absent: the store that took the lease has no Options.Encryption
 	attrErasing     = "erasing"                // M, parts that a purge has yet to delete
 	attrLeaseShard  = "lease_shard"            // S, while it is in progress, with Options.LeaseIndex (O2)
 )
@@ -83,6 +84,7 @@ var itemAttributes = [...]attribute{
 	{attrSteps, "#steps", saving | completion, func(it *item) field { return (*stepResults)(&it.Steps) }, nil},
 	{attrInvocation, "#invocation", takeover, func(it *item) field { return (*text)(&it.Invocation) }, nil},
 	{attrLastFailure, "#last_failure", takeover | release, func(it *item) field { return (*text)(&it.LastFailure) }, nil},
+	{attrEncrypts, "#encrypts", takeover, func(it *item) field { return (*text)(&it.Encrypts) }, nil},
 	{attrOperations, "#operations", 0, func(it *item) field { return (*operations)(&it.Operations) }, nil},
 	{attrErasing, "#erasing", 0, func(it *item) field { return partsField{&it.Erasing} }, nil},
 	{attrLeaseShard, "#lease_shard", takeover | completion | release, func(it *item) field { return (*text)(&it.LeaseShard) }, nil},

@@ -57,6 +57,7 @@ func TestAnUpdateWritesEveryAttributeThatItsVerbChanges(t *testing.T) {
 			*it = *claimed(next)
 		}},
 		{"takeover of what was completed before", takeover, func(it *item) { it.finish(result); it.Failure = failed.Failure }},
+		{"takeover of what functions that encrypt began", takeover, func(it *item) { it.Encrypts = cipherName }},
 		{"takeover of what was released before", takeover, func(it *item) { it.LastFailure = "http_503" }},
 		{"completion", completion, func(it *item) { it.finish(result) }},
 		{"completion by a failure", completion, func(it *item) { it.finish(failed) }},
@@ -140,6 +141,6 @@ func fullItem() *item {
 	return &item{
 		ID: "x", Status: "x", Token: "x", Attempt: n, LeaseEnd: n, Expiration: n, Validation: "x", Scope: "x", StartedAt: n, CompletedAt: n,
 		Outcome: "x", Data: []byte("x"), Failure: &lambdaidem.Failure{Code: "x"}, Encoding: optionalText{"x", true},
-		Parts: &parts{Checksum: []byte("x")}, Steps: lambdaidem.Steps{"x": []byte("x")}, LeaseShard: "x", Invocation: "x", LastFailure: "x",
+		Parts: &parts{Checksum: []byte("x")}, Steps: lambdaidem.Steps{"x": []byte("x")}, LeaseShard: "x", Invocation: "x", LastFailure: "x", Encrypts: "x",
 	}
 }

@@ -27,6 +27,10 @@ const (
 	isStillWhatWasSeen = "#token = :seen_token AND #status = :seen_state AND #lease_end = :seen_end" +
 		" AND NOT #status = :completed AND NOT " + isGone
 
+	// isStillWhatWasSettled is for an operator who settles a record again: it has the
+	// token that another operator's settling gave it, which no attempt ever has.
+	isStillWhatWasSettled = "#token = :seen_token AND #status = :completed AND NOT " + isGone
+
 	// leaseIsOurs is rule L3: in progress under our token, however long the
 	// lease is over.
 	leaseIsOurs = "#token = :token AND #status = :in_progress AND NOT " + isGone

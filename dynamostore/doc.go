@@ -32,6 +32,7 @@
 //	parts                   M  of such an answer: count (0: data has it), length, checksum, failure
 //	steps                   M  the results of steps by name, until it is completed
 //	operations              L  what operators did to the record: what, by, reason, at (epoch milliseconds), attempt, token, forced
+//	encrypts                S  the cipher by which the functions encrypt the answer, from the moment the lease is taken; absent where they don't
 //	erasing                 M  parts that a purge has yet to delete, as in parts; only while it runs
 //	lease_shard             S  while in progress, with Options.LeaseIndex: its partition key there
 //
@@ -145,7 +146,9 @@
 // With [Options].Encryption answers, failures' texts and the results of steps are
 // encrypted by this process. Their encodings are "sealed" and "sealed gzip", and
 // "sealed steps"; versions that don't know them refuse the record. data, a part's
-// data and each step are binaries then, in the form that encryption.go gives.
+// data and each step are binaries then, in the form that encryption.go gives. A
+// record says by the attribute encrypts, from the moment its lease is taken, that its
+// answer will be encrypted.
 //
 // # One Region
 //

@@ -171,6 +171,7 @@ func (k Key) clone() Key { return Key{ID: k.ID, Secret: bytes.Clone(k.Secret)} }
 // Key and nonce are HKDF-SHA256 of the store's key with the salt. Associated data are
 // all that is before the ciphertext, the record's id and the place.
 const (
+	cipherName  = "AES-256-GCM"
 	sealVersion = 1
 	saltBytes   = 24
 	nonceBytes  = 12

@@ -30,7 +30,8 @@ import (
 // (D4). Layout 2 writes what it stores as it is in the same way. Layout 3, which is
 // opt-in, adds an attribute that the others pass over. Layout 4 adds to each part the
 // record's scope and the time at which it was written. Layout 5, of attempts in Lambda,
-// adds the invocation and the last failure.
+// adds the invocation and the last failure. Layout 6, of stores that encrypt, adds the
+// cipher when the lease is taken.
 
 var golden = struct {
 	claim                      lambdaidem.Claim
@@ -95,6 +96,7 @@ func goldens() map[string]goldenFile {
 		"3-in-progress":      {option: func(o *Options) { o.LeaseIndex = "leases" }},
 		"5-in-progress":      {invocation: invocation},
 		"5-released":         {invocation: invocation, release: true, failure: "net.OpError"},
+		"6-in-progress":      {option: func(o *Options) { o.Encryption = StaticKeys(keyOf("k1")) }},
 		"5-text":             {invocation: invocation, result: &golden.text},
 	}
 }
@@ -210,8 +212,7 @@ func writtenToday(t *testing.T, file *goldenFile) items {
 	if file.option != nil {
 		s = New(written.client(), "test", file.option)
 	}
-	it, all := claimed(file.claim()), items{}
-	it.LeaseShard = s.opts.leaseShard(it.ID)
+	it, all := s.locked(file.claim()), items{}
 	lease := lambdaidem.Lease{ID: golden.claim.ID, Token: golden.claim.Token, Scope: golden.claim.Scope}
 	switch {
 	case file.release:

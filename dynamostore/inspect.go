@@ -24,6 +24,10 @@ type Inspected struct {
 	// StepsUnread says why the results of the record's steps are missing, and only
 	// their names are there: they are encrypted, and could not be decrypted.
 	StepsUnread error
+	// Encrypted reports whether the functions that the record is of encrypt answers:
+	// the store that took its lease has Options.Encryption. [Operator.Settle] then needs
+	// it too.
+	Encrypted bool
 	// Now was the time by the database's clock, at the earliest, when the record was
 	// read: in whole seconds.
 	Now time.Time
@@ -74,7 +78,7 @@ func (s *Store) inspected(ctx context.Context, v *verdict, attrs attributes, met
 
 // inspect fills in what the item says.
 func (s *Store) inspect(ctx context.Context, seen *Inspected, it *item) {
-	seen.Record, seen.Operations = it.record(), it.Operations
+	seen.Record, seen.Operations, seen.Encrypted = it.record(), it.Operations, it.Encrypts != ""
 	if it.sealsSteps() {
 		var steps lambdaidem.Steps
 		if steps, seen.StepsUnread = s.openSteps(it, s.asking(ctx)); seen.StepsUnread == nil {

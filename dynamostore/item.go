@@ -41,6 +41,7 @@ type item struct {
 	LeaseShard  string // in progress, with an index of leases
 	Invocation  string
 	LastFailure string // released
+	Encrypts    string // the cipher by which the store of the attempt encrypts answers; "": it doesn't
 }
 
 // claimed is the item that an acquire leaves behind.

@@ -32,6 +32,12 @@ type OperatorOptions struct {
 	// false.
 	Force bool
 
+	// Again settles a record that an operator has settled already. Callers may have
+	// received the first answer, and caches of functions may replay it for their age
+	// (lambdaidem.Options.Cache). The record keeps both operations. A record that a
+	// handler completed is never changed. Default false.
+	Again bool
+
 	// TTL is how long a record lasts from the moment when it is released or settled,
 	// in whole seconds. Default 24 h; at least [lambdaidem.MinTTL], 15 minutes.
 	TTL time.Duration
@@ -81,9 +87,14 @@ var (
 	// ErrRecordChanged is returned with the record as it now stands: it is not what
 	// was shown. Another operator, or an attempt, was faster, and nothing was written.
 	ErrRecordChanged = errors.New("the record is not any more what was shown")
-	// ErrRecordCompleted is returned for a record that has an answer: it never
-	// changes (G3).
-	ErrRecordCompleted = errors.New("the record is completed, and a completed record never changes")
+	// ErrRecordCompleted is returned for a record that an attempt has completed, or
+	// whose answer was erased: it never changes.
+	ErrRecordCompleted = errors.New("the record is completed, and the answer of an attempt never changes")
+	// ErrRecordSettled is returned for a record that an operator has settled.
+	ErrRecordSettled = errors.New("an operator has settled the record, and callers may have received that answer")
+	// ErrNotEncrypted is returned by Settle for a record of functions that encrypt
+	// answers, if the operator's store has no Options.Encryption.
+	ErrNotEncrypted = errors.New("the record's functions encrypt answers, and this store has no key: an answer in plain text would stay readable, and functions may refuse it")
 	// ErrRecordReleased is returned by Release for a record that is released already.
 	ErrRecordReleased = errors.New("the record is released already: the next retry runs")
 	// ErrRecordGone is returned for a record that is not there or has expired: a
@@ -134,6 +145,9 @@ func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, erro
 	if seen.Record.State == lambdaidem.Released {
 		return seen, ErrRecordReleased
 	}
+	if seen.settled() {
+		return seen, ErrRecordSettled
+	}
 	forced, err := o.mayEnd(seen)
 	if err != nil {
 		return seen, err
@@ -143,36 +157,78 @@ func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, erro
 		return seen, err
 	}
 	it.giveBack(o.expires(seen), "")
-	return o.end(ctx, seen, &operatorEnd{op: opOperatorRelease, sets: release}, it)
+	return o.end(ctx, seen, &operatorEnd{op: opOperatorRelease, sets: release, condition: isStillWhatWasSeen}, it)
 }
 
 // Settle completes a record with an answer, so that every retry gets it and none
-// runs. The record may be in progress, or released. Of result count Outcome and
-// Value or Failure; it must be of the form that the record's kind has:
-// [lambdaidem.CheckResult]. The record keeps its fingerprint, and expires a TTL
-// from now.
+// runs. The record may be in progress or released, or settled before if
+// OperatorOptions.Again is set. Settle uses Outcome and Value or Failure of the
+// result, which must have the form of the record's kind: see
+// [lambdaidem.CheckResult]. The record keeps its fingerprint, and expires a TTL from
+// now.
 //
-// Conditions, result and errors are those of [Operator.Release], but for
-// [ErrRecordReleased]; and what is wrong with the result.
+// Conditions, result and errors are those of [Operator.Release], except
+// [ErrRecordReleased]. Settle also returns [ErrRecordSettled], [ErrNotEncrypted], and
+// an error that says what is wrong with the result.
 func (o *Operator) Settle(ctx context.Context, seen Inspected, result lambdaidem.Result) (Inspected, error) {
-	forced, err := o.mayEnd(seen)
+	write := &operatorEnd{op: opOperatorSettle, sets: completion, condition: isStillWhatWasSeen}
+	var forced bool
+	var err error
+	if seen.settled() {
+		write.condition = isStillWhatWasSettled
+		err = o.maySettleAgain(seen)
+	} else {
+		forced, err = o.mayEnd(seen)
+	}
 	if err != nil {
 		return seen, err
 	}
-	if err := lambdaidem.CheckResult(seen.Record.Scope, result); err != nil {
-		return seen, fmt.Errorf("dynamostore: Settle: %w", err)
+	if err := o.mayKeep(seen, result); err != nil {
+		return seen, err
 	}
 	it, err := o.ending(seen, OperationSettled, forced)
 	if err != nil {
 		return seen, err
 	}
 	result.At, result.Expires = seen.At().Truncate(time.Millisecond), o.expires(seen)
-	kept, err := o.s.prepare(ctx, lambdaidem.Lease{ID: it.ID, Token: it.Token, Scope: seen.Record.Scope}, result)
+	kept, err := o.s.prepare(ctx, lambdaidem.Lease{ID: it.ID, Token: it.Token}, result)
 	if err != nil {
 		return seen, err
 	}
 	it.finish(kept)
-	return o.end(ctx, seen, &operatorEnd{op: opOperatorSettle, sets: completion}, it)
+	return o.end(ctx, seen, write, it)
+}
+
+// settled reports whether the record's answer is an operator's.
+func (i Inspected) settled() bool {
+	n := len(i.Operations)
+	return i.Record.State == lambdaidem.Completed && n > 0 && i.Operations[n-1].What == OperationSettled && i.Operations[n-1].Token == i.Record.Token
+}
+
+// maySettleAgain returns an error unless an operator may replace an operator's answer.
+func (o *Operator) maySettleAgain(seen Inspected) error {
+	switch {
+	case seen.read.IsZero():
+		return errNotInspected
+	case seen.Record.GoneAt(seen.At()):
+		return ErrRecordGone
+	case !o.opts.Again:
+		return ErrRecordSettled
+	}
+	return nil
+}
+
+// mayKeep returns an error unless the record may keep the result. A result without an
+// answer needs no encryption.
+func (o *Operator) mayKeep(seen Inspected, result lambdaidem.Result) error {
+	if err := lambdaidem.CheckResult(seen.Record.Scope, result); err != nil {
+		return fmt.Errorf("dynamostore: Settle: %w", err)
+	}
+	noAnswer := result.Failure != nil && result.Failure.Code == lambdaidem.ErrAnswerUnavailable
+	if seen.Encrypted && o.s.keys == nil && !noAnswer {
+		return ErrNotEncrypted
+	}
+	return nil
 }
 
 // mayEnd tells whether an operator may end what was seen, and whether only by force.
@@ -221,15 +277,20 @@ func (o *Operator) expires(seen Inspected) time.Time {
 
 // operatorEnd is one of the conditional writes of operators.
 type operatorEnd struct {
-	op   string
-	sets updates // what it sets or removes, besides the token and the operations
+	op        string
+	sets      updates // what it sets or removes, besides the token and the operations
+	condition string
 }
 
 // end writes the item over the record that was seen.
 func (o *Operator) end(ctx context.Context, seen Inspected, how *operatorEnd, it *item) (Inspected, error) {
 	values := (&given{now: seen.At(), seen: &seen.Record}).attributes()
+	if how.condition == isStillWhatWasSettled { // DynamoDB refuses values that no expression uses
+		delete(values, ":seen_state")
+		delete(values, ":seen_end")
+	}
 	ctx, v := witnessed(ctx, how.op)
-	out, err := o.s.change(ctx, &change{sets: how.sets, also: []string{attrToken, attrOperations}, condition: isStillWhatWasSeen,
+	out, err := o.s.change(ctx, &change{sets: how.sets, also: []string{attrToken, attrOperations}, condition: how.condition,
 		returns: types.ReturnValueAllNew}, it, values)
 	if err == nil {
 		v.ambiguous = true // should it not be readable

@@ -73,8 +73,7 @@ const (
 // by one conditional UpdateItem (L6). A refusal brings the item that stood in
 // the way along: there is no second round trip.
 func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem.Record, error) {
-	it := claimed(claim)
-	it.LeaseShard = s.opts.leaseShard(claim.ID)
+	it := s.locked(claim)
 	if size := s.layout.size(it); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(opAcquire, size)
 	}
@@ -106,6 +105,16 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 		return seen, nil
 	}
 	return lambdaidem.Record{}, nil
+}
+
+// locked returns the item that takes the lease.
+func (s *Store) locked(claim lambdaidem.Claim) *item {
+	it := claimed(claim)
+	it.LeaseShard = s.opts.leaseShard(claim.ID)
+	if s.keys != nil {
+		it.Encrypts = cipherName // so that nobody settles it with an answer in plain text
+	}
+	return it
 }
 
 // withoutKey is a claim that has no key for what it would have to keep: it claims

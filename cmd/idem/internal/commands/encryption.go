@@ -11,6 +11,7 @@ import (
 
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/dynamostore/kmskeys"
+	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // keys say how what a table keeps is encrypted (S1): those of its functions.
@@ -63,6 +64,22 @@ func (k *keys) encryption(cfg aws.Config) (dynamostore.Encryption, error) {
 		}), nil
 	}
 	return dynamostore.Encryption{}, nil
+}
+
+// checkFor returns an error if the record's functions encrypt answers and no key was
+// given: an answer in plain text would stay readable, and functions with
+// Encryption.Only would never replay it. It warns of a key for functions that don't
+// encrypt, as far as the record says: they could not read the answer.
+func (k *keys) checkFor(a *app, seen dynamostore.Inspected, result lambdaidem.Result) error {
+	noAnswer := result.Failure != nil && result.Failure.Code == lambdaidem.ErrAnswerUnavailable
+	encrypted := seen.Encrypted || seen.StepsUnread != nil
+	switch {
+	case encrypted && !k.given() && !noAnswer:
+		return usage(errors.New("the record's functions encrypt answers; give their key by --key-file or --kms-key, or settle it by --no-answer"))
+	case !encrypted && k.given():
+		say(a.Err, "WARNING: the record doesn't say that its functions encrypt answers, and yours will be encrypted: functions without this key can't replay it.\n")
+	}
+	return nil
 }
 
 // keysIn reads a key file.

@@ -2,11 +2,14 @@ package commands
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -52,6 +55,14 @@ func TestS1_TheCommandDecryptsWhereItIsAllowedTo(t *testing.T) {
 
 	settle := []string{"settle", dead.ID, "--token", dead.Token, "--reason", "TICKET-1", "--yes", "--status", "201", "--body", "settled by alice"}
 	d.idem(settle...).want(t, exitUsage, "--key-file or --kms-key")
+
+	// What has no steps is known from its acquire to be encrypted.
+	d.pay(d.held(), "early", func(context.Context) (events.APIGatewayV2HTTPResponse, error) {
+		return events.APIGatewayV2HTTPResponse{}, lambdaidem.Uncertain(errLater)
+	})
+	early := d.view("early")
+	d.idem("settle", early.ID, "--token", early.Token, "--reason", "r", "--yes", "--status", "200", "--body", "in plain text").want(t, exitUsage, "--key-file or --kms-key")
+	d.idem("settle", early.ID, "--token", early.Token, "--reason", "r", "--yes", "--no-answer").want(t, exitDone, "none: ")
 
 	t.Setenv("IDEM_KEY_FILE", file)
 	if done = d.view("k"); done.Answer.Body != `{"id":"p-1"}` {

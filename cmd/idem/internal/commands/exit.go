@@ -32,9 +32,11 @@ type codedError struct {
 
 func (e codedError) Unwrap() error { return e.error }
 
+// usage marks an error as a mistake in the command line, unless it is nil or the
+// command was interrupted.
 func usage(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
 	}
 	return codedError{err, exitUsage}
 }
@@ -58,7 +60,7 @@ func exitOf(err error) int {
 	if _, live := errors.AsType[*dynamostore.LeaseLiveError](err); live {
 		return exitRefused
 	}
-	for _, reason := range []error{dynamostore.ErrRecordChanged, dynamostore.ErrRecordCompleted, dynamostore.ErrRecordReleased} {
+	for _, reason := range []error{dynamostore.ErrRecordChanged, dynamostore.ErrRecordCompleted, dynamostore.ErrRecordReleased, dynamostore.ErrRecordSettled} {
 		if errors.Is(err, reason) {
 			return exitRefused
 		}

@@ -137,5 +137,12 @@ func TestO2_LeasesAreSortedByAge(t *testing.T) {
 		if len(v.Leases) != 3 || v.Leases[0].ID != "4" || v.Leases[1].ID != "3" || v.Leases[2].ID != "2" || !v.More {
 			t.Errorf("found as %v, they are %+v", order, v)
 		}
+		all := leasesView{}
+		for _, hours := range order {
+			all.add(lambdaidem.Record{ID: strconv.Itoa(hours), State: lambdaidem.InProgress, LeaseEnd: now.Add(-time.Duration(hours) * time.Hour)}, now, len(order))
+		}
+		if len(all.Leases) != len(order) || all.More {
+			t.Errorf("as many as the limit allows are %d of %d, more: %v", len(all.Leases), len(order), all.More)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // decision is what a command needs that ends an attempt for good.
@@ -20,8 +21,13 @@ type decision struct {
 	ttl     time.Duration
 	maxSkew time.Duration
 	force   bool
+	again   bool // of settle alone
 	signed
 	consent
+
+	// check returns an error for a record that the command can't change, before
+	// anybody is asked; nil: it can change every record.
+	check func(dynamostore.Inspected) error
 }
 
 // signed is who does it, and why.
@@ -64,6 +70,12 @@ func (s *signed) operator(store *dynamostore.Store, optFns ...func(*dynamostore.
 	return o, usage(err)
 }
 
+// options sets what the flags say. A MaxSkew of 0 would be the default of 2 s, so 1 ns
+// stands for none.
+func (d *decision) options(o *dynamostore.OperatorOptions) {
+	o.TTL, o.Force, o.Again, o.MaxSkew = d.ttl, d.force, d.again, max(d.maxSkew, 1)
+}
+
 // prepare finds the record, makes sure that it is what was shown, and asks.
 func (d *decision) prepare(a *app, c *cobra.Command, args []string, does string) (*dynamostore.Operator, *dynamostore.Store, dynamostore.Inspected, error) {
 	none := dynamostore.Inspected{}
@@ -77,9 +89,7 @@ func (d *decision) prepare(a *app, c *cobra.Command, args []string, does string)
 	if err != nil {
 		return nil, nil, none, err
 	}
-	o, err := d.operator(s, func(o *dynamostore.OperatorOptions) {
-		o.TTL, o.Force, o.MaxSkew = d.ttl, d.force, max(d.maxSkew, 1)
-	})
+	o, err := d.operator(s, d.options)
 	if err != nil {
 		return nil, nil, none, err
 	}
@@ -89,6 +99,14 @@ func (d *decision) prepare(a *app, c *cobra.Command, args []string, does string)
 	}
 	if d.token != "" && seen.Record.Token != d.token {
 		return nil, nil, none, told(a, seen, fmt.Errorf("%w: its token is %s, not %s", dynamostore.ErrRecordChanged, seen.Record.Token, d.token))
+	}
+	if d.check != nil {
+		if err := d.check(seen); err != nil {
+			return nil, nil, none, err
+		}
+	}
+	if d.again && seen.Record.State == lambdaidem.Completed {
+		say(a.Err, "WARNING: callers may have received the answer that is there, and functions with Options.Cache may still replay it.\n")
 	}
 	if !d.yes {
 		if err := viewOf(seen).withAnswer(c.Context(), s, seen.Record).text(a.Err); err != nil {
@@ -157,28 +175,39 @@ where you know what happened. The answer must be of the form of the record's kin
 
   http     --status, --header, --body or --body-file; or --answer-file as it is stored
   value    --value or --value-file: the JSON of the result, as the handler's type
-           writes it; or --fail-code and --fail-message for a permanent failure
+           writes it, in any order of members; or --fail-code and --fail-message for
+           a permanent failure
   message  nothing: that it is done is all its answer
   any      --no-answer: it is done, and retries get "answer unavailable"
 
+An answer that can't be sent is refused: a Content-Length that is not the body's, a
+body on status 204, a line break in a header.
+
 Conditions are those of release. The record keeps its fingerprint, and its TTL
-counts from now.`,
+counts from now. --again settles a record that an operator has settled; callers may
+have received the first answer.`,
 		Example: `  idem settle ID --token T --reason 'TICKET-1: the bank has it' \
     --status 201 --header 'Content-Type: application/json' --body '{"id":"p-1"}'`,
 		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
+			var result lambdaidem.Result
+			d.check = func(seen dynamostore.Inspected) (err error) {
+				if result, err = answer.result(c.Context(), a, viewOf(seen).Kind); err != nil {
+					return usage(err)
+				}
+				if err := a.keys.checkFor(a, seen, result); err != nil {
+					return err
+				}
+				return usage(lambdaidem.CheckResult(seen.Record.Scope, result))
+			}
 			o, s, seen, err := d.prepare(a, c, args, "Settle it, so that every retry gets your answer?")
 			if err != nil {
 				return err
 			}
-			if seen.StepsUnread != nil && !a.keys.given() {
-				return usage(errors.New("the record's steps are encrypted; with --key-file or --kms-key your answer is too"))
-			}
-			result, err := answer.result(c.Context(), a, viewOf(seen).Kind)
-			if err != nil {
-				return usage(err)
-			}
 			now, err := o.Settle(c.Context(), seen, result)
+			if errors.Is(err, dynamostore.ErrRecordSettled) {
+				err = fmt.Errorf("%w; --again settles it again", err)
+			}
 			if err != nil {
 				return told(a, now, err)
 			}
@@ -186,6 +215,7 @@ counts from now.`,
 		},
 	}
 	d.flags(c.Flags())
+	c.Flags().BoolVar(&d.again, "again", false, "settle a record that an operator has settled: callers may have received that answer")
 	answer.flags(c.Flags())
 	return c
 }

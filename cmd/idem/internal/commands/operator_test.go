@@ -4,9 +4,13 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -26,7 +30,11 @@ func TestO2_SettleCompletesWithTheGivenAnswer(t *testing.T) {
 	}
 	d.idem("settle", v.ID, "--token", v.Token, "--reason", "again", "--yes", "--no-answer").
 		want(t, exitRefused, "alice settled it", after.Token)
-	d.idem("settle", v.ID, "--token", after.Token, "--reason", "again", "--yes", "--no-answer").want(t, exitRefused, "completed")
+	d.idem("settle", v.ID, "--token", after.Token, "--reason", "again", "--yes", "--no-answer").want(t, exitRefused, "--again settles it again")
+	d.idem("release", v.ID, "--token", after.Token, "--reason", "again", "--yes").want(t, exitRefused, "callers may have received")
+	if d.view("k").Token != after.Token {
+		t.Error("the refusals changed the record")
+	}
 }
 
 func TestO2_ReleaseLetsARetryRun(t *testing.T) {
@@ -122,4 +130,94 @@ func TestO2_SettleWantsTheFormOfTheKind(t *testing.T) {
 	_, _ = lambdaidem.Do(t.Context(), d.guard, lambdaidem.Call{Operation: "charge", Key: "n"}, uncertain)
 	d.idem("show", "-o", "json", "--namespace", "shop", "--operation", "charge", "--key", "n").want(t, exitDone).into(t, &value)
 	settle(value, "--no-answer").want(t, exitDone, "none: idempotency_answer_unavailable")
+}
+
+// A mistake in an operator's answer is mended by an operator, and both are kept.
+func TestO2_SettleAgainMendsAnOperatorsMistake(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.held(), "k", died)
+	v := d.view("k")
+	d.idem("settle", v.ID, "--token", v.Token, "--reason", "TICKET-1", "--yes", "--status", "200").want(t, exitDone)
+	v = d.view("k")
+	g := d.idem("settle", v.ID, "--token", v.Token, "--reason", "TICKET-2", "--by", "bob", "--yes", "--status", "201", "--body", "right", "--again")
+	g.want(t, exitDone, "WARNING: callers may have received", "alice settled attempt 1", "bob settled attempt 1", "TICKET-2", "status 201")
+	if got := d.pay(d.held(), "k", paid); got.StatusCode != 201 || got.Body != "right" || d.runs != 1 {
+		t.Errorf("a retry got %+v after %d runs", got, d.runs)
+	}
+	d.pay(d.guard, "done", paid)
+	v = d.view("done")
+	d.idem("settle", v.ID, "--token", v.Token, "--reason", "r", "--yes", "--status", "200", "--again").want(t, exitRefused, "the answer of an attempt never changes")
+	if after := d.view("done"); after.Token != v.Token || after.Answer.Body != `{"id":"p-1"}` {
+		t.Errorf("a handler's answer became %+v", after)
+	}
+}
+
+// Whoever settles is asked only about an answer that can be kept.
+func TestO2_SettleRefusesMistakesBeforeItAsks(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.guard, "k", died)
+	v := d.view("k")
+	for says, answer := range map[string][]string{
+		"Content-Length":         {"--status", "200", "--header", "Content-Length: 3", "--body", "paid"},
+		"status 204 has no body": {"--status", "204", "--body", "x"},
+		"Content-Encoding":       {"--status", "200", "--header", "Content-Encoding: gzip", "--body", "x"},
+		"cookie":                 {"--answer-file", keyFile(t, `{"statusCode":200,"cookies":["a\r\nb"],"body":""}`)},
+		"header":                 {"--status", "200", "--header", "a: b\r\nc: d"},
+	} {
+		g := d.typing("yes\n", append([]string{"settle", v.ID, "--reason", "r"}, answer...)...)
+		if g.want(t, exitUsage, says); strings.Contains(g.err, "Type ") {
+			t.Errorf("%s: it asks first:\n%s", says, g.err)
+		}
+	}
+	if d.view("k").Token != v.Token {
+		t.Error("a refusal changed the record")
+	}
+}
+
+func TestO2_AnOperatorsOptionsAreTheFlags(t *testing.T) {
+	for given, want := range map[time.Duration]time.Duration{0: 1, 1: 1, time.Second: time.Second, 5 * time.Second: 5 * time.Second} {
+		var o dynamostore.OperatorOptions
+		(&decision{ttl: time.Hour, maxSkew: given, force: true, again: true}).options(&o)
+		if o.MaxSkew != want || o.TTL != time.Hour || !o.Force || !o.Again {
+			t.Errorf("--max-skew %v: %+v; want MaxSkew %v, since 0 stands for the default of 2s", given, o, want)
+		}
+	}
+}
+
+func TestO2_OutcomeOfAGivenAnswer(t *testing.T) {
+	for _, c := range []struct {
+		kind lambdaidem.RecordKind
+		args []string
+		want lambdaidem.Outcome // "": it is refused
+	}{
+		{lambdaidem.RecordHTTP, []string{"--status", "200"}, lambdaidem.OutcomeSucceeded},
+		{lambdaidem.RecordHTTP, []string{"--status", "402"}, lambdaidem.OutcomeFailed},
+		{lambdaidem.RecordHTTP, []string{"--status", "402", "--outcome", "succeeded"}, lambdaidem.OutcomeSucceeded},
+		{lambdaidem.RecordHTTP, []string{"--status", "200", "--outcome", "failed"}, lambdaidem.OutcomeFailed},
+		{lambdaidem.RecordHTTP, []string{"--status", "503", "--outcome", "failed"}, lambdaidem.OutcomeFailed},
+		{lambdaidem.RecordHTTP, []string{"--status", "503"}, ""},
+		{lambdaidem.RecordHTTP, []string{"--status", "429"}, ""},
+		{lambdaidem.RecordHTTP, []string{"--status", "200", "--outcome", "released"}, ""},
+		{lambdaidem.RecordHTTP, []string{"--value", "1"}, ""},
+		{lambdaidem.RecordHTTP, nil, ""},
+		{lambdaidem.RecordValue, []string{"--value", "1"}, lambdaidem.OutcomeSucceeded},
+		{lambdaidem.RecordValue, []string{"--value", "1", "--outcome", "failed"}, lambdaidem.OutcomeFailed},
+		{lambdaidem.RecordValue, []string{"--fail-code", "c", "--fail-message", "m"}, lambdaidem.OutcomeFailed},
+		{lambdaidem.RecordValue, []string{"--fail-code", "c", "--value", "1"}, ""},
+		{lambdaidem.RecordValue, nil, ""},
+		{lambdaidem.RecordMessage, nil, lambdaidem.OutcomeSucceeded},
+		{lambdaidem.RecordMessage, []string{"--no-answer"}, lambdaidem.OutcomeSucceeded},
+		{lambdaidem.RecordMessage, []string{"--status", "200"}, ""},
+	} {
+		var g givenAnswer
+		flags := pflag.NewFlagSet("settle", pflag.ContinueOnError)
+		g.flags(flags)
+		if err := flags.Parse(c.args); err != nil {
+			t.Fatal(err)
+		}
+		got, err := g.result(t.Context(), &app{}, c.kind)
+		if got.Outcome != c.want && err == nil || (err == nil) != (c.want != "") {
+			t.Errorf("%s %q: %q, %v; want %q", c.kind, c.args, got.Outcome, err, c.want)
+		}
+	}
 }

@@ -1,0 +1,169 @@
+package dynamostore
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"testing"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+func again(o *OperatorOptions) { o.Again = true }
+
+// corrected is another answer of an operator's.
+var corrected = lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte(`"corrected"`)}
+
+func TestO2_AnOperatorSettlesAgainWhatAnOperatorSettled(t *testing.T) {
+	d := openDesk(t)
+	d.die(t, "k")
+	first, err := d.operator(t, "alice").Settle(t.Context(), d.inspect(t, d.id("k")), settled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.operator(t, "bob").Settle(t.Context(), first, corrected); !errors.Is(err, ErrRecordSettled) {
+		t.Errorf("unless told so: %v", err)
+	}
+	if _, err := d.operator(t, "bob", again).Release(t.Context(), first); !errors.Is(err, ErrRecordSettled) {
+		t.Errorf("releasing it: %v", err)
+	}
+	second, err := d.operator(t, "bob", again).Settle(t.Context(), first, corrected)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.Record.Token == first.Record.Token || second.Record.Fingerprint != first.Record.Fingerprint || second.Record.Attempt != first.Record.Attempt {
+		t.Errorf("it became %+v", second.Record)
+	}
+	if ops := d.inspect(t, d.id("k")).Operations; len(ops) != 2 || ops[0].By != "alice" || ops[1].By != "bob" || ops[1].What != OperationSettled {
+		t.Errorf("it keeps the operations %+v", ops)
+	}
+	got, err := d.do(t, d.guard, "k", func(context.Context) (string, error) { return "ran again", nil })
+	if got != "corrected" || err != nil || d.runs != 1 {
+		t.Errorf("a retry got %q, %v after %d runs", got, err, d.runs)
+	}
+	// What was shown before is not what stands there now.
+	now, err := d.operator(t, "carol", again).Settle(t.Context(), first, settled)
+	if !errors.Is(err, ErrRecordChanged) || now.Record.Token != second.Record.Token {
+		t.Errorf("of what was shown before: %+v, %v", now.Record, err)
+	}
+	// An answer in parts is replaced too.
+	large := lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte(`"` + base64.StdEncoding.EncodeToString([]byte(noise(500_000))) + `"`)}
+	third, err := d.operator(t, "carol", again).Settle(t.Context(), second, large)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.operator(t, "carol", again).Settle(t.Context(), third, corrected); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.do(t, d.guard, "k", func(context.Context) (string, error) { return "ran again", nil }); got != "corrected" || err != nil {
+		t.Errorf("a retry got %q, %v", got, err)
+	}
+}
+
+// G3: what a handler answered, and what was erased, never changes.
+func TestG3_NobodySettlesAHandlersAnswerAgain(t *testing.T) {
+	d := openDesk(t)
+	if _, err := d.do(t, d.guard, "done", func(context.Context) (string, error) { return "done", nil }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.operator(t, "alice", again).Settle(t.Context(), d.inspect(t, d.id("done")), settled); !errors.Is(err, ErrRecordCompleted) {
+		t.Errorf("a handler's: %v", err)
+	}
+	// An operator released it, and then a handler completed it.
+	d.die(t, "retried")
+	if _, err := d.operator(t, "alice").Release(t.Context(), d.inspect(t, d.id("retried"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.do(t, d.guard, "retried", func(context.Context) (string, error) { return "done", nil }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.operator(t, "alice", again).Settle(t.Context(), d.inspect(t, d.id("retried")), settled); !errors.Is(err, ErrRecordCompleted) {
+		t.Errorf("a handler's after an operator's release: %v", err)
+	}
+	d.die(t, "erased")
+	if _, err := d.operator(t, "alice").Settle(t.Context(), d.inspect(t, d.id("erased")), settled); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range d.operator(t, "alice").Purge(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.operator(t, "alice", again).Settle(t.Context(), d.inspect(t, d.id("erased")), settled); !errors.Is(err, ErrRecordCompleted) {
+		t.Errorf("an erased one: %v", err)
+	}
+}
+
+// S1: a record says from its acquire that its answer will be encrypted, so nobody
+// settles it with one in plain text.
+func TestS1_SettleWithoutAKeyIsRefusedWhereFunctionsEncrypt(t *testing.T) {
+	d := openDesk(t, func(o *Options) { o.Encryption = StaticKeys(keyOf("k1")) })
+	plain := New(d.client, d.table, patient)
+	uncertain := func(context.Context) (string, error) { return "", lambdaidem.Uncertain(errLater) }
+	_, _ = d.do(t, d.guard, "k", uncertain) // no step: nothing of it is encrypted yet
+	o, err := plain.Operator("alice", "ticket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err := plain.Inspect(t.Context(), d.id("k"))
+	if err != nil || !seen.Encrypted {
+		t.Fatalf("%+v, %v", seen, err)
+	}
+	if now, err := o.Settle(t.Context(), seen, settled); !errors.Is(err, ErrNotEncrypted) {
+		t.Errorf("without a key: %+v, %v", now.Record, err)
+	}
+	if d.inspect(t, d.id("k")).Record.Token != seen.Record.Token {
+		t.Error("the refusal changed the record")
+	}
+	done, err := d.operator(t, "alice").Settle(t.Context(), d.inspect(t, d.id("k")), settled)
+	if err != nil || !done.Encrypted {
+		t.Fatalf("with the key: %+v, %v", done, err)
+	}
+	if got, err := d.do(t, d.guard, "k", uncertain); got != "settled" || err != nil {
+		t.Errorf("a retry got %q, %v", got, err)
+	}
+	// Nor is it settled again without one.
+	repeat, err := plain.Operator("alice", "ticket", again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err = plain.Inspect(t.Context(), d.id("k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := repeat.Settle(t.Context(), seen, corrected); !errors.Is(err, ErrNotEncrypted) {
+		t.Errorf("again, without a key: %v", err)
+	}
+	// What has no text to encrypt needs no key.
+	_, _ = d.do(t, d.guard, "no answer", uncertain)
+	if seen, err = plain.Inspect(t.Context(), d.id("no answer")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Settle(t.Context(), seen, lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Failure: lambdaidem.NoAnswer("it is done")}); err != nil {
+		t.Errorf("without an answer: %v", err)
+	}
+}
+
+// A takeover by functions that encrypt marks the record, and one by others unmarks it.
+func TestS1_TheMarkOfEncryptionIsThatOfTheLatestAttempt(t *testing.T) {
+	d := openDesk(t)
+	uncertain := func(context.Context) (string, error) { return "", lambdaidem.Uncertain(errLater) }
+	encrypting := lambdaidem.New(New(d.client, d.table, patient, func(o *Options) { o.Encryption = StaticKeys(keyOf("k1")) }), func(o *lambdaidem.Options) {
+		o.Namespace, o.Observer = "shop", lambdaidem.Discard
+	})
+	_, _ = d.do(t, d.guard, "k", uncertain)
+	if d.inspect(t, d.id("k")).Encrypted {
+		t.Error("the record of functions that don't encrypt says that they do")
+	}
+	_, _ = d.do(t, encrypting, "k", uncertain)
+	if seen := d.inspect(t, d.id("k")); !seen.Encrypted || seen.Record.Attempt != 2 {
+		t.Errorf("after a takeover by functions that encrypt it is %+v", seen)
+	}
+	if _, err := d.operator(t, "alice", func(o *OperatorOptions) { o.Force = true }).Release(t.Context(), d.inspect(t, d.id("k"))); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = d.do(t, d.guard, "k", uncertain)
+	if seen := d.inspect(t, d.id("k")); seen.Encrypted || seen.Record.Attempt != 3 {
+		t.Errorf("after a takeover by functions that don't, it is %+v", seen)
+	}
+}
