@@ -33,7 +33,6 @@ type attempt struct {
 	err    error // no answer came
 	late   bool  // the attempt's time was over; the caller's was not
 
-	sent   bool // it had a connection to be sent over
 	before bool // the call was ambiguous before
 }
 
@@ -94,7 +93,6 @@ func (d *direct) attempt(ctx context.Context, v *verdict, r request, a *attempt)
 		a.body, a.cut = d.line.whole(resp)
 	}
 	a.err = err
-	a.sent = !a.conn.neverHad()
 	a.late = (a.err != nil || a.cut != nil) && limited.Err() != nil && ctx.Err() == nil
 	return a.err == nil && a.cut == nil
 }
@@ -125,7 +123,7 @@ func (v *verdict) take(a *attempt) {
 	if a.made {
 		v.first = a
 		// Until the SDK has read the answer: it won't, if the caller's time is over.
-		v.ambiguous = v.ambiguous || a.sent
+		v.ambiguous = v.ambiguous || !a.conn.neverHad()
 	}
 }
 

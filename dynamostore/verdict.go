@@ -78,12 +78,12 @@ func (witness) HandleDeserialize(ctx context.Context, in middleware.DeserializeI
 	}
 	if first := v.first; first != nil {
 		out, meta, err := next.HandleDeserialize(ctx, in)
-		v.ambiguous = first.before || err != nil && first.sent && !surelyRefused(err)
+		v.ambiguous = first.before || err != nil && !first.conn.surelyNotApplied(err)
 		return out, meta, err
 	}
 	var conn connection
 	out, meta, err := next.HandleDeserialize(conn.traced(ctx), in)
-	if err != nil && !conn.neverHad() && !surelyRefused(err) {
+	if err != nil && !conn.surelyNotApplied(err) {
 		v.ambiguous = true
 	}
 	return out, meta, err
@@ -117,24 +117,33 @@ func (identityHad) HandleFinalize(ctx context.Context, in middleware.FinalizeInp
 	return next.HandleFinalize(ctx, in)
 }
 
-// connection observes whether an attempt ever had a connection to be sent over. The
+// connection counts the connections that an attempt was given to be sent over. The
 // error does not say: the SDK replaces it when a context ends, and an HTTP client that
 // retries by itself returns the last of several errors.
 type connection struct {
-	wanted, had atomic.Bool
-	hooks       httptrace.ClientTrace
+	wanted atomic.Bool
+	had    atomic.Int32
+	hooks  httptrace.ClientTrace
 }
 
 func (c *connection) traced(ctx context.Context) context.Context {
 	c.hooks.GetConn = func(string) { c.wanted.Store(true) }
-	c.hooks.GotConn = func(httptrace.GotConnInfo) { c.had.Store(true) }
+	c.hooks.GotConn = func(httptrace.GotConnInfo) { c.had.Add(1) }
 	return httptrace.WithClientTrace(ctx, &c.hooks)
 }
 
 // neverHad reports whether the request was never sent: a connection was asked for, and
 // none was had in the whole attempt. It reports false if the HTTP client does not call
 // the hooks of net/http/httptrace, since nothing is known then.
-func (c *connection) neverHad() bool { return c.wanted.Load() && !c.had.Load() }
+func (c *connection) neverHad() bool { return c.wanted.Load() && c.had.Load() == 0 }
+
+// surelyNotApplied reports whether an attempt that failed with err certainly wrote
+// nothing: the request was never sent, or DynamoDB refused it. A refusal counts only
+// if there was at most one connection: it answers the last delivery, and an HTTP client
+// that retries by itself may have delivered the request before.
+func (c *connection) surelyNotApplied(err error) bool {
+	return c.neverHad() || c.had.Load() <= 1 && surelyRefused(err)
+}
 
 // surelyRefused reports whether DynamoDB's own answer says that an attempt wrote
 // nothing: it is a 4xx with an error code. Every other error is ambiguous: a cut
