@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -110,6 +111,7 @@ func (w *world) setTTL(t *testing.T, table, attribute string, on bool) {
 func (w *world) copyTable(t *testing.T) {
 	t.Helper()
 	client, from := w.stack.Database().Client(), w.stack.Table("IdempotencyTable")
+	w.restoredTo = time.Now().UTC().Format(time.RFC3339)
 	to := from + "-restored"
 	createTable(t, client, to)
 	w.setTTL(t, to, "expiration", false)
@@ -127,7 +129,7 @@ func (w *world) copyTable(t *testing.T) {
 }
 
 // restored: a table of a moment before is checked, mended and read by the page's
-// commands; and in a table that was kept, a key whose write is gone is made new.
+// commands; and in a table that was kept, keys whose writes are gone expire.
 func (w *world) restored(t *testing.T) {
 	late := payment("bob", "order-9") // after that moment
 	first := w.send(t, late)
@@ -147,15 +149,13 @@ func (w *world) restored(t *testing.T) {
 	// The table that was kept.
 	r.shell = w.newShell(t)
 	w.send(t, late).expect(t, http.StatusCreated, true, first.body)
-	if out := r.block(); !strings.Contains(out, "completed") {
-		t.Errorf("when the record was completed is not shown: %s", out)
+	if out := r.block(); !strings.Contains(out, "1 records forgotten") {
+		t.Errorf("not the one record of after that moment was forgotten: %s", out)
 	}
-	second := w.send(t, late)
-	second.expect(t, http.StatusCreated, false, "pay_")
-	if out := r.block(); !strings.Contains(out, "would be forgotten") {
-		t.Errorf("the page says not what would be forgotten: %s", out)
+	w.send(t, late).expect(t, http.StatusInternalServerError, false, "idempotency_answer_unavailable")
+	if _, out := r.shell.run(showCommand(late)); !regexp.MustCompile(`expires .*, in 1[456]m`).MatchString(out) {
+		t.Errorf("the record doesn't expire in 15 minutes: %s", out)
 	}
-	w.send(t, late).expect(t, http.StatusCreated, false, "pay_")
 }
 
 // freshTable is a table of one test alone.

@@ -27,21 +27,30 @@ var whatChanges = map[string]struct {
 	here       func(*testing.T)
 	file, name string
 }{
-	"a handler's answer over HTTP":           {here: anotherAnswer},
-	"the result's type of `Do` or `Handler`": {here: anotherType},
-	"the function's name":                    {here: anotherName},
-	"`Rerun` to `Hold`, or back":             {here: anotherPolicy},
-	"`TTL`":                                  {here: anotherTTL},
-	"`LeaseIndex`":                           {file: "../../dynamostore/rolling_leaseindex_test.go", name: "TestD4_RollingDeploysOfTheIndex"},
-	"`Transport`":                            {here: anotherTransport},
-	"`Encryption` begins":                    {file: "../../dynamostore/encryption_test.go", name: "TestS1_BeginningWithEncryption"},
-	"answers in parts, steps, encodings":     {file: "../../dynamostore/rolling_test.go", name: "TestD4_RollingDeploys"},
+	"a fingerprint secret is rotated": {file: "secrets_test.go", name: "TestF5_OperateMD_RotatesSecretsWithoutARefusal"},
+	"the first fingerprint secret":    {file: "../../lambdaidem/payload_test.go", name: "TestF4_TheFirstSecretIsIntroducedByASecretThatOnlyMatches"},
+	"a secret is removed too early":   {file: "secrets_test.go", name: "TestF5_OperateMD_RotatesSecretsWithoutARefusal"},
+	"a pointer in `FingerprintIgnore`, a header in `FingerprintHeaders`, a name in `FingerprintAttributes`": {here: anotherPointer},
+	"a typed payload gains a field (`Do`, `Handler`, `HashKey`; a newer aws-lambda-go)":                     {file: "../../lambdaidem/typed_test.go", name: "TestF4_APayloadMayGainFields"},
+	"a typed payload loses or renames a field":                                                              {here: aRenamedField},
+	"a result's type gains a field (`Do`, `Handler`, `Step`)":                                               {here: aWiderResult},
+	"a result's type loses or renames a field":                                                              {here: aNarrowerResult},
+	"a path parameter's name (`{id}` to `{payment}`)":                                                       {file: "../../lambdaidem/scope_test.go", name: "TestF1_ARenamedParameterReplays"},
+	"any other part of a route, a pattern's host, an operation's name":                                      {here: anotherOperation},
+	"the namespace; the function's name, which is its default":                                              {here: anotherName},
+	"a handler's answer over HTTP":                                                                          {here: anotherAnswer},
+	"`Rerun` to `Hold`, or back":                                                                            {here: anotherPolicy},
+	"`TTL`":                                                                                                 {here: anotherTTL},
+	"`LeaseIndex`":                                                                                          {file: "../../dynamostore/rolling_leaseindex_test.go", name: "TestD4_RollingDeploysOfTheIndex"},
+	"`Transport`":                                                                                           {here: anotherTransport},
+	"`Encryption` begins":                                                                                   {file: "../../dynamostore/encryption_test.go", name: "TestS1_BeginningWithEncryption"},
+	"answers in parts, steps, encodings":                                                                    {file: "../../dynamostore/rolling_test.go", name: "TestD4_RollingDeploys"},
 }
 
 // D4: each row of the table of what changes in a rolling deployment is proved.
 func TestD4_OperateMD_WhatARollingDeploymentChanges(t *testing.T) {
 	proved := map[string]bool{}
-	for _, row := range rows(t, readPage(t).section(t, "Something changes in a rolling deployment"), "what changes") {
+	for _, row := range rows(t, readPage(t).section(t, "Something changes in a deployment"), "what changes") {
 		c, known := whatChanges[row[0]]
 		proved[row[0]] = true
 		switch {
@@ -60,7 +69,7 @@ func TestD4_OperateMD_WhatARollingDeploymentChanges(t *testing.T) {
 	}
 }
 
-// hasTest tells whether a file has a test of that name.
+// hasTest reports whether a file has a test of that name.
 func hasTest(t *testing.T, file, name string) bool {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
@@ -109,26 +118,96 @@ func anotherAnswer(t *testing.T) {
 	}
 }
 
-func anotherType(t *testing.T) {
+// anotherPointer: a retry whose payload has the part that counts no longer is refused,
+// one without it is served, and a released record runs.
+func anotherPointer(t *testing.T) {
+	store := memstore.New()
+	ignoring := version(store, func(o *lambdaidem.Options) { o.FingerprintIgnore = []string{"/at"} })
+	for _, c := range []struct {
+		key, body string
+		status    int
+	}{
+		{"with", `{"amount":1,"at":2}`, http.StatusUnprocessableEntity},
+		{"without", `{"amount":1}`, http.StatusCreated},
+	} {
+		sendTo(t, version(store), c.key, c.body)
+		if got := sendTo(t, ignoring, c.key, c.body); got.status != c.status || got.status == http.StatusCreated && !got.replayed {
+			t.Errorf("%s the part: a retry got %+v; want %d", c.key, got, c.status)
+		}
+	}
+	failing := func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+		return events.APIGatewayV2HTTPResponse{}, lambdaidem.Retryable(errDied)
+	}
+	handledBy(t, version(store), failing, "released", `{"amount":1,"at":2}`)
+	if got := sendTo(t, ignoring, "released", `{"amount":1,"at":2}`); got.status != http.StatusCreated || got.replayed {
+		t.Errorf("a retry of a released record got %+v; want a run", got)
+	}
+}
+
+// aRenamedField: a payload in which the field is zero still matches.
+func aRenamedField(t *testing.T) {
+	type before struct{ Amount, Fee int }
+	type after struct{ Amount, Charge int }
+	for fee, refused := range map[int]bool{0: false, 1: true} {
+		guard := version(memstore.New())
+		if _, err := doWith(t, guard, before{100, fee}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := doWith(t, guard, after{100, fee}); errors.Is(err, lambdaidem.ErrPayloadMismatch) != refused || !refused && err != nil {
+			t.Errorf("with the fee %d: %v; want a refusal: %t", fee, err, refused)
+		}
+	}
+}
+
+// doWith is a guarded operation on a payload.
+func doWith(t *testing.T, guard *lambdaidem.Guard, payload any) (string, error) {
+	t.Helper()
+	call := lambdaidem.Call{Operation: "charge", Key: "k", Payload: payload}
+	return lambdaidem.Do(t.Context(), guard, call, func(context.Context) (string, error) { return "p-1", nil })
+}
+
+func aWiderResult(t *testing.T) {
 	type before struct{ ID string }
 	type wider struct{ ID, State string }
-	type optional struct {
-		ID    string
-		State string    `json:",omitempty"`
-		At    time.Time `json:",omitzero"`
-	}
 	guard := version(memstore.New())
 	if _, err := do(t, guard, "charge", before{"p-1"}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := do(t, guard, "charge", wider{"p-2", "new"}); !errors.Is(err, lambdaidem.ErrAnswerUnreadable) {
-		t.Errorf("a type with a field more got %+v, %v; want %s", got, err, lambdaidem.ErrAnswerUnreadable)
+	if got, err := do(t, guard, "charge", wider{"p-2", "new"}); err != nil || got != (wider{ID: "p-1"}) {
+		t.Errorf("a type with one more field got %+v, %v; want the stored result", got, err)
 	}
-	if got, err := do(t, guard, "charge", optional{ID: "p-2"}); err != nil || got.ID != "p-1" {
-		t.Errorf("one whose new fields may be left out got %+v, %v; want the first one's", got, err)
+}
+
+func aNarrowerResult(t *testing.T) {
+	type before struct{ ID, State string }
+	type narrower struct{ ID string }
+	guard := version(memstore.New())
+	if _, err := do(t, guard, "charge", before{"p-1", "new"}); err != nil {
+		t.Fatal(err)
 	}
-	if got, err := do(t, guard, "charge-2", wider{"p-2", "new"}); err != nil || got.ID != "p-2" {
+	if got, err := do(t, guard, "charge", narrower{"p-2"}); !errors.Is(err, lambdaidem.ErrAnswerUnreadable) {
+		t.Errorf("a type that lost a field got %+v, %v; want %s", got, err, lambdaidem.ErrAnswerUnreadable)
+	}
+	if got, err := do(t, guard, "charge-2", narrower{"p-2"}); err != nil || got.ID != "p-2" {
 		t.Errorf("a new operation got %+v, %v; want a run", got, err)
+	}
+}
+
+// anotherOperation: under another operation's name the key is new, and so is the
+// downstream key.
+func anotherOperation(t *testing.T) {
+	guard, keys := version(memstore.New()), map[string]bool{}
+	for _, operation := range []string{"charge", "pay"} {
+		call := lambdaidem.Call{Operation: operation, Key: "k"}
+		if _, err := lambdaidem.Do(t.Context(), guard, call, func(ctx context.Context) (string, error) {
+			keys[lambdaidem.DownstreamKey(ctx, "bank")] = true
+			return "", nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(keys) != 2 {
+		t.Errorf("two operations ran under the downstream keys %v; want one each", keys)
 	}
 }
 

@@ -30,8 +30,8 @@ func (i *instances) guardWith(secrets [][]byte) *lambdaidem.Guard {
 // two versions at a time, is a retry refused. One that is taken out too early refuses
 // it, and put back it serves it again.
 func TestF5_OperateMD_RotatesSecretsWithoutARefusal(t *testing.T) {
-	const steps = "(?s)add the new secret last and deploy everywhere; put it first and deploy; take the old one out when the `TTL` has passed.*422.*put it back"
-	if page := readPage(t).section(t, "Secrets are rotated"); !regexp.MustCompile(steps).MatchString(page) {
+	const steps = "(?s)append the new secret to `FingerprintSecrets`, deploy everywhere; put it first, deploy everywhere; remove the old one after the `TTL`.*422.*put it back"
+	if page := readPage(t).section(t, "Something changes in a deployment"); !regexp.MustCompile(steps).MatchString(page) {
 		t.Errorf("the page has other steps than these: %s", page)
 	}
 	older, newer := []byte("32 random bytes, kept in secret."), []byte("32 others, kept in secret, too!!")

@@ -61,6 +61,9 @@ func (s *shell) run(command string) (code int, out string) {
 		s.exports = append(s.exports[:len(s.exports):len(s.exports)], command)
 	}
 	script := strings.Join(append(s.exports[:len(s.exports):len(s.exports)], command), "\n")
+	if moment := s.w.restoredTo; moment != "" {
+		script = strings.ReplaceAll(script, pageMoment, moment)
+	}
 	ctx, end := context.WithTimeout(s.t.Context(), longestCommand)
 	defer end()
 	cmd := exec.CommandContext(ctx, "sh", "-c", s.w.toReal.Replace(script))

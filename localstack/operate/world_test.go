@@ -45,6 +45,7 @@ type world struct {
 	env            []string
 	exports        []string // of the page's beginning
 	toReal, toPage *strings.Replacer
+	restoredTo     string           // the moment of the restore, once it was made
 	shown          map[shown]string // by commands
 	opened         map[string]bool  // sections
 
@@ -55,7 +56,8 @@ type world struct {
 const (
 	pageTable    = "IdempotencyTable"
 	pageEndpoint = "http://127.0.0.1:8000"
-	logFile      = "up.log" // where the page has the functions' log
+	logFile      = "up.log"               // where the page has the functions' log
+	pageMoment   = "2026-11-23T03:00:00Z" // to which the page restores
 )
 
 func openWorld(t *testing.T) *world {
