@@ -118,7 +118,7 @@ func TestE3_CaptureRefusesInvalidExpressions(t *testing.T) {
 		"an unused value": {func(tx *dynamostore.Tx) {
 			tx.PutValue("w", "accounts", key).If("attribute_not_exists(id)", dynamostore.Args{":n": 1})
 		}, "unused"},
-		"a check of nothing": {func(tx *dynamostore.Tx) { tx.CheckValue("w", "accounts", key, "", nil) }, "expression can not be empty"},
+		"a check of nothing": {func(tx *dynamostore.Tx) { tx.CheckValue("w", "accounts", key, "", nil) }, "its condition is empty"},
 	} {
 		ctx, captured := dynamostore.Capture(t.Context())
 		dynamostore.Enlist(ctx).PutValue("well", "payments", payment{"p1", 1})

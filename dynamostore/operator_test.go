@@ -437,16 +437,16 @@ func TestO2_LostRepliesOfOperators(t *testing.T) {
 func TestO2_AReleaseThatMayHaveBeenAppliedIsUnknown(t *testing.T) {
 	for name, c := range map[string]struct {
 		first   fault
-		then    func(*desk, *testing.T) // before the next try
+		then    func(*testing.T, *desk) // before the next try
 		changed bool                    // the record proves that the release was not applied
 	}{
-		"the item is gone": {first: loseReply, then: func(d *desk, t *testing.T) { d.remove(t, "k") }},
-		"a record of its own follows": {first: loseReply, then: func(d *desk, t *testing.T) {
+		"the item is gone": {first: loseReply, then: func(t *testing.T, d *desk) { d.remove(t, "k") }},
+		"a record of its own follows": {first: loseReply, then: func(t *testing.T, d *desk) {
 			d.remove(t, "k")
 			d.clock = d.clock.Add(time.Minute)
 			d.die(t, "k")
 		}},
-		"another operator was faster": {first: loseRequest, changed: true, then: func(d *desk, t *testing.T) {
+		"another operator was faster": {first: loseRequest, changed: true, then: func(t *testing.T, d *desk) {
 			if _, err := d.operator(t, "bob").Release(t.Context(), d.inspect(t, d.id("k"))); err != nil {
 				t.Error(err)
 			}
@@ -462,7 +462,7 @@ func TestO2_AReleaseThatMayHaveBeenAppliedIsUnknown(t *testing.T) {
 			}
 			w.after("UpdateItem", func(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
 				resp, err := c.first(r, next)
-				c.then(d, t)
+				c.then(t, d)
 				return resp, err
 			})
 			_, err = o.Release(t.Context(), d.inspect(t, d.id("k")))

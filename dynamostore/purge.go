@@ -185,7 +185,8 @@ func (p *purge) chosen(it *item, clock Inspected) bool {
 	do := false
 	p.count(func(sum *PurgeProgress) {
 		closes := p.closes(it, clock)
-		if len(it.Steps) > 0 && !closes && !(p.opts.Forget && it.Status == lambdaidem.Released) {
+		forgets := p.opts.Forget && it.Status == lambdaidem.Released
+		if len(it.Steps) > 0 && !closes && !forgets {
 			sum.KeptSteps++
 		}
 		switch {

@@ -17,7 +17,7 @@ import (
 
 // leaveParts lets an attempt write the parts of its answer and then lose its
 // completion, and returns how many parts there are.
-func (d *desk) leaveParts(t *testing.T, key string, optFns ...func(*lambdaidem.Options)) int {
+func (d *desk) leaveParts(t *testing.T, optFns ...func(*lambdaidem.Options)) int {
 	t.Helper()
 	client, _ := overSelective(d.client, func(r asked) fault {
 		if r.operation == "UpdateItem" || r.operation == "TransactWriteItems" {
@@ -31,7 +31,7 @@ func (d *desk) leaveParts(t *testing.T, key string, optFns ...func(*lambdaidem.O
 	before := d.items(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // there is no use in trying for long
 	defer cancel()
-	_, err := lambdaidem.Do(ctx, guard, lambdaidem.Call{Operation: "pay", Key: key}, answerOf("alice lives in "+strings.Repeat("x", 600<<10)))
+	_, err := lambdaidem.Do(ctx, guard, lambdaidem.Call{Operation: "pay", Key: "k"}, answerOf("alice lives in "+strings.Repeat("x", 600<<10)))
 	if !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
 		t.Fatalf("the attempt got %v; want its outcome to be unknown", err)
 	}
@@ -46,7 +46,7 @@ func (d *desk) leaveParts(t *testing.T, key string, optFns ...func(*lambdaidem.O
 // answer. Nothing names those parts any more.
 func TestO2_PurgeDeletesPartsOfAnAttemptThatDied(t *testing.T) {
 	d := openDesk(t)
-	left := d.leaveParts(t, "k")
+	left := d.leaveParts(t)
 	d.clock = d.clock.Add(2 * time.Minute) // past the lease
 	if _, err := d.do(t, d.guard, "k", answerOf("small")); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestO2_PurgeKeepsPartsOfALeaseHolder(t *testing.T) {
 	d := openDesk(t)
 	d.clock = time.Now().Add(-24 * time.Hour)
 	forever := func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold } // DynamoDB Local would delete the record
-	left := d.leaveParts(t, "k", forever)
+	left := d.leaveParts(t, forever)
 	sum := d.purge(t, d.operator(t, "alice"))
 	if sum.KeptParts != left || sum.Parts != 0 || sum.InProgress != 1 || d.items(t) != 1+left {
 		t.Errorf("it says %+v", sum)
@@ -95,7 +95,7 @@ func TestO2_PurgeDeletesPartsWithoutARecordOnceTheyAreOld(t *testing.T) {
 		t.Run(age.String(), func(t *testing.T) {
 			d := openDesk(t)
 			d.clock = time.Now().Add(-age)
-			left := d.leaveParts(t, "k", func(o *lambdaidem.Options) { o.Optimistic = true })
+			left := d.leaveParts(t, func(o *lambdaidem.Options) { o.Optimistic = true })
 			want := PurgeProgress{Looked: left, KeptParts: left}
 			if deleted {
 				want = PurgeProgress{Looked: left, Parts: left, Orphans: left}
@@ -116,7 +116,7 @@ func TestO2_PurgeDeletesPartsWithoutARecordOnceTheyAreOld(t *testing.T) {
 func TestO2_PurgeDeletesOldPartsOfAReleasedRecord(t *testing.T) {
 	d := openDesk(t)
 	d.clock = time.Now().Add(-2 * time.Hour)
-	left := d.leaveParts(t, "k", func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+	left := d.leaveParts(t, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
 	if _, err := d.operator(t, "alice").Release(t.Context(), d.inspect(t, d.id("k"))); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestO2_PurgeDeletesOldPartsOfAReleasedRecord(t *testing.T) {
 func TestO2_PurgeKeepsPartsBesideAForeignItem(t *testing.T) {
 	d := openDesk(t)
 	d.clock = time.Now().Add(-2 * time.Hour)
-	left := d.leaveParts(t, "k", func(o *lambdaidem.Options) { o.Optimistic = true })
+	left := d.leaveParts(t, func(o *lambdaidem.Options) { o.Optimistic = true })
 	putItem(t, d.client, d.table, attributes{attrID: str(d.id("k")), "theirs": str("x")})
 	if sum := d.purge(t, d.operator(t, "alice")); sum.KeptParts != left || sum.Foreign != 1 || sum.Parts != 0 {
 		t.Errorf("it says %+v", sum)

@@ -271,7 +271,7 @@ func TestV2_TumblingWindowsAreRefused(t *testing.T) {
 			ran := false
 			c := s.behind(batchGuard(), func(context.Context, string) error { ran = true; return nil }, want{})
 			event := c.event
-			c.batchSource.event = func(arn string, all []msg) any {
+			c.event = func(arn string, all []msg) any {
 				e := event(arn, all).(object)
 				for name, value := range field {
 					e[name] = value

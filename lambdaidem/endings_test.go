@@ -84,7 +84,7 @@ func TestX5_FailedOpenWithoutTimeReleasesNothing(t *testing.T) {
 func TestX4_RetryAfterIsByTheGuardsClock(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 		for name, f := range map[string]func(r *rig, ctx context.Context) (response, error){
-			"transaction": func(r *rig, ctx context.Context) (response, error) {
+			"transaction": func(_ *rig, ctx context.Context) (response, error) {
 				enlist(ctx, "write")
 				return created(ctx)
 			},

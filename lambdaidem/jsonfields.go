@@ -56,7 +56,8 @@ func jsonFields(t reflect.Type) (shown []jsonField, hidden *hiddenField) {
 				f := e.t.Field(i)
 				tag := f.Tag.Get("json")
 				base := indirect(f.Type)
-				if tag == "-" || !f.IsExported() && !(f.Anonymous && base.Kind() == reflect.Struct) {
+				embeds := f.Anonymous && base.Kind() == reflect.Struct
+				if tag == "-" || !f.IsExported() && !embeds {
 					continue
 				}
 				name, options, _ := strings.Cut(tag, ",")
@@ -64,7 +65,7 @@ func jsonFields(t reflect.Type) (shown []jsonField, hidden *hiddenField) {
 					name = ""
 				}
 				index := append(slices.Clone(e.index), i)
-				if name == "" && f.Anonymous && base.Kind() == reflect.Struct {
+				if name == "" && embeds {
 					next = append(next, embedded{base, index, e.path + f.Name + "."})
 					continue
 				}
@@ -161,7 +162,7 @@ func promoted(t reflect.Type) (field reflect.StructField, ok bool) {
 		switch {
 		case f.Anonymous && (direct || byPointer) && !ok:
 			field, ok = f, true
-		case seen(f) && !(f.Anonymous && hides(indirect(f.Type))): // an embedded sync.Mutex holds nothing
+		case seen(f) && (!f.Anonymous || !hides(indirect(f.Type))): // an embedded sync.Mutex holds nothing
 			others = true
 		}
 	}

@@ -72,7 +72,7 @@ func invokeFunction(t *testing.T, events ...string) []string {
 	}))
 	t.Cleanup(api.Close)
 	ctx, stop := context.WithCancel(t.Context())
-	function := exec.CommandContext(ctx, os.Args[0])
+	function := exec.CommandContext(ctx, os.Args[0]) //nolint:gosec // this test's own binary
 	function.Env = append(os.Environ(), asFunction+"=true", "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(api.URL, "http://"))
 	if err := function.Start(); err != nil {
 		t.Fatal(err)
@@ -138,9 +138,8 @@ func TestX2_EveryCodeIsAnErrorType(t *testing.T) {
 	}
 	for _, m := range all {
 		code := lambdaidem.Code(m[1])
-		switch code {
-		case lambdaidem.ErrPermanent, lambdaidem.ErrRetryable, lambdaidem.ErrLeaseLost: // marks, and between guard and store
-			continue
+		if code == lambdaidem.ErrPermanent || code == lambdaidem.ErrRetryable || code == lambdaidem.ErrLeaseLost {
+			continue // marks, and what is between guard and store
 		}
 		g := lambdaidem.New(memstore.New(), quiet)
 		inner := &lambdaidem.Error{Code: code, Status: 500, Detail: "why"}

@@ -73,7 +73,7 @@ func TestF1_AParametersNameDoesNotCount(t *testing.T) {
 		"/payments/{id}", "/payments/{id}/x", "/payments/x/{id}", "/{id}", "/{id}/{$}", "/{id}/{x}", "/{id}/$", "/payments/id", "/payments/{$}", "/payments/{id:int}",
 		"/payments/{name:text}", "/payments/%7Bid%7D", "/payments/%7B%7D", "/payments/{id}.json", "/payments/x{id}", "/{proxy+}", "/payments/{a}{b}", "/payments/{}",
 	} {
-		if other, ok := seen[id(route)]; ok && !(route == "/payments/{}" && other == "/payments/{id}") { // no router has an unnamed one
+		if other, ok := seen[id(route)]; ok && (route != "/payments/{}" || other != "/payments/{id}") { // no router has an unnamed one
 			t.Errorf("%s and %s are one record", route, other)
 		}
 		seen[id(route)] = route
@@ -98,7 +98,7 @@ func TestF1_ARenamedParameterReplays(t *testing.T) {
 	post := func(pattern string) *httptest.ResponseRecorder {
 		mux := http.NewServeMux()
 		mux.Handle(pattern, g.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })))
-		req := httptest.NewRequest(http.MethodPost, "/payments/1", strings.NewReader("{}"))
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/payments/1", strings.NewReader("{}"))
 		req.Header.Set("Idempotency-Key", "k")
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, req)

@@ -152,7 +152,7 @@ func TestF3_WhatCountsIsWhatEncodingJSONWrites(t *testing.T) {
 		K    pointerly         `json:"k"`
 		bad  int
 		Skip int `json:"-"`
-		Dash int `json:"-,"`
+		Dash int `json:"-,"` //nolint:staticcheck // a field of the name "-"
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		n := func(name string) int { return rapid.IntRange(1, 1000).Draw(t, name) }

@@ -260,13 +260,13 @@ func (s *setUp) keys() []string {
 // as it is by then.
 func TestF5_RecordMadeOfTheItemOfTodayIsTheSame(t *testing.T) {
 	refused := errors.New("the table of receipts is out of reach")
-	for name, first := range map[string]func(*setUp, *testing.T, events.DynamoDBEventRecord){
-		"after a success": func(s *setUp, t *testing.T, r events.DynamoDBEventRecord) { s.deliver(t, r) },
-		"after a failure": func(s *setUp, t *testing.T, r events.DynamoDBEventRecord) {
+	for name, first := range map[string]func(*testing.T, *setUp, events.DynamoDBEventRecord){
+		"after a success": func(t *testing.T, s *setUp, r events.DynamoDBEventRecord) { s.deliver(t, r) },
+		"after a failure": func(t *testing.T, s *setUp, r events.DynamoDBEventRecord) {
 			s.handler.sent = func(context.Context, string) error { return refused }
 			s.deliver(t, r)
 		},
-		"after a crash": func(s *setUp, t *testing.T, r events.DynamoDBEventRecord) {
+		"after a crash": func(t *testing.T, s *setUp, r events.DynamoDBEventRecord) {
 			s.handler.sent = func(ctx context.Context, _ string) error { s.store.Kill(ctx); return refused }
 			idemtest.Crash(t, 30*time.Second, func(ctx context.Context) {
 				_, _ = s.guarded(s.store)(ctx, events.DynamoDBTimeWindowEvent{DynamoDBEvent: events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{r}}})
@@ -275,7 +275,7 @@ func TestF5_RecordMadeOfTheItemOfTodayIsTheSame(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, p := newSetUp(), payment()
-			first(s, t, insert(t, p))
+			first(t, s, insert(t, p))
 			s.handler.sent = demo.Nowhere
 			s.clock.Advance(time.Hour) // a lease is over
 			p.Refundable = 0

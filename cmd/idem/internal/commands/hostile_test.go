@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // hostile is what a client, or who can write to the table, would have a terminal show.
@@ -38,7 +40,7 @@ func (d *desk) hostileRecords() (ids []string) {
 	record := func(id string, attributes map[string]any) {
 		all := map[string]any{
 			"id": id, "token": "t" + hostile, "attempt": 1, "in_progress_expiration": ended.UnixMilli(), "started_at": ended.UnixMilli(),
-			"validation": hostile, "operations": []any{operation}, "expiration": time.Now().Add(time.Hour).Unix(),
+			"validation": hostile, "operations": []any{operation}, "expiration": time.Now().Add(time.Hour + lambdaidem.KeptAfterExpiry).Unix(),
 		}
 		for name, value := range attributes {
 			if all[name] = value; value == nil {

@@ -111,7 +111,7 @@ func escape(s string) string {
 // escapeJSON escapes the same characters in JSON text by \u, and invalid UTF-8 as
 // U+FFFD. Newlines stay: the encoder has escaped those inside strings already.
 func escapeJSON(text string) string {
-	return replaceUnsafe(text, func(b *strings.Builder, r rune, raw string) {
+	return replaceUnsafe(text, func(b *strings.Builder, r rune, _ string) {
 		switch high, low := utf16.EncodeRune(r); {
 		case r == '\n':
 			b.WriteByte('\n')
