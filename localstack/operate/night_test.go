@@ -14,18 +14,24 @@ func TestD2_OperateMD_SolvesEachCase(t *testing.T) {
 	died := w.crash(t)
 	t.Run("names", w.names)
 	t.Run("throttles", w.throttles)
+	t.Run("out of reach", w.outOfReach)
 	t.Run("TTL", w.ttlWasOff)
 	t.Run("stuck", func(t *testing.T) { w.stuck(t, died) })
 	w.copyTable(t)
+	slow := w.sendAside(t, payment("alice", "order-11", "X-Demo-Hang-Attempts", "1"))
 	t.Run("held", func(t *testing.T) { w.held(t, died) })
 	t.Run("restored", w.restored)
+	locked := w.loseALock(t)
+	t.Run("erased", w.erased)
+	t.Run("slow", func(t *testing.T) { w.tooSlow(t, slow) })
+	t.Run("held by an outage", func(t *testing.T) { w.heldByAnOutage(t, locked) })
 	t.Run("afterwards", w.afterwards)
 	if *update {
 		w.page.write(t)
 	}
 	for _, title := range w.page.titles {
 		blocks := len(console.FindAllString(w.page.text[title], -1))
-		if title != "" { // what the beginning installs and exports is in every shell
+		if title != setUpTitle { // what that section installs and exports is in every shell
 			blocks += len(script.FindAllString(w.page.text[title], -1))
 		}
 		if blocks > 0 && !w.opened[title] {

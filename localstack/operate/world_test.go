@@ -29,10 +29,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// transferTimeout is the transfers function's, so that a lease of one that died is over
-// soon: MaxSkew after it, and 2 s more until idem takes it for dead. It is long enough
-// for a cold start on a machine with other things to do.
-const transferTimeout = 5 * time.Second
+// shortTimeout is the timeout of the functions whose attempts die here, so that their
+// leases end soon: MaxSkew later, and idem counts them as dead 2 s after that. It is
+// long enough for a cold start on a busy machine.
+const shortTimeout = 5 * time.Second
 
 // world is the whole local stack, the page, and what its reader has seen.
 type world struct {
@@ -56,6 +56,7 @@ type world struct {
 const (
 	pageTable    = "IdempotencyTable"
 	pageEndpoint = "http://127.0.0.1:8000"
+	setUpTitle   = "Before the night"     // the section that installs and exports
 	logFile      = "up.log"               // where the page has the functions' log
 	pageMoment   = "2026-11-23T03:00:00Z" // to which the page restores
 )
@@ -72,7 +73,10 @@ func openWorld(t *testing.T) *world {
 	}
 	w.stack, err = stack.Start(t.Context(), stack.Options{
 		Progress: io.Discard, FunctionLog: w.counted.Log(log, false),
-		Change: func(sam *template.Template) { sam.Function("TransfersFunction").Timeout = transferTimeout },
+		Change: func(sam *template.Template) {
+			sam.Function("TransfersFunction").Timeout = shortTimeout
+			sam.Function("PaymentsFunction").Timeout = shortTimeout
+		},
 		Emulator: func(o *emulator.Options) {
 			if w.between, err = proxy.Start(o.Endpoint, w.choose); err != nil {
 				t.Fatal(err)
@@ -93,12 +97,12 @@ func openWorld(t *testing.T) *world {
 			t.Logf("the log:\n%s", w.log(t))
 		}
 	})
-	for _, user := range []string{"alice", "bob"} {
+	for _, user := range []string{"alice", "bob", "erin"} {
 		if err := w.stack.OpenAccount(t.Context(), user, "EUR", 100_000); err != nil {
 			t.Fatal(err)
 		}
 	}
-	install, exports := setUp(t, w.page.section(t, ""))
+	install, exports := setUp(t, w.page.section(t, setUpTitle))
 	table := w.stack.Table("IdempotencyTable")
 	w.exports, w.env = exports, clean(tools(t, install))
 	w.toReal = strings.NewReplacer(pageEndpoint, w.stack.Database().Endpoint(), pageTable, table)

@@ -1,0 +1,111 @@
+package operate_test
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
+)
+
+// outOfReach: the functions can't reach the table, the operator can, and the log has
+// the reason. Nothing is lost.
+func (w *world) outOfReach(t *testing.T) {
+	refused := payment("alice", "order-8")
+	w.inject(func(r *proxy.Request) proxy.Fault {
+		if lockOf(r, "PaymentsFunction") != "" {
+			return proxy.LoseRequest
+		}
+		return nil
+	})
+	w.send(t, refused).expect(t, http.StatusServiceUnavailable, false, "idempotency_store_unavailable")
+	w.inject(nil)
+	r := w.read(t, "The table is out of reach")
+	if out := r.block(); out != "All is well.\n" {
+		t.Errorf("the operator's check says: %s", out)
+	}
+	if out := r.block(); !strings.Contains(out, `"reason":"unreachable"`) {
+		t.Errorf("the log doesn't have the reason: %s", out)
+	}
+	w.send(t, refused).expect(t, http.StatusCreated, false, "pay_")
+}
+
+// lockOf returns the id of the record that a request locks for a function's API, or "".
+func lockOf(r *proxy.Request, function string) string {
+	if r.Operation != "PutItem" || !bytes.Contains(r.Body, []byte(function+" POST ")) {
+		return ""
+	}
+	return aRecord.FindString(string(r.Body))
+}
+
+// loseALock begins an outage with a lock that is applied while its reply is lost, under
+// policy Hold: the handler never starts, and the key is held.
+func (w *world) loseALock(t *testing.T) request {
+	t.Helper()
+	locked := transfer("transfer-21", "shoes", "X-Demo-Policy", "hold")
+	var record atomic.Pointer[string]
+	w.inject(func(r *proxy.Request) proxy.Fault {
+		if id := lockOf(r, "TransfersFunction"); id != "" && record.CompareAndSwap(nil, &id) {
+			return proxy.LoseReply
+		}
+		if id := record.Load(); id != nil && bytes.Contains(r.Body, []byte(*id)) {
+			return proxy.LoseRequest // so that the claim can't be withdrawn
+		}
+		return nil
+	})
+	w.send(t, locked).expect(t, http.StatusServiceUnavailable, false, "idempotency_")
+	w.inject(nil)
+	return locked
+}
+
+// heldByAnOutage: what an outage left held is listed without a step, and runs once it
+// was released.
+func (w *world) heldByAnOutage(t *testing.T, locked request) {
+	r := w.read(t, "An outage under Hold")
+	r.shell.await("idem leases", "  held  ", 1)
+	if out := r.block(); strings.Count(out, "lambdaidem#") != 1 || !strings.Contains(out, "  held  ") {
+		t.Errorf("not the one record is listed: %s", out)
+	}
+	if n := w.effects(downstreamKey(t, r.block())); n != 0 {
+		t.Errorf("the clearing house was asked %d times; the handler never started", n)
+	}
+	w.send(t, locked.again()).expect(t, http.StatusCreated, false, `"reference":"shoes"`)
+}
+
+// tooSlow: an attempt that never ends dies at the function's timeout, the log says so,
+// and a retry is the second attempt.
+func (w *world) tooSlow(t *testing.T, slow <-chan answer) {
+	(<-slow).expect(t, http.StatusInternalServerError, false, "")
+	r := w.read(t, "A handler is slower than its timeout")
+	again := payment("alice", "order-11")
+	r.shell.await(showCommand(again), "dead: ", 1)
+	if out := r.block(); !strings.Contains(out, "attempt      1") {
+		t.Errorf("the attempt that died is not shown: %s", out)
+	}
+	if out := r.block(); out != "1\n" {
+		t.Errorf("the log has so many timeouts: %s; want 1", out)
+	}
+	w.send(t, again).expect(t, http.StatusCreated, false, "pay_")
+	if _, out := r.shell.run(showCommand(again)); !strings.Contains(out, "attempt      2") {
+		t.Errorf("the retry is not the second attempt: %s", out)
+	}
+}
+
+// erased: a person's answers are gone, and no retry runs.
+func (w *world) erased(t *testing.T) {
+	her := payment("erin", "order-12")
+	w.send(t, her).expect(t, http.StatusCreated, false, "pay_")
+	r := w.read(t, "Personal data must be erased")
+	if out := r.block(); !strings.Contains(out, "1 records would be erased") {
+		t.Errorf("her record is not counted: %s", out)
+	}
+	if out := r.block(); !strings.Contains(out, "1 records erased") {
+		t.Errorf("her record is not erased: %s", out)
+	}
+	if out := r.block(); strings.Contains(out, "pay_") {
+		t.Errorf("the answer is still there: %s", out)
+	}
+	w.send(t, her).expect(t, http.StatusInternalServerError, false, "idempotency_answer_unavailable")
+}
