@@ -108,11 +108,11 @@ var changing = []struct {
 	with string
 }{
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
-	{regexp.MustCompile(`\b(\d+(\.\d+)?(d|h|ms|m|s))+\b`), "SPAN"},
-	{regexp.MustCompile(`in SPAN|SPAN ago`), "WHEN"},
 	{regexp.MustCompile(`(invocation +|lambdaidem#[\w-]{43} +)[0-9a-f-]{36}`), "${1}INVOCATION"},
 	{regexp.MustCompile(`(token +|token is |, not )[A-Za-z0-9_-]{22}`), "${1}TOKEN"},
 	{regexp.MustCompile(`\b(pay|tra)_[A-Z2-7]{26}\b`), "${1}_ID"},
+	{regexp.MustCompile(`\b(\d+(\.\d+)?(d|h|ms|m|s))+\b`), "SPAN"},
+	{regexp.MustCompile(`in SPAN|SPAN ago`), "WHEN"},
 	{regexp.MustCompile(`Looked at \d+ items. Capacity units: [0-9.]+`), "Looked at N items."},
 	{regexp.MustCompile(`(?m)^ +(\d+ )`), "$1"}, // of uniq -c
 	{regexp.MustCompile(` {2,}`), "  "},
