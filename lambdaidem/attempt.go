@@ -35,6 +35,8 @@ type attempt struct {
 	handler    time.Duration // spent in the handler
 	stored     time.Duration // spent in the store, but for steps
 	mayHold    bool          // a claim was sent whose fate is unknown
+	replaces   string        // token of the record that the last claim was to take over; empty: it was to begin one
+	started    bool          // the handler
 	open       bool          // failed open: runs without the lease (X5)
 	rejected   bool          // its transaction was (E2)
 	unsettled  bool          // and may happen all the same, unless its record changes (X8)
@@ -175,6 +177,7 @@ func (a *attempt) acquire(request context.Context) (d decision, may bool) {
 	if ctx.Err() != nil {
 		return a.outOfTime(ctx, ctx.Err()), false
 	}
+	a.withdrawUnstarted(ctx)
 	var over Record // the record to take over; zero: there is none
 	for {
 		seen, rec, found, err := a.contend(ctx, over)
@@ -237,6 +240,7 @@ func (a *attempt) contend(ctx context.Context, over Record) (seen, rec Record, f
 		if err != nil {
 			return over, rec, isBusy, err
 		}
+		rec = a.freed(ctx, rec)
 		if found = a.judge(rec); found != isFree {
 			return over, rec, found, nil
 		}

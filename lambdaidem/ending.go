@@ -47,6 +47,7 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 			a.note(ctx, EventUncertain, errEndingDied)
 		}
 	}()
+	a.started = true
 	runcount.Add(ctx)
 	started := time.Now()
 	w.run(hctx)
@@ -186,6 +187,9 @@ func (a *attempt) release(ctx context.Context, why error) decision {
 		a.note(ctx, EventLeaseLost, why)
 	default:
 		a.note(ctx, EventStoreError, err)
+		if !a.started {
+			a.leaveBehind(ctx, rec, err)
+		}
 		if a.unsettled { // nothing keeps the transaction from happening yet
 			return a.unknown(err)
 		}
@@ -193,14 +197,17 @@ func (a *attempt) release(ctx context.Context, why error) decision {
 	return decision{}
 }
 
-// withdraw gives back a lease that a claim may have taken unnoticed (X5). If it
-// did not, or can't be given back, the lease's end must do.
+// withdraw releases the record that a claim may have taken although its reply is
+// missing. If that can't be done now, or the claim may still arrive, a later call
+// of this process tries again.
 func (a *attempt) withdraw(ctx context.Context) {
 	if !a.mayHold {
 		return
 	}
 	a.mayHold = false
-	if _, err := a.settleRelease(ctx, nil); err != nil && !errors.Is(err, ErrLeaseLost) {
+	rec, err := a.settleRelease(ctx, nil)
+	if err != nil && !errors.Is(err, ErrLeaseLost) {
 		a.note(ctx, EventStoreError, err)
 	}
+	a.leaveBehind(ctx, rec, err)
 }

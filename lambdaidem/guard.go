@@ -18,6 +18,8 @@ type Guard struct {
 	off      bool       // by the environment: see SwitchOff
 	cache    *cache     // of finished records; nil: there is none
 	counts   counted    // in fingerprints, besides what always does (F4)
+	// Claims of this process whose handlers never started; shared by all guards of the store.
+	unstarted *unstarted
 }
 
 // New returns a guard that keeps its records in store. It panics if store is
@@ -26,7 +28,7 @@ func New(store Store, optFns ...func(*Options)) *Guard {
 	if store == nil {
 		panic("lambdaidem: New: store is nil")
 	}
-	g := &Guard{store: store, transact: transactorOf(store), off: switchedOff()}
+	g := &Guard{store: store, transact: transactorOf(store), off: switchedOff(), unstarted: new(unstarted)}
 	return g.With(optFns...)
 }
 
@@ -50,7 +52,7 @@ func (g *Guard) With(optFns ...func(*Options)) *Guard {
 	if o.Cache != g.opts.Cache {
 		cache = newCache(o.Cache)
 	}
-	return &Guard{store: g.store, transact: g.transact, opts: o, off: g.off, cache: cache, counts: o.counted()}
+	return &Guard{store: g.store, transact: g.transact, opts: o, off: g.off, cache: cache, counts: o.counted(), unstarted: g.unstarted}
 }
 
 // SwitchOff is the environment variable that switches every guard of a process

@@ -17,32 +17,33 @@ type Kind string
 
 // The kinds. Those marked (!) are worth a warning.
 const (
-	EventNew         Kind = "new"          // the handler ran, its answer is stored
-	EventReplayed    Kind = "replayed"     // a stored answer was given again
-	EventInProgress  Kind = "in_progress"  // another attempt holds the lease
-	EventAbandoned   Kind = "abandoned"    // (!) held for an operator (L6)
-	EventMismatch    Kind = "mismatch"     // another payload under the same key
-	EventKeyMissing  Kind = "key_missing"  // no key, refused
-	EventKeyInvalid  Kind = "key_invalid"  // the key or the request was malformed, refused
-	EventBypassed    Kind = "bypassed"     // ran unguarded: method, skip, or no key and keys are optional
-	EventReleased    Kind = "released"     // the handler ran and its answer is not stored; a retry runs again
-	EventUncertain   Kind = "uncertain"    // (!) the attempt's effects are unknown, its lease is kept
-	EventLeaseLost   Kind = "lease_lost"   // (!) another attempt had taken over before this one ended
-	EventTakenOver   Kind = "taken_over"   // (!) an attempt died and this one takes its place
-	EventFailedOpen  Kind = "failed_open"  // (!) the store could not be reached, the handler runs unguarded
-	EventStoreError  Kind = "store_error"  // (!) the store could not be reached or refused
-	EventAnswerLost  Kind = "answer_lost"  // (!) the answer could not be stored; retries get 500, the handler never runs again
-	EventOutOfTime   Kind = "out_of_time"  // (!) too little time was left to begin
-	EventUnreadable  Kind = "unreadable"   // (!) the record is not ours, or damaged
-	EventNoPrincipal Kind = "no_principal" // (!) the caller could not be told apart from others
-	EventSwitchedOff Kind = "switched_off" // (!) ran unguarded, since the guard is off by the environment
+	EventNew          Kind = "new"           // the handler ran, its answer is stored
+	EventReplayed     Kind = "replayed"      // a stored answer was given again
+	EventInProgress   Kind = "in_progress"   // another attempt holds the lease
+	EventAbandoned    Kind = "abandoned"     // (!) held for an operator (L6)
+	EventMismatch     Kind = "mismatch"      // another payload under the same key
+	EventKeyMissing   Kind = "key_missing"   // no key, refused
+	EventKeyInvalid   Kind = "key_invalid"   // the key or the request was malformed, refused
+	EventBypassed     Kind = "bypassed"      // ran unguarded: method, skip, or no key and keys are optional
+	EventReleased     Kind = "released"      // the handler ran and its answer is not stored; a retry runs again
+	EventUncertain    Kind = "uncertain"     // (!) the attempt's effects are unknown, its lease is kept
+	EventLeaseLost    Kind = "lease_lost"    // (!) another attempt had taken over before this one ended
+	EventTakenOver    Kind = "taken_over"    // (!) an attempt died and this one takes its place
+	EventFailedOpen   Kind = "failed_open"   // (!) the store could not be reached, the handler runs unguarded
+	EventStoreError   Kind = "store_error"   // (!) the store could not be reached or refused
+	EventAnswerLost   Kind = "answer_lost"   // (!) the answer could not be stored; retries get 500, the handler never runs again
+	EventOutOfTime    Kind = "out_of_time"   // (!) too little time was left to begin
+	EventUnreadable   Kind = "unreadable"    // (!) the record is not ours, or damaged
+	EventNoPrincipal  Kind = "no_principal"  // (!) the caller could not be told apart from others
+	EventNeverStarted Kind = "never_started" // (!) a claim may hold its record though its handler never started: it could not be withdrawn
+	EventSwitchedOff  Kind = "switched_off"  // (!) ran unguarded, since the guard is off by the environment
 )
 
 // warns tells whether a kind is worth a warning.
 func (k Kind) warns() bool {
 	switch k {
 	case EventAbandoned, EventUncertain, EventLeaseLost, EventTakenOver, EventFailedOpen,
-		EventStoreError, EventAnswerLost, EventOutOfTime, EventUnreadable, EventNoPrincipal, EventSwitchedOff:
+		EventStoreError, EventAnswerLost, EventOutOfTime, EventUnreadable, EventNoPrincipal, EventNeverStarted, EventSwitchedOff:
 		return true
 	default:
 		return false
@@ -98,22 +99,23 @@ func (c Code) kind() Kind {
 // there is none: the path stands in for a template, or EventBridge's source and
 // detail type, which senders choose, for BatchOptions.Operation.
 type Event struct {
-	Kind     Kind
-	RecordID string        // id of the record, as Guard.RecordID has it; empty where the request has none
-	Scope    string        // the record's identity in one readable text, but for the key
-	Route    string        // what was asked for: method, host and route template or path; or the operation
-	Template string        // what was asked for, as one of few, to count by; see below
-	Caller   string        // whose key it is: the principal, and the tenant where there is one
-	Key      string        // a short hash of the key, or the key if Options.ShowKeys; empty without one
-	Attempt  int           // attempt number; 0 where no attempt was begun
-	Duration time.Duration // since the call began
-	Handler  time.Duration // spent in the handler; 0 if it did not run
-	Store    time.Duration // spent in the store, but for the handler's own steps; 0 if it was not asked
-	Messages int           // how many messages of a batch the event is about: of an EventOutOfTime, those that had no time to begin; else 0
-	Cached   bool          // the record is from the process's own memory: the store was not asked (R4)
-	Reason   Reason        // why the store failed, where it did
-	Throttle Throttle      // which limit a throttled store ran into, where it said so
-	Err      error         // what went wrong, where something did
+	Kind       Kind
+	RecordID   string        // id of the record, as Guard.RecordID has it; empty where the request has none
+	Scope      string        // the record's identity in one readable text, but for the key
+	Route      string        // what was asked for: method, host and route template or path; or the operation
+	Template   string        // what was asked for, as one of few, to count by; see below
+	Caller     string        // whose key it is: the principal, and the tenant where there is one
+	Key        string        // a short hash of the key, or the key if Options.ShowKeys; empty without one
+	Attempt    int           // attempt number; 0 where no attempt was begun
+	Duration   time.Duration // since the call began
+	Handler    time.Duration // spent in the handler; 0 if it did not run
+	Store      time.Duration // spent in the store, but for the handler's own steps; 0 if it was not asked
+	Messages   int           // how many messages of a batch the event is about: of an EventOutOfTime, those that had no time to begin; else 0
+	Cached     bool          // the record is from the process's own memory: the store was not asked (R4)
+	Invocation string        // Lambda's request id; empty outside Lambda and where the call has no record
+	Reason     Reason        // why the store failed, where it did
+	Throttle   Throttle      // which limit a throttled store ran into, where it said so
+	Err        error         // what went wrong, where something did
 }
 
 // Observer is told each outcome, on the goroutine of the call: it should be
@@ -199,6 +201,9 @@ func (o slogObserver) Observe(ctx context.Context, e Event) {
 	if e.Handler > 0 {
 		attrs = append(attrs, slog.Duration("handler", e.Handler))
 	}
+	if e.Kind == EventNeverStarted {
+		attrs = append(attrs, slog.String("invocation", e.Invocation))
+	}
 	if e.Messages > 0 {
 		attrs = append(attrs, slog.Int("messages", e.Messages))
 	}
@@ -249,6 +254,7 @@ func (a *attempt) note(ctx context.Context, kind Kind, err error) {
 	}
 	e := a.g.event(kind, &a.call.who, err)
 	e.RecordID, e.Scope, e.Attempt, e.Handler, e.Store, e.Cached = a.id, a.scope, a.number, a.handler, a.stored, a.cached
+	e.Invocation = a.invocation
 	e.Duration, e.Reason, e.Throttle = a.g.opts.Clock().Sub(a.began), reasonOf(err), throttleOf(err)
 	a.g.opts.Observer.Observe(ctx, e)
 }

@@ -185,7 +185,7 @@ func TestO1_WhatIsWorthAWarning(t *testing.T) {
 	o := lambdaidem.SlogObserver(slog.New(slog.NewTextHandler(&buf, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	for level, kinds := range map[string][]lambdaidem.Kind{
 		"WARN": {lambdaidem.EventAbandoned, lambdaidem.EventUncertain, lambdaidem.EventLeaseLost, lambdaidem.EventTakenOver, lambdaidem.EventFailedOpen, lambdaidem.EventStoreError,
-			lambdaidem.EventAnswerLost, lambdaidem.EventOutOfTime, lambdaidem.EventUnreadable, lambdaidem.EventNoPrincipal, lambdaidem.EventSwitchedOff},
+			lambdaidem.EventAnswerLost, lambdaidem.EventOutOfTime, lambdaidem.EventUnreadable, lambdaidem.EventNoPrincipal, lambdaidem.EventNeverStarted, lambdaidem.EventSwitchedOff},
 		"INFO": {lambdaidem.EventNew, lambdaidem.EventReplayed, lambdaidem.EventInProgress, lambdaidem.EventMismatch, lambdaidem.EventKeyMissing, lambdaidem.EventKeyInvalid,
 			lambdaidem.EventReleased},
 		"DEBUG": {lambdaidem.EventBypassed}, // of every GET

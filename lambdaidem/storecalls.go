@@ -24,6 +24,7 @@ func (a *attempt) claim(ctx context.Context, over Record) (Record, error) {
 		a.beginLease(now)
 		asked := time.Now()
 		claim := a.claimAt(now, over)
+		a.replaces = over.Token
 		a.payload = Record{Fingerprint: claim.Fingerprint, Payloads: claim.Payloads}.payload()
 		rec, err := a.g.store.Acquire(ctx, claim)
 		a.spent(asked)
@@ -92,6 +93,7 @@ func (a *attempt) wait(ctx context.Context, rec Record) (Record, finding) {
 		if err != nil {
 			continue // it was in progress when last seen: look again while there is time
 		}
+		now = a.freed(ctx, now)
 		if found := a.judge(now); found != isBusy {
 			return now, found
 		}

@@ -42,6 +42,7 @@ var counts = []Metric{
 	{"OutOfTime", Count, lambdaidem.EventOutOfTime},
 	{"Unreadable", Count, lambdaidem.EventUnreadable},
 	{"NoPrincipal", Count, lambdaidem.EventNoPrincipal},
+	{"NeverStarted", Count, lambdaidem.EventNeverStarted},
 	{"SwitchedOff", Count, lambdaidem.EventSwitchedOff},
 }
 

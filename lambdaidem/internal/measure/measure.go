@@ -81,7 +81,7 @@ var (
 	Kinds = []lambdaidem.Kind{lambdaidem.EventNew, lambdaidem.EventReplayed, lambdaidem.EventInProgress, lambdaidem.EventAbandoned, lambdaidem.EventMismatch,
 		lambdaidem.EventKeyMissing, lambdaidem.EventKeyInvalid, lambdaidem.EventBypassed, lambdaidem.EventReleased, lambdaidem.EventUncertain, lambdaidem.EventLeaseLost,
 		lambdaidem.EventTakenOver, lambdaidem.EventFailedOpen, lambdaidem.EventStoreError, lambdaidem.EventAnswerLost, lambdaidem.EventOutOfTime, lambdaidem.EventUnreadable,
-		lambdaidem.EventNoPrincipal, lambdaidem.EventSwitchedOff}
+		lambdaidem.EventNoPrincipal, lambdaidem.EventNeverStarted, lambdaidem.EventSwitchedOff}
 	Reasons = []lambdaidem.Reason{lambdaidem.ReasonTimeout, lambdaidem.ReasonUnreachable, lambdaidem.ReasonThrottled, lambdaidem.ReasonConflict,
 		lambdaidem.ReasonNoTable, lambdaidem.ReasonPermission, lambdaidem.ReasonTooLarge, lambdaidem.ReasonEncoding, lambdaidem.ReasonForeign, lambdaidem.ReasonInvalid,
 		lambdaidem.ReasonKey}

@@ -1,0 +1,218 @@
+package lambdaidem
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lambdaidem/toolkit/internal/deadline"
+)
+
+// Limits of what a process does about claims that it left behind.
+const (
+	maxUnstarted      = 1000                   // claims remembered; the oldest makes room for a new one
+	withdrawalsAtOnce = 4                      // withdrawals before one acquire
+	withdrawalTime    = 200 * time.Millisecond // for all of them, and never more than a twentieth of the time left
+	withdrawalPause   = time.Second            // after a withdrawal that failed, and the first pause after one that found nothing
+)
+
+var errUnstartedForgotten = errors.New("this process has left too many claims behind to withdraw this one; see idem leases --never-started")
+
+// unstarted remembers the claims of this process whose handlers never started and
+// that may hold their records all the same: neither the claim nor its withdrawal
+// was answered, or the claim may still arrive. Attempts withdraw them before they
+// acquire, and when they meet one of their tokens. Guards that share a store
+// share it.
+type unstarted struct {
+	count atomic.Int64 // len(claims), to be read without the lock
+
+	mu       sync.Mutex
+	claims   []*unstartedClaim // oldest first
+	resuming time.Time         // no withdrawals before acquires until then
+}
+
+// unstartedClaim is one claim that was left behind. The mutex of its list guards
+// due, pause and withdrawn; the other fields don't change.
+type unstartedClaim struct {
+	g          *Guard
+	lease      Lease
+	invocation string        // that made the claim
+	over       string        // token of the record that it would take over; empty: it would begin one
+	arrivesBy  time.Time     // when the claim can no longer arrive
+	due        time.Time     // of the next withdrawal
+	pause      time.Duration // until the withdrawal after that
+	withdrawn  bool          // being withdrawn by an attempt that is about to acquire
+}
+
+// newUnstartedClaim describes the attempt's last claim, whose handler never started.
+// The claim has been given up, so its signature is valid for MinTTL at most.
+func (a *attempt) newUnstartedClaim() *unstartedClaim {
+	now := time.Now()
+	return &unstartedClaim{g: a.g, lease: a.lease(), invocation: a.invocation, over: a.replaces,
+		arrivesBy: now.Add(MinTTL), due: now, pause: withdrawalPause}
+}
+
+// withdraw releases the record if the claim holds it. It reports whether the claim
+// is settled: it neither holds the record nor can take it any more.
+func (c *unstartedClaim) withdraw(ctx context.Context) (rec Record, settled bool, err error) {
+	asked, now := time.Now(), c.g.opts.Clock()
+	lease := c.lease
+	lease.Expires = ceil(now.Add(c.g.opts.TTL), time.Second)
+	rec, err = c.g.store.Release(ctx, lease, now)
+	return rec, c.settledBy(rec, err, asked), err
+}
+
+// settledBy reports whether the reply to a withdrawal that was sent at asked settles
+// the claim. A released record refuses it, and so does one with another token than
+// the claim expects. If there is no such record, the claim may still arrive.
+func (c *unstartedClaim) settledBy(rec Record, err error, asked time.Time) bool {
+	switch {
+	case err == nil:
+		return true
+	case !errors.Is(err, ErrLeaseLost):
+		return false
+	case rec.State == Completed, rec.State != Absent && rec.Token != c.over:
+		return true
+	}
+	return !asked.Before(c.arrivesBy)
+}
+
+// remember adds a claim. It returns the one that had to make room; nil: none.
+func (u *unstarted) remember(c *unstartedClaim) (dropped *unstartedClaim) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.claims) >= maxUnstarted {
+		dropped = u.claims[0]
+		u.claims = slices.Delete(u.claims, 0, 1)
+	}
+	u.claims = append(u.claims, c)
+	u.count.Store(int64(len(u.claims)))
+	return dropped
+}
+
+func (u *unstarted) forget(c *unstartedClaim) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.claims = slices.DeleteFunc(u.claims, func(each *unstartedClaim) bool { return each == c })
+	u.count.Store(int64(len(u.claims)))
+}
+
+// holding returns the claim that holds the record; nil: no claim of this list does.
+func (u *unstarted) holding(rec Record) *unstartedClaim {
+	if rec.State != InProgress || u.count.Load() == 0 {
+		return nil
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, c := range u.claims {
+		if c.lease.ID == rec.ID && c.lease.Token == rec.Token {
+			return c
+		}
+	}
+	return nil
+}
+
+// next returns a claim whose withdrawal is due; nil: there is none.
+func (u *unstarted) next(now time.Time) *unstartedClaim {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if now.Before(u.resuming) {
+		return nil
+	}
+	for _, c := range u.claims {
+		if !c.withdrawn && !now.Before(c.due) {
+			c.withdrawn = true
+			return c
+		}
+	}
+	return nil
+}
+
+// tried takes note of a withdrawal that next asked for.
+func (u *unstarted) tried(c *unstartedClaim, settled bool, err error) {
+	if settled {
+		u.forget(c)
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := time.Now()
+	c.withdrawn = false
+	if !errors.Is(err, ErrLeaseLost) {
+		u.resuming = now.Add(withdrawalPause)
+		return
+	}
+	c.due = now.Add(c.pause)
+	if now.Before(c.arrivesBy) {
+		c.due = earlier(c.due, c.arrivesBy)
+	}
+	c.pause *= 2
+}
+
+// leaveBehind remembers the attempt's claim, which was withdrawn with this result,
+// unless the claim is settled.
+func (a *attempt) leaveBehind(ctx context.Context, rec Record, err error) {
+	c := a.newUnstartedClaim()
+	if c.settledBy(rec, err, time.Now()) {
+		return
+	}
+	if errors.Is(err, ErrLeaseLost) { // it holds nothing, but may still arrive
+		c.due, c.pause = c.due.Add(c.pause), 2*c.pause
+	} else {
+		a.note(ctx, EventNeverStarted, err)
+	}
+	if dropped := a.g.unstarted.remember(c); dropped != nil {
+		dropped.g.opts.Observer.Observe(ctx, Event{Kind: EventNeverStarted, RecordID: dropped.lease.ID, Scope: dropped.lease.Scope,
+			Invocation: dropped.invocation, Err: errUnstartedForgotten})
+	}
+}
+
+// withdrawUnstarted withdraws claims that earlier calls left behind: a few, in a
+// short time, until one fails. A process that can't reach its store loses that
+// time once a second at most.
+func (a *attempt) withdrawUnstarted(ctx context.Context) {
+	u := a.g.unstarted
+	if u.count.Load() == 0 {
+		return
+	}
+	asked := time.Now()
+	defer a.spent(asked)
+	within := deadline.With(ctx, asked.Add(min(withdrawalTime, max(a.left(), 0)/20)))
+	defer within.Cancel()
+	for range withdrawalsAtOnce {
+		c := u.next(time.Now())
+		if c == nil {
+			return
+		}
+		_, settled, err := c.withdraw(within)
+		u.tried(c, settled, err)
+		if err != nil && !errors.Is(err, ErrLeaseLost) {
+			return
+		}
+	}
+}
+
+// freed returns the record as it stands after the withdrawal of the claim that
+// holds it, if this process made that claim and its handler never started. It
+// returns every other record, and one that can't be withdrawn now, as it is.
+func (a *attempt) freed(ctx context.Context, rec Record) Record {
+	c := a.g.unstarted.holding(rec)
+	if c == nil {
+		return rec
+	}
+	asked := time.Now()
+	defer a.spent(asked)
+	within := deadline.With(ctx, asked.Add(min(withdrawalTime, max(a.left(), 0)/20)))
+	defer within.Cancel()
+	now, settled, err := c.withdraw(within)
+	if settled {
+		a.g.unstarted.forget(c)
+	}
+	if err != nil && !errors.Is(err, ErrLeaseLost) {
+		return rec
+	}
+	return now
+}

@@ -1,0 +1,334 @@
+package lambdaidem_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// leaveBehind sends a request in an outage: its claim is applied, its reply is lost,
+// and its withdrawals fail.
+func leaveBehind(t *testing.T, r *rig, in request) {
+	t.Helper()
+	r.store.fail(acquire, replyLost)
+	r.store.failAlways(release, requestLost)
+	ctx := lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{AwsRequestID: "req-of-the-outage"})
+	wantProblem(t, r.sendCtx(ctx, t, in), 503, lambdaidem.ErrStoreUnavailable)
+	r.store.failAlways(release, nil)
+}
+
+func underEachPolicy(t *testing.T, test func(t *testing.T, r *rig)) {
+	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
+		t.Run(fmt.Sprint(policy), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				test(t, newRig(nil, func(o *lambdaidem.Options) { o.Policy = policy }))
+			})
+		})
+	}
+}
+
+// Another key's request frees the key.
+func TestX10_TheNextAcquireWithdrawsAClaimLeftBehind(t *testing.T) {
+	underEachPolicy(t, func(t *testing.T, r *rig) {
+		leaveBehind(t, r, first())
+		if rec := r.record(t); rec.State != lambdaidem.InProgress {
+			t.Fatalf("after the outage the record is %s", rec.State)
+		}
+		r.seen.forget()
+		r.send(t, post("key-2", "{}"))
+		if rec := r.record(t); rec.State != lambdaidem.Released {
+			t.Errorf("after another request the record is %s", rec.State)
+		}
+		r.wantEvents(t, lambdaidem.EventNew)
+		if out := r.send(t, first()); out.StatusCode != 201 || replayed(out) {
+			t.Errorf("the retry got %+v", out)
+		}
+		r.wantRuns(t, 2)
+		before := r.store.count(release)
+		r.send(t, post("key-3", "{}"))
+		if n := r.store.count(release) - before; n != 0 {
+			t.Errorf("%d withdrawals after the claim was withdrawn", n)
+		}
+	})
+}
+
+// A guard made by With, for another route say, frees the key as well.
+func TestX10_DerivedGuardsShareTheClaimsLeftBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+		leaveBehind(t, r, first())
+		other := r.guard.With(func(o *lambdaidem.Options) { o.Policy = lambdaidem.Rerun }).APIGatewayV2(status(201))
+		if _, err := other(t.Context(), post("key-2", "{}")); err != nil {
+			t.Fatal(err)
+		}
+		if rec := r.record(t); rec.State != lambdaidem.Released {
+			t.Errorf("the record is %s", rec.State)
+		}
+	})
+}
+
+// A retry runs although the withdrawal before its acquire failed, whatever its
+// payload: nothing happened under the key.
+func TestX10_ARetryThatMeetsAClaimLeftBehindRuns(t *testing.T) {
+	for name, retry := range map[string]request{"the same payload": first(), "another payload": post("key-1", `{"amount":7}`)} {
+		t.Run(name, func(t *testing.T) {
+			underEachPolicy(t, func(t *testing.T, r *rig) {
+				leaveBehind(t, r, first())
+				r.store.fail(release, requestLost)
+				if out := r.send(t, retry); out.StatusCode != 201 {
+					t.Errorf("the retry got %+v", out)
+				}
+				r.wantRuns(t, 1)
+			})
+		})
+	}
+}
+
+// Every call hangs: requests keep their time.
+func TestX10_AnOutageCostsLittleTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+		for i := range 10 {
+			leaveBehind(t, r, post(fmt.Sprintf("key-%d", i), "{}"))
+		}
+		time.Sleep(time.Minute)
+		r.store.failAlways(release, hangs)
+		for i, most := range []time.Duration{200 * time.Millisecond, 0} { // the second comes at once
+			began := time.Now()
+			if out := r.send(t, post(fmt.Sprintf("later-%d", i), "{}")); out.StatusCode != 201 {
+				t.Errorf("the answer is %+v", out)
+			}
+			if took := time.Since(began); took != most {
+				t.Errorf("request %d took %v, want %v", i, took, most)
+			}
+		}
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		r.sendCtx(ctx, t, post("hasty", "{}"))
+		if took := time.Since(began); took != 50*time.Millisecond {
+			t.Errorf("a request with a second took %v", took)
+		}
+	})
+}
+
+// Many claims are withdrawn a few at a time.
+func TestX10_AHealthyRequestWithdrawsFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+		r.store.failAlways(acquire, replyLost)
+		r.store.failAlways(release, requestLost)
+		for i := range 6 {
+			r.send(t, post(fmt.Sprintf("key-%d", i), "{}"))
+		}
+		r.store.failAlways(acquire, nil)
+		r.store.failAlways(release, nil)
+		time.Sleep(time.Minute)
+		for i, want := range []int{4, 2, 0} {
+			before := r.store.count(release)
+			r.send(t, post(fmt.Sprintf("later-%d", i), "{}"))
+			if n := r.store.count(release) - before; n != want {
+				t.Errorf("request %d made %d withdrawals, want %d", i, n, want)
+			}
+		}
+	})
+}
+
+// A claim that arrives after its withdrawal found nothing is withdrawn too.
+func TestX10_AClaimThatArrivesLateIsWithdrawn(t *testing.T) {
+	for _, late := range []time.Duration{2 * time.Second, lambdaidem.MinTTL - time.Second} {
+		underEachPolicy(t, func(t *testing.T, r *rig) {
+			r.store.fail(acquire, requestLost)
+			r.send(t, first())
+			end := time.Now().Add(lambdaidem.MinTTL)
+			for i := 0; time.Until(end) > lambdaidem.MinTTL-late; i++ {
+				r.send(t, post(fmt.Sprintf("meanwhile-%d", i), "{}"))
+				time.Sleep(time.Second)
+			}
+			if _, err := r.store.Store.Acquire(t.Context(), r.store.allClaims()[0]); err != nil || r.record(t).State != lambdaidem.InProgress {
+				t.Fatalf("it did not arrive: %v, %v", r.record(t), err)
+			}
+			time.Sleep(time.Until(end))
+			r.send(t, post("last", "{}"))
+			if rec := r.record(t); rec.State == lambdaidem.InProgress {
+				t.Errorf("%v late: the record is %s", late, rec.State)
+			}
+		})
+	}
+}
+
+// A claim that found its way to nothing is forgotten when it can't arrive any more,
+// and few writes are spent on it until then.
+func TestX10_AClaimThatCannotArriveIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil)
+		r.store.fail(acquire, requestLost)
+		r.send(t, first())
+		began := time.Now()
+		for i := 0; time.Since(began) <= lambdaidem.MinTTL; i++ {
+			r.send(t, post(fmt.Sprintf("meanwhile-%d", i), "{}"))
+			time.Sleep(time.Second)
+		}
+		n := r.store.count(release)
+		if n < 5 || n > 20 {
+			t.Errorf("%d withdrawals in %v", n, lambdaidem.MinTTL)
+		}
+		time.Sleep(time.Hour)
+		r.send(t, post("last", "{}"))
+		if r.store.count(release) != n {
+			t.Errorf("it was withdrawn again")
+		}
+	})
+}
+
+// A takeover that was left behind is withdrawn, and the record keeps its steps.
+func TestX10_AWithdrawnTakeoverKeepsTheSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		r := newRig(func(ctx context.Context, _ request) (response, error) {
+			if _, err := lambdaidem.Step(ctx, "pay", func(context.Context) (int, error) { runs++; return runs, nil }); err != nil {
+				return response{}, err
+			}
+			if runs == 1 && lambdaidem.Attempt(ctx) == 1 {
+				return response{StatusCode: 500}, nil
+			}
+			return response{StatusCode: 201}, nil
+		})
+		r.send(t, first())
+		r.store.fail(acquire, nil, replyLost) // the lock is refused, the takeover applied
+		r.store.failAlways(release, requestLost)
+		r.send(t, first())
+		r.store.failAlways(release, nil)
+		if rec := r.record(t); rec.State != lambdaidem.InProgress || rec.Attempt != 2 {
+			t.Fatalf("the record is %+v", rec)
+		}
+		r.send(t, post("key-2", "{}"))
+		if rec := r.record(t); rec.State != lambdaidem.Released || len(rec.Steps) != 1 {
+			t.Errorf("the record is %+v", rec)
+		}
+		if out := r.send(t, first()); out.StatusCode != 201 || runs != 2 { // key-2 ran its own
+			t.Errorf("the retry got %+v; the step ran %d times", out, runs)
+		}
+	})
+}
+
+// The lease was taken, no time was left to start, and the release failed.
+func TestX10_AReleaseBeforeTheHandlerStartsIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+		ctx, cancel := context.WithCancel(t.Context())
+		r.store.fail(acquire, after(cancel))
+		r.store.failAlways(release, requestLost)
+		wantProblem(t, r.sendCtx(ctx, t, first()), 503, lambdaidem.ErrOutOfTime)
+		r.store.failAlways(release, nil)
+		r.wantRuns(t, 0)
+		if out := r.send(t, first()); out.StatusCode != 201 {
+			t.Errorf("the retry got %+v", out)
+		}
+	})
+}
+
+// A handler that started holds its key, whatever fails.
+func TestX10_AClaimWhoseHandlerStartedIsNotWithdrawn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, optFn := range map[string]func(*lambdaidem.Options){
+			"held":        func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold },
+			"failed open": func(o *lambdaidem.Options) { o.Policy, o.FailOpen = lambdaidem.Hold, true },
+		} {
+			r := newRig(nil, optFn)
+			if name == "failed open" {
+				r.store.fail(acquire, replyLost)
+			}
+			r.store.failAlways(complete, requestLost)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			r.sendCtx(ctx, t, first())
+			cancel()
+			r.store.failAlways(complete, nil)
+			before := r.store.count(release)
+			r.send(t, post("key-2", "{}"))
+			if rec := r.record(t); rec.State != lambdaidem.InProgress || r.store.count(release) != before {
+				t.Errorf("%s: the record is %s", name, rec.State)
+			}
+		}
+	})
+}
+
+// The observer learns of the record and the invocation, and so does the log.
+func TestX10_ObserversLearnOfAClaimLeftBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		r := newRig(nil)
+		both := lambdaidem.Observers(r.seen, lambdaidem.SlogObserver(slog.New(slog.NewJSONHandler(&log, nil))))
+		r.guard = r.guard.With(func(o *lambdaidem.Options) { o.Observer = both })
+		r.handler = r.guarded(nil)
+		leaveBehind(t, r, first())
+		r.wantEvents(t, lambdaidem.EventStoreError, lambdaidem.EventStoreError, lambdaidem.EventNeverStarted)
+		e := r.seen.last(t)
+		if rec := r.record(t); e.RecordID != rec.ID || e.Invocation != "req-of-the-outage" || e.Invocation != rec.Invocation || e.Err == nil {
+			t.Errorf("the event is %+v", e)
+		}
+		line := log.String()[strings.LastIndex(strings.TrimSpace(log.String()), "\n")+1:]
+		for _, want := range []string{`"level":"WARN"`, `"outcome":"never_started"`, `"invocation":"req-of-the-outage"`, `"record":"` + e.RecordID + `"`} {
+			if !strings.Contains(line, want) {
+				t.Errorf("the log has no %s: %s", want, line)
+			}
+		}
+	})
+}
+
+// Memory is bounded: the oldest claim makes room, and its record is named.
+func TestX10_TheOldestClaimLeftBehindMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil, func(o *lambdaidem.Options) { o.Policy, o.CleanupTimeout = lambdaidem.Hold, time.Millisecond })
+		r.store.failAlways(acquire, replyLost)
+		r.store.failAlways(release, requestLost)
+		for i := range 1001 {
+			r.send(t, post(fmt.Sprintf("key-%d", i), "{}"))
+		}
+		oldest := r.store.allClaims()[0].ID
+		all := r.seen.all()
+		n := 0
+		for _, e := range all {
+			if e.Kind == lambdaidem.EventNeverStarted && strings.Contains(e.Err.Error(), "too many") {
+				if n++; e.RecordID != oldest {
+					t.Errorf("%s was dropped, want %s", e.RecordID, oldest)
+				}
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d claims were dropped, want 1", n)
+		}
+	})
+}
+
+func TestX10_SafeForConcurrentUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+		for i := range 8 {
+			leaveBehind(t, r, post(fmt.Sprintf("key-%d", i), "{}"))
+		}
+		var all sync.WaitGroup
+		for range 3 {
+			for i := range 8 {
+				all.Go(func() { _, _ = r.handler(t.Context(), post(fmt.Sprintf("key-%d", i), "{}")) })
+			}
+		}
+		all.Wait()
+		r.wantRuns(t, 8)
+		if kinds := r.seen.kinds(); slices.Contains(kinds, lambdaidem.EventAbandoned) {
+			t.Errorf("a key was held: %v", kinds)
+		}
+	})
+}
