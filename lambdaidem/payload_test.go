@@ -92,6 +92,14 @@ func TestE6_ADownstreamKeyOutlivesADeployment(t *testing.T) {
 		{"a payload that fits under other settings is no measure", []deploy{
 			{opts(ignoring("/t")), `{"amount":100}`}, {none, `{"amount":100}`}, {none, paid100},
 		}, []int{0, 0, 0}},
+		{"several secrets are replaced by several", []deploy{{opts(secrets("a third secret 16")), paid100}, {opts(secrets(newSecret, oldSecret)), paid101}}, []int{0, 0}},
+		{"of several payloads in doubt, the current one", []deploy{
+			{opts(secrets(oldSecret)), paid100}, {opts(secrets(oldSecret)), paid101}, {opts(secrets(oldSecret)), paid100}, {opts(secrets(newSecret)), paid102},
+		}, []int{0, 1, 0, 0}},
+		{"of several payloads in doubt, the latest", []deploy{
+			{opts(secrets(oldSecret)), paid100}, {opts(secrets(oldSecret)), paid101}, {opts(secrets(newSecret, oldSecret)), paid102},
+			{opts(secrets(newSecret)), `{"amount":103,"t":1}`},
+		}, []int{0, 1, 2, 1}},
 		{"ignored parts", []deploy{{opts(ignoring("/t")), paid100}, {opts(ignoring("/t")), `{"t":2,"amount":100}`}, {opts(ignoring("/t")), paid101}}, []int{0, 0, 1}},
 		{"pointers in another order", []deploy{{opts(ignoring("/t", "/u")), paid100}, {opts(ignoring("/u", "/t", "/t")), paid101}}, []int{0, 1}},
 	} {
