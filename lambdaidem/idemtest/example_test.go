@@ -146,7 +146,7 @@ func ExampleRequest() {
 	// Output:
 	// POST /payments/7/refunds 7 map[iss:https://issuer.example.com sub:alice]
 	// POST /payments/{id}/refunds refund-1 alice
-	// lambdaidem#ObiTl2tOeZtG2BhxPKuk4xb3c6-ai1bFPg3z0pqd6mo
+	// lambdaidem#fddIA1SrrzCsIjuZ1nqQ4hM0nJVribR3W3d6i2SZIQc
 	// arn:aws:iam::123456789012:user/alice
 	// idemtest: ALB can't carry a caller made by IAM; it knows nobody: Options.Principal reads one from the request
 }
