@@ -39,10 +39,23 @@ var keptNames = []string{attrPart}
 type attribute struct {
 	standard    string
 	placeholder string            // of its name, in expressions
+	kinds       kinds             // the types of its value in the table
 	setBy       updates           // the updates that write it, or remove it where they have no value
 	field       func(*item) field // its value in an item
 	option      *renaming         // nil: it can't be renamed
 }
+
+// kinds names the DynamoDB types that the values of one attribute have.
+type kinds string
+
+const (
+	kindString         kinds = "S"
+	kindStringOrEmpty  kinds = "S, or the empty string"
+	kindStringOrBinary kinds = "S or B, possibly empty"
+	kindNumber         kinds = "N"
+	kindList           kinds = "L"
+	kindMap            kinds = "M"
+)
 
 // updates is a set of UpdateItems.
 type updates uint8
@@ -59,35 +72,35 @@ const (
 // writes them all; a takeover all but the key, the steps and the operations, which
 // are the record's: it leaves nothing else of the old attempt.
 var itemAttributes = [...]attribute{
-	{attrID, "#id", 0, func(it *item) field { return (*text)(&it.ID) },
+	{attrID, "#id", kindString, 0, func(it *item) field { return (*text)(&it.ID) },
 		&renaming{"IDAttribute", func(o *Options) *string { return &o.IDAttribute }}},
-	{attrStatus, "#status", takeover | completion | release, func(it *item) field { return (*text)(&it.Status) },
+	{attrStatus, "#status", kindString, takeover | completion | release, func(it *item) field { return (*text)(&it.Status) },
 		&renaming{"StatusAttribute", func(o *Options) *string { return &o.StatusAttribute }}},
-	{attrExpiration, "#expiration", takeover | completion | release, func(it *item) field { return &it.Expiration },
+	{attrExpiration, "#expiration", kindNumber, takeover | completion | release, func(it *item) field { return &it.Expiration },
 		&renaming{"ExpirationAttribute", func(o *Options) *string { return &o.ExpirationAttribute }}},
-	{attrLeaseEnd, "#lease_end", takeover, func(it *item) field { return &it.LeaseEnd },
+	{attrLeaseEnd, "#lease_end", kindNumber, takeover, func(it *item) field { return &it.LeaseEnd },
 		&renaming{"InProgressExpirationAttribute", func(o *Options) *string { return &o.InProgressExpirationAttribute }}},
-	{attrData, "#data", takeover | completion, func(it *item) field { return (*payload)(&it.Data) },
+	{attrData, "#data", kindStringOrBinary, takeover | completion, func(it *item) field { return (*payload)(&it.Data) },
 		&renaming{"DataAttribute", func(o *Options) *string { return &o.DataAttribute }}},
-	{attrValidation, "#validation", takeover, func(it *item) field { return (*text)(&it.Validation) },
+	{attrValidation, "#validation", kindString, takeover, func(it *item) field { return (*text)(&it.Validation) },
 		&renaming{"ValidationAttribute", func(o *Options) *string { return &o.ValidationAttribute }}},
-	{attrPayloads, "#payloads", takeover, func(it *item) field { return (*texts)(&it.Payloads) }, nil},
-	{attrToken, "#token", takeover, func(it *item) field { return (*text)(&it.Token) }, nil},
-	{attrAttempt, "#attempt", takeover, func(it *item) field { return &it.Attempt }, nil},
-	{attrOutcome, "#outcome", takeover | completion, func(it *item) field { return (*text)(&it.Outcome) }, nil},
-	{attrScope, "#scope", takeover, func(it *item) field { return (*text)(&it.Scope) }, nil},
-	{attrStartedAt, "#started_at", takeover, func(it *item) field { return &it.StartedAt }, nil},
-	{attrCompletedAt, "#completed_at", takeover | completion, func(it *item) field { return &it.CompletedAt }, nil},
-	{attrFailure, "#failure", takeover | completion, func(it *item) field { return failureField{&it.Failure} }, nil},
-	{attrEncoding, "#encoding", saving | completion, func(it *item) field { return &it.Encoding }, nil},
-	{attrParts, "#parts", completion, func(it *item) field { return partsField{&it.Parts} }, nil},
-	{attrSteps, "#steps", saving | completion, func(it *item) field { return (*stepResults)(&it.Steps) }, nil},
-	{attrInvocation, "#invocation", takeover, func(it *item) field { return (*text)(&it.Invocation) }, nil},
-	{attrLastFailure, "#last_failure", takeover | release, func(it *item) field { return (*text)(&it.LastFailure) }, nil},
-	{attrEncrypts, "#encrypts", takeover, func(it *item) field { return (*text)(&it.Encrypts) }, nil},
-	{attrOperations, "#operations", 0, func(it *item) field { return (*operations)(&it.Operations) }, nil},
-	{attrErasing, "#erasing", 0, func(it *item) field { return partsField{&it.Erasing} }, nil},
-	{attrLeaseShard, "#lease_shard", takeover | completion | release, func(it *item) field { return (*text)(&it.LeaseShard) }, nil},
+	{attrPayloads, "#payloads", kindList, takeover, func(it *item) field { return (*texts)(&it.Payloads) }, nil},
+	{attrToken, "#token", kindString, takeover, func(it *item) field { return (*text)(&it.Token) }, nil},
+	{attrAttempt, "#attempt", kindNumber, takeover, func(it *item) field { return &it.Attempt }, nil},
+	{attrOutcome, "#outcome", kindString, takeover | completion, func(it *item) field { return (*text)(&it.Outcome) }, nil},
+	{attrScope, "#scope", kindString, takeover, func(it *item) field { return (*text)(&it.Scope) }, nil},
+	{attrStartedAt, "#started_at", kindNumber, takeover, func(it *item) field { return &it.StartedAt }, nil},
+	{attrCompletedAt, "#completed_at", kindNumber, takeover | completion, func(it *item) field { return &it.CompletedAt }, nil},
+	{attrFailure, "#failure", kindMap, takeover | completion, func(it *item) field { return failureField{&it.Failure} }, nil},
+	{attrEncoding, "#encoding", kindStringOrEmpty, saving | completion, func(it *item) field { return &it.Encoding }, nil},
+	{attrParts, "#parts", kindMap, completion, func(it *item) field { return partsField{&it.Parts} }, nil},
+	{attrSteps, "#steps", kindMap, saving | completion, func(it *item) field { return (*stepResults)(&it.Steps) }, nil},
+	{attrInvocation, "#invocation", kindString, takeover, func(it *item) field { return (*text)(&it.Invocation) }, nil},
+	{attrLastFailure, "#last_failure", kindString, takeover | release, func(it *item) field { return (*text)(&it.LastFailure) }, nil},
+	{attrEncrypts, "#encrypts", kindString, takeover, func(it *item) field { return (*text)(&it.Encrypts) }, nil},
+	{attrOperations, "#operations", kindList, 0, func(it *item) field { return (*operations)(&it.Operations) }, nil},
+	{attrErasing, "#erasing", kindMap, 0, func(it *item) field { return partsField{&it.Erasing} }, nil},
+	{attrLeaseShard, "#lease_shard", kindString, takeover | completion | release, func(it *item) field { return (*text)(&it.LeaseShard) }, nil},
 }
 
 // renaming is the field of Options that renames an attribute.

@@ -29,6 +29,7 @@ const (
 	IndexNotActive    TableCode = "index_not_active"    // it is being made or deleted
 	WrongIndex        TableCode = "wrong_index"         // its key is not the one that the store writes
 	WideIndex         TableCode = "wide_index"          // it has more than keys, which costs more
+	IndexConflict     TableCode = "index_conflict"      // an index can't take the records, so DynamoDB refuses to write them
 	MultiRegion       TableCode = "multi_region"        // more than one Region can write (D3)
 	NoTransactions    TableCode = "no_transactions"     // no writes can be enlisted (D3)
 	CheckFailed       TableCode = "check_failed"        // it could not be found out
@@ -40,7 +41,10 @@ type TableProblem struct {
 	Detail string // what is wrong, with what, and what to do
 	// Warning marks what a table can be used with, if you know what you do.
 	Warning bool
-	Err     error // the cause, if it was an error
+	// Action is the IAM action whose call failed, such as "dynamodb:DescribeTable",
+	// where the problem is a failed call.
+	Action string
+	Err    error // the cause, if it was an error
 }
 
 // Error returns the detail.
@@ -79,9 +83,10 @@ func (ps TableProblems) err() error {
 }
 
 // CheckTable looks whether the table can serve the store: that it is there and
-// ACTIVE, its key, its TTL, its Regions, and that the credentials allow GetItem,
-// PutItem and UpdateItem on it. It returns nil or [TableProblems]; some of them
-// may be mere warnings. It is meant for a deployment's smoke test, not for every
+// ACTIVE, its key, its TTL, its indexes, its Regions, and that the credentials
+// allow GetItem, PutItem and UpdateItem on it. It returns nil or [TableProblems];
+// some of them may be mere warnings. Once a call gets no answer, CheckTable makes
+// no other: the problem [TimedOut] or [Unreachable] is the last. It is meant for a deployment's smoke test, not for every
 // cold start: five round trips. A [HealthCheck] is for probes.
 //
 // Enlisted are the other tables that handlers enlist writes to (E1), if they do:
@@ -97,16 +102,18 @@ func (ps TableProblems) err() error {
 // store needs.
 func (s *Store) CheckTable(ctx context.Context, enlisted ...string) error {
 	problems := checkShape(ctx, s.client, s.table, &s.opts, len(enlisted) > 0)
-	if !problems.has(NoTable) {
+	if !problems.has(NoTable) && !problems.silent() {
 		problems = append(problems, s.checkPermissions(ctx)...)
 	}
-	if len(enlisted) > 0 && !problems.has(NoTable) && !problems.has(NoTransactions) && !problems.has(NoPermission) {
+	if len(enlisted) > 0 && !problems.has(NoTable) && !problems.has(NoTransactions) && !problems.has(NoPermission) && !problems.silent() {
 		problems = append(problems, s.checkRecordsTransact(ctx)...)
 	}
 	for _, table := range enlisted {
-		problems = append(problems, s.checkEnlisted(ctx, table)...)
+		if !problems.silent() {
+			problems = append(problems, s.checkEnlisted(ctx, table)...)
+		}
 	}
-	if !problems.has(NoTable) {
+	if !problems.has(NoTable) && !problems.silent() {
 		problems = append(problems, s.checkDeadLeases(ctx)...)
 	}
 	return problems.err()
@@ -116,8 +123,11 @@ func (ps TableProblems) has(code TableCode) bool {
 	return slices.ContainsFunc(ps, func(p *TableProblem) bool { return p.Code == code })
 }
 
-// checkShape finds what is wrong with the table itself; transacts tells whether
-// writes are to be enlisted.
+// silent reports whether a call got no answer: every other call would wait as long.
+func (ps TableProblems) silent() bool { return ps.has(TimedOut) || ps.has(Unreachable) }
+
+// checkShape finds what is wrong with the table itself. transacts is true if
+// handlers enlist writes.
 func checkShape(ctx context.Context, client *dynamodb.Client, table string, o *Options, transacts bool) TableProblems {
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)})
 	if err != nil {
@@ -125,6 +135,7 @@ func checkShape(ctx context.Context, client *dynamodb.Client, table string, o *O
 	}
 	d := out.Table
 	problems := append(checkStatus(table, d), checkKey(table, d, o)...)
+	problems = append(problems, checkIndexes(table, d, o)...)
 	problems = append(problems, checkRegions(table, d)...)
 	if transacts {
 		problems = append(problems, checkTransactions(table, d)...)
@@ -137,19 +148,27 @@ func checkShape(ctx context.Context, client *dynamodb.Client, table string, o *O
 	return append(problems, checkTTL(table, d, ttl.TimeToLiveDescription, o)...)
 }
 
-// failedCheck puts into words why an action failed.
+// failedCheck returns the problem that the error of an action shows.
 func failedCheck(client *dynamodb.Client, table, action string, err error) *TableProblem {
-	reason := reasonOf(err)
-	if reason == lambdaidem.ReasonNoTable {
-		return &TableProblem{Code: NoTable, Err: err, Detail: fmt.Sprintf(
-			"table %q does not exist in Region %s of this account; create it, or correct the name, the Region or the credentials",
-			table, client.Options().Region)}
+	p := &TableProblem{Code: CheckFailed, Action: action, Err: err}
+	switch reasonOf(err) { //nolint:exhaustive // the others have no words of their own
+	case lambdaidem.ReasonNoTable:
+		p.Code = NoTable
+		p.Detail = fmt.Sprintf("table %q does not exist in Region %s of this account; create it, or correct the name, the Region or the credentials",
+			table, client.Options().Region)
+	case lambdaidem.ReasonPermission:
+		p.Code = NoPermission
+		p.Detail = fmt.Sprintf("the credentials don't allow %s on table %q; add it to the function's policy (cause: %v)", action, table, err)
+	case lambdaidem.ReasonTimeout:
+		p.Code = TimedOut
+		p.Detail = fmt.Sprintf("%s on table %q got no answer in time; look at the network, and at the AWS Health Dashboard (cause: %v)", action, table, err)
+	case lambdaidem.ReasonUnreachable:
+		p.Code = Unreachable
+		p.Detail = fmt.Sprintf("%s on table %q found no connection; look at the Region, the endpoint and the network (cause: %v)", action, table, err)
+	default:
+		p.Detail = fmt.Sprintf("%s on table %q failed: %v", action, table, err)
 	}
-	if reason == lambdaidem.ReasonPermission {
-		return &TableProblem{Code: NoPermission, Err: err, Detail: fmt.Sprintf(
-			"the credentials don't allow %s on table %q; add it to the function's policy (cause: %v)", action, table, err)}
-	}
-	return &TableProblem{Code: CheckFailed, Err: err, Detail: fmt.Sprintf("%s on table %q failed: %v", action, table, err)}
+	return p
 }
 
 func checkStatus(table string, d *types.TableDescription) TableProblems {
@@ -213,6 +232,47 @@ func checkTTL(table string, d *types.TableDescription, ttl *types.TimeToLiveDesc
 	return nil
 }
 
+// checkIndexes finds the global secondary indexes whose keys are attributes of
+// records with another type, or with values that can't be in an index (empty ones):
+// DynamoDB refuses every write of such an item with a ValidationException.
+// Attributes that records don't have are no matter: the index leaves records out.
+// Options.LeaseIndex has a check of its own.
+func checkIndexes(table string, d *types.TableDescription, o *Options) TableProblems {
+	var problems TableProblems
+	columns := o.layout()
+	for _, index := range d.GlobalSecondaryIndexes {
+		if o.LeaseIndex != "" && aws.ToString(index.IndexName) == o.LeaseIndex {
+			continue
+		}
+		for _, k := range index.KeySchema {
+			name := aws.ToString(k.AttributeName)
+			is := attributeType(d, name)
+			if writes, conflict := columns.conflict(name, is); conflict {
+				problems = append(problems, &TableProblem{Code: IndexConflict, Detail: fmt.Sprintf(
+					"index %q of table %q has the %s key %q of type %s, and records have an attribute of that name with values of type %s: "+
+						"DynamoDB refuses to write them; delete the index, or key it on an attribute that no record has",
+					aws.ToString(index.IndexName), table, k.KeyType, name, is, writes)})
+			}
+		}
+	}
+	return problems
+}
+
+// conflict reports whether the store writes values to the attribute that an index
+// with a key of that type can't take, and which types these have.
+func (l *layout) conflict(name string, key types.ScalarAttributeType) (writes kinds, conflict bool) {
+	if name == attrPart { // a map, in the parts of answers
+		return kindMap, true
+	}
+	for i := range itemAttributes {
+		if l[i].name == name {
+			writes = itemAttributes[i].kinds
+			return writes, writes != kinds(key)
+		}
+	}
+	return "", false
+}
+
 // checkRegions warns of tables that more than one Region can write (D3).
 func checkRegions(table string, d *types.TableDescription) TableProblems {
 	if len(d.Replicas) == 0 {
@@ -250,11 +310,17 @@ func (s *Store) checkPermissions(ctx context.Context) TableProblems {
 		TableName: aws.String(s.table), Key: s.key(probeID), ConsistentRead: aws.Bool(true),
 	})
 	tried("dynamodb:GetItem", err)
+	if problems.silent() {
+		return problems
+	}
 	_, err = s.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: aws.String(s.table), Item: s.key(probeID),
 		ConditionExpression: aws.String(s.writes.probe.condition), ExpressionAttributeNames: s.writes.probe.names,
 	})
 	tried("dynamodb:PutItem", err)
+	if problems.silent() {
+		return problems
+	}
 	_, err = s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: aws.String(s.table), Key: s.key(probeID),
 		ConditionExpression: aws.String(s.writes.probe.condition), ExpressionAttributeNames: s.writes.probe.names,

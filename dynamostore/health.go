@@ -60,8 +60,8 @@ func (c *Check) Unwrap() error { return c.Err }
 // What a health check can find besides what CheckTable does.
 const (
 	Throttled   TableCode = "throttled"   // refused for capacity
-	TimedOut    TableCode = "timeout"     // no answer in time
-	Unreachable TableCode = "unreachable" // no connection
+	TimedOut    TableCode = "timeout"     // no answer in time; CheckTable finds this too
+	Unreachable TableCode = "unreachable" // no connection; CheckTable finds this too
 	NoKey       TableCode = "no_key"      // there is no key to encrypt with
 )
 

@@ -249,3 +249,23 @@ func TestO3_WhatACallerDoesToItsAnswerIsNobodyElses(t *testing.T) {
 		h.Checks[0] = Check{Status: HealthFail}
 	}
 }
+
+// A clock that was set back does not make an old answer last until the clock has
+// caught up.
+func TestO3_AHealthCheckLooksAnewWhenTheClockWasSetBack(t *testing.T) {
+	client, w := wireTo(described{})
+	c := NewHealthCheck(New(client, "records", quick), quiet)
+	c.Check(t.Context())
+	const back = time.Hour // what was found then is from an hour ahead now
+	later := *c.last.Load()
+	later.Until = later.Until.Add(back)
+	c.last.Store(&later)
+	for _, p := range c.probes {
+		p.until, p.last.Time = p.until.Add(back), p.last.Time.Add(back)
+	}
+	before := w.trips()
+	h := c.Check(t.Context())
+	if sent := w.sentSince(before); len(sent) != 5 || h.Until.After(time.Now().Add(time.Minute)) {
+		t.Errorf("it sent %v and says so until %v; want a new look at everything", sent, h.Until)
+	}
+}

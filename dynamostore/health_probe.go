@@ -184,7 +184,7 @@ func (c *HealthCheck) settings(ctx context.Context) Check {
 		switch {
 		case p.Warning:
 			continue
-		case p.Code == NoPermission, p.Code == CheckFailed:
+		case p.Code == NoPermission, p.Code == CheckFailed, p.Code == TimedOut, p.Code == Unreachable:
 			return Check{Status: HealthUnknown, Code: p.Code, Detail: p.Detail, Err: p.Err}
 		case p.Code == TTLOff, p.Code == TTLWrongAttribute:
 			status = HealthWarn
