@@ -62,7 +62,7 @@ const (
 	Throttled   TableCode = "throttled"   // refused for capacity
 	TimedOut    TableCode = "timeout"     // no answer in time; CheckTable finds this too
 	Unreachable TableCode = "unreachable" // no connection; CheckTable finds this too
-	NoKey       TableCode = "no_key"      // there is no key to encrypt with
+	NoKey       TableCode = "no_key"      // there is no key to encrypt with; CheckKeys finds this too
 )
 
 // HealthError is the error of an unhealthy store: the checks that failed.

@@ -1,6 +1,10 @@
 package commands
 
 import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -8,6 +12,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/lambdaidem/toolkit/localstack/queue"
@@ -28,12 +34,24 @@ func TestO3_ChecksTheTable(t *testing.T) {
 // functions is Lambda's API, as far as check asks it.
 func functions(t *testing.T, timeout string) {
 	t.Helper()
+	functionsWith(t, timeout, "0")
+}
+
+// functionsWith is functions with a batching window, in seconds; "": the mappings
+// may not be listed.
+func functionsWith(t *testing.T, timeout, window string) {
+	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /2015-03-31/functions/{name}/configuration", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"Timeout":` + timeout + `}`))
 	})
 	mux.HandleFunc("GET /2015-03-31/event-source-mappings", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(`{"EventSourceMappings":[{"EventSourceArn":"arn:aws:dynamodb:us-east-1:000000000000:table/t/stream/x"},{"EventSourceArn":"arn:aws:sqs:us-east-1:000000000000:orders"}]}`))
+		if window == "" {
+			w.Header().Set("X-Amzn-Errortype", "AccessDeniedException")
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		_, _ = w.Write([]byte(`{"EventSourceMappings":[{"EventSourceArn":"arn:aws:dynamodb:us-east-1:000000000000:table/t/stream/x"},{"EventSourceArn":"arn:aws:sqs:us-east-1:000000000000:orders","MaximumBatchingWindowInSeconds":` + window + `}]}`))
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -62,11 +80,118 @@ func TestO3_ComparesVisibilityAndTimeout(t *testing.T) {
 		d.idem("check", "--function", "pay").want(t, c.code, c.says)
 	}
 	d.idem("check", "--function", "pay", "--queue", server.URL+"/000000000000/orders").want(t, exitFindings, "visibility_too_short")
-	d.idem("check", "--function", "pay", "--queue", server.URL+"/000000000000/none").want(t, exitFailed, "none")
+	d.idem("check", "--function", "pay", "--queue", server.URL+"/000000000000/none").want(t, exitIncomplete, "none", "sqs:GetQueueAttributes")
 	o := checking{function: "f", maxSkew: 2 * time.Second}
-	if f := o.visibility("https://sqs/1/q", 12*time.Second, 10*time.Second); f == nil || !f.Warning {
+	if f := o.visibility(feed{url: "https://sqs/1/q"}, 12*time.Second, 10*time.Second); f == nil || !f.Warning {
 		t.Errorf("at the least that will do it says %+v", f)
 	}
+}
+
+// A message is invisible while Lambda waits for its batch to fill.
+func TestO3_TheBatchingWindowCountsAsPartOfTheVisibilityTimeout(t *testing.T) {
+	d := openDesk(t)
+	server := httptest.NewServer(queue.New(queue.Options{}))
+	t.Cleanup(server.Close)
+	t.Setenv("AWS_ENDPOINT_URL_SQS", server.URL)
+	makeQueue(t, server.URL, "orders", "30")
+	for _, c := range []struct {
+		window string
+		code   int
+		says   string
+	}{
+		{"0", exitDone, "All is well"},
+		{"1", exitDone, "warning visibility_below_advice: queue orders has a visibility timeout of 30s; AWS advises six times the timeout of function pay and the batching window, 31s"},
+		{"23", exitDone, "warning visibility_below_advice"},
+		{"24", exitFindings, "may run for 5s after a batching window of 24s: "},
+	} {
+		functionsWith(t, "5", c.window)
+		d.idem("check", "--function", "pay").want(t, c.code, c.says)
+		d.idem("check", "--function", "pay", "--queue", server.URL+"/000000000000/orders").want(t, c.code, c.says)
+	}
+}
+
+func TestO3_CheckKeepsItsFindingsWhenAPermissionIsMissing(t *testing.T) {
+	d := openDesk(t)
+	server := httptest.NewServer(queue.New(queue.Options{}))
+	t.Cleanup(server.Close)
+	t.Setenv("AWS_ENDPOINT_URL_SQS", server.URL)
+	makeQueue(t, server.URL, "orders", "30")
+	functionsWith(t, "60", "")
+	d.idem("check", "--function", "pay").want(t, exitIncomplete, "NOT CHECKED not_checked", "permission lambda:ListEventSourceMappings")
+	d.idem("check", "--function", "pay", "--queue", server.URL+"/000000000000/orders", "--attribute", "expiration=ttl").
+		want(t, exitFindings, "WRONG ttl_wrong_attribute", "NOT CHECKED not_checked", "WRONG visibility_too_short")
+	var v struct{ Findings []finding }
+	d.idem("check", "--function", "pay", "-o", "json").want(t, exitIncomplete).into(t, &v)
+	if len(v.Findings) != 1 || !v.Findings[0].NotChecked || v.Findings[0].Permission != "lambda:ListEventSourceMappings" {
+		t.Errorf("the findings are %+v; want what was not checked, and its permission", v.Findings)
+	}
+}
+
+func TestO3_CheckEndsWhenNothingAnswersAndSaysWhatItWaitedFor(t *testing.T) {
+	d := openDesk(t)
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // a server sees that its client has left once it has read the body
+		<-r.Context().Done()
+	}))
+	t.Cleanup(silent.Close)
+	began := time.Now()
+	d.idem("check", "--endpoint-url", silent.URL, "--timeout", "100ms").
+		want(t, exitIncomplete, "NOT CHECKED timeout: dynamodb:DescribeTable on table", "--timeout 100ms")
+	t.Setenv("AWS_ENDPOINT_URL_LAMBDA", silent.URL)
+	d.idem("check", "--function", "pay", "--attribute", "expiration=ttl", "--timeout", "1s").
+		want(t, exitFindings, "WRONG ttl_wrong_attribute", "can't read the timeout of function pay", "no answer within --timeout 1s")
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	d.idem("check", "--timeout", "0s").want(t, exitUsage, "--timeout")
+}
+
+func TestO3_CheckFindsAnIndexThatRefusesRecords(t *testing.T) {
+	d := openDesk(t)
+	table := d.table + "-indexed"
+	if _, err := d.client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName: aws.String(table), BillingMode: types.BillingModePayPerRequest,
+		KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{
+			{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}, {AttributeName: aws.String("scope"), AttributeType: types.ScalarAttributeTypeN},
+		},
+		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{{
+			IndexName: aws.String("by-scope"), Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
+			KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("scope"), KeyType: types.KeyTypeHash}},
+		}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, _ = d.client.DeleteTable(context.WithoutCancel(t.Context()), &dynamodb.DeleteTableInput{TableName: aws.String(table)})
+	})
+	d.idem("check", "--table", table).want(t, exitFindings, `WRONG index_conflict: index "by-scope"`, `"scope" of type N`, "type S")
+}
+
+func TestS1_CheckFindsAKeyThatDoesNotDecryptTheTable(t *testing.T) {
+	for _, record := range []string{"an answer", "steps"} {
+		t.Run(record, func(t *testing.T) {
+			d := openDesk(t)
+			file := d.encrypting()
+			if record == "steps" {
+				d.pay(d.held(), "dead", died)
+			} else {
+				d.pay(d.guard, "k", paid)
+			}
+			line := func(id string, secret byte) string {
+				return id + " " + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{secret}, 32)) + "\n"
+			}
+			d.idem("check").want(t, exitDone, "All is well")
+			d.idem("check", "--key-file", file).want(t, exitDone, "All is well")
+			d.idem("check", "--key-file", keyFile(t, line("k2", 2)+line("k1", 7))).want(t, exitDone, "All is well")
+			d.idem("check", "--key-file", keyFile(t, line("k2", 7))).want(t, exitFindings, "WRONG unreadable_texts", `under the key "k1", which the keys given don't have`)
+			d.idem("check", "--key-file", keyFile(t, line("k1", 2))).want(t, exitFindings, "WRONG unreadable_texts", `by that id does not decrypt it`)
+		})
+	}
+	d := openDesk(t)
+	t.Setenv("AWS_ENDPOINT_URL_KMS", "http://127.0.0.1:1") // nobody's
+	t.Setenv("AWS_MAX_ATTEMPTS", "1")
+	d.idem("check", "--kms-key", "alias/a").want(t, exitFindings, "WRONG no_key", "kmskeys:")
 }
 
 // makeQueue makes a queue with a visibility timeout, in seconds.

@@ -11,18 +11,20 @@ import (
 
 // The exit codes.
 const (
-	exitDone     = 0
-	exitFailed   = 1   // DynamoDB could not be asked, or said no
-	exitUsage    = 2   // the command line is wrong
-	exitNone     = 3   // there is no such record, or it has expired
-	exitRefused  = 4   // nothing was changed: a live lease, a record that has changed or is completed, a no to a question
-	exitFindings = 5   // check found something wrong
-	exitUnknown  = 6   // it may have been done: no reply came; look again
-	exitStopped  = 130 // by a signal
+	exitDone       = 0
+	exitFailed     = 1   // DynamoDB could not be asked, or said no
+	exitUsage      = 2   // the command line is wrong
+	exitNone       = 3   // there is no such record, or it has expired
+	exitRefused    = 4   // nothing was changed: a live lease, a record that has changed or is completed, a no to a question
+	exitFindings   = 5   // check found something wrong
+	exitUnknown    = 6   // it may have been done: no reply came; look again
+	exitIncomplete = 7   // check found nothing wrong, and could not look at everything
+	exitStopped    = 130 // by a signal
 )
 
 const exitHelp = `0 done; 1 failed; 2 wrong usage; 3 no such record; 4 refused, and nothing
-changed; 5 check found something wrong; 6 unknown, it may have been done; 130 stopped.`
+changed; 5 check found something wrong; 6 unknown, it may have been done; 7 check
+could not look at everything; 130 stopped.`
 
 // codedError is an error with an exit code of its own.
 type codedError struct {

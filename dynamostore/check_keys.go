@@ -1,0 +1,90 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// UnreadableTexts means that the keys of Options.Encryption don't decrypt what
+// records have. CheckKeys finds it.
+const UnreadableTexts TableCode = "unreadable_texts"
+
+// keySample is how many items CheckKeys reads.
+const keySample = 100
+
+// CheckKeys looks whether Options.Encryption can serve: whether Current has a key,
+// whether Find has the same one, and whether the keys decrypt what the table has.
+// For the last it reads a sample, one page of a Scan with 100 items, and decrypts one
+// text for each key id in it. Answers in parts are not tried. A sample without a
+// failure is no proof: another page can have texts of another key.
+//
+// It returns nil, as without Options.Encryption, or [TableProblems]: [NoKey],
+// [UnreadableTexts], or a failed dynamodb:Scan. It consumes up to 128 read units.
+func (s *Store) CheckKeys(ctx context.Context) error {
+	if s.keys == nil {
+		return nil
+	}
+	if err := s.keys.prove(ctx); err != nil {
+		return TableProblems{{Code: NoKey, Err: err, Detail: fmt.Sprintf(
+			"the encryption of table %q has no key that it finds again; look at what Options.Encryption asks, and at its permissions (cause: %v)", s.table, err)}}
+	}
+	p, err := s.scan(ctx, "", &dynamodb.ScanInput{Limit: aws.Int32(keySample)})
+	if err != nil {
+		return TableProblems{failedCheck(s.client, s.table, "dynamodb:Scan", err)}
+	}
+	var problems TableProblems
+	var tried []string // key ids
+	for _, it := range p.items {
+		text, open := s.sealedText(ctx, it)
+		of, err := parseSealed(text)
+		if err != nil || slices.Contains(tried, of.keyID) {
+			continue
+		}
+		tried = append(tried, of.keyID)
+		if err := open(); err != nil {
+			problems = append(problems, s.unreadable(it, of.keyID, err))
+		}
+	}
+	return problems.err()
+}
+
+// sealedText returns an encrypted text that the item itself has, and a function
+// that decrypts it; nil if there is none.
+func (s *Store) sealedText(ctx context.Context, it *item) (text []byte, open func() error) {
+	if it.sealsSteps() {
+		for name, stored := range it.Steps {
+			return stored, func() error {
+				_, _, err := s.opened(it.ID, placeOfStep(name), stored, s.asking(ctx))
+				return err
+			}
+		}
+	}
+	record := it.record()
+	if a, ok := record.Result.Apart.(*apart); ok && a.sealed() {
+		return a.Data, func() error {
+			_, err := s.openAnswer(ctx, record, a, a.Data)
+			return err
+		}
+	}
+	return nil, nil
+}
+
+// unreadable is the problem of a text that could not be decrypted.
+func (s *Store) unreadable(it *item, keyID string, err error) *TableProblem {
+	p := &TableProblem{Code: UnreadableTexts, Err: err}
+	switch {
+	case errors.Is(err, ErrKeyGone):
+		p.Detail = fmt.Sprintf("record %q of table %q is encrypted under the key %q, which the keys given don't have; add it, or give the keys of this table's functions", it.ID, s.table, keyID)
+	case errors.Is(err, errOtherSeal):
+		p.Detail = fmt.Sprintf("record %q of table %q is encrypted under the key %q, and the key given by that id does not decrypt it: its secret is another one, or the record was changed", it.ID, s.table, keyID)
+	default:
+		p.Code = NoKey
+		p.Detail = fmt.Sprintf("the key %q, under which record %q of table %q is encrypted, can't be had (cause: %v)", keyID, it.ID, s.table, err)
+	}
+	return p
+}
