@@ -151,7 +151,7 @@ func checkShape(ctx context.Context, client *dynamodb.Client, table string, o *O
 // failedCheck returns the problem that the error of an action shows.
 func failedCheck(client *dynamodb.Client, table, action string, err error) *TableProblem {
 	p := &TableProblem{Code: CheckFailed, Action: action, Err: err}
-	switch reasonOf(err) { //nolint:exhaustive // the others have no words of their own
+	switch reasonOf(err) {
 	case lambdaidem.ReasonNoTable:
 		p.Code = NoTable
 		p.Detail = fmt.Sprintf("table %q does not exist in Region %s of this account; create it, or correct the name, the Region or the credentials",
