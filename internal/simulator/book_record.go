@@ -43,6 +43,7 @@ type change struct {
 	begins bool // a new life
 	over   bool // it takes over what was seen
 	claims bool // it completes at once, without a lease
+	whole  bool // it replaces the whole item of its own lease
 }
 
 // changeOf tells what a write means.
@@ -54,7 +55,7 @@ func changeOf(w wire.Write, tx *transaction) change {
 	case w.Op == "UpdateItem":
 		return change{over: stateOf(w.After) == inProgress && !own} // else it stores steps
 	case tx.record != claims || own:
-		return change{}
+		return change{whole: tx.record == claims && !tx.over}
 	case tx.over && w.Before != nil:
 		return change{over: true, claims: true}
 	default:

@@ -58,7 +58,7 @@ func (j *judge) leaseShard(a *actor, w wire.Write, as change) {
 		j.brokenLocked(a, CheckLeaseShard, "its shard is no text: %v", w.After[leaseShard])
 	case !a.indexes() && as.begins && there:
 		j.brokenLocked(a, CheckLeaseShard, "it has the shard %s, written by a process without the index", after)
-	case !a.indexes() && !as.begins && !as.claims && before != after:
+	case !a.indexes() && !as.begins && !as.claims && !as.whole && before != after:
 		j.brokenLocked(a, CheckLeaseShard, "a process without the index made the shard %q of %q", after, before)
 	case a.indexes() && in && begins && !there:
 		j.brokenLocked(a, CheckLeaseShard, "it is in progress and has no shard")
