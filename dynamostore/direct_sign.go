@@ -13,19 +13,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// The direct transport signs most requests itself. It has the SDK's signer do it
-// where that could come to another signature, or does more than to sign.
+// The direct transport signs most requests itself. It uses the SDK's signer if its own
+// code could produce a different signature, or if the SDK's signer also logs.
 
-// signing is the canonical request (IAM User Guide, "Create a signed AWS API request")
-// of a POST to the root path without a query, as it grows.
+// signing builds the canonical request (IAM User Guide, "Create a signed AWS API
+// request") of a POST to the root path without a query.
 type signing struct {
 	text []byte
-	off  bool // the SDK's signer signs
+	off  bool // the SDK's signer signs this request
 }
 
 var signings = sync.Pool{New: func() any { return new(signing) }}
 
-// signing begins one for a request to that endpoint.
+// signing returns the beginning of the canonical request for an endpoint. The caller
+// must call done.
 func (d *direct) signing(to *endpoint, creds *aws.Credentials) *signing {
 	s, _ := signings.Get().(*signing)
 	s.off = !d.signsItself || !to.plain || !plainToken(creds.SessionToken)
@@ -33,7 +34,7 @@ func (d *direct) signing(to *endpoint, creds *aws.Credentials) *signing {
 	return s
 }
 
-// done gives it back, without the session's token that was in it.
+// done clears the text, which contains the session token, and returns s to the pool.
 func (s *signing) done() {
 	clear(s.text)
 	if cap(s.text) <= mostKept {
@@ -41,27 +42,31 @@ func (s *signing) done() {
 	}
 }
 
-// add adds a header field, if it has a line.
+// add appends a header field to the canonical request. line is the field's name and
+// colon, or "" for a field that is not signed.
 func (s *signing) add(line, value string) {
 	if line != "" && !s.off {
 		s.text = append(append(append(s.text, line...), value...), '\n')
 	}
 }
 
-// canonical is the whole of it. It is the signing's, and good until that is done.
+// canonical returns the complete canonical request. The slice is valid until done is
+// called.
 func (s *signing) canonical(signed string, digest *[sha256.Size]byte) []byte {
 	s.text = append(append(append(s.text, '\n'), signed...), '\n')
 	s.text = hex.AppendEncode(s.text, digest[:])
 	return s.text
 }
 
-// plainToken tells whether the canonical request has a session's token as it is.
+// plainToken reports whether a session token appears unchanged in the canonical
+// request, in which white space is normalized.
 func plainToken(token string) bool {
 	return strings.IndexByte(token, ' ') < 0 && strings.TrimSpace(token) == token
 }
 
-// silent tells whether all that a signer does is to sign. The SDK's can log what it
-// signs, too; if a later one does not say so, it is taken to.
+// silent reports whether the signer is the SDK's and does not log what it signs. It
+// returns false if it can't tell, as with a later version of the SDK whose signer has
+// no LogSigning option.
 func silent(signer dynamodb.HTTPSignerV4) bool {
 	own, ok := signer.(*v4.Signer)
 	if !ok || own == nil {
@@ -75,8 +80,8 @@ func silent(signer dynamodb.HTTPSignerV4) bool {
 	return logs.Kind() == reflect.Bool && !logs.Bool()
 }
 
-// signedNames are the names of the fields that a request of the SDK's has signed, in
-// lower case and in their order.
+// signedNames returns the names of the signed header fields of a request that the SDK
+// signed, in lower case and in their order.
 func signedNames(h http.Header) []string {
 	_, names, _ := strings.Cut(h.Get(fieldSignature), "SignedHeaders=")
 	names, _, _ = strings.Cut(names, ",")

@@ -11,46 +11,49 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Tx is the writes of one run of a handler that are to happen with its answer,
-// or not at all (E1). It is safe for concurrent use.
+// Tx collects the writes that one run of a handler enlists. The writes are made in
+// one transaction with the handler's answer, or not at all. A Tx is safe for
+// concurrent use.
 type Tx struct {
 	mu         sync.Mutex
 	writes     []*Write
-	err        error // of the first write that can't be made
+	err        error // the first write that can't be made, and why
 	whenFailed bool
 	sealed     bool
-	refused    error // why nothing can be enlisted at the moment; nil: it can
+	refused    error // why nothing can be enlisted at the moment; nil while enlisting is possible
 }
 
-// Enlist returns the transaction of the handler that has this context. What is
-// enlisted there, the handler's answer and the completion of its record are one
-// TransactWriteItems: all of it happens, exactly once, or nothing does (G1). It
-// is sent after the handler has returned, so a handler can't read its own writes.
+// Enlist returns the transaction of the handler that ctx belongs to. One
+// TransactWriteItems makes the enlisted writes, stores the handler's answer and
+// completes its record: either all of it happens, exactly once, or none of it. The
+// request is sent after the handler has returned, so a handler can't read its own
+// writes.
 //
-// The writes are made if the answer counts as succeeded, and dropped if it counts
-// as failed (see [Tx.AlsoWhenFailed]), is released or uncertain. A success never
-// goes out without its writes: where Options.Outcome drops the writes of an answer
-// with a status of 200 to 399, the answer becomes 500 [lambdaidem.ErrWriteInvalid].
-// A handler that
-// runs unguarded (a GET, a request without a key where keys are optional) has its
-// writes made in a transaction of their own, before its answer is sent; a net/http
-// handler that runs unguarded enlists before it writes its answer.
+// The writes are made if the answer's outcome is OutcomeSucceeded. They are dropped if
+// the outcome is OutcomeFailed (but see [Tx.AlsoWhenFailed]), OutcomeReleased or
+// OutcomeUncertain. A success is never sent without its writes: if Options.Outcome
+// drops the writes of an answer with a status of 200 to 399, the client receives
+// 500 [lambdaidem.ErrWriteInvalid] instead. The writes of a handler that runs
+// unguarded (for a GET, or for a request without a key where keys are optional) are
+// made in a transaction without a record, before the handler's answer is sent. A
+// net/http handler that runs unguarded must enlist before it begins its answer.
 //
-// The writes go to tables of the account and Region of the store's client, with
-// its credentials: dynamodb:PutItem, UpdateItem, DeleteItem and ConditionCheckItem
-// are the actions. Up to 99 writes, one for each item, 4 MB together.
+// The writes go to tables in the account and Region of the store's client, with the
+// client's credentials, which need dynamodb:PutItem, UpdateItem, DeleteItem and
+// ConditionCheckItem for them. A transaction takes at most 99 writes of a handler, one
+// for each item, and 4 MB in total.
 //
-// Enlist panics where nothing would ever commit the writes: outside of a guarded
-// handler, after it has returned, after a net/http handler that runs unguarded
-// began its answer, and with a guard on another store. For tests of a handler
-// without a guard see [Capture].
+// Enlist panics where nothing would ever commit the writes: outside a guarded
+// handler, after the handler has returned, after an unguarded net/http handler has
+// begun its answer, and if the guard uses a store of another package. To test a
+// handler without a guard, see [Capture].
 //
-// The methods of Tx and Write panic after the handler has returned, and while a
-// [lambdaidem.Step] of the handler, or a guarded call that the handler makes (a
-// [lambdaidem.Do], say), is running: a retry skips a step or a call that was
-// stored, and would miss what it enlisted. A Tx can't tell which goroutine calls
-// it, so a handler that runs steps in goroutines waits for all of them before it
-// enlists what they returned. A guarded call enlists in a transaction of its own.
+// The methods of Tx and Write panic after the handler has returned, and while the
+// handler runs a [lambdaidem.Step] or makes a guarded call such as [lambdaidem.Do]. A
+// retry skips a step or call whose result is stored, so a write enlisted there would
+// be missing from the retry. A Tx can't tell which goroutine calls it. A handler that
+// runs steps in goroutines must therefore wait for all of them before it enlists
+// their results. A guarded call enlists in its own transaction.
 func Enlist(ctx context.Context) *Tx {
 	enlisted, err := lambdaidem.TxOf(ctx)
 	for enlisted != nil {
@@ -70,8 +73,8 @@ func Enlist(ctx context.Context) *Tx {
 	panic(fmt.Sprintf("dynamostore: Enlist: %v", err))
 }
 
-// AlsoWhenFailed has the writes made with an answer that counts as failed too, a
-// 4xx say (X1): to keep count of what was refused.
+// AlsoWhenFailed makes the writes even if the answer's outcome is OutcomeFailed, which
+// by default a 4xx has. Use it to record refused requests, for example.
 func (t *Tx) AlsoWhenFailed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,9 +82,9 @@ func (t *Tx) AlsoWhenFailed() {
 	t.whenFailed = true
 }
 
-// Drop takes back every write enlisted so far. A handler that finds out late that
-// nothing is to be written, and still answers with a success, calls it: a success
-// that drops writes by Options.Outcome alone is refused (see [Enlist]).
+// Drop discards every write enlisted so far. A handler calls Drop if it has enlisted
+// writes and then finds that it should succeed without them. Dropping the writes of a
+// success by Options.Outcome instead is an error; see [Enlist].
 func (t *Tx) Drop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,11 +92,12 @@ func (t *Tx) Drop() {
 	t.writes, t.err = nil, nil
 }
 
-// Put enlists a put. The name tells the write from others in errors; each has one
-// of its own. What is passed must not be changed afterwards.
+// Put enlists a put. Errors identify the write by name, which must be different for
+// every write of a transaction. The caller must not change put's maps afterwards.
 //
-// Here and in the others: what can't be enlisted is kept, and the handler's answer
-// becomes 500 [lambdaidem.ErrWriteInvalid], with nothing written.
+// If Put or another method can't enlist a write, for example because its name is
+// taken, nothing is written, and the client receives 500
+// [lambdaidem.ErrWriteInvalid] in place of the handler's answer.
 func (t *Tx) Put(name string, put types.Put) *Write {
 	return t.add(&Write{name: name, table: put.TableName, key: nil, item: put.Item,
 		names: put.ExpressionAttributeNames, values: put.ExpressionAttributeValues, condition: put.ConditionExpression, kind: aPut})
@@ -137,7 +141,7 @@ func (t *Tx) add(w *Write) *Write {
 	return w
 }
 
-// failed keeps the first error of a write.
+// failed records err, which may be nil, if it is the first error of a write.
 func (t *Tx) failed(w *Write, err error) {
 	if err != nil && t.err == nil {
 		t.err = &WriteError{Write: w.name, Err: err}
@@ -153,7 +157,7 @@ func (t *Tx) named(name string) *Write {
 	return nil
 }
 
-// mustBeOpen panics where what is about to be enlisted or changed would be lost.
+// mustBeOpen panics if a write enlisted or changed now would be lost.
 func (t *Tx) mustBeOpen() {
 	if t.sealed {
 		panic("dynamostore: a write was enlisted after the handler had returned, and would be lost")
@@ -177,7 +181,8 @@ func (t *Tx) count() int {
 	return len(t.writes)
 }
 
-// seal ends enlisting, and tells whether there is anything to commit.
+// seal ends enlisting. It reports whether there are writes to make for an answer with
+// outcome o.
 func (t *Tx) seal(o lambdaidem.Outcome) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -191,8 +196,8 @@ type Write struct {
 	kind      kind
 	name      string
 	table     *string
-	key       attributes // nil of a put
-	item      attributes // of a put
+	key       attributes // nil for a put
+	item      attributes // nil unless the write is a put
 	update    *string
 	condition *string
 	names     map[string]string
@@ -210,21 +215,24 @@ const (
 	aCheck
 )
 
-// Else says what becomes of the call if this write's condition fails: err is
-// taken as if the handler had returned it, so [lambdaidem.Reject] makes an answer
-// that is stored, [lambdaidem.Answer] one of the handler's own, and
-// [lambdaidem.Retryable] has a retry run again. Without it, the call fails with
-// [lambdaidem.ErrConditionFailed]: released, so that a retry runs again; uncertain
-// under policy Hold, since outside calls may have gone before.
+// Else sets the error of the call if this write's condition fails. The guard treats
+// err as if the handler had returned it: with [lambdaidem.Reject] the client receives
+// an error, which is stored; with [lambdaidem.Answer] the client receives an ordinary
+// answer; with [lambdaidem.Retryable] a retry runs the handler again.
 //
-// Of several failed conditions that of the write that was enlisted first counts.
+// Without Else, the call fails with [lambdaidem.ErrConditionFailed]. Under policy
+// Rerun the record is released, so that a retry runs the handler again. Under policy
+// Hold the outcome is uncertain, because the handler may have called other services
+// before the condition failed.
+//
+// If the conditions of several writes fail, the write enlisted first decides.
 func (w *Write) Else(err error) *Write {
 	return w.ElseFunc(func(*ConditionFailed) error { return err })
 }
 
-// ElseFunc is Else with a look at what failed: an item that is absent can be told
-// from one that compares otherwise. A nil error is as if ElseFunc had not been
-// called.
+// ElseFunc is like [Write.Else], but calls verdict for the error. The argument has the
+// item on which the condition failed, so that verdict can tell a missing item from
+// one with other values. If verdict returns nil, the call fails as without ElseFunc.
 func (w *Write) ElseFunc(verdict func(*ConditionFailed) error) *Write {
 	w.tx.mu.Lock()
 	defer w.tx.mu.Unlock()
@@ -233,8 +241,8 @@ func (w *Write) ElseFunc(verdict func(*ConditionFailed) error) *Write {
 	return w
 }
 
-// action is the write as the API takes it. Its condition brings the item along
-// that it failed on.
+// action returns the write as an element of a TransactWriteItems request. If its
+// condition fails, DynamoDB returns the item on which it failed.
 func (w *Write) action() types.TransactWriteItem {
 	const old = types.ReturnValuesOnConditionCheckFailureAllOld
 	switch w.kind {

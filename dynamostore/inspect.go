@@ -13,43 +13,45 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Inspected is a record in full, as an operator was shown it: what [Operator]'s
-// verbs are conditional on.
+// Inspected is a complete record as an operator has read it. The methods of [Operator]
+// change a record only if it is still as it was inspected.
 type Inspected struct {
-	// Record is the record, one that has expired too ([lambdaidem.Record.GoneAt]);
-	// the zero Record: there is no item.
+	// Record is the record. It may have expired; see [lambdaidem.Record.GoneAt]. The
+	// zero Record means that there is no item.
 	Record lambdaidem.Record
-	// Operations are what operators did to it, the latest last.
+	// Operations lists the changes that operators have made to the record, the latest
+	// last.
 	Operations []Operation
-	// StepsUnread says why the results of the record's steps are missing, and only
-	// their names are there: they are encrypted, and could not be decrypted.
+	// StepsUnread is not nil if the results of the record's steps could not be
+	// decrypted. Record.Steps then has only the names of the steps.
 	StepsUnread error
-	// Encrypted reports whether the functions that the record is of encrypt answers:
-	// the store that took its lease has Options.Encryption. [Operator.Settle] then needs
-	// it too.
+	// Encrypted reports whether the store that took the record's lease has
+	// Options.Encryption. If so, [Operator.Settle] needs a store with
+	// Options.Encryption too.
 	Encrypted bool
-	// Now was the time by the database's clock, at the earliest, when the record was
-	// read: in whole seconds.
+	// Now is the time of the read by the database's clock, in whole seconds, rounded
+	// down.
 	Now time.Time
 
-	read time.Time // when that was, by this machine's monotonic clock
+	read time.Time // the time of the read, by this machine's monotonic clock
 }
 
-// At is the time by the database's clock, at the earliest: Now, and what has
-// passed since. That the clock of this machine is wrong is no matter.
+// At returns the current time by the database's clock, which may be up to a second and
+// the delay of the reply ahead of it. At adds the time that has passed since the read
+// to Now, so it does not depend on the wall clock of this machine.
 func (i Inspected) At() time.Time { return i.Now.Add(time.Since(i.read)) }
 
-// Inspect reads a record in full, by one consistent GetItem. An answer that is
-// compressed or in parts is read by [Store.Load].
+// Inspect reads a complete record by one consistent GetItem. It does not read an
+// answer that is compressed or in parts; use [Store.Load] for that.
 //
-// The error is a StoreError: with [lambdaidem.ReasonForeign] for an item that is
-// no record of this package, a part of an answer for one.
+// The error is a *lambdaidem.StoreError. Its Reason is [lambdaidem.ReasonForeign] if
+// the item is not a record of this package, for example if it is a part of an answer.
 func (s *Store) Inspect(ctx context.Context, id string) (Inspected, error) {
 	ctx, v := witnessed(ctx, opInspect)
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: aws.String(s.table), Key: s.key(id), ConsistentRead: aws.Bool(true),
 	})
-	v.ambiguous = false // a read writes nothing, however it ends
+	v.ambiguous = false // a read changes nothing, even if it fails
 	if err != nil {
 		return Inspected{}, v.storeError(err)
 	}
@@ -58,7 +60,7 @@ func (s *Store) Inspect(ctx context.Context, id string) (Inspected, error) {
 
 const opInspect = "inspect"
 
-// inspected is what an answer of the database's says of a record.
+// inspected returns the record in the reply to a GetItem.
 func (s *Store) inspected(ctx context.Context, v *verdict, attrs attributes, meta middleware.Metadata) (Inspected, error) {
 	now, ok := awsmiddleware.GetServerTime(meta)
 	if !ok {
@@ -76,7 +78,7 @@ func (s *Store) inspected(ctx context.Context, v *verdict, attrs attributes, met
 	return seen, nil
 }
 
-// inspect fills in what the item says.
+// inspect sets the fields of seen from the item.
 func (s *Store) inspect(ctx context.Context, seen *Inspected, it *item) {
 	seen.Record, seen.Operations, seen.Encrypted = it.record(), it.Operations, it.Encrypts != ""
 	if it.sealsSteps() {
@@ -87,9 +89,10 @@ func (s *Store) inspect(ctx context.Context, seen *Inspected, it *item) {
 	}
 }
 
-// inspectedAt is of no record yet: what was read now, by an answer of that date.
+// inspectedAt returns an Inspected without a record, for a reply with the given Date
+// header that has just been received.
 func inspectedAt(date time.Time) Inspected { return Inspected{Now: date.UTC(), read: time.Now()} }
 
-// errNoDate is of something in between: DynamoDB says the date in each answer
-// (RFC 9110, section 6.6.1).
+// errNoDate means that a proxy answered or removed the header: DynamoDB sends a Date
+// header with each reply (RFC 9110, section 6.6.1).
 var errNoDate = errors.New("the answer has no Date header, so the database's clock is not known")

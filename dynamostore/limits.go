@@ -13,11 +13,11 @@ import (
 
 // The limits of a transaction (AWS, "Quotas in Amazon DynamoDB").
 const (
-	maxActions = 100     // the record's is one of them
+	maxActions = 100     // including the one on the record
 	maxTxSize  = 4 << 20 // bytes
 )
 
-// problem says what is wrong with the writes by themselves (E3).
+// problem returns an error if DynamoDB would refuse the writes with any client.
 func (t *Tx) problem() error {
 	if n := len(t.writes); n > maxActions-1 {
 		return &WriteError{Err: fmt.Errorf("there are %d; a transaction takes %d, and one of them is the record's", n, maxActions)}
@@ -43,8 +43,8 @@ func (t *Tx) problem() error {
 	return nil
 }
 
-// incomplete returns what a write lacks without which the SDK doesn't send it, or
-// leaves a part of it out; nil: nothing.
+// incomplete returns an error if the write lacks something that it needs. The SDK
+// refuses to send such a write, or sends it without the missing part.
 func (w *Write) incomplete() error {
 	switch {
 	case w.kind == aPut && len(w.item) == 0:
@@ -71,7 +71,7 @@ func (w *Write) incomplete() error {
 	return nil
 }
 
-// invalid says why the writes can't be sent by the store's client.
+// invalid returns an error if the writes can't be sent by the client of s.
 func (t *Tx) invalid(s *Store) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,8 +92,8 @@ func (t *Tx) invalid(s *Store) error {
 	return nil
 }
 
-// sameItem tells whether two writes are surely to one item. A put says nothing of
-// its table's key: another write's key to that table does.
+// sameItem reports whether two writes are known to be to the same item. A put does not
+// say which of its attributes are the key, unless another write to the table does.
 func (w *Write) sameItem(other *Write) bool {
 	if tableName(w.table) != tableName(other.table) {
 		return false
@@ -119,8 +119,8 @@ func has(item, key attributes) bool {
 	return len(key) > 0
 }
 
-// isRecord tells whether the write is to a record of this package, or to a part
-// of one.
+// isRecord reports whether the write is to an idempotency record or to a part of an
+// answer.
 func (w *Write) isRecord(s *Store) bool {
 	if tableName(w.table) != tableName(&s.table) {
 		return false
@@ -133,16 +133,18 @@ func (w *Write) isRecord(s *Store) bool {
 	return attrs[s.layout.id()] != nil && id.read(attrs[s.layout.id()]) == "" && strings.HasPrefix(string(id), recordPrefix)
 }
 
-// recordPrefix begins the id of every record, and of what belongs to one (D4).
+// recordPrefix is the beginning of the id of every record and of every part of an
+// answer. Other tools that share the table use other ids.
 const recordPrefix = "lambdaidem#"
 
-// outside says that a table is not in the client's Region, as far as its ARN
-// tells; of its account nothing is known here.
+// outside returns an error if the ARN of the write's table names another Region than
+// the client's, or another account than the ARN of the store's table. The account of
+// the client is unknown.
 func (w *Write) outside(s *Store) error {
 	if !arn.IsARN(aws.ToString(w.table)) {
-		return nil // a name: of the client's account and Region
+		return nil // a name, which refers to the client's account and Region
 	}
-	table, _ := arn.Parse(*w.table) // no error: that is what IsARN says
+	table, _ := arn.Parse(*w.table) // can't fail after IsARN
 	if region := s.client.Options().Region; table.Region != region {
 		return fmt.Errorf("its table is in Region %s; a transaction takes tables of one account and Region, and the store's is %s", table.Region, region)
 	}
@@ -152,12 +154,12 @@ func (w *Write) outside(s *Store) error {
 	return nil
 }
 
-// tableName is a table's name, of an ARN too.
+// tableName returns the name of a table that is given by its name or its ARN.
 func tableName(table *string) string {
 	name := aws.ToString(table)
 	if !arn.IsARN(name) {
 		return name
 	}
-	parsed, _ := arn.Parse(name) // no error: that is what IsARN says
+	parsed, _ := arn.Parse(name) // can't fail after IsARN
 	return strings.TrimPrefix(parsed.Resource, "table/")
 }

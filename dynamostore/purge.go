@@ -310,7 +310,8 @@ func (p *purge) forget(ctx context.Context, it *item, now time.Time) (bool, erro
 	return p.takeAnswer(ctx, it, next, isAsSeen+" AND "+expiresNoSooner, attrSteps, attrToken, attrExpiration)
 }
 
-// without returns the record without its answer, after an operation.
+// without returns the item for the record after a purge: it has no answer, and the
+// purge is added to its list of operations.
 func (p *purge) without(it *item, what OperationKind, token string, now time.Time) *item {
 	next := &item{
 		ID:      it.ID,

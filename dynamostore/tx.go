@@ -17,20 +17,20 @@ import (
 
 var _ lambdaidem.Transactor = (*Store)(nil)
 
-// Begin returns a transaction without writes: see [lambdaidem.Transactor]. A
-// handler gets at it by [Enlist].
+// Begin implements [lambdaidem.Transactor]. The guard calls it; a handler calls
+// [Enlist] to use the transaction.
 func (s *Store) Begin(random io.Reader) lambdaidem.Tx {
 	return &transaction{store: s, random: random, enlisted: &Tx{}}
 }
 
-// transaction is what a handler enlisted, on its way into the database.
+// transaction implements [lambdaidem.Tx].
 type transaction struct {
 	store    *Store
 	random   io.Reader
 	enlisted *Tx
 
-	prepared  *prepared // for the completion that came last
-	ambiguous bool      // a call's fate is unknown (X8)
+	prepared  *prepared // the request for the completion most recently committed
+	ambiguous bool      // a request was sent that may have been applied
 }
 
 // Seal ends enlisting.
@@ -42,8 +42,8 @@ func (t *transaction) Writes() int { return t.enlisted.count() }
 // Refuse makes enlisting panic; Refuse(nil) allows it again.
 func (t *transaction) Refuse(why error) { t.enlisted.refuse(why) }
 
-// Commit sends the transaction: see [lambdaidem.Tx]. What it returns after success
-// has of the record what the completion says.
+// Commit implements [lambdaidem.Tx]. The record that it returns on success is built
+// from c, because DynamoDB does not return written items.
 func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lambdaidem.Record, error) {
 	if err := t.enlisted.invalid(t.store); err != nil {
 		return lambdaidem.Record{}, writeInvalid(err)
@@ -60,31 +60,32 @@ func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lam
 		return lambdaidem.Record{}, t.unknown(errTokenTooOld)
 	}
 	ctx, v := witnessed(ctx, opCommit)
-	v.ambiguous = t.ambiguous // judged over every call
+	v.ambiguous = t.ambiguous // an earlier request may have been applied
 	v.bytes = &p.body
 	rec := p.record
 	_, err := t.store.transport.send(ctx, &transactRequest{p.input, p.records() > 0})
 	if err != nil {
 		rec, err = t.verdict(p, v, err)
 	}
-	t.ambiguous = err != nil && v.ambiguous // verdict may have settled it
+	t.ambiguous = err != nil && v.ambiguous // t.verdict may have cleared v.ambiguous
 	return rec, err
 }
 
-// prepared is a transaction as it is sent, every time: the input is built once
-// (E1).
+// prepared is the request for one completion. It is built once, so that every retry
+// sends the same bytes.
 type prepared struct {
 	of     *lambdaidem.Completion
 	input  *dynamodb.TransactWriteItemsInput
-	record lambdaidem.Record // as it is once the transaction has happened
-	now    time.Time         // of the record's condition, by the guard's clock
-	token  string            // fencing token of the record; empty without a record
-	writes []*Write          // after the record's
+	record lambdaidem.Record // the record once the transaction has committed
+	now    time.Time         // the time in the record's condition, by the guard's clock
+	token  string            // the record's fencing token; empty without a record
+	writes []*Write          // the handler's writes, which follow the record's in input
 	body   sameBody
-	first  time.Time // when it was first sent; zero before
+	first  time.Time // when the request was first sent; zero before
 }
 
-// records tells how many actions come before the handler's.
+// records returns the number of actions on the record, which come before the
+// handler's writes.
 func (p *prepared) records() int {
 	if p.of.Alone {
 		return 0
@@ -92,8 +93,9 @@ func (p *prepared) records() int {
 	return 1
 }
 
-// prepare builds the input, and writes what must be there before it is sent. Where
-// the record is found taken, it returns that, with [lambdaidem.ErrLeaseLost].
+// prepare builds the request for c and writes the parts of a large answer, which must
+// exist before the record refers to them. If another attempt has taken the record,
+// prepare returns that record and [lambdaidem.ErrLeaseLost].
 func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*prepared, lambdaidem.Record, error) {
 	var token [16]byte
 	if _, err := io.ReadFull(t.random, token[:]); err != nil {
@@ -122,9 +124,9 @@ func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*p
 	return p, lambdaidem.Record{}, nil
 }
 
-// storedBefore is the answer as the record is to keep it, its parts written (R3).
-// Without a lease the record is looked at before: a race that is lost already is
-// not worth the parts (E4).
+// storedBefore writes the parts of a large answer and returns the result to store in
+// the record. An attempt without a lease first reads the record, in order not to
+// write parts after another attempt has already won.
 func (s *Store) storedBefore(ctx context.Context, c *lambdaidem.Completion) (answer lambdaidem.Result, seen lambdaidem.Record, err error) {
 	p, err := s.pack(ctx, c.Lease, c.Result)
 	if err != nil {
@@ -142,8 +144,9 @@ func (s *Store) storedBefore(ctx context.Context, c *lambdaidem.Completion) (ans
 	return p.result, lambdaidem.Record{}, s.writeParts(ctx, c.Lease, p)
 }
 
-// completing returns the action that completes the record. A claim over a record that
-// was seen is an update, so that what operators did to the record stays in it.
+// completing returns the action that completes the record. A claim that replaces a
+// known record is an update, which preserves the list of operators' changes in the
+// record.
 func (s *Store) completing(c *lambdaidem.Completion, answer lambdaidem.Result, p *prepared) (types.TransactWriteItem, error) {
 	const old = types.ReturnValuesOnConditionCheckFailureAllOld
 	ours := &item{ID: c.Lease.ID, Token: c.Lease.Token}
@@ -184,15 +187,16 @@ func (s *Store) completing(c *lambdaidem.Completion, answer lambdaidem.Result, p
 	}}, nil
 }
 
-// tokenLife is for how long a transaction without a record is sent again. The
-// database knows its token for 10 minutes after it happened (AWS, "Amazon DynamoDB
-// Transactions: How it works"), and afterwards would do it once more. One with a
-// record is safe for ever: its condition fails on what it wrote itself.
+// tokenLife limits how long a transaction without a record is retried. DynamoDB
+// remembers a transaction's token for 10 minutes (AWS, "Amazon DynamoDB Transactions:
+// How it works") and would apply the transaction again after that. A transaction with
+// a record can be retried at any time, because the record's condition fails once the
+// transaction has been applied.
 const tokenLife = 9 * time.Minute
 
 var errTokenTooOld = errors.New("the transaction was first sent longer ago than DynamoDB surely remembers it: sent again, it might happen twice")
 
-// mayBeSent tells whether the transaction can be sent again without harm.
+// mayBeSent reports whether sending the request can't apply the transaction twice.
 func (p *prepared) mayBeSent() bool {
 	if p.first.IsZero() {
 		p.first = time.Now()
@@ -200,7 +204,8 @@ func (p *prepared) mayBeSent() bool {
 	return p.records() > 0 || time.Since(p.first) < tokenLife
 }
 
-// unknown is the error of a transaction that may have happened.
+// unknown returns the error of a request that was not sent. The transaction may still
+// have been applied by an earlier request.
 func (t *transaction) unknown(err error) error {
 	return &lambdaidem.StoreError{Op: opCommit, NotApplied: !t.ambiguous, Err: err}
 }

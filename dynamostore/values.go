@@ -10,19 +10,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Args are what the placeholders of an expression stand for: ":amount" for a
-// value, by package attributevalue; "#status" for an attribute's name, a string.
+// Args maps the placeholders of an expression to what they stand for. A placeholder
+// such as ":amount" stands for a value, which package attributevalue encodes. A
+// placeholder such as "#status" stands for the name of an attribute, a string.
 type Args map[string]any
 
-// PutValue enlists a put of v, a struct or a map, by package attributevalue. See
-// [Write.If] for a condition.
+// PutValue enlists a put of v, a struct or a map, which package attributevalue
+// encodes. Use [Write.If] to add a condition.
 func (t *Tx) PutValue(name, table string, v any) *Write {
 	item, err := asMap(v)
 	return t.add(&Write{kind: aPut, name: name, table: &table, item: item, err: err})
 }
 
-// UpdateValue enlists an update of the item with that key: a struct or a map of
-// its key attributes, by package attributevalue.
+// UpdateValue enlists an update of the item with the given key. The key is a struct or
+// map of the item's key attributes, which package attributevalue encodes.
 func (t *Tx) UpdateValue(name, table string, key any, update string, args Args) *Write {
 	attrs, err := asMap(key)
 	w := &Write{kind: anUpdate, name: name, table: &table, key: attrs, update: &update, err: err}
@@ -30,13 +31,14 @@ func (t *Tx) UpdateValue(name, table string, key any, update string, args Args) 
 	return t.add(w)
 }
 
-// DeleteValue enlists a delete of the item with that key.
+// DeleteValue enlists a delete of the item with the given key; see [Tx.UpdateValue].
 func (t *Tx) DeleteValue(name, table string, key any) *Write {
 	attrs, err := asMap(key)
 	return t.add(&Write{kind: aDelete, name: name, table: &table, key: attrs, err: err})
 }
 
-// CheckValue enlists a condition on the item with that key, which is not written.
+// CheckValue enlists a condition on the item with the given key; see
+// [Tx.UpdateValue]. The item is not written.
 func (t *Tx) CheckValue(name, table string, key any, condition string, args Args) *Write {
 	attrs, err := asMap(key)
 	w := &Write{kind: aCheck, name: name, table: &table, key: attrs, condition: &condition, err: err}
@@ -44,9 +46,8 @@ func (t *Tx) CheckValue(name, table string, key any, condition string, args Args
 	return t.add(w)
 }
 
-// If puts the write under a condition; under both, if it has one. A placeholder
-// that the write has already keeps what it stands for: to give it anew is an
-// error.
+// If adds a condition to the write. If the write already has a condition, both must
+// hold. A placeholder that the write already uses can't be given again.
 func (w *Write) If(condition string, args Args) *Write {
 	w.tx.mu.Lock()
 	defer w.tx.mu.Unlock()
@@ -60,7 +61,7 @@ func (w *Write) If(condition string, args Args) *Write {
 	return w
 }
 
-// asMap is a struct or a map as attributes.
+// asMap encodes a struct or a map as attributes.
 func asMap(v any) (attributes, error) {
 	attr, err := attributevalue.Marshal(v)
 	if err != nil {
@@ -73,9 +74,10 @@ func asMap(v any) (attributes, error) {
 	return m.Value, nil
 }
 
-// bind takes the arguments in. What can't be is the write's error.
+// bind adds the arguments to the write's names and values. It stores the first error
+// in w.err.
 func (w *Write) bind(args Args) {
-	w.names, w.values = maps.Clone(w.names), maps.Clone(w.values) // they may be the caller's
+	w.names, w.values = maps.Clone(w.names), maps.Clone(w.values) // the maps may belong to the caller
 	for placeholder, v := range args {
 		if err := w.bindOne(placeholder, v); err != nil && w.err == nil {
 			w.err = err

@@ -12,28 +12,29 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// CacheOptions bound what a guard keeps in the process's memory, to answer
-// replays of finished records with no round trip to the store (R4). The zero
-// value keeps nothing; once one field is set, the others have their defaults.
+// CacheOptions configure a guard's cache of finished records, which answers replays
+// from the memory of the process without a request to the store. If all fields are
+// zero, nothing is cached. If any field is set, the others have their defaults.
 //
-// What is kept is believed until its age or its record's expiry, less
-// Options.MaxSkew, is over, whichever is first. Until then a record that is
-// purged, or erased from the table by hand, may still replay in this process:
-// MaxAge is the longest delay of a purge. What is over stays in memory until it
-// is asked for, or until newer answers want its place.
+// A cached answer is used until it is older than MaxAge or its record expires,
+// whichever comes first; the expiry is checked Options.MaxSkew early. Until then, the
+// process may replay a record that has been purged or deleted from the table, so
+// MaxAge is the longest time that a purge takes to reach every process. An answer that
+// is too old stays in memory until it is requested again or evicted by a newer answer.
 type CacheOptions struct {
-	// Entries is the most answers that are kept; beyond it the one that was not
-	// asked for the longest goes. Default: 1000.
+	// Entries is the maximum number of cached answers. The cache evicts the least
+	// recently used answer to make room for a new one. Default: 1000.
 	Entries int
-	// Bytes is the most memory that they take, with what the cache itself needs
-	// for each (about 650 bytes). An answer larger than that is not kept. Where
-	// there is room, an answer of HTTP is kept a second time once it has replayed:
-	// decoded, so that its next replay costs a third as much.
+	// Bytes is the maximum memory of all cached answers together, including the
+	// cache's overhead of about 650 bytes for each. An answer larger than Bytes is
+	// not cached. If there is room, an HTTP answer is also cached in decoded form
+	// after its first replay, which makes each further replay cost a third.
 	// Default: 8 MiB.
 	Bytes int
-	// MaxAge is how long an answer replays from memory, counted from before the
-	// store was asked for it. It is measured by Options.Clock, on each use: also
-	// over the time that Lambda freezes the process. Default: 1 minute.
+	// MaxAge is the time for which a cached answer is used, counted from before the
+	// request to the store that returned or stored the answer. It is measured by
+	// Options.Clock at each use, so it includes the time for which Lambda freezes the
+	// process. Default: 1 minute.
 	MaxAge time.Duration
 }
 
@@ -47,29 +48,29 @@ func (o CacheOptions) settle() CacheOptions {
 	return o
 }
 
-// cache keeps finished records by their ids, in memory, the least recently used
-// ones going first. Time comes in through the calls. It starts no goroutine. A
-// nil cache keeps nothing.
+// cache maps ids to finished records, and evicts the least recently used one when it
+// is full. Its methods take the current time as an argument. It starts no goroutine.
+// A nil cache stores nothing.
 type cache struct {
 	opts CacheOptions
 
 	mu    sync.Mutex
 	kept  *simplelru.LRU[string, *memory]
-	bytes int // of all that is kept
+	bytes int // the total size of the entries in kept
 }
 
-// memory is a finished record as the cache keeps it. Nothing of it is shared with
-// a store or changed again.
+// memory is a cache entry. It shares no memory with a store, and only answer and
+// bytes change after it was created.
 type memory struct {
 	id     string
-	record Record                   // what judge and a replay need of it
-	asked  time.Time                // before the store said so
-	answer atomic.Pointer[Response] // of HTTP, decoded, once it was asked for
+	record Record                   // the fields that judge and a replay need
+	asked  time.Time                // the time before the store was asked for the record
+	answer atomic.Pointer[Response] // the decoded HTTP answer, once it has been replayed; nil before
 	bytes  int
 }
 
-// perMemory is what a record takes in memory besides its texts, in bytes: some
-// 490 were measured, the map's slot and the list's links among them.
+// perMemory is the size in bytes of an entry without its texts. About 490 bytes were
+// measured, including the slot in the map and the links of the list.
 const perMemory = 512
 
 func newCache(o CacheOptions) *cache {
@@ -80,13 +81,13 @@ func newCache(o CacheOptions) *cache {
 	var err error
 	c.kept, err = simplelru.NewLRU(o.Entries, func(_ string, m *memory) { c.bytes -= m.bytes })
 	if err != nil {
-		panic(fmt.Sprintf("lambdaidem: Options.Cache.Entries: %v", err)) // Options.check has seen to it
+		panic(fmt.Sprintf("lambdaidem: Options.Cache.Entries: %v", err)) // Options.check prevents this
 	}
 	return c
 }
 
-// get returns the record that is believed at now; nil: there is none. It must not
-// be changed.
+// get returns the entry for id, or nil if there is none that may be used at now. The
+// caller must not change the entry.
 func (c *cache) get(id string, now time.Time, skew time.Duration) *memory {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,8 +95,8 @@ func (c *cache) get(id string, now time.Time, skew time.Duration) *memory {
 	if !ok {
 		return nil
 	}
-	// By a clock that is ahead of ours a record may be over already, and another
-	// one under way in its place (G3).
+	// On a machine whose clock is ahead by skew, the record may have expired already,
+	// and another attempt may be running under its id.
 	if m.record.GoneAt(now.Add(skew)) || m.overAt(now, c.opts.MaxAge) {
 		c.kept.Remove(id)
 		return nil
@@ -103,17 +104,16 @@ func (c *cache) get(id string, now time.Time, skew time.Duration) *memory {
 	return m
 }
 
-// overAt tells whether the memory is too old. The wall clock can be set back; the
-// monotonic one, which a time from time.Now has too, stands still while the
-// machine is frozen. The one that went further counts. What is from the future
-// has no age that could be told.
+// overAt reports whether the entry is too old. It uses the larger of two ages, because
+// the wall clock can be set back, and the monotonic clock stops while the machine is
+// frozen. An entry from the future of the wall clock counts as too old.
 func (m *memory) overAt(now time.Time, maxAge time.Duration) bool {
 	wall := now.Round(0).Sub(m.asked.Round(0))
 	return wall < 0 || max(wall, now.Sub(m.asked)) >= maxAge
 }
 
-// put keeps a record that the store, asked at the given time, says is finished.
-// An answer that lies apart from its record can't be kept before it is loaded.
+// put stores rec if it is completed. asked is the time before the store was asked for
+// rec. A record whose answer has not been loaded (Result.Apart) is not stored.
 func (c *cache) put(id string, rec Record, asked time.Time) {
 	if c == nil || rec.State != Completed || rec.Result.Apart != nil {
 		return
@@ -138,10 +138,10 @@ func (c *cache) put(id string, rec Record, asked time.Time) {
 	}
 }
 
-// putDecoded keeps the answer of a record in its decoded form too, if there is
-// room: decoding takes longer than all else of a replay from memory but the
-// fingerprint. No other record has to go for it, since asking the store for that
-// would take longer still. The answer must not be changed afterwards.
+// putDecoded adds the decoded answer to an entry, if there is room. Only the
+// fingerprint takes longer than decoding in a replay from the cache. putDecoded evicts
+// no other entry, because loading an evicted record from the store takes longer than
+// decoding. The caller must not change the answer afterwards.
 func (c *cache) putDecoded(m *memory, answer *Response) {
 	size := answer.memory()
 	c.mu.Lock()
@@ -154,7 +154,7 @@ func (c *cache) putDecoded(m *memory, answer *Response) {
 	c.bytes += size
 }
 
-// decoded is the answer of HTTP that a replay gives again: the caller's own.
+// decoded returns the HTTP answer to replay. The caller may change it.
 func (g *Guard) decoded(d decision) (*Response, error) {
 	if d.from == nil {
 		return decodeAnswer(d.value)
@@ -169,8 +169,9 @@ func (g *Guard) decoded(d decision) (*Response, error) {
 	return answer, err
 }
 
-// recall decides a call by what the process remembers of its record, if it does.
-// It draws no token and takes no time: there is no attempt.
+// recall decides a call by its cached record, if there is one. It reports whether the
+// call is decided. No attempt begins: recall draws no fencing token and starts no
+// lease.
 func (g *Guard) recall(ctx context.Context, c call, w work) (decision, bool) {
 	if g.cache == nil {
 		return decision{}, false
@@ -184,21 +185,21 @@ func (g *Guard) recall(ctx context.Context, c call, w work) (decision, bool) {
 	return a.fromRecord(ctx, a.judge(m.record), m.record), true
 }
 
-// remember keeps a finished record whose answer the store has given whole, asked
-// after this call began.
+// remember caches a finished record with its complete answer, unless the record came
+// from the cache. The store was asked for the record after the attempt began.
 func (a *attempt) remember(rec Record) {
 	if !a.cached {
 		a.g.cache.put(a.id, rec, a.began)
 	}
 }
 
-// rememberOwn keeps the record that this attempt has completed. Where its answer
-// now lies apart, it is the one that the result had.
+// rememberOwn caches the record that this attempt has completed. If the store keeps
+// the answer apart from the record, the cached answer is that of result.
 func (a *attempt) rememberOwn(rec Record, result Result) {
 	if rec.Result.Apart != nil && result.Value != nil {
 		rec.Result.Apart, rec.Result.Value = nil, result.Value
 	}
-	if rec.Fingerprint == "" { // a transaction's reply says no more than was asked for
+	if rec.Fingerprint == "" { // the reply to a transaction does not have these fields
 		rec.Fingerprint, rec.Attempt = a.fingerprint, a.number
 	}
 	a.g.cache.put(a.id, rec, a.asked)

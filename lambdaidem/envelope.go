@@ -6,12 +6,13 @@ import (
 	"slices"
 )
 
-// unwrap reads a message that a topic or a bus put on a queue. The sender's key and
-// message are inside of an envelope, and each publication has a new envelope with ids
-// and signatures of its own, which must not count (Amazon SNS, "Fanout to Amazon SQS
-// queues"; Amazon EventBridge, "Event structure"). The source's own id stays the
-// queue's, because a sender can't choose it. A body with a member that no envelope has
-// is a message by itself, and counts whole.
+// unwrap replaces the body of a message that an SNS topic or an EventBridge bus has put
+// on the queue by the body that the sender published. The sender's key is inside the
+// envelope too. The rest of the envelope has ids and signatures that differ for each
+// publication, so the fingerprint must not cover it (Amazon SNS, "Fanout to Amazon SQS
+// queues"; Amazon EventBridge, "Event structure"). The message keeps the id that the
+// queue gave it, because a sender can't choose that one. A body with a member that no
+// envelope has is an ordinary message and stays as it is.
 func (m *message) unwrap() {
 	if m.sent.given || len(m.body) == 0 || m.body[0] != '{' {
 		return
@@ -24,14 +25,15 @@ func (m *message) unwrap() {
 	}
 }
 
-// The members of the envelopes.
+// The names of all members that an envelope can have.
 var (
 	envelopeOfSNS = []string{"Type", "MessageId", "SequenceNumber", "TopicArn", "Subject", "Message", "Timestamp",
 		"SignatureVersion", "Signature", "SigningCertURL", "UnsubscribeURL", "MessageAttributes"}
 	envelopeOfEventBridge = []string{"version", "id", "detail-type", "source", "account", "time", "region", "resources", "detail", "replay-name"}
 )
 
-// hasOnly reports whether a JSON object has members, all of them named, each once.
+// hasOnly reports whether a JSON object has at least one member, has no member twice,
+// and has no member that is not in names.
 func hasOnly(object []byte, names []string) bool {
 	seen := make(map[string]bool, len(names))
 	for name := range members(object) {
@@ -43,8 +45,8 @@ func hasOnly(object []byte, names []string) bool {
 	return len(seen) > 0
 }
 
-// unwrapSNS reads the message of a topic without raw message delivery: its body, its
-// subject and its attributes are inside of the envelope.
+// unwrapSNS unwraps a message from a topic without raw message delivery. The body,
+// subject and attributes are in the envelope.
 func (m *message) unwrapSNS() {
 	var e struct {
 		Type, TopicArn    string
@@ -62,7 +64,7 @@ func (m *message) unwrapSNS() {
 	}
 }
 
-// unwrapEventBridge reads the event of a rule whose target is the queue.
+// unwrapEventBridge unwraps an event from a rule whose target is the queue.
 func (m *message) unwrapEventBridge() {
 	var e struct {
 		ID, Source, Account, Region, Time string

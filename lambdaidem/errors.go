@@ -11,10 +11,10 @@ import (
 	"github.com/aws/aws-lambda-go/lambda/messages"
 )
 
-// Code names an error. It is wire code and sentinel at once: it stands as
-// "code" in the problem document that a client gets, and
-// errors.Is(err, lambdaidem.ErrInProgress) holds for what a handler, a replay
-// or [Do] returns.
+// Code identifies a kind of error, both on the wire and in Go. A client reads the
+// Code in the "code" member of a problem document. A Go caller compares an error
+// that a handler, a replay or [Do] returned with a Code by errors.Is, such as
+// errors.Is(err, lambdaidem.ErrInProgress).
 type Code string
 
 // Error returns the code.
@@ -48,8 +48,9 @@ const (
 	ErrLeaseLost         Code = "idempotency_lease_lost"         // from a Store: the token was replaced (L3)
 )
 
-// Error is an error with a code and with what an HTTP client is told of it.
-// errors.Is matches its Code, errors.As and errors.Is reach Err.
+// Error is an error with a code and the problem document that an HTTP client
+// receives for it. errors.Is matches Code, and errors.Is and errors.As also
+// examine Err.
 type Error struct {
 	Code       Code
 	Status     int           // HTTP status
@@ -58,15 +59,15 @@ type Error struct {
 	RetryAfter time.Duration // 0: no Retry-After header; sent in whole seconds, rounded up
 	Err        error         // the cause, for logs; never sent
 
-	// rejected marks what Reject made: the application's own verdict, which the
-	// outcome rule may store. An Error that a guard made is never stored, even
-	// when a handler passes it on (from a Do inside it, say).
+	// rejected reports whether Reject made the error. The outcome rule may store
+	// such an error, because it is the application's decision. An Error that a guard
+	// made is never stored, even if a handler returns it from a nested Do.
 	rejected bool
-	// replayed marks what a record kept of an error, and message is its whole
-	// text, as the first one had it.
+	// replayed reports whether the error was read from a record. Its Error method
+	// then returns message, the complete text of the original error.
 	replayed bool
 	message  string
-	// replayedType is the Go type of the error that is replayed.
+	// replayedType is the name of the original error's Go type.
 	replayedType string
 }
 
@@ -99,11 +100,11 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Code, e.Err}
 }
 
-// Reject is what a handler returns to answer with an error of the application:
-// over HTTP a problem document (RFC 9457) with this status, from [Do] an *Error.
-// It goes through the outcome rule like any response with that status (X1): a
-// 404 is stored and replayed, a 503 is released. status must be 400 to 599;
-// Reject panics otherwise.
+// Reject returns an error with which a handler refuses a request. An HTTP client
+// receives a problem document (RFC 9457) with the given status; the caller of [Do]
+// receives an *Error. Options.Outcome decides about the error as about any response
+// with that status. By default a 404 is stored and replayed, and a 503 releases the
+// record. Reject panics if status is not between 400 and 599.
 func Reject(status int, code Code, detail string) error {
 	if status < 400 || status > 599 {
 		panic(fmt.Sprintf("lambdaidem: Reject: status is %d; it must be 400 to 599", status))
@@ -111,12 +112,12 @@ func Reject(status int, code Code, detail string) error {
 	return &Error{Code: code, Status: status, Detail: detail, rejected: true}
 }
 
-// Permanent marks an error as one that every retry would meet again: it is
-// stored, and replays instead of running the handler (X2). Over HTTP the first
-// answer and every replay are the same problem document; from a typed handler
-// they are the same Lambda errorType and message; from [Do] a replay is an
-// *[Error] with the same code and message, which is all that survives of err.
-// Permanent(nil) is nil.
+// Permanent marks an error that every retry would meet again. The error is stored,
+// and a retry receives the stored error without running the handler. Over HTTP the
+// first response and every replay are the same problem document. From a typed handler
+// they have the same Lambda errorType and message. From [Do] a replay is an *[Error]
+// with the same code and message; nothing else of err is stored.
+// Permanent(nil) returns nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -124,10 +125,11 @@ func Permanent(err error) error {
 	return &permanentError{err}
 }
 
-// Uncertain marks an error after which it is not known whether the handler had
-// its effect: the card network timed out, say. The lease is kept, so nothing
-// runs before it ends, and then the policy decides: [Rerun] or [Hold] (X2, L6).
-// Uncertain(nil) is nil.
+// Uncertain marks an error that leaves unknown whether the handler had its effect,
+// such as a timeout of the card network. The attempt keeps its lease, so that no
+// other attempt runs until the lease ends. Then Options.Policy decides: under [Rerun]
+// the next request runs the handler again; under [Hold] no request runs it until an
+// operator has decided. Uncertain(nil) returns nil.
 func Uncertain(err error) error {
 	if err == nil {
 		return nil
@@ -135,12 +137,12 @@ func Uncertain(err error) error {
 	return &uncertainError{err}
 }
 
-// Retryable marks an error after which it is sure that nothing happened: the
-// attempt is released, under either policy, and a retry runs again (X2). Under
-// policy [Hold] an error without this mark is uncertain, since most errors of an
-// outside call don't say whether it happened. Over HTTP the answer is a problem
-// document: that of an [*Error] in err, [Reject]'s for one, else a 503 with
-// Retry-After. Retryable(nil) is nil.
+// Retryable marks an error that guarantees that nothing happened. The record is
+// released under either policy, and a retry runs the handler again. Under policy
+// [Hold] an error without this mark is uncertain, because most errors of a call to
+// another service don't say whether the call took effect. Over HTTP the response is
+// the problem document of an *[Error] in err, such as one from [Reject], or else a
+// 503 with Retry-After. Retryable(nil) returns nil.
 func Retryable(err error) error {
 	if err == nil {
 		return nil
@@ -148,28 +150,29 @@ func Retryable(err error) error {
 	return &retryableError{err}
 }
 
-// Answer returns an error that stands for the handler having returned v: what a
-// failed condition becomes where that is no failure, "already paid" say (E2). v has
-// the type that the handler returns; a nil v stands for the nil of a type that has
-// one. For net/http v is an http.Handler that writes the answer. It is called with
-// the request, in whose context [Key], [RecordID] and [DownstreamKey] work as in the
-// guarded handler, and nothing can be enlisted. An error that wraps an Answer is an
-// ordinary error.
+// Answer returns an error that the guard treats as if the handler had returned v.
+// Use it where the failed condition of an enlisted write is not a failure of the
+// request, such as "already paid". v must have the type that the handler returns; a
+// nil v means the nil value of that type, if the type has one. For net/http, v is an
+// http.Handler that writes the response. The guard calls that handler with the
+// request. [Key], [RecordID] and [DownstreamKey] work there as in the guarded
+// handler, but nothing can be enlisted. An error that wraps an Answer is an ordinary
+// error.
 func Answer(v any) error { return &answerError{v} }
 
 type answerError struct{ v any }
 
 func (e *answerError) Error() string { return fmt.Sprintf("answer with a %T", e.v) }
 
-// answerAs returns v, which was given to Answer, as the type that the handler
-// returns. The error says that it is of another type.
+// answerAs converts v, the argument of Answer, to the type that the handler returns.
+// The error says that v has another type.
 func answerAs[T any](v any) (T, error) {
 	if t, ok := v.(T); ok {
 		return t, nil
 	}
 	var none T
 	if v == nil {
-		switch reflect.TypeFor[T]().Kind() { //nolint:exhaustive // the others have no nil
+		switch reflect.TypeFor[T]().Kind() { //nolint:exhaustive // values of all other kinds can't be nil
 		case reflect.Interface, reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan, reflect.UnsafePointer:
 			return none, nil
 		}
@@ -177,7 +180,7 @@ func answerAs[T any](v any) (T, error) {
 	return none, isNotTheAnswer[T](v)
 }
 
-// isNotTheAnswer is the error of an Answer of another type than T.
+// isNotTheAnswer returns the error for an Answer whose v is not a T.
 func isNotTheAnswer[T any](v any) error {
 	return fmt.Errorf("lambdaidem.Answer was given a %T, where the handler returns a %s", v, reflect.TypeFor[T]())
 }
@@ -188,7 +191,7 @@ func (e *retryableError) Error() string { return e.err.Error() }
 
 func (e *retryableError) Unwrap() []error {
 	if own := (*Error)(nil); errors.As(e.err, &own) {
-		return []error{e.err} // it has a code of its own
+		return []error{e.err} // err has a code already
 	}
 	return []error{e.err, ErrRetryable}
 }
@@ -199,7 +202,7 @@ func (e *permanentError) Error() string { return e.err.Error() }
 
 func (e *permanentError) Unwrap() []error {
 	if own := (*Error)(nil); errors.As(e.err, &own) {
-		return []error{e.err} // it has a code of its own, which is the one that replays
+		return []error{e.err} // err has a code already, which is stored and replayed
 	}
 	return []error{e.err, ErrPermanent}
 }
@@ -209,8 +212,8 @@ type uncertainError struct{ err error }
 func (e *uncertainError) Error() string { return e.err.Error() }
 func (e *uncertainError) Unwrap() error { return e.err }
 
-// typeName is the name that Lambda reports as the errorType of an error, or of a
-// panic's value.
+// typeName returns the name that Lambda reports as the errorType of v, an error or
+// the value of a panic.
 func typeName(v any) string {
 	t := reflect.TypeOf(v)
 	if t == nil {
@@ -222,16 +225,16 @@ func typeName(v any) string {
 	return t.Name()
 }
 
-// passedOn is what a Do inside a guarded handler returns where it was released:
-// that nothing happened is true of the inner call, not of what the handler did
-// around it (G2).
+// passedOn wraps the error that a Do inside a guarded handler returns after its
+// record was released. The wrapper hides marks such as Retryable in err: nothing
+// happened in the inner call, but the handler around that call may have had effects.
 type passedOn struct{ err error }
 
 func (e *passedOn) Error() string { return e.err.Error() }
 func (e *passedOn) Unwrap() error { return e.err }
 
-// unmarked is the error that was marked, if it was: Lambda's errorType is that
-// of the cause, not of the mark, nor of a mark of a mark.
+// unmarked strips the marks of Permanent, Uncertain and Retryable from err, because
+// Lambda's errorType must name the type of the marked error.
 func unmarked(err error) error {
 	for {
 		if p := (*permanentError)(nil); errors.As(err, &p) {
@@ -246,16 +249,17 @@ func unmarked(err error) error {
 	}
 }
 
-// failureOf keeps of err what a record can keep: a text that is not UTF-8 would
-// come back from a store as another one than the first caller got (R1).
+// failureOf returns the parts of err that a record stores. Invalid UTF-8 is replaced
+// before the first caller receives the text, because a store may return such bytes
+// changed.
 func failureOf(err error) *Failure {
 	f := &Failure{Code: ErrPermanent, Message: err.Error(), Status: http.StatusInternalServerError}
 	cause := unmarked(err)
 	f.Type = typeName(cause)
-	if own, ok := cause.(messages.InvokeResponse_Error); ok { //nolint:errorlint // Lambda too takes it unwrapped alone
+	if own, ok := cause.(messages.InvokeResponse_Error); ok { //nolint:errorlint // Lambda doesn't unwrap the error either
 		f.Type, f.Message = own.Type, own.Message
 	}
-	if own, ok := cause.(*Error); ok && own != nil && own.replayed { //nolint:errorlint // of a Do inside: it was that type at first
+	if own, ok := cause.(*Error); ok && own != nil && own.replayed { //nolint:errorlint // a nested Do replayed the error; report the original type
 		f.Type = own.replayedType
 	}
 	f.Type, f.Message = strings.ToValidUTF8(f.Type, "\ufffd"), strings.ToValidUTF8(f.Message, "\ufffd")
@@ -265,7 +269,7 @@ func failureOf(err error) *Failure {
 	return f
 }
 
-// err rebuilds the error that the failure was made of, as far as it survives.
+// err returns the recorded failure as an error.
 func (f *Failure) err() *Error {
 	return &Error{Code: f.Code, Status: f.Status, replayed: true, message: f.Message, replayedType: f.Type}
 }

@@ -7,22 +7,23 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// Kinesis guards a handler of the records of a Kinesis data stream (V2). Records of
-// one partition key keep their order: none begins after one that failed. The event
-// source mapping needs ReportBatchItemFailures: Lambda then goes on from the lowest
-// sequence number that is reported, or splits the batch there
-// (BisectBatchOnFunctionError), and what was done after it replays without running.
+// Kinesis guards a handler of the records of a Kinesis data stream. Records with the
+// same partition key keep their order: after one of them has failed, those that follow
+// don't run. The event source mapping needs ReportBatchItemFailures. Lambda then
+// retries from the lowest sequence number that is reported, or splits the batch there
+// (BisectBatchOnFunctionError). Later records of the batch that are already done are
+// not run again.
 //
-// A shard waits for its oldest failure, so a record that fails for ever must end
-// somewhere: let the mapping have MaximumRetryAttempts, MaximumRecordAgeInSeconds and
-// a destination on failure, with room for a lease: a record that is in progress
-// elsewhere waits for it, within the invocation's deadline, unless Options.Wait says
-// for how long.
+// A shard makes no progress past a record that fails, so configure
+// MaximumRetryAttempts, MaximumRecordAgeInSeconds and a destination for failures in the
+// mapping. Set them high enough to outlast a lease. If another invocation is still
+// running a record, the batch waits for it: until shortly before the invocation's
+// deadline, or for BatchOptions.Wait if that is set.
 //
-// The event is what events.KinesisEvent is, with the fields of a tumbling window. A
-// mapping with one (TumblingWindowInSeconds) is refused by an error on every
-// invocation, and no handler runs: Lambda rebuilds a window's state from all of its
-// records, and a record that was done before is not run again.
+// The event type is events.KinesisEvent with the fields of a tumbling window. A mapping
+// with a tumbling window (TumblingWindowInSeconds) can't be guarded: every invocation
+// returns an error and runs no handler. Lambda rebuilds the state of a window from all
+// of its records, but the guard would not run the records that are already done.
 func (g *Guard) Kinesis(h func(context.Context, events.KinesisEventRecord) error, optFns ...func(*BatchOptions[events.KinesisEventRecord])) func(context.Context, events.KinesisTimeWindowEvent) (events.KinesisEventResponse, error) {
 	b := guardMessages(g, source[events.KinesisTimeWindowEvent, events.KinesisEventRecord]{
 		list:  func(e events.KinesisTimeWindowEvent) []events.KinesisEventRecord { return e.Records },
@@ -36,10 +37,10 @@ func (g *Guard) Kinesis(h func(context.Context, events.KinesisEventRecord) error
 	}))
 }
 
-// unwindowed returns a handler of a stream's events that refuses those of a mapping with
-// a tumbling window. Lambda counts a response without the window's state as a failed
-// invocation, and a state would miss the records that replay: without an error the
-// shard would stand still, and nothing would say why.
+// unwindowed wraps h so that it returns an error for events of a tumbling window. The
+// response to such an event must contain the window's state, which would lack the
+// records that are already done. Lambda treats a response without the state as a failed
+// invocation, and would block the shard without a reason in the log.
 func unwindowed[E, R any](window func(E) events.TimeWindowProperties, h func(context.Context, E) (R, error)) func(context.Context, E) (R, error) {
 	return func(ctx context.Context, e E) (R, error) {
 		if w := window(e); w.State != nil || w.ShardID != "" || w.IsFinalInvokeForWindow || w.IsWindowTerminatedEarly || !w.Window.End.IsZero() {

@@ -171,14 +171,15 @@ func (o Options) signer(secret []byte, headers []string) signer {
 	return s
 }
 
-// minSecret is the least length of a secret in bytes: one that can be searched
-// protects nothing.
+// minSecret is the minimum length of a secret in bytes. A shorter one could be found by
+// trying all secrets of its length.
 const minSecret = 16
 
-// Unsigned stands in Options.FingerprintSecrets for fingerprints without a secret:
-// plain SHA-256. As the first entry it leaves new records unsigned while the
-// secrets after it match already; after a secret it lets records match that were
-// begun before there was one.
+// Unsigned returns an entry of Options.FingerprintSecrets that stands for fingerprints
+// without a secret, which are plain SHA-256. As the first entry it leaves the
+// fingerprints of new records unsigned, while those signed with the other entries
+// match. As a later entry it makes fingerprints match that were recorded before there
+// was a secret.
 func Unsigned() []byte { return []byte(unsigned) }
 
 const unsigned = "unsigned" // shorter than any secret

@@ -8,58 +8,62 @@ import (
 	"strings"
 )
 
-// Request is the one form that every HTTP event is brought to.
+// Request is an HTTP request, whichever kind of event or server it came from.
 type Request struct {
 	Method string // in upper case
-	Host   string // of a net/http request, in lower case; events have none
-	Path   string // concrete path as the client asked for it, escaped as it came
-	Route  string // route template without method; empty if there is none (F1)
+	Host   string // the host of a net/http request, in lower case; empty for events
+	Path   string // the path that the client requested, with its original escaping
+	Route  string // route template without method; empty if there is none
 	Query  string // raw query, without "?"
-	Body   []byte // decoded, if it came as base64
+	Body   []byte // decoded, if the event had it as base64
 
-	// Principal is what the gateway vouches for (F2), with its kind before it:
-	// "jwt:ISS|SUB", "iam:ARN" (with the Cognito identity after it where the
-	// gateway names one, since its users share a role), "authorizer:ID",
-	// "cognito:ID", "mtls:SUBJECT|ISSUER" or "apikey:ID". Empty: it vouches for
-	// nobody. A "|" or "%" within a part stands as %7C or %25.
+	// Principal is the caller whom the gateway has authenticated, after a prefix that
+	// says how: "jwt:ISS|SUB", "iam:ARN", "authorizer:ID", "cognito:ID",
+	// "mtls:SUBJECT|ISSUER" or "apikey:ID". After an ARN that many Cognito users
+	// share, the Cognito identity follows if the gateway names it. Principal is empty
+	// if the gateway has authenticated nobody. A "|" or "%" within a part is written
+	// as %7C or %25.
 	Principal string
 
 	headers  headers
 	nHeaders int
-	// anonymous: the gateway authenticated somebody whom nothing tells apart.
+	// anonymous is not empty if the gateway has authenticated the caller, but nothing
+	// distinguishes that caller from others.
 	anonymous string
-	malformed *Error      // the event could not be decoded
-	derived   *derivedKey // what Options.Key said; nil: it was not asked yet
+	malformed *Error      // why the event can't be decoded; nil if it can
+	derived   *derivedKey // the result of Options.Key; nil before the call
 }
 
 // Values returns the values of a header in order, by its name in any case.
 func (r *Request) Values(name string) []string { return r.headers.appendTo(nil, name) }
 
-// contentType is no media type if several were sent.
+// contentType returns the Content-Type header. Several values are joined by commas, so
+// that the result is not a valid media type.
 func (r *Request) contentType() string {
 	var room [1]string
 	return strings.Join(r.headers.appendTo(room[:0], "Content-Type"), ", ")
 }
 
-// Response is the one form of every HTTP answer, stored and replayed (R1).
+// Response is an HTTP response, whichever kind of event or server it is for.
 type Response struct {
 	Status int
-	// Header has the values of each header in order, under the name as the
-	// handler wrote it.
+	// Header maps the name of each header, in the case that the handler used, to its
+	// values in order.
 	Header  map[string][]string
-	Cookies []string // Set-Cookie values that an event carries apart from Header
-	Body    string   // base64 text if Base64, else the bytes themselves
+	Cookies []string // Set-Cookie values of an event that has them apart from Header
+	Body    string   // base64 text if Base64 is true, else the bytes themselves
 	Base64  bool
 
-	reason string // status line of an ALB answer, as the handler wrote it
-	policy Policy // of the guard, for DefaultOutcome
-	// Of a REST API's answer: values of Headers whose names stand in
-	// MultiValueHeaders too, in any case. The gateway decides what becomes of
-	// both, so both are kept as they were written.
+	reason string // status line of a response for an ALB, as the handler wrote it
+	policy Policy // the guard's policy, for DefaultOutcome
+	// beside has values of a REST API response from Headers whose names are also in
+	// MultiValueHeaders, in any case. The gateway decides how to combine the two, so
+	// both are stored as the handler wrote them.
 	beside map[string]string
-	// Of a net/http answer: the names in Header whose values come after those
-	// that outer handlers set, the headers of outer handlers that the handler
-	// took away, and what was set after the body.
+	// The handler of a net/http response shares the header with outer handlers. added
+	// has the names of headers to which the handler appended values after those of
+	// outer handlers, removed the names of outer handlers' headers that it deleted,
+	// and trailer the trailers, which are set after the body.
 	added, removed []string
 	trailer        map[string][]string
 }
@@ -88,7 +92,7 @@ func (r *Response) Del(name string) {
 	r.added = slices.DeleteFunc(r.added, func(have string) bool { return strings.EqualFold(have, name) })
 }
 
-// bypasses tells whether a request runs unguarded (K3, K4), and notes it.
+// bypasses reports whether a request runs unguarded. If so, it sends EventBypassed.
 func (g *Guard) bypasses(ctx context.Context, r *Request) bool {
 	bypassed := g.passes(r.Method, r) || g.opts.Skip != nil && g.opts.Skip(r) || g.keyless(ctx, r)
 	if bypassed {
@@ -97,15 +101,15 @@ func (g *Guard) bypasses(ctx context.Context, r *Request) bool {
 	return bypassed
 }
 
-// passes tells whether a request runs unguarded by its method, in upper case, and
-// its header alone.
+// passes reports whether the method, in upper case, and the header alone show that a
+// request runs unguarded.
 func (g *Guard) passes(method string, header interface{ Values(name string) []string }) bool {
 	return g.off || !slices.Contains(g.opts.Methods, method) ||
 		g.opts.KeyOptional && g.opts.Key == nil && len(header.Values(g.opts.KeyHeader)) == 0
 }
 
-// outOfBounds is why a request is not looked at any further (S2): it could not be
-// decoded, or has too much of something.
+// outOfBounds returns the error for a request that can't be decoded or exceeds a limit,
+// or nil.
 func (g *Guard) outOfBounds(r *Request) *Error {
 	if size := len(r.Host) + len(r.Path) + len(r.Route) + len(r.Query); size > g.opts.MaxURI {
 		return uriTooLong(size, g.opts.MaxURI)
@@ -121,18 +125,19 @@ func (g *Guard) outOfBounds(r *Request) *Error {
 	return nil
 }
 
-// served is the user's handler of one HTTP request.
+// served is the user's handler, bound to one HTTP request.
 type served interface {
 	handle(context.Context) (Response, error)
-	// answer is what the handler would have returned, had it returned v: see
-	// Answer.
+	// answer converts the argument of Answer to a response, as if the handler had
+	// returned v.
 	answer(v any) (Response, error)
-	// forget drops what the handler returned: nothing of what it says has happened.
+	// forget discards the handler's response, because the enlisted writes were not
+	// made.
 	forget()
 }
 
-// serve takes one HTTP request through the guard. A nil response means that
-// the handler's own answer stands, whatever it was, with the error beside it.
+// serve runs one HTTP request under the guard. If the returned response is nil, the
+// caller sends what the handler returned, with the returned error.
 func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, error) {
 	who, kind, refusal := g.identify(ctx, r)
 	if refusal != nil {
@@ -146,9 +151,9 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 	return w.own(ctx, r, d)
 }
 
-// pass lets one HTTP request run unguarded (E1); it returns what serve does.
+// pass runs one HTTP request unguarded. Its results are those of serve.
 func (g *Guard) pass(ctx context.Context, r *Request, w *httpWork) (*Response, error) {
-	if attemptOf(ctx) != nil || g.transact == nil { // what an outer guard guards is its own
+	if attemptOf(ctx) != nil || g.transact == nil { // there is nothing to commit here: an outer guard commits what its handler enlists
 		_, err := w.handle(ctx)
 		return nil, err
 	}
@@ -156,15 +161,16 @@ func (g *Guard) pass(ctx context.Context, r *Request, w *httpWork) (*Response, e
 	return w.own(ctx, r, g.bypass(ctx, w))
 }
 
-// httpWork is a handler of HTTP requests, as the guard runs it.
+// httpWork implements work for one HTTP request.
 type httpWork struct {
 	served
 	g        *Guard
-	response Response  // the handler's own, in canonical form
-	replayed *Response // the stored answer that replays
-	replaced bool      // an error of the handler became that answer
+	response Response  // what the handler returned, or the problem document for its error
+	replayed *Response // the stored response to replay
+	replaced bool      // response is a problem document that replaces the handler's error
 	err      error
-	// errorStands leaves an error of the handler's as it is: it runs unguarded.
+	// errorStands is set if the handler runs unguarded: its error is then returned to
+	// the server as it is, and not replaced by a problem document.
 	errorStands bool
 }
 
@@ -173,9 +179,9 @@ func (w *httpWork) run(ctx context.Context) {
 	w.answered()
 }
 
-// answered takes an Answer for what it stands for.
+// answered replaces an Answer by the response that it stands for.
 func (w *httpWork) answered() {
-	if a, ok := w.err.(*answerError); ok { //nolint:errorlint // alone: what wraps it says otherwise (X2)
+	if a, ok := w.err.(*answerError); ok { //nolint:errorlint // an error that wraps an Answer is an ordinary error
 		w.response, w.err = w.answer(a.v)
 	}
 }
@@ -206,7 +212,8 @@ func (w *httpWork) ending() ending {
 	return ending{outcome: outcome, encoded: true, err: w.err}
 }
 
-// own is the handler's own answer, or the guard's refusal in its place.
+// own returns the results of serve for a request whose handler has run: nil for the
+// handler's response, or the response that replaces it.
 func (w *httpWork) own(ctx context.Context, r *Request, d decision) (*Response, error) {
 	switch {
 	case d.refusal != nil:
@@ -220,9 +227,10 @@ func (w *httpWork) own(ctx context.Context, r *Request, d decision) (*Response, 
 
 func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.kept(&w.response)), nil }
 
-// identify finds out which record a request means (F1), or why it can mean
-// none (K1 to K3, K5, F2, S2). With a refusal it returns what is known all the
-// same, for events, and what kind of event that is.
+// identify returns the identity of a request's record. If the request is refused,
+// because its key or its caller is missing or invalid or it exceeds a limit, identify
+// returns the refusal, the kind of event to report, and the known parts of the identity
+// for that event.
 func (g *Guard) identify(ctx context.Context, r *Request) (Identity, Kind, *Error) {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Method: r.Method, Host: r.Host, Route: r.Route, Path: r.Path}
 	who.settle()
@@ -251,7 +259,8 @@ func (w *httpWork) replay(d decision) (err error) {
 	return err
 }
 
-// again returns the stored answer, marked, after the hook.
+// again returns the stored response with Options.ReplayMarks added, after calling
+// Options.OnReplay.
 func (w *httpWork) again(ctx context.Context, r *Request, d decision) *Response {
 	g, resp := w.g, w.replayed
 	if d.failure != nil {
@@ -269,12 +278,12 @@ func (w *httpWork) again(ctx context.Context, r *Request, d decision) *Response 
 	return resp
 }
 
-// kept is the answer without the headers that are kept out of the store (R2).
+// kept returns a response without Options.UnstoredHeaders.
 func (g *Guard) kept(r *Response) *Response {
 	if len(g.opts.UnstoredHeaders) == 0 {
 		return r
 	}
-	out := *r // the first answer keeps its own
+	out := *r // a copy: the first response is sent with these headers
 	out.Header, out.beside, out.trailer = maps.Clone(r.Header), maps.Clone(r.beside), maps.Clone(r.trailer)
 	out.added, out.removed = slices.Clone(r.added), slices.Clone(r.removed)
 	for _, name := range g.opts.UnstoredHeaders {

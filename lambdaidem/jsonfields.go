@@ -11,30 +11,31 @@ import (
 	"unicode"
 )
 
-// Which fields of a struct encoding/json shows, by its rules, and which it hides
-// although nothing in the struct says so.
+// This file applies the rules of encoding/json about embedded structs: which fields
+// appear in the JSON of a struct, and which don't although no tag omits them.
 
 // jsonField is a field that encoding/json considers for a struct's JSON.
 type jsonField struct {
 	name      string
 	index     []int // for reflect.Value.FieldByIndex
-	tagged    bool  // the name is the tag's
+	tagged    bool  // name comes from the tag
 	omitEmpty bool
 	omitZero  bool
 	quoted    bool
-	path      string // in Go: "Base.ID"
+	path      string // the Go expression for the field, such as "Base.ID"
 }
 
-// hiddenField says why a type's JSON doesn't show all of its fields.
+// hiddenField describes a field that is missing from the JSON of its type.
 type hiddenField struct {
 	why string
-	// shadowed says that the field is hidden by one of the struct that embeds it,
-	// which is Go's own rule and often meant.
+	// shadowed reports whether a field of the embedding struct has the same name.
+	// The same rule applies to selectors in Go, and is often intended.
 	shadowed bool
 }
 
-// jsonFields returns the fields in the JSON of a struct that doesn't marshal itself,
-// in the order of the struct. hidden is a field that is missing there; nil if none is.
+// jsonFields returns the fields that encoding/json writes for a struct without
+// MarshalJSON or MarshalText, in the order of the struct. hidden describes a field that
+// is missing from the JSON, or is nil if there is none.
 func jsonFields(t reflect.Type) (shown []jsonField, hidden *hiddenField) {
 	var all []jsonField
 	var repeated *hiddenField
@@ -72,7 +73,7 @@ func jsonFields(t reflect.Type) (shown []jsonField, hidden *hiddenField) {
 				has := func(option string) bool { return slices.Contains(strings.Split(options, ","), option) }
 				field := jsonField{name: cmp.Or(name, f.Name), index: index, tagged: name != "", path: e.path + f.Name,
 					omitEmpty: has("omitempty"), omitZero: has("omitzero")}
-				switch indirect(f.Type).Kind() { //nolint:exhaustive // the option counts for these alone
+				switch indirect(f.Type).Kind() { //nolint:exhaustive // encoding/json ignores the option for other kinds
 				case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8,
 					reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr, reflect.Float32, reflect.Float64, reflect.String:
 					field.quoted = has("string")
@@ -83,7 +84,7 @@ func jsonFields(t reflect.Type) (shown []jsonField, hidden *hiddenField) {
 		level = next
 	}
 	byName := map[string][]jsonField{}
-	for _, f := range all { // by depth already
+	for _, f := range all { // sorted by depth
 		byName[f.name] = append(byName[f.name], f)
 	}
 	for _, f := range all {
@@ -118,7 +119,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// validJSONName reports whether encoding/json takes a name from a tag.
+// validJSONName reports whether encoding/json accepts s as a name in a tag.
 func validJSONName(s string) bool {
 	if s == "" {
 		return false
@@ -128,9 +129,9 @@ func validJSONName(s string) bool {
 	})
 }
 
-// promoted returns the embedded field whose MarshalJSON or MarshalText is a struct's
-// own, so that the JSON is that field's alone; ok is false where the struct declares
-// the method itself, or has no other field to hide.
+// promoted returns the embedded field from which a struct has its MarshalJSON or
+// MarshalText method. The JSON of the struct then shows that field only. ok is false if
+// the struct declares the method itself, or if it has no other field.
 func promoted(t reflect.Type) (field reflect.StructField, ok bool) {
 	method := "MarshalJSON"
 	of := t
@@ -146,7 +147,8 @@ func promoted(t reflect.Type) (field reflect.StructField, ok bool) {
 		return field, false
 	}
 	m, _ := of.MethodByName(method)
-	// The compiler generates a method that is promoted; reflect doesn't tell.
+	// reflect can't tell a promoted method from a declared one, but the compiler
+	// generates the code of a promoted method.
 	f := runtime.FuncForPC(m.Func.Pointer())
 	if f == nil {
 		return field, false
@@ -162,7 +164,7 @@ func promoted(t reflect.Type) (field reflect.StructField, ok bool) {
 		switch {
 		case f.Anonymous && (direct || byPointer) && !ok:
 			field, ok = f, true
-		case seen(f) && (!f.Anonymous || !hides(indirect(f.Type))): // an embedded sync.Mutex holds nothing
+		case seen(f) && (!f.Anonymous || !hides(indirect(f.Type))): // ignore an embedded sync.Mutex
 			others = true
 		}
 	}
@@ -171,8 +173,9 @@ func promoted(t reflect.Type) (field reflect.StructField, ok bool) {
 
 var hiddenFields sync.Map // reflect.Type to *hiddenField
 
-// hiddenIn says which field of a type, or of a type inside of it, its JSON hides;
-// nil if none. It looks at each type once, and not at what interfaces hold.
+// hiddenIn returns a field of t, or of a type that t contains, that is missing from
+// its JSON, or nil if there is none. It does not examine the values of interfaces. The
+// result is computed once for each type.
 func hiddenIn(t reflect.Type) *hiddenField {
 	if t == nil {
 		return nil
@@ -185,8 +188,8 @@ func hiddenIn(t reflect.Type) *hiddenField {
 	return found
 }
 
-// hiddenFrom returns why the JSON of a type hides a field; "" if it doesn't. A field
-// that is shadowed counts only if strict.
+// hiddenFrom returns why a field is missing from the JSON of t, or "" if none is. It
+// ignores shadowed fields unless strict is true.
 func hiddenFrom(t reflect.Type, strict bool) string {
 	if found := hiddenIn(t); found != nil && (strict || !found.shadowed) {
 		return found.why
@@ -229,7 +232,7 @@ func findHidden(t reflect.Type, met map[reflect.Type]bool) *hiddenField {
 	return nil
 }
 
-// worse returns the one that is less likely meant.
+// worse returns the hidden field that is less likely to be intended.
 func worse(a, b *hiddenField) *hiddenField {
 	if a == nil || b != nil && a.shadowed && !b.shadowed {
 		return b

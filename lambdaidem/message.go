@@ -16,19 +16,19 @@ import (
 // it is a member of the detail.
 const MessageKey = "x-idempotency-key"
 
-// message is the one form of every message and stream record.
+// message is a message or stream record of any event source.
 type message struct {
-	name   string // by which a batch's answer names it
-	source string // what it came from: an ARN, where there is one
-	group  string // order counts among those of one group; "": it doesn't
-	sent   key    // that its sender gave
-	id     string // the source's own: the same in each delivery
+	name   string // identifies the message in the response of a batch
+	source string // the ARN of the queue, topic or stream, if it has one
+	group  string // messages of one group must run in order; "" if order does not matter
+	sent   key    // the key that the sender gave
+	id     string // the id that the source gave, the same in each delivery
 	body   []byte
-	parts  []string // what else the fingerprint counts, besides attributes
+	parts  []string // what the fingerprint covers besides the body and the chosen attributes
 	attrs  []attribute
 }
 
-// key is what a sender gave as one, and why that is none.
+// key is the key that a sender gave, if any. err says why it is not valid.
 type key struct {
 	text  string
 	given bool
@@ -38,8 +38,8 @@ type key struct {
 // attribute is a message attribute.
 type attribute struct{ name, dataType, value string }
 
-// attribute takes in a message attribute. The key's is found in any case, as a
-// header is (K1).
+// attribute adds a message attribute. Like the name of a header, the name of the key's
+// attribute matches without case.
 func (m *message) attribute(name, dataType, value string) {
 	m.attrs = append(m.attrs, attribute{name, dataType, value})
 	if !strings.EqualFold(name, MessageKey) {
@@ -56,9 +56,9 @@ func (m *message) attribute(name, dataType, value string) {
 	}
 }
 
-// payload returns what the fingerprint of a message counts: its body, what the source
-// itself says of it, and the attributes that are named. Nothing counts that differs
-// from one delivery to the next. A body that is JSON counts by value.
+// payload returns what the fingerprint of a message covers: the body, the parts that
+// the source adds, and the attributes in named. All of it is the same in every
+// delivery.
 func (m *message) payload(named []string) (body []byte, parts []string) {
 	isNamed := func(a attribute) bool {
 		return slices.ContainsFunc(named, func(name string) bool { return strings.EqualFold(name, a.name) })
@@ -69,8 +69,8 @@ func (m *message) payload(named []string) (body []byte, parts []string) {
 			counted = append(counted, a)
 		}
 	}
-	// The attributes come from a map, in random order. A queue's own attribute stays
-	// before one of the same name in an envelope that the queue carries.
+	// The attributes come from a map, in random order. The sort is stable, so that an
+	// attribute of the queue stays before one of the same name in an envelope.
 	slices.SortStableFunc(counted, func(a, b attribute) int { return strings.Compare(a.name, b.name) })
 	parts = slices.Clone(m.parts)
 	for _, a := range counted {
@@ -79,14 +79,14 @@ func (m *message) payload(named []string) (body []byte, parts []string) {
 	return m.body, parts
 }
 
-// messageWork is a handler of one message, as the guard runs it.
+// messageWork implements work for the handler of one message.
 type messageWork struct {
 	g   *Guard
 	fn  func(context.Context) error
 	err error
 }
 
-// run runs the handler. A panic is this message's failure, not its neighbours'.
+// run calls the handler. A panic fails this message, but not the others of its batch.
 func (w *messageWork) run(ctx context.Context) {
 	returned := false
 	defer func() {
@@ -100,9 +100,9 @@ func (w *messageWork) run(ctx context.Context) {
 	w.err = sound(err)
 }
 
-// sound returns err if it can be examined. If a method of err, or of an error in it,
-// panics, sound returns that panic as an error without anything in it, so that whoever
-// looks at the failure later (the outcome rule, the log, Lambda) does not panic too.
+// sound returns err, unless a method of err, or of an error that it wraps, panics. Then
+// sound returns an error that describes the panic, so that code that examines the error
+// later does not panic.
 func sound(err error) (safe error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -117,14 +117,15 @@ func sound(err error) (safe error) {
 	return err
 }
 
-// nobodysError is an error that nothing returns: a search for it visits a whole tree.
+// nobodysError is an error that no function returns, so that errors.Is and errors.As
+// visit every wrapped error when they search for it.
 type nobodysError struct{ _ byte }
 
 func (*nobodysError) Error() string { return "" }
 
-// answered takes an Answer for what it stands for: there is one answer alone.
+// answered replaces an Answer by success, because a message has no other answer.
 func (w *messageWork) answered() {
-	if _, ok := w.err.(*answerError); ok { //nolint:errorlint // alone: what wraps it says otherwise (X2)
+	if _, ok := w.err.(*answerError); ok { //nolint:errorlint // an error that wraps an Answer is an ordinary error
 		w.err = nil
 	}
 }
@@ -137,15 +138,15 @@ func (w *messageWork) rejected(err error) ending {
 	return w.ending()
 }
 
-// ending says what becomes of the message (V2). A failure is never stored, not even
-// a permanent one: a message that comes back from a dead-letter queue, after a mend,
-// must run.
+// ending returns how the handler ended. Even a permanent failure is never stored: after
+// the cause has been fixed, a message that is redriven from a dead-letter queue must
+// run.
 func (w *messageWork) ending() ending {
 	if w.err == nil {
 		return ending{outcome: OutcomeSucceeded, success: true, encoded: true}
 	}
 	end := ending{outcome: OutcomeReleased, err: w.err}
-	if p := (*panicError)(nil); errors.As(w.err, &p) { // X2: whatever the panic's value is marked with
+	if p := (*panicError)(nil); errors.As(w.err, &p) { // ignore a mark on the value of a panic
 		if w.g.opts.Policy == Hold {
 			end.outcome = OutcomeUncertain
 		}
@@ -153,7 +154,7 @@ func (w *messageWork) ending() ending {
 	}
 	switch o := w.g.outcomeOfError(w.err); o {
 	case OutcomeSucceeded, OutcomeFailed, OutcomeReleased:
-	default: // one of Options.Outcome's own making too
+	default: // OutcomeUncertain, or an invalid value returned by Options.Outcome
 		end.outcome = o
 	}
 	return end
@@ -161,13 +162,13 @@ func (w *messageWork) ending() ending {
 
 func (*messageWork) encode() ([]byte, error) { return []byte("{}"), nil }
 
-// panicError is a handler's panic, as the error of its message.
+// panicError is the error of a message whose handler panicked.
 type panicError struct {
 	value any
 	stack []byte
 }
 
-// Error has the stack too: there is no other place where it would be seen.
+// Error includes the stack, which is logged nowhere else.
 func (e *panicError) Error() string { return fmt.Sprintf("a panic: %v\n%s", e.value, e.stack) }
 
 func (e *panicError) Unwrap() error {
@@ -175,29 +176,29 @@ func (e *panicError) Unwrap() error {
 	return err
 }
 
-// reported is the panic as Lambda is to report it: as it reports those of handlers
-// that are not guarded, without the stack, which the log has.
+// reported returns the panic in the form in which Lambda reports panics of handlers
+// that are not guarded. It has no stack, because the stack is in the log.
 func (e *panicError) reported() error {
 	return messages.InvokeResponse_Error{Type: typeName(e.value), Message: fmt.Sprint(e.value)}
 }
 
-// takeMessage takes one message through the guard. Its result is that of a Do.
+// takeMessage runs fn under the guard, like Do.
 func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context) error) done[struct{}] {
 	w := &messageWork{g: g, fn: fn}
 	d := g.once(ctx, c, w)
 	switch {
 	case d.refusal != nil:
 		return refusedDo[struct{}](d.refusal)
-	case d.replays: // it was done before, whatever became of its answer
+	case d.replays: // the message was handled before
 		return done[struct{}]{}
 	}
 	return done[struct{}]{err: w.err, outcome: OutcomeReleased}
 }
 
-// passMessage lets one message run unguarded.
+// passMessage runs fn unguarded.
 func (g *Guard) passMessage(ctx context.Context, fn func(context.Context) error) done[struct{}] {
 	w := &messageWork{g: g, fn: fn}
-	if attemptOf(ctx) != nil { // what an outer guard guards is its own
+	if attemptOf(ctx) != nil { // inside the handler of an outer guard, which commits the enlisted writes
 		w.run(ctx)
 	} else if d := g.bypass(ctx, w); d.refusal != nil {
 		return refusedDo[struct{}](d.refusal)
@@ -207,8 +208,9 @@ func (g *Guard) passMessage(ctx context.Context, fn func(context.Context) error)
 
 var errNoSource = errors.New("the message names no source: set BatchOptions.Operation")
 
-// attributesForm returns the form of a payload with these message attributes: see
-// payload.form.
+// attributesForm encodes the names of the message attributes that the fingerprint
+// covers, for payload.form. Two fingerprints that cover different attributes don't
+// prove that the payloads differ.
 func attributesForm(named []string) string {
 	var form []byte
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(named))) {

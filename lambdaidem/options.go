@@ -18,200 +18,206 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// Options are the guard's settings. An option function gets them with the
-// defaults filled in; a field that it sets to its zero value has its documented
-// default again. [New] panics on an invalid value and names the
-// field.
+// Options configure a guard. An option function receives the Options with their
+// defaults filled in. A field that the function sets to its zero value has its default
+// again. [New] panics if a value is invalid, and names the field.
 type Options struct {
-	// Namespace sets this function's records apart from those of others in the
-	// same table (F1). Default: the Lambda function's name; outside Lambda the
+	// Namespace separates the records of this function from those of other functions
+	// in the same table. Default: the Lambda function's name; outside Lambda the
 	// program's package path, else its file name.
 	Namespace string
 
-	// KeyHeader is the header that carries the idempotency key, matched without
-	// case (K1). It is not read where Key is set. Default: "Idempotency-Key".
+	// KeyHeader is the name of the header with the idempotency key. Case does not
+	// matter. The header is not read if Key is set. Default: "Idempotency-Key".
 	KeyHeader string
-	// Key finds the key of a guarded request instead of a header (K5): in the body,
-	// in the path, or as the [HashKey] of what makes the operation one; the jmeskey
-	// package has it by an expression. It sees the whole request, and is called once
-	// for each, after Skip and only within the bounds below (S2); it must not change
-	// the request. An empty key is a missing one. An error made by [Reject] becomes
-	// the answer; any other is a 400 [ErrKeyInvalid]. The key is held to ValidateKey,
-	// and each caller's keys are their own, as with the header. Default: nil, the key
-	// is in KeyHeader.
+	// Key returns the key of a guarded request, for keys that are not in a header:
+	// the key may be in the body or the path, or be the [HashKey] of the values that
+	// identify the operation. Package jmeskey makes such a function of a JMESPath
+	// expression. The guard calls Key once for each request, after Skip, and only if
+	// the request is within MaxURI, MaxBody and MaxHeaders. Key must not change the
+	// request. Returning "" means that the request has no key. An error made by
+	// [Reject] is sent to the client; any other error becomes 400 [ErrKeyInvalid]. As
+	// with a header, ValidateKey checks the key, and equal keys of different callers
+	// are different. Default: nil, the key is in KeyHeader.
 	Key func(context.Context, *Request) (string, error)
-	// KeyOptional lets a guarded request without a key run unguarded, counted
-	// as bypassed. Default: false, such a request gets 400 (K3).
+	// KeyOptional lets a request without a key run unguarded, which is reported as
+	// [EventBypassed]. Default: false, such a request gets 400.
 	KeyOptional bool
-	// ValidateKey refuses a key by returning an error, whose text the client
-	// gets to read (K2). Default: [PrintableKey]. See also [UUIDKey],
-	// [UUIDv4or7Key] and [TokenKey].
+	// ValidateKey returns an error if a key is not acceptable. The client receives
+	// the error's text. Default: [PrintableKey]. See also [UUIDKey], [UUIDv4or7Key]
+	// and [TokenKey].
 	ValidateKey func(key string) error
 
-	// Methods are the HTTP methods that are guarded, in any case (K4). Default:
-	// POST, PATCH.
+	// Methods are the HTTP methods to guard. Case does not matter. Requests with
+	// other methods run unguarded. Default: POST, PATCH.
 	Methods []string
-	// Skip lets a request pass unguarded (K4). Default: none is skipped.
+	// Skip reports whether to run a request unguarded. Default: none is skipped.
 	Skip func(*Request) bool
-	// Principal tells whose key it is (F2). Default: what the gateway vouches
-	// for, see [Request.Principal]. An error made by [Reject] becomes the
-	// answer; any other is a 403 [ErrPrincipalUnknown], and so is an empty
-	// principal without AnonymousCallers.
+	// Principal returns the caller of a request. Equal keys of two callers are
+	// different keys. Default: the caller whom the gateway has authenticated, see
+	// [Request.Principal]. An error made by [Reject] is sent to the client; any other
+	// error becomes 403 [ErrPrincipalUnknown]. So does an empty principal, unless
+	// AnonymousCallers is set.
 	Principal func(context.Context, *Request) (string, error)
-	// AnonymousCallers says that callers whom nothing tells apart may share
-	// their keys. Default: false; [Guard.Middleware] then wants Principal, and
-	// Principal must not return "". Events of a gateway that vouches for nobody
-	// don't need it.
+	// AnonymousCallers allows callers who can't be told apart, and who therefore
+	// share their keys. Default: false; [Guard.Middleware] then requires Principal,
+	// and Principal must not return "". Events of a gateway that authenticates nobody
+	// are accepted without it.
 	AnonymousCallers bool
 
-	// TTL is how long a completed record replays, in whole seconds. A request that
-	// arrives later is a new one and has its effects again, so the TTL must be
-	// longer than the last retry takes. At least [MinTTL], 15 minutes. Default: 24
-	// hours. The database keeps the record for [KeptAfterExpiry] longer.
+	// TTL is the time for which a completed record replays, in whole seconds. A
+	// request that arrives later is a new request and has its effects again, so the
+	// TTL must exceed the time within which clients retry. It must be at least
+	// [MinTTL], 15 minutes. Default: 24 hours. The database keeps the record for
+	// [KeptAfterExpiry] longer.
 	TTL time.Duration
-	// Policy decides about attempts that died after unknown effects (L6).
-	// Default: [Rerun].
+	// Policy decides what happens to a record after an attempt died whose effects are
+	// unknown. Default: [Rerun].
 	Policy Policy
-	// MaxSkew is the most that two machines' clocks may differ (L5). Default:
-	// 2 s. Every lease is longer by it. Beyond it a machine whose clock is ahead
-	// may find a lease over that is not, and two attempts at one key may run at
-	// a time; fencing still lets one of them complete, and no record changes
-	// once it is completed (G3).
+	// MaxSkew is the largest difference between the clocks of two machines that the
+	// guard allows for. Every lease lasts MaxSkew longer than its attempt. Default:
+	// 2 s. If the difference is larger, a machine whose clock is ahead may take a
+	// live lease for expired, and two attempts for one key may run at the same time.
+	// Fencing still lets only one of them complete, and a completed record never
+	// changes.
 	MaxSkew time.Duration
-	// LeaseDuration is how long an attempt may run when its context has no
-	// deadline (L5). Default: 60 s. Lambda's contexts have one.
+	// LeaseDuration is the time that an attempt may take if its context has no
+	// deadline. Default: 60 s. The contexts of Lambda have a deadline.
 	LeaseDuration time.Duration
-	// Reserve is how long before the deadline the handler's context ends, so
-	// that the completion can still be written (L5). Default: 500 ms or a tenth
-	// of the time left, the smaller.
+	// Reserve is the time between the end of the handler's context and the deadline
+	// of the invocation, which the guard needs to store the answer. Default: 500 ms or
+	// a tenth of the time left, the smaller.
 	Reserve time.Duration
-	// CleanupTimeout is how long a release may take, a completion when the request's
-	// own time is over (X3), and the transaction of a request that runs unguarded.
-	// Default: 2 s.
+	// CleanupTimeout is the maximum time for releasing a record, for storing an
+	// answer after the request's context has ended, and for the transaction of a
+	// request that runs unguarded. Default: 2 s.
 	CleanupTimeout time.Duration
 
-	// Wait is how long a duplicate waits for the attempt in progress before it
-	// gets 409 (L8). Default: 0, it doesn't wait. The wait always ends in time
-	// to answer before the invocation's own deadline.
+	// Wait is how long a duplicate request waits for the attempt in progress before
+	// it gets 409. Default: 0, it doesn't wait. The wait always ends in time to
+	// answer before the deadline of the invocation.
 	Wait time.Duration
-	// MinRunTime is how much of the invocation's time must be left for a request that
-	// waited to begin an attempt of its own, and for a message of a batch to begin.
-	// If an invocation has hardly as much at its start (it is longer than nine tenths of
-	// the function's timeout), the messages of a batch begin while half of the time
-	// is left, and a warning says so once if MinRunTime is above the default. Default:
-	// 1 s.
+	// MinRunTime is the time that must be left of the invocation for a request that
+	// has waited to begin its own attempt, and for a message of a batch to begin. If
+	// an invocation starts with hardly more time than MinRunTime (MinRunTime exceeds
+	// nine tenths of it), the messages of a batch begin as long as half of the time is
+	// left, and one warning says so if MinRunTime is above the default. Default: 1 s.
 	MinRunTime time.Duration
-	// RetryAfter is what a 409 [ErrInProgress] or a 503 tells the client, at
-	// least; sent in whole seconds, rounded up. Default: 1 s.
+	// RetryAfter is the minimum value of the Retry-After header in a 409
+	// [ErrInProgress] and in a 503. It is sent in whole seconds, rounded up. Default:
+	// 1 s.
 	RetryAfter time.Duration
 
-	// Outcome decides what becomes of a response (X1). Default:
-	// [DefaultOutcome], which a function of yours may fall back to: given the
-	// response that it got, it knows the guard's policy (X2). A text that is no
-	// outcome counts as [OutcomeUncertain]. The function gets a copy of the
-	// response: changing it has no effect. An answer with a status of 200 to 399
-	// whose enlisted writes the outcome drops becomes 500 [ErrWriteInvalid].
+	// Outcome decides whether a response is stored, and whether a retry runs again.
+	// Default: [DefaultOutcome]. A function of yours may call DefaultOutcome with the
+	// response that it received, to have the default under this guard's Policy. A
+	// return value that is not one of the Outcome constants means
+	// [OutcomeUncertain]. The function receives a copy of the response: changing it
+	// has no effect. If an outcome drops the enlisted writes of a response with a
+	// status of 200 to 399, the client gets 500 [ErrWriteInvalid] instead.
 	Outcome func(*Response) Outcome
-	// FailOpen runs the handler unguarded when the store can't be reached (X5).
+	// FailOpen runs the handler unguarded when the store can't be reached.
 	// Default: false, the client gets 503 and the handler does not run.
 	FailOpen bool
-	// Optimistic runs the handler without taking a lock first, and commits what it
-	// enlisted, its answer and the record in one transaction (E4): one round trip
-	// for a new request, where the lock makes it two. It is for handlers whose
-	// only effects are enlisted writes: every duplicate runs the handler too,
-	// before the commit and after it, and has no effect (Options.Cache spares those
-	// that the process remembers). Such a
-	// handler has no attempt number and no steps. It needs a store with
+	// Optimistic runs the handler without taking a lease first, and commits the
+	// enlisted writes, the answer and the record in one transaction. A new request
+	// then takes one round trip instead of two. Set it only if enlisted writes are the
+	// handler's only effects: duplicates run the handler too, both before and after
+	// the commit, and only their enlisted writes are dropped. (A duplicate whose
+	// answer is in Options.Cache does not run the handler.) An optimistic handler has
+	// attempt number 0 and can't use steps. Optimistic requires a store with
 	// transactions, Policy Rerun, and FailOpen unset. Default: false.
 	Optimistic bool
-	// FingerprintIgnore are JSON Pointers (RFC 6901) to parts of a payload that don't
-	// count: a timestamp or a trace id that each retry has anew (F4). They are left
-	// out of JSON bodies over HTTP, and of the payloads of [Do] and [Handler]. A
-	// part that is left out and one that is absent are the same; an element's
-	// position is that in the whole array; a pointer that leads nowhere changes
-	// nothing, and names count with their case. A body that counts byte by byte,
-	// being no JSON or ambiguous (F3), has nothing to leave out: all of it counts.
-	// The handler must not do by such a part what a retry may not do differently.
-	// A pointer that is added makes another payload of what records have that were
-	// begun before, where it is in them: their retries get 422 until Options.TTL is
-	// over. Default: none.
+	// FingerprintIgnore are JSON Pointers (RFC 6901) to parts of a payload that may
+	// differ between a request and its retry, such as a timestamp or a trace id. The
+	// fingerprint does not cover these parts of JSON bodies over HTTP and of the
+	// payloads of [Do] and [Handler]. An ignored part may also be absent. An index
+	// refers to the whole array, before any element is left out. A pointer to a part
+	// that does not exist has no effect. Case matters. The pointers don't apply to a
+	// body that is not JSON, or that JSON readers may understand differently: the
+	// fingerprint covers every byte of such a body. Nothing that must be the same on
+	// every retry may depend on an ignored part. After a pointer is added, retries of
+	// older requests that contain the part get 422 until Options.TTL has passed.
+	// Default: none.
 	FingerprintIgnore []string
-	// FingerprintHeaders are request headers that count too, over HTTP, matched
-	// without case (F4): a tenant or a currency that stands in none of path, query
-	// and body. An absent header is not an empty one; several values count in their
-	// order. As with FingerprintIgnore, a change makes retries of older requests
-	// get 422. Default: none.
+	// FingerprintHeaders are the names of HTTP request headers that the fingerprint
+	// covers, besides path, query and body: the header with a tenant or a currency,
+	// for example. Case does not matter in the names. An absent header differs from
+	// an empty one, and the order of several values matters. After a change, retries
+	// of older requests get 422 until Options.TTL has passed. Default: none.
 	FingerprintHeaders []string
-	// FingerprintSecrets make fingerprints HMAC-SHA256 (RFC 2104) instead of SHA-256,
-	// so that whoever reads the table can't search for a payload that can be guessed,
-	// such as an amount. Each has at least 16 random bytes. The first one signs new
-	// fingerprints; fingerprints by any of them match. [Unsigned] among them stands
-	// for fingerprints without a secret. Default: none, fingerprints are unsigned.
+	// FingerprintSecrets are the keys of the fingerprints' HMAC-SHA256 (RFC 2104),
+	// which replaces SHA-256. With a secret, someone who can read the table can't
+	// confirm a guess of a payload, such as an amount. Each secret must have at least
+	// 16 random bytes. The first secret signs new fingerprints; a fingerprint signed
+	// with any of them matches. The entry [Unsigned] means fingerprints without a
+	// secret. Default: none, fingerprints are unsigned.
 	//
-	// To change the first entry, to rotate a secret or to introduce the first one
-	// ([Unsigned] is the old one then): append the new entry and deploy everywhere;
-	// then put it first and deploy everywhere; remove the old one once Options.TTL
-	// and the longest attempt have passed since. See docs/operate.md.
+	// To replace the first entry, first append the new one and deploy everywhere.
+	// Then move the new entry to the front and deploy everywhere. Remove the old
+	// entry when Options.TTL and the longest attempt have passed since. To introduce
+	// the first secret, do the same with [Unsigned] as the old entry. See
+	// docs/operate.md.
 	FingerprintSecrets [][]byte
-	// MismatchStatus is the status of [ErrPayloadMismatch]: 422 or 409 (F5).
+	// MismatchStatus is the HTTP status of [ErrPayloadMismatch]: 422 or 409.
 	// Default: 422.
 	MismatchStatus int
 
-	// Cache lets finished records be kept in the process too, so that a replay
-	// needs no round trip (R4). Default: nothing is kept. Its MaxAge is how late
-	// a purge may be noticed.
+	// Cache configures a cache of finished records in the process, which lets a
+	// replay do without a request to the store. A process may replay a purged record
+	// for up to Cache.MaxAge. Default: nothing is kept.
 	Cache CacheOptions
 
-	// ReplayMarks are headers that a replay has and a first answer has not
-	// (R2). Default: X-Idempotency-Replayed: true. An empty, non-nil slice:
-	// none.
+	// ReplayMarks are headers to add to every replay. Default:
+	// X-Idempotency-Replayed: true. An empty, non-nil slice adds none.
 	ReplayMarks []Mark
-	// OnReplay may change a replay before it is sent (R2). Default: nil.
+	// OnReplay may change a replay before it is sent. Default: nil.
 	OnReplay func(context.Context, *Request, *Response)
-	// OnOwnAnswer may change an answer that the guard makes itself (400, 409,
-	// 422, 503 …) before it is sent, to add CORS or tracing headers (R2).
+	// OnOwnAnswer may change a response that the guard itself makes (400, 409, 422,
+	// 503 …) before it is sent, for example to add CORS or tracing headers.
 	// Default: nil.
 	OnOwnAnswer func(context.Context, *Request, *Response, *Error)
-	// UnstoredHeaders are response headers that are kept out of the store, and
-	// so out of replays (R2), matched without case: "Set-Cookie" drops cookies
-	// too. Default: none.
+	// UnstoredHeaders are the names of response headers that are not stored, so that
+	// replays don't have them. Case does not matter. "Set-Cookie" also applies to
+	// Response.Cookies. Default: none.
 	UnstoredHeaders []string
 
-	// Observer is told each outcome (O1). Default: [SlogObserver] on
+	// Observer receives an event for each outcome. Default: [SlogObserver] on
 	// slog.Default() for warnings only. To have none, set [Discard].
 	Observer Observer
-	// ScopePath shortens a concrete path for scopes and events, where a request
-	// has no route template: such a path may hold a secret (/reset/TOKEN), and
-	// it would stand in the table and in logs. It does not change which record
-	// is meant. Default: the whole path.
+	// ScopePath shortens the path of a request without a route template. The result
+	// appears in the record's readable scope and in events, where a path such as
+	// /reset/TOKEN would reveal a secret. ScopePath does not affect which record a
+	// request belongs to. Default: the whole path.
 	ScopePath func(path string) string
-	// ShowKeys puts whole idempotency keys into events. Default: false, events
-	// have a short hash (O1).
+	// ShowKeys puts complete idempotency keys into events. Default: false, events
+	// have a short hash.
 	ShowKeys bool
 
-	// MaxURI is the longest target of a request in bytes: host, path, route and
-	// query together; a longer one gets 414 (S2). Default: 16 KiB.
+	// MaxURI is the maximum length of a request's host, path, route and query
+	// together, in bytes. A longer request gets 414. Default: 16 KiB.
 	MaxURI int
-	// MaxBody is the largest request body in bytes that is guarded; a larger
-	// one gets 413 (S2). Default: 6 MiB, which is more than Lambda accepts.
+	// MaxBody is the maximum length of a guarded request's body, in bytes. A longer
+	// body gets 413. Default: 6 MiB, which is more than Lambda accepts.
 	MaxBody int
-	// MaxHeaders is the largest number of request headers; more get 431 (S2).
-	// Default: 500.
+	// MaxHeaders is the maximum number of request headers. A request with more gets
+	// 431. Default: 500.
 	MaxHeaders int
-	// MaxJSONDepth is the deepest nesting of a JSON body that counts by value;
-	// a deeper one counts byte by byte (F3, S2). Default: 64.
+	// MaxJSONDepth is the maximum nesting of a JSON body that is fingerprinted by
+	// value, regardless of white space and the order of members. The fingerprint of a
+	// deeper body covers its bytes. Default: 64.
 	MaxJSONDepth int
 
-	// MaxStepBytes is how many bytes all steps of a record may have, names and
-	// results together (E5). They are written whole with each step, and while a
-	// record has them every duplicate that is refused pays for them, a write unit
-	// for each KB. Default: 16 KiB. A store may keep less: dynamostore keeps 400 KB,
-	// with everything else of the record.
+	// MaxStepBytes is the maximum size of all steps of a record together, names and
+	// results, in bytes. Each step writes all of them again. While a record has
+	// steps, every refused duplicate costs a write unit for each KB of them.
+	// Default: 16 KiB. A store may have a lower limit: in dynamostore the whole
+	// record is limited to 400 KB.
 	MaxStepBytes int
 
-	// Clock tells the time of day. Default: time.Now. For tests.
+	// Clock returns the current time. Default: time.Now. For tests.
 	Clock func() time.Time
-	// Random gives tokens and jitter; it must be safe for concurrent use.
+	// Random is the source of tokens and jitter. It must be safe for concurrent use.
 	// Default: crypto/rand.Reader. For tests.
 	Random io.Reader
 }
@@ -219,15 +225,15 @@ type Options struct {
 // defaultMinRunTime is the default of Options.MinRunTime.
 const defaultMinRunTime = time.Second
 
-// MinTTL is the shortest Options.TTL, 15 minutes: AWS accepts a request for up to
-// 15 minutes after it was signed (Signature Version 4; error RequestExpired), so one
-// that was delayed on its way may be as old when it arrives.
+// MinTTL is the minimum Options.TTL, 15 minutes. AWS accepts a request for up to 15
+// minutes after it was signed (Signature Version 4; error RequestExpired), so a
+// delayed write can reach the database that late, and must still find the record.
 const MinTTL = 15 * time.Minute
 
-// Mark is a header that marks a replay.
+// Mark is a header to add to replays.
 type Mark struct{ Name, Value string }
 
-// settle fills in the defaults.
+// settle returns the options with their defaults filled in.
 func (o Options) settle() Options {
 	defaultTo(&o.Namespace, defaultNamespace())
 	defaultTo(&o.KeyHeader, "Idempotency-Key")
@@ -264,7 +270,7 @@ func (o Options) settle() Options {
 	}
 	defaultTo(&o.MaxURI, 16<<10)
 	defaultTo(&o.MaxBody, 6<<20)
-	o.MaxBody = min(o.MaxBody, math.MaxInt-1) // the middleware reads a byte more
+	o.MaxBody = min(o.MaxBody, math.MaxInt-1) // the middleware reads up to MaxBody+1 bytes
 	defaultTo(&o.MaxHeaders, 500)
 	defaultTo(&o.MaxJSONDepth, 64)
 	defaultTo(&o.MaxStepBytes, 16<<10)
@@ -277,7 +283,7 @@ func (o Options) settle() Options {
 	return o
 }
 
-// check panics on what is invalid, and names the field.
+// check panics if an option is invalid, and names the field.
 func (o Options) check() {
 	check := func(ok bool, field, want string, got any) {
 		if !ok {
@@ -319,7 +325,9 @@ func defaultTo[T comparable](field *T, value T) {
 	}
 }
 
-// defaultNamespace names this program as steadily as can be had.
+// defaultNamespace returns the name of the Lambda function. Outside Lambda it returns
+// the package path of the program, or, if that is unknown or says nothing, the name of
+// the executable. The name must stay the same when the program is restarted or rebuilt.
 func defaultNamespace() string {
 	if lambdacontext.FunctionName != "" {
 		return lambdacontext.FunctionName

@@ -10,17 +10,18 @@ import (
 	"sync"
 )
 
-// Transactor is a Store that can make a handler's own writes and the completion
-// of its record one transaction (E1). A handler enlists its writes by a function
-// of the store's package, which finds them by [TxOf].
+// Transactor is a Store that can commit a handler's writes and the completion of its
+// record in one transaction. A handler enlists writes by a function of the store's
+// package, such as dynamostore.Enlist, which finds the transaction by [TxOf].
 type Transactor interface {
-	// Begin returns a transaction without writes, and sends nothing. random gives
-	// the tokens by which the database tells transactions apart. Nil says that there
-	// are no transactions: of a store around one that has none.
+	// Begin returns a transaction without writes, and sends nothing. The transaction
+	// reads from random the token by which the database recognizes it when it is sent
+	// again. A store that wraps another store returns nil if the inner store has no
+	// transactions.
 	Begin(random io.Reader) Tx
 }
 
-// transactorOf is the store as a Transactor, if it is one.
+// transactorOf returns s as a Transactor, or nil if s has no transactions.
 func transactorOf(s Store) Transactor {
 	if t, ok := s.(Transactor); ok && t.Begin(rand.Reader) != nil {
 		return t
@@ -28,16 +29,17 @@ func transactorOf(s Store) Transactor {
 	return nil
 }
 
-// Tx is what one run of a handler enlisted, and the transaction that it becomes.
+// Tx collects the writes that one run of a handler enlists, and commits them.
 type Tx interface {
-	// Seal ends enlisting: whatever is enlisted later MUST panic, since it would
-	// be lost. It tells whether there is anything to commit beside an answer of
-	// that outcome: nothing beside a failed one, unless the handler asked for it
-	// (E1). An error at enlisting counts as something to commit.
+	// Seal ends enlisting. Enlisting a write after Seal MUST panic, because the write
+	// would be lost. Seal reports whether Commit has anything to do for an answer with
+	// the given outcome. For OutcomeFailed it has not, unless the handler asked that
+	// its writes be made then too. A write that could not be enlisted counts too, so
+	// that Commit can return its error.
 	Seal(Outcome) bool
 
-	// Writes returns the number of writes enlisted so far. A write that can't be
-	// made counts too.
+	// Writes returns the number of writes enlisted so far, including those that
+	// Commit will find invalid.
 	Writes() int
 
 	// Refuse makes every attempt to enlist a write, or to change an enlisted one,
@@ -45,51 +47,53 @@ type Tx interface {
 	// refuses writes while a part of the handler runs that a retry may skip.
 	Refuse(why error)
 
-	// Commit makes the enlisted writes and the completion in one transaction:
-	// either all of it is there, or nothing (E1). Called again with the same
-	// pointer, it MUST send the same bytes under the same token of the database's.
+	// Commit makes the enlisted writes and the completion in one transaction: either
+	// all of them happen, or none does. When it is called again with the same
+	// *Completion, Commit MUST send the same bytes under the same database token.
 	//
-	// It returns what Store.Complete returns, with two more errors (E2). The
-	// record's own reason comes before any other: a record that is completed under
-	// our token is success; one that is not what the completion asks for is
-	// [ErrLeaseLost] with the record as it now stands. A condition or a write of
-	// the handler's that the database refused is a *[Rejected]. A StoreError with
-	// [ReasonConflict] or [ReasonThrottled] is worth another try; one whose
-	// NotApplied is false means that it is unknown whether the whole happened, over
-	// every call of Commit.
+	// Commit returns what Store.Complete returns. If the database refused the
+	// transaction for several reasons, the record's comes first: Commit succeeds if
+	// the record is already completed under the lease's token, and returns
+	// [ErrLeaseLost] with the current record if the record is not what the completion
+	// asks for. If the database refused one of the handler's conditions or writes,
+	// the error is a *[Rejected]. A StoreError with [ReasonConflict] or
+	// [ReasonThrottled] is worth another try. A StoreError whose NotApplied is false
+	// means that the transaction may have happened, in this call of Commit or in an
+	// earlier one.
 	Commit(context.Context, *Completion) (Record, error)
 }
 
-// Completion is what a transaction completes. Of Claim and Alone one at most is
-// set; without either, the record must be in progress under the lease's token, as
-// in Store.Complete.
+// Completion says how a transaction completes a record. At most one of Claim and
+// Alone is set. If neither is, the record must be in progress under the lease's
+// token, as for Store.Complete.
 type Completion struct {
 	Lease  Lease
 	Result Result
-	// Claim asks for the record as Store.Acquire does, and completes it at once
-	// (E4): it must be free, or be exactly what Claim.Over is, or be in progress
-	// under the claim's own token. One with steps is never free.
+	// Claim, if not nil, acquires the record and completes it in one step. The record
+	// must be free, or equal to Claim.Over, or in progress under the claim's token. A
+	// record with steps is never free.
 	Claim *Claim
-	// Alone leaves the record out: the writes of a call that runs unguarded.
+	// Alone reports whether the transaction has only the handler's writes and no
+	// record, because the call runs unguarded.
 	Alone bool
 }
 
-// Rejected is the error of a transaction that a write of the handler's kept from
-// happening. Err says what becomes of the call, by the rules for a handler's own
-// errors (X2): an error that names the write, or what the handler's author gave for
-// a failed condition.
+// Rejected is the error of a transaction that the database refused because of one of
+// the handler's writes. The guard treats Err as if the handler had returned it. Err
+// names the write, or is the error that the handler's author gave for a failed
+// condition.
 type Rejected struct {
 	Err error
-	// Verdict, if set, is asked once for the author's error; nil: Err stands. It is
-	// the author's own code.
+	// Verdict, if not nil, is called once, and replaces Err unless it returns nil.
+	// It calls the author's code, which may panic.
 	Verdict func() error
-	// Unsettled says that an earlier sending of the same transaction may still
-	// happen, unless the record is changed before (X8). Without it nothing was
-	// written, and nothing will be.
+	// Unsettled reports whether the same transaction was sent before and may still
+	// commit. Only a change of the record prevents that. If Unsettled is false,
+	// nothing was written, and nothing will be.
 	Unsettled bool
 }
 
-// verdict is what becomes of the call.
+// verdict returns the error to treat as the handler's.
 func (r *Rejected) verdict() error {
 	if r.Verdict != nil {
 		if err := r.Verdict(); err != nil {
@@ -99,23 +103,24 @@ func (r *Rejected) verdict() error {
 	return r.Err
 }
 
-// Error says why.
+// Error returns "the transaction was rejected: " and the text of Err.
 func (r *Rejected) Error() string { return "the transaction was rejected: " + r.Err.Error() }
 
 // Unwrap returns Err.
 func (r *Rejected) Unwrap() error { return r.Err }
 
-// enlisting is a run's transaction, if its handler asked for one.
+// enlisting holds the transaction of one run of a handler, begun when the handler
+// first asks for it.
 type enlisting struct {
 	mu        sync.Mutex
 	tx        Tx
-	ended     error // why nothing can be enlisted any more; nil while it can
-	skippable int   // parts of the run under way that a retry may skip: see pause
+	ended     error // why nothing can be enlisted any more; nil while enlisting is possible
+	skippable int   // number of steps and guarded calls that are running inside the handler; see pause
 }
 
-// TxOf is the transaction of the run whose handler has this context: to be used
-// by a store's package, for its users to enlist writes in. The same run gets the
-// same one every time. The error says why there is none.
+// TxOf returns the transaction of the handler's run that ctx belongs to. It is for
+// the packages of stores, which let their users enlist writes in it. TxOf returns
+// the same transaction for the whole run. The error says why there is none.
 func TxOf(ctx context.Context) (Tx, error) {
 	a := runOf(ctx)
 	if a == nil {
@@ -150,10 +155,11 @@ var (
 		"and a write enlisted by it would be missing then. Enlist before it begins, or after it has returned")
 )
 
-// pause refuses writes until the matching call of resume, because a part of the
-// run begins that a retry may skip: a step, or a call with a record of its own. A
-// write enlisted by that part would be missing from the retry's transaction. The
-// Tx can't tell who enlists, so pause refuses the handler's other goroutines too.
+// pause refuses writes until the matching call of resume. A step, or a call with a
+// record of its own, is about to run. A retry skips such a part of the handler once
+// its result is stored, and the writes that the part enlisted would be missing from
+// the retry's transaction. The Tx can't tell which goroutine enlists a write, so
+// pause refuses the writes of all goroutines of the handler.
 func (e *enlisting) pause() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -173,8 +179,8 @@ func (e *enlisting) resume() {
 	}
 }
 
-// end ends enlisting for a reason, and returns the transaction if anything asked
-// for one.
+// end ends enlisting for the given reason. It returns the transaction, or nil if the
+// handler never asked for one.
 func (e *enlisting) end(why error) Tx {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -184,8 +190,8 @@ func (e *enlisting) end(why error) Tx {
 	return e.tx
 }
 
-// begun tells whether anything asked for the transaction; if not, and why is
-// given, nothing can any more.
+// begun reports whether the handler has asked for a transaction. If it has not, and
+// why is not nil, begun ends enlisting for that reason.
 func (e *enlisting) begun(why error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -195,9 +201,9 @@ func (e *enlisting) begun(why error) bool {
 	return e.tx != nil
 }
 
-// seal ends enlisting and returns the transaction to commit with an answer of that
-// outcome; nil: there is nothing to commit. dropped is the number of writes that
-// the outcome drops.
+// seal ends enlisting. It returns the transaction to commit with an answer of the
+// given outcome, or nil if there is nothing to commit. dropped is the number of
+// enlisted writes that won't be made because of the outcome.
 func (e *enlisting) seal(o Outcome) (tx Tx, dropped int) {
 	tx = e.end(errRunEnded)
 	switch {
@@ -211,9 +217,9 @@ func (e *enlisting) seal(o Outcome) (tx Tx, dropped int) {
 	return nil, tx.Writes()
 }
 
-// successWithoutWrites returns the error of a run whose answer tells the caller
-// that it succeeded, while its outcome drops the writes that it enlisted. The
-// error's mark has the record settled as that outcome would have.
+// successWithoutWrites returns the error that replaces an answer whose status tells
+// the caller of a success, while the answer's outcome drops the enlisted writes. The
+// error is marked so that the record is settled as the outcome would have had it.
 func successWithoutWrites(o Outcome, dropped int) error {
 	err := &Error{Code: ErrWriteInvalid, Status: http.StatusInternalServerError,
 		Detail: "The request was not carried out, since its answer contradicts what would be written.",
@@ -229,7 +235,7 @@ func successWithoutWrites(o Outcome, dropped int) error {
 	return Uncertain(err)
 }
 
-// drop takes back what was enlisted: the transaction was rejected.
+// drop forgets the transaction after the database has rejected it.
 func (e *enlisting) drop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

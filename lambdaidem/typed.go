@@ -19,10 +19,10 @@ import (
 // typedJSON is the JSON of a value as it counts.
 type typedJSON struct {
 	text []byte
-	// form says what the text depends on besides the value: the fields of the types,
-	// those behind interfaces too, and the keys of maps, which a program may have
-	// gained since. It tells a payload that is another one from one that is only
-	// written differently.
+	// form describes the types behind the text: their fields, also those of values
+	// in interfaces, and the keys of maps. Texts of two different forms may differ
+	// only because a new version of the program added a field, so that they don't
+	// prove that the payloads differ.
 	form   []byte
 	nested int
 }

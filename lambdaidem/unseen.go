@@ -11,21 +11,24 @@ import (
 	"unicode/utf8"
 )
 
-// What encoding/json leaves out of a value, or writes as something else: two
-// values that differ in it alone would have one JSON (F3, R1).
+// This file finds values of which encoding/json loses a part. Two values that differ
+// only in such a part have the same JSON. They would have the same fingerprint, and a
+// replay would not return the value that the first caller received.
 
-// unseen says what of a value its JSON doesn't show: bytes of a text that are
-// not UTF-8, which are written as U+FFFD, and what stands in a struct of which
-// no field is exported.
+// unseen returns an error if the JSON of v, which is text, does not show all of v:
+// encoding/json replaces bytes of a string that are not UTF-8 by U+FFFD, and writes
+// nothing of a struct without exported fields.
 //
-// It also refuses a type whose JSON hides a field; with strict, one that another
-// field shadows too.
+// unseen also returns an error if the type of v has a field that is missing from its
+// JSON although no tag omits the field; see hiddenField. A shadowed field is an error
+// only if strict is true.
 func unseen(text []byte, v any, name string, strict bool) error {
 	if why := hiddenFrom(reflect.TypeOf(v), strict); why != "" {
 		return fmt.Errorf("%s is of a type whose JSON hides a part: %s", name, why)
 	}
-	// Bytes are replaced by this escape; the character itself stays as it is.
-	// What wrote its own JSON may have it too, so only then a look is worth it.
+	// encoding/json writes this escape only for invalid bytes: it doesn't escape the
+	// character U+FFFD itself. But a MarshalJSON method may write the escape too, so
+	// the search decides.
 	s := search{strict: strict, texts: bytes.Contains(text, []byte(`\ufffd`))}
 	if t := reflect.TypeOf(v); t == nil || !s.texts && !mayHide(t) {
 		return nil
@@ -36,20 +39,21 @@ func unseen(text []byte, v any, name string, strict bool) error {
 	return nil
 }
 
-// Bounds of a look at a value, which may hold a cycle where its JSON has none.
+// A search stops at these limits. A value may contain a cycle even if encoding/json
+// accepts it, because the cycle may be in a part that is not written.
 const (
 	maxVisits = 1 << 20
-	maxNested = 1000 // as encoding/json has it before it looks for cycles
+	maxNested = 1000 // the depth at which encoding/json begins to look for cycles
 )
 
-// search is one look at a value.
+// search visits a value and the values in it.
 type search struct {
-	texts          bool // ask for texts that are not UTF-8 too
+	texts          bool // also report strings that are not UTF-8
 	strict         bool // see unseen
 	visits, nested int
 }
 
-// hidden is what a search found: where in the value, and what is wrong there.
+// hidden is the finding of a search: where in the value, and what is wrong there.
 type hidden struct{ where, what string }
 
 func (h *hidden) at(where string) *hidden {
@@ -113,7 +117,7 @@ func (s *search) value(v reflect.Value) *hidden {
 func (s *search) entries(v reflect.Value) *hidden {
 	for entries := v.MapRange(); entries.Next(); {
 		key := entries.Key()
-		if key.Kind() == reflect.String { // taken as it is, whatever it marshals to
+		if key.Kind() == reflect.String { // encoding/json doesn't call MarshalText on such a key
 			if s.texts && !utf8.ValidString(key.String()) {
 				return notUTF8().at("[key]")
 			}
@@ -134,7 +138,7 @@ func (s *search) fields(v reflect.Value) *hidden {
 	}
 	for i := range v.NumField() {
 		f := t.Field(i)
-		if !seen(f) || f.Anonymous && hides(indirect(f.Type)) { // sync.Mutex, embedded
+		if !seen(f) || f.Anonymous && hides(indirect(f.Type)) { // such as an embedded sync.Mutex
 			continue
 		}
 		if found := s.value(v.Field(i)); found != nil {
@@ -144,7 +148,8 @@ func (s *search) fields(v reflect.Value) *hidden {
 	return nil
 }
 
-// ownText asks what marshals itself. Raw JSON is as it is.
+// ownText checks the text of a value that has MarshalJSON or MarshalText.
+// json.RawMessage is accepted as it is.
 func (s *search) ownText(v reflect.Value) *hidden {
 	t := v.Type()
 	if !s.texts || t == rawJSON || !v.CanInterface() {
@@ -169,7 +174,7 @@ func (s *search) ownText(v reflect.Value) *hidden {
 
 func marshals(t reflect.Type) bool { return t.Implements(jsonMarshaler) || t.Implements(textMarshaler) }
 
-// seen tells whether encoding/json looks at a field.
+// seen reports whether encoding/json writes a field, or the fields promoted from it.
 func seen(f reflect.StructField) bool {
 	return f.Tag.Get("json") != "-" && (f.IsExported() || f.Anonymous)
 }
@@ -181,8 +186,8 @@ func indirect(t reflect.Type) reflect.Type {
 	return t
 }
 
-// hides tells whether a type is a struct that has fields, of which JSON sees
-// none, unless it marshals itself.
+// hides reports whether t is a struct that has fields, but none that encoding/json
+// writes. It ignores the methods MarshalJSON and MarshalText.
 func hides(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct || t.NumField() == 0 {
 		return false
@@ -198,8 +203,9 @@ func hides(t reflect.Type) bool {
 
 var hiding sync.Map // reflect.Type to bool
 
-// mayHide tells whether values of a type can hold something that hides: a struct
-// that does, or an interface. It looks at each type once.
+// mayHide reports whether a value of type t can contain a struct for which hides
+// returns true. An interface may contain any type. The result is computed once for
+// each type.
 func mayHide(t reflect.Type) bool {
 	if known, ok := hiding.Load(t); ok {
 		return known.(bool)

@@ -9,15 +9,15 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// What every event says of the API and its client.
+// These values are the same in every event.
 const (
 	accountID = "123456789012"
 	protocol  = "HTTP/1.1"
-	sourceIP  = "192.0.2.1" // RFC 5737: for documentation
+	sourceIP  = "192.0.2.1" // an address reserved for documentation (RFC 5737)
 )
 
-// APIGateway is the request as an event of a REST API, payload format version
-// 1.0. A [JWT] is one that a Cognito user pool authorizer checked.
+// APIGateway returns the request as an event of a REST API, payload format version
+// 1.0. A [JWT] caller appears as authenticated by a Cognito user pool authorizer.
 func (r Request) APIGateway() events.APIGatewayProxyRequest {
 	r = r.withDefaults()
 	r.Header.Set("Host", host)
@@ -50,7 +50,7 @@ func (r Request) APIGateway() events.APIGatewayProxyRequest {
 	return out
 }
 
-// APIGatewayV2 is the request as an event of an HTTP API, payload format version
+// APIGatewayV2 returns the request as an event of an HTTP API, payload format version
 // 2.0.
 func (r Request) APIGatewayV2() events.APIGatewayV2HTTPRequest {
 	r = r.withDefaults()
@@ -89,7 +89,7 @@ func (r Request) APIGatewayV2() events.APIGatewayV2HTTPRequest {
 	return out
 }
 
-// FunctionURL is the request as an event of a Lambda function URL.
+// FunctionURL returns the request as an event of a Lambda function URL.
 func (r Request) FunctionURL() events.LambdaFunctionURLRequest {
 	r = r.withDefaults()
 	headers, cookies := r.joined()
@@ -112,16 +112,16 @@ func (r Request) FunctionURL() events.LambdaFunctionURLRequest {
 	return out
 }
 
-// ALB is the request as an event of an Application Load Balancer whose target
-// group sends one value for each header and parameter, the last one, as is its
-// default.
+// ALB returns the request as an event of an Application Load Balancer whose target
+// group has multi-value headers disabled, which is the default: the event has only the
+// last value of each header and parameter.
 func (r Request) ALB() events.ALBTargetGroupRequest {
 	out, header, query := r.alb()
 	out.Headers, out.QueryStringParameters = lasts(header), lasts(query)
 	return out
 }
 
-// ALBMultiValue is the request as an event of an Application Load Balancer whose
+// ALBMultiValue returns the request as an event of an Application Load Balancer whose
 // target group has multi-value headers enabled.
 func (r Request) ALBMultiValue() events.ALBTargetGroupRequest {
 	out, header, query := r.alb()
@@ -141,7 +141,7 @@ func (r Request) alb() (out events.ALBTargetGroupRequest, header, query map[stri
 	}
 	query = make(map[string][]string)
 	for pair := range strings.SplitSeq(r.Query, "&") {
-		if pair != "" { // a load balancer leaves parameters as they are escaped
+		if pair != "" { // a load balancer does not unescape parameters
 			name, value, _ := strings.Cut(pair, "=")
 			query[name] = append(query[name], value)
 		}
@@ -152,7 +152,8 @@ func (r Request) alb() (out events.ALBTargetGroupRequest, header, query map[stri
 	return out, header, query
 }
 
-// encoded is the body as an event carries it.
+// encoded returns the body for an event. A body that is not valid UTF-8 is encoded as
+// base64.
 func (r Request) encoded() (body string, isBase64 bool) {
 	if utf8.ValidString(r.Body) {
 		return r.Body, false
@@ -160,8 +161,9 @@ func (r Request) encoded() (body string, isBase64 bool) {
 	return base64.StdEncoding.EncodeToString([]byte(r.Body)), true
 }
 
-// joined is the headers as payload format 2.0 has them: names in lower case, one
-// value each, the cookies apart.
+// joined returns the headers in payload format 2.0, with names in lower case and
+// several values of a name joined by commas. That format has the cookies in a list
+// of their own.
 func (r Request) joined() (headers map[string]string, cookies []string) {
 	for _, line := range r.Header.Values("Cookie") {
 		for c := range strings.SplitSeq(line, ";") {
@@ -185,7 +187,8 @@ func joined(all map[string][]string) map[string]string {
 	return out
 }
 
-// lasts has the last value of each name, as gateways do that have room for one.
+// lasts returns the last value for each name, like gateways that pass only one value
+// per name.
 func lasts(all map[string][]string) map[string]string {
 	out := make(map[string]string, len(all))
 	for name, values := range all {
@@ -202,7 +205,7 @@ func parsed(query string) map[string][]string {
 	return values
 }
 
-// parameters are the path's, by the route template.
+// parameters returns the path parameters according to the route template.
 func (r Request) parameters() map[string]string {
 	if !strings.HasPrefix(r.Route, "/") {
 		return nil

@@ -12,35 +12,37 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// Store is a lambdaidem.Store around another one, whose calls can be made to
-// fail. Make one with [NewStore]; it is safe for concurrent use.
+// Store is a lambdaidem.Store that passes calls on to an inner store, and can make
+// them fail. Create one with [NewStore]. A Store is safe for concurrent use.
 //
 //	store := idemtest.NewStore(nil)
 //	store.Next(idemtest.Complete, idemtest.LoseReply)
 //
-// It passes on the four verbs of lambdaidem.Store, that of a lambdaidem.StepStore
-// and the transactions of a lambdaidem.Transactor, and, without faults, Load of a
-// lambdaidem.Loader; nothing else that the inner store can do: for that, ask the
-// inner store itself. Around a store that keeps no steps, SaveSteps fails.
+// Besides the methods of lambdaidem.Store, it passes on those of lambdaidem.StepStore,
+// lambdaidem.Transactor, lambdaidem.Loader and lambdaidem.Preparer. Load and Prepare
+// can't be made to fail. Call any other method on the inner store itself. If the inner
+// store is not a StepStore, SaveSteps fails.
 type Store struct {
 	inner lambdaidem.Store
 
 	mu     sync.Mutex
-	next   map[Verb][]Fault // of the next calls of a verb
-	always map[Verb]Fault   // of those after them
+	next   map[Verb][]Fault // the faults of the next calls of a verb
+	always map[Verb]Fault   // the fault of all calls after those
 	calls  []Call
 }
 
-// Call is one call that reached a [Store]. Those of a dead process don't.
+// Call is one call that reached a [Store]. Calls that a process makes after its
+// simulated death don't reach the store.
 type Call struct {
 	Verb     Verb
 	RecordID string
-	Fault    Fault // None: it was passed on
+	Fault    Fault // None if the call was passed on
 }
 
 var _ lambdaidem.StepStore = (*Store)(nil)
 
-// NewStore returns a store around inner. A nil inner is a new memstore.
+// NewStore returns a Store that passes calls on to inner, or to a new memstore.Store if
+// inner is nil.
 func NewStore(inner lambdaidem.Store) *Store {
 	if inner == nil {
 		inner = memstore.New()
@@ -48,9 +50,9 @@ func NewStore(inner lambdaidem.Store) *Store {
 	return &Store{inner: inner, next: map[Verb][]Fault{}, always: map[Verb]Fault{}}
 }
 
-// Next says what becomes of the next calls of a verb, one fault each; [None]
-// lets one through. A guard tries again what it may: a completion whose reply
-// was lost once succeeds within milliseconds.
+// Next sets the faults of the next calls of a verb, one for each call. A call whose
+// fault is [None] is passed on. Note that a guard retries many failed calls: if one
+// reply to a completion is lost, the completion succeeds milliseconds later.
 func (s *Store) Next(v Verb, faults ...Fault) {
 	for _, f := range faults {
 		f.check(v)
@@ -60,8 +62,8 @@ func (s *Store) Next(v Verb, faults ...Fault) {
 	s.next[v] = append(s.next[v], faults...)
 }
 
-// Always says what becomes of every further call of a verb, after those that
-// [Store.Next] tells of. [None] ends that.
+// Always sets the fault of every call of a verb after those set by [Store.Next]. With
+// [None], calls are passed on again.
 func (s *Store) Always(v Verb, f Fault) {
 	f.check(v)
 	s.mu.Lock()
@@ -69,34 +71,35 @@ func (s *Store) Always(v Verb, f Fault) {
 	s.always[v] = f
 }
 
-// Calls is every call so far, in order.
+// Calls returns every call so far, in order.
 func (s *Store) Calls() []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.calls)
 }
 
-// Acquire takes the lease on a record: see lambdaidem.Store.
+// Acquire takes the lease on a record; see lambdaidem.Store.
 func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem.Record, error) {
 	return s.call(ctx, Acquire, claim.ID, func() (lambdaidem.Record, error) { return s.inner.Acquire(ctx, claim) })
 }
 
-// Complete stores the result: see lambdaidem.Store.
+// Complete stores the result; see lambdaidem.Store.
 func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Record, error) {
 	return s.call(ctx, Complete, lease.ID, func() (lambdaidem.Record, error) { return s.inner.Complete(ctx, lease, result) })
 }
 
-// Release gives the lease back: see lambdaidem.Store.
+// Release gives up the lease; see lambdaidem.Store.
 func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
 	return s.call(ctx, Release, lease.ID, func() (lambdaidem.Record, error) { return s.inner.Release(ctx, lease, now) })
 }
 
-// Get reads the record: see lambdaidem.Store.
+// Get reads the record; see lambdaidem.Store.
 func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
 	return s.call(ctx, Get, id, func() (lambdaidem.Record, error) { return s.inner.Get(ctx, id, now) })
 }
 
-// Load reads an answer that the inner store keeps apart: see lambdaidem.Loader.
+// Load reads an answer that the inner store keeps apart from its record; see
+// lambdaidem.Loader. It can't be made to fail.
 func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.Result, error) {
 	process.EndIfDead(ctx)
 	if loader, ok := s.inner.(lambdaidem.Loader); ok {
@@ -105,8 +108,8 @@ func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.
 	return record.Result, nil
 }
 
-// Prepare gets what the inner store needs before it can keep a result: see
-// lambdaidem.Preparer. It is no call that can be made to fail.
+// Prepare calls Prepare of the inner store, if it is a lambdaidem.Preparer. It can't
+// be made to fail.
 func (s *Store) Prepare(ctx context.Context) error {
 	process.EndIfDead(ctx)
 	if inner, ok := s.inner.(lambdaidem.Preparer); ok {
@@ -115,7 +118,7 @@ func (s *Store) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// SaveSteps stores the results of steps: see lambdaidem.StepStore.
+// SaveSteps stores the results of steps; see lambdaidem.StepStore.
 func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
 	return s.call(ctx, SaveSteps, lease.ID, func() (lambdaidem.Record, error) {
 		inner, ok := s.inner.(lambdaidem.StepStore)
@@ -127,7 +130,7 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 	})
 }
 
-// call makes one call, or lets it fail.
+// call records a call and calls pass, or fails, as the call's fault demands.
 func (s *Store) call(ctx context.Context, v Verb, id string, pass func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 	process.EndIfDead(ctx)
 	s.mu.Lock()
@@ -149,7 +152,7 @@ func (s *Store) call(ctx context.Context, v Verb, id string, pass func() (lambda
 	case LoseRequest:
 		return failed(lambdaidem.ReasonUnreachable, false, ErrInjected)
 	case LoseReply:
-		_, _ = pass() // whatever it was, it is lost
+		_, _ = pass() // the reply is lost, even if it is an error
 		return failed(lambdaidem.ReasonTimeout, false, ErrInjected)
 	case Hang:
 		<-ctx.Done()

@@ -11,7 +11,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// answerSteps are about what a record replays: the very answer that was stored.
+// answerSteps check that a record returns exactly the answer that was stored.
 var answerSteps = []Step{
 	{
 		Name: "text comes back byte for byte",
@@ -117,8 +117,8 @@ func failed(f lambdaidem.Failure) lambdaidem.Result {
 	return lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, Failure: &f}
 }
 
-// keeps completes a record with each result. The completion, the read after it
-// and a refused acquire must all bring it back.
+// keeps completes a record with each result. The completion, a read after it and a
+// refused acquire must all return that result.
 func keeps(ctx context.Context, e Env, step string, results map[string]lambdaidem.Result) error {
 	for name, result := range results {
 		s := e.story(ctx, step+": "+name)
@@ -134,7 +134,9 @@ func keeps(ctx context.Context, e Env, step string, results map[string]lambdaide
 	return nil
 }
 
-// ownsAnswer scribbles over every copy of an answer that it gets hold of.
+// ownsAnswer checks that the store keeps its own copy of an answer. It overwrites the
+// answer that it passes to Complete and every answer that a method returns, and checks
+// each time that the record is unchanged.
 func ownsAnswer(ctx context.Context, s *story, result lambdaidem.Result) error {
 	result.At = s.at(time.Second)
 	result.Expires = s.at(answerTTL)
@@ -157,7 +159,7 @@ func ownsAnswer(ctx context.Context, s *story, result lambdaidem.Result) error {
 			return s.store.Complete(ctx, s.lease("a", time.Second), copied(result))
 		}},
 		{"a release", func() (lambdaidem.Record, error) {
-			r, _ := s.store.Release(ctx, s.lease("a", 2*time.Second), s.at(2*time.Second)) // a lost lease, as other steps show
+			r, _ := s.store.Release(ctx, s.lease("a", 2*time.Second), s.at(2*time.Second)) // fails with ErrLeaseLost, which other steps check
 			return r, nil
 		}},
 		{"a refused acquire", func() (lambdaidem.Record, error) { return s.store.Acquire(ctx, s.claim("b", 2*time.Second)) }},
@@ -174,7 +176,7 @@ func ownsAnswer(ctx context.Context, s *story, result lambdaidem.Result) error {
 	return s.err
 }
 
-// copied is a result that shares nothing with r.
+// copied returns a deep copy of r.
 func copied(r lambdaidem.Result) lambdaidem.Result {
 	r.Value = bytes.Clone(r.Value)
 	if r.Failure != nil {
@@ -184,7 +186,7 @@ func copied(r lambdaidem.Result) lambdaidem.Result {
 	return r
 }
 
-// scribble writes over all that a result points to.
+// scribble overwrites the memory that a result points to.
 func scribble(r lambdaidem.Result) {
 	for i := range r.Value {
 		r.Value[i] = '#'

@@ -2,29 +2,29 @@ package canon
 
 import "slices"
 
-// A scanner reads one JSON text once, from left to right. It spells the value
-// canonically but with the members in the order of src, and notes in moved which
-// objects must have theirs reordered.
+// A scanner reads a JSON text in one pass. Its output is the text in canonical form,
+// except that the members of objects still have the order of src; moved lists the
+// objects whose members must be reordered.
 //
-// What was spelt so far is out and then src[from:pos], which is copied to out only
-// when white space or an escape ends it: of a text without either, nothing is.
+// The output so far is out followed by src[from:pos]. The scanner copies src[from:pos]
+// to out only before white space or an escape, where the output begins to differ from
+// src. A text without either is never copied.
 //
-// Its methods report false as soon as the text is found to have no canonical
-// form; the scanner is then good for nothing but reset. They rely on src being
-// valid UTF-8.
+// Its methods return false as soon as the text proves to have no canonical form. After
+// that, only reset may be called. src must be valid UTF-8.
 type scanner struct {
 	src  []byte
-	from int // the first byte of src that is not in out, nor left out
-	pos  int // the next byte of src
+	from int // where in src the output begins that is not yet in out
+	pos  int // the next byte of src to read
 	lim  Limits
 
-	out    []byte     // what was spelt, but for what is still to be copied
-	spelt  []byte     // all of it, once the text was read; may be src
-	open   []member   // the members so far of the objects that are open
+	out    []byte     // the output, without src[from:pos]
+	spelt  []byte     // the whole output, set at the end of the text; may be src
+	open   []member   // the members read so far of all open objects
 	names  []byte     // the folded names of those members
-	moved  []object   // closed objects to be reordered, inner before outer
-	sorted []position // their members, in their new order
-	cost   int        // comparisons, bytes compared, bytes placed: for the tests of S2
+	moved  []object   // closed objects whose members must be reordered, inner before outer
+	sorted []position // the members of the objects in moved, in their new order
+	cost   int        // comparisons, bytes compared and bytes placed; tests check that it grows linearly
 }
 
 func (s *scanner) reset(src []byte, lim Limits) {
@@ -51,17 +51,17 @@ func (s *scanner) text() bool {
 	return true
 }
 
-// at is how long what was spelt so far is: where in it the next byte will be.
+// at returns the length of the output so far.
 func (s *scanner) at() int { return len(s.out) + s.pos - s.from }
 
-// flush copies what is still to be copied. Nothing is spelt longer than it was, so there
-// is room for the rest then too.
+// flush copies src[from:pos] to out. It grows out enough for the rest of src, because
+// the canonical form is never longer than the text.
 func (s *scanner) flush() {
 	s.out = append(slices.Grow(s.out, len(s.src)-s.from), s.src[s.from:s.pos]...)
 	s.from = s.pos
 }
 
-// value reads any value that stands within depth arrays and objects.
+// value reads a value that is nested in depth arrays and objects.
 func (s *scanner) value(depth int) bool {
 	switch c := s.peek(); c {
 	case '"':
@@ -143,8 +143,9 @@ func (s *scanner) literal(word string) bool {
 	return true
 }
 
-// number reads a number (RFC 8259, section 6) and keeps its text: F3 has no
-// opinion on which texts are the same number.
+// number reads a number (RFC 8259, section 6). Its canonical form is its text: 1.0 and
+// 1 are different values, because converting a number could make two large numbers
+// equal.
 func (s *scanner) number() bool {
 	src, i := s.src, s.pos
 	if i < len(src) && src[i] == '-' {
@@ -182,16 +183,17 @@ func digits(src []byte, i int) int {
 	return i
 }
 
-// peek skips white space and returns the byte after it, still to be read. At
-// the end it returns 0, a byte that is valid nowhere between values.
+// peek skips white space and returns the next byte without reading it. At the end of
+// the text it returns 0, which is not valid between values.
 func (s *scanner) peek() byte {
-	if s.pos < len(s.src) && s.src[s.pos] > ' ' { // as it is almost always
+	if s.pos < len(s.src) && s.src[s.pos] > ' ' { // the usual case
 		return s.src[s.pos]
 	}
 	return s.space()
 }
 
-// space is peek where something else may come first.
+// space is the slow path of peek, for white space, control characters and the end of
+// the text.
 func (s *scanner) space() byte {
 	begin := s.pos
 	for ; s.pos < len(s.src); s.pos++ {
@@ -212,5 +214,5 @@ func (s *scanner) space() byte {
 	return s.src[s.pos]
 }
 
-// take takes the byte at pos, which the caller has peeked at.
+// take reads the byte that peek returned.
 func (s *scanner) take() { s.pos++ }
