@@ -10,46 +10,46 @@ import (
 	"github.com/lambdaidem/toolkit/internal/deadline"
 )
 
-// attempt is one call on its way through the guard, and the whole protocol:
-// acquire, run, finish. What a record means, and what follows from it, is
-// decided here and nowhere else. Everything that belongs to the invocation is
-// here, since one process may serve several at once.
+// attempt is the protocol for one guarded call: acquire the record, run the handler,
+// finish the record. Only the methods of attempt decide what a record means and what
+// follows from it. The state of an invocation is here and not in the Guard, because one
+// process may serve several invocations at once.
 type attempt struct {
 	budget
 	g          *Guard
-	outer      *attempt // the attempt whose handler made this call; nil: there is none
+	outer      *attempt // the attempt whose handler made this call; nil if there is none
 	call       call
-	work       work // what runs, or takes the replay
-	id         string
-	scope      string
-	token      string   // fencing token: random, of this attempt alone (L3)
-	random     [16]byte // that the token is made of
-	invocation string   // names this invocation in the record; see Claim
+	work       work
+	id         string   // the record's
+	scope      string   // the record's
+	token      string   // fencing token: random, used by this attempt only
+	random     [16]byte // the bytes of token
+	invocation string   // identifies this invocation in the record; see Claim
 	steps      steps
 
-	acquiring deadline.Context // of everything before the handler
-	handling  handlerContext   // of the handler
+	acquiring deadline.Context // the context of everything before the handler
+	handling  handlerContext   // the handler's context
 
-	began      time.Time     // by Options.Clock
+	began      time.Time     // when the attempt began, by Options.Clock
 	number     int           // attempt number of the record
-	handler    time.Duration // spent in the handler
-	stored     time.Duration // spent in the store, but for steps
-	mayHold    bool          // a claim was sent whose fate is unknown
-	replaces   string        // token of the record that the last claim was to take over; empty: it was to begin one
-	started    bool          // the handler
-	open       bool          // failed open: runs without the lease (X5)
-	rejected   bool          // its transaction was (E2)
-	unsettled  bool          // and may happen all the same, unless its record changes (X8)
-	contests   int           // completions that found their record taken (E4)
-	finishedAt time.Time     // of the last result (see isResult)
-	asked      time.Time     // when the store was asked to keep it
-	first      Completion    // that is asked for
-	enlist     enlisting     // what the handler enlists (E1)
-	cached     bool          // its record is from the process's own memory (R4),
-	memory     *memory       // which is this
+	handler    time.Duration // time spent in the handler
+	stored     time.Duration // time spent in the store, except for steps
+	mayHold    bool          // a claim was sent whose reply is missing, so the attempt may hold the lease
+	replaces   string        // token of the record that the last claim replaces; empty if the claim begins a record
+	started    bool          // the handler has been started
+	open       bool          // the handler runs without a lease because of Options.FailOpen
+	rejected   bool          // the transaction was rejected
+	unsettled  bool          // the rejected transaction may still commit: it was sent before, and can be applied until the record changes
+	contests   int           // completions that failed because another attempt had taken the record
+	finishedAt time.Time     // Result.At of the last result (see isResult)
+	asked      time.Time     // when the store was asked to store that result
+	first      Completion    // the first completion, without a claim
+	enlist     enlisting     // the writes that the handler enlists
+	cached     bool          // the record is from the process's cache
+	memory     *memory       // the cache entry, if cached
 
-	fingerprint string // the record's, or the call's own until that is known
-	payload     int    // which of the record's payloads this one is, for downstream keys; 0 while no record is known
+	fingerprint string // the record's, or the call's until the record is known
+	payload     int    // index of this payload among the record's, for downstream keys; 0 while no record is known
 }
 
 func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
@@ -62,7 +62,7 @@ func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
 	return a
 }
 
-// handlerContext is a handler's context: it has the attempt's own values (see attemptOf).
+// handlerContext is the handler's context. Its value for attemptKey is the attempt.
 type handlerContext struct {
 	deadline.Context
 	a *attempt
@@ -77,9 +77,10 @@ func (c *handlerContext) Value(key any) any {
 
 type attemptKey struct{}
 
-// Attempt is the number of this attempt at the record, in a handler's context:
-// 1 for the first; higher after a release, or after an attempt died (L6). It is
-// 0 where no guard holds a lease.
+// Attempt returns the number of the attempt whose handler has this context. The first
+// attempt for a record has number 1. Each attempt after a release, or after the death
+// of an attempt, has a higher number. Attempt returns 0 if no guard holds a lease for
+// the handler.
 func Attempt(ctx context.Context) int {
 	if a := attemptOf(ctx); a != nil {
 		return a.number
@@ -87,10 +88,9 @@ func Attempt(ctx context.Context) int {
 	return 0
 }
 
-// Key is the idempotency key of the guarded call, in a handler's context, as
-// the guard read it: to pass on to services that take one. It is empty where
-// the call runs unguarded. It tells calls of one caller apart, not callers: to
-// derive ids from, take [RecordID].
+// Key returns the idempotency key of the guarded call whose handler has this context,
+// for example to log it or pass it on. It returns "" if the call runs unguarded. Two
+// callers may use the same key, so derive ids from [RecordID] instead.
 func Key(ctx context.Context) string {
 	if a := attemptOf(ctx); a != nil {
 		return a.call.who.Key
@@ -98,10 +98,10 @@ func Key(ctx context.Context) string {
 	return ""
 }
 
-// RecordID is the id of the guarded call's record, in a handler's context:
-// printable ASCII of 54 bytes, the same in every attempt, and of this key of
-// this caller on this route alone. Ids of what a handler makes can be derived
-// from it. It is empty where the call runs unguarded.
+// RecordID returns the id of the record of the guarded call whose handler has this
+// context: 54 bytes of printable ASCII. Every attempt for one key of one caller on one
+// route has the same id, and no other attempt has it, so a handler can derive the ids
+// of what it creates from it. RecordID returns "" if the call runs unguarded.
 func RecordID(ctx context.Context) string {
 	if a := attemptOf(ctx); a != nil {
 		return a.id
@@ -109,18 +109,17 @@ func RecordID(ctx context.Context) string {
 	return ""
 }
 
-// attemptOf is the attempt whose handler has this context; nil if it runs
-// unguarded.
+// attemptOf returns the attempt whose handler has this context, or nil if the handler
+// runs unguarded.
 func attemptOf(ctx context.Context) *attempt {
 	a := runOf(ctx)
-	if a == nil || a.id == "" { // see unguarded.go
+	if a == nil || a.id == "" { // an unguarded run has no record
 		return nil
 	}
 	return a
 }
 
-// runOf returns the attempt whose handler has this context, even one that runs
-// unguarded; nil if there is none.
+// runOf is like attemptOf, but also returns unguarded runs, which have no id.
 func runOf(ctx context.Context) *attempt {
 	a, _ := ctx.Value(attemptKey{}).(*attempt)
 	return a
@@ -135,21 +134,21 @@ func (a *attempt) inContext(ctx context.Context) context.Context {
 type finding int
 
 const (
-	isFree      finding = iota // nothing stands in the way: acquire, or take over
-	isOurs                     // this attempt holds the lease (L4)
-	isBusy                     // another attempt holds it (L8)
-	isAbandoned                // an attempt died, and an operator must decide (L6)
-	isMismatch                 // it belongs to another payload (F5)
-	isFinished                 // its answer is to be replayed (R1)
+	isFree      finding = iota // the call may acquire the record or take it over
+	isOurs                     // this attempt holds the lease
+	isBusy                     // another attempt holds the lease
+	isAbandoned                // an attempt died, and an operator must decide
+	isMismatch                 // the record belongs to another payload
+	isFinished                 // the record's answer must be replayed
 )
 
-// judge is the one place that decides what a record means.
+// judge decides what a record means to the call.
 func (a *attempt) judge(rec Record) finding {
 	switch now := a.g.opts.Clock(); {
 	case rec.State == Absent:
 		return isFree
 	case rec.State == Released && len(rec.Steps) == 0:
-		return isFree // F5: it forgets its fingerprint
+		return isFree // even for another payload, so that a client can correct its request
 	case !a.call.fits(rec.Fingerprint):
 		return isMismatch
 	case rec.State == Released:
@@ -160,15 +159,15 @@ func (a *attempt) judge(rec Record) finding {
 		return isOurs
 	case rec.LeaseLiveAt(now):
 		return isBusy
-	case a.g.opts.Policy == Hold, rec.Expires.IsZero(): // what began under Hold doesn't expire
+	case a.g.opts.Policy == Hold, rec.Expires.IsZero(): // a record in progress without an expiry began under Hold
 		return isAbandoned
 	default:
 		return isFree
 	}
 }
 
-// acquire gets hold of the record, or decides the call without it. may tells
-// whether the handler may run.
+// acquire acquires the record. may reports whether the handler may run; if it may not,
+// d is the decision about the call.
 func (a *attempt) acquire(request context.Context) (d decision, may bool) {
 	a.keepBack()
 	ctx := &a.acquiring
@@ -195,7 +194,7 @@ func (a *attempt) acquire(request context.Context) (d decision, may bool) {
 		case isOurs:
 			a.acquired(ctx, seen, rec)
 			return decision{}, true
-		case isBusy, isFree: // L8: too little time is left to begin after a wait
+		case isBusy, isFree: // isFree: the wait has left too little time to run the handler
 			a.withdraw(ctx)
 			return a.inProgress(ctx), false
 		default:
@@ -204,8 +203,8 @@ func (a *attempt) acquire(request context.Context) (d decision, may bool) {
 	}
 }
 
-// prepare has the store get what a completion needs, before the handler of an attempt
-// that acquires nothing runs (S1).
+// prepare calls Preparer.Prepare for an optimistic attempt, which does not call Acquire
+// before its handler runs. Its results are those of acquire.
 func (a *attempt) prepare(request context.Context) (d decision, may bool) {
 	store, ok := a.g.store.(Preparer)
 	if !ok {
@@ -224,18 +223,18 @@ func (a *attempt) prepare(request context.Context) (d decision, may bool) {
 	return a.notAcquired(request, Record{}, err)
 }
 
-// maxClaims bounds how often one call tries to get hold of a record that
-// others keep taking before it gives way (L6).
+// maxClaims is how many times one call tries to claim a record that other attempts take
+// first. After that, the call is refused with ErrInProgress.
 const maxClaims = 8
 
-// contend claims the record until it means something else than free. It returns
-// what the last claim was made over, the record as it then stood, and what that
-// means: never isFree.
+// contend claims the record until it is no longer free: this attempt has it, or the
+// record stands in the way. It returns the record that the last claim replaced, the
+// resulting record, and what that record means, which is never isFree.
 func (a *attempt) contend(ctx context.Context, over Record) (seen, rec Record, found finding, err error) {
 	for range maxClaims {
 		rec, err = a.claim(ctx, over)
 		if reasonOf(err) == ReasonConflict {
-			return over, rec, isBusy, nil // X9: a transaction in the way means busy
+			return over, rec, isBusy, nil // a transaction of another attempt is writing the record
 		}
 		if err != nil {
 			return over, rec, isBusy, err
@@ -249,7 +248,8 @@ func (a *attempt) contend(ctx context.Context, over Record) (seen, rec Record, f
 	return over, rec, isBusy, nil
 }
 
-// acquired takes note that the lease is ours, and of whom it was taken from.
+// acquired records that this attempt holds the lease. over is the record that the claim
+// replaced.
 func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 	a.mayHold = false
 	a.number, a.fingerprint, a.payload, a.steps.stored = rec.Attempt, rec.Fingerprint, rec.payload(), rec.Steps
@@ -259,12 +259,13 @@ func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 	}
 }
 
-// notAcquired decides a call whose claim the store could not answer (X5). What was
-// seen before, and has steps, never runs without them (E5).
+// notAcquired decides a call whose claim failed with err. Its results are those of
+// acquire: the handler may run only with Options.FailOpen. It never runs if a record
+// with steps was seen, because it would repeat the steps.
 func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d decision, may bool) {
 	if reasonOf(err) == ReasonForeign {
 		a.note(ctx, EventUnreadable, err)
-		if len(seen.Steps) > 0 { // it was taken over before its steps were found to be unreadable
+		if len(seen.Steps) > 0 { // the store took the record over before it found the steps unreadable
 			a.withdraw(ctx)
 		}
 		return decision{refusal: recordForeign(err)}, false
@@ -279,7 +280,7 @@ func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d de
 	return decision{refusal: storeUnavailable(err, a.g.opts.RetryAfter)}, false
 }
 
-// fromRecord decides a call by a record that stands in its way for good.
+// fromRecord decides a call whose record is finished, abandoned or of another payload.
 func (a *attempt) fromRecord(ctx context.Context, found finding, rec Record) decision {
 	a.number = rec.Attempt
 	switch found {
@@ -294,9 +295,9 @@ func (a *attempt) fromRecord(ctx context.Context, found finding, rec Record) dec
 	}
 }
 
-// replay decides a call by the answer of a finished record: all of it, or none.
-// as is the event kind to report: EventNew if a transaction of
-// this attempt itself had stored the answer.
+// replay decides a call by the answer of a finished record. It refuses the call if it
+// can't read the complete answer. as is the kind of event to report: EventNew if a
+// transaction of this attempt has stored the answer.
 func (a *attempt) replay(ctx context.Context, rec Record, as Kind) decision {
 	switch result, err := a.load(ctx, rec); {
 	case err == nil:
@@ -309,7 +310,7 @@ func (a *attempt) replay(ctx context.Context, rec Record, as Kind) decision {
 		}
 		a.note(ctx, as, nil)
 		return d
-	case reasonOf(err) == ReasonForeign: // X4: reading again would not mend it
+	case reasonOf(err) == ReasonForeign: // another read would fail too
 		a.note(ctx, EventUnreadable, err)
 		return decision{refusal: answerGone(err)}
 	default:
@@ -318,7 +319,7 @@ func (a *attempt) replay(ctx context.Context, rec Record, as Kind) decision {
 	}
 }
 
-// inProgress refuses a call because another attempt is under way (L8).
+// inProgress refuses a call because another attempt is running.
 func (a *attempt) inProgress(ctx context.Context) decision {
 	a.note(ctx, EventInProgress, nil)
 	return decision{refusal: inProgress(a.g.opts.RetryAfter)}

@@ -10,26 +10,24 @@ import (
 	"github.com/lambdaidem/toolkit/internal/deadline"
 )
 
-// Pauses between tries of one store call; each is jittered by half.
 const (
-	firstPause   = 20 * time.Millisecond
-	longestPause = time.Second
-	// conflictPatience is how long a claim is repeated while a transaction
-	// holds the item (X9).
+	firstPause   = 20 * time.Millisecond // between the first two tries of a store call
+	longestPause = time.Second           // between later tries
+	// conflictPatience is how long a claim is retried while a transaction of another
+	// attempt is writing the item.
 	conflictPatience = 200 * time.Millisecond
-	leaseUnit        = time.Millisecond
+	leaseUnit        = time.Millisecond // the precision of a lease's end in a record
 )
 
-// budget is the time of one attempt: until when it may run, and how much of
-// that is kept back for the completion and for the answer (L5). Times are by
-// this machine's monotonic clock, but for leaseEnd.
+// budget divides the time of one attempt between the handler, storing the answer, and
+// sending it. All times except leaseEnd are by this machine's monotonic clock.
 type budget struct {
 	opts     *Options
-	deadline time.Time     // the invocation's own; zero without one
-	over     time.Time     // when the attempt must be over: the deadline, or the claim and LeaseDuration
-	reserved time.Duration // of the time until over
-	leaseEnd time.Time     // of the last claim, by Options.Clock
-	giveUp   time.Time     // when waiting ends; zero before it began
+	deadline time.Time     // the invocation's deadline; zero if there is none
+	over     time.Time     // when the attempt must end: at the deadline, or else LeaseDuration after the claim
+	reserved time.Duration // the part of the time before over that the handler must not use
+	leaseEnd time.Time     // the lease's end in the last claim, by Options.Clock
+	giveUp   time.Time     // when waiting for another attempt ends; zero before the first wait
 }
 
 func newBudget(ctx context.Context, o *Options) budget {
@@ -42,34 +40,34 @@ func newBudget(ctx context.Context, o *Options) budget {
 	return b
 }
 
-// left is the time until the attempt must be over. It is measured by the
-// monotonic clock where the deadline allows it, never by Options.Clock, which
-// may jump.
+// left returns the time until the attempt must end. It does not use Options.Clock,
+// which may jump, but the deadline's monotonic clock reading if it has one.
 func (b *budget) left() time.Duration {
 	if b.deadline.IsZero() {
-		return b.opts.LeaseDuration // its time begins with the claim
+		return b.opts.LeaseDuration // counted from the claim, which is about to be sent
 	}
 	return time.Until(b.deadline)
 }
 
-// beginLease settles when a lease that is claimed at now ends: it outlives the
-// attempt by as much as clocks may differ (L5).
+// beginLease sets the end of a lease that is claimed at now. The lease lasts
+// Options.MaxSkew longer than the attempt, so that a machine whose clock is ahead does
+// not take the lease while the attempt is running.
 func (b *budget) beginLease(now time.Time) {
 	left := max(b.left(), 0)
 	b.over = time.Now().Add(left)
 	b.leaseEnd = ceil(now.Add(left).Add(b.opts.MaxSkew), leaseUnit)
 }
 
-// holdTo takes the lease's end as it stands in the record. Where an earlier
-// claim of ours turned out to have landed, its lease counts, which may end
-// before that of the last claim (L5).
+// holdTo sets the end of the lease to that in the record. The record may have the lease
+// of an earlier claim of this attempt whose reply was lost, which ends before that of
+// the last claim.
 func (b *budget) holdTo(leaseEnd time.Time) {
 	b.leaseEnd = leaseEnd
 	b.over = earlier(b.over, time.Now().Add(leaseEnd.Sub(b.opts.Clock())-b.opts.MaxSkew))
 }
 
-// keepBack settles how much of the time left is kept back for the completion
-// and the answer (L5).
+// keepBack sets the time that is reserved for storing and sending the answer, from the
+// time that is left now.
 func (b *budget) keepBack() {
 	b.reserved = b.opts.Reserve
 	if b.reserved == 0 {
@@ -77,18 +75,21 @@ func (b *budget) keepBack() {
 	}
 }
 
-// answerMargin is the part of the reserve that is kept for sending the answer:
-// half of it, at most 200 ms. Measured under a CPU quota: a process with a
-// fourteenth of a core (128 MB on Lambda) that had just used its share up stands
-// still for most of its period, and needed up to 95 ms for a small answer, 146 ms
-// with a garbage collection, 189 ms for one of 1 MB. With a tenth, 50 ms at most,
-// up to 44 of 100 of its answers came after the deadline; with half, none of the
-// small ones, and 3 of 100 of 1 MB under a timeout of 3 s. A completion itself
-// took 0.4 ms, 96 ms at worst.
+// answerMargin returns the part of the reserved time that is left for sending the
+// answer: half of it, but at most 200 ms.
+//
+// The numbers come from measurements under a CPU quota of a fourteenth of a core, as
+// for 128 MB on Lambda. The kernel suspends such a process for most of each scheduling
+// period. It took up to 95 ms to send a small answer, 146 ms with a garbage collection,
+// and 189 ms for an answer of 1 MB. With a margin of a tenth, at most 50 ms, up to 44
+// of 100 answers were sent after the deadline. With half, no small answer was late, and
+// 3 of 100 answers of 1 MB were late under a timeout of 3 s. Storing an answer took
+// 0.4 ms, and 96 ms in the worst case.
 func (b *budget) answerMargin() time.Duration { return min(b.reserved/2, 200*time.Millisecond) }
 
-// acquireEnd is when everything before the handler ends: it leaves time to give
-// back what an unanswered claim may have taken, and to answer (X5). Zero: never.
+// acquireEnd returns the deadline for everything before the handler, or the zero time if
+// there is none. It leaves time to release what a claim without a reply may have taken,
+// and to answer.
 func (b *budget) acquireEnd() time.Time {
 	if b.deadline.IsZero() {
 		return time.Time{}
@@ -96,8 +97,8 @@ func (b *budget) acquireEnd() time.Time {
 	return b.deadline.Add(-b.reserved)
 }
 
-// waitContext ends when Options.Wait is over, counted from the first wait of
-// this attempt (L8).
+// waitContext returns a context that ends Options.Wait after the first wait of this
+// attempt began.
 func (b *budget) waitContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	if b.giveUp.IsZero() {
 		b.giveUp = time.Now().Add(b.opts.Wait)
@@ -105,12 +106,12 @@ func (b *budget) waitContext(ctx context.Context) (context.Context, context.Canc
 	return context.WithDeadline(ctx, b.giveUp)
 }
 
-// handlerEnd is a reserve before the attempt must be over (L5).
+// handlerEnd returns the deadline of the handler's context.
 func (b *budget) handlerEnd() time.Time { return b.over.Add(-b.reserved) }
 
-// finishContext is for a completion: it lives on when the request's context
-// ends (X3), until just before the attempt must be over; if that is past, for a
-// short limit of its own.
+// finishContext returns the context for storing the answer. It does not end with the
+// request's context, but shortly before the attempt must end, or, if that time has
+// passed, after Options.CleanupTimeout.
 func (b *budget) finishContext(ctx context.Context) *deadline.Context {
 	end := b.over.Add(-b.answerMargin())
 	if time.Until(end) <= 0 {
@@ -129,8 +130,8 @@ func (b *budget) cleanupContext(ctx context.Context) *deadline.Context {
 	return deadline.With(context.WithoutCancel(ctx), end)
 }
 
-// pause sleeps for about d, and tells whether ctx is still alive then. Nothing
-// of it outlives the call (X7).
+// pause sleeps for d/2 to d, chosen at random, or until ctx ends. It reports whether
+// ctx has not ended.
 func (b *budget) pause(ctx context.Context, d time.Duration) bool {
 	var random [4]byte
 	if _, err := io.ReadFull(b.opts.Random, random[:]); err != nil {

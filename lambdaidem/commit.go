@@ -7,10 +7,11 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
 
-// How an attempt completes where its handler enlisted writes (E1), or holds no
-// lease: one that runs optimistically (E4) or failed open (X5).
+// This file completes attempts by a transaction: those whose handler enlisted writes,
+// and those without a lease, which are optimistic or run because of Options.FailOpen.
 
-// completion is what is to be stored by tx, or by the store alone if that is nil.
+// completion returns the completion to commit with tx, or with Store.Complete if tx is
+// nil.
 func (a *attempt) completion(r Result, tx Tx) *Completion {
 	a.first = Completion{Lease: a.lease(), Result: r}
 	c := &a.first
@@ -20,29 +21,29 @@ func (a *attempt) completion(r Result, tx Tx) *Completion {
 	return c
 }
 
-// completionOver is a completion that claims the record too, over what was seen
-// of it.
+// completionOver returns a copy of the completion that also claims the record. seen is
+// the record that the claim replaces; the zero Record if none was seen.
 func (a *attempt) completionOver(c *Completion, seen Record) *Completion {
 	next := *c
 	now := a.g.opts.Clock()
 	claim := a.claimAt(now, seen)
-	if claim.LeaseEnd.IsZero() { // it never had one
+	if claim.LeaseEnd.IsZero() { // the attempt never claimed a lease
 		claim.LeaseEnd = ceil(now, leaseUnit)
 	}
 	next.Claim = &claim
 	return &next
 }
 
-// with is the completion with another result.
+// with returns a copy of the completion with another result.
 func (c *Completion) with(r Result) *Completion {
 	next := *c
 	next.Result = r
 	return &next
 }
 
-// carrier is the transaction that completes the attempt: that of the handler's
-// writes, if there are any; one without writes for an attempt that has to claim
-// its record; else nil.
+// carrier returns the transaction that completes the attempt: tx if the handler
+// enlisted writes, or a transaction without writes if the completion must claim the
+// record. It returns nil if Store.Complete can complete the attempt.
 func (a *attempt) carrier(tx Tx) Tx {
 	if tx == nil && (a.g.opts.Optimistic || a.open && a.rejected) {
 		return a.g.transact.Begin(a.g.opts.Random)
@@ -50,7 +51,7 @@ func (a *attempt) carrier(tx Tx) Tx {
 	return tx
 }
 
-// save asks the store for the completion.
+// save sends the completion to the store.
 func (a *attempt) save(ctx context.Context, tx Tx, c *Completion) (Record, error) {
 	defer a.spent(time.Now())
 	if tx != nil {
@@ -59,11 +60,11 @@ func (a *attempt) save(ctx context.Context, tx Tx, c *Completion) (Record, error
 	return a.g.store.Complete(ctx, c.Lease, c.Result)
 }
 
-// completed notes that the answer is stored. What stands in the record may be an
-// earlier completion of this attempt's own: of a transaction whose fate was not
-// known when it was given up. It never changes (G3), so it is the answer.
+// completed ends an attempt whose record is completed. The record may have an earlier
+// answer of this attempt, stored by a transaction that was given up although it might
+// still commit. A completed record never changes, so the caller receives that answer.
 func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end ending, unstorable error) decision {
-	if rec.Attempt > 0 { // a transaction's reply has none
+	if rec.Attempt > 0 { // 0 in the reply to a transaction
 		a.number = rec.Attempt
 	}
 	if c.Claim != nil && c.Claim.Over != nil && c.Claim.Over.State == InProgress {
@@ -82,13 +83,13 @@ func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end 
 	return decision{}
 }
 
-// isResult tells whether a record has the result that was to be stored: no two
-// of one attempt are of one moment, see emptyResult.
+// isResult reports whether the result in a record is the one that was to be stored. Two
+// results of one attempt differ in At; see emptyResult.
 func isResult(has, meant Result) bool { return has.At.Equal(meant.At) }
 
-// contested decides a completion that had to claim its record and could not: the
-// record's reason beats every other (E4). free tells that the record, as it was
-// seen, may be claimed after all.
+// contested handles a completion that failed to claim its record. If the record means
+// that the call must not complete, d is the decision about the call. Otherwise free is
+// true, and the completion may be tried again over seen.
 func (a *attempt) contested(ctx context.Context, rec Record) (d decision, seen Record, free bool) {
 	found := a.judge(rec)
 	if found == isBusy {
@@ -99,9 +100,9 @@ func (a *attempt) contested(ctx context.Context, rec Record) (d decision, seen R
 		return a.inProgress(ctx), rec, false
 	case found != isFree:
 		return a.overruled(ctx, found, rec), rec, false
-	case len(rec.Steps) > 0 && a.open: // who takes the lease goes on after them
+	case len(rec.Steps) > 0 && a.open: // a retry that gets the lease continues after the steps
 		return a.inProgress(ctx), rec, false
-	case len(rec.Steps) > 0: // an attempt without a lease can't
+	case len(rec.Steps) > 0: // no optimistic attempt can continue after steps
 		return a.fromRecord(ctx, isAbandoned, rec), rec, false
 	}
 	if a.contests++; a.contests >= maxClaims {
@@ -110,8 +111,9 @@ func (a *attempt) contested(ctx context.Context, rec Record) (d decision, seen R
 	return decision{}, rec, true
 }
 
-// consult reads the record before an answer goes out that the record knows
-// nothing of (E4). known tells whether the record decides the call instead.
+// consult reads the record before an optimistic attempt sends an answer that it does
+// not store. known reports whether the record decides the call, by d. If the record
+// can't be read, d refuses the call and err is not nil.
 func (a *attempt) consult(ctx context.Context) (d decision, known bool, err error) {
 	finishing := a.finishContext(ctx)
 	defer finishing.Cancel()
@@ -133,7 +135,7 @@ func (a *attempt) consult(ctx context.Context) (d decision, known bool, err erro
 	if found == isBusy {
 		rec, found = a.wait(ctx, rec)
 	}
-	switch found { //nolint:exhaustive // the others stand in the way for good
+	switch found { //nolint:exhaustive // the record decides the call in all other cases
 	case isFree:
 		return decision{}, false, nil
 	case isBusy, isOurs:
@@ -142,8 +144,9 @@ func (a *attempt) consult(ctx context.Context) (d decision, known bool, err erro
 	return a.overruled(ctx, found, rec), true, nil
 }
 
-// overruled answers by the record although the handler has run. None of the writes of
-// an optimistic attempt were made then, so its run does not count.
+// overruled decides a call by its record although the handler has run. None of an
+// optimistic attempt's writes were made, so overruled takes its run off the count of
+// runs that package idemtest checks.
 func (a *attempt) overruled(ctx context.Context, found finding, rec Record) decision {
 	if a.g.opts.Optimistic {
 		runcount.Undo(ctx)
@@ -151,16 +154,16 @@ func (a *attempt) overruled(ctx context.Context, found finding, rec Record) deci
 	return a.fromRecord(ctx, found, rec)
 }
 
-// hopelessRead tells whether reading again can only end alike.
+// hopelessRead reports whether repeating a failed read would fail the same way.
 func hopelessRead(err error) bool {
-	switch reasonOf(err) { //nolint:exhaustive // every other one may pass
+	switch reasonOf(err) { //nolint:exhaustive // all other reasons may be temporary
 	case ReasonNoTable, ReasonPermission, ReasonInvalid, ReasonForeign:
 		return true
 	}
 	return false
 }
 
-// finishOptimistic ends an attempt that nothing is to be stored of (E4).
+// finishOptimistic ends an optimistic attempt whose answer is not stored.
 func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 	d, known, err := a.consult(ctx)
 	if known || err != nil {
@@ -174,10 +177,10 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 	return decision{refusal: outcomeUnknown(end.err, a.g.opts.RetryAfter)}
 }
 
-// diedOptimistic ends an attempt whose handler did not return, having consulted
-// the record: where that knows an answer, it stands in for the panic, which else
-// goes on with its own value. v is nil after runtime.Goexit, which can't be
-// stopped.
+// diedOptimistic ends an optimistic attempt whose handler panicked with v, or called
+// runtime.Goexit, in which case v is nil. If the record decides the call, its decision
+// replaces the panic. Otherwise diedOptimistic panics with v again. Nothing can stop
+// runtime.Goexit.
 func (a *attempt) diedOptimistic(ctx context.Context, v any) decision {
 	d, known, _ := a.consult(ctx)
 	if known {

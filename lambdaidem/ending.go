@@ -9,12 +9,12 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
 
-// The second half of the protocol: an attempt that may run, runs, and finishes its
-// record. The first half, and what a record means, is in attempt.go.
+// This file runs the handler of an attempt and finishes its record. The part of the
+// protocol before that is in attempt.go.
 
-// run runs the handler under the lease and finishes the record.
+// run calls the handler and finishes the record.
 func (a *attempt) run(ctx context.Context, w work) (d decision) {
-	for outer := a.outer; outer != nil; outer = outer.outer { // their retries get this call's stored answer
+	for outer := a.outer; outer != nil; outer = outer.outer { // a retry of an outer call replays this call
 		outer.enlist.pause()
 		defer outer.enlist.resume()
 	}
@@ -23,7 +23,7 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 	defer hctx.Cancel()
 	if hctx.Err() != nil {
 		switch {
-		case a.g.opts.Optimistic: // there is nothing to give back
+		case a.g.opts.Optimistic: // there is no lease to release
 		case a.open:
 			a.withdraw(ctx)
 		default:
@@ -34,16 +34,16 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 	returned, settled := false, false
 	defer a.enlist.end(errRunEnded)
 	defer func() {
-		// A panic, or runtime.Goexit: it goes on by itself, with its own value
-		// and stack, since nothing recovers it here (X2).
+		// After a panic or runtime.Goexit, settle the record. Don't recover, so that
+		// the panic continues with its value and stack.
 		switch {
-		case !settled && a.g.opts.Optimistic: // but here, unless the record knows better (E4)
+		case !settled && a.g.opts.Optimistic: // recover, because the record's answer may replace the panic
 			d = a.diedOptimistic(ctx, recover())
 		case !returned:
 			a.died(ctx)
-		case !settled && a.rejected && !a.unsettled: // in the author's verdict; nothing was written
+		case !settled && a.rejected && !a.unsettled: // Rejected.Verdict panicked, and nothing was written
 			a.died(ctx)
-		case !settled: // X4: the handler had its effect
+		case !settled: // the handler has returned and may have had effects
 			a.note(ctx, EventUncertain, errEndingDied)
 		}
 	}()
@@ -59,7 +59,8 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 	return d
 }
 
-// What stands for a panic in events; its value is not touched.
+// These errors stand for a panic in events. The value of the panic is not examined,
+// because its methods could panic too.
 var (
 	errHandlerDied = errors.New("the handler panicked or called runtime.Goexit")
 	errEndingDied  = errors.New("the handler returned; then Options.Outcome, the encoding of its result or the store panicked or called runtime.Goexit")
@@ -80,14 +81,14 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	if dropped > 0 && end.success {
 		end = w.rejected(successWithoutWrites(end.outcome, dropped))
 	}
-	if a.steps.left && end.outcome == OutcomeReleased { // it would not be true that nothing happens
+	if a.steps.left && end.outcome == OutcomeReleased { // a step is still running, so a release must not say that nothing happened
 		end.outcome, end.err = OutcomeUncertain, errors.Join(errHandlerReturned, end.err)
 	}
 	switch end.outcome {
 	case OutcomeSucceeded, OutcomeFailed:
 		return a.complete(ctx, w, end, tx)
 	case OutcomeReleased, OutcomeUncertain:
-	default: // keep the lease: whether there were effects isn't known
+	default: // keep the lease, because the handler may have had effects
 		end.err = fmt.Errorf("Options.Outcome returned %q, which is no outcome", end.outcome)
 	}
 	switch {
@@ -103,13 +104,15 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	return decision{}
 }
 
-// unknown refuses a call of which nobody can tell what it did (X4).
+// unknown refuses a call that may have had its effects. The client is told to retry
+// after the lease has ended.
 func (a *attempt) unknown(why error) decision {
 	return decision{refusal: outcomeUnknown(why, max(a.leaseEnd.Sub(a.g.opts.Clock()), a.g.opts.RetryAfter))}
 }
 
-// complete stores the answer, with what the handler enlisted in tx if it did, for
-// as long as there is time (X4).
+// complete stores the answer, together with the writes in tx unless it is nil. It
+// retries as long as there is time. After that, it is unknown whether the record is
+// completed, and the caller must not receive an answer that may not be stored.
 func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
 	request, finishing := ctx, a.finishContext(ctx)
 	defer finishing.Cancel()
@@ -124,7 +127,7 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 		if err == nil {
 			return a.completed(ctx, rec, c, end, unstorable)
 		}
-		if rejected := (*Rejected)(nil); errors.As(err, &rejected) { // E2: nothing was written
+		if rejected := (*Rejected)(nil); errors.As(err, &rejected) { // this request wrote nothing
 			finishing.Cancel()
 			a.enlist.drop()
 			a.rejected, a.unsettled = true, a.unsettled || rejected.Unsettled
@@ -152,17 +155,17 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	}
 	a.note(ctx, EventStoreError, err)
 	if a.open && tx == nil {
-		return decision{} // X5: it ran without the store from the start
+		return decision{} // with FailOpen, the handler's answer is sent without the store
 	}
 	a.note(ctx, EventUncertain, err)
 	return a.unknown(err)
 }
 
-// lost decides a call whose lease another attempt took before it ended: its own
-// answer is not the truth any more (X6).
+// lost decides a call whose lease another attempt has taken. The caller receives what
+// the record says, because the answer of this attempt was not stored.
 func (a *attempt) lost(ctx context.Context, rec Record) decision {
 	if a.open && rec.State != Completed {
-		return decision{} // X5: it ran without the store, and nobody knows better
+		return decision{} // with FailOpen, only a completed record replaces the handler's answer
 	}
 	a.note(ctx, EventLeaseLost, nil)
 	if found := a.judge(rec); found == isFinished || found == isMismatch {
@@ -171,17 +174,18 @@ func (a *attempt) lost(ctx context.Context, rec Record) decision {
 	return a.inProgress(ctx)
 }
 
-// release ends an attempt without effect, so that a retry runs again.
+// release releases the record of an attempt that had no effects, so that a retry runs
+// the handler again. why is the error to report; nil if there is none.
 func (a *attempt) release(ctx context.Context, why error) decision {
 	switch rec, err := a.settleRelease(ctx, why); {
 	case err == nil:
 		a.note(ctx, EventReleased, why)
-	case errors.Is(err, ErrLeaseLost) && rec.State == Completed && rec.Token == a.token: // a transaction of ours happened after all
+	case errors.Is(err, ErrLeaseLost) && rec.State == Completed && rec.Token == a.token: // an earlier request of this attempt has committed
 		return a.replay(ctx, rec, EventNew)
 	case a.open && a.unsettled:
 		a.note(ctx, EventUncertain, why)
 		return a.unknown(why)
-	case a.open: // X5: there may have been nothing to release
+	case a.open: // with FailOpen there may be no record to release
 		a.note(ctx, EventReleased, why)
 	case errors.Is(err, ErrLeaseLost):
 		a.note(ctx, EventLeaseLost, why)
@@ -190,16 +194,16 @@ func (a *attempt) release(ctx context.Context, why error) decision {
 		if !a.started {
 			a.leaveBehind(ctx, rec, err)
 		}
-		if a.unsettled { // nothing keeps the transaction from happening yet
+		if a.unsettled { // the record is unchanged, so the transaction may still commit
 			return a.unknown(err)
 		}
 	}
 	return decision{}
 }
 
-// withdraw releases the record that a claim may have taken although its reply is
-// missing. If that can't be done now, or the claim may still arrive, a later call
-// of this process tries again.
+// withdraw releases the record if a claim without a reply may have taken it. If the
+// release fails, or the claim may still arrive later, a later call of this process tries
+// again.
 func (a *attempt) withdraw(ctx context.Context) {
 	if !a.mayHold {
 		return

@@ -9,21 +9,21 @@ import (
 	"strconv"
 )
 
-// Guard makes handlers safe to retry. It is safe for concurrent use; what
-// belongs to one invocation is kept with that invocation.
+// Guard makes handlers safe to retry. It is safe for concurrent use.
 type Guard struct {
 	store    Store
-	transact Transactor // the store, if it has transactions; else nil
+	transact Transactor // store, if it has transactions; else nil
 	opts     Options    // with the defaults filled in
-	off      bool       // by the environment: see SwitchOff
-	cache    *cache     // of finished records; nil: there is none
-	counts   counted    // in fingerprints, besides what always does (F4)
-	// Claims of this process whose handlers never started; shared by all guards of the store.
+	off      bool       // switched off by the environment; see SwitchOff
+	cache    *cache     // nil without Options.Cache
+	counts   counted    // the fingerprint options
+	// unstarted has the claims of this process whose handlers never started. Guards
+	// derived by With share it.
 	unstarted *unstarted
 }
 
-// New returns a guard that keeps its records in store. It panics if store is
-// nil or an option is invalid, and names the field.
+// New returns a guard that keeps its records in store. It panics if store is nil, or if
+// an option is invalid, and names the option.
 func New(store Store, optFns ...func(*Options)) *Guard {
 	if store == nil {
 		panic("lambdaidem: New: store is nil")
@@ -32,13 +32,13 @@ func New(store Store, optFns ...func(*Options)) *Guard {
 	return g.With(optFns...)
 }
 
-// With returns a guard with further options, for one route say. Both keep
-// their records in the same store, and share one cache unless an option changes
-// Options.Cache. An option sees what this guard has, the
-// defaults included: appending to Options.Methods adds a method.
+// With returns a guard with changed options, for one route for example. Both guards
+// use the same store, and share a cache unless an option changes Options.Cache. The
+// option functions receive the options of g, including defaults, so that appending to
+// Options.Methods adds a method.
 func (g *Guard) With(optFns ...func(*Options)) *Guard {
-	o := g.opts.settle() // with Methods of its own
-	// What an option changes in place must be of the new guard alone.
+	o := g.opts.settle() // copies Methods and the fingerprint options
+	// An option function may change the elements of these slices.
 	o.ReplayMarks, o.UnstoredHeaders = slices.Clone(o.ReplayMarks), slices.Clone(o.UnstoredHeaders)
 	for _, fn := range optFns {
 		fn(&o)
@@ -55,10 +55,11 @@ func (g *Guard) With(optFns ...func(*Options)) *Guard {
 	return &Guard{store: g.store, transact: g.transact, opts: o, off: g.off, cache: cache, counts: o.counted(), unstarted: g.unstarted}
 }
 
-// SwitchOff is the environment variable that switches every guard of a process
-// off, for local runs: set to a true value (1, true) it lets all calls run
-// unguarded. New says so in a warning on slog.Default(), and each call by an
-// [EventSwitchedOff]. Default: not set. New panics on what is no truth value.
+// SwitchOff is the name of an environment variable that switches off every guard of a
+// process, for local runs. If its value is true (or 1, or another value that
+// strconv.ParseBool understands as true), all calls run unguarded. New then logs a
+// warning on slog.Default(), and each call sends an [EventSwitchedOff]. New panics if
+// the value is not a boolean. Default: not set.
 const SwitchOff = "LAMBDAIDEM_OFF"
 
 func switchedOff() bool {
@@ -76,51 +77,53 @@ func switchedOff() bool {
 	return off
 }
 
-// call is one guarded call, whatever event it came by. Guard.newCall makes it.
+// call identifies one guarded call, for any kind of event. It is made by
+// Guard.newCall.
 type call struct {
 	who         Identity
-	fingerprint string          // given to a record that the call begins
-	others      func() []string // fingerprints by the other secrets, computed once needed; nil: there are none
+	fingerprint string          // the fingerprint for a record that the call begins
+	others      func() []string // fingerprints by the other secrets, computed at the first call; nil if there is one secret at most
 }
 
-// work is what a guarded call is for: the user's handler, called at most once,
-// and how that ended.
+// work runs the user's handler for one guarded call. A kind of event implements it to
+// store and replay the handler's answer.
 type work interface {
+	// run calls the handler. It is called at most once.
 	run(context.Context)
-	// ending is asked once, after run has returned. It may call what else the
-	// user wrote: the outcome rule, say.
+	// ending returns how the handler ended. It is called once, after run has
+	// returned. It may call other code of the user, such as Options.Outcome.
 	ending() ending
-	// encode makes the value to store, of an ending that has one.
+	// encode returns the value to store. It is called if ending.encoded is true.
 	encode() ([]byte, error)
-	// replay decodes the answer of a finished record, which is returned to the
-	// caller instead of running the handler. The error says why it can't be read.
+	// replay decodes the answer of a finished record, which the caller receives
+	// although the handler does not run. The error says why the answer can't be
+	// decoded.
 	replay(d decision) error
-	// rejected is the ending instead, where nothing of what the handler enlisted
-	// was written: as if the handler had returned err (E2).
+	// rejected replaces what the handler returned by err, because none of the
+	// enlisted writes were made. It returns the new ending.
 	rejected(err error) ending
 }
 
 // ending is how a run of the handler ended.
 type ending struct {
 	outcome Outcome
-	success bool // whatever its outcome, the caller takes the answer for a success
-	encoded bool // the work's encode makes what is stored; else err is, as a Failure
+	success bool // the answer tells the caller of a success, whatever the outcome is
+	encoded bool // store the value from work.encode; otherwise store err as a Failure
 	err     error
 }
 
-// decision is what the caller of a guarded call gets. The zero decision is the
-// attempt's own answer.
+// decision is what the caller of a guarded call receives. The zero decision stands for
+// what the handler returned.
 type decision struct {
-	refusal *Error
+	refusal *Error // the guard refuses the call
 
-	replays bool // this, of a finished record
+	replays bool // the call replays value or failure, the answer of a finished record
 	value   []byte
-	failure *Failure // instead of a value
-	from    *memory  // whose the replay is, if it is from the process's own (R4)
+	failure *Failure
+	from    *memory // the cache entry of the replay; nil if the store returned it
 }
 
-// once takes one call through the guard: acquire, run, finish. How each of them
-// is done, and what it comes to, is decided in attempt.go.
+// once runs one call under the guard.
 func (g *Guard) once(ctx context.Context, c call, w work) decision {
 	if guardedInside(ctx, &c) {
 		e := guardedTwice()
@@ -144,9 +147,10 @@ func (g *Guard) once(ctx context.Context, c call, w work) decision {
 	return a.run(ctx, w)
 }
 
-// guardedInside reports whether a call is made by the handler of its own record:
-// it would wait for itself, or, optimistic, complete the record before that
-// handler does and have its writes dropped.
+// guardedInside reports whether a call is made by a handler that is running under the
+// same record. Such a call would wait for that handler, which waits for the call. With
+// Options.Optimistic it would complete the record first, and the handler's writes would
+// be dropped.
 func guardedInside(ctx context.Context, c *call) bool {
 	outer := runOf(ctx)
 	if outer == nil {

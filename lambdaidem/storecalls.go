@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// What an attempt reads from its record and writes to it. What follows from the
-// answers is decided in attempt.go.
+// This file calls the store for an attempt. attempt.go decides what follows from the
+// replies.
 
-// spent adds up how long the store took, for events (O1). Steps are asked for in
-// the handler, and are a part of its time.
+// spent adds the time since asked to the time spent in the store, which events report.
+// The time for storing steps is part of the handler's time instead.
 func (a *attempt) spent(asked time.Time) { a.stored += time.Since(asked) }
 
-// claim asks the store for the lease, over the record that was seen if there
-// was one. While a transaction holds the item it asks again, for a short time
-// (X9).
+// claim asks the store for the lease. over is the record to take over, or the zero
+// Record. If another transaction is writing the item, claim retries for up to
+// conflictPatience.
 func (a *attempt) claim(ctx context.Context, over Record) (Record, error) {
 	var patience time.Time
 	for pause := 5 * time.Millisecond; ; pause *= 2 {
@@ -53,9 +53,9 @@ func (a *attempt) claimAt(now time.Time, over Record) Claim {
 		c.Over = &seen
 		c.Fingerprint, c.Payloads = a.call.recordedOver(over)
 	}
-	if o.Policy != Hold { // L6: a held record does not expire
+	if o.Policy != Hold { // under Hold, the record of a dead attempt waits for an operator and must not expire
 		c.Expires = a.expires(now)
-		// L7: not before the lease is over by every clock.
+		// The record must not expire before the lease has ended by every clock.
 		if least := ceil(a.leaseEnd.Add(o.MaxSkew).Add(time.Second), time.Second); c.Expires.Before(least) {
 			c.Expires = least
 		}
@@ -63,20 +63,21 @@ func (a *attempt) claimAt(now time.Time, over Record) Claim {
 	return c
 }
 
-// expires is when a record that is finished now expires.
+// expires returns when a record that is finished now expires.
 func (a *attempt) expires(now time.Time) time.Time {
 	return ceil(now.Add(a.g.opts.TTL), time.Second)
 }
 
-// wait polls until the record is not busy any more, and judges it then (L8).
-// acquire's context ends it in time to answer before the invocation's deadline.
+// wait polls the store until the record is no longer busy, or for Options.Wait. It
+// returns the record and what it means. ctx must end early enough to answer before the
+// invocation's deadline.
 func (a *attempt) wait(ctx context.Context, rec Record) (Record, finding) {
 	if a.g.opts.Wait == 0 {
 		return rec, isBusy
 	}
 	ctx, cancel := a.waitContext(ctx)
 	defer cancel()
-	var unread error // why the last read that was given its time failed
+	var unread error // the error of the last read that ctx did not cut short
 	for pause := firstPause; ; pause = min(pause+pause/2, longestPause) {
 		if !a.pause(ctx, pause) {
 			if unread != nil {
@@ -91,7 +92,7 @@ func (a *attempt) wait(ctx context.Context, rec Record) (Record, finding) {
 			unread = err
 		}
 		if err != nil {
-			continue // it was in progress when last seen: look again while there is time
+			continue // the record was in progress when last read, so read it again
 		}
 		now = a.freed(ctx, now)
 		if found := a.judge(now); found != isBusy {
@@ -100,7 +101,7 @@ func (a *attempt) wait(ctx context.Context, rec Record) (Record, finding) {
 	}
 }
 
-// load returns the result of a finished record whole (R3).
+// load returns the complete result of a finished record.
 func (a *attempt) load(ctx context.Context, rec Record) (Result, error) {
 	if rec.Result.Apart == nil {
 		return rec.Result, nil
@@ -122,8 +123,8 @@ func unloadable(err error) error {
 	return &StoreError{Op: "load", Reason: ReasonForeign, NotApplied: true, Err: err}
 }
 
-// result is what the record is to keep of an ending. The error tells why the
-// answer can't be kept, if it can't (X4).
+// result returns the result to store. If the answer can't be encoded, the result says
+// so to later callers, and the error says why.
 func (a *attempt) result(w work, end ending) (Result, error) {
 	r := a.emptyResult(end)
 	if !end.encoded {
@@ -138,16 +139,16 @@ func (a *attempt) result(w work, end ending) (Result, error) {
 	return r, nil
 }
 
-// withoutAnswer is the result of an attempt whose answer can't be kept (X4).
+// withoutAnswer returns the result to store if the answer can't be stored.
 func (a *attempt) withoutAnswer(end ending) Result {
 	r := a.emptyResult(end)
 	r.Failure = answerNotKept()
 	return r
 }
 
-// emptyResult is a result but for what it replays. Each of an attempt has a
-// moment of its own, by which it can be told from an earlier one that was stored
-// after all.
+// emptyResult returns a result without Value or Failure. Each result of an attempt has a
+// different At, so that completed can tell whether the record has this result or an
+// earlier one of the same attempt.
 func (a *attempt) emptyResult(end ending) Result {
 	a.asked = a.g.opts.Clock()
 	now := a.asked.Truncate(time.Millisecond)
@@ -158,13 +159,13 @@ func (a *attempt) emptyResult(end ending) Result {
 	return Result{Outcome: end.outcome, At: now, Expires: a.expires(now)}
 }
 
-// lease is what finishes the record.
+// lease returns the lease with which the attempt finishes its record.
 func (a *attempt) lease() Lease {
 	return Lease{ID: a.id, Token: a.token, Scope: a.scope, Expires: a.expires(a.g.opts.Clock())}
 }
 
-// settleRelease writes the release, even if the request's context has ended.
-// why is the error that the record names as its last failure; nil: none.
+// settleRelease releases the record, even if the request's context has ended. why is
+// the error to store as the record's last failure; nil if there is none.
 func (a *attempt) settleRelease(ctx context.Context, why error) (Record, error) {
 	cleaning := a.cleanupContext(ctx)
 	defer cleaning.Cancel()

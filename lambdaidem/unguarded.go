@@ -5,16 +5,17 @@ import (
 	"errors"
 )
 
-// What runs unguarded has no record. What it enlists is committed all the same,
-// in a transaction of its own (E1): it is never lost in silence.
+// A handler that runs unguarded has no record. The writes that it enlists are committed
+// in a transaction without a record, so that they are never lost unnoticed.
 
-// unguarded is a run without a record; attemptOf doesn't find it.
+// unguarded returns an attempt without an id, for a handler that runs unguarded. runOf
+// finds the attempt in the handler's context; attemptOf does not.
 func (g *Guard) unguarded(ctx context.Context) *attempt {
 	return &attempt{g: g, outer: runOf(ctx), budget: newBudget(ctx, &g.opts)}
 }
 
-// bypass runs a call unguarded. Its own answer stands, unless what it enlisted
-// could not be committed.
+// bypass runs a call unguarded. The caller receives the handler's answer, unless the
+// enlisted writes can't be committed.
 func (g *Guard) bypass(ctx context.Context, w work) decision {
 	return g.unguarded(ctx).runAlone(ctx, w)
 }
@@ -26,12 +27,12 @@ func (a *attempt) runAlone(ctx context.Context, w work) decision {
 	return a.commitAlone(ctx, w)
 }
 
-// commitAlone commits what an unguarded run enlisted. It tries for no longer than
-// Options.CleanupTimeout: no record keeps a repeated request from running meanwhile,
-// so an early 503 costs less than a late one.
+// commitAlone commits the writes that an unguarded handler enlisted. It tries for at most
+// Options.CleanupTimeout: no record stops a retry of the client from running meanwhile,
+// so it is better to return a 503 early.
 func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	if a.enlist.end(errRunEnded) == nil {
-		return decision{} // as it is, and its ending is not even asked for
+		return decision{} // nothing was enlisted
 	}
 	end := w.ending()
 	tx, dropped := a.enlist.seal(end.outcome)
@@ -63,16 +64,17 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	return a.unknown(err)
 }
 
-// rejectAlone has an unguarded run end with err, since nothing it enlisted was
-// written.
+// rejectAlone replaces the answer of an unguarded handler by err, because none of its
+// enlisted writes were made.
 func (a *attempt) rejectAlone(ctx context.Context, w work, err error) {
 	a.note(ctx, EventReleased, err)
 	w.rejected(err)
 }
 
-// hopeless tells whether another try of a transaction can only end alike.
+// hopeless reports whether a transaction that failed with err was not applied and would
+// fail the same way if it were sent again.
 func hopeless(err error) bool {
-	switch reasonOf(err) { //nolint:exhaustive // only what was sent can be that
+	switch reasonOf(err) { //nolint:exhaustive // a read can't fail for these reasons; see hopelessRead for the others
 	case ReasonTooLarge, ReasonEncoding:
 		return notApplied(err)
 	}
