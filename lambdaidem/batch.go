@@ -12,13 +12,13 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/process"
 )
 
-// source is what a kind of event says of itself: how to list its messages and to
-// read one. It has no opinion.
+// source describes one kind of event: how to list its messages and to read one.
 type source[E, M any] struct {
 	list func(E) []M
 	read func(M) message
-	// lasts says that a message comes back only so many times, whatever it is
-	// reported with, so that the batch waits for a lease rather than to burn one.
+	// lasts reports whether Lambda retries a message a limited number of times. If so,
+	// a message whose record is in progress waits for the lease to end, because failing
+	// it would use up a retry.
 	lasts bool
 }
 
@@ -29,11 +29,12 @@ type messageGuard[E, M any] struct {
 	opts   BatchOptions[M]
 	handle func(context.Context, M) error
 
-	ownOnce, shortOnce sync.Once // of warnings
+	ownOnce, shortOnce sync.Once // for warnings that are logged once
 }
 
-// longestWait is what no invocation has more of: 15 minutes, and 90 on managed
-// instances (AWS Lambda, "Lambda quotas"). The wait ends in time to answer anyway.
+// longestWait exceeds the timeout of any invocation: 15 minutes, or 90 on managed
+// instances (AWS Lambda, "Lambda quotas"). Every wait ends before the invocation's
+// deadline, in time to answer.
 const longestWait = 90 * time.Minute
 
 func guardMessages[E, M any](g *Guard, s source[E, M], h func(context.Context, M) error, optFns []func(*BatchOptions[M])) *messageGuard[E, M] {
@@ -50,18 +51,18 @@ func guardMessages[E, M any](g *Guard, s source[E, M], h func(context.Context, M
 	return b
 }
 
-// taken is one message of a batch on its way.
+// taken is the state of one message of a batch.
 type taken[M any] struct {
 	message
 	it        M
 	call      call
-	refusal   *Error // it can't be guarded
+	refusal   *Error // why the message can't be guarded; nil if it can
 	unguarded bool
 	begun     bool
 	end       done[struct{}]
 }
 
-// take runs a batch, and returns its messages with their ends.
+// take runs a batch. It returns the state of each message after the run.
 func (b *messageGuard[E, M]) take(ctx context.Context, event E) []*taken[M] {
 	list, mayBegin := b.list(event), b.timeToBegin(ctx)
 	all, items := make([]*taken[M], len(list)), make([]batch.Item, len(list))
@@ -85,13 +86,13 @@ func (b *messageGuard[E, M]) take(ctx context.Context, event E) []*taken[M] {
 	return all
 }
 
-// timeToBegin returns a function that reports, by an error, that there is no time for
-// another message. An invocation that times out returns no list of failures, and then
-// the whole batch comes again.
+// timeToBegin returns a function that returns an error if too little time is left to
+// begin another message. An invocation that times out can't report which messages
+// failed, so that Lambda retries the whole batch.
 //
-// The time that must be left is Options.MinRunTime. If the invocation has hardly as
-// much at its start, no message would ever begin, and the whole source would end in its
-// dead-letter queue: then messages begin while half of the time is left.
+// Options.MinRunTime must be left. But if the invocation starts with hardly more than
+// that, no message would ever begin, and all messages would end in the dead-letter
+// queue. In this case messages begin as long as half of the time is left.
 func (b *messageGuard[E, M]) timeToBegin(ctx context.Context) func() error {
 	deadline, limited := ctx.Deadline()
 	if !limited {
@@ -117,23 +118,23 @@ func (b *messageGuard[E, M]) timeToBegin(ctx context.Context) func() error {
 
 var errLate = errors.New("too little time is left of the invocation")
 
-// conclude ends the messages that did not begin. However many they are, they make one
-// line in the log and one event: near the deadline there is no time for more.
+// conclude ends the messages that did not begin. It logs one line and sends one event
+// for all of them, because near the deadline there is no time for more.
 func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*taken[M], errs []error) {
 	var idle, late []*taken[M]
-	var why error // of the first that is late, or else idle
+	var why error // the error of the first late message, or of the first idle one if none is late
 	for i, err := range errs {
 		t := all[i]
 		if err == nil || t.end.err != nil {
-			continue // done, or it failed by itself
+			continue // the message succeeded, or one has recorded its failure
 		}
 		if t.begun {
-			t.end = done[struct{}]{err: err, outcome: OutcomeReleased} // its goroutine ended
+			t.end = done[struct{}]{err: err, outcome: OutcomeReleased} // the handler called runtime.Goexit
 			b.failed(ctx, t)
 			continue
 		}
 		t.end = refusedDo[struct{}](notBegun(err))
-		isLate := err == errLate || err == ctx.Err() //nolint:errorlint // as timeToBegin returned it
+		isLate := err == errLate || err == ctx.Err() //nolint:errorlint // timeToBegin returns these errors unwrapped
 		if why == nil || isLate && len(late) == 0 {
 			why = err
 		}
@@ -150,7 +151,7 @@ func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*taken[M], errs
 	}
 }
 
-// cutShort tells the observer of the messages for which there was no time.
+// cutShort sends one event for all messages that there was no time to begin.
 func (b *messageGuard[E, M]) cutShort(ctx context.Context, late []*taken[M], why error) {
 	who := late[0].call.who
 	who.Key, who.OwnID = "", false
@@ -168,7 +169,7 @@ func firstNames[M any](all []*taken[M]) []string {
 	return names
 }
 
-// identify finds out which record a message means, or why it can mean none.
+// identify sets the message's call, or its refusal if the message can't be guarded.
 func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M], mayBegin func() error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -186,7 +187,7 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M], mayBegin
 	if t.unguarded = b.g.off; t.unguarded {
 		return
 	}
-	if err := mayBegin(); err != nil { // Keys take time too
+	if err := mayBegin(); err != nil { // BatchOptions.Key takes time too
 		t.refusal = notBegun(err)
 		return
 	}
@@ -200,10 +201,10 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M], mayBegin
 		text, err = b.opts.Key(ctx, t.it)
 	case !t.sent.given:
 		text, who.OwnID = t.id, true
-	case text == "" && err == nil: // as of an empty header (K1), it is none to do without
+	case text == "" && err == nil: // an empty key is invalid, and not missing, like an empty header
 		err = errors.New("it is empty")
 	}
-	if err == nil && text != "" && !who.OwnID { // the source's own ids have no say in it
+	if err == nil && text != "" && !who.OwnID { // ValidateKey does not apply to ids that the source gave
 		err = b.g.opts.ValidateKey(text)
 	}
 	switch {
@@ -221,7 +222,8 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M], mayBegin
 	}
 }
 
-// warnOfOwnID says once that a hold can be evaded.
+// warnOfOwnID warns once that policy Hold does not protect a message that is sent again
+// with a new id.
 func (b *messageGuard[E, M]) warnOfOwnID(t *taken[M]) {
 	if b.g.opts.Policy != Hold || !t.call.who.OwnID {
 		return
@@ -232,8 +234,7 @@ func (b *messageGuard[E, M]) warnOfOwnID(t *taken[M]) {
 	})
 }
 
-// one takes one message through the guard. A panic of the user's code is this message's
-// failure, and not the batch's.
+// one runs one message. If the user's code panics, only this message of the batch fails.
 func (b *messageGuard[E, M]) one(ctx context.Context, t *taken[M]) {
 	func() {
 		defer func() {
@@ -261,9 +262,9 @@ func (b *messageGuard[E, M]) one(ctx context.Context, t *taken[M]) {
 	}
 }
 
-// handlerOf returns the handler of one message. Its context ends after
-// BatchOptions.Timeout. The lease does not: a handler that ignores its context goes on,
-// and nobody may take over while it does.
+// handlerOf returns the handler of one message, whose context ends after
+// BatchOptions.Timeout. The lease lasts longer, so that no other attempt runs while a
+// handler ignores the end of its context.
 func (b *messageGuard[E, M]) handlerOf(t *taken[M]) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if b.opts.Timeout > 0 {
@@ -277,8 +278,8 @@ func (b *messageGuard[E, M]) handlerOf(t *taken[M]) func(context.Context) error 
 
 var errTimeout = errors.New("the message's time, BatchOptions.Timeout, is over")
 
-// discards reports whether BatchOptions.Discard gives up a message that the guard
-// refused for good. It is asked for no other failure.
+// discards reports whether BatchOptions.Discard gives up a message. It calls Discard
+// only for messages that the guard would refuse again on every retry.
 func (b *messageGuard[E, M]) discards(ctx context.Context, t *taken[M]) (discard bool) {
 	if b.opts.Discard == nil || t.end.refusal == nil {
 		return false
@@ -301,7 +302,8 @@ func (b *messageGuard[E, M]) discards(ctx context.Context, t *taken[M]) (discard
 	return true
 }
 
-// unkeyed counts a message that runs unguarded, and logs one that has no key.
+// unkeyed sends the event of a message that runs unguarded, and logs a warning if the
+// message has no key.
 func (b *messageGuard[E, M]) unkeyed(ctx context.Context, t *taken[M]) {
 	b.g.bypassed(ctx)
 	if !b.g.off {
@@ -309,7 +311,7 @@ func (b *messageGuard[E, M]) unkeyed(ctx context.Context, t *taken[M]) {
 	}
 }
 
-// failed tells of a message that was not done.
+// failed reports a message that was not handled to OnFailure or the log.
 func (b *messageGuard[E, M]) failed(ctx context.Context, t *taken[M]) {
 	warn := func(err error) {
 		slog.Default().WarnContext(ctx, "a message failed", "source", t.source, "id", t.name, "record", t.recordID(), "error", err)
@@ -328,8 +330,7 @@ func (b *messageGuard[E, M]) failed(ctx context.Context, t *taken[M]) {
 	b.opts.OnFailure(ctx, t.it, t.end.err)
 }
 
-// recordID returns the id of the message's record; it is empty if the message has
-// no record.
+// recordID returns the id of the message's record, or "" if the message has none.
 func (t *taken[M]) recordID() string {
 	if t.refusal != nil || t.unguarded {
 		return ""
@@ -337,7 +338,7 @@ func (t *taken[M]) recordID() string {
 	return t.call.who.id()
 }
 
-// lambdaError is the message's error as Lambda is to report it.
+// lambdaError returns the message's error in the form in which Lambda reports it.
 func (t *taken[M]) lambdaError() error {
 	if p := (*panicError)(nil); errors.As(t.end.err, &p) {
 		return p.reported()
@@ -345,8 +346,8 @@ func (t *taken[M]) lambdaError() error {
 	return t.end.lambdaError()
 }
 
-// failures are the names of the messages that failed, each once. The error is that
-// of the batch as a whole.
+// failures returns the names of the messages that failed, without duplicates, or an
+// error if the whole batch must fail.
 func (b *messageGuard[E, M]) failures(all []*taken[M]) ([]string, error) {
 	var names []string
 	nameless, known := false, map[string]bool{}
@@ -366,7 +367,8 @@ func (b *messageGuard[E, M]) failures(all []*taken[M]) ([]string, error) {
 	return names, nil
 }
 
-// errorsOf are the errors of the messages that failed, as Lambda is to report them.
+// errorsOf returns the errors of the messages that failed, in the form in which Lambda
+// reports them.
 func errorsOf[M any](all []*taken[M]) []error {
 	var errs []error
 	for _, t := range all {
@@ -377,7 +379,7 @@ func errorsOf[M any](all []*taken[M]) []error {
 	return errs
 }
 
-// reported is a handler for events whose failures are reported by name.
+// reported returns a handler for events whose response names the failed messages.
 func reported[E, M, R any](b *messageGuard[E, M], answer func(names []string) R) func(context.Context, E) (R, error) {
 	return func(ctx context.Context, event E) (R, error) {
 		names, err := b.failures(b.take(ctx, event))
@@ -389,17 +391,17 @@ func reported[E, M, R any](b *messageGuard[E, M], answer func(names []string) R)
 	}
 }
 
-// failuresOf are the entries of an answer's list.
+// failuresOf returns the list of failures for a response.
 func failuresOf[F any](names []string, failure func(name string) F) []F {
-	all := make([]F, len(names)) // an empty list, never null
+	all := make([]F, len(names)) // not nil, so that its JSON is an empty list and not null
 	for i, name := range names {
 		all[i] = failure(name)
 	}
 	return all
 }
 
-// asynchronous is a handler for events that come again if an error is returned,
-// and have no other way of saying so. The error of a single message is its own.
+// asynchronous returns a handler for events that Lambda retries only if the handler
+// returns an error. The error of an event with a single message is that of the message.
 func asynchronous[E, M any](b *messageGuard[E, M]) func(context.Context, E) error {
 	return func(ctx context.Context, event E) error {
 		all := b.take(ctx, event)

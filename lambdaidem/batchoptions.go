@@ -7,83 +7,88 @@ import (
 	"time"
 )
 
-// BatchOptions are the settings of one decorator of messages or stream records
-// ([Guard.SQS] and its like). The zero value of every field is its default.
+// BatchOptions configure the guarded handler of messages or stream records that
+// [Guard.SQS] or a similar method returns. The zero value of every field is its
+// default.
 type BatchOptions[M any] struct {
-	// Key finds the idempotency key of a message (K5). An empty one is a missing
-	// key. Default: what the sender gave as [MessageKey], else the id that the
-	// source itself gave the message, which is the same in each delivery of it.
+	// Key returns the idempotency key of a message. Returning "" means that the message
+	// has no key. Default: the key that the sender gave as [MessageKey], else the id that
+	// the source gave the message, which is the same in each delivery.
 	//
-	// A redrive from a dead-letter queue, and a sender that sends again, make a new
-	// message with a new id. Where effects may have happened by then, the sender
-	// must give a key, or Key derive one from the message. Under policy [Hold] a
-	// warning says so, once, where the source's own id is taken.
+	// A message that is redriven from a dead-letter queue, or sent again by its sender,
+	// has a new id. If the first delivery may have had effects, the sender must give a
+	// key, or Key must derive one from the message. Under policy [Hold], the guard warns
+	// once if it uses the id of the source.
 	//
-	// It is asked for every message before the first begins, so it should be quick.
-	// Options.ValidateKey has its say of what it returns.
+	// The guard calls Key for every message of a batch before the first one begins, so
+	// Key should be fast. Options.ValidateKey checks the key.
 	Key func(context.Context, M) (string, error)
-	// Operation says what is done: with the key it identifies the record (F1, V3).
-	// Default: the source's ARN; of an EventBridge event see [Guard.EventBridge]. The
-	// consumers of a queue and of its dead-letter queue share their records if both
-	// have the same Operation, and their guards the same Options.Namespace. So do two
-	// handlers of one source: give each an Operation of its own, or the second takes
-	// for done what the first did.
+	// Operation names what the handler does. A record is identified by Operation and key.
+	// Default: the source's ARN; for an EventBridge event, see [Guard.EventBridge]. The
+	// consumers of a queue and of its dead-letter queue share their records if they have
+	// the same Operation and their guards have the same Options.Namespace. Two handlers
+	// of one source must have different Operations, or the second handler will skip the
+	// messages that the first has handled.
 	Operation string
-	// FingerprintAttributes names the message attributes of SQS and SNS that count in
-	// the fingerprint, by name, type and value: a tenant or a currency that is not in
-	// the body. Names match without case. A message that lacks a named attribute differs
-	// from one that has it. Default: none, because tracers add attributes that differ
-	// each time a sender sends a message again.
+	// FingerprintAttributes names the attributes of SQS and SNS messages whose names,
+	// types and values the fingerprint covers: a tenant or a currency that is not in the
+	// body, for example. Case does not matter in the names. A message that lacks a named
+	// attribute differs from one that has it. Default: none, because tracers add
+	// attributes that differ each time a sender sends a message again.
 	//
-	// A change of the list makes a different payload of messages that are in flight: under
-	// a key whose record exists they fail with [ErrPayloadMismatch].
+	// After a change of the list, a message whose key has a record from before fails with
+	// [ErrPayloadMismatch].
 	FingerprintAttributes []string
-	// Wait is how long a message waits for another attempt at it that is in progress,
-	// within the invocation's deadline (L8, V2). Default: of a queue Options.Wait; of a
-	// stream and of asynchronous events, whose retries may run out before a lease ends,
-	// until the deadline.
+	// Wait is how long a message waits while another attempt for it is running. The wait
+	// ends before the invocation's deadline. Default: Options.Wait for a queue. For
+	// streams and asynchronous events the default is to wait until the deadline, because
+	// their retries may be used up before a lease ends.
 	Wait time.Duration
-	// Timeout is how long the handler of one message may run: then its context ends, so
-	// that one message that hangs leaves time for those after it. It is counted from
-	// the start of the handler; the time that the store takes, and a Wait, come on top.
+	// Timeout is the time after which the context of one message's handler ends, so that
+	// a slow message leaves time for the others. It does not include the time for
+	// requests to the store and for Wait.
 	//
-	// A handler that returns an error once its context has ended fails its message, which
-	// is released, or held under policy [Hold], like any other error. Nothing can end
-	// a handler that ignores its context: the batch waits for it, and when the
-	// invocation times out, all of the batch comes again. Its lease lasts to the
-	// invocation's end, so no other attempt overlaps it.
+	// If a handler returns an error because its context has ended, the message fails like
+	// any other: its record is released, or held under policy [Hold]. Nothing can stop a
+	// handler that ignores its context. The batch waits for the handler until the
+	// invocation times out, and Lambda retries the whole batch. No other attempt runs at
+	// the same time, because the lease lasts until the end of the invocation.
 	//
-	// Default: none, the context ends shortly before the invocation does. The guard
-	// can't know how long a message may take. With Concurrency 1, the function's timeout
-	// less a second, divided by the batch size, lets every message have its turn.
+	// Default: none, the context ends shortly before the invocation does. With
+	// Concurrency 1, each message has a chance to run if Timeout is the function's timeout
+	// less a second, divided by the batch size.
 	Timeout time.Duration
-	// Concurrency is how many messages run at a time. Messages of one group (a FIFO
-	// group, a partition key, an item of a table) never do, nor those of one key.
-	// Default: 1, in the order of the batch.
+	// Concurrency is the number of messages that run at the same time. Messages of the
+	// same group (FIFO group, partition key, or item of a table) or with the same key
+	// always run one after the other. Default: 1, in the order of the batch.
 	Concurrency int
-	// StopBatch lets nothing of a batch begin after its first failure, as AWS
-	// advises for FIFO queues ("Handling errors for an SQS event source in Lambda").
-	// Default: nothing of the same group; see [Guard.SQS].
+	// StopBatch stops the whole batch after the first failure: no further message
+	// begins, as AWS recommends for FIFO queues ("Handling errors for an SQS event source
+	// in Lambda"). Default: only messages of the same group don't begin; see [Guard.SQS].
 	StopBatch bool
-	// WholeBatch fails the whole batch where one message fails, by a *[BatchError]:
-	// for event source mappings without ReportBatchItemFailures, which take a list
-	// of failures for a success. Default: the failed messages are reported.
+	// WholeBatch returns a *[BatchError] if any message fails, and Lambda retries the
+	// whole batch. Set it for event source mappings without ReportBatchItemFailures, for
+	// which Lambda treats a list of failures as a success. Default: the failed messages
+	// are reported.
 	WholeBatch bool
-	// Discard is asked about each message that the guard refuses for what it says, and
-	// would refuse again each time: its error is an [ErrKeyMissing], an [ErrKeyInvalid]
-	// or an [ErrPayloadMismatch]. If Discard returns true, the message is acknowledged
-	// although it never ran, and a warning on slog.Default() says so. A shard stops at
-	// such a record until its mapping gives it up, so store the record elsewhere, then
-	// return true. Two warnings: an error that Key returned is an ErrKeyInvalid too, so
-	// return false if it may pass; and a mismatch lasts as long as the record that it
-	// doesn't match. An identical message later in the batch is acknowledged with it,
-	// without a call. It must be safe for concurrent use if Concurrency is above 1.
-	// Default: nil, such a message is reported as failed.
+	// Discard reports whether to give up a message that the guard would refuse again on
+	// every retry, with [ErrKeyMissing], [ErrKeyInvalid] or [ErrPayloadMismatch]. If
+	// Discard returns true, the message is acknowledged although it never ran, and a
+	// warning is logged on slog.Default(). A shard can't advance past such a message
+	// until the limits of its mapping are reached, so store the message elsewhere and
+	// then return true.
+	//
+	// An error that Key returned is reported as ErrKeyInvalid too: return false if it may
+	// be temporary. A mismatch ends when the record of the other payload expires. Discard
+	// is not called for an identical message later in the same batch, which is
+	// acknowledged too. Discard must be safe for concurrent use if Concurrency is above
+	// 1. Default: nil, such a message is reported as failed.
 	Discard func(ctx context.Context, m M, why error) bool
-	// OnFailure is told of each message that was not done, and why; an error of
-	// code [ErrNotBegun] says that it never began. It must be safe for concurrent
-	// use if Concurrency is above 1. Default: a warning on slog.Default() for each
-	// message that did begin, and one for all messages of a batch that did not.
+	// OnFailure is called for each message that was not handled, with the reason. The
+	// code of the error is [ErrNotBegun] if the message never began. OnFailure must be
+	// safe for concurrent use if Concurrency is above 1. Default: a warning on
+	// slog.Default() for each message that began and failed, and one for all messages of
+	// a batch that did not begin.
 	OnFailure func(context.Context, M, error)
 }
 
@@ -105,15 +110,15 @@ func settleBatch[M any](optFns []func(*BatchOptions[M])) BatchOptions[M] {
 	return o
 }
 
-// BatchError is the error of a batch that failed as a whole: of an asynchronous
-// invocation of several records, and with BatchOptions.WholeBatch. errors.Is and
-// errors.As reach what each message failed with.
+// BatchError is the error of a batch that failed as a whole: with
+// BatchOptions.WholeBatch, or if an asynchronous event has several messages. errors.Is
+// and errors.As examine the errors of all messages.
 type BatchError struct {
-	Messages int     // in the batch
-	Errs     []error // of those that failed, in their order
+	Messages int     // the number of messages in the batch
+	Errs     []error // the errors of the messages that failed, in their order
 }
 
-// Error counts the failures, and has the first one's text.
+// Error returns the number of failures and the text of the first one.
 func (e *BatchError) Error() string {
 	return fmt.Sprintf("%d of %d messages failed; the first: %v", len(e.Errs), e.Messages, e.Errs[0])
 }

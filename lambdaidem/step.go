@@ -13,54 +13,55 @@ import (
 // MaxStepName is the longest name of a [Step], in bytes.
 const MaxStepName = 128
 
-// Step runs fn once per record and stores its result, inside a guarded handler
-// (E5). A handler that is run again, after its attempt was released or died, gets
-// the stored result instead: what the step did outside is not done twice.
+// Step runs fn inside a guarded handler and stores its result in the handler's record.
+// If the handler runs again, because its attempt was released or died, Step returns the
+// stored result without running fn.
 //
 //	charge, err := lambdaidem.Step(ctx, "charge", func(ctx context.Context) (Charge, error) {
 //		return psp.Charge(ctx, order, lambdaidem.DownstreamKey(ctx, "charge"))
 //	})
 //
-// ctx is the handler's, or one derived from it. name is 1 to [MaxStepName] bytes
-// of UTF-8 and names the step within its record: a second call with the same name
-// returns the stored result and does not run fn. A call while another one with
-// its name runs waits for that. Steps may run at the same time, from goroutines
-// that the handler waits for; none may run inside another's fn.
+// ctx is the handler's context, or derived from it. name identifies the step within its
+// record. It has 1 to [MaxStepName] bytes of UTF-8. A second call of Step with the same
+// name returns the stored result without running fn. If a call with the same name is
+// running, Step waits for it. Steps may run concurrently, in goroutines that the handler
+// waits for, but not inside the fn of another step.
 //
-// The result is kept as JSON, by the rules of [Do]: every caller's value has the
-// same JSON. All steps of a record, names and results, may have
-// Options.MaxStepBytes. They are kept until the record is completed, through
-// releases and takeovers. A released record that has steps keeps its payload too:
-// another one under its key is an [ErrPayloadMismatch] (F5).
+// The result is stored as JSON, and every caller receives a value with the same JSON;
+// see [Do]. The names and results of all steps of a record can have up to
+// Options.MaxStepBytes together. They are stored until the record is completed, and
+// survive releases and takeovers. A released record normally accepts another payload
+// under its key. If the record has steps, another payload is refused with
+// [ErrPayloadMismatch].
 //
-// An fn that fails stores nothing, and its error is returned as it is. A process
-// that dies between fn and the storing of its result leaves nothing either: fn
-// runs again, with the same [DownstreamKey]. That is why an outside call should
-// pass the key on: a step alone is at least once (G2).
+// If fn returns an error, nothing is stored, and Step returns that error. If the process
+// dies after fn has returned and before its result is stored, the next attempt runs fn
+// again, with the same [DownstreamKey]. Pass that key to the services that fn calls, so
+// that they recognize the second call.
 //
-// A call with a guard and a key of its own ([Do]) inside a guarded handler, in a
-// step or not, is a record of its own and stays done as well.
+// A call of [Do] inside a guarded handler has its own record, and does not run again
+// either once that record is completed.
 //
-// No write can be enlisted while fn runs, neither by fn nor by other goroutines of
-// the handler: a retry that skips fn would miss what it enlisted.
+// No write can be enlisted while fn runs, neither by fn nor by other goroutines of the
+// handler, because a retry that skips fn would not enlist it.
 //
-// Errors, besides fn's:
+// Step returns these errors besides those of fn:
 //
-//   - Before fn runs: a malformed name, a T that JSON can't carry, no room left,
-//     a Step within a step, a store that is no [StepStore], a context that has
-//     ended.
-//   - [ErrAnswerUnreadable]: what is stored does not fit T, which has changed
-//     since. fn does not run.
-//   - [ErrOutcomeUnknown]: fn ran, and its result can't be stored: too large, no
-//     JSON, or it is unknown whether it was. The attempt ends as uncertain
-//     whatever the handler returns then: the caller gets 503, the lease is kept,
-//     and its end decides (X4, L6). No further step runs.
-//   - [ErrLeaseLost]: fn ran, and another attempt has taken over. The handler's
-//     context has ended, and the caller gets what the record says (X6).
+//   - An error before fn runs, if name is not valid, JSON can't represent a T, the steps
+//     are too large already, Step is called within a step, the store is not a
+//     [StepStore], or ctx has ended.
+//   - [ErrAnswerUnreadable]: the stored result does not fit T, because T has changed.
+//     fn does not run.
+//   - [ErrOutcomeUnknown]: fn ran, and its result is too large or has no JSON, or it is
+//     unknown whether the result was stored. The attempt is uncertain, whatever the
+//     handler returns: the caller gets 503, no further step runs, and no other attempt
+//     runs before the lease has ended.
+//   - [ErrLeaseLost]: fn ran, and another attempt has taken over the record. The
+//     handler's context has ended, and the caller receives what the record says.
 //
-// Where no guard holds a lease (no guard at all, a request that passes unguarded,
-// Options.FailOpen with a store that can't be reached) fn runs every time and
-// nothing is stored.
+// If no guard holds a lease for the handler, fn runs every time and nothing is stored.
+// That is so without a guard, for a request that runs unguarded, and with
+// Options.FailOpen while the store can't be reached.
 func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := checkStep[T](name); err != nil {
@@ -74,7 +75,7 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 		return none, fmt.Errorf("step %q did not run: %w", name, err)
 	}
 	if a.open {
-		return fn(ctx) // X5: there is no record to store it in
+		return fn(ctx) // with Options.FailOpen there is no record to store the result in
 	}
 	if within, _ := ctx.Value(stepKey{}).(*attempt); within == a {
 		return none, fmt.Errorf("step %q did not run: it is within another step, which is stored whole or not at all", name)
@@ -97,23 +98,24 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 	return value, nil
 }
 
-// runStep runs a step's fn. No write can be enlisted meanwhile.
+// runStep calls fn. No write can be enlisted until fn has returned.
 func runStep[T any](ctx context.Context, a *attempt, fn func(context.Context) (T, error)) (T, error) {
 	a.enlist.pause()
 	defer a.enlist.resume()
 	return fn(context.WithValue(ctx, stepKey{}, a))
 }
 
-// keepStep stores a step's result, and returns it as every later call gets it.
+// keepStep stores the result of a step. It returns the value that later calls decode
+// from the stored JSON.
 func keepStep[T any](ctx context.Context, a *attempt, name string, value T) (T, error) {
 	settled := false
 	defer func() {
-		if !settled { // X4: a panic must not look as if nothing had happened
+		if !settled { // after a panic, the record must not be released as if fn had not run
 			_ = a.steps.fail(name, errKeepingDied)
 		}
 	}()
 	text, value, err := storable(value)
-	if _, stream := any(value).(io.Reader); stream { // behind an interface
+	if _, stream := any(value).(io.Reader); stream { // T is an interface type
 		err = streamRefused(fmt.Sprintf("a result of type %T", value))
 	}
 	if err != nil {
@@ -127,10 +129,10 @@ func keepStep[T any](ctx context.Context, a *attempt, name string, value T) (T, 
 
 var errKeepingDied = errors.New("the encoding of the result or the store panicked or called runtime.Goexit")
 
-// stepKey marks the context of a step's fn with the attempt that the step is of.
+// stepKey is the context key for the attempt whose step is running.
 type stepKey struct{}
 
-// checkStep says what is wrong with a step before anything of it runs.
+// checkStep returns an error if a step with this name and result type can't be stored.
 func checkStep[T any](name string) error {
 	switch {
 	case name == "" || len(name) > MaxStepName:
@@ -147,13 +149,13 @@ func checkStep[T any](name string) error {
 	return nil
 }
 
-// noJSON tells whether no value of a type has JSON, whatever it holds: that is
-// known before a step runs, and what it returns only then.
+// noJSON reports whether encoding/json refuses every value of type t. For other types,
+// an error is possible only after the step has run.
 func noJSON(t reflect.Type) bool {
 	if marshals(t) || marshals(reflect.PointerTo(t)) {
 		return false
 	}
-	switch t.Kind() { //nolint:exhaustive // some value of every other kind has
+	switch t.Kind() { //nolint:exhaustive // types of all other kinds have values that encoding/json accepts
 	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
 		return true
 	case reflect.Array:
@@ -169,7 +171,7 @@ func noJSON(t reflect.Type) bool {
 	return false
 }
 
-// storedStep is the result of a step that was stored.
+// storedStep decodes the stored result of a step.
 func storedStep[T any](name string, text []byte) (T, error) {
 	value, err := replayed[T](text)
 	if err != nil {
@@ -180,7 +182,7 @@ func storedStep[T any](name string, text []byte) (T, error) {
 	return value, nil
 }
 
-// jsonKind is the type of a JSON text, in words.
+// jsonKind describes the type of a JSON text, for an error.
 func jsonKind(text []byte) string {
 	if len(text) == 0 {
 		return "which is empty"

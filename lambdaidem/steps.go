@@ -11,29 +11,30 @@ import (
 	"github.com/lambdaidem/toolkit/internal/deadline"
 )
 
-// steps is what an attempt knows of its record's steps. Its methods are called
-// from any goroutine of the handler.
+// steps has the steps of an attempt's record. Its methods are safe for concurrent use
+// by the goroutines of the handler.
 type steps struct {
-	// saving is held by the one save that is under way: each save has the steps of
-	// the one before it.
+	// saving serializes saves. Each save writes all steps, so it must include those of
+	// the save before it.
 	saving sync.Mutex
 
 	mu      sync.Mutex
-	stored  Steps                    // as the record has them; never written to, but replaced
-	running map[string]chan struct{} // by name; closed when that call of Step ends
-	over    error                    // why no further step runs
-	left    bool                     // the handler has returned, and one still runs
-	unsaved error                    // a step ran and could not be stored: the attempt is uncertain
-	lostTo  *Record                  // the lease was lost: the record as it stood then
+	stored  Steps                    // the steps in the record; replaced on a change, because a store may read the old map
+	running map[string]chan struct{} // the running calls of Step by name; each channel is closed when its call ends
+	over    error                    // why no further step runs; nil while steps can run
+	left    bool                     // a step was still running when the handler returned
+	unsaved error                    // why the result of a step that ran could not be stored; nil if all were stored
+	lostTo  *Record                  // the record when the lease was found lost; nil if it was not
 	handler *deadline.Context        // the handler's context
-	stop    context.CancelFunc       // ends the save that is under way; nil: there is none
+	stop    context.CancelFunc       // ends the current save; nil if there is none
 }
 
-// errHandlerReturned is what a step learns that comes too late.
+// errHandlerReturned is the error of a step that runs after the handler has returned.
 var errHandlerReturned = errors.New("the handler has returned; it must wait for the steps that it began")
 
-// begin returns the stored result of a step, or notes that the caller runs it
-// now. It waits for a call that runs it already.
+// begin returns the stored result of a step. If stored is false and err is nil, the
+// caller must run the step and then call end. begin waits while another call runs the
+// step.
 func (s *steps) begin(ctx context.Context, name string, limit int) (text []byte, stored bool, err error) {
 	for {
 		s.mu.Lock()
@@ -43,7 +44,7 @@ func (s *steps) begin(ctx context.Context, name string, limit int) (text []byte,
 		case s.over != nil:
 			err = s.over
 		case stored || busy != nil:
-		case ctx.Err() != nil: // L5
+		case ctx.Err() != nil: // no time is left
 			err = context.Cause(ctx)
 		case size > limit:
 			err = stepsTooLarge(size, limit)
@@ -65,7 +66,7 @@ func (s *steps) begin(ctx context.Context, name string, limit int) (text []byte,
 	}
 }
 
-// end notes that a step that began runs no more, however it ended.
+// end must be called after a step has run, whether or not it has succeeded.
 func (s *steps) end(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,8 +74,8 @@ func (s *steps) end(name string) {
 	delete(s.running, name)
 }
 
-// beginSave is the stored steps with one more, unless no step is stored any more.
-// stop ends the save if the handler ends before it.
+// beginSave returns a copy of the stored steps with one more, or an error if no further
+// step can be stored. close calls stop if the handler returns before the save ends.
 func (s *steps) beginSave(name string, text []byte, stop context.CancelFunc) (Steps, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,8 +90,8 @@ func (s *steps) beginSave(name string, text []byte, stop context.CancelFunc) (St
 	return all, nil
 }
 
-// fail ends the attempt as uncertain, because a step ran whose result can't be
-// stored (E5).
+// fail makes the attempt uncertain, because a step ran whose result can't be stored. It
+// returns the error for the step.
 func (s *steps) fail(name string, why error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +102,8 @@ func (s *steps) fail(name string, why error) error {
 	return err
 }
 
-// lost ends the handler's context, because another attempt has the lease (E5).
+// lost ends the handler's context, because another attempt has taken over the record.
+// It returns the error for the step.
 func (s *steps) lost(name string, rec Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,8 +115,8 @@ func (s *steps) lost(name string, rec Record) error {
 	return err
 }
 
-// close lets no further step run or be stored, since the handler has ended. It
-// tells whether one is still running.
+// close prevents further steps from running or being stored, because the handler has
+// ended. It reports whether a step is still running.
 func (s *steps) close() (running bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,12 +124,12 @@ func (s *steps) close() (running bool) {
 		s.over = errHandlerReturned
 	}
 	if s.stop != nil {
-		s.stop() // X7
+		s.stop() // a save must not outlive the call
 	}
 	return len(s.running) > 0
 }
 
-// stepsRefused says why this attempt can have no steps; nil if it can.
+// stepsRefused returns an error if this attempt can't have steps.
 func (a *attempt) stepsRefused() error {
 	if a.g.opts.Optimistic {
 		return errors.New("an optimistic attempt has no record to store it in before it ends (E4)")
@@ -138,8 +140,9 @@ func (a *attempt) stepsRefused() error {
 	return nil
 }
 
-// saveStep stores the result of a step, for as long as there is time, even if the
-// handler's context has ended (X3). What is unknown in the end, is uncertain.
+// saveStep stores the result of a step. It retries as long as the attempt has time, even
+// after the handler's context has ended. If it is unknown whether the result was
+// stored, the attempt becomes uncertain.
 func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error {
 	s := &a.steps
 	s.saving.Lock()
@@ -155,7 +158,7 @@ func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error 
 	if size, limit := stepBytes(all), a.g.opts.MaxStepBytes; size > limit {
 		return s.fail(name, stepsTooLarge(size, limit))
 	}
-	store := a.g.store.(StepStore) //nolint:forcetypeassert // stepsRefused has asked
+	store := a.g.store.(StepStore) //nolint:forcetypeassert // stepsRefused has checked the type
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		rec, err := store.SaveSteps(ctx, a.lease(), all, a.g.opts.Clock())
 		switch {
@@ -178,7 +181,7 @@ func (s *steps) endSave() {
 	s.stop = nil
 }
 
-// mayMend tells whether the same save can succeed later.
+// mayMend reports whether a save that failed with err can succeed later.
 func mayMend(err error) bool {
 	switch reasonOf(err) {
 	case ReasonTooLarge, ReasonEncoding, ReasonInvalid, ReasonForeign:
@@ -188,16 +191,15 @@ func mayMend(err error) bool {
 	}
 }
 
-// stepContext is the handler's context. It ends too when a step finds the lease
-// lost (E5).
+// stepContext returns the handler's context. Besides its deadline, steps.lost ends it.
 func (a *attempt) stepContext(ctx context.Context) *handlerContext {
 	a.handling.a, a.steps.handler = a, &a.handling.Context
 	a.handling.Begin(ctx, a.handlerEnd())
 	return &a.handling
 }
 
-// conclude settles the record by how the handler ended, unless a step has decided
-// that already: then whatever the handler returned is not the answer (E5).
+// conclude finishes the record after the handler has returned. If a step could not be
+// stored or found the lease lost, that decides the call, whatever the handler returned.
 func (a *attempt) conclude(ctx context.Context, w work) decision {
 	running := a.steps.close()
 	switch {
@@ -210,11 +212,12 @@ func (a *attempt) conclude(ctx context.Context, w work) decision {
 	return a.finish(ctx, w, w.ending())
 }
 
-// leavesStep tells whether an attempt that has died leaves a step behind that no
-// record tells of: it can't be released then (X4).
+// leavesStep reports whether an attempt whose handler died has run, or is still running,
+// a step that is not in the record. Such an attempt must not be released, because a
+// retry would repeat the step.
 func (a *attempt) leavesStep() bool { return a.steps.close() || a.steps.unsaved != nil }
 
-// stepUnsaved decides a call one of whose steps could not be stored (X4).
+// stepUnsaved refuses a call that has run a step whose result could not be stored.
 func (a *attempt) stepUnsaved(ctx context.Context) decision {
 	err := a.steps.unsaved
 	if _, refused := errors.AsType[*StoreError](err); refused {
@@ -224,8 +227,8 @@ func (a *attempt) stepUnsaved(ctx context.Context) decision {
 	return decision{refusal: outcomeUnknown(err, max(a.leaseEnd.Sub(a.g.opts.Clock()), a.g.opts.RetryAfter))}
 }
 
-// stepLost decides a call whose step found the lease lost (X6). What the record
-// says by now is the answer.
+// stepLost decides a call in which a step found the lease lost. It reads the record
+// again, because the other attempt may have completed it since.
 func (a *attempt) stepLost(ctx context.Context) decision {
 	rec := *a.steps.lostTo
 	read := a.finishContext(ctx)
@@ -238,7 +241,7 @@ func (a *attempt) stepLost(ctx context.Context) decision {
 	return a.lost(ctx, rec)
 }
 
-// stepBytes is what steps have of Options.MaxStepBytes: names and results.
+// stepBytes returns the size of the steps, to compare with Options.MaxStepBytes.
 func stepBytes(all Steps) int {
 	n := 0
 	for name, result := range all {
