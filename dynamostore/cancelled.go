@@ -42,20 +42,21 @@ func (t *transaction) verdict(p *prepared, v *verdict, err error) (lambdaidem.Re
 	return lambdaidem.Record{}, t.writesVerdict(p, v, reasons[p.records():], err)
 }
 
-// recordsVerdict reads the record's reason. settled tells whether it decides, which
-// it does but where the record is as it should be.
+// recordsVerdict examines the reason for the action on the record. settled reports
+// whether that reason decides the result of the transaction. It does not if the record's
+// condition held.
 func (t *transaction) recordsVerdict(p *prepared, v *verdict, reason *types.CancellationReason, cause error) (rec lambdaidem.Record, settled bool, err error) {
 	switch code := aws.ToString(reason.Code); code {
 	case cancelNone, "":
 		return lambdaidem.Record{}, false, nil
 	case cancelCondition:
-		v.ambiguous = false // whatever was sent before has happened, as the record now shows, or can't any more
+		v.ambiguous = false // the record shows whether an earlier request was applied; one that was not can't be any more
 		old, err := t.store.standing(v, found{attrs: reason.Item})
 		rec = t.store.shown(old)
 		switch {
 		case err != nil:
 			return lambdaidem.Record{}, true, err
-		case rec.State == lambdaidem.Completed && rec.Token == p.token: // an earlier call had happened
+		case rec.State == lambdaidem.Completed && rec.Token == p.token: // an earlier request was applied
 			return rec, true, nil
 		case rec.GoneAt(p.now):
 			rec = lambdaidem.Record{}
@@ -72,9 +73,9 @@ func (t *transaction) recordsVerdict(p *prepared, v *verdict, reason *types.Canc
 	}
 }
 
-// writesVerdict reads the reasons of the handler's writes. A condition or a write
-// of its own that was refused comes before what is worth another try; of several,
-// that of the write that was enlisted first counts.
+// writesVerdict examines the reasons for the handler's writes. A write that was refused
+// decides before one that failed only because of a conflict or throttling. Among several
+// of a kind, the write enlisted first decides.
 func (t *transaction) writesVerdict(p *prepared, v *verdict, reasons []types.CancellationReason, cause error) error {
 	var busy *lambdaidem.StoreError
 	for i := range reasons {
@@ -88,7 +89,7 @@ func (t *transaction) writesVerdict(p *prepared, v *verdict, reasons []types.Can
 				busy.Reason, busy.Err = r, fmt.Errorf("the enlisted write %q: %s: %w", w.name, aws.ToString(reason.Message), cause)
 			}
 		case v.ambiguous && p.records() == 0:
-			// No record tells whether an earlier call has happened, or still will.
+			// Without a record, nothing shows whether an earlier request was or will be applied.
 			return v.storeError(cause)
 		default:
 			rejected := writeInvalid(&WriteError{Write: w.name, Err: fmt.Errorf("%s: %s", code, aws.ToString(reason.Message))})

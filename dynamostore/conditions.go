@@ -8,59 +8,62 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// The conditions that the writes stand under, each named for what it means. A
-// placeholder #x is an attribute's name, :x a value.
+// The conditions of writes, each named for what it means. A placeholder #x stands for
+// the name of an attribute, :x for a value.
 const (
-	// isGone holds for a record that has expired and on which no lease is live. Every
-	// condition asks, because DynamoDB deletes an expired item late, often by days.
-	// :now_s is the TTL attribute of a record that expires now: see deletionOf. An
-	// absent attribute compares as false, so a record without one is never gone.
+	// isGone holds for a record that has expired and has no live lease. Every condition
+	// includes isGone, because DynamoDB may delete an expired item days late. :now_s is
+	// the TTL attribute of a record that expires now; see deletionOf. A comparison with
+	// an absent attribute is false, so a record without TTL is never gone.
 	isGone = "(#expiration <= :now_s AND (NOT #status = :in_progress OR #lease_end <= :now_ms))"
 
-	// lockIsFree is rule L2: there is no record, or it is gone. An item without
-	// a token is not ours and is never locked over, however long expired (D4).
+	// lockIsFree holds if there is no record, or it is gone. It never holds for an item
+	// without a token, which belongs to another tool, even if that item has expired.
 	lockIsFree = "attribute_not_exists(#id) OR (attribute_exists(#token) AND " + isGone + ")"
 
-	// isStillWhatWasSeen is rule L6: the takeover's record has the same token,
-	// state and lease end as when it was judged. A completed record never
-	// changes, whatever was seen (G3).
+	// isStillWhatWasSeen holds if a record to take over has the same token, state and
+	// lease end as when it was read. It never holds for a completed record, because such
+	// a record must not change.
 	isStillWhatWasSeen = "#token = :seen_token AND #status = :seen_state AND #lease_end = :seen_end" +
 		" AND NOT #status = :completed AND NOT " + isGone
 
-	// isStillWhatWasSettled is for an operator who settles a record again: it has the
-	// token that another operator's settling gave it, which no attempt ever has.
+	// isStillWhatWasSettled holds if a record is as an operator has settled it. It lets
+	// an operator settle the record again. Settling gives a record a new token that no
+	// attempt has, so the condition never holds for a record that an attempt completed.
 	isStillWhatWasSettled = "#token = :seen_token AND #status = :completed AND NOT " + isGone
 
-	// leaseIsOurs is rule L3: in progress under our token, however long the
-	// lease is over.
+	// leaseIsOurs holds if the record is in progress under the caller's token. The lease
+	// may have ended: only another attempt's token takes a lease away.
 	leaseIsOurs = "#token = :token AND #status = :in_progress AND NOT " + isGone
 
-	// claimIsFree is rule E4: the record can be locked, or is locked by this very
-	// attempt, whose lock got no reply (X5).
+	// claimIsFree holds if the record can be locked, or if this attempt holds the lock.
+	// The latter happens if the reply to an earlier lock was lost.
 	claimIsFree = "(" + lockIsFree + ") OR (" + leaseIsOurs + ")"
 
-	// claimIsStillFree is the same over a record that was seen (L6) and has no steps,
-	// which the claim would overwrite (E5).
+	// claimIsStillFree is like claimIsFree for a record that was read before. The record
+	// must have no steps, which the claim would overwrite.
 	claimIsStillFree = "(" + isStillWhatWasSeen + " AND attribute_not_exists(#steps)) OR (" + leaseIsOurs + ")"
 
-	// stepsGrow is rule E5: a save that comes late takes no step away. Under one
-	// token each save has the steps of the one before it and more.
+	// stepsGrow holds if the record has fewer steps than the save. Under one token, each
+	// save has more steps than the one before, so a save that arrives late, after a
+	// later one, is refused and removes no step.
 	stepsGrow = "(attribute_not_exists(#steps) OR size(#steps) < :step_count)"
 
-	// neverTrue holds for no item that could be there: the table check asks
-	// for permission to write with it, and writes nothing.
+	// neverTrue never holds. The table check uses it to test for write permission
+	// without writing.
 	neverTrue = "attribute_exists(#id) AND attribute_not_exists(#id)"
 )
 
-// given is what the placeholders of a condition stand for, but for attributes.
+// given has the values for the placeholders :x of a condition. A field that the
+// condition does not use has its zero value.
 type given struct {
-	now   time.Time          // :now_s, :now_ms and :in_progress, which isGone asks for, and so each condition
-	token string             // :token; empty: the condition does not ask for it
-	seen  *lambdaidem.Record // :seen_token, :seen_state, :seen_end and :completed; nil: it does not
-	steps integer            // :step_count; absent: it does not
+	now   time.Time          // :now_s, :now_ms and :in_progress; isGone uses them, so every condition does
+	token string             // :token
+	seen  *lambdaidem.Record // :seen_token, :seen_state, :seen_end and :completed
+	steps integer            // :step_count
 }
 
-// attributes is the values as the SDK takes them.
+// attributes returns the values in the form of the SDK.
 func (g *given) attributes() attributes {
 	values := attributes{
 		":now_s":       number(deletionOf(g.now).n),
@@ -82,7 +85,7 @@ func (g *given) attributes() attributes {
 	return values
 }
 
-// appendTo writes them as the members of an object.
+// appendTo appends the values as members of a JSON object.
 func (g *given) appendTo(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `":now_s":{"N":"`...), deletionOf(g.now).n, 10)
 	b = strconv.AppendInt(append(b, `"},":now_ms":{"N":"`...), g.now.UnixMilli(), 10)

@@ -13,11 +13,10 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// item is a record as DynamoDB keeps it, before its values become those of the
-// API; see itemAttributes.
-//
-// All but the failure is written and read by hand: package attributevalue took
-// three times as long, and 21 allocations more for a replay.
+// item is the DynamoDB item of a record. itemAttributes converts its fields to attribute
+// values and back. The code for that is written by hand, except for Failure, because
+// package attributevalue took three times as long, with 21 more allocations for each
+// replay.
 type item struct {
 	ID          string
 	Status      lambdaidem.State
@@ -34,17 +33,17 @@ type item struct {
 	Data        []byte
 	Failure     *lambdaidem.Failure
 	Encoding    optionalText
-	Parts       *parts // with an encoding
+	Parts       *parts // nil without an encoding
 	Steps       lambdaidem.Steps
 	Operations  []Operation
 	Erasing     *parts
-	LeaseShard  string // in progress, with an index of leases
+	LeaseShard  string // set while the record is in progress, with Options.LeaseIndex
 	Invocation  string
-	LastFailure string // released
-	Encrypts    string // the cipher by which the store of the attempt encrypts answers; "": it doesn't
+	LastFailure string // set when the record is released
+	Encrypts    string // the cipher of the store that took the lease; "" if that store does not encrypt answers
 }
 
-// claimed is the item that an acquire leaves behind.
+// claimed returns the item that Acquire writes.
 func claimed(c lambdaidem.Claim) *item {
 	attempt := int64(1)
 	if c.Over != nil {
@@ -65,8 +64,7 @@ func claimed(c lambdaidem.Claim) *item {
 	}
 }
 
-// finish turns the item of an attempt into that of its result, which must have
-// been packed.
+// finish completes the item with a result. The result must come from pack.
 func (it *item) finish(r lambdaidem.Result) {
 	it.Status, it.LeaseShard = lambdaidem.Completed, ""
 	it.dropSteps()
@@ -84,15 +82,15 @@ func (it *item) finish(r lambdaidem.Result) {
 	}
 }
 
-// giveBack turns the item of an attempt into that of one that had no effect.
-// failure is the attempt's, by its code; empty: none is known.
+// giveBack releases the item. failure is the code of the attempt's error, or "" if it is
+// unknown.
 func (it *item) giveBack(expires time.Time, failure string) {
 	it.Status, it.LeaseShard = lambdaidem.Released, ""
 	it.Expiration = deletionOf(expires)
 	it.LastFailure = validUTF8(failure)
 }
 
-// validUTF8 makes a string one that DynamoDB can keep.
+// validUTF8 replaces invalid UTF-8, which DynamoDB does not store.
 func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func allValidUTF8(texts []string) []string {
@@ -103,12 +101,13 @@ func allValidUTF8(texts []string) []string {
 	return valid
 }
 
-// heldBy tells whether the attempt of that token holds the lease. No item has none.
+// heldBy reports whether the attempt with the given token holds the lease. It returns
+// false for a nil item.
 func (it *item) heldBy(token string) bool {
 	return it != nil && it.Status == lambdaidem.InProgress && it.Token == token
 }
 
-// strange says what keeps the item from being a record; "" if nothing does.
+// strange says why the item is not a valid record. It returns "" if the item is valid.
 func (it *item) strange() string {
 	switch {
 	case it.ID == "":

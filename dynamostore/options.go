@@ -8,98 +8,103 @@ import (
 	"time"
 )
 
-// Options are what [New] and [CreateTable] can be told. The zero value of every
-// field is its documented default.
+// Options configure [New] and [CreateTable]. The zero value of every field is its
+// documented default.
 type Options struct {
-	// Attempts is how many times one call may go over the wire, the first
-	// included: 1 to 20. Default 3.
+	// Attempts is the maximum number of times that one request is sent, including the
+	// first: 1 to 20. Default 3.
 	Attempts int
 
-	// AttemptTimeout ends one attempt on the wire, so that a connection that
-	// died while the function was frozen costs one attempt and not the whole
-	// call. At least 1 ms. Default 2 s: DynamoDB answers for single items in
-	// single-digit milliseconds; the rest is for the first TLS connection of a
-	// small function, which has a fraction of a processor.
+	// AttemptTimeout is the timeout of each try of a request. A connection that broke
+	// while the function was frozen then costs one try, and not the whole call. It must
+	// be at least 1 ms. Default 2 s: DynamoDB replies for single items in single-digit
+	// milliseconds, but a small function, which has a fraction of a processor, needs
+	// longer for its first TLS connection.
 	AttemptTimeout time.Duration
 
-	// BackoffBase and BackoffMax bound the wait before attempt n+1: a random
-	// part of BackoffBase doubled n-1 times, at most BackoffMax ("full jitter",
-	// AWS Architecture Blog, "Exponential Backoff And Jitter"). Defaults 25 ms
-	// and 1 s; BackoffMax is at least BackoffBase.
+	// BackoffBase and BackoffMax limit the random wait before try n+1, which is at most
+	// BackoffBase doubled n-1 times and at most BackoffMax ("full jitter", AWS
+	// Architecture Blog, "Exponential Backoff And Jitter"). BackoffMax must be at least
+	// BackoffBase. Defaults 25 ms and 1 s.
 	BackoffBase, BackoffMax time.Duration
 
-	// Transport is what carries requests to DynamoDB. Default: what the environment
-	// variable LAMBDAIDEM_TRANSPORT says ("direct" or "sdk"), so that an operator can
-	// switch without a deployment of code; without it, [TransportAuto].
+	// Transport selects the code that sends requests to DynamoDB. Default: the transport
+	// named by the environment variable LAMBDAIDEM_TRANSPORT ("direct" or "sdk"), which
+	// lets an operator switch without deploying code, or [TransportAuto] if it is not set.
 	Transport Transport
 
-	// Random gives the jitter, at least 0 and below 1. It must be safe for
-	// concurrent use. Default: math/rand/v2.Float64.
+	// Random returns a number of at least 0 and below 1 for the jitter. It must be safe
+	// for concurrent use. Default: math/rand/v2.Float64.
 	Random func() float64
 
-	// CompressFrom is from how many bytes on an answer is compressed, if that
-	// saves at least one write unit for certain: 1 KB. Smaller answers can be read
-	// in the console. Default 2 KB: below it JSON rarely saves a unit. At least 1;
-	// math.MaxInt compresses nothing.
+	// CompressFrom is the minimum size in bytes of an answer to compress. An answer is
+	// compressed only if that saves at least 1 KB, which is one write unit. Answers that
+	// are not compressed can be read in the console. It must be at least 1;
+	// math.MaxInt disables compression. Default 2 KB, because compressing smaller JSON
+	// rarely saves a unit.
 	CompressFrom int
 
-	// MaxInline is how many bytes of an answer, as it is stored, the record itself
-	// keeps; a larger one goes over items of its own. 1 byte to 384 KB. Default
-	// 20 KB: a replay is a refused write, and consumes by the size of the record,
-	// while items of their own cost about a unit more to write, and are read at a
-	// twentieth of the price. At one replay for 20 first requests, and prices on
-	// demand, the two cost the same at 22 KB. If replays are rarer, a larger
-	// MaxInline costs less: 54 KB at one in 50.
+	// MaxInline is the maximum size in bytes of an answer that is stored in the record
+	// itself, after compression and encryption: 1 byte to 384 KB. A larger answer is
+	// stored in separate items. Default 20 KB.
+	//
+	// A replay is a refused write, which costs write units for the size of the record.
+	// An answer in separate items costs about one unit more to write, but a replay then
+	// reads it at a twentieth of the price. With on-demand prices and one replay for 20
+	// first requests, both cost the same at 22 KB. If replays are rarer, a larger
+	// MaxInline costs less: 54 KB for one replay in 50 requests.
 	MaxInline int
 
-	// MaxAnswer is how many bytes an answer may have before it is compressed, as
-	// the guard writes it. A larger one is not kept: the record completes without
-	// it, and retries get lambdaidem.ErrAnswerUnavailable (X4). 1 byte to 64 MB.
-	// Default 9 MB: what Lambda can return, 6 MB, as base64 and with headers.
+	// MaxAnswer is the maximum size in bytes of an answer before compression: 1 byte to
+	// 64 MB. A larger answer is not stored. The record is completed without it, and
+	// retries get lambdaidem.ErrAnswerUnavailable. Default 9 MB, which is enough for the
+	// 6 MB that Lambda can return, as base64 and with headers.
 	MaxAnswer int
 
-	// Encryption encrypts what records keep of answers (S1). Default: none.
+	// Encryption encrypts the answers in records. Default: none.
 	Encryption Encryption
 
-	// LeaseIndex is the name of a global secondary index of the table in which
-	// [Store.DeadLeases] finds the leases whose attempts died, without a scan (O2).
-	// Default: none, and nothing of it is written or asked for. 3 to 255 of A-Z a-z
-	// 0-9 _ . -
+	// LeaseIndex is the name of a global secondary index of the table, 3 to 255 of A-Z
+	// a-z 0-9 _ . - With the index, [Store.DeadLeases] finds the leases of attempts that
+	// died without scanning the table. Default: none, and records have no attribute for
+	// an index.
 	//
-	// Its partition key is the string attribute lease_shard, its sort key the number
-	// attribute in_progress_expiration (Options.InProgressExpirationAttribute), its
-	// projection KEYS_ONLY. A record is in it while it is in progress and in no other
-	// state: a lock and a completion, or a release, write one index entry each, a
-	// takeover two, a step none; docs/cost.md has the figures. [CreateTable] makes it
-	// and [Store.CheckTable] looks at it.
+	// The index must have the string attribute lease_shard as its partition key, the
+	// number attribute in_progress_expiration (Options.InProgressExpirationAttribute) as
+	// its sort key, and the projection KEYS_ONLY. [CreateTable] creates it and
+	// [Store.CheckTable] checks it. Only records in progress have an entry in the index.
+	// Locking, completing and releasing a record each write one index entry, and a
+	// takeover writes two; see docs/cost.md.
 	//
-	// It can be added to a table while functions run, before or after they are told
-	// of it. Versions with it and without can take turns on one record. What a store
-	// without it locked is not in the index; what it took over stays there; and what
-	// it then completed or released leaves an entry behind until the record expires,
-	// which costs each look a read unit and is told to nobody. So give the option to
-	// all that write the table, and to whoever settles records by hand.
+	// The index can be added while functions are running, before or after the option is
+	// set in them, and functions with and without the option can share records. But a
+	// record that was locked by a function without the option has no entry. A record
+	// that such a function takes over keeps its entry; if it then completes or releases
+	// the record, the entry remains until the record expires, and costs every search a
+	// read unit. So set the option in all functions that write to the table, and in the
+	// tool with which operators settle records.
 	LeaseIndex string
 
-	// LeaseShards is over how many partition keys of the index the records are
-	// spread by their ids: 1 to 1000. Default 64.
+	// LeaseShards is the number of partition keys of the index among which the records
+	// are distributed by their ids: 1 to 1000. Default 64.
 	//
-	// Each takes 1,000 write units a second and no more, since its entries are sorted
-	// by time (Amazon DynamoDB, "Best practices for designing and using partition keys
-	// effectively"), and where the index can't keep up, every lock on the table is
-	// throttled ("Understanding Global Secondary Index write throttling and back
-	// pressure"). At two writes for a new request, three with enlisted writes, a shard
-	// is good for 333 requests a second at least: 64 for 21,000, which is above the
-	// 20,000 that a table or an index takes by its default quota of 40,000 write units a
-	// second ("Quotas in Amazon DynamoDB"). A look at the index asks each shard, for
-	// half a read unit if there is nothing in it.
+	// Each partition key can take 1,000 write units a second, because its entries are
+	// sorted by time (Amazon DynamoDB, "Best practices for designing and using partition
+	// keys effectively"). If the index can't keep up, DynamoDB throttles every lock on
+	// the table ("Understanding Global Secondary Index write throttling and back
+	// pressure"). A new request takes two writes, or three with enlisted writes, so each
+	// shard is enough for 333 requests a second, and 64 shards for 21,000. By its default
+	// quota of 40,000 write units a second, a table or index takes 20,000 ("Quotas in
+	// Amazon DynamoDB"). A search of the index queries each shard, and costs half a read
+	// unit for an empty one.
 	//
-	// To have more, tell who reads first, then who writes; to have fewer, who writes
-	// first, and who reads once all that was locked before has ended.
+	// To increase the number, change it first in programs that search the index, then in
+	// those that write. To decrease it, change it first in the programs that write, and
+	// in those that search once all leases taken before have ended.
 	LeaseShards int
 
-	// The names of the attributes that Powertools for AWS Lambda lets its users
-	// rename too. All names in an item must differ.
+	// The attributes below can also be renamed in Powertools for AWS Lambda. The names
+	// of all attributes of an item must differ.
 	IDAttribute                   string // the partition key, a string; default "id"
 	StatusAttribute               string // default "status"
 	ExpirationAttribute           string // the table's TTL attribute; default "expiration"
@@ -112,18 +117,20 @@ type Options struct {
 const transportVariable = "LAMBDAIDEM_TRANSPORT"
 
 const (
-	maxAttempts      = 20  // keeps a typing error from retrying for hours
+	maxAttempts      = 20  // prevents a typo from causing hours of retries
 	maxAttributeName = 255 // bytes, of a key; AWS, "Quotas in Amazon DynamoDB"
 
-	maxLeaseShards = 1000 // keeps a typing error from asking for hours
+	maxLeaseShards = 1000 // prevents a typo from causing hours of queries
 
-	// A record with maxInlineBound bytes of an answer is no item over 400 KB.
+	// A record with an answer of maxInlineBound bytes stays within DynamoDB's limit of
+	// 400 KB for an item.
 	maxInlineBound = 384 << 10
 	maxAnswerBound = 64 << 20
 )
 
-// isTableName is DynamoDB's rule for a name. It is a loop because a regular
-// expression with such a count takes a cold start 3,300 allocations.
+// isTableName reports whether DynamoDB accepts s as the name of a table or index. It
+// does not use a regular expression, because compiling one with a large repeat count
+// takes 3,300 allocations in a cold start.
 func isTableName(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -135,10 +142,10 @@ func isTableName(s string) bool {
 	return 3 <= len(s) && len(s) <= 255
 }
 
-// resolved returns the options with every default in place. It panics on an
-// invalid option, and names it.
+// resolved returns the options with their defaults filled in. It panics if an option is
+// invalid, and names the option.
 func resolved(caller, table string, optFns []func(*Options)) Options {
-	// An ARN may stand in a name's place; the SDK judges it.
+	// The SDK checks an ARN.
 	if !isTableName(table) && !strings.HasPrefix(table, "arn:") {
 		panic(fmt.Sprintf("dynamostore: %s: table is %q; it must be a table's name (3 to 255 of A-Z a-z 0-9 _ . -) or its ARN", caller, table))
 	}
@@ -176,7 +183,8 @@ func orDefault[T comparable](v *T, d T) {
 	}
 }
 
-// problem says what is wrong with the options, beginning with a field's name.
+// problem describes an invalid option, beginning with its name. It returns "" if all are
+// valid.
 func (o *Options) problem() string {
 	switch {
 	case o.Attempts < 1 || o.Attempts > maxAttempts:
@@ -206,7 +214,7 @@ func (o *Options) problem() string {
 	return o.attributeProblem()
 }
 
-// attributeProblem finds an attribute name that is too long or taken.
+// attributeProblem is like problem, for attribute names that are too long or not unique.
 func (o *Options) attributeProblem() string {
 	taken := map[string]string{}
 	for _, name := range keptNames {

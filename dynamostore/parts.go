@@ -20,26 +20,26 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// An answer that its record does not keep as it is (R3): compressed in it, or
-// over several items beside it. Those are written before the completion that
-// names them, and are found by nothing but it: until then they are orphans, and
-// expire.
+// This file stores answers that are compressed, or divided into parts, each an item
+// beside the record. The parts are written before the completion that names them. If the
+// completion fails, nothing refers to the parts, and they expire.
 
 const (
-	// partSize is how many bytes of an answer one part holds, but for the last.
-	// An item may have 400 KB; smaller ones cost a unit more for each MB, and an
-	// attempt on the wire that is lost or throttled costs less to send again.
+	// partSize is the number of bytes in each part except the last. DynamoDB allows
+	// items of 400 KB. Smaller parts cost a unit more for each MB, but a request that is
+	// lost or throttled costs less to send again.
 	partSize = 256 << 10
-	// partsAtOnce are written or read at the same time.
+	// partsAtOnce is the number of parts that are written or read at the same time.
 	partsAtOnce = 4
-	// partOutlives is how much longer than its record's item a part is kept, so that
-	// no clock and no long read finds a record whose parts are gone.
+	// partOutlives is how much longer a part is kept than the item of its record. A
+	// reader must find all parts of a record, even if its clock is wrong or it reads
+	// slowly.
 	partOutlives = time.Hour
-	// encodedOverhead is how many bytes at most the attributes of a compressed
-	// answer have that a plain one has not.
+	// encodedOverhead is the maximum number of bytes in the additional attributes of a
+	// compressed answer.
 	encodedOverhead = 100
-	// maxParts bounds what a damaged record can make this process read.
-	maxParts = maxAnswerBound/partSize + 1 // one for what encryption adds
+	// maxParts limits how many parts a process reads for a damaged record.
+	maxParts = maxAnswerBound/partSize + 1 // one more for the overhead of encryption
 )
 
 // attrPart is the attribute that distinguishes a part from a record. It is a map
@@ -61,20 +61,21 @@ type apart struct {
 	Parts    parts
 }
 
-// parts is what an item says of an answer with an encoding.
+// parts describes a stored answer that has an encoding.
 type parts struct {
-	Count    int    // of the items that have the stored bytes; 0: data has them
-	Length   int    // of the answer, bytes
+	Count    int    // the number of parts; 0 if the record has the stored bytes
+	Length   int    // the size of the answer in bytes, before compression
 	Checksum []byte // see checksum
 	Failure  bool   // the answer is the JSON of a lambdaidem.Failure
 }
 
-// checksum binds an answer to its record, its attempt and its encoding: SHA-256
-// over all of them. (It is as fast as CRC-64: 7 ms against 6 for 8 MB.)
+// checksum returns the SHA-256 of a record's id, an attempt's token, an encoding and an
+// answer, so that the answer of one record or attempt is not taken for another's. (It
+// takes 7 ms for 8 MB, where CRC-64 takes 6 ms.)
 func checksum(id, token, encoding string, answer []byte) []byte {
 	h := sha256.New()
 	for _, s := range []string{id, token, encoding} {
-		var size [8]byte // so that no two of them can run into each other
+		var size [8]byte // makes the concatenation unambiguous
 		binary.BigEndian.PutUint64(size[:], uint64(len(s)))
 		h.Write(size[:])
 		_, _ = io.WriteString(h, s)
@@ -83,23 +84,22 @@ func checksum(id, token, encoding string, answer []byte) []byte {
 	return h.Sum(nil)
 }
 
-// partID is the key of a part, numbered from 1. Through the checksum it is of
-// one record, one attempt and one answer: no part is ever overwritten by other
-// bytes, whichever writes arrive late or twice. It begins as the record's does,
-// so that a policy for the records' keys holds for it too.
+// partID returns the key of a part. number is at least 1. The key contains the checksum,
+// so that a write that arrives late or twice can't replace a part by other bytes. It
+// begins with the record's id, so that an IAM policy for the keys of records also covers
+// parts.
 func partID(record string, sum []byte, number int) string {
 	return record + "#" + strconv.Itoa(number) + "#" + base64.RawURLEncoding.EncodeToString(sum)
 }
 
-// packed is a result as its record is to keep it, and what must be written
-// before.
+// packed is the result to store in a record, and the bytes to write into parts before.
 type packed struct {
-	result lambdaidem.Result // what item.finish takes
-	stored []byte            // goes into parts; nil: there are none
+	result lambdaidem.Result // the argument for item.finish
+	stored []byte            // nil if the answer has no parts
 }
 
-// pack decides how an answer is stored, and writes nothing. The error is a
-// StoreError: the answer is over Options.MaxAnswer, or there is no key for it.
+// pack decides how to store an answer. It writes nothing. It returns a StoreError if the
+// answer exceeds Options.MaxAnswer, or if there is no key to encrypt it with.
 func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (packed, error) {
 	o := &s.opts
 	result.Apart = nil
@@ -109,7 +109,7 @@ func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdai
 			return packed{result: result}, nil
 		}
 		var err error
-		if answer, err = json.Marshal(f); err != nil { // texts and a number: can't happen
+		if answer, err = json.Marshal(f); err != nil { // can't happen: a Failure has only strings and a number
 			panic(err)
 		}
 	}
@@ -119,7 +119,7 @@ func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdai
 	}
 	stored, encoding := answer, encodingPlain
 	if len(answer) >= o.CompressFrom {
-		// One KB less is one unit less, whatever else the item has.
+		// Saving 1 KB saves one write unit, whatever the size of the rest of the item.
 		if c := compressed(answer); len(c)+encodedOverhead+bytesPerWrite <= len(answer) {
 			stored, encoding = c, encodingGzip
 		}
@@ -134,7 +134,7 @@ func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdai
 		if stored, err = s.sealAnswer(ctx, lease, a, stored); err != nil {
 			return packed{}, err
 		}
-		summed = stored // of the answer itself it would tell who guesses right
+		summed = stored // a checksum of the plaintext would let a reader of the table confirm a guess
 	}
 	a.Parts.Checksum = checksum(lease.ID, lease.Token, a.Encoding, summed)
 	result.Value, result.Failure, result.Apart = nil, nil, a
@@ -146,10 +146,9 @@ func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdai
 	return packed{result: result, stored: stored}, nil
 }
 
-// prepare is everything before a completion: it packs the result and writes its
-// parts, if it has any. What it returns is for item.finish. An error is a
-// StoreError of a completion that was not sent; parts that were written all the
-// same are no matter.
+// prepare packs a result and writes its parts, before the completion is sent. It returns
+// the argument for item.finish, or a StoreError. Parts that were written before an error
+// do no harm.
 func (s *Store) prepare(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Result, error) {
 	p, err := s.pack(ctx, lease, result)
 	if err == nil {
@@ -158,8 +157,8 @@ func (s *Store) prepare(ctx context.Context, lease lambdaidem.Lease, result lamb
 	return p.result, err
 }
 
-// writeParts writes a packed result's parts. That they are there is no harm if
-// the completion fails, and they may be written twice.
+// writeParts writes the parts of a packed result. It may be called again for the same
+// result.
 func (s *Store) writeParts(ctx context.Context, lease lambdaidem.Lease, p packed) error {
 	if p.stored == nil {
 		return nil
@@ -176,16 +175,16 @@ func (s *Store) writeParts(ctx context.Context, lease lambdaidem.Lease, p packed
 			if err == nil {
 				return nil
 			}
-			v.ambiguous = false // X8: of the completion, which was not sent
+			v.ambiguous = false // the error is that of the completion, which was not sent
 			return v.storeError(fmt.Errorf("part %d of %d of the answer: %w", number, a.Parts.Count, err))
 		})
 	}
 	return group.Wait() //nolint:wrapcheck // a StoreError
 }
 
-// part returns the item of part n of a result. It has no token attribute, so no
-// attempt can lock it: see lockIsFree. If the record never expires, neither do its
-// parts.
+// part returns the item for part n of a result. The item has no token attribute, so
+// no attempt can lock it; see lockIsFree. If the record never expires, neither does the
+// part.
 func (l *layout) part(lease lambdaidem.Lease, sum []byte, n int, data []byte, of lambdaidem.Result) attributes {
 	origin := attributes{
 		partRecord:  str(validUTF8(lease.ID)),
@@ -207,8 +206,8 @@ func (l *layout) part(lease lambdaidem.Lease, sum []byte, n int, data []byte, of
 	return attrs
 }
 
-// Load returns the answer of a completed record that is compressed or over
-// several items; see [lambdaidem.Loader]. Items are read consistently.
+// Load returns the answer of a completed record that is compressed, encrypted or stored
+// in several items; see [lambdaidem.Loader]. It reads the items consistently.
 func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.Result, error) {
 	result := record.Result
 	a, ok := result.Apart.(*apart)
@@ -239,8 +238,8 @@ func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.
 	return result, nil
 }
 
-// open makes the answer of the stored bytes, and verifies that it is the one
-// that was completed. The error is a damagedAnswerError, or a keyError.
+// open decrypts and decompresses the stored bytes, and verifies that the result is the
+// answer that was stored. The error is a damagedAnswerError or a keyError.
 func (s *Store) open(ctx context.Context, record lambdaidem.Record, a *apart, stored [][]byte) (answer []byte, err error) {
 	if err := s.mayBeOpen(a); err != nil {
 		return nil, err
@@ -268,7 +267,7 @@ func (s *Store) open(ctx context.Context, record lambdaidem.Record, a *apart, st
 	return answer, nil
 }
 
-// joined is the bytes in one; of one part, that part.
+// joined concatenates the parts. It does not copy a single part.
 func joined(stored [][]byte) []byte {
 	if len(stored) == 1 {
 		return stored[0]
@@ -276,7 +275,7 @@ func joined(stored [][]byte) []byte {
 	return slices.Concat(stored...)
 }
 
-// readParts reads an answer's items.
+// readParts reads the parts of an answer.
 func (s *Store) readParts(ctx context.Context, record lambdaidem.Record, a *apart) ([][]byte, error) {
 	stored := make([][]byte, a.Parts.Count)
 	group, ctx := errgroup.WithContext(ctx)
@@ -287,7 +286,7 @@ func (s *Store) readParts(ctx context.Context, record lambdaidem.Record, a *apar
 			return err
 		})
 	}
-	return stored, group.Wait() //nolint:wrapcheck // our own
+	return stored, group.Wait() //nolint:wrapcheck // an error of readPart
 }
 
 func (s *Store) readPart(ctx context.Context, record lambdaidem.Record, a *apart, number int) ([]byte, error) {
@@ -305,21 +304,22 @@ func (s *Store) readPart(ctx context.Context, record lambdaidem.Record, a *apart
 	return data.Value, nil
 }
 
-// read is one consistent GetItem. The error is a StoreError.
+// read reads an item by one consistent GetItem. The error is a StoreError.
 func (s *Store) read(ctx context.Context, id string, part bool) (found, error) {
 	ctx, v := witnessed(ctx, opLoad)
 	out, err := s.transport.send(ctx, &getRequest{store: s, id: id, part: part})
-	v.ambiguous = false // a read writes nothing, however it ends
+	v.ambiguous = false // a read changes nothing, even if it fails
 	if err != nil {
 		return found{}, v.storeError(err)
 	}
 	return out, nil
 }
 
-// unloaded is the error of an answer that could not be loaded. One that is
-// damaged is so for good only if its record still stands: meanwhile it may have
-// been purged, or have expired and been locked afresh, and then a repeated
-// request gets its answer.
+// unloaded returns the error for an answer that could not be loaded. A part may be
+// missing because the record has changed since it was read: it was purged, or it has
+// expired and been locked again. So before unloaded reports that the answer is damaged,
+// it reads the record again. If the record has changed, the error is one after which
+// the client may retry.
 func (s *Store) unloaded(ctx context.Context, record lambdaidem.Record, a *apart, err error) error {
 	lost := (*damagedAnswerError)(nil)
 	if !errors.As(err, &lost) {
@@ -340,13 +340,13 @@ func (s *Store) unloaded(ctx context.Context, record lambdaidem.Record, a *apart
 	return &lambdaidem.StoreError{Op: opLoad, Reason: lambdaidem.ReasonForeign, NotApplied: true, Err: lost}
 }
 
-// names tells whether the item is that of this answer, and so of its attempt: the
-// checksum is bound to it.
+// names reports whether the item refers to the answer a. The checksum also covers the
+// attempt's token, so an equal checksum means the same attempt.
 func (it *item) names(a *apart) bool {
 	return it.Parts != nil && bytes.Equal(it.Parts.Checksum, a.Parts.Checksum)
 }
 
-// damagedAnswerError is what was found wrong with a stored answer.
+// damagedAnswerError says how a stored answer differs from what was written.
 type damagedAnswerError struct{ why error }
 
 func (e *damagedAnswerError) Error() string {

@@ -11,22 +11,22 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// ConditionFailed is the error of an enlisted write whose condition failed:
-// nothing was written.
+// ConditionFailed is the error of a transaction in which the condition of an enlisted
+// write failed. Nothing was written.
 type ConditionFailed struct {
-	Write string // the name that it was enlisted under
+	Write string // the name under which the write was enlisted
 	Table string
-	// Item is the item that the condition failed on; nil: there is none.
+	// Item is the item on which the condition failed, or nil if there is no item.
 	Item map[string]types.AttributeValue
 }
 
-// Absent tells whether there is no item, rather than one that compares otherwise.
+// Absent reports whether there is no item.
 func (c *ConditionFailed) Absent() bool { return len(c.Item) == 0 }
 
-// Decode reads the item into v, by package attributevalue.
+// Decode decodes the item into v, as package attributevalue does.
 func (c *ConditionFailed) Decode(v any) error { return attributevalue.UnmarshalMap(c.Item, v) }
 
-// Error names the write, not the item's content.
+// Error names the write and its table. It does not reveal the content of the item.
 func (c *ConditionFailed) Error() string {
 	how := "its item compares otherwise"
 	if c.Absent() {
@@ -35,14 +35,14 @@ func (c *ConditionFailed) Error() string {
 	return fmt.Sprintf("the condition of the write %q on table %s failed: %s", c.Write, c.Table, how)
 }
 
-// WriteError is the error of an enlisted write that can't be made: a mistake of
-// the program's (E3). Nothing was written.
+// WriteError is the error of an enlisted write that can't be made because of a mistake
+// in the program. Nothing was written.
 type WriteError struct {
-	Write string // the name that it was enlisted under; empty: of all together
+	Write string // the name under which the write was enlisted; empty if the error concerns all writes together
 	Err   error
 }
 
-// Error names the write.
+// Error names the write and returns the text of Err.
 func (e *WriteError) Error() string {
 	if e.Write == "" {
 		return "the enlisted writes: " + e.Err.Error()
@@ -50,11 +50,11 @@ func (e *WriteError) Error() string {
 	return fmt.Sprintf("the enlisted write %q: %v", e.Write, e.Err)
 }
 
-// Unwrap returns the cause.
+// Unwrap returns Err.
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// conditionFailed is what becomes of a transaction in which the write's condition
-// failed.
+// conditionFailed returns the error of a transaction in which the write's condition
+// failed on item.
 func (w *Write) conditionFailed(item attributes) *lambdaidem.Rejected {
 	c := &ConditionFailed{Write: w.name, Table: aws.ToString(w.table), Item: item}
 	r := &lambdaidem.Rejected{Err: &lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: http.StatusInternalServerError, Err: c,
@@ -65,7 +65,7 @@ func (w *Write) conditionFailed(item attributes) *lambdaidem.Rejected {
 	return r
 }
 
-// writeInvalid is what becomes of a transaction with a write that can't be made.
+// writeInvalid returns the error of a transaction with a write that can't be made.
 func writeInvalid(err error) *lambdaidem.Rejected {
 	return &lambdaidem.Rejected{Err: &lambdaidem.Error{Code: lambdaidem.ErrWriteInvalid, Status: http.StatusInternalServerError, Err: err,
 		Detail: "The request was not carried out, since what it would write can't be written."}}

@@ -11,7 +11,7 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
 )
 
-// The operations, as the API names them.
+// The names of operations in the API.
 const (
 	opPutItem    = "PutItem"
 	opUpdateItem = "UpdateItem"
@@ -19,40 +19,43 @@ const (
 	opTransact   = "TransactWriteItems"
 )
 
-// request is what a verb asks of DynamoDB. A transport sends it in one of its two
-// forms, which say the same.
+// request is a request to DynamoDB. The direct transport sends the JSON from appendTo,
+// and decodes the reply by read and refused. The SDK's transport calls through. Both
+// send the same request.
 type request interface {
 	operation() string
-	// tables are those it is about.
+	// tables returns the names of the tables that the request uses.
 	tables() []string
-	// appendTo writes it as JSON. It reports false if it can't.
+	// appendTo appends the request as JSON. It returns false if it can't.
 	appendTo(b []byte) ([]byte, bool)
-	// read reads what the answer to that says. It reports false for an answer that it
-	// does not understand to the last character.
+	// read decodes the body of a successful reply. It returns false if it does not
+	// understand the whole body.
 	read(body string) (found, bool)
-	// refused reads the answer that its condition does not hold, which ends the call,
-	// as an error. It reports false for any other.
+	// refused decodes the body of an error reply. If the reply says that the condition
+	// failed, refused returns true and the error of the call. Otherwise it returns
+	// false.
 	refused(body string) (bool, error)
-	// through sends it by the SDK's client.
+	// through sends the request by the SDK's client.
 	through(context.Context, *dynamodb.Client) (found, error)
 }
 
-// found is an item that an answer brought along: neither, if it brought none.
+// found is the item in a reply. At most one field is set; neither is if the reply has no
+// item.
 type found struct {
-	record *item      // one that is a record for certain
-	attrs  attributes // any other
+	record *item      // the item, if it is known to be a record
+	attrs  attributes // the item otherwise
 }
 
-// none tells whether there is no item.
+// none reports whether the reply has no item.
 func (f found) none() bool { return f.record == nil && len(f.attrs) == 0 }
 
-// refusedError is the error of a write whose condition does not hold, where the
-// direct transport read it. The SDK's own is a ConditionalCheckFailedException.
+// refusedError is the direct transport's error for a write whose condition failed, like
+// the SDK's ConditionalCheckFailedException.
 type refusedError struct{ found found }
 
 func (*refusedError) Error() string { return "the condition does not hold" }
 
-// lockRequest is the conditional PutItem of a record (L2).
+// lockRequest is the conditional PutItem that locks a record.
 type lockRequest struct {
 	store *Store
 	item  *item
@@ -90,8 +93,8 @@ func (r *lockRequest) through(ctx context.Context, client *dynamodb.Client) (fou
 	return found{}, err //nolint:wrapcheck // the store reads it
 }
 
-// updateRequest is the conditional UpdateItem of a record. Of the item it writes
-// what the write sets, and removes what the item has not.
+// updateRequest is a conditional UpdateItem of a record. It sets the attributes in
+// write.sets to their values in item, and removes those that item does not have.
 type updateRequest struct {
 	store *Store
 	write *write
@@ -145,7 +148,7 @@ func (r *updateRequest) through(ctx context.Context, client *dynamodb.Client) (f
 type getRequest struct {
 	store *Store
 	id    string
-	part  bool // it is of a part of an answer, which is no record
+	part  bool // the item is a part of an answer, and not a record
 }
 
 func (r *getRequest) operation() string { return opGetItem }
@@ -180,7 +183,8 @@ func (r *getRequest) through(ctx context.Context, client *dynamodb.Client) (foun
 	return found{attrs: out.Item}, nil
 }
 
-// partRequest is the PutItem of a part of an answer, which has no condition (R3).
+// partRequest is the PutItem of a part of an answer. It has no condition, because the
+// key of a part depends on its content.
 type partRequest struct {
 	store *Store
 	attrs attributes
@@ -207,7 +211,7 @@ func (r *partRequest) through(ctx context.Context, client *dynamodb.Client) (fou
 // transactRequest is a transaction.
 type transactRequest struct {
 	input  *dynamodb.TransactWriteItemsInput
-	record bool // its first action is the record's
+	record bool // the first action is on the record
 }
 
 func (r *transactRequest) operation() string { return opTransact }
@@ -220,7 +224,7 @@ func (r *transactRequest) tables() []string {
 	return tables
 }
 
-// plain tells whether all tables are given by their names.
+// plain reports whether all tables are given by name and not by ARN.
 func (r *transactRequest) plain() bool {
 	for i := range r.input.TransactItems {
 		table := tableOf(&r.input.TransactItems[i])
@@ -251,8 +255,8 @@ func (r *transactRequest) appendTo(b []byte) ([]byte, bool) {
 
 func (r *transactRequest) read(body string) (found, bool) { return found{}, lowlevel.Empty(body) }
 
-// refused is for a transaction that the record itself refused, as it does to a
-// duplicate: no other reason counts then. The rest the SDK puts into words.
+// refused returns true if the record's condition failed, as it does for a duplicate,
+// because then no other reason matters. The SDK decodes all other error replies.
 func (r *transactRequest) refused(body string) (bool, error) {
 	cancelled, ok := lowlevel.Cancellation(body)
 	if !ok || !r.record || len(cancelled.CancellationReasons) != len(r.input.TransactItems) {

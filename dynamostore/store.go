@@ -13,17 +13,17 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Store keeps records in a DynamoDB table. It is a [lambdaidem.Store], safe for
-// concurrent use. No goroutine of it outlives a call.
+// Store is a [lambdaidem.Store] that keeps its records in a DynamoDB table. It is safe
+// for concurrent use. Its methods leave no goroutines behind.
 type Store struct {
 	client    *dynamodb.Client
-	transport transport // of requests for items
-	whySDK    string    // it is the client's, if it is
+	transport transport // sends the requests for items
+	whySDK    string    // why transport uses client; empty if it sends requests itself
 	table     string
 	opts      Options
 	layout    *layout
 	writes    writes
-	keys      *keyring // nil: nothing is encrypted
+	keys      *keyring // nil without Options.Encryption
 }
 
 var (
@@ -31,15 +31,14 @@ var (
 	_ lambdaidem.Loader = (*Store)(nil)
 )
 
-// New returns a store on the table, which may be a name or an ARN.
+// New returns a store that uses a table, which is given by its name or its ARN.
 //
-// The store derives a client of its own from the given one: credentials, HTTP
-// client and its connections, Region, endpoint, logging, tracing and
-// APIOptions stay as they are; attempts, backoff and the time of an attempt
-// are those of Options, and a Retryer set on the client is not used.
+// The store uses a copy of client with the same credentials, HTTP client, Region,
+// endpoint, logging, tracing and APIOptions. Retries and timeouts are those of Options.
+// A Retryer set on client is not used.
 //
-// New panics on a nil client, on an invalid table name and on an invalid
-// option, and names it.
+// New panics if client is nil, or if the table's name or an option is invalid, and names
+// the option.
 func New(client *dynamodb.Client, table string, optFns ...func(*Options)) *Store {
 	if client == nil {
 		panic("dynamostore: New: client is nil; pass dynamodb.NewFromConfig(cfg)")
@@ -58,7 +57,7 @@ func New(client *dynamodb.Client, table string, optFns ...func(*Options)) *Store
 	return s
 }
 
-// The verbs, as StoreError.Op names them.
+// Values of StoreError.Op.
 const (
 	opAcquire   = "acquire"
 	opComplete  = "complete"
@@ -69,9 +68,9 @@ const (
 	opSaveSteps = "save_steps"
 )
 
-// Acquire takes the lease by one conditional PutItem (L2), or, with claim.Over,
-// by one conditional UpdateItem (L6). A refusal brings the item that stood in
-// the way along: there is no second round trip.
+// Acquire takes the lease by one conditional PutItem or, if claim.Over is not nil, by
+// one conditional UpdateItem. If the condition fails, DynamoDB's reply has the existing
+// record, so Acquire needs no second request to return that record.
 func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem.Record, error) {
 	it := s.locked(claim)
 	if size := s.layout.size(it); size > maxItemSize {
@@ -90,14 +89,14 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 		err = s.takeOver(ctx, v, it, claim.Now, claim.Over)
 	}
 	if err == nil {
-		v.ambiguous = true // should its steps not be readable
+		v.ambiguous = true // the lease is taken, even if held fails to decrypt the steps
 		return s.held(ctx, v, it)
 	}
 	old, err := s.refused(v, err)
 	switch {
 	case err != nil:
 		return lambdaidem.Record{}, err
-	case old.heldBy(claim.Token): // L4: an earlier attempt on the wire had landed
+	case old.heldBy(claim.Token): // an earlier try of this request was applied
 		v.ambiguous = true
 		return s.held(ctx, v, old)
 	}
@@ -112,14 +111,15 @@ func (s *Store) locked(claim lambdaidem.Claim) *item {
 	it := claimed(claim)
 	it.LeaseShard = s.opts.leaseShard(claim.ID)
 	if s.keys != nil {
-		it.Encrypts = cipherName // so that nobody settles it with an answer in plain text
+		it.Encrypts = cipherName // tells operators not to settle the record with an unencrypted answer
 	}
 	return it
 }
 
-// withoutKey is a claim that has no key for what it would have to keep: it claims
-// nothing. A record that stands in its way is the answer all the same; the error is
-// that of the key.
+// withoutKey is the result of Acquire if there is no key to encrypt an answer with. It
+// claims nothing. If claim.Over is nil and there is a record, withoutKey returns that
+// record, which may be replayed or refuse the call. Otherwise it returns the error of
+// the key.
 func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err error) (lambdaidem.Record, error) {
 	if claim.Over == nil {
 		if seen, unread := s.Get(ctx, claim.ID, claim.Now); unread == nil && seen.State != lambdaidem.Absent {
@@ -129,16 +129,16 @@ func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err erro
 	return lambdaidem.Record{}, err
 }
 
-// takeOver is the conditional UpdateItem. Steps stay: they are the record's,
-// not the attempt's (L1). It gives the item those that are there, which may be more
-// than were seen: the old attempt may have written until now.
+// takeOver takes over the record seen by a conditional UpdateItem, which keeps the
+// record's steps. takeOver sets the steps of it from the reply: there may be more than
+// seen has, because the old attempt may have stored some since.
 func (s *Store) takeOver(ctx context.Context, v *verdict, it *item, now time.Time, seen *lambdaidem.Record) error {
 	out, err := s.transport.send(ctx, &updateRequest{s, &s.writes.takeover, it, given{now: now, seen: seen}})
 	if err != nil {
 		return err
 	}
 	old, err := s.layout.record(out)
-	if err != nil { // it was written, and over an item that can't be read
+	if err != nil { // the write was applied, but the old item can't be read
 		v.ambiguous = true
 		return err
 	}
@@ -146,9 +146,9 @@ func (s *Store) takeOver(ctx context.Context, v *verdict, it *item, now time.Tim
 	return nil
 }
 
-// Complete stores the result by one conditional UpdateItem (L3), the parts of a
-// large answer before it (R3). A result over Options.MaxAnswer is refused before
-// anything is sent.
+// Complete stores the result by one conditional UpdateItem, after writing the parts of
+// a large answer. If the result is larger than Options.MaxAnswer, Complete sends nothing
+// and returns an error.
 func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Record, error) {
 	kept, err := s.prepare(ctx, lease, result)
 	if err != nil {
@@ -157,18 +157,18 @@ func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lam
 	return s.end(ctx, &s.writes.completion, lease, result.At, func(it *item) { it.finish(kept) })
 }
 
-// Release gives the record back by one conditional UpdateItem (L3).
+// Release releases the record by one conditional UpdateItem.
 func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
 	return s.end(ctx, &s.writes.release, lease, now, func(it *item) { it.giveBack(lease.Expires, lease.LastFailure) })
 }
 
-// end ends an attempt: it makes the change to the attempt's item by the update,
-// and returns the record as it then stands; it reads nothing twice.
+// end ends an attempt by the update w, which makes the same change to the item as the
+// function change. It returns the resulting record without another read.
 func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now time.Time, change func(*item)) (lambdaidem.Record, error) {
 	ours := &item{ID: lease.ID, Token: lease.Token}
 	change(ours)
-	// The item keeps what the lock wrote too, which is not known here: DynamoDB
-	// itself judges the last few hundred bytes.
+	// The item also has attributes that the lock wrote, a few hundred bytes, which are
+	// not known here. If the item exceeds the limit by those, DynamoDB refuses it.
 	if size := s.layout.size(ours); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(w.op, size)
 	}
@@ -176,7 +176,7 @@ func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now t
 	old, err := s.transport.send(ctx, &updateRequest{s, w, ours, given{now: now, token: lease.Token}})
 	if err == nil {
 		it, err := s.layout.record(old)
-		if err != nil { // it was written, and over an item that can't be read
+		if err != nil { // the write was applied, but the old item can't be read
 			v.ambiguous = true
 			return lambdaidem.Record{}, v.storeError(err)
 		}
@@ -187,7 +187,7 @@ func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now t
 	switch {
 	case err != nil:
 		return lambdaidem.Record{}, err
-	case seen.Token == lease.Token && seen.State == ours.Status: // L4: an earlier attempt on the wire had landed
+	case seen.Token == lease.Token && seen.State == ours.Status: // an earlier try of this request was applied
 		return seen, nil
 	case seen.GoneAt(now):
 		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
@@ -199,7 +199,7 @@ func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now t
 func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
 	ctx, v := witnessed(ctx, opGet)
 	out, err := s.transport.send(ctx, &getRequest{store: s, id: id})
-	v.ambiguous = false // a read writes nothing, however it ends
+	v.ambiguous = false // a read changes nothing, even if it fails
 	if err != nil {
 		return lambdaidem.Record{}, v.storeError(err)
 	}
@@ -216,8 +216,8 @@ func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.R
 	return lambdaidem.Record{}, nil
 }
 
-// refusal is the record of what stood in the way of a write: see refused. It is the
-// zero Record if there is none.
+// refusal returns the record because of which a write's condition failed, or the zero
+// Record if there is no item. Any other failure is a StoreError.
 func (s *Store) refusal(v *verdict, err error) (lambdaidem.Record, error) {
 	old, err := s.refused(v, err)
 	if err != nil {
@@ -226,9 +226,9 @@ func (s *Store) refusal(v *verdict, err error) (lambdaidem.Record, error) {
 	return s.shown(old), nil
 }
 
-// refused reads what stood in the way of a write, from the refusal itself. It
-// settles whatever was ambiguous before it (X8). The item is nil if there is none;
-// any other failure is a StoreError.
+// refused returns the item because of which a write's condition failed, or nil if there
+// is no item. It takes the item from err. Such a reply also shows whether an earlier try
+// of the request was applied. Any other failure is a StoreError.
 func (s *Store) refused(v *verdict, err error) (*item, error) {
 	if refused, ok := errors.AsType[*refusedError](err); ok {
 		return s.standing(v, refused.found)
@@ -239,7 +239,8 @@ func (s *Store) refused(v *verdict, err error) (*item, error) {
 	return nil, v.storeError(err)
 }
 
-// standing is the item that stood in the way of a write; nil if there is none.
+// standing returns the item because of which a write's condition failed, or nil if there
+// is none.
 func (s *Store) standing(v *verdict, old found) (*item, error) {
 	if old.none() {
 		return nil, nil
@@ -254,8 +255,8 @@ func (s *Store) standing(v *verdict, old found) (*item, error) {
 
 func (s *Store) key(id string) attributes { return attributes{s.layout.id(): str(id)} }
 
-// tooLarge is the error of a call that ended before its first attempt, because
-// the item would be over DynamoDB's limit by its size in bytes.
+// tooLarge returns the error of a call that has sent nothing, because its item would
+// exceed DynamoDB's limit. size is the item's size in bytes.
 func tooLarge(op string, size int) error {
 	return &lambdaidem.StoreError{Op: op, Reason: lambdaidem.ReasonTooLarge, NotApplied: true,
 		Err: fmt.Errorf("the item would have %d bytes; DynamoDB keeps at most %d (400 KB, names included)", size, maxItemSize)}
