@@ -117,7 +117,15 @@ func BenchmarkBareSDK(b *testing.B) {
 func lockInput(tb testing.TB) *dynamodb.PutItemInput {
 	tb.Helper()
 	s := New(written.client(), "idempotency")
-	return (&lockRequest{s, claimed(claim), given{now: claim.Now}}).input()
+	w, given := &s.writes.lock, given{now: claim.Now}
+	return &dynamodb.PutItemInput{
+		TableName:                           aws.String(s.table),
+		Item:                                s.layout.attributes(claimed(claim)),
+		ConditionExpression:                 aws.String(w.condition),
+		ExpressionAttributeNames:            w.names,
+		ExpressionAttributeValues:           given.attributes(),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
 }
 
 func measure(b *testing.B, do func(context.Context) error) {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
 
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -19,64 +19,73 @@ const (
 	cancelCondition = "ConditionalCheckFailed"
 )
 
-// verdict reads what came back instead of success, in the order of rule E2: our
-// own completion, then the record's reason, then the handler's, then what is worth
-// another try.
-func (t *transaction) verdict(p *prepared, v *verdict, err error) (lambdaidem.Record, error) {
+// judge reads the error of a transaction. It returns the record, if it stood in the way
+// or shows that an earlier call had been applied, and what is then known of the fate of
+// all calls together.
+//
+// The first of these counts: the record's own condition, another reason of the record's,
+// a condition or an invalid write of the handler's, and last what is worth another try.
+func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.Record, wire.Fate, error) {
+	if errors.Is(err, wire.ErrRefused) {
+		// Whatever was sent before was applied, as the record now shows, or can't be
+		// applied any more.
+		rec, err := t.refused(p, &p.request.cancelled.CancellationReasons[0])
+		return rec, wire.NotApplied, err
+	}
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	if !ok {
-		if !v.ambiguous && (codeOf(err) == codeValidation || refusedBySDK(err)) {
-			return lambdaidem.Record{}, writeInvalid(&WriteError{Err: err}) // the request as a whole
+		if fate == wire.NotApplied && wire.Code(err) == codeValidation {
+			return lambdaidem.Record{}, fate, writeInvalid(&WriteError{Err: err}) // the request as a whole
 		}
-		return lambdaidem.Record{}, v.storeError(err)
+		return lambdaidem.Record{}, fate, failed(opCommit, fate, err)
 	}
 	reasons := cancelled.CancellationReasons
 	if want := p.records() + len(p.writes); len(reasons) != want {
-		return lambdaidem.Record{}, v.storeError(fmt.Errorf("DynamoDB gave %d reasons for %d writes: %w", len(reasons), want, err))
+		return lambdaidem.Record{}, fate, failed(opCommit, fate, fmt.Errorf("DynamoDB gave %d reasons for %d writes: %w", len(reasons), want, err))
 	}
 	if p.records() > 0 {
-		if rec, settled, err := t.recordsVerdict(p, v, &reasons[0], err); settled {
-			return rec, err
+		if code := aws.ToString(reasons[0].Code); code != cancelNone && code != "" {
+			return lambdaidem.Record{}, fate, recordFailed(fate, &reasons[0], err)
 		}
 	}
-	return lambdaidem.Record{}, t.writesVerdict(p, v, reasons[p.records():], err)
+	return lambdaidem.Record{}, fate, p.writeFailed(fate, reasons[p.records():], err)
 }
 
-// recordsVerdict examines the reason for the action on the record. settled reports
-// whether that reason decides the result of the transaction. It does not if the record's
-// condition held.
-func (t *transaction) recordsVerdict(p *prepared, v *verdict, reason *types.CancellationReason, cause error) (rec lambdaidem.Record, settled bool, err error) {
-	switch code := aws.ToString(reason.Code); code {
-	case cancelNone, "":
-		return lambdaidem.Record{}, false, nil
-	case cancelCondition:
-		v.ambiguous = false // the record shows whether an earlier request was applied; one that was not can't be any more
-		old, err := t.store.standing(v, found{attrs: reason.Item})
-		rec = t.store.shown(old)
-		switch {
-		case err != nil:
-			return lambdaidem.Record{}, true, err
-		case rec.State == lambdaidem.Completed && rec.Token == p.token: // an earlier request was applied
-			return rec, true, nil
-		case rec.GoneAt(p.now):
-			rec = lambdaidem.Record{}
-		}
-		return rec, true, lambdaidem.ErrLeaseLost
-	default:
-		failure := v.failure(cause)
-		failure.Reason = reasonOfCancellation(code)
-		if failure.Reason == lambdaidem.ReasonInvalid && saysTooLarge(errors.New(aws.ToString(reason.Message))) {
-			failure.Reason = lambdaidem.ReasonTooLarge
-		}
-		failure.Err = fmt.Errorf("the record's completion: %s: %w", aws.ToString(reason.Message), cause)
-		return lambdaidem.Record{}, true, failure
+// refused judges a transaction that the record's own condition refused.
+func (t *transaction) refused(p *prepared, reason *types.CancellationReason) (lambdaidem.Record, error) {
+	if len(reason.Item) == 0 {
+		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
 	}
+	it, err := t.store.layout.parse(reason.Item)
+	if err != nil {
+		return lambdaidem.Record{}, failed(opCommit, wire.NotApplied, err)
+	}
+	rec := t.store.shown(it)
+	switch {
+	case rec.State == lambdaidem.Completed && rec.Token == p.token: // an earlier call had been applied
+		return rec, nil
+	case rec.GoneAt(p.now):
+		rec = lambdaidem.Record{}
+	}
+	return rec, lambdaidem.ErrLeaseLost
 }
 
-// writesVerdict examines the reasons for the handler's writes. A write that was refused
-// decides before one that failed only because of a conflict or throttling. Among several
-// of a kind, the write enlisted first decides.
-func (t *transaction) writesVerdict(p *prepared, v *verdict, reasons []types.CancellationReason, cause error) error {
+// recordFailed returns the error of a transaction that was cancelled because of the
+// record, and not by the record's condition.
+func recordFailed(fate wire.Fate, reason *types.CancellationReason, cause error) error {
+	failure := failed(opCommit, fate, cause)
+	failure.Reason = reasonOfCancellation(aws.ToString(reason.Code))
+	if failure.Reason == lambdaidem.ReasonInvalid && saysTooLarge(errors.New(aws.ToString(reason.Message))) {
+		failure.Reason = lambdaidem.ReasonTooLarge
+	}
+	failure.Err = fmt.Errorf("the record's completion: %s: %w", aws.ToString(reason.Message), cause)
+	return failure
+}
+
+// writeFailed returns the error of a transaction that was cancelled because of the
+// handler's writes. A refused condition or an invalid write comes before what is worth
+// another try; of several, the write that was enlisted first counts.
+func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReason, cause error) error {
 	var busy *lambdaidem.StoreError
 	for i := range reasons {
 		w, reason := p.writes[i], &reasons[i]
@@ -85,33 +94,23 @@ func (t *transaction) writesVerdict(p *prepared, v *verdict, reasons []types.Can
 		case code == cancelNone || code == "":
 		case r == lambdaidem.ReasonConflict || r == lambdaidem.ReasonThrottled:
 			if busy == nil {
-				busy = v.failure(cause)
+				busy = failed(opCommit, fate, cause)
 				busy.Reason, busy.Err = r, fmt.Errorf("the enlisted write %q: %s: %w", w.name, aws.ToString(reason.Message), cause)
 			}
-		case v.ambiguous && p.records() == 0:
-			// Without a record, nothing shows whether an earlier request was or will be applied.
-			return v.storeError(cause)
+		case fate == wire.Unknown && p.records() == 0:
+			// No record tells whether an earlier call has happened, or still will.
+			return failed(opCommit, fate, cause)
 		default:
 			rejected := writeInvalid(&WriteError{Write: w.name, Err: fmt.Errorf("%s: %s", code, aws.ToString(reason.Message))})
 			if code == cancelCondition {
 				rejected = w.conditionFailed(reason.Item)
 			}
-			rejected.Unsettled = v.ambiguous
+			rejected.Unsettled = fate == wire.Unknown
 			return rejected
 		}
 	}
 	if busy != nil {
 		return busy
 	}
-	return v.storeError(cause)
-}
-
-// refusedBySDK reports whether the SDK did not send a request because of what is in
-// it: a parameter is missing, or can't be written.
-func refusedBySDK(err error) bool {
-	if _, missing := errors.AsType[*smithy.InvalidParamsError](err); missing {
-		return true
-	}
-	_, unwritable := errors.AsType[*smithy.SerializationError](err)
-	return unwritable
+	return failed(opCommit, fate, cause)
 }

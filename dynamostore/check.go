@@ -101,7 +101,7 @@ func (ps TableProblems) err() error {
 // It needs dynamodb:DescribeTable and DescribeTimeToLive on top of what the
 // store needs.
 func (s *Store) CheckTable(ctx context.Context, enlisted ...string) error {
-	problems := checkShape(ctx, s.client, s.table, &s.opts, len(enlisted) > 0)
+	problems := checkShape(ctx, s.wire.SDK(), s.table, &s.opts, len(enlisted) > 0)
 	if !problems.has(NoTable) && !problems.silent() {
 		problems = append(problems, s.checkPermissions(ctx)...)
 	}
@@ -304,16 +304,16 @@ func (s *Store) checkPermissions(ctx context.Context) TableProblems {
 		if err == nil || errors.As(err, &refused) || reasonOf(err) == lambdaidem.ReasonInvalid {
 			return
 		}
-		problems = append(problems, failedCheck(s.client, s.table, action, err))
+		problems = append(problems, failedCheck(s.wire.SDK(), s.table, action, err))
 	}
-	_, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
+	_, err := s.wire.SDK().GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: aws.String(s.table), Key: s.key(probeID), ConsistentRead: aws.Bool(true),
 	})
 	tried("dynamodb:GetItem", err)
 	if problems.silent() {
 		return problems
 	}
-	_, err = s.client.PutItem(ctx, &dynamodb.PutItemInput{
+	_, err = s.wire.SDK().PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: aws.String(s.table), Item: s.key(probeID),
 		ConditionExpression: aws.String(s.writes.probe.condition), ExpressionAttributeNames: s.writes.probe.names,
 	})
@@ -321,7 +321,7 @@ func (s *Store) checkPermissions(ctx context.Context) TableProblems {
 	if problems.silent() {
 		return problems
 	}
-	_, err = s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	_, err = s.wire.SDK().UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: aws.String(s.table), Key: s.key(probeID),
 		ConditionExpression: aws.String(s.writes.probe.condition), ExpressionAttributeNames: s.writes.probe.names,
 	})

@@ -19,9 +19,9 @@ import (
 // it. Which actions a function needs isn't known here, so those that are not
 // allowed are warnings as long as one is.
 func (s *Store) checkEnlisted(ctx context.Context, table string) TableProblems {
-	out, err := s.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)})
+	out, err := s.wire.SDK().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)})
 	if err != nil {
-		return TableProblems{failedCheck(s.client, table, "dynamodb:DescribeTable", err)}
+		return TableProblems{failedCheck(s.wire.SDK(), table, "dynamodb:DescribeTable", err)}
 	}
 	problems := append(checkStatus(table, out.Table), checkTransactions(table, out.Table)...)
 	if len(problems) > 0 {
@@ -35,7 +35,7 @@ func (s *Store) checkEnlisted(ctx context.Context, table string) TableProblems {
 		}
 	}
 	for _, action := range slices.Sorted(maps.Keys(refused)) {
-		p := failedCheck(s.client, table, action, refused[action])
+		p := failedCheck(s.wire.SDK(), table, action, refused[action])
 		p.Warning = p.Code == NoPermission && len(refused) < len(actions)
 		problems = append(problems, p)
 	}
@@ -55,7 +55,7 @@ func checkTransactions(table string, d *types.TableDescription) TableProblems {
 // probe sends a transaction of one action, whose condition never holds. It returns
 // why DynamoDB would not have let it in.
 func (s *Store) probe(ctx context.Context, action types.TransactWriteItem) error {
-	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{action}})
+	_, err := s.wire.SDK().TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{action}})
 	if cancelled := (*types.TransactionCanceledException)(nil); err == nil || errors.As(err, &cancelled) {
 		return nil
 	}
@@ -103,5 +103,5 @@ func (s *Store) checkRecordsTransact(ctx context.Context) TableProblems {
 	if err == nil || reasonOf(err) == lambdaidem.ReasonInvalid { // a table with another key refuses it so, once it has let it in
 		return nil
 	}
-	return TableProblems{failedCheck(s.client, s.table, "TransactWriteItems with dynamodb:UpdateItem", err)}
+	return TableProblems{failedCheck(s.wire.SDK(), s.table, "TransactWriteItems with dynamodb:UpdateItem", err)}
 }

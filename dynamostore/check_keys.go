@@ -35,7 +35,7 @@ func (s *Store) CheckKeys(ctx context.Context) error {
 	}
 	p, err := s.scan(ctx, "", &dynamodb.ScanInput{Limit: aws.Int32(keySample)})
 	if err != nil {
-		return TableProblems{failedCheck(s.client, s.table, "dynamodb:Scan", err)}
+		return TableProblems{failedCheck(s.wire.SDK(), s.table, "dynamodb:Scan", err)}
 	}
 	var problems TableProblems
 	var tried []string // key ids

@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	smithyendpoints "github.com/aws/smithy-go/endpoints"
 	"github.com/aws/smithy-go/middleware"
@@ -44,34 +41,7 @@ func TestNewKeepsTheClientsOptions(t *testing.T) {
 	}
 }
 
-// Under a defaults mode the SDK copies a BuildableClient, and the copy opens
-// connections of its own.
-func TestNewSharesTheClientsConnections(t *testing.T) {
-	users := awshttp.NewBuildableClient()
-	client := dynamodb.New(dynamodb.Options{Region: "eu-west-1", HTTPClient: users, DefaultsMode: aws.DefaultsModeInRegion})
-	if got, ok := New(client, "test").client.Options().HTTPClient.(*line); !ok || got.users != client.Options().HTTPClient {
-		t.Error("the store has another HTTP client than the client that it was given")
-	}
-}
-
-func TestAttemptsAndJitterAreOurs(t *testing.T) {
-	for _, c := range []struct {
-		attempt int
-		random  float64
-		want    time.Duration
-	}{
-		{0, 0.5, 50 * time.Millisecond},
-		{1, 0, 0},
-		{1, 0.5, 50 * time.Millisecond},
-		{2, 0.5, 100 * time.Millisecond},
-		{3, 0.5, 150 * time.Millisecond}, // the cap
-		{20, 0.5, 150 * time.Millisecond},
-	} {
-		o := Options{BackoffBase: 100 * time.Millisecond, BackoffMax: 300 * time.Millisecond, Random: func() float64 { return c.random }}
-		if got := backoff(&o, c.attempt); got != c.want {
-			t.Errorf("wait after attempt %d with %v is %v; want %v", c.attempt, c.random, got, c.want)
-		}
-	}
+func TestAttemptsAreThoseOfTheOptions(t *testing.T) {
 	client, w := inMemory()
 	if _, err := New(client, "test", quick, func(o *Options) { o.Attempts = 5 }).Acquire(t.Context(), claim); err == nil || w.trips() != 5 {
 		t.Errorf("%d attempts, %v; want 5 and an error", w.trips(), err)
@@ -100,7 +70,7 @@ func TestEndpointsFollowTheAccount(t *testing.T) {
 	var account atomic.Value
 	client := dynamodb.New(dynamodb.Options{
 		Region:                "eu-west-1",
-		HTTPClient:            &wire{faults: []fault{seen, seen, seen}, next: unreachable{}},
+		HTTPClient:            &faultyWire{faults: []fault{seen, seen, seen}, next: unreachable{}},
 		AccountIDEndpointMode: aws.AccountIDEndpointModePreferred,
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET", AccountID: account.Load().(string)}, nil
@@ -117,46 +87,6 @@ func TestEndpointsFollowTheAccount(t *testing.T) {
 	for i := range want {
 		if hosts[i] != want[i] {
 			t.Errorf("request %d went to %s; want %s", i+1, hosts[i], want[i])
-		}
-	}
-}
-
-// Every parameter of the endpoint rules counts, those of a later SDK too.
-func TestEndpointsFollowEveryParameter(t *testing.T) {
-	fields := reflect.TypeFor[dynamodb.EndpointParameters]()
-	for i := range fields.NumField() {
-		var none, one, two, equal dynamodb.EndpointParameters
-		for value, p := range map[string]*dynamodb.EndpointParameters{"one": &one, "two": &two} {
-			switch f := reflect.ValueOf(p).Elem().Field(i).Addr().Interface().(type) {
-			case **string:
-				*f = aws.String(value)
-			case **bool:
-				*f = aws.Bool(value == "one")
-			case *[]string:
-				*f = []string{value}
-			default:
-				t.Fatalf("%s is a %T: teach this test to set it", fields.Field(i).Name, f)
-			}
-		}
-		equal = one
-		if sameParameters(&none, &one) || sameParameters(&one, &none) || sameParameters(&one, &two) || !sameParameters(&one, &equal) {
-			t.Errorf("%s doesn't count", fields.Field(i).Name)
-		}
-	}
-}
-
-// The rules run once for equal parameters, and an error is not remembered.
-func TestEndpointRulesAreRemembered(t *testing.T) {
-	rules := &usersResolver{failures: 1}
-	r := &rememberingResolver{rules: rules}
-	for i, want := range []struct {
-		region string
-		asked  int
-		err    error
-	}{{"eu-west-1", 1, errNoEndpoint}, {"eu-west-1", 2, nil}, {"eu-west-1", 2, nil}, {"us-east-1", 3, nil}, {"us-east-1", 3, nil}} {
-		got, err := r.ResolveEndpoint(t.Context(), dynamodb.EndpointParameters{Region: aws.String(want.region)})
-		if !errors.Is(err, want.err) || rules.asked != want.asked || err == nil && got.URI.Host != "users.test" {
-			t.Errorf("call %d: %v, %v, rules asked %d times; want %v and %d times", i+1, got, err, rules.asked, want.err, want.asked)
 		}
 	}
 }
@@ -188,28 +118,6 @@ func (r *usersResolver) ResolveEndpoint(context.Context, dynamodb.EndpointParame
 		return smithyendpoints.Endpoint{}, errNoEndpoint
 	}
 	return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: "users.test"}}, nil
-}
-
-// BenchmarkCall shows what the tuning costs or saves, without a server.
-func BenchmarkCall(b *testing.B) {
-	fixed := dynamodb.HTTPClient(smithyhttp.ClientDoFunc(func(*http.Request) (*http.Response, error) { return answer(200, `{}`), nil }))
-	client, _ := inMemory()
-	client = dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.HTTPClient = fixed })
-	s := New(client, "test")
-	rules := dynamodb.New(s.client.Options(), func(o *dynamodb.Options) {
-		o.EndpointResolverV2 = dynamodb.NewDefaultEndpointResolverV2()
-	})
-	for name, c := range map[string]*dynamodb.Client{"sdk": client, "tuned": s.client, "tuned, endpoint rules each time": rules} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			in := &dynamodb.GetItemInput{TableName: aws.String("test"), Key: s.key(claim.ID)}
-			for b.Loop() {
-				if _, err := c.GetItem(b.Context(), in); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
 }
 
 // A client without the middleware that attempts and verdicts hang on can't be

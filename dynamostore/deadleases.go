@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -137,15 +138,16 @@ func (l *look) shard(ctx context.Context, shard string) bool {
 }
 
 func (l *look) page(ctx context.Context, query *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
-	ctx, v := witnessed(ctx, opDeadLeases)
 	err := l.pace.wait(ctx)
 	var page *dynamodb.QueryOutput
 	if err == nil {
-		page, err = l.store.client.Query(ctx, query)
+		_, err = wire.Watch(ctx, func(ctx context.Context) (err error) {
+			page, err = l.store.wire.SDK().Query(ctx, query)
+			return err
+		})
 	}
 	if err != nil {
-		v.ambiguous = false // a read writes nothing, however it ends
-		return nil, v.storeError(err)
+		return nil, failed(opDeadLeases, wire.NotApplied, err)
 	}
 	return page, nil
 }
@@ -154,12 +156,11 @@ func (l *look) page(ctx context.Context, query *dynamodb.QueryInput) (*dynamodb.
 // whether the next is wanted.
 func (l *look) entry(ctx context.Context, entry attributes) bool {
 	var id text
-	if key := entry[l.store.layout.id()]; key == nil || id.read(key) != "" {
+	if key := entry[l.store.layout.id()]; key == nil || takeValue(&id, key) != "" {
 		return true // no key of the table's: can't happen
 	}
 	if err := l.pace.wait(ctx); err != nil {
-		_, v := witnessed(ctx, opDeadLeases)
-		l.yield(lambdaidem.Record{}, v.storeError(err))
+		l.yield(lambdaidem.Record{}, failed(opDeadLeases, wire.NotApplied, err))
 		return false
 	}
 	rec, err := l.store.Get(ctx, string(id), l.now)

@@ -79,7 +79,7 @@ type outcome struct {
 func call(by Transport, verb func(context.Context, *Store) (lambdaidem.Record, error), faults []odd) outcome {
 	var o outcome
 	var began time.Time
-	w := &wire{next: unreachable{}}
+	w := &faultyWire{next: unreachable{}}
 	for _, f := range faults {
 		w.faults = append(w.faults, f.fault)
 	}

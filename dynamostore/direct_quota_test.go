@@ -19,7 +19,7 @@ import (
 
 // drained returns a store whose quota is used up, and how many calls that took. A
 // call by it is one attempt.
-func drained(t *testing.T, s *Store, w *wire) int {
+func drained(t *testing.T, s *Store, w *faultyWire) int {
 	t.Helper()
 	for calls := 1; calls < 10*int(retry.DefaultRetryRateTokens); calls++ {
 		before := w.trips()
@@ -36,7 +36,7 @@ func drained(t *testing.T, s *Store, w *wire) int {
 }
 
 // throttledFor is a store whose wire throttles, but for what the test puts in.
-func throttledFor(by func(*Options)) (*Store, *wire) {
+func throttledFor(by func(*Options)) (*Store, *faultyWire) {
 	client, w := inMemory()
 	w.next = doFunc(func(*http.Request) (*http.Response, error) { return throttle(nil, nil) })
 	return New(client, "test", quick, by), w

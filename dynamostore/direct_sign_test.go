@@ -1,7 +1,6 @@
 package dynamostore
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -246,18 +245,5 @@ func TestE1_ARehearsalThatPanicsIsNone(t *testing.T) {
 	which, why := s.Transport()
 	if all := sent.take(t); which != TransportSDK || why == "" || len(all) != 1 || !all[0].bySDK {
 		t.Errorf("the transport is %q, since %q, and sent %+v; want the SDK's", which, why, all)
-	}
-}
-
-// What waits to be used again has nobody's token in it.
-func TestE1_NoTokenIsKept(t *testing.T) {
-	token := strings.Repeat("secret", 100)
-	s, _ := recording(func(o *dynamodb.Options) { o.Credentials = withToken(token) }, "records", TransportDirect)
-	if _, err := s.Acquire(t.Context(), claim); err != nil {
-		t.Fatal(err)
-	}
-	kept, _ := signings.Get().(*signing)
-	if text := kept.text[:cap(kept.text)]; bytes.Contains(text, []byte("secret")) {
-		t.Errorf("%q is kept", text)
 	}
 }

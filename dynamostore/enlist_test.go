@@ -17,7 +17,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
@@ -27,7 +26,7 @@ import (
 // bank is a guard over a real store, beside a table of accounts.
 type bank struct {
 	client   *dynamodb.Client // without faults
-	wire     *wire
+	wire     *faultyWire
 	store    *Store
 	records  string
 	accounts string
@@ -522,7 +521,7 @@ func TestE3_WhatCantBeWrittenIsRefusedInWords(t *testing.T) {
 		}, `"one"`, false},
 		"one item under a name and an ARN": {func(b *bank, _ context.Context, tx *Tx) {
 			tx.DeleteValue("one", b.accounts, key("carol"))
-			tx.DeleteValue("other", "arn:aws:dynamodb:"+b.store.client.Options().Region+":000000000000:table/"+b.accounts, key("carol"))
+			tx.DeleteValue("other", "arn:aws:dynamodb:"+b.store.wire.SDK().Options().Region+":000000000000:table/"+b.accounts, key("carol"))
 		}, "same item", false},
 		"two puts to one item": {func(b *bank, _ context.Context, tx *Tx) {
 			tx.PutValue("one", b.accounts, account{"carol", 1})
@@ -623,31 +622,6 @@ func TestE3_WhatCantBeWrittenIsRefusedInWords(t *testing.T) {
 				t.Errorf("the record is %s; want it released", rec.State)
 			}
 		})
-	}
-}
-
-// sdkRefuses is a transport whose SDK finds fault with what it is to send.
-type sdkRefuses struct{ err error }
-
-func (r sdkRefuses) send(context.Context, request) (found, error) {
-	return found{}, &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "TransactWriteItems", Err: r.err}
-}
-
-// Nothing was sent where the SDK itself refuses a transaction, and nothing will be:
-// what the SDK finds and this package doesn't is no failure to ask again about.
-func TestE3_WhatTheSDKRefusesIsInvalid(t *testing.T) {
-	for name, err := range map[string]error{
-		"parameters":    &smithy.InvalidParamsError{Context: "TransactWriteItemsInput"},
-		"serialization": &smithy.SerializationError{Err: errors.New("unknown member")},
-	} {
-		client, _ := inMemory()
-		s := New(client, "records")
-		s.transport = sdkRefuses{err}
-		for _, c := range []lambdaidem.Completion{{Alone: true}, {Lease: lease, Result: result}} {
-			if _, err := alone(s).Commit(t.Context(), &c); !errors.Is(err, lambdaidem.ErrWriteInvalid) {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
 	}
 }
 

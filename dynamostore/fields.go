@@ -14,40 +14,52 @@ import (
 
 // field is the value of one attribute in an item.
 type field interface {
-	// write is the value as the API takes it; nil: the attribute is absent.
-	write() types.AttributeValue
-	// read takes the value of an attribute that is there. It returns "", or
-	// what the value should have been.
-	read(v types.AttributeValue) (want string)
-
-	// here tells whether the attribute is.
+	// here reports whether the item has the attribute. The other methods but take must
+	// not be called if it does not.
 	here() bool
-	// size is the value's size in bytes, if it is here: see sizeOf.
+	// size returns the value's size in bytes: see sizeOf.
 	size() int
-	// appendTo writes the value as JSON, if it is here.
+	// appendTo appends the value in DynamoDB's JSON.
 	appendTo(b []byte) []byte
-	// take is read from JSON. It reports false for what read would refuse.
-	take(r *lowlevel.Reader) bool
+	// take sets the value from DynamoDB's JSON. It returns "", or says what the value
+	// should have been.
+	take(r *lowlevel.Reader) (want string)
+}
+
+// valueOf returns a field's value as the SDK takes it, or nil if the item does not have
+// the attribute.
+func valueOf(f field) types.AttributeValue {
+	if !f.here() {
+		return nil
+	}
+	r := lowlevel.NewReader(string(f.appendTo(nil)))
+	v, ok := r.Value()
+	if !ok {
+		panic("dynamostore: a field does not write DynamoDB's JSON")
+	}
+	return v
+}
+
+// takeValue sets a field from a value as the SDK gives it: see take.
+func takeValue(f field, v types.AttributeValue) (want string) {
+	text, ok := lowlevel.AppendValue(nil, v)
+	if !ok {
+		return "a value of a type that this version knows"
+	}
+	r := lowlevel.NewReader(string(text))
+	return f.take(&r)
+}
+
+// wants returns "" if ok, and otherwise what.
+func wants(ok bool, what string) string {
+	if ok {
+		return ""
+	}
+	return what
 }
 
 // text is a string; the empty one is absent.
 type text string
-
-func (t *text) write() types.AttributeValue {
-	if *t == "" {
-		return nil
-	}
-	return str(*t)
-}
-
-func (t *text) read(v types.AttributeValue) string {
-	s, ok := v.(*types.AttributeValueMemberS)
-	if !ok {
-		return "a string"
-	}
-	*t = text(s.Value)
-	return ""
-}
 
 func (t *text) here() bool { return *t != "" }
 func (t *text) size() int  { return len(*t) }
@@ -56,10 +68,10 @@ func (t *text) appendTo(b []byte) []byte {
 	return append(lowlevel.AppendString(append(b, `{"S":`...), string(*t)), '}')
 }
 
-func (t *text) take(r *lowlevel.Reader) bool {
+func (t *text) take(r *lowlevel.Reader) string {
 	kind, s, ok := r.Scalar()
 	*t = text(s)
-	return ok && kind == "S"
+	return wants(ok && kind == "S", "a string")
 }
 
 // optionalText is a string that may be absent, which is not the empty one.
@@ -68,23 +80,11 @@ type optionalText struct {
 	there bool
 }
 
-func (t *optionalText) write() types.AttributeValue {
-	if !t.there {
-		return nil
-	}
-	return str(t.s)
-}
-
-func (t *optionalText) read(v types.AttributeValue) string {
-	t.there = true
-	return (*text)(&t.s).read(v)
-}
-
 func (t *optionalText) here() bool               { return t.there }
 func (t *optionalText) size() int                { return len(t.s) }
 func (t *optionalText) appendTo(b []byte) []byte { return (*text)(&t.s).appendTo(b) }
 
-func (t *optionalText) take(r *lowlevel.Reader) bool {
+func (t *optionalText) take(r *lowlevel.Reader) string {
 	t.there = true
 	return (*text)(&t.s).take(r)
 }
@@ -120,32 +120,15 @@ func (t *texts) read(v types.AttributeValue) string {
 	return ""
 }
 
-func (t *texts) here() bool                   { return *t != nil }
-func (t *texts) size() int                    { return sizeOfValue(t.write()) }
-func (t *texts) appendTo(b []byte) []byte     { return appendWritten(b, t) }
-func (t *texts) take(r *lowlevel.Reader) bool { return takeToRead(r, t) }
+func (t *texts) here() bool                     { return *t != nil }
+func (t *texts) size() int                      { return sizeOfValue(t.write()) }
+func (t *texts) appendTo(b []byte) []byte       { return appendRare(b, t) }
+func (t *texts) take(r *lowlevel.Reader) string { return takeRare(r, t) }
 
 // integer is a whole number that may be absent, which is not zero.
 type integer struct {
 	n     int64
 	there bool
-}
-
-func (i *integer) write() types.AttributeValue {
-	if !i.there {
-		return nil
-	}
-	return number(i.n)
-}
-
-func (i *integer) read(v types.AttributeValue) string {
-	if s, ok := v.(*types.AttributeValueMemberN); ok {
-		if n, err := strconv.ParseInt(s.Value, 10, 64); err == nil {
-			*i = integer{n, true}
-			return ""
-		}
-	}
-	return "a whole number of 64 bits"
 }
 
 func (i *integer) here() bool { return i.there }
@@ -170,42 +153,17 @@ func (i *integer) appendTo(b []byte) []byte {
 	return append(b, `"}`...)
 }
 
-func (i *integer) take(r *lowlevel.Reader) bool {
+func (i *integer) take(r *lowlevel.Reader) string {
 	kind, s, ok := r.Scalar()
-	if !ok || kind != "N" {
-		return false
-	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	*i = integer{n, true}
-	return err == nil
+	return wants(ok && kind == "N" && err == nil, "a whole number of 64 bits")
 }
 
 // payload is bytes; nil is absent. They are a string attribute while they are
 // UTF-8, so that a person can read an answer in the console, and a binary one
 // otherwise (R1).
 type payload []byte
-
-func (p *payload) write() types.AttributeValue {
-	switch {
-	case *p == nil:
-		return nil
-	case utf8.Valid(*p):
-		return str(string(*p))
-	}
-	return &types.AttributeValueMemberB{Value: *p}
-}
-
-func (p *payload) read(v types.AttributeValue) string {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		*p = payload(v.Value)
-	case *types.AttributeValueMemberB:
-		*p = v.Value
-	default:
-		return "a string or binary"
-	}
-	return ""
-}
 
 func (p *payload) here() bool { return *p != nil }
 func (p *payload) size() int  { return len(*p) }
@@ -219,17 +177,19 @@ func (p *payload) appendTo(b []byte) []byte {
 	return append(b, '}')
 }
 
-func (p *payload) take(r *lowlevel.Reader) bool {
+func (p *payload) take(r *lowlevel.Reader) string {
 	kind, s, ok := r.Scalar()
-	switch {
-	case ok && kind == "S":
+	switch kind {
+	case "S":
 		*p = payload(s)
-	case ok && kind == "B":
-		*p, ok = lowlevel.Binary(s)
+	case "B":
+		var data []byte
+		data, ok = lowlevel.Binary(s)
+		*p = data
 	default:
-		return false
+		ok = false
 	}
-	return ok
+	return wants(ok, "a string or binary")
 }
 
 // failureField is a failure; nil is absent. It is rare, so package
@@ -267,10 +227,10 @@ func (f failureField) read(v types.AttributeValue) string {
 	return ""
 }
 
-func (f failureField) here() bool                   { return *f.of != nil }
-func (f failureField) size() int                    { return sizeOfValue(f.write()) }
-func (f failureField) appendTo(b []byte) []byte     { return appendWritten(b, f) }
-func (f failureField) take(r *lowlevel.Reader) bool { return takeToRead(r, f) }
+func (f failureField) here() bool                     { return *f.of != nil }
+func (f failureField) size() int                      { return sizeOfValue(f.write()) }
+func (f failureField) appendTo(b []byte) []byte       { return appendRare(b, f) }
+func (f failureField) take(r *lowlevel.Reader) string { return takeRare(r, f) }
 
 // partsField says how an encoded answer is put together; nil is absent.
 type partsField struct{ of **parts }
@@ -306,7 +266,7 @@ func (f partsField) read(v types.AttributeValue) string {
 	}
 	var count, length integer
 	sum, ok := m.Value[partsChecksum].(*types.AttributeValueMemberB)
-	if !ok || len(sum.Value) != sha256.Size || count.read(m.Value[partsCount]) != "" || length.read(m.Value[partsLength]) != "" ||
+	if !ok || len(sum.Value) != sha256.Size || takeValue(&count, m.Value[partsCount]) != "" || takeValue(&length, m.Value[partsLength]) != "" ||
 		count.n < 0 || count.n > maxParts || length.n < 0 || length.n > maxAnswerBound {
 		return want
 	}
@@ -321,24 +281,34 @@ func (f partsField) read(v types.AttributeValue) string {
 	return ""
 }
 
-func (f partsField) here() bool                   { return *f.of != nil }
-func (f partsField) size() int                    { return sizeOfValue(f.write()) }
-func (f partsField) appendTo(b []byte) []byte     { return appendWritten(b, f) }
-func (f partsField) take(r *lowlevel.Reader) bool { return takeToRead(r, f) }
+func (f partsField) here() bool                     { return *f.of != nil }
+func (f partsField) size() int                      { return sizeOfValue(f.write()) }
+func (f partsField) appendTo(b []byte) []byte       { return appendRare(b, f) }
+func (f partsField) take(r *lowlevel.Reader) string { return takeRare(r, f) }
 
-// appendWritten is appendTo of a field that is rare.
-func appendWritten(b []byte, f field) []byte {
+// rareField is a field that is rarely there, or small. It goes through the SDK's values
+// instead of being encoded by hand.
+type rareField interface {
+	// write returns the value, or nil if the attribute is absent.
+	write() types.AttributeValue
+	// read sets the field. It returns "", or says what the value should have been.
+	read(types.AttributeValue) (want string)
+}
+
+func appendRare(b []byte, f rareField) []byte {
 	b, ok := lowlevel.AppendValue(b, f.write())
-	if !ok { // a value of this package: can't happen
-		panic("dynamostore: an attribute has no form on the wire")
+	if !ok {
+		panic("dynamostore: a field writes a value that DynamoDB does not know")
 	}
 	return b
 }
 
-// takeToRead is take of a field that is rare.
-func takeToRead(r *lowlevel.Reader, f field) bool {
+func takeRare(r *lowlevel.Reader, f rareField) (want string) {
 	v, ok := r.Value()
-	return ok && f.read(v) == ""
+	if !ok {
+		return "a value of a type that this version knows"
+	}
+	return f.read(v)
 }
 
 func str[S ~string](s S) types.AttributeValue {

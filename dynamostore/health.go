@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
@@ -193,12 +191,8 @@ func NewHealthCheck(store *Store, optFns ...func(*HealthOptions)) *HealthCheck {
 	if problem := o.problem(); problem != "" {
 		panic("dynamostore: NewHealthCheck: HealthOptions." + problem)
 	}
-	stores := store.client.Options()
 	c := &HealthCheck{store: store, opts: o, looking: make(chan struct{}, 1), told: HealthPass}
-	c.client = dynamodb.New(stores, func(own *dynamodb.Options) {
-		own.HTTPClient = stores.HTTPClient                                                            // New would give it a pool of connections of its own
-		own.Retryer = retryer(&store.opts, ratelimit.NewTokenRateLimit(retry.DefaultRetryRateTokens)) // a check takes no request's place in the retry quota
-	})
+	c.client = store.wire.WithOwnQuota() // a check takes no request's place in the retry quota
 	c.probes = c.allProbes()
 	return c
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -71,12 +72,14 @@ func (c *HealthCheck) enlistedProbes(e *EnlistedTable) []*probe {
 	var all []*probe
 	for _, action := range e.Actions {
 		all = append(all, &probe{name: action, table: e.Table, holds: c.opts.WritesEvery, ask: func(ctx context.Context) Check {
-			ctx, v := witnessed(ctx, action)
-			_, err := c.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{*e.write(action)}})
+			_, err := wire.Watch(ctx, func(ctx context.Context) error {
+				_, err := c.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{*e.write(action)}})
+				return err
+			})
 			const keyed = "HealthOptions.Enlisted must have the table's own key, by names and types"
 			cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 			if !ok || len(cancelled.CancellationReasons) == 0 {
-				return c.judged(action, e.Table, keyed, v, err)
+				return c.judged(action, e.Table, keyed, err)
 			}
 			return c.cancelled(action, e.Table, keyed, &cancelled.CancellationReasons[0], err)
 		}})

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -68,9 +69,9 @@ func (c *HealthCheck) allProbes() []*probe {
 func (c *HealthCheck) action(name string, holds time.Duration, send func(context.Context) error) *probe {
 	table := c.store.table
 	return &probe{name: name, table: table, holds: holds, ask: func(ctx context.Context) Check {
-		ctx, v := witnessed(ctx, name)
+		_, err := wire.Watch(ctx, send)
 		return c.judged(name, table, fmt.Sprintf("its partition key must be the string attribute %q, without a sort key; CheckTable says what it is",
-			c.store.layout.id()), v, send(ctx))
+			c.store.layout.id()), err)
 	}}
 }
 
@@ -139,14 +140,14 @@ func worse(a, b HealthStatus) HealthStatus {
 // judged says what an action's error means. A refusal by the condition, or by
 // another's transaction on the same item, says that the action was let in. keyed
 // says how the table's key must be.
-func (c *HealthCheck) judged(name, table, keyed string, v *verdict, err error) Check {
+func (c *HealthCheck) judged(name, table, keyed string, err error) Check {
 	if err == nil {
 		return Check{Status: HealthPass}
 	}
 	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
 		return Check{Status: HealthPass}
 	}
-	failure := v.failure(err)
+	failure := failed(name, wire.NotApplied, err)
 	found := func(status HealthStatus, code TableCode, format string, args ...any) Check {
 		return Check{Status: status, Code: code, Err: failure, Detail: fmt.Sprintf("%s on table %q ", name, table) +
 			fmt.Sprintf(format, args...) + fmt.Sprintf(" (cause: %v)", failure.Err)}
@@ -176,7 +177,6 @@ func (c *HealthCheck) judged(name, table, keyed string, v *verdict, err error) C
 // out, would show: TTL and status. What CheckTable merely warns of was decided when
 // the table was made, and is no matter of health.
 func (c *HealthCheck) settings(ctx context.Context) Check {
-	ctx, _ = witnessed(ctx, settingsCheck)
 	found := Check{Status: HealthPass}
 	var wrong TableProblems
 	for _, p := range checkShape(ctx, c.client, c.store.table, &c.store.opts, len(c.opts.Enlisted) > 0) {

@@ -18,7 +18,7 @@ import (
 )
 
 // wireTo is a wire to a table that refuses every write for its condition.
-func wireTo(d described) (*dynamodb.Client, *wire) {
+func wireTo(d described) (*dynamodb.Client, *faultyWire) {
 	client, w := inMemory()
 	w.next = doer(func(r *http.Request) (*http.Response, error) {
 		_, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
@@ -34,7 +34,7 @@ func wireTo(d described) (*dynamodb.Client, *wire) {
 func quiet(o *HealthOptions) { o.Log = slog.New(slog.DiscardHandler) }
 
 // sentSince are the operations of the attempts after the first n.
-func (w *wire) sentSince(n int) []string {
+func (w *faultyWire) sentSince(n int) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.sent[n:])
@@ -200,7 +200,7 @@ func TestS1_AHealthCheckNeedsNoMoreThanTheDocumentedPolicy(t *testing.T) {
 	if len(statement) < 2 {
 		t.Fatal("docs/deploy.md has no policy, or none for the settings")
 	}
-	allowing := func(w *wire, client *dynamodb.Client, actions string) *dynamodb.Client {
+	allowing := func(w *faultyWire, client *dynamodb.Client, actions string) *dynamodb.Client {
 		return dynamodb.New(client.Options(), func(o *dynamodb.Options) {
 			o.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
 				_, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")

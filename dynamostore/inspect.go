@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/middleware"
 
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -47,24 +48,30 @@ func (i Inspected) At() time.Time { return i.Now.Add(time.Since(i.read)) }
 // The error is a *lambdaidem.StoreError. Its Reason is [lambdaidem.ReasonForeign] if
 // the item is not a record of this package, for example if it is a part of an answer.
 func (s *Store) Inspect(ctx context.Context, id string) (Inspected, error) {
-	ctx, v := witnessed(ctx, opInspect)
-	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: aws.String(s.table), Key: s.key(id), ConsistentRead: aws.Bool(true),
+	var out *dynamodb.GetItemOutput
+	_, err := wire.Watch(ctx, func(ctx context.Context) (err error) {
+		out, err = s.wire.SDK().GetItem(ctx, &dynamodb.GetItemInput{
+			TableName: aws.String(s.table), Key: s.key(id), ConsistentRead: aws.Bool(true),
+		})
+		return err
 	})
-	v.ambiguous = false // a read changes nothing, even if it fails
 	if err != nil {
-		return Inspected{}, v.storeError(err)
+		return Inspected{}, failed(opInspect, wire.NotApplied, err)
 	}
-	return s.inspected(ctx, v, out.Item, out.ResultMetadata)
+	seen, err := s.inspected(ctx, out.Item, out.ResultMetadata)
+	if err != nil {
+		return Inspected{}, failed(opInspect, wire.NotApplied, err)
+	}
+	return seen, nil
 }
 
 const opInspect = "inspect"
 
-// inspected returns the record in the reply to a GetItem.
-func (s *Store) inspected(ctx context.Context, v *verdict, attrs attributes, meta middleware.Metadata) (Inspected, error) {
+// inspected is what an answer of the database's says of a record.
+func (s *Store) inspected(ctx context.Context, attrs attributes, meta middleware.Metadata) (Inspected, error) {
 	now, ok := awsmiddleware.GetServerTime(meta)
 	if !ok {
-		return Inspected{}, v.storeError(errNoDate)
+		return Inspected{}, errNoDate
 	}
 	seen := inspectedAt(now)
 	if len(attrs) == 0 {
@@ -72,7 +79,7 @@ func (s *Store) inspected(ctx context.Context, v *verdict, attrs attributes, met
 	}
 	it, err := s.layout.parse(attrs)
 	if err != nil {
-		return Inspected{}, v.storeError(err)
+		return Inspected{}, err
 	}
 	s.inspect(ctx, &seen, it)
 	return seen, nil

@@ -139,7 +139,7 @@ func FuzzParse(f *testing.F) {
 			attrLeaseEnd: &types.AttributeValueMemberN{Value: end},
 			attrData:     &types.AttributeValueMemberB{Value: data},
 		}
-		attrs[extra] = valueOf(kind, value, data)
+		attrs[extra] = anyValue(kind, value, data)
 		it, err := standardLayout.parse(attrs)
 		if err != nil {
 			if !isForeign(err) {
@@ -158,8 +158,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// valueOf is an attribute value of any kind.
-func valueOf(kind, text string, data []byte) types.AttributeValue {
+// anyValue returns an attribute value of a kind.
+func anyValue(kind, text string, data []byte) types.AttributeValue {
 	switch kind {
 	case "N":
 		return &types.AttributeValueMemberN{Value: text}

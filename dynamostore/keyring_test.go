@@ -368,7 +368,7 @@ type keyedGuard struct {
 	keys   *keyService
 	client *dynamodb.Client
 	table  string
-	wire   *wire
+	wire   *faultyWire
 	store  *Store
 	guard  *lambdaidem.Guard
 	runs   int

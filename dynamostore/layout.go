@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
 )
 
@@ -12,7 +13,7 @@ func (l *layout) attributes(it *item) attributes {
 	const most = 14 // in one item, unless its answer is in parts; a map of more is twice the size
 	attrs := make(attributes, most)
 	for i := range l {
-		if v := itemAttributes[i].field(it).write(); v != nil {
+		if v := valueOf(itemAttributes[i].field(it)); v != nil {
 			attrs[l[i].name] = v
 		}
 	}
@@ -30,14 +31,6 @@ func (l *layout) size(it *item) int {
 	return n
 }
 
-// record reads what an answer brought: see parse.
-func (l *layout) record(f found) (*item, error) {
-	if f.record != nil {
-		return f.record, nil
-	}
-	return l.parse(f.attrs)
-}
-
 // parse reads an item. The error says in words why the item is not one of
 // ours, or is damaged (D4): it must not be replayed, completed or taken over.
 func (l *layout) parse(attrs attributes) (*item, error) {
@@ -48,7 +41,7 @@ func (l *layout) parse(attrs attributes) (*item, error) {
 			continue
 		}
 		a := &itemAttributes[i]
-		if want := a.field(it).read(v); want != "" {
+		if want := takeValue(a.field(it), v); want != "" {
 			return nil, foreign("its "+a.standard+" is not "+want, attrs)
 		}
 	}
@@ -65,9 +58,10 @@ func (l *layout) parse(attrs attributes) (*item, error) {
 // taker takes the attributes of an item from its text, one by one.
 type taker = func(r *lowlevel.Reader, name string) bool
 
-// read reads an item from its text. One that is no record for certain it reads once
-// more, as attributes, for parse to say what is wrong with it.
-func (l *layout) read(scan func(taker) (here, ok bool)) (found, bool) {
+// read decodes the item of an answer; nil is none. It reports false for an answer that is
+// not understood. An item that may not be a record is decoded once more, as attributes,
+// for parse to say what is wrong with it.
+func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, foreign error) {
 	it := &item{}
 	var seen uint32
 	here, ok := scan(func(r *lowlevel.Reader, name string) bool {
@@ -78,23 +72,20 @@ func (l *layout) read(scan func(taker) (here, ok bool)) (found, bool) {
 		}
 		twice := seen&(1<<i) != 0
 		seen |= 1 << i
-		return !twice && itemAttributes[i].field(it).take(r)
+		return !twice && itemAttributes[i].field(it).take(r) == ""
 	})
 	switch {
 	case ok && !here:
-		return found{}, true
+		return nil, true, nil
 	case ok && it.strange() == "":
-		return found{record: it}, true
+		return it, true, nil
 	}
 	attrs := attributes{}
-	_, ok = scan(lowlevel.Into(attrs))
-	return found{attrs: attrs}, ok
-}
-
-// refused reads the answer to a write whose condition does not hold.
-func (l *layout) refused(body string) (bool, error) {
-	old, ok := l.read(func(take taker) (bool, bool) { return lowlevel.Refusal(body, take) })
-	return ok, &refusedError{old}
+	if _, ok = scan(lowlevel.Into(attrs)); !ok || len(attrs) == 0 {
+		return nil, ok, nil
+	}
+	it, foreign = l.parse(attrs)
+	return it, true, foreign
 }
 
 // set tells whether the updates write the attribute at that place, or remove it.
@@ -138,7 +129,7 @@ func (l *layout) appendKey(b []byte, id string) []byte {
 func (l *layout) expression(sets updates, it *item, values attributes) string {
 	for i := range itemAttributes {
 		if a := &itemAttributes[i]; l.set(i, sets) {
-			if v := a.field(it).write(); v != nil {
+			if v := valueOf(a.field(it)); v != nil {
 				values[l[i].value] = v
 			}
 		}
@@ -181,15 +172,15 @@ func (l *layout) appendValues(b []byte, sets updates, it *item) []byte {
 	return b
 }
 
-// headFor is what all requests of a write begin with: its table, its condition, and
-// what it brings along.
-func (w *write) headFor(table string) string {
+// headFor returns what all requests of a write begin with: its table, its condition, and
+// what it returns. An action of a transaction returns nothing.
+func (w *write) headFor(table string, returns types.ReturnValue) string {
 	var b []byte
 	b = lowlevel.AppendString(append(b, `{"TableName":`...), table)
 	b = lowlevel.AppendString(append(b, `,"ConditionExpression":`...), w.condition)
 	b = lowlevel.AppendNames(append(b, `,"ExpressionAttributeNames":`...), w.names)
-	if w.sets != 0 {
-		b = lowlevel.AppendString(append(b, `,"ReturnValues":`...), string(w.returns))
+	if returns != "" && w.sets != 0 {
+		b = lowlevel.AppendString(append(b, `,"ReturnValues":`...), string(returns))
 	}
 	return string(append(b, `,"ReturnValuesOnConditionCheckFailure":"ALL_OLD"`...))
 }

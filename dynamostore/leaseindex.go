@@ -53,12 +53,12 @@ func (o *Options) leaseIndexKey() []types.KeySchemaElement {
 
 // checkDeadLeases finds what keeps DeadLeases from working, if there is an index.
 func (s *Store) checkDeadLeases(ctx context.Context) TableProblems {
-	problems := checkLeaseIndex(ctx, s.client, s.table, &s.opts)
+	problems := checkLeaseIndex(ctx, s.wire.SDK(), s.table, &s.opts)
 	if s.opts.LeaseIndex == "" || problems.has(NoIndex) || problems.has(WrongIndex) || problems.has(IndexNotActive) {
 		return problems
 	}
-	if _, err := s.client.Query(ctx, s.leaseQuery(probeID, 0, 1)); err != nil {
-		p := failedCheck(s.client, s.table+"/index/"+s.opts.LeaseIndex, "dynamodb:Query", err)
+	if _, err := s.wire.SDK().Query(ctx, s.leaseQuery(probeID, 0, 1)); err != nil {
+		p := failedCheck(s.wire.SDK(), s.table+"/index/"+s.opts.LeaseIndex, "dynamodb:Query", err)
 		p.Warning = p.Code == NoPermission
 		problems = append(problems, p)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/storetest"
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
@@ -42,7 +43,7 @@ func shardIn(t *testing.T, client *dynamodb.Client, table, id string) string {
 		t.Fatalf("there is %v, %v; want the record", out, err)
 	}
 	var shard text
-	if v := out.Item[attrLeaseShard]; v != nil && shard.read(v) != "" {
+	if v := out.Item[attrLeaseShard]; v != nil && takeValue(&shard, v) != "" {
 		t.Fatalf("the shard is %v", v)
 	}
 	return string(shard)
@@ -213,14 +214,15 @@ func TestO2_TheIndexOffAllocatesNothing(t *testing.T) {
 			t.Errorf("%v allocations; before there was an index %v", got, want)
 		}
 	}
-	it, done := claimed(claim), standardLayout.attributes(completedItem())
-	least(17, func() { standardLayout.attributes(claimed(claim)) })
+	it, done := claimed(claim), `{"Item":`+string(standardLayout.appendItem(nil, completedItem()))+`}`
 	room := make([]byte, 0, 4<<10)
 	least(0, func() { standardLayout.appendItem(room, it) })
 	for _, set := range []updates{takeover, completion, release, saving} {
 		least(0, func() { standardLayout.appendValues(standardLayout.appendExpression(room, set, it), set, it) })
 	}
-	least(2, func() { _, _ = standardLayout.parse(done) })
+	least(4, func() {
+		_, _, _ = standardLayout.read(func(take taker) (bool, bool) { return lowlevel.Item(done, "Item", take) })
+	})
 }
 
 // O2: an index that the options ask for is made, and found as it should be.

@@ -130,7 +130,7 @@ func (w *Write) isRecord(s *Store) bool {
 		attrs = w.item
 	}
 	var id text
-	return attrs[s.layout.id()] != nil && id.read(attrs[s.layout.id()]) == "" && strings.HasPrefix(string(id), recordPrefix)
+	return attrs[s.layout.id()] != nil && takeValue(&id, attrs[s.layout.id()]) == "" && strings.HasPrefix(string(id), recordPrefix)
 }
 
 // recordPrefix is the beginning of the id of every record and of every part of an
@@ -144,8 +144,8 @@ func (w *Write) outside(s *Store) error {
 	if !arn.IsARN(aws.ToString(w.table)) {
 		return nil // a name, which refers to the client's account and Region
 	}
-	table, _ := arn.Parse(*w.table) // can't fail after IsARN
-	if region := s.client.Options().Region; table.Region != region {
+	table, _ := arn.Parse(*w.table) // no error: that is what IsARN says
+	if region := s.wire.SDK().Options().Region; table.Region != region {
 		return fmt.Errorf("its table is in Region %s; a transaction takes tables of one account and Region, and the store's is %s", table.Region, region)
 	}
 	if own, err := arn.Parse(s.table); err == nil && own.AccountID != table.AccountID {

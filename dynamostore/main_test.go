@@ -51,8 +51,8 @@ func dropAfter(tb testing.TB, client *dynamodb.Client, table string) {
 }
 
 // over returns the client with its HTTP traffic going through a wire.
-func over(client *dynamodb.Client, faults ...fault) (*dynamodb.Client, *wire) {
-	w := &wire{next: client.Options().HTTPClient, faults: faults}
+func over(client *dynamodb.Client, faults ...fault) (*dynamodb.Client, *faultyWire) {
+	w := &faultyWire{next: client.Options().HTTPClient, faults: faults}
 	return dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.HTTPClient = w }), w
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http/httptrace"
 	"strconv"
 	"strings"
+	"testing/iotest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -62,7 +63,7 @@ func fixed(status int, body string, header ...string) fault {
 }
 
 func body(text string, then error) io.ReadCloser {
-	return io.NopCloser(io.MultiReader(strings.NewReader(text), failing{then}))
+	return io.NopCloser(io.MultiReader(strings.NewReader(text), iotest.ErrReader(then)))
 }
 
 func crcOf(text string) string {
@@ -211,8 +212,8 @@ func odds() []odd {
 		{name: "credentials expired", fault: refuseAs("ExpiredTokenException")},
 		{name: "a new error", fault: refuseAs("SomethingNewException")},
 		{name: "conflict", fault: conflict},
-		{name: "in progress", wrote: true, fault: refuseAs(codeInProgress)},
-		{name: "other bytes", wrote: true, fault: refuseAs(codeOtherBytes)},
+		{name: "in progress", wrote: true, fault: refuseAs("TransactionInProgressException")},
+		{name: "other bytes", wrote: true, fault: refuseAs("IdempotentParameterMismatchException")},
 		{name: "wrong clock", fault: func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
 			resp, err := refuseAs("InvalidSignatureException")(nil, nil)
 			resp.Header.Set("Date", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat))

@@ -110,7 +110,7 @@ func (o *operations) read(v types.AttributeValue) string {
 	return ""
 }
 
-func (o *operations) here() bool                   { return len(*o) > 0 }
-func (o *operations) size() int                    { return sizeOfValue(o.write()) }
-func (o *operations) appendTo(b []byte) []byte     { return appendWritten(b, o) }
-func (o *operations) take(r *lowlevel.Reader) bool { return takeToRead(r, o) }
+func (o *operations) here() bool                     { return len(*o) > 0 }
+func (o *operations) size() int                      { return sizeOfValue(o.write()) }
+func (o *operations) appendTo(b []byte) []byte       { return appendRare(b, o) }
+func (o *operations) take(r *lowlevel.Reader) string { return takeRare(r, o) }

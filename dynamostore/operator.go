@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -289,30 +290,32 @@ func (o *Operator) end(ctx context.Context, seen Inspected, how *operatorEnd, it
 		delete(values, ":seen_state")
 		delete(values, ":seen_end")
 	}
-	ctx, v := witnessed(ctx, how.op)
-	out, err := o.s.change(ctx, &change{sets: how.sets, also: []string{attrToken, attrOperations}, condition: how.condition,
+	out, fate, err := o.s.change(ctx, &change{sets: how.sets, also: []string{attrToken, attrOperations}, condition: how.condition,
 		returns: types.ReturnValueAllNew}, it, values)
 	if err == nil {
-		v.ambiguous = true // should it not be readable
-		return o.s.inspected(ctx, v, out.Attributes, out.ResultMetadata)
+		now, err := o.s.inspected(ctx, out.Attributes, out.ResultMetadata)
+		if err != nil { // it was written, and can't be read
+			return Inspected{}, failed(how.op, wire.Unknown, err)
+		}
+		return now, nil
 	}
 	refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
 	if !ok {
-		return seen, v.storeError(err)
+		return seen, failed(how.op, fate, err)
 	}
 	now := Inspected{Now: seen.Now, read: seen.read}
 	if len(refused.Item) > 0 {
 		stands, err := o.s.layout.parse(refused.Item)
 		if err != nil {
-			return seen, v.storeError(err)
+			return seen, failed(how.op, fate, err)
 		}
 		o.s.inspect(ctx, &now, stands)
 	}
 	if slices.ContainsFunc(now.Operations, func(did Operation) bool { return did.Token == it.Token }) {
 		return now, nil // an earlier attempt on the wire was applied, whatever came after it
 	}
-	if v.ambiguous && !isSameAttempt(now.Record, seen.Record) {
-		return now, v.storeError(errChangedOrApplied)
+	if fate == wire.Unknown && !isSameAttempt(now.Record, seen.Record) {
+		return now, failed(how.op, fate, errChangedOrApplied)
 	}
 	return now, ErrRecordChanged
 }
@@ -334,7 +337,7 @@ type change struct {
 
 // change sends an UpdateItem to the item of that id. It sets what the item has, and
 // removes what it has not. It adds to values, which has those of the condition.
-func (s *Store) change(ctx context.Context, c *change, it *item, values attributes) (*dynamodb.UpdateItemOutput, error) {
+func (s *Store) change(ctx context.Context, c *change, it *item, values attributes) (out *dynamodb.UpdateItemOutput, fate wire.Fate, err error) {
 	var set, remove []string
 	names := s.layout.names(c.sets, c.condition)
 	for i := range itemAttributes {
@@ -347,14 +350,14 @@ func (s *Store) change(ctx context.Context, c *change, it *item, values attribut
 		if names[a.placeholder] = column.name; column.name == "" {
 			names[a.placeholder] = a.standard
 		}
-		if v := a.field(it).write(); v != nil {
+		if v := valueOf(a.field(it)); v != nil {
 			set = append(set, column.assign)
 			values[column.value] = v
 		} else {
 			remove = append(remove, a.placeholder)
 		}
 	}
-	return s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	in := &dynamodb.UpdateItemInput{
 		TableName:                           aws.String(s.table),
 		Key:                                 s.key(it.ID),
 		UpdateExpression:                    aws.String(updateOf(set, remove)),
@@ -364,7 +367,12 @@ func (s *Store) change(ctx context.Context, c *change, it *item, values attribut
 		ReturnValues:                        c.returns,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
+	}
+	fate, err = wire.Watch(ctx, func(ctx context.Context) (err error) {
+		out, err = s.wire.SDK().UpdateItem(ctx, in)
+		return err
 	})
+	return out, fate, err
 }
 
 // updateOf is the UpdateExpression of these clauses.

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -170,13 +171,12 @@ func (s *Store) writeParts(ctx context.Context, lease lambdaidem.Lease, p packed
 		number, chunk := i+1, p.stored[i*partSize:min((i+1)*partSize, len(p.stored))]
 		item := s.layout.part(lease, a.Parts.Checksum, number, chunk, p.result)
 		group.Go(func() error {
-			ctx, v := witnessed(ctx, opComplete)
-			_, err := s.transport.send(ctx, &partRequest{s, item})
+			_, err := s.wire.Do(ctx, &s.puttingPart(item).Request)
 			if err == nil {
 				return nil
 			}
-			v.ambiguous = false // the error is that of the completion, which was not sent
-			return v.storeError(fmt.Errorf("part %d of %d of the answer: %w", number, a.Parts.Count, err))
+			// The completion was not sent, whatever became of the part.
+			return failed(opComplete, wire.NotApplied, fmt.Errorf("part %d of %d of the answer: %w", number, a.Parts.Count, err))
 		})
 	}
 	return group.Wait() //nolint:wrapcheck // a StoreError
@@ -290,11 +290,11 @@ func (s *Store) readParts(ctx context.Context, record lambdaidem.Record, a *apar
 }
 
 func (s *Store) readPart(ctx context.Context, record lambdaidem.Record, a *apart, number int) ([]byte, error) {
-	part, err := s.read(ctx, partID(record.ID, a.Parts.Checksum, number), true)
-	if err != nil {
-		return nil, err
+	part := s.gettingPart(partID(record.ID, a.Parts.Checksum, number))
+	if _, err := s.wire.Do(ctx, &part.Request); err != nil {
+		return nil, failed(opLoad, wire.NotApplied, err)
 	}
-	if part.none() {
+	if len(part.attrs) == 0 {
 		return nil, damaged(fmt.Errorf("part %d of %d is missing", number, a.Parts.Count))
 	}
 	data, ok := part.attrs[s.layout.nameOf(attrData)].(*types.AttributeValueMemberB)
@@ -304,22 +304,10 @@ func (s *Store) readPart(ctx context.Context, record lambdaidem.Record, a *apart
 	return data.Value, nil
 }
 
-// read reads an item by one consistent GetItem. The error is a StoreError.
-func (s *Store) read(ctx context.Context, id string, part bool) (found, error) {
-	ctx, v := witnessed(ctx, opLoad)
-	out, err := s.transport.send(ctx, &getRequest{store: s, id: id, part: part})
-	v.ambiguous = false // a read changes nothing, even if it fails
-	if err != nil {
-		return found{}, v.storeError(err)
-	}
-	return out, nil
-}
-
-// unloaded returns the error for an answer that could not be loaded. A part may be
-// missing because the record has changed since it was read: it was purged, or it has
-// expired and been locked again. So before unloaded reports that the answer is damaged,
-// it reads the record again. If the record has changed, the error is one after which
-// the client may retry.
+// unloaded is the error of an answer that could not be loaded. One that is
+// damaged is so for good only if its record still stands: meanwhile it may have
+// been purged, or have expired and been locked afresh, and then a repeated
+// request gets its answer.
 func (s *Store) unloaded(ctx context.Context, record lambdaidem.Record, a *apart, err error) error {
 	lost := (*damagedAnswerError)(nil)
 	if !errors.As(err, &lost) {
@@ -329,11 +317,11 @@ func (s *Store) unloaded(ctx context.Context, record lambdaidem.Record, a *apart
 		return err // a StoreError
 	}
 	if a.Parts.Count > 0 {
-		stands, unread := s.read(ctx, record.ID, false)
-		if unread != nil {
+		now, unread := s.read(ctx, opLoad, record.ID)
+		if unread != nil && !isForeign(unread) {
 			return unread
 		}
-		if now, err := s.layout.record(stands); stands.none() || err == nil && !now.names(a) {
+		if unread == nil && (now == nil || !now.names(a)) {
 			return &lambdaidem.StoreError{Op: opLoad, NotApplied: true, Err: fmt.Errorf("the record changed while its answer was read: %w", lost)}
 		}
 	}

@@ -48,7 +48,7 @@ func (r asked) isPart(n int) bool {
 // selective is a wire whose faults are chosen by the request. Parts go over it
 // in any order.
 type selective struct {
-	*wire
+	*faultyWire
 	choose func(asked) fault // nil: pass
 }
 
@@ -74,9 +74,9 @@ func (s *selective) Do(r *http.Request) (*http.Response, error) {
 }
 
 // overSelective returns the client with its HTTP traffic going through choose.
-func overSelective(client *dynamodb.Client, choose func(asked) fault) (*dynamodb.Client, *wire) {
-	s := &selective{&wire{next: client.Options().HTTPClient}, choose}
-	return dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.HTTPClient = s }), s.wire
+func overSelective(client *dynamodb.Client, choose func(asked) fault) (*dynamodb.Client, *faultyWire) {
+	s := &selective{&faultyWire{next: client.Options().HTTPClient}, choose}
+	return dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.HTTPClient = s }), s.faultyWire
 }
 
 // completes takes the lease and stores the result.

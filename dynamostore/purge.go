@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
@@ -349,14 +348,13 @@ func (p *purge) updateAsSeen(ctx context.Context, next, seen *item, attrs ...str
 
 // update sends a conditional update, and reports whether the record is as it says.
 func (p *purge) update(ctx context.Context, c *change, next *item, values attributes) (bool, error) {
-	ctx, v := witnessed(ctx, opPurge)
-	out, err := p.o.s.change(ctx, c, next, values)
+	out, fate, err := p.o.s.change(ctx, c, next, values)
 	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		// What a refused write consumes is not said; it depends on the item's size.
 		return len(refused.Item) == 0 || p.o.s.isWritten(refused.Item, next), p.spend(ctx, 1)
 	}
 	if err != nil {
-		return false, v.storeError(err)
+		return false, failed(opPurge, fate, err)
 	}
 	return true, p.spend(ctx, unitsOf(out.ConsumedCapacity))
 }
@@ -377,13 +375,9 @@ func (s *Store) isWritten(stands attributes, next *item) bool {
 func (p *purge) deleteParts(ctx context.Context, it *item) error {
 	of := it.Erasing
 	for n := range of.Count {
-		ctx, v := witnessed(ctx, opPurge)
-		out, err := p.o.s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
-			TableName: aws.String(p.o.s.table), Key: p.o.s.key(partID(it.ID, of.Checksum, n+1)),
-			ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
-		})
+		out, fate, err := p.o.s.deleteItem(ctx, &dynamodb.DeleteItemInput{Key: p.o.s.key(partID(it.ID, of.Checksum, n+1))})
 		if err != nil {
-			return v.storeError(fmt.Errorf("part %d of %d of the answer: %w", n+1, of.Count, err))
+			return failed(opPurge, fate, fmt.Errorf("part %d of %d of the answer: %w", n+1, of.Count, err))
 		}
 		p.count(func(sum *PurgeProgress) { sum.Parts++ })
 		if err := p.spend(ctx, unitsOf(out.ConsumedCapacity)); err != nil {

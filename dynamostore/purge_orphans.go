@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -39,7 +40,7 @@ func (l *layout) parsePart(attrs attributes) (storedPart, bool) {
 		{attrs, l.id(), &id}, {origin.Value, partRecord, &record}, {origin.Value, partToken, &token},
 		{origin.Value, partScope, &scope}, {origin.Value, partWritten, &written},
 	} {
-		if v := one.from[one.name]; v != nil && one.into.read(v) != "" {
+		if v := one.from[one.name]; v != nil && takeValue(one.into, v) != "" {
 			return storedPart{}, false
 		}
 	}
@@ -128,14 +129,16 @@ func (p *purge) orphans(ctx context.Context, found []storedPart, now time.Time) 
 // find reads a record consistently. It returns nil if there is none, and a
 // foreignItemError if the item is no record.
 func (p *purge) find(ctx context.Context, id string) (*item, error) {
-	ctx, v := witnessed(ctx, opPurge)
-	out, err := p.o.s.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: aws.String(p.o.s.table), Key: p.o.s.key(id), ConsistentRead: aws.Bool(true),
-		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	var out *dynamodb.GetItemOutput
+	_, err := wire.Watch(ctx, func(ctx context.Context) (err error) {
+		out, err = p.o.s.wire.SDK().GetItem(ctx, &dynamodb.GetItemInput{
+			TableName: aws.String(p.o.s.table), Key: p.o.s.key(id), ConsistentRead: aws.Bool(true),
+			ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+		})
+		return err
 	})
-	v.ambiguous = false // a read writes nothing
 	if err != nil {
-		return nil, v.storeError(fmt.Errorf("read the record of a part: %w", err))
+		return nil, failed(opPurge, wire.NotApplied, fmt.Errorf("read the record of a part: %w", err))
 	}
 	if err := p.spend(ctx, unitsOf(out.ConsumedCapacity)); err != nil || len(out.Item) == 0 {
 		return nil, err
@@ -146,18 +149,25 @@ func (p *purge) find(ctx context.Context, id string) (*item, error) {
 // deleteOrphan deletes one part, and counts it if it was still there.
 func (p *purge) deleteOrphan(ctx context.Context, part *storedPart) error {
 	const exists = "attribute_exists(#part)"
-	ctx, v := witnessed(ctx, opPurge)
-	out, err := p.o.s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
-		TableName: aws.String(p.o.s.table), Key: p.o.s.key(part.id),
-		ConditionExpression: aws.String(exists), ExpressionAttributeNames: map[string]string{"#part": attrPart},
-		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	out, fate, err := p.o.s.deleteItem(ctx, &dynamodb.DeleteItemInput{
+		Key: p.o.s.key(part.id), ConditionExpression: aws.String(exists), ExpressionAttributeNames: map[string]string{"#part": attrPart},
 	})
 	if gone := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &gone) {
 		return p.spend(ctx, 1)
 	}
 	if err != nil {
-		return v.storeError(fmt.Errorf("delete a part that no record names: %w", err))
+		return failed(opPurge, fate, fmt.Errorf("delete a part that no record names: %w", err))
 	}
 	p.count(func(sum *PurgeProgress) { sum.Parts, sum.Orphans = sum.Parts+1, sum.Orphans+1 })
 	return p.spend(ctx, unitsOf(out.ConsumedCapacity))
+}
+
+// deleteItem deletes an item of the store's table.
+func (s *Store) deleteItem(ctx context.Context, in *dynamodb.DeleteItemInput) (out *dynamodb.DeleteItemOutput, fate wire.Fate, err error) {
+	in.TableName, in.ReturnConsumedCapacity = aws.String(s.table), types.ReturnConsumedCapacityTotal
+	fate, err = wire.Watch(ctx, func(ctx context.Context) (err error) {
+		out, err = s.wire.SDK().DeleteItem(ctx, in)
+		return err
+	})
+	return out, fate, err
 }

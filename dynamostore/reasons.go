@@ -11,14 +11,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 const (
 	codeValidation = "ValidationException"
 	codeNoResource = "ResourceNotFoundException"
-	codeInProgress = "TransactionInProgressException"
-	codeOtherBytes = "IdempotentParameterMismatchException"
 )
 
 // reasonByCode names what an error code means to a guard (AWS, "Error handling
@@ -28,13 +27,6 @@ var reasonByCode = map[string]lambdaidem.Reason{
 	"ThrottlingException":                    lambdaidem.ReasonThrottled,
 	"Throttling":                             lambdaidem.ReasonThrottled,
 	"RequestLimitExceeded":                   lambdaidem.ReasonThrottled,
-
-	// X9. The second comes of tables with multi-Region strong consistency, while
-	// another Region writes the item.
-	"TransactionConflictException":     lambdaidem.ReasonConflict,
-	"ReplicatedWriteConflictException": lambdaidem.ReasonConflict,
-
-	codeInProgress: lambdaidem.ReasonConflict,
 
 	codeNoResource: lambdaidem.ReasonNoTable,
 
@@ -60,7 +52,10 @@ var reasonByCode = map[string]lambdaidem.Reason{
 
 // reasonOf says why a call failed, by its last error.
 func reasonOf(err error) lambdaidem.Reason {
-	if code := codeOf(err); code != "" {
+	if code := wire.Code(err); code != "" {
+		if wire.IsConflict(code) {
+			return lambdaidem.ReasonConflict
+		}
 		if code == codeValidation && saysTooLarge(err) {
 			return lambdaidem.ReasonTooLarge
 		}
@@ -77,6 +72,9 @@ func reasonOf(err error) lambdaidem.Reason {
 	}
 	if send := (*smithyhttp.RequestSendError)(nil); errors.As(err, &send) {
 		return lambdaidem.ReasonUnreachable
+	}
+	if _, ok := errors.AsType[*wire.IdentityError](err); ok {
+		return lambdaidem.ReasonPermission
 	}
 	return lambdaidem.ReasonUnknown
 }

@@ -1,240 +1,282 @@
 package dynamostore
 
 import (
-	"context"
-	"strings"
+	"bytes"
+	"errors"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
-// The names of operations in the API.
-const (
-	opPutItem    = "PutItem"
-	opUpdateItem = "UpdateItem"
-	opGetItem    = "GetItem"
-	opTransact   = "TransactWriteItems"
-)
+// recordRequest is a request for a record, and the item that its answer brings along.
+type recordRequest struct {
+	wire.Request
 
-// request is a request to DynamoDB. The direct transport sends the JSON from appendTo,
-// and decodes the reply by read and refused. The SDK's transport calls through. Both
-// send the same request.
-type request interface {
-	operation() string
-	// tables returns the names of the tables that the request uses.
-	tables() []string
-	// appendTo appends the request as JSON. It returns false if it can't.
-	appendTo(b []byte) ([]byte, bool)
-	// read decodes the body of a successful reply. It returns false if it does not
-	// understand the whole body.
-	read(body string) (found, bool)
-	// refused decodes the body of an error reply. If the reply says that the condition
-	// failed, refused returns true and the error of the call. Otherwise it returns
-	// false.
-	refused(body string) (bool, error)
-	// through sends the request by the SDK's client.
-	through(context.Context, *dynamodb.Client) (found, error)
+	layout *layout
+	member string // of the answer, which has the item; "": the answer to success has none
+
+	item    *item // nil: there is none
+	foreign error // why the item is no record
 }
 
-// found is the item in a reply. At most one field is set; neither is if the reply has no
-// item.
-type found struct {
-	record *item      // the item, if it is known to be a record
-	attrs  attributes // the item otherwise
+func (s *Store) recordRequest(op wire.Operation, member string, body []byte) *recordRequest {
+	r := &recordRequest{Request: wire.Request{Operation: op, Tables: s.tables, Body: body}, layout: s.layout, member: member}
+	r.Answer = r
+	return r
 }
 
-// none reports whether the reply has no item.
-func (f found) none() bool { return f.record == nil && len(f.attrs) == 0 }
-
-// refusedError is the direct transport's error for a write whose condition failed, like
-// the SDK's ConditionalCheckFailedException.
-type refusedError struct{ found found }
-
-func (*refusedError) Error() string { return "the condition does not hold" }
-
-// lockRequest is the conditional PutItem that locks a record.
-type lockRequest struct {
-	store *Store
-	item  *item
-	given given
+// locking returns the conditional PutItem of a record.
+func (s *Store) locking(it *item, g given) *recordRequest {
+	return s.recordRequest(wire.PutItem, "", encoded(func(b []byte) []byte {
+		b = append(b, s.writes.lock.head...)
+		b = s.layout.appendItem(append(b, `,"Item":`...), it)
+		b = g.appendTo(append(b, `,"ExpressionAttributeValues":{`...))
+		return append(b, "}}"...)
+	}))
 }
 
-func (r *lockRequest) operation() string { return opPutItem }
-func (r *lockRequest) tables() []string  { return []string{r.store.table} }
+// updating returns the conditional UpdateItem of a record. It sets what the item has of
+// the attributes that the write is about, and removes what the item does not have.
+func (s *Store) updating(w *write, it *item, g given) *recordRequest {
+	return s.recordRequest(wire.UpdateItem, "Attributes", encoded(func(b []byte) []byte {
+		return s.appendUpdate(append(b, w.head...), w, it, g)
+	}))
+}
 
-func (r *lockRequest) input() *dynamodb.PutItemInput {
-	w := &r.store.writes.lock
-	return &dynamodb.PutItemInput{
-		TableName:                           aws.String(r.store.table),
-		Item:                                r.store.layout.attributes(r.item),
-		ConditionExpression:                 aws.String(w.condition),
-		ExpressionAttributeNames:            w.names,
-		ExpressionAttributeValues:           r.given.attributes(),
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+// getting returns the consistent read of a record.
+func (s *Store) getting(id string) *recordRequest {
+	return s.recordRequest(wire.GetItem, "Item", s.getBody(id))
+}
+
+func (s *Store) getBody(id string) []byte {
+	return encoded(func(b []byte) []byte {
+		b = lowlevel.AppendString(append(b, `{"TableName":`...), s.table)
+		b = s.layout.appendKey(append(b, `,"Key":`...), id)
+		return append(b, `,"ConsistentRead":true}`...)
+	})
+}
+
+// Success decodes the answer to a request that was carried out: see [wire.Answer].
+func (r *recordRequest) Success(body string) bool {
+	if r.member == "" {
+		return isObject(body)
 	}
-}
-
-func (r *lockRequest) appendTo(b []byte) ([]byte, bool) {
-	b = append(b, r.store.writes.lock.head...)
-	b = r.store.layout.appendItem(append(b, `,"Item":`...), r.item)
-	b = r.given.appendTo(append(b, `,"ExpressionAttributeValues":{`...))
-	return append(b, "}}"...), true
-}
-
-func (r *lockRequest) read(body string) (found, bool) { return found{}, lowlevel.Empty(body) }
-
-func (r *lockRequest) refused(body string) (bool, error) { return r.store.layout.refused(body) }
-
-func (r *lockRequest) through(ctx context.Context, client *dynamodb.Client) (found, error) {
-	_, err := client.PutItem(ctx, r.input())
-	return found{}, err //nolint:wrapcheck // the store reads it
-}
-
-// updateRequest is a conditional UpdateItem of a record. It sets the attributes in
-// write.sets to their values in item, and removes those that item does not have.
-type updateRequest struct {
-	store *Store
-	write *write
-	item  *item
-	given given
-}
-
-func (r *updateRequest) operation() string { return opUpdateItem }
-func (r *updateRequest) tables() []string  { return []string{r.store.table} }
-
-func (r *updateRequest) input() *dynamodb.UpdateItemInput {
-	w, l, values := r.write, r.store.layout, r.given.attributes()
-	return &dynamodb.UpdateItemInput{
-		TableName:                           aws.String(r.store.table),
-		Key:                                 r.store.key(r.item.ID),
-		UpdateExpression:                    aws.String(l.expression(w.sets, r.item, values)),
-		ConditionExpression:                 aws.String(w.condition),
-		ExpressionAttributeNames:            w.names,
-		ExpressionAttributeValues:           values,
-		ReturnValues:                        w.returns,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	if r.decode(body) {
+		return true
 	}
+	plain, ok := lowlevel.Plain(body, r.member)
+	return ok && r.decode(plain)
 }
 
-func (r *updateRequest) appendTo(b []byte) ([]byte, bool) {
-	w, l := r.write, r.store.layout
-	b = append(b, w.head...)
-	b = l.appendKey(append(b, `,"Key":`...), r.item.ID)
-	b = append(b, `,"UpdateExpression":"`...)
-	b = l.appendExpression(b, w.sets, r.item)
-	b = r.given.appendTo(append(b, `","ExpressionAttributeValues":{`...))
-	b = l.appendValues(b, w.sets, r.item)
-	return append(b, "}}"...), true
+func (r *recordRequest) decode(body string) (ok bool) {
+	r.item, ok, r.foreign = r.layout.read(func(take taker) (bool, bool) { return lowlevel.Item(body, r.member, take) })
+	return ok
 }
 
-func (r *updateRequest) read(body string) (found, bool) {
-	return r.store.layout.read(func(take taker) (bool, bool) { return lowlevel.Item(body, "Attributes", take) })
-}
-
-func (r *updateRequest) refused(body string) (bool, error) { return r.store.layout.refused(body) }
-
-func (r *updateRequest) through(ctx context.Context, client *dynamodb.Client) (found, error) {
-	out, err := client.UpdateItem(ctx, r.input())
-	if err != nil {
-		return found{}, err //nolint:wrapcheck // the store reads it
+// isObject reports whether an answer is a JSON object, whatever it says: the answer to a
+// write that returns nothing is empty today, and may have new members one day.
+func isObject(body string) bool {
+	if lowlevel.Empty(body) {
+		return true
 	}
-	return found{attrs: out.Attributes}, nil
+	_, ok := lowlevel.Plain(body)
+	return ok
 }
 
-// getRequest is a consistent read.
-type getRequest struct {
-	store *Store
-	id    string
-	part  bool // the item is a part of an answer, and not a record
-}
-
-func (r *getRequest) operation() string { return opGetItem }
-func (r *getRequest) tables() []string  { return []string{r.store.table} }
-
-func (r *getRequest) input() *dynamodb.GetItemInput {
-	return &dynamodb.GetItemInput{TableName: aws.String(r.store.table), Key: r.store.key(r.id), ConsistentRead: aws.Bool(true)}
-}
-
-func (r *getRequest) appendTo(b []byte) ([]byte, bool) {
-	b = lowlevel.AppendString(append(b, `{"TableName":`...), r.store.table)
-	b = r.store.layout.appendKey(append(b, `,"Key":`...), r.id)
-	return append(b, `,"ConsistentRead":true}`...), true
-}
-
-func (r *getRequest) read(body string) (found, bool) {
-	if r.part {
-		attrs := attributes{}
-		_, ok := lowlevel.Item(body, "Item", lowlevel.Into(attrs))
-		return found{attrs: attrs}, ok
+// Refusal decodes the item that stood in the way of a write: see [wire.Answer].
+func (r *recordRequest) Refusal(body string) bool {
+	if r.Operation == wire.GetItem { // it has no condition
+		return false
 	}
-	return r.store.layout.read(func(take taker) (bool, bool) { return lowlevel.Item(body, "Item", take) })
-}
-
-func (r *getRequest) refused(string) (bool, error) { return false, nil }
-
-func (r *getRequest) through(ctx context.Context, client *dynamodb.Client) (found, error) {
-	out, err := client.GetItem(ctx, r.input())
-	if err != nil {
-		return found{}, err //nolint:wrapcheck // the store reads it
+	if r.decodeRefusal(body) {
+		return true
 	}
-	return found{attrs: out.Item}, nil
+	plain, ok := lowlevel.Plain(body, "__type", "message", "Message", "Item")
+	return ok && r.decodeRefusal(plain)
 }
 
-// partRequest is the PutItem of a part of an answer. It has no condition, because the
-// key of a part depends on its content.
+func (r *recordRequest) decodeRefusal(body string) (ok bool) {
+	r.item, ok, r.foreign = r.layout.read(func(take taker) (bool, bool) { return lowlevel.Refusal(body, take) })
+	return ok
+}
+
+// refused returns the item that stood in the way of a write that ended with err, and
+// ErrRefused; or nil and a StoreError.
+func (r *recordRequest) refused(op string, fate wire.Fate, err error) (*item, error) {
+	switch {
+	case err == nil:
+		return nil, nil
+	case !errors.Is(err, wire.ErrRefused):
+		return nil, failed(op, fate, err)
+	case r.foreign != nil: // what stands there is not what this call may have written before
+		return nil, failed(op, wire.NotApplied, r.foreign)
+	}
+	return r.item, wire.ErrRefused
+}
+
+// buffers are those that requests are encoded in.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// encoded returns what encode appends to a buffer. It is a copy, because HTTP clients may
+// read a request's body after the call has returned.
+func encoded(encode func([]byte) []byte) []byte {
+	const mostKept = 64 << 10 // bytes
+	buffer, _ := buffers.Get().(*[]byte)
+	b := encode((*buffer)[:0])
+	body := bytes.Clone(b)
+	if cap(b) <= mostKept {
+		*buffer = b
+		buffers.Put(buffer)
+	}
+	return body
+}
+
+// partRequest is a request for a part of an answer.
 type partRequest struct {
-	store *Store
-	attrs attributes
+	wire.Request
+
+	attrs attributes // of the part that was read; empty: there is none
 }
 
-func (r *partRequest) operation() string { return opPutItem }
-func (r *partRequest) tables() []string  { return []string{r.store.table} }
-
-func (r *partRequest) appendTo(b []byte) ([]byte, bool) {
-	b = lowlevel.AppendString(append(b, `{"TableName":`...), r.store.table)
-	b, ok := lowlevel.AppendAttributes(append(b, `,"Item":`...), r.attrs)
-	return append(b, '}'), ok
+func (s *Store) partRequest(op wire.Operation, body []byte) *partRequest {
+	r := &partRequest{Request: wire.Request{Operation: op, Tables: s.tables, Body: body}}
+	r.Answer = r
+	return r
 }
 
-func (r *partRequest) read(body string) (found, bool) { return found{}, lowlevel.Empty(body) }
-
-func (r *partRequest) refused(string) (bool, error) { return false, nil }
-
-func (r *partRequest) through(ctx context.Context, client *dynamodb.Client) (found, error) {
-	_, err := client.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(r.store.table), Item: r.attrs})
-	return found{}, err //nolint:wrapcheck // the store reads it
+// puttingPart returns the PutItem of a part, which has no condition.
+func (s *Store) puttingPart(attrs attributes) *partRequest {
+	return s.partRequest(wire.PutItem, encoded(func(b []byte) []byte {
+		b = lowlevel.AppendString(append(b, `{"TableName":`...), s.table)
+		b, ok := lowlevel.AppendAttributes(append(b, `,"Item":`...), attrs)
+		if !ok {
+			panic("dynamostore: a part has a value that DynamoDB does not know")
+		}
+		return append(b, '}')
+	}))
 }
 
-// transactRequest is a transaction.
-type transactRequest struct {
-	input  *dynamodb.TransactWriteItemsInput
-	record bool // the first action is on the record
+// gettingPart returns the consistent read of a part.
+func (s *Store) gettingPart(id string) *partRequest {
+	return s.partRequest(wire.GetItem, s.getBody(id))
 }
 
-func (r *transactRequest) operation() string { return opTransact }
-
-func (r *transactRequest) tables() []string {
-	tables := make([]string, len(r.input.TransactItems))
-	for i := range tables {
-		tables[i] = tableOf(&r.input.TransactItems[i])
+// Success decodes the part that was read: see [wire.Answer].
+func (r *partRequest) Success(body string) bool {
+	if r.Operation == wire.PutItem {
+		return isObject(body)
 	}
-	return tables
+	if r.decode(body) {
+		return true
+	}
+	plain, ok := lowlevel.Plain(body, "Item")
+	return ok && r.decode(plain)
 }
 
-// plain reports whether all tables are given by name and not by ARN.
-func (r *transactRequest) plain() bool {
-	for i := range r.input.TransactItems {
-		table := tableOf(&r.input.TransactItems[i])
-		if table == "" || strings.HasPrefix(table, "arn:") {
-			return false
+func (r *partRequest) decode(body string) bool {
+	r.attrs = attributes{}
+	_, ok := lowlevel.Item(body, "Item", lowlevel.Into(r.attrs))
+	return ok
+}
+
+// Refusal reports false: the request has no condition.
+func (*partRequest) Refusal(string) bool { return false }
+
+// transactRequest is a transaction, and why DynamoDB cancelled it.
+type transactRequest struct {
+	wire.Request
+
+	record    bool // its first action is the record's
+	actions   int
+	cancelled *types.TransactionCanceledException // where the record's condition does not hold
+}
+
+// transacting returns a transaction. It is encoded once: however often it is sent, it has
+// the same bytes under its token. record is the record's action, if the transaction
+// completes one. The error is a WriteError.
+func (s *Store) transacting(token string, record []byte, writes []*Write) (*transactRequest, error) {
+	r := &transactRequest{record: record != nil, actions: len(writes)}
+	r.Operation, r.Answer = wire.TransactWriteItems, r
+	if r.record {
+		r.actions++
+		r.Tables = append(r.Tables, s.table)
+	}
+	var err error
+	r.Body = encoded(func(b []byte) []byte {
+		b = lowlevel.AppendString(append(b, `{"ClientRequestToken":`...), token)
+		b = append(append(b, `,"TransactItems":[`...), record...)
+		for i, w := range writes {
+			if i > 0 || r.record {
+				b = append(b, ',')
+			}
+			action, ok := w.action(), false
+			if b, ok = lowlevel.AppendAction(b, &action); !ok {
+				err = &WriteError{Write: w.name, Err: errUnwritable}
+				return b
+			}
+			r.Tables = append(r.Tables, tableOf(&action))
+		}
+		return append(b, "]}"...)
+	})
+	return r, err
+}
+
+var errUnwritable = errors.New("it has no table, item or key, or an attribute whose value is nil")
+
+// putAction returns the conditional put of a record in a transaction.
+func (s *Store) putAction(w *write, it *item, g given) []byte {
+	return encoded(func(b []byte) []byte {
+		b = append(append(b, `{"Put":`...), w.action...)
+		b = s.layout.appendItem(append(b, `,"Item":`...), it)
+		b = g.appendTo(append(b, `,"ExpressionAttributeValues":{`...))
+		return append(b, "}}}"...)
+	})
+}
+
+// updateAction returns the conditional update of a record in a transaction.
+func (s *Store) updateAction(w *write, it *item, g given) []byte {
+	return encoded(func(b []byte) []byte {
+		b = append(append(b, `{"Update":`...), w.action...)
+		return append(s.appendUpdate(b, w, it, g), '}')
+	})
+}
+
+// appendUpdate appends what an update has after its head.
+func (s *Store) appendUpdate(b []byte, w *write, it *item, g given) []byte {
+	b = s.layout.appendKey(append(b, `,"Key":`...), it.ID)
+	b = append(b, `,"UpdateExpression":"`...)
+	b = s.layout.appendExpression(b, w.sets, it)
+	b = g.appendTo(append(b, `","ExpressionAttributeValues":{`...))
+	b = s.layout.appendValues(b, w.sets, it)
+	return append(b, "}}"...)
+}
+
+// Success decodes the answer to a transaction that was carried out: see [wire.Answer].
+func (*transactRequest) Success(body string) bool { return isObject(body) }
+
+// Refusal reports whether the record's own condition does not hold, as it is with a
+// duplicate; no other reason matters then. For other cancellations the SDK has the
+// words.
+func (r *transactRequest) Refusal(body string) bool {
+	cancelled, ok := lowlevel.Cancellation(body)
+	if !ok {
+		if plain, is := lowlevel.Plain(body, "__type", "message", "Message", "CancellationReasons"); is {
+			cancelled, ok = lowlevel.Cancellation(plain)
 		}
 	}
+	if !ok || !r.record || len(cancelled.CancellationReasons) != r.actions ||
+		aws.ToString(cancelled.CancellationReasons[0].Code) != cancelCondition {
+		return false
+	}
+	r.cancelled = cancelled
 	return true
 }
 
+// tableOf returns the table of an action, or "".
 func tableOf(item *types.TransactWriteItem) string {
 	switch {
 	case item.Put != nil:
@@ -247,25 +289,4 @@ func tableOf(item *types.TransactWriteItem) string {
 		return aws.ToString(item.ConditionCheck.TableName)
 	}
 	return ""
-}
-
-func (r *transactRequest) appendTo(b []byte) ([]byte, bool) {
-	return lowlevel.AppendTransactWriteItems(b, r.input)
-}
-
-func (r *transactRequest) read(body string) (found, bool) { return found{}, lowlevel.Empty(body) }
-
-// refused returns true if the record's condition failed, as it does for a duplicate,
-// because then no other reason matters. The SDK decodes all other error replies.
-func (r *transactRequest) refused(body string) (bool, error) {
-	cancelled, ok := lowlevel.Cancellation(body)
-	if !ok || !r.record || len(cancelled.CancellationReasons) != len(r.input.TransactItems) {
-		return false, nil
-	}
-	return aws.ToString(cancelled.CancellationReasons[0].Code) == cancelCondition, cancelled
-}
-
-func (r *transactRequest) through(ctx context.Context, client *dynamodb.Client) (found, error) {
-	_, err := client.TransactWriteItems(ctx, r.input)
-	return found{}, err //nolint:wrapcheck // the store reads it
 }

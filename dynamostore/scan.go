@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -65,19 +66,21 @@ func (s *Store) scanAll(ctx context.Context, after string, limit int32) (page, e
 
 // scan sends the request for the page that begins after a key.
 func (s *Store) scan(ctx context.Context, after string, in *dynamodb.ScanInput) (page, error) {
-	ctx, v := witnessed(ctx, opScan)
 	in.TableName, in.ReturnConsumedCapacity = aws.String(s.table), types.ReturnConsumedCapacityTotal
 	if after != "" {
 		in.ExclusiveStartKey = s.key(after)
 	}
-	out, err := s.client.Scan(ctx, in)
-	v.ambiguous = false // a read writes nothing, however it ends
+	var out *dynamodb.ScanOutput
+	_, err := wire.Watch(ctx, func(ctx context.Context) (err error) {
+		out, err = s.wire.SDK().Scan(ctx, in)
+		return err
+	})
 	if err != nil {
-		return page{}, v.storeError(err)
+		return page{}, failed(opScan, wire.NotApplied, err)
 	}
 	now, ok := awsmiddleware.GetServerTime(out.ResultMetadata)
 	if !ok {
-		return page{}, v.storeError(errNoDate)
+		return page{}, failed(opScan, wire.NotApplied, errNoDate)
 	}
 	p := page{looked: int(out.ScannedCount), clock: inspectedAt(now), units: unitsOf(out.ConsumedCapacity)}
 	if id, ok := out.LastEvaluatedKey[s.layout.id()].(*types.AttributeValueMemberS); ok {

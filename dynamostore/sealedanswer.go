@@ -160,8 +160,9 @@ func (s *Store) trusted(it *item) lambdaidem.Record {
 }
 
 // held is the item of a record whose lease is the caller's, with its steps decrypted:
-// they are what its handler goes on after. The error is a StoreError.
-func (s *Store) held(ctx context.Context, v *verdict, it *item) (lambdaidem.Record, error) {
+// they are what its handler goes on after. The error is a StoreError whose NotApplied is
+// false, because the lease was taken.
+func (s *Store) held(ctx context.Context, op string, it *item) (lambdaidem.Record, error) {
 	r := s.trusted(it)
 	if len(it.Steps) == 0 || !it.sealsSteps() && !s.opts.Encryption.Only {
 		return r, nil
@@ -175,5 +176,5 @@ func (s *Store) held(ctx context.Context, v *verdict, it *item) (lambdaidem.Reco
 	if _, lost := errors.AsType[*damagedAnswerError](err); lost {
 		reason = lambdaidem.ReasonForeign
 	}
-	return lambdaidem.Record{}, &lambdaidem.StoreError{Op: v.op, Reason: reason, NotApplied: !v.ambiguous, Err: err}
+	return lambdaidem.Record{}, &lambdaidem.StoreError{Op: op, Reason: reason, Err: err}
 }

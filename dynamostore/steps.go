@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -35,19 +36,12 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 	if size := s.layout.size(ours); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(opSaveSteps, size)
 	}
-	ctx, v := witnessed(ctx, opSaveSteps)
-	old, err := s.transport.send(ctx, &updateRequest{s, &s.writes.saving, ours, given{now: now, token: lease.Token, steps: integer{int64(len(steps)), true}}})
+	stood, err := s.update(ctx, &s.writes.saving, ours, given{now: now, token: lease.Token, steps: integer{int64(len(steps)), true}})
 	if err == nil {
-		it, err := s.layout.record(old)
-		if err != nil { // it was written, and over an item that can't be read
-			v.ambiguous = true
-			return lambdaidem.Record{}, v.storeError(err)
-		}
-		it.keepSteps(encodedSteps, steps)
-		return it.record(), nil
+		stood.keepSteps(encodedSteps, steps)
+		return stood.record(), nil
 	}
-	stood, err := s.refused(v, err)
-	if err != nil {
+	if !errors.Is(err, wire.ErrRefused) {
 		return lambdaidem.Record{}, err
 	}
 	if !stood.heldBy(lease.Token) {
@@ -57,13 +51,13 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 		}
 		return seen, lambdaidem.ErrLeaseLost
 	}
-	seen, err := s.held(ctx, v, stood)
+	seen, err := s.held(ctx, opSaveSteps, stood)
 	switch {
 	case err != nil:
 		return lambdaidem.Record{}, err
 	case seen.GoneAt(now):
 		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
-	case maps.EqualFunc(seen.Steps, steps, bytes.Equal): // L4: an earlier attempt on the wire had landed
+	case maps.EqualFunc(seen.Steps, steps, bytes.Equal): // an earlier attempt on the wire had been applied
 		return seen, nil
 	}
 	return lambdaidem.Record{}, &lambdaidem.StoreError{Op: opSaveSteps, Reason: lambdaidem.ReasonInvalid, NotApplied: true,
@@ -128,7 +122,7 @@ func (r *stepResults) write() types.AttributeValue {
 	m := make(attributes, len(*r))
 	for name, result := range *r {
 		own := append(payload{}, result...) // an empty result is none that is absent
-		m[name] = own.write()
+		m[name] = valueOf(&own)
 	}
 	return &types.AttributeValueMemberM{Value: m}
 }
@@ -144,7 +138,7 @@ func (r *stepResults) read(v types.AttributeValue) string {
 	*r = make(stepResults, len(m.Value))
 	for name, result := range m.Value {
 		own := payload{}
-		if own.read(result) != "" {
+		if takeValue(&own, result) != "" {
 			return "a map of strings and binaries"
 		}
 		(*r)[name] = own
@@ -152,7 +146,7 @@ func (r *stepResults) read(v types.AttributeValue) string {
 	return ""
 }
 
-func (r *stepResults) here() bool                    { return len(*r) > 0 }
-func (r *stepResults) size() int                     { return sizeOfValue(r.write()) }
-func (r *stepResults) appendTo(b []byte) []byte      { return appendWritten(b, r) }
-func (r *stepResults) take(of *lowlevel.Reader) bool { return takeToRead(of, r) }
+func (r *stepResults) here() bool                      { return len(*r) > 0 }
+func (r *stepResults) size() int                       { return sizeOfValue(r.write()) }
+func (r *stepResults) appendTo(b []byte) []byte        { return appendRare(b, r) }
+func (r *stepResults) take(of *lowlevel.Reader) string { return takeRare(of, r) }

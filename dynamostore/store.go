@@ -6,24 +6,25 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/lambdaidem/toolkit/dynamostore/internal/direct"
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // Store is a [lambdaidem.Store] that keeps its records in a DynamoDB table. It is safe
 // for concurrent use. Its methods leave no goroutines behind.
 type Store struct {
-	client    *dynamodb.Client
-	transport transport // sends the requests for items
-	whySDK    string    // why transport uses client; empty if it sends requests itself
-	table     string
-	opts      Options
-	layout    *layout
-	writes    writes
-	keys      *keyring // nil without Options.Encryption
+	wire   *wire.Client
+	direct *direct.Transport // makes first attempts; nil: the SDK's client does
+	whySDK string            // why direct is nil
+	table  string
+	tables []string // table alone
+	opts   Options
+	layout *layout
+	writes writes
+	keys   *keyring // nil: nothing is encrypted
 }
 
 var (
@@ -43,16 +44,14 @@ func New(client *dynamodb.Client, table string, optFns ...func(*Options)) *Store
 	if client == nil {
 		panic("dynamostore: New: client is nil; pass dynamodb.NewFromConfig(cfg)")
 	}
-	s := &Store{table: table, opts: resolved("New", table, optFns)}
-	var quota retry.RateLimiter
-	s.client, quota = tuned(client, &s.opts)
+	s := &Store{table: table, tables: []string{table}, opts: resolved("New", table, optFns)}
+	s.wire = wire.New(client, wire.Options{
+		Attempts: s.opts.Attempts, AttemptTimeout: s.opts.AttemptTimeout,
+		BackoffBase: s.opts.BackoffBase, BackoffMax: s.opts.BackoffMax, Random: s.opts.Random,
+	})
+	s.choose(client)
 	s.layout = s.opts.layout()
 	s.keys = newKeyring(s.opts.Encryption)
-	if s.whySDK = s.opts.whySDK(client.Options()); s.whySDK != "" {
-		s.transport = sdks{s.client}
-	} else {
-		s.transport = newDirect(s.client, s.opts.AttemptTimeout, quota)
-	}
 	s.writes = s.layout.writes(table)
 	return s
 }
@@ -81,24 +80,20 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 			return s.withoutKey(ctx, claim, err)
 		}
 	}
-	ctx, v := witnessed(ctx, opAcquire)
+	var old *item
 	var err error
 	if claim.Over == nil {
-		_, err = s.transport.send(ctx, &lockRequest{s, it, given{now: claim.Now}})
+		old, err = s.lock(ctx, it, claim.Now)
 	} else {
-		err = s.takeOver(ctx, v, it, claim.Now, claim.Over)
+		old, err = s.takeOver(ctx, it, claim.Now, claim.Over)
 	}
-	if err == nil {
-		v.ambiguous = true // the lease is taken, even if held fails to decrypt the steps
-		return s.held(ctx, v, it)
-	}
-	old, err := s.refused(v, err)
 	switch {
-	case err != nil:
+	case err == nil:
+		return s.held(ctx, opAcquire, it)
+	case !errors.Is(err, wire.ErrRefused):
 		return lambdaidem.Record{}, err
-	case old.heldBy(claim.Token): // an earlier try of this request was applied
-		v.ambiguous = true
-		return s.held(ctx, v, old)
+	case old.heldBy(claim.Token): // an earlier attempt on the wire had been applied
+		return s.held(ctx, opAcquire, old)
 	}
 	if seen := s.shown(old); !seen.GoneAt(claim.Now) {
 		return seen, nil
@@ -129,21 +124,41 @@ func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err erro
 	return lambdaidem.Record{}, err
 }
 
-// takeOver takes over the record seen by a conditional UpdateItem, which keeps the
-// record's steps. takeOver sets the steps of it from the reply: there may be more than
-// seen has, because the old attempt may have stored some since.
-func (s *Store) takeOver(ctx context.Context, v *verdict, it *item, now time.Time, seen *lambdaidem.Record) error {
-	out, err := s.transport.send(ctx, &updateRequest{s, &s.writes.takeover, it, given{now: now, seen: seen}})
+// lock sends the conditional PutItem. With ErrRefused it returns the item that stood in
+// the way, or nil if there is none any more.
+func (s *Store) lock(ctx context.Context, it *item, now time.Time) (*item, error) {
+	r := s.locking(it, given{now: now})
+	fate, err := s.wire.Do(ctx, &r.Request)
+	return r.refused(opAcquire, fate, err)
+}
+
+// takeOver sends the conditional UpdateItem: see lock. It gives the item the record's
+// steps, which outlive attempts. There may be more of them than were seen, because the
+// old attempt may have written until now.
+func (s *Store) takeOver(ctx context.Context, it *item, now time.Time, seen *lambdaidem.Record) (*item, error) {
+	old, err := s.update(ctx, &s.writes.takeover, it, given{now: now, seen: seen})
+	if err == nil {
+		it.Steps, it.Encoding = old.Steps, old.Encoding
+	}
+	return old, err
+}
+
+// update sends a conditional UpdateItem. It returns the item as it was before, and with
+// ErrRefused the item that stood in the way, or nil if there is none. Any other error
+// is a StoreError.
+func (s *Store) update(ctx context.Context, w *write, it *item, g given) (*item, error) {
+	r := s.updating(w, it, g)
+	fate, err := s.wire.Do(ctx, &r.Request)
 	if err != nil {
-		return err
+		return r.refused(w.op, fate, err)
 	}
-	old, err := s.layout.record(out)
-	if err != nil { // the write was applied, but the old item can't be read
-		v.ambiguous = true
-		return err
+	if r.item == nil && r.foreign == nil {
+		_, r.foreign = s.layout.parse(nil)
 	}
-	it.Steps, it.Encoding = old.Steps, old.Encoding
-	return nil
+	if r.foreign != nil { // it was written, over an item that can't be read
+		return nil, failed(w.op, wire.Unknown, r.foreign)
+	}
+	return r.item, nil
 }
 
 // Complete stores the result by one conditional UpdateItem, after writing the parts of
@@ -172,22 +187,17 @@ func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now t
 	if size := s.layout.size(ours); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(w.op, size)
 	}
-	ctx, v := witnessed(ctx, w.op)
-	old, err := s.transport.send(ctx, &updateRequest{s, w, ours, given{now: now, token: lease.Token}})
+	it, err := s.update(ctx, w, ours, given{now: now, token: lease.Token})
 	if err == nil {
-		it, err := s.layout.record(old)
-		if err != nil { // the write was applied, but the old item can't be read
-			v.ambiguous = true
-			return lambdaidem.Record{}, v.storeError(err)
-		}
 		change(it)
 		return s.shown(it), nil
 	}
-	seen, err := s.refusal(v, err)
-	switch {
-	case err != nil:
+	if !errors.Is(err, wire.ErrRefused) {
 		return lambdaidem.Record{}, err
-	case seen.Token == lease.Token && seen.State == ours.Status: // an earlier try of this request was applied
+	}
+	seen := s.shown(it)
+	switch {
+	case seen.Token == lease.Token && seen.State == ours.Status: // an earlier attempt on the wire had been applied
 		return seen, nil
 	case seen.GoneAt(now):
 		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
@@ -197,18 +207,9 @@ func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now t
 
 // Get reads the record by one consistent GetItem.
 func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
-	ctx, v := witnessed(ctx, opGet)
-	out, err := s.transport.send(ctx, &getRequest{store: s, id: id})
-	v.ambiguous = false // a read changes nothing, even if it fails
+	it, err := s.read(ctx, opGet, id)
 	if err != nil {
-		return lambdaidem.Record{}, v.storeError(err)
-	}
-	if out.none() {
-		return lambdaidem.Record{}, nil
-	}
-	it, err := s.layout.record(out)
-	if err != nil {
-		return lambdaidem.Record{}, v.storeError(err)
+		return lambdaidem.Record{}, err
 	}
 	if r := s.shown(it); !r.GoneAt(now) {
 		return r, nil
@@ -216,41 +217,23 @@ func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.R
 	return lambdaidem.Record{}, nil
 }
 
-// refusal returns the record because of which a write's condition failed, or the zero
-// Record if there is no item. Any other failure is a StoreError.
-func (s *Store) refusal(v *verdict, err error) (lambdaidem.Record, error) {
-	old, err := s.refused(v, err)
-	if err != nil {
-		return lambdaidem.Record{}, err
+// read reads an item by one consistent GetItem; nil is none. The error is a StoreError.
+func (s *Store) read(ctx context.Context, op, id string) (*item, error) {
+	r := s.getting(id)
+	if _, err := s.wire.Do(ctx, &r.Request); err != nil {
+		return nil, failed(op, wire.NotApplied, err)
 	}
-	return s.shown(old), nil
+	if r.foreign != nil {
+		return nil, failed(op, wire.NotApplied, r.foreign)
+	}
+	return r.item, nil
 }
 
-// refused returns the item because of which a write's condition failed, or nil if there
-// is no item. It takes the item from err. Such a reply also shows whether an earlier try
-// of the request was applied. Any other failure is a StoreError.
-func (s *Store) refused(v *verdict, err error) (*item, error) {
-	if refused, ok := errors.AsType[*refusedError](err); ok {
-		return s.standing(v, refused.found)
-	}
-	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
-		return s.standing(v, found{attrs: refused.Item})
-	}
-	return nil, v.storeError(err)
-}
-
-// standing returns the item because of which a write's condition failed, or nil if there
-// is none.
-func (s *Store) standing(v *verdict, old found) (*item, error) {
-	if old.none() {
-		return nil, nil
-	}
-	it, err := s.layout.record(old)
-	if err != nil {
-		v.ambiguous = false
-		return nil, v.storeError(err)
-	}
-	return it, nil
+// failed returns the StoreError of a call that ended with err.
+func failed(op string, fate wire.Fate, err error) *lambdaidem.StoreError {
+	reason := reasonOf(err)
+	throttle, err := throttling(err)
+	return &lambdaidem.StoreError{Op: op, Reason: reason, Throttle: throttle, NotApplied: fate == wire.NotApplied, Err: err}
 }
 
 func (s *Store) key(id string) attributes { return attributes{s.layout.id(): str(id)} }

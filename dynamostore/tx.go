@@ -8,10 +8,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -29,8 +26,8 @@ type transaction struct {
 	random   io.Reader
 	enlisted *Tx
 
-	prepared  *prepared // the request for the completion most recently committed
-	ambiguous bool      // a request was sent that may have been applied
+	prepared *prepared // for the completion that came last
+	doubt    bool      // an earlier call may have been applied
 }
 
 // Seal ends enlisting.
@@ -59,29 +56,28 @@ func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lam
 	if !p.mayBeSent() {
 		return lambdaidem.Record{}, t.unknown(errTokenTooOld)
 	}
-	ctx, v := witnessed(ctx, opCommit)
-	v.ambiguous = t.ambiguous // an earlier request may have been applied
-	v.bytes = &p.body
-	rec := p.record
-	_, err := t.store.transport.send(ctx, &transactRequest{p.input, p.records() > 0})
-	if err != nil {
-		rec, err = t.verdict(p, v, err)
+	fate, err := t.store.wire.Do(ctx, &p.request.Request)
+	if err == nil {
+		t.doubt = false
+		return p.record, nil
 	}
-	t.ambiguous = err != nil && v.ambiguous // t.verdict may have cleared v.ambiguous
+	if t.doubt {
+		fate = wire.Unknown // of all calls together
+	}
+	rec, fate, err := t.judge(p, fate, err)
+	t.doubt = fate == wire.Unknown
 	return rec, err
 }
 
-// prepared is the request for one completion. It is built once, so that every retry
-// sends the same bytes.
+// prepared is a transaction as it is sent, every time.
 type prepared struct {
-	of     *lambdaidem.Completion
-	input  *dynamodb.TransactWriteItemsInput
-	record lambdaidem.Record // the record once the transaction has committed
-	now    time.Time         // the time in the record's condition, by the guard's clock
-	token  string            // the record's fencing token; empty without a record
-	writes []*Write          // the handler's writes, which follow the record's in input
-	body   sameBody
-	first  time.Time // when the request was first sent; zero before
+	of      *lambdaidem.Completion
+	request *transactRequest
+	record  lambdaidem.Record // as it is once the transaction has happened
+	now     time.Time         // of the record's condition, by the guard's clock
+	token   string            // fencing token of the record; empty without a record
+	writes  []*Write          // after the record's
+	first   time.Time         // when it was first sent; zero before
 }
 
 // records returns the number of actions on the record, which come before the
@@ -102,24 +98,19 @@ func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*p
 		panic(fmt.Sprintf("dynamostore: the guard's Options.Random: %v", err))
 	}
 	p := &prepared{of: c, writes: t.enlisted.writes, token: c.Lease.Token, now: c.Result.At}
-	var actions []types.TransactWriteItem
+	var record []byte
 	if !c.Alone {
 		answer, seen, err := t.store.storedBefore(ctx, c)
 		if err != nil {
 			return nil, seen, err
 		}
-		action, err := t.store.completing(c, answer, p)
-		if err != nil {
+		if record, err = t.store.completing(c, answer, p); err != nil {
 			return nil, lambdaidem.Record{}, err
 		}
-		actions = append(actions, action)
 	}
-	for _, w := range p.writes {
-		actions = append(actions, w.action())
-	}
-	p.input = &dynamodb.TransactWriteItemsInput{
-		TransactItems:      actions,
-		ClientRequestToken: aws.String(base64.RawURLEncoding.EncodeToString(token[:])),
+	var err error
+	if p.request, err = t.store.transacting(base64.RawURLEncoding.EncodeToString(token[:]), record, p.writes); err != nil {
+		return nil, lambdaidem.Record{}, writeInvalid(err)
 	}
 	return p, lambdaidem.Record{}, nil
 }
@@ -144,11 +135,9 @@ func (s *Store) storedBefore(ctx context.Context, c *lambdaidem.Completion) (ans
 	return p.result, lambdaidem.Record{}, s.writeParts(ctx, c.Lease, p)
 }
 
-// completing returns the action that completes the record. A claim that replaces a
-// known record is an update, which preserves the list of operators' changes in the
-// record.
-func (s *Store) completing(c *lambdaidem.Completion, answer lambdaidem.Result, p *prepared) (types.TransactWriteItem, error) {
-	const old = types.ReturnValuesOnConditionCheckFailureAllOld
+// completing returns the action that completes the record, in JSON. A claim over a record
+// that was seen is an update, so that what operators did to the record stays in it.
+func (s *Store) completing(c *lambdaidem.Completion, answer lambdaidem.Result, p *prepared) ([]byte, error) {
 	ours := &item{ID: c.Lease.ID, Token: c.Lease.Token}
 	if c.Claim != nil {
 		ours = claimed(*c.Claim)
@@ -156,35 +145,17 @@ func (s *Store) completing(c *lambdaidem.Completion, answer lambdaidem.Result, p
 	ours.finish(answer)
 	p.record = ours.record()
 	if size := s.layout.size(ours); size > maxItemSize {
-		return types.TransactWriteItem{}, tooLarge(opCommit, size)
+		return nil, tooLarge(opCommit, size)
 	}
 	given := given{now: p.now, token: c.Lease.Token}
-	w := &s.writes.completion
 	switch {
 	case c.Claim == nil:
+		return s.updateAction(&s.writes.completion, ours, given), nil
 	case c.Claim.Over == nil:
-		w := &s.writes.claim
-		return types.TransactWriteItem{Put: &types.Put{
-			TableName:                           aws.String(s.table),
-			Item:                                s.layout.attributes(ours),
-			ConditionExpression:                 aws.String(w.condition),
-			ExpressionAttributeNames:            w.names,
-			ExpressionAttributeValues:           given.attributes(),
-			ReturnValuesOnConditionCheckFailure: old,
-		}}, nil
-	default:
-		w, given.seen = &s.writes.claimOver, c.Claim.Over
+		return s.putAction(&s.writes.claim, ours, given), nil
 	}
-	values := given.attributes()
-	return types.TransactWriteItem{Update: &types.Update{
-		TableName:                           aws.String(s.table),
-		Key:                                 s.key(c.Lease.ID),
-		UpdateExpression:                    aws.String(s.layout.expression(w.sets, ours, values)),
-		ConditionExpression:                 aws.String(w.condition),
-		ExpressionAttributeNames:            w.names,
-		ExpressionAttributeValues:           values,
-		ReturnValuesOnConditionCheckFailure: old,
-	}}, nil
+	given.seen = c.Claim.Over
+	return s.updateAction(&s.writes.claimOver, ours, given), nil
 }
 
 // tokenLife limits how long a transaction without a record is retried. DynamoDB
@@ -207,5 +178,5 @@ func (p *prepared) mayBeSent() bool {
 // unknown returns the error of a request that was not sent. The transaction may still
 // have been applied by an earlier request.
 func (t *transaction) unknown(err error) error {
-	return &lambdaidem.StoreError{Op: opCommit, NotApplied: !t.ambiguous, Err: err}
+	return &lambdaidem.StoreError{Op: opCommit, NotApplied: !t.doubt, Err: err}
 }

@@ -12,6 +12,7 @@ type write struct {
 	names     map[string]string // what the placeholders of both stand for
 	returns   types.ReturnValue // what it brings along when it has succeeded
 	head      string            // what its requests begin with, in JSON
+	action    string            // what its action of a transaction begins with, in JSON
 }
 
 type writes struct{ lock, takeover, completion, release, saving, claim, claimOver, probe write }
@@ -19,7 +20,8 @@ type writes struct{ lock, takeover, completion, release, saving, claim, claimOve
 func (l *layout) writes(table string) writes {
 	of := func(op string, sets updates, condition string, returns types.ReturnValue) write {
 		w := write{op: op, sets: sets, condition: condition, names: l.names(sets, condition), returns: returns}
-		w.head = w.headFor(table)
+		w.action = w.headFor(table, "")
+		w.head = w.headFor(table, returns)
 		return w
 	}
 	// The end of an attempt asks for the item as it was (ALL_OLD): a lease knows

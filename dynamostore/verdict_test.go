@@ -505,8 +505,8 @@ func TestX8_AnAttemptThatDiesConnectingAppliedNothing(t *testing.T) {
 }
 
 // inMemory is a client whose requests meet the faults and nothing else.
-func inMemory(faults ...fault) (*dynamodb.Client, *wire) {
-	w := &wire{faults: faults, next: unreachable{}}
+func inMemory(faults ...fault) (*dynamodb.Client, *faultyWire) {
+	w := &faultyWire{faults: faults, next: unreachable{}}
 	return dynamodb.New(dynamodb.Options{
 		Region:       "eu-west-1",
 		BaseEndpoint: aws.String("http://dynamodb.test"),

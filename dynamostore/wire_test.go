@@ -14,9 +14,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// wire is an HTTP client that does to each request, in turn, what a fault says.
+// faultyWire is an HTTP client that does to each request, in turn, what a fault says.
 // Once the faults are used up, requests pass.
-type wire struct {
+type faultyWire struct {
 	next dynamodb.HTTPClient
 
 	mu      sync.Mutex
@@ -28,7 +28,7 @@ type wire struct {
 
 type fault func(*http.Request, dynamodb.HTTPClient) (*http.Response, error)
 
-func (w *wire) Do(r *http.Request) (*http.Response, error) {
+func (w *faultyWire) Do(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	f := pass
 	if len(w.faults) > 0 {
@@ -59,7 +59,7 @@ func setBody(r *http.Request, body string) {
 }
 
 // after says what becomes of the next requests of an operation.
-func (w *wire) after(operation string, faults ...fault) {
+func (w *faultyWire) after(operation string, faults ...fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.later == nil {
@@ -69,7 +69,7 @@ func (w *wire) after(operation string, faults ...fault) {
 }
 
 // bodies are what was sent of an operation, in order.
-func (w *wire) bodies(operation string) []string {
+func (w *faultyWire) bodies(operation string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var of []string
@@ -82,7 +82,7 @@ func (w *wire) bodies(operation string) []string {
 }
 
 // trips is how many attempts went over the wire.
-func (w *wire) trips() int {
+func (w *faultyWire) trips() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.sent)
@@ -198,3 +198,22 @@ func answer(status int, body string) *http.Response {
 		Body: io.NopCloser(bytes.NewBufferString(body)),
 	}
 }
+
+// The names of the operations and of header fields that tests look at.
+const (
+	opPutItem    = "PutItem"
+	opUpdateItem = "UpdateItem"
+	opGetItem    = "GetItem"
+
+	fieldTarget     = "X-Amz-Target"
+	fieldInvocation = "Amz-Sdk-Invocation-Id"
+	fieldTrace      = "X-Amzn-Trace-Id"
+	fieldDate       = "X-Amz-Date"
+	fieldToken      = "X-Amz-Security-Token"
+	fieldSignature  = "Authorization"
+	fieldChecksum   = "X-Amz-Crc32"
+)
+
+type doFunc func(*http.Request) (*http.Response, error)
+
+func (f doFunc) Do(r *http.Request) (*http.Response, error) { return f(r) }

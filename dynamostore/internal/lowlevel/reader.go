@@ -13,6 +13,9 @@ import (
 // it returns shares its memory with the text, but for what was escaped.
 type Reader struct{ jsonread.Reader }
 
+// NewReader returns a reader of the text.
+func NewReader(text string) Reader { return Reader{jsonread.New(text)} }
+
 // maxDepth bounds nested values: DynamoDB has up to 32 levels (AWS, "Quotas in
 // Amazon DynamoDB").
 const maxDepth = 40

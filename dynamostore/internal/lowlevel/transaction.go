@@ -1,30 +1,13 @@
 package lowlevel
 
 import (
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// AppendTransactWriteItems writes a transaction. It reports false for an input with
-// a member, or a value, that it does not know.
-func AppendTransactWriteItems(b []byte, in *dynamodb.TransactWriteItemsInput) (_ []byte, ok bool) {
-	if in.ReturnConsumedCapacity != "" || in.ReturnItemCollectionMetrics != "" || in.TransactItems == nil || in.ClientRequestToken == nil {
-		return b, false
-	}
-	b = AppendString(append(b, `{"ClientRequestToken":`...), *in.ClientRequestToken)
-	b = append(b, `,"TransactItems":[`...)
-	for i := range in.TransactItems {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		if b, ok = appendAction(b, &in.TransactItems[i]); !ok {
-			return b, false
-		}
-	}
-	return append(b, "]}"...), true
-}
-
-func appendAction(b []byte, item *types.TransactWriteItem) ([]byte, bool) {
+// AppendAction appends one write of a transaction. It reports false for a write that has
+// none of the four kinds or more than one, no table, no item or key, or a value that this
+// package does not know.
+func AppendAction(b []byte, item *types.TransactWriteItem) ([]byte, bool) {
 	var a action
 	switch put, update, del, check := item.Put, item.Update, item.Delete, item.ConditionCheck; {
 	case put != nil && update == nil && del == nil && check == nil:

@@ -248,10 +248,18 @@ func transactionsAreWrittenAlike(t *rapid.T) {
 	if unclear {
 		t.Skip("two names are one once they are UTF-8")
 	}
-	text, ok := AppendTransactWriteItems(nil, in)
-	if !ok {
-		t.Fatal("not written")
+	text := []byte(`{"TransactItems":[`)
+	for i := range in.TransactItems {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		var ok bool
+		if text, ok = AppendAction(text, &in.TransactItems[i]); !ok {
+			t.Fatal("not written")
+		}
 	}
+	text = AppendString(append(text, `],"ClientRequestToken":`...), *in.ClientRequestToken)
+	text = append(text, '}')
 	client := &sdk{status: 200, answer: `{}`}
 	if _, err := client.client().TransactWriteItems(t.Context(), in); err != nil {
 		t.Fatal(err)
@@ -261,46 +269,40 @@ func transactionsAreWrittenAlike(t *rapid.T) {
 	}
 }
 
-// A transaction with a member that no store sets is the SDK's to write, or refuse.
-func TestATransactionWithAnythingElseIsNotWritten(t *testing.T) {
+// A write that DynamoDB could not carry out as it was meant is not written.
+func TestAWriteWithAnythingElseIsNotWritten(t *testing.T) {
 	put := func() *types.Put { return &types.Put{TableName: aws.String("test"), Item: Attributes{"id": s("1")}} }
-	good := func() *dynamodb.TransactWriteItemsInput {
-		return &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String("token"), TransactItems: []types.TransactWriteItem{{Put: put()}}}
+	good := func() *types.TransactWriteItem { return &types.TransactWriteItem{Put: put()} }
+	if _, ok := AppendAction(nil, good()); !ok {
+		t.Fatal("the write isn't written before it is changed")
 	}
-	if _, ok := AppendTransactWriteItems(nil, good()); !ok {
-		t.Fatal("the transaction isn't written before it is changed")
-	}
-	for name, change := range map[string]func(*dynamodb.TransactWriteItemsInput){
-		"capacity":       func(in *dynamodb.TransactWriteItemsInput) { in.ReturnConsumedCapacity = "TOTAL" },
-		"metrics":        func(in *dynamodb.TransactWriteItemsInput) { in.ReturnItemCollectionMetrics = "SIZE" },
-		"no token":       func(in *dynamodb.TransactWriteItemsInput) { in.ClientRequestToken = nil },
-		"no writes":      func(in *dynamodb.TransactWriteItemsInput) { in.TransactItems = nil },
-		"an empty write": func(in *dynamodb.TransactWriteItemsInput) { in.TransactItems[0] = types.TransactWriteItem{} },
-		"no table":       func(in *dynamodb.TransactWriteItemsInput) { in.TransactItems[0].Put.TableName = nil },
-		"no item":        func(in *dynamodb.TransactWriteItemsInput) { in.TransactItems[0].Put.Item = nil },
-		"a value of nil": func(in *dynamodb.TransactWriteItemsInput) { in.TransactItems[0].Put.Item["a"] = nil },
-		"an argument of nil": func(in *dynamodb.TransactWriteItemsInput) {
-			in.TransactItems[0].Put.ExpressionAttributeValues = Attributes{":a": nil}
+	for name, change := range map[string]func(*types.TransactWriteItem){
+		"an empty write": func(in *types.TransactWriteItem) { *in = types.TransactWriteItem{} },
+		"no table":       func(in *types.TransactWriteItem) { in.Put.TableName = nil },
+		"no item":        func(in *types.TransactWriteItem) { in.Put.Item = nil },
+		"a value of nil": func(in *types.TransactWriteItem) { in.Put.Item["a"] = nil },
+		"an argument of nil": func(in *types.TransactWriteItem) {
+			in.Put.ExpressionAttributeValues = Attributes{":a": nil}
 		},
-		"put and delete": func(in *dynamodb.TransactWriteItemsInput) { in.TransactItems[0].Delete = &types.Delete{} },
-		"put and check": func(in *dynamodb.TransactWriteItemsInput) {
-			in.TransactItems[0].ConditionCheck = &types.ConditionCheck{}
+		"put and delete": func(in *types.TransactWriteItem) { in.Delete = &types.Delete{} },
+		"put and check": func(in *types.TransactWriteItem) {
+			in.ConditionCheck = &types.ConditionCheck{}
 		},
-		"put and update": func(in *dynamodb.TransactWriteItemsInput) { in.TransactItems[0].Update = &types.Update{} },
-		"update and delete": func(in *dynamodb.TransactWriteItemsInput) {
-			in.TransactItems[0] = types.TransactWriteItem{Update: &types.Update{}, Delete: &types.Delete{}}
+		"put and update": func(in *types.TransactWriteItem) { in.Update = &types.Update{} },
+		"update and delete": func(in *types.TransactWriteItem) {
+			*in = types.TransactWriteItem{Update: &types.Update{}, Delete: &types.Delete{}}
 		},
 	} {
 		in := good()
 		change(in)
-		if text, ok := AppendTransactWriteItems(nil, in); ok {
+		if text, ok := AppendAction(nil, in); ok {
 			t.Errorf("%s: written as %s", name, text)
 		}
 	}
 	// Every member that a write of today has is written: one of a later SDK would be lost.
 	for of, members := range map[reflect.Type]int{
-		reflect.TypeFor[dynamodb.TransactWriteItemsInput](): 4, reflect.TypeFor[types.TransactWriteItem](): 4,
-		reflect.TypeFor[types.Put](): 6, reflect.TypeFor[types.Update](): 7, reflect.TypeFor[types.Delete](): 6, reflect.TypeFor[types.ConditionCheck](): 6,
+		reflect.TypeFor[types.TransactWriteItem](): 4,
+		reflect.TypeFor[types.Put]():               6, reflect.TypeFor[types.Update](): 7, reflect.TypeFor[types.Delete](): 6, reflect.TypeFor[types.ConditionCheck](): 6,
 	} {
 		exported := 0
 		for i := range of.NumField() {
@@ -309,7 +311,7 @@ func TestATransactionWithAnythingElseIsNotWritten(t *testing.T) {
 			}
 		}
 		if exported != members {
-			t.Errorf("%v has %d members; AppendTransactWriteItems knows %d: teach it the others", of, exported, members)
+			t.Errorf("%v has %d members; AppendAction knows %d: teach it the others", of, exported, members)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package dynamostore
+package direct
 
 import (
 	"context"
@@ -14,32 +14,31 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/lambdaidem/toolkit/dynamostore/internal/sigv4"
+	"github.com/lambdaidem/toolkit/dynamostore/internal/direct/sigv4"
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
 // rehearse has the SDK's client make a request, which goes nowhere, and takes from
 // it what all requests begin with. It returns an error unless the same request,
 // made here, is the same in every field and in its signature: then something in the
 // client's settings, or in a later SDK, is not as this package knows it.
-func (d *direct) rehearse() error {
-	if d.line == nil {
-		return fmt.Errorf("the store's HTTP client was replaced by a %T", d.options.HTTPClient)
-	}
+func (t *Transport) rehearse() error {
 	// The first two come of a transport that was forced.
-	if d.options.Credentials == nil {
+	if t.options.Credentials == nil {
 		return errors.New("the client is anonymous: it has no credentials")
 	}
-	if d.options.EndpointDiscovery.EnableEndpointDiscovery == aws.EndpointDiscoveryEnabled {
+	if t.options.EndpointDiscovery.EnableEndpointDiscovery == aws.EndpointDiscoveryEnabled {
 		// It sends requests of its own with the call's context, from a goroutine: one of
 		// them could take the outcome of the first attempt for its own (X8).
 		return errors.New("the client discovers its endpoint")
 	}
-	ctx, actor := context.Background(), rehearsing{d.options.Credentials}
+	ctx, actor := context.Background(), rehearsing{t.options.Credentials}
 	table := aws.String("rehearsal")
 	var sdks *http.Request
 	var body []byte
-	_, err := d.sdk.GetItem(ctx, &dynamodb.GetItemInput{TableName: table, Key: attributes{"id": str("")}}, func(o *dynamodb.Options) {
+	_, err := t.client.SDK().GetItem(ctx, &dynamodb.GetItemInput{TableName: table, Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{}}}, func(o *dynamodb.Options) {
 		o.Credentials = actor
 		o.HTTPClient = doFunc(func(r *http.Request) (*http.Response, error) {
 			sdks = r
@@ -50,20 +49,20 @@ func (d *direct) rehearse() error {
 	if sdks == nil {
 		return fmt.Errorf("the SDK's client makes no request to go by: %w", err)
 	}
-	d.head = headOf(sdks.Header, opGetItem)
+	t.head = headOf(sdks.Header, wire.GetItem)
 
 	creds, _ := actor.Retrieve(ctx) // no error
 	at, err := time.Parse(sigv4.TimeFormat, sdks.Header.Get(fieldDate))
 	if err != nil {
 		return fmt.Errorf("the SDK dates its requests in another way: %w", err)
 	}
-	to, err := d.resolve(ctx, creds.AccountID, []string{*table}, false)
+	to, err := t.resolve(ctx, creds.AccountID, []string{*table}, false)
 	if err != nil {
 		return err
 	}
 	ours := func(creds aws.Credentials, signsItself bool) (*http.Request, error) {
-		d.signsItself = signsItself
-		r, err := d.request(ctx, &attempt{bytes: &sameBody{plain: body}}, opGetItem, to, &creds, sdks.Header.Get(fieldInvocation), at)
+		t.signsItself = signsItself
+		r, err := t.request(ctx, &attempt{}, &wire.Request{Operation: wire.GetItem, Body: body}, to, &creds, sdks.Header.Get(fieldInvocation), at)
 		if err != nil {
 			return nil, fmt.Errorf("sign: %w", err)
 		}
@@ -73,7 +72,7 @@ func (d *direct) rehearse() error {
 	if err == nil {
 		err = differ(bySigner, sdks)
 	}
-	if err != nil || !silent(d.options.HTTPSignerV4) {
+	if err != nil || !silent(t.options.HTTPSignerV4) {
 		return err
 	}
 	alike := func(creds aws.Credentials, bySigner *http.Request) bool {
@@ -83,7 +82,7 @@ func (d *direct) rehearse() error {
 	bare := creds
 	bare.SessionToken = "" // the SDK's request has one
 	bareBySigner, err := ours(bare, false)
-	d.signsItself = err == nil && alike(creds, bySigner) && alike(bare, bareBySigner)
+	t.signsItself = err == nil && alike(creds, bySigner) && alike(bare, bareBySigner)
 	return nil
 }
 
@@ -115,11 +114,11 @@ func differ(ours, sdks *http.Request) error {
 
 // headOf is what a request of a session's credentials has that is the same in all,
 // and what is another in each.
-func headOf(h http.Header, operation string) head {
-	of := head{targets: map[string]string{}}
-	service, _ := strings.CutSuffix(h.Get(fieldTarget), operation)
-	for _, operation := range []string{opPutItem, opUpdateItem, opGetItem, opTransact} {
-		of.targets[operation] = service + operation
+func headOf(h http.Header, operation wire.Operation) head {
+	of := head{targets: map[wire.Operation]string{}}
+	service, _ := strings.CutSuffix(h.Get(fieldTarget), string(operation))
+	for _, operation := range []wire.Operation{wire.PutItem, wire.UpdateItem, wire.GetItem, wire.TransactWriteItems} {
+		of.targets[operation] = service + string(operation)
 	}
 	left := map[string]string{} // the names, by themselves in lower case
 	for name := range h {

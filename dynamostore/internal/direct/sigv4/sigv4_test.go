@@ -16,7 +16,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"pgregory.net/rapid"
 
-	"github.com/lambdaidem/toolkit/dynamostore/internal/sigv4"
+	"github.com/lambdaidem/toolkit/dynamostore/internal/direct/sigv4"
 )
 
 // The published example post-vanilla of AWS's test suite for Signature Version 4.

@@ -1,28 +1,25 @@
-package dynamostore
+package wire
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"hash"
 	"hash/crc32"
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"sync/atomic"
 	"time"
 
-	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// line is the user's HTTP client, as both transports use it. What the direct one
-// has received already it gives to the SDK's.
-type line struct {
+// HTTP is the user's HTTP client. It also checks answers for damage, learns DynamoDB's
+// clock from them, and hands the SDK's client the outcome of an attempt that a [First]
+// has made.
+type HTTP struct {
 	users      dynamodb.HTTPClient
 	checksums  bool // answers are checked
 	clockFixed bool // requests are dated by DynamoDB's clock
@@ -30,22 +27,22 @@ type line struct {
 	clock atomic.Pointer[clockSeen]
 }
 
-func newLine(users *dynamodb.Options) *line {
-	return &line{users: users.HTTPClient, checksums: !users.DisableValidateResponseChecksum, clockFixed: !users.DisableClockSkewCorrection}
+func newHTTP(users *dynamodb.Options) *HTTP {
+	return &HTTP{users: users.HTTPClient, checksums: !users.DisableValidateResponseChecksum, clockFixed: !users.DisableClockSkewCorrection}
 }
 
-// Do is the HTTP client of the SDK's client.
-func (l *line) Do(r *http.Request) (*http.Response, error) {
-	if v := verdictOf(r.Context()); v != nil && v.first != nil {
-		first := v.first
-		v.first = nil
-		return first.again(r)
+// Do makes HTTP the HTTP client of the SDK's client.
+func (h *HTTP) Do(r *http.Request) (*http.Response, error) {
+	if c := callOf(r.Context()); c != nil && c.first != nil {
+		made := c.first
+		c.first = nil
+		return made.outcome(r)
 	}
 	if err := bodyInMemory(r); err != nil {
 		return nil, err
 	}
-	resp, err := l.send(r)
-	if err == nil && l.checksums && resp.Header.Get(fieldChecksum) != "" {
+	resp, err := h.Send(r)
+	if err == nil && h.checksums && resp.Header.Get(fieldChecksum) != "" {
 		resp.Body = &checkedBody{of: resp.Body, want: resp.Header.Get(fieldChecksum), sum: crc32.NewIEEE()}
 	}
 	return resp, err
@@ -69,17 +66,17 @@ func bodyInMemory(r *http.Request) error {
 	return nil
 }
 
-// send sends a request. What it has of an answer is complete, but for the body.
-func (l *line) send(r *http.Request) (*http.Response, error) {
-	resp, err := l.users.Do(r)
+// Send sends a request. It returns an answer with a body, or an error.
+func (h *HTTP) Send(r *http.Request) (*http.Response, error) {
+	resp, err := h.users.Do(r)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the user's client's
 	}
 	if resp == nil || resp.Body == nil {
 		return nil, errors.New("the HTTP client returned neither an error nor an answer with a body")
 	}
-	if l.clockFixed {
-		l.look(resp.Header)
+	if h.clockFixed {
+		h.look(resp.Header)
 	}
 	return resp, nil
 }
@@ -92,19 +89,20 @@ type clockSeen struct {
 
 // look learns the time from an answer, as the SDK does: not from one that comes
 // from a cache.
-func (l *line) look(h http.Header) {
-	date := first(h, "Date")
-	if last := l.clock.Load(); date == "" || last != nil && last.date == date || first(h, "Age") != "" {
+func (h *HTTP) look(header http.Header) {
+	date := first(header, "Date")
+	if last := h.clock.Load(); date == "" || last != nil && last.date == date || first(header, "Age") != "" {
 		return
 	}
 	if at, err := smithyhttp.ParseTime(date); err == nil {
-		l.clock.Store(&clockSeen{date, time.Until(at)})
+		h.clock.Store(&clockSeen{date, time.Until(at)})
 	}
 }
 
-// now is the time that requests are dated with.
-func (l *line) now() time.Time {
-	if seen := l.clock.Load(); seen != nil {
+// Now returns the time by DynamoDB's clock, as far as answers have told it. Requests are
+// dated with it.
+func (h *HTTP) Now() time.Time {
+	if seen := h.clock.Load(); seen != nil {
 		return time.Now().Add(seen.skew)
 	}
 	return time.Now()
@@ -124,9 +122,9 @@ func first(h http.Header, name string) string {
 }
 
 // damage returns an error if the body is not the one that was sent.
-func (l *line) damage(h http.Header, body []byte) error {
-	want := first(h, fieldChecksum)
-	if !l.checksums || want == "" {
+func (h *HTTP) damage(header http.Header, body []byte) error {
+	want := first(header, fieldChecksum)
+	if !h.checksums || want == "" {
 		return nil
 	}
 	return mismatch(want, crc32.ChecksumIEEE(body))
@@ -159,34 +157,3 @@ func (b *checkedBody) Read(p []byte) (int, error) {
 }
 
 func (b *checkedBody) Close() error { return b.of.Close() } //nolint:wrapcheck // the body's own
-
-// traces gives requests the header field by which Lambda detects recursive calls,
-// as the SDK's own middleware writes it.
-type traces struct{ last atomic.Pointer[trace] }
-
-type trace struct{ raw, field string }
-
-func (t *traces) id(ctx context.Context) (id string, ok bool) {
-	raw, traced := os.LookupEnv("_X_AMZN_TRACE_ID") // an empty one is sent too
-	if !traced {
-		return "", false
-	}
-	if _, inLambda := os.LookupEnv("AWS_LAMBDA_FUNCTION_NAME"); !inLambda {
-		return "", false
-	}
-	if last := t.last.Load(); last != nil && last.raw == raw {
-		return last.field, true
-	}
-	req, _ := smithyhttp.NewStackRequest().(*smithyhttp.Request)
-	_, _, _ = (&awsmiddleware.RecursionDetection{}).HandleBuild(ctx, middleware.BuildInput{Request: req}, nowhere{}) // no error
-	found := &trace{raw, req.Header.Get(fieldTrace)}
-	t.last.Store(found)
-	return found.field, true
-}
-
-// nowhere is the end of a middleware stack.
-type nowhere struct{}
-
-func (nowhere) HandleBuild(context.Context, middleware.BuildInput) (middleware.BuildOutput, middleware.Metadata, error) {
-	return middleware.BuildOutput{}, middleware.Metadata{}, nil
-}

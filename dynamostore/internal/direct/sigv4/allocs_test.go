@@ -7,7 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/lambdaidem/toolkit/dynamostore/internal/sigv4"
+	"github.com/lambdaidem/toolkit/dynamostore/internal/direct/sigv4"
 )
 
 // The key is made once for many signatures. The race detector allocates too.

@@ -1,4 +1,4 @@
-package dynamostore
+package direct
 
 import (
 	"crypto/sha256"
@@ -25,11 +25,10 @@ type signing struct {
 
 var signings = sync.Pool{New: func() any { return new(signing) }}
 
-// signing returns the beginning of the canonical request for an endpoint. The caller
-// must call done.
-func (d *direct) signing(to *endpoint, creds *aws.Credentials) *signing {
+// signing begins one for a request to that endpoint.
+func (t *Transport) signing(to *endpoint, creds *aws.Credentials) *signing {
 	s, _ := signings.Get().(*signing)
-	s.off = !d.signsItself || !to.plain || !plainToken(creds.SessionToken)
+	s.off = !t.signsItself || !to.plain || !plainToken(creds.SessionToken)
 	s.text = append(s.text[:0], "POST\n/\n\n"...)
 	return s
 }
@@ -37,6 +36,7 @@ func (d *direct) signing(to *endpoint, creds *aws.Credentials) *signing {
 // done clears the text, which contains the session token, and returns s to the pool.
 func (s *signing) done() {
 	clear(s.text)
+	const mostKept = 64 << 10 // bytes
 	if cap(s.text) <= mostKept {
 		signings.Put(s)
 	}

@@ -1,4 +1,4 @@
-package dynamostore
+package wire
 
 import (
 	"context"
@@ -17,27 +17,46 @@ import (
 	"github.com/aws/smithy-go"
 	smithyendpoints "github.com/aws/smithy-go/endpoints"
 	"github.com/aws/smithy-go/middleware"
-
-	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// tuned derives the store's own client: the user's in all but attempts, backoff
-// and the time of an attempt, and judged for X8.
-// Its retry quota comes along.
-func tuned(client *dynamodb.Client, o *Options) (*dynamodb.Client, retry.RateLimiter) {
+// Options are the settings of a Client.
+type Options struct {
+	Attempts       int           // of a call
+	AttemptTimeout time.Duration // of one attempt
+	BackoffBase    time.Duration // upper bound of the wait after the first attempt
+	BackoffMax     time.Duration // upper bound of any wait
+	Random         func() float64
+}
+
+// Client sends requests to DynamoDB. It is safe for concurrent use.
+type Client struct {
+	opts  Options
+	sdk   *dynamodb.Client
+	http  *HTTP
+	quota retry.RateLimiter
+	first First // nil: the SDK's client makes first attempts too
+}
+
+// New returns a client that takes everything from the SDK's client it is given, except
+// attempts, backoff, the time of an attempt and the retry quota.
+func New(client *dynamodb.Client, o Options) *Client {
 	users := client.Options()
-	quota := ratelimit.NewTokenRateLimit(retry.DefaultRetryRateTokens)
-	own := dynamodb.New(users, func(own *dynamodb.Options) {
-		own.HTTPClient = newLine(&users) // over the user's: New would give it a pool of connections of its own
-		own.Retryer = retryer(o, quota)
-		own.RetryMaxAttempts = 0 // the retryer knows
+	c := &Client{
+		opts:  o,
+		http:  newHTTP(&users), // over the user's: dynamodb.New would make a pool of connections of its own
+		quota: ratelimit.NewTokenRateLimit(retry.DefaultRetryRateTokens),
+	}
+	c.sdk = dynamodb.New(users, func(own *dynamodb.Options) {
+		own.HTTPClient = c.http
+		own.Protocol = protocol{own.Protocol}
+		own.Retryer = o.retryer(c.quota)
+		own.RetryMaxAttempts = 0 // the retryer has it
 		own.EndpointResolverV2 = remembering(users.EndpointResolverV2)
 		own.APIOptions = append(own.APIOptions, func(stack *middleware.Stack) error {
 			if err := errors.Join(wants(stack, sdksRetry), wants(stack, sdksIdentity)); err != nil {
 				return err
 			}
 			return errors.Join(
-				stack.Serialize.Add(keptBodies{}, middleware.After),
 				stack.Finalize.Insert(attemptLimit(o.AttemptTimeout), sdksRetry, middleware.After),
 				stack.Finalize.Insert(identityWanted{}, sdksIdentity, middleware.Before),
 				stack.Finalize.Insert(identityHad{}, sdksIdentity, middleware.After),
@@ -45,10 +64,28 @@ func tuned(client *dynamodb.Client, o *Options) (*dynamodb.Client, retry.RateLim
 			)
 		})
 	})
-	return own, quota
+	return c
 }
 
-// The SDK's middleware beside which ours stands.
+// SDK returns the SDK's client that carries requests, with the settings of c.
+func (c *Client) SDK() *dynamodb.Client { return c.sdk }
+
+// WithOwnQuota returns a client like that of SDK whose retries do not use up the quota of
+// c's requests.
+func (c *Client) WithOwnQuota() *dynamodb.Client {
+	return dynamodb.New(c.sdk.Options(), func(own *dynamodb.Options) {
+		own.HTTPClient = c.http // dynamodb.New would make a pool of connections of its own
+		own.Retryer = c.opts.retryer(ratelimit.NewTokenRateLimit(retry.DefaultRetryRateTokens))
+	})
+}
+
+// HTTP returns the HTTP client of all requests.
+func (c *Client) HTTP() *HTTP { return c.http }
+
+// AttemptTimeout returns the time that one attempt has.
+func (c *Client) AttemptTimeout() time.Duration { return c.opts.AttemptTimeout }
+
+// Middleware of the SDK that this package inserts its own before or after.
 const (
 	sdksRetry    = "Retry"
 	sdksIdentity = "GetIdentity"
@@ -63,39 +100,38 @@ func wants(stack *middleware.Stack, id string) error {
 		"give dynamostore.New a client that has it", id)
 }
 
-// retryer is the SDK's standard one with our attempts and jitter.
-func retryer(o *Options, quota retry.RateLimiter) aws.Retryer {
+// retryer returns the SDK's standard retryer with the attempts and waits of Options.
+func (o *Options) retryer(quota retry.RateLimiter) aws.Retryer {
 	return retry.NewStandard(func(so *retry.StandardOptions) {
 		so.RateLimiter = quota
 		so.MaxAttempts = o.Attempts
 		so.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
-			return backoff(o, attempt), nil
+			return o.backoff(attempt), nil
 		})
 		so.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(retryable)}, so.Retryables...)
 	})
 }
 
-// retryable says where we differ from the SDK's own rules.
+// retryable says where this package differs from the SDK's own rules.
 func retryable(err error) aws.Ternary {
-	// A refusal is what most calls end with that end in an error, and the SDK
-	// asks a dozen questions before it knows.
+	// Most errors are refusals by a condition. The SDK's rules come to the same, more
+	// slowly.
 	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
 		return aws.FalseTernary
 	}
-	// X9: a conflict has a retry of its own, by the guard.
-	if reasonByCode[codeOf(err)] == lambdaidem.ReasonConflict {
+	if IsConflict(Code(err)) {
 		return aws.FalseTernary
 	}
-	// An answer cut short leaves the call unknown; every write here is
-	// conditional on its token, so asking again can only settle it (L4).
+	// An answer that was cut leaves the fate of the attempt unknown. Every write is
+	// conditional on its token, so another attempt can only settle it.
 	if garbled := (*smithy.DeserializationError)(nil); errors.As(err, &garbled) {
 		return aws.TrueTernary
 	}
 	return aws.UnknownTernary
 }
 
-// backoff is the wait after the given attempt, counted from 1.
-func backoff(o *Options, attempt int) time.Duration {
+// backoff returns the wait after an attempt. The first attempt is 1.
+func (o *Options) backoff(attempt int) time.Duration {
 	bound := o.BackoffBase
 	for range attempt - 1 {
 		bound = min(2*bound, o.BackoffMax)
@@ -112,9 +148,9 @@ func (attemptLimit) ID() string { return "lambdaidem.AttemptLimit" }
 func (l attemptLimit) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 	middleware.FinalizeOutput, middleware.Metadata, error,
 ) {
-	late := false // in the first attempt, which was made already
-	if v := verdictOf(ctx); v != nil && v.first != nil {
-		late = v.first.late
+	late := false // the first attempt's, if it was made already
+	if c := callOf(ctx); c != nil && c.first != nil {
+		late = c.first.Late
 	}
 	limited, cancel := context.WithTimeout(ctx, time.Duration(l))
 	defer cancel()
@@ -143,6 +179,13 @@ func remembering(r dynamodb.EndpointResolverV2) dynamodb.EndpointResolverV2 {
 		return r
 	}
 	return &rememberingResolver{rules: r}
+}
+
+// RunsSDKRules reports whether the endpoint resolver of a Client's SDK client runs the
+// SDK's own rules, whose result depends on their parameters alone.
+func RunsSDKRules(r dynamodb.EndpointResolverV2) bool {
+	_, ok := r.(*rememberingResolver)
+	return ok
 }
 
 type rememberingResolver struct {

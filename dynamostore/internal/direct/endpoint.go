@@ -1,4 +1,4 @@
-package dynamostore
+package direct
 
 import (
 	"context"
@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	smithyauth "github.com/aws/smithy-go/auth"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
 // endpoint is where requests go, and what they are signed for.
@@ -35,30 +39,30 @@ type accountsEndpoint struct {
 
 // endpoint runs the client's endpoint rules, once for an account. A transaction has
 // rules of its own: they may ask for its tables' ARNs.
-func (d *direct) endpoint(ctx context.Context, creds *aws.Credentials, r request) (*endpoint, error) {
-	known := &d.single
-	tx, several := r.(*transactRequest)
+func (t *Transport) endpoint(ctx context.Context, creds *aws.Credentials, r *wire.Request) (*endpoint, error) {
+	known := &t.single
+	several := r.Operation == wire.TransactWriteItems
 	if several {
-		known = &d.several
-		if !tx.plain() {
+		known = &t.several
+		if slices.ContainsFunc(r.Tables, func(table string) bool { return table == "" || strings.HasPrefix(table, "arn:") }) {
 			return nil, errors.New("a table of the transaction is given by its ARN, or by none")
 		}
 	}
-	if _, rules := d.options.EndpointResolverV2.(*rememberingResolver); !rules { // it is the user's: see remembering
-		return d.resolve(ctx, creds.AccountID, r.tables(), several)
+	if !wire.RunsSDKRules(t.options.EndpointResolverV2) {
+		return t.resolve(ctx, creds.AccountID, r.Tables, several)
 	}
 	if last := known.last.Load(); last != nil && last.account == creds.AccountID {
 		return last.to, nil
 	}
-	to, err := d.resolve(ctx, creds.AccountID, r.tables(), several)
+	to, err := t.resolve(ctx, creds.AccountID, r.Tables, several)
 	if err == nil {
 		known.last.Store(&accountsEndpoint{creds.AccountID, to})
 	}
 	return to, err
 }
 
-func (d *direct) resolve(ctx context.Context, account string, tables []string, several bool) (*endpoint, error) {
-	o := &d.options
+func (t *Transport) resolve(ctx context.Context, account string, tables []string, several bool) (*endpoint, error) {
+	o := &t.options
 	params := dynamodb.EndpointParameters{
 		Region:                aws.String(o.Region),
 		UseDualStack:          aws.Bool(o.EndpointOptions.UseDualStackEndpoint == aws.DualStackEndpointStateEnabled),

@@ -1,4 +1,4 @@
-package dynamostore
+package direct
 
 import (
 	"context"
@@ -13,14 +13,15 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/lambdaidem/toolkit/dynamostore/internal/sigv4"
+	"github.com/lambdaidem/toolkit/dynamostore/internal/direct/sigv4"
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
 // head is what the requests of a client begin with. It is taken from a request that
 // the SDK made: see direct.rehearse.
 type head struct {
-	fields  []headField       // those that are signed, in the signature's order, and the others
-	targets map[string]string // X-Amz-Target, by the operation
+	fields  []headField               // those that are signed, in the signature's order, and the others
+	targets map[wire.Operation]string // X-Amz-Target
 	// The names of the fields that are signed, of a session's credentials and of others.
 	signedSession, signed string
 }
@@ -67,10 +68,10 @@ func newInvocation() string {
 const mostFields = 12
 
 // request builds the attempt's request, signed by those credentials.
-func (d *direct) request(ctx context.Context, a *attempt, operation string, to *endpoint, creds *aws.Credentials, invocation string, at time.Time) (*http.Request, error) {
+func (t *Transport) request(ctx context.Context, a *attempt, of *wire.Request, to *endpoint, creds *aws.Credentials, invocation string, at time.Time) (*http.Request, error) {
 	// A map of eight is half of what one of nine is.
-	fields := len(d.head.fields) - len([...]string{lineHost, lineLength, fieldToken}) + len([...]string{fieldSignature}) + len(to.headers)
-	trace, traced := d.trace.id(ctx)
+	fields := len(t.head.fields) - len([...]string{lineHost, lineLength, fieldToken}) + len([...]string{fieldSignature}) + len(to.headers)
+	trace, traced := t.trace.id(ctx)
 	if traced {
 		fields++
 	}
@@ -85,14 +86,14 @@ func (d *direct) request(ctx context.Context, a *attempt, operation string, to *
 	}
 	var room [len(sigv4.TimeFormat)]byte
 	date := string(sigv4.AppendDate(room[:0], at))
-	s := d.signing(to, creds)
+	s := t.signing(to, creds)
 	defer s.done()
-	for i := range d.head.fields {
-		f := &d.head.fields[i]
+	for i := range t.head.fields {
+		f := &t.head.fields[i]
 		value := f.value
 		switch f.name {
 		case fieldTarget:
-			value = d.head.targets[operation]
+			value = t.head.targets[of.Operation]
 		case fieldInvocation:
 			value = invocation
 		case fieldDate:
@@ -102,7 +103,7 @@ func (d *direct) request(ctx context.Context, a *attempt, operation string, to *
 		case "":
 			value = to.host
 			if f.line == lineLength {
-				value = strconv.Itoa(len(a.bytes.plain))
+				value = strconv.Itoa(len(of.Body))
 			}
 		}
 		if signers := f.name == fieldDate || f.name == fieldToken; signers && (s.off || value == "") {
@@ -120,21 +121,21 @@ func (d *direct) request(ctx context.Context, a *attempt, operation string, to *
 		header.Set(name, to.headers.Get(name))
 	}
 	a.url = url.URL{Scheme: to.scheme, Host: to.host, Path: to.path}
-	a.reader.Reset(a.bytes.plain)
+	a.reader.Reset(of.Body)
 	r := (&http.Request{
 		Method: http.MethodPost, URL: &a.url, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header,
 		// Readers that net/http knows to be in memory it sends with the header, in
 		// one packet.
-		Body: io.NopCloser(&a.reader), ContentLength: int64(len(a.bytes.plain)),
+		Body: io.NopCloser(&a.reader), ContentLength: int64(len(of.Body)),
 	}).WithContext(ctx)
-	digest := sha256.Sum256(a.bytes.plain)
+	digest := sha256.Sum256(of.Body)
 	if s.off {
-		return r, d.options.HTTPSignerV4.SignHTTP(ctx, *creds, r, hex.EncodeToString(digest[:]), to.name, to.region, at) //nolint:wrapcheck // nobody sees it: the SDK is asked then
+		return r, t.options.HTTPSignerV4.SignHTTP(ctx, *creds, r, hex.EncodeToString(digest[:]), to.name, to.region, at) //nolint:wrapcheck // nobody sees it: the SDK is asked then
 	}
-	signed := d.head.signed
+	signed := t.head.signed
 	if creds.SessionToken != "" {
-		signed = d.head.signedSession
+		signed = t.head.signedSession
 	}
-	set(fieldSignature, d.signer.Authorization(creds, sigv4.Scope{Region: to.region, Service: to.name}, date, signed, s.canonical(signed, &digest)))
+	set(fieldSignature, t.signer.Authorization(creds, sigv4.Scope{Region: to.region, Service: to.name}, date, signed, s.canonical(signed, &digest)))
 	return r, nil
 }

@@ -1,0 +1,62 @@
+package direct
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/metrics"
+	"github.com/aws/smithy-go/tracing"
+)
+
+// Lost says which of a client's settings only the SDK's middleware carries out, so that
+// a request that goes past it would pass over the setting. It returns "" if there is
+// none. Settings that show in a request need no rule here, because Ready compares.
+func Lost(client *dynamodb.Client) string {
+	o := client.Options()
+	if len(o.APIOptions) > 0 {
+		return "the client has APIOptions, which may add middleware"
+	}
+	if registry := reflect.ValueOf(o.Interceptors); true {
+		for i := range registry.NumField() {
+			if registry.Field(i).Len() > 0 {
+				return "the client has interceptors: " + registry.Type().Field(i).Name
+			}
+		}
+	}
+	if _, none := o.TracerProvider.(*tracing.NopTracerProvider); !none {
+		return fmt.Sprintf("the client has a TracerProvider, a %T", o.TracerProvider)
+	}
+	if _, none := o.MeterProvider.(metrics.NopMeterProvider); !none {
+		return fmt.Sprintf("the client has a MeterProvider, a %T", o.MeterProvider)
+	}
+	if o.ClientLogMode != 0 {
+		return "the client has a ClientLogMode"
+	}
+	if _, sdks := o.HTTPSignerV4.(*v4.Signer); !sdks {
+		return fmt.Sprintf("the client has a signer of its own, a %T", o.HTTPSignerV4)
+	}
+	// One of the user's may choose by the operation, which one request can't tell.
+	if resolver := reflect.TypeOf(o.AuthSchemeResolver); resolver.Kind() != reflect.Pointer ||
+		resolver.Elem().PkgPath() != reflect.TypeFor[dynamodb.Options]().PkgPath() {
+		return fmt.Sprintf("the client has an AuthSchemeResolver of its own, a %v", resolver)
+	}
+	if o.Credentials == nil {
+		return "the client is anonymous: it has no credentials"
+	}
+	if o.EndpointResolver != nil { //nolint:staticcheck // it is deprecated, and still works
+		return "the client has an EndpointResolver"
+	}
+	if reflect.TypeOf(o.EndpointResolverV2) != reflect.TypeOf(dynamodb.NewDefaultEndpointResolverV2()) {
+		return fmt.Sprintf("the client has an EndpointResolverV2 of its own, a %T", o.EndpointResolverV2)
+	}
+	if o.EndpointDiscovery.EnableEndpointDiscovery == aws.EndpointDiscoveryEnabled {
+		return "the client discovers its endpoint"
+	}
+	if o.EnableAcceptEncodingGzip {
+		return "the client has EnableAcceptEncodingGzip"
+	}
+	return ""
+}

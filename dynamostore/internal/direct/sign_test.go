@@ -1,0 +1,23 @@
+package direct
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+// What waits to be used again has nobody's token in it.
+func TestE1_NoTokenIsKept(t *testing.T) {
+	transport := &Transport{signsItself: true}
+	s := transport.signing(&endpoint{plain: true}, &aws.Credentials{})
+	s.add("x-amz-security-token:", strings.Repeat("secret", 100))
+	if !bytes.Contains(s.text, []byte("secret")) {
+		t.Fatalf("%q is signed", s.text)
+	}
+	s.done()
+	if text := s.text[:cap(s.text)]; bytes.Contains(text, []byte("secret")) {
+		t.Errorf("%q is kept", text)
+	}
+}
