@@ -19,16 +19,15 @@ const (
 	cancelCondition = "ConditionalCheckFailed"
 )
 
-// judge reads the error of a transaction. It returns the record, if it stood in the way
-// or shows that an earlier call had been applied, and what is then known of the fate of
-// all calls together.
+// judge examines the error of a transaction. It returns the record if its condition failed,
+// and what is then known about the fate of all requests of the transaction.
 //
-// The first of these counts: the record's own condition, another reason of the record's,
-// a condition or an invalid write of the handler's, and last what is worth another try.
+// The record's condition decides before any other reason, and another failure of the
+// action on the record before the handler's writes.
 func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.Record, wire.Fate, error) {
 	if errors.Is(err, wire.ErrRefused) {
-		// Whatever was sent before was applied, as the record now shows, or can't be
-		// applied any more.
+		// The record shows whether an earlier request was applied. One that was not
+		// can't be any more.
 		rec, err := t.refused(p, &p.request.cancelled.CancellationReasons[0])
 		return rec, wire.NotApplied, err
 	}
@@ -51,7 +50,7 @@ func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.
 	return lambdaidem.Record{}, fate, p.writeFailed(fate, reasons[p.records():], err)
 }
 
-// refused judges a transaction that the record's own condition refused.
+// refused returns the result of a transaction in which the record's condition failed.
 func (t *transaction) refused(p *prepared, reason *types.CancellationReason) (lambdaidem.Record, error) {
 	if len(reason.Item) == 0 {
 		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
@@ -62,7 +61,7 @@ func (t *transaction) refused(p *prepared, reason *types.CancellationReason) (la
 	}
 	rec := t.store.shown(it)
 	switch {
-	case rec.State == lambdaidem.Completed && rec.Token == p.token: // an earlier call had been applied
+	case rec.State == lambdaidem.Completed && rec.Token == p.token: // an earlier request was applied
 		return rec, nil
 	case rec.GoneAt(p.now):
 		rec = lambdaidem.Record{}
@@ -70,8 +69,8 @@ func (t *transaction) refused(p *prepared, reason *types.CancellationReason) (la
 	return rec, lambdaidem.ErrLeaseLost
 }
 
-// recordFailed returns the error of a transaction that was cancelled because of the
-// record, and not by the record's condition.
+// recordFailed returns the error of a transaction in which the action on the record failed
+// although its condition held.
 func recordFailed(fate wire.Fate, reason *types.CancellationReason, cause error) error {
 	failure := failed(opCommit, fate, cause)
 	failure.Reason = reasonOfCancellation(aws.ToString(reason.Code))
@@ -82,9 +81,9 @@ func recordFailed(fate wire.Fate, reason *types.CancellationReason, cause error)
 	return failure
 }
 
-// writeFailed returns the error of a transaction that was cancelled because of the
-// handler's writes. A refused condition or an invalid write comes before what is worth
-// another try; of several, the write that was enlisted first counts.
+// writeFailed returns the error of a transaction that the handler's writes cancelled. A
+// write that was refused decides before one that failed only because of a conflict or
+// throttling. Among several of a kind, the write enlisted first decides.
 func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReason, cause error) error {
 	var busy *lambdaidem.StoreError
 	for i := range reasons {
@@ -98,7 +97,7 @@ func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReaso
 				busy.Reason, busy.Err = r, fmt.Errorf("the enlisted write %q: %s: %w", w.name, aws.ToString(reason.Message), cause)
 			}
 		case fate == wire.Unknown && p.records() == 0:
-			// No record tells whether an earlier call has happened, or still will.
+			// Without a record, nothing shows whether an earlier request was or will be applied.
 			return failed(opCommit, fate, cause)
 		default:
 			rejected := writeInvalid(&WriteError{Write: w.name, Err: fmt.Errorf("%s: %s", code, aws.ToString(reason.Message))})

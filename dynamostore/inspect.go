@@ -67,7 +67,7 @@ func (s *Store) Inspect(ctx context.Context, id string) (Inspected, error) {
 
 const opInspect = "inspect"
 
-// inspected is what an answer of the database's says of a record.
+// inspected returns the record in the reply to a GetItem or an UpdateItem.
 func (s *Store) inspected(ctx context.Context, attrs attributes, meta middleware.Metadata) (Inspected, error) {
 	now, ok := awsmiddleware.GetServerTime(meta)
 	if !ok {

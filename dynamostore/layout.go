@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
 )
 

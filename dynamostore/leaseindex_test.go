@@ -220,7 +220,7 @@ func TestO2_TheIndexOffAllocatesNothing(t *testing.T) {
 	for _, set := range []updates{takeover, completion, release, saving} {
 		least(0, func() { standardLayout.appendValues(standardLayout.appendExpression(room, set, it), set, it) })
 	}
-	least(4, func() {
+	least(7, func() {
 		_, _, _ = standardLayout.read(func(take taker) (bool, bool) { return lowlevel.Item(done, "Item", take) })
 	})
 }

@@ -144,7 +144,7 @@ func (w *Write) outside(s *Store) error {
 	if !arn.IsARN(aws.ToString(w.table)) {
 		return nil // a name, which refers to the client's account and Region
 	}
-	table, _ := arn.Parse(*w.table) // no error: that is what IsARN says
+	table, _ := arn.Parse(*w.table) // can't fail after IsARN
 	if region := s.wire.SDK().Options().Region; table.Region != region {
 		return fmt.Errorf("its table is in Region %s; a transaction takes tables of one account and Region, and the store's is %s", table.Region, region)
 	}

@@ -175,7 +175,7 @@ func (s *Store) writeParts(ctx context.Context, lease lambdaidem.Lease, p packed
 			if err == nil {
 				return nil
 			}
-			// The completion was not sent, whatever became of the part.
+			// The error is that of the completion, which was not sent.
 			return failed(opComplete, wire.NotApplied, fmt.Errorf("part %d of %d of the answer: %w", number, a.Parts.Count, err))
 		})
 	}
@@ -304,10 +304,11 @@ func (s *Store) readPart(ctx context.Context, record lambdaidem.Record, a *apart
 	return data.Value, nil
 }
 
-// unloaded is the error of an answer that could not be loaded. One that is
-// damaged is so for good only if its record still stands: meanwhile it may have
-// been purged, or have expired and been locked afresh, and then a repeated
-// request gets its answer.
+// unloaded returns the error for an answer that could not be loaded. A part may be
+// missing because the record has changed since it was read: it was purged, or it has
+// expired and been locked again. So before unloaded reports that the answer is damaged,
+// it reads the record again. If the record has changed, the error is one after which
+// the client may retry.
 func (s *Store) unloaded(ctx context.Context, record lambdaidem.Record, a *apart, err error) error {
 	lost := (*damagedAnswerError)(nil)
 	if !errors.As(err, &lost) {

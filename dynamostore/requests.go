@@ -213,7 +213,8 @@ func (s *Store) transacting(token string, record []byte, writes []*Write) (*tran
 			if i > 0 || r.record {
 				b = append(b, ',')
 			}
-			action, ok := w.action(), false
+			var ok bool
+			action := w.action()
 			if b, ok = lowlevel.AppendAction(b, &action); !ok {
 				err = &WriteError{Write: w.name, Err: errUnwritable}
 				return b

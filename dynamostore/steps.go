@@ -57,7 +57,7 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 		return lambdaidem.Record{}, err
 	case seen.GoneAt(now):
 		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
-	case maps.EqualFunc(seen.Steps, steps, bytes.Equal): // an earlier attempt on the wire had been applied
+	case maps.EqualFunc(seen.Steps, steps, bytes.Equal): // an earlier try of this request was applied
 		return seen, nil
 	}
 	return lambdaidem.Record{}, &lambdaidem.StoreError{Op: opSaveSteps, Reason: lambdaidem.ReasonInvalid, NotApplied: true,

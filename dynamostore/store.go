@@ -17,14 +17,14 @@ import (
 // for concurrent use. Its methods leave no goroutines behind.
 type Store struct {
 	wire   *wire.Client
-	direct *direct.Transport // makes first attempts; nil: the SDK's client does
-	whySDK string            // why direct is nil
+	direct *direct.Transport // nil if the SDK's client makes the first attempts too
+	whySDK string            // why direct is nil; empty if it is not
 	table  string
 	tables []string // table alone
 	opts   Options
 	layout *layout
 	writes writes
-	keys   *keyring // nil: nothing is encrypted
+	keys   *keyring // nil without Options.Encryption
 }
 
 var (
@@ -92,7 +92,7 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 		return s.held(ctx, opAcquire, it)
 	case !errors.Is(err, wire.ErrRefused):
 		return lambdaidem.Record{}, err
-	case old.heldBy(claim.Token): // an earlier attempt on the wire had been applied
+	case old.heldBy(claim.Token): // an earlier try of this request was applied
 		return s.held(ctx, opAcquire, old)
 	}
 	if seen := s.shown(old); !seen.GoneAt(claim.Now) {
@@ -124,17 +124,18 @@ func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err erro
 	return lambdaidem.Record{}, err
 }
 
-// lock sends the conditional PutItem. With ErrRefused it returns the item that stood in
-// the way, or nil if there is none any more.
+// lock takes the lease by a conditional PutItem. With wire.ErrRefused it returns the item
+// because of which the condition failed, or nil if there is none any more. Any other error
+// is a StoreError.
 func (s *Store) lock(ctx context.Context, it *item, now time.Time) (*item, error) {
 	r := s.locking(it, given{now: now})
 	fate, err := s.wire.Do(ctx, &r.Request)
 	return r.refused(opAcquire, fate, err)
 }
 
-// takeOver sends the conditional UpdateItem: see lock. It gives the item the record's
-// steps, which outlive attempts. There may be more of them than were seen, because the
-// old attempt may have written until now.
+// takeOver takes over the record seen by a conditional UpdateItem, which keeps the
+// record's steps. It sets the steps of it from the reply: there may be more than seen
+// has, because the old attempt may have stored some since. What it returns is as in lock.
 func (s *Store) takeOver(ctx context.Context, it *item, now time.Time, seen *lambdaidem.Record) (*item, error) {
 	old, err := s.update(ctx, &s.writes.takeover, it, given{now: now, seen: seen})
 	if err == nil {
@@ -143,9 +144,8 @@ func (s *Store) takeOver(ctx context.Context, it *item, now time.Time, seen *lam
 	return old, err
 }
 
-// update sends a conditional UpdateItem. It returns the item as it was before, and with
-// ErrRefused the item that stood in the way, or nil if there is none. Any other error
-// is a StoreError.
+// update sends a conditional UpdateItem and returns the item as it was before. Its errors
+// are as in lock.
 func (s *Store) update(ctx context.Context, w *write, it *item, g given) (*item, error) {
 	r := s.updating(w, it, g)
 	fate, err := s.wire.Do(ctx, &r.Request)
@@ -155,7 +155,7 @@ func (s *Store) update(ctx context.Context, w *write, it *item, g given) (*item,
 	if r.item == nil && r.foreign == nil {
 		_, r.foreign = s.layout.parse(nil)
 	}
-	if r.foreign != nil { // it was written, over an item that can't be read
+	if r.foreign != nil { // the write was applied, but the old item can't be read
 		return nil, failed(w.op, wire.Unknown, r.foreign)
 	}
 	return r.item, nil
@@ -197,7 +197,7 @@ func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now t
 	}
 	seen := s.shown(it)
 	switch {
-	case seen.Token == lease.Token && seen.State == ours.Status: // an earlier attempt on the wire had been applied
+	case seen.Token == lease.Token && seen.State == ours.Status: // an earlier try of this request was applied
 		return seen, nil
 	case seen.GoneAt(now):
 		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
@@ -217,7 +217,8 @@ func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.R
 	return lambdaidem.Record{}, nil
 }
 
-// read reads an item by one consistent GetItem; nil is none. The error is a StoreError.
+// read reads a record by one consistent GetItem. It returns nil if there is none. The error
+// is a StoreError.
 func (s *Store) read(ctx context.Context, op, id string) (*item, error) {
 	r := s.getting(id)
 	if _, err := s.wire.Do(ctx, &r.Request); err != nil {
@@ -229,7 +230,7 @@ func (s *Store) read(ctx context.Context, op, id string) (*item, error) {
 	return r.item, nil
 }
 
-// failed returns the StoreError of a call that ended with err.
+// failed returns the StoreError for a call that ended with err.
 func failed(op string, fate wire.Fate, err error) *lambdaidem.StoreError {
 	reason := reasonOf(err)
 	throttle, err := throttling(err)

@@ -26,8 +26,8 @@ type transaction struct {
 	random   io.Reader
 	enlisted *Tx
 
-	prepared *prepared // for the completion that came last
-	doubt    bool      // an earlier call may have been applied
+	prepared *prepared // the request for the completion most recently committed
+	doubt    bool      // a request was sent that may have been applied
 }
 
 // Seal ends enlisting.
@@ -62,22 +62,23 @@ func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lam
 		return p.record, nil
 	}
 	if t.doubt {
-		fate = wire.Unknown // of all calls together
+		fate = wire.Unknown // an earlier request may have been applied
 	}
 	rec, fate, err := t.judge(p, fate, err)
 	t.doubt = fate == wire.Unknown
 	return rec, err
 }
 
-// prepared is a transaction as it is sent, every time.
+// prepared is the request for one completion. It is built once, so that every retry
+// sends the same bytes.
 type prepared struct {
 	of      *lambdaidem.Completion
 	request *transactRequest
-	record  lambdaidem.Record // as it is once the transaction has happened
-	now     time.Time         // of the record's condition, by the guard's clock
-	token   string            // fencing token of the record; empty without a record
-	writes  []*Write          // after the record's
-	first   time.Time         // when it was first sent; zero before
+	record  lambdaidem.Record // the record once the transaction has committed
+	now     time.Time         // the time in the record's condition, by the guard's clock
+	token   string            // the record's fencing token; empty without a record
+	writes  []*Write          // the handler's writes, which follow the record's
+	first   time.Time         // when the request was first sent; zero before
 }
 
 // records returns the number of actions on the record, which come before the
@@ -135,8 +136,9 @@ func (s *Store) storedBefore(ctx context.Context, c *lambdaidem.Completion) (ans
 	return p.result, lambdaidem.Record{}, s.writeParts(ctx, c.Lease, p)
 }
 
-// completing returns the action that completes the record, in JSON. A claim over a record
-// that was seen is an update, so that what operators did to the record stays in it.
+// completing returns the action that completes the record, in JSON. A claim that replaces a
+// known record is an update, which preserves the list of operators' changes in the
+// record.
 func (s *Store) completing(c *lambdaidem.Completion, answer lambdaidem.Result, p *prepared) ([]byte, error) {
 	ours := &item{ID: c.Lease.ID, Token: c.Lease.Token}
 	if c.Claim != nil {
