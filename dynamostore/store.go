@@ -8,7 +8,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/lambdaidem/toolkit/dynamostore/internal/direct"
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
@@ -17,8 +16,8 @@ import (
 // for concurrent use. Its methods leave no goroutines behind.
 type Store struct {
 	wire   *wire.Client
-	direct *direct.Transport // nil if the SDK's client makes the first attempts too
-	whySDK string            // why direct is nil; empty if it is not
+	first  transport // nil if the SDK's client makes the first attempts too
+	whySDK string    // why first is nil; empty if it is not
 	table  string
 	tables []string // table alone
 	opts   Options

@@ -3,7 +3,7 @@ package dynamostore
 import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/lambdaidem/toolkit/dynamostore/internal/direct"
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
 // Transport is what carries a store's requests to DynamoDB.
@@ -23,12 +23,26 @@ const (
 	TransportSDK Transport = "sdk"
 )
 
+// transport makes the first attempts of requests in place of the SDK's client.
+type transport interface {
+	wire.First
+	// Ready returns an error that says why the transport can't be used, if it can't.
+	Ready() error
+}
+
+// directTransport returns the direct transport for the requests of a client. If it would
+// lose something that the user's client does, it says what, unless it is forced. File
+// direct.go sets it; without that file the SDK's client makes all attempts.
+var directTransport = func(*wire.Client, *dynamodb.Client, bool) (_ transport, lost string) {
+	return nil, "this program is built without the direct transport"
+}
+
 // Transport returns which transport serves the store, and if it is the SDK's, why.
 func (s *Store) Transport() (which Transport, why string) {
-	if s.direct == nil {
+	if s.first == nil {
 		return TransportSDK, s.whySDK
 	}
-	if err := s.direct.Ready(); err != nil {
+	if err := s.first.Ready(); err != nil {
 		return TransportSDK, err.Error()
 	}
 	return TransportDirect, ""
@@ -40,11 +54,7 @@ func (s *Store) choose(users *dynamodb.Client) {
 		s.whySDK = "Options.Transport, or the environment variable " + transportVariable + ", asks for it"
 		return
 	}
-	if s.opts.Transport == TransportAuto {
-		s.whySDK = direct.Lost(users)
-	}
-	if s.whySDK == "" {
-		s.direct = direct.New(s.wire)
-		s.wire.Use(s.direct)
+	if s.first, s.whySDK = directTransport(s.wire, users, s.opts.Transport == TransportDirect); s.first != nil {
+		s.wire.Use(s.first)
 	}
 }
