@@ -156,7 +156,7 @@ func (s *Store) completing(c *lambdaidem.Completion, answer lambdaidem.Result, p
 	case c.Claim.Over == nil:
 		return s.putAction(&s.writes.claim, ours, given), nil
 	}
-	given.seen = c.Claim.Over
+	given.seen, given.token = c.Claim.Over, "" // the update itself has the token among its values
 	return s.updateAction(&s.writes.claimOver, ours, given), nil
 }
 

@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -29,6 +31,9 @@ func (s *keeper) Do(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
+	}
+	if !jsontext.Value(body).IsValid() { // a member that is there twice
+		return nil, fmt.Errorf("%s is not valid", body)
 	}
 	one := map[string]any{}
 	if err := json.Unmarshal(body, &one); err != nil {

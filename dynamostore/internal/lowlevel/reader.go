@@ -108,6 +108,9 @@ func Binary(text string) ([]byte, bool) {
 	return data, err == nil
 }
 
+// Attributes takes an object of attribute values.
+func (r *Reader) Attributes() (Attributes, bool) { return r.attributes(0) }
+
 // Value takes an attribute value.
 func (r *Reader) Value() (types.AttributeValue, bool) { return r.value(0) }
 

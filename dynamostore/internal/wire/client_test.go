@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/url"
 	"reflect"
@@ -97,4 +98,12 @@ func (r *usersResolver) ResolveEndpoint(context.Context, dynamodb.EndpointParame
 		return smithyendpoints.Endpoint{}, errNoEndpoint
 	}
 	return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: "users.test"}}, nil
+}
+
+func parsed(t *testing.T, text string) (v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
 }

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // An Operation is an operation of DynamoDB's API, by the API's name.
@@ -34,6 +32,8 @@ type Request struct {
 	Body []byte
 	// Answer decodes what DynamoDB answers.
 	Answer Answer
+
+	altered []byte // the body as the user's middleware wants it, if it differs
 }
 
 // An Answer decodes the body of DynamoDB's answer to a request. The methods may be
@@ -121,30 +121,13 @@ func callOf(ctx context.Context) *call {
 	return c
 }
 
-// send makes the call. The SDK validates the input, takes the endpoint's parameters from
-// it and shows it to middleware; what is sent are the bytes of the request. The input
-// therefore has the request's tables and is otherwise empty.
+// send makes the call.
 func (c *call) send(sdk *dynamodb.Client) error {
-	var err error
-	empty := map[string]types.AttributeValue{}
-	table := aws.String(c.request.Tables[0])
-	switch c.request.Operation {
-	case PutItem:
-		_, err = sdk.PutItem(c, &dynamodb.PutItemInput{TableName: table, Item: empty})
-	case UpdateItem:
-		_, err = sdk.UpdateItem(c, &dynamodb.UpdateItemInput{TableName: table, Key: empty})
-	case GetItem:
-		_, err = sdk.GetItem(c, &dynamodb.GetItemInput{TableName: table, Key: empty})
-	case TransactWriteItems:
-		in := &dynamodb.TransactWriteItemsInput{}
-		for i := range c.request.Tables {
-			in.TransactItems = append(in.TransactItems, types.TransactWriteItem{Put: &types.Put{TableName: &c.request.Tables[i], Item: empty}})
-		}
-		_, err = sdk.TransactWriteItems(c, in)
-	default:
-		panic("wire: unknown operation " + string(c.request.Operation))
+	in, err := c.request.input()
+	if err != nil {
+		return err
 	}
-	return err //nolint:wrapcheck // it is the SDK's
+	return in.send(c, sdk)
 }
 
 // refusal returns the error of a call that ended with err.

@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// protocol is the SDK's protocol, except that it sends the bytes of a Request and has
-// its Answer decode what comes back. The SDK encodes maps in random order, so a
+// protocol is the SDK's protocol, except that it sends the bytes of a Request and has its
+// Answer decode what comes back too. The SDK encodes maps in random order, so a
 // transaction that it encoded twice would have other bytes under the same
 // ClientRequestToken, which DynamoDB may take for another transaction.
 type protocol struct{ smithyhttp.ClientProtocol }
@@ -24,12 +25,33 @@ func (p protocol) SerializeRequest(ctx context.Context, schema *smithy.Operation
 	if err != nil || c == nil || c.request == nil {
 		return err //nolint:wrapcheck // it is the SDK's
 	}
-	with, err := req.SetStream(bytes.NewReader(c.request.Body))
+	body, err := c.request.body(in, req)
+	if err != nil {
+		return err
+	}
+	with, err := req.SetStream(bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("set the request's body: %w", err)
 	}
 	*req = *with
 	return nil
+}
+
+// body returns the bytes to send for the SDK's input. They are those of the request,
+// unless the user's middleware has changed the input. Then they are what the SDK encoded
+// the first time, which is the body of req.
+func (r *Request) body(in any, req *smithyhttp.Request) ([]byte, error) {
+	if r.altered != nil {
+		return r.altered, nil
+	}
+	was, err := r.input()
+	if err != nil || reflect.DeepEqual(was.of, in) {
+		return r.Body, err
+	}
+	if r.altered, err = io.ReadAll(req.GetStream()); err != nil {
+		return nil, fmt.Errorf("read the request's body: %w", err)
+	}
+	return r.altered, nil
 }
 
 var errGarbled = errors.New("the answer is not one to this request")
@@ -43,12 +65,14 @@ func (p protocol) DeserializeResponse(ctx context.Context, schema *smithy.Operat
 	if err != nil {
 		return &smithy.DeserializationError{Err: err}
 	}
-	if resp.StatusCode < http.StatusOK || resp.StatusCode >= http.StatusMultipleChoices {
-		c.body, resp.Body = string(body), io.NopCloser(bytes.NewReader(body))
-		return p.ClientProtocol.DeserializeResponse(ctx, schema, registry, resp, out) //nolint:wrapcheck // it is the SDK's
-	}
-	if !c.request.Answer.Success(string(body)) {
+	ok := resp.StatusCode >= http.StatusOK && resp.StatusCode < http.StatusMultipleChoices
+	if ok && !c.request.Answer.Success(string(body)) {
 		return &smithy.DeserializationError{Err: errGarbled, Snapshot: body[:min(len(body), 1024)]}
 	}
-	return nil
+	if !ok {
+		c.body = string(body)
+	}
+	// The SDK's output is for the user's middleware.
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return p.ClientProtocol.DeserializeResponse(ctx, schema, registry, resp, out) //nolint:wrapcheck // it is the SDK's
 }
