@@ -14,7 +14,6 @@ const (
 	attrExpiration  = "expiration"             // N, epoch seconds, the TTL attribute: see deletionOf
 	attrData        = "data"                   // S while it is UTF-8, else B
 	attrValidation  = "validation"             // S, the request's fingerprint
-	attrPayloads    = "payloads"               // L of S, absent: the validation is the record's only one
 	attrOutcome     = "outcome"                // S
 	attrScope       = "scope"                  // S
 	attrStartedAt   = "started_at"             // N, epoch milliseconds
@@ -25,6 +24,7 @@ const (
 	attrSteps       = "steps"                  // M, until it is completed (E5)
 	attrInvocation  = "invocation"             // S, Lambda's request id of the attempt
 	attrLastFailure = "last_failure"           // S, while it is released: the code of what released it
+	attrBound       = "bound"                  // S, absent: a release forgets the payload
 	attrOperations  = "operations"             // L, what operators did (O2)
 	attrEncrypts    = "encrypts"               // S, absent: the store that took the lease has no Options.Encryption
 	attrErasing     = "erasing"                // M, parts that a purge has yet to delete
@@ -84,7 +84,6 @@ var itemAttributes = [...]attribute{
 		&renaming{"DataAttribute", func(o *Options) *string { return &o.DataAttribute }}},
 	{attrValidation, "#validation", kindString, takeover, func(it *item) field { return (*text)(&it.Validation) },
 		&renaming{"ValidationAttribute", func(o *Options) *string { return &o.ValidationAttribute }}},
-	{attrPayloads, "#payloads", kindList, takeover, func(it *item) field { return (*texts)(&it.Payloads) }, nil},
 	{attrToken, "#token", kindString, takeover, func(it *item) field { return (*text)(&it.Token) }, nil},
 	{attrAttempt, "#attempt", kindNumber, takeover, func(it *item) field { return &it.Attempt }, nil},
 	{attrOutcome, "#outcome", kindString, takeover | completion, func(it *item) field { return (*text)(&it.Outcome) }, nil},
@@ -97,6 +96,7 @@ var itemAttributes = [...]attribute{
 	{attrSteps, "#steps", kindMap, saving | completion, func(it *item) field { return (*stepResults)(&it.Steps) }, nil},
 	{attrInvocation, "#invocation", kindString, takeover, func(it *item) field { return (*text)(&it.Invocation) }, nil},
 	{attrLastFailure, "#last_failure", kindString, takeover | release, func(it *item) field { return (*text)(&it.LastFailure) }, nil},
+	{attrBound, "#bound", kindString, takeover | release, func(it *item) field { return (*text)(&it.Bound) }, nil},
 	{attrEncrypts, "#encrypts", kindString, takeover, func(it *item) field { return (*text)(&it.Encrypts) }, nil},
 	{attrOperations, "#operations", kindList, 0, func(it *item) field { return (*operations)(&it.Operations) }, nil},
 	{attrErasing, "#erasing", kindMap, 0, func(it *item) field { return partsField{&it.Erasing} }, nil},

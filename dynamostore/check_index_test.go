@@ -90,7 +90,7 @@ func TestO3_CheckTableAgreesWithDynamoDBOnAnIndex(t *testing.T) {
 // The kinds of attributes, by which indexes are judged, are those that are written.
 func TestTheKindOfAnAttributeIsThatOfItsValue(t *testing.T) {
 	it := fullItem()
-	it.Payloads, it.Operations, it.Erasing = []string{"f"}, []Operation{{}}, &parts{Checksum: []byte{}}
+	it.Bound, it.Operations, it.Erasing = "downstream_key", []Operation{{}}, &parts{Checksum: []byte{}}
 	for _, a := range itemAttributes {
 		kind := strings.TrimPrefix(fmt.Sprintf("%T", valueOf(a.field(it))), "*types.AttributeValueMember")
 		if first, _, _ := strings.Cut(string(a.kinds), " "); strings.Trim(first, ",") != kind {

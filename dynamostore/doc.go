@@ -17,7 +17,6 @@
 //	expiration              N  epoch seconds, the TTL attribute: the record expired an hour before (see below); absent: it does not expire
 //	in_progress_expiration  N  epoch milliseconds, the end of the lease
 //	validation              S  the request's fingerprint
-//	payloads                L  of S: the fingerprints of all payloads, where one replaced another
 //	data                    S  the answer, readable in the console; B if it is not UTF-8
 //	token                   S  random, of the attempt that wrote last: the fencing token
 //	attempt                 N  1 for the first, raised by every takeover
@@ -26,6 +25,7 @@
 //	started_at              N  epoch milliseconds, when the current attempt began
 //	invocation              S  Lambda's request id of the current attempt, which leads to its log; absent outside Lambda
 //	last_failure            S  once released: the code of the error, http_ and the status, panic, or the error's Go type
+//	bound                   S  downstream_key or dead_attempt: why a release keeps the payload; absent: the client may correct it
 //	completed_at            N  epoch milliseconds, once completed
 //	failure                 M  code, type, message, status: instead of data
 //	encoding                S  gzip or plain (over parts), sealed or not: data does not have the answer as it is; steps: there are some

@@ -89,42 +89,6 @@ func (t *optionalText) take(r *lowlevel.Reader) string {
 	return (*text)(&t.s).take(r)
 }
 
-// texts are strings; nil is absent.
-type texts []string
-
-func (t *texts) write() types.AttributeValue {
-	if *t == nil {
-		return nil
-	}
-	list := &types.AttributeValueMemberL{}
-	for _, s := range *t {
-		list.Value = append(list.Value, str(s))
-	}
-	return list
-}
-
-func (t *texts) read(v types.AttributeValue) string {
-	const want = "a list of strings"
-	list, ok := v.(*types.AttributeValueMemberL)
-	if !ok {
-		return want
-	}
-	*t = nil
-	for _, v := range list.Value {
-		s, ok := v.(*types.AttributeValueMemberS)
-		if !ok {
-			return want
-		}
-		*t = append(*t, s.Value)
-	}
-	return ""
-}
-
-func (t *texts) here() bool                     { return *t != nil }
-func (t *texts) size() int                      { return sizeOfValue(t.write()) }
-func (t *texts) appendTo(b []byte) []byte       { return appendRare(b, t) }
-func (t *texts) take(r *lowlevel.Reader) string { return takeRare(r, t) }
-
 // integer is a whole number that may be absent, which is not zero.
 type integer struct {
 	n     int64

@@ -25,7 +25,6 @@ type item struct {
 	LeaseEnd    integer // epoch milliseconds
 	Expiration  integer // epoch seconds: see deletionOf
 	Validation  string
-	Payloads    []string
 	Scope       string
 	StartedAt   integer // epoch milliseconds
 	CompletedAt integer // epoch milliseconds
@@ -40,6 +39,7 @@ type item struct {
 	LeaseShard  string // set while the record is in progress, with Options.LeaseIndex
 	Invocation  string
 	LastFailure string // set when the record is released
+	Bound       string
 	Encrypts    string // the cipher of the store that took the lease; "" if that store does not encrypt answers
 }
 
@@ -57,10 +57,10 @@ func claimed(c lambdaidem.Claim) *item {
 		LeaseEnd:   epochMillis(c.LeaseEnd),
 		Expiration: deletionOf(c.Expires),
 		Validation: validUTF8(c.Fingerprint),
-		Payloads:   allValidUTF8(c.Payloads),
 		Scope:      validUTF8(c.Scope),
 		StartedAt:  epochMillis(c.Now),
 		Invocation: validUTF8(c.Invocation),
+		Bound:      validUTF8(c.Bound),
 	}
 }
 
@@ -84,22 +84,14 @@ func (it *item) finish(r lambdaidem.Result) {
 
 // giveBack releases the item. failure is the code of the attempt's error, or "" if it is
 // unknown.
-func (it *item) giveBack(expires time.Time, failure string) {
+func (it *item) giveBack(expires time.Time, failure, bound string) {
 	it.Status, it.LeaseShard = lambdaidem.Released, ""
 	it.Expiration = deletionOf(expires)
-	it.LastFailure = validUTF8(failure)
+	it.LastFailure, it.Bound = validUTF8(failure), validUTF8(bound)
 }
 
 // validUTF8 replaces invalid UTF-8, which DynamoDB does not store.
 func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
-
-func allValidUTF8(texts []string) []string {
-	var valid []string
-	for _, s := range texts {
-		valid = append(valid, validUTF8(s))
-	}
-	return valid
-}
 
 // heldBy reports whether the attempt with the given token holds the lease. It returns
 // false for a nil item.
@@ -174,11 +166,11 @@ func (it *item) record() lambdaidem.Record {
 		LeaseEnd:    fromMillis(it.LeaseEnd),
 		Expires:     expiryOf(it.Expiration),
 		Fingerprint: it.Validation,
-		Payloads:    it.Payloads,
 		Scope:       it.Scope,
 		StartedAt:   fromMillis(it.StartedAt),
 		Invocation:  it.Invocation,
 		LastFailure: it.LastFailure,
+		Bound:       it.Bound,
 	}
 	if it.Status != lambdaidem.Completed {
 		r.Steps = it.Steps

@@ -157,7 +157,11 @@ func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, erro
 	if err != nil {
 		return seen, err
 	}
-	it.giveBack(o.expires(seen), "")
+	bound := seen.Record.Bound
+	if bound == "" {
+		bound = "dead_attempt" // of whose effects only the operator knows
+	}
+	it.giveBack(o.expires(seen), "", bound)
 	return o.end(ctx, seen, &operatorEnd{op: opOperatorRelease, sets: release, condition: isStillWhatWasSeen}, it)
 }
 

@@ -173,7 +173,7 @@ func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lam
 
 // Release releases the record by one conditional UpdateItem.
 func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
-	return s.end(ctx, &s.writes.release, lease, now, func(it *item) { it.giveBack(lease.Expires, lease.LastFailure) })
+	return s.end(ctx, &s.writes.release, lease, now, func(it *item) { it.giveBack(lease.Expires, lease.LastFailure, lease.Bound) })
 }
 
 // end ends an attempt by the update w, which makes the same change to the item as the

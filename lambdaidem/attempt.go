@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/lambdaidem/toolkit/internal/deadline"
@@ -48,8 +49,9 @@ type attempt struct {
 	cached     bool          // the record is from the process's cache
 	memory     *memory       // the cache entry, if cached
 
-	fingerprint string // the record's, or the call's until the record is known
-	payload     int    // index of this payload among the record's, for downstream keys; 0 while no record is known
+	fingerprint string      // the record's, or the call's until the record is known
+	bound       string      // the record's: see Claim.Bound
+	keyed       atomic.Bool // the handler asked for a downstream key
 }
 
 func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
@@ -147,7 +149,7 @@ func (a *attempt) judge(rec Record) finding {
 	switch now := a.g.opts.Clock(); {
 	case rec.State == Absent:
 		return isFree
-	case rec.State == Released && len(rec.Steps) == 0:
+	case rec.State == Released && len(rec.Steps) == 0 && !a.call.refusedBy(rec):
 		return isFree // even for another payload, so that a client can correct its request
 	case !a.call.fits(rec.Fingerprint):
 		return isMismatch
@@ -252,7 +254,7 @@ func (a *attempt) contend(ctx context.Context, over Record) (seen, rec Record, f
 // replaced.
 func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 	a.mayHold = false
-	a.number, a.fingerprint, a.payload, a.steps.stored = rec.Attempt, rec.Fingerprint, rec.payload(), rec.Steps
+	a.number, a.fingerprint, a.steps.stored = rec.Attempt, rec.Fingerprint, rec.Steps
 	a.holdTo(rec.LeaseEnd)
 	if over.State == InProgress {
 		a.note(ctx, EventTakenOver, nil)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"strconv"
 )
 
 // DownstreamKey returns a key for a service that takes an Idempotency-Key itself,
@@ -12,17 +11,18 @@ import (
 // [Step] around the call.
 //
 // A record and a name have one key, the same in every attempt until the record is
-// gone, whatever is deployed in between: rotated secrets, options, fields of a
-// type. If an attempt is released and the client corrects its request, the
-// corrected payload has a key of its own, and the payload before it keeps the one
-// that it had. That takes two payloads that surely differ, compared under the same
-// settings. If a deployment changed how payloads are compared (Options of
-// fingerprints, the type of a payload), the key stays: a service that honors it
-// refuses a changed payload, which is safe, while it would carry out the same
-// payload under another key twice.
-//
+// gone, whatever is deployed in between: rotated secrets, options, fields of a type.
 // A call that reads no record, because it failed open (Options.FailOpen) or runs
-// optimistically, uses the key of the record's first payload.
+// optimistically, has the same key.
+//
+// Calling DownstreamKey binds the record to its payload. Otherwise a client that
+// corrects its request after a release would have two payloads carried out, or would
+// be told that the second one was, since the service may have carried out the first.
+// A request with another payload is refused with [ErrPayloadMismatch], also after a
+// release; it needs a new idempotency key. If a deployment changed how payloads are
+// compared (Options of fingerprints, the type of a payload), a different payload can't
+// be told from the same one. It then runs, under the same key, and a service that
+// honors the key refuses a payload that did change.
 //
 // It has the form of a UUID of version 8 (RFC 9562: a hash of the application's
 // own), since many services take nothing else and none that takes keys takes less
@@ -36,17 +36,18 @@ func DownstreamKey(ctx context.Context, name string) string {
 	if a == nil {
 		return ""
 	}
-	return downstreamKey(a.id, a.payload, name)
+	a.keyed.Store(true)
+	return downstreamKey(a.id, name)
 }
 
-// downstreamKey returns the key of a name for one of a record's payloads, 0 for the
-// first: a SHA-256 over the parts, each with its length before it, cut to the 122
-// bits of such a UUID. It does not depend on the fingerprint, which is another one
-// once a secret is rotated, nor on anything random, which a call that reads no
-// record would not know.
-func downstreamKey(id string, payload int, name string) string {
+// downstreamKey returns the key of a name for a record: a SHA-256 over the parts, each
+// with its length before it, cut to the 122 bits of such a UUID. It does not depend on
+// the fingerprint, which is another one once a secret is rotated, nor on anything random,
+// which a call that reads no record would not know. The third part is constant, so that
+// keys stay what they are.
+func downstreamKey(id, name string) string {
 	var buf []byte
-	for _, part := range [...]string{"downstream key", id, strconv.Itoa(payload), name} {
+	for _, part := range [...]string{"downstream key", id, "0", name} {
 		buf = appendPart(buf, part)
 	}
 	sum := sha256.Sum256(buf)

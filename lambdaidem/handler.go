@@ -44,6 +44,9 @@ func Handler[In, Out any](
 	}
 	return func(ctx context.Context, in In) (Out, error) {
 		got := handle(ctx, g, operation, key, h, in, &o)
+		if runOf(ctx) != nil { // the caller is a guarded handler, which needs the marks, and not Lambda
+			return got.value, got.err
+		}
 		return got.value, got.lambdaError()
 	}
 }

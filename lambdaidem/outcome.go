@@ -119,6 +119,8 @@ func (g *Guard) marked(err error) Outcome {
 		switch {
 		case e == nil:
 			return ""
+		case e.Code == ErrOutcomeUnknown: // of a guarded call inside, whatever its cause was marked as
+			return OutcomeUncertain
 		case e.replayed && e.Code != ErrAnswerUnavailable: // of a Do inside: every retry meets it again
 			return OutcomeFailed
 		case e.rejected:

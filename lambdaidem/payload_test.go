@@ -3,7 +3,6 @@ package lambdaidem_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"testing"
@@ -28,29 +27,37 @@ func (r *rig) mustRun(t *testing.T, in request) {
 	}
 }
 
-// keysOf lets one request after another meet an attempt that is released, and
-// returns which downstream key each one had: 0 for the first key that was seen, 1
-// for the second.
-func keysOf(t *testing.T, deploys []deploy, optFns ...func(*lambdaidem.Options)) []int {
+// ranAsOne lets one request after another meet an attempt that is released, and returns
+// which of them ran. Each that runs must have the first one's downstream key.
+func ranAsOne(t *testing.T, deploys []deploy, optFns ...func(*lambdaidem.Options)) []bool {
 	t.Helper()
 	r := newRig(nil, optFns...)
-	var keys []string
-	var which []int
+	var first string
+	var all []bool
 	for _, d := range deploys {
+		ran := false
 		next := r.later(func(ctx context.Context, _ request) (response, error) {
-			key := lambdaidem.DownstreamKey(ctx, "charge")
-			if !slices.Contains(keys, key) {
-				keys = append(keys, key)
+			ran = true
+			if key := lambdaidem.DownstreamKey(ctx, "charge"); first == "" {
+				first = key
+			} else if key != first {
+				t.Errorf("the downstream key is %s, and was %s", key, first)
 			}
-			which = append(which, slices.Index(keys, key))
 			return response{}, lambdaidem.Retryable(errWire)
 		}, d.with...)
-		next.mustRun(t, post("key-1", d.body))
-		if got, last := r.record(t).DownstreamKey("charge"), keys[which[len(which)-1]]; got != last {
-			t.Errorf("the record says %s, its handler had %s", got, last)
+		out, err := next.handler(t.Context(), post("key-1", d.body))
+		if !ran {
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantProblem(t, out, http.StatusUnprocessableEntity, lambdaidem.ErrPayloadMismatch)
 		}
+		if got := r.record(t).DownstreamKey("charge"); got != first {
+			t.Errorf("the record says %s, its handler had %s", got, first)
+		}
+		all = append(all, ran)
 	}
-	return which
+	return all
 }
 
 const (
@@ -61,77 +68,92 @@ const (
 
 func TestE6_ADownstreamKeyOutlivesADeployment(t *testing.T) {
 	none := opts()
+	const yes, no = true, false
 	for _, c := range []struct {
 		name    string
 		deploys []deploy
-		want    []int
+		want    []bool
 	}{
-		{"nothing changes", []deploy{{none, paid100}, {none, paid100}}, []int{0, 0}},
+		{"nothing changes", []deploy{{none, paid100}, {none, paid100}}, []bool{yes, yes}},
 		{"a secret is rotated", []deploy{
 			{opts(secrets(oldSecret)), paid100}, {opts(secrets(oldSecret, newSecret)), paid100},
 			{opts(secrets(newSecret, oldSecret)), paid100}, {opts(secrets(newSecret)), paid100},
-		}, []int{0, 0, 0, 0}},
-		{"a secret is replaced", []deploy{{opts(secrets(oldSecret)), paid100}, {opts(secrets(newSecret)), paid100}}, []int{0, 0}},
-		{"the first secret", []deploy{{none, paid100}, {opts(secrets(newSecret), unsignedToo), paid100}, {opts(secrets(newSecret)), paid100}}, []int{0, 0, 0}},
-		{"the first secret, without a step between", []deploy{{none, paid100}, {opts(secrets(newSecret)), paid100}}, []int{0, 0}},
-		{"a pointer is added", []deploy{{none, paid100}, {opts(ignoring("/t")), paid100}, {opts(ignoring("/t")), paid100}}, []int{0, 0, 0}},
-		{"a header is added", []deploy{{none, paid100}, {opts(counting("content-type")), paid100}}, []int{0, 0}},
-		{"a bound changes", []deploy{{none, paid100}, {opts(func(o *lambdaidem.Options) { o.MaxBody = 10000 }), paid100}}, []int{0, 0}},
-		{"less counts by value", []deploy{{none, paid100}, {opts(func(o *lambdaidem.Options) { o.MaxJSONDepth = 1 }), `{"t":1,"amount":100}`}}, []int{0, 0}},
-		{"the payload is corrected", []deploy{{none, paid100}, {none, paid101}, {none, paid101}}, []int{0, 1, 1}},
-		{"and corrected back", []deploy{{none, paid100}, {none, paid101}, {none, paid100}, {none, paid102}, {none, paid101}, {none, paid100}}, []int{0, 1, 0, 2, 1, 0}},
+		}, []bool{yes, yes, yes, yes}},
+		{"a secret is replaced", []deploy{{opts(secrets(oldSecret)), paid100}, {opts(secrets(newSecret)), paid100}}, []bool{yes, yes}},
+		{"the first secret", []deploy{{none, paid100}, {opts(secrets(newSecret), unsignedToo), paid100}, {opts(secrets(newSecret)), paid100}}, []bool{yes, yes, yes}},
+		{"the first secret, without a step between", []deploy{{none, paid100}, {opts(secrets(newSecret)), paid100}}, []bool{yes, yes}},
+		{"a pointer is added", []deploy{{none, paid100}, {opts(ignoring("/t")), paid100}, {opts(ignoring("/t")), paid100}}, []bool{yes, yes, yes}},
+		{"a header is added", []deploy{{none, paid100}, {opts(counting("content-type")), paid100}}, []bool{yes, yes}},
+		{"a bound changes", []deploy{{none, paid100}, {opts(func(o *lambdaidem.Options) { o.MaxBody = 10000 }), paid100}}, []bool{yes, yes}},
+		{"less counts by value", []deploy{{none, paid100}, {opts(func(o *lambdaidem.Options) { o.MaxJSONDepth = 1 }), `{"t":1,"amount":100}`}}, []bool{yes, yes}},
+		{"the payload is corrected", []deploy{{none, paid100}, {none, paid101}, {none, paid101}}, []bool{yes, no, no}},
+		{"and corrected back", []deploy{{none, paid100}, {none, paid101}, {none, paid100}, {none, paid102}, {none, paid101}, {none, paid100}}, []bool{yes, no, yes, no, no, yes}},
 		{"corrected, then rotated", []deploy{
 			{opts(secrets(oldSecret)), paid100}, {opts(secrets(oldSecret)), paid101}, {opts(secrets(newSecret, oldSecret)), paid101},
 			{opts(secrets(newSecret, oldSecret)), paid100},
-		}, []int{0, 1, 1, 0}},
-		{"corrected while a secret is rotated", []deploy{{opts(secrets(oldSecret)), paid100}, {opts(secrets(newSecret, oldSecret)), paid101}}, []int{0, 1}},
-		{"corrected, and nobody can know", []deploy{{opts(secrets(oldSecret)), paid100}, {opts(secrets(newSecret)), paid101}}, []int{0, 0}},
+		}, []bool{yes, no, no, yes}},
+		{"corrected while a secret is rotated", []deploy{{opts(secrets(oldSecret)), paid100}, {opts(secrets(newSecret, oldSecret)), paid101}}, []bool{yes, no}},
+		{"corrected, and nobody can know", []deploy{{opts(secrets(oldSecret)), paid100}, {opts(secrets(newSecret)), paid101}}, []bool{yes, yes}},
 		{"what was in doubt once stays so", []deploy{
 			{opts(secrets(oldSecret)), paid100}, {opts(secrets(newSecret)), paid101}, {opts(secrets(newSecret)), paid100}, {opts(secrets(newSecret)), paid102},
-		}, []int{0, 0, 0, 0}},
+		}, []bool{yes, yes, yes, yes}},
 		{"a payload that fits under other settings is no measure", []deploy{
 			{opts(ignoring("/t")), `{"amount":100}`}, {none, `{"amount":100}`}, {none, paid100},
-		}, []int{0, 0, 0}},
-		{"several secrets are replaced by several", []deploy{{opts(secrets("a third secret 16")), paid100}, {opts(secrets(newSecret, oldSecret)), paid101}}, []int{0, 0}},
-		{"of several payloads in doubt, the current one", []deploy{
-			{opts(secrets(oldSecret)), paid100}, {opts(secrets(oldSecret)), paid101}, {opts(secrets(oldSecret)), paid100}, {opts(secrets(newSecret)), paid102},
-		}, []int{0, 1, 0, 0}},
-		{"of several payloads in doubt, the latest", []deploy{
-			{opts(secrets(oldSecret)), paid100}, {opts(secrets(oldSecret)), paid101}, {opts(secrets(newSecret, oldSecret)), paid102},
-			{opts(secrets(newSecret)), `{"amount":103,"t":1}`},
-		}, []int{0, 1, 2, 1}},
-		{"ignored parts", []deploy{{opts(ignoring("/t")), paid100}, {opts(ignoring("/t")), `{"t":2,"amount":100}`}, {opts(ignoring("/t")), paid101}}, []int{0, 0, 1}},
-		{"pointers in another order", []deploy{{opts(ignoring("/t", "/u")), paid100}, {opts(ignoring("/u", "/t", "/t")), paid101}}, []int{0, 1}},
+		}, []bool{yes, yes, yes}},
+		{"several secrets are replaced by several", []deploy{{opts(secrets("a third secret 16")), paid100}, {opts(secrets(newSecret, oldSecret)), paid101}}, []bool{yes, yes}},
+		{"ignored parts", []deploy{{opts(ignoring("/t")), paid100}, {opts(ignoring("/t")), `{"t":2,"amount":100}`}, {opts(ignoring("/t")), paid101}}, []bool{yes, yes, no}},
+		{"pointers in another order", []deploy{{opts(ignoring("/t", "/u")), paid100}, {opts(ignoring("/u", "/t", "/t")), paid101}}, []bool{yes, no}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := keysOf(t, c.deploys); !slices.Equal(got, c.want) {
-				t.Errorf("the downstream keys are %v, want %v", got, c.want)
+			if got := ranAsOne(t, c.deploys); !slices.Equal(got, c.want) {
+				t.Errorf("these ran: %v, want %v", got, c.want)
 			}
-			if got := keysOf(t, c.deploys, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold }); !slices.Equal(got, c.want) {
-				t.Errorf("under Hold the downstream keys are %v, want %v", got, c.want)
+			if got := ranAsOne(t, c.deploys, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold }); !slices.Equal(got, c.want) {
+				t.Errorf("under Hold these ran: %v, want %v", got, c.want)
 			}
 		})
 	}
 }
 
-// A record tells only so many payloads apart.
-func TestE6_TheNumberOfPayloadsIsBounded(t *testing.T) {
-	var deploys []deploy
-	for i := range 20 {
-		deploys = append(deploys, deploy{nil, fmt.Sprintf(`{"amount":%d}`, i)})
+// A record whose handler asked for no downstream key forgets its payload when it is
+// released, and the corrected one has the key that any payload would have had.
+func TestF5_AReleasedRecordForgetsItsPayload(t *testing.T) {
+	r := newRig(func(context.Context, request) (response, error) { return response{}, lambdaidem.Retryable(errWire) })
+	r.mustRun(t, post("key-1", paid100))
+	var key string
+	next := r.later(func(ctx context.Context, _ request) (response, error) {
+		key = lambdaidem.DownstreamKey(ctx, "charge")
+		return response{}, errWire
+	})
+	next.mustRun(t, post("key-1", paid101))
+	if want := (lambdaidem.Record{ID: r.record(t).ID}).DownstreamKey("charge"); key != want {
+		t.Errorf("the downstream key is %s, want %s", key, want)
 	}
-	got := keysOf(t, append(deploys, deploys[0], deploys[7], deploys[19]))
-	want := []int{0, 1, 2, 3, 4, 5, 6, 7} // the eighth stands for all that follow
-	for range 12 {
-		want = append(want, 7)
-	}
-	if want = append(want, 0, 7, 7); !slices.Equal(got, want) {
-		t.Errorf("the downstream keys are %v, want %v", got, want)
+	wantProblem(t, next.send(t, post("key-1", paid100)), http.StatusUnprocessableEntity, lambdaidem.ErrPayloadMismatch)
+	next.mustRun(t, post("key-1", paid101))
+}
+
+// An attempt that died may have had an effect. A later one that is released knows nothing
+// of that, so the record keeps its payload.
+func TestF5_ARecordKeepsThePayloadOfAnAttemptThatDied(t *testing.T) {
+	for name, second := range map[string]error{"released by its handler": errWire, "sure that nothing happened": lambdaidem.Retryable(errWire)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(func(context.Context, request) (response, error) { return response{}, lambdaidem.Uncertain(errWire) })
+				r.mustRun(t, post("key-1", paid100))
+				time.Sleep(leaseWithoutDeadline)
+				next := r.later(func(context.Context, request) (response, error) { return response{}, second })
+				next.mustRun(t, post("key-1", paid100))
+				for range 2 {
+					wantProblem(t, next.send(t, post("key-1", paid101)), http.StatusUnprocessableEntity, lambdaidem.ErrPayloadMismatch)
+					next.mustRun(t, post("key-1", paid100))
+				}
+			})
+		})
 	}
 }
 
-// A call that fails open has the key of the attempts that read the record; once it
-// has seen the record, also that of a corrected payload.
+// A call that fails open has the key of the attempts that read the record.
 func TestE6_ACallThatFailsOpenHasTheRecordsKey(t *testing.T) {
 	var keys []string
 	h := func(ctx context.Context, _ request) (response, error) {
@@ -147,10 +169,9 @@ func TestE6_ACallThatFailsOpenHasTheRecordsKey(t *testing.T) {
 	send(r, paid100)
 	r.store.fail(acquire, unreachable)
 	send(r.later(h, secrets(newSecret)), paid100)
-	send(r, paid101)
 	r.store.fail(acquire, nil, unreachable) // the record is seen, and then out of reach
-	send(r, paid101)
-	if len(keys) != 4 || keys[0] != keys[1] || keys[1] == keys[2] || keys[2] != keys[3] {
+	send(r, paid100)
+	if len(keys) != 3 || keys[0] != keys[1] || keys[1] != keys[2] {
 		t.Errorf("the downstream keys are %q", keys)
 	}
 }

@@ -88,9 +88,9 @@ func NoAnswer(why string) *Failure {
 	return f
 }
 
-// DownstreamKey returns what [DownstreamKey] returned in the last attempt at this
-// record, to ask another service what it knows of an attempt that died.
-func (r Record) DownstreamKey(name string) string { return downstreamKey(r.ID, r.payload(), name) }
+// DownstreamKey returns what [DownstreamKey] returns in the attempts at this record, to
+// ask another service what it knows of an attempt that died.
+func (r Record) DownstreamKey(name string) string { return downstreamKey(r.ID, name) }
 
 // CheckResult returns an error unless a record of that scope can replay the result:
 // every replay of another form would fail with [ErrAnswerUnreadable], or reach the

@@ -91,11 +91,11 @@ type Record struct {
 	LeaseEnd    time.Time // whole milliseconds; set by Acquire, kept afterwards
 	Expires     time.Time // whole seconds; zero: it does not expire (policy hold, L6)
 	Fingerprint string    // digest of the request, compared by the guard; opaque to the store
-	Payloads    []string  // see Claim.Payloads
 	Scope       string    // readable, for people and for purging
 	StartedAt   time.Time // when the current attempt took the lease, whole milliseconds
 	Invocation  string    // names the invocation that made the current attempt; empty outside Lambda
 	LastFailure string    // why the current attempt was released; empty in progress, and where it is not known
+	Bound       string    // why the record keeps its payload when it is released: see Claim.Bound
 	CompletedAt time.Time // zero unless completed, whole milliseconds
 	Result      Result    // zero unless completed
 	Steps       Steps     // of a record that is not completed (E5); nil: there are none
@@ -123,12 +123,12 @@ type Claim struct {
 	ID          string    // the record's identity: a prefix and a hash, printable ASCII
 	Scope       string    // readable form of what the ID was made of, without the key
 	Fingerprint string    // becomes the record's
-	Payloads    []string  // becomes the record's: every fingerprint it has had for another payload, in order; nil: Fingerprint alone
 	Token       string    // random, of this attempt alone
 	Now         time.Time // the caller's clock
 	LeaseEnd    time.Time // whole milliseconds
 	Expires     time.Time // whole seconds; zero: not until it is completed or released
 	Invocation  string    // becomes the record's: Lambda's request id, at most 128 bytes; empty outside Lambda
+	Bound       string    // becomes the record's: "downstream_key", "dead_attempt" or, as a rule, empty
 	Over        *Record   // nil: only if there is no record; else the record to take over
 }
 
@@ -139,6 +139,7 @@ type Lease struct {
 	Scope       string    // Claim.Scope, for what a store writes beside the record
 	Expires     time.Time // what a release sets as the record's expiry; whole seconds
 	LastFailure string    // what a release sets as the record's; at most 128 bytes
+	Bound       string    // what a release sets as the record's
 }
 
 // Result is what a completed record replays: a Value or a Failure, never both,

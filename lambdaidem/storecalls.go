@@ -24,8 +24,7 @@ func (a *attempt) claim(ctx context.Context, over Record) (Record, error) {
 		a.beginLease(now)
 		asked := time.Now()
 		claim := a.claimAt(now, over)
-		a.replaces = over.Token
-		a.payload = Record{Fingerprint: claim.Fingerprint, Payloads: claim.Payloads}.payload()
+		a.replaces, a.bound = over.Token, claim.Bound
 		rec, err := a.g.store.Acquire(ctx, claim)
 		a.spent(asked)
 		if err == nil {
@@ -51,7 +50,10 @@ func (a *attempt) claimAt(now time.Time, over Record) Claim {
 	if over.State != Absent {
 		seen := over // a copy, so that a first claim needs none
 		c.Over = &seen
-		c.Fingerprint, c.Payloads = a.call.recordedOver(over)
+		c.Fingerprint = a.call.fingerprintOver(over)
+		if c.Bound = over.Bound; over.State == InProgress && c.Bound == "" {
+			c.Bound = boundByDeadAttempt
+		}
 	}
 	if o.Policy != Hold { // under Hold, the record of a dead attempt waits for an operator and must not expire
 		c.Expires = a.expires(now)
@@ -161,8 +163,18 @@ func (a *attempt) emptyResult(end ending) Result {
 
 // lease returns the lease with which the attempt finishes its record.
 func (a *attempt) lease() Lease {
-	return Lease{ID: a.id, Token: a.token, Scope: a.scope, Expires: a.expires(a.g.opts.Clock())}
+	l := Lease{ID: a.id, Token: a.token, Scope: a.scope, Expires: a.expires(a.g.opts.Clock()), Bound: a.bound}
+	if l.Bound == "" && a.keyed.Load() {
+		l.Bound = boundByDownstreamKey
+	}
+	return l
 }
+
+// What binds a record to its payload: see Claim.Bound.
+const (
+	boundByDownstreamKey = "downstream_key" // an attempt asked for one, and may have used it
+	boundByDeadAttempt   = "dead_attempt"   // an attempt died, after unknown effects
+)
 
 // settleRelease releases the record, even if the request's context has ended. why is
 // the error to store as the record's last failure; nil if there is none.

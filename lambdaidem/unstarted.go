@@ -19,7 +19,7 @@ const (
 	withdrawalPause   = time.Second            // after a withdrawal that failed, and the first pause after one that found nothing
 )
 
-var errUnstartedForgotten = errors.New("this process has left too many claims behind to withdraw this one; see idem leases --never-started")
+var errUnstartedForgotten = errors.New("this process has left too many claims behind to withdraw this one; its record may be held although no handler started: see docs/operate.md, \"An outage under Hold\"")
 
 // unstarted remembers the claims of this process whose handlers never started and
 // that may hold their records all the same: neither the claim nor its withdrawal

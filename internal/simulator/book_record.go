@@ -32,10 +32,10 @@ type life struct {
 	settled     bool // completedBy is an operator
 	paid        int  // payments that were made with it
 	steps       map[string]step
-	keys        map[string]map[string]string // downstream keys: by step, then by key, the payload it was used for
-	text        string                       // of the answer that it stored
-	parts       []string                     // ids of its parts
-	lost        bool                         // one of them was
+	keyed       map[string]string // the payload that a step had a downstream key for, by the step
+	text        string            // of the answer that it stored
+	parts       []string          // ids of its parts
+	lost        bool              // one of them was
 }
 
 // change is what a write means to a record's life.
@@ -103,7 +103,7 @@ func (b *book) wrote(w wire.Write) {
 		if n := len(h.lives); n > 0 && h.lives[n-1].gone.IsZero() {
 			h.lives[n-1].gone = now
 		}
-		h.lives = append(h.lives, &life{began: now, tokens: map[string]*actor{}, released: map[*actor]bool{}, steps: map[string]step{}, keys: map[string]map[string]string{}})
+		h.lives = append(h.lives, &life{began: now, tokens: map[string]*actor{}, released: map[*actor]bool{}, steps: map[string]step{}})
 	}
 	b.judge.write(b.w.serving, w, as, h)
 	if len(h.lives) == 0 {

@@ -98,7 +98,7 @@ var Checks = map[Check]string{
 	CheckOwnStep:               "E5: a step returns what its own record stored of it",
 	CheckStepsKept:             "L1, E5: steps outlive releases and takeovers, and none is taken away before the completion",
 	CheckStepsDropped:          "E5: a completed record has no steps",
-	CheckDownstreamKey:         "E6: a downstream key belongs to one record and step, and changes with no attempt, only with a payload that surely is another one",
+	CheckDownstreamKey:         "E6: a record and a step have one downstream key, and no two payloads run under it",
 	CheckWhole:                 "R3: a completed record has all of its answer, of its own attempt, and nobody sees half of one",
 	CheckPartOutlives:          "R3: a part expires no earlier than an hour after its record",
 	CheckAsShown:               "O2: an operator changes a record only as it was shown, and replaces its token",

@@ -246,5 +246,9 @@ func (h *history) settledByOperators(born time.Time) (ops []porcupine.Operation)
 // freedBetween tells whether an operator decided over the record between two runs:
 // released it, or settled it before another one forgot it.
 func (h *history) freedBetween(r, next *run) bool {
-	return slices.ContainsFunc(h.freed, func(at time.Time) bool { return !at.Before(r.began) && !at.After(next.began) })
+	within := func(at time.Time) bool { return !at.Before(r.began) && !at.After(next.began) }
+	// A commit of the run's that came late may have completed the record. A run after that is
+	// one of a later life.
+	late := func(l *life) bool { return l.completedBy == r.actor && within(l.completedAt) }
+	return slices.ContainsFunc(h.freed, within) || slices.ContainsFunc(h.lives, late)
 }

@@ -12,7 +12,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -76,10 +75,10 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 		LeaseEnd:    milliseconds(claim.LeaseEnd),
 		Expires:     seconds(claim.Expires),
 		Fingerprint: claim.Fingerprint,
-		Payloads:    claim.Payloads,
 		Scope:       claim.Scope,
 		StartedAt:   milliseconds(claim.Now),
 		Invocation:  claim.Invocation,
+		Bound:       claim.Bound,
 		Steps:       steps,
 	}), nil
 }
@@ -124,7 +123,7 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 	case r.State == lambdaidem.InProgress && r.Token == lease.Token:
 		r.State = lambdaidem.Released
 		r.Expires = seconds(lease.Expires)
-		r.LastFailure = lease.LastFailure
+		r.LastFailure, r.Bound = lease.LastFailure, lease.Bound
 		return s.put(r), nil
 	case r.State == lambdaidem.Released && r.Token == lease.Token: // L4
 		return copied(r), nil
@@ -230,9 +229,8 @@ func ended(ctx context.Context, op string) error {
 	return nil
 }
 
-// copied returns r with Payloads, a Value, a Failure and Steps of its own.
+// copied returns r with a Value, a Failure and Steps of its own.
 func copied(r lambdaidem.Record) lambdaidem.Record {
-	r.Payloads = slices.Clone(r.Payloads)
 	r.Result.Value = bytes.Clone(r.Result.Value)
 	if f := r.Result.Failure; f != nil {
 		own := *f

@@ -40,7 +40,7 @@ const (
 	takeoverKeepsAttempt
 	releasedTakeoverKeepsAttempt
 	takeoverKeepsFingerprint
-	takeoverKeepsPayloads
+	takeoverKeepsBound
 	takeoverKeepsScope
 	takeoverKeepsLeaseEnd
 	takeoverKeepsStart
@@ -69,7 +69,7 @@ const (
 	releaseDeletes
 	releaseKeepsLockExpiry
 	releaseDropsFingerprint
-	releaseDropsPayloads
+	releaseKeepsBound
 	releaseDropsToken
 	releaseResetsAttempt
 	releaseDropsInvocation
@@ -192,7 +192,7 @@ var faults = [faultCount]struct {
 	takeoverKeepsAttempt:          {"a takeover keeps the attempt number", []string{"takeover of a dead lease"}},
 	releasedTakeoverKeepsAttempt:  {"a takeover of a released record keeps the attempt number", []string{"release and again"}},
 	takeoverKeepsFingerprint:      {"a takeover keeps the fingerprint", []string{"takeover of a released record"}},
-	takeoverKeepsPayloads:         {"a takeover keeps the payloads", []string{"payloads are the claim's"}},
+	takeoverKeepsBound:            {"a takeover keeps what binds the payload", []string{"what binds a payload is the claim's and the release's"}},
 	takeoverKeepsScope:            {"a takeover keeps the scope", []string{"takeover of a released record"}},
 	takeoverKeepsLeaseEnd:         {"a takeover keeps the lease's end", []string{"takeover of a dead lease"}},
 	takeoverKeepsStart:            {"a takeover keeps the start", []string{"takeover of a dead lease"}},
@@ -221,7 +221,7 @@ var faults = [faultCount]struct {
 	releaseDeletes:            {"release deletes the record", []string{"release"}},
 	releaseKeepsLockExpiry:    {"release keeps the lock's expiry", []string{"the end of a held record sets its expiry"}},
 	releaseDropsFingerprint:   {"release drops the fingerprint", []string{"release"}},
-	releaseDropsPayloads:      {"release drops the payloads", []string{"payloads are the claim's"}},
+	releaseKeepsBound:         {"release keeps what binds the payload", []string{"what binds a payload is the claim's and the release's"}},
 	releaseDropsToken:         {"release drops the token", []string{"release"}},
 	releaseResetsAttempt:      {"release resets the attempt number", []string{"release"}},
 	releaseDropsInvocation:    {"release drops the invocation", []string{"release"}},

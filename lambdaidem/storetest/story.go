@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -53,6 +52,7 @@ func (s *story) claim(token string, after time.Duration) lambdaidem.Claim {
 		LeaseEnd:    now.Add(leaseLength).Truncate(time.Millisecond),
 		Expires:     now.Add(lockTTL).Truncate(time.Second),
 		Invocation:  "invocation of " + token,
+		Bound:       "claim of " + token,
 	}
 }
 
@@ -75,7 +75,7 @@ func (s *story) answer(after time.Duration, value string) lambdaidem.Result {
 }
 
 func (s *story) lease(token string, after time.Duration) lambdaidem.Lease {
-	return lambdaidem.Lease{ID: s.id, Token: token, Expires: s.at(after).Add(releaseTTL).Truncate(time.Second), LastFailure: "failure of " + token}
+	return lambdaidem.Lease{ID: s.id, Token: token, Expires: s.at(after).Add(releaseTTL).Truncate(time.Second), LastFailure: "failure of " + token, Bound: "release of " + token}
 }
 
 // acquires: the claim gets the lease. It returns the record.
@@ -121,7 +121,7 @@ func (s *story) releases(what string, held lambdaidem.Record, after time.Duratio
 	want := held
 	want.State = lambdaidem.Released
 	lease := s.lease(held.Token, after)
-	want.Expires, want.LastFailure = lease.Expires, lease.LastFailure
+	want.Expires, want.LastFailure, want.Bound = lease.Expires, lease.LastFailure, lease.Bound
 	s.release(what, held.Token, after, want, nil)
 	return want
 }
@@ -219,10 +219,10 @@ func claimed(c lambdaidem.Claim) lambdaidem.Record {
 		LeaseEnd:    c.LeaseEnd,
 		Expires:     c.Expires,
 		Fingerprint: c.Fingerprint,
-		Payloads:    c.Payloads,
 		Scope:       c.Scope,
 		StartedAt:   c.Now.Truncate(time.Millisecond),
 		Invocation:  c.Invocation,
+		Bound:       c.Bound,
 	}
 	if c.Over != nil {
 		r.Attempt = c.Over.Attempt + 1
@@ -260,11 +260,11 @@ func wrong(what string, got, want lambdaidem.Record) error {
 	moment("LeaseEnd", got.LeaseEnd, want.LeaseEnd)
 	moment("Expires", got.Expires, want.Expires)
 	same("Fingerprint", got.Fingerprint, want.Fingerprint)
-	differs("Payloads", slices.Equal(got.Payloads, want.Payloads), got.Payloads, want.Payloads)
 	same("Scope", got.Scope, want.Scope)
 	moment("StartedAt", got.StartedAt, want.StartedAt)
 	same("Invocation", got.Invocation, want.Invocation)
 	same("LastFailure", got.LastFailure, want.LastFailure)
+	same("Bound", got.Bound, want.Bound)
 	moment("CompletedAt", got.CompletedAt, want.CompletedAt)
 	same("Result.Outcome", got.Result.Outcome, want.Result.Outcome)
 	differs("Result.Value", bytes.Equal(got.Result.Value, want.Result.Value), excerpt(got.Result.Value), excerpt(want.Result.Value))

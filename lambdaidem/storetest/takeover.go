@@ -41,24 +41,20 @@ var takeoverSteps = []Step{
 		},
 	},
 	{
-		Name: "payloads are the claim's",
+		Name: "what binds a payload is the claim's and the release's",
 		Rule: "E6",
-		Doc:  "A takeover sets, replaces or clears the fingerprints of earlier payloads; a release and a completion keep them.",
+		Doc:  "A takeover and a release set, replace or clear what binds a record to its payload; a completion keeps it.",
 		Run: func(ctx context.Context, e Env) error {
-			s := e.story(ctx, "payloads are the claim's")
-			first := s.claim("a", 0)
-			first.Payloads = []string{"one", "fingerprint of a"}
-			a := s.acquires("an acquire with payloads", first)
+			s := e.story(ctx, "what binds a payload")
+			a := s.acquires("an acquire", s.claim("a", 0))
 			released := s.releases("the release", a, time.Second)
-			second := s.takeover("b", 2*time.Second, released)
-			second.Payloads = []string{"one", "two", ""}
-			b := s.acquires("a takeover with other payloads", second)
+			free := s.takeover("b", 2*time.Second, released)
+			free.Bound = ""
+			b := s.acquires("a takeover that binds nothing", free)
 			s.refuses("another acquire", s.claim("c", 3*time.Second), b)
 			released = s.releases("the second release", b, 4*time.Second)
-			c := s.acquires("a takeover without payloads", s.takeover("c", 5*time.Second, released))
-			third := s.takeover("d", 6*time.Second+leaseLength, c)
-			third.Payloads = []string{"one", "two"}
-			d := s.acquires("a takeover of a dead lease, with payloads", third)
+			c := s.acquires("a takeover that binds", s.takeover("c", 5*time.Second, released))
+			d := s.acquires("a takeover of a dead lease", s.takeover("d", 6*time.Second+leaseLength, c))
 			s.completes("the completion", d, s.answer(7*time.Second+leaseLength, "first"))
 			return s.err
 		},

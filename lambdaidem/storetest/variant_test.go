@@ -59,7 +59,7 @@ func (v *variant) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.R
 
 	n := lambdaidem.Record{
 		ID: c.ID, State: lambdaidem.InProgress, Token: c.Token, Attempt: 1, LeaseEnd: c.LeaseEnd, Expires: c.Expires,
-		Fingerprint: c.Fingerprint, Payloads: c.Payloads, Scope: c.Scope, StartedAt: c.Now.Truncate(time.Millisecond), Invocation: c.Invocation,
+		Fingerprint: c.Fingerprint, Scope: c.Scope, StartedAt: c.Now.Truncate(time.Millisecond), Invocation: c.Invocation, Bound: c.Bound,
 	}
 	if v.has(acquireDropsInvocation) {
 		n.Invocation = ""
@@ -75,8 +75,8 @@ func (v *variant) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.R
 		if v.has(takeoverKeepsFingerprint) {
 			n.Fingerprint = r.Fingerprint
 		}
-		if v.has(takeoverKeepsPayloads) {
-			n.Payloads = r.Payloads
+		if v.has(takeoverKeepsBound) {
+			n.Bound = r.Bound
 		}
 		if v.has(takeoverKeepsScope) {
 			n.Scope = r.Scope
@@ -351,8 +351,8 @@ func (v *variant) Release(ctx context.Context, l lambdaidem.Lease, now time.Time
 	if v.has(releaseDropsFingerprint) {
 		r.Fingerprint = ""
 	}
-	if v.has(releaseDropsPayloads) {
-		r.Payloads = nil
+	if !v.has(releaseKeepsBound) {
+		r.Bound = l.Bound
 	}
 	if v.has(releaseDropsToken) {
 		r.Token = ""
