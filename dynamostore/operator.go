@@ -40,7 +40,9 @@ type OperatorOptions struct {
 	Again bool
 
 	// TTL is how long a record lasts from the moment when it is released or settled,
-	// in whole seconds. Default 24 h; at least [lambdaidem.MinTTL], 15 minutes.
+	// in whole seconds. A record that would have lasted longer keeps its expiry. One that
+	// is held (lambdaidem.Hold) has none, so this should be the TTL of its functions.
+	// Default 24 h; at least [lambdaidem.MinTTL], 15 minutes.
 	TTL time.Duration
 
 	// Random gives tokens. It must be safe for concurrent use. Default:
@@ -275,9 +277,15 @@ func (o *Operator) newToken() (string, error) {
 	return base64.RawURLEncoding.EncodeToString(token[:]), nil
 }
 
-// expires is the record's expiry from now on, by the database's clock.
+// expires returns when the record expires from now on, by the database's clock. It never
+// expires earlier than it would have: the operator may not know the TTL of its functions,
+// and once the record is gone a retry runs again.
 func (o *Operator) expires(seen Inspected) time.Time {
-	return seen.At().Add(o.opts.TTL).Add(time.Second - 1).Truncate(time.Second)
+	at := seen.At().Add(o.opts.TTL).Add(time.Second - 1).Truncate(time.Second)
+	if was := seen.Record.Expires; was.After(at) {
+		return was
+	}
+	return at
 }
 
 // operatorEnd is one of the conditional writes of operators.

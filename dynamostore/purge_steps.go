@@ -33,11 +33,17 @@ func (p *purge) closeWithoutSteps(ctx context.Context, it *item, clock Inspected
 	if err != nil {
 		return false, err
 	}
+	expires := p.o.expires(seen)
+	if seen.Record.Expires.IsZero() {
+		// The record is held. For how long retries may come is not known, and after its
+		// expiry a retry would run without the steps.
+		expires = time.Time{}
+	}
 	next.finish(lambdaidem.Result{
 		Outcome: lambdaidem.OutcomeFailed,
 		Failure: lambdaidem.NoAnswer("the operation was not finished when its data was erased"),
 		At:      seen.At().Truncate(time.Millisecond),
-		Expires: p.o.expires(seen),
+		Expires: expires,
 	})
 	return p.update(ctx, &change{
 		sets: completion, also: []string{attrToken, attrOperations},

@@ -36,6 +36,8 @@ var whatChanges = map[string]struct {
 	"a result's type gains a field (`Do`, `Handler`, `Step`)":                                               {here: aWiderResult},
 	"a result's type loses or renames a field":                                                              {here: aNarrowerResult},
 	"a path parameter's name (`{id}` to `{payment}`)":                                                       {file: "../../lambdaidem/scope_test.go", name: "TestF1_ARenamedParameterReplays"},
+	"a name given to `Step` or `DownstreamKey`":                                                             {here: anotherStep},
+	"`BatchOptions.Key` is set, or `Options.Principal`":                                                     {here: anotherIdentity},
 	"any other part of a route, a pattern's host, an operation's name":                                      {here: anotherOperation},
 	"the namespace; the function's name, which is its default":                                              {here: anotherName},
 	"a handler's answer over HTTP":                                                                          {here: anotherAnswer},
@@ -287,5 +289,57 @@ func anotherTransport(t *testing.T) {
 		if got := sendTo(t, version(stores[second]), string(first), `{}`); !got.replayed || got.status != want.status || got.body != want.body {
 			t.Errorf("what came by %s replays by %s as %+v", first, second, got)
 		}
+	}
+}
+
+// anotherStep: a step under another name runs again, under another downstream key.
+func anotherStep(t *testing.T) {
+	guard := version(memstore.New())
+	var keys []string
+	for _, name := range []string{"charge", "charge-card"} {
+		_, err := lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (int, error) {
+			n, err := lambdaidem.Step(ctx, name, func(ctx context.Context) (int, error) {
+				keys = append(keys, lambdaidem.DownstreamKey(ctx, name))
+				return 1, nil
+			})
+			if err == nil && name == "charge" {
+				err = errDied
+			}
+			return n, err
+		})
+		if err != nil && !errors.Is(err, errDied) {
+			t.Fatal(err)
+		}
+	}
+	if len(keys) != 2 || keys[0] == keys[1] {
+		t.Errorf("the step ran under the downstream keys %q", keys)
+	}
+}
+
+// anotherIdentity: a message that comes again runs again once its key is taken from its
+// body, and a request once its caller is known.
+func anotherIdentity(t *testing.T) {
+	store := memstore.New()
+	first := sendTo(t, version(store), "k", `{}`)
+	other := version(store, func(o *lambdaidem.Options) {
+		o.Principal = func(context.Context, *lambdaidem.Request) (string, error) { return "alice", nil }
+	})
+	if got := sendTo(t, other, "k", `{}`); first.replayed || got.replayed {
+		t.Errorf("with another caller it replays: %+v", got)
+	}
+	runs := 0
+	h := func(context.Context, events.SQSMessage) error { runs++; return nil }
+	batch := events.SQSEvent{Records: []events.SQSMessage{{MessageId: "m-1", EventSourceARN: "arn:q", Body: `{"payment":"p-1"}`}}}
+	byBody := func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+		o.Key = func(context.Context, events.SQSMessage) (string, error) { return "p-1", nil }
+	}
+	guard := version(store)
+	for _, handler := range []func(context.Context, events.SQSEvent) (events.SQSEventResponse, error){guard.SQS(h), guard.SQS(h), guard.SQS(h, byBody)} {
+		if out, err := handler(t.Context(), batch); err != nil || len(out.BatchItemFailures) > 0 {
+			t.Fatalf("%+v, %v", out, err)
+		}
+	}
+	if runs != 2 {
+		t.Errorf("the message ran %d times; want once under each key", runs)
 	}
 }

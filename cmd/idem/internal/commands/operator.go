@@ -22,6 +22,7 @@ type decision struct {
 	maxSkew time.Duration
 	force   bool
 	again   bool // of settle alone
+	free    bool // of settle alone: a released record too
 	signed
 	consent
 
@@ -79,8 +80,8 @@ func (d *decision) options(o *dynamostore.OperatorOptions) {
 // prepare finds the record, makes sure that it is what was shown, and asks.
 func (d *decision) prepare(a *app, c *cobra.Command, args []string, does string) (*dynamostore.Operator, *dynamostore.Store, dynamostore.Inspected, error) {
 	none := dynamostore.Inspected{}
-	if d.ttl < time.Second || d.maxSkew < 0 {
-		return nil, nil, none, usage(errors.New("--ttl must be at least 1s, --max-skew at least 0"))
+	if d.ttl < lambdaidem.MinTTL || d.maxSkew < 0 {
+		return nil, nil, none, usage(fmt.Errorf("--ttl must be at least %v, --max-skew at least 0", lambdaidem.MinTTL))
 	}
 	if d.token == "" && (d.yes || !a.Asks) {
 		return nil, nil, none, usage(errors.New("which attempt? Use --token with what show printed, so that nothing else is changed"))
@@ -118,6 +119,16 @@ func (d *decision) prepare(a *app, c *cobra.Command, args []string, does string)
 		if err := d.ask(c.Context(), a, "yes", "%s", does); err != nil {
 			return nil, nil, none, err
 		}
+		// The answer may have taken long, and a computer that slept meanwhile does not
+		// know how long.
+		now, err := s.Inspect(c.Context(), seen.Record.ID)
+		if err != nil {
+			return nil, nil, none, err
+		}
+		if now.Record.Token != seen.Record.Token || now.Record.State != seen.Record.State || len(now.Operations) != len(seen.Operations) {
+			return nil, nil, none, told(a, now, dynamostore.ErrRecordChanged)
+		}
+		seen = now
 	}
 	return o, s, seen, nil
 }
@@ -192,6 +203,10 @@ have received the first answer.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			var result lambdaidem.Result
 			d.check = func(seen dynamostore.Inspected) (err error) {
+				if seen.Record.State == lambdaidem.Released && d.yes && !d.free {
+					return told(a, seen, fmt.Errorf("%w? It is released: its handler or an operator says that nothing happened, and the next retry runs. "+
+						"If none must run, add --released", dynamostore.ErrRecordChanged))
+				}
 				if result, err = answer.result(c.Context(), a, viewOf(seen).Kind); err != nil {
 					return usage(err)
 				}
@@ -215,6 +230,7 @@ have received the first answer.`,
 		},
 	}
 	d.flags(c.Flags())
+	c.Flags().BoolVar(&d.free, "released", false, "with --yes: settle a record that is released too")
 	c.Flags().BoolVar(&d.again, "again", false, "settle a record that an operator has settled: callers may have received that answer")
 	answer.flags(c.Flags())
 	return c

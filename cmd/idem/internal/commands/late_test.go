@@ -1,0 +1,207 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/internal/simulator/wire"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// lateDesk is an operator at a table that is served by the simulator's database, whose clock
+// is ahead by offset.
+type lateDesk struct {
+	t      *testing.T
+	offset time.Duration
+	store  *dynamostore.Store
+	client *dynamodb.Client
+}
+
+func (d *lateDesk) now() time.Time { return time.Now().Add(d.offset) }
+
+func openLateDesk(t *testing.T) *lateDesk {
+	d := &lateDesk{t: t}
+	db := wire.New(d.now)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		op, body, err := wire.Request(r)
+		if err != nil {
+			http.Error(w, err.Error(), 500)
+			return
+		}
+		status, header, out := db.Serve(op, body)
+		for k, v := range header {
+			w.Header()[k] = v
+		}
+		w.WriteHeader(status)
+		_, _ = io.Copy(w, bytes.NewReader(out))
+	}))
+	t.Cleanup(server.Close)
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL_DYNAMODB": server.URL, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
+		"AWS_CONFIG_FILE": "/none", "AWS_SHARED_CREDENTIALS_FILE": "/none", "AWS_PROFILE": "", "IDEM_TABLE": "records", "IDEM_OPERATOR": "alice",
+	} {
+		t.Setenv(name, value)
+	}
+	d.client = dynamodb.New(dynamodb.Options{Region: "us-east-1", BaseEndpoint: aws.String(server.URL),
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "local", SecretAccessKey: "local"}, nil
+		})})
+	if err := dynamostore.CreateTable(t.Context(), d.client, "records"); err != nil {
+		t.Fatal(err)
+	}
+	d.store = dynamostore.New(d.client, "records")
+	return d
+}
+
+func (d *lateDesk) guard(policy lambdaidem.Policy) *lambdaidem.Guard {
+	return lambdaidem.New(d.store, func(o *lambdaidem.Options) {
+		o.Namespace, o.Observer, o.Clock, o.Policy = "shop", lambdaidem.Discard, d.now, policy
+	})
+}
+
+func (d *lateDesk) run(in io.Reader, asks bool, args ...string) (int, string) {
+	var out bytes.Buffer
+	code := Run(d.t.Context(), args, Streams{In: in, Asks: asks, Out: &out, Err: &out})
+	return code, out.String()
+}
+
+var errCardNetwork = errors.New("the card network timed out")
+
+// O2: --token names an attempt as show printed it. An attempt that has released its record
+// since has the same token, and said that nothing happened.
+func TestO2_SettleOfARecordThatWasReleasedSince(t *testing.T) {
+	d := openLateDesk(t)
+	g := d.guard(lambdaidem.Hold)
+	runs := 0
+	call := lambdaidem.Call{Operation: "charge", Key: "k"}
+	record := []string{"--namespace", "shop", "--operation", "charge", "--key", "k"}
+	var token string
+	_, _ = lambdaidem.Do(t.Context(), g, call, func(context.Context) (string, error) {
+		runs++
+		d.offset += time.Hour // it stands still past its lease
+		_, text := d.run(strings.NewReader(""), false, append([]string{"show"}, record...)...)
+		for line := range strings.Lines(text) {
+			if f := strings.Fields(line); len(f) == 2 && f[0] == "token" {
+				token = f[1]
+			}
+		}
+		return "", lambdaidem.Retryable(errCardNetwork)
+	})
+	settle := append([]string{"settle", "--token", token, "--reason", "TICKET-1", "--yes", "--value", `"paid"`}, record...)
+	code, text := d.run(strings.NewReader(""), false, settle...)
+	if code == 0 || !strings.Contains(text, "--released") {
+		t.Errorf("settle ends with %d:\n%s", code, text)
+	}
+	if code, text := d.run(strings.NewReader(""), false, append(settle, "--released")...); code != 0 {
+		t.Errorf("settle --released ends with %d:\n%s", code, text)
+	}
+	if got, err := lambdaidem.Do(t.Context(), g, call, func(context.Context) (string, error) { runs++; return "", nil }); got != "paid" || err != nil || runs != 1 {
+		t.Errorf("a retry gets %q, %v; %d runs", got, err, runs)
+	}
+}
+
+// O2: what takes long before the answer to a prompt counts, by the database's clock.
+func TestO2_SettleAfterSleepAtThePrompt(t *testing.T) {
+	d := openLateDesk(t)
+	g := d.guard(lambdaidem.Hold)
+	call := lambdaidem.Call{Operation: "charge", Key: "k"}
+	_, _ = lambdaidem.Do(t.Context(), g, call, func(context.Context) (string, error) { return "", lambdaidem.Uncertain(errCardNetwork) })
+	d.offset += time.Hour
+	asleep := readerFunc(func(p []byte) (int, error) {
+		d.offset += 30 * time.Hour
+		return copy(p, "yes\n"), nil
+	})
+	if code, text := d.run(asleep, true, "settle", "--namespace", "shop", "--operation", "charge", "--key", "k", "--reason", "TICKET-1", "--value", `"paid"`); code != 0 {
+		t.Fatalf("settle ends with %d:\n%s", code, text)
+	}
+	if got, err := lambdaidem.Do(t.Context(), g, call, func(context.Context) (string, error) { return "paid again", nil }); got != "paid" || err != nil {
+		t.Errorf("a retry gets %q, %v", got, err)
+	}
+}
+
+// O2: a record that another changed while the operator thought is not changed.
+func TestO2_WhatChangesAtThePromptIsNotSettled(t *testing.T) {
+	d := openLateDesk(t)
+	g := d.guard(lambdaidem.Hold)
+	call := lambdaidem.Call{Operation: "charge", Key: "k"}
+	_, _ = lambdaidem.Do(t.Context(), g, call, func(context.Context) (string, error) { return "", lambdaidem.Uncertain(errCardNetwork) })
+	d.offset += time.Hour
+	record := []string{"--namespace", "shop", "--operation", "charge", "--key", "k", "--reason", "TICKET-1"}
+	thinking := readerFunc(func(p []byte) (int, error) {
+		if code, text := d.run(strings.NewReader("yes\n"), true, append([]string{"release"}, record...)...); code != 0 {
+			t.Fatalf("release ends with %d:\n%s", code, text)
+		}
+		return copy(p, "yes\n"), nil
+	})
+	if code, text := d.run(thinking, true, append([]string{"settle", "--value", `"paid"`}, record...)...); code == 0 || !strings.Contains(text, "not any more what was shown") {
+		t.Errorf("settle ends with %d:\n%s", code, text)
+	}
+}
+
+// L7: an operator makes no record expire earlier than it would have.
+func TestL7_OperatorsShortenNoRecord(t *testing.T) {
+	const month = 30 * 24 * time.Hour
+	for name, does := range map[string][]string{
+		"purge --steps": {"purge", "--all", "--steps"},
+		"release":       {"release", "--namespace", "shop", "--operation", "charge", "--key", "k"},
+		"settle":        {"settle", "--namespace", "shop", "--operation", "charge", "--key", "k", "--value", `"paid"`},
+	} {
+		for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
+			t.Run(name+"/"+string(policy), func(t *testing.T) {
+				d := openLateDesk(t)
+				g := lambdaidem.New(d.store, func(o *lambdaidem.Options) {
+					o.Namespace, o.Observer, o.Clock, o.Policy, o.TTL = "shop", lambdaidem.Discard, d.now, policy, month
+				})
+				_, _ = lambdaidem.Do(t.Context(), g, lambdaidem.Call{Operation: "charge", Key: "k"}, func(ctx context.Context) (string, error) {
+					_, err := lambdaidem.Step(ctx, "pay", func(context.Context) (string, error) { return "paid", nil })
+					return "", errors.Join(err, lambdaidem.Uncertain(errCardNetwork))
+				})
+				d.offset += time.Hour
+				id := g.RecordID(lambdaidem.Identity{Namespace: "shop", Operation: "charge", Key: "k"})
+				before, err := d.store.Inspect(t.Context(), id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				args := append(does, "--reason", "TICKET-1", "--yes")
+				if name != "purge --steps" {
+					args = append(args, "--token", before.Record.Token)
+				}
+				if code, text := d.run(strings.NewReader(""), false, args...); code != 0 {
+					t.Fatalf("it ends with %d:\n%s", code, text)
+				}
+				after, err := d.store.Inspect(t.Context(), id)
+				if err != nil || after.Record.State == before.Record.State {
+					t.Fatalf("%v; the record is %s", err, after.Record.State)
+				}
+				switch was, is := before.Record.Expires, after.Record.Expires; {
+				case policy == lambdaidem.Rerun && !is.Equal(was):
+					t.Errorf("it expires at %v, and did at %v", is, was)
+				case policy == lambdaidem.Hold && name == "purge --steps" && !is.IsZero():
+					t.Errorf("it expires at %v; want never", is)
+				}
+			})
+		}
+	}
+}
+
+func TestO2_AShortTTLIsRefused(t *testing.T) {
+	d := openLateDesk(t)
+	if code, text := d.run(strings.NewReader(""), false, "release", "ID", "--token", "T", "--reason", "R", "--yes", "--ttl", "5m"); code == 0 || !strings.Contains(text, "15m") {
+		t.Errorf("it ends with %d:\n%s", code, text)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
