@@ -290,7 +290,10 @@ func (a *attempt) fromRecord(ctx context.Context, found finding, rec Record) dec
 		return a.replay(ctx, rec, EventReplayed)
 	case isMismatch:
 		a.note(ctx, EventMismatch, nil)
-		return decision{refusal: payloadMismatch(a.g.opts.MismatchStatus)}
+		refusal := payloadMismatch(a.g.opts.MismatchStatus)
+		_, sure := a.call.compare(rec.Fingerprint)
+		refusal.unfinished = !sure && rec.State != Completed
+		return decision{refusal: refusal}
 	default:
 		a.note(ctx, EventAbandoned, nil)
 		return decision{refusal: attemptAbandoned()}

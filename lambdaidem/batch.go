@@ -281,7 +281,7 @@ var errTimeout = errors.New("the message's time, BatchOptions.Timeout, is over")
 // discards reports whether BatchOptions.Discard gives up a message. It calls Discard
 // only for messages that the guard would refuse again on every retry.
 func (b *messageGuard[E, M]) discards(ctx context.Context, t *taken[M]) (discard bool) {
-	if b.opts.Discard == nil || t.end.refusal == nil {
+	if b.opts.Discard == nil || t.end.refusal == nil || t.end.refusal.unfinished {
 		return false
 	}
 	switch t.end.refusal.Code {
@@ -298,7 +298,7 @@ func (b *messageGuard[E, M]) discards(ctx context.Context, t *taken[M]) (discard
 	if !b.opts.Discard(ctx, t.it, why) {
 		return false
 	}
-	slog.Default().WarnContext(ctx, "a message was discarded: it did not run, and counts as done", "source", t.source, "id", t.name, "error", why)
+	slog.Default().WarnContext(ctx, "a message was discarded: it is acknowledged, and this time it did not run", "source", t.source, "id", t.name, "error", why)
 	return true
 }
 

@@ -80,7 +80,9 @@ type BatchOptions[M any] struct {
 	//
 	// An error that Key returned is reported as ErrKeyInvalid too: return false if it may
 	// be temporary. A mismatch ends when the record of the other payload expires. Discard
-	// is not called for an identical message later in the same batch, which is
+	// is not called if that record is not completed and the payload may be the same, under
+	// options that a deployment has changed: the message may have begun and not finished.
+	// Nor is it called for an identical message later in the same batch, which is
 	// acknowledged too. Discard must be safe for concurrent use if Concurrency is above
 	// 1. Default: nil, such a message is reported as failed.
 	Discard func(ctx context.Context, m M, why error) bool

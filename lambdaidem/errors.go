@@ -63,6 +63,9 @@ type Error struct {
 	// such an error, because it is the application's decision. An Error that a guard
 	// made is never stored, even if a handler returns it from a nested Do.
 	rejected bool
+	// unfinished reports whether a mismatch may be with the same payload, of a record whose
+	// handler has not finished.
+	unfinished bool
 	// replayed reports whether the error was read from a record. Its Error method
 	// then returns message, the complete text of the original error.
 	replayed bool
