@@ -187,7 +187,7 @@ func (a *attempt) acquire(request context.Context) (d decision, may bool) {
 		}
 		if found == isBusy {
 			rec, found = a.wait(ctx, rec)
-			if found == isFree && a.left() >= a.g.opts.MinRunTime {
+			if found == isFree && a.left()-a.reserve >= a.g.opts.MinRunTime {
 				over = rec
 				continue
 			}

@@ -90,7 +90,7 @@ func (b *messageGuard[E, M]) take(ctx context.Context, event E) []*taken[M] {
 // begin another message. An invocation that times out can't report which messages
 // failed, so that Lambda retries the whole batch.
 //
-// Options.MinRunTime must be left. But if the invocation starts with hardly more than
+// Options.MinRunTime and Reserve must be left. But if the invocation starts with hardly more than
 // that, no message would ever begin, and all messages would end in the dead-letter
 // queue. In this case messages begin as long as half of the time is left.
 func (b *messageGuard[E, M]) timeToBegin(ctx context.Context) func() error {
@@ -98,13 +98,14 @@ func (b *messageGuard[E, M]) timeToBegin(ctx context.Context) func() error {
 	if !limited {
 		return ctx.Err
 	}
-	need, left := b.g.opts.MinRunTime, time.Until(deadline)
+	left := time.Until(deadline)
+	need := b.g.opts.MinRunTime + b.g.opts.reserveOf(left)
 	if need > left-left/10 {
 		need = left / 2
-		if b.g.opts.MinRunTime > defaultMinRunTime {
+		if b.g.opts.MinRunTime > defaultMinRunTime || b.g.opts.Reserve > 0 {
 			b.shortOnce.Do(func() {
-				slog.Default().WarnContext(ctx, "no invocation has Options.MinRunTime left, so messages begin in the first half of its time; "+
-					"raise the function's timeout above MinRunTime, or lower MinRunTime", "min_run_time", b.g.opts.MinRunTime, "left", left)
+				slog.Default().WarnContext(ctx, "no invocation has Options.MinRunTime and Reserve left, so messages begin in the first half of its time; "+
+					"raise the function's timeout above their sum, or lower them", "min_run_time", b.g.opts.MinRunTime, "reserve", b.g.opts.Reserve, "left", left)
 			})
 		}
 	}

@@ -25,6 +25,7 @@ type budget struct {
 	opts     *Options
 	deadline time.Time     // the invocation's deadline; zero if there is none
 	over     time.Time     // when the attempt must end: at the deadline, or else LeaseDuration after the claim
+	reserve  time.Duration // Options.Reserve, or less if the attempt began with hardly more time; see reserveOf
 	reserved time.Duration // the part of the time before over that the handler must not use
 	leaseEnd time.Time     // the lease's end in the last claim, by Options.Clock
 	giveUp   time.Time     // when waiting for another attempt ends; zero before the first wait
@@ -37,6 +38,7 @@ func newBudget(ctx context.Context, o *Options) budget {
 	if b.deadline.IsZero() {
 		b.over = time.Now().Add(o.LeaseDuration)
 	}
+	b.reserve = o.reserveOf(time.Until(b.over))
 	return b
 }
 
@@ -69,10 +71,20 @@ func (b *budget) holdTo(leaseEnd time.Time) {
 // keepBack sets the time that is reserved for storing and sending the answer, from the
 // time that is left now.
 func (b *budget) keepBack() {
-	b.reserved = b.opts.Reserve
-	if b.reserved == 0 {
+	b.reserved = b.reserve
+	if b.opts.Reserve == 0 {
 		b.reserved = min(500*time.Millisecond, max(time.Until(b.over), 0)/10)
 	}
+}
+
+// reserveOf returns the part of the time left that Reserve keeps from the handler. If that
+// is more than nine tenths, it is half instead, so that a function whose timeout is not
+// above Reserve still runs.
+func (o *Options) reserveOf(left time.Duration) time.Duration {
+	if o.Reserve > left-left/10 {
+		return left / 2
+	}
+	return o.Reserve
 }
 
 // answerMargin returns the part of the reserved time that is left for sending the

@@ -86,7 +86,9 @@ type Options struct {
 	LeaseDuration time.Duration
 	// Reserve is the time between the end of the handler's context and the deadline
 	// of the invocation, which the guard needs to store the answer. Default: 500 ms or
-	// a tenth of the time left, the smaller.
+	// a tenth of the time left, the smaller. If an invocation starts with hardly more
+	// time than Reserve (Reserve exceeds nine tenths of it), half of the time is
+	// reserved.
 	Reserve time.Duration
 	// CleanupTimeout is the maximum time for releasing a record, for storing an
 	// answer after the request's context has ended, and for the transaction of a
@@ -97,11 +99,12 @@ type Options struct {
 	// it gets 409. Default: 0, it doesn't wait. The wait always ends in time to
 	// answer before the deadline of the invocation.
 	Wait time.Duration
-	// MinRunTime is the time that must be left of the invocation for a request that
-	// has waited to begin its own attempt, and for a message of a batch to begin. If
-	// an invocation starts with hardly more time than MinRunTime (MinRunTime exceeds
-	// nine tenths of it), the messages of a batch begin as long as half of the time is
-	// left, and one warning says so if MinRunTime is above the default. Default: 1 s.
+	// MinRunTime is the time that must be left of the invocation, in addition to
+	// Reserve if that is set, for a request that has waited to begin its own attempt,
+	// and for a message of a batch to begin. If an invocation starts with hardly more
+	// time (their sum exceeds nine tenths of it), the messages of a batch begin as long
+	// as half of the time is left, and one warning says so if MinRunTime is above the
+	// default or Reserve is set. Default: 1 s.
 	MinRunTime time.Duration
 	// RetryAfter is the minimum value of the Retry-After header in a 409
 	// [ErrInProgress] and in a 503. It is sent in whole seconds, rounded up. Default:
