@@ -80,7 +80,7 @@ func (b *budget) keepBack() {
 // reserveOf returns the part of the time left that Reserve keeps from the handler. If that
 // is more than nine tenths, it is half instead, so that a function whose timeout is not
 // above Reserve still runs.
-func (o *Options) reserveOf(left time.Duration) time.Duration {
+func (o Options) reserveOf(left time.Duration) time.Duration {
 	if o.Reserve > left-left/10 {
 		return left / 2
 	}
