@@ -73,7 +73,7 @@ func TestX3_AfterAWaitTheReserveIsLeftToo(t *testing.T) {
 			if due, _ := ctx.Deadline(); time.Until(due) < time.Second {
 				t.Errorf("attempt %d has %v to run", lambdaidem.Attempt(ctx), time.Until(due))
 			}
-			time.Sleep(7500 * time.Millisecond)
+			time.Sleep(7900 * time.Millisecond)
 			return response{}, lambdaidem.Retryable(errWire)
 		}, reserve(1200*time.Millisecond), func(o *lambdaidem.Options) { o.Wait = time.Minute })
 		go func() {
