@@ -29,8 +29,10 @@ const (
 
 	// isStillWhatWasSettled holds if a record is as an operator has settled it. It lets
 	// an operator settle the record again. Settling gives a record a new token that no
-	// attempt has, so the condition never holds for a record that an attempt completed.
-	isStillWhatWasSettled = "#token = :seen_token AND #status = :completed AND NOT " + isGone
+	// attempt has, so the condition never holds for a record that an attempt completed. A
+	// purge keeps the token but adds an operation, so the condition doesn't hold for a
+	// record whose answer was erased after it was read.
+	isStillWhatWasSettled = "#token = :seen_token AND #status = :completed AND #operations = :seen_operations AND NOT " + isGone
 
 	// leaseIsOurs holds if the record is in progress under the caller's token. The lease
 	// may have ended: only another attempt's token takes a lease away.

@@ -198,7 +198,7 @@ func (o *Operator) Settle(ctx context.Context, seen Inspected, result lambdaidem
 		return seen, err
 	}
 	result.At, result.Expires = seen.At().Truncate(time.Millisecond), o.expires(seen)
-	kept, err := o.s.prepare(ctx, lambdaidem.Lease{ID: it.ID, Token: it.Token}, result)
+	kept, err := o.s.prepare(ctx, lambdaidem.Lease{ID: it.ID, Token: it.Token, Scope: seen.Record.Scope}, result)
 	if err != nil {
 		return seen, err
 	}
@@ -208,8 +208,14 @@ func (o *Operator) Settle(ctx context.Context, seen Inspected, result lambdaidem
 
 // settled reports whether the record's answer is an operator's.
 func (i Inspected) settled() bool {
-	n := len(i.Operations)
-	return i.Record.State == lambdaidem.Completed && n > 0 && i.Operations[n-1].What == OperationSettled && i.Operations[n-1].Token == i.Record.Token
+	return isSettled(i.Record.State, i.Record.Token, i.Operations)
+}
+
+// isSettled reports whether a record with this state, token and operations has an
+// operator's answer.
+func isSettled(state lambdaidem.State, token string, did []Operation) bool {
+	n := len(did)
+	return state == lambdaidem.Completed && n > 0 && did[n-1].What == OperationSettled && did[n-1].Token == token
 }
 
 // maySettleAgain returns an error unless an operator may replace an operator's answer.
@@ -298,8 +304,10 @@ type operatorEnd struct {
 // end writes the item over the record that was seen.
 func (o *Operator) end(ctx context.Context, seen Inspected, how *operatorEnd, it *item) (Inspected, error) {
 	values := (&given{now: seen.At(), seen: &seen.Record}).attributes()
-	if how.condition == isStillWhatWasSettled { // DynamoDB refuses values that no expression uses
-		delete(values, ":seen_state")
+	if how.condition == isStillWhatWasSettled {
+		did := operations(seen.Operations)
+		values[":seen_operations"] = did.write()
+		delete(values, ":seen_state") // DynamoDB refuses values that no expression uses
 		delete(values, ":seen_end")
 	}
 	out, fate, err := o.s.change(ctx, &change{sets: how.sets, also: []string{attrToken, attrOperations}, condition: how.condition,

@@ -4,7 +4,12 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"net/http"
 	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
@@ -165,5 +170,76 @@ func TestS1_TheMarkOfEncryptionIsThatOfTheLatestAttempt(t *testing.T) {
 	_, _ = d.do(t, d.guard, "k", uncertain)
 	if seen := d.inspect(t, d.id("k")); seen.Encrypted || seen.Record.Attempt != 3 {
 		t.Errorf("after a takeover by functions that don't, it is %+v", seen)
+	}
+}
+
+// An operator settles a record again with an answer in parts, while a purge runs.
+func TestO2_APurgeLeavesThePartsThatAnOperatorIsWriting(t *testing.T) {
+	d := openDesk(t)
+	d.die(t, "k")
+	first, err := d.operator(t, "alice").Settle(t.Context(), d.inspect(t, d.id("k")), settled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var during PurgeProgress
+	client, w := over(d.client)
+	w.after(opUpdateItem, func(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
+		during = d.purge(t, d.operator(t, "bob"), func(p *PurgeOptions) {
+			p.Match = func(rec lambdaidem.Record) bool { // parts, not the record itself
+				return rec.State == lambdaidem.Absent && rec.Scope == first.Record.Scope
+			}
+		})
+		return pass(r, next)
+	})
+	o, err := New(client, d.table, patient).Operator("alice", "ticket", again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := noise(500_000)
+	large := lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte(`"` + base64.StdEncoding.EncodeToString([]byte(text)) + `"`)}
+	if _, err := o.Settle(t.Context(), first, large); err != nil {
+		t.Fatal(err)
+	}
+	if during.KeptParts != 2 || during.Parts != 0 {
+		t.Errorf("the purge says %+v; want 2 parts kept", during)
+	}
+	got, err := d.do(t, d.guard, "k", answerOf("ran again"))
+	if got != base64.StdEncoding.EncodeToString([]byte(text)) || err != nil {
+		t.Errorf("a retry got %d bytes, %v", len(got), err)
+	}
+}
+
+// The parts of an attempt that died stay for an hour after an operator settled its
+// record, and no longer.
+func TestO2_PurgeDeletesOldPartsOfASettledRecord(t *testing.T) {
+	d := openDesk(t)
+	d.clock = time.Now().Add(-2 * time.Hour)
+	left := d.leaveParts(t, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+	if _, err := d.operator(t, "alice").Settle(t.Context(), d.inspect(t, d.id("k")), settled); err != nil {
+		t.Fatal(err)
+	}
+	if sum := d.purge(t, d.operator(t, "alice")); sum.Orphans != left || sum.KeptParts != 0 {
+		t.Errorf("it says %+v; want %d orphans", sum, left)
+	}
+}
+
+// An operator looks at a record and settles it again after a purge has erased its answer.
+func TestO2_WhatAPurgeErasedIsNotSettledAgain(t *testing.T) {
+	for _, forget := range []bool{false, true} {
+		d := openDesk(t)
+		d.die(t, "k")
+		seen, err := d.operator(t, "alice").Settle(t.Context(), d.inspect(t, d.id("k")), settled)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.purge(t, d.operator(t, "bob"), func(p *PurgeOptions) { p.Forget = forget })
+		erased := d.inspect(t, d.id("k"))
+		now, err := d.operator(t, "alice", again).Settle(t.Context(), seen, corrected)
+		if !errors.Is(err, ErrRecordChanged) {
+			t.Errorf("forget=%v: settling again got %v; want ErrRecordChanged", forget, err)
+		}
+		if diff := cmp.Diff(erased.Operations, now.Operations); diff != "" {
+			t.Errorf("forget=%v: the record's operations changed: -before +after\n%s", forget, diff)
+		}
 	}
 }

@@ -81,9 +81,10 @@ const opPurge = "purge"
 //   - Parts that no record names are deleted. An attempt leaves them behind if it dies
 //     before it completes, loses an optimistic race, or its transaction is rejected.
 //     They are chosen by a Record with ID, Scope and Token, and in StartedAt the time
-//     at which they were written. A part whose attempt may still complete stays: one
-//     whose attempt holds the lease, and, unless the record is completed, one that was
-//     written within the last hour.
+//     at which they were written. A part that may still become part of an answer stays:
+//     one whose attempt holds the lease, and one that was written within the last hour,
+//     unless an attempt completed the record. An operator may settle a settled record
+//     again, and writes the parts of the new answer before the record names them.
 //   - Results of steps stay in records that are released or in progress, because the
 //     next attempt needs them. PurgeOptions.Steps erases those too.
 //   - A record in progress is not changed otherwise, and not at all while its lease is
@@ -214,12 +215,13 @@ func (p *purge) isDone(it *item, now time.Time) bool {
 	return it.isErased() && it.Erasing == nil
 }
 
-// wasForgotten reports whether a purge has forgotten the record: it has no answer, and
-// expires as soon as if it were forgotten now. A retry that took the record over
-// before it expired has given it a later expiry.
+// wasForgotten reports whether a purge has forgotten the record: it holds neither an
+// answer nor steps, and expires as soon as if it were forgotten now. A retry that took
+// the record over before it expired may have stored new ones, and changed the expiry.
 func (p *purge) wasForgotten(it *item, now time.Time) bool {
 	n := len(it.Operations)
-	return n > 0 && it.Operations[n-1].What == OperationForgotten && it.Expiration.n <= p.forgottenAt(now).n
+	holdsNothing := it.isErased() || it.Status == lambdaidem.Released && len(it.Steps) == 0
+	return n > 0 && it.Operations[n-1].What == OperationForgotten && holdsNothing && it.Expiration.n <= p.forgottenAt(now).n
 }
 
 // forgottenAt returns the TTL attribute of a record that is forgotten now. It expires

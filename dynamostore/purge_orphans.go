@@ -58,11 +58,12 @@ func (l *layout) parsePart(attrs attributes) (storedPart, bool) {
 const orphanAge = time.Hour
 
 // isOrphan reports whether a part will never be read: its record does not name it, and
-// no attempt can complete the record with it any more. stands is the record; nil if
-// there is none.
+// nobody can complete the record with it any more. An attempt can't once the record is
+// completed, but an operator who settles the record again can. stands is the record; nil
+// if there is none.
 func (part *storedPart) isOrphan(stands *item, now time.Time) bool {
 	if stands != nil && !stands.record().GoneAt(now) {
-		if stands.Status == lambdaidem.Completed {
+		if stands.Status == lambdaidem.Completed && !isSettled(stands.Status, stands.Token, stands.Operations) {
 			return true
 		}
 		if stands.heldBy(part.token) {

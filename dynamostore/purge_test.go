@@ -461,3 +461,36 @@ func TestO2_ScanLeasesFindsWhatIsInProgress(t *testing.T) {
 		break
 	}
 }
+
+// A retry takes a forgotten record over, and its record expires no later than a purge
+// would have it expire.
+func TestO2_ARecordThatRanAgainForAShortTimeIsForgottenAgain(t *testing.T) {
+	forget := func(p *PurgeOptions) { p.Forget = true }
+	for name, end := range map[string]func(context.Context) (string, error){
+		"completed": answerOf("alice lives here"),
+		"released": func(ctx context.Context) (string, error) {
+			_, _ = lambdaidem.Step(ctx, "card", answerOf("alice's card"))
+			return "", errLater
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := openDesk(t)
+			_, _ = d.do(t, d.guard, "k", func(context.Context) (string, error) { return "", errLater })
+			d.purge(t, d.operator(t, "alice"), forget)
+			short := d.guard.With(func(o *lambdaidem.Options) { o.TTL = lambdaidem.MinTTL })
+			_, _ = d.do(t, short, "k", end)
+			if seen := d.inspect(t, d.id("k")); seen.Record.Attempt != 2 {
+				t.Fatalf("the retry left %+v", seen.Record)
+			}
+			if sum := d.purge(t, d.operator(t, "alice"), forget); sum.Purged != 1 || sum.Before != 0 {
+				t.Errorf("the second purge says %+v", sum)
+			}
+			if rec := d.inspect(t, d.id("k")).Record; len(rec.Result.Value)+len(rec.Steps) > 0 {
+				t.Errorf("the record still holds %+v", rec)
+			}
+			if sum := d.purge(t, d.operator(t, "alice"), forget); sum.Purged != 0 || sum.Before != 1 {
+				t.Errorf("the third purge says %+v", sum)
+			}
+		})
+	}
+}
