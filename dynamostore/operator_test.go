@@ -96,15 +96,15 @@ func TestO2_SettledAnswerIsWhatEveryRetryGets(t *testing.T) {
 	if seen.Record.State != lambdaidem.InProgress || string(seen.Record.Steps["card"]) != "7" {
 		t.Fatalf("it was shown as %+v", seen.Record)
 	}
-	done, err := d.operator(t, "alice", func(o *OperatorOptions) { o.TTL = time.Hour }).Settle(t.Context(), seen, settled)
+	done, err := d.operator(t, "alice", func(o *OperatorOptions) { o.TTL = 48 * time.Hour }).Settle(t.Context(), seen, settled)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if done.Record.State != lambdaidem.Completed || done.Record.Token == seen.Record.Token || done.Record.Fingerprint != seen.Record.Fingerprint {
 		t.Errorf("it became %+v", done.Record)
 	}
-	if ttl := done.Record.Expires.Sub(done.Now); ttl < time.Hour || ttl > time.Hour+10*time.Second {
-		t.Errorf("it expires %v from now by the database's clock; want 1h", ttl)
+	if ttl := done.Record.Expires.Sub(done.Now); ttl < 48*time.Hour || ttl > 48*time.Hour+10*time.Second {
+		t.Errorf("it expires %v from now by the database's clock; want 48h", ttl)
 	}
 	if diff := cmp.Diff(done.Record, d.inspect(t, d.id("k")).Record); diff != "" {
 		t.Errorf("returned - stored +:\n%s", diff)
@@ -509,11 +509,11 @@ func TestL7_ASettledRecordLastsItsWholeTTL(t *testing.T) {
 	d.die(t, "k")
 	seen := d.inspect(t, d.id("k"))
 	seen.read = seen.read.Add(-500 * time.Millisecond) // between two seconds
-	done, err := d.operator(t, "alice", func(o *OperatorOptions) { o.TTL = lambdaidem.MinTTL }).Settle(t.Context(), seen, settled)
+	done, err := d.operator(t, "alice", func(o *OperatorOptions) { o.TTL = 48 * time.Hour }).Settle(t.Context(), seen, settled)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lasts := done.Record.Expires.Sub(done.Operations[0].At); lasts < lambdaidem.MinTTL || lasts > lambdaidem.MinTTL+time.Second {
+	if lasts := done.Record.Expires.Sub(done.Operations[0].At); lasts < 48*time.Hour || lasts > 48*time.Hour+time.Second {
 		t.Errorf("it lasts %v", lasts)
 	}
 }
