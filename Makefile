@@ -89,7 +89,7 @@ commit_seed = $(shell hash=$$(git rev-parse HEAD 2>/dev/null) || hash=0; \
 .PHONY: test-simulator
 test-simulator:
 	$(call say,the simulator: 10000 seeds, every order of small cases, every known mistake)
-	GOGC=400 $(GO) test ./internal/simulator -run '^Test(Simulate|Exhaustive|Mutations)' -count=1 -timeout 10m -v
+	GOGC=400 $(GO) test ./internal/simulator -run '^Test(Simulate|Exhaustive|Mutations)' -count=1 -timeout 20m -v
 	$(call say,the simulator: 10000 seeds of this commit from $(commit_seed) on)
 	GOGC=400 $(GO) test ./internal/simulator -run '^TestSimulate_G3' -count=1 -timeout 10m -v -args -seed=$(commit_seed) -seeds=10000
 	GOGC=400 $(GO) test ./internal/simulator/deliveries -count=1 -timeout 10m -v
