@@ -61,6 +61,7 @@ func New(client *dynamodb.Client, o Options) *Client {
 				stack.Finalize.Insert(identityWanted{}, sdksIdentity, middleware.Before),
 				stack.Finalize.Insert(identityHad{}, sdksIdentity, middleware.After),
 				stack.Deserialize.Add(witness{}, middleware.Before),
+				outsideCalls(stack),
 			)
 		})
 	})

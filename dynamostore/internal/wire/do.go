@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/middleware"
 )
 
 // An Operation is an operation of DynamoDB's API, by the API's name.
@@ -119,6 +120,21 @@ func (c *call) Value(key any) any {
 func callOf(ctx context.Context) *call {
 	c, _ := ctx.Value(callKey{}).(*call)
 	return c
+}
+
+// outsideCalls keeps a request for DynamoDB's endpoints out of the call that it is made
+// for. With endpoint discovery, the SDK makes one in a goroutine of its own, with the
+// context of the call.
+func outsideCalls(stack *middleware.Stack) error {
+	if stack.ID() != "DescribeEndpoints" {
+		return nil
+	}
+	//nolint:wrapcheck // New joins it with others
+	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("lambdaidem.OutsideCalls", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
+		middleware.InitializeOutput, middleware.Metadata, error,
+	) {
+		return next.HandleInitialize(context.WithValue(ctx, callKey{}, nil), in)
+	}), middleware.Before)
 }
 
 // send makes the call.
