@@ -24,8 +24,8 @@ var errUnstartedForgotten = errors.New("this process has left too many claims be
 // unstarted remembers the claims of this process whose handlers never started and
 // that may hold their records all the same: neither the claim nor its withdrawal
 // was answered, or the claim may still arrive. Attempts withdraw them before they
-// acquire, and when they meet one of their tokens. Guards that share a store
-// share it.
+// acquire, and when they meet one of their tokens. A guard shares it with those that
+// With derives from it; two guards made by New have two, even on one store.
 type unstarted struct {
 	count atomic.Int64 // len(claims), to be read without the lock
 
@@ -115,20 +115,23 @@ func (u *unstarted) holding(rec Record) *unstartedClaim {
 	return nil
 }
 
-// next returns a claim whose withdrawal is due; nil: there is none.
+// next returns the claim whose withdrawal has been due the longest, or nil if none is due.
 func (u *unstarted) next(now time.Time) *unstartedClaim {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if now.Before(u.resuming) {
 		return nil
 	}
+	var first *unstartedClaim
 	for _, c := range u.claims {
-		if !c.withdrawn && !now.Before(c.due) {
-			c.withdrawn = true
-			return c
+		if !c.withdrawn && !now.Before(c.due) && (first == nil || c.due.Before(first.due)) {
+			first = c
 		}
 	}
-	return nil
+	if first != nil {
+		first.withdrawn = true
+	}
+	return first
 }
 
 // tried takes note of a withdrawal that next asked for.
@@ -142,7 +145,8 @@ func (u *unstarted) tried(c *unstartedClaim, settled bool, err error) {
 	now := time.Now()
 	c.withdrawn = false
 	if !errors.Is(err, ErrLeaseLost) {
-		u.resuming = now.Add(withdrawalPause)
+		// The others come first now: this claim may fail for a reason of its own.
+		u.resuming, c.due = now.Add(withdrawalPause), now
 		return
 	}
 	c.due = now.Add(c.pause)

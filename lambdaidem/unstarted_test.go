@@ -146,6 +146,26 @@ func TestX10_AHealthyRequestWithdrawsFew(t *testing.T) {
 	})
 }
 
+// A claim that can't be withdrawn does not keep others from it.
+func TestX10_AWithdrawalThatFailsComesLastTheNextTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+		leaveBehind(t, r, first())
+		time.Sleep(time.Second)
+		leaveBehind(t, r, post("key-2", "{}"))
+		time.Sleep(time.Minute)
+		r.store.fail(release, requestLost) // of the first claim
+		r.send(t, post("key-3", "{}"))
+		time.Sleep(time.Minute)
+		r.store.fail(release, nil, requestLost)
+		r.send(t, post("key-4", "{}"))
+		second, err := r.store.Store.Get(t.Context(), r.guard.RecordID(lambdaidem.Identity{Method: "POST", Route: "/payments", Key: "key-2"}), time.Now())
+		if err != nil || second.State != lambdaidem.Released || r.record(t).State != lambdaidem.InProgress {
+			t.Errorf("%v; the second claim's record is %s, the first one's %s", err, second.State, r.record(t).State)
+		}
+	})
+}
+
 // A claim that arrives after its withdrawal found nothing is withdrawn too.
 func TestX10_AClaimThatArrivesLateIsWithdrawn(t *testing.T) {
 	for _, late := range []time.Duration{2 * time.Second, lambdaidem.MinTTL - time.Second} {
