@@ -173,6 +173,29 @@ func TestS1_TheMarkOfEncryptionIsThatOfTheLatestAttempt(t *testing.T) {
 	}
 }
 
+// Only an answer that the record has by its last operation is an operator's.
+func TestG3_WhatIsAnOperatorsAnswer(t *testing.T) {
+	did := func(what OperationKind) []Operation {
+		return []Operation{{What: OperationReleased, Token: "mine"}, {What: what, Token: "mine"}}
+	}
+	for name, c := range map[string]struct {
+		state lambdaidem.State
+		token string
+		did   []Operation
+		want  bool
+	}{
+		"settled":                      {lambdaidem.Completed, "mine", did(OperationSettled), true},
+		"erased since":                 {lambdaidem.Completed, "mine", did(OperationErased), false},
+		"completed by another attempt": {lambdaidem.Completed, "other", did(OperationSettled), false},
+		"released":                     {lambdaidem.Released, "mine", did(OperationSettled), false},
+		"no operations":                {lambdaidem.Completed, "mine", nil, false},
+	} {
+		if got := isSettled(c.state, c.token, c.did); got != c.want {
+			t.Errorf("%s: %v; want %v", name, got, c.want)
+		}
+	}
+}
+
 // An operator settles a record again with an answer in parts, while a purge runs.
 func TestO2_APurgeLeavesThePartsThatAnOperatorIsWriting(t *testing.T) {
 	d := openDesk(t)

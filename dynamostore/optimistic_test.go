@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
@@ -296,6 +297,43 @@ func TestE1_FailedOpenCommitsWithTheRecord(t *testing.T) {
 			}
 			b.wantBalance(t, "alice", 70)
 			b.wantRuns(t, 1)
+		})
+	}
+	for name, faults := range map[string][]fault{
+		"its own takeover had landed":     {loseReply, loseRequest, loseRequest},
+		"its own takeover had not landed": {loseRequest, loseRequest, loseRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := openBank(t, open)
+			died := lambdaidem.Uncertain(errors.New("died"))
+			if _, err := b.do(t.Context(), "k", func(context.Context) (string, error) { return "", died }); !errors.Is(err, died) {
+				t.Fatal(err)
+			}
+			o, err := b.store.Operator("alice", "a reason", func(o *OperatorOptions) { o.Force = true })
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen, err := b.store.Inspect(t.Context(), b.transferID("k"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen, err = o.Release(t.Context(), seen); err != nil {
+				t.Fatal(err)
+			}
+			b.wire.after(opUpdateItem, faults...)
+			if got, err := b.do(t.Context(), "k", well); err != nil || got != "moved" {
+				t.Errorf("got %q, %v", got, err)
+			}
+			now, err := b.store.Inspect(t.Context(), b.transferID("k"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if now.Record.State != lambdaidem.Completed || now.Record.Attempt != 2 || now.Record.Bound != seen.Record.Bound {
+				t.Errorf("the record is %+v; want attempt 2, completed, bound by %q", now.Record, seen.Record.Bound)
+			}
+			if diff := cmp.Diff(seen.Operations, now.Operations); diff != "" {
+				t.Errorf("the record's operations changed: -before +after\n%s", diff)
+			}
 		})
 	}
 	t.Run("completed by another", func(t *testing.T) {

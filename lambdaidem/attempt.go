@@ -36,7 +36,7 @@ type attempt struct {
 	handler    time.Duration // time spent in the handler
 	stored     time.Duration // time spent in the store, except for steps
 	mayHold    bool          // a claim was sent whose reply is missing, so the attempt may hold the lease
-	replaces   string        // token of the record that the last claim replaces; empty if the claim begins a record
+	over       *Record       // the record that the last claim replaces; nil if the claim begins a record
 	started    bool          // the handler has been started
 	open       bool          // the handler runs without a lease because of Options.FailOpen
 	rejected   bool          // the transaction was rejected

@@ -11,12 +11,14 @@ import (
 // and those without a lease, which are optimistic or run because of Options.FailOpen.
 
 // completion returns the completion to commit with tx, or with Store.Complete if tx is
-// nil.
+// nil. An attempt that runs because of Options.FailOpen may have taken a record over
+// without knowing, so its completion replaces the same record as its last claim. The
+// record then keeps what a new record would lose, such as its attempt number.
 func (a *attempt) completion(r Result, tx Tx) *Completion {
 	a.first = Completion{Lease: a.lease(), Result: r}
 	c := &a.first
 	if tx != nil && (a.g.opts.Optimistic || a.open) {
-		return a.completionOver(c, Record{})
+		return a.completionOver(c, a.replaced())
 	}
 	return c
 }

@@ -24,7 +24,7 @@ func (a *attempt) claim(ctx context.Context, over Record) (Record, error) {
 		a.beginLease(now)
 		asked := time.Now()
 		claim := a.claimAt(now, over)
-		a.replaces, a.bound = over.Token, claim.Bound
+		a.over, a.bound = claim.Over, claim.Bound
 		rec, err := a.g.store.Acquire(ctx, claim)
 		a.spent(asked)
 		if err == nil {
@@ -43,6 +43,16 @@ func (a *attempt) claim(ctx context.Context, over Record) (Record, error) {
 	}
 }
 
+// replaced returns the record that the last claim replaces; the zero Record if the claim
+// begins a record, or if there was none.
+func (a *attempt) replaced() Record {
+	if a.over == nil {
+		return Record{}
+	}
+	return *a.over
+}
+
+// claimAt returns a claim at now. over is the record to take over, or the zero Record.
 func (a *attempt) claimAt(now time.Time, over Record) Claim {
 	o := &a.g.opts
 	c := Claim{ID: a.id, Scope: a.scope, Fingerprint: a.call.fingerprint, Token: a.token, Now: now, LeaseEnd: a.leaseEnd,

@@ -736,6 +736,37 @@ func TestE1_FailedOpenAsksAgain(t *testing.T) {
 	})
 }
 
+// A call that failed open while it took a record over goes on with that record, whether
+// or not the takeover arrived.
+func TestX5_FailedOpenCompletesTheRecordThatItTookOver(t *testing.T) {
+	for name, lost := range map[string]fault{"the takeover arrived": replyLost, "the takeover did not arrive": requestLost} {
+		t.Run(name, func(t *testing.T) {
+			fails := true
+			r, l := withLedger(enlisting(func(ctx context.Context) (response, error) {
+				if fails {
+					lambdaidem.DownstreamKey(ctx, "charge")
+					return response{}, lambdaidem.Retryable(errWire)
+				}
+				return created(ctx)
+			}), func(o *lambdaidem.Options) { o.FailOpen = true })
+			r.mustRun(t, first())
+			released := r.record(t)
+			fails = false
+			r.store.fail(acquire, nil, lost) // the first acquire finds the record
+			if out := r.send(t, first()); out.StatusCode != 201 {
+				t.Fatalf("the call is answered with %+v", out)
+			}
+			l.wantDone(t, "write")
+			if over := l.sent[0].Claim.Over; over == nil || over.Token != released.Token {
+				t.Errorf("the completion replaces %+v; want the released record", over)
+			}
+			if rec := r.record(t); rec.State != lambdaidem.Completed || rec.Attempt != 2 || rec.Bound != released.Bound || rec.Bound == "" {
+				t.Errorf("the record is %+v; want attempt 2, completed, bound to its payload", rec)
+			}
+		})
+	}
+}
+
 // Where the release that would keep a late transaction from happening can't be
 // written, nobody says that nothing happened (X8).
 func TestX8_UnsettledRejectionThatCantBeReleasedIsUnknown(t *testing.T) {

@@ -51,7 +51,7 @@ type unstartedClaim struct {
 // The claim has been given up, so its signature is valid for MinTTL at most.
 func (a *attempt) newUnstartedClaim() *unstartedClaim {
 	now := time.Now()
-	return &unstartedClaim{g: a.g, lease: a.lease(), invocation: a.invocation, over: a.replaces,
+	return &unstartedClaim{g: a.g, lease: a.lease(), invocation: a.invocation, over: a.replaced().Token,
 		arrivesBy: now.Add(MinTTL), due: now, pause: withdrawalPause}
 }
 
