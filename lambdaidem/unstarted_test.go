@@ -95,6 +95,48 @@ func TestX10_ARetryThatMeetsAClaimLeftBehindRuns(t *testing.T) {
 	}
 }
 
+// An attempt dies, and the claim that takes its record over is withdrawn. The record
+// keeps the payload of the attempt that died, and runs under either policy: the handler
+// of the claim never ran, and the claim was made under Rerun, which lets a retry run.
+func TestX10_AWithdrawnTakeoverLeavesARecordThatRunsWithTheSamePayload(t *testing.T) {
+	for name, withdraw := range map[string]func(*testing.T, *rig){
+		"at once": func(*testing.T, *rig) {},
+		"by a later request": func(t *testing.T, r *rig) {
+			t.Helper()
+			if rec := r.record(t); rec.State != lambdaidem.InProgress {
+				t.Fatalf("the record is %s; want the claim to hold it", rec.State)
+			}
+			r.store.failAlways(release, nil)
+			r.later(nil).send(t, post("key-2", "{}"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(func(context.Context, request) (response, error) { return response{}, lambdaidem.Uncertain(errWire) })
+				r.mustRun(t, first())
+				time.Sleep(leaseWithoutDeadline)
+				r.store.fail(acquire, nil, replyLost) // the first acquire finds the record
+				if name != "at once" {
+					r.store.failAlways(release, requestLost)
+				}
+				wantProblem(t, r.send(t, first()), 503, lambdaidem.ErrStoreUnavailable)
+				withdraw(t, r)
+				if rec := r.record(t); rec.State != lambdaidem.Released || rec.Bound != "dead_attempt" {
+					t.Fatalf("the record is %s, bound by %q", rec.State, rec.Bound)
+				}
+				wantProblem(t, r.send(t, post("key-1", `{"amount":7}`)), 422, lambdaidem.ErrPayloadMismatch)
+				held := r.later(nil, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+				if out := held.send(t, first()); out.StatusCode != 201 || replayed(out) {
+					t.Errorf("a version with policy Hold answers %+v", out)
+				}
+				if rec := r.record(t); rec.Attempt != 3 {
+					t.Errorf("it ran as attempt %d; want 3", rec.Attempt)
+				}
+			})
+		})
+	}
+}
+
 // Every call hangs: requests keep their time.
 func TestX10_AnOutageCostsLittleTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
