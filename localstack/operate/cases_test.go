@@ -149,7 +149,7 @@ func (w *world) restored(t *testing.T) {
 	// The table that was kept.
 	r.shell = w.newShell(t)
 	w.send(t, late).expect(t, http.StatusCreated, true, first.body)
-	if out := r.block(); !strings.Contains(out, "1 records forgotten") {
+	if out := r.block(); !strings.Contains(out, "1 record forgotten") {
 		t.Errorf("not the one record of after that moment was forgotten: %s", out)
 	}
 	w.send(t, late).expect(t, http.StatusInternalServerError, false, "idempotency_answer_unavailable")

@@ -98,10 +98,10 @@ func (w *world) erased(t *testing.T) {
 	her := payment("erin", "order-12")
 	w.send(t, her).expect(t, http.StatusCreated, false, "pay_")
 	r := w.read(t, "Personal data must be erased")
-	if out := r.block(); !strings.Contains(out, "1 records would be erased") {
+	if out := r.block(); !strings.Contains(out, "1 record would be erased") {
 		t.Errorf("her record is not counted: %s", out)
 	}
-	if out := r.block(); !strings.Contains(out, "1 records erased") {
+	if out := r.block(); !strings.Contains(out, "1 record erased") {
 		t.Errorf("her record is not erased: %s", out)
 	}
 	if out := r.block(); strings.Contains(out, "pay_") {

@@ -111,13 +111,19 @@ func TestS2_WorkIsLinear(t *testing.T) {
 }
 
 // What the count can't see, a clock does. A quadratic step would make a byte
-// of the longer text 32 times as dear.
+// of the longer text 32 times as dear, in every measurement. Other load makes some
+// measurements slower and none faster, so the longer text is measured again until one
+// is fast enough.
 func TestS2_TimeIsLinear(t *testing.T) {
-	const small, factor, tolerance = 8 << 10, 32, 12
+	const small, factor, tolerance, measurements = 8 << 10, 32, 12, 10
 	long := hostile(small * factor)
 	for name, src := range hostile(small) {
-		if a, b := nsPerByte(src), nsPerByte(long[name]); b > tolerance*a {
-			t.Errorf("%s: %.2f ns per byte of %d, but %.2f of %d", name, a, len(src), b, len(long[name]))
+		a, b := nsPerByte(src), nsPerByte(long[name])
+		for n := 1; b > tolerance*a && n < measurements; n++ {
+			b = min(b, nsPerByte(long[name]))
+		}
+		if b > tolerance*a {
+			t.Fatalf("%s: %.2f ns per byte of %d, but %.2f of %d", name, a, len(src), b, len(long[name]))
 		}
 	}
 }

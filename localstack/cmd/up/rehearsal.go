@@ -129,7 +129,7 @@ Rehearse an incident of docs/operate.md: break the functions' calls to DynamoDB.
 Have a function die at its timeout of 10 seconds; and ask the clearing house what it was told, a line for each downstream key.
 
   curl -i %[2]s/payments -H "Authorization: Bearer $TOKEN" -H 'Idempotency-Key: slow-1' \
-    -H 'X-Demo-Delay-Ms: 15000' -H 'Content-Type: application/json' -d '{"amount":1250,"currency":"EUR"}'
+    -H 'X-Demo-Hang-Attempts: 1' -H 'Content-Type: application/json' -d '{"amount":1250,"currency":"EUR"}'
   curl %[1]s/clearings
 `, r.url, s.URL())
 }

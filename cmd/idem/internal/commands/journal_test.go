@@ -93,5 +93,5 @@ func TestO2_PurgeRefusesTheStateOfAnotherRegion(t *testing.T) {
 	d.idem(append(purge, "--attribute", "status=status")...).want(t, exitDone, "0 records would be erased") // it goes on after the only record
 	write()
 	d.idem(purge...).want(t, exitDone, "0 records would be erased")
-	d.idem(purge...).want(t, exitDone, "1 records would be erased") // the journal of what was done is gone
+	d.idem(purge...).want(t, exitDone, "1 record would be erased") // the journal of what was done is gone
 }

@@ -182,7 +182,7 @@ func (v *leasesView) text(to printer) error {
 		say(w.printer, "(there are more; see --limit)\n")
 	}
 	if v.Unreadable > 0 {
-		say(w.printer, "(%d items can't be read)\n", v.Unreadable)
+		say(w.printer, "(%s can't be read)\n", counted(v.Unreadable, "item", "items"))
 	}
 	return w.flush()
 }

@@ -166,7 +166,7 @@ func (m *matcher) text(to printer) {
 	if len(compared) == 0 {
 		return
 	}
-	say(to, "Nothing matched. Each flag was compared with %d records:\n", m.records)
+	say(to, "Nothing matched. Each flag was compared with %s:\n", counted(m.records, "record", "records"))
 	for _, c := range compared {
 		say(to, "  %s %s matches %d", c.Flag, clip(c.Value), c.Records)
 		for i, value := range c.Nearest {

@@ -252,7 +252,7 @@ func (p *purging) stopped(ctx context.Context, a *app, j *journal, sum dynamosto
 	if a.Draws {
 		say(a.Err, "\n")
 	}
-	say(a.Err, "Stopped after %d items, %d purged. ", sum.Looked, sum.Purged)
+	say(a.Err, "Stopped after %s, %d purged. ", counted(sum.Looked, "item", "items"), sum.Purged)
 	switch {
 	case j.file != "":
 		say(a.Err, "The same command goes on where it was: --state %s\n", j.file)
@@ -312,28 +312,29 @@ func (v purgeView) text(to printer) {
 		does, would = "forgotten, as of 15 minutes from now", "would be forgotten"
 	}
 	if v.DryRun {
-		say(to, "%d records %s.\n", v.Matched-v.Before, would)
+		say(to, "%s %s.\n", counted(v.Matched-v.Before, "record", "records"), would)
 	} else {
-		say(to, "%d records %s.\n", v.Purged, does)
+		say(to, "%s %s.\n", counted(v.Purged, "record", "records"), does)
 	}
 	if v.Parts > 0 {
-		say(to, "%d parts of answers deleted.\n", v.Parts)
+		say(to, "%s deleted.\n", counted(v.Parts, "part of an answer", "parts of answers"))
 	}
+	const stepsErased = " (--steps erases those of released records and dead attempts)"
 	for _, line := range []struct {
-		n    int
-		says string
+		n         int
+		one, many string
 	}{
-		{v.Orphans, "parts belonged to attempts that never completed"},
-		{v.KeptParts, "parts were left: their attempts may still complete"},
-		{v.KeptSteps, "records keep the results of their steps (--steps erases those of released records and dead attempts)"},
-		{v.Before, "were erased before"},
-		{v.InProgress, "are in progress, and were left"},
-		{v.Changed, "changed meanwhile, and were left"},
-		{v.Foreign, "items are no records, and were left"},
+		{v.Orphans, "part belonged to an attempt that never completed", "parts belonged to attempts that never completed"},
+		{v.KeptParts, "part was left: an answer that is being stored may need it", "parts were left: an answer that is being stored may need them"},
+		{v.KeptSteps, "record keeps the results of its steps" + stepsErased, "records keep the results of their steps" + stepsErased},
+		{v.Before, "was erased before", "were erased before"},
+		{v.InProgress, "is in progress, and was left", "are in progress, and were left"},
+		{v.Changed, "changed meanwhile, and was left", "changed meanwhile, and were left"},
+		{v.Foreign, "item is no record, and was left", "items are no records, and were left"},
 	} {
 		if line.n > 0 {
-			say(to, "%d %s.\n", line.n, line.says)
+			say(to, "%s.\n", counted(line.n, line.one, line.many))
 		}
 	}
-	say(to, "Looked at %d items. Capacity units: %g.\n", v.Looked, v.Units)
+	say(to, "Looked at %s. Capacity units: %g.\n", counted(v.Looked, "item", "items"), v.Units)
 }

@@ -51,7 +51,7 @@ func TestO2_PurgeByScope(t *testing.T) {
 		}
 	}
 	d.idem("purge", "--caller", "jwt:https://issuer|bob", "--reason", "erasure request 7", "--yes").
-		want(t, exitDone, "2 records erased", "1 are in progress, and were left")
+		want(t, exitDone, "2 records erased", "1 is in progress, and was left")
 	d.runs = 0
 	if got := d.pay(d.guard, "a", paid); got.StatusCode != 500 || !strings.Contains(got.Body, string(lambdaidem.ErrAnswerUnavailable)) || d.runs > 0 {
 		t.Errorf("a retry got %+v after %d runs", got, d.runs)

@@ -141,6 +141,14 @@ func replaceUnsafe(s string, write func(b *strings.Builder, r rune, raw string))
 // isInvalid reports whether raw, decoded as r, is a byte that is not UTF-8.
 func isInvalid(r rune, raw string) bool { return r == utf8.RuneError && len(raw) == 1 }
 
+// counted returns a number of things in words: "1 record", "2 records".
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 // clip shortens a text to what fits on a few lines of a terminal.
 func clip(s string) string {
 	const most = 400
