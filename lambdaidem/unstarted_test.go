@@ -231,6 +231,27 @@ func TestX10_AClaimThatArrivesLateIsWithdrawn(t *testing.T) {
 	}
 }
 
+// A takeover that arrives after its withdrawal found the attempt that died is withdrawn
+// too.
+func TestX10_ATakeoverThatArrivesLateIsWithdrawn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(func(context.Context, request) (response, error) { return response{}, lambdaidem.Uncertain(errWire) })
+		r.mustRun(t, first())
+		time.Sleep(leaseWithoutDeadline)
+		r.store.fail(acquire, nil, requestLost) // the first acquire finds the record
+		r.send(t, first())
+		claims := r.store.allClaims()
+		if _, err := r.store.Store.Acquire(t.Context(), claims[len(claims)-1]); err != nil || !r.record(t).LeaseLiveAt(time.Now()) {
+			t.Fatalf("the takeover did not arrive: %+v, %v", r.record(t), err)
+		}
+		time.Sleep(10 * time.Second)
+		r.later(nil).send(t, post("key-2", "{}"))
+		if rec := r.record(t); rec.State != lambdaidem.Released || rec.Attempt != 2 {
+			t.Errorf("the record is %s, attempt %d; want released, attempt 2", rec.State, rec.Attempt)
+		}
+	})
+}
+
 // A claim that found its way to nothing is forgotten when it can't arrive any more,
 // and few writes are spent on it until then.
 func TestX10_AClaimThatCannotArriveIsForgotten(t *testing.T) {
