@@ -95,3 +95,31 @@ func TestO2_PurgeRefusesTheStateOfAnotherRegion(t *testing.T) {
 	d.idem(purge...).want(t, exitDone, "0 records would be erased")
 	d.idem(purge...).want(t, exitDone, "1 record would be erased") // the journal of what was done is gone
 }
+
+// A purge that changes more, or other records, must not go on from where another purge
+// stopped: a real purge would skip what a dry run has only counted.
+func TestO2_EveryFlagThatChangesAPurgeIdentifiesIt(t *testing.T) {
+	d := openDesk(t)
+	identity := func(p purging) purgeIdentity {
+		t.Helper()
+		i, err := p.identity(t.Context(), &connection{table: d.table}, d.client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	own := identity(purging{filter: filter{Caller: "bob"}})
+	for differs, p := range map[string]purging{
+		"--dry-run":                {filter: filter{Caller: "bob"}, dryRun: true},
+		"--forget":                 {filter: filter{Caller: "bob"}, forget: true},
+		"--steps":                  {filter: filter{Caller: "bob"}, steps: true},
+		"which records are purged": {filter: filter{Caller: "bob", Tenant: "blue"}},
+	} {
+		if got := own.differences(identity(p)); len(got) != 1 || got[0] != differs {
+			t.Errorf("a purge that differs in %s differs in %q", differs, got)
+		}
+	}
+	if got := own.differences(identity(purging{filter: filter{Caller: "bob"}, rate: 7, signed: signed{by: "carol"}})); len(got) > 0 {
+		t.Errorf("the rate and the operator make another purge: %q", got)
+	}
+}
