@@ -158,6 +158,7 @@ func (v *leasesView) add(rec lambdaidem.Record, now time.Time, limit int) {
 func (v *leasesView) text(to printer) error {
 	if len(v.Leases) == 0 {
 		say(to, "No lease is dead.\n")
+		v.textOfUnreadable(to)
 		return nil
 	}
 	w := newTable(to)
@@ -181,8 +182,14 @@ func (v *leasesView) text(to printer) error {
 	if v.More {
 		say(w.printer, "(there are more; see --limit)\n")
 	}
-	if v.Unreadable > 0 {
-		say(w.printer, "(%s can't be read)\n", counted(v.Unreadable, "item", "items"))
-	}
+	v.textOfUnreadable(w.printer)
 	return w.flush()
+}
+
+// textOfUnreadable says how many items could not be read. Any of them may be a lease
+// whose attempt died.
+func (v *leasesView) textOfUnreadable(to printer) {
+	if v.Unreadable > 0 {
+		say(to, "(%s can't be read)\n", counted(v.Unreadable, "item", "items"))
+	}
 }

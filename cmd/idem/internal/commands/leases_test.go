@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -144,5 +145,46 @@ func TestO2_LeasesAreSortedByAge(t *testing.T) {
 		if len(all.Leases) != len(order) || all.More {
 			t.Errorf("as many as the limit allows are %d of %d, more: %v", len(all.Leases), len(order), all.More)
 		}
+	}
+}
+
+func TestO2_BoundsOfASearchForLeases(t *testing.T) {
+	for _, o := range []search{{limit: 1, rate: 1}, {limit: 1, rate: leastRate}, {limit: 1, rate: mostRate}, {limit: 1, rate: 1, margin: time.Hour}} {
+		if err := o.check(); err != nil {
+			t.Errorf("%+v is refused: %v", o, err)
+		}
+	}
+	for flag, o := range map[string]search{
+		"--limit":                {limit: 0, rate: 1},
+		"--max-skew":             {limit: 1, rate: 1, margin: -1},
+		"--rate is 0;":           {limit: 1, rate: 0},
+		"--rate is 0.0009;":      {limit: 1, rate: 0.0009},
+		"--rate is 1.000001e+09": {limit: 1, rate: 1.000001e9},
+		"--rate is NaN":          {limit: 1, rate: math.NaN()},
+	} {
+		if err := o.check(); err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%+v: %v; want an error about %s", o, err, flag)
+		}
+	}
+}
+
+// An item that can't be read may be a lease whose attempt died, so it is counted even if
+// no other lease is dead.
+func TestO2_LeasesThatCannotBeReadAreCounted(t *testing.T) {
+	for want, v := range map[string]leasesView{
+		"No lease is dead.\n":                          {},
+		"No lease is dead.\n(1 item can't be read)\n":  {Unreadable: 1},
+		"No lease is dead.\n(2 items can't be read)\n": {Unreadable: 2},
+	} {
+		var out strings.Builder
+		if err := v.text(printer{&out}); err != nil || out.String() != want {
+			t.Errorf("%+v prints %q, %v; want %q", v, out.String(), err, want)
+		}
+	}
+	end := time.Now()
+	v := leasesView{Leases: []leaseView{{ID: "lambdaidem#k", LeaseEnd: &end}}, Unreadable: 1}
+	var out strings.Builder
+	if err := v.text(printer{&out}); err != nil || !strings.HasSuffix(out.String(), "\n(1 item can't be read)\n") {
+		t.Errorf("beside a lease it prints %q, %v", out.String(), err)
 	}
 }

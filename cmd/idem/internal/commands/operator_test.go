@@ -221,3 +221,19 @@ func TestO2_OutcomeOfAGivenAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A --max-skew of 0 is for clocks that agree, and is allowed.
+func TestO2_BoundsOfADecision(t *testing.T) {
+	for _, c := range []struct {
+		d    decision
+		says string
+	}{
+		{decision{ttl: lambdaidem.MinTTL}, "Use --token"}, // the next thing that is wrong
+		{decision{ttl: lambdaidem.MinTTL, maxSkew: -1}, "--max-skew at least 0"},
+		{decision{ttl: lambdaidem.MinTTL - 1}, "--ttl must be at least 15m0s"},
+	} {
+		if _, _, _, err := c.d.prepare(&app{}, nil, nil, ""); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("--ttl %v --max-skew %v: %v; want %q", c.d.ttl, c.d.maxSkew, err, c.says)
+		}
+	}
+}

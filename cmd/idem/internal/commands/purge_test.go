@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -205,10 +206,30 @@ func TestO2_RateOfUnits(t *testing.T) {
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("5 units at 1.5 a second took %v", took)
 		}
+		halves := pace(1)
+		began = time.Now()
+		for range 3 {
+			if err := halves(t.Context(), 0.5); err != nil { // half a unit counts as one; the first is free
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("3 requests of half a unit at 1 a second took %v", took)
+		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errLater)
 		if err := wait(ctx, 1e6); !errors.Is(err, errLater) {
 			t.Errorf("it waited on: %v", err)
 		}
 	})
+}
+
+func TestO2_AStoppedPurgeCountsInWords(t *testing.T) {
+	for looked, want := range map[int]string{1: "Stopped after 1 item, 1 purged. ", 2: "Stopped after 2 items, 1 purged. "} {
+		var errs strings.Builder
+		_ = (&purging{}).stopped(t.Context(), &app{Err: printer{&errs}}, &journal{}, dynamostore.PurgeProgress{Looked: looked, Purged: 1}, errLater)
+		if !strings.HasPrefix(errs.String(), want) {
+			t.Errorf("it prints %q; want %q", errs.String(), want)
+		}
+	}
 }
