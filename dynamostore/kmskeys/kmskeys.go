@@ -36,9 +36,10 @@ type API interface {
 
 // Options are what [New] can be told. The zero value of every field is its default.
 type Options struct {
-	// Older are KMS keys that encrypted before this one did, by their ids or ARNs:
-	// their data keys are found too. A KMS key that is neither is never asked, so
-	// that nobody who writes to the table can bring a key of his own. Default: none.
+	// Older are further KMS keys whose data keys are found, by their ids or ARNs: those
+	// that encrypted before, and one that is to encrypt after the next deployment. No
+	// other KMS key is ever asked, so that nobody who writes to the table can bring a
+	// key of their own. Default: none.
 	Older []string
 
 	// Context is the encryption context, which KMS writes to CloudTrail and a policy
@@ -50,9 +51,16 @@ type Options struct {
 // New returns an encryption with the KMS key of that id, ARN or alias. It sends nothing
 // yet. It panics if client is nil or a key is empty.
 //
-// An answer whose KMS key was deleted is unavailable for good. An alias that is missing,
-// or that points to another key, counts as a slip of a deployment: replays fail
-// with 503 until it is mended. A key's ARN is best.
+// An answer is unavailable for good (500) only if KMS says that each of these keys was
+// deleted, and each is given by its ARN. Whatever else keeps a data key from being
+// decrypted, such as a KMS key that is missing in Older, another Context, or an alias or
+// a key id that KMS does not find, counts as the mistake of a deployment: replays fail
+// with 503 until it is corrected. A key's ARN is best.
+//
+// To change to another KMS key, add the new one to Older and deploy everywhere. Then
+// make it the key that encrypts, with the former one in Older, and deploy again. If both
+// are done in one deployment, the versions that don't name the new key answer replays of
+// what it encrypted with 503 until they are replaced.
 func New(client API, key string, optFns ...func(*Options)) dynamostore.Encryption {
 	o := Options{Context: map[string]string{"lambdaidem": "answers"}}
 	for _, fn := range optFns {
@@ -103,23 +111,23 @@ func (s *service) decrypt(ctx context.Context, id string) (dynamostore.Key, erro
 	return dynamostore.Key{}, errors.Join(failed...)
 }
 
-// isGone reports whether KMS says that a key will never decrypt this data key. A key
-// that is disabled, or waits for its deletion, may come back. So may an alias that is
-// missing or points to another key: that is a slip of a deployment.
+// isGone reports whether err says that the KMS key was deleted, so that the key will
+// never decrypt anything again. Every other error can be the mistake of a deployment, and
+// another process, or this one after the next deployment, can decrypt the data key:
+//   - IncorrectKeyException: the data key belongs to a KMS key that this version doesn't
+//     name, for example while another version with a new KMS key is deployed.
+//   - InvalidCiphertextException: Options.Context is another.
+//   - NotFoundException for an alias or a key id: the alias is missing, or the id is of
+//     another account or Region.
+//   - NotFoundException with the message "Invalid arn us-east-1": the ARN is of another
+//     Region than the one that was asked.
 func isGone(key string, err error) bool {
-	if is[*types.NotFoundException](err) || is[*types.IncorrectKeyException](err) {
-		return !isAlias(key)
-	}
-	return is[*types.InvalidCiphertextException](err)
+	notFound, ok := errors.AsType[*types.NotFoundException](err)
+	return ok && isKeyARN(key) && !strings.HasPrefix(notFound.ErrorMessage(), "Invalid arn")
 }
 
-// isAlias reports whether a key is named by an alias, or by the ARN of one ("KeyId" of
-// Decrypt in the AWS KMS API Reference).
-func isAlias(key string) bool {
-	return strings.HasPrefix(key, "alias/") || strings.Contains(key, ":alias/")
-}
-
-func is[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
+// isKeyARN reports whether key is the ARN of a KMS key. An alias, and the ARN of an
+// alias, are not.
+func isKeyARN(key string) bool {
+	return strings.HasPrefix(key, "arn:") && strings.Contains(key, ":key/")
 }

@@ -70,8 +70,8 @@ func TestS1_DataKeysAreFoundByTheirIDs(t *testing.T) {
 	older := func(o *kmskeys.Options) { o.Older = []string{"key-0", "key-a"} }
 	other := func(o *kmskeys.Options) { o.Context = map[string]string{"for": "others"} }
 	for name, c := range map[string]struct {
-		in   dynamostore.Encryption
-		gone bool
+		in    dynamostore.Encryption
+		fails bool
 	}{
 		"the same key":      {kmskeys.New(s, "key-a"), false},
 		"an older key":      {kmskeys.New(s, "key-b", older), false},
@@ -80,16 +80,14 @@ func TestS1_DataKeysAreFoundByTheirIDs(t *testing.T) {
 	} {
 		got, err := c.in.Find(t.Context(), made.ID)
 		switch {
-		case c.gone && !errors.Is(err, dynamostore.ErrKeyGone):
-			t.Errorf("%s: %v, %v; want ErrKeyGone", name, got, err)
-		case !c.gone && (err != nil || got.ID != made.ID || string(got.Secret) != string(made.Secret)):
+		case c.fails && (err == nil || errors.Is(err, dynamostore.ErrKeyGone)):
+			t.Errorf("%s: %v, %v; want an error, and that the key is not gone", name, got, err)
+		case !c.fails && (err != nil || got.ID != made.ID || string(got.Secret) != string(made.Secret)):
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
-	for _, id := range []string{"not base64!", "bm8gZGF0YSBrZXk"} {
-		if _, err := kmskeys.New(s, "key-a").Find(t.Context(), id); !errors.Is(err, dynamostore.ErrKeyGone) {
-			t.Errorf("%q: %v; want ErrKeyGone", id, err)
-		}
+	if _, err := kmskeys.New(s, "key-a").Find(t.Context(), "not base64!"); !errors.Is(err, dynamostore.ErrKeyGone) {
+		t.Errorf("an id that no data key has: %v; want ErrKeyGone", err)
 	}
 	for _, key := range s.asked {
 		if key == "" {
@@ -98,11 +96,17 @@ func TestS1_DataKeysAreFoundByTheirIDs(t *testing.T) {
 	}
 }
 
+// The ARNs of two KMS keys.
+const (
+	arnA = "arn:aws:kms:eu-west-1:123456789012:key/a"
+	arnB = "arn:aws:kms:eu-west-1:123456789012:key/b"
+)
+
 // S1: a KMS key that is deleted is gone; one that is disabled, throttled, not allowed
 // or not reached may be back.
 func TestS1_WhatIsGoneAndWhatIsNot(t *testing.T) {
 	s := &service{}
-	in := kmskeys.New(s, "key-a")
+	in := kmskeys.New(s, arnA)
 	made, err := in.Current(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -110,6 +114,8 @@ func TestS1_WhatIsGoneAndWhatIsNot(t *testing.T) {
 	for _, err := range []error{
 		&types.DisabledException{}, &types.KMSInvalidStateException{}, &types.KeyUnavailableException{}, &types.KMSInternalException{},
 		&types.DependencyTimeoutException{}, errors.New("AccessDeniedException"), context.DeadlineExceeded,
+		&types.IncorrectKeyException{}, &types.InvalidCiphertextException{},
+		&types.NotFoundException{Message: aws.String("Invalid arn us-east-1")},
 	} {
 		s.fails = err
 		if _, got := in.Find(t.Context(), made.ID); !errors.Is(got, err) || errors.Is(got, dynamostore.ErrKeyGone) {
@@ -120,37 +126,69 @@ func TestS1_WhatIsGoneAndWhatIsNot(t *testing.T) {
 		}
 	}
 	// One that can't be asked now may be the one that knows it.
-	s.fails, s.missing = nil, "key-b"
-	two := kmskeys.New(s, "key-b", func(o *kmskeys.Options) { o.Older = []string{"key-a"} })
+	s.fails, s.missing = nil, arnB
+	two := kmskeys.New(s, arnB, func(o *kmskeys.Options) { o.Older = []string{arnA} })
 	if got, err := two.Find(t.Context(), made.ID); err != nil || got.ID != made.ID {
 		t.Errorf("the first of two keys is deleted: %v, %v", got, err)
 	}
-	s.refuses = "key-b"
+	s.refuses = arnB
 	if got, err := two.Find(t.Context(), made.ID); err != nil || got.ID != made.ID {
 		t.Errorf("the first of two keys refuses: %v, %v", got, err)
 	}
-	s.missing = "key-a"
+	s.missing = arnA
 	if _, err := two.Find(t.Context(), made.ID); err == nil || errors.Is(err, dynamostore.ErrKeyGone) {
 		t.Errorf("the first of two keys refuses, the other is deleted: %v; it may be back", err)
+	}
+	s.refuses = ""
+	if _, err := two.Find(t.Context(), made.ID); err == nil || errors.Is(err, dynamostore.ErrKeyGone) {
+		t.Errorf("the first of two keys is another, the other is deleted: %v; the data key may be a third one's", err)
 	}
 	if _, err := in.Find(t.Context(), made.ID); !errors.Is(err, dynamostore.ErrKeyGone) {
 		t.Errorf("deleted: %v; want ErrKeyGone", err)
 	}
 }
 
-// S1: an alias that is missing, or points to another key, can be set right again; a
-// ciphertext that KMS calls invalid can't.
-func TestS1_AnAliasThatIsNotFoundIsNotGone(t *testing.T) {
-	for _, alias := range []string{"alias/answers", "arn:aws:kms:eu-west-1:123456789012:alias/answers"} {
+// S1: a data key is not lost because this version doesn't name its KMS key: the version
+// that is being deployed does. Naming the new key in Older first keeps every data key
+// readable by every version.
+func TestS1_ARollingChangeOfTheKMSKeyLosesNothing(t *testing.T) {
+	s := &service{}
+	older := func(arn string) func(*kmskeys.Options) {
+		return func(o *kmskeys.Options) { o.Older = []string{arn} }
+	}
+	before, prepared, after := kmskeys.New(s, arnA), kmskeys.New(s, arnA, older(arnB)), kmskeys.New(s, arnB, older(arnA))
+	fresh, err := after.Current(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := before.Find(t.Context(), fresh.ID); err == nil || errors.Is(err, dynamostore.ErrKeyGone) {
+		t.Errorf("in one step, the version before: %v; want an error, and that the key is not gone", err)
+	}
+	if got, err := prepared.Find(t.Context(), fresh.ID); err != nil || got.ID != fresh.ID {
+		t.Errorf("in two steps, the version before: %v, %v", got, err)
+	}
+	former, err := prepared.Current(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := after.Find(t.Context(), former.ID); err != nil || got.ID != former.ID {
+		t.Errorf("the version after, of the former key: %v, %v", got, err)
+	}
+}
+
+// S1: an alias or a key id that is missing can be set right again, and so can an alias
+// that points to another key.
+func TestS1_AnAliasOrAnIDThatIsNotFoundIsNotGone(t *testing.T) {
+	for _, name := range []string{"alias/answers", "arn:aws:kms:eu-west-1:123456789012:alias/answers", "alias/a:key/", "1234abcd-12ab-34cd-56ef-1234567890ab"} {
 		s := &service{}
-		in := kmskeys.New(s, alias)
+		in := kmskeys.New(s, name)
 		made, err := in.Current(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.missing = alias
+		s.missing = name
 		if _, err := in.Find(t.Context(), made.ID); err == nil || errors.Is(err, dynamostore.ErrKeyGone) {
-			t.Errorf("%s is missing: %v; want an error, and that the key is not gone", alias, err)
+			t.Errorf("%s is missing: %v; want an error, and that the key is not gone", name, err)
 		}
 		s.missing = ""
 		other, err := kmskeys.New(s, "key-b").Current(t.Context())
@@ -158,10 +196,10 @@ func TestS1_AnAliasThatIsNotFoundIsNotGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := in.Find(t.Context(), other.ID); err == nil || errors.Is(err, dynamostore.ErrKeyGone) {
-			t.Errorf("%s points to another key: %v; want an error, and that the key is not gone", alias, err)
+			t.Errorf("%s is another key: %v; want an error, and that the key is not gone", name, err)
 		}
-		if _, err := in.Find(t.Context(), "bm8gZGF0YSBrZXk"); !errors.Is(err, dynamostore.ErrKeyGone) {
-			t.Errorf("%s, of a text that is no data key: %v; want ErrKeyGone", alias, err)
+		if _, err := in.Find(t.Context(), "bm8gZGF0YSBrZXk"); err == nil || errors.Is(err, dynamostore.ErrKeyGone) {
+			t.Errorf("%s, of a text that is no data key: %v; want an error, and that the key is not gone", name, err)
 		}
 	}
 }
