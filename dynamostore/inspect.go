@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -46,7 +47,9 @@ func (i Inspected) At() time.Time { return i.Now.Add(time.Since(i.read)) }
 // answer that is compressed or in parts; use [Store.Load] for that.
 //
 // The error is a *lambdaidem.StoreError. Its Reason is [lambdaidem.ReasonForeign] if
-// the item is not a record of this package, for example if it is a part of an answer.
+// the item is not a record of this package, for example if it is a part of an answer,
+// or if the table's functions have renamed an attribute that the store's Options don't
+// rename.
 func (s *Store) Inspect(ctx context.Context, id string) (Inspected, error) {
 	var out *dynamodb.GetItemOutput
 	_, err := wire.Watch(ctx, func(ctx context.Context) (err error) {
@@ -78,11 +81,37 @@ func (s *Store) inspected(ctx context.Context, attrs attributes, meta middleware
 		return seen, nil
 	}
 	it, err := s.layout.parse(attrs)
+	if err == nil {
+		err = hidesExpiry(it, attrs)
+	}
 	if err != nil {
 		return Inspected{}, err
 	}
 	s.inspect(ctx, &seen, it)
 	return seen, nil
+}
+
+// hidesExpiry returns an error if the item has no expiry, and one of its attributes may
+// be that expiry under another name. A held record has no expiry. One that has it under
+// another name is not held, and functions go by that attribute whatever an operator
+// writes.
+func hidesExpiry(it *item, attrs attributes) error {
+	if it.Expiration.there {
+		return nil
+	}
+	leaseEnd := fromMillis(it.LeaseEnd)
+	for name, v := range attrs {
+		var seconds integer
+		if takeValue(&seconds, v) != "" {
+			continue
+		}
+		// The times in milliseconds, which every record has, would be expiries in more
+		// than a hundred years.
+		if at := expiryOf(seconds); at.After(leaseEnd) && at.Before(leaseEnd.AddDate(100, 0, 0)) {
+			return foreign(fmt.Sprintf("it has no %s, but %q may be the expiration under another name", attrExpiration, name), attrs)
+		}
+	}
+	return nil
 }
 
 // inspect sets the fields of seen from the item.

@@ -72,6 +72,9 @@ func (it *item) finish(r lambdaidem.Result) {
 	it.CompletedAt = epochMillis(r.At)
 	it.Expiration = deletionOf(r.Expires)
 	it.Data = r.Value
+	if it.Data == nil && r.Failure == nil {
+		it.Data = []byte{} // a completed record without an answer is strange
+	}
 	if a, ok := r.Apart.(*apart); ok {
 		it.Data, it.Encoding, it.Parts = a.Data, optionalText{a.Encoding, true}, &a.Parts
 	}
@@ -117,17 +120,37 @@ func (it *item) strange() string {
 		}
 	}
 	switch it.Status {
-	case lambdaidem.InProgress, lambdaidem.Released:
+	case lambdaidem.InProgress:
+		return it.strangeSteps()
+	case lambdaidem.Released:
+		if !it.Expiration.there {
+			return "it is released and has no " + attrExpiration
+		}
 		return it.strangeSteps()
 	case lambdaidem.Completed:
+		return it.strangeCompletion()
 	default:
 		return fmt.Sprintf("its %s %q is none of ours", attrStatus, it.Status)
 	}
+}
+
+// strangeCompletion says why the item is not a valid completed record.
+//
+// Every completed record has an answer, a failure or parts, and an expiry, except one
+// that a purge completed while it was held. A store that reads the table under other
+// attribute names than its functions finds none of them. It must not take the record for
+// one without an answer: an operator would erase nothing and be told that everything is
+// erased, or set an expiry that no function reads.
+func (it *item) strangeCompletion() string {
 	switch o := lambdaidem.Outcome(it.Outcome); {
 	case o != lambdaidem.OutcomeSucceeded && o != lambdaidem.OutcomeFailed:
 		return fmt.Sprintf("it is completed with %s %q, which is none of ours", attrOutcome, it.Outcome)
 	case it.Data != nil && it.Failure != nil:
 		return "it has both " + attrData + " and " + attrFailure
+	case it.Data == nil && it.Failure == nil && it.Parts == nil:
+		return "it is completed and has none of " + attrData + ", " + attrFailure + " and " + attrParts
+	case !it.Expiration.there && !it.isErased():
+		return "it is completed and has no " + attrExpiration
 	}
 	return ""
 }
@@ -199,7 +222,8 @@ type foreignItemError struct{ why string }
 
 func (e *foreignItemError) Error() string {
 	return "the item under this id is not a record of this toolkit, or is damaged: " + e.why +
-		"; delete it if nothing else uses it, or give this guard another namespace or table"
+		"; if the table's attributes are renamed, give this store the names that its functions have" +
+		"; otherwise delete the item if nothing uses it, or give this guard another namespace or table"
 }
 
 func isForeign(err error) bool {

@@ -91,6 +91,7 @@ func TestWhatIsNotSetIsNoAttribute(t *testing.T) {
 	it.finish(lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded})
 	want := attributes{
 		attrID: str("id"), attrToken: str("t"), attrStatus: str("COMPLETED"), attrAttempt: number(1), attrOutcome: str("succeeded"),
+		attrData: str(""), // an answer of no bytes is an answer
 	}
 	if diff := cmp.Diff(want, standardLayout.attributes(it), avOptions); diff != "" {
 		t.Error(diff)
@@ -106,7 +107,7 @@ func TestR1_DataIsAStringWhileItIsText(t *testing.T) {
 		{[]byte("grüße"), str("grüße")},
 		{[]byte{0xff, 0x00}, &types.AttributeValueMemberB{Value: []byte{0xff, 0x00}}},
 		{[]byte{}, str("")},
-		{nil, nil},
+		{nil, str("")},
 	} {
 		it := claimed(claim)
 		it.finish(withValue(c.value))
@@ -198,6 +199,12 @@ func TestD4_ADamagedItemIsRefusedInWords(t *testing.T) {
 		{"unknown status", func(a attributes) { a[attrStatus] = str("EXPIRED") }},
 		{"unknown outcome", func(a attributes) { a[attrOutcome] = str("perhaps") }},
 		{"unknown encoding", func(a attributes) { a[attrEncoding] = str("zstd") }},
+		{"no expiration", func(a attributes) { delete(a, attrExpiration) }},
+		{"released without an expiration", func(a attributes) {
+			a[attrStatus] = str("RELEASED")
+			delete(a, attrExpiration)
+		}},
+		{"no data, failure or parts", func(a attributes) { delete(a, attrData) }},
 		{"data as a list", func(a attributes) { a[attrData] = &types.AttributeValueMemberL{} }},
 		{"failure as text", func(a attributes) { delete(a, attrData); a[attrFailure] = str("m") }},
 		{"failure with a status as text", func(a attributes) {
@@ -220,6 +227,27 @@ func TestD4_ADamagedItemIsRefusedInWords(t *testing.T) {
 				t.Errorf("error is %v; want a foreignItemError", err)
 			}
 		})
+	}
+}
+
+// D4: these records lack what others have, and are records all the same.
+func TestD4_AValidItemMayLackAnExpirationOrAnAnswer(t *testing.T) {
+	for name, r := range map[string]lambdaidem.Result{
+		"closed by a purge while it was held": {Outcome: lambdaidem.OutcomeFailed, Failure: lambdaidem.NoAnswer("erased"), At: now},
+		"an answer of no bytes":               withValue([]byte{}),
+		"no answer":                           withValue(nil),
+		"a failure":                           {Outcome: lambdaidem.OutcomeFailed, Failure: &lambdaidem.Failure{Code: "c"}, At: now, Expires: now},
+	} {
+		it := claimed(claim)
+		it.finish(r)
+		if _, err := standardLayout.parse(standardLayout.attributes(it)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	held := claim
+	held.Expires = time.Time{}
+	if _, err := standardLayout.parse(standardLayout.attributes(claimed(held))); err != nil {
+		t.Errorf("held: %v", err)
 	}
 }
 

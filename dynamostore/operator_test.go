@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -608,4 +610,107 @@ func TestD4_OlderVersionsAndOperations(t *testing.T) {
 	if ops := d.inspect(t, d.id("released")).Operations; len(ops) != 1 {
 		t.Errorf("the completion took the operations away: %+v", ops)
 	}
+}
+
+// O2: an operator whose store names an attribute otherwise than the table's functions
+// changes nothing: neither an answer that it can't see, nor an expiry that no function
+// reads.
+func TestO2_AForgottenAttributeNameChangesNothing(t *testing.T) {
+	for attribute, renamed := range map[string]func(*Options){
+		attrData:       func(o *Options) { o.DataAttribute = "payload" },
+		attrExpiration: func(o *Options) { o.ExpirationAttribute = "ttl" },
+	} {
+		t.Run(attribute, func(t *testing.T) {
+			d := openDesk(t, renamed)
+			_, _ = d.do(t, d.guard, "completed", answerOf("Jane Doe"))
+			_, _ = d.do(t, d.guard, "released", func(context.Context) (string, error) { return "", errLater })
+			before := d.scan(t)
+			plain := New(d.client, d.table, patient)
+			o, err := plain.Operator("bob", "TICKET-1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, forget := range []bool{false, true} {
+				var last PurgeProgress
+				for p, err := range o.Purge(t.Context(), func(po *PurgeOptions) {
+					po.Forget = forget
+					po.Match = func(r lambdaidem.Record) bool { return r.State == lambdaidem.Completed }
+				}) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					last = p
+				}
+				if last.Purged > 0 || last.Foreign == 0 {
+					t.Errorf("forget %v: %+v; want the record to be foreign", forget, last)
+				}
+			}
+			if _, err := plain.Inspect(t.Context(), d.id("completed")); !isForeign(err) {
+				t.Errorf("the completed record: %v; want it to be foreign", err)
+			}
+			if diff := cmp.Diff(before, d.scan(t), avOptions); diff != "" {
+				t.Errorf("the table has changed: %s", diff)
+			}
+		})
+	}
+}
+
+// O2: a record in progress whose expiry has another name is not taken for one that is
+// held, whose expiry the operator sets.
+func TestO2_AnExpiryUnderAnotherNameIsNotOverlooked(t *testing.T) {
+	d := openDesk(t, func(o *Options) { o.ExpirationAttribute = "ttl" })
+	d.die(t, "dead")
+	_, _ = d.do(t, d.guard.With(func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold }), "held",
+		func(context.Context) (string, error) { return "", lambdaidem.Uncertain(errLater) })
+	plain := New(d.client, d.table, patient)
+	_, err := plain.Inspect(t.Context(), d.id("dead"))
+	wantStoreError(t, err, opInspect, lambdaidem.ReasonForeign, true)
+	if err == nil || !strings.Contains(err.Error(), `"ttl" may be the expiration`) {
+		t.Errorf("%v; want it to name the attribute", err)
+	}
+	if seen, err := plain.Inspect(t.Context(), d.id("held")); err != nil || seen.Record.State != lambdaidem.InProgress {
+		t.Errorf("the held record: %+v, %v", seen.Record, err)
+	}
+	if seen, err := d.store.Inspect(t.Context(), d.id("dead")); err != nil || seen.Record.Expires.IsZero() {
+		t.Errorf("by the functions' own names: %+v, %v", seen.Record, err)
+	}
+}
+
+// O2: no other attribute of a record in progress is taken for its expiry.
+func TestO2_OnlyWhatCanBeAnExpiryIsTakenForOne(t *testing.T) {
+	held := claim
+	held.Expires = time.Time{}
+	deletion := deletionOf(claim.LeaseEnd.Add(time.Minute)).n
+	for name, c := range map[string]struct {
+		value types.AttributeValue
+		is    bool
+	}{
+		"a minute after the lease":  {number(deletion), true},
+		"a year after the lease":    {number(deletion + 365*24*60*60), true},
+		"before the lease's end":    {number(deletionOf(claim.LeaseEnd.Add(-time.Minute)).n), false},
+		"milliseconds":              {number(claim.LeaseEnd.Add(time.Hour).UnixMilli()), false},
+		"a count":                   {number(7), false},
+		"text":                      {str(strconv.FormatInt(deletion, 10)), false},
+		"a number that is too long": {&types.AttributeValueMemberN{Value: "1e99"}, false},
+	} {
+		it := claimed(held)
+		attrs := standardLayout.attributes(it)
+		attrs["extra"] = c.value
+		if err := hidesExpiry(it, attrs); isForeign(err) != c.is || !c.is && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if it := claimed(claim); hidesExpiry(it, attributes{"extra": number(deletion)}) != nil {
+		t.Error("a record that has its expiry is taken for one without")
+	}
+}
+
+// scan returns all items of the table.
+func (d *desk) scan(t *testing.T) []map[string]types.AttributeValue {
+	t.Helper()
+	out, err := d.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String(d.table), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Items
 }

@@ -330,7 +330,7 @@ func (v purgeView) text(to printer) {
 		{v.Before, "was erased before", "were erased before"},
 		{v.InProgress, "is in progress, and was left", "are in progress, and were left"},
 		{v.Changed, "changed meanwhile, and was left", "changed meanwhile, and were left"},
-		{v.Foreign, "item is no record, and was left", "items are no records, and were left"},
+		{v.Foreign, "item is no record, or has renamed attributes (--attribute), and was left", "items are no records, or have renamed attributes (--attribute), and were left"},
 	} {
 		if line.n > 0 {
 			say(to, "%s.\n", counted(line.n, line.one, line.many))

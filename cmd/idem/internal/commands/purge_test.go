@@ -233,3 +233,20 @@ func TestO2_AStoppedPurgeCountsInWords(t *testing.T) {
 		}
 	}
 }
+
+// O2: a purge without the functions' attribute names erases nothing, and doesn't say
+// that it did.
+func TestO2_APurgeWithoutTheRenamedAttributesErasesNothing(t *testing.T) {
+	d := openDesk(t)
+	d.store = dynamostore.New(d.client, d.table, func(o *dynamostore.Options) { o.DataAttribute, o.AttemptTimeout = "payload", time.Minute })
+	d.guard = lambdaidem.New(d.store, func(o *lambdaidem.Options) {
+		o.Namespace, o.Observer, o.Clock = "shop", lambdaidem.Discard, d.now
+	})
+	d.pay(d.guard, "a", paid)
+	d.idem("purge", "--all", "--reason", "r", "--yes").want(t, exitDone, "0 records erased", "1 item is no record, or has renamed attributes (--attribute), and was left")
+	d.idem(append([]string{"show"}, byKey("a")...)...).want(t, exitFailed, "it is completed and has none of data, failure and parts", "if the table's attributes are renamed")
+	if got := d.pay(d.guard, "a", died); got.StatusCode != 201 {
+		t.Errorf("a retry got %+v; want the answer", got)
+	}
+	d.idem("purge", "--all", "--reason", "r", "--yes", "--attribute", "data=payload").want(t, exitDone, "1 record erased")
+}

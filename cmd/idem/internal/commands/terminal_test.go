@@ -158,7 +158,7 @@ func TestO2_APurgeCountsInWords(t *testing.T) {
 1 was erased before.
 1 is in progress, and was left.
 1 changed meanwhile, and was left.
-1 item is no record, and was left.
+1 item is no record, or has renamed attributes (--attribute), and was left.
 Looked at 1 item. Capacity units: 0.5.
 `: {Purged: 1, Looked: 1, Parts: 1, Orphans: 1, KeptParts: 1, KeptSteps: 1, Before: 1, InProgress: 1, Changed: 1, Foreign: 1, Units: 0.5},
 		`2 records erased.
@@ -169,7 +169,7 @@ Looked at 1 item. Capacity units: 0.5.
 2 were erased before.
 2 are in progress, and were left.
 2 changed meanwhile, and were left.
-2 items are no records, and were left.
+2 items are no records, or have renamed attributes (--attribute), and were left.
 Looked at 2 items. Capacity units: 4.
 `: {Purged: 2, Looked: 2, Parts: 2, Orphans: 2, KeptParts: 2, KeptSteps: 2, Before: 2, InProgress: 2, Changed: 2, Foreign: 2, Units: 4},
 		`1 record would be forgotten.
