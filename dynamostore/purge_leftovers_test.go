@@ -307,12 +307,49 @@ func TestO2_PartsOfAnExpiredRecordAreNoOrphansWhileTheyAreYoung(t *testing.T) {
 	it := claimed(claim)
 	it.finish(result)
 	part := storedPart{id: it.ID + "#1#x", record: it.ID, token: "another", written: now}
-	if !part.isOrphan(it, result.Expires.Add(-time.Second)) {
+	const skew = 2 * time.Second
+	if !part.isOrphan(it, result.Expires.Add(-skew-2*time.Second), skew) {
 		t.Error("the record is completed with another answer, and the part is no orphan")
 	}
-	part.written = result.Expires
-	if part.isOrphan(it, result.Expires) {
-		t.Error("the record has expired, and a part written since then is an orphan")
+	for _, left := range []time.Duration{0, time.Second, skew + time.Second} {
+		part.written = result.Expires.Add(-left)
+		if part.isOrphan(it, part.written, skew) {
+			t.Errorf("the record expires in %v, and a part written just now is an orphan", left)
+		}
+	}
+}
+
+// An optimistic attempt whose clock is ahead takes a record for expired while it is
+// completed by the database's clock. A purge between its parts and its commit must leave
+// the parts, or the new answer is lost.
+func TestO2_PurgeLeavesThePartsOfAnOptimisticAttemptAtTheRecordsExpiry(t *testing.T) {
+	d := openShifted(t)
+	purged := PurgeProgress{}
+	store := New(d.before("TransactWriteItems", 2, func() { // the second attempt's
+		for p, err := range d.operator(t).Purge(t.Context()) {
+			if err != nil {
+				t.Error(err)
+			}
+			purged = p
+		}
+	}), d.table, func(o *Options) { o.CompressFrom = 1 << 30 })
+	g := d.guard(store, optimistic, func(o *lambdaidem.Options) {
+		o.Clock = func() time.Time { return d.now().Add(1900 * time.Millisecond) }
+	})
+	large := strings.Repeat("answer ", 6000)
+	if _, err := d.pay(t, g, answerOf(large)); err != nil {
+		t.Fatal(err)
+	}
+	d.offset += d.inspect(t).Record.Expires.Sub(d.now()) - 1800*time.Millisecond // for the attempt it has expired
+	if _, err := d.pay(t, g, answerOf(large+"2")); err != nil {
+		t.Fatal(err)
+	}
+	if purged.KeptParts != 1 || purged.Orphans != 0 {
+		t.Errorf("the purge says %+v; want it to keep the new part", purged)
+	}
+	d.offset += 10 * time.Second
+	if got, err := d.pay(t, g, answerOf("again")); err != nil || got != large+"2" {
+		t.Errorf("a retry got %.20q, %v; want the second answer", got, err)
 	}
 }
 

@@ -61,8 +61,12 @@ const orphanAge = time.Hour
 // nobody can complete the record with it any more. An attempt can't once the record is
 // completed, but an operator who settles the record again can. stands is the record; nil
 // if there is none.
-func (part *storedPart) isOrphan(stands *item, now time.Time) bool {
-	if stands != nil && !stands.record().GoneAt(now) {
+//
+// A completed record must not expire for another maxSkew: an optimistic attempt whose
+// clock is ahead may take it for expired already, and be about to replace it. The second
+// on top is the one by which now may lag behind the database's clock.
+func (part *storedPart) isOrphan(stands *item, now time.Time, maxSkew time.Duration) bool {
+	if stands != nil && !stands.record().GoneAt(now.Add(maxSkew+time.Second)) {
 		if stands.Status == lambdaidem.Completed && !isSettled(stands.Status, stands.Token, stands.Operations) {
 			return true
 		}
@@ -114,7 +118,7 @@ func (p *purge) orphans(ctx context.Context, found []storedPart, now time.Time) 
 		}
 		switch {
 		case part.namedBy(of.stands): // purged with its record
-		case of.foreign, !part.isOrphan(of.stands, now):
+		case of.foreign, !part.isOrphan(of.stands, now, p.o.opts.MaxSkew):
 			p.count(func(sum *PurgeProgress) { sum.KeptParts++ })
 		case p.opts.DryRun:
 			p.count(func(sum *PurgeProgress) { sum.Orphans++ })

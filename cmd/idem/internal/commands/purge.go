@@ -23,6 +23,7 @@ type purging struct {
 	forget, steps bool
 	dryRun        bool
 	rate          float64
+	maxSkew       time.Duration
 	state         string
 	after         string
 	signed
@@ -52,6 +53,7 @@ func (p *purging) flags(f *pflag.FlagSet) {
 	f.BoolVar(&p.steps, "steps", false, "erase the results of steps too, of records that are released or whose attempt died: no retry of them runs again")
 	f.BoolVar(&p.dryRun, "dry-run", false, "change nothing, and count what would be")
 	f.Float64Var(&p.rate, "rate", 100, "capacity units a second at most, reads and writes together")
+	f.DurationVar(&p.maxSkew, "max-skew", 2*time.Second, "how far clocks may be apart: at least the guard's Options.MaxSkew")
 	f.StringVar(&p.state, "state", "", "a file that the progress is kept in, so that the same command goes on where it was stopped or killed")
 	f.StringVar(&p.after, "after", "", "go on after this point, which a purge that stopped has printed")
 	p.signed.flags(f)
@@ -172,6 +174,8 @@ func (p *purging) check() (a ages, err error) {
 	case err != nil:
 	case checkRate(p.rate) != nil:
 		err = checkRate(p.rate)
+	case p.maxSkew < 0:
+		err = fmt.Errorf("--max-skew is %v; it must be at least 0", p.maxSkew)
 	case p.All && p.Namespace+p.Route+p.Caller+p.Tenant != "":
 		err = errors.New("--all is of all records; leave it out, or the others")
 	case p.filter == filter{}:
@@ -187,7 +191,7 @@ func (p *purging) signer(s *dynamostore.Store) (*dynamostore.Operator, error) {
 	if p.dryRun && p.reason == "" {
 		p.reason = "dry run"
 	}
-	return p.operator(s)
+	return p.operator(s, func(o *dynamostore.OperatorOptions) { o.MaxSkew = max(p.maxSkew, 1) }) // 0 would be the default of 2 s
 }
 
 func (p *purging) confirm(ctx context.Context, a *app) error {

@@ -77,7 +77,7 @@ func TestO2_PurgeRefusesWhatItCantMean(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"--all", "--namespace", "shop"}, {"--all", "--older-than", "soon"}, {"--all", "--older-than", "-3h"}, {"--older-than", "70000d"},
 		{"--since", "03:00"}, {"--since", "1d"},
-		{"--all", "--rate", "0"}, {"--all", "--state", "x", "--after", "y"}, {"--all", "--state", state}, {"--all", "--reason", ""},
+		{"--all", "--rate", "0"}, {"--all", "--max-skew", "-1s"}, {"--all", "--state", "x", "--after", "y"}, {"--all", "--state", state}, {"--all", "--reason", ""},
 	} {
 		if args = append([]string{"purge", "--reason", "r", "--yes"}, args...); d.idem(args...).code != exitUsage {
 			t.Errorf("%q: exit code %d", args, d.idem(args...).code)
@@ -249,4 +249,13 @@ func TestO2_APurgeWithoutTheRenamedAttributesErasesNothing(t *testing.T) {
 		t.Errorf("a retry got %+v; want the answer", got)
 	}
 	d.idem("purge", "--all", "--reason", "r", "--yes", "--attribute", "data=payload").want(t, exitDone, "1 record erased")
+}
+
+// O2: a lease counts as over in a purge when it does in the functions.
+func TestO2_APurgeOfStepsGoesByTheSkewGiven(t *testing.T) {
+	d := openDesk(t) // whose leases ended minutes ago
+	d.pay(d.guard, "dead", died)
+	purge := []string{"purge", "--all", "--steps", "--reason", "r", "--yes"}
+	d.idem(append(purge, "--max-skew", "1h")...).want(t, exitDone, "0 records erased", "1 is in progress, and was left")
+	d.idem(append(purge, "--max-skew", "0")...).want(t, exitDone, "1 record erased")
 }

@@ -1,0 +1,106 @@
+package dynamostore
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	fakewire "github.com/lambdaidem/toolkit/internal/simulator/wire"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// shiftedDesk is a table of the simulator's database, which needs no DynamoDB Local. The
+// clocks of the database and of the guards are ahead of this machine's by offset.
+type shiftedDesk struct {
+	offset time.Duration
+	client *dynamodb.Client
+	table  string
+}
+
+func openShifted(t *testing.T) *shiftedDesk {
+	t.Helper()
+	d := &shiftedDesk{table: "records"}
+	d.client = dynamodb.New(dynamodb.Options{
+		Region: "eu-west-1", HTTPClient: &fakewire.Client{DB: fakewire.New(d.now)},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "secret"}, nil
+		}),
+	})
+	if err := CreateTable(t.Context(), d.client, d.table); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (d *shiftedDesk) now() time.Time { return time.Now().Add(d.offset) }
+
+// guard returns a guard that uses the store.
+func (d *shiftedDesk) guard(s *Store, optFns ...func(*lambdaidem.Options)) *lambdaidem.Guard {
+	return lambdaidem.New(s, append([]func(*lambdaidem.Options){func(o *lambdaidem.Options) {
+		o.Namespace, o.Observer, o.Clock = "shop", lambdaidem.Discard, d.now
+	}}, optFns...)...)
+}
+
+// pay calls the one guarded operation of the tests.
+func (d *shiftedDesk) pay(t *testing.T, g *lambdaidem.Guard, handler func(context.Context) (string, error)) (string, error) {
+	t.Helper()
+	return lambdaidem.Do(t.Context(), g, lambdaidem.Call{Operation: "pay", Key: "k"}, handler)
+}
+
+// inspect returns the record of that operation.
+func (d *shiftedDesk) inspect(t *testing.T) Inspected {
+	t.Helper()
+	s := New(d.client, d.table)
+	seen, err := s.Inspect(t.Context(), d.guard(s).RecordID(lambdaidem.Identity{Operation: "pay", Key: "k"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seen
+}
+
+func (d *shiftedDesk) operator(t *testing.T) *Operator {
+	t.Helper()
+	o, err := New(d.client, d.table).Operator("alice", "TICKET-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// before returns a client that calls f before it sends the nth request of an operation.
+func (d *shiftedDesk) before(operation string, n int, f func()) *dynamodb.Client {
+	return d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
+		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), "."+operation) {
+			if n--; n == 0 {
+				f()
+			}
+		}
+		return send()
+	})
+}
+
+// through returns a client whose requests pass through do. send may be called more than
+// once, and later.
+func (d *shiftedDesk) through(do func(r *http.Request, body []byte, send func() (*http.Response, error)) (*http.Response, error)) *dynamodb.Client {
+	return dynamodb.New(d.client.Options(), func(o *dynamodb.Options) {
+		next := o.HTTPClient
+		o.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return nil, err
+			}
+			return do(r, body, func() (*http.Response, error) {
+				again := r.Clone(context.WithoutCancel(r.Context()))
+				again.Body = io.NopCloser(bytes.NewReader(body))
+				return next.Do(again)
+			})
+		})
+	})
+}
