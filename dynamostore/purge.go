@@ -100,6 +100,10 @@ const opPurge = "purge"
 // reader is left with half an answer, and a later purge finishes one that was
 // interrupted.
 //
+// The request that writes a part has no condition. If it is delayed and arrives after the
+// part was deleted, it writes the part again: no record names the part then, and only
+// another purge, or TTL, deletes it. Repeat a purge that has deleted parts an hour later.
+//
 // Purge yields its progress after each page; everything before Progress.After is done
 // then, and the last Progress.After is empty. An error, a StoreError or one of Pace,
 // ends the purge with its page done in part: resume from the last progress.

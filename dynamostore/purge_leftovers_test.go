@@ -403,3 +403,44 @@ func TestO2_PurgeReadsConsistently(t *testing.T) {
 		t.Errorf("it sent %q; want one consistent scan", scans)
 	}
 }
+
+// A part whose first sending was delayed can come back after its answer was purged. A
+// purge with the same choice, an hour later, deletes it.
+func TestO2_ARepeatedPurgeDeletesAPartThatCameBack(t *testing.T) {
+	for name, forget := range map[string]bool{"erased": false, "forgotten": true} {
+		t.Run(name, func(t *testing.T) {
+			d := openShifted(t)
+			var late func()
+			store := New(d.through(func(r *http.Request, body []byte, send func() (*http.Response, error)) (*http.Response, error) {
+				if late == nil && bytes.Contains(body, []byte(`"part"`)) {
+					late = func() { _, _ = send() }
+					return nil, errors.New("connection reset by peer")
+				}
+				return send()
+			}), d.table, quick, func(o *Options) { o.CompressFrom = 1 << 30 })
+			if _, err := d.pay(t, d.guard(store), answerOf(strings.Repeat("Jane Doe ", 5000))); err != nil {
+				t.Fatal(err)
+			}
+			purge := func() (last PurgeProgress) {
+				for p, err := range d.operator(t).Purge(t.Context(), func(p *PurgeOptions) { p.Forget = forget }) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					last = p
+				}
+				return last
+			}
+			if sum := purge(); sum.Purged != 1 || sum.Parts != 1 {
+				t.Fatalf("the first purge says %+v", sum)
+			}
+			late()
+			d.offset += time.Hour + time.Second
+			if sum := purge(); sum.Orphans != 1 {
+				t.Errorf("the second purge says %+v; want the part to be deleted", sum)
+			}
+			if sum := purge(); sum.Parts+sum.KeptParts != 0 {
+				t.Errorf("the third purge says %+v; want no part to be left", sum)
+			}
+		})
+	}
+}

@@ -79,6 +79,9 @@ before can arrive any more: a retry then runs, and has its effects a second time
 DynamoDB deletes them later. Functions with a cache in the process (Options.Cache)
 may replay for the cache's age.
 
+Repeat it an hour later if it has deleted parts of answers: a delayed request can write a
+deleted part once more. No record names such a part, and it stays until its TTL.
+
 It walks over the whole table, at --rate capacity units a second. It can be stopped
 and killed at any time: with --state, the same command goes on where it was; without,
 it begins anew and finds done what is done.`,
