@@ -95,7 +95,7 @@ func TestEveryExpressionHasExactlyItsNames(t *testing.T) {
 func everyExpressionHasExactlyItsNames(t *testing.T, of *layout) {
 	t.Helper()
 	l := of.writes("test")
-	for _, w := range []write{l.lock, l.takeover, l.completion, l.release, l.saving, l.probe} {
+	for _, w := range []write{l.lock, l.takeover, l.completion, l.release, l.saving, l.resealing, l.probe} {
 		for _, it := range []*item{fullItem(), {}} {
 			text := w.condition + " " + of.expression(w.sets, it, attributes{})
 			used := map[string]bool{}

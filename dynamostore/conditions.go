@@ -51,6 +51,11 @@ const (
 	// later one, is refused and removes no step.
 	stepsGrow = "(attribute_not_exists(#steps) OR size(#steps) < :step_count)"
 
+	// stepsAreAsMany holds if the record has as many steps as the save. A save of the
+	// same steps under another key that arrives late, after one more step was saved, is
+	// refused and removes no step.
+	stepsAreAsMany = "size(#steps) = :step_count"
+
 	// neverTrue never holds. The table check uses it to test for write permission
 	// without writing.
 	neverTrue = "attribute_exists(#id) AND attribute_not_exists(#id)"

@@ -66,7 +66,8 @@ type Encryption struct {
 	// lambdaidem.ErrAnswerUnavailable, a record with steps with
 	// lambdaidem.ErrRecordForeign. Then who can write to the table but has no key
 	// can't give clients an answer of their own. Set it when what is from before the
-	// encryption has expired. Default false.
+	// encryption has expired: a TTL after all processes encrypt, unless a record from
+	// before is held. Default false.
 	Only bool
 }
 

@@ -411,9 +411,13 @@ func TestO2_ARepeatedPurgeDeletesAPartThatCameBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := openShifted(t)
 			var late func()
-			store := New(d.through(func(r *http.Request, body []byte, send func() (*http.Response, error)) (*http.Response, error) {
+			store := New(d.through(func(_ *http.Request, body []byte, send func() (*http.Response, error)) (*http.Response, error) {
 				if late == nil && bytes.Contains(body, []byte(`"part"`)) {
-					late = func() { _, _ = send() }
+					late = func() {
+						if resp, err := send(); err == nil {
+							_ = resp.Body.Close()
+						}
+					}
 					return nil, errors.New("connection reset by peer")
 				}
 				return send()

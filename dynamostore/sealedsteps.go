@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
@@ -27,6 +28,40 @@ func (s *Store) sealSteps(ctx context.Context, it *item, steps lambdaidem.Steps)
 		stored[name] = key.seal(it.ID, it.Token, placeOfStep(name), result)
 	}
 	return stored, nil
+}
+
+// sealsOtherwise reports whether the item has a step that this store would not store as
+// it is: one in plain text, or one that is encrypted under another key than the current
+// one.
+func (s *Store) sealsOtherwise(it *item) bool {
+	if s.keys == nil || len(it.Steps) == 0 {
+		return false
+	}
+	if !it.sealsSteps() {
+		return true
+	}
+	current := s.keys.current.last().ID
+	for _, stored := range it.Steps {
+		if of, err := parseSealed(stored); err != nil || of.keyID != current {
+			return true
+		}
+	}
+	return false
+}
+
+// resealSteps stores the steps of a record whose lease was just taken once more,
+// encrypted under the current key. Every attempt extends the life of its record, so
+// without this a step could need its first key long after the TTL of the guard.
+//
+// A failure is no reason to fail the attempt, which has the steps: the record keeps them
+// as they are, and the next attempt tries again. If the lease was lost meanwhile, the next
+// write of the attempt says so.
+func (s *Store) resealSteps(ctx context.Context, it *item, steps lambdaidem.Steps, now time.Time) {
+	ours := &item{ID: it.ID, Token: it.Token}
+	if s.keepSteps(ctx, ours, steps) != nil {
+		return
+	}
+	_, _ = s.update(ctx, &s.writes.resealing, ours, given{now: now, token: it.Token, steps: integer{int64(len(steps)), true}})
 }
 
 // openSteps decrypts an item's steps. The error is a damagedAnswerError, or a

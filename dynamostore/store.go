@@ -68,7 +68,9 @@ const (
 
 // Acquire takes the lease by one conditional PutItem or, if claim.Over is not nil, by
 // one conditional UpdateItem. If the condition fails, DynamoDB's reply has the existing
-// record, so Acquire needs no second request to return that record.
+// record, so Acquire needs no second request to return that record. With
+// Options.Encryption, one more UpdateItem encrypts the steps of a record that was taken
+// over, unless they are encrypted under the current key.
 func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem.Record, error) {
 	it := s.locked(claim)
 	if size := s.layout.size(it); size > maxItemSize {
@@ -88,16 +90,26 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 	}
 	switch {
 	case err == nil:
-		return s.held(ctx, opAcquire, it)
+		return s.acquired(ctx, it, claim.Now)
 	case !errors.Is(err, wire.ErrRefused):
 		return lambdaidem.Record{}, err
 	case old.heldBy(claim.Token): // an earlier try of this request was applied
-		return s.held(ctx, opAcquire, old)
+		return s.acquired(ctx, old, claim.Now)
 	}
 	if seen := s.shown(old); !seen.GoneAt(claim.Now) {
 		return seen, nil
 	}
 	return lambdaidem.Record{}, nil
+}
+
+// acquired returns the record of the lease that Acquire has taken. If the steps of the
+// record are not encrypted under the current key, acquired encrypts them anew.
+func (s *Store) acquired(ctx context.Context, it *item, now time.Time) (lambdaidem.Record, error) {
+	r, err := s.held(ctx, opAcquire, it)
+	if err == nil && s.sealsOtherwise(it) {
+		s.resealSteps(ctx, it, r.Steps, now)
+	}
+	return r, err
 }
 
 // locked returns the item that takes the lease.

@@ -15,7 +15,7 @@ type write struct {
 	action    string            // what its action of a transaction begins with, in JSON
 }
 
-type writes struct{ lock, takeover, completion, release, saving, claim, claimOver, probe write }
+type writes struct{ lock, takeover, completion, release, saving, resealing, claim, claimOver, probe write }
 
 func (l *layout) writes(table string) writes {
 	of := func(op string, sets updates, condition string, returns types.ReturnValue) write {
@@ -36,6 +36,7 @@ func (l *layout) writes(table string) writes {
 		completion: of(opComplete, completion, leaseIsOurs, types.ReturnValueAllOld),
 		release:    of(opRelease, release, leaseIsOurs, types.ReturnValueAllOld),
 		saving:     of(opSaveSteps, saving, leaseIsOurs+" AND "+stepsGrow, types.ReturnValueAllOld),
+		resealing:  of(opSaveSteps, saving, leaseIsOurs+" AND "+stepsAreAsMany, types.ReturnValueNone),
 		claim:      of(opCommit, 0, claimIsFree, types.ReturnValueNone),
 		claimOver:  of(opCommit, takeover|completion, claimIsStillFree, types.ReturnValueNone),
 		probe:      of("", 0, neverTrue, types.ReturnValueNone),

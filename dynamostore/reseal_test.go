@@ -1,0 +1,117 @@
+package dynamostore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// failsAfter is a handler that stores the steps and then fails. It counts in ran how
+// often a step ran.
+func failsAfter(ran *int, steps ...string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		for _, name := range steps {
+			if _, err := lambdaidem.Step(ctx, name, func(context.Context) (string, error) { *ran++; return "ok", nil }); err != nil {
+				return "", err
+			}
+		}
+		return "", errLater
+	}
+}
+
+// S1: an attempt extends the life of its record, and encrypts the record's steps under
+// the key that is current. So a key can be taken away, and Only be set, when the TTL has
+// passed since everybody uses the new key.
+func TestS1_StepsAreEncryptedAnewByTheNextAttempt(t *testing.T) {
+	plain := func(*Options) {}
+	only := func(o *Options) {
+		encrypted("new")(o)
+		o.Encryption.Only = true
+	}
+	for name, deployed := range map[string][]func(*Options){
+		"another key": {encrypted("old"), encrypted("new", "old"), encrypted("new")},
+		"plain text":  {plain, encrypted("new"), only},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, ran := openShifted(t), 0
+			for _, version := range deployed {
+				if _, err := d.pay(t, d.guard(New(d.client, d.table, version)), failsAfter(&ran, "charge", "mail")); !errors.Is(err, errLater) {
+					t.Fatalf("%v; want the handler's own error", err)
+				}
+				d.offset += 20 * time.Hour // within the TTL of the last attempt, beyond that of the first
+			}
+			if ran != 2 {
+				t.Errorf("steps ran %d times; want each of the two once", ran)
+			}
+		})
+	}
+}
+
+// S1: steps under the current key are not written again, nor are those of a store that
+// doesn't encrypt.
+func TestS1_StepsUnderTheCurrentKeyAreLeftAlone(t *testing.T) {
+	for name, version := range map[string]func(*Options){
+		"the current key": encrypted("new", "old"),
+		"plain text":      func(*Options) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, ran, updates := openShifted(t), 0, 0
+			s := New(d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
+				if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") {
+					updates++
+				}
+				return send()
+			}), d.table, version)
+			for range 2 {
+				_, _ = d.pay(t, d.guard(s), failsAfter(&ran, "charge"))
+			}
+			if updates != 4 {
+				t.Errorf("%d updates; want a save and a release, a takeover and a release", updates)
+			}
+		})
+	}
+}
+
+// S1: an attempt runs although its steps could not be encrypted anew, and the request for
+// it that arrives late takes no step away.
+func TestS1_ALateResealTakesNoStepAway(t *testing.T) {
+	d, ran := openShifted(t), 0
+	_, _ = d.pay(t, d.guard(New(d.client, d.table, encrypted("old"))), failsAfter(&ran, "charge"))
+	var late func() (status int)
+	s := New(d.through(func(_ *http.Request, body []byte, send func() (*http.Response, error)) (*http.Response, error) {
+		if late == nil && bytes.Contains(body, []byte("size(#steps) = :step_count")) {
+			late = func() int {
+				resp, err := send()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				return resp.StatusCode
+			}
+			return nil, errors.New("connection reset by peer")
+		}
+		return send()
+	}), d.table, quick, encrypted("new", "old"), func(o *Options) { o.Attempts = 1 })
+	_, err := d.pay(t, d.guard(s), func(ctx context.Context) (string, error) {
+		_, err := failsAfter(&ran, "charge", "mail")(ctx)
+		if late == nil {
+			t.Fatal("the steps were not encrypted anew before the handler ran")
+		}
+		if status := late(); status != http.StatusBadRequest {
+			t.Errorf("the late request got status %d; want it to be refused", status)
+		}
+		return "", err
+	})
+	if !errors.Is(err, errLater) {
+		t.Fatal(err)
+	}
+	if _, err := d.pay(t, d.guard(New(d.client, d.table, encrypted("new"))), failsAfter(&ran, "charge", "mail")); !errors.Is(err, errLater) || ran != 2 {
+		t.Errorf("the third attempt: %v; steps ran %d times, want each once", err, ran)
+	}
+}
