@@ -91,7 +91,7 @@ func TestS1_ALateResealTakesNoStepAway(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer resp.Body.Close()
+				_ = resp.Body.Close()
 				return resp.StatusCode
 			}
 			return nil, errors.New("connection reset by peer")
