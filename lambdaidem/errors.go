@@ -107,7 +107,8 @@ func (e *Error) Unwrap() []error {
 // receives a problem document (RFC 9457) with the given status; the caller of [Do]
 // receives an *Error. Options.Outcome decides about the error as about any response
 // with that status. By default a 404 is stored and replayed, and a 503 releases the
-// record. Reject panics if status is not between 400 and 599.
+// record. A typed handler ([Handler]) reports code as its errorType, also to the
+// retries that receive the stored error. Reject panics if status is not between 400 and 599.
 func Reject(status int, code Code, detail string) error {
 	if status < 400 || status > 599 {
 		panic(fmt.Sprintf("lambdaidem: Reject: status is %d; it must be 400 to 599", status))
@@ -262,8 +263,13 @@ func failureOf(err error) *Failure {
 	if own, ok := cause.(messages.InvokeResponse_Error); ok { //nolint:errorlint // Lambda doesn't unwrap the error either
 		f.Type, f.Message = own.Type, own.Message
 	}
-	if own, ok := cause.(*Error); ok && own != nil && own.replayed { //nolint:errorlint // a nested Do replayed the error; report the original type
-		f.Type = own.replayedType
+	if own, ok := cause.(*Error); ok && own != nil { //nolint:errorlint // what wraps an *Error has a type of its own
+		switch {
+		case own.replayed: // by a nested Do, which reports the original type
+			f.Type = own.replayedType
+		case own.rejected && codedAs[own.Code] == nil: // only the guard reports its own codes
+			f.Type = string(own.Code)
+		}
 	}
 	f.Type, f.Message = strings.ToValidUTF8(f.Type, "\ufffd"), strings.ToValidUTF8(f.Message, "\ufffd")
 	if own := (*Error)(nil); errors.As(err, &own) && own != nil {

@@ -92,14 +92,20 @@ func (d done[T]) lambdaError() error {
 	switch e := err.(type) { //nolint:errorlint // the error itself alone: what wraps one has an errorType of its own
 	case *Error:
 		switch {
-		case e == nil, e.rejected: // the application's own
+		case e == nil:
 			return err
+		case e.rejected:
+			return invokeError(failureOf(e))
 		case e.Code == ErrConditionFailed, e.Code == ErrWriteInvalid: // their causes are the store's
 			return byCode(e.withoutCause())
 		}
 		return byCode(e)
 	case *retryableError, *uncertainError, *permanentError:
-		return unmarked(err)
+		marked := unmarked(err)
+		if r, ok := marked.(*Error); ok && r != nil && r.rejected { //nolint:errorlint // as above
+			return invokeError(failureOf(r))
+		}
+		return marked
 	}
 	return err
 }

@@ -27,10 +27,12 @@ type HandlerOptions[In any] struct {
 // Lambda reports a refusal of the guard with its code as the errorType,
 // "idempotency_in_progress" for one, so that a state machine can catch it by name;
 // what the store said stays in the log. In the process errors.Is finds the code and
-// errors.As the *[Error]. An error of h keeps the errorType that it has unguarded:
-// the name of its Go type. If [Permanent] marks it, or [Reject] made it and it is
-// stored, every replay reports the first errorType and message; [Retryable] and
-// [Uncertain] report the type of the error that they mark.
+// errors.As the *[Error].
+//
+// The errorType of an error of h is the name of its Go type, as without a guard, or
+// the code if [Reject] made the error. An error that [Permanent], [Retryable] or
+// [Uncertain] marks has the errorType of the marked error. If the error is stored,
+// every replay reports the first errorType and message.
 func Handler[In, Out any](
 	g *Guard, operation string, key func(context.Context, In) (string, error),
 	h func(context.Context, In) (Out, error), optFns ...func(*HandlerOptions[In]),

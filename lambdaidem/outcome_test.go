@@ -391,7 +391,7 @@ func TestX2_FailuresOfATypedHandlerReplay(t *testing.T) {
 		"permanent":            {lambdaidem.Permanent(&declined{"stolen"}), "declined", "card declined: stolen"},
 		"permanent in another": {fmt.Errorf("charge: %w", lambdaidem.Permanent(&declined{"stolen"})), "declined", "charge: card declined: stolen"},
 		"permanent text":       {lambdaidem.Permanent(errors.New("no")), "errorString", "no"},
-		"reject":               {lambdaidem.Reject(404, "no_order", "There is no such order."), "Error", "no_order: There is no such order."},
+		"reject":               {lambdaidem.Reject(404, "no_order", "There is no such order."), "no_order", "no_order: There is no such order."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
@@ -408,6 +408,22 @@ func TestX2_FailuresOfATypedHandlerReplay(t *testing.T) {
 			}
 			if runs != 1 {
 				t.Errorf("the handler ran %d times", runs)
+			}
+		})
+	}
+}
+
+// A rejection has its code as errorType also if it isn't stored.
+func TestX2_ARejectionIsReportedByItsCode(t *testing.T) {
+	closed := lambdaidem.Reject(503, "closed", "It is night.")
+	for name, err := range map[string]error{
+		"as it is": closed, "retryable": lambdaidem.Retryable(closed), "uncertain": lambdaidem.Uncertain(closed),
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := lambdaidem.New(memstore.New(), quiet)
+			h := lambdaidem.Handler(g, "charge", func(_ context.Context, o order) (string, error) { return o.ID, nil }, func(context.Context, order) (receipt, error) { return receipt{}, err })
+			if _, errorType, message := invoke(t, h, `{"ID":"o-1"}`); errorType != "closed" || message != "closed: It is night." {
+				t.Errorf("Lambda reports %q, %q", errorType, message)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -45,7 +46,7 @@ func (g *givenAnswer) flags(f *pflag.FlagSet) {
 	f.StringVar(&g.valueFile, "value-file", "", "of a result: a file with its JSON; - is standard input")
 	f.StringVar(&g.failCode, "fail-code", "", "of a permanent failure: its code")
 	f.StringVar(&g.failMessage, "fail-message", "", "of a permanent failure: its text")
-	f.StringVar(&g.failType, "fail-type", "", "of a permanent failure: the errorType that Lambda reports")
+	f.StringVar(&g.failType, "fail-type", "", "of a permanent failure: the errorType that Lambda reports; default: the code")
 	f.IntVar(&g.failStatus, "fail-status", 0, "of a permanent failure: its HTTP status, if it has one")
 	f.BoolVar(&g.none, "no-answer", false, "it is done, and there is no answer: retries get answer unavailable")
 	f.StringVar(&g.outcome, "outcome", "", "succeeded or failed; default: by the status, as the guard does")
@@ -114,7 +115,7 @@ func (g *givenAnswer) result(ctx context.Context, a *app, kind lambdaidem.Record
 		r.Failure = lambdaidem.NoAnswer("the operation was carried out, and an operator settled it without an answer")
 	case aFailure:
 		r.Outcome = lambdaidem.OutcomeFailed
-		r.Failure = &lambdaidem.Failure{Code: lambdaidem.Code(g.failCode), Type: g.failType, Message: g.failMessage, Status: g.failStatus}
+		r.Failure = &lambdaidem.Failure{Code: lambdaidem.Code(g.failCode), Type: cmp.Or(g.failType, g.failCode), Message: g.failMessage, Status: g.failStatus}
 	case aResult:
 		if r.Value, err = g.json(ctx, a, g.value, g.valueFile); err != nil {
 			return none, err

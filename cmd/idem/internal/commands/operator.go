@@ -187,7 +187,9 @@ where you know what happened. The answer must be of the form of the record's kin
   http     --status, --header, --body or --body-file; or --answer-file as it is stored
   value    --value or --value-file: the JSON of the result, as the handler's type
            writes it, in any order of members; or --fail-code and --fail-message for
-           a permanent failure
+           a permanent failure, which a retry of a typed handler gets with the code
+           as errorType; --fail-type gives another, such as the name of the Go type
+           of the error that the handler would have returned
   message  nothing: that it is done is all its answer
   any      --no-answer: it is done, and retries get "answer unavailable"
 

@@ -126,7 +126,7 @@ func TestO2_SettleWantsTheFormOfTheKind(t *testing.T) {
 	}
 	_, _ = lambdaidem.Do(t.Context(), d.guard, lambdaidem.Call{Operation: "charge", Key: "f"}, uncertain)
 	d.idem("show", "-o", "json", "--namespace", "shop", "--operation", "charge", "--key", "f").want(t, exitDone).into(t, &value)
-	settle(value, "--fail-code", "declined", "--fail-message", "no money", "--fail-status", "402").want(t, exitDone, "failed: ", "declined (402")
+	settle(value, "--fail-code", "declined", "--fail-message", "no money", "--fail-status", "402").want(t, exitDone, "failed: ", "declined (402, declined)")
 	_, _ = lambdaidem.Do(t.Context(), d.guard, lambdaidem.Call{Operation: "charge", Key: "n"}, uncertain)
 	d.idem("show", "-o", "json", "--namespace", "shop", "--operation", "charge", "--key", "n").want(t, exitDone).into(t, &value)
 	settle(value, "--no-answer").want(t, exitDone, "none: idempotency_answer_unavailable")
