@@ -51,9 +51,9 @@ const (
 	// later one, is refused and removes no step.
 	stepsGrow = "(attribute_not_exists(#steps) OR size(#steps) < :step_count)"
 
-	// stepsAreAsMany holds if the record has as many steps as the save. A save of the
-	// same steps under another key that arrives late, after one more step was saved, is
-	// refused and removes no step.
+	// stepsAreAsMany holds if the record has as many steps as the write that encrypts
+	// them anew. If that write is delayed and another step is saved first, the condition
+	// fails, so the write can't remove the new step.
 	stepsAreAsMany = "size(#steps) = :step_count"
 
 	// neverTrue never holds. The table check uses it to test for write permission

@@ -91,10 +91,10 @@ func (s *Store) inspected(ctx context.Context, attrs attributes, meta middleware
 	return seen, nil
 }
 
-// hidesExpiry returns an error if the item has no expiry, and one of its attributes may
-// be that expiry under another name. A held record has no expiry. One that has it under
-// another name is not held, and functions go by that attribute whatever an operator
-// writes.
+// hidesExpiry returns an error if the item has no expiration, but attrs, its attributes,
+// include one that may be an expiration under another name. Without the error, the record
+// would look like a held one, which has no expiration, and an operator would set an
+// expiration that the functions don't read.
 func hidesExpiry(it *item, attrs attributes) error {
 	if it.Expiration.there {
 		return nil
@@ -105,8 +105,8 @@ func hidesExpiry(it *item, attrs attributes) error {
 		if takeValue(&seconds, v) != "" {
 			continue
 		}
-		// The times in milliseconds, which every record has, would be expiries in more
-		// than a hundred years.
+		// Every record also has times in milliseconds. Read as seconds, they are more than
+		// a hundred years away.
 		if at := expiryOf(seconds); at.After(leaseEnd) && at.Before(leaseEnd.AddDate(100, 0, 0)) {
 			return foreign(fmt.Sprintf("it has no %s, but %q may be the expiration under another name", attrExpiration, name), attrs)
 		}

@@ -73,7 +73,7 @@ func (it *item) finish(r lambdaidem.Result) {
 	it.Expiration = deletionOf(r.Expires)
 	it.Data = r.Value
 	if it.Data == nil && r.Failure == nil {
-		it.Data = []byte{} // a completed record without an answer is strange
+		it.Data = []byte{} // parse refuses a completed record that has no answer at all
 	}
 	if a, ok := r.Apart.(*apart); ok {
 		it.Data, it.Encoding, it.Parts = a.Data, optionalText{a.Encoding, true}, &a.Parts
@@ -134,13 +134,15 @@ func (it *item) strange() string {
 	}
 }
 
-// strangeCompletion says why the item is not a valid completed record.
+// strangeCompletion returns why the item, whose status is completed, is not a valid
+// record, or "" if it is valid.
 //
-// Every completed record has an answer, a failure or parts, and an expiry, except one
-// that a purge completed while it was held. A store that reads the table under other
-// attribute names than its functions finds none of them. It must not take the record for
-// one without an answer: an operator would erase nothing and be told that everything is
-// erased, or set an expiry that no function reads.
+// A completed record has an answer, a failure or parts of an answer. It has an expiration
+// too, except if a purge completed the record while it was held. An item that lacks them
+// was probably written with other attribute names than this store has (see
+// Options.DataAttribute and Options.ExpirationAttribute). If such an item were valid, a
+// purge would report the answer as erased and leave it in the table, and an operator
+// would set an expiration that no function reads.
 func (it *item) strangeCompletion() string {
 	switch o := lambdaidem.Outcome(it.Outcome); {
 	case o != lambdaidem.OutcomeSucceeded && o != lambdaidem.OutcomeFailed:

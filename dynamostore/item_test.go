@@ -230,7 +230,7 @@ func TestD4_ADamagedItemIsRefusedInWords(t *testing.T) {
 	}
 }
 
-// D4: these records lack what others have, and are records all the same.
+// Valid records may lack an expiration, or an answer of at least one byte.
 func TestD4_AValidItemMayLackAnExpirationOrAnAnswer(t *testing.T) {
 	for name, r := range map[string]lambdaidem.Result{
 		"closed by a purge while it was held": {Outcome: lambdaidem.OutcomeFailed, Failure: lambdaidem.NoAnswer("erased"), At: now},

@@ -612,9 +612,9 @@ func TestD4_OlderVersionsAndOperations(t *testing.T) {
 	}
 }
 
-// O2: an operator whose store names an attribute otherwise than the table's functions
-// changes nothing: neither an answer that it can't see, nor an expiry that no function
-// reads.
+// The operator's store has other attribute names than the functions' store. The operator
+// must be told so and change nothing, because the store would look for answers and
+// expirations in the wrong attributes.
 func TestO2_AForgottenAttributeNameChangesNothing(t *testing.T) {
 	for attribute, renamed := range map[string]func(*Options){
 		attrData:       func(o *Options) { o.DataAttribute = "payload" },
@@ -655,8 +655,8 @@ func TestO2_AForgottenAttributeNameChangesNothing(t *testing.T) {
 	}
 }
 
-// O2: a record in progress whose expiry has another name is not taken for one that is
-// held, whose expiry the operator sets.
+// A record in progress that has no expiration is held. A record whose expiration has
+// another name than the store expects must not look like a held one.
 func TestO2_AnExpiryUnderAnotherNameIsNotOverlooked(t *testing.T) {
 	d := openDesk(t, func(o *Options) { o.ExpirationAttribute = "ttl" })
 	d.die(t, "dead")
@@ -676,7 +676,8 @@ func TestO2_AnExpiryUnderAnotherNameIsNotOverlooked(t *testing.T) {
 	}
 }
 
-// O2: no other attribute of a record in progress is taken for its expiry.
+// hidesExpiry takes a number for an expiration only if it is a time in seconds within a
+// hundred years after the end of the lease.
 func TestO2_OnlyWhatCanBeAnExpiryIsTakenForOne(t *testing.T) {
 	held := claim
 	held.Expires = time.Time{}

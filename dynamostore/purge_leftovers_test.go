@@ -319,9 +319,9 @@ func TestO2_PartsOfAnExpiredRecordAreNoOrphansWhileTheyAreYoung(t *testing.T) {
 	}
 }
 
-// An optimistic attempt whose clock is ahead takes a record for expired while it is
-// completed by the database's clock. A purge between its parts and its commit must leave
-// the parts, or the new answer is lost.
+// By the clock of an optimistic attempt, which is ahead, a record is expired. By
+// DynamoDB's clock it is not. A purge that runs after the attempt has written the parts of
+// its answer, and before the attempt commits, must leave those parts.
 func TestO2_PurgeLeavesThePartsOfAnOptimisticAttemptAtTheRecordsExpiry(t *testing.T) {
 	d := openShifted(t)
 	purged := PurgeProgress{}
@@ -404,8 +404,9 @@ func TestO2_PurgeReadsConsistently(t *testing.T) {
 	}
 }
 
-// A part whose first sending was delayed can come back after its answer was purged. A
-// purge with the same choice, an hour later, deletes it.
+// The first request that writes a part is delayed, and its retry is answered. The answer
+// is purged, and then the first request arrives and writes the part again. A purge an hour
+// later deletes the part.
 func TestO2_ARepeatedPurgeDeletesAPartThatCameBack(t *testing.T) {
 	for name, forget := range map[string]bool{"erased": false, "forgotten": true} {
 		t.Run(name, func(t *testing.T) {

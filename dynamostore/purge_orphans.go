@@ -62,9 +62,10 @@ const orphanAge = time.Hour
 // completed, but an operator who settles the record again can. stands is the record; nil
 // if there is none.
 //
-// A completed record must not expire for another maxSkew: an optimistic attempt whose
-// clock is ahead may take it for expired already, and be about to replace it. The second
-// on top is the one by which now may lag behind the database's clock.
+// A part beside a completed record is an orphan only if the record lasts maxSkew and a
+// second longer. By a clock that is ahead, the record may be expired already, and an
+// optimistic attempt may have written the part to replace the record. The second is there
+// because now, DynamoDB's time, is rounded down to a whole second.
 func (part *storedPart) isOrphan(stands *item, now time.Time, maxSkew time.Duration) bool {
 	if stands != nil && !stands.record().GoneAt(now.Add(maxSkew+time.Second)) {
 		if stands.Status == lambdaidem.Completed && !isSettled(stands.Status, stands.Token, stands.Operations) {

@@ -12,8 +12,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// failsAfter is a handler that stores the steps and then fails. It counts in ran how
-// often a step ran.
+// failsAfter returns a handler that runs the named steps, which add 1 to ran each, and
+// then fails.
 func failsAfter(ran *int, steps ...string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		for _, name := range steps {
@@ -25,9 +25,9 @@ func failsAfter(ran *int, steps ...string) func(context.Context) (string, error)
 	}
 }
 
-// S1: an attempt extends the life of its record, and encrypts the record's steps under
-// the key that is current. So a key can be taken away, and Only be set, when the TTL has
-// passed since everybody uses the new key.
+// Each attempt extends the life of its record, and encrypts the record's steps under the
+// current key. So once all versions have encrypted with a new key for the TTL, the old key
+// can be removed, and Encryption.Only can be set.
 func TestS1_StepsAreEncryptedAnewByTheNextAttempt(t *testing.T) {
 	plain := func(*Options) {}
 	only := func(o *Options) {
@@ -53,8 +53,8 @@ func TestS1_StepsAreEncryptedAnewByTheNextAttempt(t *testing.T) {
 	}
 }
 
-// S1: steps under the current key are not written again, nor are those of a store that
-// doesn't encrypt.
+// A takeover doesn't write steps again that are encrypted under the current key, or those
+// of a store that doesn't encrypt.
 func TestS1_StepsUnderTheCurrentKeyAreLeftAlone(t *testing.T) {
 	for name, version := range map[string]func(*Options){
 		"the current key": encrypted("new", "old"),
@@ -78,8 +78,9 @@ func TestS1_StepsUnderTheCurrentKeyAreLeftAlone(t *testing.T) {
 	}
 }
 
-// S1: an attempt runs although its steps could not be encrypted anew, and the request for
-// it that arrives late takes no step away.
+// The request that encrypts the steps under the current key gets no answer. The handler
+// runs all the same and saves one more step. Then the request arrives, and must not remove
+// the new step.
 func TestS1_ALateResealTakesNoStepAway(t *testing.T) {
 	d, ran := openShifted(t), 0
 	_, _ = d.pay(t, d.guard(New(d.client, d.table, encrypted("old"))), failsAfter(&ran, "charge"))

@@ -30,9 +30,8 @@ func (s *Store) sealSteps(ctx context.Context, it *item, steps lambdaidem.Steps)
 	return stored, nil
 }
 
-// sealsOtherwise reports whether the item has a step that this store would not store as
-// it is: one in plain text, or one that is encrypted under another key than the current
-// one.
+// sealsOtherwise reports whether the store encrypts, and the item has a step that is in
+// plain text or encrypted under another key than the current one.
 func (s *Store) sealsOtherwise(it *item) bool {
 	if s.keys == nil || len(it.Steps) == 0 {
 		return false
@@ -49,13 +48,13 @@ func (s *Store) sealsOtherwise(it *item) bool {
 	return false
 }
 
-// resealSteps stores the steps of a record whose lease was just taken once more,
-// encrypted under the current key. Every attempt extends the life of its record, so
-// without this a step could need its first key long after the TTL of the guard.
+// resealSteps stores steps, those of the record it, encrypted under the current key. Each
+// attempt extends the life of its record, so without resealSteps the key that encrypted a
+// step first could be needed long after the guard's TTL.
 //
-// A failure is no reason to fail the attempt, which has the steps: the record keeps them
-// as they are, and the next attempt tries again. If the lease was lost meanwhile, the next
-// write of the attempt says so.
+// Errors are ignored, because the attempt has the decrypted steps and can run. The next
+// attempt encrypts the steps if this one could not. If the attempt has lost its lease, its
+// next write fails.
 func (s *Store) resealSteps(ctx context.Context, it *item, steps lambdaidem.Steps, now time.Time) {
 	ours := &item{ID: it.ID, Token: it.Token}
 	if s.keepSteps(ctx, ours, steps) != nil {

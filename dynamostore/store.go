@@ -102,8 +102,8 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 	return lambdaidem.Record{}, nil
 }
 
-// acquired returns the record of the lease that Acquire has taken. If the steps of the
-// record are not encrypted under the current key, acquired encrypts them anew.
+// acquired returns the record whose lease Acquire has just taken, with its steps
+// decrypted. Steps that are not encrypted under the current key are stored again under it.
 func (s *Store) acquired(ctx context.Context, it *item, now time.Time) (lambdaidem.Record, error) {
 	r, err := s.held(ctx, opAcquire, it)
 	if err == nil && s.sealsOtherwise(it) {

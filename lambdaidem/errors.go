@@ -107,8 +107,7 @@ func (e *Error) Unwrap() []error {
 // receives a problem document (RFC 9457) with the given status; the caller of [Do]
 // receives an *Error. Options.Outcome decides about the error as about any response
 // with that status. By default a 404 is stored and replayed, and a 503 releases the
-// record. A typed handler ([Handler]) reports code as its errorType, also to the
-// retries that receive the stored error. Reject panics if status is not between 400 and 599.
+// record. [Handler] reports code as the errorType of the error. Reject panics if status is not between 400 and 599.
 func Reject(status int, code Code, detail string) error {
 	if status < 400 || status > 599 {
 		panic(fmt.Sprintf("lambdaidem: Reject: status is %d; it must be 400 to 599", status))

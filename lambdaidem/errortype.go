@@ -92,20 +92,17 @@ func (d done[T]) lambdaError() error {
 	switch e := err.(type) { //nolint:errorlint // the error itself alone: what wraps one has an errorType of its own
 	case *Error:
 		switch {
-		case e == nil:
-			return err
-		case e.rejected:
-			return invokeError(failureOf(e))
+		case e == nil, e.rejected: // the application's own
 		case e.Code == ErrConditionFailed, e.Code == ErrWriteInvalid: // their causes are the store's
 			return byCode(e.withoutCause())
+		default:
+			return byCode(e)
 		}
-		return byCode(e)
 	case *retryableError, *uncertainError, *permanentError:
-		marked := unmarked(err)
-		if r, ok := marked.(*Error); ok && r != nil && r.rejected { //nolint:errorlint // as above
-			return invokeError(failureOf(r))
-		}
-		return marked
+		err = unmarked(err)
+	}
+	if e, ok := err.(*Error); ok && e != nil && e.rejected { //nolint:errorlint // as above
+		return invokeError(failureOf(e))
 	}
 	return err
 }

@@ -30,7 +30,9 @@ type HandlerOptions[In any] struct {
 // errors.As the *[Error].
 //
 // The errorType of an error of h is the name of its Go type, as without a guard, or
-// the code if [Reject] made the error. An error that [Permanent], [Retryable] or
+// the code if [Reject] made the error, except that a code of this package is reported
+// as "Error". Handler returns a rejection as a messages.InvokeResponse_Error of package
+// aws-lambda-go, which wraps nothing. An error that [Permanent], [Retryable] or
 // [Uncertain] marks has the errorType of the marked error. If the error is stored,
 // every replay reports the first errorType and message.
 func Handler[In, Out any](

@@ -95,9 +95,10 @@ func TestX10_ARetryThatMeetsAClaimLeftBehindRuns(t *testing.T) {
 	}
 }
 
-// An attempt dies, and the claim that takes its record over is withdrawn. The record
-// keeps the payload of the attempt that died, and runs under either policy: the handler
-// of the claim never ran, and the claim was made under Rerun, which lets a retry run.
+// An attempt dies, a second one takes its record over under policy Rerun, and the guard
+// withdraws that takeover because the second handler never started. The record stays
+// bound to the payload of the attempt that died. A retry with the same payload runs the
+// handler, also under policy Hold.
 func TestX10_AWithdrawnTakeoverLeavesARecordThatRunsWithTheSamePayload(t *testing.T) {
 	for name, withdraw := range map[string]func(*testing.T, *rig){
 		"at once": func(*testing.T, *rig) {},
@@ -188,7 +189,8 @@ func TestX10_AHealthyRequestWithdrawsFew(t *testing.T) {
 	})
 }
 
-// A claim that can't be withdrawn does not keep others from it.
+// If the withdrawal of a claim fails, the guard tries the other claims before that one
+// again.
 func TestX10_AWithdrawalThatFailsComesLastTheNextTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
@@ -231,8 +233,8 @@ func TestX10_AClaimThatArrivesLateIsWithdrawn(t *testing.T) {
 	}
 }
 
-// A takeover that arrives after its withdrawal found the attempt that died is withdrawn
-// too.
+// A takeover can still be on its way when the guard tries to withdraw it, and arrive
+// later. A later request withdraws the takeover then.
 func TestX10_ATakeoverThatArrivesLateIsWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(func(context.Context, request) (response, error) { return response{}, lambdaidem.Uncertain(errWire) })

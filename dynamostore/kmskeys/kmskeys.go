@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/kms/types"
 
@@ -36,10 +37,10 @@ type API interface {
 
 // Options are what [New] can be told. The zero value of every field is its default.
 type Options struct {
-	// Older are further KMS keys whose data keys are found, by their ids or ARNs: those
-	// that encrypted before, and one that is to encrypt after the next deployment. No
-	// other KMS key is ever asked, so that nobody who writes to the table can bring a
-	// key of their own. Default: none.
+	// Older lists the ids or ARNs of other KMS keys that may decrypt, besides the one
+	// that encrypts: former keys, and one that will encrypt after the next deployment.
+	// No other KMS key is used to decrypt. Otherwise anyone who can write to the table
+	// could encrypt an answer with a KMS key of their own. The default is none.
 	Older []string
 
 	// Context is the encryption context, which KMS writes to CloudTrail and a policy
@@ -54,8 +55,9 @@ type Options struct {
 // An answer is unavailable for good (500) only if KMS says that each of these keys was
 // deleted, and each is given by its ARN. Whatever else keeps a data key from being
 // decrypted, such as a KMS key that is missing in Older, another Context, or an alias or
-// a key id that KMS does not find, counts as the mistake of a deployment: replays fail
-// with 503 until it is corrected. A key's ARN is best.
+// a key id that KMS does not find, is taken for a mistake in a deployment. Replays then
+// fail with 503 until the mistake is corrected. Name keys by their ARNs, so that a
+// deleted key can be recognized.
 //
 // To change to another KMS key, add the new one to Older and deploy everywhere. Then
 // make it the key that encrypts, with the former one in Older, and deploy again. If both
@@ -111,16 +113,16 @@ func (s *service) decrypt(ctx context.Context, id string) (dynamostore.Key, erro
 	return dynamostore.Key{}, errors.Join(failed...)
 }
 
-// isGone reports whether err says that the KMS key was deleted, so that the key will
-// never decrypt anything again. Every other error can be the mistake of a deployment, and
-// another process, or this one after the next deployment, can decrypt the data key:
-//   - IncorrectKeyException: the data key belongs to a KMS key that this version doesn't
-//     name, for example while another version with a new KMS key is deployed.
-//   - InvalidCiphertextException: Options.Context is another.
-//   - NotFoundException for an alias or a key id: the alias is missing, or the id is of
-//     another account or Region.
-//   - NotFoundException with the message "Invalid arn us-east-1": the ARN is of another
-//     Region than the one that was asked.
+// isGone reports whether err, the error of Decrypt with the KMS key named key, says that
+// the KMS key was deleted. Other errors may come from a mistake in a deployment, and the
+// data key can be decrypted once the mistake is corrected:
+//   - IncorrectKeyException: the data key was encrypted under a KMS key that this version
+//     of the function does not name.
+//   - InvalidCiphertextException: the data key was encrypted with another Options.Context.
+//   - NotFoundException for an alias or a key id: the alias does not exist, or the id
+//     belongs to another account or Region.
+//   - NotFoundException with a message such as "Invalid arn us-east-1": the ARN belongs
+//     to another Region than the KMS endpoint.
 func isGone(key string, err error) bool {
 	notFound, ok := errors.AsType[*types.NotFoundException](err)
 	return ok && isKeyARN(key) && !strings.HasPrefix(notFound.ErrorMessage(), "Invalid arn")
@@ -129,5 +131,6 @@ func isGone(key string, err error) bool {
 // isKeyARN reports whether key is the ARN of a KMS key. An alias, and the ARN of an
 // alias, are not.
 func isKeyARN(key string) bool {
-	return strings.HasPrefix(key, "arn:") && strings.Contains(key, ":key/")
+	parsed, err := arn.Parse(key)
+	return err == nil && strings.HasPrefix(parsed.Resource, "key/")
 }

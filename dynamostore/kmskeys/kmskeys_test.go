@@ -148,9 +148,10 @@ func TestS1_WhatIsGoneAndWhatIsNot(t *testing.T) {
 	}
 }
 
-// S1: a data key is not lost because this version doesn't name its KMS key: the version
-// that is being deployed does. Naming the new key in Older first keeps every data key
-// readable by every version.
+// During a deployment that changes the KMS key, the former version doesn't name the new
+// key. It reports an error, but not that the data key is gone, because the new version can
+// decrypt the data key. If the former version names the new key in Older, both versions
+// can decrypt all data keys.
 func TestS1_ARollingChangeOfTheKMSKeyLosesNothing(t *testing.T) {
 	s := &service{}
 	older := func(arn string) func(*kmskeys.Options) {
@@ -176,8 +177,8 @@ func TestS1_ARollingChangeOfTheKMSKeyLosesNothing(t *testing.T) {
 	}
 }
 
-// S1: an alias or a key id that is missing can be set right again, and so can an alias
-// that points to another key.
+// An alias or a key id that KMS does not find, and an alias of another KMS key, may be
+// mistakes in a deployment. Neither means that the data key is gone.
 func TestS1_AnAliasOrAnIDThatIsNotFoundIsNotGone(t *testing.T) {
 	for _, name := range []string{"alias/answers", "arn:aws:kms:eu-west-1:123456789012:alias/answers", "alias/a:key/", "1234abcd-12ab-34cd-56ef-1234567890ab"} {
 		s := &service{}

@@ -110,10 +110,10 @@ func TestS2_WorkIsLinear(t *testing.T) {
 	}
 }
 
-// What the count can't see, a clock does. A quadratic step would make a byte
-// of the longer text 32 times as dear, in every measurement. Other load makes some
-// measurements slower and none faster, so the longer text is measured again until one
-// is fast enough.
+// The time per byte must not grow with the length of the text. An algorithm that takes
+// quadratic time would spend 32 times as long on each byte of a text that is 32 times as
+// long. Load from other processes can slow down a measurement too, so a slow one is
+// repeated: quadratic time makes all of them slow.
 func TestS2_TimeIsLinear(t *testing.T) {
 	const small, factor, tolerance, measurements = 8 << 10, 32, 12, 10
 	long := hostile(small * factor)

@@ -59,7 +59,7 @@ func (d *decision) flags(f *pflag.FlagSet) {
 	d.consent.flags(f)
 	f.StringVar(&d.token, "token", "", "the token that show printed: if another stands there by now, nothing is changed")
 	f.DurationVar(&d.ttl, "ttl", 24*time.Hour, "how long the record lasts from now on: the guard's Options.TTL")
-	f.DurationVar(&d.maxSkew, "max-skew", 2*time.Second, "how far clocks may be apart: at least the guard's Options.MaxSkew")
+	maxSkewFlag(f, &d.maxSkew)
 	f.BoolVar(&d.force, "force", false, "end a live lease too: its attempt may still be running, and have its effects after a retry had them")
 }
 
@@ -71,10 +71,18 @@ func (s *signed) operator(store *dynamostore.Store, optFns ...func(*dynamostore.
 	return o, usage(err)
 }
 
-// options sets what the flags say. A MaxSkew of 0 would be the default of 2 s, so 1 ns
-// stands for none.
+// maxSkewFlag defines the flag --max-skew of a command that acts as an operator.
+func maxSkewFlag(f *pflag.FlagSet, maxSkew *time.Duration) {
+	f.DurationVar(maxSkew, "max-skew", 2*time.Second, "how far clocks may be apart: at least the guard's Options.MaxSkew")
+}
+
+// maxSkewOption returns the OperatorOptions.MaxSkew for a value of --max-skew. A MaxSkew
+// of 0 selects the default of 2 s, so 1 ns stands for a --max-skew of 0.
+func maxSkewOption(maxSkew time.Duration) time.Duration { return max(maxSkew, 1) }
+
+// options sets what the flags say.
 func (d *decision) options(o *dynamostore.OperatorOptions) {
-	o.TTL, o.Force, o.Again, o.MaxSkew = d.ttl, d.force, d.again, max(d.maxSkew, 1)
+	o.TTL, o.Force, o.Again, o.MaxSkew = d.ttl, d.force, d.again, maxSkewOption(d.maxSkew)
 }
 
 // prepare finds the record, makes sure that it is what was shown, and asks.

@@ -222,7 +222,26 @@ func TestO2_OutcomeOfAGivenAnswer(t *testing.T) {
 	}
 }
 
-// A --max-skew of 0 is for clocks that agree, and is allowed.
+// The errorType of a settled failure is its code, unless --fail-type gives another.
+func TestO2_TheErrorTypeOfASettledFailure(t *testing.T) {
+	for want, args := range map[string][]string{
+		"card_declined": nil,
+		"CardDeclined":  {"--fail-type", "CardDeclined"},
+	} {
+		var g givenAnswer
+		flags := pflag.NewFlagSet("settle", pflag.ContinueOnError)
+		g.flags(flags)
+		if err := flags.Parse(append(args, "--fail-code", "card_declined", "--fail-message", "No.")); err != nil {
+			t.Fatal(err)
+		}
+		got, err := g.result(t.Context(), &app{}, lambdaidem.RecordValue)
+		if err != nil || got.Failure == nil || got.Failure.Type != want {
+			t.Errorf("%q: %+v, %v; want the errorType %q", args, got.Failure, err, want)
+		}
+	}
+}
+
+// A --max-skew of 0 is allowed, and means that all clocks agree.
 func TestO2_BoundsOfADecision(t *testing.T) {
 	for _, c := range []struct {
 		d    decision

@@ -53,7 +53,7 @@ func (p *purging) flags(f *pflag.FlagSet) {
 	f.BoolVar(&p.steps, "steps", false, "erase the results of steps too, of records that are released or whose attempt died: no retry of them runs again")
 	f.BoolVar(&p.dryRun, "dry-run", false, "change nothing, and count what would be")
 	f.Float64Var(&p.rate, "rate", 100, "capacity units a second at most, reads and writes together")
-	f.DurationVar(&p.maxSkew, "max-skew", 2*time.Second, "how far clocks may be apart: at least the guard's Options.MaxSkew")
+	maxSkewFlag(f, &p.maxSkew)
 	f.StringVar(&p.state, "state", "", "a file that the progress is kept in, so that the same command goes on where it was stopped or killed")
 	f.StringVar(&p.after, "after", "", "go on after this point, which a purge that stopped has printed")
 	p.signed.flags(f)
@@ -194,7 +194,7 @@ func (p *purging) signer(s *dynamostore.Store) (*dynamostore.Operator, error) {
 	if p.dryRun && p.reason == "" {
 		p.reason = "dry run"
 	}
-	return p.operator(s, func(o *dynamostore.OperatorOptions) { o.MaxSkew = max(p.maxSkew, 1) }) // 0 would be the default of 2 s
+	return p.operator(s, func(o *dynamostore.OperatorOptions) { o.MaxSkew = maxSkewOption(p.maxSkew) })
 }
 
 func (p *purging) confirm(ctx context.Context, a *app) error {

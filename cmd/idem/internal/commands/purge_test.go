@@ -234,8 +234,8 @@ func TestO2_AStoppedPurgeCountsInWords(t *testing.T) {
 	}
 }
 
-// O2: a purge without the functions' attribute names erases nothing, and doesn't say
-// that it did.
+// A purge without the functions' attribute names erases nothing, and reports that it has
+// erased nothing.
 func TestO2_APurgeWithoutTheRenamedAttributesErasesNothing(t *testing.T) {
 	d := openDesk(t)
 	d.store = dynamostore.New(d.client, d.table, func(o *dynamostore.Options) { o.DataAttribute, o.AttemptTimeout = "payload", time.Minute })
@@ -251,7 +251,7 @@ func TestO2_APurgeWithoutTheRenamedAttributesErasesNothing(t *testing.T) {
 	d.idem("purge", "--all", "--reason", "r", "--yes", "--attribute", "data=payload").want(t, exitDone, "1 record erased")
 }
 
-// O2: a lease counts as over in a purge when it does in the functions.
+// For a purge, a lease is over --max-skew after its end, as for the functions.
 func TestO2_APurgeOfStepsGoesByTheSkewGiven(t *testing.T) {
 	d := openDesk(t) // whose leases ended minutes ago
 	d.pay(d.guard, "dead", died)
