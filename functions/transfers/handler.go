@@ -117,8 +117,11 @@ func (h handler) create(ctx context.Context, e events.APIGatewayV2HTTPRequest) (
 // attempts at the request: also where one died right after it, and where one that
 // was given up for dead wakes and does it late. Its payload is part of it, since a
 // released request without steps may come again with another one (F5).
+//
+// The record has a principal, because its answer names the customer: a purge by
+// caller erases it too.
 func (h handler) reserve(ctx context.Context, owner string, asked request) (ledger.Transfer, error) {
-	call := lambdaidem.Call{Operation: "reserve", Key: lambdaidem.RecordID(ctx), Payload: asked}
+	call := lambdaidem.Call{Operation: "reserve", Key: lambdaidem.RecordID(ctx), Principal: principal(owner), Payload: asked}
 	return lambdaidem.Do(ctx, h.reserving, call, func(ctx context.Context) (ledger.Transfer, error) {
 		t := ledger.Transfer{
 			ID:        ledger.NewTransferID(),
@@ -136,6 +139,15 @@ func (h handler) reserve(ctx context.Context, owner string, asked request) (ledg
 		h.transfers.Add(tx, t)
 		return t, nil
 	})
+}
+
+// principal returns the caller as the guard around the handler names it in scopes.
+func principal(owner string) string {
+	issuer, subject, ok := strings.Cut(owner, " ")
+	if !ok {
+		return ""
+	}
+	return lambdaidem.PrincipalOf("jwt", issuer, subject)
 }
 
 // peer is whom the owner calls so: a subject of the same issuer.

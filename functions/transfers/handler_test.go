@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"github.com/lambdaidem/toolkit/functions/internal/ledger"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
@@ -90,6 +92,32 @@ func TestRefusalIsTheSameFirstHandAndReplayed(t *testing.T) {
 	}
 	if got := ledger.Refusal(lambdaidem.ErrStoreUnavailable); got != nil {
 		t.Errorf("Refusal = %v of an error that is none of an account's", got)
+	}
+}
+
+// The reservation's record holds who sends how much to whom, so an erasure by caller
+// has to find that record. This test needs no database: the reservation's call is
+// observed before it fails for want of a transaction.
+func TestO2_TheReservationNamesTheCallerAsTheRequestDoes(t *testing.T) {
+	for _, subject := range []string{"alice", "a|b", "100%"} {
+		e := post("key-1", `{"amount":1,"currency":"EUR","to":"bob"}`)
+		e.RequestContext.Authorizer.JWT.Claims["sub"] = subject
+		callers := map[string]string{} // by route
+		guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) {
+			o.Observer = lambdaidem.ObserverFunc(func(_ context.Context, e lambdaidem.Event) { callers[e.Route] = e.Caller })
+		})
+		h := handler{reserving: guard}
+		func() {
+			defer func() { _ = recover() }() // Enlist panics without a dynamostore.Store
+			_, _ = guard.APIGatewayV2(h.create)(t.Context(), e)
+		}()
+		want := lambdaidem.ScopePart(lambdaidem.PrincipalOf("jwt", "https://issuer.example.com", subject))
+		if callers["POST /transfers"] != want || callers["reserve"] != want {
+			t.Errorf("the callers are %q; want %s for the request and its reservation", callers, want)
+		}
+	}
+	if got := principal(""); got != "" {
+		t.Errorf("the principal of a caller who is not told apart is %q", got)
 	}
 }
 

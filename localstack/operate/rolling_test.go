@@ -37,7 +37,7 @@ var whatChanges = map[string]struct {
 	"a result's type loses or renames a field":                                                              {here: aNarrowerResult},
 	"a path parameter's name (`{id}` to `{payment}`)":                                                       {file: "../../lambdaidem/scope_test.go", name: "TestF1_ARenamedParameterReplays"},
 	"a name given to `Step` or `DownstreamKey`":                                                             {here: anotherStep},
-	"`BatchOptions.Key` is set, or `Options.Principal`":                                                     {here: anotherIdentity},
+	"`BatchOptions.Key` is set, or `Options.Principal`, or the `Principal` of a `Call`":                     {here: anotherIdentity},
 	"any other part of a route, a pattern's host, an operation's name":                                      {here: anotherOperation},
 	"the namespace; the function's name, which is its default":                                              {here: anotherName},
 	"a handler's answer over HTTP":                                                                          {here: anotherAnswer},
@@ -328,6 +328,16 @@ func anotherIdentity(t *testing.T) {
 		t.Errorf("with another caller it replays: %+v", got)
 	}
 	runs := 0
+	for _, principal := range []string{"", "", "alice"} {
+		call := lambdaidem.Call{Operation: "reserve", Key: "k", Principal: principal}
+		if _, err := lambdaidem.Do(t.Context(), version(store), call, func(context.Context) (int, error) { runs++; return 0, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if runs != 2 {
+		t.Errorf("the call ran %d times; want once without a principal, and once with it", runs)
+	}
+	runs = 0
 	h := func(context.Context, events.SQSMessage) error { runs++; return nil }
 	batch := events.SQSEvent{Records: []events.SQSMessage{{MessageId: "m-1", EventSourceARN: "arn:q", Body: `{"payment":"p-1"}`}}}
 	byBody := func(o *lambdaidem.BatchOptions[events.SQSMessage]) {

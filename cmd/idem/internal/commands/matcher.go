@@ -2,21 +2,31 @@ package commands
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // matcher decides which records a purge is of. It counts what each flag matches by
 // itself and remembers the scopes it has seen, so that a purge that matches nothing
-// can say which flag is mistyped.
+// can say which flag is mistyped, and a purge by caller can name what may belong to
+// the same person and is left.
 type matcher struct {
 	tests   []*flagTest
 	records int // that were compared
 	chosen  int // of these, that match every flag
+
+	caller  string          // the value of --caller as a scope has it; empty without the flag
+	alike   map[string]bool // other callers that may be the same person, at most seenAtMost
+	unnamed int             // records without a caller that match every flag but --caller
+	routes  map[string]bool // namespace and route of the unnamed records, at most seenAtMost
 }
+
+const callerFlag = "--caller"
 
 // flagTest is the test of one flag.
 type flagTest struct {
@@ -33,7 +43,7 @@ const seenAtMost = 1000
 // matcher returns a matcher for the filter. Ages count from now, which is the
 // database's time.
 func (f filter) matcher(a ages, now time.Time) *matcher {
-	m := &matcher{}
+	m := &matcher{caller: lambdaidem.ScopePart(f.Caller), alike: map[string]bool{}, routes: map[string]bool{}}
 	add := func(flag, want string, part func(*lambdaidem.RecordScope) string) {
 		if want == "" {
 			return
@@ -47,7 +57,7 @@ func (f filter) matcher(a ages, now time.Time) *matcher {
 	} else { // an operation, which may have spaces, or a route of any method
 		add("--route", lambdaidem.ScopePart(f.Route), func(s *lambdaidem.RecordScope) string { return s.Route })
 	}
-	add("--caller", lambdaidem.ScopePart(f.Caller), func(s *lambdaidem.RecordScope) string { return s.Principal })
+	add(callerFlag, m.caller, func(s *lambdaidem.RecordScope) string { return s.Principal })
 	add("--tenant", lambdaidem.ScopePart(f.Tenant), func(s *lambdaidem.RecordScope) string { return s.Tenant })
 	if a.least > 0 {
 		m.tests = append(m.tests, &flagTest{flag: "--older-than", want: f.Older,
@@ -78,21 +88,71 @@ func (m *matcher) match(rec lambdaidem.Record) bool {
 		scope = &s
 	}
 	m.records++
-	all := true
+	all, others := true, true // others: every flag but --caller
 	for _, t := range m.tests {
 		if t.fits(rec, scope) {
 			t.records++
 			continue
 		}
 		all = false
-		if t.part != nil && scope != nil && len(t.seen) < seenAtMost {
+		others = others && t.flag == callerFlag
+		if t.part != nil && scope != nil && len(t.seen) < seenAtMost && t.part(scope) != "" {
 			t.seen[t.part(scope)] = true
 		}
 	}
 	if all {
 		m.chosen++
 	}
+	if m.caller != "" && scope != nil {
+		m.remember(scope, others)
+	}
 	return all
+}
+
+// remember notes what a purge by caller leaves although it may hold data of the same
+// person: a record without a caller that matches every other flag, or a caller that
+// looks like the one that was asked for.
+func (m *matcher) remember(scope *lambdaidem.RecordScope, others bool) {
+	switch {
+	case scope.Principal == "":
+		if others {
+			m.unnamed++
+		}
+		if others && len(m.routes) < seenAtMost {
+			m.routes[routeOf(scope)] = true
+		}
+	case len(m.alike) < seenAtMost && alike(m.caller, scope.Principal):
+		m.alike[scope.Principal] = true
+	}
+}
+
+// routeOf returns the parts of a scope that say what was called.
+func routeOf(scope *lambdaidem.RecordScope) string {
+	if scope.Method == "" {
+		return scope.Namespace + " " + scope.Route
+	}
+	return scope.Namespace + " " + scope.Method + " " + scope.Route
+}
+
+// alike reports whether two callers that differ may be one person: one subject under
+// two issuers, or texts that differ by two characters at most.
+func alike(caller, other string) bool {
+	const most = 2
+	if caller == other {
+		return false
+	}
+	if subject := subjectOf(caller); subject != "" && subject == subjectOf(other) {
+		return true
+	}
+	return max(len(caller)-len(other), len(other)-len(caller)) <= most*utf8.UTFMax && edits(caller, other) <= most
+}
+
+// subjectOf returns the part of a caller after its issuer; empty: it has no issuer.
+func subjectOf(caller string) string {
+	if at := strings.LastIndexByte(caller, '|'); at >= 0 {
+		return caller[at+1:]
+	}
+	return ""
 }
 
 // comparedView is what one flag was compared with, as programs get it.
@@ -160,8 +220,41 @@ func edits(from, to string) int {
 	return row[len(y)]
 }
 
-// text says what was compared, and with what.
+// callersAlike returns the callers that may be the same person as the one of --caller,
+// sorted. It returns nil if nothing matched: compared names the nearest callers then.
+func (m *matcher) callersAlike() []string {
+	if m.chosen == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(m.alike))
+}
+
+// text says what was compared, and with what, and what a purge by caller leaves.
 func (m *matcher) text(to printer) {
+	m.comparedText(to)
+	if others := m.callersAlike(); len(others) > 0 {
+		say(to, "%s like this one, and not purged. The same person?\n", counted(len(others), "caller is", "callers are"))
+		list(to, others)
+	}
+	if m.unnamed > 0 {
+		say(to, "%s no caller, so --caller can't tell whose they are (choose them by --namespace and --route):\n",
+			counted(m.unnamed, "record names", "records name"))
+		list(to, slices.Sorted(maps.Keys(m.routes)))
+	}
+}
+
+// list prints one value a line, up to ten.
+func list(to printer, values []string) {
+	const most = 10
+	for _, value := range values[:min(most, len(values))] {
+		say(to, "  %s\n", clip(value))
+	}
+	if more := len(values) - most; more > 0 {
+		say(to, "  and %d more (--output json has all)\n", more)
+	}
+}
+
+func (m *matcher) comparedText(to printer) {
 	compared := m.compared()
 	if len(compared) == 0 {
 		return

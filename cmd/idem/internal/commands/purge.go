@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -294,6 +296,11 @@ type purgeView struct {
 	Seconds    float64 `json:"seconds"`
 
 	Compared []comparedView `json:"compared,omitempty"` // if nothing matched: each flag by itself
+
+	// What a purge by caller left although it may hold data of the same person.
+	CallersAlike  []string `json:"callersAlike,omitempty"` // if something matched
+	WithoutCaller int      `json:"withoutCaller"`          // records that match every other flag
+	RoutesWithout []string `json:"routesWithoutCaller,omitempty"`
 }
 
 func (p *purging) report(a *app, sum dynamostore.PurgeProgress, match *matcher) error {
@@ -302,7 +309,8 @@ func (p *purging) report(a *app, sum dynamostore.PurgeProgress, match *matcher) 
 		Looked: sum.Looked, Matched: sum.Matched, Purged: sum.Purged, Before: sum.Before, Changed: sum.Changed, InProgress: sum.InProgress,
 		Parts: sum.Parts, Orphans: sum.Orphans, KeptParts: sum.KeptParts, KeptSteps: sum.KeptSteps, Foreign: sum.Foreign,
 		Units: sum.Units, Seconds: sum.Elapsed.Round(time.Millisecond).Seconds(),
-		Compared: match.compared(),
+		Compared: match.compared(), CallersAlike: match.callersAlike(),
+		WithoutCaller: match.unnamed, RoutesWithout: slices.Sorted(maps.Keys(match.routes)),
 	}
 	if a.output == outputJSON {
 		return printJSON(a.Out, v, true)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -65,6 +66,21 @@ func TestO2_PurgeByScope(t *testing.T) {
 	d.clock = time.Now().Add(lambdaidem.MinTTL + 5*time.Second)
 	if got := d.pay(d.guard, "a", paid); got.StatusCode != 201 || d.runs != 1 {
 		t.Errorf("a retry of what was forgotten got %+v after %d runs", got, d.runs)
+	}
+}
+
+func TestO2_APurgeByCallerSaysWhatItLeavesToPrograms(t *testing.T) {
+	d := openDesk(t)
+	for _, caller := range []string{"carol", "carla", ""} {
+		call := lambdaidem.Call{Operation: "charge it", Key: "k", Principal: caller}
+		if _, err := lambdaidem.Do(t.Context(), d.guard, call, func(context.Context) (string, error) { return "x", nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var v purgeView
+	d.idem("purge", "--dry-run", "-o", "json", "--caller", "carol").want(t, exitDone).into(t, &v)
+	if v.Matched != 1 || !slices.Equal(v.CallersAlike, []string{"carla"}) || v.WithoutCaller != 1 || !slices.Equal(v.RoutesWithout, []string{"shop charge%20it"}) {
+		t.Errorf("%+v; want carol's record, carla like her, and one record without a caller", v)
 	}
 }
 
