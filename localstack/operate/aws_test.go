@@ -102,6 +102,8 @@ func option(kind reflect.Type, text string) (reflect.Value, error) {
 			field.Set(v)
 		}
 		return structure, nil
+	case kind.Kind() == reflect.Slice:
+		return fromJSON(kind, []byte(text))
 	case kind == reflect.TypeFor[*string]():
 		return reflect.ValueOf(&text), nil
 	case kind == reflect.TypeFor[*bool]():
@@ -109,6 +111,59 @@ func option(kind reflect.Type, text string) (reflect.Value, error) {
 		return reflect.ValueOf(&b), err
 	default:
 		return none, fmt.Errorf("a value of %v is not known here", kind)
+	}
+}
+
+// fromJSON reads a value in the JSON form of the CLI. A name that the API doesn't have
+// is an error.
+func fromJSON(kind reflect.Type, text []byte) (reflect.Value, error) {
+	none := reflect.Value{}
+	switch {
+	case kind == reflect.TypeFor[map[string]types.AttributeValue]():
+		item, err := attributevalue.UnmarshalMapJSON(text)
+		return reflect.ValueOf(item), err
+	case kind.Kind() == reflect.Pointer && kind.Elem().Kind() == reflect.Struct:
+		structure, err := fromJSON(kind.Elem(), text)
+		if err != nil {
+			return none, err
+		}
+		return structure.Addr(), nil
+	case kind.Kind() == reflect.Slice:
+		var parts []json.RawMessage
+		if err := json.Unmarshal(text, &parts); err != nil {
+			return none, err
+		}
+		all := reflect.MakeSlice(kind, 0, len(parts))
+		for _, part := range parts {
+			value, err := fromJSON(kind.Elem(), part)
+			if err != nil {
+				return none, err
+			}
+			all = reflect.Append(all, value)
+		}
+		return all, nil
+	case kind.Kind() == reflect.Struct:
+		var parts map[string]json.RawMessage
+		if err := json.Unmarshal(text, &parts); err != nil {
+			return none, err
+		}
+		structure := reflect.New(kind).Elem()
+		for name, part := range parts {
+			field := structure.FieldByName(name)
+			if !field.IsValid() {
+				return none, fmt.Errorf("there is no %q", name)
+			}
+			value, err := fromJSON(field.Type(), part)
+			if err != nil {
+				return none, err
+			}
+			field.Set(value)
+		}
+		return structure, nil
+	default:
+		value := reflect.New(kind)
+		err := json.Unmarshal(text, value.Interface())
+		return value.Elem(), err
 	}
 }
 

@@ -4,6 +4,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // TestD2_OperateMD_SolvesEachCase is one night with the page alone: each case is
@@ -103,6 +108,11 @@ func (w *world) held(t *testing.T, died casualties) {
 	if n := w.effects(key); n != 1 {
 		t.Errorf("the clearing house was asked %d times under the key %s that idem shows", n, key)
 	}
+	before := w.balance(t, "bob")
+	r.block() // the transfer's end, by hand
+	if got := w.balance(t, "bob"); got != before+700 {
+		t.Errorf("the recipient had %d, and has %d; want 700 more", before, got)
+	}
 	r.block() // settle
 	given := w.send(t, died["transfer-17"].again())
 	given.expect(t, http.StatusCreated, true, `"amount":700`)
@@ -125,6 +135,25 @@ func (w *world) held(t *testing.T, died casualties) {
 	if refused := r.block(); !strings.Contains(refused, "alice settled it") {
 		t.Errorf("who comes second is not told who was first: %s", refused)
 	}
+}
+
+// balance returns what is in somebody's account in euros.
+func (w *world) balance(t *testing.T, subject string) int {
+	t.Helper()
+	out, err := w.stack.Database().Client().GetItem(t.Context(), &dynamodb.GetItemInput{
+		TableName: aws.String(w.stack.Table("AccountsTable")), ConsistentRead: aws.Bool(true),
+		Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "EUR https://issuer.example.com " + subject}},
+	})
+	var account struct {
+		Balance int `dynamodbav:"balance"`
+	}
+	if err == nil {
+		err = attributevalue.UnmarshalMap(out.Item, &account)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return account.Balance
 }
 
 // downstreamKey is the key that idem show has printed.

@@ -113,6 +113,7 @@ var changing = []struct {
 	{regexp.MustCompile(`\b(pay|tra)_[A-Z2-7]{26}\b`), "${1}_ID"},
 	{regexp.MustCompile(`\b(\d+(\.\d+)?(d|h|ms|m|s))+\b`), "SPAN"},
 	{regexp.MustCompile(`in SPAN|SPAN ago`), "WHEN"},
+	{regexp.MustCompile(`\d+ records? names? no caller`), "N records name no caller"},
 	{regexp.MustCompile(`Looked at \d+ items. Capacity units: [0-9.]+`), "Looked at N items."},
 	{regexp.MustCompile(`(?m)^ +(\d+ )`), "$1"}, // of uniq -c
 	{regexp.MustCompile(` {2,}`), "  "},
@@ -215,6 +216,7 @@ func (w *world) learn(command, out string) {
 	for _, what := range passedOn {
 		if found := what.FindStringSubmatch(out); found != nil {
 			w.shown[shown{what, about(command)}] = found[2]
+			w.shown[shown{what, ""}] = found[2] // for a command that names no record
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -105,7 +106,8 @@ func openWorld(t *testing.T) *world {
 	install, exports := setUp(t, w.page.section(t, setUpTitle))
 	table := w.stack.Table("IdempotencyTable")
 	w.exports, w.env = exports, clean(tools(t, install))
-	w.toReal = strings.NewReplacer(pageEndpoint, w.stack.Database().Endpoint(), pageTable, table)
+	w.toReal = strings.NewReplacer(pageEndpoint, w.stack.Database().Endpoint(), pageTable, table,
+		`"TransfersTable"`, strconv.Quote(w.stack.Table("TransfersTable")), `"AccountsTable"`, strconv.Quote(w.stack.Table("AccountsTable")))
 	w.toPage = strings.NewReplacer(w.stack.Database().Endpoint(), pageEndpoint, table, pageTable)
 	return w
 }
