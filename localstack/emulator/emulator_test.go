@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -374,7 +375,7 @@ func TestD1_LimitQueuesOrThrottles(t *testing.T) {
 }
 
 func TestD1_TimeoutKillsAndAnswersAsLambda(t *testing.T) {
-	e, _ := start(t, func(o *emulator.Options) { o.Template.Function("Probe").Timeout = 250 * time.Millisecond })
+	e, log := start(t, func(o *emulator.Options) { o.Template.Function("Probe").Timeout = 250 * time.Millisecond })
 	pid := ask(t, e).PID
 	began := time.Now()
 	result := invoke(t, e, `{"do":"hang"}`)
@@ -384,6 +385,10 @@ func TestD1_TimeoutKillsAndAnswersAsLambda(t *testing.T) {
 	kind, message := functionError(t, result)
 	if want := "RequestId: " + result.RequestID + " Error: Task timed out after 0.25 seconds"; kind != "Sandbox.Timedout" || message != want {
 		t.Errorf("%s: %s\nwant Sandbox.Timedout: %s", kind, message, want)
+	}
+	line := regexp.MustCompile(fmt.Sprintf(`(?m)^\[Probe %d\] \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z %s Task timed out after 0\.25 seconds$`, pid, result.RequestID))
+	if !line.MatchString(log.String()) {
+		t.Errorf("no line of the log matches %s:\n%s", line, log)
 	}
 	eventually(t, "the process is gone", func() bool { return len(e.Processes("Probe")) == 0 })
 	if after := ask(t, e); after.PID == pid || after.Served != 1 {
@@ -458,16 +463,21 @@ func TestD1_ErrorsOfTheFunction(t *testing.T) {
 }
 
 func TestD1_KilledInMidHandlerIsAnExitErrorAndIsReplaced(t *testing.T) {
-	e, _ := start(t, nil)
+	e, log := start(t, nil)
 	answer := later(t, e, `{"do":"hang"}`)
 	eventually(t, "it is busy", func() bool { return slices.Equal(states(e), []emulator.State{emulator.Busy}) })
 	victim := e.Processes("Probe")[0]
 	if err := victim.Signal(os.Kill); err != nil {
 		t.Fatal(err)
 	}
-	kind, message := functionError(t, <-answer)
+	result := <-answer
+	kind, message := functionError(t, result)
 	if kind != "Runtime.ExitError" || !strings.HasSuffix(message, "Runtime exited with error: signal: killed") {
 		t.Errorf("%s: %s", kind, message)
+	}
+	want := fmt.Sprintf("[Probe %d] RequestId: %s Error: Runtime exited with error: signal: killed\n", victim.PID, result.RequestID)
+	if strings.Count(log.String(), "Runtime exited") != 1 || !strings.Contains(log.String(), want) {
+		t.Errorf("the log lacks %q, or names the exit twice:\n%s", want, log)
 	}
 	eventually(t, "the process is gone", func() bool { return len(e.Processes("Probe")) == 0 })
 	if err := victim.Signal(os.Kill); !errors.Is(err, os.ErrProcessDone) {

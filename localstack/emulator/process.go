@@ -164,10 +164,11 @@ func (p *process) wait() {
 	p.running = nil
 	killed := p.killed
 	p.mu.Unlock()
-	if !killed {
+	if !killed && len(failed) == 0 {
 		p.pool.log.printf("[%s %d] %s", p.pool.function.LogicalID, p.command.Process.Pid, p.exit)
 	}
 	for _, inv := range failed {
+		p.pool.log.printf("[%s %d] RequestId: %s Error: %s", p.pool.function.LogicalID, p.command.Process.Pid, inv.requestID, p.exit)
 		p.answer(inv, inv.failure("Runtime.ExitError", p.exit))
 	}
 	p.pool.gone(p)

@@ -41,7 +41,8 @@ func (p *process) expire(inv *invocation) {
 	p.mu.Unlock()
 	if unanswered {
 		timeout := p.pool.function.Timeout
-		p.pool.log.printf("[%s %d] Task timed out after %.2f seconds", p.pool.function.LogicalID, p.command.Process.Pid, timeout.Seconds())
+		p.pool.log.printf("[%s %d] %s %s Task timed out after %.2f seconds", p.pool.function.LogicalID, p.command.Process.Pid,
+			time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), inv.requestID, timeout.Seconds())
 		p.answer(inv, timedOut(inv, timeout))
 	}
 	if kill {
