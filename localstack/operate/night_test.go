@@ -135,6 +135,9 @@ func (w *world) held(t *testing.T, died casualties) {
 	if refused := r.block(); !strings.Contains(refused, "alice settled it") {
 		t.Errorf("who comes second is not told who was first: %s", refused)
 	}
+
+	r.block() // settled again
+	w.send(t, died["transfer-19"].again()).expect(t, http.StatusCreated, true, `"amount":700`)
 }
 
 // balance returns what is in somebody's account in euros.
