@@ -55,3 +55,19 @@ func reported(answer []byte, ids []string) ([]int, error) {
 	}
 	return places, nil
 }
+
+// listsFailures reports whether an answer has a batchItemFailures that is neither null
+// nor an empty list, whether or not Lambda could read its entries.
+func listsFailures(answer []byte) bool {
+	var response map[string]json.RawMessage
+	if err := json.Unmarshal(answer, &response); err != nil {
+		return false
+	}
+	list := response["batchItemFailures"]
+	if list == nil {
+		return false
+	}
+	var items []json.RawMessage
+	err := json.Unmarshal(list, &items)
+	return err != nil || len(items) > 0
+}

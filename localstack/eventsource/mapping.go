@@ -135,8 +135,23 @@ func (m *mapping) invoke(records [][]byte, ids []string) outcome {
 		o.failed = fmt.Errorf("%s: %s", result.FunctionError, result.Payload)
 	case m.source.ReportsFailures:
 		o.reported, o.failed = reported(result.Payload, ids)
+	case listsFailures(result.Payload):
+		m.printf("the function answered with batchItemFailures, but the mapping has no %s: "+
+			"a batch of %d counts as a success, and the records that failed are LOST", reportSetting, len(records))
 	}
 	return o
+}
+
+// reportSetting is the line of a template that makes Lambda read batchItemFailures.
+const reportSetting = "FunctionResponseTypes: [ReportBatchItemFailures]"
+
+// warnUnreported warns about a mapping for which Lambda ignores batchItemFailures.
+func (m *mapping) warnUnreported() {
+	if m.source.ReportsFailures {
+		return
+	}
+	m.printf("the mapping has no %s: Lambda takes an answer that lists failed records for a success, and they are lost; "+
+		"set it, or let the function fail the whole batch (BatchOptions.WholeBatch)", reportSetting)
 }
 
 // logger writes whole lines, from any goroutine.

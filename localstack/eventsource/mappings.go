@@ -44,7 +44,9 @@ type Options struct {
 	Streams *dynamodbstreams.Client
 
 	// Log gets a line for each batch that failed: what was retried, bisected or
-	// given up, and why. Default: os.Stderr.
+	// given up, and why. It also gets a line for each source without
+	// ReportBatchItemFailures, and for each failure that is lost for want of it.
+	// Default: os.Stderr.
 	Log io.Writer
 }
 
@@ -90,6 +92,7 @@ func Start(ctx context.Context, o Options) (*Mappings, error) {
 			if err != nil {
 				return nil, fmt.Errorf("eventsource: %s: %w", m.name(), err)
 			}
+			m.warnUnreported()
 			sources = append(sources, made)
 		}
 	}

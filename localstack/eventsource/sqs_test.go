@@ -16,7 +16,7 @@ import (
 )
 
 func fromQueue(name string) template.Source {
-	return template.Source{ARN: head + name, BatchSize: 10, Retries: -1}
+	return template.Source{ARN: head + name, BatchSize: 10, Retries: -1, ReportsFailures: true}
 }
 
 func TestSQS_TheEventIsLambdas(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 )
 
 func fromStream() template.Source {
-	return template.Source{ARN: streamARN, Table: "ledger", BatchSize: 100, Retries: -1, FromStart: true}
+	return template.Source{ARN: streamARN, Table: "ledger", BatchSize: 100, Retries: -1, FromStart: true, ReportsFailures: true}
 }
 
 func TestStream_TheEventIsLambdas(t *testing.T) {
