@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,8 +12,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
 	"github.com/spf13/cobra"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
@@ -25,6 +28,9 @@ type checking struct {
 	queues   []string
 	maxSkew  time.Duration
 	timeout  time.Duration
+	// wholeBatch says that the function fails a batch as a whole instead of listing
+	// the records that failed.
+	wholeBatch bool
 
 	found []finding
 }
@@ -44,6 +50,7 @@ type finding struct {
 const (
 	visibilityTooShort    = "visibility_too_short"
 	visibilityBelowAdvice = "visibility_below_advice"
+	failuresNotReported   = "failures_not_reported"
 	notChecked            = "not_checked"
 )
 
@@ -51,7 +58,7 @@ func newCheck(a *app) *cobra.Command {
 	var o checking
 	c := &cobra.Command{
 		Use:   "check",
-		Short: "Check the table, the permissions, the keys, and a queue's visibility timeout",
+		Short: "Check the table, the permissions, the keys, and what feeds a function",
 		Long: `Check that the table can serve: that it is there, its key, its TTL, its indexes, its
 Regions, and what these credentials may do with it. It writes nothing.
 
@@ -60,7 +67,9 @@ With --key-file or --kms-key it decrypts a sample of what the table's records ha
 With --function it compares the visibility timeouts of the queues that feed the
 function (or of --queue) with the function's timeout and the batching window: a
 message that comes back while its attempt may still be running finds the lease, and
-burns a receive.
+burns a receive. It also looks for ReportBatchItemFailures in the function's event
+source mappings: without it Lambda takes a list of failed records for a success, and
+they are lost. --whole-batch says that the function lists none (BatchOptions.WholeBatch).
 
 What can't be looked at is reported with the permission that it takes, after all
 that was found.`,
@@ -80,7 +89,8 @@ that was found.`,
 		},
 	}
 	c.Flags().StringArrayVar(&o.enlisted, "enlisted", nil, "a table that handlers enlist writes to; may be repeated")
-	c.Flags().StringVar(&o.function, "function", "", "a function's name or ARN, whose queues are checked")
+	c.Flags().StringVar(&o.function, "function", "", "a function's name or ARN, whose queues and streams are checked")
+	c.Flags().BoolVar(&o.wholeBatch, "whole-batch", false, "with --function: its mappings need no ReportBatchItemFailures, because it fails whole batches")
 	c.Flags().StringArrayVar(&o.queues, "queue", nil, "with --function: a queue's URL, instead of those that feed the function; may be repeated")
 	c.Flags().DurationVar(&o.maxSkew, "max-skew", 2*time.Second, "the guard's Options.MaxSkew, which a lease lasts beyond the timeout")
 	c.Flags().DurationVar(&o.timeout, "timeout", 15*time.Second, "how long to wait for answers, in total")
@@ -123,6 +133,9 @@ func verdictOn(found []finding) error {
 func (o *checking) run(a *app, ctx context.Context) error { //nolint:revive // the app first, as everywhere here
 	if len(o.queues) > 0 && o.function == "" {
 		return usage(errors.New("--queue needs --function: the two are compared"))
+	}
+	if o.wholeBatch && o.function == "" {
+		return usage(errors.New("--whole-batch needs --function: it says how that function answers"))
 	}
 	if o.timeout <= 0 {
 		return usage(fmt.Errorf("--timeout is %v; it must be more than 0", o.timeout))
@@ -180,11 +193,17 @@ func (o *checking) table(err error) bool {
 	return serves
 }
 
-// missed keeps that something could not be looked at.
+// missed adds a finding that something could not be looked at. The finding names the
+// permission unless the service sent no reply, which no permission would mend.
 func (o *checking) missed(ctx context.Context, what, permission string, err error) {
 	why := fmt.Sprintf("cause: %v", err)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		why = fmt.Sprintf("no answer within --timeout %v", o.timeout)
+	} else if _, replied := errors.AsType[smithy.APIError](err); !replied {
+		service, _, _ := strings.Cut(permission, ":")
+		o.found = append(o.found, finding{Code: notChecked, NotChecked: true, Detail: fmt.Sprintf(
+			"can't read %s: no reply; check the Region, the network and AWS_ENDPOINT_URL_%s (%s)", what, strings.ToUpper(service), why)})
+		return
 	}
 	o.found = append(o.found, finding{Code: notChecked, NotChecked: true, Permission: permission,
 		Detail: fmt.Sprintf("can't read %s; that takes the permission %s (%s)", what, permission, why)})
@@ -237,8 +256,9 @@ func visibilityOf(ctx context.Context, queues *sqs.Client, url string) (time.Dur
 }
 
 // feeds returns the queues to check: those of --queue, or all that feed the
-// function. Where the event source mappings can't be listed, the batching windows
-// count as 0, and o.found says so.
+// function. It also adds a finding for each mapping that loses failures. Where the
+// event source mappings can't be listed, the batching windows count as 0, and o.found
+// says so.
 func (o *checking) feeds(ctx context.Context, functions *lambda.Client, queues *sqs.Client) []feed {
 	windows := map[string]time.Duration{} // by account and queue
 	var sources []arn.ARN
@@ -246,12 +266,16 @@ func (o *checking) feeds(ctx context.Context, functions *lambda.Client, queues *
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			o.missed(ctx, "the batching windows of what feeds function "+o.function, "lambda:ListEventSourceMappings", err)
+			o.missed(ctx, "the batching windows of what feeds function "+o.function+", and whether it reports failures", "lambda:ListEventSourceMappings", err)
 			break
 		}
 		for _, m := range page.EventSourceMappings {
 			source, err := arn.Parse(aws.ToString(m.EventSourceArn))
-			if err != nil || source.Service != "sqs" {
+			if err != nil {
+				continue // a self-managed source, which isn't a queue or a stream
+			}
+			o.reporting(source, m.FunctionResponseTypes)
+			if source.Service != "sqs" {
 				continue
 			}
 			sources = append(sources, source)
@@ -275,6 +299,22 @@ func (o *checking) feeds(ctx context.Context, functions *lambda.Client, queues *
 		all = append(all, feed{aws.ToString(out.QueueUrl), windows[source.AccountID+"/"+source.Resource]})
 	}
 	return all
+}
+
+// reporting adds a finding if Lambda would ignore the failures that the function reports
+// of a source's batches.
+func (o *checking) reporting(source arn.ARN, types []lambdatypes.FunctionResponseType) {
+	switch source.Service {
+	case "sqs", "kinesis", "dynamodb":
+	default:
+		return // other sources have no partial batches that the guard answers
+	}
+	if o.wholeBatch || slices.Contains(types, lambdatypes.FunctionResponseTypeReportBatchItemFailures) {
+		return
+	}
+	o.found = append(o.found, finding{Code: failuresNotReported, Detail: fmt.Sprintf(
+		"the mapping from %s %s to function %s has no ReportBatchItemFailures: Lambda takes an answer that lists failed records for a success, and they are lost; set FunctionResponseTypes, or say --whole-batch if the function fails whole batches",
+		source.Service, source.Resource, o.function)})
 }
 
 // visibility compares a queue's visibility timeout with a function's timeout; nil:

@@ -41,17 +41,29 @@ func functions(t *testing.T, timeout string) {
 // may not be listed.
 func functionsWith(t *testing.T, timeout, window string) {
 	t.Helper()
+	if window == "" {
+		functionsFedBy(t, timeout, "")
+		return
+	}
+	functionsFedBy(t, timeout,
+		`{"EventSourceArn":"arn:aws:sqs:us-east-1:000000000000:orders","FunctionResponseTypes":["ReportBatchItemFailures"],"MaximumBatchingWindowInSeconds":`+window+`}`)
+}
+
+// functionsFedBy serves a function's timeout and its event source mappings, as JSON
+// objects. Without mappings, listing them is denied.
+func functionsFedBy(t *testing.T, timeout, mappings string) {
+	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /2015-03-31/functions/{name}/configuration", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"Timeout":` + timeout + `}`))
 	})
 	mux.HandleFunc("GET /2015-03-31/event-source-mappings", func(w http.ResponseWriter, _ *http.Request) {
-		if window == "" {
+		if mappings == "" {
 			w.Header().Set("X-Amzn-Errortype", "AccessDeniedException")
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
-		_, _ = w.Write([]byte(`{"EventSourceMappings":[{"EventSourceArn":"arn:aws:dynamodb:us-east-1:000000000000:table/t/stream/x"},{"EventSourceArn":"arn:aws:sqs:us-east-1:000000000000:orders","MaximumBatchingWindowInSeconds":` + window + `}]}`))
+		_, _ = w.Write([]byte(`{"EventSourceMappings":[` + mappings + `]}`))
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -110,6 +122,34 @@ func TestO3_TheBatchingWindowCountsAsPartOfTheVisibilityTimeout(t *testing.T) {
 	}
 }
 
+// Lambda takes a list of failures for a success if the mapping doesn't report them.
+func TestV2_CheckFindsAMappingThatLosesReportedFailures(t *testing.T) {
+	d := openDesk(t)
+	server := httptest.NewServer(queue.New(queue.Options{}))
+	t.Cleanup(server.Close)
+	t.Setenv("AWS_ENDPOINT_URL_SQS", server.URL)
+	makeQueue(t, server.URL, "orders", "30")
+	const (
+		reports = `"FunctionResponseTypes":["ReportBatchItemFailures"]`
+		topic   = `{"Topics":["orders"],"EventSourceArn":"arn:aws:kafka:us-east-1:000000000000:cluster/c/1"}`
+	)
+	for source, name := range map[string]string{
+		"arn:aws:sqs:us-east-1:000000000000:orders":                                         "sqs orders",
+		"arn:aws:kinesis:us-east-1:000000000000:stream/clicks":                              "kinesis stream/clicks",
+		"arn:aws:dynamodb:us-east-1:000000000000:table/ledger/stream/2026-01-01T00:00:00.0": "dynamodb table/ledger/stream/2026-01-01T00:00:00.0",
+	} {
+		arn := `{"EventSourceArn":"` + source + `"`
+		functionsFedBy(t, "5", topic+","+arn+","+reports+"}")
+		d.idem("check", "--function", "pay").want(t, exitDone, "All is well")
+		functionsFedBy(t, "5", arn+"}")
+		says := "WRONG failures_not_reported: the mapping from " + name + " to function pay has no ReportBatchItemFailures"
+		d.idem("check", "--function", "pay").want(t, exitFindings, says)
+		d.idem("check", "--function", "pay", "--queue", server.URL+"/000000000000/orders").want(t, exitFindings, says)
+		d.idem("check", "--function", "pay", "--whole-batch").want(t, exitDone, "All is well")
+	}
+	d.idem("check", "--whole-batch").want(t, exitUsage, "--whole-batch needs --function")
+}
+
 func TestO3_CheckKeepsItsFindingsWhenAPermissionIsMissing(t *testing.T) {
 	d := openDesk(t)
 	server := httptest.NewServer(queue.New(queue.Options{}))
@@ -144,6 +184,18 @@ func TestO3_CheckEndsWhenNothingAnswersAndSaysWhatItWaitedFor(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 	d.idem("check", "--timeout", "0s").want(t, exitUsage, "--timeout")
+}
+
+func TestO3_CheckBlamesNoPermissionWhenAServiceCannotBeReached(t *testing.T) {
+	d := openDesk(t)
+	t.Setenv("AWS_ENDPOINT_URL_LAMBDA", "http://127.0.0.1:1") // nobody's
+	t.Setenv("AWS_MAX_ATTEMPTS", "1")
+	var v struct{ Findings []finding }
+	d.idem("check", "--function", "pay", "-o", "json").
+		want(t, exitIncomplete, "can't read the timeout of function pay, and its queues: no reply; check the Region, the network and AWS_ENDPOINT_URL_LAMBDA").into(t, &v)
+	if len(v.Findings) != 1 || v.Findings[0].Permission != "" {
+		t.Errorf("the findings are %+v; want one without a permission", v.Findings)
+	}
 }
 
 func TestO3_CheckFindsAnIndexThatRefusesRecords(t *testing.T) {
