@@ -23,6 +23,7 @@ const (
 // sending it. All times except leaseEnd are by this machine's monotonic clock.
 type budget struct {
 	opts     *Options
+	around   *budget       // the budget of the attempt whose handler made this call; nil if there is none
 	deadline time.Time     // the invocation's deadline; zero if there is none
 	over     time.Time     // when the attempt must end: at the deadline, or else LeaseDuration after the claim
 	reserve  time.Duration // Options.Reserve, or less if the attempt began with hardly more time; see reserveOf
@@ -33,6 +34,9 @@ type budget struct {
 
 func newBudget(ctx context.Context, o *Options) budget {
 	b := budget{opts: o}
+	if outer := runOf(ctx); outer != nil {
+		b.around = &outer.budget
+	}
 	b.deadline, _ = ctx.Deadline()
 	b.over = b.deadline
 	if b.deadline.IsZero() {
@@ -121,22 +125,41 @@ func (b *budget) waitContext(ctx context.Context) (context.Context, context.Canc
 // handlerEnd returns the deadline of the handler's context.
 func (b *budget) handlerEnd() time.Time { return b.over.Add(-b.reserved) }
 
+// finishEnd returns when the attempt should have stored its answer, so that the answer
+// can still be sent.
+func (b *budget) finishEnd() time.Time { return b.over.Add(-b.answerMargin()) }
+
+// cleanupEnd returns when cleaning up that begins now must end: after
+// Options.CleanupTimeout, or in half of the time that the calls around this one have left
+// to store their answers. An outer call may have no time left because its handler waits
+// for this call, so the innermost call that has some counts.
+func (b *budget) cleanupEnd() time.Time {
+	now := time.Now()
+	end := now.Add(b.opts.CleanupTimeout)
+	for outer := b.around; outer != nil; outer = outer.around {
+		if left := outer.finishEnd().Sub(now); left > 0 {
+			return earlier(end, now.Add(left/2))
+		}
+	}
+	return end
+}
+
 // finishContext returns the context for storing the answer. It does not end with the
 // request's context, but shortly before the attempt must end, or, if that time has
-// passed, after Options.CleanupTimeout.
+// passed, at cleanupEnd.
 func (b *budget) finishContext(ctx context.Context) *deadline.Context {
-	end := b.over.Add(-b.answerMargin())
+	end := b.finishEnd()
 	if time.Until(end) <= 0 {
-		end = time.Now().Add(b.opts.CleanupTimeout)
+		end = b.cleanupEnd()
 	}
 	return deadline.With(context.WithoutCancel(ctx), end)
 }
 
 // cleanupContext returns the context of a release, or of the transaction of an
-// unguarded run: like finishContext, but never longer than Options.CleanupTimeout.
+// unguarded run: like finishContext, but it never ends after cleanupEnd.
 func (b *budget) cleanupContext(ctx context.Context) *deadline.Context {
-	end := time.Now().Add(b.opts.CleanupTimeout)
-	if due := b.over.Add(-b.answerMargin()); time.Until(due) > 0 {
+	end := b.cleanupEnd()
+	if due := b.finishEnd(); time.Until(due) > 0 {
 		end = earlier(end, due)
 	}
 	return deadline.With(context.WithoutCancel(ctx), end)

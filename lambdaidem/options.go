@@ -92,7 +92,8 @@ type Options struct {
 	Reserve time.Duration
 	// CleanupTimeout is the maximum time for releasing a record, for storing an
 	// answer after the request's context has ended, and for the transaction of a
-	// request that runs unguarded. Default: 2 s.
+	// request that runs unguarded. Inside the handler of another call, it is at most
+	// half of the time that the other call has left to store its answer. Default: 2 s.
 	CleanupTimeout time.Duration
 
 	// Wait is how long a duplicate request waits for the attempt in progress before
