@@ -2,6 +2,7 @@ package lambdaidem
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
@@ -89,6 +90,9 @@ func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end 
 // results of one attempt differ in At; see emptyResult.
 func isResult(has, meant Result) bool { return has.At.Equal(meant.At) }
 
+// errStepsRemain is why an optimistic attempt leaves a record with steps alone.
+var errStepsRemain = errors.New("the record has steps of a version without Options.Optimistic, and an optimistic attempt can't continue after steps: see docs/operate.md, \"Something changes in a deployment\"")
+
 // contested handles a completion that failed to claim its record. If the record means
 // that the call must not complete, d is the decision about the call. Otherwise free is
 // true, and the completion may be tried again over seen.
@@ -104,8 +108,10 @@ func (a *attempt) contested(ctx context.Context, rec Record) (d decision, seen R
 		return a.overruled(ctx, found, rec), rec, false
 	case len(rec.Steps) > 0 && a.open: // a retry that gets the lease continues after the steps
 		return a.inProgress(ctx), rec, false
-	case len(rec.Steps) > 0: // no optimistic attempt can continue after steps
-		return a.fromRecord(ctx, isAbandoned, rec), rec, false
+	case len(rec.Steps) > 0:
+		a.number = rec.Attempt
+		a.note(ctx, EventAbandoned, errStepsRemain)
+		return decision{refusal: stepsRemain(errStepsRemain)}, rec, false
 	}
 	if a.contests++; a.contests >= maxClaims {
 		return a.inProgress(ctx), rec, false

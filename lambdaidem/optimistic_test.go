@@ -125,6 +125,37 @@ func TestE4_RecordWithStepsIsLeftAlone(t *testing.T) {
 	l.wantDone(t)
 }
 
+// A handler with steps becomes optimistic while a record that was released after a step
+// waits for its retry. The optimistic version has no effect and tells its client why. The
+// former version continues after the step.
+func TestE4_SwitchedOnBeforeARetryThatHasSteps(t *testing.T) {
+	fails := true
+	steps := func(ctx context.Context, _ request) (response, error) {
+		if _, err := lambdaidem.Step(ctx, "reserve", func(context.Context) (int, error) { return 1, nil }); err != nil || fails {
+			return response{StatusCode: 503}, err
+		}
+		return response{StatusCode: 201}, nil
+	}
+	r, l := withLedger(steps)
+	r.send(t, first())
+	out, err := r.guard.With(optimistic).APIGatewayV2(enlisting(created))(t.Context(), first())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantProblem(t, out, 409, lambdaidem.ErrAttemptAbandoned)
+	if !strings.Contains(out.Body, "steps") {
+		t.Errorf("the client is told %s", out.Body)
+	}
+	if e := r.seen.last(t); e.Kind != lambdaidem.EventAbandoned || e.Attempt != 1 || e.Err == nil || !strings.Contains(e.Err.Error(), "Optimistic") {
+		t.Errorf("the event is %s of attempt %d: %v", e.Kind, e.Attempt, e.Err)
+	}
+	l.wantDone(t)
+	fails = false
+	if out := r.send(t, first()); out.StatusCode != 201 {
+		t.Errorf("the former version answered %d", out.StatusCode)
+	}
+}
+
 // Nothing of an optimistic attempt leaves before the record was consulted.
 func TestE4_NothingLeavesUnconsulted(t *testing.T) {
 	own := errors.New("own")

@@ -200,6 +200,13 @@ func attemptAbandoned() *Error {
 		Detail: "An earlier attempt of this request ended without a known outcome. It has to be looked into before the key can be used again."}
 }
 
+// stepsRemain refuses a request whose earlier attempt has stored steps, because an
+// optimistic attempt would have the effects of those steps again.
+func stepsRemain(err error) *Error {
+	return &Error{Code: ErrAttemptAbandoned, Status: http.StatusConflict, Err: err,
+		Detail: "An earlier attempt of this request has completed some of its steps, and this version of the service can't continue after them. It has to be looked into before the key can be used again."}
+}
+
 // storeUnavailable is the answer where the store could not be asked (X5).
 func storeUnavailable(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrStoreUnavailable, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,

@@ -42,11 +42,12 @@ var whatChanges = map[string]struct {
 	"the namespace; the function's name, which is its default":                                              {here: anotherName},
 	"a handler's answer over HTTP":                                                                          {here: anotherAnswer},
 	"`Rerun` to `Hold`, or back":                                                                            {here: anotherPolicy},
-	"`TTL`":                                                                                                 {here: anotherTTL},
-	"`LeaseIndex`":                                                                                          {file: "../../dynamostore/rolling_leaseindex_test.go", name: "TestD4_RollingDeploysOfTheIndex"},
-	"`Transport`":                                                                                           {here: anotherTransport},
-	"`Encryption` begins":                                                                                   {file: "../../dynamostore/encryption_test.go", name: "TestS1_BeginningWithEncryption"},
-	"answers in parts, steps, encodings":                                                                    {file: "../../dynamostore/rolling_test.go", name: "TestD4_RollingDeploys"},
+	"`Optimistic` is switched on, in place of steps":                                                        {file: "../../lambdaidem/optimistic_test.go", name: "TestE4_SwitchedOnBeforeARetryThatHasSteps"},
+	"`TTL`":                              {here: anotherTTL},
+	"`LeaseIndex`":                       {file: "../../dynamostore/rolling_leaseindex_test.go", name: "TestD4_RollingDeploysOfTheIndex"},
+	"`Transport`":                        {here: anotherTransport},
+	"`Encryption` begins":                {file: "../../dynamostore/encryption_test.go", name: "TestS1_BeginningWithEncryption"},
+	"answers in parts, steps, encodings": {file: "../../dynamostore/rolling_test.go", name: "TestD4_RollingDeploys"},
 }
 
 // D4: each row of the table of what changes in a rolling deployment is proved.
