@@ -33,7 +33,7 @@ type actor struct {
 	open   bool           // it failed open; under w.mu
 	asked  bool           // it asked for its record before it answers; under w.mu
 	knows  bool           // it was told of its record; under w.mu
-	reason []string       // why its last transaction was cancelled; under w.mu
+	reason []string       // why its last transaction was cancelled, of those whose reply it got; under w.mu
 	stale  bool           // a transaction of it arrived after its token was forgotten; under w.mu
 	order  order
 	ending Ending             // how its handler ends; Running: the script decides

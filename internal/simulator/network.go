@@ -32,6 +32,8 @@ type reply struct {
 	header http.Header
 	body   []byte
 	err    error
+
+	cancelled []string // why the database cancelled the transaction; nil if it did not
 }
 
 // errReset is what a caller sees of a connection that broke after the request
@@ -178,13 +180,14 @@ func (w *world) serve(r *request) reply {
 
 // answer is the database's answer to a request.
 func (w *world) answer(r *request, status int, header http.Header, body []byte) reply {
+	cancelled := cancellation(body) // before a mistake changes what the process is told
 	if w.mut != nil && w.mut.Reply != nil {
 		if changed := w.mut.Reply(r.op, r.body, status, body); string(changed) != string(body) {
 			body, header = changed, header.Clone()
 			header.Del("X-Amz-Crc32")
 		}
 	}
-	return reply{status: status, header: header, body: body}
+	return reply{status: status, header: header, body: body, cancelled: cancelled}
 }
 
 // describe names a request by what it is for.

@@ -291,7 +291,6 @@ func (b *book) cancelled(r *request, out []byte) {
 
 func (b *book) cancelledLocked(r *request, out []byte) {
 	codes := cancellation(out)
-	r.actor.reason = codes
 	if codes == nil {
 		return
 	}
@@ -324,10 +323,14 @@ func (b *book) completedBy(a *actor) bool {
 	return slices.ContainsFunc(b.historyOf(a.order).completed(), func(l *life) bool { return l.completedBy == a })
 }
 
-// heard enters what a process was told.
+// heard enters what a process was told. The database may have cancelled a late copy of the
+// same transaction for other reasons by then, of which the process knows nothing.
 func (a *actor) heard(r *request, got reply) {
 	a.w.mu.Lock()
 	defer a.w.mu.Unlock()
+	if r.tx != nil {
+		a.reason = got.cancelled
+	}
 	switch {
 	case r.op == "GetItem":
 		a.knows = a.knows || got.status == 200
