@@ -46,6 +46,7 @@ type attempt struct {
 	asked      time.Time     // when the store was asked to store that result
 	first      Completion    // the first completion, without a claim
 	enlist     enlisting     // the writes that the handler enlists
+	inner      innerRefusals // of the guarded calls that the handler makes
 	cached     bool          // the record is from the process's cache
 	memory     *memory       // the cache entry, if cached
 
@@ -251,13 +252,21 @@ func (a *attempt) contend(ctx context.Context, over Record) (seen, rec Record, f
 }
 
 // acquired records that this attempt holds the lease. over is the record that the claim
-// replaced.
+// replaced. If the observer panics, the lease is released, because the handler will not
+// start.
 func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 	a.mayHold = false
 	a.number, a.fingerprint, a.steps.stored = rec.Attempt, rec.Fingerprint, rec.Steps
 	a.holdTo(rec.LeaseEnd)
 	if over.State == InProgress {
+		noted := false
+		defer func() {
+			if !noted {
+				a.release(ctx, errObserverDied)
+			}
+		}()
 		a.note(ctx, EventTakenOver, nil)
+		noted = true
 	}
 }
 

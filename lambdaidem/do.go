@@ -119,6 +119,7 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 // doWork is fn, as the guard runs it.
 type doWork[T any] struct {
 	g       *Guard
+	attempt *attempt // whose function this is; nil if it runs unguarded
 	fn      func(context.Context) (T, error)
 	result  T
 	err     error
@@ -138,6 +139,7 @@ func (w *doWork[T]) replay(d decision) (err error) {
 }
 
 func (w *doWork[T]) run(ctx context.Context) {
+	w.attempt = attemptOf(ctx)
 	w.result, w.err = w.fn(ctx)
 	w.answered()
 }
@@ -164,7 +166,7 @@ func (w *doWork[T]) rejected(err error) ending {
 
 func (w *doWork[T]) ending() ending {
 	if w.err != nil {
-		w.outcome = w.g.outcomeOfError(w.err)
+		w.outcome = w.g.outcomeOfError(w.err, w.attempt.insideOutcome())
 		return ending{outcome: w.outcome, err: w.err}
 	}
 	return ending{outcome: OutcomeSucceeded, success: true, encoded: true}
@@ -184,7 +186,7 @@ func (w *doWork[T]) encode() ([]byte, error) {
 // own is what the function itself returned.
 func (w *doWork[T]) own() done[T] {
 	if w.err != nil && w.outcome == "" { // it ran unguarded
-		w.outcome = w.g.outcomeOfError(w.err)
+		w.outcome = w.g.outcomeOfError(w.err, w.attempt.insideOutcome())
 	}
 	if w.inside && w.err != nil && w.outcome == OutcomeReleased {
 		return done[T]{value: w.result, err: &passedOn{w.err}, outcome: w.outcome}

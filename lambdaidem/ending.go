@@ -62,13 +62,14 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 // These errors stand for a panic in events. The value of the panic is not examined,
 // because its methods could panic too.
 var (
-	errHandlerDied = errors.New("the handler panicked or called runtime.Goexit")
-	errEndingDied  = errors.New("the handler returned; then Options.Outcome, the encoding of its result or the store panicked or called runtime.Goexit")
+	errHandlerDied  = errors.New("the handler panicked or called runtime.Goexit")
+	errObserverDied = errors.New("Options.Observer panicked or called runtime.Goexit before the handler started")
+	errEndingDied   = errors.New("the handler returned; then Options.Outcome, the encoding of its result or the store panicked or called runtime.Goexit")
 )
 
 // died ends an attempt whose handler did not return.
 func (a *attempt) died(ctx context.Context) {
-	if a.leavesStep() || a.g.opts.Policy == Hold {
+	if a.leavesStep() || a.g.opts.Policy == Hold || a.insideOutcome() == OutcomeUncertain {
 		a.note(ctx, EventUncertain, errHandlerDied)
 		return
 	}

@@ -123,8 +123,20 @@ type decision struct {
 	from    *memory // the cache entry of the replay; nil if the store returned it
 }
 
-// once runs one call under the guard.
+// once runs one call under the guard. If the handler of another attempt makes the call,
+// that attempt learns whether the call was refused.
 func (g *Guard) once(ctx context.Context, c call, w work) decision {
+	outer := attemptOf(ctx)
+	if outer == nil {
+		return g.decide(ctx, c, w)
+	}
+	d := g.decide(ctx, c, w)
+	outer.inner.note(c.who.id(), d.refusal)
+	return d
+}
+
+// decide decides one call: by its record, or by running the handler.
+func (g *Guard) decide(ctx context.Context, c call, w work) decision {
 	if guardedInside(ctx, &c) {
 		e := guardedTwice()
 		g.refused(ctx, c.who, EventKeyInvalid, e)

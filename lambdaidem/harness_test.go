@@ -297,6 +297,13 @@ func (s *faulty) allClaims() []lambdaidem.Claim {
 	return slices.Clone(s.claims)
 }
 
+// forgetClaims makes the next claim the first one that allClaims returns.
+func (s *faulty) forgetClaims() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.claims = nil
+}
+
 func (s *faulty) do(ctx context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 	s.mu.Lock()
 	s.calls = append(s.calls, verb)

@@ -54,8 +54,9 @@ type Response struct {
 	Body    string   // base64 text if Base64 is true, else the bytes themselves
 	Base64  bool
 
-	reason string // status line of a response for an ALB, as the handler wrote it
-	policy Policy // the guard's policy, for DefaultOutcome
+	reason string  // status line of a response for an ALB, as the handler wrote it
+	policy Policy  // the guard's policy, for DefaultOutcome
+	inside Outcome // the outcome that calls inside the handler stand for, for DefaultOutcome: see attempt.insideOutcome
 	// beside has values of a REST API response from Headers whose names are also in
 	// MultiValueHeaders, in any case. The gateway decides how to combine the two, so
 	// both are stored as the handler wrote them.
@@ -165,6 +166,7 @@ func (g *Guard) pass(ctx context.Context, r *Request, w *httpWork) (*Response, e
 type httpWork struct {
 	served
 	g        *Guard
+	attempt  *attempt  // whose handler this is; nil if it runs unguarded
 	response Response  // what the handler returned, or the problem document for its error
 	replayed *Response // the stored response to replay
 	replaced bool      // response is a problem document that replaces the handler's error
@@ -175,6 +177,7 @@ type httpWork struct {
 }
 
 func (w *httpWork) run(ctx context.Context) {
+	w.attempt = attemptOf(ctx)
 	w.response, w.err = w.handle(ctx)
 	w.answered()
 }
@@ -197,13 +200,14 @@ func (w *httpWork) ending() ending {
 	w.replaced = false
 	if w.err == nil {
 		status := w.response.Status
+		w.response.inside = w.attempt.insideOutcome()
 		end := ending{outcome: w.g.outcomeOf(&w.response), success: 200 <= status && status < 400, encoded: true}
 		if end.outcome == OutcomeReleased || end.outcome == OutcomeUncertain {
 			end.err = failedStatus(status)
 		}
 		return end
 	}
-	outcome := w.g.outcomeOfError(w.err)
+	outcome := w.g.outcomeOfError(w.err, w.attempt.insideOutcome())
 	problem := w.g.answerOf(w.err, outcome)
 	if problem == nil || w.errorStands {
 		return ending{outcome: outcome, err: w.err}

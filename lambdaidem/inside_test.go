@@ -1,14 +1,18 @@
 package lambdaidem_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
@@ -173,4 +177,243 @@ func TestX3_CleaningUpAfterAnInnerCallIsBounded(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 	})
+}
+
+// busy lets another process make the call charge, which ends when end is called.
+func (r *rig) busy(t *testing.T) (end func()) {
+	t.Helper()
+	other := lambdaidem.New(r.store.Store, func(o *lambdaidem.Options) { o.Namespace, o.Observer = "test", lambdaidem.Discard })
+	began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = lambdaidem.Do(context.Background(), other, charge, func(context.Context) (int, error) {
+			close(began)
+			<-goOn
+			return 1, nil
+		})
+	}()
+	<-began
+	return func() { close(goOn); <-done }
+}
+
+// charged makes the call charge.
+func (r *rig) charged(ctx context.Context) error {
+	_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 1, nil })
+	return err
+}
+
+// A handler that can't return errors describes an inner refusal in its own words. The
+// description is not stored, because the inner call may be done when the client retries.
+func TestX1_AnAnswerAboutAnInnerRefusalIsNotStored(t *testing.T) {
+	for name, answer := range map[string]func(error) (response, error){
+		"an answer": func(err error) (response, error) {
+			return response{StatusCode: http.StatusConflict, Body: "The order is being paid: " + err.Error()}, nil
+		},
+		"another status": func(error) (response, error) { return response{StatusCode: http.StatusPaymentRequired}, nil },
+		"a rejection": func(error) (response, error) {
+			return response{}, lambdaidem.Reject(http.StatusConflict, "order_busy", "The order is being paid.")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r *rig
+			r = newRig(func(ctx context.Context, _ request) (response, error) {
+				if err := r.charged(ctx); err != nil {
+					return answer(err)
+				}
+				return response{StatusCode: 201}, nil
+			})
+			end := r.busy(t)
+			if out := r.send(t, first()); out.StatusCode < 400 {
+				t.Errorf("while the order is being paid, the answer is %d", out.StatusCode)
+			}
+			if rec := r.record(t); rec.State != lambdaidem.Released {
+				t.Errorf("the record is %s", rec.State)
+			}
+			end()
+			if out := r.send(t, first()); out.StatusCode != 201 {
+				t.Errorf("after the order was paid, the answer is %d", out.StatusCode)
+			}
+		})
+	}
+}
+
+// What an inner refusal makes of the answer of the handler around it.
+func TestX1_OutcomesAfterAnInnerRefusal(t *testing.T) {
+	own := errors.New("own")
+	for _, c := range []struct {
+		name    string
+		policy  lambdaidem.Policy
+		unknown bool // the inner call's outcome is unknown; otherwise another attempt is in progress
+		status  int
+		err     error
+		want    lambdaidem.State
+	}{
+		{name: "a success is stored", status: 201, want: lambdaidem.Completed},
+		{name: "a redirect is stored", status: 303, want: lambdaidem.Completed},
+		{name: "a client error", status: 404, want: lambdaidem.Released},
+		{name: "a client error under Hold", policy: lambdaidem.Hold, status: 404, want: lambdaidem.InProgress},
+		{name: "too many requests under Hold", policy: lambdaidem.Hold, status: 429, want: lambdaidem.Released},
+		{name: "an error", err: own, want: lambdaidem.Released},
+		{name: "a permanent error is stored", err: lambdaidem.Permanent(own), want: lambdaidem.Completed},
+		{name: "unknown, a success is stored", unknown: true, status: 201, want: lambdaidem.Completed},
+		{name: "unknown, a client error", unknown: true, status: 402, want: lambdaidem.InProgress},
+		{name: "unknown, a server error", unknown: true, status: 502, want: lambdaidem.InProgress},
+		{name: "unknown, too many requests", unknown: true, status: 429, want: lambdaidem.InProgress},
+		{name: "unknown, a rejection", unknown: true, err: lambdaidem.Reject(402, "declined", "No."), want: lambdaidem.InProgress},
+		{name: "unknown, an error", unknown: true, err: own, want: lambdaidem.InProgress},
+		{name: "unknown, an error that says that nothing happened", unknown: true, err: lambdaidem.Retryable(own), want: lambdaidem.Released},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r *rig
+				r = newRig(func(ctx context.Context, _ request) (response, error) {
+					if c.unknown {
+						r.store.failAlways(complete, requestLost)
+					}
+					short, cancel := context.WithTimeout(ctx, time.Second)
+					defer cancel()
+					if err := r.charged(short); err == nil {
+						t.Error("the inner call was not refused")
+					}
+					r.store.failAlways(complete, nil)
+					return response{StatusCode: c.status}, c.err
+				}, func(o *lambdaidem.Options) { o.Policy = cmp.Or(c.policy, lambdaidem.Rerun) })
+				end := func() {}
+				if !c.unknown {
+					end = r.busy(t)
+				}
+				defer end()
+				_, _ = r.handler(t.Context(), first())
+				if rec := r.record(t); rec.State != c.want {
+					t.Errorf("the record is %s, want %s", rec.State, c.want)
+				}
+			})
+		})
+	}
+}
+
+// A refusal that was overcome, because the handler made the inner call again, says nothing
+// about the answer.
+func TestX1_AnAnswerAfterAnInnerRefusalThatWasOvercome(t *testing.T) {
+	var r *rig
+	var end func()
+	r = newRig(func(ctx context.Context, _ request) (response, error) {
+		refused := r.charged(ctx)
+		end()
+		if err := r.charged(ctx); !errors.Is(refused, lambdaidem.ErrInProgress) || err != nil {
+			t.Errorf("the inner calls returned %v and %v", refused, err)
+		}
+		return response{StatusCode: 404}, nil
+	})
+	end = r.busy(t)
+	r.send(t, first())
+	if rec := r.record(t); rec.State != lambdaidem.Completed {
+		t.Errorf("the record is %s", rec.State)
+	}
+}
+
+// An Options.Outcome that asks DefaultOutcome gets the same outcome as without.
+func TestX1_DefaultOutcomeKnowsOfInnerRefusals(t *testing.T) {
+	var r *rig
+	r = newRig(func(ctx context.Context, _ request) (response, error) {
+		_ = r.charged(ctx)
+		return response{StatusCode: 404}, nil
+	}, func(o *lambdaidem.Options) { o.Outcome = lambdaidem.DefaultOutcome })
+	defer r.busy(t)()
+	r.send(t, first())
+	if rec := r.record(t); rec.State != lambdaidem.Released {
+		t.Errorf("the record is %s", rec.State)
+	}
+}
+
+// A handler that panics after an inner call whose outcome is unknown may have had an
+// effect, and so may a message's handler that returns an error of its own.
+func TestX4_AnInnerOutcomeThatIsUnknownOutlivesThePanic(t *testing.T) {
+	for name, end := range map[string]func() error{
+		"panic": func() error { panic("after the call") },
+		"error": func() error { return errWire },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(nil)
+				unknown := func(ctx context.Context) error {
+					r.store.failAlways(complete, requestLost)
+					defer r.store.failAlways(complete, nil)
+					short, cancel := context.WithTimeout(ctx, time.Second)
+					defer cancel()
+					if err := r.charged(short); !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+						t.Errorf("the inner call returned %v", err)
+					}
+					return end()
+				}
+				request := r.guarded(func(ctx context.Context, _ request) (response, error) { return response{}, unknown(ctx) })
+				func() {
+					defer func() { _ = recover() }()
+					_, _ = request(t.Context(), first())
+				}()
+				if rec := r.record(t); rec.State != lambdaidem.InProgress {
+					t.Errorf("the record of the request is %s", rec.State)
+				}
+				r.store.forgetClaims()
+				time.Sleep(time.Minute) // the lease of the inner call has ended
+				message := r.guard.SQS(func(ctx context.Context, _ events.SQSMessage) error { return unknown(ctx) })
+				_, _ = message(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: "m-1", EventSourceARN: "arn:q", Body: "{}"}}})
+				if rec := r.record(t); rec.State != lambdaidem.InProgress {
+					t.Errorf("the record of the message is %s", rec.State)
+				}
+			})
+		})
+	}
+}
+
+// A Do around an inner call whose outcome is unknown is uncertain too.
+func TestX4_ACallAroundAnUnknownOutcomeIsUncertain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil)
+		r.store.fail(complete, hangs)
+		_, err := lambdaidem.Do(t.Context(), r.guard, lambdaidem.Call{Operation: "order", Key: "k"}, func(ctx context.Context) (int, error) {
+			short, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			if err := r.charged(short); !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+				t.Errorf("the inner call returned %v", err)
+			}
+			return 0, errWire
+		})
+		if rec := r.record(t); !errors.Is(err, errWire) || rec.State != lambdaidem.InProgress {
+			t.Errorf("%v; the record is %s", err, rec.State)
+		}
+	})
+}
+
+// An observer that panics when it is told of a takeover leaves no lease behind.
+func TestL6_AnObserverThatPanicsAtATakeoverReleases(t *testing.T) {
+	synctest.Test(t, observerPanics)
+}
+
+func observerPanics(t *testing.T) {
+	c := newTicker()
+	panics := false
+	var r *rig
+	r = newRig(nil, c.option, func(o *lambdaidem.Options) {
+		o.Observer = lambdaidem.ObserverFunc(func(_ context.Context, e lambdaidem.Event) {
+			if panics && e.Kind == lambdaidem.EventTakenOver {
+				panic("observer")
+			}
+		})
+	})
+	dies := r.guarded(func(context.Context, request) (response, error) { runtime.Goexit(); return response{}, nil })
+	r.store.failAlways(release, refused(lambdaidem.ReasonPermission))
+	done := make(chan struct{})
+	go func() { defer close(done); _, _ = dies(t.Context(), first()) }()
+	<-done
+	r.store.failAlways(release, nil)
+	c.advance(time.Hour)
+	panics = true
+	func() {
+		defer func() { _ = recover() }()
+		r.send(t, first())
+	}()
+	if rec := r.record(t); rec.State != lambdaidem.Released || rec.Attempt != 2 {
+		t.Errorf("the record is %s by attempt %d", rec.State, rec.Attempt)
+	}
 }

@@ -81,13 +81,15 @@ func (m *message) payload(named []string) (body []byte, parts []string) {
 
 // messageWork implements work for the handler of one message.
 type messageWork struct {
-	g   *Guard
-	fn  func(context.Context) error
-	err error
+	g       *Guard
+	attempt *attempt // whose handler this is; nil if it runs unguarded
+	fn      func(context.Context) error
+	err     error
 }
 
 // run calls the handler. A panic fails this message, but not the others of its batch.
 func (w *messageWork) run(ctx context.Context) {
+	w.attempt = attemptOf(ctx)
 	returned := false
 	defer func() {
 		if v := recover(); !returned {
@@ -146,13 +148,14 @@ func (w *messageWork) ending() ending {
 		return ending{outcome: OutcomeSucceeded, success: true, encoded: true}
 	}
 	end := ending{outcome: OutcomeReleased, err: w.err}
+	inside := w.attempt.insideOutcome()
 	if p := (*panicError)(nil); errors.As(w.err, &p) { // ignore a mark on the value of a panic
-		if w.g.opts.Policy == Hold {
+		if w.g.opts.Policy == Hold || inside == OutcomeUncertain {
 			end.outcome = OutcomeUncertain
 		}
 		return end
 	}
-	switch o := w.g.outcomeOfError(w.err); o {
+	switch o := w.g.outcomeOfError(w.err, inside); o {
 	case OutcomeSucceeded, OutcomeFailed, OutcomeReleased:
 	default: // OutcomeUncertain, or an invalid value returned by Options.Outcome
 		end.outcome = o

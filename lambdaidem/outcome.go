@@ -35,9 +35,9 @@ const (
 	Hold Policy = "hold"
 )
 
-// outcomeOf applies the outcome rule to a response. A rule of the user's gets a
-// copy: what it changed would otherwise be stored and replayed, but not be in the
-// first answer.
+// outcomeOf returns the outcome of a response. Options.Outcome gets a copy of the
+// response: if it changed the response itself, the stored answer would differ from the
+// first one.
 func (g *Guard) outcomeOf(r *Response) Outcome {
 	if g.opts.Outcome == nil {
 		return defaultOutcome(r, g.opts.Policy)
@@ -47,35 +47,50 @@ func (g *Guard) outcomeOf(r *Response) Outcome {
 	return g.opts.Outcome(shown)
 }
 
-// DefaultOutcome is the outcome rule of X1: 2xx and 3xx succeeded; 4xx failed;
-// 408 Request Timeout, 425 Too Early, 429 Too Many Requests and 5xx released.
-// A status that is no HTTP status (0, 99, 700) reaches the client as the
-// gateway's own 5xx, so it is released too. So is the 409 of another guard that a
-// handler passes on ([ErrInProgress], [ErrAttemptAbandoned]): it is a refusal of
-// the moment. Of a response that a guard under policy [Hold] passed to
-// Options.Outcome, a 5xx and what counts as one, and that 409, are uncertain (X2).
+// DefaultOutcome returns the outcome of a response by its status:
+//
+//   - 2xx and 3xx: succeeded
+//   - 408 Request Timeout, 425 Too Early and 429 Too Many Requests: released
+//   - other 4xx: failed
+//   - 5xx: released, or uncertain under policy [Hold]
+//
+// A status that is not between 200 and 499 counts as a 5xx, because the gateway sends
+// one to the client instead.
+//
+// If a guard refused a call inside the handler, a retry may get another answer, so a 4xx
+// is not stored. After [ErrInProgress], [ErrAttemptAbandoned], [ErrStoreUnavailable] and
+// [ErrOutOfTime] it counts as a 5xx, except that 408, 425 and 429 release the record
+// under [Hold] too. After [ErrOutcomeUnknown], every status but 2xx and 3xx is uncertain.
+// A 409 with the JSON of [ErrInProgress] or [ErrAttemptAbandoned] counts as a 5xx too,
+// because the refusal may come from another service.
+//
+// DefaultOutcome knows the policy and the calls inside the handler if the guard has
+// passed r to Options.Outcome. Of any other response it sees the status and body alone.
 func DefaultOutcome(r *Response) Outcome { return defaultOutcome(r, r.policy) }
 
 func defaultOutcome(r *Response, policy Policy) Outcome {
 	switch {
-	case serverFailed(r.Status), r.Status == http.StatusConflict && refusedForNow(r):
+	case 200 <= r.Status && r.Status < 400:
+		return OutcomeSucceeded
+	case r.inside == OutcomeUncertain:
+		return OutcomeUncertain
+	case r.Status == http.StatusRequestTimeout, r.Status == http.StatusTooEarly, r.Status == http.StatusTooManyRequests:
+		return OutcomeReleased
+	case serverFailed(r.Status), r.Status == http.StatusConflict && refusedForNow(r), r.inside == OutcomeReleased:
 		if policy == Hold {
 			return OutcomeUncertain
 		}
-		return OutcomeReleased
-	case r.Status < 400:
-		return OutcomeSucceeded
-	case r.Status == http.StatusRequestTimeout, r.Status == http.StatusTooEarly, r.Status == http.StatusTooManyRequests:
 		return OutcomeReleased
 	default:
 		return OutcomeFailed
 	}
 }
 
-// serverFailed tells whether a client sees a 5xx.
+// serverFailed reports whether the client sees a 5xx.
 func serverFailed(status int) bool { return status < 200 || status > 499 }
 
-// refusedForNow tells whether an answer is a guard's own refusal of the moment.
+// refusedForNow reports whether the response is a guard's refusal of a call that a retry
+// may find done.
 func refusedForNow(r *Response) bool {
 	body := []byte(r.Body)
 	if r.Base64 {
@@ -90,22 +105,23 @@ func refusedForNow(r *Response) bool {
 	return json.Unmarshal(body, &doc) == nil && (doc.Code == ErrInProgress || doc.Code == ErrAttemptAbandoned)
 }
 
-// outcomeOfError applies X2 to an error that a handler returned.
-func (g *Guard) outcomeOfError(err error) Outcome {
-	if o := g.marked(err); o != "" {
+// outcomeOfError returns the outcome of an error that a handler returned. inside is the
+// outcome that the calls inside the handler stand for: see attempt.insideOutcome.
+func (g *Guard) outcomeOfError(err error, inside Outcome) Outcome {
+	if o := g.marked(err, inside); o != "" {
 		return o
 	}
-	if g.opts.Policy == Hold {
+	if g.opts.Policy == Hold || inside == OutcomeUncertain {
 		return OutcomeUncertain
 	}
 	return OutcomeReleased
 }
 
-// marked is the outcome that the marks in an error's tree stand for; empty if
-// there is none. Of several marks the most careful counts. Where errors are
-// joined, one without a mark may be of a call that happened: under Hold it makes
-// the whole uncertain.
-func (g *Guard) marked(err error) Outcome {
+// marked returns the outcome that the marks of an error and of the errors that it wraps
+// stand for, or "" if there is no mark. Of several marks, the most careful one counts. An
+// error without a mark that is joined with others may be that of a call that had its
+// effect, so under Hold it makes the outcome uncertain.
+func (g *Guard) marked(err error, inside Outcome) Outcome {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case nil, *passedOn:
 		return ""
@@ -119,20 +135,20 @@ func (g *Guard) marked(err error) Outcome {
 		switch {
 		case e == nil:
 			return ""
-		case e.Code == ErrOutcomeUnknown: // of a guarded call inside, whatever its cause was marked as
+		case e.Code == ErrOutcomeUnknown: // of a call inside, whatever mark its cause has
 			return OutcomeUncertain
 		case e.replayed && e.Code != ErrAnswerUnavailable: // of a Do inside: every retry meets it again
 			return OutcomeFailed
 		case e.rejected:
-			return g.outcomeOf(&Response{Status: e.Status})
+			return g.outcomeOf(&Response{Status: e.Status, inside: inside})
 		}
-		return g.marked(e.Err)
+		return g.marked(e.Err, inside)
 	case interface{ Unwrap() error }:
-		return g.marked(e.Unwrap())
+		return g.marked(e.Unwrap(), inside)
 	case interface{ Unwrap() []error }:
 		var all Outcome
 		for _, one := range e.Unwrap() {
-			o := g.marked(one)
+			o := g.marked(one, inside)
 			if o == "" && one != nil && g.opts.Policy == Hold {
 				return OutcomeUncertain
 			}

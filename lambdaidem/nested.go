@@ -1,0 +1,54 @@
+package lambdaidem
+
+import "sync"
+
+// This file relates a guarded handler to the guarded calls that it makes.
+
+// innerRefusals remembers the calls inside a handler that a guard has refused, if a retry
+// may find them done. Calls may be made at the same time.
+type innerRefusals struct {
+	mu    sync.Mutex
+	codes map[string]Code // by the id of the inner call's record
+}
+
+// note records how the guard decided an inner call. refusal is nil if the call was not
+// refused. Only the last decision about each record counts.
+func (i *innerRefusals) note(id string, refusal *Error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if refusal != nil {
+		switch refusal.Code {
+		case ErrInProgress, ErrAttemptAbandoned, ErrStoreUnavailable, ErrOutOfTime, ErrOutcomeUnknown:
+			if i.codes == nil {
+				i.codes = make(map[string]Code)
+			}
+			i.codes[id] = refusal.Code
+			return
+		}
+	}
+	delete(i.codes, id)
+}
+
+// outcome returns OutcomeUncertain if the outcome of an inner call is unknown,
+// OutcomeReleased if an inner call was refused for another reason, and "" otherwise.
+func (i *innerRefusals) outcome() Outcome {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var o Outcome
+	for _, code := range i.codes {
+		if code == ErrOutcomeUnknown {
+			return OutcomeUncertain
+		}
+		o = OutcomeReleased
+	}
+	return o
+}
+
+// insideOutcome returns the outcome that the inner calls of the attempt's handler stand
+// for: see innerRefusals.outcome. The attempt is nil if the handler ran unguarded.
+func (a *attempt) insideOutcome() Outcome {
+	if a == nil {
+		return ""
+	}
+	return a.inner.outcome()
+}
