@@ -186,7 +186,7 @@ func (r *rig) busy(t *testing.T) (end func()) {
 	began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = lambdaidem.Do(context.Background(), other, charge, func(context.Context) (int, error) {
+		_, _ = lambdaidem.Do(context.WithoutCancel(t.Context()), other, charge, func(context.Context) (int, error) {
 			close(began)
 			<-goOn
 			return 1, nil
@@ -393,8 +393,7 @@ func TestL6_AnObserverThatPanicsAtATakeoverReleases(t *testing.T) {
 func observerPanics(t *testing.T) {
 	c := newTicker()
 	panics := false
-	var r *rig
-	r = newRig(nil, c.option, func(o *lambdaidem.Options) {
+	r := newRig(nil, c.option, func(o *lambdaidem.Options) {
 		o.Observer = lambdaidem.ObserverFunc(func(_ context.Context, e lambdaidem.Event) {
 			if panics && e.Kind == lambdaidem.EventTakenOver {
 				panic("observer")

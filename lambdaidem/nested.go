@@ -17,7 +17,7 @@ func (i *innerRefusals) note(id string, refusal *Error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if refusal != nil {
-		switch refusal.Code {
+		switch refusal.Code { //nolint:exhaustive // a retry gets all other refusals again
 		case ErrInProgress, ErrAttemptAbandoned, ErrStoreUnavailable, ErrOutOfTime, ErrOutcomeUnknown:
 			if i.codes == nil {
 				i.codes = make(map[string]Code)

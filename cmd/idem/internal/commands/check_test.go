@@ -76,7 +76,7 @@ func TestO3_ComparesVisibilityAndTimeout(t *testing.T) {
 	server := httptest.NewServer(service)
 	t.Cleanup(server.Close)
 	t.Setenv("AWS_ENDPOINT_URL_SQS", server.URL)
-	makeQueue(t, server.URL, "30")
+	makeQueue(t, server.URL)
 	for _, c := range []struct {
 		timeout string
 		code    int
@@ -105,7 +105,7 @@ func TestO3_TheBatchingWindowCountsAsPartOfTheVisibilityTimeout(t *testing.T) {
 	server := httptest.NewServer(queue.New(queue.Options{}))
 	t.Cleanup(server.Close)
 	t.Setenv("AWS_ENDPOINT_URL_SQS", server.URL)
-	makeQueue(t, server.URL, "30")
+	makeQueue(t, server.URL)
 	for _, c := range []struct {
 		window string
 		code   int
@@ -128,7 +128,7 @@ func TestV2_CheckFindsAMappingThatLosesReportedFailures(t *testing.T) {
 	server := httptest.NewServer(queue.New(queue.Options{}))
 	t.Cleanup(server.Close)
 	t.Setenv("AWS_ENDPOINT_URL_SQS", server.URL)
-	makeQueue(t, server.URL, "30")
+	makeQueue(t, server.URL)
 	const (
 		reports = `"FunctionResponseTypes":["ReportBatchItemFailures"]`
 		topic   = `{"Topics":["orders"],"EventSourceArn":"arn:aws:kafka:us-east-1:000000000000:cluster/c/1"}`
@@ -155,7 +155,7 @@ func TestO3_CheckKeepsItsFindingsWhenAPermissionIsMissing(t *testing.T) {
 	server := httptest.NewServer(queue.New(queue.Options{}))
 	t.Cleanup(server.Close)
 	t.Setenv("AWS_ENDPOINT_URL_SQS", server.URL)
-	makeQueue(t, server.URL, "30")
+	makeQueue(t, server.URL)
 	functionsWith(t, "60", "")
 	d.idem("check", "--function", "pay").want(t, exitIncomplete, "NOT CHECKED not_checked", "permission lambda:ListEventSourceMappings")
 	d.idem("check", "--function", "pay", "--queue", server.URL+"/000000000000/orders", "--attribute", "expiration=ttl").
@@ -246,11 +246,11 @@ func TestS1_CheckFindsAKeyThatDoesNotDecryptTheTable(t *testing.T) {
 	d.idem("check", "--kms-key", "alias/a").want(t, exitFindings, "WRONG no_key", "kmskeys:")
 }
 
-// makeQueue makes the queue orders with a visibility timeout, in seconds.
-func makeQueue(t *testing.T, url, visibility string) {
+// makeQueue makes the queue orders with a visibility timeout of 30 s.
+func makeQueue(t *testing.T, url string) {
 	t.Helper()
 	client := sqs.NewFromConfig(aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(url), Credentials: credentials.NewStaticCredentialsProvider("local", "local", "")})
-	if _, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("orders"), Attributes: map[string]string{"VisibilityTimeout": visibility}}); err != nil {
+	if _, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("orders"), Attributes: map[string]string{"VisibilityTimeout": "30"}}); err != nil {
 		t.Fatal(err)
 	}
 }
