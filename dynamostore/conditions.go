@@ -51,9 +51,9 @@ const (
 	// later one, is refused and removes no step.
 	stepsGrow = "(attribute_not_exists(#steps) OR size(#steps) < :step_count)"
 
-	// stepsAreAsMany holds if the record has as many steps as the write that encrypts
-	// them anew. If that write is delayed and another step is saved first, the condition
-	// fails, so the write can't remove the new step.
+	// stepsAreAsMany is the condition of the write that replaces the steps of a record by
+	// the same steps, encrypted under another key. It fails if a step was saved since
+	// these steps were read, because the write would remove that step.
 	stepsAreAsMany = "size(#steps) = :step_count"
 
 	// neverTrue never holds. The table check uses it to test for write permission

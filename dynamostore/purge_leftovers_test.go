@@ -319,9 +319,9 @@ func TestO2_PartsOfAnExpiredRecordAreNoOrphansWhileTheyAreYoung(t *testing.T) {
 	}
 }
 
-// By the clock of an optimistic attempt, which is ahead, a record is expired. By
-// DynamoDB's clock it is not. A purge that runs after the attempt has written the parts of
-// its answer, and before the attempt commits, must leave those parts.
+// An optimistic attempt whose clock is ahead replaces a record that has not expired by
+// DynamoDB's clock. A purge that runs after the attempt has written the parts of its answer,
+// and before it commits, must leave those parts.
 func TestO2_PurgeLeavesThePartsOfAnOptimisticAttemptAtTheRecordsExpiry(t *testing.T) {
 	d := openShifted(t)
 	purged := PurgeProgress{}

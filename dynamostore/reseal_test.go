@@ -25,9 +25,9 @@ func failsAfter(ran *int, steps ...string) func(context.Context) (string, error)
 	}
 }
 
-// Each attempt extends the life of its record, and encrypts the record's steps under the
-// current key. So once all versions have encrypted with a new key for the TTL, the old key
-// can be removed, and Encryption.Only can be set.
+// Three versions of a function run the attempts of one record in turn. Each attempt
+// encrypts the steps anew under the key of its version. The last version lacks the first
+// key, or refuses plain text, and can read them all the same.
 func TestS1_StepsAreEncryptedAnewByTheNextAttempt(t *testing.T) {
 	plain := func(*Options) {}
 	only := func(o *Options) {

@@ -56,7 +56,8 @@ type attempt struct {
 }
 
 func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
-	a := &attempt{g: g, outer: runOf(ctx), call: c, id: c.who.id(), scope: c.who.scope(g.readable(&c.who)), budget: newBudget(ctx, &g.opts),
+	outer := runOf(ctx)
+	a := &attempt{g: g, outer: outer, call: c, id: c.who.id(), scope: c.who.scope(g.readable(&c.who)), budget: newBudget(ctx, outer, &g.opts),
 		began: g.opts.Clock(), fingerprint: c.fingerprint, invocation: invocationOf(ctx)}
 	if _, err := io.ReadFull(g.opts.Random, a.random[:]); err != nil {
 		panic(fmt.Sprintf("lambdaidem: Options.Random: %v", err)) // without randomness there is no fencing
@@ -252,8 +253,8 @@ func (a *attempt) contend(ctx context.Context, over Record) (seen, rec Record, f
 }
 
 // acquired records that this attempt holds the lease. over is the record that the claim
-// replaced. If the observer panics, the lease is released, because the handler will not
-// start.
+// replaced. Reporting a takeover may panic in Options.Observer. acquired then releases the
+// lease before the panic continues, because the handler will not start.
 func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 	a.mayHold = false
 	a.number, a.fingerprint, a.steps.stored = rec.Attempt, rec.Fingerprint, rec.Steps

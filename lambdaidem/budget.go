@@ -32,9 +32,11 @@ type budget struct {
 	giveUp   time.Time     // when waiting for another attempt ends; zero before the first wait
 }
 
-func newBudget(ctx context.Context, o *Options) budget {
+// newBudget returns the budget of an attempt with that context. outer is the attempt whose
+// handler makes the call, or nil.
+func newBudget(ctx context.Context, outer *attempt, o *Options) budget {
 	b := budget{opts: o}
-	if outer := runOf(ctx); outer != nil {
+	if outer != nil {
 		b.around = &outer.budget
 	}
 	b.deadline, _ = ctx.Deadline()
@@ -125,14 +127,14 @@ func (b *budget) waitContext(ctx context.Context) (context.Context, context.Canc
 // handlerEnd returns the deadline of the handler's context.
 func (b *budget) handlerEnd() time.Time { return b.over.Add(-b.reserved) }
 
-// finishEnd returns when the attempt should have stored its answer, so that the answer
-// can still be sent.
+// finishEnd returns the time by which the answer should be stored, so that time is left
+// to send it.
 func (b *budget) finishEnd() time.Time { return b.over.Add(-b.answerMargin()) }
 
-// cleanupEnd returns when cleaning up that begins now must end: after
-// Options.CleanupTimeout, or in half of the time that the calls around this one have left
-// to store their answers. An outer call may have no time left because its handler waits
-// for this call, so the innermost call that has some counts.
+// cleanupEnd returns when cleaning up that begins now must end: Options.CleanupTimeout from
+// now. If the call was made inside the handler of another call, that call must still store
+// its own answer, so cleaning up takes at most half of the time until its finishEnd. If
+// that time has passed too, the call around it counts instead, and so on.
 func (b *budget) cleanupEnd() time.Time {
 	now := time.Now()
 	end := now.Add(b.opts.CleanupTimeout)

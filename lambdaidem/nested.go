@@ -4,8 +4,8 @@ import "sync"
 
 // This file relates a guarded handler to the guarded calls that it makes.
 
-// innerRefusals remembers the calls inside a handler that a guard has refused, if a retry
-// may find them done. Calls may be made at the same time.
+// innerRefusals has the guarded calls of one handler that were refused with a code after
+// which the same call may succeed later. A handler may make several calls at the same time.
 type innerRefusals struct {
 	mu    sync.Mutex
 	codes map[string]Code // by the id of the inner call's record
@@ -29,8 +29,9 @@ func (i *innerRefusals) note(id string, refusal *Error) {
 	delete(i.codes, id)
 }
 
-// outcome returns OutcomeUncertain if the outcome of an inner call is unknown,
-// OutcomeReleased if an inner call was refused for another reason, and "" otherwise.
+// outcome returns OutcomeUncertain if an inner call was refused with ErrOutcomeUnknown,
+// OutcomeReleased if inner calls were refused with other codes only, and "" if none was
+// refused.
 func (i *innerRefusals) outcome() Outcome {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -35,9 +35,9 @@ const (
 	Hold Policy = "hold"
 )
 
-// outcomeOf returns the outcome of a response. Options.Outcome gets a copy of the
-// response: if it changed the response itself, the stored answer would differ from the
-// first one.
+// outcomeOf returns the outcome of a response. Options.Outcome gets a copy. If it could
+// change the response itself, retries would replay another answer than the first caller
+// receives.
 func (g *Guard) outcomeOf(r *Response) Outcome {
 	if g.opts.Outcome == nil {
 		return defaultOutcome(r, g.opts.Policy)

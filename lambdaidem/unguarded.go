@@ -11,7 +11,8 @@ import (
 // unguarded returns an attempt without an id, for a handler that runs unguarded. runOf
 // finds the attempt in the handler's context; attemptOf does not.
 func (g *Guard) unguarded(ctx context.Context) *attempt {
-	return &attempt{g: g, outer: runOf(ctx), budget: newBudget(ctx, &g.opts)}
+	outer := runOf(ctx)
+	return &attempt{g: g, outer: outer, budget: newBudget(ctx, outer, &g.opts)}
 }
 
 // bypass runs a call unguarded. The caller receives the handler's answer, unless the

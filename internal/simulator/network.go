@@ -180,7 +180,10 @@ func (w *world) serve(r *request) reply {
 
 // answer is the database's answer to a request.
 func (w *world) answer(r *request, status int, header http.Header, body []byte) reply {
-	cancelled := cancellation(body) // before a mistake changes what the process is told
+	var cancelled []string
+	if r.tx != nil {
+		cancelled = cancellation(body) // before a mistake changes what the process is told
+	}
 	if w.mut != nil && w.mut.Reply != nil {
 		if changed := w.mut.Reply(r.op, r.body, status, body); string(changed) != string(body) {
 			body, header = changed, header.Clone()

@@ -323,8 +323,8 @@ func (b *book) completedBy(a *actor) bool {
 	return slices.ContainsFunc(b.historyOf(a.order).completed(), func(l *life) bool { return l.completedBy == a })
 }
 
-// heard enters what a process was told. The database may have cancelled a late copy of the
-// same transaction for other reasons by then, of which the process knows nothing.
+// heard enters a reply that a process got. What the process does next is judged by this
+// reply, and not by the database's last one, which may be to a late copy of the request.
 func (a *actor) heard(r *request, got reply) {
 	a.w.mu.Lock()
 	defer a.w.mu.Unlock()

@@ -84,9 +84,8 @@ func pascal(name string) string {
 func option(kind reflect.Type, text string) (reflect.Value, error) {
 	none := reflect.Value{}
 	switch {
-	case kind == reflect.TypeFor[map[string]types.AttributeValue]():
-		item, err := attributevalue.UnmarshalMapJSON([]byte(text))
-		return reflect.ValueOf(item), err
+	case kind == reflect.TypeFor[map[string]types.AttributeValue](), kind.Kind() == reflect.Slice:
+		return fromJSON(kind, []byte(text))
 	case kind.Kind() == reflect.Pointer && kind.Elem().Kind() == reflect.Struct:
 		structure := reflect.New(kind.Elem())
 		for pair := range strings.SplitSeq(text, ",") {
@@ -102,8 +101,6 @@ func option(kind reflect.Type, text string) (reflect.Value, error) {
 			field.Set(v)
 		}
 		return structure, nil
-	case kind.Kind() == reflect.Slice:
-		return fromJSON(kind, []byte(text))
 	case kind == reflect.TypeFor[*string]():
 		return reflect.ValueOf(&text), nil
 	case kind == reflect.TypeFor[*bool]():

@@ -110,10 +110,10 @@ func TestS2_WorkIsLinear(t *testing.T) {
 	}
 }
 
-// The time per byte must not grow with the length of the text. An algorithm that takes
-// quadratic time would spend 32 times as long on each byte of a text that is 32 times as
-// long. Load from other processes can slow down a measurement too, so a slow one is
-// repeated: quadratic time makes all of them slow.
+// The time per byte must not grow with the length of the text. If the algorithm took
+// quadratic time, each byte of a text that is 32 times as long would take 32 times as long,
+// in every measurement. Other processes can slow down a measurement too, but not all of
+// them, so a slow measurement is repeated.
 func TestS2_TimeIsLinear(t *testing.T) {
 	const small, factor, tolerance, measurements = 8 << 10, 32, 12, 10
 	long := hostile(small * factor)

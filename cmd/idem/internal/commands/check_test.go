@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,11 +73,7 @@ func functionsFedBy(t *testing.T, timeout, mappings string) {
 
 func TestO3_ComparesVisibilityAndTimeout(t *testing.T) {
 	d := openDesk(t)
-	service := queue.New(queue.Options{})
-	server := httptest.NewServer(service)
-	t.Cleanup(server.Close)
-	t.Setenv("AWS_ENDPOINT_URL_SQS", server.URL)
-	makeQueue(t, server.URL)
+	orders := serveOrders(t)
 	for _, c := range []struct {
 		timeout string
 		code    int
@@ -91,8 +88,8 @@ func TestO3_ComparesVisibilityAndTimeout(t *testing.T) {
 		functions(t, c.timeout)
 		d.idem("check", "--function", "pay").want(t, c.code, c.says)
 	}
-	d.idem("check", "--function", "pay", "--queue", server.URL+"/000000000000/orders").want(t, exitFindings, "visibility_too_short")
-	d.idem("check", "--function", "pay", "--queue", server.URL+"/000000000000/none").want(t, exitIncomplete, "none", "sqs:GetQueueAttributes")
+	d.idem("check", "--function", "pay", "--queue", orders).want(t, exitFindings, "visibility_too_short")
+	d.idem("check", "--function", "pay", "--queue", strings.Replace(orders, "/orders", "/none", 1)).want(t, exitIncomplete, "none", "sqs:GetQueueAttributes")
 	o := checking{function: "f", maxSkew: 2 * time.Second}
 	if f := o.visibility(feed{url: "https://sqs/1/q"}, 12*time.Second, 10*time.Second); f == nil || !f.Warning {
 		t.Errorf("at the least that will do it says %+v", f)
@@ -102,10 +99,7 @@ func TestO3_ComparesVisibilityAndTimeout(t *testing.T) {
 // A message is invisible while Lambda waits for its batch to fill.
 func TestO3_TheBatchingWindowCountsAsPartOfTheVisibilityTimeout(t *testing.T) {
 	d := openDesk(t)
-	server := httptest.NewServer(queue.New(queue.Options{}))
-	t.Cleanup(server.Close)
-	t.Setenv("AWS_ENDPOINT_URL_SQS", server.URL)
-	makeQueue(t, server.URL)
+	orders := serveOrders(t)
 	for _, c := range []struct {
 		window string
 		code   int
@@ -118,17 +112,14 @@ func TestO3_TheBatchingWindowCountsAsPartOfTheVisibilityTimeout(t *testing.T) {
 	} {
 		functionsWith(t, "5", c.window)
 		d.idem("check", "--function", "pay").want(t, c.code, c.says)
-		d.idem("check", "--function", "pay", "--queue", server.URL+"/000000000000/orders").want(t, c.code, c.says)
+		d.idem("check", "--function", "pay", "--queue", orders).want(t, c.code, c.says)
 	}
 }
 
 // Lambda takes a list of failures for a success if the mapping doesn't report them.
 func TestV2_CheckFindsAMappingThatLosesReportedFailures(t *testing.T) {
 	d := openDesk(t)
-	server := httptest.NewServer(queue.New(queue.Options{}))
-	t.Cleanup(server.Close)
-	t.Setenv("AWS_ENDPOINT_URL_SQS", server.URL)
-	makeQueue(t, server.URL)
+	orders := serveOrders(t)
 	const (
 		reports = `"FunctionResponseTypes":["ReportBatchItemFailures"]`
 		topic   = `{"Topics":["orders"],"EventSourceArn":"arn:aws:kafka:us-east-1:000000000000:cluster/c/1"}`
@@ -144,7 +135,7 @@ func TestV2_CheckFindsAMappingThatLosesReportedFailures(t *testing.T) {
 		functionsFedBy(t, "5", arn+"}")
 		says := "WRONG failures_not_reported: the mapping from " + name + " to function pay has no ReportBatchItemFailures"
 		d.idem("check", "--function", "pay").want(t, exitFindings, says)
-		d.idem("check", "--function", "pay", "--queue", server.URL+"/000000000000/orders").want(t, exitFindings, says)
+		d.idem("check", "--function", "pay", "--queue", orders).want(t, exitFindings, says)
 		d.idem("check", "--function", "pay", "--whole-batch").want(t, exitDone, "All is well")
 	}
 	d.idem("check", "--whole-batch").want(t, exitUsage, "--whole-batch needs --function")
@@ -152,13 +143,10 @@ func TestV2_CheckFindsAMappingThatLosesReportedFailures(t *testing.T) {
 
 func TestO3_CheckKeepsItsFindingsWhenAPermissionIsMissing(t *testing.T) {
 	d := openDesk(t)
-	server := httptest.NewServer(queue.New(queue.Options{}))
-	t.Cleanup(server.Close)
-	t.Setenv("AWS_ENDPOINT_URL_SQS", server.URL)
-	makeQueue(t, server.URL)
+	orders := serveOrders(t)
 	functionsWith(t, "60", "")
 	d.idem("check", "--function", "pay").want(t, exitIncomplete, "NOT CHECKED not_checked", "permission lambda:ListEventSourceMappings")
-	d.idem("check", "--function", "pay", "--queue", server.URL+"/000000000000/orders", "--attribute", "expiration=ttl").
+	d.idem("check", "--function", "pay", "--queue", orders, "--attribute", "expiration=ttl").
 		want(t, exitFindings, "WRONG ttl_wrong_attribute", "NOT CHECKED not_checked", "WRONG visibility_too_short")
 	var v struct{ Findings []finding }
 	d.idem("check", "--function", "pay", "-o", "json").want(t, exitIncomplete).into(t, &v)
@@ -246,11 +234,16 @@ func TestS1_CheckFindsAKeyThatDoesNotDecryptTheTable(t *testing.T) {
 	d.idem("check", "--kms-key", "alias/a").want(t, exitFindings, "WRONG no_key", "kmskeys:")
 }
 
-// makeQueue makes the queue orders with a visibility timeout of 30 s.
-func makeQueue(t *testing.T, url string) {
+// serveOrders serves the queue orders, whose visibility timeout is 30 s, as SQS. It returns
+// the queue's URL.
+func serveOrders(t *testing.T) string {
 	t.Helper()
-	client := sqs.NewFromConfig(aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(url), Credentials: credentials.NewStaticCredentialsProvider("local", "local", "")})
+	server := httptest.NewServer(queue.New(queue.Options{}))
+	t.Cleanup(server.Close)
+	t.Setenv("AWS_ENDPOINT_URL_SQS", server.URL)
+	client := sqs.NewFromConfig(aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(server.URL), Credentials: credentials.NewStaticCredentialsProvider("local", "local", "")})
 	if _, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("orders"), Attributes: map[string]string{"VisibilityTimeout": "30"}}); err != nil {
 		t.Fatal(err)
 	}
+	return server.URL + "/000000000000/orders"
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// matcher decides which records a purge is of. It counts what each flag matches by
-// itself and remembers the scopes it has seen, so that a purge that matches nothing
-// can say which flag is mistyped, and a purge by caller can name what may belong to
-// the same person and is left.
+// matcher decides which records a purge erases. It also counts the records that each flag
+// matches by itself, and remembers parts of their scopes. With them, a purge that matches
+// nothing reports which flag may be mistyped, and a purge by caller lists what it does not
+// erase although it may belong to the same person.
 type matcher struct {
 	tests   []*flagTest
 	records int // that were compared
@@ -109,16 +109,17 @@ func (m *matcher) match(rec lambdaidem.Record) bool {
 	return all
 }
 
-// remember notes what a purge by caller leaves although it may hold data of the same
-// person: a record without a caller that matches every other flag, or a caller that
-// looks like the one that was asked for.
+// remember notes a record that a purge by caller does not erase although it may hold data
+// of the same person: one without a caller, or one whose caller is like that of --caller.
+// others reports whether the record matches all other flags.
 func (m *matcher) remember(scope *lambdaidem.RecordScope, others bool) {
 	switch {
 	case scope.Principal == "":
-		if others {
-			m.unnamed++
+		if !others {
+			return
 		}
-		if others && len(m.routes) < seenAtMost {
+		m.unnamed++
+		if len(m.routes) < seenAtMost {
 			m.routes[routeOf(scope)] = true
 		}
 	case len(m.alike) < seenAtMost && alike(m.caller, scope.Principal):
