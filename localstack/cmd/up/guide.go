@@ -70,7 +70,7 @@ func operatorGuide(w io.Writer, s *stack.Stack) {
 Find the leases of attempts that died, and look into records, by the operator's command (docs/idem.md).
 
   export AWS_ENDPOINT_URL_DYNAMODB=%[1]s AWS_DEFAULT_REGION=%[2]s AWS_ACCESS_KEY_ID=%[3]s AWS_SECRET_ACCESS_KEY=%[3]s
-  go install github.com/lambdaidem/toolkit/cmd/idem@latest
+  idem() { go run -mod=mod github.com/lambdaidem/toolkit/cmd/idem "$@"; }  # in the module that runs up, in its version
   export IDEM_TABLE=%[4]s
   idem leases %[5]s
 `, s.Database().Endpoint(), s.Database().Config().Region, ddblocal.DummyCredential, records, how)

@@ -97,11 +97,29 @@ func TestUsersModule_TakesTheCommandFromACheckout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	script = "set -e\ngo mod init example.com/new\ngo mod edit -require=" + strings.Replace(script, "=../toolkit", "="+checkout, 1) + "go tool up -h\n"
-	cmd := inModule(t.TempDir(), []string{"GOFLAGS="}, "/bin/sh", "-c", script)
+	script = "set -e\ngo mod init example.com/new\ngo mod edit -require=" + strings.Replace(script, "=../toolkit", "="+checkout, 1) + "go tool idem --version\ngo tool up -h\n"
+	// Tidying may fetch what the checkout itself has not needed yet.
+	cmd := inModule(t.TempDir(), []string{"GOFLAGS=", "GOPROXY=" + os.Getenv("GOPROXY")}, "/bin/sh", "-c", script)
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "usage: up") {
 		t.Errorf("%v\n%s\n%s", err, script, out)
 	}
+}
+
+// runGuidesIdem runs the lines of the guide that look for dead leases. They work where
+// no release of the toolkit can be fetched.
+func runGuidesIdem(t *testing.T, folder, guide string) {
+	t.Helper()
+	for paragraph := range strings.SplitSeq(guide, "\n\n") {
+		if !strings.Contains(paragraph, "\n  idem leases ") {
+			continue
+		}
+		cmd := inModule(folder, []string{"GOFLAGS="}, "/bin/sh", "-c", paragraph)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s\n%s", err, paragraph, out)
+		}
+		return
+	}
+	t.Errorf("the guide does not show how to look for dead leases:\n%s", guide)
 }
 
 func TestUsersTemplateRunsFromTheirOwnModule(t *testing.T) {
@@ -145,6 +163,7 @@ func TestUsersTemplateRunsFromTheirOwnModule(t *testing.T) {
 					t.Errorf("the guide has no %q:\n%s", want, guide)
 				}
 			}
+			runGuidesIdem(t, folder, guide)
 			first, again := order(t, url)
 			second, replayed := order(t, url)
 			if again || !replayed || first != second || !strings.Contains(first, `"shop":"corner","currency":"EUR"`) {
