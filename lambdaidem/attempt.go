@@ -163,7 +163,7 @@ func (a *attempt) judge(rec Record) finding {
 		return isOurs
 	case rec.LeaseLiveAt(now):
 		return isBusy
-	case a.g.opts.Policy == Hold, rec.Expires.IsZero(): // a record in progress without an expiry began under Hold
+	case a.g.opts.Policy == Hold, rec.Held():
 		return isAbandoned
 	default:
 		return isFree

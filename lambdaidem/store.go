@@ -107,6 +107,12 @@ func (r Record) LeaseLiveAt(now time.Time) bool {
 	return r.State == InProgress && r.LeaseEnd.UnixMilli() > now.UnixMilli()
 }
 
+// Held reports whether the record is in progress under policy [Hold]. If the lease is
+// over too, as it is in every record that dynamostore's DeadLeases returns, no retry
+// runs: the record waits for an operator. A guard under policy Hold also refuses a
+// record that isn't Held, if it is in progress and its lease is over.
+func (r Record) Held() bool { return r.State == InProgress && r.Expires.IsZero() }
+
 // GoneAt tells whether the record counts as absent at now: there is none, or
 // it has expired and no lease on it is live (L2, L7). Expiry is compared in
 // whole seconds, as DynamoDB's TTL is.

@@ -77,7 +77,7 @@ func (w watch) look(ctx context.Context) error {
 			return fmt.Errorf("look for dead leases, after %d: %w", all.Count+all.Held, err)
 		default:
 			route := w.routeOf(rec.Scope)
-			ago, held, ofRoute := now.Sub(rec.LeaseEnd), rec.Expires.IsZero(), byRoute[route]
+			ago, held, ofRoute := now.Sub(rec.LeaseEnd), rec.Held(), byRoute[route]
 			all.Add(ago, held)
 			ofRoute.Add(ago, held)
 			byRoute[route] = ofRoute

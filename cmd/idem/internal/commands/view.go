@@ -99,7 +99,7 @@ func stateOf(rec lambdaidem.Record, now time.Time) string {
 		return "released"
 	case rec.LeaseLiveAt(now):
 		return "in progress"
-	case rec.Expires.IsZero(): // L6: what began under Hold doesn't expire
+	case rec.Held():
 		return "held"
 	default:
 		return "dead"
