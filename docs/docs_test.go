@@ -263,6 +263,23 @@ func TestDeploy_SAMTableServes(t *testing.T) {
 	}
 }
 
+// The page's table with the index of leases is template.yaml's.
+func TestDeploy_SAMTableWithAnIndexOfLeasesServes(t *testing.T) {
+	_, section, found := strings.Cut(read(t, "docs/deploy.md"), "\n### With an index of leases\n")
+	_, snippet, shown := strings.Cut(section, "```yaml\n")
+	snippet, _, closed := strings.Cut(snippet, "```")
+	if !found || !shown || !closed {
+		t.Fatal("docs/deploy.md shows no table with an index of leases")
+	}
+	got := recordsTable(t, "docs/deploy.md", snippet, nil)
+	want := recordsTable(t, "template.yaml", read(t, "template.yaml"),
+		map[string]string{"JwtIssuer": "https://issuer.example.com", "JwtAudience": "any"})
+	got.Name, want.Name = "", ""
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("docs/deploy.md has the table\n%+v\ntemplate.yaml has\n%+v", got, want)
+	}
+}
+
 func recordsTable(t *testing.T, name, text string, parameters map[string]string) template.Table {
 	t.Helper()
 	sam, err := template.Parse(name, []byte(text), template.Options{Parameters: parameters})
