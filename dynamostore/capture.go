@@ -54,8 +54,9 @@ func (c *Captured) Writes() ([]CapturedWrite, error) {
 	return writes, nil
 }
 
-// Fail is the error that the call would come to if the condition of the write of
-// that name failed on the item; nil: on none. It panics if there is no such write.
+// Fail returns the error that the call would end with if the condition of the named
+// write failed on the item; a nil item means that there was none. Fail doesn't evaluate
+// the condition: it assumes that it failed. It panics if there is no such write.
 func (c *Captured) Fail(name string, item map[string]types.AttributeValue) error {
 	c.tx.mu.Lock()
 	w := c.tx.named(name)

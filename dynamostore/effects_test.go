@@ -19,17 +19,12 @@ type Transfer struct {
 // Receipt is the answer.
 type Receipt struct{ ID string }
 
-// Key is an account's key.
-type Key struct {
-	ID string `dynamodbav:"id"`
-}
-
 func transfer(ctx context.Context, in Transfer) (Receipt, error) {
 	tx := dynamostore.Enlist(ctx)
-	tx.UpdateValue("debit", "accounts", Key{in.From}, "SET balance = balance - :amount", dynamostore.Args{":amount": in.Amount}).
+	tx.UpdateValue("debit", "accounts", map[string]string{"id": in.From}, "SET balance = balance - :amount", dynamostore.Args{":amount": in.Amount}).
 		If("balance >= :amount", nil).
 		Else(lambdaidem.Reject(402, "insufficient_funds", "The account does not hold that much."))
-	tx.UpdateValue("credit", "accounts", Key{in.To}, "SET balance = balance + :amount", dynamostore.Args{":amount": in.Amount}).
+	tx.UpdateValue("credit", "accounts", map[string]string{"id": in.To}, "SET balance = balance + :amount", dynamostore.Args{":amount": in.Amount}).
 		If("attribute_exists(id)", nil).
 		Else(lambdaidem.Reject(404, "no_account", "There is no such account."))
 	return Receipt{ID: lambdaidem.RecordID(ctx)}, nil

@@ -203,7 +203,7 @@ func (v recordView) says() string {
 	means := map[string]string{
 		"in progress": "an attempt holds the lease",
 		"dead":        "its attempt died; the next retry takes it over (policy rerun)",
-		"held":        "its attempt died or ended unsure; retries get 409 until an operator decides",
+		"held":        "its attempt died or ended unsure; retries are refused (idempotency_attempt_abandoned) until an operator decides",
 		"completed":   "retries get its answer",
 		"failed":      "retries get its answer, a failure",
 		"released":    "the handler reported that nothing happened; the next retry runs",
