@@ -36,7 +36,8 @@ type actor struct {
 	reason []string       // why its last transaction was cancelled, of those whose reply it got; under w.mu
 	stale  bool           // a transaction of it arrived after its token was forgotten; under w.mu
 	order  order
-	ending Ending             // how its handler ends; Running: the script decides
+	ending Ending // how its handler ends; Running: the script decides
+	began  time.Time
 	ends   time.Time          // when Lambda kills it
 	run    *run               // of its handler; nil before
 	cancel context.CancelFunc // what a client does that hangs up; set before it starts
@@ -60,7 +61,8 @@ func (w *world) newActor(id uint64, o order) *actor {
 	if w.global != nil {
 		w.global.place(a)
 	}
-	a.ends = time.Now().Add(a.w.plan.timeout)
+	a.began = time.Now()
+	a.ends = a.began.Add(a.w.plan.timeout)
 	a.ctx, a.cancel = context.WithDeadline(context.Background(), a.ends)
 	return a
 }
@@ -148,6 +150,7 @@ func (a *actor) guard() *lambdaidem.Guard {
 		o.TTL, o.MaxSkew, o.Wait, o.FailOpen = p.ttl, p.maxSkew, p.wait, p.failOpen && !a.hasty
 		o.Policy, o.Optimistic, o.KeyOptional = a.policy, a.hasty || p.effects.optimistic == 1, p.effects.unguarded > 0
 		o.Clock, o.Random, o.Observer = a.clock, a, a
+		a.version().options(o)
 		if m := a.w.mut; m != nil && m.Options != nil {
 			m.Options(o)
 		}

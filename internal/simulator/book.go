@@ -24,6 +24,7 @@ type book struct {
 	runBy   map[uint64]*run      // by process
 	parts   map[string]wire.Item // of large answers, by id
 	callOf  map[string]call      // by downstream key
+	keyOf   map[call]string      // the downstream key of each
 
 	// Of transactions: see transactions.go.
 	paths        map[Path]int
@@ -70,7 +71,7 @@ type answer struct {
 
 func newBook(w *world) *book {
 	b := &book{w: w, records: map[string]*history{}, faults: map[Fault]int{}, kinds: map[lambdaidem.Kind]int{},
-		runBy: map[uint64]*run{}, parts: map[string]wire.Item{}, callOf: map[string]call{}, payloadOf: map[string]string{}, paths: map[Path]int{}, sent: map[string]*sent{}}
+		runBy: map[uint64]*run{}, parts: map[string]wire.Item{}, callOf: map[string]call{}, keyOf: map[call]string{}, payloadOf: map[string]string{}, paths: map[Path]int{}, sent: map[string]*sent{}}
 	b.judge = judge{b: b}
 	return b
 }

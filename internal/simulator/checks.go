@@ -23,6 +23,7 @@ const (
 	CheckOneAtATime            Check = "one at a time"
 	CheckOneRun                Check = "one run"
 	CheckRecognised            Check = "recognised"
+	CheckMismatch              Check = "mismatch"
 	CheckExpired               Check = "expired"
 	CheckHeld                  Check = "held"
 	CheckUnstuck               Check = "unstuck"
@@ -76,6 +77,7 @@ var Checks = map[Check]string{
 	CheckOneAtATime:            "G3: at most one attempt runs at a time",
 	CheckOneRun:                "X2: the guard runs the handler once in an invocation",
 	CheckRecognised:            "L4: an attempt knows its own lease and its own completion, though the reply was lost",
+	CheckMismatch:              "F3, F4: nobody is told of another payload who asks with the one that the record is of, whatever version made its fingerprint",
 	CheckExpired:               "L7: nothing replays that has expired",
 	CheckHeld:                  "G2, L6, X2: nothing runs again after an uncertain end if the attempt that died or the reader is under policy hold",
 	CheckUnstuck:               "L6: no record is stuck beyond its lease, unless the attempt that died or the reader is under policy hold",

@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -88,6 +89,9 @@ func (j *judge) checkAnswer(ans *answer) {
 			b.path(AnswerGone)
 		}
 	}
+	if got.Code == string(lambdaidem.ErrPayloadMismatch) && !h.hadOtherPayload(ans) {
+		j.broken(a, CheckMismatch, "it was told of another payload, and everybody asked with its own")
+	}
 	if got.Replayed && !got.carriesAnswer() {
 		j.broken(a, CheckReplay, "a replay of status %d", got.Status)
 	}
@@ -119,4 +123,22 @@ func (j *judge) checkAnswer(ans *answer) {
 	if h == nil || !slices.ContainsFunc(h.lives, func(l *life) bool { return l.completedBy == a && l.answer() == got.text() }) {
 		j.broken(a, CheckFirstAnswer, "sent %q, which its record did not store from it", got.Body)
 	}
+}
+
+// hadOtherPayload reports whether some attempt held or completed the record with
+// another payload than the one that asked, in a life of the record that was not over by
+// then.
+func (h *history) hadOtherPayload(asked *answer) bool {
+	if h == nil {
+		return false
+	}
+	other := func(a *actor) bool {
+		return a != nil && a.operates == nil && a.order.Payload != asked.actor.order.Payload
+	}
+	return slices.ContainsFunc(h.lives, func(l *life) bool {
+		if l.began.After(asked.to) || !l.gone.IsZero() && l.gone.Before(asked.from) {
+			return false
+		}
+		return other(l.completedBy) || slices.ContainsFunc(slices.Collect(maps.Values(l.tokens)), other)
+	})
 }

@@ -19,7 +19,7 @@ type Mutation struct {
 	Reply    func(op string, request []byte, status int, body []byte) []byte // changes what it answers
 	Store    func(lambdaidem.Store, *actor) lambdaidem.Store                 // wraps the store
 	Tx       func(lambdaidem.Tx, lambdaidem.Store, *actor) lambdaidem.Tx     // wraps each transaction
-	Key      func(key string, attempt int) string                            // changes a step's downstream key
+	Key      func(key string, r *run) string                                 // changes a step's downstream key
 	Options  func(*lambdaidem.Options)                                       // changes the guard's options
 	Handler  func(handler) handler                                           // wraps the handler
 	Operator func(*dynamostore.OperatorOptions)                              // changes an operator's options

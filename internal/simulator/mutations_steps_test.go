@@ -64,8 +64,8 @@ var stepMutations = []mistake{
 	{Mutation{Name: "steps taken away by a takeover", Request: removeSteps}, []Check{CheckStepsKept}},
 	{Mutation{Name: "steps not read at a takeover", Store: acquiring(func(rec *lambdaidem.Record, _ *actor) { rec.Steps = nil })}, []Check{CheckStepOnce}},
 	{Mutation{Name: "step stored without the lease's condition", Request: both(rewrite("save step", token, always("#token", ":token")), rewrite("save step", "#status = :in_progress", always("#status", ":in_progress")), rewrite("save step", "size(#steps) < :step_count", "size(#steps) < :step_count OR "+always("#token", ":token")))}, []Check{CheckFenced, CheckCompletedNeverChanges}},
-	{Mutation{Name: "downstream key made of the attempt too", Key: func(key string, attempt int) string { return fmt.Sprint(key, attempt) }}, []Check{CheckDownstreamKey}},
-	{Mutation{Name: "downstream key made of the step alone", Key: func(string, int) string { return "same" }}, []Check{CheckDownstreamKey}},
+	{Mutation{Name: "downstream key made of the attempt too", Key: func(key string, r *run) string { return fmt.Sprint(key, r.attempt) }}, []Check{CheckDownstreamKey}},
+	{Mutation{Name: "downstream key made of the step alone", Key: func(string, *run) string { return "same" }}, []Check{CheckDownstreamKey}},
 	{Mutation{Name: "step that was not stored taken for stored", Store: func(s lambdaidem.Store, _ *actor) lambdaidem.Store {
 		return unsaved{wrapped{Store: s}}
 	}}, []Check{CheckOwnStep}},

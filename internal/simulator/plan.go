@@ -39,6 +39,7 @@ type plan struct {
 	operators    operators
 	leaseIndex   leaseIndex
 	regions      regions
+	deployments  deployments
 }
 
 func newPlan(r *rand.Rand) plan {

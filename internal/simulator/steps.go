@@ -47,7 +47,7 @@ func (a *actor) takeSteps(ctx context.Context, r *run) error {
 			}
 			key := lambdaidem.DownstreamKey(ctx, name)
 			if m := a.w.mut; m != nil && m.Key != nil && key != "" {
-				key = m.Key(key, r.attempt)
+				key = m.Key(key, r)
 			}
 			a.w.book.stepRuns(r, name, key)
 			return r.stepText(name), nil

@@ -98,6 +98,7 @@ func drawPlan(seed uint64, r *rand.Rand) plan {
 	newOperators(seed, &p)
 	newLeaseIndex(seed, &p)
 	newDelays(seed, &p)
+	newDeployments(seed, &p)
 	return p
 }
 
