@@ -5,19 +5,21 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"runtime"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// actor is one invocation in a process of its own: the real guard over the real
-// dynamostore over the world's network, with a clock of its own.
+// actor is one invocation: the real guard over the real dynamostore over the world's
+// network. It has a process and a clock of its own, unless its plan has an outage.
 type actor struct {
 	w      *world
 	id     uint64
@@ -45,6 +47,7 @@ type actor struct {
 	region int       // where it runs
 	over   time.Time // when its invocation was; zero: it is not yet
 
+	process  *process   // that serves it and other invocations; nil: one of its own
 	operates *operation // what an operator does, who is no invocation
 }
 
@@ -128,10 +131,28 @@ func (w *world) kill(a *actor, why Fault) {
 	w.book.endRunLocked(a, Killed)
 }
 
-// guard wires the actor's guard, as a function's main does.
+// guard returns the guard of the actor's process.
 func (a *actor) guard() *lambdaidem.Guard {
+	if a.process == nil {
+		return a.newGuard(a)
+	}
+	if a.process.guard == nil {
+		a.process.guard = a.newGuard(a.process)
+	}
+	return a.process.guard
+}
+
+// surroundings are what a guard and its store get from the process that they run in.
+type surroundings interface {
+	aws.HTTPClient
+	io.Reader
+	lambdaidem.Observer
+}
+
+// newGuard wires a guard, as a function's main does.
+func (a *actor) newGuard(in surroundings) *lambdaidem.Guard {
 	p := &a.w.plan
-	inner := dynamostore.New(a.dynamodb(), table, func(o *dynamostore.Options) {
+	inner := dynamostore.New(newDynamoDB(in), table, func(o *dynamostore.Options) {
 		o.Random = a.rng.Float64
 		p.large.options(o)
 		o.Transport = a.transport()
@@ -149,7 +170,7 @@ func (a *actor) guard() *lambdaidem.Guard {
 		o.Namespace = "payments"
 		o.TTL, o.MaxSkew, o.Wait, o.FailOpen = p.ttl, p.maxSkew, p.wait, p.failOpen && !a.hasty
 		o.Policy, o.Optimistic, o.KeyOptional = a.policy, a.hasty || p.effects.optimistic == 1, p.effects.unguarded > 0
-		o.Clock, o.Random, o.Observer = a.clock, a, a
+		o.Clock, o.Random, o.Observer = a.clock, in, in
 		a.version().options(o)
 		if m := a.w.mut; m != nil && m.Options != nil {
 			m.Options(o)
@@ -160,7 +181,7 @@ func (a *actor) guard() *lambdaidem.Guard {
 // transport is either of the store's, by turns. Where every order is walked, attempts
 // that mirror each other must have the same.
 func (a *actor) transport() dynamostore.Transport {
-	if a.w.tree != nil || (a.w.seed+a.id)%2 == 0 {
+	if a.w.tree != nil || (a.w.seed+a.starter().id)%2 == 0 {
 		return dynamostore.TransportDirect
 	}
 	return dynamostore.TransportSDK
@@ -173,6 +194,7 @@ func (a *actor) Observe(_ context.Context, e lambdaidem.Event) {
 
 // invoke runs the invocation and returns what Lambda gives back.
 func (a *actor) invoke() result {
+	defer a.leave()
 	got := make(chan result, 1)
 	go func() {
 		ended := result{failed: "process died"}

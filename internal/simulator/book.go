@@ -91,6 +91,9 @@ func (b *book) event(a *actor, e lambdaidem.Event) {
 		return
 	}
 	b.kinds[e.Kind]++
+	if e.Kind == lambdaidem.EventUncertain && a.run != nil && a.run.how == RefusedPanicked && !a.holds() {
+		b.paths[PanicUnknown]++
+	}
 	a.open = a.open || e.Kind == lambdaidem.EventFailedOpen
 	b.judge.event(a, e)
 	b.noteLocked(a, "guard: %s%s", e.Kind, because(e.Err))

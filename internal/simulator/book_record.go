@@ -89,7 +89,8 @@ func (b *book) wrote(w wire.Write) {
 		}
 		return
 	}
-	a := b.w.serving.actor
+	sender := b.w.serving.actor
+	a := b.author(sender, h, w.After["token"].Text)
 	if a.operates != nil {
 		b.operated(a, w, h)
 		return
@@ -105,7 +106,8 @@ func (b *book) wrote(w wire.Write) {
 		}
 		h.lives = append(h.lives, &life{began: now, tokens: map[string]*actor{}, released: map[*actor]bool{}, steps: map[string]step{}})
 	}
-	b.judge.write(b.w.serving, w, as, h)
+	b.judge.withdrawal(a, sender, stateOf(w.After))
+	b.judge.write(a, b.w.serving, w, as, h)
 	if len(h.lives) == 0 {
 		return // an update made the record: there is no life to enter it in
 	}

@@ -89,14 +89,14 @@ func (j *judge) checkAnswer(ans *answer) {
 			b.path(AnswerGone)
 		}
 	}
-	if got.Code == string(lambdaidem.ErrPayloadMismatch) && !h.hadOtherPayload(ans) {
+	if got.Code == string(lambdaidem.ErrPayloadMismatch) && !a.met[Stall] && !h.hadOtherPayload(ans) { // who stood still may be two versions behind
 		j.broken(a, CheckMismatch, "it was told of another payload, and everybody asked with its own")
 	}
 	if got.Replayed && !got.carriesAnswer() {
 		j.broken(a, CheckReplay, "a replay of status %d", got.Status)
 	}
 	knew := got.Replayed || strings.HasPrefix(got.Code, "idempotency_") // E4: the record knows better
-	if got.failed == "" && a.run != nil && a.run.how == Panicked && (!a.hasty || !knew) {
+	if got.failed == "" && a.run != nil && (a.run.how == Panicked || a.run.how == RefusedPanicked) && (!a.hasty || !knew) {
 		j.broken(a, CheckPanicGoesOn, "the handler panicked and the caller got %d", got.Status)
 	}
 	if !got.carriesAnswer() || a.free() || a.order.Unguarded != "" {

@@ -6,9 +6,8 @@ import (
 	"github.com/lambdaidem/toolkit/internal/simulator/wire"
 )
 
-// write holds one write against the record's life.
-func (j *judge) write(r *request, w wire.Write, as change, h *history) {
-	a := r.actor
+// write holds one write of an actor's against the record's life.
+func (j *judge) write(a *actor, r *request, w wire.Write, as change, h *history) {
 	if a.order.Unguarded != "" {
 		j.brokenLocked(a, CheckOwnRecord, "it runs unguarded, and wrote to a record")
 	}

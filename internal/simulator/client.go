@@ -63,6 +63,7 @@ func (w *world) client(number uint64, invocations *sync.WaitGroup) {
 				w.global.await(o)
 			}
 			a := w.newActor(1000*(number+1)+started, o)
+			w.enter(a)
 			got := w.invocation(a, invocations)
 			patience := time.NewTimer(200*time.Millisecond + pick(2*w.plan.timeout))
 			final := false

@@ -57,22 +57,42 @@ func newDeployments(seed uint64, p *plan) {
 	}
 	p.deployments = deployments{
 		versions: rollouts[r.IntN(len(rollouts))],
-		every:    p.paced(500*time.Millisecond + time.Duration(r.Int64N(int64(5*time.Second)))),
+		every:    2*p.timeout + p.paced(time.Duration(r.Int64N(int64(3*time.Second)))),
 	}
 }
 
-// version returns the version that the actor's process runs: the newest one, or the one
-// before it.
+// newest returns the place of the newest version at a time since the world began.
+func (d *deployments) newest(at time.Duration) int {
+	return min(int(at/d.every), len(d.versions)-1)
+}
+
+// version returns the version that the actor's process runs.
 func (a *actor) version() version {
-	d := &a.w.plan.deployments
-	if len(d.versions) == 0 {
-		return version{}
+	if d := &a.w.plan.deployments; len(d.versions) > 0 {
+		return d.versions[a.runs()]
 	}
-	newest := min(int(a.began.Sub(a.w.born)/d.every), len(d.versions)-1)
-	if a.id%3 == 0 {
-		return d.versions[max(newest-1, 0)]
+	return version{}
+}
+
+// runs returns the place of the version that the actor's process runs. It is the newest
+// one when the process starts, or the one before that if an invocation can end before the
+// next deployment.
+func (a *actor) runs() int {
+	d, started := &a.w.plan.deployments, a.starter()
+	at := started.began.Sub(a.w.born)
+	newest := d.newest(at)
+	if started.id%3 == 0 && at%d.every < d.every-a.w.plan.timeout {
+		return max(newest-1, 0)
 	}
-	return d.versions[newest]
+	return newest
+}
+
+// replaced reports whether the process runs a version from before the last two. The next
+// deployment begins only when the one before it is everywhere.
+func (p *process) replaced() bool {
+	w := p.first.w
+	d := &w.plan.deployments
+	return len(d.versions) > 0 && d.newest(time.Since(w.born))-p.first.runs() > 1
 }
 
 // options sets the options that differ between versions.

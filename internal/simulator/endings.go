@@ -45,6 +45,7 @@ const (
 	RefusedRetryable Ending = "condition: retryable"
 	RefusedUncertain Ending = "condition: uncertain"
 	RefusedSilent    Ending = "condition: nothing said"
+	RefusedPanicked  Ending = "condition: panic"
 )
 
 // traits are what the rules say of an ending, and what the handler does.
@@ -89,6 +90,7 @@ var endings = []traits{
 	{ending: RefusedRetryable, leaves: released, verdict: func(*run) error { return lambdaidem.Retryable(errCard) }},
 	{ending: RefusedUncertain, leaves: inProgress, unsure: true, verdict: func(*run) error { return lambdaidem.Uncertain(errCard) }},
 	{ending: RefusedSilent, leaves: released, unsure: true, verdict: func(*run) error { return nil }},
+	{ending: RefusedPanicked, leaves: released, unsure: true, verdict: func(r *run) error { panic(scripted{r.attempt}) }},
 }
 
 // badEndings are those that a plan deals out at random.

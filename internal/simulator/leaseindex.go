@@ -32,7 +32,7 @@ func (a *actor) indexes() bool {
 	case all:
 		return true
 	case some:
-		return a.id%2 == 0
+		return a.starter().id%2 == 0
 	default:
 		return false
 	}

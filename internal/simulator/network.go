@@ -95,7 +95,9 @@ func (w *world) deal() {
 	for _, r := range w.takeInbox() {
 		f := None
 		if !w.healed {
-			f = w.plan.fault(w.rng, r)
+			if f = w.plan.outage.fault(w.rng, time.Since(w.born), r); f == None {
+				f = w.plan.fault(w.rng, r)
+			}
 		}
 		w.befall(r, f, w.inTime(r))
 	}

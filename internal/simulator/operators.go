@@ -118,7 +118,7 @@ func (a *actor) serveOnce(thinks time.Duration) {
 func (a *actor) operate(thinks time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), a.w.plan.paced(time.Minute))
 	defer cancel()
-	store := dynamostore.New(a.dynamodb(), table, func(o *dynamostore.Options) {
+	store := dynamostore.New(newDynamoDB(a), table, func(o *dynamostore.Options) {
 		o.Random = a.rng.Float64
 		a.w.plan.large.options(o)
 		o.AttemptTimeout = 1_500_000_007
@@ -189,15 +189,15 @@ func (a *actor) think(d time.Duration) {
 	}
 }
 
-// dynamodb is the actor's client.
-func (a *actor) dynamodb() *dynamodb.Client {
+// newDynamoDB returns a client whose requests go into the world.
+func newDynamoDB(through aws.HTTPClient) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region:       "eu-central-1",
 		BaseEndpoint: aws.String("http://dynamodb.simulated"),
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "simulated", SecretAccessKey: "simulated"}, nil
 		}),
-		HTTPClient: a,
+		HTTPClient: through,
 	})
 }
 

@@ -40,6 +40,7 @@ type plan struct {
 	leaseIndex   leaseIndex
 	regions      regions
 	deployments  deployments
+	outage       outage
 }
 
 func newPlan(r *rand.Rand) plan {

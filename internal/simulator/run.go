@@ -46,6 +46,7 @@ func (w *world) live(timeline bool) Report {
 	w.operators(&clients)
 	w.turnUntil(&clients, &invocations)
 	w.heal()
+	w.withdrawUnstarted()
 	w.probe()
 	return w.report(timeline)
 }

@@ -136,6 +136,8 @@ const (
 	StepsRespected   Path = "optimistic, found a record with steps"
 	LeaseIndexed     Path = "in progress with a shard"
 	LeaseUnindexed   Path = "shard removed"
+	ClaimWithdrawn   Path = "withdrawn by a later invocation"
+	PanicUnknown     Path = "unknown, and the author panicked about its condition"
 )
 
 // allPaths are those that must be gone, for a simulation to prove anything.
@@ -143,7 +145,7 @@ var allPaths = []Path{
 	UnderLease, ClaimedFree, ClaimedOver, ClaimedDead, CommittedOpen, CommittedAlone, CommittedFailed, RecordAlone,
 	KnownToken, TokenForgotten, StillRunning, ByRecord, ByOwnRecord, ByCondition, ByBoth, ByConflict, ByWriteConflict, ByThrottling,
 	LoserReplayed, LoserBusy, HeldRespected, ConsultedFirst, AloneRefused, AloneUnknown, OpenDropped, OpenUnknown, StepRuns, StepRead, StepsRespected,
-	LeaseIndexed, LeaseUnindexed, SignatureExpired,
+	LeaseIndexed, LeaseUnindexed, SignatureExpired, ClaimWithdrawn, PanicUnknown,
 	AnswerApart, AnswerCompressed, AnswerGone, PartWritten, PartLost,
 	OperatorReleased, OperatorSettled, OperatorErased, OperatorForgot, OperatorTold, OperatorWaited, OperatorUnknown, LateForOperator,
 	met(RequestLost), met(RequestLate), met(ReplyLost), met(Twice), met(Throttled), met(FailBefore), met(FailAfter),

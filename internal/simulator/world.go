@@ -30,12 +30,13 @@ type world struct {
 	inbox []*request // sent, and not yet dealt with
 	book  *book
 
-	wake    chan struct{}
-	agenda  agenda
-	serving *request // whose write OnWrite is told of
-	healed  bool     // no more faults
-	global  *global  // the Regions; nil: there is one
-	tree    *tree    // decides instead of chance; nil in a run by seed
+	wake      chan struct{}
+	agenda    agenda
+	processes []*process // that serve several invocations; under mu
+	serving   *request   // whose write OnWrite is told of
+	healed    bool       // no more faults
+	global    *global    // the Regions; nil: there is one
+	tree      *tree      // decides instead of chance; nil in a run by seed
 
 	underway map[string]*request // transactions that run, and don't end yet; by their tokens
 }
@@ -99,6 +100,7 @@ func drawPlan(seed uint64, r *rand.Rand) plan {
 	newLeaseIndex(seed, &p)
 	newDelays(seed, &p)
 	newDeployments(seed, &p)
+	newOutage(seed, &p)
 	return p
 }
 
