@@ -23,7 +23,9 @@
 // (effects.go), with a lock, optimistically, unguarded or after failing open. In
 // some it calls other services in steps (steps.go), or its answers are compressed
 // or go into parts (parts.go). In some, operators release, settle and purge records
-// meanwhile (operators.go, operators_book.go).
+// meanwhile (operators.go, operators_book.go), deployments change how fingerprints are
+// made (deployments.go), or nobody can reach the table for a while (outages.go). In plans
+// with an outage a process serves several invocations with one guard.
 //
 // # Every order of a small case
 //
