@@ -50,7 +50,7 @@ func (h handler) create(ctx context.Context, e events.APIGatewayV2HTTPRequest) (
 	r := ledger.Refund{ID: ledger.NewRefundID(), PaymentID: p.ID, Amount: amount, Currency: p.Currency, Left: p.Refundable - amount}
 	tx := dynamostore.Enlist(ctx)
 	h.payments.Refund(tx, p, r)
-	h.accounts.Credit(tx, owner, p.Currency, amount)
+	h.accounts.Credit(tx, owner, p.Currency, amount).Else(ledger.ErrNoAccount)
 	return created(r)
 }
 

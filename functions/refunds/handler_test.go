@@ -142,6 +142,20 @@ func TestX1_RefusedRefundStaysRefused(t *testing.T) {
 	s.expectLeft(t, 1000)
 }
 
+// A refund calls nobody outside, so an absent account may refuse it for good.
+func TestE2_RefundWithoutAnAccountIsRefused(t *testing.T) {
+	s := newSetUp(t)
+	key := map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "EUR " + alice}}
+	if _, err := s.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &s.accounts, Key: key}); err != nil {
+		t.Fatal(err)
+	}
+	expectProblem(t, idemtest.Twice(t, s.h, post(s.id, "key-1", `{"amount":400}`)),
+		http.StatusNotFound, "account_not_found", "You have no account in this currency.")
+	if p, err := s.payments.Get(t.Context(), alice, s.id); err != nil || p.Refundable != 1000 {
+		t.Errorf("the payment is %+v, %v; want all of it refundable", p, err)
+	}
+}
+
 func TestUnknownPaymentIsNotFound(t *testing.T) {
 	s := newSetUp(t)
 	for name, unknown := range map[string]string{"unknown": ledger.NewPaymentID(), "malformed": "7", "long": strings.Repeat("x", 5000), "none": ""} {

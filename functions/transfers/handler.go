@@ -62,6 +62,12 @@ type request struct {
 //  3. The money goes to the recipient, or back if the clearing house refuses, in
 //     one transaction with the answer (E1).
 //
+// An account can be closed between parts 1 and 3. The writes of part 3 have conditions,
+// but no Else, so a failed condition is not stored as the answer: the attempt fails with
+// a 500, the transfer stays reserved, and a retry ends the transfer once the account
+// exists again. The 500 counts towards ApiServerErrorsAlarm, and the guard logs which
+// write failed.
+//
 // Whichever line an attempt dies at, the next one passes the parts that are done:
 // steps keep what they returned (E5), and a part that died before its step was
 // kept finds its own effect when it is repeated. It ends like the first would have.

@@ -54,11 +54,13 @@ func (a Accounts) Debit(tx *dynamostore.Tx, owner, currency string, amount int64
 		})
 }
 
-// Credit enlists that an amount comes into an account.
-func (a Accounts) Credit(tx *dynamostore.Tx, owner, currency string, amount int64) {
-	tx.UpdateValue("credit", string(a), accountID(owner, currency), "SET balance = balance + :amount", dynamostore.Args{":amount": amount}).
-		If("attribute_exists(id)", nil).
-		Else(ErrNoAccount)
+// Credit enlists adding an amount to an account. If the account doesn't exist, the call
+// fails with [lambdaidem.ErrConditionFailed], which is never stored, and a retry can
+// succeed once the account exists. A caller that has done nothing irreversible yet may
+// store a refusal instead: add Else to the write that Credit returns.
+func (a Accounts) Credit(tx *dynamostore.Tx, owner, currency string, amount int64) *dynamostore.Write {
+	return tx.UpdateValue("credit", string(a), accountID(owner, currency), "SET balance = balance + :amount", dynamostore.Args{":amount": amount}).
+		If("attribute_exists(id)", nil)
 }
 
 // CheckRecipient enlists the condition that there is an account.

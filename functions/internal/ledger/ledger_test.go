@@ -130,8 +130,8 @@ func TestG1_DebitNeverOverdraws(t *testing.T) {
 func TestCreditComesIntoAnAccountThatIsThere(t *testing.T) {
 	b := newBank(t)
 	credit := func(tx *dynamostore.Tx) { b.accounts.Credit(tx, "alice", "EUR", 5) }
-	if err := b.commit(t.Context(), credit); !errors.Is(err, lambdaidem.Code("account_not_found")) {
-		t.Errorf("without an account: %v", err)
+	if err := b.commit(t.Context(), credit); !errors.Is(err, lambdaidem.ErrConditionFailed) {
+		t.Errorf("without an account: %v; want an error that is not stored", err)
 	}
 	b.open(t, 1000)
 	if err := b.commit(t.Context(), credit); err != nil {
