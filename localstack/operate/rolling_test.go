@@ -37,6 +37,7 @@ var whatChanges = map[string]struct {
 	"a result's type loses or renames a field":                                                              {here: aNarrowerResult},
 	"a path parameter's name (`{id}` to `{payment}`)":                                                       {file: "../../lambdaidem/scope_test.go", name: "TestF1_ARenamedParameterReplays"},
 	"a name given to `Step` or `DownstreamKey`":                                                             {here: anotherStep},
+	"a call to another service moves into a `Do`, out of one, or from a `Step` to a `Do`":                   {here: aMovedCall},
 	"`BatchOptions.Key` is set, or `Options.Principal`, or the `Principal` of a `Call`":                     {here: anotherIdentity},
 	"any other part of a route, a pattern's host, an operation's name":                                      {here: anotherOperation},
 	"the namespace; the function's name, which is its default":                                              {here: anotherName},
@@ -314,6 +315,63 @@ func anotherStep(t *testing.T) {
 	}
 	if len(keys) != 2 || keys[0] == keys[1] {
 		t.Errorf("the step ran under the downstream keys %q", keys)
+	}
+}
+
+// aMovedCall: a call that moves into a Do, or out of one, is made again under another
+// downstream key. The key stays if the handler asks for it before the Do.
+func aMovedCall(t *testing.T) {
+	type form = func(ctx context.Context, guard *lambdaidem.Guard, call func(key string) error) error
+	inDo := func(ctx context.Context, guard *lambdaidem.Guard, fn func(context.Context) error) error {
+		inner := lambdaidem.Call{Operation: "charge", Key: lambdaidem.RecordID(ctx)}
+		_, err := lambdaidem.Do(ctx, guard, inner, func(ctx context.Context) (int, error) { return 1, fn(ctx) })
+		return err
+	}
+	bare := func(ctx context.Context, _ *lambdaidem.Guard, call func(string) error) error {
+		return call(lambdaidem.DownstreamKey(ctx, "bank"))
+	}
+	step := func(ctx context.Context, _ *lambdaidem.Guard, call func(string) error) error {
+		_, err := lambdaidem.Step(ctx, "charge", func(ctx context.Context) (int, error) {
+			return 1, call(lambdaidem.DownstreamKey(ctx, "bank"))
+		})
+		return err
+	}
+	within := func(ctx context.Context, guard *lambdaidem.Guard, call func(string) error) error {
+		return inDo(ctx, guard, func(ctx context.Context) error { return call(lambdaidem.DownstreamKey(ctx, "bank")) })
+	}
+	keyFromOutside := func(ctx context.Context, guard *lambdaidem.Guard, call func(string) error) error {
+		key := lambdaidem.DownstreamKey(ctx, "bank")
+		return inDo(ctx, guard, func(context.Context) error { return call(key) })
+	}
+	for name, c := range map[string]struct {
+		before, after form
+		sameKey       bool
+	}{
+		"into a Do":                                   {bare, within, false},
+		"out of a Do":                                 {within, bare, false},
+		"from a Step to a Do":                         {step, within, false},
+		"into a Do, with the key of before":           {bare, keyFromOutside, true},
+		"from a Step to a Do, with the key of before": {step, keyFromOutside, true},
+	} {
+		guard := version(memstore.New())
+		var keys []string
+		for _, made := range []form{c.before, c.after} {
+			_, err := lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (int, error) {
+				if err := made(ctx, guard, func(key string) error { keys = append(keys, key); return nil }); err != nil {
+					return 0, err
+				}
+				if len(keys) == 1 {
+					return 0, errDied // after the call, so that a retry runs the handler again
+				}
+				return 1, nil
+			})
+			if err != nil && !errors.Is(err, errDied) {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		if len(keys) != 2 || (keys[0] == keys[1]) != c.sameKey {
+			t.Errorf("%s: the downstream keys are %q; want two calls, under the same key: %t", name, keys, c.sameKey)
+		}
 	}
 }
 
