@@ -25,7 +25,7 @@
 //	started_at              N  epoch milliseconds, when the current attempt began
 //	invocation              S  Lambda's request id of the current attempt, which leads to its log; absent outside Lambda
 //	last_failure            S  once released: the code of the error, http_ and the status, panic, or the error's Go type
-//	bound                   S  downstream_key or dead_attempt: why a release keeps the payload; absent: the client may correct it
+//	bound                   S  downstream_key, dead_attempt or inner_call: why a release keeps the payload; absent: the client may correct it
 //	completed_at            N  epoch milliseconds, once completed
 //	failure                 M  code, type, message, status: instead of data
 //	encoding                S  gzip or plain (over parts), sealed or not: data does not have the answer as it is; steps: there are some

@@ -46,7 +46,8 @@ type attempt struct {
 	asked      time.Time     // when the store was asked to store that result
 	first      Completion    // the first completion, without a claim
 	enlist     enlisting     // the writes that the handler enlists
-	inner      innerRefusals // of the guarded calls that the handler makes
+	inner      innerCalls    // the guarded calls that the handler makes
+	ended      Outcome       // how the attempt left its record, for the handler that made this call: see innerCalls.end
 	cached     bool          // the record is from the process's cache
 	memory     *memory       // the cache entry, if cached
 

@@ -33,13 +33,17 @@ type budget struct {
 }
 
 // newBudget returns the budget of an attempt with that context. outer is the attempt whose
-// handler makes the call, or nil.
+// handler makes the call, or nil. The context may have no deadline because that handler
+// used context.WithoutCancel. The invocation has its deadline all the same.
 func newBudget(ctx context.Context, outer *attempt, o *Options) budget {
 	b := budget{opts: o}
+	b.deadline, _ = ctx.Deadline()
 	if outer != nil {
 		b.around = &outer.budget
+		if b.deadline.IsZero() && !outer.deadline.IsZero() {
+			b.deadline = outer.handlerEnd()
+		}
 	}
-	b.deadline, _ = ctx.Deadline()
 	b.over = b.deadline
 	if b.deadline.IsZero() {
 		b.over = time.Now().Add(o.LeaseDuration)

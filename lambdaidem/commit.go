@@ -76,6 +76,7 @@ func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end 
 	if !isResult(rec.Result, c.Result) {
 		return a.replay(ctx, rec, EventNew)
 	}
+	a.ended = c.Result.Outcome
 	a.rememberOwn(rec, c.Result)
 	switch {
 	case unstorable != nil:

@@ -36,8 +36,11 @@ func DownstreamKey(ctx context.Context, name string) string {
 	if a == nil {
 		return ""
 	}
-	a.keyed.Store(true)
-	return downstreamKey(a.id, name)
+	key := downstreamKey(a.id, name)
+	for ; a != nil; a = a.outer { // a corrected request of an outer call would make another inner call
+		a.keyed.Store(true)
+	}
+	return key
 }
 
 // downstreamKey returns the key of a name for a record: a SHA-256 over the parts, each

@@ -44,6 +44,7 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 		case !settled && a.rejected && !a.unsettled: // Rejected.Verdict panicked, and nothing was written
 			a.died(ctx)
 		case !settled: // the handler has returned and may have had effects
+			a.ended = OutcomeUncertain
 			a.note(ctx, EventUncertain, errEndingDied)
 		}
 	}()
@@ -62,17 +63,20 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 // These errors stand for a panic in events. The value of the panic is not examined,
 // because its methods could panic too.
 var (
-	errHandlerDied  = errors.New("the handler panicked or called runtime.Goexit")
-	errObserverDied = errors.New("Options.Observer panicked or called runtime.Goexit before the handler started")
-	errEndingDied   = errors.New("the handler returned; then Options.Outcome, the encoding of its result or the store panicked or called runtime.Goexit")
+	errHandlerDied   = errors.New("the handler panicked or called runtime.Goexit")
+	errInnerCallRuns = errors.New("the handler has returned while a guarded call that it made is still running; it must wait for the call")
+	errObserverDied  = errors.New("Options.Observer panicked or called runtime.Goexit before the handler started")
+	errEndingDied    = errors.New("the handler returned; then Options.Outcome, the encoding of its result or the store panicked or called runtime.Goexit")
 )
 
 // died ends an attempt whose handler did not return.
 func (a *attempt) died(ctx context.Context) {
 	if a.leavesStep() || a.g.opts.Policy == Hold || a.insideOutcome() == OutcomeUncertain {
+		a.ended = OutcomeUncertain
 		a.note(ctx, EventUncertain, errHandlerDied)
 		return
 	}
+	a.ended = a.insideOutcome()
 	a.release(ctx, errHandlerDied)
 }
 
@@ -82,14 +86,23 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	if dropped > 0 && end.success {
 		end = w.rejected(successWithoutWrites(end.outcome, dropped))
 	}
-	if a.steps.left && end.outcome == OutcomeReleased { // a step is still running, so a release must not say that nothing happened
-		end.outcome, end.err = OutcomeUncertain, errors.Join(errHandlerReturned, end.err)
+	if end.outcome == OutcomeReleased { // which must not say that nothing happened while something is still running
+		switch {
+		case a.steps.left:
+			end.outcome, end.err = OutcomeUncertain, errors.Join(errHandlerReturned, end.err)
+		case a.inner.busy():
+			end.outcome, end.err = OutcomeUncertain, errors.Join(errInnerCallRuns, end.err)
+		}
 	}
 	switch end.outcome {
 	case OutcomeSucceeded, OutcomeFailed:
 		return a.complete(ctx, w, end, tx)
-	case OutcomeReleased, OutcomeUncertain:
+	case OutcomeReleased:
+		a.ended = a.insideOutcome()
+	case OutcomeUncertain:
+		a.ended = OutcomeUncertain
 	default: // keep the lease, because the handler may have had effects
+		a.ended = OutcomeUncertain
 		end.err = fmt.Errorf("Options.Outcome returned %q, which is no outcome", end.outcome)
 	}
 	switch {

@@ -124,19 +124,25 @@ type decision struct {
 }
 
 // once runs one call under the guard. If the handler of another attempt makes the call,
-// that attempt learns whether the call was refused.
+// that attempt learns how the call ended.
 func (g *Guard) once(ctx context.Context, c call, w work) decision {
 	outer := attemptOf(ctx)
 	if outer == nil {
-		return g.decide(ctx, c, w)
+		return g.decide(ctx, c, w, nil)
 	}
-	d := g.decide(ctx, c, w)
-	outer.inner.note(c.who.id(), d.refusal)
+	var (
+		a *attempt
+		d decision
+	)
+	outer.inner.begin()
+	defer func() { endedInside(ctx, c.who.id(), a, d) }()
+	d = g.decide(ctx, c, w, func(begun *attempt) { a = begun })
 	return d
 }
 
-// decide decides one call: by its record, or by running the handler.
-func (g *Guard) decide(ctx context.Context, c call, w work) decision {
+// decide decides one call: by its record, or by running the handler. It calls began, if
+// that is not nil, with the attempt that it makes.
+func (g *Guard) decide(ctx context.Context, c call, w work, began func(*attempt)) decision {
 	if guardedInside(ctx, &c) {
 		e := guardedTwice()
 		g.refused(ctx, c.who, EventKeyInvalid, e)
@@ -147,6 +153,9 @@ func (g *Guard) decide(ctx context.Context, c call, w work) decision {
 	}
 	a := g.newAttempt(ctx, c)
 	a.work = w
+	if began != nil {
+		began(a)
+	}
 	if g.opts.Optimistic {
 		if d, may := a.prepare(ctx); !may {
 			return d

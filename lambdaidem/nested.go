@@ -1,55 +1,129 @@
 package lambdaidem
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // This file relates a guarded handler to the guarded calls that it makes.
 
-// innerRefusals has the guarded calls of one handler that were refused with a code after
-// which the same call may succeed later. A handler may make several calls at the same time.
-type innerRefusals struct {
-	mu    sync.Mutex
-	codes map[string]Code // by the id of the inner call's record
+// innerCalls is what is known about the guarded calls of one handler. A handler may make
+// several calls at the same time.
+type innerCalls struct {
+	mu        sync.Mutex
+	running   int
+	succeeded bool               // some call has completed its record with success, or replayed one
+	unsettled map[string]Outcome // OutcomeUncertain or OutcomeReleased, by the id of the inner call's record
 }
 
-// note records how the guard decided an inner call. refusal is nil if the call was not
-// refused. Only the last decision about each record counts.
-func (i *innerRefusals) note(id string, refusal *Error) {
+// begin records that an inner call has begun. Every call must be ended by end.
+func (i *innerCalls) begin() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if refusal != nil {
-		switch refusal.Code { //nolint:exhaustive // a retry gets all other refusals again
-		case ErrInProgress, ErrAttemptAbandoned, ErrStoreUnavailable, ErrOutOfTime, ErrOutcomeUnknown:
-			if i.codes == nil {
-				i.codes = make(map[string]Code)
-			}
-			i.codes[id] = refusal.Code
-			return
+	i.running++
+}
+
+// end records how an inner call ended. left is OutcomeSucceeded or OutcomeFailed if the
+// record has its answer, OutcomeUncertain if the call may have had effects without one,
+// OutcomeReleased if the same call may succeed later, and otherwise "". A call that isn't
+// settled stays so until the handler makes it again and the record has its answer.
+func (i *innerCalls) end(id string, left Outcome) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.running--
+	switch {
+	case left == "", i.unsettled[id] == OutcomeUncertain && left == OutcomeReleased:
+	case left == OutcomeSucceeded, left == OutcomeFailed:
+		delete(i.unsettled, id)
+	default:
+		if i.unsettled == nil {
+			i.unsettled = make(map[string]Outcome)
 		}
+		i.unsettled[id] = left
 	}
-	delete(i.codes, id)
 }
 
-// outcome returns OutcomeUncertain if an inner call was refused with ErrOutcomeUnknown,
-// OutcomeReleased if inner calls were refused with other codes only, and "" if none was
-// refused.
-func (i *innerRefusals) outcome() Outcome {
+// succeed records that an inner call, or one that an inner call made, has succeeded.
+func (i *innerCalls) succeed() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.succeeded = true
+}
+
+// anySucceeded reports whether succeed was called.
+func (i *innerCalls) anySucceeded() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.succeeded
+}
+
+// busy reports whether an inner call is still running.
+func (i *innerCalls) busy() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.running > 0
+}
+
+// outcome returns OutcomeUncertain if an inner call is uncertain or still running,
+// OutcomeReleased if an inner call may succeed later, and "" if all are settled.
+func (i *innerCalls) outcome() Outcome {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.running > 0 {
+		return OutcomeUncertain
+	}
 	var o Outcome
-	for _, code := range i.codes {
-		if code == ErrOutcomeUnknown {
+	for _, left := range i.unsettled {
+		if left == OutcomeUncertain {
 			return OutcomeUncertain
 		}
-		o = OutcomeReleased
+		o = left
 	}
 	return o
 }
 
 // insideOutcome returns the outcome that the inner calls of the attempt's handler stand
-// for: see innerRefusals.outcome. The attempt is nil if the handler ran unguarded.
+// for: see innerCalls.outcome. The attempt is nil if the handler ran unguarded.
 func (a *attempt) insideOutcome() Outcome {
 	if a == nil {
 		return ""
 	}
 	return a.inner.outcome()
+}
+
+// endedInside tells the handler that made a guarded call how the call ended: by d, or by
+// a panic, in which case d is zero. a is the call's attempt, or nil if the call was decided
+// without one.
+func endedInside(ctx context.Context, id string, a *attempt, d decision) {
+	outer := attemptOf(ctx)
+	left := d.leaves()
+	if left == "" && a != nil {
+		left = a.ended
+	}
+	outer.inner.end(id, left)
+	if left == OutcomeSucceeded {
+		for ; outer != nil; outer = outer.outer {
+			outer.inner.succeed()
+		}
+	}
+}
+
+// leaves returns what the decision says about the record of an inner call: see
+// innerCalls.end. It is "" if the handler ran, and for refusals that every retry gets.
+func (d *decision) leaves() Outcome {
+	switch {
+	case d.replays && d.failure != nil:
+		return OutcomeFailed
+	case d.replays:
+		return OutcomeSucceeded
+	case d.refusal == nil:
+		return ""
+	}
+	switch d.refusal.Code { //nolint:exhaustive // a retry gets all other refusals again
+	case ErrOutcomeUnknown:
+		return OutcomeUncertain
+	case ErrInProgress, ErrAttemptAbandoned, ErrStoreUnavailable, ErrOutOfTime:
+		return OutcomeReleased
+	}
+	return ""
 }

@@ -117,6 +117,15 @@ func (g *Guard) outcomeOfError(err error, inside Outcome) Outcome {
 	return OutcomeReleased
 }
 
+// finalUnless returns OutcomeFailed, or the outcome that the calls inside the handler stand
+// for, if one of them is not settled.
+func finalUnless(inside Outcome) Outcome {
+	if inside != "" {
+		return inside
+	}
+	return OutcomeFailed
+}
+
 // marked returns the outcome that the marks of an error and of the errors that it wraps
 // stand for, or "" if there is no mark. Of several marks, the most careful one counts. An
 // error without a mark that is joined with others may be that of a call that had its
@@ -138,7 +147,7 @@ func (g *Guard) marked(err error, inside Outcome) Outcome {
 		case e.Code == ErrOutcomeUnknown: // of a call inside, whatever mark its cause has
 			return OutcomeUncertain
 		case e.replayed && e.Code != ErrAnswerUnavailable: // of a Do inside: every retry meets it again
-			return OutcomeFailed
+			return finalUnless(inside)
 		case e.rejected:
 			return g.outcomeOf(&Response{Status: e.Status, inside: inside})
 		}
@@ -154,15 +163,19 @@ func (g *Guard) marked(err error, inside Outcome) Outcome {
 			}
 			all = careful(all, o)
 		}
+		if all == OutcomeFailed { // the others may be refusals of inner calls, which are not to be stored
+			return finalUnless(inside)
+		}
 		return all
 	}
 	return ""
 }
 
-// markWithin is the more careful mark inside a marked error. What Reject made
-// there goes by the mark, not by its status.
+// markWithin returns the more careful mark inside a marked error. The refusal of an inner
+// call whose outcome is unknown counts as a mark. What Reject made there goes by the mark,
+// not by its status.
 func markWithin(err error) Outcome {
-	if u := (*uncertainError)(nil); errors.As(err, &u) {
+	if u := (*uncertainError)(nil); errors.As(err, &u) || errors.Is(err, ErrOutcomeUnknown) {
 		return OutcomeUncertain
 	}
 	if p := (*permanentError)(nil); errors.As(err, &p) {

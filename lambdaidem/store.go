@@ -134,7 +134,7 @@ type Claim struct {
 	LeaseEnd    time.Time // whole milliseconds
 	Expires     time.Time // whole seconds; zero: not until it is completed or released
 	Invocation  string    // becomes the record's: Lambda's request id, at most 128 bytes; empty outside Lambda
-	Bound       string    // becomes the record's: "downstream_key", "dead_attempt" or, as a rule, empty
+	Bound       string    // becomes the record's: "downstream_key", "dead_attempt", "inner_call" or, as a rule, empty
 	Over        *Record   // nil: only if there is no record; else the record to take over
 }
 

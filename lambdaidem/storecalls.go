@@ -174,8 +174,12 @@ func (a *attempt) emptyResult(end ending) Result {
 // lease returns the lease with which the attempt finishes its record.
 func (a *attempt) lease() Lease {
 	l := Lease{ID: a.id, Token: a.token, Scope: a.scope, Expires: a.expires(a.g.opts.Clock()), Bound: a.bound}
-	if l.Bound == "" && a.keyed.Load() {
+	switch {
+	case l.Bound != "":
+	case a.keyed.Load():
 		l.Bound = boundByDownstreamKey
+	case a.inner.anySucceeded():
+		l.Bound = boundByInnerCall
 	}
 	return l
 }
@@ -184,6 +188,7 @@ func (a *attempt) lease() Lease {
 const (
 	boundByDownstreamKey = "downstream_key" // an attempt asked for one, and may have used it
 	boundByDeadAttempt   = "dead_attempt"   // an attempt died, after unknown effects
+	boundByInnerCall     = "inner_call"     // a guarded call that the handler made has succeeded
 )
 
 // settleRelease releases the record, even if the request's context has ended. why is

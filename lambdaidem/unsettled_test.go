@@ -1,0 +1,394 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// These tests are about guarded calls in a guarded handler that are not settled when the
+// handler returns.
+
+// unknownCharge makes a call whose effect happens and whose outcome is unknown.
+func (r *rig) unknownCharge(ctx context.Context, c lambdaidem.Call) error {
+	r.store.failAlways(complete, requestLost)
+	defer r.store.failAlways(complete, nil)
+	short, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_, err := lambdaidem.Do(short, r.guard, c, func(context.Context) (int, error) { return 1, nil })
+	return err
+}
+
+// order calls charge inside of another guarded call, which turns an error of charge into
+// one of its own.
+func (r *rig) order(ctx context.Context, charge func(context.Context) error, own error) error {
+	_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "order", Key: "k"}, func(ctx context.Context) (int, error) {
+		if charge(ctx) != nil {
+			return 0, own
+		}
+		return 1, nil
+	})
+	return err
+}
+
+func TestX4_AnUnknownOutcomeIsKnownTwoCallsFurtherOut(t *testing.T) {
+	declined := lambdaidem.Reject(http.StatusFailedDependency, "payment_failed", "The payment failed.")
+	for name, answer := range map[string]func(error) (response, error){
+		"the error as it is": func(err error) (response, error) { return response{}, err },
+		"a client error":     func(error) (response, error) { return response{StatusCode: 402}, nil },
+		"a server error":     func(error) (response, error) { return response{StatusCode: 502}, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r *rig
+				r = newRig(func(ctx context.Context, _ request) (response, error) {
+					return answer(r.order(ctx, func(ctx context.Context) error { return r.unknownCharge(ctx, charge) }, declined))
+				})
+				_, _ = r.handler(t.Context(), first())
+				if rec := r.record(t); rec.State != lambdaidem.InProgress {
+					t.Errorf("the record is %s", rec.State)
+				}
+			})
+		})
+	}
+}
+
+func TestX1_ACallInProgressIsKnownTwoCallsFurtherOut(t *testing.T) {
+	for _, panics := range []bool{false, true} {
+		t.Run(fmt.Sprintf("the call between panics: %t", panics), func(t *testing.T) {
+			var r *rig
+			r = newRig(func(ctx context.Context, _ request) (out response, err error) {
+				defer func() { _ = recover() }()
+				out.StatusCode = 402
+				err = r.order(ctx, func(ctx context.Context) error {
+					err := r.charged(ctx)
+					if err != nil && panics {
+						panic(err)
+					}
+					return err
+				}, errors.New("not paid"))
+				if err == nil {
+					out.StatusCode = 201
+				}
+				return out, nil
+			})
+			end := r.busy(t)
+			r.send(t, first())
+			end()
+			if out := r.send(t, first()); out.StatusCode != 201 {
+				t.Errorf("after the payment was done elsewhere, a retry gets %d", out.StatusCode)
+			}
+		})
+	}
+}
+
+func TestX1_AnInnerCallWithoutTimeIsNotStored(t *testing.T) {
+	var r *rig
+	r = newRig(func(ctx context.Context, _ request) (response, error) {
+		late, cancel := context.WithDeadline(ctx, time.Now())
+		defer cancel()
+		if err := r.charged(late); !errors.Is(err, lambdaidem.ErrOutOfTime) {
+			t.Errorf("the inner call ended with %v", err)
+		}
+		return response{StatusCode: 402}, nil
+	})
+	r.send(t, first())
+	if rec := r.record(t); rec.State != lambdaidem.Released {
+		t.Errorf("the record is %s", rec.State)
+	}
+}
+
+// The second try finds the first one's lease, so it is refused with a code that alone
+// would let the record be released.
+func TestX4_AnotherTryInsideHidesNoUnknownOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r *rig
+		r = newRig(func(ctx context.Context, _ request) (response, error) {
+			_ = r.unknownCharge(ctx, charge)
+			if err := r.charged(ctx); !errors.Is(err, lambdaidem.ErrInProgress) {
+				t.Errorf("the second try ended with %v", err)
+			}
+			return response{StatusCode: 502}, nil
+		})
+		r.send(t, first())
+		if rec := r.record(t); rec.State != lambdaidem.InProgress {
+			t.Errorf("the record is %s", rec.State)
+		}
+	})
+}
+
+// An answer of the inner record settles an outcome that was unknown.
+func TestX4_AnotherTryInsideMaySettleAnUnknownOutcome(t *testing.T) {
+	for name, c := range map[string]struct {
+		applied bool  // the first try's answer was stored, so the second one replays it
+		err     error // the answer of both
+	}{
+		"the second try runs":              {},
+		"the second try fails":             {err: lambdaidem.Permanent(errors.New("declined"))},
+		"the second try replays":           {applied: true},
+		"the second try replays a failure": {applied: true, err: lambdaidem.Permanent(errors.New("declined"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lost := requestLost
+				if c.applied {
+					lost = replyLost
+				}
+				var r *rig
+				r = newRig(func(ctx context.Context, _ request) (response, error) {
+					pay := func(context.Context) (int, error) { return 1, c.err }
+					short, cancel := context.WithTimeout(ctx, time.Second)
+					defer cancel()
+					r.store.failAlways(complete, lost)
+					_, err := lambdaidem.Do(short, r.guard, charge, pay)
+					r.store.failAlways(complete, nil)
+					if !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+						t.Errorf("the first try ended with %v", err)
+					}
+					time.Sleep(10 * time.Second) // until the lease of the first try is over
+					_, _ = lambdaidem.Do(ctx, r.guard, charge, pay)
+					return response{StatusCode: 402}, nil
+				})
+				r.send(t, first())
+				if rec := r.record(t); rec.State != lambdaidem.Completed {
+					t.Errorf("the record is %s", rec.State)
+				}
+			})
+		})
+	}
+}
+
+// unwritable is a result that can't be encoded.
+type unwritable struct{}
+
+func (unwritable) MarshalJSON() ([]byte, error) { panic("it can't be written") }
+
+func TestX4_AnInnerCallThatEndsUncertain(t *testing.T) {
+	for name, call := range map[string]func(context.Context, *lambdaidem.Guard) error{
+		"marked": func(ctx context.Context, g *lambdaidem.Guard) error {
+			_, err := lambdaidem.Do(ctx, g, charge, func(context.Context) (int, error) {
+				return 0, lambdaidem.Uncertain(errors.New("timed out"))
+			})
+			return err
+		},
+		"a panic": func(ctx context.Context, g *lambdaidem.Guard) error {
+			_, err := lambdaidem.Do(ctx, g, charge, func(context.Context) (int, error) { panic("after the charge") })
+			return err
+		},
+		"a panic after the handler": func(ctx context.Context, g *lambdaidem.Guard) error {
+			_, err := lambdaidem.Do(ctx, g, charge, func(context.Context) (unwritable, error) { return unwritable{}, nil })
+			return err
+		},
+	} {
+		for _, status := range []int{402, 502} {
+			t.Run(fmt.Sprint(name, " ", status), func(t *testing.T) {
+				var r *rig
+				r = newRig(func(ctx context.Context, _ request) (out response, err error) {
+					defer func() { _ = recover() }()
+					out.StatusCode = status
+					_ = call(ctx, r.guard.With(hold))
+					return out, nil
+				})
+				r.send(t, first())
+				if rec := r.record(t); rec.State != lambdaidem.InProgress {
+					t.Errorf("the record is %s", rec.State)
+				}
+			})
+		}
+	}
+}
+
+// A handler that gives up on an inner call must not have its record released: the inner
+// call may still have its effect, and a corrected request would have another.
+func TestX4_AnInnerCallStillRunsWhenTheHandlerReturns(t *testing.T) {
+	for name, end := range map[string]struct {
+		status int
+		err    error
+	}{
+		"a server error": {status: http.StatusGatewayTimeout},
+		"a client error": {status: http.StatusPaymentRequired},
+		"a mark":         {err: lambdaidem.Retryable(errors.New("too slow"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r *rig
+				r = newRig(func(ctx context.Context, _ request) (response, error) {
+					begun := make(chan struct{})
+					go func() {
+						_, _ = lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
+							close(begun)
+							time.Sleep(time.Second)
+							return 1, nil
+						})
+					}()
+					<-begun
+					return response{StatusCode: end.status}, end.err
+				})
+				_, _ = r.handler(t.Context(), first())
+				if rec := r.record(t); rec.State != lambdaidem.InProgress {
+					t.Errorf("the record is %s", rec.State)
+				}
+				time.Sleep(time.Minute)
+			})
+		})
+	}
+}
+
+func TestX1_AnInnerRefusalIsNotStoredBesideAFailure(t *testing.T) {
+	fee := lambdaidem.Call{Operation: "fee", Key: "k"}
+	for name, failure := range map[string]error{
+		"permanent": lambdaidem.Permanent(errors.New("no fee")),
+		"rejected":  lambdaidem.Reject(http.StatusPaymentRequired, "no_fee", "No."),
+	} {
+		for _, again := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, replayed: %t", name, again), func(t *testing.T) {
+				var r *rig
+				failed := func(ctx context.Context) error {
+					_, err := lambdaidem.Do(ctx, r.guard, fee, func(context.Context) (int, error) { return 0, failure })
+					return err
+				}
+				r = newRig(func(ctx context.Context, _ request) (response, error) {
+					return response{}, errors.Join(failed(ctx), r.charged(ctx))
+				})
+				if again {
+					_ = failed(t.Context())
+					r.store.forgetClaims()
+				}
+				end := r.busy(t)
+				defer end()
+				_, _ = r.handler(t.Context(), first())
+				if out, _ := r.handler(t.Context(), first()); replayed(out) {
+					t.Errorf("the refusal is replayed: %d %s", out.StatusCode, out.Body)
+				}
+			})
+		}
+	}
+}
+
+func TestX4_NoMarkSettlesAnUnknownOutcome(t *testing.T) {
+	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
+		t.Run(string(policy), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r *rig
+				r = newRig(func(ctx context.Context, _ request) (response, error) {
+					return response{}, lambdaidem.Retryable(fmt.Errorf("charge: %w", r.unknownCharge(ctx, charge)))
+				}, func(o *lambdaidem.Options) { o.Policy = policy })
+				_, _ = r.handler(t.Context(), first())
+				if rec := r.record(t); rec.State != lambdaidem.InProgress {
+					t.Errorf("the record is %s", rec.State)
+				}
+			})
+		})
+	}
+}
+
+// What binds a record to its payload binds the records of the requests around it too: a
+// corrected request would make another inner call, and have another effect.
+func TestE6_AnInnerCallBindsTheRequestsAround(t *testing.T) {
+	for name, pay := range map[string]func(context.Context) error{
+		"a downstream key": func(ctx context.Context) error {
+			_ = lambdaidem.DownstreamKey(ctx, "charge")
+			return errors.New("connection reset")
+		},
+		"a success": func(context.Context) error { return nil },
+	} {
+		for _, depth := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s, %d calls inside", name, depth), func(t *testing.T) {
+				payments := 0
+				var r *rig
+				var call func(ctx context.Context, body string, depth int) error
+				call = func(ctx context.Context, body string, depth int) error {
+					if depth == 0 {
+						payments++
+						return pay(ctx)
+					}
+					key, err := lambdaidem.HashKey(depth, body)
+					if err != nil {
+						t.Error(err)
+					}
+					_, err = lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "order", Key: key}, func(ctx context.Context) (int, error) {
+						if err := call(ctx, body, depth-1); err != nil || depth > 1 {
+							return 0, errors.Join(err, errors.New("the order failed"))
+						}
+						return 1, nil
+					})
+					return err
+				}
+				r = newRig(func(ctx context.Context, in request) (response, error) {
+					_ = call(ctx, in.Body, depth)
+					return response{StatusCode: 502}, nil
+				})
+				r.send(t, post("key-1", `{"amount":100}`))
+				wantProblem(t, r.send(t, post("key-1", `{"amount":90}`)), http.StatusUnprocessableEntity, lambdaidem.ErrPayloadMismatch)
+				if payments != 1 {
+					t.Errorf("%d payments", payments)
+				}
+			})
+		}
+	}
+}
+
+// A call that failed had no effect, as far as its record says. The second request replays
+// the failure.
+func TestF5_AnInnerCallThatFailedBindsNothing(t *testing.T) {
+	var r *rig
+	r = newRig(func(ctx context.Context, in request) (response, error) {
+		_, _ = lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
+			return 0, lambdaidem.Reject(http.StatusPaymentRequired, "declined", "No.")
+		})
+		return response{StatusCode: 503}, nil
+	})
+	for _, body := range []string{`{"amount":100}`, `{"amount":90}`, `{"amount":80}`} {
+		if out := r.send(t, post("key-1", body)); out.StatusCode != 503 {
+			t.Errorf("the request with %s gets %d", body, out.StatusCode)
+		}
+	}
+}
+
+func TestL5_AnInnerCallWithoutCancelEndsWithinTheInvocation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r *rig
+		r = newRig(func(ctx context.Context, _ request) (response, error) {
+			r.store.fail(complete, hangs)
+			_, _ = lambdaidem.Do(context.WithoutCancel(ctx), r.guard, charge, func(ctx context.Context) (int, error) {
+				if _, ends := ctx.Deadline(); !ends {
+					t.Error("the inner handler has no deadline")
+				}
+				return 1, nil
+			})
+			return response{StatusCode: 201}, nil
+		})
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_, _ = r.handler(ctx, first())
+		if took := time.Since(began); took >= 3*time.Second {
+			t.Errorf("the request took %v", took)
+		}
+	})
+}
+
+// On a server that runs on, a call that a handler left to the background has its own time.
+func TestL5_ACallAfterARequestWithoutDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r *rig
+		done := make(chan error, 1)
+		r = newRig(func(ctx context.Context, _ request) (response, error) {
+			go func() {
+				time.Sleep(time.Hour)
+				done <- r.charged(context.WithoutCancel(ctx))
+			}()
+			return response{StatusCode: 202}, nil
+		})
+		r.send(t, first())
+		if err := <-done; err != nil {
+			t.Errorf("an hour later: %v", err)
+		}
+	})
+}
