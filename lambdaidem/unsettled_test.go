@@ -338,7 +338,7 @@ func TestE6_AnInnerCallBindsTheRequestsAround(t *testing.T) {
 // the failure.
 func TestF5_AnInnerCallThatFailedBindsNothing(t *testing.T) {
 	var r *rig
-	r = newRig(func(ctx context.Context, in request) (response, error) {
+	r = newRig(func(ctx context.Context, _ request) (response, error) {
 		_, _ = lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
 			return 0, lambdaidem.Reject(http.StatusPaymentRequired, "declined", "No.")
 		})
