@@ -58,7 +58,7 @@ func (e *WriteError) Unwrap() error { return e.Err }
 func (w *Write) conditionFailed(item attributes) *lambdaidem.Rejected {
 	c := &ConditionFailed{Write: w.name, Table: aws.ToString(w.table), Item: item}
 	r := &lambdaidem.Rejected{Err: &lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: http.StatusInternalServerError, Err: c,
-		Detail: "The request was not carried out, since what it depends on is not as it should be."}}
+		Detail: "Nothing that the request would have written was written, since what it depends on is not as it should be. Repeat it with the same key."}}
 	if w.verdict != nil {
 		r.Verdict = func() error { return w.verdict(c) }
 	}

@@ -303,6 +303,7 @@ func (a *attempt) fromRecord(ctx context.Context, found finding, rec Record) dec
 		a.note(ctx, EventMismatch, nil)
 		refusal := payloadMismatch(a.g.opts.MismatchStatus)
 		_, sure := a.call.compare(rec.Fingerprint)
+		refusal.unsure = !sure
 		refusal.unfinished = !sure && rec.State != Completed
 		return decision{refusal: refusal}
 	default:

@@ -63,6 +63,9 @@ type Error struct {
 	// such an error, because it is the application's decision. An Error that a guard
 	// made is never stored, even if a handler returns it from a nested Do.
 	rejected bool
+	// unsure reports whether a mismatch may be with the same payload, because the record's
+	// fingerprint was made under settings that this guard doesn't know.
+	unsure bool
 	// unfinished reports whether a mismatch may be with the same payload, of a record whose
 	// handler has not finished.
 	unfinished bool

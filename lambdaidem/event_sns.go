@@ -12,9 +12,9 @@ import (
 // invocation"). Messages may come again without any error too.
 //
 // A retry may run out before another attempt's lease ends, so a message that is in
-// progress elsewhere waits for it, within the invocation's deadline, unless
-// Options.Wait says for how long. Let the function have a retry more, and a
-// destination on failure.
+// progress elsewhere waits for it: until shortly before the invocation's deadline, or for
+// BatchOptions.Wait if that is set. Let the function have a retry more, and a destination
+// on failure.
 func (g *Guard) SNS(h func(context.Context, events.SNSEventRecord) error, optFns ...func(*BatchOptions[events.SNSEventRecord])) func(context.Context, events.SNSEvent) error {
 	return asynchronous(guardMessages(g, source[events.SNSEvent, events.SNSEventRecord]{
 		list:  func(e events.SNSEvent) []events.SNSEventRecord { return e.Records },

@@ -122,6 +122,10 @@ func (d *decision) leaves() Outcome {
 	switch d.refusal.Code { //nolint:exhaustive // a retry gets all other refusals again
 	case ErrOutcomeUnknown:
 		return OutcomeUncertain
+	case ErrPayloadMismatch:
+		if d.refusal.unsure { // the next deployment may know the settings of the record
+			return OutcomeReleased
+		}
 	case ErrInProgress, ErrAttemptAbandoned, ErrStoreUnavailable, ErrOutOfTime:
 		return OutcomeReleased
 	}

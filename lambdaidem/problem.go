@@ -229,7 +229,7 @@ func outcomeUnknown(err error, retryAfter time.Duration) *Error {
 // its author gave an error that is no answer (E2).
 func conditionFailed(err error) *Error {
 	return &Error{Code: ErrConditionFailed, Status: http.StatusInternalServerError, Err: err,
-		Detail: "The request was not carried out, since what it depends on is not as it should be."}
+		Detail: "Nothing that the request would have written was written, since what it depends on is not as it should be. Repeat it with the same key."}
 }
 
 // answerNotKept is what a record keeps instead of an answer that can't be kept

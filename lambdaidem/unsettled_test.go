@@ -271,6 +271,43 @@ func TestX1_AnInnerRefusalIsNotStoredBesideAFailure(t *testing.T) {
 	}
 }
 
+// A secret that a deployment forgot makes an inner call look like one with another payload.
+// Once the secret is back, a retry must not find the refusal stored.
+func TestX1_AnInnerMismatchThatIsNotSureIsNotStored(t *testing.T) {
+	oldSecret, newSecret := []byte("the old secret, 32 bytes or more"), []byte("the new secret, 32 bytes or more")
+	for name, c := range map[string]struct {
+		secret []byte
+		body   string
+		want   lambdaidem.State
+	}{
+		"another payload under the same secret": {oldSecret, "q", lambdaidem.Completed},
+		"another secret":                        {newSecret, "p", lambdaidem.Released},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r *rig
+			pay := func(ctx context.Context, secret []byte, body string) error {
+				g := r.guard.With(func(o *lambdaidem.Options) { o.FingerprintSecrets = [][]byte{secret} })
+				_, err := lambdaidem.Do(ctx, g, lambdaidem.Call{Operation: "charge", Key: "k", Payload: body}, func(context.Context) (int, error) { return 1, nil })
+				return err
+			}
+			r = newRig(func(ctx context.Context, _ request) (response, error) {
+				if err := pay(ctx, c.secret, c.body); !errors.Is(err, lambdaidem.ErrPayloadMismatch) {
+					t.Errorf("the inner call ended with %v", err)
+				}
+				return response{StatusCode: 409}, nil
+			})
+			if err := pay(t.Context(), oldSecret, "p"); err != nil {
+				t.Fatal(err)
+			}
+			r.store.forgetClaims()
+			r.send(t, first())
+			if rec := r.record(t); rec.State != c.want {
+				t.Errorf("the record is %s, want %s", rec.State, c.want)
+			}
+		})
+	}
+}
+
 func TestX4_NoMarkSettlesAnUnknownOutcome(t *testing.T) {
 	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
 		t.Run(string(policy), func(t *testing.T) {
