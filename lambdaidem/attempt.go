@@ -47,7 +47,7 @@ type attempt struct {
 	first      Completion    // the first completion, without a claim
 	enlist     enlisting     // the writes that the handler enlists
 	inner      innerCalls    // the guarded calls that the handler makes
-	ended      Outcome       // how the attempt left its record, for the handler that made this call: see innerCalls.end
+	ended      Outcome       // how the call ended, for the handler that made it: see innerCalls.end
 	cached     bool          // the record is from the process's cache
 	memory     *memory       // the cache entry, if cached
 

@@ -33,8 +33,8 @@ type budget struct {
 }
 
 // newBudget returns the budget of an attempt with that context. outer is the attempt whose
-// handler makes the call, or nil. The context may have no deadline because that handler
-// used context.WithoutCancel. The invocation has its deadline all the same.
+// handler makes the call, or nil. If the context has no deadline, as after
+// context.WithoutCancel, the deadline is when the outer handler must end.
 func newBudget(ctx context.Context, outer *attempt, o *Options) budget {
 	b := budget{opts: o}
 	b.deadline, _ = ctx.Deadline()

@@ -37,7 +37,7 @@ func DownstreamKey(ctx context.Context, name string) string {
 		return ""
 	}
 	key := downstreamKey(a.id, name)
-	for ; a != nil; a = a.outer { // a corrected request of an outer call would make another inner call
+	for ; a != nil; a = a.outer { // with another payload, an outer call would make another inner call
 		a.keyed.Store(true)
 	}
 	return key

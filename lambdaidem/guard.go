@@ -123,26 +123,15 @@ type decision struct {
 	from    *memory // the cache entry of the replay; nil if the store returned it
 }
 
-// once runs one call under the guard. If the handler of another attempt makes the call,
-// that attempt learns how the call ended.
-func (g *Guard) once(ctx context.Context, c call, w work) decision {
-	outer := attemptOf(ctx)
-	if outer == nil {
-		return g.decide(ctx, c, w, nil)
+// once runs one call under the guard: it decides the call by its record, or runs the
+// handler. If the handler of another attempt makes the call, that attempt learns how the
+// call ended.
+func (g *Guard) once(ctx context.Context, c call, w work) (d decision) {
+	var a *attempt
+	if outer := attemptOf(ctx); outer != nil {
+		outer.inner.begin()
+		defer func() { outer.endInner(c.who.id(), a, d) }()
 	}
-	var (
-		a *attempt
-		d decision
-	)
-	outer.inner.begin()
-	defer func() { endedInside(ctx, c.who.id(), a, d) }()
-	d = g.decide(ctx, c, w, func(begun *attempt) { a = begun })
-	return d
-}
-
-// decide decides one call: by its record, or by running the handler. It calls began, if
-// that is not nil, with the attempt that it makes.
-func (g *Guard) decide(ctx context.Context, c call, w work, began func(*attempt)) decision {
 	if guardedInside(ctx, &c) {
 		e := guardedTwice()
 		g.refused(ctx, c.who, EventKeyInvalid, e)
@@ -151,11 +140,8 @@ func (g *Guard) decide(ctx context.Context, c call, w work, began func(*attempt)
 	if d, ok := g.recall(ctx, c, w); ok {
 		return d
 	}
-	a := g.newAttempt(ctx, c)
+	a = g.newAttempt(ctx, c)
 	a.work = w
-	if began != nil {
-		began(a)
-	}
 	if g.opts.Optimistic {
 		if d, may := a.prepare(ctx); !may {
 			return d

@@ -1,22 +1,19 @@
 package lambdaidem
 
-import (
-	"context"
-	"sync"
-)
+import "sync"
 
 // This file relates a guarded handler to the guarded calls that it makes.
 
-// innerCalls is what is known about the guarded calls of one handler. A handler may make
+// innerCalls has the state of the guarded calls that one handler makes. A handler may make
 // several calls at the same time.
 type innerCalls struct {
 	mu        sync.Mutex
-	running   int
-	succeeded bool               // some call has completed its record with success, or replayed one
+	running   int                // calls that have not returned
+	succeeded bool               // a call has succeeded or has replayed a success, or a call inside one of them has
 	unsettled map[string]Outcome // OutcomeUncertain or OutcomeReleased, by the id of the inner call's record
 }
 
-// begin records that an inner call has begun. Every call must be ended by end.
+// begin records that an inner call has begun. Each begin must be followed by one end.
 func (i *innerCalls) begin() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -24,9 +21,10 @@ func (i *innerCalls) begin() {
 }
 
 // end records how an inner call ended. left is OutcomeSucceeded or OutcomeFailed if the
-// record has its answer, OutcomeUncertain if the call may have had effects without one,
-// OutcomeReleased if the same call may succeed later, and otherwise "". A call that isn't
-// settled stays so until the handler makes it again and the record has its answer.
+// record has the call's answer, OutcomeUncertain if the call may have had effects although
+// the record has no answer, OutcomeReleased if the same call may succeed later, and ""
+// otherwise. An unsettled call stays unsettled until the handler makes it again and the
+// record then has its answer.
 func (i *innerCalls) end(id string, left Outcome) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -43,7 +41,7 @@ func (i *innerCalls) end(id string, left Outcome) {
 	}
 }
 
-// succeed records that an inner call, or one that an inner call made, has succeeded.
+// succeed records that an inner call, or a call inside an inner call, has succeeded.
 func (i *innerCalls) succeed() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -91,19 +89,18 @@ func (a *attempt) insideOutcome() Outcome {
 	return a.inner.outcome()
 }
 
-// endedInside tells the handler that made a guarded call how the call ended: by d, or by
-// a panic, in which case d is zero. a is the call's attempt, or nil if the call was decided
-// without one.
-func endedInside(ctx context.Context, id string, a *attempt, d decision) {
-	outer := attemptOf(ctx)
+// endInner records how a guarded call that the attempt's handler made has ended: by d, or
+// by a panic, in which case d is zero. id is that of the call's record. inner is the call's
+// attempt, or nil if the call was decided without one.
+func (a *attempt) endInner(id string, inner *attempt, d decision) {
 	left := d.leaves()
-	if left == "" && a != nil {
-		left = a.ended
+	if left == "" && inner != nil {
+		left = inner.ended
 	}
-	outer.inner.end(id, left)
+	a.inner.end(id, left)
 	if left == OutcomeSucceeded {
-		for ; outer != nil; outer = outer.outer {
-			outer.inner.succeed()
+		for around := a; around != nil; around = around.outer {
+			around.inner.succeed()
 		}
 	}
 }

@@ -117,9 +117,10 @@ func (g *Guard) outcomeOfError(err error, inside Outcome) Outcome {
 	return OutcomeReleased
 }
 
-// finalUnless returns OutcomeFailed, or the outcome that the calls inside the handler stand
-// for, if one of them is not settled.
-func finalUnless(inside Outcome) Outcome {
+// failedUnless returns the outcome of an error that is to be stored as a failure. It is
+// OutcomeFailed if inside is empty. Otherwise a call inside the handler is not settled, so
+// the failure may not be final, and the outcome is inside.
+func failedUnless(inside Outcome) Outcome {
 	if inside != "" {
 		return inside
 	}
@@ -147,7 +148,7 @@ func (g *Guard) marked(err error, inside Outcome) Outcome {
 		case e.Code == ErrOutcomeUnknown: // of a call inside, whatever mark its cause has
 			return OutcomeUncertain
 		case e.replayed && e.Code != ErrAnswerUnavailable: // of a Do inside: every retry meets it again
-			return finalUnless(inside)
+			return failedUnless(inside)
 		case e.rejected:
 			return g.outcomeOf(&Response{Status: e.Status, inside: inside})
 		}
@@ -163,17 +164,17 @@ func (g *Guard) marked(err error, inside Outcome) Outcome {
 			}
 			all = careful(all, o)
 		}
-		if all == OutcomeFailed { // the others may be refusals of inner calls, which are not to be stored
-			return finalUnless(inside)
+		if all == OutcomeFailed { // the other errors may be refusals of inner calls, which must not be stored
+			return failedUnless(inside)
 		}
 		return all
 	}
 	return ""
 }
 
-// markWithin returns the more careful mark inside a marked error. The refusal of an inner
-// call whose outcome is unknown counts as a mark. What Reject made there goes by the mark,
-// not by its status.
+// markWithin returns the outcome of the most careful mark inside err, which itself is inside
+// a mark: OutcomeUncertain, also if err wraps ErrOutcomeUnknown; OutcomeFailed; or "". An
+// error that Reject made is not a mark here. The mark around it decides, not its status.
 func markWithin(err error) Outcome {
 	if u := (*uncertainError)(nil); errors.As(err, &u) || errors.Is(err, ErrOutcomeUnknown) {
 		return OutcomeUncertain
@@ -184,7 +185,7 @@ func markWithin(err error) Outcome {
 	return ""
 }
 
-// careful is the more careful of two marks.
+// careful returns the more careful of the outcomes of two marks.
 func careful(a, b Outcome) Outcome {
 	for _, o := range []Outcome{OutcomeUncertain, OutcomeFailed, OutcomeReleased, OutcomeSucceeded} {
 		if a == o || b == o {
