@@ -54,9 +54,7 @@ func TestX9_GivingWayGivesBackTheLease(t *testing.T) {
 		r.store.failAlways(acquire, refused(lambdaidem.ReasonConflict))
 		wantProblem(t, r.send(t, first()), http.StatusConflict, lambdaidem.ErrInProgress)
 		r.wantRuns(t, 0)
-		if rec := r.record(t); rec.State != lambdaidem.Released {
-			t.Errorf("the record is %s", rec.State)
-		}
+		r.wantState(t, lambdaidem.Released)
 		r.store.failAlways(acquire, nil)
 		if out := r.send(t, first()); out.StatusCode != http.StatusCreated {
 			t.Errorf("the retry got %+v", out)

@@ -320,9 +320,7 @@ func TestX5_CancelledWhileAcquiring(t *testing.T) {
 		})
 		wantProblem(t, r.sendCtx(ctx, t, first()), http.StatusServiceUnavailable, lambdaidem.ErrStoreUnavailable)
 		r.wantRuns(t, 0)
-		if rec := r.record(t); rec.State != lambdaidem.Released {
-			t.Errorf("the record is %s", rec.State)
-		}
+		r.wantState(t, lambdaidem.Released)
 	}
 }
 
@@ -675,8 +673,6 @@ func TestX5_FailOpenWithoutTimeGivesBackTheLease(t *testing.T) {
 		defer cancel()
 		wantProblem(t, r.sendCtx(ctx, t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutOfTime)
 		r.wantRuns(t, 0)
-		if rec := r.record(t); rec.State != lambdaidem.Released {
-			t.Errorf("the record is %s", rec.State)
-		}
+		r.wantState(t, lambdaidem.Released)
 	})
 }

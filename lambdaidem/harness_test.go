@@ -100,6 +100,14 @@ func (r *rig) record(t testing.TB) lambdaidem.Record {
 	return rec
 }
 
+// wantState checks the state of the record of the one key that the test used.
+func (r *rig) wantState(t testing.TB, want lambdaidem.State) {
+	t.Helper()
+	if got := r.record(t).State; got != want {
+		t.Errorf("the record is %s, want %s", got, want)
+	}
+}
+
 func (r *rig) wantRuns(t testing.TB, want int64) {
 	t.Helper()
 	if got := r.runs.Load(); got != want {

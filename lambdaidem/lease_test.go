@@ -286,9 +286,7 @@ func TestL5_NoTimeLeftAfterAcquire(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		wantProblem(t, r.sendCtx(ctx, t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutOfTime)
-		if rec := r.record(t); rec.State != lambdaidem.Released {
-			t.Errorf("the record is %s", rec.State)
-		}
+		r.wantState(t, lambdaidem.Released)
 		r.wantRuns(t, 0)
 		r.wantEvents(t, lambdaidem.EventReleased, lambdaidem.EventOutOfTime)
 	})

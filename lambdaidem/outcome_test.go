@@ -177,9 +177,7 @@ func TestX2_GoexitReleases(t *testing.T) {
 		t.Errorf("it returned %+v, %v", out, err)
 	}()
 	<-done
-	if rec := r.record(t); rec.State != lambdaidem.Released {
-		t.Errorf("the record is %s", rec.State)
-	}
+	r.wantState(t, lambdaidem.Released)
 	r.wantEvents(t, lambdaidem.EventReleased)
 }
 
@@ -306,9 +304,7 @@ func TestX2_UncertainKeepsTheLease(t *testing.T) {
 			return response{}, lambdaidem.Uncertain(lambdaidem.Reject(504, "network", "Ask again later."))
 		})
 		wantProblem(t, r.send(t, first()), http.StatusGatewayTimeout, "network")
-		if rec := r.record(t); rec.State != lambdaidem.InProgress {
-			t.Errorf("the record is %s", rec.State)
-		}
+		r.wantState(t, lambdaidem.InProgress)
 	})
 }
 

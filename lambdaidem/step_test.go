@@ -720,9 +720,7 @@ func TestE5_AStepThatIsLeftBehindIsNotReleased(t *testing.T) {
 						t.Errorf("the error is %v", err)
 					}
 				}()
-				if rec := r.record(t); rec.State != lambdaidem.InProgress {
-					t.Errorf("the record is %s", rec.State)
-				}
+				r.wantState(t, lambdaidem.InProgress)
 				r.wantEvents(t, lambdaidem.EventUncertain)
 				left.Wait()
 				if n := r.store.count(save); n != 0 {

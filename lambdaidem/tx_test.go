@@ -834,9 +834,7 @@ func TestX2_PanicOfAVerdictReleases(t *testing.T) {
 		}()
 		r.send(t, first())
 	}()
-	if rec := r.record(t); rec.State != lambdaidem.Released {
-		t.Errorf("the record is %s", rec.State)
-	}
+	r.wantState(t, lambdaidem.Released)
 }
 
 // What wraps an Answer says otherwise (X2).

@@ -15,16 +15,6 @@ import (
 // These tests are about guarded calls in a guarded handler that are not settled when the
 // handler returns.
 
-// unknownCharge makes a call whose effect happens and whose outcome is unknown.
-func (r *rig) unknownCharge(ctx context.Context, c lambdaidem.Call) error {
-	r.store.failAlways(complete, requestLost)
-	defer r.store.failAlways(complete, nil)
-	short, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	_, err := lambdaidem.Do(short, r.guard, c, func(context.Context) (int, error) { return 1, nil })
-	return err
-}
-
 // order calls charge inside of another guarded call, which turns an error of charge into
 // one of its own.
 func (r *rig) order(ctx context.Context, charge func(context.Context) error, own error) error {
@@ -48,12 +38,10 @@ func TestX4_AnUnknownOutcomeIsKnownTwoCallsFurtherOut(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var r *rig
 				r = newRig(func(ctx context.Context, _ request) (response, error) {
-					return answer(r.order(ctx, func(ctx context.Context) error { return r.unknownCharge(ctx, charge) }, declined))
+					return answer(r.order(ctx, func(ctx context.Context) error { return r.unknownCharge(ctx, t, requestLost, nil) }, declined))
 				})
 				_, _ = r.handler(t.Context(), first())
-				if rec := r.record(t); rec.State != lambdaidem.InProgress {
-					t.Errorf("the record is %s", rec.State)
-				}
+				r.wantState(t, lambdaidem.InProgress)
 			})
 		})
 	}
@@ -99,9 +87,7 @@ func TestX1_AnInnerCallWithoutTimeIsNotStored(t *testing.T) {
 		return response{StatusCode: 402}, nil
 	})
 	r.send(t, first())
-	if rec := r.record(t); rec.State != lambdaidem.Released {
-		t.Errorf("the record is %s", rec.State)
-	}
+	r.wantState(t, lambdaidem.Released)
 }
 
 // The second try finds the first one's lease, so it is refused with a code that alone
@@ -110,55 +96,39 @@ func TestX4_AnotherTryInsideHidesNoUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r *rig
 		r = newRig(func(ctx context.Context, _ request) (response, error) {
-			_ = r.unknownCharge(ctx, charge)
+			_ = r.unknownCharge(ctx, t, requestLost, nil)
 			if err := r.charged(ctx); !errors.Is(err, lambdaidem.ErrInProgress) {
 				t.Errorf("the second try ended with %v", err)
 			}
 			return response{StatusCode: 502}, nil
 		})
 		r.send(t, first())
-		if rec := r.record(t); rec.State != lambdaidem.InProgress {
-			t.Errorf("the record is %s", rec.State)
-		}
+		r.wantState(t, lambdaidem.InProgress)
 	})
 }
 
 // An answer of the inner record settles an outcome that was unknown.
 func TestX4_AnotherTryInsideMaySettleAnUnknownOutcome(t *testing.T) {
 	for name, c := range map[string]struct {
-		applied bool  // the first try's answer was stored, so the second one replays it
-		err     error // the answer of both
+		first fault // what happens to the completion of the first try
+		err   error // the answer of both tries
 	}{
-		"the second try runs":              {},
-		"the second try fails":             {err: lambdaidem.Permanent(errors.New("declined"))},
-		"the second try replays":           {applied: true},
-		"the second try replays a failure": {applied: true, err: lambdaidem.Permanent(errors.New("declined"))},
+		"the second try runs":              {first: requestLost},
+		"the second try fails":             {first: requestLost, err: lambdaidem.Permanent(errors.New("declined"))},
+		"the second try replays":           {first: replyLost},
+		"the second try replays a failure": {first: replyLost, err: lambdaidem.Permanent(errors.New("declined"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				lost := requestLost
-				if c.applied {
-					lost = replyLost
-				}
 				var r *rig
 				r = newRig(func(ctx context.Context, _ request) (response, error) {
-					pay := func(context.Context) (int, error) { return 1, c.err }
-					short, cancel := context.WithTimeout(ctx, time.Second)
-					defer cancel()
-					r.store.failAlways(complete, lost)
-					_, err := lambdaidem.Do(short, r.guard, charge, pay)
-					r.store.failAlways(complete, nil)
-					if !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
-						t.Errorf("the first try ended with %v", err)
-					}
+					_ = r.unknownCharge(ctx, t, c.first, c.err)
 					time.Sleep(10 * time.Second) // until the lease of the first try is over
-					_, _ = lambdaidem.Do(ctx, r.guard, charge, pay)
+					_, _ = lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 1, c.err })
 					return response{StatusCode: 402}, nil
 				})
 				r.send(t, first())
-				if rec := r.record(t); rec.State != lambdaidem.Completed {
-					t.Errorf("the record is %s", rec.State)
-				}
+				r.wantState(t, lambdaidem.Completed)
 			})
 		})
 	}
@@ -196,9 +166,7 @@ func TestX4_AnInnerCallThatEndsUncertain(t *testing.T) {
 					return out, nil
 				})
 				r.send(t, first())
-				if rec := r.record(t); rec.State != lambdaidem.InProgress {
-					t.Errorf("the record is %s", rec.State)
-				}
+				r.wantState(t, lambdaidem.InProgress)
 			})
 		}
 	}
@@ -231,9 +199,7 @@ func TestX4_AnInnerCallStillRunsWhenTheHandlerReturns(t *testing.T) {
 					return response{StatusCode: end.status}, end.err
 				})
 				_, _ = r.handler(t.Context(), first())
-				if rec := r.record(t); rec.State != lambdaidem.InProgress {
-					t.Errorf("the record is %s", rec.State)
-				}
+				r.wantState(t, lambdaidem.InProgress)
 				time.Sleep(time.Minute)
 			})
 		})
@@ -271,23 +237,42 @@ func TestX1_AnInnerRefusalIsNotStoredBesideAFailure(t *testing.T) {
 	}
 }
 
-// A secret that a deployment forgot makes an inner call look like one with another payload.
-// Once the secret is back, a retry must not find the refusal stored.
+// The handler ignores the refusal of one inner call, and returns the failure that another
+// one replays.
+func TestX1_AReplayedFailureIsNotStoredBesideAnIgnoredRefusal(t *testing.T) {
+	var r *rig
+	failed := func(ctx context.Context) error {
+		_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "fee", Key: "k"}, func(context.Context) (int, error) {
+			return 0, lambdaidem.Permanent(errors.New("no fee"))
+		})
+		return err
+	}
+	r = newRig(func(ctx context.Context, _ request) (response, error) {
+		_ = r.charged(ctx)
+		return response{}, failed(ctx)
+	})
+	_ = failed(t.Context())
+	r.store.forgetClaims()
+	defer r.busy(t)()
+	_, _ = r.handler(t.Context(), first())
+	r.wantState(t, lambdaidem.Released)
+}
+
+// A deployment that leaves out the old secret can't compare the inner call's payload with
+// the one in its record, and refuses the call. When a later deployment has the secret again,
+// a retry of the outer request must not get an answer about that refusal.
 func TestX1_AnInnerMismatchThatIsNotSureIsNotStored(t *testing.T) {
-	oldSecret, newSecret := []byte("the old secret, 32 bytes or more"), []byte("the new secret, 32 bytes or more")
 	for name, c := range map[string]struct {
-		secret []byte
-		body   string
-		want   lambdaidem.State
+		secret, body string
+		want         lambdaidem.State
 	}{
 		"another payload under the same secret": {oldSecret, "q", lambdaidem.Completed},
 		"another secret":                        {newSecret, "p", lambdaidem.Released},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r *rig
-			pay := func(ctx context.Context, secret []byte, body string) error {
-				g := r.guard.With(func(o *lambdaidem.Options) { o.FingerprintSecrets = [][]byte{secret} })
-				_, err := lambdaidem.Do(ctx, g, lambdaidem.Call{Operation: "charge", Key: "k", Payload: body}, func(context.Context) (int, error) { return 1, nil })
+			pay := func(ctx context.Context, secret, body string) error {
+				_, err := lambdaidem.Do(ctx, r.guard.With(secrets(secret)), lambdaidem.Call{Operation: "charge", Key: "k", Payload: body}, func(context.Context) (int, error) { return 1, nil })
 				return err
 			}
 			r = newRig(func(ctx context.Context, _ request) (response, error) {
@@ -301,27 +286,25 @@ func TestX1_AnInnerMismatchThatIsNotSureIsNotStored(t *testing.T) {
 			}
 			r.store.forgetClaims()
 			r.send(t, first())
-			if rec := r.record(t); rec.State != c.want {
-				t.Errorf("the record is %s, want %s", rec.State, c.want)
-			}
+			r.wantState(t, c.want)
 		})
 	}
 }
 
 func TestX4_NoMarkSettlesAnUnknownOutcome(t *testing.T) {
-	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
-		t.Run(string(policy), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var r *rig
-				r = newRig(func(ctx context.Context, _ request) (response, error) {
-					return response{}, lambdaidem.Retryable(fmt.Errorf("charge: %w", r.unknownCharge(ctx, charge)))
-				}, func(o *lambdaidem.Options) { o.Policy = policy })
-				_, _ = r.handler(t.Context(), first())
-				if rec := r.record(t); rec.State != lambdaidem.InProgress {
-					t.Errorf("the record is %s", rec.State)
-				}
+	for name, mark := range map[string]func(error) error{"retryable": lambdaidem.Retryable, "permanent": lambdaidem.Permanent} {
+		for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
+			t.Run(fmt.Sprintf("%s under %s", name, policy), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var r *rig
+					r = newRig(func(ctx context.Context, _ request) (response, error) {
+						return response{}, mark(fmt.Errorf("charge: %w", r.unknownCharge(ctx, t, requestLost, nil)))
+					}, func(o *lambdaidem.Options) { o.Policy = policy })
+					_, _ = r.handler(t.Context(), first())
+					r.wantState(t, lambdaidem.InProgress)
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -393,9 +376,10 @@ func TestL5_AnInnerCallWithoutCancelEndsWithinTheInvocation(t *testing.T) {
 		var r *rig
 		r = newRig(func(ctx context.Context, _ request) (response, error) {
 			r.store.fail(complete, hangs)
+			outerEnd, _ := ctx.Deadline()
 			_, _ = lambdaidem.Do(context.WithoutCancel(ctx), r.guard, charge, func(ctx context.Context) (int, error) {
-				if _, ends := ctx.Deadline(); !ends {
-					t.Error("the inner handler has no deadline")
+				if end, ends := ctx.Deadline(); !ends || !end.Before(outerEnd) {
+					t.Errorf("the inner handler may run until %v (it has a deadline: %t), the outer one until %v", end, ends, outerEnd)
 				}
 				return 1, nil
 			})

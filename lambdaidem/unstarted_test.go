@@ -72,9 +72,7 @@ func TestX10_DerivedGuardsShareTheClaimsLeftBehind(t *testing.T) {
 		if _, err := other(t.Context(), post("key-2", "{}")); err != nil {
 			t.Fatal(err)
 		}
-		if rec := r.record(t); rec.State != lambdaidem.Released {
-			t.Errorf("the record is %s", rec.State)
-		}
+		r.wantState(t, lambdaidem.Released)
 	})
 }
 
