@@ -1,0 +1,82 @@
+package simulator
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// process serves invocations one after another with one guard. The first of them decides
+// about its clock, its policy and the version that it runs.
+type process struct {
+	first  *actor
+	guard  *lambdaidem.Guard
+	served int // invocations that began
+
+	serving *actor // nil: it is idle; under w.mu
+}
+
+// current is the invocation that the process serves.
+func (p *process) current() *actor {
+	p.first.w.mu.Lock()
+	defer p.first.w.mu.Unlock()
+	return p.serving
+}
+
+// Do sends a request of the SDK's into the world.
+func (p *process) Do(req *http.Request) (*http.Response, error) { return p.current().Do(req) }
+
+// Read gives the guard its tokens and jitter.
+func (p *process) Read(b []byte) (int, error) { return p.current().Read(b) }
+
+// Observe enters the guard's own events into the book.
+func (p *process) Observe(ctx context.Context, e lambdaidem.Event) { p.current().Observe(ctx, e) }
+
+// enter has an idle process serve the actor's invocation, or starts a process for it. In
+// a plan without an outage each invocation has a process of its own.
+func (w *world) enter(a *actor) {
+	if !w.plan.outage.planned() {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.processes {
+		if p.lives() {
+			a.joinLocked(p)
+			return
+		}
+	}
+	p := &process{first: a}
+	w.processes = append(w.processes, p)
+	a.joinLocked(p)
+}
+
+// joinLocked makes the actor the process's next invocation.
+func (a *actor) joinLocked(p *process) {
+	a.process, p.serving = p, a
+	p.served++
+	a.skew, a.policy, a.hasty = p.first.skew, p.first.policy, p.first.hasty && a.order.Unguarded == ""
+}
+
+// leave ends the actor's invocation. The process is idle, unless it has died.
+func (a *actor) leave() {
+	a.w.mu.Lock()
+	defer a.w.mu.Unlock()
+	if a.process != nil && !a.dead {
+		a.process.serving = nil
+	}
+}
+
+// lives reports whether the process can serve another invocation now. One that died serves
+// its last one for ever.
+func (p *process) lives() bool { return p.serving == nil && !p.replaced() }
+
+// starter is the actor whose invocation started the actor's process. Whatever differs
+// between processes depends on it.
+func (a *actor) starter() *actor {
+	if a.process != nil {
+		return a.process.first
+	}
+	return a
+}
