@@ -18,8 +18,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// actor is one invocation: the real guard over the real dynamostore over the world's
-// network. It has a process and a clock of its own, unless its plan has an outage.
+// actor is one invocation of the function. It runs the real guard and the real dynamostore,
+// whose requests go over the world's network. It has a process and a clock of its own,
+// unless its plan has an outage: see process.
 type actor struct {
 	w      *world
 	id     uint64
@@ -38,8 +39,8 @@ type actor struct {
 	reason []string       // why its last transaction was cancelled, of those whose reply it got; under w.mu
 	stale  bool           // a transaction of it arrived after its token was forgotten; under w.mu
 	order  order
-	ending Ending // how its handler ends; Running: the script decides
-	began  time.Time
+	ending Ending             // how its handler ends; Running: the script decides
+	began  time.Time          // when the invocation began
 	ends   time.Time          // when Lambda kills it
 	run    *run               // of its handler; nil before
 	cancel context.CancelFunc // what a client does that hangs up; set before it starts
@@ -47,7 +48,7 @@ type actor struct {
 	region int       // where it runs
 	over   time.Time // when its invocation was; zero: it is not yet
 
-	process  *process   // that serves it and other invocations; nil: one of its own
+	process  *process   // serves this invocation and others; nil if it has a process of its own
 	operates *operation // what an operator does, who is no invocation
 }
 
@@ -142,7 +143,7 @@ func (a *actor) guard() *lambdaidem.Guard {
 	return a.process.guard
 }
 
-// surroundings are what a guard and its store get from the process that they run in.
+// surroundings is what a guard and its store use of the process that they run in.
 type surroundings interface {
 	aws.HTTPClient
 	io.Reader

@@ -96,7 +96,7 @@ func (j *judge) checkAnswer(ans *answer) {
 		j.broken(a, CheckReplay, "a replay of status %d", got.Status)
 	}
 	knew := got.Replayed || strings.HasPrefix(got.Code, "idempotency_") // E4: the record knows better
-	if got.failed == "" && a.run != nil && (a.run.how == Panicked || a.run.how == RefusedPanicked) && (!a.hasty || !knew) {
+	if got.failed == "" && a.run != nil && a.run.panicked() && (!a.hasty || !knew) {
 		j.broken(a, CheckPanicGoesOn, "the handler panicked and the caller got %d", got.Status)
 	}
 	if !got.carriesAnswer() || a.free() || a.order.Unguarded != "" {
@@ -125,9 +125,9 @@ func (j *judge) checkAnswer(ans *answer) {
 	}
 }
 
-// hadOtherPayload reports whether some attempt held or completed the record with
-// another payload than the one that asked, in a life of the record that was not over by
-// then.
+// hadOtherPayload reports whether an attempt with another payload than the asked request's
+// held or completed the record while that request was under way, or before that in the same
+// life of the record.
 func (h *history) hadOtherPayload(asked *answer) bool {
 	if h == nil {
 		return false

@@ -73,7 +73,7 @@ func (j *judge) consulted(a *actor, got result) {
 	case string(lambdaidem.ErrStoreUnavailable), string(lambdaidem.ErrOutcomeUnknown), string(lambdaidem.ErrOutOfTime):
 		return // it says no more than that nobody knows
 	}
-	if (a.run.how == Panicked || a.run.how == RefusedPanicked) && a.asked { // a panic says no more than that it failed
+	if a.run.panicked() && a.asked { // a panic says no more than that it failed
 		return
 	}
 	j.brokenLocked(a, CheckConsulted, "it answered %d %s%s, and knew nothing of its record", got.Status, got.Code, got.failed)

@@ -6,7 +6,8 @@ import (
 	"github.com/lambdaidem/toolkit/internal/simulator/wire"
 )
 
-// write holds one write of an actor's against the record's life.
+// write checks one write to a record against the record's life. a is the actor whose attempt
+// the write belongs to, and r is the request that brought it.
 func (j *judge) write(a *actor, r *request, w wire.Write, as change, h *history) {
 	if a.order.Unguarded != "" {
 		j.brokenLocked(a, CheckOwnRecord, "it runs unguarded, and wrote to a record")

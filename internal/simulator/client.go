@@ -119,3 +119,12 @@ func (w *world) invocation(a *actor, running *sync.WaitGroup) <-chan result {
 	})
 	return got
 }
+
+// ask starts the actor's invocation, lets the world go on until the invocation is over, and
+// returns what its client gets.
+func (w *world) ask(a *actor) result {
+	var running sync.WaitGroup
+	got := w.invocation(a, &running)
+	w.turnUntil(&running)
+	return <-got
+}

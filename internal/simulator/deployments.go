@@ -7,10 +7,11 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Deployments that change how fingerprints are made while requests are under way. During
-// each deployment, processes of the version before it run beside the new ones.
+// This file simulates deployments that change how the guard makes fingerprints, while
+// requests are under way. During a deployment, processes of the old version and of the new
+// one run side by side.
 
-// version is what one deployed version of the function says about fingerprints.
+// version has the options for fingerprints of one deployed version of the function.
 type version struct {
 	secrets [][]byte
 	ignore  []string
@@ -28,9 +29,9 @@ var (
 	newSecret = []byte("the simulator's new secret, of enough bytes")
 )
 
-// rollouts are the changes that docs/operate.md describes under "Something changes in a
-// deployment", in the order that it asks for. No retry is refused because of one of them:
-// no payload has the member that the last one ignores.
+// rollouts are changes from docs/operate.md, "Something changes in a deployment", each in
+// the order of steps given there. None of them makes the guard refuse a retry of the same
+// payload: no payload has a member sentAt, which the last rollout ignores.
 var rollouts = [][]version{
 	{ // a fingerprint secret is rotated
 		{secrets: [][]byte{oldSecret}},
@@ -48,8 +49,8 @@ var rollouts = [][]version{
 	},
 }
 
-// newDeployments draws from a stream of its own, so that it moves nothing in a plan
-// without deployments.
+// newDeployments gives some plans deployments. It draws from a random stream of its own,
+// so that the rest of each plan does not depend on it.
 func newDeployments(seed uint64, p *plan) {
 	r := rand.New(rand.NewPCG(seed, 0xde9107ed))
 	if r.Float64() >= 0.2 {
@@ -61,7 +62,7 @@ func newDeployments(seed uint64, p *plan) {
 	}
 }
 
-// newest returns the place of the newest version at a time since the world began.
+// newest returns the index of the newest version at a time since the world began.
 func (d *deployments) newest(at time.Duration) int {
 	return min(int(at/d.every), len(d.versions)-1)
 }
@@ -69,15 +70,16 @@ func (d *deployments) newest(at time.Duration) int {
 // version returns the version that the actor's process runs.
 func (a *actor) version() version {
 	if d := &a.w.plan.deployments; len(d.versions) > 0 {
-		return d.versions[a.runs()]
+		return d.versions[a.versionIndex()]
 	}
 	return version{}
 }
 
-// runs returns the place of the version that the actor's process runs. It is the newest
-// one when the process starts, or the one before that if an invocation can end before the
-// next deployment.
-func (a *actor) runs() int {
+// versionIndex returns the index of the version that the actor's process runs. Most
+// processes run the newest version at the time when they start. Some run the version before
+// that, unless the next deployment is so near that it would begin before their first
+// invocation is over: then three versions would run at the same time.
+func (a *actor) versionIndex() int {
 	d, started := &a.w.plan.deployments, a.starter()
 	at := started.began.Sub(a.w.born)
 	newest := d.newest(at)
@@ -87,12 +89,13 @@ func (a *actor) runs() int {
 	return newest
 }
 
-// replaced reports whether the process runs a version from before the last two. The next
-// deployment begins only when the one before it is everywhere.
+// replaced reports whether the process runs a version older than the last two. Such a
+// process serves no more invocations, because a deployment begins only after the one before
+// it has reached all processes.
 func (p *process) replaced() bool {
 	w := p.first.w
 	d := &w.plan.deployments
-	return len(d.versions) > 0 && d.newest(time.Since(w.born))-p.first.runs() > 1
+	return len(d.versions) > 0 && d.newest(time.Since(w.born))-p.first.versionIndex() > 1
 }
 
 // options sets the options that differ between versions.
@@ -100,8 +103,8 @@ func (v version) options(o *lambdaidem.Options) {
 	o.FingerprintSecrets, o.FingerprintIgnore = v.secrets, v.ignore
 }
 
-// leaveDoubt reports whether two fingerprints of different payloads may look as if only
-// the versions that made them differed.
+// leaveDoubt reports whether the guard may be unable to tell if two payloads differ, because
+// two versions made their fingerprints in different ways.
 func (d *deployments) leaveDoubt() bool {
 	return len(d.versions) > 0 && d.versions[len(d.versions)-1].ignore != nil
 }

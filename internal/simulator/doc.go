@@ -25,7 +25,7 @@
 // or go into parts (parts.go). In some, operators release, settle and purge records
 // meanwhile (operators.go, operators_book.go), deployments change how fingerprints are
 // made (deployments.go), or nobody can reach the table for a while (outages.go). In plans
-// with an outage a process serves several invocations with one guard.
+// with an outage a process serves several invocations with one guard (process.go).
 //
 // # Every order of a small case
 //

@@ -43,8 +43,8 @@ type effects struct {
 	faults     []Fault
 }
 
-// newEffects draws from a stream of its own, so that it moves nothing in a plan
-// without transactions.
+// newEffects decides what the handlers of a plan enlist. It draws from a random stream
+// of its own, so that the rest of each plan does not depend on it.
 func newEffects(seed uint64, p *plan) {
 	r := rand.New(rand.NewPCG(seed, 0xe44ec75))
 	chance := func(c float64) bool { return r.Float64() < c }

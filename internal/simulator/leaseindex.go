@@ -20,8 +20,8 @@ const (
 	some // every other one: a rolling deployment, in both directions
 )
 
-// newLeaseIndex draws from a stream of its own, so that it moves nothing in a plan
-// without the index.
+// newLeaseIndex decides which processes of a plan write the index. It draws from a
+// random stream of its own, so that the rest of each plan does not depend on it.
 func newLeaseIndex(seed uint64, p *plan) {
 	p.leaseIndex = []leaseIndex{none, none, all, some}[rand.New(rand.NewPCG(seed, 0x1ea5e)).IntN(4)]
 }

@@ -30,8 +30,8 @@ var deploymentMutations = []mistake{
 	}}, []Check{CheckDownstreamKey}},
 }
 
-// otherVersions changes the fingerprint of a record that was made under other settings
-// than that of the claim which meets the record.
+// otherVersions wraps a store so that Acquire returns changed fingerprints. It changes those
+// of records whose fingerprint was made by another version than the claim's.
 func otherVersions(change func(recorded, own string) string) func(lambdaidem.Store, *actor) lambdaidem.Store {
 	return func(s lambdaidem.Store, _ *actor) lambdaidem.Store {
 		return wrapped{Store: s, acquire: func(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {

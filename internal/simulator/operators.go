@@ -30,8 +30,8 @@ type operators struct {
 	forget bool          // they forget records too
 }
 
-// newOperators draws from a stream of its own, so that it moves nothing in a plan
-// without operators.
+// newOperators gives some plans operators. It draws from a random stream of its own, so
+// that the rest of each plan does not depend on it.
 func newOperators(seed uint64, p *plan) {
 	r := rand.New(rand.NewPCG(seed, 0x0be7a704))
 	if r.Float64() >= 0.25 {

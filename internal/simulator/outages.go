@@ -1,25 +1,21 @@
 package simulator
 
 import (
-	"cmp"
 	"math/rand/v2"
-	"slices"
-	"sync"
 	"time"
 )
 
-// An outage of the table under policy Hold. It leaves claims behind whose handlers never
-// started, and the process that made them withdraws them in its later invocations. So in
-// these plans a process serves many invocations with one guard, one after another, as
-// Lambda's do.
+// This file simulates outages of the table under policy Hold. An outage leaves claims behind
+// whose handlers never started. The process that made them withdraws them in its later
+// invocations, so in a plan with an outage a process serves many invocations (process.go).
 
-// outage is a time in which no request gets a reply. The zero value: there is none.
+// outage is a time in which no request gets a reply. The zero value means that there is none.
 type outage struct {
 	from, until time.Duration // since the world began
 }
 
-// newOutage draws from a stream of its own, so that it moves nothing in a plan without
-// an outage.
+// newOutage gives some plans an outage. It draws from a random stream of its own, so
+// that the rest of each plan does not depend on it.
 func newOutage(seed uint64, p *plan) {
 	r := rand.New(rand.NewPCG(seed, 0x007a9e))
 	if p.effects.optimistic == 1 || r.Float64() >= 0.08 {
@@ -34,9 +30,10 @@ func newOutage(seed uint64, p *plan) {
 // planned reports whether the plan has an outage.
 func (o *outage) planned() bool { return o.until > 0 }
 
-// fault is what becomes of a request that is sent at a time since the world began. The
-// first request of an invocation, which claims a record or withdraws an earlier claim, may
-// be served. None of the requests after that is, so whether it was stays unknown.
+// fault returns what happens to a request that is sent at a time since the world began. The
+// database may serve the first request of an invocation, which claims a record or withdraws
+// an earlier claim. It serves none of the later ones, so the invocation can't find out
+// whether it served the first.
 func (o *outage) fault(r *rand.Rand, at time.Duration, of *request) Fault {
 	switch {
 	case at < o.from || at >= o.until:
@@ -48,16 +45,16 @@ func (o *outage) fault(r *rand.Rand, at time.Duration, of *request) Fault {
 	}
 }
 
-// withdrawUnstarted has each process that lives be invoked again, when the outage is over
-// and no claim can arrive any more, as often as it may have left a claim behind. Then no
-// claim of theirs holds a record whose handler never started.
+// withdrawUnstarted invokes each process that lives again, once the outage is over and no
+// claim can arrive any more. It does so as often as the process was invoked before, since
+// each of those invocations may have left a claim behind. Then it checks that no claim of
+// these processes holds a record although no handler started.
 func (w *world) withdrawUnstarted() {
 	if !w.plan.outage.planned() {
 		return
 	}
 	time.Sleep(signatureLife)
 	records := w.book.sorted()
-	slices.SortFunc(w.processes, func(x, y *process) int { return cmp.Compare(x.first.id, y.first.id) })
 	number := uint64(800_000)
 	for _, p := range w.processes {
 		for range p.served {
@@ -69,9 +66,7 @@ func (w *world) withdrawUnstarted() {
 			w.mu.Lock()
 			a.joinLocked(p)
 			w.mu.Unlock()
-			var running sync.WaitGroup
-			w.invocation(a, &running)
-			w.turnUntil(&running)
+			w.ask(a)
 		}
 	}
 	for _, h := range w.book.sorted() {
@@ -79,7 +74,7 @@ func (w *world) withdrawUnstarted() {
 	}
 }
 
-// unstarted looks at a record after the processes that live were invoked again.
+// unstarted checks a record after withdrawUnstarted has invoked the processes again.
 func (j *judge) unstarted(h *history) {
 	a := h.holder
 	if a == nil {
@@ -90,8 +85,8 @@ func (j *judge) unstarted(h *history) {
 	}
 }
 
-// author is the attempt that a write to a record is of: the sender's own, or an earlier
-// one of the same process, whose claim the sender withdraws.
+// author returns the actor whose attempt wrote to a record under token. It is the sender of
+// the write, or an earlier invocation of the same process whose claim the sender withdraws.
 func (b *book) author(sender *actor, h *history, token string) *actor {
 	if sender.process == nil || h == nil || len(h.lives) == 0 {
 		return sender
@@ -102,7 +97,8 @@ func (b *book) author(sender *actor, h *history, token string) *actor {
 	return sender
 }
 
-// withdrawal looks at a write of an attempt that another invocation of its process sent.
+// withdrawal checks a write of actor a's attempt that a later invocation of the same process
+// sent. left is the state in which it left the record.
 func (j *judge) withdrawal(a, sender *actor, left state) {
 	switch {
 	case a == sender:

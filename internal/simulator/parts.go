@@ -27,8 +27,8 @@ type large struct {
 	loses   bool // parts get lost now and then, as if TTL had taken them
 }
 
-// newLarge draws from a stream of its own, so that it moves nothing in a plan
-// without large answers.
+// newLarge gives some plans large answers. It draws from a random stream of its own, so
+// that the rest of each plan does not depend on it.
 func newLarge(seed uint64, p *plan) {
 	r := rand.New(rand.NewPCG(seed, 0x1a49e))
 	if r.Float64() >= 0.2 {

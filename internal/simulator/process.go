@@ -7,17 +7,18 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// process serves invocations one after another with one guard. The first of them decides
-// about its clock, its policy and the version that it runs.
+// process serves invocations with one guard, one after another, as a process on Lambda does.
+// Its clock, its policy and its version are those of the first invocation. Only plans with
+// an outage have such processes. In all others each invocation has a process of its own.
 type process struct {
 	first  *actor
 	guard  *lambdaidem.Guard
 	served int // invocations that began
 
-	serving *actor // nil: it is idle; under w.mu
+	serving *actor // the invocation under way, or nil if the process is idle; under w.mu
 }
 
-// current is the invocation that the process serves.
+// current returns the invocation that the process serves.
 func (p *process) current() *actor {
 	p.first.w.mu.Lock()
 	defer p.first.w.mu.Unlock()
@@ -68,12 +69,12 @@ func (a *actor) leave() {
 	}
 }
 
-// lives reports whether the process can serve another invocation now. One that died serves
-// its last one for ever.
+// lives reports whether the process can serve another invocation now. The last invocation of
+// a process that died never ends, so that process never lives again.
 func (p *process) lives() bool { return p.serving == nil && !p.replaced() }
 
-// starter is the actor whose invocation started the actor's process. Whatever differs
-// between processes depends on it.
+// starter returns the actor that started the actor's process. What differs between processes
+// is chosen by the starter's number.
 func (a *actor) starter() *actor {
 	if a.process != nil {
 		return a.process.first

@@ -64,10 +64,7 @@ func (w *world) probe() {
 			o.Payload = payload
 			probes++
 			a = w.newActor(probes, o)
-			var running sync.WaitGroup
-			got := w.invocation(a, &running)
-			w.turnUntil(&running)
-			if last = <-got; last.carriesAnswer() || w.book.judge.held(h, a, last) {
+			if last = w.ask(a); last.carriesAnswer() || w.book.judge.held(h, a, last) {
 				break
 			}
 		}

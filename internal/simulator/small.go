@@ -94,9 +94,7 @@ func (w *world) before(c Small) {
 		a.ending = Created
 		w.plan.killHandler = 2
 	}
-	var one sync.WaitGroup
-	w.invocation(a, &one)
-	w.turnUntil(&one)
+	w.ask(a)
 	w.plan.killHandler = 0
 	time.Sleep(w.plan.timeout + 2*w.plan.maxSkew)
 }

@@ -19,8 +19,8 @@ import (
 // stepNames are the steps that a run takes, in this order.
 var stepNames = []string{"reserve", "notify"}
 
-// newSteps draws from a stream of its own, so that it moves nothing in a plan
-// without steps.
+// newSteps decides whether the handlers of a plan take steps. It draws from a random
+// stream of its own, so that the rest of each plan does not depend on it.
 func newSteps(seed uint64, p *plan) {
 	r := rand.New(rand.NewPCG(seed, 0x57e95))
 	p.steps = p.effects.optimistic < 1 && r.Float64() < 0.25

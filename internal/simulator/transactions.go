@@ -364,5 +364,8 @@ func (r *run) commits() bool {
 	return r.enlisted && r.meant.traits().leaves == completed && (r.meant == Created || r.whenFailed)
 }
 
+// panicked reports whether the handler panicked, or its author did about a failed condition.
+func (r *run) panicked() bool { return r.how == Panicked || r.how == RefusedPanicked }
+
 // refused tells whether the run's condition failed.
 func (r *run) refused() bool { return r.how != r.meant }
