@@ -154,7 +154,7 @@ func (a *attempt) judge(rec Record) finding {
 		return isFree
 	case rec.State == Released && len(rec.Steps) == 0 && !a.call.refusedBy(rec):
 		return isFree // even for another payload, so that a client can correct its request
-	case !a.call.fits(rec.Fingerprint):
+	case a.call.compare(rec.Fingerprint) != samePayload:
 		return isMismatch
 	case rec.State == Released:
 		return isFree
@@ -302,9 +302,8 @@ func (a *attempt) fromRecord(ctx context.Context, found finding, rec Record) dec
 	case isMismatch:
 		a.note(ctx, EventMismatch, nil)
 		refusal := payloadMismatch(a.g.opts.MismatchStatus)
-		_, sure := a.call.compare(rec.Fingerprint)
-		refusal.unsure = !sure
-		refusal.unfinished = !sure && rec.State != Completed
+		refusal.unsure = a.call.compare(rec.Fingerprint) == maybeSame
+		refusal.unfinished = refusal.unsure && rec.State != Completed
 		return decision{refusal: refusal}
 	default:
 		a.note(ctx, EventAbandoned, nil)

@@ -217,8 +217,8 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M], mayBegin
 		t.refusal = keyMissing("The message has no idempotency key.")
 	default:
 		who.Key = text
-		body, parts := t.payload(b.opts.FingerprintAttributes)
-		t.call = b.g.newCall(who, payload{body: body, json: true, form: attributesForm(b.opts.FingerprintAttributes)}, parts...)
+		p, parts := t.payload(b.opts.FingerprintAttributes)
+		t.call = b.g.newCall(who, p, parts...)
 		b.warnOfOwnID(t)
 	}
 }

@@ -3,6 +3,7 @@ package lambdaidem_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -50,5 +51,86 @@ func TestV2_AMessageThatNeverFinishedIsNotDiscarded(t *testing.T) {
 	}
 	if out, err := later.SQS(h, discarding)(t.Context(), message(body)); err != nil || len(out.BatchItemFailures) > 0 {
 		t.Errorf("once it is done: %+v, %v", out, err)
+	}
+}
+
+// A payment that was sent again may arrive another way, because raw message delivery was
+// switched or a queue was replaced. It is not discarded as another payment, and finishes
+// under the downstream key of its first attempt. With another body it may be discarded.
+func TestV2_AMessageThatArrivesAnotherWayIsNotDiscarded(t *testing.T) {
+	const body, envelope = `{"amount":100}`, `{"Type":"Notification","MessageId":"i","TopicArn":"arn:t","Subject":"s","Message":"{\"amount\":100}"}`
+	const event = `{"id":"i","source":"shop","detail-type":"Paid","account":"1","time":"t","region":"r","detail":{"amount":100}}`
+	const queue, fifo = "arn:aws:sqs:r:a:q", "arn:aws:sqs:r:a:q.fifo"
+	type way struct{ queue, body string }
+	for name, c := range map[string]struct {
+		first, second way
+		discarded     bool
+	}{
+		"raw message delivery":       {way{queue, envelope}, way{queue, body}, false},
+		"no raw message delivery":    {way{queue, body}, way{queue, envelope}, false},
+		"a standard queue":           {way{fifo, body}, way{queue, body}, false},
+		"a FIFO queue":               {way{queue, body}, way{fifo, body}, false},
+		"a rule of a bus":            {way{queue, body}, way{queue, event}, false},
+		"a rule instead of a topic":  {way{queue, envelope}, way{queue, event}, false},
+		"another payment":            {way{queue, body}, way{queue, `{"amount":90}`}, true},
+		"another payment of a topic": {way{queue, envelope}, way{queue, strings.Replace(envelope, "100", "90", 1)}, true},
+	} {
+		r := newRig(nil)
+		send := func(w way, end error) (key string, discarded bool) {
+			h := r.guard.SQS(func(ctx context.Context, _ events.SQSMessage) error {
+				key = lambdaidem.DownstreamKey(ctx, "pay")
+				return end
+			}, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+				o.Operation = "pay"
+				o.Key = func(context.Context, events.SQSMessage) (string, error) { return "k1", nil }
+				o.Discard = func(context.Context, events.SQSMessage, error) bool { discarded = true; return true }
+			})
+			m := events.SQSMessage{MessageId: "m", EventSourceARN: w.queue, Body: w.body, Attributes: map[string]string{"MessageGroupId": "g"}}
+			if _, err := h(t.Context(), events.SQSEvent{Records: []events.SQSMessage{m}}); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			return key, discarded
+		}
+		first, _ := send(c.first, errWire)
+		second, discarded := send(c.second, nil)
+		if ran := second != ""; discarded != c.discarded || ran == c.discarded || ran && second != first {
+			t.Errorf("%s: discarded: %v, downstream keys %q and %q", name, discarded, first, second)
+		}
+	}
+}
+
+// The same event may come from a bus or through a queue, and a publication from a topic or
+// through a queue.
+func TestV2_AnEventThatArrivesThroughAQueueIsNotAnother(t *testing.T) {
+	r := newRig(nil)
+	var keys []string
+	failing := func(ctx context.Context) error {
+		keys = append(keys, lambdaidem.DownstreamKey(ctx, "pay"))
+		return errWire
+	}
+	queued := func(operation, body string) {
+		t.Helper()
+		h := r.guard.SQS(func(ctx context.Context, _ events.SQSMessage) error { return failing(ctx) }, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+			o.Operation = operation
+			o.Key = func(context.Context, events.SQSMessage) (string, error) { return "k1", nil }
+		})
+		if _, err := h(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: "m", EventSourceARN: "arn:q", Body: body}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fromBus := r.guard.EventBridge(func(ctx context.Context, _ events.EventBridgeEvent) error { return failing(ctx) }, func(o *lambdaidem.BatchOptions[events.EventBridgeEvent]) {
+		o.Operation = "event"
+		o.Key = func(context.Context, events.EventBridgeEvent) (string, error) { return "k1", nil }
+	})
+	_ = fromBus(t.Context(), events.EventBridgeEvent{ID: "i", Source: "shop", DetailType: "Paid", Detail: []byte(`{"amount":100}`)})
+	queued("event", `{"amount":100}`)
+	fromTopic := r.guard.SNS(func(ctx context.Context, _ events.SNSEventRecord) error { return failing(ctx) }, func(o *lambdaidem.BatchOptions[events.SNSEventRecord]) {
+		o.Operation = "publication"
+		o.Key = func(context.Context, events.SNSEventRecord) (string, error) { return "k1", nil }
+	})
+	_ = fromTopic(t.Context(), events.SNSEvent{Records: []events.SNSEventRecord{{SNS: events.SNSEntity{MessageID: "i", Subject: "s", Message: `{"amount":100}`}}}})
+	queued("publication", `{"amount":100}`)
+	if len(keys) != 4 || keys[0] != keys[1] || keys[2] != keys[3] {
+		t.Errorf("of four deliveries these ran: %q", keys)
 	}
 }

@@ -58,7 +58,7 @@ func (m *message) unwrapSNS() {
 	if json.Unmarshal(m.body, &e) != nil || e.Type != "Notification" || e.ID == "" || e.TopicArn == "" || e.Message == nil {
 		return
 	}
-	m.body, m.parts = []byte(*e.Message), append(m.parts, "SNS", e.TopicArn, e.Subject)
+	m.body, m.parts, m.form = []byte(*e.Message), append(m.parts, "SNS", e.TopicArn, e.Subject), append(m.form, "SNS")
 	for name, a := range e.MessageAttributes {
 		m.attribute(name, a.Type, a.Value)
 	}
@@ -75,6 +75,6 @@ func (m *message) unwrapEventBridge() {
 	if json.Unmarshal(m.body, &e) != nil || e.ID == "" || e.Source == "" || e.DetailType == "" || e.Time == "" || len(e.Detail) == 0 {
 		return
 	}
-	m.body, m.sent = e.Detail, keyInDetail(e.Detail)
+	m.body, m.sent, m.form = e.Detail, keyInDetail(e.Detail), append(m.form, "EventBridge")
 	m.parts = append(append(m.parts, "EventBridge"), busParts(e.Source, e.DetailType, e.Account, e.Region, e.Resources)...)
 }

@@ -29,7 +29,8 @@ func (g *Guard) EventBridge(h func(context.Context, events.EventBridgeEvent) err
 
 func eventBridgeMessage(e events.EventBridgeEvent) message {
 	return message{name: e.ID, source: PrincipalOf(busOperation, e.Region, e.AccountID, e.Source, e.DetailType), id: e.ID,
-		body: e.Detail, parts: busParts(e.Source, e.DetailType, e.AccountID, e.Region, e.Resources), sent: keyInDetail(e.Detail)}
+		body: e.Detail, parts: busParts(e.Source, e.DetailType, e.AccountID, e.Region, e.Resources), form: []string{"event"},
+		sent: keyInDetail(e.Detail)}
 }
 
 // busOperation begins the default Operation of an event. Nothing else that a source

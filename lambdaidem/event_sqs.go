@@ -46,7 +46,7 @@ func sqsMessage(e events.SQSMessage) message {
 	m := message{name: e.MessageId, source: e.EventSourceARN, id: e.MessageId, body: []byte(e.Body)}
 	if strings.HasSuffix(e.EventSourceARN, fifoSuffix) {
 		m.group = e.Attributes["MessageGroupId"]
-		m.parts = []string{m.group} // a message of alice's is none of bob's
+		m.parts, m.form = []string{m.group}, []string{"group"} // a message of alice's is none of bob's
 	}
 	for name, a := range e.MessageAttributes {
 		value := string(a.BinaryValue)

@@ -25,6 +25,7 @@ type message struct {
 	id     string // the id that the source gave, the same in each delivery
 	body   []byte
 	parts  []string // what the fingerprint covers besides the body and the chosen attributes
+	form   []string // what parts has, for payload.form
 	attrs  []attribute
 }
 
@@ -58,8 +59,9 @@ func (m *message) attribute(name, dataType, value string) {
 
 // payload returns what the fingerprint of a message covers: the body, the parts that
 // the source adds, and the attributes in named. All of it is the same in every
-// delivery.
-func (m *message) payload(named []string) (body []byte, parts []string) {
+// delivery. A change of named or of the way between sender and handler, such as raw
+// message delivery, changes the payload's form.
+func (m *message) payload(named []string) (p payload, parts []string) {
 	isNamed := func(a attribute) bool {
 		return slices.ContainsFunc(named, func(name string) bool { return strings.EqualFold(name, a.name) })
 	}
@@ -76,7 +78,14 @@ func (m *message) payload(named []string) (body []byte, parts []string) {
 	for _, a := range counted {
 		parts = append(parts, a.name, a.dataType, a.value)
 	}
-	return m.body, parts
+	var form []byte
+	for _, part := range m.form {
+		form = appendPart(form, part)
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(named))) {
+		form = appendPart(form, strings.ToLower(name))
+	}
+	return payload{body: m.body, json: true, form: string(form)}, parts
 }
 
 // messageWork implements work for the handler of one message.
@@ -210,14 +219,3 @@ func (g *Guard) passMessage(ctx context.Context, fn func(context.Context) error)
 }
 
 var errNoSource = errors.New("the message names no source: set BatchOptions.Operation")
-
-// attributesForm encodes the names of the message attributes that the fingerprint
-// covers, for payload.form. Two fingerprints that cover different attributes don't
-// prove that the payloads differ.
-func attributesForm(named []string) string {
-	var form []byte
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(named))) {
-		form = appendPart(form, strings.ToLower(name))
-	}
-	return string(form)
-}

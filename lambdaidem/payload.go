@@ -6,42 +6,51 @@ import "strings"
 // may change how fingerprints are made (a secret is rotated, a field is ignored, a type
 // grows), so two different fingerprints do not prove two different payloads.
 
-// compare reports whether a recorded fingerprint is of this call's payload. If it
-// is not, sure reports whether it surely is of another payload: it was made under
-// settings that this guard has too. If it is, sure reports whether it was made
-// under such settings.
-func (c *call) compare(recorded string) (same, sure bool) {
-	settings, digest, _ := strings.Cut(recorded, ".")
-	if same, sure = matches(c.fingerprint, settings, digest); same || c.others == nil {
-		return same, sure
+// likeness is what two fingerprints say about their payloads.
+type likeness int
+
+const (
+	samePayload    likeness = iota // the digests are equal
+	anotherPayload                 // the digests differ, and were made under the same settings
+	maybeSame                      // the digests differ, and were made under different settings
+)
+
+// compare compares a recorded fingerprint with this call's payload, by all secrets of the
+// guard.
+func (c *call) compare(recorded string) likeness {
+	best := like(c.fingerprint, recorded)
+	if best == samePayload || c.others == nil {
+		return best
 	}
 	for _, other := range c.others() {
-		is, known := matches(other, settings, digest)
-		if is {
-			return true, known
+		switch like(other, recorded) {
+		case samePayload:
+			return samePayload
+		case anotherPayload:
+			best = anotherPayload
 		}
-		sure = sure || known
 	}
-	return false, sure
+	return best
 }
 
-func matches(fingerprint, settings, digest string) (same, sure bool) {
+func like(fingerprint, recorded string) likeness {
 	ownSettings, ownDigest, _ := strings.Cut(fingerprint, ".")
-	return ownDigest == digest, ownSettings == settings
-}
-
-// fits reports whether a recorded fingerprint is of this call's payload.
-func (c *call) fits(recorded string) bool {
-	same, _ := c.compare(recorded)
-	return same
+	settings, digest, _ := strings.Cut(recorded, ".")
+	switch {
+	case ownDigest == digest:
+		return samePayload
+	case ownSettings == settings:
+		return anotherPayload
+	default:
+		return maybeSame
+	}
 }
 
 // refusedBy reports whether a released record without steps refuses this call's payload.
 // It does if it is bound to its payload and this one surely is another: an attempt gave
 // the service behind it a downstream key, or died, and so may have had an effect.
 func (c *call) refusedBy(rec Record) bool {
-	same, sure := c.compare(rec.Fingerprint)
-	return rec.Bound != "" && !same && sure
+	return rec.Bound != "" && c.compare(rec.Fingerprint) == anotherPayload
 }
 
 // settingsUnknown stands for the settings in the fingerprint of a payload that could not
@@ -58,8 +67,8 @@ func doubtful(fingerprint string) string {
 // made by the secret that signs now. Otherwise a record that is retried for long would keep
 // a fingerprint by the old secret, and no longer fit once that is removed.
 func (c *call) fingerprintOver(rec Record) string {
-	if _, sure := c.compare(rec.Fingerprint); sure || rec.State == Released && rec.Bound == "" {
-		return c.fingerprint
+	if forgotten := rec.State == Released && rec.Bound == ""; !forgotten && c.compare(rec.Fingerprint) == maybeSame {
+		return doubtful(c.fingerprint)
 	}
-	return doubtful(c.fingerprint)
+	return c.fingerprint
 }

@@ -97,9 +97,12 @@ func TestE6_ADownstreamKeyOutlivesADeployment(t *testing.T) {
 		{"what was in doubt once stays so", []deploy{
 			{opts(secrets(oldSecret)), paid100}, {opts(secrets(newSecret)), paid101}, {opts(secrets(newSecret)), paid100}, {opts(secrets(newSecret)), paid102},
 		}, []bool{yes, yes, yes, yes}},
-		{"a payload that fits under other settings is no measure", []deploy{
-			{opts(ignoring("/t")), `{"amount":100}`}, {none, `{"amount":100}`}, {none, paid100},
-		}, []bool{yes, yes, yes}},
+		{"corrected after a deployment that changes nothing for the payload", []deploy{
+			{none, paid100}, {opts(ignoring("/memo")), paid100}, {opts(ignoring("/memo")), paid101}, {opts(ignoring("/memo")), paid100},
+		}, []bool{yes, yes, no, yes}},
+		{"corrected after a bound changed", []deploy{
+			{none, paid100}, {opts(func(o *lambdaidem.Options) { o.MaxBody = 10000 }), paid100}, {opts(func(o *lambdaidem.Options) { o.MaxBody = 10000 }), paid101},
+		}, []bool{yes, yes, no}},
 		{"several secrets are replaced by several", []deploy{{opts(secrets("a third secret 16")), paid100}, {opts(secrets(newSecret, oldSecret)), paid101}}, []bool{yes, yes}},
 		{"ignored parts", []deploy{{opts(ignoring("/t")), paid100}, {opts(ignoring("/t")), `{"t":2,"amount":100}`}, {opts(ignoring("/t")), paid101}}, []bool{yes, yes, no}},
 		{"pointers in another order", []deploy{{opts(ignoring("/t", "/u")), paid100}, {opts(ignoring("/u", "/t", "/t")), paid101}}, []bool{yes, no}},

@@ -19,10 +19,11 @@ import (
 // typedJSON is the JSON of a value as it counts.
 type typedJSON struct {
 	text []byte
-	// form describes the types behind the text: their fields, also those of values
-	// in interfaces, and the keys of maps. Texts of two different forms may differ
-	// only because a new version of the program added a field, so that they don't
-	// prove that the payloads differ.
+	// form describes the types behind the text, also those of values in interfaces.
+	// Texts of two different forms may differ only because a new version of the
+	// program added a field, so they don't prove that the payloads differ. What a
+	// client can choose is not part of the form: neither the keys of maps nor the types
+	// that encoding/json decodes into an interface.
 	form   []byte
 	nested int
 }
@@ -51,7 +52,7 @@ func (c *typedJSON) value(v reflect.Value, quoted bool) error {
 			c.text = append(c.text, "null"...)
 			return nil
 		}
-		if v.Kind() == reflect.Interface {
+		if v.Kind() == reflect.Interface && !decoded(v.Elem().Interface()) {
 			c.form = appendPart(c.form, formOf(v.Elem().Type()))
 		}
 		return c.value(v.Elem(), quoted)
@@ -83,6 +84,16 @@ func (c *typedJSON) value(v reflect.Value, quoted bool) error {
 		return nil
 	}
 	return c.leaf(v, quoted)
+}
+
+// decoded reports whether v has a type that encoding/json decodes JSON into if the program
+// names none.
+func decoded(v any) bool {
+	switch v.(type) {
+	case bool, float64, string, json.Number, []any, map[string]any:
+		return true
+	}
+	return false
 }
 
 // leaf appends what encoding/json makes of a value.
@@ -178,7 +189,6 @@ func (c *typedJSON) entries(v reflect.Value) error {
 		if i > 0 {
 			c.text = append(c.text, ',')
 		}
-		c.form = appendPart(c.form, name)
 		if err := c.name(name); err != nil {
 			return err
 		}

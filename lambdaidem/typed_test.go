@@ -284,8 +284,9 @@ func TestF3_WhatAStructHidesIsFoundEverywhere(t *testing.T) {
 	}
 }
 
-// A payload whose form a deployment changed may be the one that the record is bound to: it
-// runs, under the same downstream key. One that surely is another does not run.
+// A payload whose Go types a deployment changed may be the one that the record is bound to.
+// It runs, under the same downstream key. A payload whose data changed does not run, even if
+// the data decides about entries of maps and about types in interfaces.
 func TestE6_ADownstreamKeyOutlivesAChangedType(t *testing.T) {
 	for name, c := range map[string]struct {
 		was, is any
@@ -293,9 +294,13 @@ func TestE6_ADownstreamKeyOutlivesAChangedType(t *testing.T) {
 	}{
 		"a field that the client always sent": {orderV1{ID: "o-1"}, orderV2{ID: "o-1", Note: "as ever"}, true},
 		"a field behind an interface":         {[]any{orderV1{ID: "o-1"}}, []any{orderV2{ID: "o-1", Note: "as ever"}}, true},
-		"an entry that a map gained":          {map[string]any{"id": 1}, map[string]any{"id": 1, "currency": "EUR"}, true},
+		"a struct in a map":                   {map[string]any{"o": orderV1{ID: "o-1"}}, map[string]any{"o": orderV2{ID: "o-1", Note: "as ever"}}, true},
 		"another value":                       {orderV1{ID: "o-1"}, orderV1{ID: "o-2"}, false},
 		"another value in a map":              {map[string]any{"id": 1}, map[string]any{"id": 2}, false},
+		"an entry that a map gained":          {map[string]any{"id": 1}, map[string]any{"id": 2, "memo": "x"}, false},
+		"a number for a text":                 {[]any{"1"}, []any{1.0}, false},
+		"an object for a list":                {[]any{[]any{}}, []any{map[string]any{"a": json.Number("1")}}, false},
+		"a bool for a number":                 {[]any{json.Number("1")}, []any{true}, false},
 	} {
 		g := lambdaidem.New(memstore.New(), quiet)
 		key := func(payload any) (key string) {
