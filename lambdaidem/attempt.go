@@ -181,7 +181,7 @@ func (a *attempt) acquire(request context.Context) (d decision, may bool) {
 	if ctx.Err() != nil {
 		return a.outOfTime(ctx, ctx.Err()), false
 	}
-	a.withdrawUnstarted(ctx)
+	a.withdrawUnreleased(ctx)
 	var over Record // the record to take over; zero: there is none
 	for {
 		seen, rec, found, err := a.contend(ctx, over)

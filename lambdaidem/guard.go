@@ -17,9 +17,9 @@ type Guard struct {
 	off      bool       // switched off by the environment; see SwitchOff
 	cache    *cache     // nil without Options.Cache
 	counts   counted    // the fingerprint options
-	// unstarted has the claims of this process whose handlers never started. Guards
+	// unreleased has the claims of this process whose handlers never started. Guards
 	// derived by With share it.
-	unstarted *unstarted
+	unreleased *unreleased
 }
 
 // New returns a guard that keeps its records in store. It panics if store is nil, or if
@@ -28,7 +28,7 @@ func New(store Store, optFns ...func(*Options)) *Guard {
 	if store == nil {
 		panic("lambdaidem: New: store is nil")
 	}
-	g := &Guard{store: store, transact: transactorOf(store), off: switchedOff(), unstarted: new(unstarted)}
+	g := &Guard{store: store, transact: transactorOf(store), off: switchedOff(), unreleased: new(unreleased)}
 	return g.With(optFns...)
 }
 
@@ -52,7 +52,7 @@ func (g *Guard) With(optFns ...func(*Options)) *Guard {
 	if o.Cache != g.opts.Cache {
 		cache = newCache(o.Cache)
 	}
-	return &Guard{store: g.store, transact: g.transact, opts: o, off: g.off, cache: cache, counts: o.counted(), unstarted: g.unstarted}
+	return &Guard{store: g.store, transact: g.transact, opts: o, off: g.off, cache: cache, counts: o.counted(), unreleased: g.unreleased}
 }
 
 // SwitchOff is the name of an environment variable that switches off every guard of a

@@ -13,30 +13,30 @@ import (
 
 // Limits of what a process does about claims that it left behind.
 const (
-	maxUnstarted      = 1000                   // claims remembered; the oldest makes room for a new one
+	maxUnreleased      = 1000                   // claims remembered; the oldest makes room for a new one
 	withdrawalsAtOnce = 4                      // withdrawals before one acquire
 	withdrawalTime    = 200 * time.Millisecond // for all of them, and never more than a twentieth of the time left
 	withdrawalPause   = time.Second            // after a withdrawal that failed, and the first pause after one that found nothing
 )
 
-var errUnstartedForgotten = errors.New("this process has left too many claims behind to withdraw this one; its record may be held although no handler started: see docs/operate.md, \"An outage under Hold\"")
+var errUnreleasedForgotten = errors.New("this process has left too many claims behind to withdraw this one; its record may be held although no handler started: see docs/operate.md, \"An outage under Hold\"")
 
-// unstarted remembers the claims of this process whose handlers never started and
+// unreleased remembers the claims of this process whose handlers never started and
 // that may hold their records all the same: neither the claim nor its withdrawal
 // was answered, or the claim may still arrive. Attempts withdraw them before they
 // acquire, and when they meet one of their tokens. A guard shares it with those that
 // With derives from it; two guards made by New have two, even on one store.
-type unstarted struct {
+type unreleased struct {
 	count atomic.Int64 // len(claims), to be read without the lock
 
 	mu       sync.Mutex
-	claims   []*unstartedClaim // oldest first
+	claims   []*unreleasedClaim // oldest first
 	resuming time.Time         // no withdrawals before acquires until then
 }
 
-// unstartedClaim is one claim that was left behind. The mutex of its list guards
+// unreleasedClaim is one claim that was left behind. The mutex of its list guards
 // due, pause and withdrawn; the other fields don't change.
-type unstartedClaim struct {
+type unreleasedClaim struct {
 	g          *Guard
 	lease      Lease
 	invocation string        // that made the claim
@@ -47,17 +47,17 @@ type unstartedClaim struct {
 	withdrawn  bool          // being withdrawn by an attempt that is about to acquire
 }
 
-// newUnstartedClaim describes the attempt's last claim, whose handler never started.
+// newUnreleasedClaim describes the attempt's last claim, whose handler never started.
 // The claim has been given up, so its signature is valid for MinTTL at most.
-func (a *attempt) newUnstartedClaim() *unstartedClaim {
+func (a *attempt) newUnreleasedClaim() *unreleasedClaim {
 	now := time.Now()
-	return &unstartedClaim{g: a.g, lease: a.lease(), invocation: a.invocation, over: a.replaced().Token,
+	return &unreleasedClaim{g: a.g, lease: a.lease(), invocation: a.invocation, over: a.replaced().Token,
 		arrivesBy: now.Add(MinTTL), due: now, pause: withdrawalPause}
 }
 
 // withdraw releases the record if the claim holds it. It reports whether the claim
 // is settled: it neither holds the record nor can take it any more.
-func (c *unstartedClaim) withdraw(ctx context.Context) (rec Record, settled bool, err error) {
+func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, settled bool, err error) {
 	asked, now := time.Now(), c.g.opts.Clock()
 	lease := c.lease
 	lease.Expires = ceil(now.Add(c.g.opts.TTL), time.Second)
@@ -68,7 +68,7 @@ func (c *unstartedClaim) withdraw(ctx context.Context) (rec Record, settled bool
 // settledBy reports whether the reply to a withdrawal that was sent at asked settles
 // the claim. A released record refuses it, and so does one with another token than
 // the claim expects. If there is no such record, the claim may still arrive.
-func (c *unstartedClaim) settledBy(rec Record, err error, asked time.Time) bool {
+func (c *unreleasedClaim) settledBy(rec Record, err error, asked time.Time) bool {
 	switch {
 	case err == nil:
 		return true
@@ -81,10 +81,10 @@ func (c *unstartedClaim) settledBy(rec Record, err error, asked time.Time) bool 
 }
 
 // remember adds a claim. It returns the one that had to make room; nil: none.
-func (u *unstarted) remember(c *unstartedClaim) (dropped *unstartedClaim) {
+func (u *unreleased) remember(c *unreleasedClaim) (dropped *unreleasedClaim) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.claims) >= maxUnstarted {
+	if len(u.claims) >= maxUnreleased {
 		dropped = u.claims[0]
 		u.claims = slices.Delete(u.claims, 0, 1)
 	}
@@ -93,15 +93,15 @@ func (u *unstarted) remember(c *unstartedClaim) (dropped *unstartedClaim) {
 	return dropped
 }
 
-func (u *unstarted) forget(c *unstartedClaim) {
+func (u *unreleased) forget(c *unreleasedClaim) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.claims = slices.DeleteFunc(u.claims, func(each *unstartedClaim) bool { return each == c })
+	u.claims = slices.DeleteFunc(u.claims, func(each *unreleasedClaim) bool { return each == c })
 	u.count.Store(int64(len(u.claims)))
 }
 
 // holding returns the claim that holds the record; nil: no claim of this list does.
-func (u *unstarted) holding(rec Record) *unstartedClaim {
+func (u *unreleased) holding(rec Record) *unreleasedClaim {
 	if rec.State != InProgress || u.count.Load() == 0 {
 		return nil
 	}
@@ -116,13 +116,13 @@ func (u *unstarted) holding(rec Record) *unstartedClaim {
 }
 
 // next returns the claim whose withdrawal has been due the longest, or nil if none is due.
-func (u *unstarted) next(now time.Time) *unstartedClaim {
+func (u *unreleased) next(now time.Time) *unreleasedClaim {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if now.Before(u.resuming) {
 		return nil
 	}
-	var first *unstartedClaim
+	var first *unreleasedClaim
 	for _, c := range u.claims {
 		if !c.withdrawn && !now.Before(c.due) && (first == nil || c.due.Before(first.due)) {
 			first = c
@@ -135,7 +135,7 @@ func (u *unstarted) next(now time.Time) *unstartedClaim {
 }
 
 // tried takes note of a withdrawal that next asked for.
-func (u *unstarted) tried(c *unstartedClaim, settled bool, err error) {
+func (u *unreleased) tried(c *unreleasedClaim, settled bool, err error) {
 	if settled {
 		u.forget(c)
 		return
@@ -159,7 +159,7 @@ func (u *unstarted) tried(c *unstartedClaim, settled bool, err error) {
 // leaveBehind remembers the attempt's claim, which was withdrawn with this result,
 // unless the claim is settled.
 func (a *attempt) leaveBehind(ctx context.Context, rec Record, err error) {
-	c := a.newUnstartedClaim()
+	c := a.newUnreleasedClaim()
 	if c.settledBy(rec, err, time.Now()) {
 		return
 	}
@@ -168,17 +168,17 @@ func (a *attempt) leaveBehind(ctx context.Context, rec Record, err error) {
 	} else {
 		a.note(ctx, EventNeverStarted, err)
 	}
-	if dropped := a.g.unstarted.remember(c); dropped != nil {
+	if dropped := a.g.unreleased.remember(c); dropped != nil {
 		dropped.g.opts.Observer.Observe(ctx, Event{Kind: EventNeverStarted, RecordID: dropped.lease.ID, Scope: dropped.lease.Scope,
-			Invocation: dropped.invocation, Err: errUnstartedForgotten})
+			Invocation: dropped.invocation, Err: errUnreleasedForgotten})
 	}
 }
 
-// withdrawUnstarted withdraws claims that earlier calls left behind: a few, in a
+// withdrawUnreleased withdraws claims that earlier calls left behind: a few, in a
 // short time, until one fails. A process that can't reach its store loses that
 // time once a second at most.
-func (a *attempt) withdrawUnstarted(ctx context.Context) {
-	u := a.g.unstarted
+func (a *attempt) withdrawUnreleased(ctx context.Context) {
+	u := a.g.unreleased
 	if u.count.Load() == 0 {
 		return
 	}
@@ -203,7 +203,7 @@ func (a *attempt) withdrawUnstarted(ctx context.Context) {
 // holds it, if this process made that claim and its handler never started. It
 // returns every other record, and one that can't be withdrawn now, as it is.
 func (a *attempt) freed(ctx context.Context, rec Record) Record {
-	c := a.g.unstarted.holding(rec)
+	c := a.g.unreleased.holding(rec)
 	if c == nil {
 		return rec
 	}
@@ -213,7 +213,7 @@ func (a *attempt) freed(ctx context.Context, rec Record) Record {
 	defer within.Cancel()
 	now, settled, err := c.withdraw(within)
 	if settled {
-		a.g.unstarted.forget(c)
+		a.g.unreleased.forget(c)
 	}
 	if err != nil && !errors.Is(err, ErrLeaseLost) {
 		return rec
