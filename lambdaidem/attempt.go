@@ -278,9 +278,7 @@ func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d decision, may bool) {
 	if reasonOf(err) == ReasonForeign {
 		a.note(ctx, EventUnreadable, err)
-		if len(seen.Steps) > 0 { // the store took the record over before it found the steps unreadable
-			a.withdraw(ctx)
-		}
+		a.withdraw(ctx) // the store may have taken the record over before it found the steps unreadable
 		return decision{refusal: recordForeign(err)}, false
 	}
 	a.note(ctx, EventStoreError, err)

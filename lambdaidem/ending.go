@@ -201,16 +201,17 @@ func (a *attempt) release(ctx context.Context, why error) decision {
 		return a.unknown(why)
 	case a.open: // with FailOpen there may be no record to release
 		a.note(ctx, EventReleased, why)
+		if a.mayHold {
+			a.leaveBehind(ctx, why, rec, err)
+		}
 	case errors.Is(err, ErrLeaseLost):
 		a.note(ctx, EventLeaseLost, why)
+	case a.unsettled: // the record is unchanged, so the transaction may still commit
+		a.note(ctx, EventStoreError, err)
+		return a.unknown(err)
 	default:
 		a.note(ctx, EventStoreError, err)
-		if !a.started {
-			a.leaveBehind(ctx, rec, err)
-		}
-		if a.unsettled { // the record is unchanged, so the transaction may still commit
-			return a.unknown(err)
-		}
+		a.leaveBehind(ctx, why, rec, err)
 	}
 	return decision{}
 }
@@ -227,5 +228,5 @@ func (a *attempt) withdraw(ctx context.Context) {
 	if err != nil && !errors.Is(err, ErrLeaseLost) {
 		a.note(ctx, EventStoreError, err)
 	}
-	a.leaveBehind(ctx, rec, err)
+	a.leaveBehind(ctx, nil, rec, err)
 }

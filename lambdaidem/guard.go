@@ -17,7 +17,7 @@ type Guard struct {
 	off      bool       // switched off by the environment; see SwitchOff
 	cache    *cache     // nil without Options.Cache
 	counts   counted    // the fingerprint options
-	// unreleased has the claims of this process whose handlers never started. Guards
+	// unreleased has the claims of this process that may still hold their records. Guards
 	// derived by With share it.
 	unreleased *unreleased
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -390,12 +389,10 @@ func observerPanics(t *testing.T) {
 			}
 		})
 	})
-	dies := r.guarded(func(context.Context, request) (response, error) { runtime.Goexit(); return response{}, nil })
-	r.store.failAlways(release, refused(lambdaidem.ReasonPermission))
-	done := make(chan struct{})
-	go func() { defer close(done); _, _ = dies(t.Context(), first()) }()
-	<-done
-	r.store.failAlways(release, nil)
+	dies := r.guarded(func(context.Context, request) (response, error) { return response{}, lambdaidem.Uncertain(errWire) })
+	if _, err := dies(t.Context(), first()); !errors.Is(err, errWire) {
+		t.Fatal(err)
+	}
 	c.advance(time.Hour)
 	panics = true
 	func() {

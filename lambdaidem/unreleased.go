@@ -21,11 +21,11 @@ const (
 
 var errUnreleasedForgotten = errors.New("this process has left too many claims behind to withdraw this one; its record may be held although no handler started: see docs/operate.md, \"An outage under Hold\"")
 
-// unreleased remembers the claims of this process whose handlers never started and
-// that may hold their records all the same: neither the claim nor its withdrawal
-// was answered, or the claim may still arrive. Attempts withdraw them before they
-// acquire, and when they meet one of their tokens. A guard shares it with those that
-// With derives from it; two guards made by New have two, even on one store.
+// unreleased remembers the claims of this process that may hold their records although no
+// handler started, or although the handler had no effect: the release got no reply, or the
+// claim may still arrive. Attempts release such records before they acquire their own, and
+// when they meet one. A guard shares the list with the guards that With derives from it.
+// Two guards made by New have two lists, even on one store.
 type unreleased struct {
 	count atomic.Int64 // len(claims), to be read without the lock
 
@@ -34,11 +34,12 @@ type unreleased struct {
 	resuming time.Time         // no withdrawals before acquires until then
 }
 
-// unreleasedClaim is one claim that was left behind. The mutex of its list guards
-// due, pause and withdrawn; the other fields don't change.
+// unreleasedClaim is one of these claims. The mutex of the list guards due, pause and
+// withdrawn. The other fields don't change.
 type unreleasedClaim struct {
 	g          *Guard
 	lease      Lease
+	started    bool          // the handler was started, and had no effect
 	invocation string        // that made the claim
 	over       string        // token of the record that it would take over; empty: it would begin one
 	arrivesBy  time.Time     // when the claim can no longer arrive
@@ -47,11 +48,14 @@ type unreleasedClaim struct {
 	withdrawn  bool          // being withdrawn by an attempt that is about to acquire
 }
 
-// newUnreleasedClaim describes the attempt's last claim, whose handler never started.
-// The claim has been given up, so its signature is valid for MinTTL at most.
-func (a *attempt) newUnreleasedClaim() *unreleasedClaim {
+// newUnreleasedClaim describes the attempt's last claim. No further request is sent for the
+// claim, and a signature is valid for MinTTL at most. why is the error to store as the
+// record's last failure.
+func (a *attempt) newUnreleasedClaim(why error) *unreleasedClaim {
 	now := time.Now()
-	return &unreleasedClaim{g: a.g, lease: a.lease(), invocation: a.invocation, over: a.replaced().Token,
+	lease := a.lease()
+	lease.LastFailure = failureCode(why)
+	return &unreleasedClaim{g: a.g, lease: lease, started: a.started, invocation: a.invocation, over: a.replaced().Token,
 		arrivesBy: now.Add(MinTTL), due: now, pause: withdrawalPause}
 }
 
@@ -156,19 +160,19 @@ func (u *unreleased) tried(c *unreleasedClaim, settled bool, err error) {
 	c.pause *= 2
 }
 
-// leaveBehind remembers the attempt's claim, which was withdrawn with this result,
-// unless the claim is settled.
-func (a *attempt) leaveBehind(ctx context.Context, rec Record, err error) {
-	c := a.newUnreleasedClaim()
+// leaveBehind remembers the attempt's claim, unless the claim is settled. rec and err are
+// the result of its release, why is the error that was to be stored with the release.
+func (a *attempt) leaveBehind(ctx context.Context, why error, rec Record, err error) {
+	c := a.newUnreleasedClaim(why)
 	if c.settledBy(rec, err, time.Now()) {
 		return
 	}
 	if errors.Is(err, ErrLeaseLost) { // it holds nothing, but may still arrive
 		c.due, c.pause = c.due.Add(c.pause), 2*c.pause
-	} else {
+	} else if !c.started {
 		a.note(ctx, EventNeverStarted, err)
 	}
-	if dropped := a.g.unreleased.remember(c); dropped != nil {
+	if dropped := a.g.unreleased.remember(c); dropped != nil && !dropped.started {
 		dropped.g.opts.Observer.Observe(ctx, Event{Kind: EventNeverStarted, RecordID: dropped.lease.ID, Scope: dropped.lease.Scope,
 			Invocation: dropped.invocation, Err: errUnreleasedForgotten})
 	}
@@ -199,9 +203,9 @@ func (a *attempt) withdrawUnreleased(ctx context.Context) {
 	}
 }
 
-// freed returns the record as it stands after the withdrawal of the claim that
-// holds it, if this process made that claim and its handler never started. It
-// returns every other record, and one that can't be withdrawn now, as it is.
+// freed returns the record as it is after the release of the claim that holds it, if the
+// claim is in the process's list. Otherwise, or if the claim can't be released now, freed
+// returns rec.
 func (a *attempt) freed(ctx context.Context, rec Record) Record {
 	c := a.g.unreleased.holding(rec)
 	if c == nil {

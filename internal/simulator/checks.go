@@ -79,7 +79,7 @@ var Checks = map[Check]string{
 	CheckOneRun:                "X2: the guard runs the handler once in an invocation",
 	CheckRecognised:            "L4: an attempt knows its own lease and its own completion, though the reply was lost",
 	CheckMismatch:              "F3, F4: nobody is told of another payload who asks with the one that the record is of, whatever version made its fingerprint",
-	CheckWithdrawn:             "X10: a process withdraws the claims that it left behind before their handlers started, and no others",
+	CheckWithdrawn:             "X10: a process withdraws the claims that it left behind without an effect of their handlers, and no others",
 	CheckExpired:               "L7: nothing replays that has expired",
 	CheckHeld:                  "G2, L6, X2: nothing runs again after an uncertain end if the attempt that died or the reader is under policy hold",
 	CheckUnstuck:               "L6: no record is stuck beyond its lease, unless the attempt that died or the reader is under policy hold",

@@ -6,8 +6,8 @@ import (
 )
 
 // This file simulates outages of the table under policy Hold. An outage leaves claims behind
-// whose handlers never started. The process that made them withdraws them in its later
-// invocations, so in a plan with an outage a process serves many invocations (process.go).
+// whose handlers never started or had no effect. The process that made them withdraws them in
+// its later invocations, so in a plan with an outage a process serves many invocations (process.go).
 
 // outage is a time in which no request gets a reply. The zero value means that there is none.
 type outage struct {
@@ -48,7 +48,7 @@ func (o *outage) fault(r *rand.Rand, at time.Duration, of *request) Fault {
 // withdrawUnstarted invokes each process that lives again, once the outage is over and no
 // claim can arrive any more. It does so as often as the process was invoked before, since
 // each of those invocations may have left a claim behind. Then it checks that no claim of
-// these processes holds a record although no handler started.
+// these processes holds a record although no handler had an effect.
 func (w *world) withdrawUnstarted() {
 	if !w.plan.outage.planned() {
 		return
@@ -80,9 +80,15 @@ func (j *judge) unstarted(h *history) {
 	if a == nil {
 		return
 	}
-	if p := a.process; p != nil && p.lives() && a.run == nil {
-		j.brokenRecord(h, CheckWithdrawn, "process %d lives, and its claim holds the record, though no handler started", p.first.id)
+	if p := a.process; p != nil && p.lives() && a.withoutEffect() {
+		j.brokenRecord(h, CheckWithdrawn, "process %d lives, and its claim holds the record, though no handler had an effect", p.first.id)
 	}
+}
+
+// withoutEffect reports whether no handler of the actor started, or its handler ended so
+// that the record must be released.
+func (a *actor) withoutEffect() bool {
+	return a.run == nil || !a.run.ended.IsZero() && a.run.how.traits().under(a.policy) == released
 }
 
 // author returns the actor whose attempt wrote to a record under token. It is the sender of
@@ -105,8 +111,8 @@ func (j *judge) withdrawal(a, sender *actor, left state) {
 		return
 	case left != released:
 		j.brokenLocked(sender, CheckWithdrawn, "it left the record of process %d's claim %s", a.id, left)
-	case a.run != nil && !a.open:
-		j.brokenLocked(sender, CheckWithdrawn, "it withdrew the claim of process %d, whose handler had started", a.id)
+	case !a.withoutEffect() && !a.open:
+		j.brokenLocked(sender, CheckWithdrawn, "it withdrew the claim of process %d, whose handler may have had an effect", a.id)
 	}
 	j.b.paths[ClaimWithdrawn]++
 }
