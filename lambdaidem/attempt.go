@@ -273,8 +273,9 @@ func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 }
 
 // notAcquired decides a call whose claim failed with err. Its results are those of
-// acquire: the handler may run only with Options.FailOpen. It never runs if a record
-// with steps was seen, because it would repeat the steps.
+// acquire: the handler may run only with Options.FailOpen. It does not run if it may repeat
+// a step: a record with steps was seen, or the claim may have taken over the record of an
+// attempt that died, which may have stored a step since.
 func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d decision, may bool) {
 	if reasonOf(err) == ReasonForeign {
 		a.note(ctx, EventUnreadable, err)
@@ -282,7 +283,8 @@ func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d de
 		return decision{refusal: recordForeign(err)}, false
 	}
 	a.note(ctx, EventStoreError, err)
-	if a.g.opts.FailOpen && ctx.Err() == nil && len(seen.Steps) == 0 {
+	tookOver := seen.State == InProgress && a.mayHold
+	if a.g.opts.FailOpen && ctx.Err() == nil && len(seen.Steps) == 0 && !tookOver {
 		a.open = true
 		a.note(ctx, EventFailedOpen, err)
 		return decision{}, true

@@ -98,6 +98,7 @@ var errStepsRemain = errors.New("the record has steps of a version without Optio
 // that the call must not complete, d is the decision about the call. Otherwise free is
 // true, and the completion may be tried again over seen.
 func (a *attempt) contested(ctx context.Context, rec Record) (d decision, seen Record, free bool) {
+	rec = a.freed(ctx, rec)
 	found := a.judge(rec)
 	if found == isBusy {
 		rec, found = a.wait(ctx, rec)
@@ -140,6 +141,7 @@ func (a *attempt) consult(ctx context.Context) (d decision, known bool, err erro
 			return a.unknown(err), false, err
 		}
 	}
+	rec = a.freed(ctx, rec)
 	found := a.judge(rec)
 	if found == isBusy {
 		rec, found = a.wait(ctx, rec)

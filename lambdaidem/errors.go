@@ -69,6 +69,9 @@ type Error struct {
 	// unfinished reports whether a mismatch may be with the same payload, of a record whose
 	// handler has not finished.
 	unfinished bool
+	// forNow reports whether the same call may be accepted later: a function of the user's
+	// that names the key or the caller has failed.
+	forNow bool
 	// replayed reports whether the error was read from a record. Its Error method
 	// then returns message, the complete text of the original error.
 	replayed bool

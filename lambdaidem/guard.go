@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 )
@@ -12,6 +13,7 @@ import (
 // Guard makes handlers safe to retry. It is safe for concurrent use.
 type Guard struct {
 	store    Store
+	storeKey any        // equal for guards on one store, if the store's type is comparable
 	transact Transactor // store, if it has transactions; else nil
 	opts     Options    // with the defaults filled in
 	off      bool       // switched off by the environment; see SwitchOff
@@ -28,7 +30,10 @@ func New(store Store, optFns ...func(*Options)) *Guard {
 	if store == nil {
 		panic("lambdaidem: New: store is nil")
 	}
-	g := &Guard{store: store, transact: transactorOf(store), off: switchedOff(), unreleased: new(unreleased)}
+	g := &Guard{store: store, storeKey: new(byte), transact: transactorOf(store), off: switchedOff(), unreleased: new(unreleased)}
+	if reflect.ValueOf(store).Comparable() {
+		g.storeKey = store
+	}
 	return g.With(optFns...)
 }
 
@@ -52,7 +57,7 @@ func (g *Guard) With(optFns ...func(*Options)) *Guard {
 	if o.Cache != g.opts.Cache {
 		cache = newCache(o.Cache)
 	}
-	return &Guard{store: g.store, transact: g.transact, opts: o, off: g.off, cache: cache, counts: o.counted(), unreleased: g.unreleased}
+	return &Guard{store: g.store, storeKey: g.storeKey, transact: g.transact, opts: o, off: g.off, cache: cache, counts: o.counted(), unreleased: g.unreleased}
 }
 
 // SwitchOff is the name of an environment variable that switches off every guard of a
@@ -130,7 +135,7 @@ func (g *Guard) once(ctx context.Context, c call, w work) (d decision) {
 	var a *attempt
 	if outer := attemptOf(ctx); outer != nil {
 		outer.inner.begin()
-		defer func() { outer.endInner(c.who.id(), a, d) }()
+		defer func() { outer.endInner(innerRecord{g.storeKey, c.who.id()}, a, d) }()
 	}
 	if guardedInside(ctx, &c) {
 		e := guardedTwice()

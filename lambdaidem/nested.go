@@ -8,9 +8,16 @@ import "sync"
 // several calls at the same time.
 type innerCalls struct {
 	mu        sync.Mutex
-	running   int                // calls that have not returned
-	succeeded bool               // a call has succeeded or has replayed a success, or a call inside one of them has
-	unsettled map[string]Outcome // OutcomeUncertain or OutcomeReleased, by the id of the inner call's record
+	running   int                     // calls that have not returned
+	succeeded bool                    // a call has succeeded or has replayed a success, or a call inside one of them has
+	unsettled map[innerRecord]Outcome // OutcomeUncertain or OutcomeReleased
+}
+
+// innerRecord identifies the record of an inner call. It is zero for all calls that were
+// refused before their records were known.
+type innerRecord struct {
+	store any // Guard.storeKey
+	id    string
 }
 
 // begin records that an inner call has begun. Each begin must be followed by one end.
@@ -25,20 +32,27 @@ func (i *innerCalls) begin() {
 // the record has no answer, OutcomeReleased if the same call may succeed later, and ""
 // otherwise. An unsettled call stays unsettled until the handler makes it again and the
 // record then has its answer.
-func (i *innerCalls) end(id string, left Outcome) {
+func (i *innerCalls) end(rec innerRecord, left Outcome) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.running--
 	switch {
-	case left == "", i.unsettled[id] == OutcomeUncertain && left == OutcomeReleased:
+	case left == "", i.unsettled[rec] == OutcomeUncertain && left == OutcomeReleased:
 	case left == OutcomeSucceeded, left == OutcomeFailed:
-		delete(i.unsettled, id)
+		delete(i.unsettled, rec)
 	default:
 		if i.unsettled == nil {
-			i.unsettled = make(map[string]Outcome)
+			i.unsettled = make(map[innerRecord]Outcome)
 		}
-		i.unsettled[id] = left
+		i.unsettled[rec] = left
 	}
+}
+
+// refuse records that an inner call was refused before its record was known, and may be
+// accepted later.
+func (i *innerCalls) refuse() {
+	i.begin()
+	i.end(innerRecord{}, OutcomeReleased)
 }
 
 // succeed records that an inner call, or a call inside an inner call, has succeeded.
@@ -90,14 +104,14 @@ func (a *attempt) insideOutcome() Outcome {
 }
 
 // endInner records how a guarded call that the attempt's handler made has ended: by d, or
-// by a panic, in which case d is zero. id is that of the call's record. inner is the call's
-// attempt, or nil if the call was decided without one.
-func (a *attempt) endInner(id string, inner *attempt, d decision) {
+// by a panic, in which case d is zero. inner is the call's attempt, or nil if the call was
+// decided without one.
+func (a *attempt) endInner(rec innerRecord, inner *attempt, d decision) {
 	left := d.leaves()
 	if left == "" && inner != nil {
 		left = inner.ended
 	}
-	a.inner.end(id, left)
+	a.inner.end(rec, left)
 	if left == OutcomeSucceeded {
 		for around := a; around != nil; around = around.outer {
 			around.inner.succeed()

@@ -259,9 +259,13 @@ func (a *attempt) note(ctx context.Context, kind Kind, err error) {
 	a.g.opts.Observer.Observe(ctx, e)
 }
 
-// refused tells the observer of a call that has no record.
-func (g *Guard) refused(ctx context.Context, who Identity, kind Kind, err error) {
-	e := g.event(kind, &who, err)
+// refused reports a call that is refused before its record is known. If the handler of an
+// attempt made the call, that attempt learns whether the call may be accepted later.
+func (g *Guard) refused(ctx context.Context, who Identity, kind Kind, refusal *Error) {
+	if outer := attemptOf(ctx); outer != nil && refusal.forNow {
+		outer.inner.refuse()
+	}
+	e := g.event(kind, &who, refusal)
 	e.Scope = who.scope(g.readable(&who))
 	g.opts.Observer.Observe(ctx, e)
 }

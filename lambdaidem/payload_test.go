@@ -121,19 +121,23 @@ func TestE6_ADownstreamKeyOutlivesADeployment(t *testing.T) {
 // A record whose handler asked for no downstream key forgets its payload when it is
 // released, and the corrected one has the key that any payload would have had.
 func TestF5_AReleasedRecordForgetsItsPayload(t *testing.T) {
-	r := newRig(func(context.Context, request) (response, error) { return response{}, lambdaidem.Retryable(errWire) })
-	r.mustRun(t, post("key-1", paid100))
-	var key string
-	next := r.later(func(ctx context.Context, _ request) (response, error) {
-		key = lambdaidem.DownstreamKey(ctx, "charge")
-		return response{}, errWire
-	})
-	next.mustRun(t, post("key-1", paid101))
-	if want := (lambdaidem.Record{ID: r.record(t).ID}).DownstreamKey("charge"); key != want {
-		t.Errorf("the downstream key is %s, want %s", key, want)
+	for name, changed := range map[string][]func(*lambdaidem.Options){"the same settings": nil, "another secret": {secrets(newSecret)}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(func(context.Context, request) (response, error) { return response{}, lambdaidem.Retryable(errWire) })
+			r.mustRun(t, post("key-1", paid100))
+			var key string
+			next := r.later(func(ctx context.Context, _ request) (response, error) {
+				key = lambdaidem.DownstreamKey(ctx, "charge")
+				return response{}, errWire
+			}, changed...)
+			next.mustRun(t, post("key-1", paid101))
+			if want := (lambdaidem.Record{ID: r.record(t).ID}).DownstreamKey("charge"); key != want {
+				t.Errorf("the downstream key is %s, want %s", key, want)
+			}
+			wantProblem(t, next.send(t, post("key-1", paid100)), http.StatusUnprocessableEntity, lambdaidem.ErrPayloadMismatch)
+			next.mustRun(t, post("key-1", paid101))
+		})
 	}
-	wantProblem(t, next.send(t, post("key-1", paid100)), http.StatusUnprocessableEntity, lambdaidem.ErrPayloadMismatch)
-	next.mustRun(t, post("key-1", paid101))
 }
 
 // An attempt that died may have had an effect. A later one that is released knows nothing

@@ -20,9 +20,11 @@ func (g *Guard) principal(ctx context.Context, r *Request) (string, *Error) {
 	return g.named(p, err, "Options.Principal")
 }
 
-// named is a principal by a function of the user's, or why it named none.
+// named returns the principal p, or an error if the user's function that returned p has
+// failed or has named nobody. by is the function's name.
 func (g *Guard) named(p string, err error, by string) (string, *Error) {
-	if err == nil && p == "" && !g.opts.AnonymousCallers {
+	failed := err != nil
+	if !failed && p == "" && !g.opts.AnonymousCallers {
 		err = errors.New(by + " named nobody; set Options.AnonymousCallers if such callers may share their keys")
 	}
 	if err == nil {
@@ -31,7 +33,9 @@ func (g *Guard) named(p string, err error, by string) (string, *Error) {
 	if own := (*Error)(nil); errors.As(err, &own) && own.Status != 0 {
 		return "", own
 	}
-	return "", principalUnknown(err)
+	e := principalUnknown(err)
+	e.forNow = failed
+	return "", e
 }
 
 // caller is what a gateway says of who calls, whatever the event. Nothing that

@@ -126,7 +126,9 @@ func keyUnread(in string, err error) *Error {
 	if own := (*Error)(nil); errors.As(err, &own) && own != nil && own.Status != 0 {
 		return own
 	}
-	return keyInvalid("No idempotency key could be found in the "+in+".", err)
+	e := keyInvalid("No idempotency key could be found in the "+in+".", err)
+	e.forNow = true
+	return e
 }
 
 // keyKind is the event that a refusal of a key makes, which may be of the

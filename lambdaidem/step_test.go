@@ -1029,3 +1029,45 @@ func TestE5_AReleasedRecordWithStepsRunsAgainUnderHold(t *testing.T) {
 	}
 	psp.want(t, "charge", 1)
 }
+
+// A dead attempt may store a step after a retry has looked at the record and before the
+// retry's claim takes it over. If the reply to that claim is missing, the retry does not
+// fail open, because it would repeat the step.
+func TestE5_FailingOpenDoesNotRepeatAStepOfADeadAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		charged := 0
+		goOn, stored, end := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		r := newRig(func(ctx context.Context, _ request) (response, error) {
+			_, err := lambdaidem.Step(ctx, "charge", func(context.Context) (int, error) {
+				if charged++; charged == 1 {
+					<-goOn // past the end of the lease
+				}
+				return 1, nil
+			})
+			if lambdaidem.Attempt(ctx) == 1 && charged == 1 {
+				close(stored)
+				<-end
+				return response{}, errWire
+			}
+			return response{StatusCode: 201}, err
+		}, failOpen)
+		done := make(chan struct{})
+		go func() { defer close(done); _, _ = r.handler(t.Context(), first()) }()
+		synctest.Wait()
+		time.Sleep(leaseWithoutDeadline)
+		r.store.fail(acquire, nil, func(_ context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+			close(goOn)
+			<-stored
+			if rec, err := call(); err != nil || len(rec.Steps) == 0 {
+				t.Errorf("the takeover: %+v, %v", rec, err)
+			}
+			return lambdaidem.Record{}, &lambdaidem.StoreError{Op: verb, Reason: lambdaidem.ReasonKey, Err: errWire}
+		})
+		wantProblem(t, r.send(t, first()), 503, lambdaidem.ErrStoreUnavailable)
+		close(end)
+		<-done
+		if out := r.send(t, first()); out.StatusCode != 201 || charged != 1 {
+			t.Errorf("the retry gets %+v; the step ran %d times", out, charged)
+		}
+	})
+}

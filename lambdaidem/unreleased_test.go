@@ -371,16 +371,18 @@ func TestX10_ObserversLearnOfAClaimLeftBehind(t *testing.T) {
 	})
 }
 
-// Memory is bounded: the oldest claim makes room, and its record is named.
+// Memory is bounded: the oldest claim makes room. An event names its record if its handler
+// never started.
 func TestX10_TheOldestClaimLeftBehindMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil, func(o *lambdaidem.Options) { o.Policy, o.CleanupTimeout = lambdaidem.Hold, time.Millisecond })
-		r.store.failAlways(acquire, replyLost)
 		r.store.failAlways(release, requestLost)
+		r.later(func(context.Context, request) (response, error) { return response{}, lambdaidem.Retryable(errWire) }).mustRun(t, first())
+		r.store.failAlways(acquire, replyLost)
 		for i := range 1001 {
 			r.send(t, post(fmt.Sprintf("key-%d", i), "{}"))
 		}
-		oldest := r.store.allClaims()[0].ID
+		oldest := r.store.allClaims()[1].ID
 		all := r.seen.all()
 		n := 0
 		for _, e := range all {
@@ -413,5 +415,111 @@ func TestX10_SafeForConcurrentUse(t *testing.T) {
 		if kinds := r.seen.kinds(); slices.Contains(kinds, lambdaidem.EventAbandoned) {
 			t.Errorf("a key was held: %v", kinds)
 		}
+	})
+}
+
+// A handler says that nothing happened, and the release gets no reply. A later call of the
+// process sends the release again, so that the key is not held.
+func TestX10_AReleaseWithoutAReplyIsSentAgain(t *testing.T) {
+	for name, open := range map[string]bool{"with a lease": false, "failed open": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(func(context.Context, request) (response, error) {
+					return response{}, lambdaidem.Retryable(lambdaidem.Reject(503, "bank_closed", ""))
+				}, hold, func(o *lambdaidem.Options) { o.FailOpen = open })
+				if open {
+					r.store.fail(acquire, replyLost)
+				}
+				r.store.failAlways(release, requestLost)
+				r.mustRun(t, first())
+				r.store.failAlways(release, nil)
+				if slices.Contains(r.seen.kinds(), lambdaidem.EventNeverStarted) {
+					t.Error("an event says that the handler never started")
+				}
+				r.later(nil).send(t, post("key-2", "{}"))
+				if rec := r.record(t); rec.State != lambdaidem.Released || rec.LastFailure != "bank_closed" {
+					t.Errorf("after another request the record is %s, its last failure %q", rec.State, rec.LastFailure)
+				}
+				if out := r.later(nil).send(t, first()); out.StatusCode != 201 || replayed(out) {
+					t.Errorf("the retry gets %+v", out)
+				}
+			})
+		})
+	}
+}
+
+// A claim of a call that fails open arrives after its release found nothing.
+func TestX10_AClaimThatArrivesAfterFailingOpenIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(func(context.Context, request) (response, error) {
+			return response{}, lambdaidem.Retryable(errWire)
+		}, hold, failOpen)
+		r.store.fail(acquire, requestLost)
+		r.mustRun(t, first())
+		if _, err := r.store.Store.Acquire(t.Context(), r.store.allClaims()[0]); err != nil {
+			t.Fatal(err)
+		}
+		r.wantState(t, lambdaidem.InProgress)
+		if out := r.later(nil).send(t, first()); out.StatusCode != 201 || replayed(out) {
+			t.Errorf("the retry gets %+v", out)
+		}
+	})
+}
+
+// A call that fails open although its claim surely was not made leaves nothing behind.
+func TestX10_FailingOpenWithoutAClaimLeavesNothingBehind(t *testing.T) {
+	r := newRig(func(context.Context, request) (response, error) { return response{}, lambdaidem.Retryable(errWire) }, failOpen)
+	r.store.fail(acquire, refused(lambdaidem.ReasonUnreachable))
+	r.store.fail(release, requestLost)
+	r.mustRun(t, first())
+	before := r.store.count(release)
+	r.later(nil).send(t, post("key-2", "{}"))
+	if n := r.store.count(release) - before; n != 0 {
+		t.Errorf("the next request sends %d releases", n)
+	}
+}
+
+// A takeover that surely was not made has no step to repeat, so the call fails open.
+func TestX10_ARefusedTakeoverFailsOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(func(context.Context, request) (response, error) { return response{}, lambdaidem.Uncertain(errWire) }, failOpen)
+		r.mustRun(t, first())
+		time.Sleep(leaseWithoutDeadline)
+		r.store.fail(acquire, nil, refused(lambdaidem.ReasonUnreachable))
+		r.mustRun(t, first())
+	})
+}
+
+// An optimistic guard releases the records of claims that the process left behind, too.
+func TestX10_AnOptimisticGuardMeetsAClaimLeftBehind(t *testing.T) {
+	for name, answer := range map[string]int{"and completes": 201, "and releases": 503} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, _ := withLedger(func(context.Context, request) (response, error) { return response{StatusCode: 201}, nil }, hold)
+				leaveBehind(t, r, first())
+				next := r.later(func(context.Context, request) (response, error) { return response{StatusCode: answer}, nil },
+					func(o *lambdaidem.Options) { o.Policy = lambdaidem.Rerun }, optimistic)
+				if out := next.send(t, first()); out.StatusCode != answer {
+					t.Errorf("the retry gets %+v", out)
+				}
+			})
+		})
+	}
+}
+
+// The store took over a dead attempt's record and found its steps unreadable.
+func TestX10_ATakeoverOfAForeignRecordIsWithdrawn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(func(context.Context, request) (response, error) { return response{}, lambdaidem.Uncertain(errWire) })
+		r.mustRun(t, first())
+		time.Sleep(leaseWithoutDeadline)
+		r.store.fail(acquire, nil, func(_ context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+			if _, err := call(); err != nil {
+				t.Error(err)
+			}
+			return lambdaidem.Record{}, &lambdaidem.StoreError{Op: verb, Reason: lambdaidem.ReasonForeign, Err: errWire}
+		})
+		wantProblem(t, r.send(t, first()), 500, lambdaidem.ErrRecordForeign)
+		r.wantState(t, lambdaidem.Released)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
 // These tests are about guarded calls in a guarded handler that are not settled when the
@@ -412,4 +413,79 @@ func TestL5_ACallAfterARequestWithoutDeadline(t *testing.T) {
 			t.Errorf("an hour later: %v", err)
 		}
 	})
+}
+
+// A function of the user's that names the key or the caller of an inner call has failed. An
+// answer about that is not stored, because the function may not fail again.
+func TestX1_AnAnswerAboutAnInnerCallWithoutAKeyOrCallerIsNotStored(t *testing.T) {
+	for name, c := range map[string]struct {
+		opt  func(*lambdaidem.Options)
+		want lambdaidem.State
+	}{
+		"the caller": {func(o *lambdaidem.Options) {
+			o.Principal = func(context.Context, *lambdaidem.Request) (string, error) { return "", errWire }
+		}, lambdaidem.Released},
+		"the key": {func(o *lambdaidem.Options) {
+			o.Key = func(context.Context, *lambdaidem.Request) (string, error) { return "", errWire }
+		}, lambdaidem.Released},
+		"nobody is named": {func(o *lambdaidem.Options) {
+			o.Principal = func(context.Context, *lambdaidem.Request) (string, error) { return "", nil }
+		}, lambdaidem.Completed},
+		"the application refuses the caller": {func(o *lambdaidem.Options) {
+			o.Principal = func(context.Context, *lambdaidem.Request) (string, error) {
+				return "", lambdaidem.Reject(http.StatusForbidden, "banned", "")
+			}
+		}, lambdaidem.Completed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var inner handler
+			r := newRig(func(ctx context.Context, in request) (response, error) { return inner(ctx, in) })
+			inner = r.guard.With(func(o *lambdaidem.Options) { o.Namespace = "inner" }, c.opt).APIGatewayV2(status(201))
+			if out := r.send(t, first()); out.StatusCode < 400 {
+				t.Errorf("the answer is %+v", out)
+			}
+			r.wantState(t, c.want)
+		})
+	}
+}
+
+// The same call through a guard on another store says nothing about this store's record,
+// and one through another guard on the same store does.
+func TestX4_AnInnerCallIsSettledInItsOwnStore(t *testing.T) {
+	for name, same := range map[string]bool{"another store": false, "another guard on the store": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r *rig
+				other := newRig(nil)
+				r = newRig(func(ctx context.Context, _ request) (response, error) {
+					if same {
+						other.guard = lambdaidem.New(r.store, func(o *lambdaidem.Options) { o.Namespace, o.Observer = "test", lambdaidem.Discard })
+					}
+					_ = r.unknownCharge(ctx, t, replyLost, nil)
+					if err := other.charged(ctx); err != nil {
+						t.Error(err)
+					}
+					return response{StatusCode: 402}, nil
+				})
+				r.send(t, first())
+				if want := map[bool]lambdaidem.State{false: lambdaidem.InProgress, true: lambdaidem.Completed}[same]; true {
+					r.wantState(t, want)
+				}
+			})
+		})
+	}
+}
+
+// A store whose values can't be compared works too.
+func TestX4_AStoreNeedsNotBeComparable(t *testing.T) {
+	g := lambdaidem.New(struct {
+		lambdaidem.Store
+		_ []int
+	}{Store: memstore.New()}, quiet)
+	_, err := lambdaidem.Do(t.Context(), g, lambdaidem.Call{Operation: "order", Key: "k"}, func(ctx context.Context) (int, error) {
+		return lambdaidem.Do(ctx, g, charge, func(context.Context) (int, error) { return 1, nil })
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
