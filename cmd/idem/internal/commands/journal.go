@@ -28,6 +28,10 @@ type journal struct {
 	Purge purgeIdentity `json:"purge"`
 	After string        `json:"after"` // the key of the last item of the last page that was done
 	Kept  time.Time     `json:"kept"`
+
+	// What the purge has done and found so far, for its report.
+	Sum   dynamostore.PurgeProgress `json:"sum"`
+	Found *findings                 `json:"found"`
 }
 
 // purgeIdentity is everything that makes two purges the same. A journal of another
@@ -91,7 +95,7 @@ func (p *purging) identity(ctx context.Context, c *connection, client *dynamodb.
 // openJournal reads the journal from file, if it exists. It returns an error if the
 // journal is of another purge.
 func openJournal(file string, purge purgeIdentity) (*journal, error) {
-	j := &journal{file: file, Purge: purge}
+	j := &journal{file: file, Purge: purge, Found: newFindings()}
 	text, err := os.ReadFile(file) //nolint:gosec // the operator names it
 	if errors.Is(err, fs.ErrNotExist) {
 		return j, nil
@@ -107,13 +111,16 @@ func openJournal(file string, purge purgeIdentity) (*journal, error) {
 		return nil, fmt.Errorf("--state %s is the journal of another purge, of %s; these differ: %s. Use the same table and flags, or another file",
 			file, cmp.Or(kept.Purge.Table, "an unknown table"), strings.Join(different, ", "))
 	}
-	j.After = kept.After
+	if kept.Found == nil || kept.Found.Flags == nil {
+		return nil, fmt.Errorf("--state %s has nothing for the report of the part that is done: an older version wrote it. Use another file to begin anew", file)
+	}
+	j.After, j.Sum, j.Found = kept.After, kept.Sum, kept.Found
 	return j, nil
 }
 
 // keep writes the progress, whole or not at all.
 func (j *journal) keep(sum dynamostore.PurgeProgress) error {
-	if j.After = sum.After; j.file == "" {
+	if j.After, j.Sum = sum.After, sum; j.file == "" {
 		return nil
 	}
 	j.Kept = time.Now().UTC()
@@ -130,6 +137,25 @@ func (j *journal) keep(sum dynamostore.PurgeProgress) error {
 		return fmt.Errorf("keep the progress: %w", err)
 	}
 	return nil
+}
+
+// add returns the progress of a purge that was resumed. before is what it had done until then,
+// and since what it has done after that.
+func add(before, since dynamostore.PurgeProgress) dynamostore.PurgeProgress {
+	since.Looked += before.Looked
+	since.Matched += before.Matched
+	since.Purged += before.Purged
+	since.Before += before.Before
+	since.Changed += before.Changed
+	since.InProgress += before.InProgress
+	since.Parts += before.Parts
+	since.Orphans += before.Orphans
+	since.KeptParts += before.KeptParts
+	since.KeptSteps += before.KeptSteps
+	since.Foreign += before.Foreign
+	since.Units += before.Units
+	since.Elapsed += before.Elapsed
+	return since
 }
 
 // done removes the journal, so that the same command begins anew.

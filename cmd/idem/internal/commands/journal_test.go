@@ -2,8 +2,10 @@ package commands
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -18,10 +20,11 @@ func TestO2_AJournalIsBoundToItsPurge(t *testing.T) {
 	if err != nil || j.After != "" {
 		t.Fatalf("a new journal is %+v, %v", j, err)
 	}
-	if err := j.keep(dynamostore.PurgeProgress{After: "lambdaidem#5"}); err != nil {
+	j.Found.Chosen = 3
+	if err := j.keep(dynamostore.PurgeProgress{After: "lambdaidem#5", Purged: 2}); err != nil {
 		t.Fatal(err)
 	}
-	if j, err := openJournal(file, own); err != nil || j.After != "lambdaidem#5" {
+	if j, err := openJournal(file, own); err != nil || j.After != "lambdaidem#5" || j.Sum.Purged != 2 || j.Found.Chosen != 3 {
 		t.Errorf("the same purge reads %+v, %v", j, err)
 	}
 	for says, change := range map[string]func(*purgeIdentity){
@@ -52,10 +55,31 @@ func TestO2_AJournalIsBoundToItsPurge(t *testing.T) {
 	}
 }
 
+// Every count of a resumed purge includes the part before.
+func TestO2_TheCountsOfAResumedPurgeAddUp(t *testing.T) {
+	var one dynamostore.PurgeProgress
+	for i := range reflect.TypeOf(one).NumField() {
+		switch f := reflect.ValueOf(&one).Elem().Field(i); f.Kind() {
+		case reflect.String:
+			f.SetString("a")
+		case reflect.Float64:
+			f.SetFloat(1)
+		default:
+			f.SetInt(1)
+		}
+	}
+	sum := reflect.ValueOf(add(one, one))
+	for i := range sum.NumField() {
+		if got := fmt.Sprint(sum.Field(i)); got != "2" && got != "2ns" && sum.Type().Field(i).Name != "After" {
+			t.Errorf("%s is %s", sum.Type().Field(i).Name, got)
+		}
+	}
+}
+
 // A journal of a version that did not keep the table's ARN binds nothing.
 func TestO2_AnOlderJournalIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state")
-	for _, text := range []string{`{"table":"t","after":"lambdaidem#5"}`, `not JSON`, ``} {
+	for _, text := range []string{`{"table":"t","after":"lambdaidem#5"}`, `{"purge":{"tableARN":"arn:aws:dynamodb:eu-west-1:1:table/t"},"after":"lambdaidem#5"}`, `not JSON`, ``} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +100,7 @@ func TestO2_PurgeRefusesTheStateOfAnotherRegion(t *testing.T) {
 		t.Fatalf("%+v, %v", identity, err)
 	}
 	identity.Endpoint = os.Getenv("AWS_ENDPOINT_URL_DYNAMODB")
-	text, err := json.Marshal(journal{Purge: identity, After: d.view("k").ID})
+	text, err := json.Marshal(journal{Purge: identity, After: d.view("k").ID, Found: newFindings()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,14 +16,32 @@ import (
 // nothing reports which flag may be mistyped, and a purge by caller lists what it does not
 // erase although it may belong to the same person.
 type matcher struct {
-	tests   []*flagTest
-	records int // that were compared
-	chosen  int // of these, that match every flag
+	*findings
+	tests  []*flagTest
+	caller string // the value of --caller as a scope has it; empty without the flag
+}
 
-	caller  string          // the value of --caller as a scope has it; empty without the flag
-	alike   map[string]bool // other callers that may be the same person, at most seenAtMost
-	unnamed int             // records without a caller that match every flag but --caller
-	routes  map[string]bool // namespace and route of the unnamed records, at most seenAtMost
+// findings has what a matcher reports at the end of a purge. A journal keeps it, so that the
+// report of a purge that was resumed covers the whole purge.
+type findings struct {
+	Records int `json:"records"` // that were compared
+	Chosen  int `json:"chosen"`  // of these, that match every flag
+
+	Flags map[string]*flagFindings `json:"flags"` // by the name of the flag
+
+	Alike   map[string]bool `json:"alike"`   // callers other than that of --caller that may be the same person, at most seenAtMost
+	Unnamed int             `json:"unnamed"` // records without a caller that match every flag but --caller
+	Routes  map[string]bool `json:"routes"`  // namespace and route of the unnamed records, at most seenAtMost
+}
+
+// flagFindings has what a matcher found for one flag.
+type flagFindings struct {
+	Records int             `json:"records"` // that fit the flag
+	Seen    map[string]bool `json:"seen"`    // values of other records, at most seenAtMost
+}
+
+func newFindings() *findings {
+	return &findings{Flags: map[string]*flagFindings{}, Alike: map[string]bool{}, Routes: map[string]bool{}}
 }
 
 const callerFlag = "--caller"
@@ -33,23 +51,21 @@ type flagTest struct {
 	flag, want string
 	fits       func(lambdaidem.Record, *lambdaidem.RecordScope) bool // a nil scope: no guard made it
 	part       func(*lambdaidem.RecordScope) string                  // what want is compared with; nil: no part of the scope
-	records    int                                                   // that fit
-	seen       map[string]bool                                       // other values of part, at most seenAtMost
+	*flagFindings
 }
 
 // seenAtMost bounds the memory of a purge of a table with many callers.
 const seenAtMost = 1000
 
-// matcher returns a matcher for the filter. Ages count from now, which is the
-// database's time.
-func (f filter) matcher(a ages, now time.Time) *matcher {
-	m := &matcher{caller: lambdaidem.ScopePart(f.Caller), alike: map[string]bool{}, routes: map[string]bool{}}
+// matcher returns a matcher for the filter that adds to found. Ages count from now, which is
+// the database's time.
+func (f filter) matcher(a ages, now time.Time, found *findings) *matcher {
+	m := &matcher{findings: found, caller: lambdaidem.ScopePart(f.Caller)}
 	add := func(flag, want string, part func(*lambdaidem.RecordScope) string) {
-		if want == "" {
-			return
+		if want != "" {
+			m.add(&flagTest{flag: flag, want: want, part: part,
+				fits: func(_ lambdaidem.Record, s *lambdaidem.RecordScope) bool { return s != nil && part(s) == want }})
 		}
-		m.tests = append(m.tests, &flagTest{flag: flag, want: want, part: part, seen: map[string]bool{},
-			fits: func(_ lambdaidem.Record, s *lambdaidem.RecordScope) bool { return s != nil && part(s) == want }})
 	}
 	add("--namespace", lambdaidem.ScopePart(f.Namespace), func(s *lambdaidem.RecordScope) string { return s.Namespace })
 	if method, route, ok := strings.Cut(f.Route, " "); ok && method == strings.ToUpper(method) {
@@ -60,16 +76,25 @@ func (f filter) matcher(a ages, now time.Time) *matcher {
 	add(callerFlag, m.caller, func(s *lambdaidem.RecordScope) string { return s.Principal })
 	add("--tenant", lambdaidem.ScopePart(f.Tenant), func(s *lambdaidem.RecordScope) string { return s.Tenant })
 	if a.least > 0 {
-		m.tests = append(m.tests, &flagTest{flag: "--older-than", want: f.Older,
+		m.add(&flagTest{flag: "--older-than", want: f.Older,
 			fits: func(rec lambdaidem.Record, _ *lambdaidem.RecordScope) bool {
 				return endOf(rec).Before(now.Add(-a.least))
 			}})
 	}
 	if !a.since.IsZero() {
-		m.tests = append(m.tests, &flagTest{flag: "--since", want: f.Since,
+		m.add(&flagTest{flag: "--since", want: f.Since,
 			fits: func(rec lambdaidem.Record, _ *lambdaidem.RecordScope) bool { return !endOf(rec).Before(a.since) }})
 	}
 	return m
+}
+
+// add adds the test of a flag, with what was found for the flag before.
+func (m *matcher) add(t *flagTest) {
+	if m.Flags[t.flag] == nil {
+		m.Flags[t.flag] = &flagFindings{Seen: map[string]bool{}}
+	}
+	t.flagFindings = m.Flags[t.flag]
+	m.tests = append(m.tests, t)
 }
 
 // endOf returns when a record was completed, or when it began if it wasn't.
@@ -87,21 +112,21 @@ func (m *matcher) match(rec lambdaidem.Record) bool {
 	if s, err := lambdaidem.ParseScope(rec.Scope); err == nil {
 		scope = &s
 	}
-	m.records++
+	m.Records++
 	all, others := true, true // others: every flag but --caller
 	for _, t := range m.tests {
 		if t.fits(rec, scope) {
-			t.records++
+			t.Records++
 			continue
 		}
 		all = false
 		others = others && t.flag == callerFlag
-		if t.part != nil && scope != nil && len(t.seen) < seenAtMost && t.part(scope) != "" {
-			t.seen[t.part(scope)] = true
+		if t.part != nil && scope != nil && len(t.Seen) < seenAtMost && t.part(scope) != "" {
+			t.Seen[t.part(scope)] = true
 		}
 	}
 	if all {
-		m.chosen++
+		m.Chosen++
 	}
 	if m.caller != "" && scope != nil {
 		m.remember(scope, others)
@@ -118,12 +143,12 @@ func (m *matcher) remember(scope *lambdaidem.RecordScope, others bool) {
 		if !others {
 			return
 		}
-		m.unnamed++
-		if len(m.routes) < seenAtMost {
-			m.routes[routeOf(scope)] = true
+		m.Unnamed++
+		if len(m.Routes) < seenAtMost {
+			m.Routes[routeOf(scope)] = true
 		}
-	case len(m.alike) < seenAtMost && alike(m.caller, scope.Principal):
-		m.alike[scope.Principal] = true
+	case len(m.Alike) < seenAtMost && alike(m.caller, scope.Principal):
+		m.Alike[scope.Principal] = true
 	}
 }
 
@@ -166,13 +191,13 @@ type comparedView struct {
 
 // compared explains a purge that matched nothing; nil: it matched something.
 func (m *matcher) compared() (views []comparedView) {
-	if m.chosen > 0 {
+	if m.Chosen > 0 {
 		return nil
 	}
 	for _, t := range m.tests {
-		v := comparedView{Flag: t.flag, Value: t.want, Records: t.records}
-		if t.records == 0 {
-			v.Nearest = nearest(t.want, t.seen)
+		v := comparedView{Flag: t.flag, Value: t.want, Records: t.Records}
+		if t.Records == 0 {
+			v.Nearest = nearest(t.want, t.Seen)
 		}
 		views = append(views, v)
 	}
@@ -224,23 +249,23 @@ func edits(from, to string) int {
 // callersAlike returns the callers that may be the same person as the one of --caller,
 // sorted. It returns nil if nothing matched: compared names the nearest callers then.
 func (m *matcher) callersAlike() []string {
-	if m.chosen == 0 {
+	if m.Chosen == 0 {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(m.alike))
+	return slices.Sorted(maps.Keys(m.Alike))
 }
 
-// text says what was compared, and with what, and what a purge by caller leaves.
-func (m *matcher) text(to printer) {
-	m.comparedText(to)
+// text prints compared, if the purge has matched nothing, and what a purge by caller leaves.
+func (m *matcher) text(to printer, compared []comparedView) {
+	m.comparedText(to, compared)
 	if others := m.callersAlike(); len(others) > 0 {
 		say(to, "%s like this one, and not purged. The same person?\n", counted(len(others), "caller is", "callers are"))
 		list(to, others)
 	}
-	if m.unnamed > 0 {
+	if m.Unnamed > 0 {
 		say(to, "%s no caller, so --caller can't tell whose they are (choose them by --namespace and --route):\n",
-			counted(m.unnamed, "record names", "records name"))
-		list(to, slices.Sorted(maps.Keys(m.routes)))
+			counted(m.Unnamed, "record names", "records name"))
+		list(to, slices.Sorted(maps.Keys(m.Routes)))
 	}
 }
 
@@ -255,12 +280,11 @@ func list(to printer, values []string) {
 	}
 }
 
-func (m *matcher) comparedText(to printer) {
-	compared := m.compared()
+func (m *matcher) comparedText(to printer, compared []comparedView) {
 	if len(compared) == 0 {
 		return
 	}
-	say(to, "Nothing matched. Each flag was compared with %s:\n", counted(m.records, "record", "records"))
+	say(to, "Nothing matched. Each flag was compared with %s:\n", counted(m.Records, "record", "records"))
 	for _, c := range compared {
 		say(to, "  %s %s matches %d", c.Flag, clip(c.Value), c.Records)
 		for i, value := range c.Nearest {

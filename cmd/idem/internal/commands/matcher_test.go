@@ -48,15 +48,15 @@ func TestO2_PurgeMatchesByScopeAndAge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := c.filter.matcher(ages, now)
+		m := c.filter.matcher(ages, now, newFindings())
 		for _, rec := range []lambdaidem.Record{http, operation, foreign, released} {
 			want := slices.ContainsFunc(c.want, func(r lambdaidem.Record) bool { return r.Scope == rec.Scope })
 			if got := m.match(rec); got != want {
 				t.Errorf("%+v matches %q: %v; want %v", c.filter, rec.Scope, got, want)
 			}
 		}
-		if m.records != 4 || m.chosen != len(c.want) || (m.compared() == nil) != (len(c.want) > 0) {
-			t.Errorf("%+v: %d of %d, compared %+v", c.filter, m.chosen, m.records, m.compared())
+		if m.Records != 4 || m.Chosen != len(c.want) || (m.compared() == nil) != (len(c.want) > 0) {
+			t.Errorf("%+v: %d of %d, compared %+v", c.filter, m.Chosen, m.Records, m.compared())
 		}
 	}
 }
@@ -66,19 +66,19 @@ func TestO2_PurgeMatchesLongScopes(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	f := filter{Caller: long}
 	rec := lambdaidem.Record{Scope: "shop POST / " + lambdaidem.ScopePart(long)}
-	if !f.matcher(ages{}, time.Now()).match(rec) {
+	if !f.matcher(ages{}, time.Now(), newFindings()).match(rec) {
 		t.Error("a long caller doesn't match its own records")
 	}
 }
 
 func TestO2_APurgeThatMatchesNothingNamesTheNearest(t *testing.T) {
 	f := filter{Caller: "bbo", Route: "POST /payment", Tenant: "blue"}
-	m := f.matcher(ages{}, time.Now())
+	m := f.matcher(ages{}, time.Now(), newFindings())
 	for _, scope := range []string{"shop POST /payments bob blue", "shop POST /refunds rob blue", "shop GET /payments alice blue", "shop POST /payments christopher blue", "x"} {
 		m.match(lambdaidem.Record{Scope: scope})
 	}
 	var out strings.Builder
-	m.text(printer{&out})
+	m.text(printer{&out}, m.compared())
 	want := `Nothing matched. Each flag was compared with 5 records:
   --route POST /payment matches 0; the nearest: POST /payments, GET /payments, POST /refunds
   --caller bbo matches 0; the nearest: bob, rob, alice
@@ -89,21 +89,21 @@ func TestO2_APurgeThatMatchesNothingNamesTheNearest(t *testing.T) {
 	}
 	m.match(lambdaidem.Record{Scope: "shop POST /payment bbo blue"})
 	out.Reset()
-	if m.text(printer{&out}); strings.Contains(out.String(), "matches") {
+	if m.text(printer{&out}, m.compared()); strings.Contains(out.String(), "matches") {
 		t.Errorf("although something matched it prints %s", out.String())
 	}
 }
 
 func TestO2_APurgeByCallerNamesCallersLikeIt(t *testing.T) {
 	const dora = "jwt:https://issuer.example.com|dora"
-	m := filter{Caller: dora, Namespace: "shop"}.matcher(ages{}, time.Now())
+	m := filter{Caller: dora, Namespace: "shop"}.matcher(ages{}, time.Now(), newFindings())
 	for _, caller := range []string{dora, "jwt:https://issuer.example.com/|dora", "jwt:https://other|dora", "jwt:https://issuer.example.com|Dora",
 		"jwt:https://issuer.example.com|doris", "jwt:https://issuer.example.com|doriss", "jwt:https://issuer.example.com|bob", "apikey:dora"} {
 		m.match(lambdaidem.Record{Scope: "shop POST /payments " + caller})
 		m.match(lambdaidem.Record{Scope: "shop POST /payments " + caller})
 	}
 	var out strings.Builder
-	m.text(printer{&out})
+	m.text(printer{&out}, m.compared())
 	want := `4 callers are like this one, and not purged. The same person?
   jwt:https://issuer.example.com/|dora
   jwt:https://issuer.example.com|Dora
@@ -118,7 +118,7 @@ func TestO2_APurgeByCallerNamesCallersLikeIt(t *testing.T) {
 // The nearest callers of a purge that matches nothing are bounded to the first ones of
 // the table; a caller that is like the one asked for is found behind any number of others.
 func TestO2_ACallerLikeItIsFoundBehindManyOthers(t *testing.T) {
-	m := filter{Caller: "jwt:a|dora"}.matcher(ages{}, time.Now())
+	m := filter{Caller: "jwt:a|dora"}.matcher(ages{}, time.Now(), newFindings())
 	for i := range seenAtMost + 10 {
 		m.match(lambdaidem.Record{Scope: fmt.Sprintf("shop POST / jwt:a|%08d", i)})
 	}
@@ -131,11 +131,11 @@ func TestO2_ACallerLikeItIsFoundBehindManyOthers(t *testing.T) {
 		m.match(lambdaidem.Record{Scope: fmt.Sprintf("shop POST / jwt:%d|dora", i)})
 		m.match(lambdaidem.Record{Scope: fmt.Sprintf("shop  op%d ", i)})
 	}
-	if len(m.alike) != seenAtMost || len(m.routes) != seenAtMost {
-		t.Errorf("it remembers %d callers and %d routes", len(m.alike), len(m.routes))
+	if len(m.Alike) != seenAtMost || len(m.Routes) != seenAtMost {
+		t.Errorf("it remembers %d callers and %d routes", len(m.Alike), len(m.Routes))
 	}
 	var out strings.Builder
-	m.text(printer{&out})
+	m.text(printer{&out}, m.compared())
 	if want := "  and 990 more (--output json has all)\n"; strings.Count(out.String(), want) != 2 {
 		t.Errorf("it prints\n%s", out.String())
 	}
@@ -154,23 +154,23 @@ func TestO2_APurgeByCallerCountsRecordsWithoutACaller(t *testing.T) {
 		{filter{Namespace: "shop"}, ""},
 		{filter{Caller: "b", Namespace: "none"}, "Nothing matched. Each flag was compared with 7 records:\n  --namespace none matches 0; the nearest: other, shop\n  --caller b matches 0; the nearest: bob, dora\n"},
 	} {
-		m := c.filter.matcher(ages{}, time.Now())
+		m := c.filter.matcher(ages{}, time.Now(), newFindings())
 		for _, scope := range scopes {
 			m.match(lambdaidem.Record{Scope: scope})
 		}
 		var out strings.Builder
-		if m.text(printer{&out}); out.String() != c.want {
+		if m.text(printer{&out}, m.compared()); out.String() != c.want {
 			t.Errorf("%+v prints\n%swant\n%s", c.filter, out.String(), c.want)
 		}
 	}
 }
 
 func TestO2_AMatcherRemembersABoundedNumberOfScopes(t *testing.T) {
-	m := filter{Caller: "nobody"}.matcher(ages{}, time.Now())
+	m := filter{Caller: "nobody"}.matcher(ages{}, time.Now(), newFindings())
 	for i := range seenAtMost + 10 {
 		m.match(lambdaidem.Record{Scope: fmt.Sprintf("shop POST / %d", i)})
 	}
-	if n := len(m.tests[0].seen); n != seenAtMost {
+	if n := len(m.tests[0].Seen); n != seenAtMost {
 		t.Errorf("it remembers %d callers", n)
 	}
 }
@@ -196,5 +196,20 @@ func TestO2_OlderThanIsAPositiveAge(t *testing.T) {
 		if got, err := parseAge(text); err == nil {
 			t.Errorf("%q is taken for %v; as an age it would choose any record", text, got)
 		}
+	}
+}
+
+// The matcher of a resumed purge adds to what was found before.
+func TestO2_AMatcherAddsToWhatWasFound(t *testing.T) {
+	found := newFindings()
+	for _, scope := range []string{"shop POST /payments bob", "shop POST /payments dora"} {
+		m := filter{Caller: "dore"}.matcher(ages{}, time.Now(), found)
+		m.match(lambdaidem.Record{Scope: scope})
+	}
+	var out strings.Builder
+	m := filter{Caller: "dore"}.matcher(ages{}, time.Now(), found)
+	m.text(printer{&out}, m.compared())
+	if want := "Nothing matched. Each flag was compared with 2 records:\n  --caller dore matches 0; the nearest: dora, bob\n"; out.String() != want {
+		t.Errorf("it prints\n%swant\n%s", out.String(), want)
 	}
 }

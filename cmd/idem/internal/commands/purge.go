@@ -121,13 +121,13 @@ func (p *purging) run(a *app, c *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("ask for the database's clock: %w", err)
 	}
-	match := p.matcher(ages, clock.Now)
+	match := p.matcher(ages, clock.Now, journal.Found)
 	bar := a.bar(ctx, client, a.table)
-	var sum dynamostore.PurgeProgress
+	before, sum := journal.Sum, journal.Sum
 	for progress, err := range o.Purge(ctx, func(o *dynamostore.PurgeOptions) {
 		o.Match, o.Forget, o.Steps, o.DryRun, o.After, o.Pace = match.match, p.forget, p.steps, p.dryRun, journal.After, pace(p.rate)
 	}) {
-		sum = progress
+		sum = add(before, progress)
 		if err == nil {
 			err = journal.keep(sum)
 		}
@@ -152,7 +152,7 @@ func (p *purging) run(a *app, c *cobra.Command) error {
 // journal opens the journal of --state, or one that keeps nothing.
 func (p *purging) journal(ctx context.Context, a *app, client *dynamodb.Client) (*journal, error) {
 	if p.state == "" {
-		return &journal{After: p.after}, nil
+		return &journal{After: p.after, Found: newFindings()}, nil
 	}
 	identity, err := p.identity(ctx, &a.connection, client)
 	if err != nil {
@@ -294,6 +294,7 @@ type purgeView struct {
 	Foreign    int     `json:"foreign"`
 	Units      float64 `json:"capacityUnits"`
 	Seconds    float64 `json:"seconds"`
+	After      string  `json:"after,omitempty"` // the value of --after: the items before it are not in this report
 
 	Compared []comparedView `json:"compared,omitempty"` // if nothing matched: each flag by itself
 
@@ -309,14 +310,17 @@ func (p *purging) report(a *app, sum dynamostore.PurgeProgress, match *matcher) 
 		Looked: sum.Looked, Matched: sum.Matched, Purged: sum.Purged, Before: sum.Before, Changed: sum.Changed, InProgress: sum.InProgress,
 		Parts: sum.Parts, Orphans: sum.Orphans, KeptParts: sum.KeptParts, KeptSteps: sum.KeptSteps, Foreign: sum.Foreign,
 		Units: sum.Units, Seconds: sum.Elapsed.Round(time.Millisecond).Seconds(),
-		Compared: match.compared(), CallersAlike: match.callersAlike(),
-		WithoutCaller: match.unnamed, RoutesWithout: slices.Sorted(maps.Keys(match.routes)),
+		CallersAlike:  match.callersAlike(),
+		WithoutCaller: match.Unnamed, RoutesWithout: slices.Sorted(maps.Keys(match.Routes)),
+	}
+	if v.After = p.after; v.After == "" { // otherwise the part before it may have matched
+		v.Compared = match.compared()
 	}
 	if a.output == outputJSON {
 		return printJSON(a.Out, v, true)
 	}
 	v.text(a.Out)
-	match.text(a.Out)
+	match.text(a.Out, v.Compared)
 	return nil
 }
 
@@ -352,4 +356,7 @@ func (v purgeView) text(to printer) {
 		}
 	}
 	say(to, "Looked at %s. Capacity units: %g.\n", counted(v.Looked, "item", "items"), v.Units)
+	if v.After != "" {
+		say(to, "This report is of the items after --after alone. (With --state, a report is of the whole purge.)\n")
+	}
 }

@@ -121,7 +121,7 @@ func TestO2_PurgeGoesOnFromItsState(t *testing.T) {
 		t.Fatal(err)
 	}
 	identity.Endpoint = os.Getenv("AWS_ENDPOINT_URL_DYNAMODB")
-	text, err := json.Marshal(journal{Purge: identity, After: first, Kept: time.Now()})
+	text, err := json.Marshal(journal{Purge: identity, After: first, Kept: time.Now(), Found: newFindings()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,6 +139,49 @@ func TestO2_PurgeGoesOnFromItsState(t *testing.T) {
 		t.Errorf("the journal of what is done is there: %v", err)
 	}
 	d.idem(flags...).want(t, exitDone, fmt.Sprintf("%d records erased", 30-v.Purged))
+}
+
+// The report of a purge that was resumed covers the part before. With --after there is
+// nothing about that part, and the report says so.
+func TestO2_AResumedPurgeReportsTheWhole(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.guard, "a", paid)
+	last := d.view("a").ID
+	state := filepath.Join(t.TempDir(), "purge.json")
+	identity, err := (&purging{filter: filter{Caller: "carol"}}).identity(t.Context(), &connection{table: d.table}, d.client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity.Endpoint = os.Getenv("AWS_ENDPOINT_URL_DYNAMODB")
+	found := newFindings()
+	before := filter{Caller: "carol"}.matcher(ages{}, time.Now(), found)
+	for _, scope := range []string{"shop POST /payments carol", "shop POST /payments caroll", "shop reserve "} {
+		before.match(lambdaidem.Record{Scope: scope})
+	}
+	text, err := json.Marshal(journal{Purge: identity, After: last, Found: found, Sum: dynamostore.PurgeProgress{Looked: 3, Matched: 1, InProgress: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(state, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"purge", "--caller", "carol", "--reason", "r", "--yes"}
+	resumed := d.idem(append(flags, "--state", state)...).want(t, exitDone, "0 records erased", "1 is in progress", "Looked at 3 items", "  caroll\n")
+	if strings.Contains(resumed.out, "Nothing matched") {
+		t.Errorf("it says that nothing matched:\n%s", resumed.out)
+	}
+	after := d.idem(append(flags, "--after", last)...).want(t, exitDone, "of the items after --after alone")
+	if strings.Contains(after.out, "Nothing matched") {
+		t.Errorf("it says of a part that nothing matched:\n%s", after.out)
+	}
+	var v purgeView
+	if d.idem(append(flags, "--after", last, "-o", "json")...).want(t, exitDone).into(t, &v); v.After != last || v.Compared != nil {
+		t.Errorf("the report is %+v", v)
+	}
+	whole := d.idem(flags...).want(t, exitDone, "Nothing matched")
+	if strings.Contains(whole.out, "--after") {
+		t.Errorf("a whole purge says:\n%s", whole.out)
+	}
 }
 
 // stopsAt stops a command when it has written something.
