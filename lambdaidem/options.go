@@ -121,7 +121,10 @@ type Options struct {
 	// status of 200 to 399, the client gets 500 [ErrWriteInvalid] instead.
 	Outcome func(*Response) Outcome
 	// FailOpen runs the handler unguarded when the store can't be reached.
-	// Default: false, the client gets 503 and the handler does not run.
+	// It does not run after a failed takeover of an attempt that died, whose steps it might
+	// repeat. With Policy Hold, a handler that ran unguarded and was answered may leave
+	// its record held: the claim was applied, its reply was lost, and the answer could not
+	// be stored. Default: false, the client gets 503 and the handler does not run.
 	FailOpen bool
 	// Optimistic runs the handler without taking a lease first, and commits the
 	// enlisted writes, the answer and the record in one transaction. A new request

@@ -37,7 +37,9 @@ const MaxStepName = 128
 // If fn returns an error, nothing is stored, and Step returns that error. If the process
 // dies after fn has returned and before its result is stored, the next attempt runs fn
 // again, with the same [DownstreamKey]. Pass that key to the services that fn calls, so
-// that they recognize the second call.
+// that they recognize the second call. If fn makes a guarded call and gets an error, fn
+// should return the error. If fn returns a result instead, that result is stored, and later
+// attempts don't learn that the call is not settled.
 //
 // A call of [Do] inside a guarded handler has its own record, and does not run again
 // either once that record is completed.

@@ -30,20 +30,21 @@ var whatChanges = map[string]struct {
 	"a fingerprint secret is rotated": {file: "secrets_test.go", name: "TestF5_OperateMD_RotatesSecretsWithoutARefusal"},
 	"the first fingerprint secret":    {file: "../../lambdaidem/payload_test.go", name: "TestF4_TheFirstSecretIsIntroducedByASecretThatOnlyMatches"},
 	"a secret is removed too early":   {file: "secrets_test.go", name: "TestF5_OperateMD_RotatesSecretsWithoutARefusal"},
-	"a pointer in `FingerprintIgnore`, a header in `FingerprintHeaders`, a name in `FingerprintAttributes`": {here: anotherPointer},
-	"a typed payload gains a field (`Do`, `Handler`, `HashKey`; a newer aws-lambda-go)":                     {file: "../../lambdaidem/typed_test.go", name: "TestF4_APayloadMayGainFields"},
-	"a typed payload loses or renames a field":                                                              {here: aRenamedField},
-	"a result's type gains a field (`Do`, `Handler`, `Step`)":                                               {here: aWiderResult},
-	"a result's type loses or renames a field":                                                              {here: aNarrowerResult},
-	"a path parameter's name (`{id}` to `{payment}`)":                                                       {file: "../../lambdaidem/scope_test.go", name: "TestF1_ARenamedParameterReplays"},
-	"a name given to `Step` or `DownstreamKey`":                                                             {here: anotherStep},
-	"a call to another service moves into a `Do`, out of one, or from a `Step` to a `Do`":                   {here: aMovedCall},
-	"`BatchOptions.Key` is set, or `Options.Principal`, or the `Principal` of a `Call`":                     {here: anotherIdentity},
-	"any other part of a route, a pattern's host, an operation's name":                                      {here: anotherOperation},
-	"the namespace; the function's name, which is its default":                                              {here: anotherName},
-	"a handler's answer over HTTP":                                                                          {here: anotherAnswer},
-	"`Rerun` to `Hold`, or back":                                                                            {here: anotherPolicy},
-	"`Optimistic` is switched on, in place of steps":                                                        {file: "../../lambdaidem/optimistic_test.go", name: "TestE4_SwitchedOnBeforeARetryThatHasSteps"},
+	"a pointer in `FingerprintIgnore`, a header in `FingerprintHeaders`, a name in `FingerprintAttributes`":                       {here: anotherPointer},
+	"a typed payload gains a field (`Do`, `Handler`, `HashKey`; a newer aws-lambda-go)":                                           {file: "../../lambdaidem/typed_test.go", name: "TestF4_APayloadMayGainFields"},
+	"a typed payload loses or renames a field":                                                                                    {here: aRenamedField},
+	"a result's type gains a field (`Do`, `Handler`, `Step`)":                                                                     {here: aWiderResult},
+	"a result's type loses or renames a field":                                                                                    {here: aNarrowerResult},
+	"a path parameter's name (`{id}` to `{payment}`)":                                                                             {file: "../../lambdaidem/scope_test.go", name: "TestF1_ARenamedParameterReplays"},
+	"a name given to `Step` or `DownstreamKey`":                                                                                   {here: anotherStep},
+	"a call to another service moves into a `Do`, out of one, or from a `Step` to a `Do`":                                         {here: aMovedCall},
+	"`BatchOptions.Key` is set, or `Options.Principal`, or the `Principal` of a `Call`":                                           {here: anotherIdentity},
+	"raw message delivery; with `BatchOptions.Operation`, also FIFO to standard, a topic or a bus in front of the queue, or back": {here: anotherWay},
+	"any other part of a route, a pattern's host, an operation's name":                                                            {here: anotherOperation},
+	"the namespace; the function's name, which is its default":                                                                    {here: anotherName},
+	"a handler's answer over HTTP":                                                                                                {here: anotherAnswer},
+	"`Rerun` to `Hold`, or back":                                                                                                  {here: anotherPolicy},
+	"`Optimistic` is switched on, in place of steps":                                                                              {file: "../../lambdaidem/optimistic_test.go", name: "TestE4_SwitchedOnBeforeARetryThatHasSteps"},
 	"`TTL`":                              {here: anotherTTL},
 	"`LeaseIndex`":                       {file: "../../dynamostore/rolling_leaseindex_test.go", name: "TestD4_RollingDeploysOfTheIndex"},
 	"`Transport`":                        {here: anotherTransport},
@@ -410,5 +411,54 @@ func anotherIdentity(t *testing.T) {
 	}
 	if runs != 2 {
 		t.Errorf("the message ran %d times; want once under each key", runs)
+	}
+}
+
+// anotherWay: a message that comes raw after it came in an envelope runs again under its
+// downstream key if it is not finished and has no steps, and fails otherwise.
+func anotherWay(t *testing.T) {
+	const body, envelope = `{"amount":100}`, `{"Type":"Notification","MessageId":"i","TopicArn":"arn:t","Message":"{\"amount\":100}"}`
+	for _, c := range []struct {
+		what       string
+		step, ends bool
+		failures   int
+	}{{"not finished", false, false, 0}, {"not finished, with a step", true, false, 1}, {"finished", false, true, 1}} {
+		store, keys := memstore.New(), []string{}
+		deliver := func(body string, end error) int {
+			t.Helper()
+			h := version(store).SQS(func(ctx context.Context, _ events.SQSMessage) error {
+				if c.step {
+					if _, err := lambdaidem.Step(ctx, "reserve", func(context.Context) (int, error) { return 1, nil }); err != nil {
+						return err
+					}
+				}
+				keys = append(keys, lambdaidem.DownstreamKey(ctx, "pay"))
+				return end
+			}, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+				o.Key = func(context.Context, events.SQSMessage) (string, error) { return "p-1", nil }
+				o.Discard = func(context.Context, events.SQSMessage, error) bool {
+					if !c.ends {
+						t.Errorf("%s: it may be discarded", c.what)
+					}
+					return false
+				}
+			})
+			out, err := h(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: "m", EventSourceARN: "arn:q", Body: body}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(out.BatchItemFailures)
+		}
+		first := errors.New("the bank is closed")
+		if c.ends {
+			first = nil
+		}
+		deliver(envelope, first)
+		if n := deliver(body, nil); n != c.failures {
+			t.Errorf("%s: sent again, %d failures; want %d", c.what, n, c.failures)
+		}
+		if ran := len(keys) == 2; ran != (c.failures == 0) || ran && keys[0] != keys[1] {
+			t.Errorf("%s: it ran with the downstream keys %q", c.what, keys)
+		}
 	}
 }
