@@ -74,7 +74,8 @@ func Enlist(ctx context.Context) *Tx {
 }
 
 // AlsoWhenFailed makes the writes even if the answer's outcome is OutcomeFailed, which
-// by default a 4xx has. Use it to record refused requests, for example.
+// by default a 4xx has. Use it to record refused requests, for example. It has no effect in
+// a handler of messages, whose failures are never stored.
 func (t *Tx) AlsoWhenFailed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -3,6 +3,7 @@ package lambdaidem_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -443,4 +444,43 @@ func TestV1_ACallInsideAGuardedHandler(t *testing.T) {
 		t.Errorf("the second attempt got %+v after %d charges", out, charges)
 	}
 	r.wantRuns(t, 2)
+}
+
+// Answer and Reject mean the same in a handler that runs unguarded.
+func TestX2_AnswerAndRejectWorkUnguarded(t *testing.T) {
+	errOwn := errors.New("own")
+	end := map[string]error{
+		"answer": lambdaidem.Answer(response{StatusCode: http.StatusNoContent}), "reject": fmt.Errorf("pay: %w", lambdaidem.Reject(http.StatusPaymentRequired, "no_funds", "No.")),
+		"own": errOwn,
+	}
+	h := func(_ context.Context, in request) (response, error) { return response{}, end[in.Body] }
+	put := func(body string) request {
+		in := post("key-1", body)
+		in.RequestContext.HTTP.Method = http.MethodPut
+		return in
+	}
+	plain := newRig(h)
+	ledgered, _ := withLedger(h)
+	for name, send := range map[string]func(string) (response, error){
+		"without transactions": func(body string) (response, error) { return plain.handler(t.Context(), put(body)) },
+		"with transactions":    func(body string) (response, error) { return ledgered.handler(t.Context(), put(body)) },
+		"inside a guarded handler": func(body string) (out response, err error) {
+			outer := newRig(func(ctx context.Context, _ request) (response, error) {
+				out, err = plain.handler(ctx, put(body))
+				return response{StatusCode: http.StatusOK}, nil
+			})
+			outer.send(t, first())
+			return out, err
+		},
+	} {
+		if out, err := send("answer"); err != nil || out.StatusCode != http.StatusNoContent {
+			t.Errorf("%s: Answer is %+v, %v", name, out, err)
+		}
+		if out, err := send("reject"); err != nil || out.StatusCode != http.StatusPaymentRequired || !strings.Contains(out.Body, "no_funds") {
+			t.Errorf("%s: Reject is %+v, %v", name, out, err)
+		}
+		if out, err := send("own"); !errors.Is(err, errOwn) {
+			t.Errorf("%s: an error is %+v, %v", name, out, err)
+		}
+	}
 }

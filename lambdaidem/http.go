@@ -154,11 +154,11 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 
 // pass runs one HTTP request unguarded. Its results are those of serve.
 func (g *Guard) pass(ctx context.Context, r *Request, w *httpWork) (*Response, error) {
-	if attemptOf(ctx) != nil || g.transact == nil { // there is nothing to commit here: an outer guard commits what its handler enlists
-		_, err := w.handle(ctx)
-		return nil, err
-	}
 	w.errorStands = true
+	if attemptOf(ctx) != nil || g.transact == nil { // there is nothing to commit here: an outer guard commits what its handler enlists
+		w.run(ctx)
+		return w.own(ctx, r, decision{})
+	}
 	return w.own(ctx, r, g.bypass(ctx, w))
 }
 
@@ -172,7 +172,7 @@ type httpWork struct {
 	replaced bool      // response is a problem document that replaces the handler's error
 	err      error
 	// errorStands is set if the handler runs unguarded: its error is then returned to
-	// the server as it is, and not replaced by a problem document.
+	// the server as it is, and not replaced by a problem document, unless it is an Error.
 	errorStands bool
 }
 
@@ -224,6 +224,8 @@ func (w *httpWork) own(ctx context.Context, r *Request, d decision) (*Response, 
 		return w.g.ownAnswer(ctx, r, d.refusal), nil //nolint:nilerr // the refusal is the answer
 	case w.replaced:
 		return &w.response, nil
+	case withStatus(w.err) != nil:
+		return problem(withStatus(w.err)), nil
 	default:
 		return nil, w.err
 	}

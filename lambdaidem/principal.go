@@ -30,7 +30,7 @@ func (g *Guard) named(p string, err error, by string) (string, *Error) {
 	if err == nil {
 		return p, nil
 	}
-	if own := (*Error)(nil); errors.As(err, &own) && own.Status != 0 {
+	if own := withStatus(err); own != nil {
 		return "", own
 	}
 	e := principalUnknown(err)

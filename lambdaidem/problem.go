@@ -95,11 +95,20 @@ func (g *Guard) ownAnswer(ctx context.Context, r *Request, e *Error) *Response {
 	return resp
 }
 
-// answerOf is the answer that an error of the handler stands for, if any: the
-// problem document of an *Error, and of whatever was marked as permanent (X2).
+// withStatus returns the Error with an HTTP status that is or is wrapped by err, or nil.
+func withStatus(err error) *Error {
+	if e := (*Error)(nil); errors.As(err, &e) && e != nil && e.Status != 0 {
+		return e
+	}
+	return nil
+}
+
+// answerOf returns the problem document for an error that a guarded handler returned. It
+// returns nil if the error has none, and is to be returned to the server: an error that is
+// no Error and has no mark.
 func (g *Guard) answerOf(err error, outcome Outcome) *Response {
-	if own := (*Error)(nil); errors.As(err, &own) && own != nil && own.Status != 0 {
-		return problem(own)
+	if e := withStatus(err); e != nil {
+		return problem(e)
 	}
 	if r := (*retryableError)(nil); errors.As(err, &r) && outcome == OutcomeReleased {
 		return problem(&Error{Code: ErrRetryable, Status: http.StatusServiceUnavailable, RetryAfter: g.opts.RetryAfter,
@@ -123,7 +132,7 @@ func keyInvalid(detail string, err error) *Error {
 // keyUnread is the answer where a function of the user's could not say what the key
 // is: its own, if [Reject] made it.
 func keyUnread(in string, err error) *Error {
-	if own := (*Error)(nil); errors.As(err, &own) && own != nil && own.Status != 0 {
+	if own := withStatus(err); own != nil {
 		return own
 	}
 	e := keyInvalid("No idempotency key could be found in the "+in+".", err)

@@ -395,7 +395,8 @@ func TestE1_UnguardedRunsCommit(t *testing.T) {
 	})
 }
 
-// How an unguarded run ends decides as elsewhere; its error stays its own.
+// How an unguarded run ends decides as elsewhere. Its error stays its own, unless Reject
+// made it.
 func TestE1_UnguardedRunsThatEndOtherwise(t *testing.T) {
 	own := errors.New("no")
 	in := first()
@@ -410,7 +411,8 @@ func TestE1_UnguardedRunsThatEndOtherwise(t *testing.T) {
 		"failed":       {func(context.Context) (response, error) { return response{StatusCode: 404}, nil }, nil, 404, "", nil},
 		"server error": {func(context.Context) (response, error) { return response{StatusCode: 500}, nil }, nil, 500, "", nil},
 		"error":        {func(context.Context) (response, error) { return response{}, own }, nil, 0, "", nil},
-		"marked error": {func(context.Context) (response, error) { return response{}, lambdaidem.Reject(404, "none", "") }, nil, 0, "", nil},
+		"marked error": {func(context.Context) (response, error) { return response{}, lambdaidem.Permanent(own) }, nil, 0, "", nil},
+		"rejection":    {func(context.Context) (response, error) { return response{}, lambdaidem.Reject(404, "none", "") }, nil, 404, "none", nil},
 		"rejected":     {created, []fault{rejects(lambdaidem.Reject(402, "no_funds", "No."))}, 402, "no_funds", nil},
 		"permission":   {created, []fault{refused(lambdaidem.ReasonPermission)}, 503, lambdaidem.ErrOutcomeUnknown, nil},
 		"conflict":     {created, []fault{refused(lambdaidem.ReasonConflict), refused(lambdaidem.ReasonThrottled)}, 201, "", []string{"write"}},

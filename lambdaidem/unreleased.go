@@ -13,7 +13,7 @@ import (
 
 // Limits of what a process does about claims that it left behind.
 const (
-	maxUnreleased      = 1000                   // claims remembered; the oldest makes room for a new one
+	maxUnreleased     = 1000                   // claims remembered; the oldest makes room for a new one
 	withdrawalsAtOnce = 4                      // withdrawals before one acquire
 	withdrawalTime    = 200 * time.Millisecond // for all of them, and never more than a twentieth of the time left
 	withdrawalPause   = time.Second            // after a withdrawal that failed, and the first pause after one that found nothing
@@ -31,7 +31,7 @@ type unreleased struct {
 
 	mu       sync.Mutex
 	claims   []*unreleasedClaim // oldest first
-	resuming time.Time         // no withdrawals before acquires until then
+	resuming time.Time          // no withdrawals before acquires until then
 }
 
 // unreleasedClaim is one of these claims. The mutex of the list guards due, pause and
