@@ -225,7 +225,7 @@ func (w *httpWork) own(ctx context.Context, r *Request, d decision) (*Response, 
 	case w.replaced:
 		return &w.response, nil
 	case withStatus(w.err) != nil:
-		return problem(withStatus(w.err)), nil
+		return problem(withStatus(w.err)), nil //nolint:nilerr // the problem document is the answer
 	default:
 		return nil, w.err
 	}

@@ -28,6 +28,7 @@ func (c *call) compare(recorded string) likeness {
 			return samePayload
 		case anotherPayload:
 			best = anotherPayload
+		case maybeSame:
 		}
 	}
 	return best
