@@ -7,6 +7,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/localstack/queue"
 )
 
@@ -30,6 +34,62 @@ func TestO3_ChecksTheTable(t *testing.T) {
 	}
 	d.idem("check", "--attribute", "expiration=ttl").want(t, exitFindings, "ttl_wrong_attribute")
 	d.idem("check", "--queue", "q").want(t, exitUsage, "--function")
+}
+
+// A table that does not exist is one finding, not another one for each check after it.
+func TestO3_CheckLooksForNoKeysInATableThatIsMissing(t *testing.T) {
+	d := openDesk(t)
+	var v struct{ Findings []finding }
+	d.idem("check", "--table", "no-such-table", "--key-file", d.encrypting(), "-o", "json").want(t, exitFindings).into(t, &v)
+	if len(v.Findings) != 1 || v.Findings[0].Code != string(dynamostore.NoTable) {
+		t.Errorf("the findings are %+v; want the missing table alone", v.Findings)
+	}
+}
+
+// Functions never scan the table, so credentials that may not scan it are not wrong.
+func TestO3_CheckWithoutThePermissionToScanIsIncomplete(t *testing.T) {
+	d := openDesk(t)
+	endpoint, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(endpoint) //nolint:gosec // the database of the tests
+	noScan := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".Scan") {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write([]byte(`{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"not authorized"}`))
+	}))
+	t.Cleanup(noScan.Close)
+	var v struct{ Findings []finding }
+	d.idem("check", "--key-file", d.encrypting(), "--endpoint-url", noScan.URL, "-o", "json").want(t, exitIncomplete).into(t, &v)
+	if len(v.Findings) != 1 || !v.Findings[0].NotChecked || v.Findings[0].Permission != "dynamodb:Scan" {
+		t.Errorf("the findings are %+v; want the missing permission alone", v.Findings)
+	}
+}
+
+func TestO3_AnInterruptedCheckHasNoVerdict(t *testing.T) {
+	openDesk(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		interrupt()
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	t.Cleanup(silent.Close)
+	var out bytes.Buffer
+	if code := Run(ctx, []string{"check", "--endpoint-url", silent.URL}, Streams{Out: &out, Err: &out}); code != exitStopped {
+		t.Errorf("exit code %d; want %d:\n%s", code, exitStopped, &out)
+	}
+}
+
+func TestO3_CheckReportsAQueueThatItCannotFind(t *testing.T) {
+	d := openDesk(t)
+	serveOrders(t)
+	functionsFedBy(t, "5", `{"EventSourceArn":"arn:aws:sqs:us-east-1:000000000000:deleted","FunctionResponseTypes":["ReportBatchItemFailures"]}`)
+	d.idem("check", "--function", "pay").want(t, exitIncomplete, "NOT CHECKED", "the visibility timeout of queue deleted", "sqs:GetQueueUrl")
 }
 
 // functions is Lambda's API, as far as check asks it.

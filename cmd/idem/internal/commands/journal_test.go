@@ -3,11 +3,17 @@ package commands
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
@@ -145,5 +151,34 @@ func TestO2_EveryFlagThatChangesAPurgeIdentifiesIt(t *testing.T) {
 	}
 	if got := own.differences(identity(purging{filter: filter{Caller: "bob"}, rate: 7, signed: signed{by: "carol"}})); len(got) > 0 {
 		t.Errorf("the rate and the operator make another purge: %q", got)
+	}
+}
+
+// A table that was deleted and created again has other records under the same ARN.
+// DynamoDB Local gives its tables no id.
+func TestO2_PurgeRefusesTheStateOfATableThatWasCreatedAnew(t *testing.T) {
+	id := "1"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"Table":{"TableArn":"arn:aws:dynamodb:us-east-1:1:table/t","TableId":"` + id + `"}}`))
+	}))
+	t.Cleanup(server.Close)
+	client := dynamodb.New(dynamodb.Options{Region: "us-east-1", BaseEndpoint: aws.String(server.URL), Credentials: credentials.NewStaticCredentialsProvider("local", "local", "")})
+	open := func(file string) (*journal, error) {
+		return (&purging{state: file}).journal(t.Context(), &app{connection: connection{table: "t"}}, client)
+	}
+	file := filepath.Join(t.TempDir(), "state")
+	j, err := open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.keep(dynamostore.PurgeProgress{After: "lambdaidem#5"}); err != nil {
+		t.Fatal(err)
+	}
+	if j, err := open(file); err != nil || j.After != "lambdaidem#5" {
+		t.Errorf("for the same table: %+v, %v", j, err)
+	}
+	id = "2"
+	if j, err := open(file); err == nil || exitOf(err) != exitUsage || !strings.Contains(err.Error(), "created anew") {
+		t.Errorf("for a new table: %+v, %v", j, err)
 	}
 }

@@ -149,6 +149,20 @@ func TestO2_WhatChangesAtThePromptIsNotSettled(t *testing.T) {
 	}
 }
 
+// The clock of the operator's machine has no say in which records --older-than chooses.
+func TestO2_PurgeReckonsAgesByTheClockOfTheDatabase(t *testing.T) {
+	d := openLateDesk(t)
+	call := lambdaidem.Call{Operation: "charge", Key: "k"}
+	if _, err := lambdaidem.Do(t.Context(), d.guard(lambdaidem.Rerun), call, func(context.Context) (string, error) { return "paid", nil }); err != nil {
+		t.Fatal(err)
+	}
+	d.offset += 2 * time.Hour
+	code, text := d.run(strings.NewReader(""), false, "purge", "--older-than", "1h", "--dry-run")
+	if code != 0 || !strings.Contains(text, "1 record would be erased") {
+		t.Errorf("purge ends with %d:\n%s", code, text)
+	}
+}
+
 // L7: an operator makes no record expire earlier than it would have.
 func TestL7_OperatorsShortenNoRecord(t *testing.T) {
 	const month = 30 * 24 * time.Hour

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/spf13/pflag"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
@@ -149,6 +150,22 @@ func TestO2_SettleAgainMendsAnOperatorsMistake(t *testing.T) {
 	d.idem("settle", v.ID, "--token", v.Token, "--reason", "r", "--yes", "--status", "200", "--again").want(t, exitRefused, "the answer of an attempt never changes")
 	if after := d.view("done"); after.Token != v.Token || after.Answer.Body != `{"id":"p-1"}` {
 		t.Errorf("a handler's answer became %+v", after)
+	}
+}
+
+// The record is shown before the question, so a person who answers yes needs no --released.
+func TestO2_APersonSettlesAReleasedRecord(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.guard, "k", func(context.Context) (events.APIGatewayV2HTTPResponse, error) {
+		return events.APIGatewayV2HTTPResponse{}, errLater
+	})
+	v := d.view("k")
+	if v.State != "released" {
+		t.Fatalf("the record is %s", v.State)
+	}
+	d.typing("yes\n", "settle", v.ID, "--reason", "TICKET-1", "--status", "200").want(t, exitDone)
+	if got := d.pay(d.guard, "k", paid); got.StatusCode != 200 || d.runs != 1 {
+		t.Errorf("a retry got %+v after %d runs", got, d.runs)
 	}
 }
 

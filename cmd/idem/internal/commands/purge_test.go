@@ -91,7 +91,8 @@ func TestO2_PurgeRefusesWhatItCantMean(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{}, {"--all", "--namespace", "shop"}, {"--all", "--older-than", "soon"}, {"--all", "--older-than", "-3h"}, {"--older-than", "70000d"},
+		{}, {"--all", "--namespace", "shop"}, {"--all", "--route", "POST /payments"}, {"--all", "--caller", "bob"}, {"--all", "--tenant", "t"},
+		{"--all", "--older-than", "soon"}, {"--all", "--older-than", "-3h"}, {"--older-than", "70000d"},
 		{"--since", "03:00"}, {"--since", "1d"},
 		{"--all", "--rate", "0"}, {"--all", "--max-skew", "-1s"}, {"--all", "--state", "x", "--after", "y"}, {"--all", "--state", state}, {"--all", "--reason", ""},
 	} {

@@ -166,3 +166,13 @@ func TestO2_TraceReadsMembersExactly(t *testing.T) {
 		}
 	}
 }
+
+// The base64 of a binary body can be valid JSON, but a key found in that text is not one
+// that the handler passed on.
+func TestO2_TraceFindsNoKeyInABinaryAnswer(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.guard, "k", func(context.Context) (events.APIGatewayV2HTTPResponse, error) {
+		return events.APIGatewayV2HTTPResponse{StatusCode: 201, Body: "1234", IsBase64Encoded: true}, nil
+	})
+	d.idem("trace", d.view("k").ID, "--then", "answer: => receipts message receipt").want(t, exitDone, "no answer that can be read")
+}
