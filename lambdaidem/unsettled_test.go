@@ -489,3 +489,41 @@ func TestX4_AStoreNeedsNotBeComparable(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A refusal that every retry meets again says nothing about an earlier call under the same
+// key, which stays unsettled.
+func TestX1_AnInnerMismatchSettlesNoEarlierCall(t *testing.T) {
+	mismatch := func(ctx context.Context, t *testing.T, r *rig) {
+		t.Helper()
+		other := charge
+		other.Payload = order{"o-2"}
+		if _, err := lambdaidem.Do(ctx, r.guard, other, func(context.Context) (int, error) { return 1, nil }); !errors.Is(err, lambdaidem.ErrPayloadMismatch) {
+			t.Errorf("the second call returned %v", err)
+		}
+	}
+	t.Run("in progress", func(t *testing.T) {
+		var r *rig
+		r = newRig(func(ctx context.Context, _ request) (response, error) {
+			if err := r.charged(ctx); !errors.Is(err, lambdaidem.ErrInProgress) {
+				t.Errorf("the first call returned %v", err)
+			}
+			mismatch(ctx, t, r)
+			return response{StatusCode: http.StatusPaymentRequired}, nil
+		})
+		defer r.busy(t)()
+		r.send(t, first())
+		r.wantState(t, lambdaidem.Released)
+	})
+	t.Run("unknown", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var r *rig
+			r = newRig(func(ctx context.Context, _ request) (response, error) {
+				_ = r.unknownCharge(ctx, t, requestLost, nil)
+				mismatch(ctx, t, r)
+				return response{StatusCode: http.StatusPaymentRequired}, nil
+			})
+			r.send(t, first())
+			r.wantState(t, lambdaidem.InProgress)
+		})
+	})
+}
