@@ -137,6 +137,21 @@ func scanAll(t *testing.T, client *dynamodb.Client, table string) (items []map[s
 	return items
 }
 
+// Completing a record drops its steps, so the reply must not decrypt the old ones.
+func TestE5_ACompletedRecordHasNoSteps(t *testing.T) {
+	client, table := freshTable(t)
+	s := New(client, table, patient, encrypted("k1"))
+	if _, err := s.Acquire(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.SaveSteps(t.Context(), lease, lambdaidem.Steps{"charge": []byte("1")}, now); err != nil {
+		t.Fatal(err)
+	}
+	if rec, err := s.Complete(t.Context(), lease, result); err != nil || rec.State != lambdaidem.Completed || len(rec.Steps) > 0 {
+		t.Errorf("%+v, %v; want a completed record without steps", rec, err)
+	}
+}
+
 // S1, E5: steps too; a takeover by another process gets them, and Inspect has them.
 func TestS1_StepsAreEncrypted(t *testing.T) {
 	client, table := freshTable(t)

@@ -230,6 +230,28 @@ func TestD4_ADamagedItemIsRefusedInWords(t *testing.T) {
 	}
 }
 
+// An answer is in the record or in parts. If an item claims both, neither is replayed.
+func TestD4_AnItemWithItsAnswerInTwoPlacesIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		count   int
+		data    []byte
+		foreign bool
+	}{
+		"in the record":               {0, []byte("answer"), false},
+		"in parts":                    {2, nil, false},
+		"in the record, and in parts": {2, []byte("answer"), true},
+		"nowhere":                     {0, nil, true},
+	} {
+		it := claimed(claim)
+		it.finish(result)
+		it.Data, it.Encoding = c.data, optionalText{encodingPlain, true}
+		it.Parts = &parts{Count: c.count, Length: 6, Checksum: make([]byte, 32)}
+		if _, err := standardLayout.parse(standardLayout.attributes(it)); isForeign(err) != c.foreign {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // Valid records may lack an expiration, or an answer of at least one byte.
 func TestD4_AValidItemMayLackAnExpirationOrAnAnswer(t *testing.T) {
 	for name, r := range map[string]lambdaidem.Result{
