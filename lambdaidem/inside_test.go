@@ -75,6 +75,22 @@ func TestX2_MarksOutOfATypedHandler(t *testing.T) {
 	}
 }
 
+// The handler around a typed handler needs the rejection itself, also if it runs unguarded:
+// the error that Lambda reports has no status.
+func TestX2_ARejectionOutOfATypedHandlerInAnUnguardedOne(t *testing.T) {
+	var r *rig
+	r, _ = withLedger(func(ctx context.Context, _ request) (response, error) {
+		_, err := lambdaidem.Handler(r.guard, "charge", func(context.Context, order) (string, error) { return "k", nil },
+			func(context.Context, order) (int, error) {
+				return 0, lambdaidem.Reject(http.StatusPaymentRequired, "no_funds", "No.")
+			})(ctx, order{})
+		return response{}, err
+	})
+	put := first()
+	put.RequestContext.HTTP.Method = http.MethodPut
+	wantProblem(t, r.send(t, put), http.StatusPaymentRequired, "no_funds")
+}
+
 // The innermost function returns late, and its answer can't be stored. The calls around it
 // still store theirs, and the client is answered before the invocation's deadline.
 func TestX3_CleaningUpAfterAnInnerCallLeavesTimeToAnswer(t *testing.T) {

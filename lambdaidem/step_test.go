@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -635,6 +636,45 @@ func TestE5_StepsMayRunAtTheSameTime(t *testing.T) {
 	r.send(t, first())
 	for i := range many / 2 {
 		psp.want(t, fmt.Sprintf("step-%d", i), 1)
+	}
+}
+
+// A save writes all steps, so the next one must wait for it: otherwise each would leave
+// out the step of the other.
+func TestE5_StepsAreSavedOneAfterTheOther(t *testing.T) {
+	const many = 10
+	var saves atomic.Int64
+	r := newRig(func(ctx context.Context, _ request) (response, error) {
+		var all, ran sync.WaitGroup
+		ran.Add(many)
+		for i := range many {
+			all.Go(func() {
+				_, err := lambdaidem.Step(ctx, strconv.Itoa(i), func(context.Context) (int, error) {
+					ran.Done()
+					ran.Wait() // so that all results are to be saved at once
+					return i, nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		return response{StatusCode: 500}, nil
+	})
+	r.store.failAlways(save, func(_ context.Context, _ string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		if saves.Add(1) > 1 {
+			t.Error("two saves run at the same time")
+		}
+		defer saves.Add(-1)
+		for range 100 {
+			runtime.Gosched()
+		}
+		return call()
+	})
+	r.send(t, first())
+	if rec := r.record(t); len(rec.Steps) != many {
+		t.Errorf("the record has %v", rec.Steps)
 	}
 }
 

@@ -808,6 +808,31 @@ func TestX8_UnsettledRejectionWithoutARecordIsUnknown(t *testing.T) {
 	}
 }
 
+// The answer to a rejection is stored by a second transaction. If DynamoDB rejects the second
+// one, the first may still commit.
+func TestX8_ALaterRejectionDoesNotSettleAnEarlierOne(t *testing.T) {
+	r, l := withLedger(enlisting(created), optimistic)
+	r.store.fail(commit, unsettled(lambdaidem.Reject(402, "no_funds", "No.")), rejects(lambdaidem.Retryable(errors.New("later"))))
+	wantProblem(t, r.send(t, first()), 503, lambdaidem.ErrOutcomeUnknown)
+	l.wantDone(t)
+}
+
+// The reply to a transaction does not have the number of the attempt.
+func TestO1_TheEventOfATransactionNamesItsAttempt(t *testing.T) {
+	ends := endings{with(500), with(201)}
+	r, _ := withLedger(enlisting(func(context.Context) (response, error) { return ends.next() }))
+	r.store.fail(commit, func(_ context.Context, _ string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		rec, err := call()
+		rec.Attempt = 0
+		return rec, err
+	})
+	r.send(t, first())
+	r.send(t, first())
+	if e := r.seen.last(t); e.Kind != lambdaidem.EventNew || e.Attempt != 2 {
+		t.Errorf("the event is %s of attempt %d", e.Kind, e.Attempt)
+	}
+}
+
 // A verdict of a call that failed open is stored, so that it is the same the next
 // time (E1, X5).
 func TestE1_FailedOpenStoresAVerdict(t *testing.T) {
