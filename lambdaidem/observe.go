@@ -113,6 +113,7 @@ type Event struct {
 	Messages   int           // how many messages of a batch the event is about: of an EventOutOfTime, those that had no time to begin; else 0
 	Cached     bool          // the record is from the process's own memory: the store was not asked (R4)
 	Invocation string        // Lambda's request id; empty outside Lambda and where the call has no record
+	TokenHash  string        // of an EventNeverStarted: the TokenHash of the claim's fencing token; else empty
 	Reason     Reason        // why the store failed, where it did
 	Throttle   Throttle      // which limit a throttled store ran into, where it said so
 	Err        error         // what went wrong, where something did
@@ -202,7 +203,7 @@ func (o slogObserver) Observe(ctx context.Context, e Event) {
 		attrs = append(attrs, slog.Duration("handler", e.Handler))
 	}
 	if e.Kind == EventNeverStarted {
-		attrs = append(attrs, slog.String("invocation", e.Invocation))
+		attrs = append(attrs, slog.String("invocation", e.Invocation), slog.String("token_hash", e.TokenHash))
 	}
 	if e.Messages > 0 {
 		attrs = append(attrs, slog.Int("messages", e.Messages))
@@ -244,6 +245,13 @@ func (g *Guard) keyLabel(key string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
+// TokenHash returns 32 hex digits that identify a fencing token: the first half of its
+// SHA-256. A log may have it. The token itself lets its owner change the record.
+func TokenHash(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
 // note tells the observer of an outcome of this call.
 func (a *attempt) note(ctx context.Context, kind Kind, err error) {
 	if a.g.unobserved(kind, err) {
@@ -255,6 +263,9 @@ func (a *attempt) note(ctx context.Context, kind Kind, err error) {
 	e := a.g.event(kind, &a.call.who, err)
 	e.RecordID, e.Scope, e.Attempt, e.Handler, e.Store, e.Cached = a.id, a.scope, a.number, a.handler, a.stored, a.cached
 	e.Invocation = a.invocation
+	if kind == EventNeverStarted {
+		e.TokenHash = TokenHash(a.token)
+	}
 	e.Duration, e.Reason, e.Throttle = a.g.opts.Clock().Sub(a.began), reasonOf(err), throttleOf(err)
 	a.g.opts.Observer.Observe(ctx, e)
 }

@@ -174,7 +174,7 @@ func (a *attempt) leaveBehind(ctx context.Context, why error, rec Record, err er
 	}
 	if dropped := a.g.unreleased.remember(c); dropped != nil && !dropped.started {
 		dropped.g.opts.Observer.Observe(ctx, Event{Kind: EventNeverStarted, RecordID: dropped.lease.ID, Scope: dropped.lease.Scope,
-			Invocation: dropped.invocation, Err: errUnreleasedForgotten})
+			Invocation: dropped.invocation, TokenHash: TokenHash(dropped.lease.Token), Err: errUnreleasedForgotten})
 	}
 }
 

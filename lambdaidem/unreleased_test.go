@@ -359,11 +359,11 @@ func TestX10_ObserversLearnOfAClaimLeftBehind(t *testing.T) {
 		leaveBehind(t, r, first())
 		r.wantEvents(t, lambdaidem.EventStoreError, lambdaidem.EventStoreError, lambdaidem.EventNeverStarted)
 		e := r.seen.last(t)
-		if rec := r.record(t); e.RecordID != rec.ID || e.Invocation != "req-of-the-outage" || e.Invocation != rec.Invocation || e.Err == nil {
+		if rec := r.record(t); e.RecordID != rec.ID || e.Invocation != "req-of-the-outage" || e.Invocation != rec.Invocation || e.Err == nil || e.TokenHash != lambdaidem.TokenHash(rec.Token) || len(e.TokenHash) != 32 {
 			t.Errorf("the event is %+v", e)
 		}
 		line := log.String()[strings.LastIndex(strings.TrimSpace(log.String()), "\n")+1:]
-		for _, want := range []string{`"level":"WARN"`, `"outcome":"never_started"`, `"invocation":"req-of-the-outage"`, `"record":"` + e.RecordID + `"`} {
+		for _, want := range []string{`"level":"WARN"`, `"outcome":"never_started"`, `"invocation":"req-of-the-outage"`, `"record":"` + e.RecordID + `"`, `"token_hash":"` + e.TokenHash + `"`} {
 			if !strings.Contains(line, want) {
 				t.Errorf("the log has no %s: %s", want, line)
 			}
@@ -387,7 +387,7 @@ func TestX10_TheOldestClaimLeftBehindMakesRoom(t *testing.T) {
 		n := 0
 		for _, e := range all {
 			if e.Kind == lambdaidem.EventNeverStarted && strings.Contains(e.Err.Error(), "too many") {
-				if n++; e.RecordID != oldest {
+				if n++; e.RecordID != oldest || e.TokenHash != lambdaidem.TokenHash(r.store.allClaims()[1].Token) {
 					t.Errorf("%s was dropped, want %s", e.RecordID, oldest)
 				}
 			}

@@ -26,7 +26,7 @@ func (w *world) afterwards(t *testing.T) {
 	w.loseALease(t, payment("bob", "order-10"))
 	w.unguarded(t)
 	r := w.read(t, "After an incident")
-	if out := r.block(); out != "All is well.\nNo lease is dead.\n" {
+	if out := r.block(); out != "All is well.\nNo lease is dead, and no record is held.\n" {
 		t.Errorf("something is left: %s", out)
 	}
 	found := r.block()

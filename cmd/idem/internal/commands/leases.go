@@ -23,6 +23,7 @@ type search struct {
 	rate   float64
 	limit  int
 	margin time.Duration
+	chosen func(lambdaidem.Record) bool // which leases to list; nil: all
 }
 
 func (o *search) flags(f *pflag.FlagSet) {
@@ -52,19 +53,40 @@ type leasesView struct {
 	Leases       []leaseView `json:"leases"` // those that died first come first
 	More         bool        `json:"more"`   // there are others beyond --limit
 	Unreadable   int         `json:"unreadable,omitempty"`
+
+	some bool // of the leases, only those that search.chosen chose
 }
 
 func newLeases(a *app) *cobra.Command {
-	var o search
+	var (
+		o search
+		u unstarted
+	)
 	c := &cobra.Command{
 		Use:   "leases",
 		Short: "List leases whose attempts died, those held for an operator among them, by age",
 		Long: `List what is in progress under a lease that is over. A dead one is taken over by the
 next retry; a held one (policy hold) waits for release or settle.
 
-It reads the table's index of leases. Without one, --scan reads the whole table.`,
+It reads the table's index of leases. Without one, --scan reads the whole table.
+
+After an outage, --never-started lists the leases whose handlers never started, as the
+functions' log says. --release releases these records, each on the condition that the
+claim of the log line still holds it. Records with steps, or whose earlier attempt died,
+are left out: those attempts may have had effects.`,
+		Example: `  idem leases
+  aws logs filter-log-events --log-group-name /aws/lambda/transfers --start-time 1795485600000 \
+    --filter-pattern '{ $.outcome = "never_started" }' --query 'events[].message' --output text > log
+  idem leases --never-started log --release --reason 'TICKET-5: the outage of 02:10'`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := u.check(); err != nil {
+				return usage(err)
+			}
+			var err error
+			if o.chosen, err = u.choose(c.Context(), a.In); err != nil {
+				return err
+			}
 			s, _, err := a.store(c.Context())
 			if err != nil {
 				return err
@@ -74,12 +96,18 @@ It reads the table's index of leases. Without one, --scan reads the whole table.
 				return err
 			}
 			if a.output == outputJSON {
-				return printJSON(a.Out, v, true)
+				err = printJSON(a.Out, v, true)
+			} else {
+				err = v.text(a.Out)
 			}
-			return v.text(a.Out)
+			if err != nil || !u.release {
+				return err
+			}
+			return u.releaseAll(c.Context(), a, s, v.Leases)
 		},
 	}
 	o.flags(c.Flags())
+	u.flags(c.Flags())
 	return c
 }
 
@@ -103,7 +131,7 @@ func (o *search) look(a *app, ctx context.Context, s *dynamostore.Store) (leases
 	if err != nil {
 		return leasesView{}, fmt.Errorf("ask for the database's clock: %w", err)
 	}
-	found := leasesView{DatabaseTime: clock.Now, Leases: []leaseView{}}
+	found := leasesView{DatabaseTime: clock.Now, Leases: []leaseView{}, some: o.chosen != nil}
 	for rec, err := range o.records(a, ctx, s, clock.At().Add(-o.margin)) {
 		if err != nil && rec.ID != "" { // an item that can't be read
 			found.Unreadable++
@@ -112,7 +140,7 @@ func (o *search) look(a *app, ctx context.Context, s *dynamostore.Store) (leases
 		if err != nil {
 			return found, fmt.Errorf("look for leases: %w", err)
 		}
-		if !rec.LeaseLiveAt(clock.At().Add(-o.margin)) {
+		if !rec.LeaseLiveAt(clock.At().Add(-o.margin)) && (o.chosen == nil || o.chosen(rec)) {
 			found.add(rec, clock.At(), o.limit)
 		}
 	}
@@ -157,7 +185,11 @@ func (v *leasesView) add(rec lambdaidem.Record, now time.Time, limit int) {
 // text writes them for people.
 func (v *leasesView) text(to printer) error {
 	if len(v.Leases) == 0 {
-		say(to, "No lease is dead.\n")
+		if v.some {
+			say(to, "No lease is of a handler that is known never to have started.\n")
+		} else {
+			say(to, "No lease is dead, and no record is held.\n")
+		}
 		v.textOfUnreadable(to)
 		return nil
 	}

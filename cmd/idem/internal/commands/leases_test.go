@@ -172,9 +172,9 @@ func TestO2_BoundsOfASearchForLeases(t *testing.T) {
 // no other lease is dead.
 func TestO2_LeasesThatCannotBeReadAreCounted(t *testing.T) {
 	for want, v := range map[string]leasesView{
-		"No lease is dead.\n":                          {},
-		"No lease is dead.\n(1 item can't be read)\n":  {Unreadable: 1},
-		"No lease is dead.\n(2 items can't be read)\n": {Unreadable: 2},
+		"No lease is dead, and no record is held.\n":                          {},
+		"No lease is dead, and no record is held.\n(1 item can't be read)\n":  {Unreadable: 1},
+		"No lease is dead, and no record is held.\n(2 items can't be read)\n": {Unreadable: 2},
 	} {
 		var out strings.Builder
 		if err := v.text(printer{&out}); err != nil || out.String() != want {

@@ -1,0 +1,116 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// neverStarted is a log line about a claim.
+func neverStarted(rec lambdaidem.Record) string {
+	return fmt.Sprintf(`{"level":"WARN","outcome":"never_started","record":%q,"token_hash":%q,"error":"{"}`, rec.ID, lambdaidem.TokenHash(rec.Token))
+}
+
+// claimed leaves a record as a claim does whose handler never started.
+func (d *desk) claimed(key string, change func(*lambdaidem.Claim)) lambdaidem.Record {
+	d.t.Helper()
+	who := lambdaidem.Identity{Namespace: "shop", Operation: "reserve", Key: key}
+	now := time.Now().Add(-time.Hour)
+	c := lambdaidem.Claim{ID: d.guard.RecordID(who), Scope: "shop  reserve ", Token: "token-of-" + key, Now: now, LeaseEnd: now.Add(time.Minute)}
+	if change != nil {
+		change(&c)
+	}
+	rec, err := d.store.Acquire(d.t.Context(), c)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return rec
+}
+
+// Only records whose handlers surely never started are listed and released.
+func TestX10_LeasesReleasesWhatNeverStarted(t *testing.T) {
+	d := openDesk(t)
+	first, second := d.claimed("first", nil), d.claimed("second", nil)
+	ran, again := d.claimed("ran", nil), d.claimed("again", nil)
+	stepped := d.claimed("stepped", nil)
+	if _, err := d.store.SaveSteps(t.Context(), lambdaidem.Lease{ID: stepped.ID, Token: stepped.Token}, lambdaidem.Steps{"reserve": []byte("1")}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	died := d.claimed("died", nil)
+	after := d.claimed("died", func(c *lambdaidem.Claim) { c.Token, c.Over, c.Bound = "a takeover", &died, "dead_attempt" })
+	earlier := again
+	earlier.Token = "of an earlier attempt"
+	file := filepath.Join(t.TempDir(), "log")
+	lines := "START RequestId {x}\n[Transfers 7] " + neverStarted(first) + "\t" + neverStarted(second) + "\n" + neverStarted(lambdaidem.Record{ID: first.ID, Token: "of an earlier attempt"}) + neverStarted(earlier) + "\n" +
+		neverStarted(stepped) + neverStarted(after) + fmt.Sprintf(`{"outcome":"uncertain","record":%q,"token_hash":%q}`, ran.ID, lambdaidem.TokenHash(ran.Token))
+	if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	states := func() map[string]lambdaidem.State {
+		all := map[string]lambdaidem.State{}
+		for _, rec := range []lambdaidem.Record{first, second, ran, again, stepped, after} {
+			now, err := d.store.Get(t.Context(), rec.ID, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[rec.ID] = now.State
+		}
+		return all
+	}
+	var v leasesView
+	d.idem("leases", "--scan", "--never-started", file, "--limit", "2", "-o", "json").want(t, exitDone).into(t, &v)
+	if len(v.Leases) != 2 || v.More || v.Leases[0].ID+v.Leases[1].ID != first.ID+second.ID && v.Leases[0].ID+v.Leases[1].ID != second.ID+first.ID {
+		t.Fatalf("it lists %+v", v)
+	}
+	release := []string{"leases", "--scan", "--never-started", file, "--release", "--reason", "the outage"}
+	d.typing("no\n", release...).want(t, exitRefused, "Release 2 records")
+	d.idem("leases", "--scan", "--never-started", file, "--release", "--yes").want(t, exitUsage, "--reason")
+	if held := slices.Collect(maps.Values(states())); slices.Contains(held, lambdaidem.Released) {
+		t.Fatalf("without a yes and a reason the records are %v", held)
+	}
+	d.at(Streams{In: strings.NewReader(lines)}, append(slices.Replace(slices.Clone(release), 3, 4, "-"), "--yes")...).want(t, exitDone, "2 records released")
+	for id, state := range states() {
+		if want := id == first.ID || id == second.ID; want != (state == lambdaidem.Released) {
+			t.Errorf("%s is %s", id, state)
+		}
+	}
+	d.idem(append(release, "--yes")...).want(t, exitDone, "known never to have started")
+}
+
+func TestX10_LeasesNeedsLogLinesOfClaims(t *testing.T) {
+	d := openDesk(t)
+	file := filepath.Join(t.TempDir(), "log")
+	for _, text := range []string{"", "no JSON {", `{"outcome":"never_started","record":"r"}`} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d.idem("leases", "--scan", "--never-started", file).want(t, exitUsage, "token_hash")
+	}
+	d.idem("leases", "--scan", "--never-started", file+"2").want(t, exitFailed, "no such file")
+	d.idem("leases", "--scan", "--release", "--reason", "r", "--yes").want(t, exitUsage, "--release needs --never-started")
+}
+
+// A record that has changed since it was listed stays as it is, and the others are released.
+func TestX10_LeasesReleasesNoRecordThatHasChanged(t *testing.T) {
+	d := openDesk(t)
+	taken, free := d.claimed("taken", nil), d.claimed("free", nil)
+	u := unstarted{signed: signed{by: "alice", reason: "r"}, consent: consent{yes: true}}
+	var errs strings.Builder
+	err := u.releaseAll(context.Background(), &app{Err: printer{&errs}}, d.store, []leaseView{{ID: taken.ID, Token: "another"}, {ID: free.ID, Token: free.Token}})
+	if !errors.Is(err, dynamostore.ErrRecordChanged) || !strings.Contains(errs.String(), "1 record released") || !strings.Contains(errs.String(), taken.ID) {
+		t.Errorf("%v; it says %s", err, errs.String())
+	}
+	if rec, err := d.store.Get(t.Context(), taken.ID, time.Now()); err != nil || rec.State != lambdaidem.InProgress {
+		t.Errorf("the record that changed is %s, %v", rec.State, err)
+	}
+}
