@@ -98,7 +98,7 @@ func TestWhatCannotBeBuiltIsNamed(t *testing.T) {
 		},
 		"something that the emulator does not know": {
 			map[string]string{"template.yaml": function("", runtime, "FunctionUrlConfig: {AuthType: AWS_IAM}")},
-			[]string{"template.yaml:7:27", "AWS_IAM is not emulated"},
+			[]string{"template.yaml:7:26", "AWS_IAM is not emulated"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

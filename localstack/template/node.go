@@ -2,10 +2,10 @@ package template
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
+	"go.yaml.in/yaml/v3"
 )
 
 type kind int
@@ -58,98 +58,64 @@ func (n *node) describe() string {
 }
 
 func parseYAML(data []byte) (*node, error) {
-	file, err := parser.ParseBytes(data, 0)
-	if err != nil {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
 		return nil, err
 	}
-	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
+	if len(doc.Content) == 0 {
 		return nil, fmt.Errorf("the template is empty")
 	}
-	c := converter{anchors: map[string]*node{}}
-	return c.convert(file.Docs[0].Body)
+	return convert(doc.Content[0])
 }
 
-// converter turns the YAML library's tree into nodes, so that the rest of the
-// package sees both spellings of an intrinsic function (!Sub x and
-// {"Fn::Sub": x}) as one.
-type converter struct {
-	anchors map[string]*node
+// convert turns the YAML library's tree into nodes, so that the rest of the package sees
+// both spellings of an intrinsic function (!Sub x and {"Fn::Sub": x}) as one.
+func convert(n *yaml.Node) (*node, error) {
+	out, err := converted(n)
+	if err != nil || !strings.HasPrefix(n.Tag, "!") || strings.HasPrefix(n.Tag, "!!") { // a core YAML tag such as !!str
+		return out, err
+	}
+	call := &node{kind: call, fn: n.Tag[1:], arg: out, line: n.Line, column: n.Column}
+	if call.fn == "GetAtt" && out.kind == scalar {
+		call.arg = splitGetAtt(out)
+	}
+	return call, nil
 }
 
-func (c *converter) convert(n ast.Node) (*node, error) {
-	position := n.GetToken().Position
-	out := &node{line: position.Line, column: position.Column}
-	switch n := n.(type) {
-	case *ast.NullNode:
-		return out, nil
-	case *ast.TagNode:
-		arg, err := c.convert(n.Value)
-		if err != nil {
-			return nil, err
-		}
-		tag := n.Start.Value
-		if strings.HasPrefix(tag, "!!") { // a core YAML tag such as !!str
-			return arg, nil
-		}
-		out.kind, out.fn, out.arg = call, strings.TrimPrefix(tag, "!"), arg
-		if out.fn == "GetAtt" && arg.kind == scalar {
-			out.arg = splitGetAtt(arg)
-		}
-		return out, nil
-	case *ast.AnchorNode:
-		value, err := c.convert(n.Value)
-		if err != nil {
-			return nil, err
-		}
-		c.anchors[n.Name.GetToken().Value] = value
-		return value, nil
-	case *ast.AliasNode:
-		name := n.Value.GetToken().Value
-		value, ok := c.anchors[name]
-		if !ok {
-			return nil, errorAt(out, "alias *%s has no anchor before it", name)
-		}
-		return value, nil
-	case *ast.SequenceNode:
+// converted converts a node without its tag.
+func converted(n *yaml.Node) (*node, error) {
+	out := &node{line: n.Line, column: n.Column}
+	switch n.Kind {
+	case yaml.AliasNode:
+		return convert(n.Alias)
+	case yaml.SequenceNode:
 		out.kind = list
-		for _, item := range n.Values {
-			value, err := c.convert(item)
+		for _, item := range n.Content {
+			value, err := convert(item)
 			if err != nil {
 				return nil, err
 			}
 			out.items = append(out.items, value)
 		}
 		return out, nil
-	case *ast.MappingValueNode:
-		return c.mapping(out, []*ast.MappingValueNode{n})
-	case *ast.MappingNode:
-		return c.mapping(out, n.Values)
-	case *ast.LiteralNode:
-		out.kind, out.text = scalar, n.Value.Value
-		return out, nil
-	case *ast.StringNode:
-		out.kind, out.text = scalar, n.Value
-		return out, nil
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		out.kind, out.text = scalar, n.GetToken().Value
-		return out, nil
-	default:
-		return nil, errorAt(out, "YAML of type %s is not understood here", n.Type())
+	case yaml.MappingNode:
+		return mappingOf(out, n.Content)
 	}
+	if n.ShortTag() != "!!null" {
+		out.kind, out.text = scalar, n.Value
+	}
+	return out, nil
 }
 
-func (c *converter) mapping(out *node, values []*ast.MappingValueNode) (*node, error) {
+// mappingOf converts a mapping. content has each key before its value.
+func mappingOf(out *node, content []*yaml.Node) (*node, error) {
 	out.kind, out.fields = mapping, map[string]*node{}
-	if len(values) > 0 { // a mapping's own token is a colon
-		position := values[0].Key.GetToken().Position
-		out.line, out.column = position.Line, position.Column
-	}
-	for _, pair := range values {
-		if pair.Key.IsMergeKey() {
+	for pair := range slices.Chunk(content, 2) {
+		if pair[0].Tag == "!!merge" {
 			return nil, errorAt(out, "YAML merge keys (<<) are not supported by CloudFormation; write the properties out")
 		}
-		key := pair.Key.GetToken().Value
-		value, err := c.convert(pair.Value)
+		key := pair[0].Value
+		value, err := convert(pair[1])
 		if err != nil {
 			return nil, err
 		}
@@ -163,10 +129,6 @@ func (c *converter) mapping(out *node, values []*ast.MappingValueNode) (*node, e
 		return out, nil
 	}
 	key := out.keys[0]
-	// The YAML library misreads the unquoted key of {Fn::Sub: x}.
-	if inner := out.fields[key]; key == "Fn" && strings.HasPrefix(inner.text, ":") {
-		return nil, errorAt(out, "in braces an intrinsic function's key needs quotes: {\"Fn::...\": ...}; or use the short form, such as !Sub")
-	}
 	short, isFunction := strings.CutPrefix(key, "Fn::")
 	if !isFunction && key != "Ref" {
 		return out, nil

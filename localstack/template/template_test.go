@@ -134,8 +134,9 @@ func TestD1_ErrorsNameThePlace(t *testing.T) {
 	}
 	tests := []struct{ name, yaml, want string }{
 		{"unsupported function", function("Timeout: !ImportValue t"), "t.yaml:5:16: the intrinsic function ImportValue is not supported"},
-		{"long spelling", function("Timeout: {'Fn::GetAZs': x}"), "t.yaml:5:17: the intrinsic function GetAZs is not supported"},
-		{"unquoted long spelling in braces", function("Timeout: {Fn::GetAZs: x}"), "t.yaml:5:17: in braces an intrinsic function's key needs quotes"},
+		{"long spelling", function("Timeout: {'Fn::GetAZs': x}"), "t.yaml:5:16: the intrinsic function GetAZs is not supported"},
+		{"unquoted long spelling in braces", function("Timeout: {Fn::GetAZs: x}"), "t.yaml:5:16: the intrinsic function GetAZs is not supported"},
+		{"function before a brace", function("Timeout: { A: !GetAZs AWS::x:y }"), "t.yaml:5:21: the intrinsic function GetAZs is not supported"},
 		{"unknown name", function("FunctionName: !Ref Nobody"), "t.yaml:5:21: Nobody is neither a parameter nor a resource"},
 		{"unknown attribute", function("Handler: !GetAtt F.Version"), "t.yaml:5:16: attribute Version of F (AWS::Serverless::Function) is not known"},
 		{"name in a circle", function("FunctionName: !Sub ${F}-1"), "the name of F refers to itself"},
@@ -149,7 +150,7 @@ func TestD1_ErrorsNameThePlace(t *testing.T) {
 		{"parameter from the store", "Parameters:\n  P: {Type: 'AWS::SSM::Parameter::Value<String>', Default: /a}\n" + function("FunctionName: !Ref P"), "Parameter Store"},
 		{"parameter out of its values", "Parameters:\n  P: {Type: String, Default: a, AllowedValues: [b]}\n" + function("FunctionName: !Ref P"), "not one of its AllowedValues"},
 		{"no such mapping", function("Timeout: !FindInMap [A, b, c]"), `there is no "A" in Mappings`},
-		{"Managed Instances without a number", function("CapacityProviderConfig: {Arn: a}"), "t.yaml:5:32: F.CapacityProviderConfig: a local run needs PerExecutionEnvironmentMaxConcurrency"},
+		{"Managed Instances without a number", function("CapacityProviderConfig: {Arn: a}"), "t.yaml:5:31: F.CapacityProviderConfig: a local run needs PerExecutionEnvironmentMaxConcurrency"},
 		{"Managed Instances out of range", function("CapacityProviderConfig: {PerExecutionEnvironmentMaxConcurrency: 1601}"), "from 1 to 1600"},
 		{"an object in a bucket without a key", function("CodeUri: {Bucket: b}"), "Key is missing"},
 		{"path without method", function("Events: {E: {Type: HttpApi, Properties: {Path: /a}}}"), "Path and Method belong together"},

@@ -114,6 +114,9 @@ func (d *decision) prepare(a *app, c *cobra.Command, args []string, does string)
 			return nil, nil, none, err
 		}
 	}
+	if held := seen.Record.Held(); held && !c.Flags().Changed("ttl") {
+		say(a.Err, "NOTE: the record lasts %v from now, and a retry after that runs again. If the guard's Options.TTL is longer, give it by --ttl.\n", d.ttl)
+	}
 	if d.again && seen.Record.State == lambdaidem.Completed {
 		say(a.Err, "WARNING: callers may have received the answer that is there, and functions with Options.Cache may still replay it.\n")
 	}

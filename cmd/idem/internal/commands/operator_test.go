@@ -273,3 +273,22 @@ func TestO2_BoundsOfADecision(t *testing.T) {
 		}
 	}
 }
+
+// A held record has no expiration, so its TTL is not known. Without --ttl the operator is
+// told how long the record lasts.
+func TestO2_AHeldRecordsTTLIsSaid(t *testing.T) {
+	d := openDesk(t)
+	d.clock = time.Now().Add(-time.Hour)
+	for key, c := range map[string]struct {
+		guard *lambdaidem.Guard
+		flags []string
+		note  bool
+	}{"held": {d.held(), nil, true}, "held with ttl": {d.held(), []string{"--ttl", "72h"}, false}, "dead": {d.guard, nil, false}} {
+		d.pay(c.guard, key, died)
+		v := d.view(key)
+		g := d.idem(append([]string{"release", v.ID, "--token", v.Token, "--reason", "r", "--yes"}, c.flags...)...).want(t, exitDone)
+		if strings.Contains(g.err, "24h0m0s from now") != c.note {
+			t.Errorf("%s: it says %q", key, g.err)
+		}
+	}
+}
