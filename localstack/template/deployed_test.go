@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"go.yaml.in/yaml/v3"
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 )
 
 // resource is one of template.yaml as it is written, for what no local run reads. Of

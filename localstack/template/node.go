@@ -85,7 +85,7 @@ func convert(n *yaml.Node) (*node, error) {
 // converted converts a node without its tag.
 func converted(n *yaml.Node) (*node, error) {
 	out := &node{line: n.Line, column: n.Column}
-	switch n.Kind {
+	switch n.Kind { //nolint:exhaustive // a document has been taken apart, and scalars are below
 	case yaml.AliasNode:
 		return convert(n.Alias)
 	case yaml.SequenceNode:

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -106,7 +105,7 @@ func TestX10_LeasesReleasesNoRecordThatHasChanged(t *testing.T) {
 	taken, free := d.claimed("taken", nil), d.claimed("free", nil)
 	u := unstarted{signed: signed{by: "alice", reason: "r"}, consent: consent{yes: true}}
 	var errs strings.Builder
-	err := u.releaseAll(context.Background(), &app{Err: printer{&errs}}, d.store, []leaseView{{ID: taken.ID, Token: "another"}, {ID: free.ID, Token: free.Token}})
+	err := u.releaseAll(t.Context(), &app{Err: printer{&errs}}, d.store, []leaseView{{ID: taken.ID, Token: "another"}, {ID: free.ID, Token: free.Token}})
 	if !errors.Is(err, dynamostore.ErrRecordChanged) || !strings.Contains(errs.String(), "1 record released") || !strings.Contains(errs.String(), taken.ID) {
 		t.Errorf("%v; it says %s", err, errs.String())
 	}
