@@ -83,6 +83,15 @@ func TestS1_TheCommandDecryptsWhereItIsAllowedTo(t *testing.T) {
 	d.idem("show", dead.ID, "-o", "json").want(t, exitDone, "unreadable")
 }
 
+// A record of an older version doesn't say that its functions encrypt answers, but its
+// encrypted steps do.
+func TestS1_ARecordWithEncryptedStepsIsNotSettledInPlainText(t *testing.T) {
+	seen := dynamostore.Inspected{StepsUnread: errLater}
+	if err := (&keys{}).checkFor(&app{}, seen, lambdaidem.Result{Value: []byte(`"paid"`)}); err == nil || !strings.Contains(err.Error(), "--key-file") {
+		t.Errorf("settle without a key: %v", err)
+	}
+}
+
 // What is wrong with keys is said without them.
 func TestS1_KeysThatAreNone(t *testing.T) {
 	d := openDesk(t)

@@ -149,6 +149,28 @@ func TestO2_WhatChangesAtThePromptIsNotSettled(t *testing.T) {
 	}
 }
 
+// A purge keeps the token and the state of a record. It changes the record all the same.
+func TestO2_AnAnswerErasedAtThePromptIsNotSettledAgain(t *testing.T) {
+	d := openLateDesk(t)
+	call := lambdaidem.Call{Operation: "charge", Key: "k"}
+	_, _ = lambdaidem.Do(t.Context(), d.guard(lambdaidem.Hold), call, func(context.Context) (string, error) { return "", lambdaidem.Uncertain(errCardNetwork) })
+	d.offset += time.Hour
+	record := []string{"--namespace", "shop", "--operation", "charge", "--key", "k", "--reason", "TICKET-1"}
+	if code, text := d.run(strings.NewReader("yes\n"), true, append([]string{"settle", "--value", `"paid"`}, record...)...); code != 0 {
+		t.Fatalf("settle ends with %d:\n%s", code, text)
+	}
+	thinking := readerFunc(func(p []byte) (int, error) {
+		if code, text := d.run(strings.NewReader(""), false, "purge", "--all", "--yes", "--reason", "TICKET-2"); code != 0 {
+			t.Fatalf("purge ends with %d:\n%s", code, text)
+		}
+		return copy(p, "yes\n"), nil
+	})
+	code, text := d.run(thinking, true, append([]string{"settle", "--again", "--value", `"not paid"`}, record...)...)
+	if code == 0 || !strings.Contains(text, "not any more what was shown") || !strings.Contains(text, "TICKET-2") {
+		t.Errorf("settle --again ends with %d:\n%s", code, text)
+	}
+}
+
 // The clock of the operator's machine has no say in which records --older-than chooses.
 func TestO2_PurgeReckonsAgesByTheClockOfTheDatabase(t *testing.T) {
 	d := openLateDesk(t)

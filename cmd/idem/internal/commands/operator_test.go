@@ -202,6 +202,7 @@ func TestO2_AnOperatorsOptionsAreTheFlags(t *testing.T) {
 }
 
 func TestO2_OutcomeOfAGivenAnswer(t *testing.T) {
+	unavailable := keyFile(t, `{"statusCode":503,"body":"later"}`)
 	for _, c := range []struct {
 		kind lambdaidem.RecordKind
 		args []string
@@ -214,6 +215,8 @@ func TestO2_OutcomeOfAGivenAnswer(t *testing.T) {
 		{lambdaidem.RecordHTTP, []string{"--status", "503", "--outcome", "failed"}, lambdaidem.OutcomeFailed},
 		{lambdaidem.RecordHTTP, []string{"--status", "503"}, ""},
 		{lambdaidem.RecordHTTP, []string{"--status", "429"}, ""},
+		{lambdaidem.RecordHTTP, []string{"--answer-file", unavailable}, ""},
+		{lambdaidem.RecordHTTP, []string{"--answer-file", unavailable, "--outcome", "failed"}, lambdaidem.OutcomeFailed},
 		{lambdaidem.RecordHTTP, []string{"--status", "200", "--outcome", "released"}, ""},
 		{lambdaidem.RecordHTTP, []string{"--value", "1"}, ""},
 		{lambdaidem.RecordHTTP, nil, ""},
