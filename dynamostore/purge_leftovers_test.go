@@ -200,6 +200,23 @@ func TestO2_PurgeErasesStepsAndClosesTheirRecords(t *testing.T) {
 	}
 }
 
+// Nobody knows for how long retries of a held record may come. Once it had expired, a retry
+// would run without its steps and pay again.
+func TestL6_PurgeOfStepsGivesAHeldRecordNoExpiry(t *testing.T) {
+	d := openDesk(t)
+	held := d.guard.With(func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+	_, _ = d.do(t, held, "k", func(ctx context.Context) (string, error) {
+		_, err := lambdaidem.Step(ctx, "card", func(context.Context) (int, error) { return 7, nil })
+		return "", lambdaidem.Uncertain(errors.Join(errLater, err))
+	})
+	if sum := d.purge(t, d.operator(t, "alice"), func(p *PurgeOptions) { p.Steps = true }); sum.Purged != 1 {
+		t.Errorf("it says %+v", sum)
+	}
+	if rec := d.inspect(t, d.id("k")).Record; rec.State != lambdaidem.Completed || len(rec.Steps) != 0 || !rec.Expires.IsZero() {
+		t.Errorf("the record is %+v", rec)
+	}
+}
+
 // The lease of a record counts as live for MaxSkew after its end.
 func TestO2_PurgeOfStepsAllowsForClocks(t *testing.T) {
 	d := openDesk(t)
