@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -62,6 +63,35 @@ func (b books) expect(t *testing.T, alice, bob int, status ledger.Status) {
 	if err := attributevalue.UnmarshalListOfMaps(out.Items, &all); err != nil || len(all) != 1 || all[0].Status != status {
 		t.Errorf("the transfers are %+v, %v; want one that is %s", all, err, status)
 	}
+}
+
+// The reservation was refused, and its attempt died before it could answer. The retry gets
+// the answer that the client of the first attempt would have had.
+func TestR1_ARefusalThatIsReplayedInsideIsTheSameAnswer(t *testing.T) {
+	client := ddblocal.ForTest(t).Client()
+	names := template.TablesForTest(t, client, "../../template.yaml")
+	b := books{client, names["AccountsTable"], names["TransfersTable"]}
+	b.open(t, "alice", "1")
+	b.open(t, "bob", "0")
+	guard := lambdaidem.New(dynamostore.New(client, names["IdempotencyTable"]), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
+	create := newHandler(guard, ledger.Transfers(b.transfers), ledger.Accounts(b.accounts), "http://127.0.0.1:1").create
+	runs := 0
+	send := guard.APIGatewayV2(func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+		resp, err := create(ctx, e)
+		if runs++; runs == 1 {
+			return answer{}, lambdaidem.Retryable(errors.New("the attempt died"))
+		}
+		return resp, err
+	})
+	request := post("key-1", `{"amount":100,"currency":"EUR","to":"bob"}`)
+	if resp, err := send(t.Context(), request); err != nil || resp.StatusCode != http.StatusServiceUnavailable {
+		t.Fatalf("the first attempt ended with %d, %v", resp.StatusCode, err)
+	}
+	resp, err := send(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectProblem(t, resp, http.StatusPaymentRequired, "insufficient_funds", "Your account does not have that much.")
 }
 
 // An account is closed while the clearing house rules. The money can't be booked then,

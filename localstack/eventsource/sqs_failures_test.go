@@ -25,9 +25,10 @@ func TestSQS_AFailedBatchComesBackByItsVisibilityTimeout(t *testing.T) {
 		err    error
 		log    string
 	}{
-		"error":   {failure("went wrong"), nil, "a batch of 2 failed, it comes back: Unhandled: {\"errorMessage\":\"went wrong\""},
-		"timeout": {emulator.Result{FunctionError: "Unhandled", Payload: []byte(`{"errorType":"Sandbox.Timedout"}`)}, nil, "Sandbox.Timedout"},
-		"crash":   {emulator.Result{FunctionError: "Unhandled", Payload: []byte(`{"errorType":"Runtime.ExitError"}`)}, nil, "Runtime.ExitError"},
+		"error":                   {failure("went wrong"), nil, "a batch of 2 failed, it comes back: Unhandled: {\"errorMessage\":\"went wrong\""},
+		"timeout":                 {emulator.Result{FunctionError: "Unhandled", Payload: []byte(`{"errorType":"Sandbox.Timedout"}`)}, nil, "Sandbox.Timedout"},
+		"crash":                   {emulator.Result{FunctionError: "Unhandled", Payload: []byte(`{"errorType":"Runtime.ExitError"}`)}, nil, "Runtime.ExitError"},
+		"error without a payload": {emulator.Result{FunctionError: "Unhandled"}, nil, "Unhandled"},
 		// An error's payload can look like an answer.
 		"error that reports": {emulator.Result{FunctionError: "Unhandled", Payload: []byte(`{"batchItemFailures":[]}`)}, nil, "Unhandled"},
 		"refused":            {emulator.Result{}, errors.New("no such process"), "a batch of 2 was not delivered, it comes back: no such process"},
