@@ -97,6 +97,9 @@ func (g *Guard) ownAnswer(ctx context.Context, r *Request, e *Error) *Response {
 
 // withStatus returns the Error with an HTTP status that is or is wrapped by err, or nil.
 func withStatus(err error) *Error {
+	if err == nil { // errors.As would allocate
+		return nil
+	}
 	if e := (*Error)(nil); errors.As(err, &e) && e != nil && e.Status != 0 {
 		return e
 	}
