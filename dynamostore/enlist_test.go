@@ -536,6 +536,9 @@ func TestE3_WhatCantBeWrittenIsRefusedInWords(t *testing.T) {
 		"the record": {func(b *bank, ctx context.Context, tx *Tx) {
 			tx.DeleteValue("one", b.store.table, key(lambdaidem.RecordID(ctx)))
 		}, "idempotency record", false},
+		"a put over another record": {func(b *bank, ctx context.Context, tx *Tx) {
+			tx.PutValue("one", b.store.table, key(lambdaidem.RecordID(ctx)+"x"))
+		}, "idempotency record", false},
 		"another Region": {func(_ *bank, _ context.Context, tx *Tx) {
 			tx.PutValue("one", "arn:aws:dynamodb:mars-north-1:000000000000:table/accounts", account{"carol", 1})
 		}, "mars-north-1", false},
