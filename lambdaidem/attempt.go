@@ -46,6 +46,7 @@ type attempt struct {
 	asked      time.Time     // when the store was asked to store that result
 	first      Completion    // the first completion, without a claim
 	enlist     enlisting     // the writes that the handler enlists
+	wrote      bool          // a transaction has stored the answer
 	inner      innerCalls    // the guarded calls that the handler makes
 	ended      Outcome       // how the call ended, for the handler that made it: see innerCalls.end
 	cached     bool          // the record is from the process's cache

@@ -139,6 +139,7 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 		var rec Record
 		rec, err = a.save(ctx, tx, c)
 		if err == nil {
+			a.wrote = tx != nil
 			return a.completed(ctx, rec, c, end, unstorable)
 		}
 		if rejected := (*Rejected)(nil); errors.As(err, &rejected) { // this request wrote nothing
@@ -149,6 +150,9 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 		}
 		if errors.Is(err, ErrLeaseLost) {
 			if c.Claim == nil {
+				if a.open {
+					a.ended = end.outcome
+				}
 				return a.lost(ctx, rec)
 			}
 			d, over, free := a.contested(ctx, rec)
@@ -169,6 +173,7 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	}
 	a.note(ctx, EventStoreError, err)
 	if a.open && tx == nil {
+		a.ended = end.outcome
 		return decision{} // with FailOpen, the handler's answer is sent without the store
 	}
 	a.note(ctx, EventUncertain, err)

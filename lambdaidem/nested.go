@@ -112,11 +112,21 @@ func (a *attempt) endInner(rec innerRecord, inner *attempt, d decision) {
 		left = inner.ended
 	}
 	a.inner.end(rec, left)
-	if left == OutcomeSucceeded {
+	if left == OutcomeSucceeded || d.carriedOut() || inner != nil && inner.hadEffect() {
 		for around := a; around != nil; around = around.outer {
 			around.inner.succeed()
 		}
 	}
+}
+
+// hadEffect reports whether the attempt, which did not succeed, left an effect that another
+// payload must not repeat: a stored step, or writes that were made with a failure.
+func (a *attempt) hadEffect() bool { return a.wrote || a.steps.any() }
+
+// carriedOut reports whether the call is refused because its record has an answer, or may
+// have one, that this version of the program can't read.
+func (d *decision) carriedOut() bool {
+	return d.refusal != nil && (d.refusal.Code == ErrAnswerUnreadable || d.refusal.Code == ErrRecordForeign)
 }
 
 // leaves returns what the decision says about the record of an inner call: see
@@ -137,7 +147,8 @@ func (d *decision) leaves() Outcome {
 		if d.refusal.unsure { // the next deployment may know the settings of the record
 			return OutcomeReleased
 		}
-	case ErrInProgress, ErrAttemptAbandoned, ErrStoreUnavailable, ErrOutOfTime:
+	case ErrInProgress, ErrAttemptAbandoned, ErrStoreUnavailable, ErrOutOfTime,
+		ErrAnswerUnreadable, ErrRecordForeign: // the next deployment may be able to read the record
 		return OutcomeReleased
 	}
 	return ""

@@ -138,7 +138,16 @@ func (g *Guard) marked(err error, inside Outcome) Outcome {
 	case *uncertainError:
 		return OutcomeUncertain
 	case *permanentError:
-		return careful(OutcomeFailed, markWithin(e.err))
+		switch {
+		case inside == OutcomeUncertain, markWithin(e.err) == OutcomeUncertain:
+			return OutcomeUncertain
+		case inside == OutcomeReleased && refusesForNow(e.err):
+			if g.opts.Policy == Hold {
+				return OutcomeUncertain
+			}
+			return OutcomeReleased
+		}
+		return OutcomeFailed
 	case *retryableError:
 		return careful(OutcomeReleased, markWithin(e.err))
 	case *Error:
@@ -170,6 +179,17 @@ func (g *Guard) marked(err error, inside Outcome) Outcome {
 		return all
 	}
 	return ""
+}
+
+// refusesForNow reports whether err wraps a guard's refusal of a call that may succeed later.
+// It must not be stored, even if it was marked as permanent.
+func refusesForNow(err error) bool {
+	for _, code := range []Code{ErrInProgress, ErrAttemptAbandoned, ErrStoreUnavailable, ErrOutOfTime} {
+		if errors.Is(err, code) {
+			return true
+		}
+	}
+	return false
 }
 
 // markWithin returns the outcome of the most careful mark inside err, which itself is inside

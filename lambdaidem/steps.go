@@ -66,6 +66,13 @@ func (s *steps) begin(ctx context.Context, name string, limit int) (text []byte,
 	}
 }
 
+// any reports whether the record has a step.
+func (s *steps) any() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.stored) > 0
+}
+
 // end must be called after a step has run, whether or not it has succeeded.
 func (s *steps) end(name string) {
 	s.mu.Lock()

@@ -19,11 +19,10 @@ import (
 // typedJSON is the JSON of a value as it counts.
 type typedJSON struct {
 	text []byte
-	// form describes the types behind the text, also those of values in interfaces.
-	// Texts of two different forms may differ only because a new version of the
-	// program added a field, so they don't prove that the payloads differ. What a
-	// client can choose is not part of the form: neither the keys of maps nor the types
-	// that encoding/json decodes into an interface.
+	// form describes the static type behind the text. Texts of two different forms may
+	// differ only because a new version of the program added a field, so they don't prove
+	// that the payloads differ. What a client may choose is not part of the form: neither
+	// the keys of maps nor the types of values in interfaces.
 	form   []byte
 	nested int
 }
@@ -51,9 +50,6 @@ func (c *typedJSON) value(v reflect.Value, quoted bool) error {
 		if v.IsNil() {
 			c.text = append(c.text, "null"...)
 			return nil
-		}
-		if v.Kind() == reflect.Interface && !decoded(v.Elem().Interface()) {
-			c.form = appendPart(c.form, formOf(v.Elem().Type()))
 		}
 		return c.value(v.Elem(), quoted)
 	case v.CanAddr() && !marshals(v.Type()) && marshals(reflect.PointerTo(v.Type())):
@@ -84,16 +80,6 @@ func (c *typedJSON) value(v reflect.Value, quoted bool) error {
 		return nil
 	}
 	return c.leaf(v, quoted)
-}
-
-// decoded reports whether v has a type that encoding/json decodes JSON into if the program
-// names none.
-func decoded(v any) bool {
-	switch v.(type) {
-	case bool, float64, string, json.Number, []any, map[string]any:
-		return true
-	}
-	return false
 }
 
 // leaf appends what encoding/json makes of a value.

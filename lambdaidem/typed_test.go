@@ -293,8 +293,9 @@ func TestE6_ADownstreamKeyOutlivesAChangedType(t *testing.T) {
 		same    bool
 	}{
 		"a field that the client always sent": {orderV1{ID: "o-1"}, orderV2{ID: "o-1", Note: "as ever"}, true},
-		"a field behind an interface":         {[]any{orderV1{ID: "o-1"}}, []any{orderV2{ID: "o-1", Note: "as ever"}}, true},
-		"a struct in a map":                   {map[string]any{"o": orderV1{ID: "o-1"}}, map[string]any{"o": orderV2{ID: "o-1", Note: "as ever"}}, true},
+		"a field behind an interface":         {[]any{orderV1{ID: "o-1"}}, []any{orderV2{ID: "o-1"}}, true},
+		"another type behind an interface":    {[]any{orderV1{ID: "o-1"}}, []any{int64(1), "b"}, false},
+		"a struct in a map":                   {map[string]any{"o": orderV1{ID: "o-1"}}, map[string]any{"o": orderV2{ID: "o-1"}}, true},
 		"another value":                       {orderV1{ID: "o-1"}, orderV1{ID: "o-2"}, false},
 		"another value in a map":              {map[string]any{"id": 1}, map[string]any{"id": 2}, false},
 		"an entry that a map gained":          {map[string]any{"id": 1}, map[string]any{"id": 2, "memo": "x"}, false},

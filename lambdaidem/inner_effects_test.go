@@ -1,0 +1,159 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// An inner call that did not succeed may have had an effect all the same. The request around
+// it is then bound to its payload: a corrected one is refused, because it would make another
+// inner call.
+func TestE6_AnEffectOfAnInnerCallBindsTheRequestAroundIt(t *testing.T) {
+	declined := lambdaidem.Reject(http.StatusPaymentRequired, "declined", "")
+	step := func(ctx context.Context) error {
+		_, err := lambdaidem.Step(ctx, "charge", func(context.Context) (int, error) { return 1, nil })
+		return err
+	}
+	taken := func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		return lambdaidem.Record{State: lambdaidem.InProgress, Token: "another's"}, lambdaidem.ErrLeaseLost
+	}
+	unreachable := func(completion fault) *lambdaidem.Guard {
+		down := newFaulty()
+		down.failAlways(acquire, requestLost)
+		down.failAlways(release, requestLost)
+		down.failAlways(complete, completion)
+		return lambdaidem.New(down, func(o *lambdaidem.Options) { o.Namespace, o.Observer, o.FailOpen = "test", lambdaidem.Discard, true })
+	}
+	for name, c := range map[string]struct {
+		guard *lambdaidem.Guard // nil: that of the request
+		call  func(context.Context) error
+		bound bool
+	}{
+		"a stored step":           {nil, func(ctx context.Context) error { return errors.Join(errWire, step(ctx)) }, true},
+		"writes with a failure":   {nil, func(ctx context.Context) error { enlist(ctx, "fee").whenFailed = true; return declined }, true},
+		"an answer without store": {unreachable(requestLost), func(context.Context) error { return nil }, true},
+		"an answer that is late":  {unreachable(taken), func(context.Context) error { return nil }, true},
+		"a plain failure":         {nil, func(context.Context) error { return declined }, false},
+		"no effect":               {nil, func(context.Context) error { return lambdaidem.Retryable(errWire) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r *rig
+			r, _ = withLedger(func(ctx context.Context, in request) (response, error) {
+				key, err := lambdaidem.HashKey(in.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				guard := c.guard
+				if guard == nil {
+					guard = r.guard
+				}
+				_, _ = lambdaidem.Do(ctx, guard, lambdaidem.Call{Operation: "charge", Key: key}, func(ctx context.Context) (int, error) { return 1, c.call(ctx) })
+				return response{StatusCode: http.StatusBadGateway}, nil
+			})
+			r.mustRun(t, post("key-1", paid100))
+			r.wantState(t, lambdaidem.Released)
+			if c.bound {
+				wantProblem(t, r.send(t, post("key-1", paid101)), http.StatusUnprocessableEntity, lambdaidem.ErrPayloadMismatch)
+			} else {
+				r.mustRun(t, post("key-1", paid101))
+			}
+		})
+	}
+}
+
+// A version that can't read the record of an inner call answers in its own words. Another
+// version, rolled back to, can read it. The inner call has been carried out, so the request is
+// bound to its payload.
+func TestX1_AnAnswerAboutAnInnerRecordThatCantBeReadIsNotStored(t *testing.T) {
+	var r *rig
+	for name, call := range map[string]func(context.Context) error{
+		"another type": func(ctx context.Context) error {
+			_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (string, error) { return "p-1", nil })
+			return err
+		},
+		"another layout": func(ctx context.Context) error {
+			r.store.fail(acquire, refused(lambdaidem.ReasonForeign))
+			return r.charged(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			readable := false
+			r = newRig(func(ctx context.Context, _ request) (response, error) {
+				if readable {
+					return response{StatusCode: http.StatusCreated}, r.charged(ctx)
+				}
+				if err := call(ctx); err == nil {
+					t.Error("the inner call can be read")
+				}
+				return response{StatusCode: http.StatusPaymentRequired}, nil
+			})
+			if err := r.charged(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r.store.forgetClaims()
+			r.mustRun(t, first())
+			if rec := r.record(t); rec.State != lambdaidem.Released || rec.Bound != "inner_call" {
+				t.Errorf("the record is %s, bound by %q", rec.State, rec.Bound)
+			}
+			readable = true
+			if out := r.send(t, first()); out.StatusCode != http.StatusCreated || replayed(out) {
+				t.Errorf("after the rollback the retry gets %+v", out)
+			}
+		})
+	}
+}
+
+// An error that is marked as permanent is not stored while an inner call is running or has
+// an unknown outcome, nor if it wraps the refusal of a call that may succeed later.
+func TestX4_APermanentErrorIsNotStoredBesideAnUnsettledCall(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy lambdaidem.Policy
+		end    func(context.Context, *rig) error
+		want   lambdaidem.State
+	}{
+		"unknown": {lambdaidem.Rerun, func(ctx context.Context, r *rig) error {
+			_, _ = lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, lambdaidem.Uncertain(errWire) })
+			return errWire
+		}, lambdaidem.InProgress},
+		"running": {lambdaidem.Rerun, func(ctx context.Context, r *rig) error {
+			began := make(chan struct{})
+			go func() {
+				_, _ = lambdaidem.Do(context.WithoutCancel(ctx), r.guard, charge, func(context.Context) (int, error) {
+					close(began)
+					time.Sleep(time.Second)
+					return 1, nil
+				})
+			}()
+			<-began
+			return errWire
+		}, lambdaidem.InProgress},
+		"wrapped":            {lambdaidem.Rerun, func(ctx context.Context, r *rig) error { return fmt.Errorf("charge: %w", r.charged(ctx)) }, lambdaidem.Released},
+		"wrapped under Hold": {lambdaidem.Hold, func(ctx context.Context, r *rig) error { return fmt.Errorf("charge: %w", r.charged(ctx)) }, lambdaidem.InProgress},
+		"ignored":            {lambdaidem.Rerun, func(ctx context.Context, r *rig) error { _ = r.charged(ctx); return errWire }, lambdaidem.Completed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r *rig
+				r = newRig(func(ctx context.Context, _ request) (response, error) {
+					return response{}, lambdaidem.Permanent(c.end(ctx, r))
+				},
+					func(o *lambdaidem.Options) { o.Policy = c.policy })
+				if c.want == lambdaidem.Released || name == "wrapped under Hold" || name == "ignored" {
+					defer r.busy(t)()
+				}
+				r.store.forgetClaims()
+				_, _ = r.handler(t.Context(), first())
+				r.wantState(t, c.want)
+				synctest.Wait()
+				time.Sleep(2 * time.Second)
+			})
+		})
+	}
+}
