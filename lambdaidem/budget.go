@@ -33,14 +33,14 @@ type budget struct {
 }
 
 // newBudget returns the budget of an attempt with that context. outer is the attempt whose
-// handler makes the call, or nil. If the context has no deadline, as after
-// context.WithoutCancel, the deadline is when the outer handler must end.
+// handler makes the call, or nil. The deadline is not later than when the outer handler must
+// end, also if the context was detached by context.WithoutCancel.
 func newBudget(ctx context.Context, outer *attempt, o *Options) budget {
 	b := budget{opts: o}
 	b.deadline, _ = ctx.Deadline()
 	if outer != nil {
 		b.around = &outer.budget
-		if b.deadline.IsZero() && !outer.deadline.IsZero() {
+		if !outer.deadline.IsZero() && (b.deadline.IsZero() || outer.handlerEnd().Before(b.deadline)) {
 			b.deadline = outer.handlerEnd()
 		}
 	}

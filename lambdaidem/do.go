@@ -83,8 +83,9 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 	w := &doWork[T]{g: g, fn: fn, inside: attemptOf(ctx) != nil}
 	if g.off || c.Skip || c.Key == "" && g.opts.KeyOptional {
 		g.bypassed(ctx)
-		if w.inside { // what an outer guard guards is its own
+		if w.inside { // part of the outer handler, whose guard judges the error by its marks
 			w.run(ctx)
+			w.inside = false
 		} else if d := g.bypass(ctx, w); d.refusal != nil {
 			return refusedDo[T](d.refusal)
 		}

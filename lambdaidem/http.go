@@ -155,7 +155,11 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 // pass runs one HTTP request unguarded. Its results are those of serve.
 func (g *Guard) pass(ctx context.Context, r *Request, w *httpWork) (*Response, error) {
 	w.errorStands = true
-	if attemptOf(ctx) != nil || g.transact == nil { // there is nothing to commit here: an outer guard commits what its handler enlists
+	switch {
+	case attemptOf(ctx) != nil: // an outer guard commits what its handler enlists, and judges its errors by their marks
+		w.run(ctx)
+		return nil, w.err
+	case g.transact == nil: // there is nothing to commit
 		w.run(ctx)
 		return w.own(ctx, r, decision{})
 	}

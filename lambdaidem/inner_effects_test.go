@@ -157,3 +157,91 @@ func TestX4_APermanentErrorIsNotStoredBesideAnUnsettledCall(t *testing.T) {
 		})
 	}
 }
+
+// A request or a Do that runs unguarded inside a guarded handler is part of the handler: the
+// marks of its error decide about the handler's record.
+func TestX2_MarksReachTheGuardAroundAnUnguardedCall(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy lambdaidem.Policy
+		end    error
+		want   lambdaidem.State
+	}{
+		"uncertain 504":        {lambdaidem.Rerun, lambdaidem.Uncertain(lambdaidem.Reject(504, "no_reply", "")), lambdaidem.InProgress},
+		"uncertain 409":        {lambdaidem.Rerun, lambdaidem.Uncertain(lambdaidem.Reject(409, "no_reply", "")), lambdaidem.InProgress},
+		"retryable 409":        {lambdaidem.Rerun, lambdaidem.Retryable(lambdaidem.Reject(409, "busy", "")), lambdaidem.Released},
+		"retryable, Hold":      {lambdaidem.Hold, lambdaidem.Retryable(errWire), lambdaidem.Released},
+		"too many, Hold":       {lambdaidem.Hold, lambdaidem.Reject(429, "slow_down", ""), lambdaidem.Released},
+		"without a mark, Hold": {lambdaidem.Hold, errWire, lambdaidem.InProgress},
+	} {
+		var r *rig
+		for way, inner := range map[string]handler{
+			"request": func(ctx context.Context, in request) (response, error) {
+				skipping := r.guard.With(func(o *lambdaidem.Options) { o.Skip = func(*lambdaidem.Request) bool { return true } })
+				return skipping.APIGatewayV2(func(context.Context, request) (response, error) { return response{}, c.end })(ctx, in)
+			},
+			"Do": func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "part", Skip: true}, func(context.Context) (int, error) { return 0, c.end })
+				return response{}, err
+			},
+		} {
+			t.Run(name+", "+way, func(t *testing.T) {
+				r = newRig(inner, func(o *lambdaidem.Options) { o.Policy = c.policy })
+				_, _ = r.handler(t.Context(), first())
+				r.wantState(t, c.want)
+			})
+		}
+	}
+}
+
+// An inner call ran and then lost its lease. It is refused as in progress, but has had its
+// effect, so the request around it is uncertain.
+func TestX4_AnInnerCallThatLostItsLeaseIsUncertain(t *testing.T) {
+	r := newRig(nil)
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		r.store.fail(complete, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+			return lambdaidem.Record{State: lambdaidem.InProgress, Token: "another's", LeaseEnd: time.Now().Add(time.Hour)}, lambdaidem.ErrLeaseLost
+		})
+		if err := r.charged(ctx); err == nil {
+			t.Error("the inner call has succeeded")
+		}
+		return response{StatusCode: http.StatusPaymentRequired}, nil
+	})
+	r.send(t, first())
+	r.wantState(t, lambdaidem.InProgress)
+}
+
+// An optimistic call between the handler and an uncertain call panics. The handler recovers.
+func TestX4_APanicOfAnOptimisticCallKeepsWhatIsInside(t *testing.T) {
+	var r *rig
+	r, _ = withLedger(func(ctx context.Context, _ request) (out response, err error) {
+		defer func() { _ = recover(); out, err = response{StatusCode: http.StatusConflict}, nil }()
+		_, _ = lambdaidem.Do(ctx, r.guard.With(optimistic), lambdaidem.Call{Operation: "middle", Key: "k"}, func(ctx context.Context) (int, error) {
+			_, _ = lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, lambdaidem.Uncertain(errWire) })
+			panic("middle")
+		})
+		return out, err
+	})
+	r.send(t, first())
+	r.wantState(t, lambdaidem.InProgress)
+}
+
+// A context that was detached and has a timeout of its own does not outlive the invocation.
+func TestL5_ADetachedInnerCallWithATimeoutEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		r := newRig(nil)
+		r = r.later(func(ctx context.Context, _ request) (response, error) {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+			defer cancel()
+			r.store.failAlways(complete, hangs)
+			defer r.store.failAlways(complete, nil)
+			return response{StatusCode: http.StatusCreated}, r.charged(ctx)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_, _ = r.handler(ctx, first())
+		if took, claims := time.Since(began), r.store.allClaims(); took > 3*time.Second || claims[1].LeaseEnd.Sub(began) > 5*time.Second {
+			t.Errorf("it took %v of 3s; the inner lease ends after %v", took, claims[1].LeaseEnd.Sub(began))
+		}
+	})
+}

@@ -108,7 +108,11 @@ func (a *attempt) insideOutcome() Outcome {
 // decided without one.
 func (a *attempt) endInner(rec innerRecord, inner *attempt, d decision) {
 	left := d.leaves()
-	if left == "" && inner != nil {
+	switch {
+	case inner == nil:
+	case d.refusal != nil && inner.started && !inner.g.opts.Optimistic: // it ran, and another attempt has the record
+		left = OutcomeUncertain
+	case left == "":
 		left = inner.ended
 	}
 	a.inner.end(rec, left)

@@ -68,7 +68,9 @@ func doubtful(fingerprint string) string {
 // made by the secret that signs now. Otherwise a record that is retried for long would keep
 // a fingerprint by the old secret, and no longer fit once that is removed.
 func (c *call) fingerprintOver(rec Record) string {
-	if forgotten := rec.State == Released && rec.Bound == ""; !forgotten && c.compare(rec.Fingerprint) == maybeSame {
+	forgotten := rec.State == Released && rec.Bound == ""
+	inDoubt := c.compare(rec.Fingerprint) == maybeSame || strings.HasPrefix(rec.Fingerprint, settingsUnknown)
+	if inDoubt && !forgotten {
 		return doubtful(c.fingerprint)
 	}
 	return c.fingerprint

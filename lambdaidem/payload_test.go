@@ -97,6 +97,9 @@ func TestE6_ADownstreamKeyOutlivesADeployment(t *testing.T) {
 		{"what was in doubt once stays so", []deploy{
 			{opts(secrets(oldSecret)), paid100}, {opts(secrets(newSecret)), paid101}, {opts(secrets(newSecret)), paid100}, {opts(secrets(newSecret)), paid102},
 		}, []bool{yes, yes, yes, yes}},
+		{"the first payload, after one that was in doubt twice", []deploy{
+			{none, paid100}, {opts(ignoring("/memo")), paid101}, {opts(ignoring("/memo")), paid101}, {opts(ignoring("/memo")), paid100},
+		}, []bool{yes, yes, yes, yes}},
 		{"corrected after a deployment that changes nothing for the payload", []deploy{
 			{none, paid100}, {opts(ignoring("/memo")), paid100}, {opts(ignoring("/memo")), paid101}, {opts(ignoring("/memo")), paid100},
 		}, []bool{yes, yes, no, yes}},
