@@ -48,7 +48,7 @@ type attempt struct {
 	enlist     enlisting     // the writes that the handler enlists
 	wrote      bool          // a transaction has stored the answer
 	inner      innerCalls    // the guarded calls that the handler makes
-	ended      Outcome       // how the call ended, for the handler that made it: see innerCalls.end
+	ended      Outcome       // what the record says, for the handler that made this call: see innerCalls.end
 	cached     bool          // the record is from the process's cache
 	memory     *memory       // the cache entry, if cached
 
@@ -281,7 +281,7 @@ func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d de
 	if reasonOf(err) == ReasonForeign {
 		a.note(ctx, EventUnreadable, err)
 		a.withdraw(ctx) // the store may have taken the record over before it found the steps unreadable
-		return decision{refusal: recordForeign(err)}, false
+		return decision{refusal: recordForeign(err), unreturned: true}, false
 	}
 	a.note(ctx, EventStoreError, err)
 	tookOver := seen.State == InProgress && a.mayHold
@@ -323,16 +323,16 @@ func (a *attempt) replay(ctx context.Context, rec Record, as Kind) decision {
 		d := decision{replays: true, value: result.Value, failure: result.Failure, from: a.memory}
 		if err := a.work.replay(d); err != nil {
 			a.note(ctx, EventUnreadable, err)
-			return decision{refusal: answerUnreadable(err)}
+			return decision{refusal: answerUnreadable(err), unreturned: true}
 		}
 		a.note(ctx, as, nil)
 		return d
 	case reasonOf(err) == ReasonForeign: // another read would fail too
 		a.note(ctx, EventUnreadable, err)
-		return decision{refusal: answerGone(err)}
+		return decision{refusal: answerGone(err), unreturned: true}
 	default:
 		a.note(ctx, EventStoreError, err)
-		return decision{refusal: answerUnread(err, a.g.opts.RetryAfter)}
+		return decision{refusal: answerUnread(err, a.g.opts.RetryAfter), unreturned: true}
 	}
 }
 

@@ -167,8 +167,9 @@ func (w *doWork[T]) rejected(err error) ending {
 
 func (w *doWork[T]) ending() ending {
 	if w.err != nil {
-		w.outcome = w.g.outcomeOfError(w.err, w.attempt.insideOutcome())
-		return ending{outcome: w.outcome, err: w.err}
+		var why error
+		w.outcome, why = w.attempt.settle(w.g.outcomeOfError(w.err), false)
+		return ending{outcome: w.outcome, err: because(why, w.err)}
 	}
 	return ending{outcome: OutcomeSucceeded, success: true, encoded: true}
 }
@@ -187,7 +188,7 @@ func (w *doWork[T]) encode() ([]byte, error) {
 // own is what the function itself returned.
 func (w *doWork[T]) own() done[T] {
 	if w.err != nil && w.outcome == "" { // it ran unguarded
-		w.outcome = w.g.outcomeOfError(w.err, w.attempt.insideOutcome())
+		w.outcome = w.g.outcomeOfError(w.err)
 	}
 	if w.inside && w.err != nil && w.outcome == OutcomeReleased {
 		return done[T]{value: w.result, err: &passedOn{w.err}, outcome: w.outcome}

@@ -63,20 +63,23 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 // These errors stand for a panic in events. The value of the panic is not examined,
 // because its methods could panic too.
 var (
-	errHandlerDied   = errors.New("the handler panicked or called runtime.Goexit")
-	errInnerCallRuns = errors.New("the handler has returned while a guarded call that it made is still running; it must wait for the call")
-	errObserverDied  = errors.New("Options.Observer panicked or called runtime.Goexit before the handler started")
-	errEndingDied    = errors.New("the handler returned; then Options.Outcome, the encoding of its result or the store panicked or called runtime.Goexit")
+	errHandlerDied  = errors.New("the handler panicked or called runtime.Goexit")
+	errObserverDied = errors.New("Options.Observer panicked or called runtime.Goexit before the handler started")
+	errEndingDied   = errors.New("the handler returned; then Options.Outcome, the encoding of its result or the store panicked or called runtime.Goexit")
 )
 
 // died ends an attempt whose handler did not return.
 func (a *attempt) died(ctx context.Context) {
-	if a.leavesStep() || a.g.opts.Policy == Hold || a.insideOutcome() == OutcomeUncertain {
+	outcome := OutcomeReleased
+	if a.leavesStep() || a.g.opts.Policy == Hold {
+		outcome = OutcomeUncertain
+	}
+	if outcome, _ = a.settle(outcome, false); outcome == OutcomeUncertain {
 		a.ended = OutcomeUncertain
 		a.note(ctx, EventUncertain, errHandlerDied)
 		return
 	}
-	a.ended = a.insideOutcome()
+	a.ended = a.innerOutcome()
 	a.release(ctx, errHandlerDied)
 }
 
@@ -86,19 +89,11 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	if dropped > 0 && end.success {
 		end = w.rejected(successWithoutWrites(end.outcome, dropped))
 	}
-	if end.outcome == OutcomeReleased { // which must not say that nothing happened while something is still running
-		switch {
-		case a.steps.left:
-			end.outcome, end.err = OutcomeUncertain, errors.Join(errHandlerReturned, end.err)
-		case a.inner.busy():
-			end.outcome, end.err = OutcomeUncertain, errors.Join(errInnerCallRuns, end.err)
-		}
-	}
 	switch end.outcome {
 	case OutcomeSucceeded, OutcomeFailed:
 		return a.complete(ctx, w, end, tx)
 	case OutcomeReleased:
-		a.ended = a.insideOutcome()
+		a.ended = a.innerOutcome()
 	case OutcomeUncertain:
 		a.ended = OutcomeUncertain
 	default: // keep the lease, because the handler may have had effects
@@ -146,6 +141,7 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			finishing.Cancel()
 			a.enlist.drop()
 			a.rejected, a.unsettled = true, a.unsettled || rejected.Unsettled
+			a.inner.setClosed(false) // the verdict may be an Answer whose handler makes calls
 			return a.finish(request, w, w.rejected(rejected.verdict()))
 		}
 		if errors.Is(err, ErrLeaseLost) {

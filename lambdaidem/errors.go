@@ -125,8 +125,9 @@ func Reject(status int, code Code, detail string) error {
 // and a retry receives the stored error without running the handler. Over HTTP the
 // first response and every replay are the same problem document. From a typed handler
 // they have the same Lambda errorType and message. From [Do] a replay is an *[Error]
-// with the same code and message; nothing else of err is stored.
-// Permanent(nil) returns nil.
+// with the same code and message; nothing else of err is stored. No failure is stored
+// while a guarded call that the handler made is not settled; see docs/effects.md,
+// "Guarded calls inside a handler". Permanent(nil) returns nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -151,7 +152,8 @@ func Uncertain(err error) error {
 // [Hold] an error without this mark is uncertain, because most errors of a call to
 // another service don't say whether the call took effect. Over HTTP the response is
 // the problem document of an *[Error] in err, such as one from [Reject], or else a
-// 503 with Retry-After. Retryable(nil) returns nil.
+// 503 with Retry-After. The record is not released if the outcome of a guarded call
+// that the handler made is unknown. Retryable(nil) returns nil.
 func Retryable(err error) error {
 	if err == nil {
 		return nil

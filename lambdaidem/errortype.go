@@ -91,12 +91,8 @@ func (d done[T]) lambdaError() error {
 	}
 	switch e := err.(type) { //nolint:errorlint // the error itself alone: what wraps one has an errorType of its own
 	case *Error:
-		switch {
-		case e == nil, e.rejected: // the application's own
-		case e.Code == ErrConditionFailed, e.Code == ErrWriteInvalid: // their causes are the store's
+		if e != nil && !e.rejected && codedAs[e.Code] != nil { // a guard made it, perhaps one inside the handler
 			return byCode(e.withoutCause())
-		default:
-			return byCode(e)
 		}
 	case *retryableError, *uncertainError, *permanentError:
 		err = unmarked(err)

@@ -126,15 +126,21 @@ type decision struct {
 	value   []byte
 	failure *Failure
 	from    *memory // the cache entry of the replay; nil if the store returned it
+
+	unreturned bool // with a refusal: the call has an answer, or may have one, that can't be read
 }
 
 // once runs one call under the guard: it decides the call by its record, or runs the
 // handler. If the handler of another attempt makes the call, that attempt learns how the
-// call ended.
+// call ended: see attempt.endInner.
 func (g *Guard) once(ctx context.Context, c call, w work) (d decision) {
 	var a *attempt
 	if outer := attemptOf(ctx); outer != nil {
-		outer.inner.begin()
+		if !outer.inner.begin() {
+			e := outOfTime(errInnerTooLate, g.opts.RetryAfter)
+			g.refused(ctx, c.who, EventOutOfTime, e)
+			return decision{refusal: e}
+		}
 		defer func() { outer.endInner(innerRecord{g.storeKey, c.who.id()}, a, d) }()
 	}
 	if guardedInside(ctx, &c) {

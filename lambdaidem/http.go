@@ -54,9 +54,8 @@ type Response struct {
 	Body    string   // base64 text if Base64 is true, else the bytes themselves
 	Base64  bool
 
-	reason string  // status line of a response for an ALB, as the handler wrote it
-	policy Policy  // the guard's policy, for DefaultOutcome
-	inside Outcome // the outcome that calls inside the handler stand for, for DefaultOutcome: see attempt.insideOutcome
+	reason string // status line of a response for an ALB, as the handler wrote it
+	policy Policy // the guard's policy, for DefaultOutcome
 	// beside has values of a REST API response from Headers whose names are also in
 	// MultiValueHeaders, in any case. The gateway decides how to combine the two, so
 	// both are stored as the handler wrote them.
@@ -204,20 +203,22 @@ func (w *httpWork) ending() ending {
 	w.replaced = false
 	if w.err == nil {
 		status := w.response.Status
-		w.response.inside = w.attempt.insideOutcome()
-		end := ending{outcome: w.g.outcomeOf(&w.response), success: 200 <= status && status < 400, encoded: true}
+		end := ending{success: 200 <= status && status < 400, encoded: true}
+		var why error
+		end.outcome, why = w.attempt.settle(w.g.outcomeOf(&w.response), end.success)
 		if end.outcome == OutcomeReleased || end.outcome == OutcomeUncertain {
-			end.err = failedStatus(status)
+			end.err = because(why, failedStatus(status))
 		}
 		return end
 	}
-	outcome := w.g.outcomeOfError(w.err, w.attempt.insideOutcome())
+	outcome, why := w.attempt.settle(w.g.outcomeOfError(w.err), false)
+	end := ending{outcome: outcome, err: because(why, w.err)}
 	problem := w.g.answerOf(w.err, outcome)
 	if problem == nil || w.errorStands {
-		return ending{outcome: outcome, err: w.err}
+		return end
 	}
-	w.response, w.replaced = *problem, true
-	return ending{outcome: outcome, encoded: true, err: w.err}
+	w.response, w.replaced, end.encoded = *problem, true, true
+	return end
 }
 
 // own returns the results of serve for a request whose handler has run: nil for the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,7 +112,7 @@ func TestX1_AnAnswerAboutAnInnerRecordThatCantBeReadIsNotStored(t *testing.T) {
 }
 
 // An error that is marked as permanent is not stored while an inner call is running or has
-// an unknown outcome, nor if it wraps the refusal of a call that may succeed later.
+// an unknown outcome, nor after the refusal of a call that may succeed later.
 func TestX4_APermanentErrorIsNotStoredBesideAnUnsettledCall(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy lambdaidem.Policy
@@ -136,7 +137,7 @@ func TestX4_APermanentErrorIsNotStoredBesideAnUnsettledCall(t *testing.T) {
 		}, lambdaidem.InProgress},
 		"wrapped":            {lambdaidem.Rerun, func(ctx context.Context, r *rig) error { return fmt.Errorf("charge: %w", r.charged(ctx)) }, lambdaidem.Released},
 		"wrapped under Hold": {lambdaidem.Hold, func(ctx context.Context, r *rig) error { return fmt.Errorf("charge: %w", r.charged(ctx)) }, lambdaidem.InProgress},
-		"ignored":            {lambdaidem.Rerun, func(ctx context.Context, r *rig) error { _ = r.charged(ctx); return errWire }, lambdaidem.Completed},
+		"ignored":            {lambdaidem.Rerun, func(ctx context.Context, r *rig) error { _ = r.charged(ctx); return errWire }, lambdaidem.Released},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -243,5 +244,213 @@ func TestL5_ADetachedInnerCallWithATimeoutEndsInTime(t *testing.T) {
 		if took, claims := time.Since(began), r.store.allClaims(); took > 3*time.Second || claims[1].LeaseEnd.Sub(began) > 5*time.Second {
 			t.Errorf("it took %v of 3s; the inner lease ends after %v", took, claims[1].LeaseEnd.Sub(began))
 		}
+	})
+}
+
+// An inner call has been carried out, and nobody can say with which answer. The request around
+// it is bound to its payload, and what it says about the call is not stored.
+func TestX4_AnInnerCallWhoseAnswerCantBeReturned(t *testing.T) {
+	charged := func(ctx context.Context, g *lambdaidem.Guard, v any) error {
+		_, err := lambdaidem.Do(ctx, g, charge, func(context.Context) (any, error) { return v, nil })
+		return err
+	}
+	for name, c := range map[string]struct {
+		answer any // of the first call
+		load   fault
+		code   lambdaidem.Code // of the second call
+	}{
+		"it was never stored":     {make(chan int), nil, lambdaidem.ErrAnswerUnavailable},
+		"it is gone":              {1, refused(lambdaidem.ReasonForeign), lambdaidem.ErrAnswerUnavailable},
+		"it can't be reached now": {1, requestLost, lambdaidem.ErrStoreUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r *rig
+			r = newApartRig(true, func(ctx context.Context, _ request) (response, error) {
+				if err := charged(ctx, r.guard, 1); !errors.Is(err, c.code) {
+					t.Errorf("the inner call returned %v", err)
+				}
+				return response{StatusCode: http.StatusPaymentRequired}, nil
+			})
+			if err := charged(t.Context(), r.guard, c.answer); err != nil {
+				t.Fatal(err)
+			}
+			r.store.failAlways(load, c.load)
+			r.store.forgetClaims()
+			r.mustRun(t, post("key-1", paid100))
+			if rec := r.record(t); rec.State != lambdaidem.Released || rec.Bound != "inner_call" {
+				t.Errorf("the record is %s, bound by %q", rec.State, rec.Bound)
+			}
+		})
+	}
+}
+
+// The record of an inner call is bound to its payload, because an attempt has died. So is the
+// record of a request that makes the call again.
+func TestE6_ABoundInnerRecordBindsTheRequestAroundIt(t *testing.T) {
+	for _, died := range []bool{false, true} {
+		t.Run(fmt.Sprintf("an attempt has died: %t", died), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				failing := lambdaidem.Retryable(errWire)
+				r := newRig(nil)
+				call := func(ctx context.Context, end error) {
+					_, _ = lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, end })
+				}
+				r = r.later(func(ctx context.Context, _ request) (response, error) {
+					call(ctx, failing)
+					return response{}, failing
+				})
+				if died {
+					call(t.Context(), lambdaidem.Uncertain(errWire))
+					time.Sleep(time.Hour) // until its lease has ended
+				}
+				r.store.forgetClaims()
+				_, _ = r.handler(t.Context(), first())
+				if rec := r.record(t); rec.State != lambdaidem.Released || (rec.Bound != "") != died {
+					t.Errorf("the record is %s, bound by %q", rec.State, rec.Bound)
+				}
+			})
+		})
+	}
+}
+
+// A handler leaves a call to the background and fails. The call must not begin any more: it
+// would have its effect for a client who was told that the request failed, and who may send
+// another payload.
+func TestX4_NoInnerCallBeginsAfterTheHandlerHasFailed(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func() (response, error)
+		runs bool
+	}{
+		"a success":      {func() (response, error) { return response{StatusCode: 202}, nil }, true},
+		"a client error": {func() (response, error) { return response{StatusCode: 402}, nil }, false},
+		"a server error": {func() (response, error) { return response{StatusCode: 502}, nil }, false},
+		"an error":       {func() (response, error) { return response{}, errWire }, false},
+		"a panic":        {func() (response, error) { panic("after it began") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(nil)
+				answered, called := make(chan struct{}), make(chan error, 1)
+				r = r.later(func(ctx context.Context, _ request) (response, error) {
+					go func() {
+						<-answered
+						called <- r.charged(context.WithoutCancel(ctx))
+					}()
+					return c.end()
+				})
+				func() {
+					defer func() { _ = recover() }()
+					_, _ = r.handler(t.Context(), first())
+				}()
+				close(answered)
+				if err := <-called; c.runs && err != nil || !c.runs && !errors.Is(err, lambdaidem.ErrOutOfTime) {
+					t.Errorf("the call returned %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A transaction that is sent with a failure is rejected, and the rejection is an Answer of the
+// application. The handler of the Answer makes a guarded call, as the first handler could.
+func TestX4_TheHandlerOfAnAnswerMayMakeCalls(t *testing.T) {
+	var r *rig
+	var l *ledger
+	r, l = withLedger(nil)
+	called := errors.New("not called")
+	h := r.guard.With(anonymous).Middleware(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		enlist(req.Context(), "fee").whenFailed = true
+		w.WriteHeader(http.StatusPaymentRequired)
+	}))
+	l.fail(commit, rejects(lambdaidem.Answer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		called = r.charged(req.Context())
+		w.WriteHeader(http.StatusConflict)
+	}))))
+	if out := serve(h, posted(t, "/payments")); out.Code != http.StatusConflict || called != nil {
+		t.Errorf("the answer is %d; the call returned %v", out.Code, called)
+	}
+}
+
+// Whatever Options.Outcome says, no failure is stored or released beside a call that is not
+// settled. A success is the handler's own decision.
+func TestX1_OptionsOutcomeDoesNotOutweighAnInnerCall(t *testing.T) {
+	says := func(o lambdaidem.Outcome) func(*lambdaidem.Options) {
+		return func(opts *lambdaidem.Options) {
+			opts.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { return o }
+		}
+	}
+	for _, c := range []struct {
+		name          string
+		says          lambdaidem.Outcome
+		status        int
+		refused, lost lambdaidem.State // after an inner call that was refused, or whose outcome is unknown
+	}{
+		{"a failure that is a failure", lambdaidem.OutcomeFailed, 404, lambdaidem.Released, lambdaidem.InProgress},
+		{"a failure that is a success", lambdaidem.OutcomeSucceeded, 404, lambdaidem.Released, lambdaidem.InProgress},
+		{"a failure that is released", lambdaidem.OutcomeReleased, 404, lambdaidem.Released, lambdaidem.InProgress},
+		{"a failure that is uncertain", lambdaidem.OutcomeUncertain, 404, lambdaidem.InProgress, lambdaidem.InProgress},
+		{"a failure that is nothing", "nothing", 404, lambdaidem.InProgress, lambdaidem.InProgress},
+		{"a success that is a success", lambdaidem.OutcomeSucceeded, 201, lambdaidem.Completed, lambdaidem.Completed},
+		{"a success that is a failure", lambdaidem.OutcomeFailed, 201, lambdaidem.Completed, lambdaidem.Completed},
+		{"a success that is released", lambdaidem.OutcomeReleased, 201, lambdaidem.Released, lambdaidem.InProgress},
+	} {
+		for _, lost := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, unknown: %t", c.name, lost), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRig(nil)
+					r = r.later(func(ctx context.Context, _ request) (response, error) {
+						if lost {
+							_ = r.unknownCharge(ctx, t, requestLost, nil)
+						} else {
+							_ = r.charged(ctx)
+						}
+						return response{StatusCode: c.status}, nil
+					}, says(c.says))
+					want := c.lost
+					if !lost {
+						defer r.busy(t)()
+						want = c.refused
+					}
+					r.store.forgetClaims()
+					r.send(t, first())
+					r.wantState(t, want)
+				})
+			})
+		}
+	}
+}
+
+// The event of an answer that is not stored says why.
+func TestX1_TheEventNamesTheInnerCall(t *testing.T) {
+	r := newRig(nil)
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		_ = r.charged(ctx)
+		return response{StatusCode: http.StatusPaymentRequired}, nil
+	})
+	defer r.busy(t)()
+	r.send(t, first())
+	if e := r.seen.last(t); e.Kind != lambdaidem.EventReleased || e.Err == nil || !strings.Contains(e.Err.Error(), "was refused and may succeed later") || !strings.Contains(e.Err.Error(), "402") {
+		t.Errorf("the event is %+v", e)
+	}
+}
+
+// A step still runs when the handler answers with a failure, so nothing is known.
+func TestX4_AFailureIsNotStoredWhileAStepRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(func(ctx context.Context, _ request) (response, error) {
+			began := make(chan struct{})
+			go func() {
+				_, _ = lambdaidem.Step(ctx, "charge", func(context.Context) (int, error) {
+					close(began)
+					time.Sleep(time.Second)
+					return 1, nil
+				})
+			}()
+			<-began
+			return response{StatusCode: http.StatusPaymentRequired}, nil
+		})
+		r.send(t, first())
+		r.wantState(t, lambdaidem.InProgress)
+		time.Sleep(time.Minute)
 	})
 }

@@ -280,14 +280,16 @@ func TestX1_OutcomesAfterAnInnerRefusal(t *testing.T) {
 		{name: "a client error under Hold", policy: lambdaidem.Hold, status: 404, want: lambdaidem.InProgress},
 		{name: "too many requests under Hold", policy: lambdaidem.Hold, status: 429, want: lambdaidem.Released},
 		{name: "an error", err: own, want: lambdaidem.Released},
-		{name: "a permanent error is stored", err: lambdaidem.Permanent(own), want: lambdaidem.Completed},
+		{name: "a permanent error", err: lambdaidem.Permanent(own), want: lambdaidem.Released},
+		{name: "a permanent error under Hold", policy: lambdaidem.Hold, err: lambdaidem.Permanent(own), want: lambdaidem.InProgress},
+		{name: "an error that says that nothing happened, under Hold", policy: lambdaidem.Hold, err: lambdaidem.Retryable(own), want: lambdaidem.Released},
 		{name: "unknown, a success is stored", unknown: true, status: 201, want: lambdaidem.Completed},
 		{name: "unknown, a client error", unknown: true, status: 402, want: lambdaidem.InProgress},
 		{name: "unknown, a server error", unknown: true, status: 502, want: lambdaidem.InProgress},
 		{name: "unknown, too many requests", unknown: true, status: 429, want: lambdaidem.InProgress},
 		{name: "unknown, a rejection", unknown: true, err: lambdaidem.Reject(402, "declined", "No."), want: lambdaidem.InProgress},
 		{name: "unknown, an error", unknown: true, err: own, want: lambdaidem.InProgress},
-		{name: "unknown, an error that says that nothing happened", unknown: true, err: lambdaidem.Retryable(own), want: lambdaidem.Released},
+		{name: "unknown, an error that says that nothing happened", unknown: true, err: lambdaidem.Retryable(own), want: lambdaidem.InProgress},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -156,20 +156,16 @@ func (w *messageWork) ending() ending {
 	if w.err == nil {
 		return ending{outcome: OutcomeSucceeded, success: true, encoded: true}
 	}
-	end := ending{outcome: OutcomeReleased, err: w.err}
-	inside := w.attempt.insideOutcome()
+	outcome := OutcomeReleased
 	if p := (*panicError)(nil); errors.As(w.err, &p) { // ignore a mark on the value of a panic
-		if w.g.opts.Policy == Hold || inside == OutcomeUncertain {
-			end.outcome = OutcomeUncertain
+		if w.g.opts.Policy == Hold {
+			outcome = OutcomeUncertain
 		}
-		return end
+	} else if o := w.g.outcomeOfError(w.err); o != OutcomeSucceeded && o != OutcomeFailed {
+		outcome = o
 	}
-	switch o := w.g.outcomeOfError(w.err, inside); o {
-	case OutcomeSucceeded, OutcomeFailed, OutcomeReleased:
-	default: // OutcomeUncertain, or an invalid value returned by Options.Outcome
-		end.outcome = o
-	}
-	return end
+	outcome, why := w.attempt.settle(outcome, false)
+	return ending{outcome: outcome, err: because(why, w.err)}
 }
 
 func (*messageWork) encode() ([]byte, error) { return []byte("{}"), nil }

@@ -57,26 +57,24 @@ func (g *Guard) outcomeOf(r *Response) Outcome {
 // A status that is not between 200 and 499 counts as a 5xx, because the gateway sends
 // one to the client instead.
 //
-// If a guard refused a call inside the handler, a retry may get another answer, so a 4xx
-// is not stored. After [ErrInProgress], [ErrAttemptAbandoned], [ErrStoreUnavailable] and
-// [ErrOutOfTime] it counts as a 5xx, except that 408, 425 and 429 release the record
-// under [Hold] too. After [ErrOutcomeUnknown], every status but 2xx and 3xx is uncertain.
-// A 409 with the JSON of [ErrInProgress] or [ErrAttemptAbandoned] counts as a 5xx too,
-// because the refusal may come from another service.
+// A 409 with the JSON of [ErrInProgress] or [ErrAttemptAbandoned] counts as a 5xx,
+// because it may be the refusal of a guard in another service, and a retry may find the
+// work done.
 //
-// DefaultOutcome knows the policy and the calls inside the handler if the guard has
-// passed r to Options.Outcome. Of any other response it sees the status and body alone.
+// DefaultOutcome knows the policy only of a response that a guard has passed to
+// Options.Outcome.
+//
+// If the handler made guarded calls that are not settled, the guard may change the
+// outcome that DefaultOutcome or Options.Outcome returns; see Options.Outcome.
 func DefaultOutcome(r *Response) Outcome { return defaultOutcome(r, r.policy) }
 
 func defaultOutcome(r *Response, policy Policy) Outcome {
 	switch {
 	case 200 <= r.Status && r.Status < 400:
 		return OutcomeSucceeded
-	case r.inside == OutcomeUncertain:
-		return OutcomeUncertain
-	case r.Status == http.StatusRequestTimeout, r.Status == http.StatusTooEarly, r.Status == http.StatusTooManyRequests:
+	case asksForRetry(r.Status):
 		return OutcomeReleased
-	case serverFailed(r.Status), r.Status == http.StatusConflict && refusedForNow(r), r.inside == OutcomeReleased:
+	case serverFailed(r.Status), r.Status == http.StatusConflict && refusedForNow(r):
 		if policy == Hold {
 			return OutcomeUncertain
 		}
@@ -84,6 +82,15 @@ func defaultOutcome(r *Response, policy Policy) Outcome {
 	default:
 		return OutcomeFailed
 	}
+}
+
+// asksForRetry reports whether a 4xx tells the client to send the same request again later.
+func asksForRetry(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return false
 }
 
 // serverFailed reports whether the client sees a 5xx.
@@ -105,49 +112,29 @@ func refusedForNow(r *Response) bool {
 	return json.Unmarshal(body, &doc) == nil && (doc.Code == ErrInProgress || doc.Code == ErrAttemptAbandoned)
 }
 
-// outcomeOfError returns the outcome of an error that a handler returned. inside is the
-// outcome that the calls inside the handler stand for: see attempt.insideOutcome.
-func (g *Guard) outcomeOfError(err error, inside Outcome) Outcome {
-	if o := g.marked(err, inside); o != "" {
+// outcomeOfError returns the outcome of an error that a handler returned.
+func (g *Guard) outcomeOfError(err error) Outcome {
+	if o := g.marked(err); o != "" {
 		return o
 	}
-	if g.opts.Policy == Hold || inside == OutcomeUncertain {
+	if g.opts.Policy == Hold {
 		return OutcomeUncertain
 	}
 	return OutcomeReleased
-}
-
-// failedUnless returns the outcome of an error that is to be stored as a failure. It is
-// OutcomeFailed if inside is empty. Otherwise a call inside the handler is not settled, so
-// the failure may not be final, and the outcome is inside.
-func failedUnless(inside Outcome) Outcome {
-	if inside != "" {
-		return inside
-	}
-	return OutcomeFailed
 }
 
 // marked returns the outcome that the marks of an error and of the errors that it wraps
 // stand for, or "" if there is no mark. Of several marks, the most careful one counts. An
 // error without a mark that is joined with others may be that of a call that had its
 // effect, so under Hold it makes the outcome uncertain.
-func (g *Guard) marked(err error, inside Outcome) Outcome {
+func (g *Guard) marked(err error) Outcome {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case nil, *passedOn:
 		return ""
 	case *uncertainError:
 		return OutcomeUncertain
 	case *permanentError:
-		switch {
-		case inside == OutcomeUncertain, markWithin(e.err) == OutcomeUncertain:
-			return OutcomeUncertain
-		case inside == OutcomeReleased && refusesForNow(e.err):
-			if g.opts.Policy == Hold {
-				return OutcomeUncertain
-			}
-			return OutcomeReleased
-		}
-		return OutcomeFailed
+		return careful(OutcomeFailed, markWithin(e.err))
 	case *retryableError:
 		return careful(OutcomeReleased, markWithin(e.err))
 	case *Error:
@@ -157,39 +144,25 @@ func (g *Guard) marked(err error, inside Outcome) Outcome {
 		case e.Code == ErrOutcomeUnknown: // of a call inside, whatever mark its cause has
 			return OutcomeUncertain
 		case e.replayed && e.Code != ErrAnswerUnavailable: // of a Do inside: every retry meets it again
-			return failedUnless(inside)
+			return OutcomeFailed
 		case e.rejected:
-			return g.outcomeOf(&Response{Status: e.Status, inside: inside})
+			return g.outcomeOf(&Response{Status: e.Status})
 		}
-		return g.marked(e.Err, inside)
+		return g.marked(e.Err)
 	case interface{ Unwrap() error }:
-		return g.marked(e.Unwrap(), inside)
+		return g.marked(e.Unwrap())
 	case interface{ Unwrap() []error }:
 		var all Outcome
 		for _, one := range e.Unwrap() {
-			o := g.marked(one, inside)
+			o := g.marked(one)
 			if o == "" && one != nil && g.opts.Policy == Hold {
 				return OutcomeUncertain
 			}
 			all = careful(all, o)
 		}
-		if all == OutcomeFailed { // the other errors may be refusals of inner calls, which must not be stored
-			return failedUnless(inside)
-		}
 		return all
 	}
 	return ""
-}
-
-// refusesForNow reports whether err wraps a guard's refusal of a call that may succeed later.
-// It must not be stored, even if it was marked as permanent.
-func refusesForNow(err error) bool {
-	for _, code := range []Code{ErrInProgress, ErrAttemptAbandoned, ErrStoreUnavailable, ErrOutOfTime} {
-		if errors.Is(err, code) {
-			return true
-		}
-	}
-	return false
 }
 
 // markWithin returns the outcome of the most careful mark inside err, which itself is inside

@@ -178,7 +178,7 @@ func (a *attempt) lease() Lease {
 	case l.Bound != "":
 	case a.keyed.Load():
 		l.Bound = boundByDownstreamKey
-	case a.inner.anySucceeded():
+	case a.inner.anyEffect():
 		l.Bound = boundByInnerCall
 	}
 	return l
@@ -188,7 +188,7 @@ func (a *attempt) lease() Lease {
 const (
 	boundByDownstreamKey = "downstream_key" // an attempt asked for one, and may have used it
 	boundByDeadAttempt   = "dead_attempt"   // an attempt died, after unknown effects
-	boundByInnerCall     = "inner_call"     // a guarded call that the handler made has succeeded
+	boundByInnerCall     = "inner_call"     // a guarded call that the handler made has had an effect, or may have
 )
 
 // settleRelease releases the record, even if the request's context has ended. why is

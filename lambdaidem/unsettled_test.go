@@ -436,11 +436,26 @@ func TestX1_AnAnswerAboutAnInnerCallWithoutAKeyOrCallerIsNotStored(t *testing.T)
 				return "", lambdaidem.Reject(http.StatusForbidden, "banned", "")
 			}
 		}, lambdaidem.Completed},
+		"the application can't tell who calls": {func(o *lambdaidem.Options) {
+			o.Principal = func(context.Context, *lambdaidem.Request) (string, error) {
+				return "", lambdaidem.Reject(http.StatusServiceUnavailable, "no_directory", "")
+			}
+		}, lambdaidem.Released},
+		"the application asks for another try": {func(o *lambdaidem.Options) {
+			o.Key = func(context.Context, *lambdaidem.Request) (string, error) {
+				return "", lambdaidem.Reject(http.StatusTooManyRequests, "slow_down", "")
+			}
+		}, lambdaidem.Released},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var inner handler
 			r := newRig(func(ctx context.Context, in request) (response, error) { return inner(ctx, in) })
-			inner = r.guard.With(func(o *lambdaidem.Options) { o.Namespace = "inner" }, c.opt).APIGatewayV2(status(201))
+			guarded := r.guard.With(func(o *lambdaidem.Options) { o.Namespace = "inner" }, c.opt).APIGatewayV2(status(201))
+			inner = func(ctx context.Context, in request) (response, error) {
+				out, err := guarded(ctx, in)
+				out.StatusCode = http.StatusPaymentRequired
+				return out, err
+			}
 			if out := r.send(t, first()); out.StatusCode < 400 {
 				t.Errorf("the answer is %+v", out)
 			}
