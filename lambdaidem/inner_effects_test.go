@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
 // An inner call that did not succeed may have had an effect all the same. The request around
@@ -453,4 +454,17 @@ func TestX4_AFailureIsNotStoredWhileAStepRuns(t *testing.T) {
 		r.wantState(t, lambdaidem.InProgress)
 		time.Sleep(time.Minute)
 	})
+}
+
+// What the store said to an inner guard stays in the log: the invoker of a typed handler that
+// returns the refusal gets its code alone.
+func TestX2_ATypedHandlerReportsNoCauseOfAnInnerGuard(t *testing.T) {
+	r := newRig(nil)
+	h := lambdaidem.Handler(lambdaidem.New(memstore.New(), quiet), "order", func(_ context.Context, o order) (string, error) { return o.ID, nil },
+		func(ctx context.Context, _ order) (int, error) { return 1, r.charged(ctx) })
+	r.store.failAlways(acquire, requestLost)
+	_, errorType, message := invoke(t, h, `{"ID":"o-1"}`)
+	if errorType != string(lambdaidem.ErrStoreUnavailable) || strings.Contains(message, errWire.Error()) {
+		t.Errorf("Lambda reports %q, %q", errorType, message)
+	}
 }
