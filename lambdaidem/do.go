@@ -167,9 +167,9 @@ func (w *doWork[T]) rejected(err error) ending {
 
 func (w *doWork[T]) ending() ending {
 	if w.err != nil {
-		var why error
-		w.outcome, why = w.attempt.settle(w.g.outcomeOfError(w.err), false)
-		return ending{outcome: w.outcome, err: because(why, w.err)}
+		var changed error
+		w.outcome, changed = w.attempt.settle(w.g.outcomeOfError(w.err), false)
+		return ending{outcome: w.outcome, err: w.err, changed: changed}
 	}
 	return ending{outcome: OutcomeSucceeded, success: true, encoded: true}
 }

@@ -83,8 +83,13 @@ func (a *attempt) died(ctx context.Context) {
 	a.release(ctx, errHandlerDied)
 }
 
-// finish settles the record by how the handler ended.
+// finish settles the record by how the handler ended. If an inner call changed the outcome,
+// the client gets ErrOutcomeUnknown instead of the handler's answer: a 402, say, would tell
+// the client not to repeat the request.
 func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
+	if end.changed != nil {
+		end.err = errors.Join(end.changed, end.err)
+	}
 	tx, dropped := a.enlist.seal(end.outcome)
 	if dropped > 0 && end.success {
 		end = w.rejected(successWithoutWrites(end.outcome, dropped))
@@ -100,17 +105,25 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 		a.ended = OutcomeUncertain
 		end.err = fmt.Errorf("Options.Outcome returned %q, which is no outcome", end.outcome)
 	}
+	var d decision
 	switch {
 	case a.g.opts.Optimistic:
-		return a.finishOptimistic(ctx, end)
+		d = a.finishOptimistic(ctx, end)
 	case end.outcome == OutcomeReleased:
-		return a.release(ctx, end.err)
+		d = a.release(ctx, end.err)
+	default:
+		a.note(ctx, EventUncertain, end.err)
+		if a.unsettled {
+			d = a.unknown(end.err)
+		}
 	}
-	a.note(ctx, EventUncertain, end.err)
-	if a.unsettled {
-		return a.unknown(end.err)
+	if end.changed == nil || !a.outermost() || d.refusal != nil || d.replays {
+		return d
 	}
-	return decision{}
+	if end.outcome == OutcomeReleased { // a retry need not wait for the end of the lease
+		return decision{refusal: outcomeUnknown(end.err, a.g.opts.RetryAfter)}
+	}
+	return a.unknown(end.err)
 }
 
 // unknown refuses a call that may have had its effects. The client is told to retry

@@ -35,7 +35,7 @@ const (
 	ErrAttemptAbandoned  Code = "idempotency_attempt_abandoned"  // 409: held for an operator (L6)
 	ErrStoreUnavailable  Code = "idempotency_store_unavailable"  // 503 with Retry-After; the handler did not run (X5)
 	ErrOutOfTime         Code = "idempotency_out_of_time"        // 503 with Retry-After; the handler did not run (L5)
-	ErrOutcomeUnknown    Code = "idempotency_outcome_unknown"    // 503 with Retry-After; the handler ran (X4)
+	ErrOutcomeUnknown    Code = "idempotency_outcome_unknown"    // 503 with Retry-After; the handler ran, or a guarded call that it made may have run (X4)
 	ErrAnswerUnavailable Code = "idempotency_answer_unavailable" // 500: it ran, its answer could not be kept (X4)
 	ErrAnswerUnreadable  Code = "idempotency_answer_unreadable"  // 500: it ran, what was stored of its answer does not fit this program (R1)
 	ErrRecordForeign     Code = "idempotency_record_foreign"     // 500: the record is not ours, or damaged (D4)

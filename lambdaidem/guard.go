@@ -115,6 +115,7 @@ type ending struct {
 	success bool // the answer tells the caller of a success, whatever the outcome is
 	encoded bool // store the value from work.encode; otherwise store err as a Failure
 	err     error
+	changed error // why an inner call or a step changed the outcome: see attempt.settle; nil if none did
 }
 
 // decision is what the caller of a guarded call receives. The zero decision stands for

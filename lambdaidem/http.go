@@ -204,15 +204,14 @@ func (w *httpWork) ending() ending {
 	if w.err == nil {
 		status := w.response.Status
 		end := ending{success: 200 <= status && status < 400, encoded: true}
-		var why error
-		end.outcome, why = w.attempt.settle(w.g.outcomeOf(&w.response), end.success)
+		end.outcome, end.changed = w.attempt.settle(w.g.outcomeOf(&w.response), end.success)
 		if end.outcome == OutcomeReleased || end.outcome == OutcomeUncertain {
-			end.err = because(why, failedStatus(status))
+			end.err = failedStatus(status)
 		}
 		return end
 	}
-	outcome, why := w.attempt.settle(w.g.outcomeOfError(w.err), false)
-	end := ending{outcome: outcome, err: because(why, w.err)}
+	outcome, changed := w.attempt.settle(w.g.outcomeOfError(w.err), false)
+	end := ending{outcome: outcome, err: w.err, changed: changed}
 	problem := w.g.answerOf(w.err, outcome)
 	if problem == nil || w.errorStands {
 		return end

@@ -1,6 +1,7 @@
 package lambdaidem_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -467,4 +468,157 @@ func TestX2_ATypedHandlerReportsNoCauseOfAnInnerGuard(t *testing.T) {
 	if errorType != string(lambdaidem.ErrStoreUnavailable) || strings.Contains(message, errWire.Error()) {
 		t.Errorf("Lambda reports %q, %q", errorType, message)
 	}
+}
+
+// A client that is told 402 does not repeat its request. So it is not told, unless that is
+// stored: another attempt may have made the inner call's effect.
+func TestX4_AnAnswerThatIsNotFinalIsNotSent(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		unknown bool // the inner call's outcome is unknown; otherwise another attempt is in progress
+		policy  lambdaidem.Policy
+		status  int
+		err     error
+		replace bool
+	}{
+		{name: "refused, a client error", status: 402, replace: true},
+		{name: "refused, a client error, Hold", policy: lambdaidem.Hold, status: 402, replace: true},
+		{name: "refused, a permanent error", err: lambdaidem.Permanent(errWire), replace: true},
+		{name: "refused, too many requests", status: 429},
+		{name: "refused, a server error", status: 502},
+		{name: "refused, a server error, Hold", policy: lambdaidem.Hold, status: 502},
+		{name: "refused, a success", status: 201},
+		{name: "unknown, a client error", unknown: true, status: 402, replace: true},
+		{name: "unknown, too many requests", unknown: true, status: 429, replace: true},
+		{name: "unknown, nothing happened", unknown: true, err: lambdaidem.Retryable(lambdaidem.Reject(500, "none", "")), replace: true},
+		{name: "unknown, and the handler says so", unknown: true, err: lambdaidem.Uncertain(lambdaidem.Reject(500, "none", ""))},
+		{name: "unknown, a success", unknown: true, status: 201},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(nil)
+				r = r.later(func(ctx context.Context, _ request) (response, error) {
+					if c.unknown {
+						_ = r.unknownCharge(ctx, t, requestLost, nil)
+					} else {
+						_ = r.charged(ctx)
+					}
+					return response{StatusCode: c.status}, c.err
+				}, func(o *lambdaidem.Options) { o.Policy = cmp.Or(c.policy, lambdaidem.Rerun) })
+				if !c.unknown {
+					defer r.busy(t)()
+				}
+				r.store.forgetClaims()
+				out := r.send(t, first())
+				if !c.replace {
+					if out.StatusCode != cmp.Or(c.status, 500) || strings.Contains(out.Body, string(lambdaidem.ErrOutcomeUnknown)) {
+						t.Errorf("the answer is %+v", out)
+					}
+					return
+				}
+				wantProblem(t, out, http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
+				released := r.record(t).State == lambdaidem.Released
+				if after := retryAfter(t, out); released != (after == time.Second) {
+					t.Errorf("the record is %s; the client is to repeat the request after %v", r.record(t).State, after)
+				}
+			})
+		})
+	}
+}
+
+// The handler around the call gets the call's own error. The guard around that handler knows.
+func TestX4_AnErrorThatIsNotFinalReachesTheHandlerAround(t *testing.T) {
+	r := newRig(nil)
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		if err := r.order(ctx, r.charged, lambdaidem.Permanent(errWire)); !errors.Is(err, errWire) || errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+			t.Errorf("the inner call returned %v", err)
+		}
+		return response{StatusCode: http.StatusPaymentRequired}, nil
+	})
+	defer r.busy(t)()
+	r.store.forgetClaims()
+	wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
+	r.wantState(t, lambdaidem.Released)
+}
+
+// Of several inner calls the most doubtful one counts.
+func TestX4_OneUnknownCallAmongOthers(t *testing.T) {
+	for range 20 { // the calls are in a map
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(nil)
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				for i := range 3 {
+					late, cancel := context.WithDeadline(ctx, time.Now())
+					_, _ = lambdaidem.Do(late, r.guard, lambdaidem.Call{Operation: "fee", Key: fmt.Sprint(i)}, func(context.Context) (int, error) { return 1, nil })
+					cancel()
+				}
+				_ = r.unknownCharge(ctx, t, requestLost, nil)
+				return response{StatusCode: http.StatusPaymentRequired}, nil
+			})
+			r.send(t, first())
+			r.wantState(t, lambdaidem.InProgress)
+		})
+	}
+}
+
+// An optimistic inner call that ran has no effect unless it commits, so a refusal says that
+// the call may succeed later. If nobody knows whether it has committed, nothing is known.
+func TestX4_AnOptimisticInnerCall(t *testing.T) {
+	for name, c := range map[string]struct {
+		fail fault
+		code lambdaidem.Code
+		want lambdaidem.State
+	}{
+		"another attempt is in progress": {nil, lambdaidem.ErrInProgress, lambdaidem.Released},
+		"no reply to the commit":         {requestLost, lambdaidem.ErrOutcomeUnknown, lambdaidem.InProgress},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r *rig
+				r, l := withLedger(func(ctx context.Context, _ request) (response, error) {
+					short, cancel := context.WithTimeout(ctx, time.Second)
+					defer cancel()
+					_, err := lambdaidem.Do(short, r.guard.With(optimistic), charge, func(ctx context.Context) (int, error) {
+						enlist(ctx, "charge")
+						return 1, nil
+					})
+					if !errors.Is(err, c.code) {
+						t.Errorf("the inner call returned %v", err)
+					}
+					return response{StatusCode: http.StatusPaymentRequired}, nil
+				})
+				if c.fail != nil {
+					l.failAlways(commit, c.fail)
+				} else {
+					defer r.busy(t)()
+				}
+				r.store.forgetClaims()
+				r.send(t, first())
+				r.wantState(t, c.want)
+			})
+		})
+	}
+}
+
+// An inner call that waits for an operator may succeed later.
+func TestX1_AnAnswerAboutAnAbandonedInnerCallIsNotStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil)
+		holding := r.guard.With(hold)
+		call := func(ctx context.Context, end error) error {
+			_, err := lambdaidem.Do(ctx, holding, charge, func(context.Context) (int, error) { return 0, end })
+			return err
+		}
+		r = r.later(func(ctx context.Context, _ request) (response, error) {
+			if err := call(ctx, nil); !errors.Is(err, lambdaidem.ErrAttemptAbandoned) {
+				t.Errorf("the inner call returned %v", err)
+			}
+			return response{StatusCode: http.StatusPaymentRequired}, nil
+		})
+		_ = call(t.Context(), lambdaidem.Uncertain(errWire))
+		time.Sleep(time.Hour)
+		r.store.forgetClaims()
+		r.send(t, first())
+		r.wantState(t, lambdaidem.Released)
+	})
 }

@@ -24,6 +24,9 @@ import (
 //	released     released       released                 uncertain
 //	uncertain    uncertain      uncertain                uncertain
 //
+// An answer that becomes less final than it sounds is not sent to a client, who might not
+// repeat the request: see attempt.finish.
+//
 // Besides, an inner call that may have had an effect binds the outer record to its payload;
 // see Claim.Bound. docs/effects.md has the same rules for users.
 
@@ -213,11 +216,6 @@ func (a *attempt) settle(o Outcome, success bool) (settled Outcome, why error) {
 	return left, why
 }
 
-// because returns err, joined with the reason why the outcome is not the one that err
-// stands for; nil if there is no such reason.
-func because(why, err error) error {
-	if why == nil {
-		return err
-	}
-	return errors.Join(why, err)
-}
+// outermost reports whether the attempt's answer goes to a client, and not to the handler of
+// another attempt.
+func (a *attempt) outermost() bool { return a.outer == nil || a.outer.id == "" }

@@ -164,8 +164,8 @@ func (w *messageWork) ending() ending {
 	} else if o := w.g.outcomeOfError(w.err); o != OutcomeSucceeded && o != OutcomeFailed {
 		outcome = o
 	}
-	outcome, why := w.attempt.settle(outcome, false)
-	return ending{outcome: outcome, err: because(why, w.err)}
+	outcome, changed := w.attempt.settle(outcome, false)
+	return ending{outcome: outcome, err: w.err, changed: changed}
 }
 
 func (*messageWork) encode() ([]byte, error) { return []byte("{}"), nil }

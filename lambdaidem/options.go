@@ -120,7 +120,8 @@ type Options struct {
 	// has no effect. If the handler made a guarded call that may succeed later, a
 	// response with another status than 200 to 399 is not stored, whatever the
 	// function returns; if the outcome of such a call is unknown, it is not released
-	// either. See docs/effects.md, "Guarded calls inside a handler". If an outcome drops the enlisted writes of a response with a
+	// either, and the client gets 503 [ErrOutcomeUnknown]. See docs/effects.md, "Guarded
+	// calls inside a handler". If an outcome drops the enlisted writes of a response with a
 	// status of 200 to 399, the client gets 500 [ErrWriteInvalid] instead.
 	Outcome func(*Response) Outcome
 	// FailOpen runs the handler unguarded when the store can't be reached.

@@ -756,9 +756,7 @@ func TestE5_AStepThatIsLeftBehindIsNotReleased(t *testing.T) {
 				})
 				func() {
 					defer func() { _ = recover() }()
-					if _, err := r.handler(t.Context(), first()); !errors.Is(err, errWire) {
-						t.Errorf("the error is %v", err)
-					}
+					wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
 				}()
 				r.wantState(t, lambdaidem.InProgress)
 				r.wantEvents(t, lambdaidem.EventUncertain)

@@ -13,18 +13,19 @@ import (
 // book is what happened in a world. It only records; at the moments when a
 // check has to look at once, it asks its judge.
 type book struct {
-	w       *world
-	lines   []line
-	runs    []*run
-	records map[string]*history // by record id
-	answers []*answer
-	faults  map[Fault]int
-	kinds   map[lambdaidem.Kind]int
-	judge   judge
-	runBy   map[uint64]*run      // by process
-	parts   map[string]wire.Item // of large answers, by id
-	callOf  map[string]call      // by downstream key
-	keyOf   map[call]string      // the downstream key of each
+	w         *world
+	lines     []line
+	runs      []*run
+	records   map[string]*history // by record id
+	answers   []*answer
+	faults    map[Fault]int
+	kinds     map[lambdaidem.Kind]int
+	judge     judge
+	runBy     map[uint64]*run      // by process
+	parts     map[string]wire.Item // of large answers, by id
+	callOf    map[string]call      // by downstream key
+	keyOf     map[call]string      // the downstream key of each
+	chargedAt map[charge]time.Time // when an inner call had succeeded
 
 	// Of transactions: see transactions.go.
 	paths        map[Path]int
@@ -53,6 +54,7 @@ type run struct {
 	whenFailed bool   // with a failed answer too
 	verdict    Ending // if its condition fails
 	paid       int    // payments that were made
+	inner      innerOutcome
 }
 
 // answer is the text of the run's answer: it names the order, so that nobody
@@ -71,7 +73,7 @@ type answer struct {
 
 func newBook(w *world) *book {
 	b := &book{w: w, records: map[string]*history{}, faults: map[Fault]int{}, kinds: map[lambdaidem.Kind]int{},
-		runBy: map[uint64]*run{}, parts: map[string]wire.Item{}, callOf: map[string]call{}, keyOf: map[call]string{}, payloadOf: map[string]string{}, paths: map[Path]int{}, sent: map[string]*sent{}}
+		runBy: map[uint64]*run{}, parts: map[string]wire.Item{}, callOf: map[string]call{}, keyOf: map[call]string{}, chargedAt: map[charge]time.Time{}, payloadOf: map[string]string{}, paths: map[Path]int{}, sent: map[string]*sent{}}
 	b.judge = judge{b: b}
 	return b
 }

@@ -32,6 +32,7 @@ type life struct {
 	settled     bool // completedBy is an operator
 	paid        int  // payments that were made with it
 	steps       map[string]step
+	charged     string            // the payload that was charged for; empty: none
 	keyed       map[string]string // the payload that a step had a downstream key for, by the step
 	text        string            // of the answer that it stored
 	parts       []string          // ids of its parts
@@ -73,6 +74,9 @@ func (b *book) wrote(w wire.Write) {
 	}
 	if w.Table == accounts {
 		b.account(w)
+		return
+	}
+	if w.Table == innerTable {
 		return
 	}
 	if b.part(w) {

@@ -48,6 +48,8 @@ const (
 	CheckStepsKept             Check = "steps kept"
 	CheckStepsDropped          Check = "steps dropped"
 	CheckDownstreamKey         Check = "downstream key"
+	CheckOneCharge             Check = "one charge"
+	CheckChargeOnce            Check = "charge once"
 	CheckWhole                 Check = "whole"
 	CheckPartOutlives          Check = "part outlives"
 	CheckAsShown               Check = "as shown"
@@ -103,6 +105,8 @@ var Checks = map[Check]string{
 	CheckStepsKept:             "L1, E5: steps outlive releases and takeovers, and none is taken away before the completion",
 	CheckStepsDropped:          "E5: a completed record has no steps",
 	CheckDownstreamKey:         "E6: a record and a step have one downstream key, and no two payloads run under it",
+	CheckOneCharge:             "E6: no two payloads are charged by inner calls of one record",
+	CheckChargeOnce:            "G3: an inner call that is done never runs again",
 	CheckWhole:                 "R3: a completed record has all of its answer, of its own attempt, and nobody sees half of one",
 	CheckPartOutlives:          "R3: a part expires no earlier than an hour after its record",
 	CheckAsShown:               "O2: an operator changes a record only as it was shown, and replaces its token",

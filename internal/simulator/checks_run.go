@@ -34,16 +34,16 @@ func (j *judge) checkRuns(h *history) {
 			if b.obeyed() && next.began.Before(end) {
 				j.broken(next.actor, CheckOneAtATime, "it began %v before the run of process %d ended", end.Sub(next.began), r.actor.id)
 			}
-			if r.actor.holds() && how.unsure && !h.freedBetween(r, next) {
+			if r.actor.holds() && (how.unsure || r.leaves(r.how) == inProgress) && !h.freedBetween(r, next) {
 				j.broken(next.actor, CheckHeld, "it ran after process %d, whose run ended by %q", r.actor.id, r.how)
 			}
 		}
 		stored := slices.ContainsFunc(h.lives, func(l *life) bool { return l.completedBy == r.actor })
-		if how.leaves == completed && (r.effects > 0 || r.commits()) && !r.actor.hasty && !stored && len(r.actor.met) == 0 && !r.actor.dead && b.obeyed() {
+		if r.leaves(r.how) == completed && (r.effects > 0 || r.commits()) && !r.actor.hasty && !stored && len(r.actor.met) == 0 && !r.actor.dead && b.obeyed() {
 			j.broken(r.actor, CheckEffectKept, "its run ended by %q and nothing was completed", r.how)
 		}
 		gaveBack := slices.ContainsFunc(h.lives, func(l *life) bool { return l.released[r.actor] })
-		if how.under(r.actor.policy) == released && len(r.actor.met) == 0 && !r.actor.dead && !r.actor.hasty && !gaveBack && b.obeyed() {
+		if r.leaves(r.how) == released && len(r.actor.met) == 0 && !r.actor.dead && !r.actor.hasty && !gaveBack && b.obeyed() {
 			j.broken(r.actor, CheckCleanUp, "its run ended by %q and nothing was released", r.how)
 		}
 	}

@@ -71,8 +71,8 @@ func (j *judge) write(a *actor, r *request, w wire.Write, as change, h *history)
 		if r.tx != nil && r.tx.actions > 1 { // as it was sent before any condition failed
 			how = a.run.meant
 		}
-		if after != how.traits().under(a.policy) {
-			j.brokenLocked(a, CheckStoredEndings, "under policy %s an attempt that ended by %q left the record %s", a.policy, how, after)
+		if after != a.run.leaves(how) {
+			j.brokenLocked(a, CheckStoredEndings, "under policy %s an attempt that ended by %q left the record %s%s", a.policy, how, after, a.run.innerText())
 		}
 	}
 }

@@ -21,7 +21,8 @@
 //
 // In a half of the plans the handler's effect is a transfer that it enlists
 // (effects.go), with a lock, optimistically, unguarded or after failing open. In
-// some it calls other services in steps (steps.go), or its answers are compressed
+// some it calls other services in steps (steps.go), makes guarded calls of its own
+// (inner.go), or its answers are compressed
 // or go into parts (parts.go). In some, operators release, settle and purge records
 // meanwhile (operators.go, operators_book.go), deployments change how fingerprints are
 // made (deployments.go), or nobody can reach the table for a while (outages.go). In plans

@@ -47,6 +47,9 @@ func (a *actor) handle(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (e
 			return none, err
 		}
 	}
+	if p.inner && !a.hasty {
+		a.charge(ctx, r)
+	}
 	how := ending.traits()
 	outside := how.effect
 	if p.effects.enlist {

@@ -24,6 +24,7 @@ type Mutation struct {
 	Handler  func(handler) handler                                           // wraps the handler
 	Operator func(*dynamostore.OperatorOptions)                              // changes an operator's options
 	Context  func(context.Context) context.Context                           // changes the invocation's context
+	Inner    func(context.Context, *lambdaidem.Call, *run) context.Context   // changes an inner call and its context
 	Regions  func(*regions)                                                  // changes the global table
 }
 

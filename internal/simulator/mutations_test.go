@@ -335,7 +335,7 @@ func strangeToken(op string, request []byte, status int, body []byte) []byte {
 // seeds, by a check that stands for the rule it breaks.
 func TestMutations(t *testing.T) {
 	limit := uint64(10_000)
-	for _, m := range slices.Concat(mutations, effectMutations, stepMutations, partMutations, operatorMutations, leaseIndexMutations, delayMutations, deploymentMutations, outageMutations) {
+	for _, m := range slices.Concat(mutations, effectMutations, stepMutations, partMutations, operatorMutations, leaseIndexMutations, delayMutations, deploymentMutations, outageMutations, innerMutations) {
 		t.Run(m.Name, func(t *testing.T) {
 			var (
 				next  atomic.Uint64

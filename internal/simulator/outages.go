@@ -88,7 +88,7 @@ func (j *judge) unstarted(h *history) {
 // withoutEffect reports whether no handler of the actor started, or its handler ended so
 // that the record must be released.
 func (a *actor) withoutEffect() bool {
-	return a.run == nil || !a.run.ended.IsZero() && a.run.how.traits().under(a.policy) == released
+	return a.run == nil || !a.run.ended.IsZero() && a.run.leaves(a.run.how) == released
 }
 
 // author returns the actor whose attempt wrote to a record under token. It is the sender of

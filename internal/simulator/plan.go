@@ -35,6 +35,7 @@ type plan struct {
 	rate         float64 // how many requests meet one of them
 	effects      effects // what handlers enlist
 	steps        bool    // handlers take steps
+	inner        bool    // handlers make guarded calls
 	large        large   // answers
 	operators    operators
 	leaseIndex   leaseIndex

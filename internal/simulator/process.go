@@ -13,7 +13,8 @@ import (
 type process struct {
 	first  *actor
 	guard  *lambdaidem.Guard
-	served int // invocations that began
+	inner  *lambdaidem.Guard // of the handler's inner calls
+	served int               // invocations that began
 
 	serving *actor // the invocation under way, or nil if the process is idle; under w.mu
 }

@@ -138,6 +138,9 @@ const (
 	LeaseUnindexed   Path = "shard removed"
 	ClaimWithdrawn   Path = "withdrawn by a later invocation"
 	PanicUnknown     Path = "unknown, and the author panicked about its condition"
+	InnerRefused     Path = "inner call refused"
+	InnerUnknown     Path = "inner call unknown"
+	InnerReplayed    Path = "inner call replayed"
 )
 
 // allPaths are those that must be gone, for a simulation to prove anything.
@@ -145,7 +148,7 @@ var allPaths = []Path{
 	UnderLease, ClaimedFree, ClaimedOver, ClaimedDead, CommittedOpen, CommittedAlone, CommittedFailed, RecordAlone,
 	KnownToken, TokenForgotten, StillRunning, ByRecord, ByOwnRecord, ByCondition, ByBoth, ByConflict, ByWriteConflict, ByThrottling,
 	LoserReplayed, LoserBusy, HeldRespected, ConsultedFirst, AloneRefused, AloneUnknown, OpenDropped, OpenUnknown, StepRuns, StepRead, StepsRespected,
-	LeaseIndexed, LeaseUnindexed, SignatureExpired, ClaimWithdrawn, PanicUnknown,
+	LeaseIndexed, LeaseUnindexed, SignatureExpired, ClaimWithdrawn, PanicUnknown, InnerRefused, InnerUnknown, InnerReplayed,
 	AnswerApart, AnswerCompressed, AnswerGone, PartWritten, PartLost,
 	OperatorReleased, OperatorSettled, OperatorErased, OperatorForgot, OperatorTold, OperatorWaited, OperatorUnknown, LateForOperator,
 	met(RequestLost), met(RequestLate), met(ReplyLost), met(Twice), met(Throttled), met(FailBefore), met(FailAfter),
@@ -361,7 +364,7 @@ func (b *book) conditionFailed(r *run) error {
 
 // commits tells whether what a run enlisted is to be made, if its condition holds.
 func (r *run) commits() bool {
-	return r.enlisted && r.meant.traits().leaves == completed && (r.meant == Created || r.whenFailed)
+	return r.enlisted && r.leaves(r.meant) == completed && (r.meant == Created || r.whenFailed)
 }
 
 // panicked reports whether the handler panicked, or its author did about a failed condition.

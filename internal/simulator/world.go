@@ -81,6 +81,9 @@ func newWorld(seed uint64, p *plan, mut *Mutation) *world {
 	if w.plan.effects.enlist {
 		w.openAccounts()
 	}
+	if w.plan.inner {
+		w.openInner()
+	}
 	for i, db := range w.dbs {
 		db.OnWrite(w.book.wrote)
 		if w.global != nil {
@@ -95,6 +98,7 @@ func drawPlan(seed uint64, r *rand.Rand) plan {
 	p := newPlan(r)
 	newEffects(seed, &p)
 	newSteps(seed, &p)
+	newInner(seed, &p)
 	newLarge(seed, &p)
 	newOperators(seed, &p)
 	newLeaseIndex(seed, &p)

@@ -1,0 +1,197 @@
+package simulator
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// In some plans the handler makes a guarded call of its own, a charge. Its records are in
+// a table of their own. Its key contains the payload of the request, so a request with
+// another payload would make another charge.
+
+const innerTable = "charges"
+
+// charge identifies a guarded call that a handler makes.
+type charge struct{ record, payload string }
+
+// innerOutcome is how a charge has ended for the handler that made it.
+type innerOutcome int
+
+// The outcomes.
+const (
+	settled innerOutcome = iota // it has an answer, or nothing happened
+	refused                     // it may be answered otherwise later
+	unknown                     // it may have had its effect
+)
+
+// newInner decides whether the handlers of a plan make inner calls. It draws from a random
+// stream of its own, so that the rest of each plan does not depend on it.
+func newInner(seed uint64, p *plan) {
+	r := rand.New(rand.NewPCG(seed, 0x122e8))
+	p.inner = p.effects.optimistic < 1 && r.Float64() < 0.25
+}
+
+// openInner makes the table of the charges.
+func (w *world) openInner() { w.mustServe("CreateTable", createTable(innerTable)) }
+
+// innerGuard returns the guard of the charges. It is the process's, like guard.
+func (a *actor) innerGuard() *lambdaidem.Guard {
+	if a.process == nil {
+		return a.newInnerGuard(a)
+	}
+	if a.process.inner == nil {
+		a.process.inner = a.newInnerGuard(a.process)
+	}
+	return a.process.inner
+}
+
+func (a *actor) newInnerGuard(in surroundings) *lambdaidem.Guard {
+	p := &a.w.plan
+	store := dynamostore.New(newDynamoDB(in), innerTable, func(o *dynamostore.Options) {
+		o.Random = a.rng.Float64
+		o.Transport = a.transport()
+		o.AttemptTimeout = 1_500_000_007 // as in newGuard
+	})
+	return lambdaidem.New(store, func(o *lambdaidem.Options) {
+		o.Namespace = "charges"
+		o.TTL, o.MaxSkew = p.ttl, p.maxSkew
+		o.Clock, o.Random, o.Observer = a.clock, in, lambdaidem.Discard
+	})
+}
+
+// Errors of the function that charges.
+var (
+	errNoCharge   = lambdaidem.Retryable(errors.New("nothing was charged"))
+	errDeclined   = lambdaidem.Permanent(errors.New("the card was declined"))
+	errNoReply    = lambdaidem.Uncertain(errors.New("the card network did not reply"))
+	chargeEndings = []error{errNoCharge, errDeclined, errNoReply}
+)
+
+// charge makes the inner call of a run.
+func (a *actor) charge(ctx context.Context, r *run) {
+	of := charge{r.record, a.order.Payload}
+	bad := !a.w.isHealed() && a.rng.Float64() < 0.3
+	how := chargeEndings[a.rng.IntN(len(chargeEndings))]
+	call := lambdaidem.Call{Operation: "charge", Key: of.record + of.payload}
+	if m := a.w.mut; m != nil && m.Inner != nil {
+		ctx = m.Inner(ctx, &call, r)
+	}
+	ran, interrupted := false, false
+	_, err := lambdaidem.Do(ctx, a.innerGuard(), call, func(ctx context.Context) (string, error) {
+		ran = true
+		began := time.Now()
+		if interrupted = !a.sleep(ctx, time.Duration(a.rng.Int64N(int64(20*time.Millisecond)))); interrupted {
+			return "", ctx.Err()
+		}
+		if !bad || how == errNoReply { //nolint:errorlint // one of chargeEndings itself
+			a.w.book.charged(r, of, began)
+		}
+		if bad {
+			return "", how
+		}
+		return "charged", nil
+	})
+	a.w.book.chargeEnds(r, of, innerOutcomeOf(err, ran, interrupted), err, ran)
+}
+
+// innerOutcomeOf returns what the handler's author knows of a charge that ended with err. ran
+// reports whether the function ran, interrupted whether it ended early without an effect.
+func innerOutcomeOf(err error, ran, interrupted bool) innerOutcome {
+	var refusal *lambdaidem.Error
+	errors.As(err, &refusal)
+	switch {
+	case err == nil, errors.Is(err, errNoCharge), interrupted && refusal == nil:
+		return settled
+	case errors.Is(err, errNoReply):
+		return unknown
+	case refusal == nil, refusal.Code == lambdaidem.ErrPermanent: // errDeclined, first or replayed
+		return settled
+	case ran, refusal.Code == lambdaidem.ErrOutcomeUnknown:
+		return unknown
+	default:
+		return refused
+	}
+}
+
+// charged enters that a run has charged the card. began is when the function began.
+func (b *book) charged(r *run, of charge, began time.Time) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	if r.actor.dead {
+		return
+	}
+	b.noteLocked(r.actor, "CHARGE for payload %s", of.payload)
+	b.judge.charged(r, of, began)
+}
+
+// chargeEnds enters how a charge ended for a run.
+func (b *book) chargeEnds(r *run, of charge, left innerOutcome, err error, ran bool) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	if r.actor.dead {
+		return
+	}
+	r.inner = left
+	b.noteLocked(r.actor, "the charge ends%s", because(err))
+	switch {
+	case left == refused:
+		b.paths[InnerRefused]++
+	case left == unknown:
+		b.paths[InnerUnknown]++
+	case err == nil && !ran:
+		b.paths[InnerReplayed]++
+	}
+	if err == nil && ran {
+		b.chargedAt[of] = time.Now()
+	}
+}
+
+// leaves returns the state of its record that a run leaves: that of its ending, unless its
+// inner call is not settled.
+func (r *run) leaves(how Ending) state {
+	t := how.traits()
+	left := t.under(r.actor.policy)
+	success := how == Created || how == RefusedAnswer
+	switch {
+	case success || r.inner == settled:
+		return left
+	case r.inner == unknown, r.actor.holds() && left == completed:
+		return inProgress
+	case left == completed:
+		return released
+	}
+	return left
+}
+
+// innerText describes an inner call that is not settled, for the text of a violation.
+func (r *run) innerText() string {
+	switch r.inner { //nolint:exhaustive // there is nothing to say of a settled one
+	case refused:
+		return ", and its inner call was refused"
+	case unknown:
+		return ", and the outcome of its inner call is unknown"
+	}
+	return ""
+}
+
+// charged looks at a charge.
+func (j *judge) charged(r *run, of charge, began time.Time) {
+	a := r.actor
+	ttl := j.b.w.plan.ttl - 2*j.b.w.plan.skew
+	if done, ok := j.b.chargedAt[of]; ok && !done.After(began) && began.Before(done.Add(ttl)) {
+		j.brokenLocked(a, CheckChargeOnce, "the charge for payload %s was done %v ago", of.payload, began.Sub(done))
+	}
+	l := j.b.lifeOf(a)
+	if l == nil || a.open || j.b.w.plan.deployments.leaveDoubt() { // see downstreamKey
+		return
+	}
+	if l.charged != "" && l.charged != of.payload {
+		j.brokenLocked(a, CheckOneCharge, "payloads %s and %s were charged for one record", l.charged, of.payload)
+	}
+	l.charged = of.payload
+}

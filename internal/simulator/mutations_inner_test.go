@@ -1,0 +1,28 @@
+//go:build !race
+
+package simulator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// innerMutations are the mistakes with inner calls that the simulator must find.
+var innerMutations = []mistake{
+	{Mutation{Name: "inner call that the guard does not recognize", Inner: func(ctx context.Context, _ *lambdaidem.Call, _ *run) context.Context {
+		return requestContext(ctx)
+	}}, []Check{CheckStoredEndings}},
+	{Mutation{Name: "inner call with a key for each attempt", Inner: func(ctx context.Context, c *lambdaidem.Call, r *run) context.Context {
+		c.Key = fmt.Sprint(c.Key, r.actor.id)
+		return ctx
+	}}, []Check{CheckChargeOnce}},
+	{Mutation{Name: "released record that forgets what binds it", Store: func(s lambdaidem.Store, _ *actor) lambdaidem.Store {
+		return wrapped{Store: s, release: func(ctx context.Context, l lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
+			l.Bound = ""
+			return s.Release(ctx, l, now)
+		}}
+	}}, []Check{CheckOneCharge}},
+}
