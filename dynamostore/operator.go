@@ -161,7 +161,7 @@ func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, erro
 	}
 	bound := seen.Record.Bound
 	if bound == "" {
-		bound = "dead_attempt" // of whose effects only the operator knows
+		bound = lambdaidem.BoundByDeadAttempt // of whose effects only the operator knows
 	}
 	it.giveBack(o.expires(seen), "", bound)
 	return o.end(ctx, seen, &operatorEnd{op: opOperatorRelease, sets: release, condition: isStillWhatWasSeen}, it)

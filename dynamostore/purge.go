@@ -63,6 +63,7 @@ type PurgeProgress struct {
 	Orphans    int           // of these, or found in a dry run: parts whose attempt never completed
 	KeptParts  int           // parts of attempts that may still complete: left alone
 	KeptSteps  int           // records that Match chose and that keep results of steps
+	InnerCalls int           // released records that Match chose whose handler made a guarded call: a retry needs that call's answer
 	Foreign    int           // items that are no records: left alone (D4)
 	Units      float64       // of capacity, consumed
 	Elapsed    time.Duration //
@@ -192,6 +193,9 @@ func (p *purge) chosen(it *item, clock Inspected) bool {
 		forgets := p.opts.Forget && it.Status == lambdaidem.Released
 		if len(it.Steps) > 0 && !closes && !forgets {
 			sum.KeptSteps++
+		}
+		if it.Status == lambdaidem.Released && it.Bound == lambdaidem.BoundByInnerCall {
+			sum.InnerCalls++
 		}
 		switch {
 		case closes:

@@ -466,3 +466,23 @@ func TestO2_ARepeatedPurgeDeletesAPartThatCameBack(t *testing.T) {
 		})
 	}
 }
+
+// A request whose handler made a guarded call needs the call's answer to complete.
+func TestO2_PurgeCountsRequestsThatNeedTheAnswerOfAnInnerCall(t *testing.T) {
+	d := openDesk(t)
+	for _, key := range []string{"with a call", "without"} {
+		_, err := d.do(t, d.guard, key, func(ctx context.Context) (string, error) {
+			if key == "without" {
+				return "", errLater
+			}
+			_, err := lambdaidem.Do(ctx, d.guard, lambdaidem.Call{Operation: "charge", Key: key}, func(context.Context) (int, error) { return 1, nil })
+			return "", errors.Join(err, errLater)
+		})
+		if !errors.Is(err, errLater) {
+			t.Fatal(err)
+		}
+	}
+	if sum := d.purge(t, d.operator(t, "alice")); sum.InnerCalls != 1 || sum.Purged != 1 {
+		t.Errorf("it says %+v", sum)
+	}
+}

@@ -622,3 +622,61 @@ func TestX1_AnAnswerAboutAnAbandonedInnerCallIsNotStored(t *testing.T) {
 		r.wantState(t, lambdaidem.Released)
 	})
 }
+
+// The record of the request itself knows better than an inner call that is not settled: an
+// optimistic attempt whose answer is not stored asks for it.
+func TestX4_TheRecordDecidesBeforeAnInnerCall(t *testing.T) {
+	other := func(r *rig, h handler) func() { // another process with the same request
+		began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		next := r.later(func(ctx context.Context, in request) (response, error) {
+			close(began)
+			<-goOn
+			return h(ctx, in)
+		})
+		go func() { defer close(done); _, _ = next.handler(context.Background(), first()) }()
+		<-began
+		return func() { close(goOn); <-done }
+	}
+	for name, completes := range map[string]bool{"completed": true, "in progress": false} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := withLedger(nil)
+			optimist := r.later(func(ctx context.Context, _ request) (response, error) {
+				end := other(r, status(http.StatusCreated))
+				if completes {
+					end()
+				} else {
+					t.Cleanup(end)
+				}
+				_ = r.charged(ctx)
+				return response{StatusCode: http.StatusPaymentRequired}, nil
+			}, optimistic)
+			defer r.busy(t)()
+			out := optimist.send(t, first())
+			if completes && (out.StatusCode != http.StatusCreated || !replayed(out)) {
+				t.Errorf("the answer is %+v", out)
+			}
+			if !completes {
+				wantProblem(t, out, http.StatusConflict, lambdaidem.ErrInProgress)
+			}
+		})
+	}
+}
+
+// The event says that the handler did not wait.
+func TestX4_TheEventNamesAnInnerCallThatStillRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil)
+		r = r.later(func(ctx context.Context, _ request) (response, error) {
+			go func() {
+				_, _ = lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { time.Sleep(time.Second); return 1, nil })
+			}()
+			synctest.Wait()
+			return response{StatusCode: http.StatusPaymentRequired}, nil
+		})
+		r.send(t, first())
+		if e := r.seen.last(t); e.Kind != lambdaidem.EventUncertain || !strings.Contains(e.Err.Error(), "it must wait for the call") {
+			t.Errorf("the event is %+v", e)
+		}
+		time.Sleep(time.Minute)
+	})
+}

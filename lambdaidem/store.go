@@ -95,7 +95,7 @@ type Record struct {
 	StartedAt   time.Time // when the current attempt took the lease, whole milliseconds
 	Invocation  string    // names the invocation that made the current attempt; empty outside Lambda
 	LastFailure string    // why the current attempt was released; empty in progress, and where it is not known
-	Bound       string    // why the record keeps its payload when it is released: see Claim.Bound
+	Bound       string    // why the record keeps its payload when it is released: see BoundByDownstreamKey
 	CompletedAt time.Time // zero unless completed, whole milliseconds
 	Result      Result    // zero unless completed
 	Steps       Steps     // of a record that is not completed (E5); nil: there are none
@@ -124,6 +124,16 @@ func (r Record) GoneAt(now time.Time) bool {
 	return expired && !r.LeaseLiveAt(now)
 }
 
+// Reasons why a record is bound to its payload: Claim.Bound, Lease.Bound and Record.Bound. A
+// released record that is not bound accepts a request with another payload, so that a client
+// can correct its request. One that is bound refuses it with [ErrPayloadMismatch], because
+// the first payload may have had an effect.
+const (
+	BoundByDownstreamKey = "downstream_key" // a handler asked for a DownstreamKey, and may have used it
+	BoundByDeadAttempt   = "dead_attempt"   // an attempt died, after unknown effects
+	BoundByInnerCall     = "inner_call"     // a guarded call that a handler made has had an effect, or may have
+)
+
 // Claim asks for the lease on a record.
 type Claim struct {
 	ID          string    // the record's identity: a prefix and a hash, printable ASCII
@@ -134,7 +144,7 @@ type Claim struct {
 	LeaseEnd    time.Time // whole milliseconds
 	Expires     time.Time // whole seconds; zero: not until it is completed or released
 	Invocation  string    // becomes the record's: Lambda's request id, at most 128 bytes; empty outside Lambda
-	Bound       string    // becomes the record's: "downstream_key", "dead_attempt", "inner_call" or, as a rule, empty
+	Bound       string    // becomes the record's: why it is bound to its payload, or empty; see BoundByDownstreamKey
 	Over        *Record   // nil: only if there is no record; else the record to take over
 }
 

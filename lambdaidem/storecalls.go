@@ -62,7 +62,7 @@ func (a *attempt) claimAt(now time.Time, over Record) Claim {
 		c.Over = &seen
 		c.Fingerprint = a.call.fingerprintOver(over)
 		if c.Bound = over.Bound; over.State == InProgress && c.Bound == "" {
-			c.Bound = boundByDeadAttempt
+			c.Bound = BoundByDeadAttempt
 		}
 	}
 	if o.Policy != Hold { // under Hold, the record of a dead attempt waits for an operator and must not expire
@@ -177,19 +177,12 @@ func (a *attempt) lease() Lease {
 	switch {
 	case l.Bound != "":
 	case a.keyed.Load():
-		l.Bound = boundByDownstreamKey
+		l.Bound = BoundByDownstreamKey
 	case a.inner.anyEffect():
-		l.Bound = boundByInnerCall
+		l.Bound = BoundByInnerCall
 	}
 	return l
 }
-
-// What binds a record to its payload: see Claim.Bound.
-const (
-	boundByDownstreamKey = "downstream_key" // an attempt asked for one, and may have used it
-	boundByDeadAttempt   = "dead_attempt"   // an attempt died, after unknown effects
-	boundByInnerCall     = "inner_call"     // a guarded call that the handler made has had an effect, or may have
-)
 
 // settleRelease releases the record, even if the request's context has ended. why is
 // the error to store as the record's last failure; nil if there is none.

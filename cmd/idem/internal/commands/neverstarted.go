@@ -64,13 +64,9 @@ func (u *unstarted) choose(ctx context.Context, stdin io.Reader) (func(lambdaide
 		return nil, usage(fmt.Errorf(`--never-started %s has no log line in JSON with "outcome":"never_started" and "token_hash"`, u.logs))
 	}
 	return func(rec lambdaidem.Record) bool {
-		return slices.Contains(claims[rec.ID], lambdaidem.TokenHash(rec.Token)) && len(rec.Steps) == 0 && rec.Bound != boundByDeadAttempt
+		return slices.Contains(claims[rec.ID], lambdaidem.TokenHash(rec.Token)) && len(rec.Steps) == 0 && rec.Bound != lambdaidem.BoundByDeadAttempt
 	}, nil
 }
-
-// boundByDeadAttempt is the lambdaidem.Record.Bound of a record that was taken over from an
-// attempt that died.
-const boundByDeadAttempt = "dead_attempt"
 
 // claimsIn returns the TokenHash of each claim that the lines of a log are about, by the id
 // of the record. It looks at every JSON object of the log, and skips what is before, between

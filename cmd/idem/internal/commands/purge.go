@@ -290,7 +290,8 @@ type purgeView struct {
 	Parts      int     `json:"parts"`
 	Orphans    int     `json:"orphanedParts"` // of these, or found in a dry run: parts of attempts that never completed
 	KeptParts  int     `json:"keptParts"`
-	KeptSteps  int     `json:"keptSteps"` // records
+	KeptSteps  int     `json:"keptSteps"`  // records
+	InnerCalls int     `json:"innerCalls"` // released records of which a retry needs the answer of a guarded call
 	Foreign    int     `json:"foreign"`
 	Units      float64 `json:"capacityUnits"`
 	Seconds    float64 `json:"seconds"`
@@ -308,7 +309,7 @@ func (p *purging) report(a *app, sum dynamostore.PurgeProgress, match *matcher) 
 	v := purgeView{
 		DryRun: p.dryRun, Forgotten: p.forget,
 		Looked: sum.Looked, Matched: sum.Matched, Purged: sum.Purged, Before: sum.Before, Changed: sum.Changed, InProgress: sum.InProgress,
-		Parts: sum.Parts, Orphans: sum.Orphans, KeptParts: sum.KeptParts, KeptSteps: sum.KeptSteps, Foreign: sum.Foreign,
+		Parts: sum.Parts, Orphans: sum.Orphans, KeptParts: sum.KeptParts, KeptSteps: sum.KeptSteps, InnerCalls: sum.InnerCalls, Foreign: sum.Foreign,
 		Units: sum.Units, Seconds: sum.Elapsed.Round(time.Millisecond).Seconds(),
 		CallersAlike:  match.callersAlike(),
 		WithoutCaller: match.Unnamed, RoutesWithout: slices.Sorted(maps.Keys(match.Routes)),
@@ -339,6 +340,7 @@ func (v purgeView) text(to printer) {
 		say(to, "%s deleted.\n", counted(v.Parts, "part of an answer", "parts of answers"))
 	}
 	const stepsErased = " (--steps erases those of released records and dead attempts)"
+	const innerErased = " (if that was erased, nothing can complete the request: see docs/idem.md)"
 	for _, line := range []struct {
 		n         int
 		one, many string
@@ -346,6 +348,7 @@ func (v purgeView) text(to printer) {
 		{v.Orphans, "part belonged to an attempt that never completed", "parts belonged to attempts that never completed"},
 		{v.KeptParts, "part was left: an answer that is being stored may need it", "parts were left: an answer that is being stored may need them"},
 		{v.KeptSteps, "record keeps the results of its steps" + stepsErased, "records keep the results of their steps" + stepsErased},
+		{v.InnerCalls, "record is released, and a retry needs the answer of a guarded call that its handler made" + innerErased, "records are released, and retries need the answers of guarded calls that their handlers made" + innerErased},
 		{v.Before, "was erased before", "were erased before"},
 		{v.InProgress, "is in progress, and was left", "are in progress, and were left"},
 		{v.Changed, "changed meanwhile, and was left", "changed meanwhile, and were left"},

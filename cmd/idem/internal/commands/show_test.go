@@ -109,3 +109,22 @@ func TestO2_ShowsNoControlCharacters(t *testing.T) {
 		t.Errorf("it prints %q", g.out)
 	}
 }
+
+// A released record says why it refuses another payload.
+func TestL9_ShowSaysWhatBindsARecord(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.guard, "k", func(ctx context.Context) (events.APIGatewayV2HTTPResponse, error) {
+		_ = lambdaidem.DownstreamKey(ctx, "charge")
+		return events.APIGatewayV2HTTPResponse{}, lambdaidem.Retryable(errLater)
+	})
+	d.idem(append([]string{"show"}, byKey("k")...)...).want(t, exitDone, "bound         downstream_key: only the same payload runs again, because another service may have got a downstream key\n")
+	if v := d.view("k"); v.Bound != lambdaidem.BoundByDownstreamKey {
+		t.Errorf("it is bound by %q", v.Bound)
+	}
+}
+
+func TestL9_ABoundOfALaterVersionIsShown(t *testing.T) {
+	if got := boundTo("by\tmagic"); strings.Contains(got, "because") {
+		t.Errorf("it is shown as %q", got)
+	}
+}

@@ -22,6 +22,7 @@ type recordView struct {
 	Attempt      int                        `json:"attempt"`
 	Invocation   string                     `json:"invocation,omitempty"`  // Lambda's request id of that attempt
 	LastFailure  string                     `json:"lastFailure,omitempty"` // why it was released
+	Bound        string                     `json:"bound,omitempty"`       // why only the same payload may run again: lambdaidem.Record.Bound
 	Kind         lambdaidem.RecordKind      `json:"kind,omitempty"`
 	Scope        string                     `json:"scope"`
 	Fingerprint  string                     `json:"fingerprint,omitempty"`
@@ -61,7 +62,7 @@ func viewOf(seen dynamostore.Inspected) recordView {
 	v := recordView{
 		ID: rec.ID, State: stateOf(rec, now), Token: rec.Token, Attempt: rec.Attempt, Scope: rec.Scope, Fingerprint: rec.Fingerprint,
 		StartedAt: moment(rec.StartedAt), LeaseEnd: moment(rec.LeaseEnd), CompletedAt: moment(rec.CompletedAt), Expires: moment(rec.Expires),
-		DatabaseTime: seen.Now, Invocation: rec.Invocation, LastFailure: rec.LastFailure, downstreamKey: rec.DownstreamKey,
+		DatabaseTime: seen.Now, Invocation: rec.Invocation, LastFailure: rec.LastFailure, Bound: rec.Bound, downstreamKey: rec.DownstreamKey,
 	}
 	if rec.State == lambdaidem.InProgress {
 		if v.Lease = "over"; rec.LeaseLiveAt(now) {
@@ -163,6 +164,9 @@ func (v recordView) text(to printer) error {
 	if v.LastFailure != "" {
 		w.row("last failure", "%s", clip(v.LastFailure))
 	}
+	if v.Bound != "" {
+		w.row("bound", "%s", boundTo(v.Bound))
+	}
 	for _, m := range []struct {
 		name string
 		at   *time.Time
@@ -210,6 +214,19 @@ func (v recordView) says() string {
 		"expired":     "it counts as absent; the next retry runs as the first",
 	}[v.State]
 	return v.State + ": " + means
+}
+
+// boundTo says what a record's Bound means.
+func boundTo(bound string) string {
+	why := map[string]string{
+		lambdaidem.BoundByDownstreamKey: "another service may have got a downstream key",
+		lambdaidem.BoundByDeadAttempt:   "an attempt died",
+		lambdaidem.BoundByInnerCall:     "a guarded call that the handler made may have had an effect",
+	}[bound]
+	if why == "" { // of a later version
+		return clip(bound)
+	}
+	return bound + ": only the same payload runs again, because " + why
 }
 
 func orNobody(caller string) string {
