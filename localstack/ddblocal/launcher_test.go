@@ -2,20 +2,18 @@ package ddblocal
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lambdaidem/toolkit/localstack/internal/jarserver"
 )
 
 // tools makes a PATH with these shell scripts and the few tools that they and the supervisor need, and no cache.
@@ -89,96 +87,6 @@ func TestStart_NoWayNamesAllThreeAndWhatTheyLack(t *testing.T) {
 	})
 }
 
-func TestJavaVersion(t *testing.T) {
-	for output, want := range map[string]int{
-		"openjdk version \"17.0.15\" 2025-04-15\nOpenJDK Runtime Environment": 17,
-		"java version \"1.8.0_392\"\n":                                        8,
-		"openjdk version \"21\" 2023-09-19\n":                                 21,
-		"openjdk version \"25-ea\" 2025-09-16\n":                              25,
-		"Picked up JAVA_TOOL_OPTIONS: -Xmx1g\nopenjdk version \"17.0.1\"\n":   17,
-	} {
-		if got, err := javaVersion([]byte(output)); got != want || err != nil {
-			t.Errorf("javaVersion(%q) = %d, %v, want %d", output, got, err, want)
-		}
-	}
-	for _, output := range []string{"", "The operation couldn't be completed.", "openjdk version 17"} {
-		if got, err := javaVersion([]byte(output)); err == nil {
-			t.Errorf("javaVersion(%q) = %d, want an error", output, got)
-		}
-	}
-}
-
-// copyFiles is a mvn that does what copy-dependencies does, and counts its runs.
-const copyFiles = `
-echo run >>"$(dirname "$0")/runs"
-for arg; do case $arg in -DoutputDirectory=*) out=${arg#*=};; esac; done
-mkdir "$out" && echo a >"$out/a.jar" || exit 1
-`
-
-func TestFetch_ConcurrentCallsDownloadOnce(t *testing.T) {
-	bin := tools(t, map[string]string{"mvn": copyFiles + `echo b >"$out/b.jar"`})
-	dir := filepath.Join(t.TempDir(), "cache")
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			lib, err := fetch(t.Context(), dir, &bytes.Buffer{})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if !exists(filepath.Join(lib, "a.jar")) || !exists(filepath.Join(lib, "b.jar")) {
-				t.Error("fetch returned half of a download")
-			}
-		})
-	}
-	wg.Wait()
-	runs, err := os.ReadFile(filepath.Join(bin, "runs"))
-	if err != nil || string(runs) != "run\n" {
-		t.Errorf("Maven ran: %q, error %v", runs, err)
-	}
-}
-
-func TestFetch_InterruptedDownloadLeavesNoLib(t *testing.T) {
-	bin := tools(t, map[string]string{"mvn": copyFiles + `echo 'disk full'; exit 1`})
-	dir := t.TempDir()
-	var progress bytes.Buffer
-	if _, err := fetch(t.Context(), dir, &progress); err == nil || !strings.Contains(err.Error(), "disk full") {
-		t.Errorf("error %v, want Maven's words", err)
-	}
-	if !strings.Contains(progress.String(), "Fetching DynamoDB Local "+Version) {
-		t.Errorf("progress %q", progress.String())
-	}
-	if exists(filepath.Join(dir, "lib")) {
-		t.Fatal("half of a download stands as a whole one")
-	}
-	if err := os.WriteFile(filepath.Join(bin, "mvn"), []byte("#!/bin/sh\n"+copyFiles), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := fetch(t.Context(), dir, &progress); err != nil {
-		t.Errorf("the next try: %v", err)
-	}
-}
-
-func TestFetch_WaitingForALockEndsWithTheContext(t *testing.T) {
-	tools(t, map[string]string{"mvn": copyFiles})
-	dir := t.TempDir()
-	unlock, err := lockFile(t.Context(), filepath.Join(dir, "lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
-	defer cancel()
-	if _, err := fetch(ctx, dir, &bytes.Buffer{}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
-	}
-	if err := unlock(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := fetch(t.Context(), dir, &bytes.Buffer{}); err != nil {
-		t.Errorf("after the lock was given back: %v", err)
-	}
-}
-
 func TestPom_NamesTheVersion(t *testing.T) {
 	if want := "<artifactId>DynamoDBLocal</artifactId>\n      <version>" + Version + "</version>"; !strings.Contains(string(pom), want) {
 		t.Errorf("pom.xml lacks %q", want)
@@ -186,14 +94,14 @@ func TestPom_NamesTheVersion(t *testing.T) {
 }
 
 func TestDockerArgs_PublishOnLoopbackAlone(t *testing.T) {
-	r := run{port: 4711, name: "n", origin: "http://n.invalid", dir: "/tmp/n"}
-	got := dockerArgs("/bin/docker", "", r)
-	want := strings.Fields("/bin/docker run --rm --name n --publish 127.0.0.1:4711:8000 amazon/dynamodb-local:3.1.0 " +
+	r := jarserver.Run{Port: 4711, Name: "n", Dir: "/tmp/n"}
+	got := dockerArgs("", r)
+	want := strings.Fields("--publish 127.0.0.1:4711:8000 amazon/dynamodb-local:3.1.0 " +
 		"-jar DynamoDBLocal.jar -inMemory -sharedDb -disableTelemetry -cors http://n.invalid -port 8000")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	got = dockerArgs("/bin/docker", "/my data", r)
+	got = dockerArgs("/my data", r)
 	line := strings.Join(got, "|")
 	for _, want := range []string{
 		"|--mount|type=bind,source=/my data,target=/home/dynamodblocal/data|",
@@ -233,7 +141,7 @@ esac`,
 	if got := tables(t, s); len(got) != 1 || got[0] != "in-docker" {
 		t.Errorf("tables %v", got)
 	}
-	container := s.process.cmd.Args[5]
+	container := runOf(s).Name
 	if err := s.Stop(); err != nil {
 		t.Error(err)
 	}

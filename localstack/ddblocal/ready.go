@@ -3,7 +3,6 @@ package ddblocal
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -12,30 +11,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-var errNotReady = fmt.Errorf("it did not answer within %s", readyWithin)
-
-// waitReady returns when p, which allows the given CORS origin, answers on the server's endpoint.
-func (s *Server) waitReady(ctx context.Context, p *process, origin string) error {
-	for {
-		if s.answersFor(ctx, origin) {
-			// The first real request loads the native SQLite library, and finds out if that can't be.
-			return s.listTables(ctx)
-		}
-		if err := p.died(50 * time.Millisecond); err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// answersFor reports whether the server on the endpoint is the one that was started with this origin. Another one may
+// answersFor reports whether the server at the endpoint is the one that was started with this origin. Another one may
 // have taken the port: no answer of that one may count, or a test would run on somebody else's tables.
-func (s *Server) answersFor(ctx context.Context, origin string) bool {
+func (s *Server) answersFor(ctx context.Context, endpoint, origin string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.endpoint, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint, nil)
 	if err != nil {
 		return false
 	}
@@ -49,9 +30,9 @@ func (s *Server) answersFor(ctx context.Context, origin string) bool {
 }
 
 // listTables sends the cheapest request that needs the whole server.
-func (s *Server) listTables(ctx context.Context) error {
+func (s *Server) listTables(ctx context.Context, endpoint string) error {
 	_, err := s.Client().ListTables(ctx, &dynamodb.ListTablesInput{Limit: aws.Int32(1)}, func(o *dynamodb.Options) {
-		o.RetryMaxAttempts = 1
+		o.BaseEndpoint, o.RetryMaxAttempts = &endpoint, 1
 	})
 	return err
 }

@@ -23,6 +23,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"go.uber.org/goleak"
+
+	"github.com/lambdaidem/toolkit/localstack/internal/jarserver"
 )
 
 // roleVariable makes the test binary play another process.
@@ -47,8 +49,18 @@ func playParent() {
 		fmt.Println("error:", err)
 		os.Exit(1)
 	}
-	fmt.Println(s.Endpoint(), s.process.cmd.Args[4])
+	fmt.Println(s.Endpoint(), runOf(s).Dir)
 	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+func runOf(s *Server) jarserver.Run {
+	r, _ := s.jar.Supervisor()
+	return r
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func own(o *Options) { o.Own = true }
@@ -131,7 +143,7 @@ func TestStart_AnswersUntilStopped(t *testing.T) {
 	if err := s.Start(t.Context()); err != nil {
 		t.Errorf("Start on a running server: %v", err)
 	}
-	endpoint, dir := s.Endpoint(), s.process.cmd.Args[4]
+	endpoint, dir := s.Endpoint(), runOf(s).Dir
 	for range 2 {
 		if err := s.Stop(); err != nil {
 			t.Fatal(err)
@@ -212,9 +224,9 @@ func TestStart_DiesWithAParentKilledBySIGKILL(t *testing.T) {
 
 func TestStart_AnotherServersAnswerIsNotTakenForItsOwn(t *testing.T) {
 	other := sharedServer(t)
-	port := other.options.Port
+	port := other.jar.Port()
 	_, err := Start(t.Context(), own, func(o *Options) { o.Port = port })
-	if !errors.Is(err, errPortTaken) || !strings.Contains(err.Error(), "Failed to bind") || !strings.Contains(err.Error(), strconv.Itoa(port)) {
+	if !errors.Is(err, jarserver.ErrPortTaken) || !strings.Contains(err.Error(), "Failed to bind") || !strings.Contains(err.Error(), strconv.Itoa(port)) {
 		t.Errorf("error %v, want one that names port %d and has the server's output", err, port)
 	}
 }
@@ -222,15 +234,18 @@ func TestStart_AnotherServersAnswerIsNotTakenForItsOwn(t *testing.T) {
 func TestStart_LostRaceForAPortIsRunAgain(t *testing.T) {
 	other := sharedServer(t)
 	picks := 0
-	s, err := startOn(t.Context(), Options{}, other.launcher, func() (int, error) {
+	s := newServer()
+	var err error
+	s.jar, err = jarserver.Start(t.Context(), s.program(Options{}), jarserver.Options{FreePort: func() (int, error) {
 		if picks++; picks == 1 {
-			return other.options.Port, nil
+			return other.jar.Port(), nil
 		}
-		return freePort()
-	})
+		return jarserver.FreePort()
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.endpoint = s.jar.Endpoint()
 	defer func() {
 		if err := s.Stop(); err != nil {
 			t.Error(err)
@@ -246,15 +261,14 @@ func TestStart_LostRaceForAPortIsRunAgain(t *testing.T) {
 }
 
 func TestStart_EndedContextLeavesNothingBehind(t *testing.T) {
-	launcher := sharedServer(t).launcher
-	t.Setenv("TMPDIR", t.TempDir())
-	port, err := freePort()
-	if err != nil {
+	s := start(t)
+	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("TMPDIR", t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := startOn(ctx, Options{Port: port}, launcher, freePort); !errors.Is(err, context.Canceled) {
+	if err := s.Start(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 	leavings := filepath.Join(os.TempDir(), "*") //nolint:usetesting // where the server would leave something
@@ -269,7 +283,8 @@ func TestStop_SaysThatTheServerHadDiedBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The children of the supervisor are the server and its watcher.
-	children, err := exec.Command("pgrep", "-P", strconv.Itoa(s.process.cmd.Process.Pid)).Output()
+	_, supervisor := s.jar.Supervisor()
+	children, err := exec.Command("pgrep", "-P", strconv.Itoa(supervisor.Pid)).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +302,7 @@ func TestStop_SaysThatTheServerHadDiedBefore(t *testing.T) {
 		}
 	}
 	eventually(t, "the port refuses", func() bool { return refuses(s.Endpoint()) })
-	eventually(t, "Stop can know", func() bool { return s.process.died(time.Millisecond) != nil })
+	eventually(t, "Stop can know", func() bool { return s.jar.Died() != nil })
 	if err := s.Stop(); err == nil || !strings.Contains(err.Error(), "had died before") || !strings.Contains(err.Error(), "Version:") {
 		t.Errorf("error %v, want one that says so, with the server's output", err)
 	}
@@ -320,7 +335,7 @@ func TestStart_EndpointVariable(t *testing.T) {
 }
 
 func TestStart_EndpointThatDoesNotAnswerIsAnError(t *testing.T) {
-	port, err := freePort()
+	port, err := jarserver.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,7 @@
-package ddblocal
+package jarserver
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -14,14 +13,11 @@ import (
 	"time"
 )
 
-// The bytecode of DynamoDB Local 3 is Java 17's.
+// minJava runs the bytecode of all programs.
 const minJava = 17
 
-//go:embed pom.xml
-var pom []byte
-
-// byJava returns the way by Java, after fetching DynamoDB Local if it is not in the cache.
-func byJava(ctx context.Context, o Options, sh string) (*launcher, error) {
+// byJava returns the way by Java, after fetching the program if it is not in the cache.
+func byJava(ctx context.Context, p Program, o Options, sh string) (*launcher, error) {
 	java, err := findJava(ctx)
 	if err != nil {
 		return nil, err
@@ -30,32 +26,11 @@ func byJava(ctx context.Context, o Options, sh string) (*launcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("there is no cache folder for this user: %w", err)
 	}
-	lib, err := fetch(ctx, filepath.Join(cache, "lambdaidem", "dynamodb-local-"+Version), o.Progress)
+	lib, err := fetch(ctx, p, filepath.Join(cache, "lambdaidem", p.Slug+"-"+p.Version), o.Progress)
 	if err != nil {
 		return nil, err
 	}
-	return &launcher{name: "Java", sh: sh, argv: func(r run) []string { return javaArgs(java, lib, o.DataDir, r) }}, nil
-}
-
-func javaArgs(java, lib, dataDir string, r run) []string {
-	args := []string{
-		java,
-		"-Djava.library.path=" + lib,
-		// The server unpacks a native library there at each start, and leaves it there when it is killed.
-		"-Djava.io.tmpdir=" + r.dir,
-		"-cp", filepath.Join(lib, "*"),
-		"software.amazon.dynamodb.services.local.main.ServerRunner",
-	}
-	return append(args, serverArgs(dataDir, r.port, r.origin)...)
-}
-
-// serverArgs are DynamoDB Local's own options (Amazon DynamoDB Developer Guide, "DynamoDB local usage notes").
-func serverArgs(dataDir string, port int, origin string) []string {
-	storage := []string{"-inMemory"}
-	if dataDir != "" {
-		storage = []string{"-dbPath", dataDir}
-	}
-	return append(storage, "-sharedDb", "-disableTelemetry", "-cors", origin, "-port", strconv.Itoa(port))
+	return &launcher{program: p, name: "Java", sh: sh, argv: func(r Run) []string { return append([]string{java}, p.Java(lib, r)...) }}, nil
 }
 
 // findJava returns the java of JAVA_HOME, which is also Maven's, or else of PATH, if it is recent enough.
@@ -93,17 +68,17 @@ func javaVersion(output []byte) (int, error) {
 	return strconv.Atoi(string(match[1]))
 }
 
-// fetch returns the folder with DynamoDB Local and all that it needs, dir/lib. Maven fills it on the first call. The
+// fetch returns the folder with the program's jars and all that they need, dir/lib. Maven fills it on the first call. The
 // folder appears by a rename, complete or not at all, so that neither an interrupted download nor a concurrent one can
 // leave half of it.
-func fetch(ctx context.Context, dir string, progress io.Writer) (string, error) {
+func fetch(ctx context.Context, p Program, dir string, progress io.Writer) (string, error) {
 	lib := filepath.Join(dir, "lib")
 	if exists(lib) {
 		return lib, nil
 	}
 	mvn, err := exec.LookPath("mvn")
 	if err != nil {
-		return "", fmt.Errorf("java is there, but DynamoDB Local has to be fetched first, and Maven is not there: %w", err)
+		return "", fmt.Errorf("java is there, but %s has to be fetched first, and Maven is not there: %w", p.Name, err)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
@@ -113,11 +88,11 @@ func fetch(ctx context.Context, dir string, progress io.Writer) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	err = fetchLocked(ctx, mvn, dir, lib, progress)
+	err = fetchLocked(ctx, p, mvn, dir, lib, progress)
 	return lib, errors.Join(err, unlock())
 }
 
-func fetchLocked(ctx context.Context, mvn, dir, lib string, progress io.Writer) error {
+func fetchLocked(ctx context.Context, p Program, mvn, dir, lib string, progress io.Writer) error {
 	if exists(lib) {
 		return nil
 	}
@@ -126,23 +101,23 @@ func fetchLocked(ctx context.Context, mvn, dir, lib string, progress io.Writer) 
 		return err
 	}
 	pomFile := filepath.Join(dir, "pom.xml")
-	if err := os.WriteFile(pomFile, pom, 0o600); err != nil {
+	if err := os.WriteFile(pomFile, p.POM, 0o600); err != nil {
 		return err
 	}
 	start := time.Now()
-	say(progress, "Fetching DynamoDB Local %s by Maven, once (about 50 MB), into %s …", Version, dir)
+	say(progress, "Fetching %s %s by Maven, once (%s), into %s …", p.Name, p.Version, p.Size, dir)
 	cmd := exec.CommandContext(ctx, mvn, "-B", "-q", "-f", pomFile,
 		"dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+partial)
 	out, err := output(cmd, func() {
 		say(progress, "… still fetching, %s so far", time.Since(start).Round(time.Second))
 	})
 	if err != nil {
-		return fmt.Errorf("fetching DynamoDB Local by %s failed: %w%s", mvn, err, lastLines(out))
+		return fmt.Errorf("fetching %s by %s failed: %w%s", p.Name, mvn, err, lastLines(out))
 	}
 	if err := os.Rename(partial, lib); err != nil {
-		return fmt.Errorf("fetching DynamoDB Local by %s left no files: %w%s", mvn, err, lastLines(out))
+		return fmt.Errorf("fetching %s by %s left no files: %w%s", p.Name, mvn, err, lastLines(out))
 	}
-	say(progress, "Fetched DynamoDB Local %s in %s.", Version, time.Since(start).Round(100*time.Millisecond))
+	say(progress, "Fetched %s %s in %s.", p.Name, p.Version, time.Since(start).Round(100*time.Millisecond))
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package ddblocal
+package jarserver
 
 import (
 	"crypto/rand"
@@ -14,36 +14,36 @@ import (
 // stopWithin bounds Stop. The command gets SIGKILL, so a pause this long means that the machine is stuck.
 const stopWithin = 10 * time.Second
 
-// errPortTaken says that the server died because something else listens on its port.
-var errPortTaken = errors.New("the port is in use")
+// ErrPortTaken says that the server died because something else listens on its port.
+var ErrPortTaken = errors.New("the port is in use")
 
-// launcher is a way to run DynamoDB Local.
+// launcher is a way to run a program.
 type launcher struct {
-	name string // in error messages
-	sh   string // the POSIX shell
+	program Program
+	name    string // in error messages
+	sh      string // the POSIX shell
 
 	// argv is the command line of a run. It stays in the foreground for as long as the server lives.
-	argv func(run) []string
+	argv func(Run) []string
 
 	// container is true if argv runs `docker run` with the run's name: killing that command leaves its container.
 	container bool
 }
 
-// run is what differs between two runs of a server.
-type run struct {
-	port   int
-	name   string // unique in the world
-	origin string // the one CORS origin that this run allows: how it is recognised
-	dir    string // a folder for output and temporary files; the supervisor removes it
+// Run is what differs between two runs of a program.
+type Run struct {
+	Port int    // the TCP port to listen on
+	Name string // unique in the world, of letters, digits and hyphens
+	Dir  string // a folder for output and temporary files; the supervisor removes it
 }
 
-func newRun(port int) (run, error) {
-	name := "dynamodb-local-" + strings.ToLower(rand.Text())
+func newRun(p Program, port int) (Run, error) {
+	name := p.Slug + "-" + strings.ToLower(rand.Text())
 	dir, err := os.MkdirTemp("", name+"-*")
 	if err != nil {
-		return run{}, fmt.Errorf("ddblocal: no temporary folder: %w", err)
+		return Run{}, fmt.Errorf("no temporary folder: %w", err)
 	}
-	return run{port: port, name: name, origin: "http://" + name + ".invalid", dir: dir}, nil
+	return Run{Port: port, Name: name, Dir: dir}, nil
 }
 
 // supervisor is a shell script that runs a command until it ends or until standard input does, whichever comes first.
@@ -85,10 +85,10 @@ type process struct {
 }
 
 // supervise starts a run.
-func supervise(l *launcher, r run) (_ *process, err error) {
+func supervise(l *launcher, r Run) (_ *process, err error) {
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("ddblocal: starting %s: %w", l.name, err), os.RemoveAll(r.dir))
+			err = errors.Join(fmt.Errorf("starting %s: %w", l.name, err), os.RemoveAll(r.Dir))
 		}
 	}()
 	stdin, parent, err := os.Pipe()
@@ -101,9 +101,9 @@ func supervise(l *launcher, r run) (_ *process, err error) {
 	}
 	container := ""
 	if l.container {
-		container = r.name
+		container = r.Name
 	}
-	args := append([]string{"-c", supervisor, "supervisor", r.dir, container}, l.argv(r)...)
+	args := append([]string{"-c", supervisor, "supervisor", r.Dir, container}, l.argv(r)...)
 	cmd := exec.Command(l.sh, args...)
 	cmd.Stdin, cmd.Stdout = stdin, stdout
 	err = cmd.Start()
@@ -137,7 +137,7 @@ func (p *process) died(d time.Duration) error {
 	lower := strings.ToLower(output)
 	// "Address already in use" by Java and by Docker's proxy, "port is already allocated" by Docker.
 	if strings.Contains(lower, "already in use") || strings.Contains(lower, "already allocated") {
-		return fmt.Errorf("%w: %s", errPortTaken, output)
+		return fmt.Errorf("%w: %s", ErrPortTaken, output)
 	}
 	if output == "" {
 		output = "(nothing)"

@@ -1,0 +1,78 @@
+package ddblocal
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/lambdaidem/toolkit/localstack/internal/jarserver"
+)
+
+const (
+	image = "amazon/dynamodb-local:" + Version
+
+	// The image's port, and a folder that its user may write to.
+	containerPort = 8000
+	containerData = "/home/dynamodblocal/data"
+)
+
+//go:embed pom.xml
+var pom []byte
+
+// program returns DynamoDB Local, which keeps its tables in o.DataDir.
+func (s *Server) program(o Options) jarserver.Program {
+	return jarserver.Program{
+		Name: "DynamoDB Local", Version: Version, Slug: "dynamodb-local", Size: "about 50 MB",
+		Variable: EndpointVariable, Image: image, POM: pom,
+		Java:   func(lib string, r jarserver.Run) []string { return javaArgs(lib, o.DataDir, r) },
+		Docker: func(r jarserver.Run) []string { return dockerArgs(o.DataDir, r) },
+		Ready: func(ctx context.Context, r jarserver.Run) (bool, error) {
+			endpoint := jarserver.Endpoint(r.Port)
+			if !s.answersFor(ctx, endpoint, origin(r)) {
+				return false, nil
+			}
+			// The first real request loads the native SQLite library, and finds out if that can't be.
+			return true, s.listTables(ctx, endpoint)
+		},
+	}
+}
+
+// origin is the one CORS origin that a run allows: Start recognizes its own server by it.
+func origin(r jarserver.Run) string { return "http://" + r.Name + ".invalid" }
+
+func javaArgs(lib, dataDir string, r jarserver.Run) []string {
+	args := []string{
+		"-Djava.library.path=" + lib,
+		// The server unpacks a native library there at each start, and leaves it there when it is killed.
+		"-Djava.io.tmpdir=" + r.Dir,
+		"-cp", filepath.Join(lib, "*"),
+		"software.amazon.dynamodb.services.local.main.ServerRunner",
+	}
+	return append(args, serverArgs(dataDir, r.Port, origin(r))...)
+}
+
+func dockerArgs(dataDir string, r jarserver.Run) []string {
+	args := []string{"--publish", fmt.Sprintf("127.0.0.1:%d:%d", r.Port, containerPort)}
+	inside := ""
+	if dataDir != "" {
+		inside = containerData
+		// As this user, so that the files are this user's and can be removed.
+		args = append(args, "--mount", "type=bind,source="+dataDir+",target="+containerData,
+			"--user", fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()))
+	}
+	// The image's entry point is java.
+	args = append(args, image, "-jar", "DynamoDBLocal.jar")
+	return append(args, serverArgs(inside, containerPort, origin(r))...)
+}
+
+// serverArgs are DynamoDB Local's own options (Amazon DynamoDB Developer Guide, "DynamoDB local usage notes").
+func serverArgs(dataDir string, port int, origin string) []string {
+	storage := []string{"-inMemory"}
+	if dataDir != "" {
+		storage = []string{"-dbPath", dataDir}
+	}
+	return append(storage, "-sharedDb", "-disableTelemetry", "-cors", origin, "-port", strconv.Itoa(port))
+}
