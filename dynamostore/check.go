@@ -89,7 +89,7 @@ func (ps TableProblems) err() error {
 // no other: the problem [TimedOut] or [Unreachable] is the last. It is meant for a deployment's smoke test, not for every
 // cold start: five round trips. A [HealthCheck] is for probes.
 //
-// Enlisted are the other tables that handlers enlist writes to (E1), if they do:
+// Enlisted are the other tables that handlers enlist writes to, if they do:
 // whether these and the store's own have transactions, and which actions on them
 // the credentials allow. That takes one round trip more, and five for each table.
 //
@@ -273,7 +273,7 @@ func (l *layout) conflict(name string, key types.ScalarAttributeType) (writes ki
 	return "", false
 }
 
-// checkRegions warns of tables that more than one Region can write (D3).
+// checkRegions warns of tables that more than one Region can write.
 func checkRegions(table string, d *types.TableDescription) TableProblems {
 	if len(d.Replicas) == 0 {
 		return nil

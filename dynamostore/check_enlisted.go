@@ -15,7 +15,7 @@ import (
 )
 
 // checkEnlisted finds what keeps writes to a table from being enlisted: that it is
-// not there, has no transactions (D3), or that the credentials allow no action on
+// not there, has no transactions, or that the credentials allow no action on
 // it. Which actions a function needs isn't known here, so those that are not
 // allowed are warnings as long as one is.
 func (s *Store) checkEnlisted(ctx context.Context, table string) TableProblems {
@@ -42,7 +42,7 @@ func (s *Store) checkEnlisted(ctx context.Context, table string) TableProblems {
 	return problems
 }
 
-// checkTransactions refuses a table that has no transactions (D3).
+// checkTransactions refuses a table that has no transactions.
 func checkTransactions(table string, d *types.TableDescription) TableProblems {
 	if d.MultiRegionConsistency != types.MultiRegionConsistencyStrong {
 		return nil

@@ -10,11 +10,11 @@ import (
 )
 
 // The encodings of a stored answer. A version that does not know one refuses
-// the item (D4); so does every version before there were any.
+// the item; so does every version before there were any.
 const (
 	encodingPlain = "plain" // the answer itself, over parts
 	encodingGzip  = "gzip"  // RFC 1952
-	// One of these two, then encrypted (S1).
+	// One of these two, then encrypted.
 	encodingSealed     = "sealed"
 	encodingSealedGzip = "sealed gzip"
 )

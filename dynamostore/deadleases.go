@@ -54,7 +54,7 @@ func (o *DeadLeasesOptions) problem() string {
 }
 
 // DeadLeases returns the records whose attempts died: in progress, with a lease that
-// is over (L6). It finds them in Options.LeaseIndex, and scans nothing (O2). Each
+// is over. It finds them in Options.LeaseIndex, and scans nothing. Each
 // iteration is a look of its own, shard by shard, and within a shard from the lease
 // that ended first.
 //

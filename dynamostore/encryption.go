@@ -18,7 +18,7 @@ import (
 )
 
 // Encryption has the store encrypt what its records keep of answers, before it
-// leaves the process (S1): answers and the texts of failures, in their records or in
+// leaves the process: answers and the texts of failures, in their records or in
 // parts, the results of steps, and the answers that operators settle with. What else
 // a record has stays readable: scope, fingerprint, the names of steps, and what
 // operators say. The zero Encryption is none.
@@ -35,7 +35,7 @@ import (
 //
 // A table may have texts under many keys, and without encryption from before there
 // was any. To begin with it, deploy this version of the toolkit everywhere, then the
-// option: versions that don't know it refuse its records (D4), and a store without
+// option: versions that don't know it refuse its records, and a store without
 // the option answers their replays with lambdaidem.ErrAnswerUnavailable.
 //
 // Each text is some 65 bytes longer for it, and its key's id; an answer some 160, with

@@ -126,7 +126,7 @@ func (i *integer) take(r *lowlevel.Reader) string {
 
 // payload is bytes; nil is absent. They are a string attribute while they are
 // UTF-8, so that a person can read an answer in the console, and a binary one
-// otherwise (R1).
+// otherwise.
 type payload []byte
 
 func (p *payload) here() bool { return *p != nil }

@@ -24,7 +24,7 @@ const (
 	HealthUnknown HealthStatus = ""     // not looked at; of a single check only
 )
 
-// Health is what a [HealthCheck] found (O3).
+// Health is what a [HealthCheck] found.
 type Health struct {
 	// Status is the worst of the checks.
 	Status HealthStatus
@@ -93,7 +93,7 @@ func (h Health) Err() error {
 	return failed
 }
 
-// HealthCheck looks whether a store can serve, at next to no cost (O3). It may be
+// HealthCheck looks whether a store can serve, at next to no cost. It may be
 // asked at any rate, from any number of goroutines: it answers from what it found,
 // for [HealthOptions].Cache, and looks anew for one caller at a time while the
 // others wait for what that one finds. It writes nothing, and reads no record: its
@@ -156,7 +156,7 @@ type HealthOptions struct {
 	// read. At least 1 s, default 10 minutes.
 	SettingsEvery time.Duration
 
-	// Enlisted are the other tables that handlers enlist writes to (E1).
+	// Enlisted are the other tables that handlers enlist writes to.
 	Enlisted []EnlistedTable
 
 	// Details has the HTTP document tell the checks, with the names of tables and

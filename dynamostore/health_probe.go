@@ -203,7 +203,7 @@ func (c *HealthCheck) settings(ctx context.Context) Check {
 // encryptionCheck is the name of the check that asks for a key.
 const encryptionCheck = "encryption"
 
-// encryption looks whether there is a key for what a request will have to keep (S1).
+// encryption looks whether there is a key for what a request will have to keep.
 // It is asked for no more often than requests ask.
 func (c *HealthCheck) encryption(ctx context.Context) Check {
 	if err := c.store.Prepare(ctx); err != nil {

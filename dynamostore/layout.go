@@ -33,7 +33,7 @@ func (l *layout) size(it *item) int {
 }
 
 // parse reads an item. The error says in words why the item is not one of
-// ours, or is damaged (D4): it must not be replayed, completed or taken over.
+// ours, or is damaged: it must not be replayed, completed or taken over.
 func (l *layout) parse(attrs attributes) (*item, error) {
 	it := &item{}
 	for i := range l {

@@ -12,8 +12,7 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
 )
 
-// Operation is one thing that an operator did to a record, as the record keeps it
-// (O2).
+// Operation is one thing that an operator did to a record, as the record keeps it.
 type Operation struct {
 	What    OperationKind
 	By      string    // who did it

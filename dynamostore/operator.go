@@ -50,7 +50,7 @@ type OperatorOptions struct {
 	Random io.Reader
 }
 
-// Operator is a person who decides over records (O2). It goes by the database's
+// Operator is a person who decides over records. It goes by the database's
 // clock alone.
 type Operator struct {
 	s      *Store
@@ -101,7 +101,7 @@ var (
 	// ErrRecordReleased is returned by Release for a record that is released already.
 	ErrRecordReleased = errors.New("the record is released already: the next retry runs")
 	// ErrRecordGone is returned for a record that is not there or has expired: a
-	// retry runs as the first (L7).
+	// retry runs as the first.
 	ErrRecordGone = errors.New("there is no such record, or it has expired")
 )
 
@@ -137,7 +137,7 @@ const (
 // runs again. The record keeps its attempt number, its steps and its fingerprint.
 //
 // It is conditional on the token, the state and the lease's end that were seen, and
-// replaces the token: an attempt that completes after all has lost its lease (L3),
+// replaces the token: an attempt that completes after all has lost its lease,
 // and of two operators one wins.
 //
 // It returns the record as it now stands. Errors: [ErrRecordChanged] with that

@@ -64,7 +64,7 @@ type PurgeProgress struct {
 	KeptParts  int           // parts of attempts that may still complete: left alone
 	KeptSteps  int           // records that Match chose and that keep results of steps
 	InnerCalls int           // released records that Match chose whose handler made a guarded call: a retry needs that call's answer
-	Foreign    int           // items that are no records: left alone (D4)
+	Foreign    int           // items that are no records: left alone
 	Units      float64       // of capacity, consumed
 	Elapsed    time.Duration //
 	After      string        // resumes it here; "": it is done

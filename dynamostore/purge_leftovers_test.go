@@ -470,7 +470,7 @@ func TestO2_ARepeatedPurgeDeletesAPartThatCameBack(t *testing.T) {
 // A request whose handler made a guarded call needs the call's answer to complete.
 func TestO2_PurgeCountsRequestsThatNeedTheAnswerOfAnInnerCall(t *testing.T) {
 	d := openDesk(t)
-	for _, key := range []string{"with a call", "without"} {
+	for _, key := range []string{"with a call", "without", "done since"} {
 		_, err := d.do(t, d.guard, key, func(ctx context.Context) (string, error) {
 			if key == "without" {
 				return "", errLater
@@ -482,7 +482,10 @@ func TestO2_PurgeCountsRequestsThatNeedTheAnswerOfAnInnerCall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if sum := d.purge(t, d.operator(t, "alice")); sum.InnerCalls != 1 || sum.Purged != 1 {
+	if _, err := d.do(t, d.guard, "done since", func(context.Context) (string, error) { return "done", nil }); err != nil {
+		t.Fatal(err)
+	}
+	if sum := d.purge(t, d.operator(t, "alice")); sum.InnerCalls != 1 || sum.Purged != 3 {
 		t.Errorf("it says %+v", sum)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Answers that are encrypted (S1): see [Encryption].
+// Answers that are encrypted: see [Encryption].
 
 var _ lambdaidem.Preparer = (*Store)(nil)
 

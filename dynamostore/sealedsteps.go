@@ -8,7 +8,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Steps that are encrypted (S1): see [Encryption]. Each is by itself, bound to its
+// Steps that are encrypted: see [Encryption]. Each is by itself, bound to its
 // name; a save writes them all anew, under the token of its attempt.
 
 // sealsSteps tells whether the item's steps are encrypted.

@@ -19,13 +19,13 @@ var _ lambdaidem.StepStore = (*Store)(nil)
 
 // These are the encodings of an item that is not completed and has steps. A
 // version of this package that knows no steps refuses every encoding, and so the
-// item, instead of running it again without them (E5, D4).
+// item, instead of running it again without them.
 const (
 	encodedSteps = "steps"
 	sealedSteps  = "sealed steps" // each of them is encrypted (S1)
 )
 
-// SaveSteps stores the steps by one conditional UpdateItem (E5). They are written
+// SaveSteps stores the steps by one conditional UpdateItem. They are written
 // whole, and the write pays for the whole item. Steps that no item can hold are
 // refused before anything is sent.
 func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {

@@ -9,7 +9,7 @@ import (
 // of its own that the guard asks for; the errors are those of [Store].
 
 // Loader is a Store that may keep answers apart from their records: compressed,
-// or over several items (R3). It says so by Result.Apart.
+// or over several items. It says so by Result.Apart.
 type Loader interface {
 	// Load returns the result of a completed record whole, with the Value that
 	// Result.Apart stood for. It MUST return the bytes that were completed, every
@@ -20,13 +20,13 @@ type Loader interface {
 	Load(ctx context.Context, record Record) (Result, error)
 }
 
-// StepStore is a Store that keeps the results of an attempt's steps (E5).
+// StepStore is a Store that keeps the results of an attempt's steps.
 type StepStore interface {
 	// SaveSteps stores the steps, all of them, if the record is in progress under
 	// the lease's token; else it changes nothing and returns [ErrLeaseLost] with
 	// the record as it now stands. It changes nothing but the steps. Release and a
 	// takeover keep them, Complete drops them. It succeeds too where the record has
-	// exactly these steps under that token already (L4).
+	// exactly these steps under that token already.
 	//
 	// Steps only grow, so that a save which comes late takes none away: where the
 	// record has as many steps, or more, and not these, nothing changes and the
@@ -42,11 +42,11 @@ type StepStore interface {
 }
 
 // Preparer is a Store that must have something before it can keep a result: a key to
-// encrypt it with, say (S1).
+// encrypt it with, say.
 type Preparer interface {
 	// Prepare gets it, so that no completion soon after fails for want of it. The
 	// guard calls it before the handler of an attempt that asks the store for nothing
-	// else before (E4); an Acquire does it by itself. The error is a StoreError with
+	// else before; an Acquire does it by itself. The error is a StoreError with
 	// NotApplied.
 	Prepare(ctx context.Context) error
 }

@@ -29,7 +29,7 @@ type storedAnswer struct {
 	Removed  []string            `json:"removed,omitempty"`
 	Trailers map[string][]string `json:"trailers,omitempty"`
 	// Bytes says that every text but a header's name is base64, because one of
-	// them is not UTF-8 and JSON can't carry it (R1).
+	// them is not UTF-8 and JSON can't carry it.
 	Bytes bool `json:"bytes,omitempty"`
 }
 

@@ -12,22 +12,22 @@ import (
 // Call names one call of [Do].
 type Call struct {
 	// Operation says what is done, "charge" say: with the key it identifies the
-	// record, as a route does over HTTP (F1). Required.
+	// record, as a route does over HTTP. Required.
 	Operation string
-	// Key is the idempotency key, held to Options.ValidateKey (K2).
+	// Key is the idempotency key, held to Options.ValidateKey.
 	Key string
-	// Principal is whose key it is, where callers must be kept apart (F2).
+	// Principal is whose key it is, where callers must be kept apart.
 	Principal string
 	// Payload, if set, is what the call must have in common with the first one
-	// under the key: its JSON by value (F5). A nil payload fits a nil one.
+	// under the key: its JSON by value. A nil payload fits a nil one.
 	Payload any
 	// Skip lets this call run unguarded, counted as bypassed, as Options.Skip
-	// does over HTTP (K4).
+	// does over HTTP.
 	Skip bool
 }
 
 // Do runs fn once for a key, and returns its first result again for every
-// later call (V1). The result is kept as JSON. A later caller's value has the
+// later call. The result is kept as JSON. A later caller's value has the
 // same JSON as the first one's, which is fn's own, unless that could be rebuilt
 // by value alone: then the first caller too gets it as later ones will, an
 // interface that held a struct holding a map, say. What can't be rebuilt from
@@ -147,7 +147,7 @@ func (w *doWork[T]) run(ctx context.Context) {
 
 // answered takes an Answer for what it stands for.
 func (w *doWork[T]) answered() {
-	a, ok := w.err.(*answerError) //nolint:errorlint // alone: what wraps it says otherwise (X2)
+	a, ok := w.err.(*answerError) //nolint:errorlint // alone: what wraps it says otherwise
 	if !ok {
 		return
 	}

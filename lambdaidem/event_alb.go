@@ -13,10 +13,10 @@ import (
 type ALBHandler = func(context.Context, events.ALBTargetGroupRequest) (events.ALBTargetGroupResponse, error)
 
 // ALB guards a handler of Application Load Balancer events, with single- or
-// multi-value headers, whichever the target group sends (V1). A load balancer
-// has no route templates, so the concrete path stands in (F1), and vouches for
+// multi-value headers, whichever the target group sends. A load balancer
+// has no route templates, so the concrete path stands in, and vouches for
 // nobody that a signature wouldn't have to prove: set Options.Principal where
-// callers must be kept apart (F2).
+// callers must be kept apart.
 func (g *Guard) ALB(h ALBHandler) ALBHandler {
 	return guardHTTP(g, loadBalancer{}, h)
 }

@@ -12,7 +12,7 @@ import (
 type APIGatewayHandler = func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error)
 
 // APIGateway guards a handler of API Gateway REST API events, payload format
-// version 1.0 (V1).
+// version 1.0.
 func (g *Guard) APIGateway(h APIGatewayHandler) APIGatewayHandler {
 	return guardHTTP(g, restAPI{}, h)
 }

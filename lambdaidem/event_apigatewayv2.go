@@ -11,7 +11,7 @@ import (
 type APIGatewayV2Handler = func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)
 
 // APIGatewayV2 guards a handler of API Gateway HTTP API events, payload format
-// version 2.0 (V1).
+// version 2.0.
 func (g *Guard) APIGatewayV2(h APIGatewayV2Handler) APIGatewayV2Handler {
 	return guardHTTP(g, httpAPI{}, h)
 }

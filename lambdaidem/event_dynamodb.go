@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// DynamoDBStream guards a handler of the records of a table's stream (V2): the
+// DynamoDBStream guards a handler of the records of a table's stream: the
 // outbox of whoever writes to the table. Records of one item keep their order: none
 // begins after one that failed. The records of one transaction come apart, and mixed
 // with others. What is said at [Guard.Kinesis] of failures, retries and tumbling

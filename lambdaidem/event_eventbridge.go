@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// EventBridge guards a handler of EventBridge events (V2). They come one at a time,
+// EventBridge guards a handler of EventBridge events. They come one at a time,
 // asynchronously, at least once; what is said at [Guard.SNS] of retries and waiting
 // holds here too. Several rules that match one event deliver it several times, under
 // one id: it runs once.

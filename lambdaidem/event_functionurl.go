@@ -10,8 +10,8 @@ import (
 // FunctionURLHandler is a handler of requests that come through a Lambda function URL.
 type FunctionURLHandler = func(context.Context, events.LambdaFunctionURLRequest) (events.LambdaFunctionURLResponse, error)
 
-// FunctionURL guards a handler of Lambda function URL events (V1). A function
-// URL has no route templates, so the concrete path stands in (F1).
+// FunctionURL guards a handler of Lambda function URL events. A function
+// URL has no route templates, so the concrete path stands in.
 func (g *Guard) FunctionURL(h FunctionURLHandler) FunctionURLHandler {
 	return guardHTTP(g, functionURL{}, h)
 }

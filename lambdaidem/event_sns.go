@@ -6,7 +6,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// SNS guards a handler of the messages of an SNS topic (V2). SNS invokes a function
+// SNS guards a handler of the messages of an SNS topic. SNS invokes a function
 // asynchronously: where a message fails, the error is returned, and Lambda invokes
 // the function again, by default twice ("Error handling for asynchronous
 // invocation"). Messages may come again without any error too.

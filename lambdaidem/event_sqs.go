@@ -8,7 +8,7 @@ import (
 )
 
 // SQS guards a handler of the messages of an SQS queue, standard or FIFO: the two
-// are told apart by the queue's ARN (V2). Each message runs once for its key; those
+// are told apart by the queue's ARN. Each message runs once for its key; those
 // that failed are reported, and come back when their visibility timeout ends. The
 // event source mapping needs ReportBatchItemFailures, or see
 // BatchOptions.WholeBatch.

@@ -5,23 +5,23 @@ import "context"
 // HandlerOptions are the settings of one [Handler]. The zero value of every
 // field is its default.
 type HandlerOptions[In any] struct {
-	// Principal tells whose key it is, where callers must be kept apart (F2). An
+	// Principal tells whose key it is, where callers must be kept apart. An
 	// error is a refusal, ErrPrincipalUnknown unless [Reject] made it; so is an
 	// empty principal, unless Options.AnonymousCallers is set. Default: nil, all
 	// invokers share their keys, but for Lambda's tenants.
 	Principal func(context.Context, In) (string, error)
-	// Skip lets an event pass unguarded (K4). Default: none is skipped.
+	// Skip lets an event pass unguarded. Default: none is skipped.
 	Skip func(context.Context, In) bool
 }
 
-// Handler guards a typed Lambda handler (V1). operation says what it does,
+// Handler guards a typed Lambda handler. operation says what it does,
 // "charge" say: two handlers of one guard must have two names, since with the
-// key it identifies the record (F1); Handler panics if it is empty. key finds
+// key it identifies the record; Handler panics if it is empty. key finds
 // the idempotency key in the event or in the context, or makes one of it by
-// [HashKey] or the jmeskey package (K5); an empty one is a missing key, and an error
-// is ErrKeyInvalid unless [Reject] made it. The payload is the JSON of the event as In (F5).
+// [HashKey] or the jmeskey package; an empty one is a missing key, and an error
+// is ErrKeyInvalid unless [Reject] made it. The payload is the JSON of the event as In.
 //
-// A replay is the same bytes on the wire as the first answer (R1); see [Do] for
+// A replay is the same bytes on the wire as the first answer; see [Do] for
 // what that means for results that hold interfaces.
 //
 // Lambda reports a refusal of the guard with its code as the errorType,

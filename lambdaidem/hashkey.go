@@ -15,7 +15,7 @@ import (
 // HashKeyPrefix begins every key that [HashKey] makes.
 const HashKeyPrefix = "sha256_"
 
-// HashKey makes a key of the fields that make an operation one (K5):
+// HashKey makes a key of the fields that make an operation one:
 //
 //	lambdaidem.HashKey(order.CustomerID, order.Number, order.Amount)
 //
@@ -23,7 +23,7 @@ const HashKeyPrefix = "sha256_"
 // program: [HashKeyPrefix] and 43 of A-Z, a-z, 0-9, "_" and "-", which each ready
 // validator but those for UUIDs allows. Golden values in the tests hold it.
 //
-// A field is its JSON, as encoding/json writes it, by value (F3): the order of a
+// A field is its JSON, as encoding/json writes it, by value: the order of a
 // map doesn't count; a number is its own text, so that json.Number 1.0 is not 1,
 // and 9007199254740993 is not 9007199254740992; a text is its code points. Fields
 // are told apart by their positions and lengths, and their number counts, so

@@ -11,16 +11,16 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// idPrefix marks the toolkit's records in a table shared with other tools (D4).
+// idPrefix marks the toolkit's records in a table shared with other tools.
 const idPrefix = "lambdaidem#"
 
-// Identity is what a record is identified by (F1). Two identities that differ in
+// Identity is what a record is identified by. Two identities that differ in
 // any part are two records. A guard makes one of each request by itself; by
 // hand it leads from a key to its record, see [Guard.RecordID].
 type Identity struct {
 	Namespace string // Options.Namespace; empty: the guard's own
 	Tenant    string // Lambda's tenant id, where the function has tenant isolation; else empty
-	Principal string // whose key it is: as Request.Principal has it, or as Options.Principal says (F2)
+	Principal string // whose key it is: as Request.Principal has it, or as Options.Principal says
 
 	// Of a request over HTTP: the method in upper case, and the route template, in
 	// which the names of parameters don't count, or, where there is none, the concrete path as the client asked for it,
@@ -32,10 +32,10 @@ type Identity struct {
 	Operation string
 	Handler   bool
 	// Of a message of a queue or a stream: Operation is its source, and OwnID says
-	// that Key is the id that the source gave it, not one that its sender gave (V3).
+	// that Key is the id that the source gave it, not one that its sender gave.
 	Message, OwnID bool
 
-	Key string // as the guard reads it: without the quotes of an RFC 9651 String (K1)
+	Key string // as the guard reads it: without the quotes of an RFC 9651 String
 }
 
 // RecordID is the id under which the store keeps the record of an identity:

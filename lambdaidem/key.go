@@ -9,12 +9,12 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// maxKeyHeader bounds the header's bytes before they are parsed (S2): 255
+// maxKeyHeader bounds the header's bytes before they are parsed: 255
 // characters, each of them escaped, and the quotes. Parameters, which RFC 9651
 // allows after the string, must fit in too.
 const maxKeyHeader = 1024
 
-// parseKey reads the key from the values of its header (K1). No value is an
+// parseKey reads the key from the values of its header. No value is an
 // empty key, no error; an empty value is an invalid key.
 func parseKey(values []string) (string, error) {
 	if len(values) == 0 {
@@ -46,7 +46,7 @@ func parseKey(values []string) (string, error) {
 }
 
 // keyOf is the key of a request that is within bounds: of its header, or what
-// Options.Key makes of it (K1 to K3, K5).
+// Options.Key makes of it.
 func (g *Guard) keyOf(ctx context.Context, r *Request) (string, *Error) {
 	if g.opts.Key != nil {
 		return g.keyBy(g.derive(ctx, r))
@@ -86,7 +86,7 @@ func (g *Guard) derive(ctx context.Context, r *Request) *derivedKey {
 }
 
 // keyless tells whether a request runs unguarded since Options.Key finds no key in
-// it (K3). The function sees none that is out of bounds (S2): such a request is
+// it. The function sees none that is out of bounds: such a request is
 // refused, since whether it has a key is not known.
 func (g *Guard) keyless(ctx context.Context, r *Request) bool {
 	if g.opts.Key == nil || !g.opts.KeyOptional || g.outOfBounds(r) != nil {
@@ -111,7 +111,7 @@ func (g *Guard) keyBy(d *derivedKey) (string, *Error) {
 }
 
 // PrintableKey is the default format: 1 to 255 printable ASCII characters
-// without spaces at the ends (K2).
+// without spaces at the ends.
 func PrintableKey(key string) error {
 	switch {
 	case key == "":
@@ -129,7 +129,7 @@ func PrintableKey(key string) error {
 	return nil
 }
 
-// TokenKey allows 8 to 255 of A-Z, a-z, 0-9, "_" and "-" (K2).
+// TokenKey allows 8 to 255 of A-Z, a-z, 0-9, "_" and "-".
 func TokenKey(key string) error {
 	if len(key) < 8 || len(key) > 255 {
 		return fmt.Errorf("it has %d characters; 8 to 255 are allowed", len(key))
@@ -167,8 +167,7 @@ func UUIDKey(key string) error {
 	return nil
 }
 
-// UUIDv4or7Key allows a UUID of version 4 or 7 alone, of RFC 9562's variant
-// (K2).
+// UUIDv4or7Key allows a UUID of version 4 or 7 alone, of RFC 9562's variant.
 func UUIDv4or7Key(key string) error {
 	if err := UUIDKey(key); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 )
 
 // MessageKey is the message attribute that carries an idempotency key over a queue
-// or a topic (V3): of type String. On EventBridge, whose events have no attributes,
+// or a topic: of type String. On EventBridge, whose events have no attributes,
 // it is a member of the detail.
 const MessageKey = "x-idempotency-key"
 

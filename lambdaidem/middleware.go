@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Middleware guards a net/http handler (V1). It can't know who calls, so it
-// panics unless Options.Principal or Options.AnonymousCallers is set (F2).
+// Middleware guards a net/http handler. It can't know who calls, so it
+// panics unless Options.Principal or Options.AnonymousCallers is set.
 //
 // The middleware belongs inside the mux:
 //
@@ -20,12 +20,12 @@ import (
 // A record belongs to the host and the path that the client asked for, before
 // any prefix was stripped from it. The http.ServeMux pattern that matched stands
 // in for the path where it provably is one route: it has no subtree and fits
-// what the client asked for as a whole (F1). A retry must come to the same host;
+// what the client asked for as a whole. A retry must come to the same host;
 // behind proxies that change it, have an outer handler set r.Host. Where a
 // handler sends a request to one of two handlers by something else, a header
 // say, give each a guard of its own: With another Namespace.
 //
-// The body must be known whole (F3). One that an outer handler read some of is
+// The body must be known whole. One that an outer handler read some of is
 // refused; so is one without a Content-Length, unless the server hands the
 // request to this middleware first, by itself or by its mux. [Outermost] helps
 // where handlers outside read nothing, or give back what they read.
@@ -142,8 +142,8 @@ func (h *guarded) readRequest(r *http.Request) *Request {
 	return req
 }
 
-// readBody reads a body whole, or as far as it shows that it is too large (S2).
-// One that can't be known whole would pass as equal to others (F3).
+// readBody reads a body whole, or as far as it shows that it is too large.
+// One that can't be known whole would pass as equal to others.
 func (h *guarded) readBody(r *http.Request, asked target) ([]byte, *Error) {
 	var body []byte
 	if r.Body != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
 
-// Kind names what an [Event] tells of (O1).
+// Kind names what an [Event] tells of.
 type Kind string
 
 // The kinds. Those marked (!) are worth a warning.
@@ -111,7 +111,7 @@ type Event struct {
 	Handler    time.Duration // spent in the handler; 0 if it did not run
 	Store      time.Duration // spent in the store, but for the handler's own steps; 0 if it was not asked
 	Messages   int           // how many messages of a batch the event is about: of an EventOutOfTime, those that had no time to begin; else 0
-	Cached     bool          // the record is from the process's own memory: the store was not asked (R4)
+	Cached     bool          // the record is from the process's own memory: the store was not asked
 	Invocation string        // Lambda's request id; empty outside Lambda and where the call has no record
 	TokenHash  string        // of an EventNeverStarted: the TokenHash of the claim's fencing token; else empty
 	Reason     Reason        // why the store failed, where it did

@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// Outcome is what becomes of an attempt's answer (X1).
+// Outcome is what becomes of an attempt's answer.
 type Outcome string
 
 // The outcomes. Only the first two are ever stored.
@@ -19,16 +19,16 @@ const (
 )
 
 // Policy says what becomes of a record whose attempt died, or ended uncertain,
-// after unknown effects (L6).
+// after unknown effects.
 type Policy string
 
 // The policies.
 const (
 	// Rerun lets the next request run the handler again, with a higher attempt
-	// number: outside effects are at least once (G2). It is the default.
+	// number: outside effects are at least once. It is the default.
 	Rerun Policy = "rerun"
 	// Hold answers 409 [ErrAttemptAbandoned] until an operator decides: outside
-	// effects are at most once (G2). A 5xx, a panic and every error without a
+	// effects are at most once. A 5xx, a panic and every error without a
 	// mark are uncertain by default under it; [Retryable] says that nothing
 	// happened. A record that one of two guards began under Hold is held by the
 	// other too.

@@ -12,7 +12,7 @@ import (
 
 // pass lets a request run unguarded. Request and answer pass through untouched,
 // streams too, until the handler enlists a write: from then on the answer is kept
-// back, since it may not go out before the write is there (E1).
+// back, since it may not go out before the write is there.
 func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
 	if attemptOf(ctx) != nil || h.g.transact == nil { // what an outer guard guards is its own

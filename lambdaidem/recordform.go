@@ -9,7 +9,7 @@ import (
 )
 
 // What a record says to people and to programs of theirs, who have no guard's
-// options (O2): whose it is, and what is in its answer.
+// options: whose it is, and what is in its answer.
 
 // RecordKind says what a record is of, and so which form its answer has.
 type RecordKind string
@@ -61,7 +61,7 @@ func (s RecordScope) Kind() RecordKind {
 // that tells it from others. What is looked for among records is compared so.
 func ScopePart(s string) string { return scopePart(s) }
 
-// ParseKey is the key that a guard reads from the value of its header (K1): without
+// ParseKey is the key that a guard reads from the value of its header: without
 // the quotes of an RFC 9651 String. An empty value is an error.
 func ParseKey(value string) (string, error) {
 	key, err := parseKey([]string{value})
@@ -81,7 +81,7 @@ func DecodeAnswer(value []byte) (*Response, error) { return decodeAnswer(value) 
 func EncodeAnswer(r *Response) []byte { return encodeAnswer(r) }
 
 // NoAnswer is the failure of a record that is completed without an answer, and why
-// there is none: every retry gets [ErrAnswerUnavailable], and none runs (X4).
+// there is none: every retry gets [ErrAnswerUnavailable], and none runs.
 func NoAnswer(why string) *Failure {
 	f := answerNotKept()
 	f.Message = string(ErrAnswerUnavailable) + ": " + why

@@ -50,7 +50,7 @@ func (i *Identity) template(route string) string {
 	return scopePart(i.Method) + " " + scopePart(i.of())
 }
 
-// maxScopePart bounds each part of a scope, in bytes (S2): callers, routes and
+// maxScopePart bounds each part of a scope, in bytes: callers, routes and
 // paths may be long, and the text stands in every record and every event.
 const maxScopePart = 256
 

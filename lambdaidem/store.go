@@ -24,28 +24,28 @@ import (
 type Store interface {
 	// Acquire takes the lease on a record.
 	//
-	// With claim.Over nil it MUST write the record only if there is none (L2),
+	// With claim.Over nil it MUST write the record only if there is none,
 	// with attempt number 1. With claim.Over set it MUST write only over
-	// exactly that record: same token, same state, same lease end (L6), with
+	// exactly that record: same token, same state, same lease end, with
 	// the attempt number after it; it never creates a record then, and never
-	// takes over a completed one (G3). The claim's invocation replaces the
+	// takes over a completed one. The claim's invocation replaces the
 	// record's, and the record's last failure is erased.
 	//
 	// It returns the record as it now stands: the lease is the caller's exactly
 	// when that record is in progress under claim.Token, which is also how a
-	// lost reply is recognised (L4). A refusal is not an error. If the record
+	// lost reply is recognised. A refusal is not an error. If the record
 	// is gone by the time of the refusal, the answer is the zero Record.
 	Acquire(ctx context.Context, claim Claim) (Record, error)
 
 	// Complete stores the result, if the record is in progress under the
-	// lease's token, however late (L3). It succeeds too if the record is
-	// already completed under that token (L4). Otherwise it changes nothing
+	// lease's token, however late. It succeeds too if the record is
+	// already completed under that token. Otherwise it changes nothing
 	// and returns [ErrLeaseLost] with the record as it now stands. The call's
 	// now is result.At.
 	//
 	// A result that can't be stored is a StoreError with [ReasonTooLarge] or
 	// [ReasonEncoding] and NotApplied: the guard then completes the record
-	// without it (X4).
+	// without it.
 	Complete(ctx context.Context, lease Lease, result Result) (Record, error)
 
 	// Release says that the attempt had no effect. The record MUST be in
@@ -70,7 +70,7 @@ type Store interface {
 // runs, which is another 15 minutes on Lambda. The rest is for clocks that differ.
 const KeptAfterExpiry = time.Hour
 
-// State is where a record is in its life (L1).
+// State is where a record is in its life.
 type State string
 
 // The states. A failed record is a completed one whose Outcome is
@@ -86,7 +86,7 @@ const (
 type Record struct {
 	ID          string    // see Claim.ID
 	State       State     // Absent in the zero Record
-	Token       string    // fencing token of the attempt that wrote last (L3)
+	Token       string    // fencing token of the attempt that wrote last
 	Attempt     int       // 1 for the first attempt; raised by every takeover
 	LeaseEnd    time.Time // whole milliseconds; set by Acquire, kept afterwards
 	Expires     time.Time // whole seconds; zero: it does not expire (policy hold, L6)
@@ -98,7 +98,7 @@ type Record struct {
 	Bound       string    // why the record keeps its payload when it is released: see BoundByDownstreamKey
 	CompletedAt time.Time // zero unless completed, whole milliseconds
 	Result      Result    // zero unless completed
-	Steps       Steps     // of a record that is not completed (E5); nil: there are none
+	Steps       Steps     // of a record that is not completed; nil: there are none
 }
 
 // LeaseLiveAt tells whether an attempt holds the record at now. A lease is
@@ -114,7 +114,7 @@ func (r Record) LeaseLiveAt(now time.Time) bool {
 func (r Record) Held() bool { return r.State == InProgress && r.Expires.IsZero() }
 
 // GoneAt tells whether the record counts as absent at now: there is none, or
-// it has expired and no lease on it is live (L2, L7). Expiry is compared in
+// it has expired and no lease on it is live. Expiry is compared in
 // whole seconds, as DynamoDB's TTL is.
 func (r Record) GoneAt(now time.Time) bool {
 	if r.State == Absent {
@@ -216,7 +216,7 @@ type StoreError struct {
 	Op         string // "acquire", "complete", "release", "get" or "save_steps"
 	Reason     Reason
 	Throttle   Throttle // of ReasonThrottled: which limit, where the store knows; Err has it in the store's own words
-	NotApplied bool     // surely nothing was written: judged over every attempt on the wire (X8)
+	NotApplied bool     // surely nothing was written: judged over every attempt on the wire
 	Err        error    // the cause
 }
 

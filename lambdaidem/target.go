@@ -78,7 +78,7 @@ type target struct{ host, path, query string }
 
 const rewrittenTo = " > "
 
-// targetOf reads what a request asks for (F1, F3): its own line, which a router
+// targetOf reads what a request asks for: its own line, which a router
 // that strips a prefix from r.URL leaves as it was; and, behind Outermost, what
 // the client's was, which a handler may have replaced, or which a request that a
 // handler made of it has not.
@@ -129,7 +129,7 @@ func both(first, second string) string {
 // provably one route: it names one, it fits what the client asked for as a
 // whole, and nothing rewrote that on the way. A nested mux behind a stripped
 // prefix and the pattern of another router fail in one of these; then the
-// concrete path stands in (F1).
+// concrete path stands in.
 func routeOf(r *http.Request, asked target) (host, template string) {
 	if r.URL.EscapedPath() != asked.path {
 		return "", ""

@@ -9,8 +9,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
 )
 
-// What a record keeps of a value of Do and Handler, and how the value is rebuilt
-// (R1). A replay has the same JSON as the first answer, or there is none.
+// What a record keeps of a value of Do and Handler, and how the value is rebuilt.
+// A replay has the same JSON as the first answer, or there is none.
 
 // storable is the JSON that a record keeps of v, and the value that the first
 // caller is to get: v itself, unless v's JSON can be rebuilt by value alone (an

@@ -69,7 +69,7 @@ func (k *keptAnswer) FlushError() error {
 
 // response is the answer as what the handler changed of it: on a replay outer
 // handlers set their headers anew, and what the handler did to them is done
-// again (R1).
+// again.
 func (k *keptAnswer) response() Response {
 	k.WriteHeader(http.StatusOK)
 	r := Response{Status: k.status, Body: k.body.String(), Header: make(map[string][]string, len(k.sent))}

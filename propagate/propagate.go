@@ -1,5 +1,5 @@
-// Package propagate passes a guarded handler's idempotency on to what it sends
-// (V4): whoever consumes the message, or serves the request, sees that a second
+// Package propagate passes a guarded handler's idempotency on to what it sends:
+// whoever consumes the message, or serves the request, sees that a second
 // one is a repetition.
 //
 // A handler that runs again after a crash sends its messages again. Each of the
@@ -26,7 +26,7 @@
 // Outside of a guarded handler there is no such key. That is [ErrUnguarded] and not
 // a message without a key, which would lose the guarantee in silence. The functions
 // ending in WithKey take a key that the caller has from elsewhere; it is 1 to 255
-// printable ASCII characters without spaces at the ends (K2).
+// printable ASCII characters without spaces at the ends.
 //
 // A key of the same value may be there already, whatever the capitalization of its name,
 // and stays as it is; another one is [ErrOtherKey].
@@ -41,7 +41,7 @@ import (
 )
 
 // Attribute is the name of the message attribute, and of the member of an event's
-// detail, that a consumer's guard reads the key from (V3).
+// detail, that a consumer's guard reads the key from.
 const Attribute = "x-idempotency-key"
 
 var (
@@ -52,7 +52,7 @@ var (
 	ErrOtherKey = errors.New("propagate: there is another key already")
 )
 
-// Key is the key of what a guarded handler sends under name (E6), or
+// Key is the key of what a guarded handler sends under name, or
 // [ErrUnguarded].
 func Key(ctx context.Context, name string) (string, error) {
 	key := lambdaidem.DownstreamKey(ctx, name)
@@ -62,7 +62,7 @@ func Key(ctx context.Context, name string) (string, error) {
 	return key, nil
 }
 
-// Check refuses what is no key (K2).
+// Check refuses what is no key.
 func Check(key string) error {
 	if err := lambdaidem.PrintableKey(key); err != nil {
 		return fmt.Errorf("propagate: the key is invalid: %w", err)

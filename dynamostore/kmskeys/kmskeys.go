@@ -1,5 +1,5 @@
 // Package kmskeys has the keys of dynamostore.Options.Encryption from AWS Key
-// Management Service (S1): data keys, as "Data keys" in the AWS KMS developer guide
+// Management Service: data keys, as "Data keys" in the AWS KMS developer guide
 // describes them.
 //
 // A process asks GenerateDataKey for a key of its own once in Encryption.KeyFor, and

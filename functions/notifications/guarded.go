@@ -21,10 +21,10 @@ type queueHandler = func(context.Context, events.SQSEvent) (events.SQSEventRespo
 // guarded is the Lambda handler: each message is guarded by itself.
 //
 // The key is the ID of the payment in the message, which is the key that its sender
-// gives it too (V4). It is taken from there because a payer hears of a payment once,
+// gives it too. It is taken from there because a payer hears of a payment once,
 // whatever a message has as a key: one that somebody puts into the queue by hand,
 // without the attribute or with another, would be a message of its own, and a second
-// mail. One that says something else of the payment is refused (F5).
+// mail. One that says something else of the payment is refused.
 func guarded(guard *lambdaidem.Guard, h handler) queueHandler {
 	guard = guard.With(func(o *lambdaidem.Options) {
 		// Not the function's name: one that replaces this function is handed what is in the queue,

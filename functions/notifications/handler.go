@@ -20,8 +20,8 @@ type handler struct {
 // queue, once somebody has mended what was wrong. So there is no need to tell a mailer
 // that refuses for good from one that is out of order; both end where they should.
 //
-// The mailer can't be part of a transaction: it is called at least once (G2), with a
-// key that is the same in every attempt (E6), so that it sends one mail. There is no
+// The mailer can't be part of a transaction: it is called at least once, with a
+// key that is the same in every attempt, so that it sends one mail. There is no
 // lambdaidem.Step around the call: that would keep it from being made again where
 // something after it fails, and nothing comes after it.
 func (h handler) notify(ctx context.Context, m events.SQSMessage) error {

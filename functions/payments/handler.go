@@ -34,8 +34,8 @@ func newApplication(payments ledger.Payments, accounts ledger.Accounts, health h
 
 // create makes a payment. It enlists what it writes: the payment, the debit and
 // the answer, which the guard keeps for retries, are one transaction, after create
-// has returned. So the money moves exactly once, whatever crashes or gets lost
-// (G1), and where the debit's condition fails nothing is written and the client
+// has returned. So the money moves exactly once, whatever crashes or gets lost,
+// and where the debit's condition fails nothing is written and the client
 // gets what the condition's Else says instead.
 func (a application) create(w http.ResponseWriter, r *http.Request) {
 	owner, ok := ownerOf(w, r)
@@ -78,7 +78,7 @@ func parseOrder(body []byte) (order.Order, error) {
 }
 
 // show answers with a payment of the caller's own. It is a GET, which the
-// guard lets pass (K4).
+// guard lets pass.
 func (a application) show(w http.ResponseWriter, r *http.Request) {
 	owner, ok := ownerOf(w, r)
 	if !ok {

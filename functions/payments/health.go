@@ -7,7 +7,7 @@ import (
 )
 
 // newHealth answers GET /health: whether a payment can be made, as far as tables
-// and permissions go (O3). It is a GET, which the guard lets pass (K4).
+// and permissions go. It is a GET, which the guard lets pass.
 //
 // All who have a token may ask, customers too, so it tells the status alone; what is
 // wrong is in the log.

@@ -22,8 +22,7 @@ type streamHandler = func(context.Context, events.DynamoDBTimeWindowEvent) (even
 //
 // The guard gets what never changes in a payment, and no more: all of a stream's record
 // counts as its payload, and one that somebody makes of the table's item, because the
-// stream gave it up, would be refused as another one if the payment was refunded since
-// (F5).
+// stream gave it up, would be refused as another one if the payment was refunded since.
 func guarded(guard *lambdaidem.Guard, h handler) streamHandler {
 	guard = guard.With(func(o *lambdaidem.Options) {
 		// Not the function's name: one that replaces this function begins with the last 24 hours

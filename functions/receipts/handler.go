@@ -20,8 +20,8 @@ type handler struct {
 // receive handles one new payment: it sends a notification and enlists a receipt.
 //
 // The two are not alike. The receipt and the record that the payment has one are one
-// transaction, made after receive has returned: the receipt is written exactly once
-// (G1). The message is sent before that, and SQS takes part in no transaction. So it
+// transaction, made after receive has returned: the receipt is written exactly once.
+// The message is sent before that, and SQS takes part in no transaction. So it
 // is sent at least once: an attempt that dies in between is followed by another one,
 // which sends it again. It has the payment's ID as its key in every attempt, and the
 // consumer carries out a key once. Sending afterwards instead would lose the message of

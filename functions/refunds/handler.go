@@ -26,7 +26,7 @@ type handler struct {
 // have changed by then: the condition on it is part of the transaction, so no two
 // refunds can take the same money.
 //
-// What it rejects is stored and replayed like a success (X1): a refund that was
+// What it rejects is stored and replayed like a success: a refund that was
 // refused stays refused under its key, even if it would fit later.
 func (h handler) create(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 	owner, ok := caller.Of(e.RequestContext)

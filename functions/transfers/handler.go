@@ -33,7 +33,7 @@ type handler struct {
 func newHandler(guard *lambdaidem.Guard, transfers ledger.Transfers, accounts ledger.Accounts, house clearing) handler {
 	return handler{
 		// A reservation has no effects but enlisted writes, so it needs no lock: one
-		// transaction is all of it (E4).
+		// transaction is all of it.
 		reserving: guard.With(func(o *lambdaidem.Options) { o.Optimistic = true }),
 		transfers: transfers, accounts: accounts, clearing: house,
 		at: func(context.Context, events.APIGatewayV2HTTPRequest, point) {},
@@ -58,9 +58,9 @@ type request struct {
 //  1. reserve takes the money out of the account, in a transaction. All conditions
 //     are there. From here on the money is the transfer's.
 //  2. clear calls the clearing house, with a key that is the same in every attempt
-//     (E6), so that it clears once, however often it is called.
+//     , so that it clears once, however often it is called.
 //  3. The money goes to the recipient, or back if the clearing house refuses, in
-//     one transaction with the answer (E1).
+//     one transaction with the answer.
 //
 // An account can be closed between parts 1 and 3. The writes of part 3 have conditions,
 // but no Else, so a failed condition is not stored as the answer: the attempt fails with
@@ -69,7 +69,7 @@ type request struct {
 // write failed.
 //
 // Whichever line an attempt dies at, the next one passes the parts that are done:
-// steps keep what they returned (E5), and a part that died before its step was
+// steps keep what they returned, and a part that died before its step was
 // kept finds its own effect when it is repeated. It ends like the first would have.
 // If no retry ever comes, a reserved transfer stays, with its money in it: look for
 // those that are old, and repeat the request or give the money back.
@@ -122,7 +122,7 @@ func (h handler) create(ctx context.Context, e events.APIGatewayV2HTTPRequest) (
 // a call of its own with a record of its own, so that it happens once for all
 // attempts at the request: also where one died right after it, and where one that
 // was given up for dead wakes and does it late. Its payload is part of it, since a
-// released request without steps may come again with another one (F5).
+// released request without steps may come again with another one.
 //
 // The record has a principal, because its answer names the customer: a purge by
 // caller erases it too.

@@ -1,12 +1,12 @@
 // Command watch is a Lambda function on a schedule: it looks for leases whose
-// attempts died, and writes how many there are, and since when, as CloudWatch metrics
-// (O2). An alarm on them is in template.yaml.
+// attempts died, and writes how many there are, and since when, as CloudWatch metrics.
+// An alarm on them is in template.yaml.
 //
 // It reads and changes nothing. Releasing what it finds would gain nothing and say
-// what nobody knows. A release says that an attempt had no effect (L1), while all that
-// is known of one that died is that its effects are unknown (L6). Under policy Rerun
+// what nobody knows. A release says that an attempt had no effect, while all that
+// is known of one that died is that its effects are unknown. Under policy Rerun
 // the next request takes the lease over by itself, without any release; a release
-// would only let a corrected payload use the key (F5), and a reader under policy Hold
+// would only let a corrected payload use the key, and a reader under policy Hold
 // run what it must not. Under policy Hold it is a person who decides.
 package main
 

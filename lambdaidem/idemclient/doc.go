@@ -1,6 +1,6 @@
 // Package idemclient is the client's half of an idempotent API: a
 // [http.RoundTripper] that gives each guarded request a key, sends it again with
-// that key until it has an answer that stands, and hands that answer on (C1).
+// that key until it has an answer that stands, and hands that answer on.
 //
 //	client := &http.Client{
 //		Transport: idemclient.New(nil, []string{"api.example.com"}),
@@ -52,7 +52,7 @@
 // idempotency_record_foreign, idempotency_request_invalid,
 // idempotency_streaming_refused, idempotency_write_invalid. So does each answer
 // that is marked X-Idempotency-Replayed: true, whatever its status, since a
-// completed record never changes (G3). Of the guard's other codes with such a
+// completed record never changes. Of the guard's other codes with such a
 // status, idempotency_condition_failed, idempotency_not_begun, idempotency_out_of_time,
 // idempotency_outcome_unknown, idempotency_retryable_failure and
 // idempotency_store_unavailable, and of codes unknown here, the status decides. A

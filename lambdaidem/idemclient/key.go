@@ -15,7 +15,7 @@ type keyOfContext struct{}
 // number say, or what lambdaidem.DownstreamKey returns. A context is for one
 // operation: on one route, one key with two payloads is a mismatch, 422.
 //
-// A key is 1 to 255 printable ASCII characters without spaces at the ends (K2). Any
+// A key is 1 to 255 printable ASCII characters without spaces at the ends. Any
 // other is RoundTrip's error, the empty one too: whoever meant to give a key would
 // otherwise get a random one in silence, and with it a second payment.
 func WithKey(ctx context.Context, key string) context.Context {
@@ -110,7 +110,7 @@ func (t *Transport) keysIn(h http.Header) []string {
 	return values
 }
 
-// headerValue is a key as its header carries it (K1): bare where that is clear,
+// headerValue is a key as its header carries it: bare where that is clear,
 // since many servers read nothing else, and a String of RFC 9651 where a comma or a
 // double quote would make the bare form invalid.
 func headerValue(key string) (string, error) {

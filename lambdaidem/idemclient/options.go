@@ -21,7 +21,7 @@ type Options struct {
 	// say. It is called once for each request, not for its retries and redirects,
 	// by several goroutines at once, and must leave the request and its body alone.
 	// An error, or a key that is not 1 to 255 printable ASCII characters without
-	// spaces at the ends (K2), becomes RoundTrip's error. Default: [RandomKey].
+	// spaces at the ends, becomes RoundTrip's error. Default: [RandomKey].
 	NewKey func(*http.Request) (string, error)
 
 	// Methods are the HTTP methods that are guarded, in any case. Default: POST,

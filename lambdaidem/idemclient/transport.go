@@ -13,7 +13,7 @@ import (
 )
 
 // Transport is an [http.RoundTripper] that makes guarded requests safe to retry,
-// and retries them (C1). Make one with [New]. It is safe for concurrent use.
+// and retries them. Make one with [New]. It is safe for concurrent use.
 type Transport struct {
 	base  http.RoundTripper
 	hosts map[origin]bool

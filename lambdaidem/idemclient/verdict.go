@@ -31,7 +31,7 @@ var finalCodes = map[string]bool{
 	"idempotency_write_invalid":      true,
 }
 
-// replayMark marks a replay, by the guard's default (R2).
+// replayMark marks a replay, by the guard's default.
 const replayMark = "X-Idempotency-Replayed"
 
 // maxProblem is how many bytes of a problem document are read. The guard's own have
@@ -72,7 +72,7 @@ func judge(resp *http.Response, err error) verdict {
 	return v
 }
 
-// passing: the statuses that say "not now" (C1).
+// passing: the statuses that say "not now".
 func passing(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,

@@ -2,7 +2,7 @@ package idemtest
 
 import "github.com/lambdaidem/toolkit/lambdaidem"
 
-// Caller is somebody whom a gateway vouches for (F2). The zero Caller is nobody.
+// Caller is somebody whom a gateway vouches for. The zero Caller is nobody.
 // Make others by [JWT], [IAM], [Cognito], [Authorizer], [Certificate] and
 // [APIKey]; each panics if what tells the caller from others is empty.
 type Caller struct {

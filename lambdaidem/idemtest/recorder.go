@@ -9,7 +9,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Recorder is an Observer that remembers what it was told (O1). The zero
+// Recorder is an Observer that remembers what it was told. The zero
 // Recorder is ready, and safe for concurrent use:
 //
 //	var seen idemtest.Recorder

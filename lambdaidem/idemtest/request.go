@@ -73,7 +73,7 @@ func (r Request) withDefaults() Request {
 }
 
 // sentKey is a key as a header carries it: bare, or as an RFC 9651 String where
-// a gateway or a server would take the bare text apart (K1).
+// a gateway or a server would take the bare text apart.
 func sentKey(key string) string {
 	if !strings.ContainsAny(key, `,"`) && strings.Trim(key, " ") == key {
 		return key
@@ -156,7 +156,7 @@ func (r Request) identity() lambdaidem.Identity {
 }
 
 // namesRoute tells whether a template names one route. The path stands in for
-// one that does not (F1).
+// one that does not.
 func namesRoute(template string) bool {
 	return template != "$default" && !strings.Contains(template, "+}") && !strings.HasSuffix(template, "/") && !strings.HasSuffix(template, "...}")
 }

@@ -1,4 +1,4 @@
-// Package jmeskey makes idempotency keys by a JMESPath expression (K5):
+// Package jmeskey makes idempotency keys by a JMESPath expression:
 //
 //	guard := lambdaidem.New(store, func(o *lambdaidem.Options) {
 //		o.Key = jmeskey.Must("order.id").Request // of the JSON body of an HTTP request
@@ -12,9 +12,9 @@
 //
 //   - A text is the key itself, if it is one by itself: 1 to 255 printable ASCII
 //     characters without spaces at the ends. Any other text is hashed.
-//   - A number is its own text (K5): 9007199254740993 is not 9007199254740992, and
+//   - A number is its own text: 9007199254740993 is not 9007199254740992, and
 //     1.0 is not 1. The number 1 and the text "1" are one key; where both may come,
-//     the payload tells them apart (F5).
+//     the payload tells them apart.
 //   - A list or an object is a hash: [lambdaidem.HashKey] of it. So is a text that
 //     begins like such a hash, so that no text can pass for one.
 //   - Nothing is a missing key, "": null, an empty text, list or object, and
@@ -26,15 +26,15 @@
 // A projection leaves out what is nothing, and says so to nobody: items[*].id is
 // the same key for two items, one of them without an id, as for one. Write
 // items[*].[id], which is missing then. Likewise a || b is one key for whichever of
-// the two holds it. The payload still tells such requests apart (F5): they get 422,
+// the two holds it. The payload still tells such requests apart: they get 422,
 // never each other's answer.
 //
 // # What JSON is read
 //
-// A key must not be ambiguous, so JSON that its readers disagree about (F3) has
+// A key must not be ambiguous, so JSON that its readers disagree about has
 // none, and is an error: duplicate members, or members whose names some readers take
 // for one; trailing data; invalid UTF-8. So is what is no JSON, or larger or deeper
-// than [Options] allow (S2).
+// than [Options] allow.
 //
 // # What expressions are refused
 //

@@ -13,7 +13,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
 )
 
-// Options bound the JSON that keys are made of (S2). What is beyond a bound is an
+// Options bound the JSON that keys are made of. What is beyond a bound is an
 // error. The zero value of every field is its default.
 type Options struct {
 	// MaxBytes is the largest JSON text in bytes. Default: 6 MiB, which is more than

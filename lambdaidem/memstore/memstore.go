@@ -173,7 +173,7 @@ func (s *Store) Len() int {
 	return len(s.records)
 }
 
-// at returns the record that counts at now: the zero Record if it is gone (L7).
+// at returns the record that counts at now: the zero Record if it is gone.
 func (s *Store) at(id string, now time.Time) lambdaidem.Record {
 	r := s.records[id]
 	if r.GoneAt(now) {
@@ -212,8 +212,8 @@ func (s *Store) sweep(now time.Time) {
 	}
 }
 
-// isSeen tells whether r is the record that a takeover has seen (L6). A
-// completed record never changes (G3), so it can't be taken over.
+// isSeen tells whether r is the record that a takeover has seen. A
+// completed record never changes, so it can't be taken over.
 func isSeen(r, seen lambdaidem.Record) bool {
 	return (r.State == lambdaidem.InProgress || r.State == lambdaidem.Released) &&
 		r.State == seen.State &&

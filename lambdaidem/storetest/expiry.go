@@ -8,7 +8,7 @@ import (
 )
 
 // expirySteps are about records whose time is over, but which no database has
-// deleted yet (L7).
+// deleted yet.
 var expirySteps = []Step{
 	{
 		Name: "an expired answer is not read",

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// fencingSteps are about the token: only a replaced token loses a lease (L3).
+// fencingSteps are about the token: only a replaced token loses a lease.
 var fencingSteps = []Step{
 	{
 		Name: "completion is fenced",
@@ -129,7 +129,7 @@ var fencingSteps = []Step{
 	},
 }
 
-// replySteps repeat a call whose reply was lost (L4).
+// replySteps repeat a call whose reply was lost.
 var replySteps = []Step{
 	{
 		Name: "acquire again",

@@ -7,7 +7,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// lockSteps are about the plain acquire: which records it locks over (L2). Each
+// lockSteps are about the plain acquire: which records it locks over. Each
 // refusal must bring the whole record along, since the guard reads nothing else.
 var lockSteps = []Step{
 	{

@@ -12,7 +12,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// savedSteps are about the results of an attempt's steps (E5). A store that is
+// savedSteps are about the results of an attempt's steps. A store that is
 // no lambdaidem.StepStore passes them all: the guard refuses steps on it.
 var savedSteps = []Step{
 	{

@@ -173,7 +173,7 @@ func (s *story) check(what string, now time.Time, want lambdaidem.Record, wantEr
 }
 
 // compare says whether the record is the one that must be there, with its answer
-// wherever the store keeps it (R3).
+// wherever the store keeps it.
 func (s *story) compare(what string, got, want lambdaidem.Record) {
 	got, err := s.whole(got)
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 // century is longer than any valid expiry.
 const century = 100 * 365 * 24 * time.Hour
 
-// takeoverSteps are about acquires over a record that was seen (L6).
+// takeoverSteps are about acquires over a record that was seen.
 var takeoverSteps = []Step{
 	{
 		Name: "takeover of a dead lease",

@@ -95,15 +95,15 @@ type Report struct {
 //
 //   - every 201 has its payment or transfer, and it is its own key's;
 //   - all 201 answers of a key are equal to the byte, one at most is no replay
-//     (G3), and the key's record is completed (X4);
+//     , and the key's record is completed;
 //   - a completed key has one payment, or one transfer, and no key has two; one
 //     whose record is not completed has no payment, since they are written
-//     together (E1), and no transfer that is more than reserved;
-//   - a transfer has ended, and had one effect outside, of its own amount (E6);
+//     together, and no transfer that is more than reserved;
+//   - a transfer has ended, and had one effect outside, of its own amount;
 //   - no money was made or lost: what the accounts have, and what was paid and not
-//     refunded, or is reserved, is what there was (G1);
+//     refunded, or is reserved, is what there was;
 //   - each attempt beyond the first one of a key is explained by a request for
-//     it that failed: nobody takes over from an attempt that lives (L5);
+//     it that failed: nobody takes over from an attempt that lives;
 //   - no payment or transfer is without a record, and no key has two;
 //   - no answer is another than the contract knows for a valid request.
 func (b Books) Audit() Report {

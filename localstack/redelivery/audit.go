@@ -57,14 +57,14 @@ type Report struct {
 // Audit holds what was committed against what was sent, and each answer against what
 // happened in its invocation:
 //
-//   - a message has one effect, and one that never succeeds has none (G1);
-//   - the effects of an ordered source's group are in the order of sending (V2);
-//   - what an answer does not report is done by then (V2);
+//   - a message has one effect, and one that never succeeds has none;
+//   - the effects of an ordered source's group are in the order of sending;
+//   - what an answer does not report is done by then;
 //   - what it reports failed in that invocation, or was held back: by an earlier
 //     failure of its group, by another attempt that was in progress, or by the
-//     deadline (V2). It is reported once;
-//   - nothing of a group runs after the group's first failure in that invocation (V2);
-//   - a message runs once at most in an invocation, and never once it is done (V2);
+//     deadline. It is reported once;
+//   - nothing of a group runs after the group's first failure in that invocation;
+//   - a message runs once at most in an invocation, and never once it is done;
 //   - an invocation has no answer only where its process was made to die, or ran into
 //     its timeout.
 func (b Books) Audit() Report {

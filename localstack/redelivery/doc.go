@@ -7,7 +7,7 @@
 // would: whole batches, parts of them, out of order, twice in one batch, to two
 // processes at a time, and after a process was killed. Each [Message] says what its
 // handler is to do in each run; a [Ledger] in DynamoDB Local keeps what it did. At
-// the end [Books.Audit] holds one against the other (V2, G1): one effect for each
+// the end [Books.Audit] holds one against the other: one effect for each
 // message, failures reported where there was one and nowhere else, each group in the
 // order of its sending. A random round at the end is drawn from -seed:
 //

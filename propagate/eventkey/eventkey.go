@@ -1,4 +1,4 @@
-// Package eventkey puts the idempotency key on events to Amazon EventBridge (V4). An
+// Package eventkey puts the idempotency key on events to Amazon EventBridge. An
 // event has no attributes, so the key is a member of its detail:
 //
 //	{"x-idempotency-key":"…", the rest as it was, byte for byte}

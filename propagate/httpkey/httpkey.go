@@ -1,5 +1,5 @@
 // Package httpkey puts the idempotency key on outgoing HTTP requests, as the header
-// Idempotency-Key (V4). See package propagate for which key that is. Package
+// Idempotency-Key. See package propagate for which key that is. Package
 // idemclient sends such a request again under that key.
 package httpkey
 
@@ -32,7 +32,7 @@ func Request(ctx context.Context, name string, r *http.Request) error {
 
 // RequestWithKey puts a key from elsewhere on a request. Its errors are Request's. A
 // key with a comma or a double quote is sent as a String of RFC 9651, since its bare
-// form is not valid (K1).
+// form is not valid.
 func RequestWithKey(key string, r *http.Request) error {
 	if err := propagate.Check(key); err != nil {
 		return err

@@ -1,5 +1,5 @@
 // Package sqskey puts the idempotency key on messages to Amazon SQS, as the
-// message attribute x-idempotency-key of type String (V4). See package propagate for
+// message attribute x-idempotency-key of type String. See package propagate for
 // which key that is.
 //
 //	input := &sqs.SendMessageInput{…}

@@ -31,7 +31,7 @@ func (t *Transport) rehearse() error {
 	}
 	if t.options.EndpointDiscovery.EnableEndpointDiscovery == aws.EndpointDiscoveryEnabled {
 		// It sends requests of its own with the call's context, from a goroutine: one of
-		// them could take the outcome of the first attempt for its own (X8).
+		// them could take the outcome of the first attempt for its own.
 		return errors.New("the client discovers its endpoint")
 	}
 	ctx, actor := context.Background(), rehearsing{t.options.Credentials}

@@ -6,7 +6,7 @@ import (
 )
 
 // Observed is an option of every guard here: what comes of each call is a CloudWatch
-// metric too, and warnings go on to the log (O1).
+// metric too, and warnings go on to the log.
 func (e Environment) Observed(o *lambdaidem.Options) {
 	o.Observer = lambdaidem.Observers(o.Observer, e.metrics)
 }

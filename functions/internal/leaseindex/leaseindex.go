@@ -12,5 +12,5 @@ import (
 const Variable = "IDEMPOTENCY_LEASE_INDEX"
 
 // Option is for dynamostore.New: records in progress are in the index, so that
-// functions/watch finds the leases that died (O2).
+// functions/watch finds the leases that died.
 func Option(o *dynamostore.Options) { o.LeaseIndex = os.Getenv(Variable) }

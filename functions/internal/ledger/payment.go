@@ -44,7 +44,7 @@ type Refund struct {
 const MaxAmount = 1<<53 - 1
 
 // NewPaymentID makes up an ID of 130 random bits. Each run of a handler makes up
-// one of its own, and that of the run whose writes are committed counts (E1).
+// one of its own, and that of the run whose writes are committed counts.
 func NewPaymentID() string { return "pay_" + rand.Text() }
 
 // NewRefundID makes up an ID, like [NewPaymentID].

@@ -15,7 +15,7 @@ import (
 //
 // It has only what the payment says itself: no time of sending, nothing made up.
 // Whoever sends it sends it again after a crash, under the same key, and it must be
-// the same message then: the consumer refuses another one under that key (F5).
+// the same message then: the consumer refuses another one under that key.
 type Notification struct {
 	PaymentID string `json:"payment"`
 	To        string `json:"to"` // the payment's owner

@@ -1,6 +1,6 @@
 // Package canon writes JSON texts in one spelling, so that two texts that
 // every reader takes for the same value have the same bytes and can be
-// compared by their hash (F3).
+// compared by their hash.
 //
 // What does not matter to a reader is dropped: white space, the order of an
 // object's members, and the way a string is escaped. What may matter is kept:
@@ -39,7 +39,7 @@ const (
 	maxDepth = 10_000
 )
 
-// Limits bound the work that one text can cause (S2). A text beyond a limit is
+// Limits bound the work that one text can cause. A text beyond a limit is
 // still comparable, byte by byte. Zero, or less, means the default. Texts that
 // are to be compared must be given the same limits.
 type Limits struct {

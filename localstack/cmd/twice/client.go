@@ -30,7 +30,7 @@ type answer struct {
 
 const replayMark = "X-Idempotency-Replayed"
 
-// replayed tells whether the guard marked the answer as a replay (R2).
+// replayed tells whether the guard marked the answer as a replay.
 func (a answer) replayed() bool { return a.header.Get(replayMark) == "true" }
 
 // code is that of a problem document (RFC 9457), or "".

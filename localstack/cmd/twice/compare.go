@@ -8,7 +8,7 @@ import (
 )
 
 // ofGateway are the headers that a gateway writes, not the function, so that they differ
-// from answer to answer. Every other header belongs to the answer, and replays (R1).
+// from answer to answer. Every other header belongs to the answer, and replays.
 var ofGateway = map[string]bool{
 	"Apigw-Requestid":  true, // an HTTP API
 	"Connection":       true,
@@ -22,7 +22,7 @@ var ofGateway = map[string]bool{
 }
 
 // notReplay says what keeps again from being a replay of first: another status, body or
-// header (R1), or a mark that is missing, or where it must not be (R2).
+// header, or a mark that is missing, or where it must not be.
 func notReplay(first, again answer) []string {
 	if again.err != nil {
 		return []string{again.err.Error()}

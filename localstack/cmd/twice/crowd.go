@@ -11,7 +11,7 @@ import (
 // 10 concurrent executions ("Lambda quotas") leaves room for the functions behind.
 const crowd = 5
 
-// atOnce sends one payment several times at the same time (L8, G3). Exactly one answer is
+// atOnce sends one payment several times at the same time. Exactly one answer is
 // a handler's own. Each of the others is its replay, or 409 with Retry-After if it came
 // while the handler ran. Whether any comes so early can't be told from here.
 func (s *suite) atOnce(ctx context.Context) {

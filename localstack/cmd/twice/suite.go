@@ -29,8 +29,8 @@ type kind struct {
 	name    string
 	path    string
 	body    string
-	same    string // the body in other words: equal by value (F3)
-	other   string // a body that asks for something else (F5)
+	same    string // the body in other words: equal by value
+	other   string // a body that asks for something else
 	status  int
 	code    string // of the problem document, where the request is refused
 	amount  int64  // what a success takes from the account, in minor units
@@ -134,7 +134,7 @@ func (s *suite) count(a answer, k kind) {
 	}
 }
 
-// unguarded sends a GET twice, with a key: it passes, and is no replay (K4).
+// unguarded sends a GET twice, with a key: it passes, and is no replay.
 func (s *suite) unguarded(ctx context.Context, path string) {
 	for _, what := range []string{"GET of the payment", "GET of the payment, again"} {
 		a := s.client.send(ctx, request{method: http.MethodGet, path: path, key: s.keys + "-payment"})

@@ -14,7 +14,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// keys say how what a table keeps is encrypted (S1): those of its functions.
+// keys say how what a table keeps is encrypted: those of its functions.
 type keys struct {
 	file    string
 	kms     []string

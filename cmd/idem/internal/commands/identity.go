@@ -14,7 +14,7 @@ import (
 )
 
 // identity is how a record is asked for, if not by its id: by what the guard makes
-// the id of (F1).
+// the id of.
 type identity struct {
 	lambdaidem.Identity
 	route, path string // with the method before them
