@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime is the processor time of this process so far, and whether it can be
+// cpuTime returns the processor time of this process so far, and whether it can be
 // had here.
 func cpuTime() (time.Duration, bool) {
 	var u syscall.Rusage

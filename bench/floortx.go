@@ -70,12 +70,12 @@ func (r *recorded) update(key, replaced values) *types.Update {
 	}
 }
 
-// claimed is a new request without a lock: one transaction.
+// claimed returns a new request without a lock: one transaction.
 func (f *floor) claimed(ctx context.Context, id, token, account string) error {
 	return f.happened(f.transact(ctx, f.claim, id, token, account))
 }
 
-// locked is a new request with a lock: a PutItem, and a transaction.
+// locked returns a new request with a lock: a PutItem, and a transaction.
 func (f *floor) locked(ctx context.Context, id, token, account string, leaseEnd time.Time) error {
 	was, err := f.put(ctx, id, token, leaseEnd)
 	if err = f.happened(was, err); err != nil {
@@ -84,7 +84,7 @@ func (f *floor) locked(ctx context.Context, id, token, account string, leaseEnd 
 	return f.happened(f.transact(ctx, f.commit, id, token, account))
 }
 
-// lost is a request whose record is completed already: a cancelled transaction.
+// lost returns a request whose record is completed already: a cancelled transaction.
 func (f *floor) lost(ctx context.Context, id, token, account string) error {
 	was, err := f.transact(ctx, f.claim, id, token, account)
 	switch record := f.claim.TransactItems[0].Put; {
@@ -96,7 +96,7 @@ func (f *floor) lost(ctx context.Context, id, token, account string) error {
 	return nil
 }
 
-// happened is the error of a write of a new request.
+// happened returns the error of a write of a new request.
 func (f *floor) happened(was *found, err error) error {
 	if err == nil && was != nil {
 		return fmt.Errorf("the record of a new request is there already: %+v", *was)

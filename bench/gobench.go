@@ -62,7 +62,7 @@ func (m metrics) read(runs int, random *rand.Rand, into map[string]*estimate) er
 	return nil
 }
 
-// median is that of the values, each as often as it was drawn; nil: once.
+// median returns that of the values, each as often as it was drawn; nil: once.
 func median(values []float64, times []int) float64 {
 	var all []float64
 	for i, v := range values {

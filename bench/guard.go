@@ -117,7 +117,7 @@ func mean(took []time.Duration) time.Duration {
 	return sum / time.Duration(max(len(took), 1))
 }
 
-// calls are a block of calls with inputs of a size, each with a key of its own,
+// calls returns a block of calls with inputs of a size, each with a key of its own,
 // to a guard and a store of their own.
 func (in input) calls(size int) []operation {
 	guarded := lambdaidem.New(memstore.New(), quietly).APIGatewayV2(create)

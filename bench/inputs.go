@@ -68,7 +68,7 @@ func array(size int, element string) string {
 	return "[" + strings.Repeat(element+",", size/(len(element)+1)) + "0]"
 }
 
-// members is an object of n members out of order, and a text that fills it up to
+// members returns an object of n members out of order, and a text that fills it up to
 // a size.
 func members(n, size int, prefix string) string {
 	var b strings.Builder

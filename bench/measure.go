@@ -26,7 +26,7 @@ func (c cost) plus(d cost) cost {
 	}
 }
 
-// each is a sum's share of one operation.
+// each returns a sum's share of one operation.
 func (c cost) each(sum float64) float64 { return sum / float64(max(c.operations, 1)) }
 
 // meter has what was spent so far. A nil wire is not counted.

@@ -88,7 +88,7 @@ func throughputOf(took [][sides]float64, random *mathrand.Rand) *throughput {
 	return t
 }
 
-// messages is a batch of an SQS queue, each with the body that requests have.
+// messages returns a batch of an SQS queue, each with the body that requests have.
 func (r *rig) messages(ids ...string) events.SQSEvent {
 	var e events.SQSEvent
 	for _, id := range ids {

@@ -31,7 +31,7 @@ func neverEnds(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatew
 	return events.APIGatewayV2HTTPResponse{}, lambdaidem.Uncertain(errors.New("still at it"))
 }
 
-// request is an event as API Gateway sends it, with a key and a body.
+// request returns an event as API Gateway sends it, with a key and a body.
 func request(key, body string) events.APIGatewayV2HTTPRequest {
 	e := events.APIGatewayV2HTTPRequest{
 		Version:  "2.0",
@@ -71,7 +71,7 @@ const payment = `{"amount":129950,"currency":"EUR","capture":true,"description":
 	`"items":[{"sku":"BK-1001","qty":2,"price":49.95,"tags":["book","gift"]},{"sku":"BK-2040","qty":1,"price":30.05,"tags":[]}],` +
 	`"metadata":{"orderId":"6735","channel":"web","note":"line one\nline \"two\""}}`
 
-// ordinary is a JSON body of exactly size bytes, which is 1,000 or more: payments,
+// ordinary returns a JSON body of exactly size bytes, which is 1,000 or more: payments,
 // and one longer text at the end.
 func ordinary(size int) string {
 	n := max(1, (size-100)/(len(payment)+1))

@@ -28,7 +28,7 @@ func accountOf(i int) string { return fmt.Sprintf("account/%04d", i%accounts) }
 
 func paymentOf(record string) string { return "payment/" + record }
 
-// payFrom is the user's handler, on a table.
+// payFrom returns the user's handler, on a table.
 func payFrom(table string) handler {
 	return func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		tx := dynamostore.Enlist(ctx)
@@ -66,7 +66,7 @@ func cached(o *lambdaidem.Options) {
 	o.Cache = lambdaidem.CacheOptions{Entries: 2 * records, MaxAge: time.Hour}
 }
 
-// debit is a request that debits an account.
+// debit returns a request that debits an account.
 func (r *rig) debit(key string, account int) events.APIGatewayV2HTTPRequest {
 	e := request(key, r.body)
 	e.Headers[accountHeader] = accountOf(account)

@@ -45,7 +45,7 @@ func write(group, file, text string) error {
 	return os.WriteFile(filepath.Join(group, file), []byte(text), 0o644)
 }
 
-// ownCgroup is the cgroup of this process that a controller of the processor's time
+// ownCgroup returns the cgroup of this process that a controller of the processor's time
 // has.
 func ownCgroup() (dir string, v2 bool, err error) {
 	text, err := os.ReadFile("/proc/self/cgroup")

@@ -28,7 +28,7 @@ type recorded struct {
 // action is one of a transaction; it has one of them.
 type action struct{ Put, Update *recorded }
 
-// id is that of the record.
+// id returns that of the record.
 func (r *recorded) id() string {
 	if len(r.TransactItems) > 0 {
 		if a := r.TransactItems[0]; a.Put != nil {
@@ -79,7 +79,7 @@ func (v *values) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// with is the values with some of them replaced; none is added, for a name that
+// with returns the values with some of them replaced; none is added, for a name that
 // is not there would be another request.
 func (v values) with(replaced values) map[string]types.AttributeValue {
 	out := maps.Clone(map[string]types.AttributeValue(v))

@@ -171,12 +171,12 @@ func (r *results) ratios() table {
 	return t
 }
 
-// scalar is a ratio of sums, which has no interval, and the verdict on its aim.
+// scalar returns a ratio of sums, which has no interval, and the verdict on its aim.
 func scalar(ratio, aim float64) (value, held string) {
 	return fmt.Sprintf("%.2f", ratio), estimate{ratio, ratio, ratio}.held(aim)
 }
 
-// held is the verdict on an aim; empty: there is none.
+// held returns the verdict on an aim; empty: there is none.
 func (e estimate) held(aim float64) string {
 	if aim == 0 {
 		return ""

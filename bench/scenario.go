@@ -173,7 +173,7 @@ type scenario struct {
 // aims are the most that ratios should be; 0: there is no aim.
 type aims struct{ median, p99, cpu, allocations float64 }
 
-// aimed are the aims of a comparison.
+// aimed returns the aims of a comparison.
 func (c *comparison) aimed() aims {
 	if c.plan.atOnce > 1 {
 		return c.scenario.aimsAtOnce
@@ -181,7 +181,7 @@ func (c *comparison) aimed() aims {
 	return c.scenario.aims
 }
 
-// side is what a side is called.
+// side returns what a side is called.
 func (s scenario) side(i int) string {
 	if s.sides[i] != "" {
 		return s.sides[i]
@@ -313,7 +313,7 @@ var scenarios = []scenario{
 	},
 }
 
-// pays is a new request to a handler that writes.
+// pays returns a new request to a handler that writes.
 func (r *rig) pays(h handler, i int) operation {
 	e := r.debit(rand.Text(), i)
 	return func(ctx context.Context) error { return send(ctx, h, e, http.StatusCreated, false) }

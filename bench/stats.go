@@ -28,7 +28,7 @@ func newSeries(blocks [][]time.Duration) series {
 	return s
 }
 
-// quantile is the nearest-rank quantile: the least time that at least the share
+// quantile returns the nearest-rank quantile: the least time that at least the share
 // q of the samples does not exceed. Each sample counts as often as its block
 // does in times; nil: once. It is 0 if nothing counts.
 func (s series) quantile(q float64, times []int) time.Duration {

@@ -8,9 +8,9 @@ import (
 const (
 	attrID          = "id"                     // S, the partition key
 	attrStatus      = "status"                 // S
-	attrToken       = "token"                  // S, the fencing token (L3)
+	attrToken       = "token"                  // S, the fencing token
 	attrAttempt     = "attempt"                // N
-	attrLeaseEnd    = "in_progress_expiration" // N, epoch milliseconds (L5)
+	attrLeaseEnd    = "in_progress_expiration" // N, epoch milliseconds
 	attrExpiration  = "expiration"             // N, epoch seconds, the TTL attribute: see deletionOf
 	attrData        = "data"                   // S while it is UTF-8, else B
 	attrValidation  = "validation"             // S, the request's fingerprint
@@ -21,14 +21,14 @@ const (
 	attrFailure     = "failure"                // M
 	attrEncoding    = "encoding"               // S, absent: data is the value as it is, and there are no steps
 	attrParts       = "parts"                  // M, with an encoding of an answer
-	attrSteps       = "steps"                  // M, until it is completed (E5)
+	attrSteps       = "steps"                  // M, until it is completed
 	attrInvocation  = "invocation"             // S, Lambda's request id of the attempt
 	attrLastFailure = "last_failure"           // S, while it is released: the code of what released it
 	attrBound       = "bound"                  // S, absent: a release forgets the payload
-	attrOperations  = "operations"             // L, what operators did (O2)
+	attrOperations  = "operations"             // L, what operators did
 	attrEncrypts    = "encrypts"               // S, absent: the store that took the lease has no Options.Encryption
 	attrErasing     = "erasing"                // M, parts that a purge has yet to delete
-	attrLeaseShard  = "lease_shard"            // S, while it is in progress, with Options.LeaseIndex (O2)
+	attrLeaseShard  = "lease_shard"            // S, while it is in progress, with Options.LeaseIndex
 )
 
 // keptNames are for the parts of an answer: no attribute may be renamed to one of
@@ -119,7 +119,7 @@ type column struct {
 	assign string // "#status = :status"
 }
 
-// layout is the one that the options ask for.
+// layout returns the one that the options ask for.
 func (o *Options) layout() *layout {
 	l := &layout{}
 	for i := range itemAttributes {
@@ -136,10 +136,10 @@ func (o *Options) layout() *layout {
 	return l
 }
 
-// id is the name of the partition key.
+// id returns the name of the partition key.
 func (l *layout) id() string { return l[0].name }
 
-// nameOf is the name of an attribute in this table.
+// nameOf returns the name of an attribute in this table.
 func (l *layout) nameOf(standard string) string {
 	for i := range itemAttributes {
 		if itemAttributes[i].standard == standard {
@@ -161,7 +161,7 @@ func (l *layout) names(sets updates, condition string) map[string]string {
 	return names
 }
 
-// mentions tells whether the placeholder is a word of the condition: "#start" is
+// mentions reports whether the placeholder is a word of the condition: "#start" is
 // none of "#started_at".
 func mentions(condition, placeholder string) bool {
 	for rest := condition; ; {

@@ -25,13 +25,13 @@ const (
 	TTLOff            TableCode = "ttl_off"             // records would stay for ever
 	TTLWrongAttribute TableCode = "ttl_wrong_attribute" // TTL looks at another attribute
 	NoPermission      TableCode = "no_permission"       // the credentials don't allow an action
-	NoIndex           TableCode = "no_index"            // there is no Options.LeaseIndex (O2)
+	NoIndex           TableCode = "no_index"            // there is no Options.LeaseIndex
 	IndexNotActive    TableCode = "index_not_active"    // it is being made or deleted
 	WrongIndex        TableCode = "wrong_index"         // its key is not the one that the store writes
 	WideIndex         TableCode = "wide_index"          // it has more than keys, which costs more
 	IndexConflict     TableCode = "index_conflict"      // an index can't take the records, so DynamoDB refuses to write them
-	MultiRegion       TableCode = "multi_region"        // more than one Region can write (D3)
-	NoTransactions    TableCode = "no_transactions"     // no writes can be enlisted (D3)
+	MultiRegion       TableCode = "multi_region"        // more than one Region can write
+	NoTransactions    TableCode = "no_transactions"     // no writes can be enlisted
 	CheckFailed       TableCode = "check_failed"        // it could not be found out
 )
 

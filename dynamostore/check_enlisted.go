@@ -62,7 +62,7 @@ func (s *Store) probe(ctx context.Context, action types.TransactWriteItem) error
 	return err
 }
 
-// probes are the actions of a transaction, by their names in a policy, on an item
+// probes returns the actions of a transaction, by their names in a policy, on an item
 // of that table that is never there.
 func probes(table string, d *types.TableDescription) map[string]types.TransactWriteItem {
 	key := attributes{}

@@ -74,7 +74,7 @@ func (s *Store) sealedText(ctx context.Context, it *item) (text []byte, open fun
 	return nil, nil
 }
 
-// unreadable is the problem of a text that could not be decrypted.
+// unreadable returns the problem of a text that could not be decrypted.
 func (s *Store) unreadable(it *item, keyID string, err error) *TableProblem {
 	p := &TableProblem{Code: UnreadableTexts, Err: err}
 	switch {

@@ -108,7 +108,7 @@ func (k Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) 
 // any more, as opposed to one that can't be reached now.
 var ErrKeyGone = errors.New("the key is gone for good")
 
-// StaticKeys is an encryption with keys that are known beforehand, from a secret
+// StaticKeys returns an encryption with keys that are known beforehand, from a secret
 // manager, say. The first one encrypts; all of them decrypt. To rotate: add the new
 // one last and deploy everywhere; then put it first; when all that the old one has
 // encrypted has expired, take it away: a key that is missing is [ErrKeyGone]. It
@@ -158,7 +158,7 @@ func (k Key) problem() string {
 	return ""
 }
 
-// clone is a key that nobody else can change.
+// clone returns a key that nobody else can change.
 func (k Key) clone() Key { return Key{ID: k.ID, Secret: bytes.Clone(k.Secret)} }
 
 // A sealed text is
@@ -192,7 +192,7 @@ func (k Key) seal(id, token, place string, text []byte) []byte {
 	return aead.Seal(out, nonce, text, associated(out, id, place))
 }
 
-// salt is that of one text in its place, and of no other: sealed again, for a write that
+// salt returns that of one text in its place, and of no other: sealed again, for a write that
 // is tried again, it is the same bytes. Nobody without the key can tell it from a
 // random one, as HMAC-SHA256 is a pseudorandom function (RFC 2104; that a nonce may be
 // made so, RFC 8452 and RFC 6979 show).
@@ -253,7 +253,7 @@ func (s sealed) open(k Key, id, place string) ([]byte, error) {
 	return text, nil
 }
 
-// cipher is that of one text, and its nonce.
+// cipher returns that of one text, and its nonce.
 func (k Key) cipher(salt []byte) (cipher.AEAD, []byte) {
 	derived, err := hkdf.Key(sha256.New, k.Secret, salt, sealInfo, secretBytes+nonceBytes)
 	if err != nil { // some 44 bytes: can't happen
@@ -275,7 +275,7 @@ func gcm(secret []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block) //nolint:wrapcheck // it says what is wrong
 }
 
-// associated is the data that a text is bound to.
+// associated returns the data that a text is bound to.
 func associated(header []byte, id, place string) []byte {
 	out := make([]byte, 0, len(header)+sizedBytes(id)+sizedBytes(place))
 	return appendSized(appendSized(append(out, header...), id), place)
@@ -287,7 +287,7 @@ func appendSized(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// sizedBytes is enough room for a text and its length.
+// sizedBytes returns enough room for a text and its length.
 func sizedBytes(s string) int { return binary.MaxVarintLen64 + len(s) }
 
 func cutSized(b []byte) (s string, rest []byte, ok bool) {

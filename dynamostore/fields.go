@@ -97,7 +97,7 @@ type integer struct {
 
 func (i *integer) here() bool { return i.there }
 
-// size is what sizeOfNumber says of its text.
+// size returns what sizeOfNumber says of its text.
 func (i *integer) size() int {
 	rest, digits, sign := i.n, 0, 0
 	if rest < 0 {

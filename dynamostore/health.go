@@ -243,7 +243,7 @@ func (c *HealthCheck) Check(ctx context.Context) Health {
 	return h
 }
 
-// found is what was found last, if it still holds.
+// found returns what was found last, if it still holds.
 func (c *HealthCheck) found() (Health, bool) {
 	h := c.last.Load()
 	if h == nil {
@@ -255,11 +255,11 @@ func (c *HealthCheck) found() (Health, bool) {
 	return mine, now.Before(h.Until) && !now.Before(h.Until.Add(-c.opts.Cache))
 }
 
-// wall is the time without its monotonic reading, which may stand still while the
+// wall returns the time without its monotonic reading, which may stand still while the
 // process is frozen.
 func wall() time.Time { return time.Now().Round(0) }
 
-// ended is the answer where the caller's context ended first.
+// ended returns the answer where the caller's context ended first.
 func ended(ctx context.Context) Health {
 	cause := context.Cause(ctx)
 	return Health{Status: HealthFail, Checks: []Check{{

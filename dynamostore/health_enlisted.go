@@ -47,7 +47,7 @@ func (e *EnlistedTable) problem() string {
 	return ""
 }
 
-// write is the action on the key, under a condition that holds for no item. It is
+// write returns the action on the key, under a condition that holds for no item. It is
 // nil for another action than those that can be enlisted.
 func (e *EnlistedTable) write(action string) *types.TransactWriteItem {
 	of, condition := aws.String(e.Table), aws.String(neverTrue)

@@ -32,7 +32,7 @@ type probe struct {
 	until       time.Time // from when on it is to be asked again
 }
 
-// allProbes are the checks, in the order in which they are asked: the cheapest and
+// allProbes returns the checks, in the order in which they are asked: the cheapest and
 // most telling first, what the store can do without last.
 func (c *HealthCheck) allProbes() []*probe {
 	s, condition := c.store, &c.store.writes.probe
@@ -65,7 +65,7 @@ func (c *HealthCheck) allProbes() []*probe {
 	return append(all, &probe{name: settingsCheck, table: s.table, holds: c.opts.SettingsEvery, ask: c.settings})
 }
 
-// action is the check of an action on the store's own table.
+// action returns the check of an action on the store's own table.
 func (c *HealthCheck) action(name string, holds time.Duration, send func(context.Context) error) *probe {
 	table := c.store.table
 	return &probe{name: name, table: table, holds: holds, ask: func(ctx context.Context) Check {
@@ -123,7 +123,7 @@ func (p *probe) skip(now time.Time, down *probe) {
 	p.until = now
 }
 
-// tellsAll tells whether what was found would be found by every check.
+// tellsAll reports whether what was found would be found by every check.
 func (p *probe) tellsAll(first bool) bool {
 	code := p.last.Code
 	return code == TimedOut || code == Unreachable || first && (code == NoTable || code == WrongKey)

@@ -181,7 +181,7 @@ func attributeNames(attrs map[string]types.AttributeValue) string {
 	return "the attributes " + strings.Join(slices.Sorted(maps.Keys(attrs)), ", ")
 }
 
-// record is the item as the guard sees it.
+// record returns the item as the guard sees it.
 func (it *item) record() lambdaidem.Record {
 	r := lambdaidem.Record{
 		ID:          it.ID,
@@ -214,7 +214,7 @@ func (it *item) record() lambdaidem.Record {
 	return r
 }
 
-// foreign is the error of an item that is no record of ours, and why.
+// foreign returns the error of an item that is no record of ours, and why.
 func foreign(why string, attrs attributes) error {
 	return &foreignItemError{why: why + "; it has " + attributeNames(attrs)}
 }

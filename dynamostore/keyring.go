@@ -50,7 +50,7 @@ func newKeyring(of Encryption) *keyring {
 	return &keyring{of: of, found: found}
 }
 
-// fresh is the key to encrypt with, of what begins now.
+// fresh returns the key to encrypt with, of what begins now.
 func (r *keyring) fresh(ctx context.Context) (Key, error) {
 	k, err := r.current.get(ctx, r.of.KeyFor, r.askCurrent)
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *keyring) fresh(ctx context.Context) (Key, error) {
 	return k, nil
 }
 
-// forSealing is the key to seal with: the one that was had before the handler ran,
+// forSealing returns the key to seal with: the one that was had before the handler ran,
 // however long ago that was.
 func (r *keyring) forSealing(ctx context.Context) (Key, error) {
 	if k := r.current.last(); k.ID != "" {
@@ -84,7 +84,7 @@ func (r *keyring) askCurrent(ctx context.Context) (Key, error) {
 	return k, nil
 }
 
-// byID is the key of that id. An error that is ErrKeyGone says that there will be
+// byID returns the key of that id. An error that is ErrKeyGone says that there will be
 // none.
 func (r *keyring) byID(ctx context.Context, id string) (Key, error) {
 	k, err := r.slot(id).get(ctx, r.of.KeyFor, func(ctx context.Context) (Key, error) { return r.askFor(ctx, id) })
@@ -145,7 +145,7 @@ func (r *keyring) prove(ctx context.Context) error {
 	return nil
 }
 
-// keySlot is one key as it was asked for last, and the question that is under way.
+// keySlot is one key as it was asked for last, and the question that is in progress.
 type keySlot struct {
 	mu        sync.Mutex
 	key       Key       // without an id: there is none
@@ -164,14 +164,14 @@ type question struct {
 	left bool // the caller who asked has left: the answer is of his time, not of the key
 }
 
-// last is the key that was had last, however old it is.
+// last returns the key that was had last, however old it is.
 func (s *keySlot) last() Key {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.key
 }
 
-// get is the key. It is asked for where it is older than keyFor; where that fails, it
+// get returns the key. It is asked for where it is older than keyFor; where that fails, it
 // serves for as long again. Of many callers one asks, and the others wait only if
 // there is no key that serves.
 func (s *keySlot) get(ctx context.Context, keyFor time.Duration, ask func(context.Context) (Key, error)) (Key, error) {
@@ -239,7 +239,7 @@ func (s *keySlot) ask(ctx context.Context, q *question, keyFor time.Duration, se
 	return k, err
 }
 
-// due tells whether the key is to be asked for.
+// due reports whether the key is to be asked for.
 func (s *keySlot) due(keyFor time.Duration) bool {
 	age, told := s.age()
 	switch {
@@ -252,7 +252,7 @@ func (s *keySlot) due(keyFor time.Duration) bool {
 	return (!told || age >= keyFor) && (!paused || !s.serves(keyFor))
 }
 
-// serves tells whether the key may be used where it can't be asked for.
+// serves reports whether the key may be used where it can't be asked for.
 func (s *keySlot) serves(keyFor time.Duration) bool {
 	age, told := s.age()
 	return s.key.ID != "" && (!told || age < 2*keyFor)
@@ -282,7 +282,7 @@ func (e *keyError) Error() string {
 
 func (e *keyError) Unwrap() error { return e.err }
 
-// noKey is the StoreError of a verb that was not sent, for want of a key.
+// noKey returns the StoreError of a verb that was not sent, for lack of a key.
 func noKey(op string, err error) error {
 	return &lambdaidem.StoreError{Op: op, Reason: lambdaidem.ReasonKey, NotApplied: true, Err: err}
 }

@@ -9,7 +9,7 @@ import (
 // An item's two forms: attributes, as the SDK takes and gives them, and JSON, as it
 // stands on the wire.
 
-// attributes is the item as the SDK takes it, under this table's names.
+// attributes returns the item as the SDK takes it, under this table's names.
 func (l *layout) attributes(it *item) attributes {
 	const most = 14 // in one item, unless its answer is in parts; a map of more is twice the size
 	attrs := make(attributes, most)
@@ -21,7 +21,7 @@ func (l *layout) attributes(it *item) attributes {
 	return attrs
 }
 
-// size is the item's size in bytes: see sizeOf.
+// size returns the item's size in bytes: see sizeOf.
 func (l *layout) size(it *item) int {
 	n := 0
 	for i := range l {
@@ -89,12 +89,12 @@ func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, forei
 	return it, true, foreign
 }
 
-// set tells whether the updates write the attribute at that place, or remove it.
+// set reports whether the updates write the attribute at that place, or remove it.
 func (l *layout) set(i int, by updates) bool {
 	return itemAttributes[i].setBy&by != 0 && l[i].name != ""
 }
 
-// column is the place of the attribute of that name; -1: there is none.
+// column returns the place of the attribute of that name; -1: there is none.
 func (l *layout) column(name string) int {
 	for i := range l {
 		if l[i].name == name && name != "" {
@@ -125,7 +125,7 @@ func (l *layout) appendKey(b []byte, id string) []byte {
 	return append(lowlevel.AppendString(b, id), "}}"...)
 }
 
-// expression is the UpdateExpression of what sets says: what the item has is set,
+// expression returns the UpdateExpression of what sets says: what the item has is set,
 // its value going into values, and the rest is removed.
 func (l *layout) expression(sets updates, it *item, values attributes) string {
 	for i := range itemAttributes {

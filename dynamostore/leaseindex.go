@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// leaseShard is the shard of a record that is in progress: a pure function of its
+// leaseShard returns the shard of a record that is in progress: a pure function of its
 // id, so that whoever writes the record next finds it in the same place. It is
 // empty without an index.
 func (o *Options) leaseShard(id string) string {
@@ -26,7 +26,7 @@ func (o *Options) leaseShard(id string) string {
 	return shardName(int(h % uint32(o.LeaseShards))) //nolint:gosec // 1 to maxLeaseShards
 }
 
-// shardName is how a shard is called in the table.
+// shardName returns how a shard is called in the table.
 func shardName(n int) string { return strconv.Itoa(n) }
 
 // addLeaseIndex asks for the index, if the options do.

@@ -45,7 +45,7 @@ const (
 	MaxReason = 256
 )
 
-// checkSaid tells whether a record can keep a text of an operator's.
+// checkSaid reports whether a record can keep a text of an operator's.
 func checkSaid(what, text string, most int) error {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -58,7 +58,7 @@ func checkSaid(what, text string, most int) error {
 	return nil
 }
 
-// withOperation is the operations with one more, the oldest dropped where there are
+// withOperation returns the operations with one more, the oldest dropped where there are
 // too many.
 func withOperation(before []Operation, one Operation) []Operation {
 	all := append(slices.Clone(before), one)

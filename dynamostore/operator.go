@@ -124,7 +124,7 @@ func (e *LeaseLiveError) Error() string {
 		e.End.Format(time.RFC3339Nano), e.MaxSkew, e.Left().Round(time.Millisecond))
 }
 
-// Left is how long it is until the lease counts as over.
+// Left returns how long it is until the lease counts as over.
 func (e *LeaseLiveError) Left() time.Duration { return e.End.Add(e.MaxSkew).Sub(e.Now) }
 
 // Verbs of operators, as StoreError.Op names them.
@@ -244,7 +244,7 @@ func (o *Operator) mayKeep(seen Inspected, result lambdaidem.Result) error {
 	return nil
 }
 
-// mayEnd tells whether an operator may end what was seen, and whether only by force.
+// mayEnd reports whether an operator may end what was seen, and whether only by force.
 func (o *Operator) mayEnd(seen Inspected) (forced bool, err error) {
 	now, rec := seen.At(), seen.Record
 	switch {
@@ -263,7 +263,7 @@ func (o *Operator) mayEnd(seen Inspected) (forced bool, err error) {
 	return false, nil
 }
 
-// ending is the item of what was seen, under a token of the operator's.
+// ending returns the item of what was seen, under a token of the operator's.
 func (o *Operator) ending(seen Inspected, what OperationKind, forced bool) (*item, error) {
 	own, err := o.newToken()
 	if err != nil {
@@ -395,7 +395,7 @@ func (s *Store) change(ctx context.Context, c *change, it *item, values attribut
 	return out, fate, err
 }
 
-// updateOf is the UpdateExpression of these clauses.
+// updateOf returns the UpdateExpression of these clauses.
 func updateOf(set, remove []string) string {
 	var verbs []string
 	if len(set) > 0 {

@@ -125,7 +125,7 @@ func (o *Operator) Purge(ctx context.Context, optFns ...func(*PurgeOptions)) ite
 	}
 }
 
-// purge is one purge that is under way.
+// purge is one purge that is in progress.
 type purge struct {
 	o     *Operator
 	opts  PurgeOptions

@@ -101,7 +101,7 @@ func (s *Store) scan(ctx context.Context, after string, in *dynamodb.ScanInput) 
 	return p, nil
 }
 
-// unitsOf is what a request consumed, by its own answer.
+// unitsOf returns what a request consumed, by its own answer.
 func unitsOf(c *types.ConsumedCapacity) float64 {
 	if c == nil {
 		return 0

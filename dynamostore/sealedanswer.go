@@ -31,17 +31,17 @@ func (s *Store) haveKey(ctx context.Context, op string) error {
 	return nil
 }
 
-// sealed tells whether the answer is encrypted.
+// sealed reports whether the answer is encrypted.
 func (a *apart) sealed() bool {
 	return a.Encoding == encodingSealed || a.Encoding == encodingSealedGzip
 }
 
-// zipped tells whether it is compressed.
+// zipped reports whether it is compressed.
 func (a *apart) zipped() bool {
 	return a.Encoding == encodingGzip || a.Encoding == encodingSealedGzip
 }
 
-// place is what an encrypted answer is bound to, besides its record and its attempt.
+// place returns what an encrypted answer is bound to, besides its record and its attempt.
 func (a *apart) place() string {
 	if a.Parts.Failure {
 		return a.Encoding + " failure"
@@ -129,7 +129,7 @@ func (s *Store) mayBeOpen(a *apart) error {
 	return nil
 }
 
-// shown is an item as the guard sees it: see trusted. It has of encrypted steps the
+// shown returns an item as the guard sees it: see trusted. It has of encrypted steps the
 // names alone, unless their keys are at hand: what merely stands in the way is no
 // reason to ask for one. It is the zero Record where there is no item.
 func (s *Store) shown(it *item) lambdaidem.Record {
@@ -145,7 +145,7 @@ func (s *Store) shown(it *item) lambdaidem.Record {
 	return r
 }
 
-// trusted is the item's record, without an answer that should be encrypted and is not.
+// trusted returns the item's record, without an answer that should be encrypted and is not.
 func (s *Store) trusted(it *item) lambdaidem.Record {
 	r := it.record()
 	if !s.opts.Encryption.Only || r.State != lambdaidem.Completed || r.Result.Apart != nil {
@@ -159,7 +159,7 @@ func (s *Store) trusted(it *item) lambdaidem.Record {
 	return r
 }
 
-// held is the item of a record whose lease is the caller's, with its steps decrypted:
+// held returns the item of a record whose lease is the caller's, with its steps decrypted:
 // they are what its handler goes on after. The error is a StoreError whose NotApplied is
 // false, because the lease was taken.
 func (s *Store) held(ctx context.Context, op string, it *item) (lambdaidem.Record, error) {

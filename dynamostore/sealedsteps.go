@@ -11,13 +11,13 @@ import (
 // Steps that are encrypted: see [Encryption]. Each is by itself, bound to its
 // name; a save writes them all anew, under the token of its attempt.
 
-// sealsSteps tells whether the item's steps are encrypted.
+// sealsSteps reports whether the item's steps are encrypted.
 func (it *item) sealsSteps() bool { return it.Encoding.there && it.Encoding.s == sealedSteps }
 
-// placeOfStep is what an encrypted step is bound to, besides its record.
+// placeOfStep returns what an encrypted step is bound to, besides its record.
 func placeOfStep(name string) string { return "step " + name }
 
-// sealSteps is steps as an item is to keep them. The error is a StoreError.
+// sealSteps returns steps as an item is to keep them. The error is a StoreError.
 func (s *Store) sealSteps(ctx context.Context, it *item, steps lambdaidem.Steps) (lambdaidem.Steps, error) {
 	key, err := s.keys.forSealing(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Store) openSteps(it *item, find finder) (lambdaidem.Steps, error) {
 	return steps, nil
 }
 
-// namesOf is steps without their results.
+// namesOf returns steps without their results.
 func namesOf(steps lambdaidem.Steps) lambdaidem.Steps {
 	names := make(lambdaidem.Steps, len(steps))
 	for name := range steps {

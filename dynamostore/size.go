@@ -14,7 +14,7 @@ const maxItemSize = 400 * 1024
 // whole one (AWS, "DynamoDB read and write operations").
 const bytesPerWrite = 1024
 
-// sizeOf is an item's size in bytes by AWS's published rule ("DynamoDB item
+// sizeOf returns an item's size in bytes by AWS's published rule ("DynamoDB item
 // sizes and formats"): UTF-8 bytes of each name, and of each value its bytes;
 // a number about a byte for two significant digits, plus one; a list or map
 // three bytes, plus one for each member.

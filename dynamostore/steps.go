@@ -22,7 +22,7 @@ var _ lambdaidem.StepStore = (*Store)(nil)
 // item, instead of running it again without them.
 const (
 	encodedSteps = "steps"
-	sealedSteps  = "sealed steps" // each of them is encrypted (S1)
+	sealedSteps  = "sealed steps" // each of them is encrypted
 )
 
 // SaveSteps stores the steps by one conditional UpdateItem. They are written
@@ -96,7 +96,7 @@ func (it *item) keepSteps(encoding string, steps lambdaidem.Steps) {
 // dropSteps takes the steps away: a replay needs none.
 func (it *item) dropSteps() { it.Steps, it.Encoding = nil, optionalText{} }
 
-// marksSteps tells whether the encoding is that of an item with steps.
+// marksSteps reports whether the encoding is that of an item with steps.
 func (it *item) marksSteps() bool {
 	return it.Encoding.there && (it.Encoding.s == encodedSteps || it.sealsSteps()) && len(it.Steps) > 0 &&
 		(it.Status == lambdaidem.InProgress || it.Status == lambdaidem.Released)

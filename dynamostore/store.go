@@ -122,7 +122,7 @@ func (s *Store) locked(claim lambdaidem.Claim) *item {
 	return it
 }
 
-// withoutKey is the result of Acquire if there is no key to encrypt an answer with. It
+// withoutKey returns the result of Acquire if there is no key to encrypt an answer with. It
 // claims nothing. If claim.Over is nil and there is a record, withoutKey returns that
 // record, which may be replayed or refuse the call. Otherwise it returns the error of
 // the key.

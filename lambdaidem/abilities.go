@@ -44,7 +44,7 @@ type StepStore interface {
 // Preparer is a Store that must have something before it can keep a result: a key to
 // encrypt it with, say.
 type Preparer interface {
-	// Prepare gets it, so that no completion soon after fails for want of it. The
+	// Prepare gets it, so that no completion soon after fails for lack of it. The
 	// guard calls it before the handler of an attempt that asks the store for nothing
 	// else before; an Acquire does it by itself. The error is a StoreError with
 	// NotApplied.

@@ -69,7 +69,7 @@ func unmarshalAnswer(data []byte) (*Response, error) {
 		beside: s.Beside, added: s.Added, removed: s.Removed, trailer: s.Trailers}, nil
 }
 
-// clone is an answer that shares nothing with this one that anybody changes: not a
+// clone returns an answer that shares nothing with this one that anybody changes: not a
 // hook, and not a handler that gets its headers.
 func (r *Response) clone() *Response {
 	own := *r
@@ -79,7 +79,7 @@ func (r *Response) clone() *Response {
 	return &own
 }
 
-// cloneHeaders is a map with values of its own.
+// cloneHeaders returns a map with values of its own.
 func cloneHeaders(from map[string][]string) map[string][]string {
 	if from == nil {
 		return nil
@@ -101,7 +101,7 @@ func cloneHeaders(from map[string][]string) map[string][]string {
 	return out
 }
 
-// memory is how many bytes an answer takes, about: its texts, and for each of
+// memory returns how many bytes an answer takes, about: its texts, and for each of
 // them what a map or a list needs.
 func (r *Response) memory() int {
 	const each, fixed = 64, 512
@@ -125,7 +125,7 @@ func (r *Response) memory() int {
 	return size
 }
 
-// isText tells whether JSON can carry every text as it is.
+// isText reports whether JSON can carry every text as it is.
 func (r *Response) isText() bool {
 	if !utf8.ValidString(r.Body) || !utf8.ValidString(r.reason) {
 		return false
@@ -208,7 +208,7 @@ func splitHeaders(all map[string][]string) (single map[string]string, multi map[
 	return single, multi
 }
 
-// joinHeaders is one map of both; no name may stand in both.
+// joinHeaders returns one map of both; no name may stand in both.
 func joinHeaders(single map[string]string, multi map[string][]string) map[string][]string {
 	if len(single)+len(multi) == 0 {
 		return nil

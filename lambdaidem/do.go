@@ -9,61 +9,62 @@ import (
 	"reflect"
 )
 
-// Call names one call of [Do].
+// Call describes one call of [Do].
 type Call struct {
-	// Operation says what is done, "charge" say: with the key it identifies the
-	// record, as a route does over HTTP. Required.
+	// Operation names what is done, such as "charge". Together with Key it identifies
+	// the record, as the route does over HTTP. Required.
 	Operation string
-	// Key is the idempotency key, held to Options.ValidateKey.
+	// Key is the idempotency key. Options.ValidateKey must accept it. Required, unless
+	// Options.KeyOptional is set.
 	Key string
-	// Principal is whose key it is, where callers must be kept apart.
+	// Principal is the caller that the key belongs to. The same key of another principal
+	// has another record. Default: "", all callers share their keys.
 	Principal string
-	// Payload, if set, is what the call must have in common with the first one
-	// under the key: its JSON by value. A nil payload fits a nil one.
+	// Payload is compared with the payload of the first call with this key, as JSON: the
+	// order of members does not matter, nor do struct fields with zero values. A call
+	// with another payload gets [ErrPayloadMismatch]. Default: nil, which equals nil only.
 	Payload any
-	// Skip lets this call run unguarded, counted as bypassed, as Options.Skip
-	// does over HTTP.
+	// Skip makes this call run unguarded, like Options.Skip for HTTP. The event is
+	// [EventBypassed].
 	Skip bool
 }
 
-// Do runs fn once for a key, and returns its first result again for every
-// later call. The result is kept as JSON. A later caller's value has the
-// same JSON as the first one's, which is fn's own, unless that could be rebuilt
-// by value alone: then the first caller too gets it as later ones will, an
-// interface that held a struct holding a map, say. What can't be rebuilt from
-// its JSON at all is returned once, with an [EventAnswerLost]; later calls get
-// [ErrAnswerUnavailable].
+// Do calls fn and stores its result under a key. Later calls with the same key return the
+// stored result and do not call fn.
 //
-// A call with a guard and a key of its own inside a guarded handler is a record
-// of its own: it stays done where the handler is run again. While it runs, nothing
-// can be enlisted in the handler's transaction, only in its own; under the handler's
-// own operation and key it is [ErrRequestInvalid]. That it was released
-// says nothing of the handler around it, which under [Hold] says by a mark of its
-// own whether something happened.
+// The result is stored as JSON, so a later caller gets a value with the same JSON. The first
+// caller gets the value that fn returned if it can be rebuilt from its JSON, and otherwise
+// the rebuilt value too: an interface that held a struct then holds a map, for example. A
+// result that has no JSON is returned to the first caller alone, and the event is
+// [EventAnswerLost]. Later callers get [ErrAnswerUnavailable].
 //
-// Errors: what fn returned, by the rules of X2 ([Reject], [Permanent],
-// [Uncertain], [Retryable]); an *[Error] with the code of a stored error that
-// replays; or an *Error of the guard: [ErrRequestInvalid], [ErrKeyMissing],
-// [ErrKeyInvalid], [ErrPayloadMismatch], [ErrInProgress],
-// [ErrAttemptAbandoned], [ErrStoreUnavailable], [ErrOutOfTime],
-// [ErrOutcomeUnknown], [ErrAnswerUnavailable], [ErrAnswerUnreadable],
-// [ErrRecordForeign], [ErrStreaming], and for what fn enlisted [ErrConditionFailed]
-// and [ErrWriteInvalid]. errors.Is tells them apart.
+// Do may be called inside a guarded handler. The call has a record of its own, so it is not
+// repeated when the handler runs again. While fn runs, nothing can be enlisted in the
+// handler's transaction; fn has its own. What the call's outcome means for the handler's
+// record is a table in docs/effects.md, "Guarded calls inside a handler". A call under the
+// handler's own operation and key is refused with [ErrRequestInvalid].
+//
+// Do returns the error that fn returned, with an outcome as for a handler (see [Reject],
+// [Permanent], [Uncertain] and [Retryable]). If the stored result is a failure, Do returns
+// an *[Error] with its code. If the guard refuses the call, Do returns an *Error with one of
+// these codes: [ErrRequestInvalid], [ErrKeyMissing], [ErrKeyInvalid], [ErrPayloadMismatch],
+// [ErrInProgress], [ErrAttemptAbandoned], [ErrStoreUnavailable], [ErrOutOfTime],
+// [ErrOutcomeUnknown], [ErrAnswerUnavailable], [ErrAnswerUnreadable], [ErrRecordForeign],
+// [ErrStreaming], or, because of a write that fn enlisted, [ErrConditionFailed] or
+// [ErrWriteInvalid]. Use errors.Is to compare them.
 func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (T, error)) (T, error) {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Principal: c.Principal, Operation: c.Operation, Key: c.Key}
 	got := do(ctx, g, who, c, fn)
 	return got.value, got.err
 }
 
-// done is how a call of Do ended, with what Handler must know beyond that.
+// done is how a call of Do ended.
 type done[T any] struct {
-	value T
-	err   error
-	// What err is, if there is one: the function's own, with its outcome; one
-	// that replays; or the guard's refusal.
-	outcome Outcome
-	replay  *Failure
-	refusal *Error
+	value   T
+	err     error
+	outcome Outcome  // if fn returned err
+	replay  *Failure // if err was stored
+	refusal *Error   // if the guard refused the call
 }
 
 func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
@@ -83,7 +84,7 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 	w := &doWork[T]{g: g, fn: fn, inside: attemptOf(ctx) != nil}
 	if g.off || c.Skip || c.Key == "" && g.opts.KeyOptional {
 		g.bypassed(ctx)
-		if w.inside { // part of the outer handler, whose guard judges the error by its marks
+		if w.inside { // part of the outer handler, whose guard examines the marks of the error
 			w.run(ctx)
 			w.inside = false
 		} else if d := g.bypass(ctx, w); d.refusal != nil {
@@ -117,16 +118,16 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 	return done[T]{value: w.again}
 }
 
-// doWork is fn, as the guard runs it.
+// doWork implements work for fn.
 type doWork[T any] struct {
 	g       *Guard
-	attempt *attempt // whose function this is; nil if it runs unguarded
+	attempt *attempt // nil if fn runs unguarded
 	fn      func(context.Context) (T, error)
 	result  T
 	err     error
 	outcome Outcome
-	inside  bool // a guarded handler
-	again   T    // the result that replays
+	inside  bool // Do was called inside a guarded handler
+	again   T    // the stored result
 }
 
 func (w *doWork[T]) replay(d decision) (err error) {
@@ -145,9 +146,9 @@ func (w *doWork[T]) run(ctx context.Context) {
 	w.answered()
 }
 
-// answered takes an Answer for what it stands for.
+// answered replaces an Answer by the result that it stands for.
 func (w *doWork[T]) answered() {
-	a, ok := w.err.(*answerError) //nolint:errorlint // alone: what wraps it says otherwise
+	a, ok := w.err.(*answerError) //nolint:errorlint // an error that wraps an Answer is an ordinary error
 	if !ok {
 		return
 	}
@@ -175,7 +176,7 @@ func (w *doWork[T]) ending() ending {
 }
 
 func (w *doWork[T]) encode() ([]byte, error) {
-	if _, stream := any(w.result).(io.Reader); stream { // behind an interface
+	if _, stream := any(w.result).(io.Reader); stream { // T is an interface type
 		return nil, streamRefused(fmt.Sprintf("a result of type %T", w.result))
 	}
 	text, first, err := storable(w.result)
@@ -185,7 +186,7 @@ func (w *doWork[T]) encode() ([]byte, error) {
 	return text, err
 }
 
-// own is what the function itself returned.
+// own returns what fn returned.
 func (w *doWork[T]) own() done[T] {
 	if w.err != nil && w.outcome == "" { // it ran unguarded
 		w.outcome = w.g.outcomeOfError(w.err)
@@ -196,9 +197,8 @@ func (w *doWork[T]) own() done[T] {
 	return done[T]{value: w.result, err: w.err, outcome: w.outcome}
 }
 
-// streams tells whether a type is a stream, which can't be stored and replayed:
-// the streaming responses of API Gateway and Function URLs, and any other
-// io.Reader.
+// streams reports whether T is an io.Reader, such as the streaming responses of API Gateway
+// and Function URLs. A stream can't be stored and replayed.
 func streams[T any]() bool {
 	t := reflect.TypeFor[T]()
 	reader := reflect.TypeFor[io.Reader]()

@@ -22,30 +22,30 @@ func (c Code) Error() string { return string(c) }
 
 // The codes of the guard's own answers, with their HTTP status.
 const (
-	ErrKeyMissing        Code = "idempotency_key_missing"        // 400 (K3)
-	ErrKeyInvalid        Code = "idempotency_key_invalid"        // 400 (K1, K2)
-	ErrRequestInvalid    Code = "idempotency_request_invalid"    // 400: the event can't be decoded (S2)
-	ErrBodyUnknown       Code = "idempotency_body_unknown"       // 411 or 500: the body can't be known whole (F3)
-	ErrBodyTooLarge      Code = "idempotency_body_too_large"     // 413 (S2)
-	ErrURITooLong        Code = "idempotency_uri_too_long"       // 414 (S2)
-	ErrHeadersTooMany    Code = "idempotency_headers_too_many"   // 431 (S2)
-	ErrPrincipalUnknown  Code = "idempotency_principal_unknown"  // 403: the caller can't be told apart from others (F2)
-	ErrPayloadMismatch   Code = "idempotency_payload_mismatch"   // 422, or 409 by option (F5)
-	ErrInProgress        Code = "idempotency_in_progress"        // 409 with Retry-After (L8)
-	ErrAttemptAbandoned  Code = "idempotency_attempt_abandoned"  // 409: held for an operator (L6)
-	ErrStoreUnavailable  Code = "idempotency_store_unavailable"  // 503 with Retry-After; the handler did not run (X5)
-	ErrOutOfTime         Code = "idempotency_out_of_time"        // 503 with Retry-After; the handler did not run (L5)
-	ErrOutcomeUnknown    Code = "idempotency_outcome_unknown"    // 503 with Retry-After; the handler ran, or a guarded call that it made may have run (X4)
-	ErrAnswerUnavailable Code = "idempotency_answer_unavailable" // 500: it ran, its answer could not be kept (X4)
-	ErrAnswerUnreadable  Code = "idempotency_answer_unreadable"  // 500: it ran, what was stored of its answer does not fit this program (R1)
-	ErrRecordForeign     Code = "idempotency_record_foreign"     // 500: the record is not ours, or damaged (D4)
-	ErrStreaming         Code = "idempotency_streaming_refused"  // 500: a stream can't be stored and replayed (V1)
-	ErrPermanent         Code = "idempotency_permanent_failure"  // 500: what Permanent marked, if it has no code of its own (X2)
-	ErrRetryable         Code = "idempotency_retryable_failure"  // 503: what Retryable marked, if it has no code of its own (X2)
-	ErrConditionFailed   Code = "idempotency_condition_failed"   // 500: a condition of an enlisted write failed, and nothing says what that means (E2)
-	ErrWriteInvalid      Code = "idempotency_write_invalid"      // 500: an enlisted write can't be made (E3)
-	ErrNotBegun          Code = "idempotency_not_begun"          // of a message: an earlier one failed, or too little time was left (V2)
-	ErrLeaseLost         Code = "idempotency_lease_lost"         // from a Store: the token was replaced (L3)
+	ErrKeyMissing        Code = "idempotency_key_missing"        // 400
+	ErrKeyInvalid        Code = "idempotency_key_invalid"        // 400
+	ErrRequestInvalid    Code = "idempotency_request_invalid"    // 400: the event can't be decoded
+	ErrBodyUnknown       Code = "idempotency_body_unknown"       // 411 or 500: the body can't be known whole
+	ErrBodyTooLarge      Code = "idempotency_body_too_large"     // 413
+	ErrURITooLong        Code = "idempotency_uri_too_long"       // 414
+	ErrHeadersTooMany    Code = "idempotency_headers_too_many"   // 431
+	ErrPrincipalUnknown  Code = "idempotency_principal_unknown"  // 403: the caller can't be told apart from others
+	ErrPayloadMismatch   Code = "idempotency_payload_mismatch"   // 422, or 409 by option
+	ErrInProgress        Code = "idempotency_in_progress"        // 409 with Retry-After
+	ErrAttemptAbandoned  Code = "idempotency_attempt_abandoned"  // 409: held for an operator
+	ErrStoreUnavailable  Code = "idempotency_store_unavailable"  // 503 with Retry-After; the handler did not run
+	ErrOutOfTime         Code = "idempotency_out_of_time"        // 503 with Retry-After; the handler did not run
+	ErrOutcomeUnknown    Code = "idempotency_outcome_unknown"    // 503 with Retry-After; the handler ran, or a guarded call that it made may have run
+	ErrAnswerUnavailable Code = "idempotency_answer_unavailable" // 500: it ran, its answer could not be kept
+	ErrAnswerUnreadable  Code = "idempotency_answer_unreadable"  // 500: it ran, what was stored of its answer does not fit this program
+	ErrRecordForeign     Code = "idempotency_record_foreign"     // 500: the record is not ours, or damaged
+	ErrStreaming         Code = "idempotency_streaming_refused"  // 500: a stream can't be stored and replayed
+	ErrPermanent         Code = "idempotency_permanent_failure"  // 500: what Permanent marked, if it has no code of its own
+	ErrRetryable         Code = "idempotency_retryable_failure"  // 503: what Retryable marked, if it has no code of its own
+	ErrConditionFailed   Code = "idempotency_condition_failed"   // 500: a condition of an enlisted write failed, and nothing says what that means
+	ErrWriteInvalid      Code = "idempotency_write_invalid"      // 500: an enlisted write can't be made
+	ErrNotBegun          Code = "idempotency_not_begun"          // of a message: an earlier one failed, or too little time was left
+	ErrLeaseLost         Code = "idempotency_lease_lost"         // from a Store: the token was replaced
 )
 
 // Error is an error with a code and the problem document that an HTTP client
@@ -69,7 +69,7 @@ type Error struct {
 	// unfinished reports whether a mismatch may be with the same payload, of a record whose
 	// handler has not finished.
 	unfinished bool
-	// forNow reports whether the same call may be accepted later: a function of the user's
+	// forNow reports whether the same call may be accepted later: a function of the application
 	// that names the key or the caller has failed.
 	forNow bool
 	// replayed reports whether the error was read from a record. Its Error method

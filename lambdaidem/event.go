@@ -167,7 +167,7 @@ func queryOf(multi map[string][]string, single map[string]string, escape bool) s
 	return b.String()
 }
 
-// withCookies is an answer's headers with its cookies among them, for events
+// withCookies returns an answer's headers with its cookies among them, for events
 // that have no place of their own for cookies.
 func withCookies(r *Response) map[string][]string {
 	if len(r.Cookies) == 0 {
@@ -188,7 +188,7 @@ func withCookies(r *Response) map[string][]string {
 	return all
 }
 
-// joined is one value for each header: repeated ones joined by commas (RFC
+// joined returns one value for each header: repeated ones joined by commas (RFC
 // 9110, 5.3), and the cookies apart, which can't be joined.
 func joined(header map[string][]string) (headers map[string]string, cookies []string) {
 	headers = make(map[string]string, len(header))

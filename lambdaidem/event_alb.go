@@ -23,7 +23,7 @@ func (g *Guard) ALB(h ALBHandler) ALBHandler {
 
 type loadBalancer struct{}
 
-// multiValue tells whether the target group has multi-value headers enabled;
+// multiValue reports whether the target group has multi-value headers enabled;
 // it reads the answer's headers in the same form ("Lambda functions as targets
 // for Application Load Balancers").
 func (loadBalancer) multiValue(e *events.ALBTargetGroupRequest) bool {
@@ -66,7 +66,7 @@ func (c loadBalancer) event(e *events.ALBTargetGroupRequest, r *Response) events
 	return out
 }
 
-// statusLine is a status with its text: "200 OK".
+// statusLine returns a status with its text: "200 OK".
 func statusLine(status int) string {
 	return strings.TrimSpace(strconv.Itoa(status) + " " + http.StatusText(status))
 }

@@ -68,7 +68,7 @@ func (restAPI) event(_ *events.APIGatewayProxyRequest, r *Response) events.APIGa
 	return events.APIGatewayProxyResponse{StatusCode: r.Status, Headers: single, MultiValueHeaders: multi, Body: r.Body, IsBase64Encoded: r.Base64}
 }
 
-// hasName tells whether a map of headers has a name, in any case.
+// hasName reports whether a map of headers has a name, in any case.
 func hasName(headers map[string][]string, name string) bool {
 	for have := range headers {
 		if strings.EqualFold(have, name) {

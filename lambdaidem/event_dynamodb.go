@@ -34,7 +34,7 @@ func streamRecord(e events.DynamoDBEventRecord) message {
 		body: []byte(mustJSON([]images{c.Keys, c.OldImage, c.NewImage})), parts: []string{e.EventName}}
 }
 
-// mustJSON is the JSON of what was JSON before. A set has no order, so its members
+// mustJSON returns the JSON of what was JSON before. A set has no order, so its members
 // are sorted.
 func mustJSON(v any) string {
 	text, err := toJSON(v)

@@ -37,7 +37,7 @@ func eventBridgeMessage(e events.EventBridgeEvent) message {
 // names begins so: those are ARNs.
 const busOperation = "events"
 
-// busParts are what an event says besides its detail.
+// busParts returns what an event says besides its detail.
 func busParts(source, detailType, account, region string, resources []string) []string {
 	return append([]string{source, detailType, account, region, strconv.Itoa(len(resources))}, resources...)
 }
@@ -67,7 +67,7 @@ func keyInDetail(detail json.RawMessage) key {
 	return k
 }
 
-// members are those of a JSON object, in their order, each as often as it is there.
+// members returns those of a JSON object, in their order, each as often as it is there.
 func members(object []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
 		d := json.NewDecoder(bytes.NewReader(object))

@@ -37,7 +37,7 @@ func snsMessage(e events.SNSEventRecord) message {
 	return m
 }
 
-// jsonText is a decoded JSON value as text.
+// jsonText returns a decoded JSON value as text.
 func jsonText(v any) string {
 	text, err := toJSON(v)
 	if err != nil {

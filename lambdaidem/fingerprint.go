@@ -28,7 +28,7 @@ type payload struct {
 	form string // what the text of the body depends on besides its content and the options: see typedPayload
 }
 
-// requestCall is the call that a request makes. Its payload is the method, the
+// requestCall returns the call that a request makes. Its payload is the method, the
 // concrete path, the sorted query, the chosen headers and the body.
 func (g *Guard) requestCall(who Identity, r *Request) call {
 	p := payload{body: r.Body, json: isJSON(r.contentType())}
@@ -211,7 +211,7 @@ func putScratch(b *[]byte) {
 	}
 }
 
-// isJSON tells whether a body of this media type counts by value: a JSON type
+// isJSON reports whether a body of this media type counts by value: a JSON type
 // (RFC 8259, and RFC 6839's +json), or none given. A body of any other type
 // counts byte by byte, so that nothing is called equal that its readers tell
 // apart.
@@ -235,7 +235,7 @@ func sortedQuery(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// parameterName is the name in one parameter of a raw query, unescaped if it
+// parameterName returns the name in one parameter of a raw query, unescaped if it
 // can be.
 func parameterName(parameter string) string {
 	name, _, _ := strings.Cut(parameter, "=")

@@ -98,7 +98,7 @@ func isNothing(form []byte) bool {
 	return false
 }
 
-// isEmptyNumber tells whether a field is a json.Number that holds none, which
+// isEmptyNumber reports whether a field is a json.Number that holds none, which
 // encoding/json writes as 0.
 func isEmptyNumber(field any) bool {
 	v := reflect.ValueOf(field)

@@ -38,7 +38,7 @@ type Identity struct {
 	Key string // as the guard reads it: without the quotes of an RFC 9651 String
 }
 
-// RecordID is the id under which the store keeps the record of an identity:
+// RecordID returns the id under which the store keeps the record of an identity:
 // what a handler gets from [RecordID] in its context, what events name, and
 // what stands in the table.
 func (g *Guard) RecordID(i Identity) string {
@@ -76,7 +76,7 @@ func (i *Identity) kind() string {
 	}
 }
 
-// of is what is asked for: a template, a concrete path, or an operation.
+// of returns what is asked for: a template, a concrete path, or an operation.
 func (i *Identity) of() string {
 	switch {
 	case i.Operation != "":
@@ -115,7 +115,7 @@ func isParameter(segment string) bool {
 	})
 }
 
-// id is the identity as one string: a prefix, and SHA-256 over the parts with
+// id returns the identity as one string: a prefix, and SHA-256 over the parts with
 // their lengths, so that no choice of parts can collide. A host and a tenant
 // come last, each after its name, and only where there is one: what has neither
 // keeps the id that it always had.
@@ -144,7 +144,7 @@ func appendPart(buf []byte, s string) []byte {
 	return append(buf, s...)
 }
 
-// tenantOf is the tenant of an invocation of a function with tenant isolation
+// tenantOf returns the tenant of an invocation of a function with tenant isolation
 // (AWS Lambda, "Tenant isolation"); else empty.
 func tenantOf(ctx context.Context) string {
 	if lc, ok := lambdacontext.FromContext(ctx); ok {
@@ -153,7 +153,7 @@ func tenantOf(ctx context.Context) string {
 	return ""
 }
 
-// isCatchAll tells whether a route template names no route: "$default", one that
+// isCatchAll reports whether a route template names no route: "$default", one that
 // ends in a greedy parameter ({proxy+} of API Gateway, {rest...} of net/http), or
 // in a slash.
 func isCatchAll(template string) bool {

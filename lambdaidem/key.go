@@ -45,7 +45,7 @@ func parseKey(values []string) (string, error) {
 	return v, nil
 }
 
-// keyOf is the key of a request that is within bounds: of its header, or what
+// keyOf returns the key of a request that is within bounds: of its header, or what
 // Options.Key makes of it.
 func (g *Guard) keyOf(ctx context.Context, r *Request) (string, *Error) {
 	if g.opts.Key != nil {
@@ -59,7 +59,7 @@ func (g *Guard) keyOf(ctx context.Context, r *Request) (string, *Error) {
 	}
 	key, invalid := parseKey(values)
 	if invalid == nil && key == "" {
-		invalid = errors.New("it is empty") // whatever ValidateKey allows (K3)
+		invalid = errors.New("it is empty") // whatever ValidateKey allows
 	}
 	if invalid == nil {
 		invalid = g.opts.ValidateKey(key)
@@ -85,7 +85,7 @@ func (g *Guard) derive(ctx context.Context, r *Request) *derivedKey {
 	return r.derived
 }
 
-// keyless tells whether a request runs unguarded since Options.Key finds no key in
+// keyless reports whether a request runs unguarded since Options.Key finds no key in
 // it. The function sees none that is out of bounds: such a request is
 // refused, since whether it has a key is not known.
 func (g *Guard) keyless(ctx context.Context, r *Request) bool {
@@ -96,7 +96,7 @@ func (g *Guard) keyless(ctx context.Context, r *Request) bool {
 	return d.err == nil && d.key == ""
 }
 
-// keyBy is a key that was derived, if it is one.
+// keyBy returns a key that was derived, if it is one.
 func (g *Guard) keyBy(d *derivedKey) (string, *Error) {
 	if d.err != nil {
 		return "", keyUnread("request", d.err)
@@ -110,7 +110,7 @@ func (g *Guard) keyBy(d *derivedKey) (string, *Error) {
 	return d.key, nil
 }
 
-// PrintableKey is the default format: 1 to 255 printable ASCII characters
+// PrintableKey returns the default format: 1 to 255 printable ASCII characters
 // without spaces at the ends.
 func PrintableKey(key string) error {
 	switch {

@@ -172,7 +172,7 @@ func (h *guarded) readBody(r *http.Request, asked target) ([]byte, *Error) {
 	}
 }
 
-// inner is the request as the handler gets it.
+// inner returns the request as the handler gets it.
 func inner(ctx context.Context, r *http.Request, read *Request) *http.Request {
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(read.Body))

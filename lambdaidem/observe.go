@@ -20,7 +20,7 @@ const (
 	EventNew          Kind = "new"           // the handler ran, its answer is stored
 	EventReplayed     Kind = "replayed"      // a stored answer was given again
 	EventInProgress   Kind = "in_progress"   // another attempt holds the lease
-	EventAbandoned    Kind = "abandoned"     // (!) held for an operator (L6)
+	EventAbandoned    Kind = "abandoned"     // (!) held for an operator
 	EventMismatch     Kind = "mismatch"      // another payload under the same key
 	EventKeyMissing   Kind = "key_missing"   // no key, refused
 	EventKeyInvalid   Kind = "key_invalid"   // the key or the request was malformed, refused
@@ -39,7 +39,7 @@ const (
 	EventSwitchedOff  Kind = "switched_off"  // (!) ran unguarded, since the guard is off by the environment
 )
 
-// warns tells whether a kind is worth a warning.
+// warns reports whether a kind is worth a warning.
 func (k Kind) warns() bool {
 	switch k {
 	case EventAbandoned, EventUncertain, EventLeaseLost, EventTakenOver, EventFailedOpen,
@@ -77,7 +77,7 @@ func isWriteRejected(err error) bool {
 	return ok && e != nil && (e.Code == ErrConditionFailed || e.Code == ErrWriteInvalid)
 }
 
-// kind is the event that a refused request makes.
+// kind returns the event that a refused request makes.
 func (c Code) kind() Kind {
 	switch c {
 	case ErrKeyMissing:
@@ -236,7 +236,7 @@ func (warnings) Observe(ctx context.Context, e Event) {
 	}
 }
 
-// keyLabel is how a key stands in events: 12 hex digits of its SHA-256.
+// keyLabel returns how a key stands in events: 12 hex digits of its SHA-256.
 func (g *Guard) keyLabel(key string) string {
 	if g.opts.ShowKeys || key == "" {
 		return key

@@ -7,31 +7,31 @@ import (
 	"net/http"
 )
 
-// Outcome is what becomes of an attempt's answer.
+// Outcome is what becomes of a handler's answer and of its record.
 type Outcome string
 
 // The outcomes. Only the first two are ever stored.
 const (
-	OutcomeSucceeded Outcome = "succeeded" // stored, replayed
-	OutcomeFailed    Outcome = "failed"    // stored, replayed, marked as a deterministic failure
-	OutcomeReleased  Outcome = "released"  // not stored: no effect happened, a retry runs again
-	OutcomeUncertain Outcome = "uncertain" // not stored: the lease is kept, and its end decides (L6)
+	OutcomeSucceeded Outcome = "succeeded" // stored and replayed
+	OutcomeFailed    Outcome = "failed"    // stored and replayed: every retry would fail the same way
+	OutcomeReleased  Outcome = "released"  // not stored: nothing happened, and a retry runs the handler at once
+	OutcomeUncertain Outcome = "uncertain" // not stored: something may have happened, and the Policy decides when the lease has ended
 )
 
-// Policy says what becomes of a record whose attempt died, or ended uncertain,
-// after unknown effects.
+// Policy says what happens when the lease of an attempt ends that died or was uncertain.
+// Nobody knows which effects it had.
 type Policy string
 
 // The policies.
 const (
-	// Rerun lets the next request run the handler again, with a higher attempt
-	// number: outside effects are at least once. It is the default.
+	// Rerun lets the next request run the handler again, with a higher attempt number.
+	// Effects outside the transaction happen at least once. Rerun is the default.
 	Rerun Policy = "rerun"
-	// Hold answers 409 [ErrAttemptAbandoned] until an operator decides: outside
-	// effects are at most once. A 5xx, a panic and every error without a
-	// mark are uncertain by default under it; [Retryable] says that nothing
-	// happened. A record that one of two guards began under Hold is held by the
-	// other too.
+	// Hold refuses every request with 409 [ErrAttemptAbandoned] until an operator
+	// decides. Effects outside the transaction happen at most once. Under Hold a
+	// 5xx, a panic and an error without a mark are uncertain by default; [Retryable]
+	// marks an error after which nothing has happened. A record that was begun under
+	// Hold is held by guards with the other policy too.
 	Hold Policy = "hold"
 )
 

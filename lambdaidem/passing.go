@@ -74,7 +74,7 @@ func (p *passing) answer(v any) (Response, error) {
 	return p.response(), nil
 }
 
-// held tells whether the answer is kept back. If not, it is about to begin, and
+// held reports whether the answer is kept back. If not, it is about to begin, and
 // nothing can be enlisted any more.
 func (p *passing) held() bool {
 	if p.kept == nil && p.run.enlist.begun(errAnswerBegan) {
@@ -112,7 +112,7 @@ func (p *passing) sync() {
 	p.early = header.Clone()
 }
 
-// response is the answer that was kept back, if it was.
+// response returns the answer that was kept back, if it was.
 func (p *passing) response() Response {
 	if !p.held() {
 		return Response{}
@@ -133,7 +133,7 @@ func (p *passing) restore() {
 	maps.Copy(header, p.before)
 }
 
-// writer is the answer's writer as the handler gets it: it flushes, hijacks and
+// writer returns the answer's writer as the handler gets it: it flushes, hijacks and
 // pushes where the server's does. What else that can do, http.ResponseController
 // finds by Unwrap.
 func (p *passing) writer() http.ResponseWriter {

@@ -61,7 +61,7 @@ type caller struct {
 // identity pool (Amazon Cognito, "Identity pools authentication flow").
 const sharedSession = "/CognitoIdentityCredentials"
 
-// principal is the one order in which callers are told apart. anonymous
+// principal returns the one order in which callers are told apart. anonymous
 // says why somebody whom the gateway authenticated can't be told from others;
 // both are empty if it vouches for nobody.
 func (c caller) principal() (principal, anonymous string) {
@@ -145,7 +145,7 @@ var (
 	kindEscapes      = strings.NewReplacer("|", "%7C", "%", "%25", ":", "%3A")
 )
 
-// PrincipalOf is the text of a principal that a gateway vouches for: its
+// PrincipalOf returns the text of a principal that a gateway vouches for: its
 // kind, and the parts with "|" between them; see Request.Principal. A "|" or "%"
 // in a part is escaped, so that no two choices are one text.
 //

@@ -18,7 +18,7 @@ import (
 // problemType is where a code is explained: RFC 9457's "type".
 const problemType = "https://github.com/lambdaidem/toolkit/blob/main/docs/errors.md#"
 
-// problem is an error as an HTTP answer: a problem document of RFC 9457 with
+// problem returns an error as an HTTP answer: a problem document of RFC 9457 with
 // the code as an extension member.
 func problem(e *Error) *Response {
 	resp := &Response{Status: e.Status}
@@ -38,7 +38,7 @@ func problem(e *Error) *Response {
 
 const problemMedia = "application/problem+json" // RFC 9457, section 3
 
-// busy is the guard's answer while another attempt is under way, written once: it is
+// busy is the guard's answer while another attempt is in progress, written once: it is
 // the one that clients get most, and always the same.
 var busy = sync.OnceValue(func() *written {
 	e := inProgress(0)
@@ -51,7 +51,7 @@ type written struct {
 	text, line string
 }
 
-// documentOf is the problem document of an error.
+// documentOf returns the problem document of an error.
 func documentOf(e *Error) string {
 	var room [512]byte // enough for the guard's own
 	body := append(room[:0], `{"type":`...)
@@ -86,7 +86,7 @@ func wholeSeconds(d time.Duration) int64 {
 	return whole
 }
 
-// ownAnswer is an answer that the guard makes itself, after the hook.
+// ownAnswer returns an answer that the guard makes itself, after the hook.
 func (g *Guard) ownAnswer(ctx context.Context, r *Request, e *Error) *Response {
 	resp := problem(e)
 	if g.opts.OnOwnAnswer != nil {
@@ -132,7 +132,7 @@ func keyInvalid(detail string, err error) *Error {
 	return &Error{Code: ErrKeyInvalid, Status: http.StatusBadRequest, Detail: detail, Err: err}
 }
 
-// keyUnread is the answer where a function of the user's could not say what the key
+// keyUnread returns the answer where a function of the application could not say what the key
 // is: its own, if [Reject] made it.
 func keyUnread(in string, err error) *Error {
 	if own := withStatus(err); own != nil {
@@ -143,7 +143,7 @@ func keyUnread(in string, err error) *Error {
 	return e
 }
 
-// keyKind is the event that a refusal of a key makes, which may be of the
+// keyKind returns the event that a refusal of a key makes, which may be of the
 // application's own making.
 func keyKind(e *Error) Kind {
 	if e.Code == ErrKeyMissing {
@@ -175,7 +175,7 @@ func bodyUnknown(status int, detail string, err error) *Error {
 	return &Error{Code: ErrBodyUnknown, Status: status, Detail: detail, Err: err}
 }
 
-// guardedTwice is the answer to a call that the handler of the same record makes.
+// guardedTwice returns the answer to a call that the handler of the same record makes.
 func guardedTwice() *Error {
 	return &Error{Code: ErrRequestInvalid, Status: http.StatusInternalServerError,
 		Detail: "The request is guarded twice.",
@@ -188,25 +188,25 @@ func uriTooLong(size, limit int) *Error {
 		Detail: fmt.Sprintf("The request's target has %d bytes; at most %d are allowed.", size, limit)}
 }
 
-// principalUnknown is the answer to a caller who can't be told apart from others.
+// principalUnknown returns the answer to a caller who can't be told apart from others.
 func principalUnknown(err error) *Error {
 	return &Error{Code: ErrPrincipalUnknown, Status: http.StatusForbidden,
 		Detail: "The caller can't be told apart from others.", Err: err}
 }
 
-// payloadMismatch is the answer where the record belongs to another payload.
+// payloadMismatch returns the answer where the record belongs to another payload.
 func payloadMismatch(status int) *Error {
 	return &Error{Code: ErrPayloadMismatch, Status: status,
 		Detail: "This idempotency key was used with another request. Send a new key with a new request, and the same request with the same key."}
 }
 
-// inProgress is the answer while another attempt is under way.
+// inProgress returns the answer while another attempt is in progress.
 func inProgress(retryAfter time.Duration) *Error {
 	return &Error{Code: ErrInProgress, Status: http.StatusConflict, RetryAfter: retryAfter,
 		Detail: "A request with this idempotency key is in progress. Repeat this request later to get its answer."}
 }
 
-// attemptAbandoned is the answer where an operator must decide.
+// attemptAbandoned returns the answer where an operator must decide.
 func attemptAbandoned() *Error {
 	return &Error{Code: ErrAttemptAbandoned, Status: http.StatusConflict,
 		Detail: "An earlier attempt of this request ended without a known outcome. It has to be looked into before the key can be used again."}
@@ -219,63 +219,63 @@ func stepsRemain(err error) *Error {
 		Detail: "An earlier attempt of this request has completed some of its steps, and this version of the service can't continue after them. It has to be looked into before the key can be used again."}
 }
 
-// storeUnavailable is the answer where the store could not be asked.
+// storeUnavailable returns the answer where the store could not be asked.
 func storeUnavailable(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrStoreUnavailable, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
 		Detail: "The request was not carried out, since it can't be told now whether it was before. Repeat it later."}
 }
 
-// outOfTime is the answer where no time is left to run.
+// outOfTime returns the answer where no time is left to run.
 func outOfTime(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrOutOfTime, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
 		Detail: "The request was not carried out, since no time was left for it. Repeat it."}
 }
 
-// outcomeUnknown is the answer where a completion could not be written.
+// outcomeUnknown returns the answer where a completion could not be written.
 func outcomeUnknown(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrOutcomeUnknown, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
 		Detail: "What became of the request could not be recorded. Repeat it with the same key to learn it."}
 }
 
-// conditionFailed is the answer where a condition of an enlisted write failed, and
+// conditionFailed returns the answer where a condition of an enlisted write failed, and
 // its author gave an error that is no answer.
 func conditionFailed(err error) *Error {
 	return &Error{Code: ErrConditionFailed, Status: http.StatusInternalServerError, Err: err,
 		Detail: "Nothing that the request would have written was written, since what it depends on is not as it should be. Repeat it with the same key."}
 }
 
-// answerNotKept is what a record keeps instead of an answer that can't be kept.
+// answerNotKept returns what a record keeps instead of an answer that can't be kept.
 func answerNotKept() *Failure {
 	return &Failure{Code: ErrAnswerUnavailable, Status: http.StatusInternalServerError,
 		Message: string(ErrAnswerUnavailable) + ": the operation was carried out, but its answer could not be kept"}
 }
 
-// answerUnavailable is what a record answers whose answer could not be kept.
+// answerUnavailable returns what a record answers whose answer could not be kept.
 func answerUnavailable(f *Failure) *Error {
 	return &Error{Code: f.Code, Status: f.Status, Detail: "The request was carried out, but its answer could not be kept. It will not be carried out again.", replayed: true, message: f.Message}
 }
 
-// answerGone is the answer where the record is ours and its answer, which is
+// answerGone returns the answer where the record is ours and its answer, which is
 // kept apart from it, is missing or damaged.
 func answerGone(err error) *Error {
 	return &Error{Code: ErrAnswerUnavailable, Status: http.StatusInternalServerError, Err: err,
 		Detail: "The request was carried out, but its stored answer is lost. It will not be carried out again."}
 }
 
-// answerUnread is the answer where a stored answer could not be read now.
+// answerUnread returns the answer where a stored answer could not be read now.
 func answerUnread(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrStoreUnavailable, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
 		Detail: "The request was carried out before, but its answer can't be read now. Repeat it later to get that answer."}
 }
 
-// answerUnreadable is the answer where a record of ours keeps an answer that
+// answerUnreadable returns the answer where a record of ours keeps an answer that
 // this program can't read: another version stored it, or it is damaged.
 func answerUnreadable(err error) *Error {
 	return &Error{Code: ErrAnswerUnreadable, Status: http.StatusInternalServerError, Err: err,
 		Detail: "The request was carried out, but its stored answer can't be read by this version of the service. It will not be carried out again."}
 }
 
-// recordForeign is the answer where the record is not ours, or damaged.
+// recordForeign returns the answer where the record is not ours, or damaged.
 func recordForeign(err error) *Error {
 	return &Error{Code: ErrRecordForeign, Status: http.StatusInternalServerError,
 		Detail: "What is stored under this key can't be read. The request was not carried out.", Err: err}

@@ -44,7 +44,7 @@ func ParseScope(scope string) (RecordScope, error) {
 	return s, nil
 }
 
-// Kind is the kind of the scope's records.
+// Kind returns the kind of the scope's records.
 func (s RecordScope) Kind() RecordKind {
 	switch s.Method {
 	case "", "invoke":
@@ -56,12 +56,12 @@ func (s RecordScope) Kind() RecordKind {
 	}
 }
 
-// ScopePart is how a namespace, a route, a principal or a tenant stands in a scope:
+// ScopePart returns how a namespace, a route, a principal or a tenant stands in a scope:
 // spaces and percent signs escaped, and cut where it is over 256 bytes, with a hash
 // that tells it from others. What is looked for among records is compared so.
 func ScopePart(s string) string { return scopePart(s) }
 
-// ParseKey is the key that a guard reads from the value of its header: without
+// ParseKey returns the key that a guard reads from the value of its header: without
 // the quotes of an RFC 9651 String. An empty value is an error.
 func ParseKey(value string) (string, error) {
 	key, err := parseKey([]string{value})
@@ -77,10 +77,10 @@ func ParseKey(value string) (string, error) {
 // DecodeAnswer reads the answer of a [RecordHTTP]: Result.Value, loaded.
 func DecodeAnswer(value []byte) (*Response, error) { return decodeAnswer(value) }
 
-// EncodeAnswer is an answer as a record keeps it.
+// EncodeAnswer returns an answer as a record keeps it.
 func EncodeAnswer(r *Response) []byte { return encodeAnswer(r) }
 
-// NoAnswer is the failure of a record that is completed without an answer, and why
+// NoAnswer returns the failure of a record that is completed without an answer, and why
 // there is none: every retry gets [ErrAnswerUnavailable], and none runs.
 func NoAnswer(why string) *Failure {
 	f := answerNotKept()

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// scope is the readable form of the parts but for the key: namespace, method,
+// scope returns the readable form of the parts but for the key: namespace, method,
 // host and route, principal and, if there is one, tenant, parted by single
 // spaces; "invoke" of Handler and "message" of a queue or a stream stand for the method. Each part stands as in
 // scopePart, so that no two choices of parts are one text.
@@ -26,7 +26,7 @@ func (i *Identity) scope(route string) string {
 	return s
 }
 
-// readable is what is asked for, as scopes and events have it. A concrete path
+// readable returns what is asked for, as scopes and events have it. A concrete path
 // may hold a secret, so Options.ScopePath has a say.
 func (g *Guard) readable(i *Identity) string {
 	of := i.of()
@@ -36,7 +36,7 @@ func (g *Guard) readable(i *Identity) string {
 	return scopePart(i.Host + of)
 }
 
-// template is what is asked for, if that is one of few: see [Event]. route is how
+// template returns what is asked for, if that is one of few: see [Event]. route is how
 // events have the whole of it.
 func (i *Identity) template(route string) string {
 	switch {
@@ -54,7 +54,7 @@ func (i *Identity) template(route string) string {
 // paths may be long, and the text stands in every record and every event.
 const maxScopePart = 256
 
-// scopePart is one part of a scope: a space in it is %20 and a percent sign
+// scopePart returns one part of a scope: a space in it is %20 and a percent sign
 // %25. What is longer than maxScopePart is cut, and "%~" and 16 hexadecimal
 // digits of its SHA-256 tell it from others that begin like it; no part that is
 // whole can have them, since its percent signs are escaped.

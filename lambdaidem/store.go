@@ -89,7 +89,7 @@ type Record struct {
 	Token       string    // fencing token of the attempt that wrote last
 	Attempt     int       // 1 for the first attempt; raised by every takeover
 	LeaseEnd    time.Time // whole milliseconds; set by Acquire, kept afterwards
-	Expires     time.Time // whole seconds; zero: it does not expire (policy hold, L6)
+	Expires     time.Time // whole seconds; zero: it does not expire (policy Hold)
 	Fingerprint string    // digest of the request, compared by the guard; opaque to the store
 	Scope       string    // readable, for people and for purging
 	StartedAt   time.Time // when the current attempt took the lease, whole milliseconds
@@ -101,7 +101,7 @@ type Record struct {
 	Steps       Steps     // of a record that is not completed; nil: there are none
 }
 
-// LeaseLiveAt tells whether an attempt holds the record at now. A lease is
+// LeaseLiveAt reports whether an attempt holds the record at now. A lease is
 // compared in whole milliseconds and is over in the millisecond that it names.
 func (r Record) LeaseLiveAt(now time.Time) bool {
 	return r.State == InProgress && r.LeaseEnd.UnixMilli() > now.UnixMilli()
@@ -113,7 +113,7 @@ func (r Record) LeaseLiveAt(now time.Time) bool {
 // record that isn't Held, if it is in progress and its lease is over.
 func (r Record) Held() bool { return r.State == InProgress && r.Expires.IsZero() }
 
-// GoneAt tells whether the record counts as absent at now: there is none, or
+// GoneAt reports whether the record counts as absent at now: there is none, or
 // it has expired and no lease on it is live. Expiry is compared in
 // whole seconds, as DynamoDB's TTL is.
 func (r Record) GoneAt(now time.Time) bool {
@@ -187,14 +187,14 @@ const (
 	ReasonTimeout     Reason = "timeout"       // no answer in time
 	ReasonUnreachable Reason = "unreachable"   // no connection
 	ReasonThrottled   Reason = "throttled"     // refused for capacity
-	ReasonConflict    Reason = "conflict"      // a transaction holds the item: busy, not unavailable (X9)
+	ReasonConflict    Reason = "conflict"      // a transaction holds the item: busy, not unavailable
 	ReasonNoTable     Reason = "no_table"      // the table does not exist
 	ReasonPermission  Reason = "no_permission" // the credentials don't allow it, or there are none
 	ReasonTooLarge    Reason = "too_large"     // the result does not fit the store
 	ReasonEncoding    Reason = "encoding"      // the result could not be encoded
-	ReasonForeign     Reason = "foreign"       // the record is not ours, or damaged (D4)
+	ReasonForeign     Reason = "foreign"       // the record is not ours, or damaged
 	ReasonInvalid     Reason = "invalid"       // the database refused the request as malformed
-	ReasonKey         Reason = "no_key"        // the key that encrypts what is stored can't be had now (S1)
+	ReasonKey         Reason = "no_key"        // the key that encrypts what is stored can't be had now
 )
 
 // Throttle says which limit a throttled call ran into, by what an operator can do
@@ -236,7 +236,7 @@ func (e *StoreError) Error() string {
 // Unwrap returns the cause.
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// reasonOf is the reason of a store's error; ReasonUnknown for any other.
+// reasonOf returns the reason of a store's error; ReasonUnknown for any other.
 func reasonOf(err error) Reason {
 	if err == nil {
 		return ReasonUnknown
@@ -247,7 +247,7 @@ func reasonOf(err error) Reason {
 	return ReasonUnknown
 }
 
-// throttleOf is the limit that a store's error names.
+// throttleOf returns the limit that a store's error names.
 func throttleOf(err error) Throttle {
 	if e, ok := errors.AsType[*StoreError](err); ok {
 		return e.Throttle
@@ -255,7 +255,7 @@ func throttleOf(err error) Throttle {
 	return ThrottleUnknown
 }
 
-// notApplied tells whether a store's error says that surely nothing was
+// notApplied reports whether a store's error says that surely nothing was
 // written.
 func notApplied(err error) bool {
 	e, ok := errors.AsType[*StoreError](err)

@@ -124,7 +124,7 @@ func both(first, second string) string {
 	return first + rewrittenTo + second
 }
 
-// routeOf is the route template of a request that an http.ServeMux matched, and
+// routeOf returns the route template of a request that an http.ServeMux matched, and
 // the pattern's host, in lower case. Both are empty unless the pattern is
 // provably one route: it names one, it fits what the client asked for as a
 // whole, and nothing rewrote that on the way. A nested mux behind a stripped
@@ -152,7 +152,7 @@ func routeOf(r *http.Request, asked target) (host, template string) {
 	return host, template
 }
 
-// fits tells whether a pattern's path is one route and matches a path, segment
+// fits reports whether a pattern's path is one route and matches a path, segment
 // by segment, as http.ServeMux does. A subtree ("/a/"), a rest ("{rest...}") and
 // another router's wildcard ("*") are no one route.
 func fits(template, path string) bool {
@@ -183,7 +183,7 @@ func fits(template, path string) bool {
 	return true
 }
 
-// hostname is a host without its port, the brackets of an IPv6 address and the
+// hostname returns a host without its port, the brackets of an IPv6 address and the
 // dot that may end a name.
 func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -192,7 +192,7 @@ func hostname(host string) string {
 	return strings.TrimSuffix(strings.Trim(host, "[]"), ".")
 }
 
-// bodyLength is how many bytes of body the client sent, known once the body was
+// bodyLength returns how many bytes of body the client sent, known once the body was
 // read to its end; -1 if nobody knows. A handler that replaced the body says by
 // ContentLength how long it is now.
 func bodyLength(r *http.Request, first bool) int64 {
@@ -219,7 +219,7 @@ const (
 	someRead = math.MaxInt64
 )
 
-// isFirst tells whether a server hands its requests to h without any other
+// isFirst reports whether a server hands its requests to h without any other
 // handler before it but a mux: then nobody has read the body.
 func isFirst(r *http.Request, asked target, h *guarded) bool {
 	server, _ := r.Context().Value(http.ServerContextKey).(*http.Server)

@@ -12,7 +12,7 @@ import (
 // What a record keeps of a value of Do and Handler, and how the value is rebuilt.
 // A replay has the same JSON as the first answer, or there is none.
 
-// storable is the JSON that a record keeps of v, and the value that the first
+// storable returns the JSON that a record keeps of v, and the value that the first
 // caller is to get: v itself, unless v's JSON can be rebuilt by value alone (an
 // interface that holds a struct comes back as a map, its members in another
 // order). Then all callers get the rebuilt value, the first one too. The error
@@ -150,7 +150,7 @@ func fromJSON[T any](text []byte, numbers bool) (v T, err error) {
 	return v, dec.Decode(&v)
 }
 
-// toJSON is a value's JSON as Lambda's runtime writes it, without escapes for
+// toJSON returns a value's JSON as Lambda's runtime writes it, without escapes for
 // HTML.
 func toJSON(v any) ([]byte, error) {
 	var buf bytes.Buffer
@@ -162,7 +162,7 @@ func toJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
-// sameJSON tells whether two texts are one value, as F3 has it. Names that some
+// sameJSON reports whether two texts are one value, as F3 has it. Names that some
 // readers fold together have no canonical form; among what encoding/json itself
 // wrote they are told apart, and a member that was there twice shows in the
 // length.

@@ -67,7 +67,7 @@ func (k *keptAnswer) FlushError() error {
 	return streamRefused("an answer that is flushed")
 }
 
-// response is the answer as what the handler changed of it: on a replay outer
+// response returns the answer as what the handler changed of it: on a replay outer
 // handlers set their headers anew, and what the handler did to them is done
 // again.
 func (k *keptAnswer) response() Response {
@@ -100,7 +100,7 @@ func (k *keptAnswer) response() Response {
 	return r
 }
 
-// trailer is what was set after the status was written, of what net/http sends
+// trailer returns what was set after the status was written, of what net/http sends
 // then: names that were declared in the header Trailer, or have its prefix.
 func (k *keptAnswer) trailer() map[string][]string {
 	var trailer map[string][]string

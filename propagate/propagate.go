@@ -52,7 +52,7 @@ var (
 	ErrOtherKey = errors.New("propagate: there is another key already")
 )
 
-// Key is the key of what a guarded handler sends under name, or
+// Key returns the key of what a guarded handler sends under name, or
 // [ErrUnguarded].
 func Key(ctx context.Context, name string) (string, error) {
 	key := lambdaidem.DownstreamKey(ctx, name)

@@ -22,7 +22,7 @@ var contents = []content{
 	{"noise", "random bytes, as an image or an encrypted file; in the event they are base64", func(size int) (string, bool) { return noise(size), true }},
 }
 
-// answer is what the handler returns: a body of so many bytes.
+// answer returns what the handler returns: a body of so many bytes.
 func (c content) answer(size int) events.APIGatewayV2HTTPResponse {
 	body, encoded := c.make(size)
 	kind := "application/json"

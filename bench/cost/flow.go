@@ -82,7 +82,7 @@ type rig struct {
 	longScope bool // namespace, route and caller are as long in a record as they may be
 }
 
-// inMemory is a rig over the simulator's DynamoDB, which counts by AWS's rule and
+// inMemory returns a rig over the simulator's DynamoDB, which counts by AWS's rule and
 // is held to DynamoDB Local by a test of its own.
 func inMemory(ctx context.Context) (*rig, error) {
 	// The moment has no effect but by its digits: trailing zeros make a number smaller.
@@ -154,7 +154,7 @@ func (r *rig) measure(ctx context.Context, l layout, m mode, answer events.APIGa
 	return f, err
 }
 
-// conflict is what a duplicate consumes while its first request runs.
+// conflict returns what a duplicate consumes while its first request runs.
 func (r *rig) conflict(ctx context.Context, guard *lambdaidem.Guard) (units, error) {
 	serve := guard.APIGatewayV2(func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		return events.APIGatewayV2HTTPResponse{}, lambdaidem.Uncertain(errors.New("still at it"))
@@ -238,7 +238,7 @@ func enlist(ctx context.Context, r *rig, id string) error {
 	return nil
 }
 
-// invoked is the context of an invocation in Lambda: a record names its request id,
+// invoked returns the context of an invocation in Lambda: a record names its request id,
 // which counts as a part of the item.
 func invoked(ctx context.Context) context.Context {
 	return lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{AwsRequestID: "6bc28136-xmpl-4365-b021-0ce6b2e64ab0"})

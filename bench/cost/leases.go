@@ -106,7 +106,7 @@ func (r *rig) lives(ctx context.Context, set func(*dynamostore.Options)) ([]leas
 	return all, nil
 }
 
-// leasesTable is the section of the page.
+// leasesTable returns the section of the page.
 func leasesTable(all []leaseCost) string {
 	var b strings.Builder
 	_, _ = fmt.Fprintf(&b, "`Options.LeaseIndex` is off by default. Where it is on, a lock puts an entry into it and the end of the attempt takes it out, "+
@@ -129,7 +129,7 @@ const defaultShards = 64
 // entry is an item's entry in the index of leases, if it has one: all of its keys.
 type entry struct{ id, shard, end string }
 
-// entry is that of the record that a write is to; none of anything else.
+// entry returns that of the record that a write is to; none of anything else.
 func (m *meter) entry(ctx context.Context, in any) (entry, error) {
 	var table *string
 	var key map[string]types.AttributeValue
@@ -159,7 +159,7 @@ func (m *meter) entry(ctx context.Context, in any) (entry, error) {
 	return entry{id.Value, shard.Value, end.Value}, nil
 }
 
-// changed is what an index of keys alone consumes for a change of an item: a write for
+// changed returns what an index of keys alone consumes for a change of an item: a write for
 // an entry that comes, one for an entry that goes, both for one whose key changes, and
 // none for one that stays ("Using Global Secondary Indexes in DynamoDB", "Provisioned
 // throughput considerations"). Each is below 1 KB.

@@ -106,7 +106,7 @@ func cell(u units) string {
 	return strings.Join(parts, " + ")
 }
 
-// short is the table of dynamostore's documentation, as a Go comment: of the
+// short returns the table of dynamostore's documentation, as a Go comment: of the
 // defaults alone.
 func (s study) short(p prices) string {
 	const rate = 0.05

@@ -47,7 +47,7 @@ func (m *meter) take() units {
 	return spent
 }
 
-// watched is the client with every request counted.
+// watched returns the client with every request counted.
 func (m *meter) watched(client *dynamodb.Client) *dynamodb.Client {
 	return dynamodb.New(client.Options(), func(o *dynamodb.Options) {
 		o.HTTPClient = client.Options().HTTPClient
@@ -127,7 +127,7 @@ func (m *meter) consumed(ctx context.Context, in, out any, err error) (units, er
 	return u, nil
 }
 
-// refused is what a refused write consumed. A condition that fails consumes as
+// refused returns what a refused write consumed. A condition that fails consumes as
 // if it had held, by the larger of the item that is there and the one that was
 // to be ("DynamoDB read and write operations"); a canceled transaction as one
 // that is committed.
@@ -161,7 +161,7 @@ func (m *meter) refused(ctx context.Context, in any, err error) (float64, error)
 	return 0, fmt.Errorf("what this error consumed is not known: %w", err)
 }
 
-// target is an action's table, and the item that it puts or the key that it has.
+// target returns an action's table, and the item that it puts or the key that it has.
 func target(action types.TransactWriteItem) (table *string, item map[string]types.AttributeValue) {
 	switch {
 	case action.Put != nil:
@@ -175,7 +175,7 @@ func target(action types.TransactWriteItem) (table *string, item map[string]type
 	}
 }
 
-// writeUnits are those of a write of the item, which has its key: of all of it,
+// writeUnits returns those of a write of the item, which has its key: of all of it,
 // or of that alone.
 func (m *meter) writeUnits(ctx context.Context, table *string, item map[string]types.AttributeValue) (float64, error) {
 	found, err := m.items.GetItem(ctx, &dynamodb.GetItemInput{
@@ -188,7 +188,7 @@ func (m *meter) writeUnits(ctx context.Context, table *string, item map[string]t
 	return float64(max(1, (larger+1023)/1024)), nil
 }
 
-// sizeOf is an item's size in bytes by AWS's rule ("DynamoDB item sizes and
+// sizeOf returns an item's size in bytes by AWS's rule ("DynamoDB item sizes and
 // formats"), as far as records and the writes of this program need it.
 func sizeOf(item map[string]types.AttributeValue) int {
 	size := 0

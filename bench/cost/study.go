@@ -129,14 +129,14 @@ type prices struct {
 	source      string
 }
 
-// million is the price of a million requests, of which a share are replays, in
+// million returns the price of a million requests, of which a share are replays, in
 // dollars. Storage and conflicts are left out.
 func (p prices) million(f figures, replays float64) float64 {
 	of := func(u units) float64 { return p.write*(u.write+u.refused) + p.read*u.read }
 	return (1-replays)*of(f.first) + replays*of(f.replay)
 }
 
-// least is the price in the cheapest layout.
+// least returns the price in the cheapest layout.
 func (p prices) least(by []figures, replays float64) float64 {
 	least := math.Inf(1)
 	for _, f := range by {
@@ -174,7 +174,7 @@ func (s study) nearness(p prices, replays float64) nearness {
 	return n
 }
 
-// differences are where DynamoDB reported other units than were computed; the
+// differences returns where DynamoDB reported other units than were computed; the
 // transactions' apart, which DynamoDB Local is known to count otherwise.
 func (s study) differences(measured study) (others, transactions []string, compared int) {
 	for i, one := range s.rows {

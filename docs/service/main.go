@@ -27,7 +27,7 @@ func main() {
 	lambda.Start(newHandler(store))
 }
 
-// newHandler is the whole service but for its store, so that a test can bring
+// newHandler returns the whole service but for its store, so that a test can bring
 // another one.
 func newHandler(store lambdaidem.Store, optFns ...func(*lambdaidem.Options)) lambdaidem.APIGatewayV2Handler {
 	return lambdaidem.New(store, optFns...).APIGatewayV2(createPayment)

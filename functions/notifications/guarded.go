@@ -18,7 +18,7 @@ const ttl = 45 * 24 * time.Hour
 
 type queueHandler = func(context.Context, events.SQSEvent) (events.SQSEventResponse, error)
 
-// guarded is the Lambda handler: each message is guarded by itself.
+// guarded returns the Lambda handler: each message is guarded by itself.
 //
 // The key is the ID of the payment in the message, which is the key that its sender
 // gives it too. It is taken from there because a payer hears of a payment once,

@@ -12,7 +12,7 @@ import (
 
 type handlerV2 = func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)
 
-// guarded is the Lambda handler: the guard, then the adapter, then the
+// guarded returns the Lambda handler: the guard, then the adapter, then the
 // application.
 //
 // The guard stands outside the adapter, where it sees the event as the gateway
@@ -42,7 +42,7 @@ func proxied(app http.Handler) handlerV2 {
 	}
 }
 
-// isRequest tells whether the adapter can read an event.
+// isRequest reports whether the adapter can read an event.
 func isRequest(adapter *httpadapter.HandlerAdapterV2, e events.APIGatewayV2HTTPRequest) bool {
 	_, err := adapter.EventToRequest(e)
 	return err == nil

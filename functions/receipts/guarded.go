@@ -17,7 +17,7 @@ const ttl = 30 * 24 * time.Hour
 
 type streamHandler = func(context.Context, events.DynamoDBTimeWindowEvent) (events.DynamoDBEventResponse, error)
 
-// guarded is the Lambda handler: what is no new payment is passed over, the rest is
+// guarded returns the Lambda handler: what is no new payment is passed over, the rest is
 // guarded one by one. Passing over comes first, so that a refund costs no record.
 //
 // The guard gets what never changes in a payment, and no more: all of a stream's record

@@ -47,7 +47,7 @@ func (w watch) lookAtTTL(ctx context.Context) {
 	}
 }
 
-// look is the Lambda handler. What the schedule's event says is of no use.
+// look returns the Lambda handler. What the schedule's event says is of no use.
 //
 // A look that fails writes no metrics: any number would be too small, and a zero would
 // be a lie. The alarm takes missing ones for a bad sign. One that has no time left

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// routeOf is the route of a record's scope, as its guard's metrics have it: a method
+// routeOf returns the route of a record's scope, as its guard's metrics have it: a method
 // and a template, or an operation. It is empty unless it is one of those that are
 // watched: where there is no template a scope has the path as the client asked for it,
 // and nothing that a client chose may be a metric's dimension.

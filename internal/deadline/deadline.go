@@ -118,7 +118,7 @@ func (c *Context) isOver() bool {
 	return c.parent.Err() != nil || !c.end.IsZero() && !time.Now().Before(c.end)
 }
 
-// standard is the context of the standard library that stands for this one.
+// standard returns the context of the standard library that stands for this one.
 func (c *Context) standard() context.Context {
 	switch {
 	case c.std != nil:

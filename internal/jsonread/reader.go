@@ -139,7 +139,7 @@ func (r *Reader) escaped(i int) (string, bool) {
 	return "", false
 }
 
-// closing is where the quote stands that ends a text whose first escape stands at i.
+// closing returns where the quote stands that ends a text whose first escape stands at i.
 // If there is none, it is the end, or a byte after it.
 func closing(text string, i int) int {
 	for i < len(text) && text[i] != '"' {
@@ -154,7 +154,7 @@ func closing(text string, i int) int {
 // short is what the escapes of two characters stand for, by the second of them.
 var short = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escape is the character that an escape of hexadecimal digits stands for, and the
+// escape returns the character that an escape of hexadecimal digits stands for, and the
 // escape's size in bytes: 0, if it is none.
 func escape(text string) (rune, int) {
 	unit, ok := hex4(text)
@@ -173,7 +173,7 @@ func sizeIf(ok bool, size int) int {
 	return 0
 }
 
-// hex4 is the number that follows a backslash and a u.
+// hex4 returns the number that follows a backslash and a u.
 func hex4(text string) (rune, bool) {
 	digits, ok := strings.CutPrefix(text, `\u`)
 	if !ok || len(digits) < 4 {

@@ -81,7 +81,7 @@ func (a *actor) drawMode() {
 	a.policy = a.drawPolicy()
 }
 
-// drawPolicy is the plan's policy; or, where a plan mixes them, either.
+// drawPolicy returns the plan's policy; or, where a plan mixes them, either.
 func (a *actor) drawPolicy() lambdaidem.Policy {
 	policy, other := lambdaidem.Rerun, lambdaidem.Hold
 	if a.w.plan.policyHold {
@@ -285,7 +285,7 @@ func (a *actor) event() events.APIGatewayV2HTTPRequest {
 
 type requestKey struct{}
 
-// requestContext is the context of the request that ctx was derived from; for
+// requestContext returns the context of the request that ctx was derived from; for
 // mutations.
 func requestContext(ctx context.Context) context.Context {
 	if c, ok := ctx.Value(requestKey{}).(context.Context); ok {

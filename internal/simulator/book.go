@@ -57,7 +57,7 @@ type run struct {
 	inner      innerOutcome
 }
 
-// answer is the text of the run's answer: it names the order, so that nobody
+// answer returns the text of the run's answer: it names the order, so that nobody
 // can get another's answer unnoticed, and the run.
 func (r *run) answer() string {
 	o := r.actor.order
@@ -101,7 +101,7 @@ func (b *book) event(a *actor, e lambdaidem.Event) {
 	b.noteLocked(a, "guard: %s%s", e.Kind, because(e.Err))
 }
 
-// because is the reason of an event, on one line.
+// because returns the reason of an event, on one line.
 func because(err error) string {
 	if err == nil {
 		return ""
@@ -137,7 +137,7 @@ func (b *book) endRun(a *actor, how Ending) {
 	}
 }
 
-// endRunLocked ends the run of an actor, if one is under way.
+// endRunLocked ends the run of an actor, if one is in progress.
 func (b *book) endRunLocked(a *actor, how Ending) {
 	if a.run == nil || !a.run.ended.IsZero() {
 		return

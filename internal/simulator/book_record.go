@@ -136,7 +136,7 @@ func (b *book) wrote(w wire.Write) {
 	}
 }
 
-// sorted is all records, in the order of their ids.
+// sorted returns all records, in the order of their ids.
 func (b *book) sorted() []*history {
 	var all []*history
 	for _, h := range b.records {
@@ -146,7 +146,7 @@ func (b *book) sorted() []*history {
 	return all
 }
 
-// historyOf is the record of an order; nil if it never had one.
+// historyOf returns the record of an order; nil if it never had one.
 func (b *book) historyOf(o order) *history {
 	for _, h := range b.records {
 		if h.order.Key == o.Key && h.order.Owner == o.Owner {
@@ -156,7 +156,7 @@ func (b *book) historyOf(o order) *history {
 	return nil
 }
 
-// completed is those of a record's lives that were completed; none of a record
+// completed returns those of a record's lives that were completed; none of a record
 // that never was.
 func (h *history) completed() []*life {
 	if h == nil {
@@ -165,10 +165,10 @@ func (h *history) completed() []*life {
 	return slices.DeleteFunc(slices.Clone(h.lives), func(l *life) bool { return l.completed == nil })
 }
 
-// answer is the text of the answer that a life stored.
+// answer returns the text of the answer that a life stored.
 func (l *life) answer() string { return l.text }
 
-// storedBy is the answer that an actor's attempt left in the record.
+// storedBy returns the answer that an actor's attempt left in the record.
 func (h *history) storedBy(a *actor) string {
 	for _, l := range h.lives {
 		if l.completedBy == a {

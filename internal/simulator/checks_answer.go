@@ -126,7 +126,7 @@ func (j *judge) checkAnswer(ans *answer) {
 }
 
 // hadOtherPayload reports whether an attempt with another payload than the asked request's
-// held or completed the record while that request was under way, or before that in the same
+// held or completed the record while that request was in progress, or before that in the same
 // life of the record.
 func (h *history) hadOtherPayload(asked *answer) bool {
 	if h == nil {

@@ -92,7 +92,7 @@ func (r result) carriesAnswer() bool {
 	return r.Status == 200 || r.Status == 201 || r.Status == 402 || r.Code == insufficient || r.Code == string(lambdaidem.ErrPermanent)
 }
 
-// text is what of a result must be equal between a first answer and a replay.
+// text returns what of a result must be equal between a first answer and a replay.
 func (r result) text() string { return fmt.Sprintf("%d %s", r.Status, r.Body) }
 
 // final tells whether a client has no reason to ask again.

@@ -32,7 +32,7 @@ func newDelays(seed uint64, p *plan) {
 // paced stretches a time that somebody takes.
 func (p *plan) paced(d time.Duration) time.Duration { return time.Duration(max(p.pace, 1)) * d }
 
-// lateness is how long a late request takes: half of those that may outlive their
+// lateness returns how long a late request takes: half of those that may outlive their
 // signature arrive just before or after that.
 func (w *world) lateness(most time.Duration) time.Duration {
 	if most > signatureLife && w.rng.IntN(2) == 0 {

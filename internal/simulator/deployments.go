@@ -8,7 +8,7 @@ import (
 )
 
 // This file simulates deployments that change how the guard makes fingerprints, while
-// requests are under way. During a deployment, processes of the old version and of the new
+// requests are in progress. During a deployment, processes of the old version and of the new
 // one run side by side.
 
 // version has the options for fingerprints of one deployed version of the function.

@@ -89,7 +89,7 @@ func newEffects(seed uint64, p *plan) {
 	p.effects = e
 }
 
-// account is where an order is paid from.
+// account returns where an order is paid from.
 func (e *effects) account(o order) string {
 	if e.poor[o.Key] {
 		return poor
@@ -155,7 +155,7 @@ func (a *actor) enlist(ctx context.Context, r *run) {
 	}})
 }
 
-// balances is what all accounts hold, and what the one that holds least does.
+// balances returns what all accounts hold, and what the one that holds least does.
 func (w *world) balances() (sum, least int64) {
 	for _, db := range w.dbs {
 		for _, id := range []string{rich, poor, shop} {

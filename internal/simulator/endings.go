@@ -109,7 +109,7 @@ func (e Ending) traits() traits {
 	return endings[i]
 }
 
-// under is the state of its record that an ending leaves under a policy: under
+// under returns the state of its record that an ending leaves under a policy: under
 // hold nothing is written after what is unsure, and the lease runs out.
 func (t traits) under(p lambdaidem.Policy) state {
 	if p == lambdaidem.Hold && t.unsure {

@@ -83,7 +83,7 @@ func (g *global) fail() {
 // onTheWire is how long a request takes at most that its sender waits for.
 const onTheWire = 40 * time.Millisecond
 
-// running is the processes of the first Region that are not over, or whose last
+// running returns the processes of the first Region that are not over, or whose last
 // request may still be on the wire.
 func (g *global) running() []*actor {
 	g.w.mu.Lock()
@@ -107,7 +107,7 @@ func (g *global) await(o order) {
 	}
 }
 
-// itemOf is the id of the item that a write asks for.
+// itemOf returns the id of the item that a write asks for.
 func itemOf(body []byte) string {
 	var in struct {
 		Key, Item struct{ ID struct{ S string } }

@@ -25,7 +25,7 @@ const (
 const (
 	WriteConflict  Fault = "transaction conflict on a write" // cancelled: a transaction holds an item that the handler writes
 	WriteThrottled Fault = "throttled write"                 // cancelled for the capacity of a table that the handler writes
-	Unfinished     Fault = "transaction in progress"         // its reply is lost, and it is still under way when it is sent again
+	Unfinished     Fault = "transaction in progress"         // its reply is lost, and it is still in progress when it is sent again
 )
 
 // The other faults.

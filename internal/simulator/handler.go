@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// handle is the user's handler: it takes its time, has its effect, and answers.
+// handle returns the user's handler: it takes its time, has its effect, and answers.
 func (a *actor) handle(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 	p := a.w.plan
 	if a.w.isHealed() {
@@ -67,7 +67,7 @@ func (a *actor) handle(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (e
 	return how.answer(r)
 }
 
-// sleep is time that passes in a handler. It tells whether ctx was still alive
+// sleep returns time that passes in a handler. It tells whether ctx was still alive
 // at the end; a disobedient handler passes a context without end.
 func (a *actor) sleep(ctx context.Context, d time.Duration) bool {
 	if a.w.tree != nil && !a.w.isHealed() {
@@ -90,7 +90,7 @@ func (a *actor) sleep(ctx context.Context, d time.Duration) bool {
 // working is the op of a handler's own step, which no database sees.
 const working = "work"
 
-// work is the handler's own step, which takes its turn among the requests.
+// work returns the handler's own step, which takes its turn among the requests.
 func (a *actor) work(ctx context.Context) bool {
 	r := a.submit(working, nil, time.Now())
 	select {

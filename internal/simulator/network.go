@@ -180,7 +180,7 @@ func (w *world) serve(r *request) reply {
 	return w.answer(r, status, header, out)
 }
 
-// answer is the database's answer to a request.
+// answer returns the database's answer to a request.
 func (w *world) answer(r *request, status int, header http.Header, body []byte) reply {
 	var cancelled []string
 	if r.tx != nil {

@@ -153,7 +153,7 @@ func (a *actor) operate(thinks time.Duration) error {
 // errNothingSeen ends what an operator does before it has done anything.
 var errNothingSeen = errors.New("there was nothing to see")
 
-// answer is the operator's, in the form of a handler's.
+// answer returns the operator's, in the form of a handler's.
 func (a *actor) answer(rec lambdaidem.Record) []byte {
 	body := fmt.Sprintf("%s/%s/%s by operator %d", a.order.Owner, a.order.Key, a.w.book.payload(rec.Token), a.id)
 	return lambdaidem.EncodeAnswer(&lambdaidem.Response{Status: http.StatusOK, Body: body + a.w.plan.large.pad()})
@@ -201,7 +201,7 @@ func newDynamoDB(through aws.HTTPClient) *dynamodb.Client {
 	})
 }
 
-// dated is the header of an answer as an operator gets it: by the database's own
+// dated returns the header of an answer as an operator gets it: by the database's own
 // clock.
 func (a *actor) dated(header http.Header) http.Header {
 	if a.operates == nil || header == nil {

@@ -27,7 +27,7 @@ const (
 	LateForOperator  Path = "an attempt ended later than an operator decided"
 )
 
-// payload is what the record of a token was begun with.
+// payload returns what the record of a token was begun with.
 func (b *book) payload(token string) string {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
@@ -231,7 +231,7 @@ func (b *book) lateForOperator(r *request, status int) {
 	}
 }
 
-// settledByOperators is the answers of operators, for porcupine: first answers that
+// settledByOperators returns the answers of operators, for porcupine: first answers that
 // no client got.
 func (h *history) settledByOperators(born time.Time) (ops []porcupine.Operation) {
 	for _, l := range h.lives {

@@ -47,7 +47,7 @@ func (l *large) options(o *dynamostore.Options) {
 	}
 }
 
-// pad is what an answer has beside what matters.
+// pad returns what an answer has beside what matters.
 func (l *large) pad() string { return strings.Repeat(" .", l.padding/2) }
 
 // losses lets parts get lost, now and then.

@@ -16,7 +16,7 @@ type process struct {
 	inner  *lambdaidem.Guard // of the handler's inner calls
 	served int               // invocations that began
 
-	serving *actor // the invocation under way, or nil if the process is idle; under w.mu
+	serving *actor // the invocation in progress, or nil if the process is idle; under w.mu
 }
 
 // current returns the invocation that the process serves.

@@ -92,7 +92,7 @@ func (s stamp) before(o stamp) bool {
 // passengers are the writes of one transaction that one Region sends another one.
 type passengers struct{ from, to, transaction int }
 
-// ownWrite is a write to a strong table, under way to its other Regions.
+// ownWrite is a write to a strong table, in progress to its other Regions.
 type ownWrite struct {
 	region int
 	until  time.Time
@@ -135,7 +135,7 @@ func (w *world) openRegions() {
 // copied tells whether each Region decides by a copy of its own.
 func (g *global) copied() bool { return len(g.w.dbs) > 1 }
 
-// home is the Region to which all requests of a record go.
+// home returns the Region to which all requests of a record go.
 func (g *global) home(o order) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(o.record()))
@@ -167,7 +167,7 @@ func (g *global) place(a *actor) {
 	}
 }
 
-// receive is the database that serves a request, or why none does.
+// receive returns the database that serves a request, or why none does.
 func (g *global) receive(r *request, body []byte) (*wire.DB, *reply) {
 	from := r.actor.region
 	if g.failed(from) {
@@ -190,7 +190,7 @@ func (g *global) receive(r *request, body []byte) (*wire.DB, *reply) {
 	return g.w.dbs[0], nil
 }
 
-// meets tells whether another Region's write to the same item is under way.
+// meets tells whether another Region's write to the same item is in progress.
 func (g *global) meets(r *request, body []byte) bool {
 	if r.op != "PutItem" && r.op != "UpdateItem" {
 		return false

@@ -72,7 +72,7 @@ func stepEnding(err error) Ending {
 	}
 }
 
-// stepText is a step's result: it names the record, so that nobody can get
+// stepText returns a step's result: it names the record, so that nobody can get
 // another's unnoticed, and the run.
 func (r *run) stepText(name string) string { return name + " for " + r.answer() }
 
@@ -111,7 +111,7 @@ func (l *life) keepSteps(a *actor, w wire.Write) {
 	}
 }
 
-// lifeOf is the life of its record in which an actor had the lease; nil if it
+// lifeOf returns the life of its record in which an actor had the lease; nil if it
 // never had.
 func (b *book) lifeOf(a *actor) *life {
 	h := b.historyOf(a.order)
@@ -128,7 +128,7 @@ func (b *book) lifeOf(a *actor) *life {
 	return nil
 }
 
-// lastLife is the last life of an actor's record; nil if it never had one.
+// lastLife returns the last life of an actor's record; nil if it never had one.
 func (b *book) lastLife(a *actor) *life {
 	if h := b.historyOf(a.order); h != nil && len(h.lives) > 0 {
 		return h.lives[len(h.lives)-1]

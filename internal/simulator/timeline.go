@@ -26,7 +26,7 @@ func (b *book) noteLocked(a *actor, format string, args ...any) {
 	b.lines = append(b.lines, line{time.Since(b.w.born), a, fmt.Sprintf(format, args...)})
 }
 
-// timeline is the book, as text.
+// timeline returns the book, as text.
 func (b *book) timeline() string {
 	lines := slices.Clone(b.lines)
 	slices.SortStableFunc(lines, func(x, y line) int {

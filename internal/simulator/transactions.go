@@ -61,7 +61,7 @@ func (t *transaction) records() int {
 	return 1
 }
 
-// someWrite is the place of one of the handler's writes; of the record, where
+// someWrite returns the place of one of the handler's writes; of the record, where
 // there are none.
 func (t *transaction) someWrite(n int) int {
 	if writes := t.actions - t.records(); writes > 0 {
@@ -70,7 +70,7 @@ func (t *transaction) someWrite(n int) int {
 	return 0
 }
 
-// reasons are those of a transaction that one action alone kept from happening.
+// reasons returns those of a transaction that one action alone kept from happening.
 func (t *transaction) reasons(code string, at int) []string {
 	all := slices.Repeat([]string{wire.ReasonNone}, t.actions)
 	all[at] = code
@@ -155,7 +155,7 @@ var allPaths = []Path{
 	met(KillBefore), met(KillAfter), met(Stall), met(Unfinished),
 }
 
-// met is the path of a transaction that met a fault.
+// met returns the path of a transaction that met a fault.
 func met(f Fault) Path { return Path("met: " + string(f)) }
 
 // path counts that a path was gone.
@@ -233,7 +233,7 @@ func (b *book) account(w wire.Write) {
 	}
 }
 
-// runOf is the run of the process of that number; nil if there is none.
+// runOf returns the run of the process of that number; nil if there is none.
 func (b *book) runOf(process string) *run {
 	n, err := strconv.ParseUint(process, 10, 64)
 	if err != nil {
@@ -266,7 +266,7 @@ func (b *book) committed(r *request, status int, out []byte) {
 	b.cancelledLocked(r, out)
 }
 
-// path is how the transaction got the record.
+// path returns how the transaction got the record.
 func (c *commit) path() Path {
 	tx := c.request.tx
 	switch {

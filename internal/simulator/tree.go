@@ -29,7 +29,7 @@ func (t *tree) choose(width int) int {
 	return choice
 }
 
-// next is the script of the path after this one; ok is false after the last.
+// next returns the script of the path after this one; ok is false after the last.
 func (t *tree) next() (script []int, ok bool) {
 	for i := len(t.taken) - 1; i >= 0; i-- {
 		if t.taken[i]+1 < t.widths[i] {
@@ -117,7 +117,7 @@ func (w *world) branch() bool {
 	return true
 }
 
-// distinct are the pending requests whose next move leads to another run: of
+// distinct returns the pending requests whose next move leads to another run: of
 // attempts that are alike and have done nothing yet, only the first's. What the
 // others would begin is the same with their names exchanged.
 func (t *tree) distinct() []*request {

@@ -56,7 +56,7 @@ var tableRequests = []struct{ op, body string }{
 	{"UpdateTimeToLive", `{"TableName":"` + table + `","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expiration"}}`},
 }
 
-// createTable is the request for a table whose key is id.
+// createTable returns the request for a table whose key is id.
 func createTable(name string) string {
 	return `{"TableName":"` + name + `","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}]}`
 }
@@ -114,7 +114,7 @@ func (w *world) in(d time.Duration, do func()) {
 	heap.Push(&w.agenda, event{time.Now().Add(d), w.agenda.seq, do})
 }
 
-// ms is a random time of up to n milliseconds, in nanoseconds so that no two
+// ms returns a random time of up to n milliseconds, in nanoseconds so that no two
 // fall together.
 func (w *world) ms(n int) time.Duration {
 	return 1 + time.Duration(w.rng.Int64N(int64(n)*int64(time.Millisecond)))

@@ -30,7 +30,7 @@ type Options struct {
 	// has them. They are no dimensions and cost nothing but their bytes: with them
 	// CloudWatch Logs Insights tells a record's history. Default: false.
 	Records bool
-	// Bypassed counts calls that run unguarded by method, by a skip, or for want of
+	// Bypassed counts calls that run unguarded by method, by a skip, or for lack of
 	// an optional key. Each is a document, of every GET for one. Default: false.
 	Bypassed bool
 	// Writer is written to, one line a call, from one goroutine at a time. Its

@@ -22,7 +22,7 @@ func WithKey(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, keyOfContext{}, key)
 }
 
-// keyed is the header of a guarded request's attempts: req's own, with a key.
+// keyed returns the header of a guarded request's attempts: req's own, with a key.
 func (t *Transport) keyed(req *http.Request) (http.Header, error) {
 	header := req.Header.Clone()
 	if values := t.keysIn(header); len(values) > 0 { // the caller's; or of a redirect, and copied by net/http
@@ -44,7 +44,7 @@ func (t *Transport) keyed(req *http.Request) (http.Header, error) {
 	return header, nil
 }
 
-// newValue is the header's value for a request that has none.
+// newValue returns the header's value for a request that has none.
 func (t *Transport) newValue(req *http.Request) (string, error) {
 	if key, ok := req.Context().Value(keyOfContext{}).(string); ok {
 		value, err := headerValue(key)
@@ -110,7 +110,7 @@ func (t *Transport) keysIn(h http.Header) []string {
 	return values
 }
 
-// headerValue is a key as its header carries it: bare where that is clear,
+// headerValue returns a key as its header carries it: bare where that is clear,
 // since many servers read nothing else, and a String of RFC 9651 where a comma or a
 // double quote would make the bare form invalid.
 func headerValue(key string) (string, error) {
@@ -133,7 +133,7 @@ func headerValue(key string) (string, error) {
 	return key, nil
 }
 
-// RandomKey is a random UUID of version 4 (RFC 9562, 5.4), as a request gets that has
+// RandomKey returns a random UUID of version 4 (RFC 9562, 5.4), as a request gets that has
 // no key. With [WithKey] it is for callers who want to ask again after an error,
 // under a key that they know then.
 func RandomKey() string {

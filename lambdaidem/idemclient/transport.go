@@ -121,13 +121,13 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// guards tells whether a request gets a key and retries.
+// guards reports whether a request gets a key and retries.
 func (t *Transport) guards(req *http.Request) bool {
 	return slices.Contains(t.opts.Methods, strings.ToUpper(req.Method)) && t.given(req) &&
 		(t.opts.Skip == nil || !t.opts.Skip(req))
 }
 
-// given tells whether a request goes to one of the hosts that may have keys.
+// given reports whether a request goes to one of the hosts that may have keys.
 func (t *Transport) given(req *http.Request) bool {
 	return req.URL != nil && t.hosts[originOf(req.URL)]
 }
@@ -147,7 +147,7 @@ func (t *Transport) observe(req *http.Request, n int, resp *http.Response, v ver
 	t.opts.Observe(req.Context(), a)
 }
 
-// said is what an attempt came to, in words.
+// said returns what an attempt came to, in words.
 func said(resp *http.Response, err error) string {
 	if err != nil {
 		return err.Error()

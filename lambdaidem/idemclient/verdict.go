@@ -106,7 +106,7 @@ func permanent(err error) bool {
 	return errors.As(err, &e)
 }
 
-// readCode is the "code" of a problem document (RFC 9457), empty where there is
+// readCode returns the "code" of a problem document (RFC 9457), empty where there is
 // none; its error is that of reading the body.
 func readCode(resp *http.Response) (string, error) {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty if it is none

@@ -22,7 +22,7 @@ type httpAnswer struct {
 	Base64  bool
 }
 
-// taken is what becomes of a Lambda handler's answer: of an HTTP answer what its
+// taken returns what becomes of a Lambda handler's answer: of an HTTP answer what its
 // gateway takes, of any other its JSON.
 func taken(t testing.TB, event, answer any, apart []string) any {
 	t.Helper()
@@ -49,7 +49,7 @@ func taken(t testing.TB, event, answer any, apart []string) any {
 	return string(text)
 }
 
-// merged is what a REST API makes of its two maps: one list for each name, in
+// merged returns what a REST API makes of its two maps: one list for each name, in
 // which a value of both stands once ("Set up Lambda proxy integrations in API
 // Gateway"). Names are put in order, since a map that has one name in two
 // spellings has none.
@@ -69,7 +69,7 @@ func merged(single map[string]string, multi map[string][]string) map[string][]st
 	return all
 }
 
-// withCookies is what an answer of payload format 2.0 sends: the cookies are
+// withCookies returns what an answer of payload format 2.0 sends: the cookies are
 // headers of their own ("Create AWS Lambda proxy integrations for HTTP APIs").
 func withCookies(single map[string]string, cookies []string) map[string][]string {
 	all := merged(single, nil)
@@ -79,7 +79,7 @@ func withCookies(single map[string]string, cookies []string) map[string][]string
 	return all
 }
 
-// answerOf is the answer of a net/http handler.
+// answerOf returns the answer of a net/http handler.
 func answerOf(r *http.Response, body []byte, apart []string) httpAnswer {
 	return httpAnswer{Status: r.StatusCode, Header: without(merged(nil, r.Header), apart), Trailer: without(merged(nil, r.Trailer), apart), Body: string(body)}
 }

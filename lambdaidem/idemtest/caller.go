@@ -30,7 +30,7 @@ func JWT(iss, sub string) Caller {
 // IAM is who signed the request, by ARN.
 func IAM(arn string) Caller { return newCaller(iam, arn, "", arn != "", "arn") }
 
-// Cognito is a user of a Cognito identity pool: identity tells them apart, arn
+// Cognito returns a user of a Cognito identity pool: identity tells them apart, arn
 // is that of the role which they share. arn may be empty in events of a REST
 // API.
 func Cognito(arn, identity string) Caller {
@@ -58,7 +58,7 @@ func newCaller(kind callerKind, first, second string, known bool, needed string)
 	return Caller{kind, first, second}
 }
 
-// Principal is the caller as Request.Principal and records have it, made by
+// Principal returns the caller as Request.Principal and records have it, made by
 // lambdaidem.PrincipalOf; empty for nobody.
 func (c Caller) Principal() string {
 	switch c.kind {

@@ -30,7 +30,7 @@ type Clock struct {
 // NewClock returns a clock that shows the time at which it was made.
 func NewClock() *Clock { return &Clock{now: time.Now().Round(0)} }
 
-// Now is the time that the clock shows.
+// Now returns the time that the clock shows.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

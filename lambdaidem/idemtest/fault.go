@@ -44,7 +44,7 @@ const (
 
 const refused = "refused: "
 
-// Refuse is the fault of a call that surely did not happen, for a reason. With
+// Refuse returns the fault of a call that surely did not happen, for a reason. With
 // lambdaidem.ReasonThrottled, say, it is what a busy table does.
 func Refuse(reason lambdaidem.Reason) Fault { return Fault(refused + string(reason)) }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// Invocation is a context as Lambda gives one to a handler: it ends after
+// Invocation returns a context as Lambda gives one to a handler: it ends after
 // timeout, the function's, and has a lambdacontext with a request id of its own
 // and the ARN of a function named idemtest. It is cancelled when the test ends.
 //
@@ -28,7 +28,7 @@ func Invocation(t testing.TB, timeout time.Duration) context.Context {
 	})
 }
 
-// requestID is a UUID of version 4, as Lambda's are.
+// requestID returns a UUID of version 4, as Lambda's are.
 func requestID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // it never fails

@@ -56,7 +56,7 @@ func withMessageDefaults(all []Message) []Message {
 	return out
 }
 
-// attributes are the message attributes, the key's among them.
+// attributes returns the message attributes, the key's among them.
 func (m Message) attributes() map[string]string {
 	all := make(map[string]string, len(m.Attributes)+1)
 	for name, value := range m.Attributes {
@@ -68,7 +68,7 @@ func (m Message) attributes() map[string]string {
 	return all
 }
 
-// SQS is an event of a queue, by its name; one that ends in .fifo is a FIFO queue.
+// SQS returns an event of a queue, by its name; one that ends in .fifo is a FIFO queue.
 func SQS(queue string, messages ...Message) events.SQSEvent {
 	out := events.SQSEvent{Records: []events.SQSMessage{}}
 	for i, m := range withMessageDefaults(messages) {
@@ -87,10 +87,10 @@ func SQS(queue string, messages ...Message) events.SQSEvent {
 	return out
 }
 
-// sequence is a sequence number, the higher the later.
+// sequence returns a sequence number, the higher the later.
 func sequence(i int) string { return fmt.Sprintf("4959033827149025660855969253836%010d", i) }
 
-// SNS is an event of a topic, by its name.
+// SNS returns an event of a topic, by its name.
 func SNS(topic string, m Message) events.SNSEvent {
 	m = withMessageDefaults([]Message{m})[0]
 	arn := arnHead + "sns" + arnTail + topic
@@ -104,7 +104,7 @@ func SNS(topic string, m Message) events.SNSEvent {
 	}}}
 }
 
-// EventBridge is an event of a bus. It panics if the message's Body is no JSON
+// EventBridge returns an event of a bus. It panics if the message's Body is no JSON
 // object.
 func EventBridge(source, detailType string, m Message) events.EventBridgeEvent {
 	m = withMessageDefaults([]Message{m})[0]
@@ -120,7 +120,7 @@ func EventBridge(source, detailType string, m Message) events.EventBridgeEvent {
 	return events.EventBridgeEvent{Version: "0", ID: m.ID, Source: source, DetailType: detailType, AccountID: accountID, Region: region, Time: sent, Resources: []string{}, Detail: body}
 }
 
-// Kinesis is an event of a data stream, by its name.
+// Kinesis returns an event of a data stream, by its name.
 func Kinesis(stream string, messages ...Message) events.KinesisTimeWindowEvent {
 	out := events.KinesisTimeWindowEvent{KinesisEvent: events.KinesisEvent{Records: []events.KinesisEventRecord{}}}
 	for i, m := range withMessageDefaults(messages) {
@@ -132,7 +132,7 @@ func Kinesis(stream string, messages ...Message) events.KinesisTimeWindowEvent {
 	return out
 }
 
-// DynamoDBStream is an event of a table's stream, by the table's name: of items that
+// DynamoDBStream returns an event of a table's stream, by the table's name: of items that
 // were put, whose key is the attribute id.
 func DynamoDBStream(table string, messages ...Message) events.DynamoDBTimeWindowEvent {
 	out := events.DynamoDBTimeWindowEvent{DynamoDBEvent: events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{}}}

@@ -26,14 +26,14 @@ func (r *Recorder) Observe(_ context.Context, e lambdaidem.Event) {
 	r.events = append(r.events, e)
 }
 
-// All is what was observed so far, in order.
+// All returns what was observed so far, in order.
 func (r *Recorder) All() []lambdaidem.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.events)
 }
 
-// Kinds is the kind of each event so far, in order.
+// Kinds returns the kind of each event so far, in order.
 func (r *Recorder) Kinds() []lambdaidem.Kind {
 	var kinds []lambdaidem.Kind
 	for _, e := range r.All() {
@@ -42,7 +42,7 @@ func (r *Recorder) Kinds() []lambdaidem.Kind {
 	return kinds
 }
 
-// Last is the last event. It ends the test if there was none.
+// Last returns the last event. It ends the test if there was none.
 func (r *Recorder) Last(t testing.TB) lambdaidem.Event {
 	t.Helper()
 	all := r.All()

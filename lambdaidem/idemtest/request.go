@@ -72,7 +72,7 @@ func (r Request) withDefaults() Request {
 	return r
 }
 
-// sentKey is a key as a header carries it: bare, or as an RFC 9651 String where
+// sentKey returns a key as a header carries it: bare, or as an RFC 9651 String where
 // a gateway or a server would take the bare text apart.
 func sentKey(key string) string {
 	if !strings.ContainsAny(key, `,"`) && strings.Trim(key, " ") == key {
@@ -81,7 +81,7 @@ func sentKey(key string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
 }
 
-// HTTP is the request as a net/http server hands it to a handler: with a
+// HTTP returns the request as a net/http server hands it to a handler: with a
 // RequestURI, the Host example.com and the body's length.
 func (r Request) HTTP(ctx context.Context) *http.Request {
 	r = r.withDefaults()
@@ -94,7 +94,7 @@ func (r Request) HTTP(ctx context.Context) *http.Request {
 	return out
 }
 
-// target is what a client asks a server for.
+// target returns what a client asks a server for.
 func (r Request) target() string {
 	if r.Query == "" {
 		return r.Path
@@ -102,7 +102,7 @@ func (r Request) target() string {
 	return r.Path + "?" + r.Query
 }
 
-// Identity is what the request's record is identified by as an event of API
+// Identity returns what the request's record is identified by as an event of API
 // Gateway, [Request.APIGateway] or [Request.APIGatewayV2], so that
 //
 //	guard.RecordID(r.Identity())
@@ -155,7 +155,7 @@ func (r Request) identity() lambdaidem.Identity {
 	return lambdaidem.Identity{Method: strings.ToUpper(r.Method), Key: r.Key}
 }
 
-// namesRoute tells whether a template names one route. The path stands in for
+// namesRoute reports whether a template names one route. The path stands in for
 // one that does not.
 func namesRoute(template string) bool {
 	return template != "$default" && !strings.Contains(template, "+}") && !strings.HasSuffix(template, "/") && !strings.HasSuffix(template, "...}")

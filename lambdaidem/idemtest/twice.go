@@ -85,7 +85,7 @@ func TwiceHTTP(t testing.TB, handler http.Handler, r *http.Request, apart ...str
 	return answer
 }
 
-// served is a request as a server hands it to a handler.
+// served returns a request as a server hands it to a handler.
 func served(ctx context.Context, r *http.Request, body []byte) *http.Request {
 	again := r.Clone(ctx)
 	again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))

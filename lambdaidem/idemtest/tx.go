@@ -30,7 +30,7 @@ type tx struct {
 	store *Store
 }
 
-// Unwrap is the inner store's transaction, for its package to enlist in.
+// Unwrap returns the inner store's transaction, for its package to enlist in.
 func (t *tx) Unwrap() lambdaidem.Tx { return t.Tx }
 
 func (t *tx) Commit(ctx context.Context, c *lambdaidem.Completion) (lambdaidem.Record, error) {

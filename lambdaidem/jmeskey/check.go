@@ -57,10 +57,10 @@ const (
 // node is a node of the syntax tree.
 type node struct{ v reflect.Value }
 
-// kind is one of the library's AST constants, whose type it keeps to itself.
+// kind returns one of the library's AST constants, whose type it keeps to itself.
 func (n node) kind() int { return int(n.v.FieldByName("nodeType").Int()) }
 
-// value is what else there is to a node: a name, an operator, a literal.
+// value returns what else there is to a node: a name, an operator, a literal.
 func (n node) value() reflect.Value { return n.v.FieldByName("value").Elem() }
 
 func (n node) children() []node {
@@ -74,12 +74,12 @@ func (n node) children() []node {
 
 func (n node) isLiteral() bool { return n.kind() == int(jmespath.ASTLiteral) }
 
-// isText tells whether a node is a literal of a text that is not empty.
+// isText reports whether a node is a literal of a text that is not empty.
 func (n node) isText() bool {
 	return n.isLiteral() && n.value().Kind() == reflect.String && n.value().Len() > 0
 }
 
-// tellsTruth tells whether the result can be nothing but true or false.
+// tellsTruth reports whether the result can be nothing but true or false.
 func (n node) tellsTruth() bool {
 	switch n.kind() {
 	case int(jmespath.ASTComparator), int(jmespath.ASTNotExpression):
@@ -90,7 +90,7 @@ func (n node) tellsTruth() bool {
 	return false
 }
 
-// name is that of a function.
+// name returns that of a function.
 func (n node) name() string {
 	if v := n.value(); v.Kind() == reflect.String {
 		return v.String()

@@ -71,7 +71,7 @@ func Must(expression string, optFns ...func(*Options)) *Key {
 // String returns the expression.
 func (k *Key) String() string { return k.expression }
 
-// Request is the key of an HTTP request, in its body, whatever its media type says:
+// Request returns the key of an HTTP request, in its body, whatever its media type says:
 // for lambdaidem.Options.Key. A missing key is "". An error says why the body has no
 // key: see JSON.
 func (k *Key) Request(_ context.Context, r *lambdaidem.Request) (string, error) {
@@ -98,7 +98,7 @@ func Event[In any](k *Key) func(context.Context, In) (string, error) {
 	}
 }
 
-// JSON is the key in a JSON text, a message's body say. A missing key is "".
+// JSON returns the key in a JSON text, a message's body say. A missing key is "".
 //
 // Errors: the text is too large, is no JSON, or is JSON that readers disagree about;
 // the result is true or false; a function was given what it does not take, such as

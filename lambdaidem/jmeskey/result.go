@@ -10,7 +10,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// keyOf is the key that a result stands for, found in document; "" is a missing one.
+// keyOf returns the key that a result stands for, found in document; "" is a missing one.
 func keyOf(result, document any) (string, error) {
 	switch v := result.(type) {
 	case nil:
@@ -33,7 +33,7 @@ func keyOf(result, document any) (string, error) {
 	}
 }
 
-// orHash is a text if it is a key by itself, and else the hash of what it is the
+// orHash returns a text if it is a key by itself, and else the hash of what it is the
 // text of, which is "" for an empty text. What begins like a hash is hashed, so that no client can write one.
 func orHash(text string, of any) (string, error) {
 	if lambdaidem.PrintableKey(text) == nil && !strings.HasPrefix(text, lambdaidem.HashKeyPrefix) {
@@ -42,7 +42,7 @@ func orHash(text string, of any) (string, error) {
 	return lambdaidem.HashKey(of)
 }
 
-// lacks tells whether something is nothing, or was put together by the expression
+// lacks reports whether something is nothing, or was put together by the expression
 // and has a part that is nothing. What stands in the document itself is there,
 // whatever it holds.
 func lacks(v any, given map[uintptr]bool) bool {
@@ -79,7 +79,7 @@ func lacks(v any, given map[uintptr]bool) bool {
 	return false
 }
 
-// containersOf are the identities of all lists and objects in a document. An
+// containersOf returns the identities of all lists and objects in a document. An
 // expression hands them on as they are, or makes new ones: it changes none.
 func containersOf(document any) map[uintptr]bool {
 	given := make(map[uintptr]bool)

@@ -212,7 +212,7 @@ func (s *Store) sweep(now time.Time) {
 	}
 }
 
-// isSeen tells whether r is the record that a takeover has seen. A
+// isSeen reports whether r is the record that a takeover has seen. A
 // completed record never changes, so it can't be taken over.
 func isSeen(r, seen lambdaidem.Record) bool {
 	return (r.State == lambdaidem.InProgress || r.State == lambdaidem.Released) &&
@@ -221,7 +221,7 @@ func isSeen(r, seen lambdaidem.Record) bool {
 		r.LeaseEnd.UnixMilli() == seen.LeaseEnd.UnixMilli()
 }
 
-// ended is the error of a call whose context has ended: nothing is written.
+// ended returns the error of a call whose context has ended: nothing is written.
 func ended(ctx context.Context, op string) error {
 	if err := ctx.Err(); err != nil {
 		return &lambdaidem.StoreError{Op: op, Reason: lambdaidem.ReasonTimeout, NotApplied: true, Err: err}

@@ -77,7 +77,7 @@ func New(optFns ...func(*Options)) *Observer {
 	}
 }
 
-// made is an instrument, or one that does nothing.
+// made returns an instrument, or one that does nothing.
 func made[T any](instrument T, err error, none T) T {
 	if err != nil {
 		otel.Handle(err)
@@ -119,7 +119,7 @@ func (o *Observer) record(ctx context.Context, s measure.Sample) {
 	}
 }
 
-// attributes are those of every metric but the throttles'.
+// attributes returns those of every metric but the throttles'.
 func attributes(s measure.Sample) []attribute.KeyValue {
 	attrs := make([]attribute.KeyValue, 0, 6)
 	attrs = append(attrs, outcomeKey.String(s.Outcome), routeKey.String(s.Route))

@@ -80,7 +80,7 @@ var largeSteps = []Step{
 	},
 }
 
-// noise is text that is no UTF-8 and that nothing can compress; another for each
+// noise returns text that is no UTF-8 and that nothing can compress; another for each
 // seed.
 func noise(seed byte, size int) string {
 	b := make([]byte, size)

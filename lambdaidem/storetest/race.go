@@ -168,7 +168,7 @@ func (s *story) oneWins(claim func(token string) lambdaidem.Claim) error {
 	return s.err
 }
 
-// owns tells whether an acquire got the lease.
+// owns reports whether an acquire got the lease.
 func owns(r lambdaidem.Record, c lambdaidem.Claim) bool {
 	return r.State == lambdaidem.InProgress && r.Token == c.Token
 }

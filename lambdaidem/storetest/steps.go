@@ -223,7 +223,7 @@ func (e Env) stepStory(ctx context.Context, name string) *stepStory {
 	return &stepStory{e.story(ctx, name), steps}
 }
 
-// onStepStore is the Run of a step that is one story.
+// onStepStore returns the Run of a step that is one story.
 func onStepStore(name string, tell func(*stepStory)) func(context.Context, Env) error {
 	return func(ctx context.Context, e Env) error {
 		s := e.stepStory(ctx, name)
@@ -300,7 +300,7 @@ func errOrNone(err error) error {
 	return err
 }
 
-// copiedSteps are steps that share nothing with steps; never nil.
+// copiedSteps returns steps that share nothing with steps; never nil.
 func copiedSteps(steps lambdaidem.Steps) lambdaidem.Steps {
 	own := make(lambdaidem.Steps, len(steps)+1)
 	for name, result := range steps {
@@ -321,7 +321,7 @@ func scribbleSteps(steps lambdaidem.Steps) {
 	}
 }
 
-// stepsText is steps in one line.
+// stepsText returns steps in one line.
 func stepsText(steps lambdaidem.Steps) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(steps)) {

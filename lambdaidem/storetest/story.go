@@ -29,7 +29,7 @@ func (e Env) story(ctx context.Context, name string) *story {
 	return &story{ctx: ctx, store: e.Store, base: e.Base, id: e.id(name)}
 }
 
-// at is a moment of the story.
+// at returns a moment of the story.
 func (s *story) at(after time.Duration) time.Time { return s.base.Add(after) }
 
 // The lengths of the stories' leases and records, unless a step says otherwise.
@@ -40,7 +40,7 @@ const (
 	releaseTTL  = 3 * time.Hour
 )
 
-// claim is a plain claim at a moment of the story.
+// claim returns a plain claim at a moment of the story.
 func (s *story) claim(token string, after time.Duration) lambdaidem.Claim {
 	now := s.at(after)
 	return lambdaidem.Claim{
@@ -56,14 +56,14 @@ func (s *story) claim(token string, after time.Duration) lambdaidem.Claim {
 	}
 }
 
-// takeover is a claim over the record that was seen.
+// takeover returns a claim over the record that was seen.
 func (s *story) takeover(token string, after time.Duration, seen lambdaidem.Record) lambdaidem.Claim {
 	c := s.claim(token, after)
 	c.Over = &seen
 	return c
 }
 
-// answer is a result with a value.
+// answer returns a result with a value.
 func (s *story) answer(after time.Duration, value string) lambdaidem.Result {
 	at := s.at(after)
 	return lambdaidem.Result{
@@ -186,7 +186,7 @@ func (s *story) compare(what string, got, want lambdaidem.Record) {
 	s.err = wrong(what, got, want)
 }
 
-// whole is the record with its answer, which a Loader may keep apart.
+// whole returns the record with its answer, which a Loader may keep apart.
 func (s *story) whole(r lambdaidem.Record) (lambdaidem.Record, error) {
 	if r.Result.Apart == nil {
 		return r, nil
@@ -209,7 +209,7 @@ func (s *story) whole(r lambdaidem.Record) (lambdaidem.Record, error) {
 	return r, nil
 }
 
-// claimed is the record that a successful claim leaves.
+// claimed returns the record that a successful claim leaves.
 func claimed(c lambdaidem.Claim) lambdaidem.Record {
 	r := lambdaidem.Record{
 		ID:          c.ID,
@@ -230,7 +230,7 @@ func claimed(c lambdaidem.Claim) lambdaidem.Record {
 	return r
 }
 
-// completed is the record that a completion makes of one in progress.
+// completed returns the record that a completion makes of one in progress.
 func completed(r lambdaidem.Record, result lambdaidem.Result) lambdaidem.Record {
 	r.State = lambdaidem.Completed
 	r.Expires = result.Expires
@@ -278,7 +278,7 @@ func wrong(what string, got, want lambdaidem.Record) error {
 	return fmt.Errorf("%s: %s", what, strings.Join(diffs, "; "))
 }
 
-// failure is a record's failure in words; "none" if it has none.
+// failure returns a record's failure in words; "none" if it has none.
 func failure(r lambdaidem.Record) string {
 	if r.Result.Failure == nil {
 		return "none"

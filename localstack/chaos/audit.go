@@ -228,7 +228,7 @@ func (a *account) attempts() int {
 	return most
 }
 
-// failed is how many requests had neither the payment nor a conflict for an
+// failed returns how many requests had neither the payment nor a conflict for an
 // answer: those of attempts that died, and of some that never ran.
 func (a *account) failed() int {
 	n := 0
@@ -343,7 +343,7 @@ var legitimate = map[int][]string{
 		string(lambdaidem.ErrOutOfTime), string(lambdaidem.ErrOutcomeUnknown), "clearing_unavailable"},
 }
 
-// String is the report for a reader: the counts, then the findings.
+// String returns the report for a reader: the counts, then the findings.
 func (r Report) String() string {
 	var b strings.Builder
 	line := func(name string, n int, note string) { fmt.Fprintf(&b, "  %-22s %8d  %s\n", name, n, note) }

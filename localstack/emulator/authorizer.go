@@ -95,7 +95,7 @@ func tokenScopes(claims map[string]any) []string {
 	return nil
 }
 
-// texts are the claims as API Gateway writes them into the event: every value
+// texts returns the claims as API Gateway writes them into the event: every value
 // is a string; join makes one of an array's items. Null claims are left out.
 func (id *identity) texts(join func([]string) string) map[string]string {
 	out := map[string]string{}

@@ -16,7 +16,7 @@ const concurrencyVariable = "AWS_LAMBDA_MAX_CONCURRENCY"
 // Lambda API.
 const mostConcurrent = 1600
 
-// slots is how many invocations a process of a function has at a time: what
+// slots returns how many invocations a process of a function has at a time: what
 // Options.Env, the function's own environment or its CapacityProviderConfig says,
 // in this order, or one.
 func slots(f *template.Function, o Options) (int, error) {

@@ -285,11 +285,11 @@ func (e *Emulator) announce(apis []api) {
 	}
 }
 
-// URL is the base URL of the first HTTP API, such as http://127.0.0.1:3000. A
+// URL returns the base URL of the first HTTP API, such as http://127.0.0.1:3000. A
 // template without HTTP APIs has nothing but the Lambda Invoke API there.
 func (e *Emulator) URL() string { return e.main }
 
-// InvokeURL is the endpoint of the Lambda Invoke API for the AWS CLI and the
+// InvokeURL returns the endpoint of the Lambda Invoke API for the AWS CLI and the
 // SDKs: aws lambda invoke --endpoint-url.
 func (e *Emulator) InvokeURL() string { return e.main }
 
@@ -321,7 +321,7 @@ func (e *Emulator) invoke(ctx context.Context, p *pool, inv *invocation) (Result
 	}
 }
 
-// Capacity is how many invocations of a function, by logical ID or name, run at a
+// Capacity returns how many invocations of a function, by logical ID or name, run at a
 // time: MaxProcesses times the slots of a process. Further ones wait in line, or are
 // refused with Throttle. It is 0 for a function that is not there.
 func (e *Emulator) Capacity(function string) int {
@@ -342,7 +342,7 @@ func (e *Emulator) Processes(function string) []Process {
 }
 
 // Close refuses new requests, and by [ErrClosed] those that wait in line; waits for
-// the invocations under way, no longer than they may take (Options.InitTimeout of a
+// the invocations in progress, no longer than they may take (Options.InitTimeout of a
 // process that starts, and the function's Timeout), nor than Start's context; and
 // ends all processes. When it returns, they are gone. It may be called again.
 func (e *Emulator) Close() error {

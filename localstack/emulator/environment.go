@@ -12,7 +12,7 @@ import (
 // environment.
 var inherited = []string{"PATH", "HOME", "TMPDIR"}
 
-// environment is what a process sees: "Using Lambda environment variables"
+// environment returns what a process sees: "Using Lambda environment variables"
 // lists it. Credentials are dummies, and the user's own AWS files are hidden,
 // so that no local run can reach a real account by accident.
 func environment(p *pool, runtimeAPI string) []string {

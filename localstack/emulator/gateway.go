@@ -126,7 +126,7 @@ type proxyResponse struct {
 	IsBase64Encoded   bool             `json:"isBase64Encoded"`
 }
 
-// status is the status code, which may also be written as a string.
+// status returns the status code, which may also be written as a string.
 func (p *proxyResponse) status() (int, error) {
 	status, err := strconv.Atoi(strings.Trim(string(p.StatusCode), `"`))
 	if err != nil || status < 200 || status > 599 {
@@ -135,7 +135,7 @@ func (p *proxyResponse) status() (int, error) {
 	return status, nil
 }
 
-// body is the body as bytes; decode says whether base64 counts here.
+// body returns the body as bytes; decode says whether base64 counts here.
 func (p *proxyResponse) body(decode bool) ([]byte, error) {
 	if p.Body == nil {
 		return nil, nil
@@ -150,7 +150,7 @@ func (p *proxyResponse) body(decode bool) ([]byte, error) {
 	return body, nil
 }
 
-// headerText is a header's value as text; a function may give a number or a
+// headerText returns a header's value as text; a function may give a number or a
 // boolean.
 func headerText(name string, value any) (string, error) {
 	switch value := value.(type) {

@@ -92,7 +92,7 @@ func (a *httpAPI) refuse(w http.ResponseWriter, err error) {
 	}
 }
 
-// eventV2 is the part of payload format 2.0 that HTTP APIs and function URLs
+// eventV2 returns the part of payload format 2.0 that HTTP APIs and function URLs
 // share.
 func eventV2(r *http.Request, body []byte, inv *invocation) *events.APIGatewayV2HTTPRequest {
 	now := time.Now().UTC()
@@ -142,7 +142,7 @@ func query(raw string) url.Values {
 	return values
 }
 
-// bodyV2 is the body in payload format 2.0: text for text/* and for JSON, XML
+// bodyV2 returns the body in payload format 2.0: text for text/* and for JSON, XML
 // and JavaScript, base64 for every other type and for none. Bytes that are not
 // UTF-8 are base64 whatever the type: a JSON event can't hold them otherwise.
 func bodyV2(contentType string, body []byte) (string, bool) {

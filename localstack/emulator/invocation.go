@@ -89,7 +89,7 @@ func newInvocation(functionARN string, payload []byte) *invocation {
 	}
 }
 
-// failure is an answer that Lambda makes in the function's place.
+// failure returns an answer that Lambda makes in the function's place.
 func (i *invocation) failure(errorType, message string) Result {
 	payload, err := json.Marshal(map[string]string{
 		"errorType":    errorType,

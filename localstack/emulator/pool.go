@@ -212,7 +212,7 @@ func (p *pool) snapshot() []Process {
 	return out
 }
 
-// close refuses new invocations and those in line, waits for those under way until
+// close refuses new invocations and those in line, waits for those in progress until
 // ctx ends, at most for p.longest, then kills every process and returns when all
 // of them are gone.
 func (p *pool) close(ctx context.Context) {
@@ -242,7 +242,7 @@ func (p *pool) close(ctx context.Context) {
 	p.processes.Wait()
 }
 
-// longest is the time after which no invocation can be under way: that of a start
+// longest returns the time after which no invocation can be in progress: that of a start
 // where there is one, the timeout, and a moment to be taken and answered in. One
 // that has a slot and no worker who takes it would go on for ever, as its clock
 // does not start. The caller has p.mu.

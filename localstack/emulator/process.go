@@ -222,7 +222,7 @@ func (p *process) run(inv *invocation) bool {
 	}
 }
 
-// failedStart is the answer of a process that ended before its first
+// failedStart returns the answer of a process that ended before its first
 // invocation: what it posted to init/error, or how it exited.
 func (p *process) failedStart(inv *invocation) Result {
 	p.mu.Lock()

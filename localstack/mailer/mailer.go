@@ -57,13 +57,13 @@ func Start() (*Service, error) {
 	return &Service{s}, nil
 }
 
-// URL is the service's base URL.
+// URL returns the service's base URL.
 func (s *Service) URL() string { return s.outside.URL() }
 
 // Close cuts every connection.
 func (s *Service) Close() error { return s.outside.Close() }
 
-// Effects are what the service did, by key.
+// Effects returns what the service did, by key.
 func (s *Service) Effects() map[string]Effect {
 	all := map[string]Effect{}
 	for key, done := range s.outside.Done() {
@@ -75,6 +75,6 @@ func (s *Service) Effects() map[string]Effect {
 // Calls counts the calls by key, those too that had no effect.
 func (s *Service) Calls() map[string]int { return s.outside.Calls() }
 
-// Misuses are the calls that no careful client makes: without a key, or with one
+// Misuses returns the calls that no careful client makes: without a key, or with one
 // for two mails.
 func (s *Service) Misuses() []string { return s.outside.Misuses() }

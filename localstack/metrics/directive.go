@@ -83,7 +83,7 @@ func (d directive) read(root object, at time.Time, doc *Document) error {
 	return nil
 }
 
-// dimensions are the values of a set's dimensions.
+// dimensions returns the values of a set's dimensions.
 func dimensions(root object, names []string) (map[string]string, error) {
 	if len(names) > maxDimensions {
 		return nil, fmt.Errorf("a set has %d dimensions; it may have %d", len(names), maxDimensions)
@@ -108,7 +108,7 @@ func printable(text string, most int) bool {
 	return len(text) <= most && strings.TrimSpace(text) != "" && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// values are a metric's: a number, or a list of them.
+// values returns a metric's: a number, or a list of them.
 func (m definition) values(root object) ([]float64, error) {
 	raw, there := root[m.name]
 	switch {

@@ -76,7 +76,7 @@ func (s *Series) key() string {
 	return strings.Join(append(parts, "", s.Unit, s.Name), "\x00")
 }
 
-// All are the series, sorted by namespace, dimensions, unit and name.
+// All returns the series, sorted by namespace, dimensions, unit and name.
 func (t *Totals) All() iter.Seq[*Series] {
 	return func(yield func(*Series) bool) {
 		for _, key := range slices.Sorted(maps.Keys(t.series)) {
@@ -100,7 +100,7 @@ func bucketOf(v float64) int {
 	return int(math.Round(math.Log(v) / math.Log(growth)))
 }
 
-// Percentile is the value that p of all values are not above, to within 1 %; p is
+// Percentile returns the value that p of all values are not above, to within 1 %; p is
 // from 0 to 1. Values below 0 count as 0. Without values it is 0.
 func (s *Series) Percentile(p float64) float64 {
 	rank := int(math.Ceil(p * float64(s.Count)))

@@ -60,7 +60,7 @@ func build(ctx context.Context, all []building, progress io.Writer) error {
 	return nil
 }
 
-// source is the folder of a function's code: CodeUri, relative to the template's
+// source returns the folder of a function's code: CodeUri, relative to the template's
 // own folder ("sam build", AWS SAM CLI command reference). What can't be built
 // here is an error that says so.
 func (s *Stack) source(f *template.Function) (string, error) {
@@ -97,7 +97,7 @@ func (s *Stack) source(f *template.Function) (string, error) {
 	return folder, nil
 }
 
-// compile is the command that makes a function's bootstrap, or nil where it is
+// compile returns the command that makes a function's bootstrap, or nil where it is
 // there. Go code is compiled although a bootstrap lies beside it, which may be
 // older.
 func (s *Stack) compile(f *template.Function, folder string) []string {
@@ -112,7 +112,7 @@ func (s *Stack) compile(f *template.Function, folder string) []string {
 	return []string{"go", "build", "-tags", "lambda.norpc", "-o", filepath.Join(s.artifacts(f), "bootstrap"), "."}
 }
 
-// artifacts is the folder that a function's bootstrap is built into.
+// artifacts returns the folder that a function's bootstrap is built into.
 func (s *Stack) artifacts(f *template.Function) string { return filepath.Join(s.folder, f.LogicalID) }
 
 // run runs a command in a folder. Its words are in the error.

@@ -311,7 +311,7 @@ func (s *Stack) deleteTables() error {
 	return errors.Join(errs...)
 }
 
-// URL is the base URL of the HTTP API, without a slash at its end.
+// URL returns the base URL of the HTTP API, without a slash at its end.
 func (s *Stack) URL() string { return s.emulator.URL() }
 
 // Emulator returns the Lambda emulator.

@@ -90,7 +90,7 @@ func hasIndex(t *types.TableDescription, want Index) bool {
 	})
 }
 
-// streamOf is the view type of a table's stream; empty: it has none.
+// streamOf returns the view type of a table's stream; empty: it has none.
 func streamOf(t *types.TableDescription) string {
 	if t.StreamSpecification == nil || !aws.ToBool(t.StreamSpecification.StreamEnabled) {
 		return ""

@@ -72,7 +72,7 @@ func (c *queueCreator) create(ctx context.Context, q Queue, above []string) (str
 	return arn, nil
 }
 
-// deadLetter is the ARN, at the endpoint, of the queue that q's policy names.
+// deadLetter returns the ARN, at the endpoint, of the queue that q's policy names.
 func (c *queueCreator) deadLetter(ctx context.Context, q Queue, above []string) (string, error) {
 	name, ok := QueueName(q.DeadLetter)
 	if !ok {
@@ -100,7 +100,7 @@ func (c *queueCreator) arn(ctx context.Context, url *string) (string, error) {
 	return out.Attributes[string(types.QueueAttributeNameQueueArn)], nil
 }
 
-// attributes are those of CreateQueue, but for the redrive policy.
+// attributes returns those of CreateQueue, but for the redrive policy.
 func (q Queue) attributes() map[string]string {
 	seconds := func(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
 	a := map[string]string{

@@ -42,7 +42,7 @@ func (e *evaluator) templatesName(logicalID string, resource *node) (string, err
 	return e.text(value, resolving)
 }
 
-// generatedName is the name of a resource that has none of its own: its logical ID,
+// generatedName returns the name of a resource that has none of its own: its logical ID,
 // and .fifo after it where a FIFO queue must end so.
 func (e *evaluator) generatedName(logicalID string, resource *node) (string, error) {
 	fifo := resource.field("Properties").field("FifoQueue")
@@ -59,7 +59,7 @@ func (e *evaluator) generatedName(logicalID string, resource *node) (string, err
 	return logicalID, nil
 }
 
-// queueURL is what !Ref of a queue is: the SDKs send it to their endpoint, whichever
+// queueURL returns what !Ref of a queue is: the SDKs send it to their endpoint, whichever
 // that is.
 func (e *evaluator) queueURL(name string) string {
 	return "https://sqs." + e.options.Region + ".amazonaws.com/" + e.options.AccountID + "/" + name

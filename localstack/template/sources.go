@@ -26,7 +26,7 @@ type Source struct {
 	OnFailure string        // ARN that is told of what was given up; empty: nobody
 }
 
-// Kind is the event's type in a template: SQS or DynamoDB.
+// Kind returns the event's type in a template: SQS or DynamoDB.
 func (s Source) Kind() string {
 	if s.Table != "" {
 		return "DynamoDB"
@@ -34,7 +34,7 @@ func (s Source) Kind() string {
 	return "SQS"
 }
 
-// tableOfStream is the name of the table in the ARN of its stream; empty: it is none.
+// tableOfStream returns the name of the table in the ARN of its stream; empty: it is none.
 func tableOfStream(arn string) string {
 	_, after, ok := strings.Cut(arn, ":table/")
 	name, _, stream := strings.Cut(after, "/stream/")

@@ -69,7 +69,7 @@ type Route struct {
 	BinaryMediaTypes []string
 }
 
-// Key is the route key as API Gateway writes it: "POST /payments" or
+// Key returns the route key as API Gateway writes it: "POST /payments" or
 // "$default".
 func (r Route) Key() string {
 	if r.Path == "" {

@@ -102,7 +102,7 @@ func (t *Transport) resolve(ctx context.Context, account string, tables []string
 	return to, nil
 }
 
-// hasDefaultPort tells whether a URL names the port that its scheme has anyway: the
+// hasDefaultPort reports whether a URL names the port that its scheme has anyway: the
 // SDK's signer leaves it out.
 func hasDefaultPort(u *url.URL) bool {
 	return u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80"

@@ -86,7 +86,7 @@ func (t *Transport) rehearse() error {
 	return nil
 }
 
-// refusedRehearsal is an answer that ends a call: it is not worth another attempt.
+// refusedRehearsal returns an answer that ends a call: it is not worth another attempt.
 func refusedRehearsal(r *http.Request) *http.Response {
 	const body = `{"__type":"com.amazonaws.dynamodb.v20120810#ValidationException","message":"rehearsal"}`
 	return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}
@@ -112,7 +112,7 @@ func differ(ours, sdks *http.Request) error {
 	return nil
 }
 
-// headOf is what a request of a session's credentials has that is the same in all,
+// headOf returns what a request of a session's credentials has that is the same in all,
 // and what is another in each.
 func headOf(h http.Header, operation wire.Operation) head {
 	of := head{targets: map[wire.Operation]string{}}
@@ -168,7 +168,7 @@ func (rehearsing) Retrieve(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "REHEARSAL", SecretAccessKey: rehearsed, SessionToken: "REHEARSAL", AccountID: "123456789012"}, nil
 }
 
-// ProviderSources is what the SDK tells of the credentials in its User-Agent.
+// ProviderSources returns what the SDK tells of the credentials in its User-Agent.
 func (r rehearsing) ProviderSources() []aws.CredentialSource {
 	if of, ok := r.users.(aws.CredentialProviderSource); ok {
 		return of.ProviderSources()

@@ -49,7 +49,7 @@ const (
 	lineLength = "content-length:"
 )
 
-// newInvocation is an id for a call, a random UUID (RFC 9562, section 5.4).
+// newInvocation returns an id for a call, a random UUID (RFC 9562, section 5.4).
 func newInvocation() string {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // ends the process if it can't

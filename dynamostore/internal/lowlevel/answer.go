@@ -12,14 +12,14 @@ import (
 // it does not understand to the last character. What it returns may share its
 // memory with the body.
 
-// Empty tells whether the answer is an object without members.
+// Empty reports whether the answer is an object without members.
 func Empty(body string) bool {
 	r := Reader{jsonread.New(body)}
 	return r.Take('{') && r.Take('}') && r.End()
 }
 
 // Item reads an answer whose one member, if it has one, is an item. Each of its
-// attributes goes to take, which takes the value from the reader. It tells whether
+// attributes goes to take, which takes the value from the reader. It reports whether
 // there is an item.
 func Item(body, member string, take func(r *Reader, name string) bool) (found, ok bool) {
 	r := Reader{jsonread.New(body)}
@@ -103,7 +103,7 @@ func failure(body, code, member string, take func(*Reader) bool) (message *strin
 	return message, ok && r.End() && is == code
 }
 
-// Into is what takes the attributes of an item, whatever they are, into a map: see
+// Into returns what takes the attributes of an item, whatever they are, into a map: see
 // [Item].
 func Into(attrs Attributes) func(*Reader, string) bool {
 	return func(r *Reader, name string) bool {

@@ -99,7 +99,7 @@ func (r *Reader) binary() ([]byte, bool) {
 	return Binary(s)
 }
 
-// Binary is the bytes of a text in base64.
+// Binary returns the bytes of a text in base64.
 func Binary(text string) ([]byte, bool) {
 	if strings.ContainsAny(text, "\r\n") { // which the decoder would pass over
 		return nil, false

@@ -101,7 +101,7 @@ func surelyRefused(err error) bool {
 	switch code := Code(err); {
 	case !errors.As(err, &answer), code == "":
 		return false
-	case code == codeInProgress, code == codeOtherBytes: // an earlier attempt of this transaction may be under way
+	case code == codeInProgress, code == codeOtherBytes: // an earlier attempt of this transaction may be in progress
 		return false
 	}
 	status := answer.HTTPStatusCode()

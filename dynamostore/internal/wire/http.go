@@ -112,7 +112,7 @@ func (h *HTTP) Now() time.Time {
 // Local sends it with what succeeded alone.
 const fieldChecksum = "X-Amz-Crc32"
 
-// first is what Get returns of a name in its canonical form, which it needn't be
+// first returns what Get returns of a name in its canonical form, which it needn't be
 // brought to each time.
 func first(h http.Header, name string) string {
 	if values := h[name]; len(values) > 0 {

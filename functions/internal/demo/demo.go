@@ -19,7 +19,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// At is a place in a part's handler where it fails if the reference asks for it.
+// At returns a place in a part's handler where it fails if the reference asks for it.
 // Have it where a failure hurts most: after an effect, before anything knows of it.
 func At(part string) func(ctx context.Context, reference string) error {
 	return func(ctx context.Context, reference string) error {
@@ -34,10 +34,10 @@ func At(part string) func(ctx context.Context, reference string) error {
 	}
 }
 
-// Nowhere is a place where nothing fails.
+// Nowhere returns a place where nothing fails.
 func Nowhere(context.Context, string) error { return nil }
 
-// number is what a word of the text is said to be, 0 where nothing is said.
+// number returns what a word of the text is said to be, 0 where nothing is said.
 func number(text, word string) int {
 	for field := range strings.FieldsSeq(text) {
 		if value, ok := strings.CutPrefix(field, word+"="); ok {

@@ -38,10 +38,10 @@ const (
 	serviceName = "SERVICE_NAME" // what the functions are a part of: a dimension of their metrics
 )
 
-// Get is the value of a variable that Load was told of.
+// Get returns the value of a variable that Load was told of.
 func (e Environment) Get(name string) string { return e.values[name] }
 
-// Service is what the functions are a part of: a dimension of their metrics.
+// Service returns what the functions are a part of: a dimension of their metrics.
 func (e Environment) Service() string { return e.values[serviceName] }
 
 // Load reads the environment: the variables with these names, all required, and the

@@ -17,7 +17,7 @@ import (
 //	{"id": {"S": "EUR https://issuer.example.com alice"}, "balance": {"N": "10000"}}
 type Accounts string
 
-// accountID is the currency, which has three letters, then whose it is.
+// accountID returns the currency, which has three letters, then whose it is.
 func accountID(owner, currency string) itemID { return itemID{currency + " " + owner} }
 
 // What becomes of a request that an account is in the way of: an answer that is
@@ -28,7 +28,7 @@ var (
 	ErrInsufficientFunds = lambdaidem.Reject(http.StatusPaymentRequired, "insufficient_funds", "Your account does not have that much.")
 )
 
-// Refusal is the one of these errors that err is, by its code: of an error that a
+// Refusal returns the one of these errors that err is, by its code: of an error that a
 // call of lambdaidem.Do replays, the code and the message are all that survives.
 // It is nil if err is none of them.
 func Refusal(err error) error {

@@ -52,7 +52,7 @@ func NewRefundID() string { return "ref_" + rand.Text() }
 
 var paymentID = regexp.MustCompile(`^pay_[A-Z2-7]{26}$`)
 
-// IsPaymentID tells whether a payment could have this ID. What a client puts
+// IsPaymentID reports whether a payment could have this ID. What a client puts
 // into a path is not sent to the table before it passes.
 func IsPaymentID(id string) bool { return paymentID.MatchString(id) }
 

@@ -17,7 +17,7 @@ type Receipt struct {
 	WrittenAt string `dynamodbav:"written_at"`
 }
 
-// ReceiptID is the ID of the receipt of a payment: "rec_" and the payment's random
+// ReceiptID returns the ID of the receipt of a payment: "rec_" and the payment's random
 // bits. A payment has one, whoever writes it and however often.
 func ReceiptID(paymentID string) string { return "rec_" + strings.TrimPrefix(paymentID, "pay_") }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// IsNewPayment tells whether a record of the stream of the table of payments says
+// IsNewPayment reports whether a record of the stream of the table of payments says
 // that a payment was made. The stream tells of everything that is written there: of
 // a refund, which is an item of its own, and of the payment that it takes from, which
 // is updated. No such record is a payment.
@@ -19,13 +19,13 @@ func IsNewPayment(r events.DynamoDBEventRecord) bool {
 	return events.DynamoDBOperationType(r.EventName) == events.DynamoDBOperationTypeInsert && IsPaymentID(PaymentIDOf(r))
 }
 
-// PaymentIDOf is the ID of the item that a record is of.
+// PaymentIDOf returns the ID of the item that a record is of.
 func PaymentIDOf(r events.DynamoDBEventRecord) string { return r.Change.Keys["id"].String() }
 
 // lasting are the members of a payment that never change.
 var lasting = []string{"id", "owner", "amount", "currency", "reference", "created_at"}
 
-// AsMade is the record of a payment without what can change in a payment: what is left
+// AsMade returns the record of a payment without what can change in a payment: what is left
 // to be refunded, and whatever else its item may get. So it is the same record by which
 // the stream told of the payment, whenever it is made of the table's item again.
 func AsMade(r events.DynamoDBEventRecord) events.DynamoDBEventRecord {
@@ -39,7 +39,7 @@ func AsMade(r events.DynamoDBEventRecord) events.DynamoDBEventRecord {
 	return r
 }
 
-// PaymentOf is the payment as it was written. The stream needs the view NEW_IMAGE.
+// PaymentOf returns the payment as it was written. The stream needs the view NEW_IMAGE.
 func PaymentOf(r events.DynamoDBEventRecord) (Payment, error) {
 	item := make(map[string]types.AttributeValue, len(r.Change.NewImage))
 	for name, v := range r.Change.NewImage {

@@ -25,7 +25,7 @@ type Notification struct {
 	PaidAt    string `json:"paidAt"` // RFC 3339
 }
 
-// Of is the notification of a payment.
+// Of returns the notification of a payment.
 func Of(p ledger.Payment) Notification {
 	return Notification{PaymentID: p.ID, To: p.Owner, Amount: p.Amount, Currency: p.Currency, Reference: p.Reference, PaidAt: p.CreatedAt}
 }
@@ -47,7 +47,7 @@ func Parse(body string) (Notification, error) {
 	return n, nil
 }
 
-// Body is the notification as the body of a message. It has no character that SQS
+// Body returns the notification as the body of a message. It has no character that SQS
 // refuses (Amazon SQS API Reference, "SendMessage"): encoding/json escapes control
 // characters and replaces what is no UTF-8, and the two noncharacters are escaped here.
 func (n Notification) Body() (string, error) {

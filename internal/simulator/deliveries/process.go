@@ -219,7 +219,7 @@ func (p *process) guard() *lambdaidem.Guard {
 
 var errBad = errors.New("the handler failed")
 
-// handle is the user's handler: it takes its time, fails or not, and enlists its
+// handle returns the user's handler: it takes its time, fails or not, and enlists its
 // effect.
 func (p *process) handle(ctx context.Context, m *message) error {
 	p.mustLive()

@@ -109,7 +109,7 @@ func (q *queue) remove(batch []*message, failed []string, until time.Time) {
 	}
 }
 
-// takeSQS is the function's invocation.
+// takeSQS returns the function's invocation.
 func (p *process) takeSQS(batch []*message) ([]string, error) {
 	w := p.w
 	arn := "arn:aws:sqs:eu-central-1:111122223333:orders"
@@ -138,7 +138,7 @@ func (p *process) takeSQS(batch []*message) ([]string, error) {
 	return failed, err
 }
 
-// options are the plan's, for any kind of message.
+// options returns the plan's, for any kind of message.
 func options[M any](p *process, body func(M) string) func(*lambdaidem.BatchOptions[M]) {
 	return func(o *lambdaidem.BatchOptions[M]) {
 		o.Concurrency, o.StopBatch, o.WholeBatch = p.w.plan.Concurrency, p.w.plan.StopBatch, p.w.plan.WholeBatch
@@ -149,7 +149,7 @@ func options[M any](p *process, body func(M) string) func(*lambdaidem.BatchOptio
 	}
 }
 
-// bare is a consumer without a guard, which reports failures by itself.
+// bare returns a consumer without a guard, which reports failures by itself.
 func (p *process) bare(batch []*message) (failed []string, err error) {
 	one := func(m *message) (err error) {
 		defer func() {

@@ -61,7 +61,7 @@ func (w *world) consumeStream() {
 	}
 }
 
-// lowestOf is the place of the first that was reported.
+// lowestOf returns the place of the first that was reported.
 func lowestOf(batch []*message, failed []string) int {
 	for i, m := range batch {
 		for _, name := range failed {
@@ -73,7 +73,7 @@ func lowestOf(batch []*message, failed []string) int {
 	return len(batch)
 }
 
-// takeStream is the function's invocation.
+// takeStream returns the function's invocation.
 func (p *process) takeStream(batch []*message) ([]string, error) {
 	if p.w.mut.Unguarded {
 		return p.bare(batch)
@@ -84,7 +84,7 @@ func (p *process) takeStream(batch []*message) ([]string, error) {
 	return p.takeKinesis(batch)
 }
 
-// group is the message's; or, where order is forgotten, one of its own.
+// group returns the message's; or, where order is forgotten, one of its own.
 func (p *process) group(m *message) string {
 	if p.w.mut.Unordered {
 		return m.id()

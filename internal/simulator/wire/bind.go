@@ -74,7 +74,7 @@ type expression struct {
 	source *string
 }
 
-// refuse is the error as DynamoDB words it: which expression, and why.
+// refuse returns the error as DynamoDB words it: which expression, and why.
 func (e expression) refuse(err error) error {
 	return invalidf("Invalid %s: %v", e.kind, err)
 }
@@ -190,7 +190,7 @@ func (b binder) value(alias string) Value {
 	return v
 }
 
-// String is the path as DynamoDB's messages show it: [a, b, [0]].
+// String returns the path as DynamoDB's messages show it: [a, b, [0]].
 func (p path) String() string {
 	steps := make([]string, len(p))
 	for i, s := range p {
@@ -202,7 +202,7 @@ func (p path) String() string {
 	return "[" + strings.Join(steps, ", ") + "]"
 }
 
-// find is the value at the path.
+// find returns the value at the path.
 func (p path) find(item Item) (Value, bool) {
 	v := Value{Type: TypeMap, Map: item}
 	for _, s := range p {
@@ -263,7 +263,7 @@ func bindProjection(source string, s *scope) (p projection, err error) {
 	return p, nil
 }
 
-// of is the part of the item at the projection's paths: maps keep their
+// of returns the part of the item at the projection's paths: maps keep their
 // shape, lists close up.
 func (p projection) of(item Item) Item {
 	out := projectMap(item, p)
@@ -314,7 +314,7 @@ func project(v Value, paths projection) (Value, bool) {
 	return Value{}, false
 }
 
-// firstSteps is each first step of the paths, once, in their order.
+// firstSteps returns each first step of the paths, once, in their order.
 func firstSteps(paths projection) []step {
 	var steps []step
 	for _, p := range paths {
@@ -325,7 +325,7 @@ func firstSteps(paths projection) []step {
 	return steps
 }
 
-// below is what remains of the paths that begin with the step.
+// below returns what remains of the paths that begin with the step.
 func (p projection) below(first step) projection {
 	var out projection
 	for _, one := range p {

@@ -36,7 +36,7 @@ type reason struct {
 	Message string `json:",omitempty"`
 }
 
-// Canceled is the answer of a TransactionCanceledException, for a simulator that
+// Canceled returns the answer of a TransactionCanceledException, for a simulator that
 // cancels a transaction instead of serving it: one code for each action, in the
 // order of the request, each one of the Reason constants; it panics on another.
 // The messages are DynamoDB's; no reason has an Item.

@@ -19,7 +19,7 @@ type splitUnits struct {
 	WriteCapacityUnits float64 `json:",omitempty"`
 }
 
-// consumed is the report that the request asked for; nil where it asked for
+// consumed returns the report that the request asked for; nil where it asked for
 // none.
 func consumed(t *table, choice string, units float64) *capacity {
 	switch choice {
@@ -31,14 +31,14 @@ func consumed(t *table, choice string, units float64) *capacity {
 	return nil
 }
 
-// writeUnits is what a write consumes: one unit for each 1 KB, or part of it,
+// writeUnits returns what a write consumes: one unit for each 1 KB, or part of it,
 // of the larger of the item before and after; at least one ("DynamoDB read and
 // write operations").
 func writeUnits(before, after Item) float64 {
 	return units(max(before.Size(), after.Size()), 1<<10)
 }
 
-// readUnits is what a read consumes: one unit for each 4 KB, or part of it, or
+// readUnits returns what a read consumes: one unit for each 4 KB, or part of it, or
 // half of that where it need not be consistent; an absent item counts as one.
 func readUnits(size int, consistent bool) float64 {
 	u := units(size, 4<<10)

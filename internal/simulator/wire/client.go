@@ -48,7 +48,7 @@ func Request(req *http.Request) (op string, body []byte, err error) {
 	return op, body, err
 }
 
-// Response is what Serve or Error returned as an HTTP response to req.
+// Response returns what Serve or Error returned as an HTTP response to req.
 func Response(req *http.Request, status int, header http.Header, body []byte) *http.Response {
 	return &http.Response{
 		Status:     fmt.Sprintf("%d %s", status, http.StatusText(status)),

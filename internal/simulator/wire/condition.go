@@ -124,7 +124,7 @@ func checkDistinct(operator string, operands []operand) {
 	}
 }
 
-// both is the values of two operands, if the item has them.
+// both returns the values of two operands, if the item has them.
 func both(item Item, l, r operand) (v, w Value, ok bool) {
 	v, hasV := l.value(item)
 	w, hasW := r.value(item)
@@ -264,7 +264,7 @@ func attributeType(args []operand) condition {
 	}
 }
 
-// integer is a small whole number, exactly.
+// integer returns a small whole number, exactly.
 func integer(i int) number {
 	n, err := parseNumber(strconv.Itoa(i))
 	if err != nil {

@@ -25,7 +25,7 @@ type DB struct {
 	onWrite      []func(Write)
 }
 
-// New is an empty DB. The clock says when tables were created, what the Date of
+// New returns an empty DB. The clock says when tables were created, what the Date of
 // an answer is, which items TTL may delete, and how long a transaction's token
 // is remembered.
 func New(clock func() time.Time) *DB {
@@ -132,7 +132,7 @@ func (db *DB) commit(w Write, t *table) {
 	}
 }
 
-// lookUp is the table of that name, for an operation on items.
+// lookUp returns the table of that name, for an operation on items.
 func (db *DB) lookUp(name string) (*table, error) {
 	if err := checkTableName(name); err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (db *DB) lookUp(name string) (*table, error) {
 	return t, nil
 }
 
-// Item is the item with that key, as it is now; ok is false where there is none
+// Item returns the item with that key, as it is now; ok is false where there is none
 // or no such table. The key may be a whole item.
 func (db *DB) Item(table string, key Item) (item Item, ok bool) {
 	db.mu.Lock()
@@ -157,7 +157,7 @@ func (db *DB) Item(table string, key Item) (item Item, ok bool) {
 	return maps.Clone(item), ok
 }
 
-// Items is every item of the table in the order of its keys, TTL or not; none
+// Items returns every item of the table in the order of its keys, TTL or not; none
 // where there is no such table.
 func (db *DB) Items(table string) []Item {
 	db.mu.Lock()
@@ -173,7 +173,7 @@ func (db *DB) Items(table string) []Item {
 	return items
 }
 
-// Expired is the keys of the items that TTL may delete at the clock's now, in
+// Expired returns the keys of the items that TTL may delete at the clock's now, in
 // order. DynamoDB deletes some of them, at some time, days later or never; here
 // nothing is deleted but by [DB.DeleteExpired].
 func (db *DB) Expired(table string) []Item {
@@ -210,7 +210,7 @@ func (db *DB) DeleteExpired(table string, key Item) bool {
 	return true
 }
 
-// sorted is the table's items in the order of their keys.
+// sorted returns the table's items in the order of their keys.
 func (t *table) sorted() []Item {
 	return slices.SortedFunc(maps.Values(t.items), t.compareKeys)
 }

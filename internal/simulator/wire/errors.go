@@ -65,7 +65,7 @@ func failf(typ, format string, args ...any) *apiError {
 	return &apiError{typ: typ, message: fmt.Sprintf(format, args...)}
 }
 
-// Error is the answer of the given error type, for a simulator that fails a
+// Error returns the answer of the given error type, for a simulator that fails a
 // request instead of serving it: 500 for [InternalServerError], 503 for
 // [ServiceUnavailable], else 400.
 func Error(typ, message string) (status int, header http.Header, out []byte) {
@@ -97,7 +97,7 @@ func errorReply(e *apiError, requestID string) (int, http.Header, []byte) {
 	}{typ, e.message, e.item}, requestID)
 }
 
-// reply is an answer with the headers that DynamoDB sends.
+// reply returns an answer with the headers that DynamoDB sends.
 func reply(status int, content any, requestID string) (int, http.Header, []byte) {
 	body, err := json.Marshal(content)
 	if err != nil {

@@ -228,7 +228,7 @@ func (db *DB) updateItem(in updateItemRequest) (any, error) {
 		returned(in.ReturnValues, before, after, written), in.writeParameters)
 }
 
-// updated is the item after the update; nil where it stays absent.
+// updated returns the item after the update; nil where it stays absent.
 func updated(key, before Item, u *update) (Item, error) {
 	start := before
 	if start == nil {
@@ -250,7 +250,7 @@ func updated(key, before Item, u *update) (Item, error) {
 	return after, nil
 }
 
-// returned is what an UpdateItem answers for its ReturnValues.
+// returned returns what an UpdateItem answers for its ReturnValues.
 func returned(choice string, before, after Item, written projection) Item {
 	switch choice {
 	case "ALL_OLD":
@@ -265,7 +265,7 @@ func returned(choice string, before, after Item, written projection) Item {
 	return nil
 }
 
-// keyed is the table and the checked key of a request.
+// keyed returns the table and the checked key of a request.
 func (db *DB) keyed(name string, key Item) (*table, Item, error) {
 	if key == nil {
 		return nil, nil, invalidf("1 validation error detected: Value null at 'key' failed to satisfy constraint: Member must not be null")
@@ -414,7 +414,7 @@ func (in scanRequest) bind() (filter condition, p projection, err error) {
 	return filter, p, s.checkUsed()
 }
 
-// after is the table's items from the start, or behind the start key.
+// after returns the table's items from the start, or behind the start key.
 func (t *table) after(start Item) ([]Item, error) {
 	items := t.sorted()
 	if start == nil {

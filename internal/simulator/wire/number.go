@@ -94,7 +94,7 @@ func (n number) check() error {
 	return nil
 }
 
-// String is the plain decimal text in which DynamoDB returns a number:
+// String returns the plain decimal text in which DynamoDB returns a number:
 // "leading and trailing zeroes are trimmed", no exponent.
 func (n number) String() string {
 	var s string
@@ -182,7 +182,7 @@ func (n number) negated() number {
 	return n
 }
 
-// size is what the number takes of an item, in bytes: one, and one for each two
+// size returns what the number takes of an item, in bytes: one, and one for each two
 // digits counted in pairs from the decimal point, and one for a minus sign
 // ("DynamoDB Item sizes and formats"; zero takes one).
 func (n number) size() int {

@@ -49,7 +49,7 @@ func (n *node) isOperand() bool {
 	return false
 }
 
-// innermost is the node without the parentheses around it.
+// innermost returns the node without the parentheses around it.
 func (n *node) innermost() *node {
 	for n.kind == parenNode {
 		n = n.kids[0]
@@ -148,13 +148,13 @@ func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 func isWord(c byte) bool   { return isLetter(c) || isDigit(c) || c == '_' }
 
-// peek is the next token's text.
+// peek returns the next token's text.
 func (p *parser) peek() string { return p.tokens[p.pos].text }
 
 // atEnd reports whether the whole source was read.
 func (p *parser) atEnd() bool { return p.pos == len(p.tokens)-1 }
 
-// keyword is the next token in upper case when it is a keyword, else empty.
+// keyword returns the next token in upper case when it is a keyword, else empty.
 // Each is one in every kind of expression: none can be an attribute's name.
 func (p *parser) keyword() string {
 	word := strings.ToUpper(p.peek())

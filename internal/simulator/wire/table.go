@@ -27,7 +27,7 @@ type keyAttribute struct {
 	role string // HASH or RANGE
 }
 
-// keyOf is the key attributes of an item.
+// keyOf returns the key attributes of an item.
 func (t *table) keyOf(item Item) Item {
 	key := make(Item, len(t.keys))
 	for _, k := range t.keys {
@@ -38,7 +38,7 @@ func (t *table) keyOf(item Item) Item {
 	return key
 }
 
-// encode is a key as text, unequal for unequal keys.
+// encode returns a key as text, unequal for unequal keys.
 func (t *table) encode(key Item) string {
 	var b strings.Builder
 	for _, k := range t.keys {
@@ -146,7 +146,7 @@ func (t *table) expired(item Item, now time.Time) bool {
 	return at.cmp(epoch(now)) < 0 && at.cmp(epoch(now.AddDate(-5, 0, 0))) >= 0
 }
 
-// epoch is the time in seconds since 1970, to the nanosecond.
+// epoch returns the time in seconds since 1970, to the nanosecond.
 func epoch(t time.Time) number {
 	seconds, fraction := integer(int(t.Unix())), mustNumber(fmt.Sprintf("0.%09d", t.Nanosecond()))
 	n, err := seconds.add(fraction)
@@ -227,7 +227,7 @@ func (db *DB) createTable(in createTableRequest) (any, error) {
 	return struct{ TableDescription tableDescription }{t.describe()}, nil
 }
 
-// keyAttributes is the key that a CreateTable asks for.
+// keyAttributes returns the key that a CreateTable asks for.
 func keyAttributes(in createTableRequest) ([]keyAttribute, error) {
 	types := map[string]string{}
 	for _, d := range in.AttributeDefinitions {
@@ -273,7 +273,7 @@ func (t *table) describe() tableDescription {
 	return d
 }
 
-// described is the table of that name, for an operation on tables, whose
+// described returns the table of that name, for an operation on tables, whose
 // message names it.
 func (db *DB) described(name string) (*table, error) {
 	if err := checkTableName(name); err != nil {

@@ -74,7 +74,7 @@ type part struct {
 	before, after Item // after: of a write
 }
 
-// part is the item's action.
+// part returns the item's action.
 func (i transactItem) part() (*part, error) {
 	var parts []*part
 	if a := i.ConditionCheck; a != nil {
@@ -129,7 +129,7 @@ func (v *violations) err() error {
 	return invalidf("%d validation %s detected: %s", len(*v), noun, strings.Join(*v, "; "))
 }
 
-// parts is the request's actions, after the checks that need nothing but the
+// parts returns the request's actions, after the checks that need nothing but the
 // request. Whatever these refuse fails the request as a whole.
 func (in transactWriteItemsRequest) parts() ([]*part, error) {
 	var v violations
@@ -221,7 +221,7 @@ func (p *part) bind() (err error) {
 	return nil
 }
 
-// write is the parameters in the form that a write of its own has.
+// write returns the parameters in the form that a write of its own has.
 func (a actionParameters) write() writeParameters {
 	return writeParameters{
 		expressionParameters: expressionParameters{
@@ -233,7 +233,7 @@ func (a actionParameters) write() writeParameters {
 	}
 }
 
-// payload is the action's share of the 4 MB. AWS says only that items count;
+// payload returns the action's share of the 4 MB. AWS says only that items count;
 // this is as DynamoDB Local counts.
 func (p *part) payload() int {
 	size := p.item.Size() + p.key.Size()
@@ -343,7 +343,7 @@ func (db *DB) aim(parts []*part) error {
 	return nil
 }
 
-// source is where the action's key is.
+// source returns where the action's key is.
 func (p *part) source() Item {
 	if p.kind == "put" {
 		return p.item
@@ -431,7 +431,7 @@ type tableUnit struct {
 	units float64
 }
 
-// consumedBy is what the transaction consumes now, and what its repetition
+// consumedBy returns what the transaction consumes now, and what its repetition
 // would: twice what each item would cost alone, a check like a write, and in a
 // repetition all like consistent reads ("Capacity management for transactions").
 func consumedBy(parts []*part) (written, read tableUnits) {
@@ -453,7 +453,7 @@ func (u *tableUnits) add(t *table, units float64) {
 	*u = append(*u, tableUnit{t, units})
 }
 
-// report is the units in the form that the request asked for; unlike a single
+// report returns the units in the form that the request asked for; unlike a single
 // write's, it says of which kind they are.
 func (u *tableUnits) report(choice string, kind func(units float64) splitUnits) []capacity {
 	var out []capacity

@@ -53,7 +53,7 @@ func bindUpdate(source string, s *scope) (u *update, err error) {
 	return u, nil
 }
 
-// paths is what the update writes to.
+// paths returns what the update writes to.
 func (u *update) paths() projection {
 	var out projection
 	for _, a := range u.actions {
@@ -68,7 +68,7 @@ func (u *update) creates() bool {
 	return slices.ContainsFunc(u.actions, func(a action) bool { return a.section == "SET" || a.section == "ADD" })
 }
 
-// setOperand is the operand of ADD or DELETE.
+// setOperand returns the operand of ADD or DELETE.
 func (b binder) setOperand(c clause) func(Item) (Value, error) {
 	v := b.value(c.value.text)
 	isSet := v.Type == TypeStringSet || v.Type == TypeNumberSet || v.Type == TypeBinarySet
@@ -83,7 +83,7 @@ var longTypeName = map[string]string{
 	TypeList: "LIST", TypeMap: "MAP",
 }
 
-// setValue is the right side of SET.
+// setValue returns the right side of SET.
 func (b binder) setValue(n *node) func(Item) (Value, error) {
 	switch n.kind {
 	case parenNode:
@@ -124,7 +124,7 @@ func (b binder) setValue(n *node) func(Item) (Value, error) {
 	return b.listAppend(n)
 }
 
-// term is an operand of + or -.
+// term returns an operand of + or -.
 func (b binder) term(parent, n *node) func(Item) (Value, error) {
 	b.refuseFunction(n, "list_append")
 	b.refuseLiteral(parent.text, n, TypeNumber)
@@ -205,7 +205,7 @@ func (b binder) listAppend(n *node) func(Item) (Value, error) {
 	}
 }
 
-// apply is the item after the update. Every value is computed from the item as
+// apply returns the item after the update. Every value is computed from the item as
 // it was, and list indexes mean positions as they were.
 func (u *update) apply(old Item) (Item, error) {
 	root := &change{}
@@ -248,7 +248,7 @@ func (c *change) at(p path) *change {
 	return c
 }
 
-// steps is the steps below in a fixed order: names before indexes, ascending.
+// steps returns the steps below in a fixed order: names before indexes, ascending.
 func (c *change) steps() []step {
 	return slices.SortedFunc(maps.Keys(c.below), func(a, b step) int {
 		if a.index != b.index {
@@ -261,7 +261,7 @@ func (c *change) steps() []step {
 	})
 }
 
-// applyTo is the container v with the changes below it made.
+// applyTo returns the container v with the changes below it made.
 func (c *change) applyTo(v Value) (Value, error) {
 	steps := c.steps()
 	switch {
@@ -316,7 +316,7 @@ func (c *change) applyToList(v Value, steps []step) (Value, error) {
 	return out, nil
 }
 
-// replace is what stands in the place of old afterwards; keep is false when
+// replace returns what stands in the place of old afterwards; keep is false when
 // nothing does.
 func (c *change) replace(old Value, has bool) (after Value, keep bool, err error) {
 	if c.leaf == nil {

@@ -44,10 +44,10 @@ type Value struct {
 // Item is a table's item, or its key. Read-only, as its values are.
 type Item map[string]Value
 
-// String is a value of type S.
+// String returns a value of type S.
 func String(text string) Value { return Value{Type: TypeString, Text: text} }
 
-// Number is a value of type N.
+// Number returns a value of type N.
 func Number(n int64) Value { return Value{Type: TypeNumber, Text: strconv.FormatInt(n, 10)} }
 
 // severalTypes marks a value that came with more than one type, until it is
@@ -152,7 +152,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{v.Type: member})
 }
 
-// String is the value in the protocol's form, for messages and timelines.
+// String returns the value in the protocol's form, for messages and timelines.
 func (v Value) String() string {
 	b, err := v.MarshalJSON()
 	if err != nil {
@@ -161,7 +161,7 @@ func (v Value) String() string {
 	return string(b)
 }
 
-// String is the item in the protocol's form, attributes in the order of their
+// String returns the item in the protocol's form, attributes in the order of their
 // names.
 func (i Item) String() string {
 	b, err := json.Marshal(i)
@@ -171,7 +171,7 @@ func (i Item) String() string {
 	return string(b)
 }
 
-// checked is the value as DynamoDB would store it, numbers in their plain form
+// checked returns the value as DynamoDB would store it, numbers in their plain form
 // and sets in order, or why it would not.
 func (v Value) checked() (Value, error) { return v.checkedAt(0) }
 
@@ -266,7 +266,7 @@ func (v Value) checkedSet() (Value, error) {
 	}
 }
 
-// newSet is the set of the elements, sorted and each once: number sets by
+// newSet returns the set of the elements, sorted and each once: number sets by
 // value, the others by bytes.
 func newSet(typ string, elements []string) Value {
 	set := slices.Clone(elements)
@@ -289,7 +289,7 @@ func mustNumber(text string) number {
 	return n
 }
 
-// checkedItem is every attribute of the item checked.
+// checkedItem returns every attribute of the item checked.
 func checkedItem(item Item) (Item, error) {
 	out := make(Item, len(item))
 	for _, name := range slices.Sorted(maps.Keys(item)) {
@@ -380,7 +380,7 @@ func (v Value) contains(w Value) bool {
 	return false
 }
 
-// Size is the item's size in bytes by AWS's rule ("DynamoDB Item sizes and
+// Size returns the item's size in bytes by AWS's rule ("DynamoDB Item sizes and
 // formats"): names and values, by which both capacity and the 400 KB limit are
 // counted. An absent item has none.
 func (i Item) Size() int {
@@ -426,7 +426,7 @@ func (v Value) size() int {
 	return 1 // BOOL, NULL
 }
 
-// literal is the value as DynamoDB's messages show it: {N:2}.
+// literal returns the value as DynamoDB's messages show it: {N:2}.
 func (v Value) literal() string {
 	text := v.Text
 	if v.Type == TypeBinary {

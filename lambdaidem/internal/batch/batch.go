@@ -99,7 +99,7 @@ func (r *run) next() int {
 	return i
 }
 
-// decided tells whether an item that may begin doesn't, and how it ends then.
+// decided reports whether an item that may begin doesn't, and how it ends then.
 func (r *run) decided(i int) (bool, error) {
 	item := r.items[i]
 	of := [2]string{item.Key, item.Content}
@@ -119,7 +119,7 @@ func (r *run) decided(i int) (bool, error) {
 	return r.lateErr != nil, r.lateErr
 }
 
-// ended tells whether one of that key and content has come to an end.
+// ended reports whether one of that key and content has come to an end.
 func (r *run) ended(of [2]string) bool {
 	_, ended := r.ends[of]
 	return ended

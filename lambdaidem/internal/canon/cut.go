@@ -55,7 +55,7 @@ func (p *Pointers) add(pointer string) error {
 	return nil
 }
 
-// inside is the place of that name within another.
+// inside returns the place of that name within another.
 func (at *place) inside(name string) *place {
 	spelled := spell(name)
 	next := at.members[spelled]
@@ -77,7 +77,7 @@ func (at *place) inside(name string) *place {
 	return next
 }
 
-// spell is a name as it stands between the quotes of the canonical form.
+// spell returns a name as it stands between the quotes of the canonical form.
 func spell(name string) string {
 	var out []byte
 	for _, r := range name {
@@ -163,7 +163,7 @@ func (c *cutter) keep(end int) {
 	c.pos = end
 }
 
-// after is the position after the value that begins at i.
+// after returns the position after the value that begins at i.
 func (c *cutter) after(i int) int {
 	depth := 0
 	for {
@@ -188,7 +188,7 @@ func (c *cutter) after(i int) int {
 	}
 }
 
-// afterScalar is the position after a number or a literal.
+// afterScalar returns the position after a number or a literal.
 func (c *cutter) afterScalar(i int) int {
 	for i < len(c.text) && c.text[i] != ',' && c.text[i] != '}' && c.text[i] != ']' {
 		i++
@@ -196,7 +196,7 @@ func (c *cutter) afterScalar(i int) int {
 	return i
 }
 
-// afterString is the position after the string whose opening quote is at i.
+// afterString returns the position after the string whose opening quote is at i.
 func (c *cutter) afterString(i int) int {
 	for i = plain(c.text, i+1); c.text[i] != '"'; {
 		i = plain(c.text, i+2) // after a backslash and what it escapes

@@ -192,7 +192,7 @@ func (s *scanner) peek() byte {
 	return s.space()
 }
 
-// space is the slow path of peek, for white space, control characters and the end of
+// space returns the slow path of peek, for white space, control characters and the end of
 // the text.
 func (s *scanner) space() byte {
 	begin := s.pos

@@ -32,7 +32,7 @@ type Sample struct {
 	Reason, Throttle string
 }
 
-// Of is what an event adds.
+// Of returns what an event adds.
 func Of(e lambdaidem.Event) Sample {
 	s := Sample{Outcome: known(e.Kind, Kinds), Route: e.Template}
 	if strings.TrimSpace(s.Route) == "" {
@@ -54,7 +54,7 @@ func Of(e lambdaidem.Event) Sample {
 	return s
 }
 
-// settles tells whether an event of that kind ends a call that was begun, and is
+// settles reports whether an event of that kind ends a call that was begun, and is
 // the only such event of its call.
 func settles(k lambdaidem.Kind) bool {
 	switch k {
@@ -65,7 +65,7 @@ func settles(k lambdaidem.Kind) bool {
 	}
 }
 
-// ran tells whether an event of that kind ends a call whose handler ran.
+// ran reports whether an event of that kind ends a call whose handler ran.
 func ran(k lambdaidem.Kind) bool {
 	switch k {
 	case lambdaidem.EventNew, lambdaidem.EventReleased, lambdaidem.EventUncertain, lambdaidem.EventAnswerLost:
@@ -91,7 +91,7 @@ var (
 // Unknown stands for what the store did not say.
 const Unknown = "unknown"
 
-// known is a value, if it is one of all.
+// known returns a value, if it is one of all.
 func known[T ~string](value T, all []T) string {
 	if value == "" {
 		return Unknown

@@ -72,7 +72,7 @@ func Throttle(c *Call) {
 	c.Answer(failure(http.StatusBadRequest, "ProvisionedThroughputExceededException"))
 }
 
-// failure is an error as DynamoDB writes it (AWS JSON 1.0 protocol).
+// failure returns an error as DynamoDB writes it (AWS JSON 1.0 protocol).
 func failure(status int, kind string) Reply {
 	return Reply{
 		Status: status,

@@ -34,7 +34,7 @@ type Proxy struct {
 	listener net.Listener
 	server   *http.Server
 	client   *http.Client
-	ctx      context.Context // ends with Close, and with it every call under way
+	ctx      context.Context // ends with Close, and with it every call in progress
 	cancel   context.CancelFunc
 
 	mu      sync.Mutex
@@ -79,7 +79,7 @@ func Start(database string, choose func(*Request) Fault) (*Proxy, error) {
 	return p, nil
 }
 
-// URL is the proxy's base URL, for AWS_ENDPOINT_URL_DYNAMODB.
+// URL returns the proxy's base URL, for AWS_ENDPOINT_URL_DYNAMODB.
 func (p *Proxy) URL() string { return "http://" + p.listener.Addr().String() }
 
 // Close cuts every connection, ends what is held and returns when nothing of

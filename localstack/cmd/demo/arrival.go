@@ -10,7 +10,7 @@ import (
 )
 
 // arrived waits until the payments have a receipt and a mail each, every queue is
-// empty, and no attempt is under way: what could still happen has happened.
+// empty, and no attempt is in progress: what could still happen has happened.
 func (d *demo) arrived(ctx context.Context, payments ...string) error {
 	return d.await(ctx, func(ctx context.Context) (string, error) {
 		missing, err := d.missing(ctx, payments)

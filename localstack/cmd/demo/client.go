@@ -43,7 +43,7 @@ const replayMark = "X-Idempotency-Replayed"
 // replayed tells whether the guard marked the answer as a replay.
 func (a answer) replayed() bool { return a.header.Get(replayMark) == "true" }
 
-// gist is what a person wants to read of the body: of a problem document
+// gist returns what a person wants to read of the body: of a problem document
 // (RFC 9457) its code and detail.
 func (a answer) gist() string {
 	var doc struct{ Code, Detail string }
@@ -53,7 +53,7 @@ func (a answer) gist() string {
 	return doc.Code + ": " + doc.Detail
 }
 
-// code is that of a problem document; empty: it is none.
+// code returns that of a problem document; empty: it is none.
 func (a answer) code() string {
 	var doc struct{ Code string }
 	if json.Unmarshal([]byte(a.body), &doc) != nil {
@@ -75,7 +75,7 @@ func newClient(base string) *client {
 	return &client{&http.Client{Transport: transport}, base}
 }
 
-// request is a request as it is sent.
+// request returns a request as it is sent.
 func (c *client) request(ctx context.Context, r request) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+r.path, strings.NewReader(r.body))
 	if err != nil {

@@ -130,7 +130,7 @@ func (d *demo) again(ctx context.Context, known record) (record, error) {
 	return record{}, nil
 }
 
-// awaitRecord waits until a request under way has its record; if it has none
+// awaitRecord waits until a request in progress has its record; if it has none
 // after ten seconds, that is a wrong answer.
 func (d *demo) awaitRecord(ctx context.Context) (record, error) {
 	ticker := time.NewTicker(20 * time.Millisecond)

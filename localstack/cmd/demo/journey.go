@@ -120,7 +120,7 @@ func (j journey) isThroughout(p payment, r receipt, mails []mailer.Effect) bool 
 		mails[0].To == owner && mails[0].Amount == asked.Amount
 }
 
-// pathOf is the way of a payment, from place to place.
+// pathOf returns the way of a payment, from place to place.
 func (d *demo) pathOf(j journey) []stop {
 	var answers []string
 	for _, p := range j.posts {

@@ -67,7 +67,7 @@ func (o operator) run(ctx context.Context, args ...string) (said, error) {
 	return said{out.String(), errs.String(), cmd.ProcessState.ExitCode()}, nil
 }
 
-// quoted is a command line as one would type it.
+// quoted returns a command line as one would type it.
 func quoted(args []string) string {
 	words := make([]string, len(args))
 	for i, arg := range args {

@@ -51,7 +51,7 @@ const (
 	slow = 1500 * time.Millisecond
 )
 
-// order is a request for a payment.
+// order returns a request for a payment.
 func order(user, key, body string) request {
 	return request{path: "/payments", user: user, key: key, body: body}
 }
@@ -307,7 +307,7 @@ func (d *demo) comeBack(ctx context.Context, r request, answers []answer) ([]ans
 	}
 }
 
-// refundOf is a request for a refund of the first payment.
+// refundOf returns a request for a refund of the first payment.
 func (d *demo) refundOf(key, body string) request {
 	return request{path: "/payments/" + d.firstID + "/refunds", user: "alice", key: key, body: body}
 }

@@ -51,7 +51,7 @@ func (d *demo) transfer(ctx context.Context) error {
 }
 
 // whenLeaseIsOver repeats a request whose attempt died until it is not told any more
-// that one is under way, and prints the last answer.
+// that one is in progress, and prints the last answer.
 func (d *demo) whenLeaseIsOver(ctx context.Context, r request) (answer, error) {
 	d.out.note("… until the dead attempt's lease is over")
 	for {

@@ -16,17 +16,17 @@ type trouble struct {
 	mailFails, mailLoses                int // of the mailer: 503; a mail, and then no answer
 }
 
-// attempts is how many attempts at a payment fail.
+// attempts returns how many attempts at a payment fail.
 func (t trouble) attempts() int { return max(t.fails, t.hangs, t.dies) }
 
-// receiptAttempts is how many attempts at a receipt fail. Each has sent its message.
+// receiptAttempts returns how many attempts at a receipt fail. Each has sent its message.
 func (t trouble) receiptAttempts() int { return max(t.receiptFails, t.receiptDies) }
 
-// notificationAttempts is how many attempts at a notification fail at least. Each has
+// notificationAttempts returns how many attempts at a notification fail at least. Each has
 // called the mailer.
 func (t trouble) notificationAttempts() int { return max(t.notificationFails, t.notificationDies) }
 
-// mailCalls is how often the mailer is called at least, where no more than one attempt
+// mailCalls returns how often the mailer is called at least, where no more than one attempt
 // at a notification is to fail: three times in an attempt (mailerCalls, in
 // functions/notifications), which fails as asked where the mailer was told.
 func (t trouble) mailCalls() int {
@@ -37,7 +37,7 @@ func (t trouble) mailCalls() int {
 	return calls
 }
 
-// order is a request for a payment of so many cents that meets the trouble.
+// order returns a request for a payment of so many cents that meets the trouble.
 func (t trouble) order(user, key string, cents int) request {
 	words := []string{key}
 	for _, w := range []struct {

@@ -76,7 +76,7 @@ func sightingIn(log []byte) (sighting, error) {
 	return s, nil
 }
 
-// String is what the metrics say, and whom the log names.
+// String returns what the metrics say, and whom the log names.
 func (s sighting) String() string {
 	if !s.told {
 		return "no metrics"

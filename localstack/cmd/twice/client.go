@@ -33,7 +33,7 @@ const replayMark = "X-Idempotency-Replayed"
 // replayed tells whether the guard marked the answer as a replay.
 func (a answer) replayed() bool { return a.header.Get(replayMark) == "true" }
 
-// code is that of a problem document (RFC 9457), or "".
+// code returns that of a problem document (RFC 9457), or "".
 func (a answer) code() string {
 	var doc struct{ Code string }
 	if a.header.Get("Content-Type") != "application/problem+json" || json.Unmarshal([]byte(a.body), &doc) != nil {
@@ -42,7 +42,7 @@ func (a answer) code() string {
 	return doc.Code
 }
 
-// String is what a table has room for.
+// String returns what a table has room for.
 func (a answer) String() string {
 	if a.err != nil {
 		return a.err.Error()

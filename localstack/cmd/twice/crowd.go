@@ -55,7 +55,7 @@ func (s *suite) atOnce(ctx context.Context) {
 	s.add(fmt.Sprintf("payment, %d times at once", crowd), "1 ran, else replay or 409", got, wrong)
 }
 
-// fresh is the answer of the one that ran.
+// fresh returns the answer of the one that ran.
 func fresh(answers []answer) answer {
 	for _, a := range answers {
 		if a.status == http.StatusCreated && !a.replayed() {

@@ -65,7 +65,7 @@ func main() {
 	}
 }
 
-// wrong is what is wrong with the arguments, or "".
+// wrong returns what is wrong with the arguments, or "".
 func (a *asked) wrong(rest []string) string {
 	u, err := url.Parse(a.base)
 	switch {

@@ -112,7 +112,7 @@ func (s *suite) kind(ctx context.Context, k kind) answer {
 	repeat("again", k.body)
 	repeat("in other words", k.same)
 	refused("other payload", send(key, k.other), http.StatusUnprocessableEntity, "idempotency_payload_mismatch")
-	repeat("again after that", k.body) // a mismatch changes nothing (F5)
+	repeat("again after that", k.body) // a mismatch changes nothing
 	refused("no key", send("", k.body), http.StatusBadRequest, "idempotency_key_missing")
 	refused("two keys in one", send(key+"-a, "+key+"-b", k.body), http.StatusBadRequest, "idempotency_key_invalid")
 	if k.another {

@@ -154,7 +154,7 @@ Call a function past the API, with an event of your own. Its answer is in out.js
 		s.Database().Config().Region, ddblocal.DummyCredential, stack.Issuer, leaseIndex(s.Template()))
 }
 
-// leaseIndex is the index of leases of this project's own table.
+// leaseIndex returns the index of leases of this project's own table.
 func leaseIndex(t *template.Template) string {
 	for _, table := range t.Tables {
 		if table.LogicalID == "IdempotencyTable" && len(table.Indexes) > 0 {

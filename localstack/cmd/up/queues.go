@@ -20,7 +20,7 @@ import (
 // every function that has none of its own.
 const queueEndpoint = "AWS_ENDPOINT_URL_SQS"
 
-// endpointOfQueues is where the template's queues are; empty if it has none, or no
+// endpointOfQueues returns where the template's queues are; empty if it has none, or no
 // function that would know them.
 func endpointOfQueues(s *stack.Stack) string {
 	if len(s.Template().Queues) == 0 {

@@ -41,7 +41,7 @@ func (r *reporter) end() {
 	r.say("in all", &r.overall)
 }
 
-// take is what came since the last one, and adds it to everything.
+// take returns what came since the last one, and adds it to everything.
 func (r *reporter) take() *metrics.Totals {
 	since := r.seen.Take()
 	r.overall.Merge(since)

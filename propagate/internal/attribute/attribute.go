@@ -61,7 +61,7 @@ func Put[V any](attributes map[string]V, key string, value func(string) V, text 
 	return out, nil
 }
 
-// DeduplicationID is the key as a MessageDeduplicationId, where none but the same is
+// DeduplicationID returns the key as a MessageDeduplicationId, where none but the same is
 // there.
 func DeduplicationID(have *string, key string) (*string, error) {
 	if have != nil && *have != key {

@@ -82,7 +82,7 @@ Exit codes: ` + exitHelp,
 	return root
 }
 
-// version is the module's, as the go command has built it in.
+// version returns the module's, as the go command has built it in.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

@@ -52,7 +52,7 @@ var renamed = map[string]func(*dynamostore.Options) *string{
 	"validation":             func(o *dynamostore.Options) *string { return &o.ValidationAttribute },
 }
 
-// awsConfig is that of the environment and the flags.
+// awsConfig returns that of the environment and the flags.
 func (c *connection) awsConfig(ctx context.Context) (aws.Config, error) {
 	var options []func(*config.LoadOptions) error
 	if c.profile != "" {
@@ -71,7 +71,7 @@ func (c *connection) awsConfig(ctx context.Context) (aws.Config, error) {
 	return cfg, nil
 }
 
-// store is the table's.
+// store returns the table's.
 func (c *connection) store(ctx context.Context) (s *dynamostore.Store, client *dynamodb.Client, err error) {
 	if c.table == "" {
 		return nil, nil, usage(errors.New("which table? Use --table or " + tableVariable))

@@ -35,7 +35,7 @@ func (k *keys) flags(f *pflag.FlagSet) {
 
 func (k *keys) given() bool { return k.file != "" || len(k.kms) > 0 }
 
-// encryption is what the flags ask for, or the environment where they ask for none;
+// encryption returns what the flags ask for, or the environment where they ask for none;
 // else the zero one.
 func (k *keys) encryption(cfg aws.Config) (dynamostore.Encryption, error) {
 	if !k.given() {

@@ -47,7 +47,7 @@ func refused(format string, args ...any) error {
 	return codedError{fmt.Errorf(format, args...), exitRefused}
 }
 
-// exitOf is the exit code of an error.
+// exitOf returns the exit code of an error.
 func exitOf(err error) int {
 	if coded, ok := errors.AsType[codedError](err); ok {
 		return coded.code

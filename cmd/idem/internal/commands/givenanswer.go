@@ -93,7 +93,7 @@ func (g *givenAnswer) form() (string, error) {
 	return used, nil
 }
 
-// result is what the record is to keep. Whether its form is right is judged by
+// result returns what the record is to keep. Whether its form is right is judged by
 // [lambdaidem.CheckResult].
 func (g *givenAnswer) result(ctx context.Context, a *app, kind lambdaidem.RecordKind) (lambdaidem.Result, error) {
 	none := lambdaidem.Result{}
@@ -142,7 +142,7 @@ func (g *givenAnswer) result(ctx context.Context, a *app, kind lambdaidem.Record
 	return r, nil
 }
 
-// json is a result's JSON, without white space between its tokens.
+// json returns a result's JSON, without white space between its tokens.
 func (g *givenAnswer) json(ctx context.Context, a *app, text, file string) ([]byte, error) {
 	raw, err := read(ctx, a, text, file)
 	if err != nil {
@@ -155,7 +155,7 @@ func (g *givenAnswer) json(ctx context.Context, a *app, text, file string) ([]by
 	return compact.Bytes(), nil
 }
 
-// stored is an answer as it is stored, but for white space and the order of its
+// stored returns an answer as it is stored, but for white space and the order of its
 // members.
 func (g *givenAnswer) stored(ctx context.Context, a *app) (lambdaidem.Result, error) {
 	raw, err := read(ctx, a, "", g.answerFile)
@@ -169,7 +169,7 @@ func (g *givenAnswer) stored(ctx context.Context, a *app) (lambdaidem.Result, er
 	return lambdaidem.Result{Outcome: lambdaidem.DefaultOutcome(resp), Value: lambdaidem.EncodeAnswer(resp)}, nil
 }
 
-// http is an answer of HTTP.
+// http returns an answer of HTTP.
 func (g *givenAnswer) http(ctx context.Context, a *app) (lambdaidem.Result, error) {
 	if g.status == 0 {
 		return lambdaidem.Result{}, errors.New("an answer of HTTP needs --status")
@@ -198,7 +198,7 @@ func (g *givenAnswer) http(ctx context.Context, a *app) (lambdaidem.Result, erro
 // maxAnswer bounds what is read of a file: what a store keeps at most.
 const maxAnswer = 64 << 20
 
-// read is a text, or what a file has.
+// read returns a text, or what a file has.
 func read(ctx context.Context, a *app, text, file string) ([]byte, error) {
 	var from io.Reader
 	switch {

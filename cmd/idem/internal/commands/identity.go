@@ -34,7 +34,7 @@ func (i *identity) flags(f *pflag.FlagSet) {
 	f.BoolVar(&i.OwnID, "own-id", false, "with --message: --key is the id that the source gave it")
 }
 
-// record is the id of the record that is asked for.
+// record returns the id of the record that is asked for.
 func (i *identity) record(s *dynamostore.Store, args []string) (string, error) {
 	if len(args) == 1 {
 		if i.Key != "" {
@@ -54,7 +54,7 @@ func recordIDOf(s *dynamostore.Store, who lambdaidem.Identity) string {
 	return lambdaidem.New(s, func(o *lambdaidem.Options) { o.Namespace = who.Namespace }).RecordID(who)
 }
 
-// identity is what the flags say.
+// identity returns what the flags say.
 func (i *identity) identity() (lambdaidem.Identity, error) {
 	who := i.Identity
 	switch {
@@ -90,7 +90,7 @@ func (i *identity) identity() (lambdaidem.Identity, error) {
 	return who, nil
 }
 
-// count is how many of the texts there are.
+// count returns how many of the texts there are.
 func count(texts ...string) int {
 	n := 0
 	for _, t := range texts {

@@ -147,7 +147,7 @@ func (o *search) look(a *app, ctx context.Context, s *dynamostore.Store) (leases
 	return found, nil
 }
 
-// records is what is in progress, of the index or of the whole table.
+// records returns what is in progress, of the index or of the whole table.
 func (o *search) records(a *app, ctx context.Context, s *dynamostore.Store, before time.Time) iter.Seq2[lambdaidem.Record, error] { //nolint:revive // the app first, as everywhere here
 	if a.leaseIndex != "" && !o.scan {
 		return s.DeadLeases(ctx, func(d *dynamostore.DeadLeasesOptions) { d.Before, d.Rate = before, o.rate })

@@ -191,7 +191,7 @@ func (p *purging) check() (a ages, err error) {
 	return a, err
 }
 
-// signer is the operator. A dry run needs no reason: nothing is kept of it.
+// signer returns the operator. A dry run needs no reason: nothing is kept of it.
 func (p *purging) signer(s *dynamostore.Store) (*dynamostore.Operator, error) {
 	if p.dryRun && p.reason == "" {
 		p.reason = "dry run"
@@ -207,7 +207,7 @@ func (p *purging) confirm(ctx context.Context, a *app) error {
 	return p.ask(ctx, a, "forget", "This forgets the records %s.", p.says())
 }
 
-// says is what is chosen, for people.
+// says returns what is chosen, for people.
 func (f filter) says() string {
 	if f.All && f.Older+f.Since == "" {
 		return "of the whole table"
@@ -242,7 +242,7 @@ func parseAge(s string) (time.Duration, error) {
 	return age, nil
 }
 
-// bar is a progress bar, where it can be drawn. How many items the table has is
+// bar returns a progress bar, where it can be drawn. How many items the table has is
 // what DynamoDB counted within the last six hours ("DescribeTable").
 func (a *app) bar(ctx context.Context, client *dynamodb.Client, table string) *progressbar.ProgressBar {
 	if !a.Draws {

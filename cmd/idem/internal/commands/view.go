@@ -56,7 +56,7 @@ type downstreamView struct {
 	Key  string `json:"key"`
 }
 
-// viewOf is a record as it was seen, without its answer.
+// viewOf returns a record as it was seen, without its answer.
 func viewOf(seen dynamostore.Inspected) recordView {
 	rec, now := seen.Record, seen.At()
 	v := recordView{
@@ -87,7 +87,7 @@ func viewOf(seen dynamostore.Inspected) recordView {
 	return v
 }
 
-// stateOf is a record's state in a word.
+// stateOf returns a record's state in a word.
 func stateOf(rec lambdaidem.Record, now time.Time) string {
 	switch {
 	case rec.GoneAt(now):
@@ -121,7 +121,7 @@ func (v recordView) withAnswer(ctx context.Context, s *dynamostore.Store, rec la
 	return v
 }
 
-// asJSON is bytes as JSON: themselves if they are.
+// asJSON returns bytes as JSON: themselves if they are.
 func asJSON(b []byte) json.RawMessage {
 	if json.Valid(b) {
 		return b
@@ -236,7 +236,7 @@ func orNobody(caller string) string {
 	return caller
 }
 
-// relative is a span of time as people say it.
+// relative returns a span of time as people say it.
 func relative(d time.Duration) string {
 	if d < 0 {
 		return span(-d) + " ago"
@@ -244,7 +244,7 @@ func relative(d time.Duration) string {
 	return "in " + span(d)
 }
 
-// span is a duration in its two largest units.
+// span returns a duration in its two largest units.
 func span(d time.Duration) string {
 	const day = 24 * time.Hour
 	d = d.Round(time.Second)

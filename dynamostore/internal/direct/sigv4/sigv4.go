@@ -53,7 +53,7 @@ func appendTwo(b []byte, n int) []byte {
 // long as four signatures.
 type Signer struct{ last atomic.Pointer[key] }
 
-// Authorization is the value of the header field of that name. The date is that of
+// Authorization returns the value of the header field of that name. The date is that of
 // the request, by [TimeFormat]. Signed are the names of the header fields that the
 // canonical request has, in its order, with semicolons between them.
 func (s *Signer) Authorization(creds *aws.Credentials, of Scope, date, signed string, canonical []byte) string {
