@@ -71,7 +71,9 @@ func TestVersion_IsThatOfThePOMAndOfCompose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var compose struct{ Services map[string]struct{ Image string } }
+	var compose struct {
+		Services map[string]struct{ Image string }
+	}
 	if err := yaml.Unmarshal(text, &compose); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -12,55 +11,52 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/lambdaidem/toolkit/localstack/elasticmq"
 	"github.com/lambdaidem/toolkit/localstack/eventsource"
-	"github.com/lambdaidem/toolkit/localstack/queue"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// queueEndpoint is the SDK's variable for the endpoint of SQS: where it is set, the
-// queues are made there, else in this process.
-const queueEndpoint = "AWS_ENDPOINT_URL_SQS"
-
-// queues are those of the template, at their SQS.
-type queues struct {
-	server *queue.Server // nil: somebody else's SQS
-	client *sqs.Client
-}
-
-// startQueues creates the template's queues, and gives the functions their endpoint
-// and URLs. It does nothing for a template that neither has queues nor reads any.
-func (s *Stack) startQueues(ctx context.Context, o Options) error {
+// startSQS starts ElasticMQ, or finds the SQS at AWS_ENDPOINT_URL_SQS. It does nothing for
+// a template that neither has queues nor reads any.
+func (s *Stack) startSQS(ctx context.Context, o Options) error {
 	if len(s.template.Queues) == 0 && !readsQueues(s.template) {
 		return nil
 	}
-	q := &queues{}
-	s.queues = q
-	endpoint := os.Getenv(queueEndpoint)
-	if endpoint == "" {
-		options := queue.Options{Region: s.template.Region, AccountID: s.template.AccountID}
+	say(o.Progress, "starting ElasticMQ")
+	var err error
+	s.sqs, err = elasticmq.Start(ctx, func(e *elasticmq.Options) {
+		e.Progress, e.Region, e.AccountID = o.Progress, s.template.Region, s.template.AccountID
 		if o.Queues != nil {
-			o.Queues(&options)
+			o.Queues(e)
 		}
-		var err error
-		if q.server, err = queue.Start(ctx, options); err != nil {
-			return err
-		}
-		endpoint = q.server.URL()
+	})
+	return err //nolint:wrapcheck // it says what was started
+}
+
+// createQueues creates the template's queues, and gives the functions their endpoint and
+// URLs.
+func (s *Stack) createQueues(ctx context.Context, o Options) error {
+	if s.sqs == nil {
+		return nil
 	}
-	q.client = sqs.NewFromConfig(s.database.Config(), func(o *sqs.Options) { o.BaseEndpoint = &endpoint })
-	if err := template.CreateQueues(ctx, q.client, s.template.Queues); err != nil {
+	endpoint := s.sqs.Endpoint()
+	if o.QueueEndpoint != nil {
+		endpoint = o.QueueEndpoint(endpoint)
+	}
+	client := s.sqs.Client()
+	if err := template.CreateQueues(ctx, client, s.template.Queues); err != nil {
 		return err
 	}
 	for _, own := range s.template.Queues {
-		out, err := q.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(own.Name)})
+		out, err := client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(own.Name)})
 		if err != nil {
 			return fmt.Errorf("find the queue %s: %w", own.Name, err)
 		}
 		s.replace(own.URL, *out.QueueUrl)
 	}
 	for _, f := range s.template.Functions {
-		if _, set := f.Environment[queueEndpoint]; !set {
-			f.Environment[queueEndpoint] = endpoint
+		if _, set := f.Environment[elasticmq.EndpointVariable]; !set {
+			f.Environment[elasticmq.EndpointVariable] = endpoint
 		}
 	}
 	return nil
@@ -94,8 +90,8 @@ func (s *Stack) replace(old, other string) {
 // startSources begins to deliver what the template's event source mappings read.
 func (s *Stack) startSources(ctx context.Context, o Options) error {
 	options := eventsource.Options{Template: s.template, Invoke: s.emulator.Invoke, Capacity: s.emulator.Capacity, Log: o.FunctionLog}
-	if s.queues != nil {
-		options.SQS = s.queues.client
+	if s.sqs != nil {
+		options.SQS = s.sqs.Client()
 	}
 	options.Streams = dynamodbstreams.NewFromConfig(s.database.Config())
 	var err error
@@ -103,24 +99,23 @@ func (s *Stack) startSources(ctx context.Context, o Options) error {
 	return err
 }
 
-// stop ends the queues in this process; somebody else's SQS loses ours alone.
-func (q *queues) stop(ours []template.Queue) error {
-	if q.server != nil {
-		return q.server.Close()
+// stopSQS ends the SQS that was started here; somebody else's loses our queues alone.
+func (s *Stack) stopSQS() error {
+	if s.sqs.Owned() {
+		return s.sqs.Stop() //nolint:wrapcheck // it says what was stopped
 	}
-	if q.client == nil {
-		return nil
-	}
+	client := s.sqs.Client()
+	defer s.sqs.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	var errs []error
-	for _, own := range ours {
-		found, err := q.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(own.Name)})
+	for _, own := range s.template.Queues {
+		found, err := client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(own.Name)})
 		if missing := (*types.QueueDoesNotExist)(nil); errors.As(err, &missing) {
 			continue // it may not have been made
 		}
 		if err == nil {
-			_, err = q.client.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: found.QueueUrl})
+			_, err = client.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: found.QueueUrl})
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("delete the queue %s: %w", own.Name, err))

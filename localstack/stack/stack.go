@@ -20,10 +20,10 @@ import (
 
 	"github.com/lambdaidem/toolkit/localstack/clearing"
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+	"github.com/lambdaidem/toolkit/localstack/elasticmq"
 	"github.com/lambdaidem/toolkit/localstack/emulator"
 	"github.com/lambdaidem/toolkit/localstack/eventsource"
 	"github.com/lambdaidem/toolkit/localstack/mailer"
-	"github.com/lambdaidem/toolkit/localstack/queue"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
@@ -61,9 +61,12 @@ type Options struct {
 	// with a folder to keep its data in. Default: as [ddblocal.Start] does.
 	Database func(*ddblocal.Options)
 
-	// Queues may alter the SQS in this process, before it starts. It is not asked
-	// where AWS_ENDPOINT_URL_SQS names another one. Default: nothing is altered.
-	Queues func(*queue.Options)
+	// Queues may set how ElasticMQ is started. Default: as [elasticmq.Start] does.
+	Queues func(*elasticmq.Options)
+
+	// QueueEndpoint is given the endpoint of SQS and returns the one that the functions
+	// call: that of a proxy, say. Default: the same.
+	QueueEndpoint func(endpoint string) string
 
 	// Emulator may alter how the emulator is started, when DynamoDB Local
 	// answers already: put something between it and the functions, by Endpoint,
@@ -85,7 +88,7 @@ type Stack struct {
 	database *ddblocal.Server
 	clearing *clearing.Service // nil but with this project's own template
 	mailer   *mailer.Service   // nil, as clearing
-	queues   *queues           // nil: the template has none
+	sqs      *elasticmq.Server // nil: the template has no queues
 	emulator *emulator.Emulator
 	sources  *eventsource.Mappings
 	root     string            // of the template
@@ -140,11 +143,16 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	}
 	both, bothCtx := errgroup.WithContext(ctx)
 	both.Go(func() error { return build(bothCtx, all, o.Progress) })
-	both.Go(func() error { return s.startDatabase(bothCtx, o) })
+	both.Go(func() error {
+		if err := s.startDatabase(bothCtx, o); err != nil {
+			return err
+		}
+		return s.startSQS(bothCtx, o)
+	})
 	if err := both.Wait(); err != nil {
 		return err
 	}
-	if err := s.startQueues(ctx, o); err != nil {
+	if err := s.createQueues(ctx, o); err != nil {
 		return err
 	}
 	if err := s.startEmulator(ctx, o); err != nil {
@@ -201,7 +209,7 @@ func (s *Stack) rename(resourceType, name string) string {
 	switch {
 	case resourceType == "AWS::DynamoDB::Table" && s.foreignDatabase:
 		return "local-" + name + "-" + s.label
-	case resourceType == "AWS::SQS::Queue" && os.Getenv(queueEndpoint) != "":
+	case resourceType == "AWS::SQS::Queue" && os.Getenv(elasticmq.EndpointVariable) != "":
 		return "local-" + s.label + "-" + name // .fifo stays at its end
 	}
 	return name
@@ -272,9 +280,9 @@ func (s *Stack) Stop() error {
 		s.emulator = nil
 	}
 	errs = append(errs, delivered())
-	if s.queues != nil {
-		errs = append(errs, s.queues.stop(s.template.Queues))
-		s.queues = nil
+	if s.sqs != nil {
+		errs = append(errs, s.stopSQS())
+		s.sqs = nil
 	}
 	if s.database != nil {
 		if !s.database.Owned() {
@@ -331,19 +339,8 @@ func (s *Stack) Clearing() *clearing.Service { return s.clearing }
 // template calls; nil with any other template.
 func (s *Stack) Mailer() *mailer.Service { return s.mailer }
 
-// Queue returns a queue by its logical ID in the template. It panics if there is
-// none, or if the queues are somebody else's (AWS_ENDPOINT_URL_SQS).
-func (s *Stack) Queue(logicalID string) *queue.Queue {
-	for _, q := range s.template.Queues {
-		if q.LogicalID != logicalID || s.queues.server == nil {
-			continue
-		}
-		if own, err := s.queues.server.Queue(q.Name); err == nil {
-			return own
-		}
-	}
-	panic("stack: there is no queue " + logicalID + " of the template in this process")
-}
+// SQS returns the SQS with the template's queues; nil if the template has none.
+func (s *Stack) SQS() *elasticmq.Server { return s.sqs }
 
 // Table returns the name of a table by its logical ID in the template. It panics
 // if there is none.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/lambdaidem/toolkit/localstack/mailer"
-	"github.com/lambdaidem/toolkit/localstack/queue"
 )
 
 // arrived waits until the payments have a receipt and a mail each, every queue is
@@ -65,9 +64,13 @@ func (d *demo) missing(ctx context.Context, payments []string) (string, error) {
 
 // underWay names something that goes on still; empty: nothing does.
 func (d *demo) underWay(ctx context.Context) (string, error) {
-	for _, q := range d.outbox.queues {
-		if depth := q.Depth(); depth != (queue.Depth{}) {
-			return fmt.Sprintf("the queue %s is not empty: %+v", q.Name(), depth), nil
+	for _, name := range d.outbox.queues {
+		waiting, hidden, err := d.outbox.depth(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		if waiting+hidden > 0 {
+			return fmt.Sprintf("the queue %s is not empty: %d messages wait, %d are in flight", name, waiting, hidden), nil
 		}
 	}
 	records, err := d.tables.allRecords(ctx)

@@ -61,7 +61,7 @@ const patience = 4 * time.Minute
 func run(ctx context.Context, logs bool) error {
 	var log bytes.Buffer // written by the emulator alone, read after it has stopped
 	counted := newSends()
-	s, err := stack.Start(ctx, stack.Options{FunctionLog: &log, Queues: counted.watch, Change: hurried})
+	s, err := stack.Start(ctx, stack.Options{FunctionLog: &log, QueueEndpoint: counted.between, Change: hurried})
 	if err != nil {
 		return err
 	}

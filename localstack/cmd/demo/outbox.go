@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
 	"github.com/lambdaidem/toolkit/lambdaidem/idemclient"
 	"github.com/lambdaidem/toolkit/localstack/mailer"
-	"github.com/lambdaidem/toolkit/localstack/queue"
 	"github.com/lambdaidem/toolkit/localstack/stack"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
@@ -43,8 +46,9 @@ type outbox struct {
 	retrying *http.Client
 	sends    *sends
 	mailer   *mailer.Service
-	queues   []*queue.Queue // all of them: nothing may be left anywhere
-	dead     []*queue.Queue
+	sqs      *sqs.Client
+	queues   []string // names of all of them: nothing may be left anywhere
+	dead     []string
 }
 
 type attemptsKey struct{}
@@ -61,15 +65,32 @@ func newOutbox(s *stack.Stack, counted *sends, base http.RoundTripper) outbox {
 			}
 		}
 	})
-	o := outbox{retrying: &http.Client{Transport: retrying}, sends: counted, mailer: s.Mailer()}
+	o := outbox{retrying: &http.Client{Transport: retrying}, sends: counted, mailer: s.Mailer(), sqs: s.SQS().Client()}
 	for _, q := range s.Template().Queues {
-		own := s.Queue(q.LogicalID)
-		o.queues = append(o.queues, own)
+		o.queues = append(o.queues, q.Name)
 		if q.DeadLetter == "" && !isSource(s.Template(), q) {
-			o.dead = append(o.dead, own)
+			o.dead = append(o.dead, q.Name)
 		}
 	}
 	return o
+}
+
+// depth counts the messages of a queue: those that wait, and those in flight or delayed.
+func (o *outbox) depth(ctx context.Context, name string) (waiting, hidden int, err error) {
+	found, err := o.sqs.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
+	if err != nil {
+		return 0, 0, fmt.Errorf("find the queue %s: %w", name, err)
+	}
+	out, err := o.sqs.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: found.QueueUrl, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll}})
+	if err != nil {
+		return 0, 0, fmt.Errorf("count the messages of the queue %s: %w", name, err)
+	}
+	count := func(attribute types.QueueAttributeName) int {
+		n, _ := strconv.Atoi(out.Attributes[string(attribute)])
+		return n
+	}
+	return count(types.QueueAttributeNameApproximateNumberOfMessages),
+		count(types.QueueAttributeNameApproximateNumberOfMessagesNotVisible) + count(types.QueueAttributeNameApproximateNumberOfMessagesDelayed), nil
 }
 
 // isSource tells whether a function reads the queue.
@@ -118,8 +139,12 @@ func (d *demo) everyOne(ctx context.Context, payments []string) error {
 	d.out.check(once, fmt.Sprintf("%d payments, %[1]d receipts, %[1]d mails: one of each", len(payments)),
 		fmt.Sprintf("%d payments; receipts by payment: %v; mails: %v", len(payments), receipts, mails))
 	dead := 0
-	for _, q := range d.outbox.dead {
-		dead += q.Depth().Visible
+	for _, name := range d.outbox.dead {
+		waiting, _, err := d.outbox.depth(ctx, name)
+		if err != nil {
+			return err
+		}
+		dead += waiting
 	}
 	d.out.check(dead == 0 && d.outbox.sends.wrong() == nil && len(d.outbox.mailer.Misuses()) == 0,
 		"nothing in the dead-letter queues; no message and no call that a careful client doesn't make",

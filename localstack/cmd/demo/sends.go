@@ -1,18 +1,28 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"sync"
+	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
-	"github.com/lambdaidem/toolkit/localstack/queue"
 )
 
 // sends counts the messages that the queue accepted about each payment.
 type sends struct {
 	mu   sync.Mutex
 	of   map[string]sent // by payment
+	ids  map[string]bool // of the messages
 	more error           // what no send of this demo may be
 }
 
@@ -21,23 +31,83 @@ type sent struct {
 	key                  string
 }
 
-func newSends() *sends { return &sends{of: map[string]sent{}} }
+func newSends() *sends { return &sends{of: map[string]sent{}, ids: map[string]bool{}} }
 
-// watch is for [stack.Options].Queues.
-func (s *sends) watch(o *queue.Options) { o.Accepted = s.accepted }
+// between is for [stack.Options].QueueEndpoint: it starts a proxy that sees what the functions
+// send to SQS. The proxy ends with the process.
+func (s *sends) between(endpoint string) string {
+	target, err := url.Parse(endpoint)
+	if err != nil {
+		panic(err) // the stack reached SQS by it
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.failed(err)
+		return endpoint
+	}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			if r.In.Header.Get("X-Amz-Target") != "AmazonSQS.SendMessage" {
+				return
+			}
+			body, err := io.ReadAll(r.In.Body)
+			if err != nil {
+				s.failed(err)
+			}
+			r.Out.Body = io.NopCloser(bytes.NewReader(body))
+			r.Out = r.Out.WithContext(context.WithValue(r.Out.Context(), messageKey{}, body))
+		},
+		ModifyResponse: func(resp *http.Response) error {
+			if message, ok := resp.Request.Context().Value(messageKey{}).([]byte); ok && resp.StatusCode == http.StatusOK {
+				return s.accepted(message, resp)
+			}
+			return nil
+		},
+		ErrorLog: log.New(io.Discard, "", 0), // functions that are killed close their connections
+	}}
+	go func() { s.failed(server.Serve(listener)) }()
+	return "http://" + listener.Addr().String()
+}
 
-func (s *sends) accepted(to string, m queue.Outgoing, duplicate bool) {
+// messageKey is the key of a request's context for the message that it sends.
+type messageKey struct{}
+
+func (s *sends) failed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var n struct{ Payment string }
-	if err := json.Unmarshal([]byte(m.Body), &n); err != nil || n.Payment == "" {
-		s.more = fmt.Errorf("the queue %s got %q, which is no notification", to, m.Body)
-		return
+	s.more = err
+}
+
+// accepted counts a message that the queue took. SQS answers a duplicate with the message id
+// of the first one.
+func (s *sends) accepted(message []byte, resp *http.Response) error {
+	answer, err := io.ReadAll(resp.Body)
+	resp.Body = io.NopCloser(bytes.NewReader(answer))
+	if err != nil {
+		return fmt.Errorf("reading the answer of SQS: %w", err)
 	}
-	now, key := s.of[n.Payment], m.Attributes[lambdaidem.MessageKey].StringValue
+	var m struct {
+		QueueUrl, MessageBody, MessageDeduplicationId string //nolint:revive,staticcheck // the names of SQS
+		MessageAttributes                             map[string]struct{ StringValue string }
+	}
+	var id struct{ MessageId string } //nolint:revive,staticcheck // the name of SQS
+	if err := errors.Join(json.Unmarshal(message, &m), json.Unmarshal(answer, &id)); err != nil {
+		return fmt.Errorf("reading a message to SQS and its answer: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	duplicate := s.ids[id.MessageId]
+	s.ids[id.MessageId] = true
+	var n struct{ Payment string }
+	if err := json.Unmarshal([]byte(m.MessageBody), &n); err != nil || n.Payment == "" {
+		s.more = fmt.Errorf("the queue %s got %q, which is no notification", m.QueueUrl, m.MessageBody)
+		return nil
+	}
+	now, key := s.of[n.Payment], m.MessageAttributes[lambdaidem.MessageKey].StringValue
 	switch {
-	case key == "" || key != m.DeduplicationID:
-		s.more = fmt.Errorf("a message about payment %s has the key %q, and the deduplication id %q; want the same, and some", n.Payment, key, m.DeduplicationID)
+	case key == "" || key != m.MessageDeduplicationId:
+		s.more = fmt.Errorf("a message about payment %s has the key %q, and the deduplication id %q; want the same, and some", n.Payment, key, m.MessageDeduplicationId)
 	case now.key != "" && now.key != key:
 		s.more = fmt.Errorf("the messages about payment %s have two keys: %q, %q", n.Payment, now.key, key)
 	}
@@ -47,6 +117,7 @@ func (s *sends) accepted(to string, m queue.Outgoing, duplicate bool) {
 		now.duplicates++
 	}
 	s.of[n.Payment] = now
+	return nil
 }
 
 func (s *sends) about(payment string) sent {

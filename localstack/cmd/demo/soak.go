@@ -30,7 +30,7 @@ const soakTime = 30 * time.Second
 func soak(ctx context.Context, times int, seed uint64, logs bool) error {
 	var log bytes.Buffer // written by the emulator alone, read after it has stopped
 	counted := newSends()
-	s, err := stack.Start(ctx, stack.Options{FunctionLog: &log, Queues: counted.watch, Change: func(t *template.Template) {
+	s, err := stack.Start(ctx, stack.Options{FunctionLog: &log, QueueEndpoint: counted.between, Change: func(t *template.Template) {
 		hurried(t)
 		for _, f := range t.Functions {
 			f.Timeout = min(f.Timeout, 4*time.Second)

@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
-	"github.com/lambdaidem/toolkit/localstack/queue"
+	"github.com/lambdaidem/toolkit/localstack/elasticmq"
 	"github.com/lambdaidem/toolkit/localstack/stack"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
@@ -105,7 +105,7 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options, report *r
 	defer rehearsal.close()
 	options.Emulator = rehearsal.between
 	options.Database = func(o *ddblocal.Options) { o.Port = preferred(port + 1) }
-	options.Queues = func(o *queue.Options) { o.Addr = fmt.Sprintf("127.0.0.1:%d", preferred(port+2)) } //nolint:mnd // see preferred
+	options.Queues = func(o *elasticmq.Options) { o.Port = preferred(port + 2) } //nolint:mnd // see preferred
 	options.FunctionLog = report.seen.Log(report.log, report.documents)
 	// A signal cuts the start short, but not what runs: Stop lets requests under
 	// way finish.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -16,35 +15,13 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// queueEndpoint is the SDK's variable for the endpoint of SQS. The stack gives it to
-// every function that has none of its own.
-const queueEndpoint = "AWS_ENDPOINT_URL_SQS"
-
-// endpointOfQueues returns where the template's queues are; empty if it has none, or no
-// function that would know them.
-func endpointOfQueues(s *stack.Stack) string {
-	if len(s.Template().Queues) == 0 {
-		return ""
-	}
-	if endpoint := os.Getenv(queueEndpoint); endpoint != "" {
-		return endpoint
-	}
-	for _, f := range s.Template().Functions {
-		if endpoint := f.Environment[queueEndpoint]; endpoint != "" {
-			return endpoint
-		}
-	}
-	return ""
-}
-
 // queueGuide says where the queues are, and how to send a message. The message is
 // for the first queue that a function reads, else for the first one.
 func queueGuide(ctx context.Context, w io.Writer, s *stack.Stack, body string) error {
-	endpoint := endpointOfQueues(s)
-	if endpoint == "" {
+	if len(s.Template().Queues) == 0 {
 		return nil
 	}
-	client := sqs.NewFromConfig(s.Database().Config(), func(o *sqs.Options) { o.BaseEndpoint = &endpoint })
+	endpoint, client := s.SQS().Endpoint(), s.SQS().Client()
 	var target template.Queue
 	var url string
 	_, _ = fmt.Fprintf(w, "\nSQS is at %s, with the queues:\n\n", endpoint)

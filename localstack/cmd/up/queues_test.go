@@ -19,7 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
-	"github.com/lambdaidem/toolkit/localstack/queue"
+	"github.com/lambdaidem/toolkit/localstack/elasticmq"
 	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
@@ -127,17 +127,13 @@ func TestGuideShowsTheQueues(t *testing.T) {
 
 // The queues have names of their own in somebody else's SQS, so the guide asks there.
 func TestGuideShowsTheQueuesOfAnotherSQS(t *testing.T) {
-	other, err := queue.Start(context.WithoutCancel(t.Context()), queue.Options{}) // up ends before it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = other.Close() })
-	t.Setenv(queueEndpoint, other.URL())
+	other := elasticmq.ForTest(t)
+	t.Setenv(elasticmq.EndpointVariable, other.Endpoint())
 	guide := guideOf(t, probeTemplate(t,
 		"      Events:\n        Order: {Type: SQS, Properties: {Queue: !GetAtt Orders.Arn}}\n",
 		"  Dead:\n    Type: AWS::SQS::Queue\n  Orders:\n    Type: AWS::SQS::Queue\n"))
-	if !strings.Contains(guide, "\nSQS is at "+other.URL()+", with the queues:\n") {
-		t.Errorf("the guide does not name %s:\n%s", other.URL(), guide)
+	if !strings.Contains(guide, "\nSQS is at "+other.Endpoint()+", with the queues:\n") {
+		t.Errorf("the guide does not name %s:\n%s", other.Endpoint(), guide)
 	}
 	if _, url := sendAsShown(t, guide); !regexp.MustCompile(`/local-\w+-Orders$`).MatchString(url) {
 		t.Errorf("the line sends to %s, want Orders under its name there", url)
