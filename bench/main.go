@@ -77,7 +77,7 @@ func parseFlags(args []string) (settings, error) {
 	flags.StringVar(&s.parts, "only", "", "`part` to measure: sdk or guard (default both)")
 	flags.StringVar(&s.scenario, "scenario", "", "the one `name` of a scenario against the SDK to measure, or messages, or small functions, without the rest (default all)")
 	flags.IntVar(&s.processors, "processors", 1, "processors that the measurements against the SDK keep to, on Linux; 0: all, which the database uses too")
-	flags.BoolVar(&s.markdown, "markdown", false, "print the tables of the README")
+	flags.BoolVar(&s.markdown, "markdown", false, "print the tables of docs/performance.md")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}

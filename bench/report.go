@@ -103,7 +103,7 @@ func (r *results) where() string {
 	return fmt.Sprintf("They keep to %d of the processors, the others are left to it.", r.processors)
 }
 
-// printMarkdown writes the tables as the README has them.
+// printMarkdown writes the tables of docs/performance.md.
 func (r *results) printMarkdown(w io.Writer) {
 	for _, t := range r.tables() {
 		for i, row := range t {

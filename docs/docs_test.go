@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -24,9 +25,9 @@ import (
 // root is the project's folder, seen from this one.
 const root = ".."
 
-func TestREADME_NamesEveryOption(t *testing.T) {
-	namesEveryField(t, "README.md", "lambdaidem.Options", lambdaidem.Options{})
-	namesEveryField(t, "README.md", "dynamostore.Options", dynamostore.Options{})
+func TestOptions_NamesEveryOption(t *testing.T) {
+	namesEveryField(t, "docs/options.md", "lambdaidem.Options", lambdaidem.Options{})
+	namesEveryField(t, "docs/options.md", "dynamostore.Options", dynamostore.Options{})
 }
 
 // namesEveryField tells whether a page's table of options has a row for each field,
@@ -72,6 +73,63 @@ func firstColumn(text, header string) []string {
 }
 
 func TestREADME_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "README.md") }
+
+func TestOptions_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "docs/options.md") }
+
+// A reader decides in minutes whether to read on.
+func TestREADME_IsShort(t *testing.T) {
+	if n := strings.Count(read(t, "README.md"), "\n"); n > 200 {
+		t.Errorf("README.md has %d lines; move what one reader in ten needs to a page of its own", n)
+	}
+}
+
+// Every package is in a table of docs/architecture.md, and nothing else is.
+func TestArchitecture_NamesEveryPackage(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", root+"/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := map[string]bool{}
+	for path := range strings.FieldsSeq(string(out)) {
+		packages[strings.TrimPrefix(path, "github.com/lambdaidem/toolkit/")] = true
+	}
+	_, table, _ := strings.Cut(read(t, "docs/architecture.md"), "\n| package |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for row := range strings.SplitSeq(table, "\n") {
+		cell, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " |")
+		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cell, -1) {
+			if !packages[name[1]] {
+				t.Errorf("docs/architecture.md names the package %s, which does not exist", name[1])
+			}
+			delete(packages, name[1])
+		}
+	}
+	for name := range packages {
+		t.Errorf("docs/architecture.md does not name the package %s", name)
+	}
+}
+
+// The path of a request names files that exist, and functions that they have.
+func TestArchitecture_NamesWhatExists(t *testing.T) {
+	_, path, _ := strings.Cut(read(t, "docs/architecture.md"), "\n## The path of a request\n")
+	path, _, _ = strings.Cut(path, "\n## ")
+	named := regexp.MustCompile("`(?:(\\w+)\\.)?(\\w+)`(?: and `(\\w+)`)? \\(((?:dynamostore/|lambdaidem/)?\\w+\\.go)\\)").FindAllStringSubmatch(path, -1)
+	if len(named) < 10 {
+		t.Fatalf("the page names %d functions with their files", len(named))
+	}
+	for _, n := range named {
+		file := n[4]
+		if !strings.Contains(file, "/") {
+			file = "lambdaidem/" + file
+		}
+		source := read(t, file)
+		for _, function := range []string{n[2], n[3]} {
+			if function != "" && !regexp.MustCompile(`(?m)^func (\([^)]*\b`+n[1]+`\) )?`+function+`\b`).MatchString(source) && !strings.Contains(source, ") "+function+"(") {
+				t.Errorf("docs/architecture.md says that %s has %s, and it does not", file, function)
+			}
+		}
+	}
+}
 
 func TestTesting_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "docs/testing.md") }
 
@@ -224,12 +282,12 @@ func comments(t *testing.T, path string) []string {
 	return texts
 }
 
-// The README explains every outcome that a log line may have.
-func TestREADME_NamesEveryOutcome(t *testing.T) {
-	_, row, found := strings.Cut(read(t, "README.md"), "\n| `outcome` |")
+// docs/log.md explains every outcome that a log line may have.
+func TestLog_NamesEveryOutcome(t *testing.T) {
+	_, row, found := strings.Cut(read(t, "docs/log.md"), "\n| `outcome` |")
 	row, _, _ = strings.Cut(row, "\n")
 	if !found {
-		t.Fatal("README.md has no table of the log's fields")
+		t.Fatal("docs/log.md has no table of the fields")
 	}
 	kinds := regexp.MustCompile(`(?m)^\tEvent\w+ +Kind = "(\w+)"`).FindAllStringSubmatch(read(t, "lambdaidem/observe.go"), -1)
 	if len(kinds) == 0 {
@@ -237,7 +295,7 @@ func TestREADME_NamesEveryOutcome(t *testing.T) {
 	}
 	for _, kind := range kinds {
 		if !strings.Contains(row, "`"+kind[1]+"`") {
-			t.Errorf("README.md does not name the outcome %s", kind[1])
+			t.Errorf("docs/log.md does not name the outcome %s", kind[1])
 		}
 	}
 }

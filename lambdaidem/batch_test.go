@@ -746,7 +746,7 @@ func TestV2_FailuresAreLogged(t *testing.T) {
 	}
 }
 
-// V2: with the logger that the README recommends, which calls slog's own message
+// V2: with the logger that docs/log.md recommends, which calls slog's own message
 // "message", no line has a member twice; and the line names the record.
 func TestV2_AFailuresLineHasNoMemberTwice(t *testing.T) {
 	var buf bytes.Buffer
