@@ -2,58 +2,55 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/functions/internal/demo"
 	"github.com/lambdaidem/toolkit/functions/internal/notification"
 	"github.com/lambdaidem/toolkit/lambdaidem"
-	outside "github.com/lambdaidem/toolkit/localstack/queue"
+	"github.com/lambdaidem/toolkit/localstack/elasticmq"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
 // V4: what is sent again within 5 minutes is dropped by the queue itself. What is in
 // the queue is what a consumer's guard reads.
 func TestV4_MessageThatIsSentAgainIsOneInTheQueue(t *testing.T) {
-	server, err := outside.Start(t.Context(), outside.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
+	client := elasticmq.ForTest(t).Client()
+	fifo, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{
+		QueueName: aws.String("notifications-" + rand.Text() + ".fifo"), Attributes: map[string]string{"FifoQueue": "true"},
 	})
-	fifo, err := server.CreateQueue("notifications.fifo", map[string]string{"FifoQueue": "true"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s, p := newSetUp(), payment()
 	s.handler.sent, p.Reference = demo.At("receipt"), "receipt-fails=1"
-	s.handler.queue = queue{url: fifo.URL(), client: sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: aws.String(server.URL()),
-		Credentials: credentials.NewStaticCredentialsProvider("local", "local", "")})}
+	s.handler.queue = queue{url: *fifo.QueueUrl, client: client}
 	r := insert(t, p)
 	for attempt, want := range []int{1, 0} {
 		if failed := s.deliver(t, r); len(failed) != want {
 			t.Fatalf("attempt %d: %v failed; want %d", attempt+1, failed, want)
 		}
 	}
-	batch, err := fifo.ReceiveBatch(t.Context(), outside.BatchOptions{Size: 10})
-	if err != nil || len(batch) != 1 {
-		t.Fatalf("%d messages, %v; want one", len(batch), err)
+	out, err := client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
+		QueueUrl: fifo.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 1, MessageAttributeNames: []string{"All"},
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+	})
+	if err != nil || len(out.Messages) != 1 {
+		t.Fatalf("messages %+v, %v; want one", out, err)
 	}
-	e := batch[0].Event()
-	key := e.MessageAttributes[lambdaidem.MessageKey]
-	if n, err := notification.Parse(e.Body); err != nil || n != notification.Of(p) || e.Attributes["MessageGroupId"] != p.ID ||
-		key.DataType != "String" || aws.ToString(key.StringValue) != e.Attributes["MessageDeduplicationId"] {
-		t.Errorf("the message is %+v; want the payment's notification under its key", e)
+	m := out.Messages[0]
+	key := m.MessageAttributes[lambdaidem.MessageKey]
+	if n, err := notification.Parse(*m.Body); err != nil || n != notification.Of(p) || m.Attributes["MessageGroupId"] != p.ID ||
+		aws.ToString(key.DataType) != "String" || aws.ToString(key.StringValue) != m.Attributes["MessageDeduplicationId"] {
+		t.Errorf("the message is %+v; want the payment's notification under its key", m)
 	}
 }
 

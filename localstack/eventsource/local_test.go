@@ -2,40 +2,41 @@ package eventsource_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+	"github.com/lambdaidem/toolkit/localstack/elasticmq"
 	"github.com/lambdaidem/toolkit/localstack/emulator"
 	"github.com/lambdaidem/toolkit/localstack/eventsource"
-	"github.com/lambdaidem/toolkit/localstack/queue"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
 // closeLocal closes what the tests against DynamoDB Local have left open.
 var closeLocal = func() {}
 
-// local is a table on DynamoDB Local, and an SQS that listens.
+// local is a table on DynamoDB Local, and ElasticMQ.
 type local struct {
 	*testing.T
 	server *ddblocal.Server
 	sqs    *sqs.Client
-	queues *queue.Server
 	table  string
 	log    buffer
 
@@ -47,22 +48,12 @@ type local struct {
 func newLocal(t *testing.T) *local {
 	t.Helper()
 	l := &local{T: t, server: ddblocal.ForTest(t), called: make(chan struct{}, 1)}
-	closeLocal = l.server.CloseIdleConnections
 	names := template.TablesForTest(t, l.server.Client(), "testdata/template.yaml")
 	l.table = names["Ledger"]
-	var err error
-	if l.queues, err = queue.Start(t.Context(), queue.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		// A connection that the client dialed and didn't need looks busy to the server.
-		l.server.CloseIdleConnections()
-		expect(t, "closing the queues", l.queues.Close(), nil)
-	})
-	l.sqs = sqs.New(sqs.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String(l.queues.URL()), HTTPClient: l.server.Config().HTTPClient,
-		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
-	})
+	mq := elasticmq.ForTest(t)
+	l.sqs = mq.Client()
+	t.Cleanup(l.server.CloseIdleConnections)
+	closeLocal = func() { l.server.CloseIdleConnections(); mq.CloseIdleConnections() }
 	return l
 }
 
@@ -178,24 +169,27 @@ func TestStream_OfDynamoDBLocal(t *testing.T) {
 // What is given up can be read from the stream by what OnFailure was told.
 func TestStream_OnFailureTellsWhereTheRecordsAre(t *testing.T) {
 	l := newLocal(t)
-	dead, err := l.queues.CreateQueue("dead", nil)
-	expect(t, "error", err, nil)
+	name := "dead-" + rand.Text()
+	dead, err := l.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name})
+	if err != nil {
+		t.Fatal(err)
+	}
 	l.put("a", "b", "c", "d")
 	s := l.source()
-	s.Bisects, s.ReportsFailures, s.Retries, s.OnFailure = true, true, 1, dead.ARN()
+	s.Bisects, s.ReportsFailures, s.Retries, s.OnFailure = true, true, 1, head+name
 	l.start(reports("b"), s)
 	names := l.until(func(names []string) bool {
-		return dead.Depth().Visible == 1 && names[len(names)-1] == "d" // b was given up, and what is behind it came
+		return len(names) >= 11 && names[len(names)-1] == "d" // b was given up, and what is behind it came
 	})
 	expect(t, "records", names, strings.Fields("a b c d b c d b b c d"))
-	messages, err := dead.Receive(t.Context(), queue.ReceiveOptions{})
-	if err != nil || len(messages) != 1 {
-		t.Fatalf("%d messages, %v", len(messages), err)
+	out, err := l.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: dead.QueueUrl, WaitTimeSeconds: 20})
+	if err != nil || len(out.Messages) != 1 {
+		t.Fatalf("messages %+v, %v", out, err)
 	}
 	var told struct {
 		DDBStreamBatchInfo struct{ ShardID, StartSequenceNumber, StreamARN string }
 	}
-	expect(t, "error", json.Unmarshal([]byte(messages[0].Body), &told), nil)
+	expect(t, "error", json.Unmarshal([]byte(*out.Messages[0].Body), &told), nil)
 	where := told.DDBStreamBatchInfo
 	client := dynamodbstreams.NewFromConfig(l.server.Config())
 	iterator, err := client.GetShardIterator(t.Context(), &dynamodbstreams.GetShardIteratorInput{
@@ -221,7 +215,13 @@ func TestStart_WithTheEmulator(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "lambda.norpc", "-o", bootstrap, "./testdata/worker").CombinedOutput(); err != nil {
 		t.Fatalf("building the worker: %v\n%s", err, out)
 	}
-	sam, err := template.Read("testdata/template.yaml", template.Options{})
+	suffix := "-" + rand.Text() // ElasticMQ may be shared
+	sam, err := template.Read("testdata/template.yaml", template.Options{Rename: func(kind, name string) string {
+		if kind == "AWS::SQS::Queue" {
+			return name + suffix
+		}
+		return name
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,10 +249,16 @@ func TestStart_WithTheEmulator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	orders, err := l.queues.Queue("Orders")
-	expect(t, "error", err, nil)
+	urls := map[string]*string{}
+	for _, q := range sam.Queues {
+		found, err := l.sqs.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: &q.Name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		urls[q.LogicalID] = found.QueueUrl
+	}
 	for _, body := range []string{"report", "crash", "good"} { // one batch each
-		if _, err := orders.Send(queue.Outgoing{Body: body}); err != nil {
+		if _, err := l.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: urls["Orders"], MessageBody: &body}); err != nil {
 			t.Fatal(err)
 		}
 		l.until(func(names []string) bool { return slices.Contains(names, body) })
@@ -262,10 +268,26 @@ func TestStart_WithTheEmulator(t *testing.T) {
 		return slices.Contains(names, "item") && times(names, "report") == 2 && times(names, "crash") == 2 && times(names, "good") == 1
 	})
 	expect(t, "Close", m.Close(), nil)
-	dead, err := l.queues.Queue("Dead")
-	expect(t, "error", err, nil)
-	expect(t, "nothing is left", orders.Depth().Visible, 0)
-	expect(t, "nothing is dead yet", dead.Depth(), queue.Depth{})
+	for _, queue := range []string{"Orders", "Dead"} {
+		expect(t, "left in "+queue, depthOf(t, l.sqs, urls[queue]), depth{})
+	}
+}
+
+// depthOf counts the messages of a queue of ElasticMQ.
+func depthOf(t *testing.T, client *sqs.Client, url *string) depth {
+	t.Helper()
+	out, err := client.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: url, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func(attribute string) int {
+		n, err := strconv.Atoi(out.Attributes[attribute])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	return depth{Visible: count("ApproximateNumberOfMessages"), InFlight: count("ApproximateNumberOfMessagesNotVisible")}
 }
 
 // noting invokes the emulator's function, and notes with what.

@@ -34,10 +34,10 @@ type Options struct {
 	// counted. Default, and 0: no bound.
 	Capacity func(function string) int
 
-	// SQS reaches the queues, by their names: those of package queue, or of any
+	// SQS reaches the queues, by their names: those of ElasticMQ, or of any
 	// other SQS. Required if a source is a queue, or what a stream gives up goes
 	// to one.
-	SQS *sqs.Client
+	SQS SQS
 
 	// Streams reaches the streams of DynamoDB Local, by the names of their tables.
 	// Required if a source is a stream.
@@ -48,6 +48,15 @@ type Options struct {
 	// ReportBatchItemFailures, and for each failure that is lost for want of it.
 	// Default: os.Stderr.
 	Log io.Writer
+}
+
+// SQS is as much of [sqs.Client] as the mappings call.
+type SQS interface {
+	GetQueueUrl(ctx context.Context, in *sqs.GetQueueUrlInput, optFns ...func(*sqs.Options)) (*sqs.GetQueueUrlOutput, error)
+	GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, optFns ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
+	ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, optFns ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
+	DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, optFns ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
+	SendMessage(ctx context.Context, in *sqs.SendMessageInput, optFns ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 }
 
 // Mappings are the event source mappings of one template. Close ends them.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/lambdaidem/toolkit/localstack/emulator"
 	"github.com/lambdaidem/toolkit/localstack/eventsource"
-	"github.com/lambdaidem/toolkit/localstack/queue"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
@@ -39,7 +38,7 @@ func takes(d time.Duration) func(context.Context, event) (emulator.Result, error
 func TestV2_NothingIsReceivedThatCannotBegin(t *testing.T) {
 	bubble(t, func(w *world) {
 		dead := w.create("dead", nil)
-		q := w.create("orders", map[string]string{"VisibilityTimeout": "5", "RedrivePolicy": `{"maxReceiveCount":2,"deadLetterTargetArn":"` + dead.ARN() + `"}`})
+		q := w.create("orders", map[string]string{"VisibilityTimeout": "5", "RedrivePolicy": `{"maxReceiveCount":2,"deadLetterTargetArn":"` + dead.arn() + `"}`})
 		want := map[string]int{}
 		for i := range 60 {
 			w.send(q, "", fmt.Sprint("m", i))
@@ -54,15 +53,15 @@ func TestV2_NothingIsReceivedThatCannotBegin(t *testing.T) {
 			return takes(2*time.Second)(ctx, e)
 		}, s)
 		synctest.Wait()
-		expect(t, "what waits is not hidden", q.Depth(), queue.Depth{Visible: 44, InFlight: 16})
+		expect(t, "what waits is not hidden", q.depth(), depth{Visible: 44, InFlight: 16})
 		time.Sleep(time.Minute)
 		got := map[string]int{}
 		for _, name := range w.batches() {
 			got[name]++
 		}
 		expect(t, "invocations", got, want)
-		expect(t, "left", q.Depth(), queue.Depth{})
-		expect(t, "dead", dead.Depth(), queue.Depth{})
+		expect(t, "left", q.depth(), depth{})
+		expect(t, "dead", dead.depth(), depth{})
 	})
 }
 
@@ -107,9 +106,8 @@ func TestSQS_TheQueuesOfAFunctionShareItsCapacity(t *testing.T) {
 		expect(t, "at a time", perFunction, map[string]int{"Consumer": 3, "Other": 5})
 		time.Sleep(8 * time.Second) // 20 by threes
 		for _, name := range names {
-			q, err := w.queues.Queue(name)
-			expect(t, "error", err, nil)
-			expect(t, "left of "+name, q.Depth(), queue.Depth{})
+			q := w.sqs.queues[name]
+			expect(t, "left of "+name, q.depth(), depth{})
 		}
 	})
 }
@@ -135,7 +133,7 @@ func TestSQS_AQueueWithoutMessagesHoldsNoPlace(t *testing.T) {
 				w.bounded(always(1), takes(time.Second), s, fromQueue("orders"))
 				synctest.Wait()
 				if c.gone {
-					expect(t, "deleting", other.DeleteQueue(), nil)
+					other.delete()
 				}
 				for i := range 10 { // at all moments of a receive that takes 20 s
 					time.Sleep(10*time.Second + time.Duration(i)*4137*time.Millisecond)
@@ -146,7 +144,7 @@ func TestSQS_AQueueWithoutMessagesHoldsNoPlace(t *testing.T) {
 						t.Errorf("delivered after %v, want %v at most", after, c.within)
 					}
 				}
-				expect(t, "left", q.Depth(), queue.Depth{})
+				expect(t, "left", q.depth(), depth{})
 				asked := strings.Count(w.log.String(), "receiving: ")
 				if c.gone != (asked > 0) || asked > 100 { // in six minutes, with pauses up to 5 s
 					t.Errorf("%d failures", asked)
@@ -193,7 +191,7 @@ func TestSQS_CloseWhileTheOthersHaveThePlaces(t *testing.T) {
 		expect(t, "Close", w.mappings.Close(), nil)
 		expect(t, "Close took", time.Since(begun), 9*time.Second)
 		expect(t, "batches", w.batches(), []string{"a"})
-		expect(t, "left", refunds.Depth(), queue.Depth{Visible: 1})
+		expect(t, "left", refunds.depth(), depth{Visible: 1})
 	})
 }
 

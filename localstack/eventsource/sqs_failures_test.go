@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/lambdaidem/toolkit/localstack/emulator"
-	"github.com/lambdaidem/toolkit/localstack/queue"
-	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
 // A function error of any kind deletes nothing, and so does an invocation that nobody
@@ -49,7 +47,7 @@ func TestSQS_AFailedBatchComesBackByItsVisibilityTimeout(t *testing.T) {
 				time.Sleep(time.Minute)
 				expect(t, "batches", w.batches(), []string{"a b", "a b"})
 				expect(t, "comes back after", w.event(1).at.Sub(begun), 30*time.Second)
-				expect(t, "left", q.Depth(), queue.Depth{})
+				expect(t, "left", q.depth(), depth{})
 				w.logs("eventsource: Consumer/Source: ")
 				w.logs(c.log)
 			})
@@ -109,7 +107,7 @@ func TestV2_SQSPartialBatchResponses(t *testing.T) {
 						want = append(want, c.again)
 					}
 					expect(t, "batches", w.batches(), want)
-					expect(t, "left", q.Depth(), queue.Depth{})
+					expect(t, "left", q.depth(), depth{})
 					if reporting {
 						expect(t, "said something", w.log.String() != "", len(want) > 1)
 					} else {
@@ -141,28 +139,19 @@ func TestV2_SQSFIFOKeepsTheOrderOfAGroupThatFails(t *testing.T) {
 		w.send(q, "b", "b2")
 		time.Sleep(time.Minute)
 		expect(t, "batches", w.batches(), []string{"a1 a2 a3 b1", "b2", "a2 a3 a4"})
-		expect(t, "left", q.Depth(), queue.Depth{})
+		expect(t, "left", q.depth(), depth{})
 	})
 }
 
 func TestSQS_TheQueueMovesWhatFailsTooOftenToItsDeadLetterQueue(t *testing.T) {
 	bubble(t, func(w *world) {
-		queues := []template.Queue{
-			{LogicalID: "Orders", Name: "orders", Visibility: 5 * time.Second, Retention: time.Hour, DeadLetter: head + "dead", MaxReceives: 3},
-			{LogicalID: "Dead", Name: "dead", Visibility: 30 * time.Second, Retention: time.Hour},
-		}
-		if err := template.CreateQueues(w.Context(), w.sqs, queues); err != nil {
-			t.Fatal(err)
-		}
-		q, err := w.queues.Queue("orders")
-		expect(t, "error", err, nil)
+		dead := w.create("dead", nil)
+		q := w.create("orders", map[string]string{"VisibilityTimeout": "5", "RedrivePolicy": `{"maxReceiveCount":3,"deadLetterTargetArn":"` + dead.arn() + `"}`})
 		w.send(q, "", "a")
 		w.start(fails, fromQueue("orders"))
 		time.Sleep(time.Hour / 2)
-		dead, err := w.queues.Queue("dead")
-		expect(t, "error", err, nil)
 		expect(t, "batches", w.batches(), []string{"a", "a", "a"})
-		expect(t, "in the dead-letter queue", dead.Depth(), queue.Depth{Visible: 1})
+		expect(t, "in the dead-letter queue", dead.depth(), depth{Visible: 1})
 	})
 }
 
@@ -187,7 +176,7 @@ func TestSQS_AThrottledInvocationIsRetriedWithinTheVisibilityTimeout(t *testing.
 				expect(t, "receives", last.Records[0].Attributes["ApproximateReceiveCount"], "1")
 				if name == "for a while" {
 					expect(t, "invocations", n, 5)
-					expect(t, "left", q.Depth(), queue.Depth{})
+					expect(t, "left", q.depth(), depth{})
 					return
 				}
 				w.logs("was not delivered, it comes back: wrapped: rate exceeded")
@@ -221,7 +210,7 @@ func TestSQS_AQueueThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 		time.Sleep(time.Minute)
 		expect(t, "batches", w.batches(), []string{"a"})
 
-		w.breaks(func(action string) bool { return action == "AmazonSQS.DeleteMessageBatch" })
+		w.breaks(func(action string) bool { return action == "DeleteMessageBatch" })
 		w.send(q, "", "b")
 		synctest.Wait()
 		w.logs("deleting 1 messages that were handled, they may come back: ")

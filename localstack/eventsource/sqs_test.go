@@ -9,9 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
 	"github.com/lambdaidem/toolkit/localstack/emulator"
 	"github.com/lambdaidem/toolkit/localstack/eventsource"
-	"github.com/lambdaidem/toolkit/localstack/queue"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
@@ -22,9 +25,11 @@ func fromQueue(name string) template.Source {
 func TestSQS_TheEventIsLambdas(t *testing.T) {
 	bubble(t, func(w *world) {
 		q := w.create("orders.fifo", map[string]string{"FifoQueue": "true"})
-		sent, err := q.Send(queue.Outgoing{
-			Body: "x", GroupID: "a", DeduplicationID: "d",
-			Attributes: map[string]queue.Attribute{"s": {DataType: "String", StringValue: "v"}, "b": {DataType: "Binary", BinaryValue: []byte{1}}},
+		sent, err := w.sqs.SendMessage(w.Context(), &sqs.SendMessageInput{
+			QueueUrl: &q.name, MessageBody: aws.String("x"), MessageGroupId: aws.String("a"), MessageDeduplicationId: aws.String("d"),
+			MessageAttributes: map[string]types.MessageAttributeValue{
+				"s": {DataType: aws.String("String"), StringValue: aws.String("v")}, "b": {DataType: aws.String("Binary"), BinaryValue: []byte{1}},
+			},
 		})
 		expect[error](t, "sending", err, nil)
 		w.start(succeeds, fromQueue("orders.fifo"))
@@ -37,12 +42,12 @@ func TestSQS_TheEventIsLambdas(t *testing.T) {
 		}
 		expect(t, "error", json.Unmarshal([]byte(e.payload), &raw), nil)
 		// "Using Lambda with Amazon SQS", example FIFO message event.
-		want := `{"Records":[{"messageId":"` + sent.MessageID + `","receiptHandle":"` + raw.Records[0].ReceiptHandle + `","body":"x",` +
+		want := `{"Records":[{"messageId":"` + *sent.MessageId + `","receiptHandle":"` + raw.Records[0].ReceiptHandle + `","body":"x",` +
 			`"attributes":{"ApproximateFirstReceiveTimestamp":"946684800000","ApproximateReceiveCount":"1","MessageDeduplicationId":"d",` +
-			`"MessageGroupId":"a","SenderId":"AIDALOCALLOCALLOCAL00","SentTimestamp":"946684800000","SequenceNumber":"` + sent.SequenceNumber + `"},` +
+			`"MessageGroupId":"a","SenderId":"sender","SentTimestamp":"946684800000","SequenceNumber":"` + *sent.SequenceNumber + `"},` +
 			`"messageAttributes":{"b":{"binaryValue":"AQ==","stringListValues":[],"binaryListValues":[],"dataType":"Binary"},` +
 			`"s":{"stringValue":"v","stringListValues":[],"binaryListValues":[],"dataType":"String"}},` +
-			`"md5OfBody":"9dd4e461268c8034f5c8564e155c67a6","md5OfMessageAttributes":"` + sent.MD5OfAttributes + `",` +
+			`"md5OfBody":"9dd4e461268c8034f5c8564e155c67a6","md5OfMessageAttributes":"` + *sent.MD5OfMessageAttributes + `",` +
 			`"eventSource":"aws:sqs","eventSourceARN":"` + head + `orders.fifo","awsRegion":"us-east-1"}]}`
 		expect(t, "event", e.payload, want)
 		expect(t, "function", e.function, "Consumer")
@@ -59,7 +64,7 @@ func TestSQS_SuccessDeletesTheBatch(t *testing.T) {
 		w.send(q, "", "d") // by long polling it is seen at once
 		synctest.Wait()
 		expect(t, "batches", w.batches(), []string{"a b c", "d"})
-		expect(t, "left", q.Depth(), queue.Depth{})
+		expect(t, "left", q.depth(), depth{})
 		expect(t, "log", w.log.String(), "")
 		expect(t, "no attributes", strings.Contains(w.event(0).payload, "md5OfMessageAttributes"), false)
 	})
@@ -130,7 +135,7 @@ func TestSQS_ABatchIsWhatComesWithinItsWindow(t *testing.T) {
 			time.Sleep(time.Second)
 			expect(t, "Close", w.mappings.Close(), nil)
 			expect(t, "batches", w.batches(), []string{"a"})
-			expect(t, "left", q.Depth(), queue.Depth{})
+			expect(t, "left", q.depth(), depth{})
 		})
 	})
 }
@@ -149,11 +154,11 @@ func TestSQS_CloseWaitsForTheInvocationsUnderWay(t *testing.T) {
 		begun := time.Now()
 		expect(t, "Close", w.mappings.Close(), nil)
 		expect(t, "Close took", time.Since(begun), 10*time.Second)
-		expect(t, "left", q.Depth(), queue.Depth{InFlight: 1}) // b, which comes back
+		expect(t, "left", q.depth(), depth{InFlight: 1}) // b, which comes back
 		w.send(q, "", "c")
 		time.Sleep(time.Minute)
 		expect(t, "nothing more is delivered", w.batches(), []string{"a b"})
-		expect(t, "nor received", q.Depth(), queue.Depth{Visible: 2})
+		expect(t, "nor received", q.depth(), depth{Visible: 2})
 		expect(t, "a second Close", w.mappings.Close(), nil)
 	})
 }
@@ -178,7 +183,7 @@ func TestSQS_StartsContextEndsEverything(t *testing.T) {
 		cancel()
 		expect(t, "Close", mappings.Close(), nil)
 		expect(t, "Close took", time.Since(begun), 0)
-		expect(t, "what was done is deleted all the same", q.Depth(), queue.Depth{InFlight: 1})
+		expect(t, "what was done is deleted all the same", q.depth(), depth{InFlight: 1})
 		w.logs("was not delivered, it comes back: context canceled")
 	})
 }
@@ -196,10 +201,10 @@ func TestSQS_MaximumConcurrencyBoundsTheInvocations(t *testing.T) {
 			}, s)
 			synctest.Wait()
 			expect(t, "invocations", len(w.batches()), want)
-			expect(t, "what waits for one is not hidden", q.Depth(), queue.Depth{Visible: 10 - want, InFlight: want})
+			expect(t, "what waits for one is not hidden", q.depth(), depth{Visible: 10 - want, InFlight: want})
 			time.Sleep(20 * time.Second)
 			expect(t, "invocations", len(w.batches()), 10)
-			expect(t, "left", q.Depth(), queue.Depth{})
+			expect(t, "left", q.depth(), depth{})
 		})
 	}
 }
@@ -241,7 +246,7 @@ func TestSQS_AnInvocationTakesSixMegabytes(t *testing.T) {
 			expect(t, "receives", e.Records[0].Attributes["ApproximateReceiveCount"], "1")
 		}
 		expect(t, "batches", sizes, []int{5, 5})
-		expect(t, "left", q.Depth(), queue.Depth{})
+		expect(t, "left", q.depth(), depth{})
 	})
 }
 
@@ -261,7 +266,7 @@ func TestSQS_CloseDeliversTheRestOfWhatWasReceived(t *testing.T) {
 		synctest.Wait()
 		expect(t, "Close", w.mappings.Close(), nil)
 		expect(t, "batches", len(w.batches()), 3)
-		expect(t, "left", q.Depth(), queue.Depth{})
+		expect(t, "left", q.depth(), depth{})
 	})
 }
 
@@ -290,14 +295,14 @@ func TestSQS_SixMegabytesAreCountedToTheByte(t *testing.T) {
 			w.start(succeeds, fromQueue("orders"))
 			synctest.Wait()
 			room := 6<<20 - len(w.event(0).payload)
-			expect(t, "left", q.Depth(), queue.Depth{})
+			expect(t, "left", q.depth(), depth{})
 			expect(t, "Close", w.mappings.Close(), nil) // so that one receive finds them all
 			w.send(q, "", large, quotes, quotes, strings.Repeat("x", 1+room+more))
 			w.start(succeeds, fromQueue("orders"))
 			synctest.Wait()
 			expect(t, "batches", len(w.batches())-1, want)
 			expect(t, "largest", len(w.event(1).payload) <= 6<<20, true)
-			expect(t, "left", q.Depth(), queue.Depth{})
+			expect(t, "left", q.depth(), depth{})
 		})
 	}
 }

@@ -143,9 +143,7 @@ func TestStream_AQueueThatCannotBeToldHoldsNothingBack(t *testing.T) {
 		s := fromStream()
 		s.BatchSize, s.Retries, s.OnFailure = 1, 0, head+"dead"
 		w.start(failsOn("a"), s)
-		if err := dead.DeleteQueue(); err != nil {
-			t.Fatal(err)
-		}
+		dead.delete()
 		time.Sleep(time.Minute)
 		expect(t, "batches", w.batches(), []string{"a", "b"})
 		w.logs("telling dead of it: ")

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/lambdaidem/toolkit/localstack/queue"
 )
 
 // A message that comes back within its batch's window is in the batch once, and is
@@ -36,7 +34,7 @@ func TestV2_AMessageIsInABatchOnce(t *testing.T) {
 			expect(t, "handles are its own", strings.Count(w.event(0).payload, raw.Records[i].ReceiptHandle), 1)
 		}
 		expect(t, "batches", len(w.batches()), 1) // what was deleted by an old handle would come back
-		expect(t, "left", q.Depth(), queue.Depth{})
+		expect(t, "left", q.depth(), depth{})
 	})
 }
 

@@ -24,7 +24,6 @@ import (
 
 	"github.com/lambdaidem/toolkit/localstack/emulator"
 	"github.com/lambdaidem/toolkit/localstack/eventsource"
-	"github.com/lambdaidem/toolkit/localstack/queue"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
@@ -57,15 +56,13 @@ const (
 // world is a bubble with queues, a stream, and a function that is a func.
 type world struct {
 	*testing.T
-	queues  *queue.Service
-	sqs     *sqs.Client
+	sqs     *fakeSQS
 	stream  *fakeStream
 	streams *dynamodbstreams.Client
 	log     buffer
 
 	mu       sync.Mutex
 	events   []event
-	broken   func(action string) bool // answers a request to SQS with 500
 	mappings *eventsource.Mappings
 }
 
@@ -112,21 +109,8 @@ func (e event) reporting(failed ...string) []byte {
 func bubble(t *testing.T, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, queues: queue.New(queue.Options{}), stream: newFakeStream()}
-		flaky := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			w.mu.Lock()
-			broken := w.broken != nil && w.broken(r.Header.Get("X-Amz-Target"))
-			w.mu.Unlock()
-			if broken {
-				rw.WriteHeader(http.StatusInternalServerError)
-				return
-			}
-			w.queues.ServeHTTP(rw, r)
-		})
+		w := &world{T: t, sqs: newFakeSQS(), stream: newFakeStream()}
 		secret := credentials.NewStaticCredentialsProvider("local", "local", "")
-		w.sqs = sqs.New(sqs.Options{
-			Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), Credentials: secret, HTTPClient: direct{flaky}, Retryer: aws.NopRetryer{},
-		})
 		w.streams = dynamodbstreams.New(dynamodbstreams.Options{
 			Region: "us-east-1", BaseEndpoint: aws.String("http://streams.local"), Credentials: secret, HTTPClient: direct{w.stream}, Retryer: aws.NopRetryer{},
 		})
@@ -134,52 +118,46 @@ func bubble(t *testing.T, test func(w *world)) {
 			if w.mappings != nil {
 				expect(t, "Close", w.mappings.Close(), nil)
 			}
-			expect(t, "closing the queues", w.queues.Close(), nil)
 		}()
 		test(w)
 	})
 }
 
-// create makes a queue with a visibility timeout of 30 seconds.
-func (w *world) create(name string, attributes map[string]string) *queue.Queue {
-	w.Helper()
-	q, err := w.queues.CreateQueue(name, attributes)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return q
+// create makes a queue, with a visibility timeout of 30 seconds unless the attributes have another.
+func (w *world) create(name string, attributes map[string]string) *fakeQueue {
+	return w.sqs.create(name, attributes)
 }
 
-func (w *world) send(q *queue.Queue, group string, bodies ...string) {
-	w.Helper()
+// send sends messages while actions fail too.
+func (w *world) send(q *fakeQueue, group string, bodies ...string) {
 	for _, body := range bodies {
-		m := queue.Outgoing{Body: body, GroupID: group}
+		in := &sqs.SendMessageInput{MessageBody: &body}
 		if group != "" {
-			m.DeduplicationID = body
+			in.MessageGroupId, in.MessageDeduplicationId = &group, &body
 		}
-		if _, err := q.Send(m); err != nil {
-			w.Fatal(err)
-		}
+		w.sqs.mu.Lock()
+		q.send(in)
+		w.sqs.mu.Unlock()
 	}
 }
 
 // breaks makes the actions fail for which broken holds; nil: none.
 func (w *world) breaks(broken func(action string) bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.broken = broken
+	w.sqs.mu.Lock()
+	defer w.sqs.mu.Unlock()
+	w.sqs.broken = broken
 }
 
 // receive takes what is in a queue.
-func (w *world) receive(q *queue.Queue) []string {
+func (w *world) receive(q *fakeQueue) []string {
 	w.Helper()
-	messages, err := q.Receive(w.Context(), queue.ReceiveOptions{Max: 10})
+	out, err := w.sqs.ReceiveMessage(w.Context(), &sqs.ReceiveMessageInput{QueueUrl: &q.name, MaxNumberOfMessages: 10})
 	if err != nil {
 		w.Fatal(err)
 	}
 	var bodies []string
-	for _, m := range messages {
-		bodies = append(bodies, m.Body)
+	for _, m := range out.Messages {
+		bodies = append(bodies, *m.Body)
 	}
 	return bodies
 }

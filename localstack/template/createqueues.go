@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -77,6 +78,10 @@ func (c *queueCreator) deadLetter(ctx context.Context, q Queue, above []string) 
 	name, ok := QueueName(q.DeadLetter)
 	if !ok {
 		return "", fmt.Errorf("queue %s (%s): its dead-letter queue %s is no queue's ARN", q.Name, q.LogicalID, q.DeadLetter)
+	}
+	// AWS refuses to create such a queue, but not every other SQS does.
+	if strings.HasSuffix(name, ".fifo") != q.FIFO {
+		return "", fmt.Errorf("queue %s (%s): creating it: its dead-letter queue %s is of another kind: both have to be FIFO queues, or neither", q.Name, q.LogicalID, name)
 	}
 	for _, target := range c.queues {
 		if target.Name == name {

@@ -1,43 +1,68 @@
 package template_test
 
 import (
-	"net/http"
-	"net/http/httptest"
+	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lambdaidem/toolkit/localstack/queue"
+	"github.com/lambdaidem/toolkit/localstack/elasticmq"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// direct hands the SDK's requests to a handler in this process.
-type direct struct{ http.Handler }
+// otherAccount is an SQS of another account than the templates'.
+var otherAccount = sync.OnceValues(func() (*elasticmq.Server, error) {
+	return elasticmq.Start(context.Background(), func(o *elasticmq.Options) { o.Own, o.AccountID = true, "123456789012" })
+})
 
-func (d direct) Do(r *http.Request) (*http.Response, error) {
-	recorder := httptest.NewRecorder()
-	d.ServeHTTP(recorder, r)
-	return recorder.Result(), nil
+// newQueues returns a client of an SQS of another account than the templates', without queues.
+func newQueues(t *testing.T) *sqs.Client {
+	t.Helper()
+	server, err := otherAccount()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := server.Client(func(o *sqs.Options) { o.Retryer = aws.NopRetryer{} })
+	out, err := client.ListQueues(t.Context(), &sqs.ListQueuesInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range out.QueueUrls {
+		if _, err := client.DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: &url}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return client
 }
 
-// newQueues is an SQS of another account than the templates'.
-func newQueues(t *testing.T) (*queue.Service, *sqs.Client) {
+func attributesOf(t *testing.T, client *sqs.Client, name string) map[string]string {
 	t.Helper()
-	service := queue.New(queue.Options{AccountID: "123456789012"})
-	t.Cleanup(func() { _ = service.Close() })
-	return service, sqs.New(sqs.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), HTTPClient: direct{service}, Retryer: aws.NopRetryer{},
-		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
-	})
+	found, err := client.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: &name})
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	out, err := client.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: found.QueueUrl, AttributeNames: []types.QueueAttributeName{"All"}})
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return out.Attributes
+}
+
+func createQueue(t *testing.T, client *sqs.Client, name string, attributes map[string]string) {
+	t.Helper()
+	if _, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestD1_CreateQueuesAsTheTemplateSaysAndAgain(t *testing.T) {
-	service, client := newQueues(t)
+	client := newQueues(t)
 	read, err := template.Parse("t.yaml", []byte(withSources), template.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -48,23 +73,16 @@ func TestD1_CreateQueuesAsTheTemplateSaysAndAgain(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]map[string]string{
-		"Orders": {"VisibilityTimeout": "30", "DelaySeconds": "0", "MessageRetentionPeriod": "345600", "ReceiveMessageWaitTimeSeconds": "0", "MaximumMessageSize": "1048576"},
+		"Orders": {"VisibilityTimeout": "30", "DelaySeconds": "0", "ReceiveMessageWaitTimeSeconds": "0"},
 		"Ledger.fifo": {
-			"VisibilityTimeout": "60", "DelaySeconds": "1", "MessageRetentionPeriod": "1209600", "ReceiveMessageWaitTimeSeconds": "20", "MaximumMessageSize": "4096",
+			"VisibilityTimeout": "60", "DelaySeconds": "1", "ReceiveMessageWaitTimeSeconds": "20",
 			"FifoQueue": "true", "ContentBasedDeduplication": "true",
 			// Its target is named as the endpoint names it.
 			"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:123456789012:local-dead.fifo","maxReceiveCount":5}`,
 		},
 		"local-dead.fifo": {"FifoQueue": "true", "ContentBasedDeduplication": "false"},
 	} {
-		q, err := service.Queue(name)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		is, err := q.Attributes()
-		if err != nil {
-			t.Fatal(err)
-		}
+		is := attributesOf(t, client, name)
 		got := map[string]string{}
 		for key := range want {
 			got[key] = is[key]
@@ -93,11 +111,9 @@ func TestD1_CreateQueuesRefusesWhatCannotBe(t *testing.T) {
 		"theirs is invalid": {[]template.Queue{named("a", head+"b"), named("b", head+"is.fifo")}, "queue b (B): creating it: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			service, client := newQueues(t)
+			client := newQueues(t)
 			for queue, attributes := range map[string]map[string]string{"is": {"VisibilityTimeout": "1"}, "is.fifo": {"FifoQueue": "true"}} {
-				if _, err := service.CreateQueue(queue, attributes); err != nil {
-					t.Fatal(err)
-				}
+				createQueue(t, client, queue, attributes)
 			}
 			if err := template.CreateQueues(t.Context(), client, c.queues); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 				t.Errorf("error %v, want one that begins with %q", err, c.want)
@@ -108,19 +124,13 @@ func TestD1_CreateQueuesRefusesWhatCannotBe(t *testing.T) {
 
 // A dead-letter queue of another template.
 func TestD1_CreateQueuesFindsADeadLetterQueueThatIsThere(t *testing.T) {
-	service, client := newQueues(t)
-	if _, err := service.CreateQueue("theirs", nil); err != nil {
-		t.Fatal(err)
-	}
+	client := newQueues(t)
+	createQueue(t, client, "theirs", nil)
 	ours := template.Queue{LogicalID: "A", Name: "a", Retention: time.Hour, DeadLetter: "arn:aws:sqs:us-east-1:000000000000:theirs", MaxReceives: 2}
 	if err := template.CreateQueues(t.Context(), client, []template.Queue{ours}); err != nil {
 		t.Fatal(err)
 	}
-	q, err := service.Queue("a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	attributes, _ := q.Attributes()
+	attributes := attributesOf(t, client, "a")
 	if want := `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:123456789012:theirs","maxReceiveCount":2}`; attributes["RedrivePolicy"] != want || attributes["VisibilityTimeout"] != "0" {
 		t.Errorf("attributes %v", attributes)
 	}

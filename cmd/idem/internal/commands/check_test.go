@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,13 +17,10 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
-	"github.com/lambdaidem/toolkit/localstack/queue"
 )
 
 func TestO3_ChecksTheTable(t *testing.T) {
@@ -294,16 +293,29 @@ func TestS1_CheckFindsAKeyThatDoesNotDecryptTheTable(t *testing.T) {
 	d.idem("check", "--kms-key", "alias/a").want(t, exitFindings, "WRONG no_key", "kmskeys:")
 }
 
-// serveOrders serves the queue orders, whose visibility timeout is 30 s, as SQS. It returns
-// the queue's URL.
+// serveOrders is as much of SQS as idem check calls, with the queue orders, whose visibility
+// timeout is 30 s. It returns the queue's URL.
 func serveOrders(t *testing.T) string {
 	t.Helper()
-	server := httptest.NewServer(queue.New(queue.Options{}))
+	var url string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var in struct{ QueueName, QueueUrl string } //nolint:revive,staticcheck // the names of SQS
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		switch action := r.Header.Get("X-Amz-Target"); {
+		case action == "AmazonSQS.GetQueueUrl" && in.QueueName == "orders":
+			_, _ = fmt.Fprintf(w, `{"QueueUrl":%q}`, url)
+		case action == "AmazonSQS.GetQueueAttributes" && in.QueueUrl == url:
+			_, _ = io.WriteString(w, `{"Attributes":{"VisibilityTimeout":"30"}}`)
+		default:
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"The specified queue does not exist."}`)
+		}
+	}))
 	t.Cleanup(server.Close)
+	url = server.URL + "/000000000000/orders"
 	t.Setenv("AWS_ENDPOINT_URL_SQS", server.URL)
-	client := sqs.NewFromConfig(aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(server.URL), Credentials: credentials.NewStaticCredentialsProvider("local", "local", "")})
-	if _, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("orders"), Attributes: map[string]string{"VisibilityTimeout": "30"}}); err != nil {
-		t.Fatal(err)
-	}
-	return server.URL + "/000000000000/orders"
+	return url
 }
