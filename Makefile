@@ -71,7 +71,7 @@ check-race:
 		echo "make test: no C compiler ($$cc), which the race detector needs: install gcc or clang, or set CC" >&2; \
 		exit 1; }
 
-# -count=1: many tests drive processes (DynamoDB Local, function binaries) that go test does not see
+# -count=1: many tests drive processes (DynamoDB Local, ElasticMQ, function binaries) that go test does not see
 # when it decides whether an earlier result still holds.
 .PHONY: test-go
 test-go:
@@ -128,7 +128,7 @@ fmt: ## Format the code and sort its imports
 	$(golangci_lint) fmt ./...
 
 .PHONY: clean
-clean: ## Remove what was built here; Go's and DynamoDB Local's caches stay
+clean: ## Remove what was built here; Go's, DynamoDB Local's and ElasticMQ's caches stay
 	rm -rf .aws-sam .build .venv
 
 ##### To deploy it
