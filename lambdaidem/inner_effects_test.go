@@ -329,27 +329,30 @@ func TestX4_NoInnerCallBeginsAfterTheHandlerHasFailed(t *testing.T) {
 		"an error":       {func() (response, error) { return response{}, errWire }, false},
 		"a panic":        {func() (response, error) { panic("after it began") }, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(nil)
-				answered, called := make(chan struct{}), make(chan error, 1)
-				r = r.later(func(ctx context.Context, _ request) (response, error) {
-					go func() {
-						<-answered
-						called <- r.charged(context.WithoutCancel(ctx))
+		for _, opt := range []func(*lambdaidem.Options){func(*lambdaidem.Options) {}, optimistic} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r, _ := withLedger(nil)
+					inner := r
+					answered, called := make(chan struct{}), make(chan error, 1)
+					r = r.later(func(ctx context.Context, _ request) (response, error) {
+						go func() {
+							<-answered
+							called <- inner.charged(context.WithoutCancel(ctx))
+						}()
+						return c.end()
+					}, opt)
+					func() {
+						defer func() { _ = recover() }()
+						_, _ = r.handler(t.Context(), first())
 					}()
-					return c.end()
+					close(answered)
+					if err := <-called; c.runs && err != nil || !c.runs && !errors.Is(err, lambdaidem.ErrOutOfTime) {
+						t.Errorf("the call returned %v", err)
+					}
 				})
-				func() {
-					defer func() { _ = recover() }()
-					_, _ = r.handler(t.Context(), first())
-				}()
-				close(answered)
-				if err := <-called; c.runs && err != nil || !c.runs && !errors.Is(err, lambdaidem.ErrOutOfTime) {
-					t.Errorf("the call returned %v", err)
-				}
 			})
-		})
+		}
 	}
 }
 
