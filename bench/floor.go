@@ -72,7 +72,7 @@ func (f *floor) update(ctx context.Context, id, token string) error {
 	return err
 }
 
-// first returns a request that nobody sent before: lock, and completion.
+// first sends a request that nobody sent before: lock, and completion.
 func (f *floor) first(ctx context.Context, id, token string, leaseEnd time.Time) error {
 	was, err := f.put(ctx, id, token, leaseEnd)
 	if err == nil && was != nil {
@@ -84,7 +84,7 @@ func (f *floor) first(ctx context.Context, id, token string, leaseEnd time.Time)
 	return f.update(ctx, id, token)
 }
 
-// again returns a request whose record stands in a state already.
+// again sends a request whose record stands in a state already.
 func (f *floor) again(ctx context.Context, id, token string, leaseEnd time.Time, status string) error {
 	was, err := f.put(ctx, id, token, leaseEnd)
 	switch {

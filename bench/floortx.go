@@ -70,12 +70,12 @@ func (r *recorded) update(key, replaced values) *types.Update {
 	}
 }
 
-// claimed returns a new request without a lock: one transaction.
+// claimed sends a new request without a lock: one transaction.
 func (f *floor) claimed(ctx context.Context, id, token, account string) error {
 	return f.happened(f.transact(ctx, f.claim, id, token, account))
 }
 
-// locked returns a new request with a lock: a PutItem, and a transaction.
+// locked sends a new request with a lock: a PutItem, and a transaction.
 func (f *floor) locked(ctx context.Context, id, token, account string, leaseEnd time.Time) error {
 	was, err := f.put(ctx, id, token, leaseEnd)
 	if err = f.happened(was, err); err != nil {
@@ -84,7 +84,7 @@ func (f *floor) locked(ctx context.Context, id, token, account string, leaseEnd 
 	return f.happened(f.transact(ctx, f.commit, id, token, account))
 }
 
-// lost returns a request whose record is completed already: a cancelled transaction.
+// lost sends a request whose record is completed already: a cancelled transaction.
 func (f *floor) lost(ctx context.Context, id, token, account string) error {
 	was, err := f.transact(ctx, f.claim, id, token, account)
 	switch record := f.claim.TransactItems[0].Put; {

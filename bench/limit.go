@@ -110,7 +110,7 @@ func (l *limit) put(ctx context.Context, id, token string, leaseEnd time.Time) (
 	}))
 }
 
-// first returns a request that nobody sent before: lock, and completion.
+// first sends a request that nobody sent before: lock, and completion.
 func (l *limit) first(ctx context.Context, id, token string, leaseEnd time.Time) error {
 	status, answer, err := l.put(ctx, id, token, leaseEnd)
 	if err == nil && status != http.StatusOK {
@@ -130,7 +130,7 @@ func (l *limit) first(ctx context.Context, id, token string, leaseEnd time.Time)
 	return err
 }
 
-// again returns a request whose record stands in a state already.
+// again sends a request whose record stands in a state already.
 func (l *limit) again(ctx context.Context, id, token string, leaseEnd time.Time, status string) error {
 	code, answer, err := l.put(ctx, id, token, leaseEnd)
 	if err == nil && (code != http.StatusBadRequest || !bytes.Contains(answer, []byte(`"status":{"S":"`+status+`"}`)) || !json.Valid(answer)) {

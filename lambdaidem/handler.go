@@ -2,39 +2,39 @@ package lambdaidem
 
 import "context"
 
-// HandlerOptions are the settings of one [Handler]. The zero value of every
-// field is its default.
+// HandlerOptions are the options of [Handler].
 type HandlerOptions[In any] struct {
-	// Principal tells whose key it is, where callers must be kept apart. An
-	// error is a refusal, ErrPrincipalUnknown unless [Reject] made it; so is an
-	// empty principal, unless Options.AnonymousCallers is set. Default: nil, all
-	// invokers share their keys, but for Lambda's tenants.
+	// Principal returns the caller that the key belongs to. If it returns an error, the
+	// event is refused with [ErrPrincipalUnknown], or with the error itself if [Reject]
+	// made it. An empty principal is refused too, unless Options.AnonymousCallers is
+	// set. Default: nil, all invokers of one tenant share their keys.
 	Principal func(context.Context, In) (string, error)
-	// Skip lets an event pass unguarded. Default: none is skipped.
+	// Skip reports whether an event runs unguarded. Default: nil, all are guarded.
 	Skip func(context.Context, In) bool
 }
 
-// Handler guards a typed Lambda handler. operation says what it does,
-// "charge" say: two handlers of one guard must have two names, since with the
-// key it identifies the record; Handler panics if it is empty. key finds
-// the idempotency key in the event or in the context, or makes one of it by
-// [HashKey] or the jmeskey package; an empty one is a missing key, and an error
-// is ErrKeyInvalid unless [Reject] made it. The payload is the JSON of the event as In.
+// Handler guards a typed Lambda handler.
 //
-// A replay is the same bytes on the wire as the first answer; see [Do] for
-// what that means for results that hold interfaces.
+// operation names what the handler does, such as "charge". It is part of the record's
+// identity, so two handlers of one guard need two names. Handler panics if it is empty.
 //
-// Lambda reports a refusal of the guard with its code as the errorType,
-// "idempotency_in_progress" for one, so that a state machine can catch it by name;
-// what the store said stays in the log. In the process errors.Is finds the code and
-// errors.As the *[Error].
+// key returns the idempotency key of an event: a field of it, or one made by [HashKey] or
+// package jmeskey. An empty key is refused with [ErrKeyMissing], an error with
+// [ErrKeyInvalid], or with the error itself if [Reject] made it.
 //
-// The errorType of an error of h is the name of its Go type, as without a guard, or
-// the code if [Reject] made the error, except that a code of this package is reported
-// as "Error". Handler returns a rejection as a messages.InvokeResponse_Error of package
-// aws-lambda-go, which wraps nothing. An error that [Permanent], [Retryable] or
-// [Uncertain] marks has the errorType of the marked error. If the error is stored,
-// every replay reports the first errorType and message.
+// The payload is the JSON of the event as an In. A replay has the same bytes as the first
+// answer; see [Do] for results that hold interfaces.
+//
+// If the guard refuses an event, Lambda reports the code as the errorType, such as
+// "idempotency_in_progress", so that a state machine can catch it. The cause is in the log
+// only. In the process, errors.Is finds the code and errors.As the *[Error].
+//
+// The errorType of an error that h returned is the name of its Go type, as without a guard.
+// For an error that [Reject] made it is the code, or "Error" if the code is one of this
+// package's. For an error that [Permanent], [Retryable] or [Uncertain] marked it is that of
+// the marked error. A rejection is returned as a messages.InvokeResponse_Error of
+// aws-lambda-go, which wraps nothing. If an error is stored, every replay reports the first
+// errorType and message.
 func Handler[In, Out any](
 	g *Guard, operation string, key func(context.Context, In) (string, error),
 	h func(context.Context, In) (Out, error), optFns ...func(*HandlerOptions[In]),

@@ -14,33 +14,32 @@ import (
 // idPrefix marks the toolkit's records in a table shared with other tools.
 const idPrefix = "lambdaidem#"
 
-// Identity is what a record is identified by. Two identities that differ in
-// any part are two records. A guard makes one of each request by itself; by
-// hand it leads from a key to its record, see [Guard.RecordID].
+// Identity identifies a record. Identities that differ in any field have different records.
+// A guard makes the Identity of each request itself. Use one with [Guard.RecordID] to find
+// the record of a key.
 type Identity struct {
 	Namespace string // Options.Namespace; empty: the guard's own
-	Tenant    string // Lambda's tenant id, where the function has tenant isolation; else empty
-	Principal string // whose key it is: as Request.Principal has it, or as Options.Principal says
+	Tenant    string // Lambda's tenant id, if the function has tenant isolation
+	Principal string // the caller: Request.Principal, or the result of Options.Principal
 
-	// Of a request over HTTP: the method in upper case, and the route template, in
-	// which the names of parameters don't count, or, where there is none, the concrete path as the client asked for it,
-	// escaped as it came. Host is the host of a net/http request, in lower case;
-	// events have none.
+	// For HTTP requests: the method in upper case, and the route template, or the path if
+	// there is no template. The names of a template's parameters don't matter. The path is
+	// the one that the client asked for, with its escapes. Host is the host of a net/http
+	// request in lower case, and empty for events.
 	Method, Host, Route, Path string
 
-	// Of [Do] and [Handler], instead: what is done. Handler tells which.
+	// For [Do] and [Handler]: the name of the operation. Handler is true for Handler.
 	Operation string
 	Handler   bool
-	// Of a message of a queue or a stream: Operation is its source, and OwnID says
-	// that Key is the id that the source gave it, not one that its sender gave.
+	// For a message of a queue or a stream: Operation is the message's source. OwnID says
+	// that Key is the id that the source gave the message, and not a key of the sender.
 	Message, OwnID bool
 
-	Key string // as the guard reads it: without the quotes of an RFC 9651 String
+	Key string // without the quotes of an RFC 9651 String
 }
 
-// RecordID returns the id under which the store keeps the record of an identity:
-// what a handler gets from [RecordID] in its context, what events name, and
-// what stands in the table.
+// RecordID returns the id of the record of an identity. It is the id in the table and in
+// events, and the one that [RecordID] returns in a handler.
 func (g *Guard) RecordID(i Identity) string {
 	if i.Namespace == "" {
 		i.Namespace = g.opts.Namespace
@@ -49,7 +48,7 @@ func (g *Guard) RecordID(i Identity) string {
 	return i.id()
 }
 
-// settle lets the path stand in for a route template that names no route.
+// settle replaces a route template that names no route by the path.
 func (i *Identity) settle() {
 	if isCatchAll(i.Route) {
 		i.Route = ""
@@ -58,7 +57,7 @@ func (i *Identity) settle() {
 	}
 }
 
-// kind says what of is. Kinds never share a record.
+// kind returns a word for what of returns. Two kinds never share a record.
 func (i *Identity) kind() string {
 	switch {
 	case i.Message && i.OwnID:
@@ -76,7 +75,7 @@ func (i *Identity) kind() string {
 	}
 }
 
-// of returns what is asked for: a template, a concrete path, or an operation.
+// of returns the template, the path or the operation.
 func (i *Identity) of() string {
 	switch {
 	case i.Operation != "":

@@ -70,13 +70,13 @@ func (g *Guard) keyOf(ctx context.Context, r *Request) (string, *Error) {
 	return key, nil
 }
 
-// derivedKey is what Options.Key said of a request.
+// derivedKey has the results of Options.Key for a request.
 type derivedKey struct {
 	key string
 	err error
 }
 
-// derive asks Options.Key, once for a request.
+// derive calls Options.Key, once for each request.
 func (g *Guard) derive(ctx context.Context, r *Request) *derivedKey {
 	if r.derived == nil {
 		key, err := g.opts.Key(ctx, r)
@@ -96,7 +96,7 @@ func (g *Guard) keyless(ctx context.Context, r *Request) bool {
 	return d.err == nil && d.key == ""
 }
 
-// keyBy returns a key that was derived, if it is one.
+// keyBy returns the derived key, or the refusal if it is not valid.
 func (g *Guard) keyBy(d *derivedKey) (string, *Error) {
 	if d.err != nil {
 		return "", keyUnread("request", d.err)
@@ -110,8 +110,8 @@ func (g *Guard) keyBy(d *derivedKey) (string, *Error) {
 	return d.key, nil
 }
 
-// PrintableKey returns the default format: 1 to 255 printable ASCII characters
-// without spaces at the ends.
+// PrintableKey allows 1 to 255 printable ASCII characters, without a space at either end. It
+// is the default of Options.ValidateKey.
 func PrintableKey(key string) error {
 	switch {
 	case key == "":
@@ -146,8 +146,8 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 }
 
-// UUIDKey allows a UUID of any version in its form of 36 characters, in lower
-// or upper case (K2; RFC 9562, section 4). The two cases are two keys.
+// UUIDKey allows a UUID of any version in its text form of 36 characters (RFC 9562, section
+// 4). Lower and upper case are two different keys.
 func UUIDKey(key string) error {
 	if len(key) != 36 {
 		return errors.New("it is not a UUID of 36 characters")
@@ -167,7 +167,7 @@ func UUIDKey(key string) error {
 	return nil
 }
 
-// UUIDv4or7Key allows a UUID of version 4 or 7 alone, of RFC 9562's variant.
+// UUIDv4or7Key allows a UUID of version 4 or 7 (RFC 9562), as UUIDKey does.
 func UUIDv4or7Key(key string) error {
 	if err := UUIDKey(key); err != nil {
 		return err

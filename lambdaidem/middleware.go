@@ -10,37 +10,37 @@ import (
 	"strings"
 )
 
-// Middleware guards a net/http handler. It can't know who calls, so it
-// panics unless Options.Principal or Options.AnonymousCallers is set.
+// Middleware guards a net/http handler. It can't know who the caller is, so it panics unless
+// Options.Principal or Options.AnonymousCallers is set.
 //
 // The middleware belongs inside the mux:
 //
 //	mux.Handle("POST /payments", guard.Middleware(next))
 //
-// A record belongs to the host and the path that the client asked for, before
-// any prefix was stripped from it. The http.ServeMux pattern that matched stands
-// in for the path where it provably is one route: it has no subtree and fits
-// what the client asked for as a whole. A retry must come to the same host;
-// behind proxies that change it, have an outer handler set r.Host. Where a
-// handler sends a request to one of two handlers by something else, a header
-// say, give each a guard of its own: With another Namespace.
+// The record of a request belongs to the host and the path that the client asked for, before
+// any prefix was stripped. If an http.ServeMux matched a pattern without a subtree, and the
+// pattern fits the whole path that the client asked for, the pattern stands in for the path.
+// A retry must come to the same host. Behind proxies that change the host, let an outer
+// handler set r.Host. If a handler chooses between two guarded handlers by something else,
+// such as a header, give each a guard with a Namespace of its own; see [Guard.With].
 //
-// The body must be known whole. One that an outer handler read some of is
-// refused; so is one without a Content-Length, unless the server hands the
-// request to this middleware first, by itself or by its mux. [Outermost] helps
-// where handlers outside read nothing, or give back what they read.
+// The middleware must know the whole body. It refuses a request if an outer handler has read
+// some of the body. It also refuses a body without a Content-Length, unless the server or its
+// mux calls the middleware directly. [Outermost] helps if outer handlers read nothing, or
+// give back what they have read.
 //
-// The handler's answer is kept back until it is stored. The client gets it as it
-// would without the guard, at first and on a replay: headers that outer handlers
-// set are theirs, and what the handler did to them is done again; trailers are
-// kept. Informational answers (1xx) are not sent. A handler that flushes or
-// hijacks gets an error from http.ResponseController, since a stream can't be
-// stored and replayed. http.TimeoutHandler belongs outside: inside it answers 503
-// while the handler still runs. A request that is not guarded, and its answer,
-// pass through untouched; one that Options.Skip is asked about, or with
-// Options.KeyOptional Options.Key, has its body read before, and gets it whole. With a store that has transactions the handler of such a request gets a
-// writer of the guard's around the server's, so that it can enlist writes:
-// http.MaxBytesReader can't ask that one to close the connection.
+// The handler's answer is sent when it has been stored. The client gets the same answer as
+// without the guard, first and in a replay: headers of outer handlers are set by them anew,
+// changes that the handler made to those headers are repeated, and trailers are stored.
+// Informational responses (1xx) are not sent. A stream can't be stored, so Flush and Hijack
+// return an error. http.TimeoutHandler belongs outside the middleware; inside, it would
+// answer 503 while the handler still runs.
+//
+// A request that is not guarded passes through untouched, and so does its answer. Its body is
+// read first if Options.Skip is set, or Options.Key together with Options.KeyOptional, and the
+// handler still gets all of it. With a store that has transactions the handler of such a
+// request can enlist writes. It gets a ResponseWriter that wraps the server's, so
+// http.MaxBytesReader can't ask the server to close the connection.
 func (g *Guard) Middleware(next http.Handler) http.Handler {
 	if g.opts.Principal == nil && !g.opts.AnonymousCallers {
 		panic("lambdaidem: Middleware: set Options.Principal, or Options.AnonymousCallers if callers need not be told apart")
@@ -48,8 +48,8 @@ func (g *Guard) Middleware(next http.Handler) http.Handler {
 	return &guarded{g, next}
 }
 
-// guarded is a handler behind a guard. It is a pointer, so that it can be told
-// from others: see isFirst.
+// guarded is a handler behind a guard. Middleware returns a pointer to it, which isFirst can
+// compare with the server's handler.
 type guarded struct {
 	g    *Guard
 	next http.Handler
@@ -59,12 +59,12 @@ func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g, ctx := h.g, r.Context()
 	if g.passes(strings.ToUpper(r.Method), r.Header) {
 		g.bypassed(ctx)
-		h.pass(w, r) // K3, K4: untouched, its body not even read
+		h.pass(w, r) // without reading the body
 		return
 	}
 	req := h.readRequest(r)
 	if g.bypasses(ctx, req) {
-		if r.Body != nil { // what was read, and what may follow
+		if r.Body != nil { // the part that was read, and the rest
 			whole := io.MultiReader(bytes.NewReader(req.Body), r.Body)
 			r = r.WithContext(ctx)
 			r.Body = struct {
@@ -77,7 +77,7 @@ func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	call := &httpCall{h: h, w: w, r: r, read: req}
 	resp, err := g.serve(ctx, req, &httpWork{g: g, served: call})
-	if err != nil { // not of the handler, which returns none: of a transaction that was rejected
+	if err != nil { // a net/http handler returns no error: a transaction was rejected
 		resp = g.ownAnswer(ctx, req, conditionFailed(err))
 	}
 	if resp == nil {
@@ -92,11 +92,11 @@ type httpCall struct {
 	w    http.ResponseWriter
 	r    *http.Request
 	read *Request
-	run  *attempt // whose handler it is; nil before that runs
-	own  Response // what the handler answered
+	run  *attempt // nil before the handler runs
+	own  Response // the handler's answer
 }
 
-// serve returns what a handler answers.
+// serve calls a handler and returns its answer.
 func (c *httpCall) serve(ctx context.Context, handler http.Handler) (Response, error) {
 	kept := keepAnswer(c.w.Header())
 	inside := inner(ctx, c.r, c.read)
@@ -111,8 +111,8 @@ func (c *httpCall) handle(ctx context.Context) (Response, error) {
 	return c.serve(ctx, c.h.next)
 }
 
-// answer calls a handler that was given to Answer. The guarded handler's context
-// has ended; this one has its values, and ends with the request's.
+// answer calls the http.Handler that was given to Answer. The guarded handler's context has
+// ended. The context here has the same values, and ends when the request's does.
 func (c *httpCall) answer(v any) (Response, error) {
 	if handler, ok := v.(http.Handler); ok {
 		return c.serve(c.run.inContext(c.r.Context()), handler)
@@ -122,7 +122,7 @@ func (c *httpCall) answer(v any) (Response, error) {
 
 func (c *httpCall) forget() { c.own = Response{} }
 
-// readRequest brings a request to the canonical form, as the client sent it.
+// readRequest returns the Request that the client sent.
 func (h *guarded) readRequest(r *http.Request) *Request {
 	req := &Request{Method: strings.ToUpper(r.Method), headers: headers{sent: r.Header}}
 	for _, values := range r.Header {
@@ -142,8 +142,8 @@ func (h *guarded) readRequest(r *http.Request) *Request {
 	return req
 }
 
-// readBody reads a body whole, or as far as it shows that it is too large.
-// One that can't be known whole would pass as equal to others.
+// readBody reads the whole body, or enough of it to know that it is too large. A body that is
+// not whole is refused, because it could equal another one.
 func (h *guarded) readBody(r *http.Request, asked target) ([]byte, *Error) {
 	var body []byte
 	if r.Body != nil {
@@ -172,7 +172,7 @@ func (h *guarded) readBody(r *http.Request, asked target) ([]byte, *Error) {
 	}
 }
 
-// inner returns the request as the handler gets it.
+// inner returns the request for the handler, with a copy of the body.
 func inner(ctx context.Context, r *http.Request, read *Request) *http.Request {
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(read.Body))

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// principal finds out whose request it is.
+// principal returns the caller of a request.
 func (g *Guard) principal(ctx context.Context, r *Request) (string, *Error) {
 	if g.opts.Principal == nil {
 		if r.anonymous != "" {
@@ -38,8 +38,8 @@ func (g *Guard) named(p string, err error, by string) (string, *Error) {
 	return "", e
 }
 
-// caller is what a gateway says of who calls, whatever the event. Nothing that
-// a client can send by itself belongs here.
+// caller has what a gateway says about the caller, for any kind of event. It must not have
+// anything that a client could send itself.
 type caller struct {
 	token    bool // it brought a token that was checked
 	iss, sub string
@@ -61,9 +61,9 @@ type caller struct {
 // identity pool (Amazon Cognito, "Identity pools authentication flow").
 const sharedSession = "/CognitoIdentityCredentials"
 
-// principal returns the one order in which callers are told apart. anonymous
-// says why somebody whom the gateway authenticated can't be told from others;
-// both are empty if it vouches for nobody.
+// principal returns the caller's name. This is the only place that decides which of several
+// credentials counts. If the gateway has authenticated the caller but names nobody, anonymous
+// says why. Both are empty if the gateway has authenticated nobody.
 func (c caller) principal() (principal, anonymous string) {
 	switch {
 	case c.iss != "" && c.sub != "":
@@ -145,9 +145,9 @@ var (
 	kindEscapes      = strings.NewReplacer("|", "%7C", "%", "%25", ":", "%3A")
 )
 
-// PrincipalOf returns the text of a principal that a gateway vouches for: its
-// kind, and the parts with "|" between them; see Request.Principal. A "|" or "%"
-// in a part is escaped, so that no two choices are one text.
+// PrincipalOf returns the text of a principal that a gateway has authenticated: the kind, a
+// colon, and the parts with "|" between them; see Request.Principal. It escapes "|" and "%"
+// in the parts, so that different parts never have the same text.
 //
 //	lambdaidem.PrincipalOf("jwt", "https://issuer.example.com", "alice")
 func PrincipalOf(kind string, parts ...string) string {

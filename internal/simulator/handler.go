@@ -90,7 +90,7 @@ func (a *actor) sleep(ctx context.Context, d time.Duration) bool {
 // working is the op of a handler's own step, which no database sees.
 const working = "work"
 
-// work returns the handler's own step, which takes its turn among the requests.
+// work does the handler's own step, which takes its turn among the requests.
 func (a *actor) work(ctx context.Context) bool {
 	r := a.submit(working, nil, time.Now())
 	select {

@@ -34,7 +34,7 @@ func At(part string) func(ctx context.Context, reference string) error {
 	}
 }
 
-// Nowhere returns a place where nothing fails.
+// Nowhere fails nothing.
 func Nowhere(context.Context, string) error { return nil }
 
 // number returns what a word of the text is said to be, 0 where nothing is said.

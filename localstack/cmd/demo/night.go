@@ -26,7 +26,7 @@ type shown struct {
 	DownstreamKeys []struct{ Name, Key string }
 }
 
-// held returns a transfer that dies when the clearing house has been told, under Hold.
+// held plays a transfer that dies when the clearing house has been told, under Hold.
 func (d *demo) held(ctx context.Context) error {
 	if err := d.expectDead(ctx, 0); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (d *demo) held(ctx context.Context) error {
 	return nil
 }
 
-// found returns how the operator learns of it, and what of it.
+// found shows how the operator learns of it, and what of it.
 func (d *demo) found(ctx context.Context) error {
 	id := d.night.record.ID
 	if err := d.expectDead(ctx, 1); err != nil {
@@ -94,7 +94,7 @@ func (d *demo) found(ctx context.Context) error {
 	return nil
 }
 
-// settled returns how the operator ends it, and what the client gets.
+// settled shows how the operator ends it, and what the client gets.
 func (d *demo) settled(ctx context.Context) error {
 	n := d.night
 	if n.moved.ID == "" { // an earlier scene went wrong, and said so

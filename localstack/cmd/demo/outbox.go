@@ -100,7 +100,7 @@ func isSource(t *template.Template, q template.Queue) bool {
 	})
 }
 
-// underFaults returns one payment that meets trouble everywhere.
+// underFaults plays one payment that meets trouble everywhere.
 func (d *demo) underFaults(ctx context.Context) error {
 	// The mailer fails for longer than the three calls of one attempt: the first one
 	// calls three times, the second too and dies, the third and the fourth once.
