@@ -11,18 +11,18 @@ import (
 
 type keyOfContext struct{}
 
-// WithKey gives the guarded requests that are made under ctx this key: an order's
-// number say, or what lambdaidem.DownstreamKey returns. A context is for one
-// operation: on one route, one key with two payloads is a mismatch, 422.
+// WithKey returns a context whose guarded requests have this key, such as the number of an
+// order or a lambdaidem.DownstreamKey. Use a context for one operation: two payloads under one
+// key on one route are a mismatch, 422.
 //
-// A key is 1 to 255 printable ASCII characters without spaces at the ends. Any
-// other is RoundTrip's error, the empty one too: whoever meant to give a key would
-// otherwise get a random one in silence, and with it a second payment.
+// A key has 1 to 255 printable ASCII characters, without a space at either end. With any other
+// key, even an empty one, RoundTrip returns an error. A random key in its place could mean a
+// second payment.
 func WithKey(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, keyOfContext{}, key)
 }
 
-// keyed returns the header of a guarded request's attempts: req's own, with a key.
+// keyed returns a copy of the request's header with a key.
 func (t *Transport) keyed(req *http.Request) (http.Header, error) {
 	header := req.Header.Clone()
 	if values := t.keysIn(header); len(values) > 0 { // the caller's; or of a redirect, and copied by net/http
@@ -82,9 +82,9 @@ func lastRedirect(req *http.Request, match func(*http.Request) bool) *http.Reque
 	return nil
 }
 
-// unkeyed returns an unguarded request as it may be sent. A redirect from a given host
-// to another one loses its key: net/http copies the header of the first request to
-// every host, and with it a key that the caller has set, whatever the method.
+// unkeyed returns an unguarded request for sending. A redirect to a host that may not have the
+// key loses it: net/http copies the header of the first request to every host, and with it a
+// key that the caller has set.
 func (t *Transport) unkeyed(req *http.Request) *http.Request {
 	if len(t.keysIn(req.Header)) == 0 || t.given(req) || lastRedirect(req, t.given) == nil {
 		return req
@@ -110,9 +110,9 @@ func (t *Transport) keysIn(h http.Header) []string {
 	return values
 }
 
-// headerValue returns a key as its header carries it: bare where that is clear,
-// since many servers read nothing else, and a String of RFC 9651 where a comma or a
-// double quote would make the bare form invalid.
+// headerValue returns the value of the header for a key. It is the key itself, because many
+// servers read nothing else, or a String of RFC 9651 if the key has a comma or a double
+// quote.
 func headerValue(key string) (string, error) {
 	switch {
 	case key == "":
@@ -133,9 +133,9 @@ func headerValue(key string) (string, error) {
 	return key, nil
 }
 
-// RandomKey returns a random UUID of version 4 (RFC 9562, 5.4), as a request gets that has
-// no key. With [WithKey] it is for callers who want to ask again after an error,
-// under a key that they know then.
+// RandomKey returns a random UUID of version 4 (RFC 9562, 5.4). Requests without a key get one.
+// Callers who may want to repeat a request after an error use it with [WithKey], so that they
+// know the key.
 func RandomKey() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails

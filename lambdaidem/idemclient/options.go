@@ -10,64 +10,62 @@ import (
 	"time"
 )
 
-// Options are the client's settings. An option function gets them with the
-// defaults filled in; a field that it sets to its zero value has its documented
-// default again. [New] panics on an invalid value and names the field.
+// Options are the options of [New]. An option function receives them with the defaults set. A
+// field that it sets to the zero value gets its default again. New panics if a value is not
+// valid, and names the field.
 type Options struct {
 	// KeyHeader is the header that carries the idempotency key. Default:
 	// "Idempotency-Key".
 	KeyHeader string
-	// NewKey makes the key of a request that has none: of what the request is for,
-	// say. It is called once for each request, not for its retries and redirects,
-	// by several goroutines at once, and must leave the request and its body alone.
-	// An error, or a key that is not 1 to 255 printable ASCII characters without
-	// spaces at the ends, becomes RoundTrip's error. Default: [RandomKey].
+	// NewKey returns the key of a request that has none. It is called once for each
+	// request, and not for retries and redirects. It must be safe for concurrent use,
+	// and must not change the request or read its body. If it returns an error, or a key
+	// that is not 1 to 255 printable ASCII characters without a space at either end,
+	// RoundTrip returns an error. Default: [RandomKey].
 	NewKey func(*http.Request) (string, error)
 
 	// Methods are the HTTP methods that are guarded, in any case. Default: POST,
 	// PATCH.
 	Methods []string
-	// Skip lets a request to a given host pass untouched: a route that doesn't
-	// honour keys, say. Default: none is skipped.
+	// Skip reports whether a request is sent once, without a key, such as one for a
+	// route that doesn't honor keys. Default: nil, no request is.
 	Skip func(*http.Request) bool
 
-	// MaxAttempts is how often a request is sent at most, the first time counted.
-	// Default: 6. With 1 there are keys and no retries.
+	// MaxAttempts is how often a request is sent at most, including the first time.
+	// With 1, requests get keys but no retries. Default: 6.
 	MaxAttempts int
-	// InitialWait is the wait before the second attempt; each one after it is twice
-	// as long. Up to half of a wait is added or taken at random. Default: 200 ms, so
-	// that the default number of attempts is spread over about 6 s.
+	// InitialWait is the wait before the second attempt. Each later wait is twice as
+	// long as the one before. A random part, up to half of the wait, is added or
+	// subtracted. Default: 200 ms, which spreads six attempts over about 6 s.
 	InitialWait time.Duration
-	// MaxWait is the longest wait before jitter, at least InitialWait and at most 146
-	// years.
+	// MaxWait is the longest wait before jitter: at least InitialWait, at most 146 years.
 	// Default: 10 s.
 	MaxWait time.Duration
-	// MaxRetryAfter is the longest Retry-After that is waited for; an answer with a
-	// longer one is handed on. Default: 1 minute.
+	// MaxRetryAfter is the longest Retry-After that the client waits for. The caller gets
+	// a response with a longer one at once. Default: 1 minute.
 	MaxRetryAfter time.Duration
-	// MaxBuffer is the longest body in bytes that is kept in memory for retries,
-	// where the request has no GetBody. Default: 6 MiB, which is what Lambda
-	// accepts.
+	// MaxBuffer is the size in bytes of the longest body that is kept in memory for
+	// retries, if the request has no GetBody. Default: 6 MiB, the limit of Lambda.
 	MaxBuffer int64
 
-	// Observe is told each attempt at a guarded request when it has ended, and
-	// before the wait for the next one, on the goroutine of the request: it should
-	// be quick and must be safe for concurrent use. Default: nobody is told.
+	// Observe is called after each attempt of a guarded request, before the wait for the
+	// next one, in the goroutine of the request. It should be quick, and must be safe for
+	// concurrent use. Default: nil.
 	Observe func(context.Context, Attempt)
 }
 
-// Attempt is one sending of a guarded request, for logs and counters. It has
-// neither the key nor the path, which may be a secret.
+// Attempt describes one attempt of a guarded request, for logs and metrics. It has neither the
+// key nor the path, which may be secret.
 type Attempt struct {
 	Number   int           // 1 is the first
 	Method   string        // as the request has it
-	Host     string        // host and port that it was sent to, as its URL has them
-	Status   int           // of the answer; 0: there was none
-	Code     string        // the problem document's "code", where it was read; it is the server's text
-	Err      error         // why there was no answer, or why its problem document could not be read
-	Duration time.Duration // until the answer's header, or the error
-	Retry    bool          // another attempt follows, unless the context ends before
-	Wait     time.Duration // until it does; 0 if none follows
+	Host     string        // the URL's host and port
+	Status   int           // the response's; 0 if there was none
+	Code     string        // the problem document's "code", if it was read; the server chose this text
+	Err      error         // why there was no response, or why its problem document could not be read
+	Duration time.Duration // until the response's header, or the error
+	Retry    bool          // another attempt follows, unless the context ends first
+	Wait     time.Duration // before the next attempt; 0 if there is none
 }
 
 // settle fills in the defaults.
@@ -92,7 +90,7 @@ func (o Options) settle() Options {
 	return o
 }
 
-// check panics on what is invalid, and names the field.
+// check panics if a value is not valid.
 func (o Options) check() {
 	check := func(ok bool, field, want string, got any) {
 		if !ok {
@@ -117,7 +115,7 @@ func defaultTo[T comparable](field *T, value T) {
 	}
 }
 
-// isToken: what methods and header names are made of (RFC 9110, 5.6.2).
+// isToken reports whether s can be a method or the name of a header (RFC 9110, 5.6.2).
 func isToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		letterOrDigit := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'

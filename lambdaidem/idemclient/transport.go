@@ -20,19 +20,17 @@ type Transport struct {
 	opts  Options // with the defaults filled in
 }
 
-// New returns a Transport that sends by base, [http.DefaultTransport] if that is
-// nil, and puts keys on requests to hosts alone.
+// New returns a Transport that sends requests through base, or [http.DefaultTransport] if base
+// is nil. It adds keys to requests for the given hosts only.
 //
 // A host is an exact name or address with an optional port: "api.example.com"
-// means https on port 443, "api.example.com:8443" https on that port. Only
-// "http://api.internal:8080" lets a key travel by plain HTTP, but to a loopback
-// host ("localhost:8080", "127.0.0.1", "[::1]:8080") both schemes are meant; with
-// no port each has its own. There are no wildcards: a host that nobody named gets
-// no key. Spellings of one name are one host: upper case, a trailing dot, and an
-// international name in Unicode or in its xn-- form.
+// means https on port 443, "api.example.com:8443" https on that port. To send keys over plain
+// HTTP, write "http://api.internal:8080". A loopback host ("localhost:8080", "127.0.0.1",
+// "[::1]:8080") means both schemes, without a port each on its own default port. There are no
+// wildcards. Upper case, a trailing dot, and the Unicode or xn-- form of an international name
+// make no difference.
 //
-// New panics if there is no host or one of them, or an option, is invalid, and
-// names it.
+// New panics if hosts is empty, or if a host or an option is not valid.
 func New(base http.RoundTripper, hosts []string, optFns ...func(*Options)) *Transport {
 	if base == nil {
 		base = http.DefaultTransport

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// What an attempt came to: does its answer stand?
+// This file decides whether the response of an attempt is final.
 
-// The codes of a guard's problem documents that decide more than the status does.
-// They and replayMark are lambdaidem's, which this package can't import.
+// Codes of a guard's problem documents that decide more than the status does. They and
+// replayMark are copies, because this package must not import lambdaidem.
 const codeInProgress = "idempotency_in_progress"
 
 var finalCodes = map[string]bool{
@@ -31,23 +31,23 @@ var finalCodes = map[string]bool{
 	"idempotency_write_invalid":      true,
 }
 
-// replayMark marks a replay, by the guard's default.
+// replayMark is the header with which a guard marks a replay by default.
 const replayMark = "X-Idempotency-Replayed"
 
 // maxProblem is how many bytes of a problem document are read. The guard's own have
 // about 400.
 const maxProblem = 64 << 10
 
-// verdict is what becomes of an attempt.
+// verdict says what to do after an attempt.
 type verdict struct {
 	retry bool
 	code  string
-	err   error         // why there is no answer, or why the answer's code could not be read
-	after time.Duration // not before that: Retry-After
+	err   error         // why there is no response, or why its code could not be read
+	after time.Duration // Retry-After
 }
 
-// judge decides whether the attempt's answer stands. What it reads of the answer
-// stands in resp.Body again.
+// judge decides whether the response is final. What it reads of the body can be read from
+// resp.Body again.
 func judge(resp *http.Response, err error) verdict {
 	if err != nil {
 		return verdict{retry: !permanent(err), err: err}
@@ -55,14 +55,14 @@ func judge(resp *http.Response, err error) verdict {
 	if resp == nil || !passing(resp.StatusCode) && resp.StatusCode != http.StatusConflict {
 		return verdict{}
 	}
-	if resp.Header.Get(replayMark) == "true" { // G3
+	if resp.Header.Get(replayMark) == "true" { // a completed record never changes
 		return verdict{}
 	}
 	v := verdict{retry: passing(resp.StatusCode)}
 	v.code, v.err = readCode(resp)
 	switch {
 	case v.err != nil:
-		v.retry = true // of an answer that came half, as of one that did not come
+		v.retry = true // as if there were no response
 	case finalCodes[v.code]:
 		v.retry = false
 	case resp.StatusCode == http.StatusConflict:
@@ -72,7 +72,7 @@ func judge(resp *http.Response, err error) verdict {
 	return v
 }
 
-// passing: the statuses that say "not now".
+// passing reports whether a status says that a later attempt may succeed.
 func passing(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
@@ -83,8 +83,8 @@ func passing(status int) bool {
 	}
 }
 
-// permanent tells of an error that the next attempt would meet again. All others
-// count as the network's: the key makes a needless attempt harmless.
+// permanent reports whether the next attempt would meet the error again. Every other error
+// counts as a network error: with the key, an unnecessary attempt does no harm.
 func permanent(err error) bool {
 	if errors.Is(err, http.ErrSchemeMismatch) {
 		return true
@@ -106,8 +106,8 @@ func permanent(err error) bool {
 	return errors.As(err, &e)
 }
 
-// readCode returns the "code" of a problem document (RFC 9457), empty where there is
-// none; its error is that of reading the body.
+// readCode returns the "code" of a problem document (RFC 9457), or "" if there is none. The
+// error is that of reading the body.
 func readCode(resp *http.Response) (string, error) {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty if it is none
 	if media != "application/problem+json" || resp.Header.Get("Content-Encoding") != "" || resp.Body == nil {
