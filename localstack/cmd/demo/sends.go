@@ -56,7 +56,8 @@ func (s *sends) between(endpoint string) string {
 				s.failed(err)
 			}
 			r.Out.Body = io.NopCloser(bytes.NewReader(body))
-			r.Out = r.Out.WithContext(context.WithValue(r.Out.Context(), messageKey{}, body))
+			// A message counts even if its sender is killed before it has the answer.
+			r.Out = r.Out.WithContext(context.WithValue(context.WithoutCancel(r.Out.Context()), messageKey{}, body))
 		},
 		ModifyResponse: func(resp *http.Response) error {
 			if message, ok := resp.Request.Context().Value(messageKey{}).([]byte); ok && resp.StatusCode == http.StatusOK {
