@@ -636,7 +636,7 @@ func TestX4_TheRecordDecidesBeforeAnInnerCall(t *testing.T) {
 			<-goOn
 			return h(ctx, in)
 		})
-		go func() { defer close(done); _, _ = next.handler(context.Background(), first()) }()
+		go func() { defer close(done); _, _ = next.handler(context.WithoutCancel(t.Context()), first()) }()
 		<-began
 		return func() { close(goOn); <-done }
 	}
