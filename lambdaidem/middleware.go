@@ -98,7 +98,7 @@ type httpCall struct {
 
 // serve calls a handler and returns its answer.
 func (c *httpCall) serve(ctx context.Context, handler http.Handler) (Response, error) {
-	kept := keepAnswer(c.w.Header())
+	kept := newBufferedAnswer(c.w.Header())
 	inside := inner(ctx, c.r, c.read)
 	defer giveBack(c.r, inside)
 	handler.ServeHTTP(kept, inside)

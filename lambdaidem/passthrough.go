@@ -10,20 +10,20 @@ import (
 	"slices"
 )
 
-// pass lets a request run unguarded. Request and answer pass through untouched,
-// streams too, until the handler enlists a write: from then on the answer is kept
-// back, since it may not go out before the write is there.
+// pass lets a request run unguarded. The request and its answer pass through unchanged, even
+// streams, until the handler enlists a write. From then on the answer is buffered, because it
+// must not be sent before the write has been made.
 func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
-	if attemptOf(ctx) != nil || h.g.transact == nil { // what an outer guard guards is its own
+	if attemptOf(ctx) != nil || h.g.transact == nil { // an outer guard commits what its handler enlists
 		h.next.ServeHTTP(w, r)
 		return
 	}
 	a := h.g.unguarded(ctx)
-	p := &passing{next: h.next, r: r, run: a, w: w, before: maps.Clone(w.Header())}
+	p := &passThrough{next: h.next, r: r, run: a, w: w, before: maps.Clone(w.Header())}
 	work := &httpWork{g: h.g, served: p}
 	d := a.runAlone(ctx, work)
-	if p.kept == nil { // the answer is on its way
+	if p.buffered == nil { // the answer has been sent, or is being sent
 		return
 	}
 	seen := &Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, headers: headers{sent: r.Header}}
@@ -38,8 +38,8 @@ func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 	send(w, resp)
 }
 
-// giveBack lets the server and outer handlers see what a handler did to the copy
-// of the request that it was given: an upload's files are the server's to remove.
+// giveBack copies to r what a handler did to its copy of the request. The server needs it to
+// remove the files of an upload, and outer handlers may log the pattern.
 func giveBack(r, inside *http.Request) {
 	r.Pattern = inside.Pattern
 	if r.MultipartForm == nil {
@@ -47,182 +47,180 @@ func giveBack(r, inside *http.Request) {
 	}
 }
 
-// passing is a request that runs unguarded, and its answer.
-type passing struct {
-	next   http.Handler
-	r      *http.Request
-	run    *attempt
-	w      http.ResponseWriter
-	before http.Header // as outer handlers left it
-	early  http.Header // as it was when the answer was first kept back
-	kept   *keptAnswer // nil: the answer goes straight to w
+// passThrough is an unguarded net/http request and its answer.
+type passThrough struct {
+	next     http.Handler
+	r        *http.Request
+	run      *attempt
+	w        http.ResponseWriter
+	before   http.Header     // the header that outer handlers left
+	early    http.Header     // the header when buffering began, or when sync last looked at it
+	buffered *bufferedAnswer // nil if the answer goes straight to w
 }
 
-func (p *passing) handle(ctx context.Context) (Response, error) {
+func (p *passThrough) handle(ctx context.Context) (Response, error) {
 	inside := p.r.WithContext(ctx)
 	defer giveBack(p.r, inside)
 	p.next.ServeHTTP(p.writer(), inside)
 	return p.response(), nil
 }
 
-func (p *passing) answer(v any) (Response, error) {
+func (p *passThrough) answer(v any) (Response, error) {
 	handler, ok := v.(http.Handler)
 	if !ok {
 		return Response{}, isNotTheAnswer[http.Handler](v)
 	}
-	handler.ServeHTTP(p.kept, p.r.WithContext(p.run.inContext(p.r.Context())))
+	handler.ServeHTTP(p.buffered, p.r.WithContext(p.run.inContext(p.r.Context())))
 	return p.response(), nil
 }
 
-// held reports whether the answer is kept back. If not, it is about to begin, and
-// nothing can be enlisted any more.
-func (p *passing) held() bool {
-	if p.kept == nil && p.run.enlist.begun(errAnswerBegan) {
-		p.keep()
+// buffers is called before the answer begins, and reports whether to buffer it. If it returns
+// false, nothing can be enlisted any more.
+func (p *passThrough) buffers() bool {
+	if p.buffered == nil && p.run.enlist.begun(errAnswerBegan) {
+		p.buffer()
 	}
 	p.sync()
-	return p.kept != nil
+	return p.buffered != nil
 }
 
-// keep begins to keep the answer back, with what the handler did to the header
-// until now.
-func (p *passing) keep() {
+// buffer begins to buffer the answer. What the handler did to the header so far is kept.
+func (p *passThrough) buffer() {
 	p.early = p.w.Header().Clone()
-	p.kept = keepAnswer(p.before)
-	p.kept.header = p.w.Header().Clone()
+	p.buffered = newBufferedAnswer(p.before)
+	p.buffered.header = p.w.Header().Clone()
 }
 
-// sync takes over what the handler does to the header that it got hold of before
-// the answer was kept back.
-func (p *passing) sync() {
-	if p.kept == nil {
+// sync copies to the buffered answer what the handler did to the header that it got before
+// buffering began.
+func (p *passThrough) sync() {
+	if p.buffered == nil {
 		return
 	}
 	header := p.w.Header()
 	for name, values := range header {
 		if !slices.Equal(values, p.early[name]) {
-			p.kept.header[name] = values
+			p.buffered.header[name] = values
 		}
 	}
 	for name := range p.early {
 		if _, left := header[name]; !left {
-			delete(p.kept.header, name)
+			delete(p.buffered.header, name)
 		}
 	}
 	p.early = header.Clone()
 }
 
-// response returns the answer that was kept back, if it was.
-func (p *passing) response() Response {
-	if !p.held() {
+// response returns the buffered answer; the zero Response if it was not buffered.
+func (p *passThrough) response() Response {
+	if !p.buffers() {
 		return Response{}
 	}
-	return p.kept.response()
+	return p.buffered.response()
 }
 
-// forget takes back what the handler did to the answer.
-func (p *passing) forget() {
+// forget discards the handler's answer.
+func (p *passThrough) forget() {
 	p.restore()
-	p.keep()
+	p.buffer()
 }
 
-// restore makes the header what outer handlers left.
-func (p *passing) restore() {
+// restore resets the header to what outer handlers left.
+func (p *passThrough) restore() {
 	header := p.w.Header()
 	clear(header)
 	maps.Copy(header, p.before)
 }
 
-// writer returns the answer's writer as the handler gets it: it flushes, hijacks and
-// pushes where the server's does. What else that can do, http.ResponseController
-// finds by Unwrap.
-func (p *passing) writer() http.ResponseWriter {
-	w := passingWriter{p}
+// writer returns the handler's ResponseWriter. It is a Flusher, Hijacker and Pusher if the
+// server's is. http.ResponseController finds other methods of the server's by Unwrap.
+func (p *passThrough) writer() http.ResponseWriter {
+	w := passThroughWriter{p}
 	_, flushes := p.w.(http.Flusher)
 	_, hijacks := p.w.(http.Hijacker)
 	pusher, pushes := p.w.(http.Pusher)
 	switch {
 	case flushes && hijacks:
 		return struct {
-			passingWriter
-			passingFlusher
-			passingHijacker
-		}{w, passingFlusher(w), passingHijacker(w)}
+			passThroughWriter
+			passThroughFlusher
+			passThroughHijacker
+		}{w, passThroughFlusher(w), passThroughHijacker(w)}
 	case flushes && pushes:
 		return struct {
-			passingWriter
-			passingFlusher
+			passThroughWriter
+			passThroughFlusher
 			http.Pusher
-		}{w, passingFlusher(w), pusher}
+		}{w, passThroughFlusher(w), pusher}
 	case flushes:
 		return struct {
-			passingWriter
-			passingFlusher
-		}{w, passingFlusher(w)}
+			passThroughWriter
+			passThroughFlusher
+		}{w, passThroughFlusher(w)}
 	case hijacks:
 		return struct {
-			passingWriter
-			passingHijacker
-		}{w, passingHijacker(w)}
+			passThroughWriter
+			passThroughHijacker
+		}{w, passThroughHijacker(w)}
 	}
 	return w
 }
 
-type passingWriter struct{ p *passing }
+type passThroughWriter struct{ p *passThrough }
 
-func (w passingWriter) Unwrap() http.ResponseWriter { return w.p.w }
+func (w passThroughWriter) Unwrap() http.ResponseWriter { return w.p.w }
 
-func (w passingWriter) Header() http.Header {
-	if w.p.kept == nil && w.p.run.enlist.begun(nil) {
-		w.p.keep()
+func (w passThroughWriter) Header() http.Header {
+	if w.p.buffered == nil && w.p.run.enlist.begun(nil) {
+		w.p.buffer()
 	}
-	if w.p.kept != nil {
-		return w.p.kept.Header()
+	if w.p.buffered != nil {
+		return w.p.buffered.Header()
 	}
 	return w.p.w.Header()
 }
 
-func (w passingWriter) WriteHeader(status int) {
-	informational := status >= 100 && status < 200 && status != http.StatusSwitchingProtocols // no answer yet
+func (w passThroughWriter) WriteHeader(status int) {
+	informational := status >= 100 && status < 200 && status != http.StatusSwitchingProtocols // the answer has not begun
 	switch {
-	case informational && w.p.kept == nil:
+	case informational && w.p.buffered == nil:
 		w.p.w.WriteHeader(status)
-	case w.p.held():
-		w.p.kept.WriteHeader(status)
+	case w.p.buffers():
+		w.p.buffered.WriteHeader(status)
 	default:
 		w.p.w.WriteHeader(status)
 	}
 }
 
-func (w passingWriter) Write(b []byte) (int, error) {
-	if w.p.held() {
-		return w.p.kept.Write(b)
+func (w passThroughWriter) Write(b []byte) (int, error) {
+	if w.p.buffers() {
+		return w.p.buffered.Write(b)
 	}
 	return w.p.w.Write(b)
 }
 
-func (w passingWriter) ReadFrom(from io.Reader) (int64, error) {
-	if w.p.held() {
-		return io.Copy(struct{ io.Writer }{w.p.kept}, from)
+func (w passThroughWriter) ReadFrom(from io.Reader) (int64, error) {
+	if w.p.buffers() {
+		return io.Copy(struct{ io.Writer }{w.p.buffered}, from)
 	}
-	return io.Copy(w.p.w, from) // by its own ReadFrom, if it has one
+	return io.Copy(w.p.w, from) // uses its ReadFrom, if it has one
 }
 
-type passingFlusher passingWriter
+type passThroughFlusher passThroughWriter
 
-func (w passingFlusher) Flush() { _ = w.FlushError() }
+func (w passThroughFlusher) Flush() { _ = w.FlushError() }
 
-func (w passingFlusher) FlushError() error {
-	if w.p.held() {
-		return w.p.kept.FlushError()
+func (w passThroughFlusher) FlushError() error {
+	if w.p.buffers() {
+		return w.p.buffered.FlushError()
 	}
 	return http.NewResponseController(w.p.w).Flush()
 }
 
-type passingHijacker passingWriter
+type passThroughHijacker passThroughWriter
 
-func (w passingHijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	if w.p.held() {
+func (w passThroughHijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if w.p.buffers() {
 		return nil, nil, streamRefused("a connection that is hijacked after a write was enlisted")
 	}
 	return http.NewResponseController(w.p.w).Hijack()

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// The guard's own answers: what each says, and how it is sent.
+// This file has the answers that the guard makes itself.
 
 // problemType is where a code is explained: RFC 9457's "type".
 const problemType = "https://github.com/lambdaidem/toolkit/blob/main/docs/errors.md#"
 
-// problem returns an error as an HTTP answer: a problem document of RFC 9457 with
-// the code as an extension member.
+// problem returns the HTTP response for an error: a problem document (RFC 9457) with the code
+// as an extension member.
 func problem(e *Error) *Response {
 	resp := &Response{Status: e.Status}
 	if own := busy(); e.Code == own.Code && e.Status == own.Status && e.Type == own.Type && e.Detail == own.Detail {
@@ -38,20 +38,20 @@ func problem(e *Error) *Response {
 
 const problemMedia = "application/problem+json" // RFC 9457, section 3
 
-// busy is the guard's answer while another attempt is in progress, written once: it is
-// the one that clients get most, and always the same.
+// busy returns the problem document of ErrInProgress, which is always the same. It is made
+// once, because clients get it more often than the others.
 var busy = sync.OnceValue(func() *written {
 	e := inProgress(0)
 	return &written{*e, documentOf(e), statusLine(e.Status)}
 })
 
-// written is an error with its problem document and its status line.
+// written is an error with its problem document and status line.
 type written struct {
 	Error
 	text, line string
 }
 
-// documentOf returns the problem document of an error.
+// documentOf returns the text of an error's problem document.
 func documentOf(e *Error) string {
 	var room [512]byte // enough for the guard's own
 	body := append(room[:0], `{"type":`...)
@@ -77,7 +77,7 @@ func documentOf(e *Error) string {
 	return string(body)
 }
 
-// wholeSeconds rounds up: Retry-After has no fractions (RFC 9110, 10.2.3).
+// wholeSeconds returns d in seconds, rounded up, for Retry-After (RFC 9110, 10.2.3).
 func wholeSeconds(d time.Duration) int64 {
 	whole := int64(d / time.Second)
 	if d%time.Second > 0 {
@@ -86,7 +86,7 @@ func wholeSeconds(d time.Duration) int64 {
 	return whole
 }
 
-// ownAnswer returns an answer that the guard makes itself, after the hook.
+// ownAnswer returns the response for an error of the guard, as Options.OnOwnAnswer left it.
 func (g *Guard) ownAnswer(ctx context.Context, r *Request, e *Error) *Response {
 	resp := problem(e)
 	if g.opts.OnOwnAnswer != nil {
@@ -132,8 +132,8 @@ func keyInvalid(detail string, err error) *Error {
 	return &Error{Code: ErrKeyInvalid, Status: http.StatusBadRequest, Detail: detail, Err: err}
 }
 
-// keyUnread returns the answer where a function of the application could not say what the key
-// is: its own, if [Reject] made it.
+// keyUnread returns the error if the application's key function failed with err: err itself if
+// Reject made it. in names where the key is looked for.
 func keyUnread(in string, err error) *Error {
 	if own := withStatus(err); own != nil {
 		return own
@@ -143,8 +143,7 @@ func keyUnread(in string, err error) *Error {
 	return e
 }
 
-// keyKind returns the event that a refusal of a key makes, which may be of the
-// application's own making.
+// keyKind returns the kind of event for a refusal because of the key.
 func keyKind(e *Error) Kind {
 	if e.Code == ErrKeyMissing {
 		return EventKeyMissing
@@ -156,7 +155,7 @@ func requestInvalid(detail string, err error) *Error {
 	return &Error{Code: ErrRequestInvalid, Status: http.StatusBadRequest, Detail: detail, Err: err}
 }
 
-// notBegun is of a message that was not run.
+// notBegun returns the error of a message whose handler did not run.
 func notBegun(why error) *Error {
 	return &Error{Code: ErrNotBegun, Status: http.StatusServiceUnavailable, Detail: "The message was not begun.", Err: why}
 }
@@ -175,7 +174,7 @@ func bodyUnknown(status int, detail string, err error) *Error {
 	return &Error{Code: ErrBodyUnknown, Status: status, Detail: detail, Err: err}
 }
 
-// guardedTwice returns the answer to a call that the handler of the same record makes.
+// guardedTwice refuses a call that the handler of the same record makes.
 func guardedTwice() *Error {
 	return &Error{Code: ErrRequestInvalid, Status: http.StatusInternalServerError,
 		Detail: "The request is guarded twice.",
@@ -188,25 +187,25 @@ func uriTooLong(size, limit int) *Error {
 		Detail: fmt.Sprintf("The request's target has %d bytes; at most %d are allowed.", size, limit)}
 }
 
-// principalUnknown returns the answer to a caller who can't be told apart from others.
+// principalUnknown refuses a caller who can't be told apart from others.
 func principalUnknown(err error) *Error {
 	return &Error{Code: ErrPrincipalUnknown, Status: http.StatusForbidden,
 		Detail: "The caller can't be told apart from others.", Err: err}
 }
 
-// payloadMismatch returns the answer where the record belongs to another payload.
+// payloadMismatch refuses a call whose record belongs to another payload.
 func payloadMismatch(status int) *Error {
 	return &Error{Code: ErrPayloadMismatch, Status: status,
 		Detail: "This idempotency key was used with another request. Send a new key with a new request, and the same request with the same key."}
 }
 
-// inProgress returns the answer while another attempt is in progress.
+// inProgress refuses a call while another attempt runs.
 func inProgress(retryAfter time.Duration) *Error {
 	return &Error{Code: ErrInProgress, Status: http.StatusConflict, RetryAfter: retryAfter,
 		Detail: "A request with this idempotency key is in progress. Repeat this request later to get its answer."}
 }
 
-// attemptAbandoned returns the answer where an operator must decide.
+// attemptAbandoned refuses a call whose record waits for an operator.
 func attemptAbandoned() *Error {
 	return &Error{Code: ErrAttemptAbandoned, Status: http.StatusConflict,
 		Detail: "An earlier attempt of this request ended without a known outcome. It has to be looked into before the key can be used again."}
@@ -219,63 +218,65 @@ func stepsRemain(err error) *Error {
 		Detail: "An earlier attempt of this request has completed some of its steps, and this version of the service can't continue after them. It has to be looked into before the key can be used again."}
 }
 
-// storeUnavailable returns the answer where the store could not be asked.
+// storeUnavailable refuses a call because the store did not answer.
 func storeUnavailable(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrStoreUnavailable, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
 		Detail: "The request was not carried out, since it can't be told now whether it was before. Repeat it later."}
 }
 
-// outOfTime returns the answer where no time is left to run.
+// outOfTime refuses a call because no time is left for its handler.
 func outOfTime(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrOutOfTime, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
 		Detail: "The request was not carried out, since no time was left for it. Repeat it."}
 }
 
-// outcomeUnknown returns the answer where a completion could not be written.
+// outcomeUnknown replaces the answer of a handler whose record could not be completed, or that
+// made a guarded call that is not settled.
 func outcomeUnknown(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrOutcomeUnknown, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
 		Detail: "What became of the request could not be recorded. Repeat it with the same key to learn it."}
 }
 
-// conditionFailed returns the answer where a condition of an enlisted write failed, and
-// its author gave an error that is no answer.
+// conditionFailed replaces the answer of a handler if the condition of an enlisted write failed,
+// and the write's Else gave no answer.
 func conditionFailed(err error) *Error {
 	return &Error{Code: ErrConditionFailed, Status: http.StatusInternalServerError, Err: err,
 		Detail: "Nothing that the request would have written was written, since what it depends on is not as it should be. Repeat it with the same key."}
 }
 
-// answerNotKept returns what a record keeps instead of an answer that can't be kept.
+// answerNotKept returns the failure that is stored in place of an answer that can't be stored.
 func answerNotKept() *Failure {
 	return &Failure{Code: ErrAnswerUnavailable, Status: http.StatusInternalServerError,
 		Message: string(ErrAnswerUnavailable) + ": the operation was carried out, but its answer could not be kept"}
 }
 
-// answerUnavailable returns what a record answers whose answer could not be kept.
+// answerUnavailable refuses a call whose record has no answer, although the call was carried
+// out.
 func answerUnavailable(f *Failure) *Error {
 	return &Error{Code: f.Code, Status: f.Status, Detail: "The request was carried out, but its answer could not be kept. It will not be carried out again.", replayed: true, message: f.Message}
 }
 
-// answerGone returns the answer where the record is ours and its answer, which is
-// kept apart from it, is missing or damaged.
+// answerGone refuses a call whose answer is stored outside the record, and is missing or
+// damaged.
 func answerGone(err error) *Error {
 	return &Error{Code: ErrAnswerUnavailable, Status: http.StatusInternalServerError, Err: err,
 		Detail: "The request was carried out, but its stored answer is lost. It will not be carried out again."}
 }
 
-// answerUnread returns the answer where a stored answer could not be read now.
+// answerUnread refuses a call whose answer can't be read now.
 func answerUnread(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrStoreUnavailable, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
 		Detail: "The request was carried out before, but its answer can't be read now. Repeat it later to get that answer."}
 }
 
-// answerUnreadable returns the answer where a record of ours keeps an answer that
-// this program can't read: another version stored it, or it is damaged.
+// answerUnreadable refuses a call whose answer this program can't decode: another version
+// stored it, or it is damaged.
 func answerUnreadable(err error) *Error {
 	return &Error{Code: ErrAnswerUnreadable, Status: http.StatusInternalServerError, Err: err,
 		Detail: "The request was carried out, but its stored answer can't be read by this version of the service. It will not be carried out again."}
 }
 
-// recordForeign returns the answer where the record is not ours, or damaged.
+// recordForeign refuses a call whose record another program wrote, or that is damaged.
 func recordForeign(err error) *Error {
 	return &Error{Code: ErrRecordForeign, Status: http.StatusInternalServerError,
 		Detail: "What is stored under this key can't be read. The request was not carried out.", Err: err}

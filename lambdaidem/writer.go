@@ -11,45 +11,45 @@ import (
 	"strings"
 )
 
-// keptAnswer is a response writer that keeps the answer back. Its header begins
-// as outer handlers left it, so that a handler can read, add to and delete what
-// they set, as it can without the guard.
-type keptAnswer struct {
-	given  http.Header // as outer handlers left it; its lists are those that the handler was given
+// bufferedAnswer is a ResponseWriter that buffers the answer. Its header begins with what outer
+// handlers have set, so that the handler can read, change and delete that as it could without
+// the guard.
+type bufferedAnswer struct {
+	given  http.Header // what outer handlers have set; header begins with the same slices
 	header http.Header
-	sent   http.Header     // as it was when the status was written; nil before
-	kept   map[string]bool // the names in sent that the handler did not touch
+	sent   http.Header     // the header when the status was written; nil before that
+	kept   map[string]bool // names in sent that the handler has not changed
 	status int
 	body   bytes.Buffer
 }
 
-func keepAnswer(outer http.Header) *keptAnswer {
+func newBufferedAnswer(outer http.Header) *bufferedAnswer {
 	before := outer.Clone()
 	if before == nil {
 		before = make(http.Header)
 	}
-	return &keptAnswer{given: before, header: maps.Clone(before)}
+	return &bufferedAnswer{given: before, header: maps.Clone(before)}
 }
 
-func (k *keptAnswer) Header() http.Header { return k.header }
+func (k *bufferedAnswer) Header() http.Header { return k.header }
 
-func (k *keptAnswer) WriteHeader(status int) {
+func (k *bufferedAnswer) WriteHeader(status int) {
 	if status < 100 || status > 999 {
 		panic(fmt.Sprintf("invalid WriteHeader code %v", status)) // as net/http does
 	}
-	if k.sent != nil || status >= 100 && status < 200 { // informational answers are not kept
+	if k.sent != nil || status >= 100 && status < 200 { // informational responses are not sent
 		return
 	}
 	k.status, k.sent, k.kept = status, k.header.Clone(), make(map[string]bool, len(k.given))
 	for name, before := range k.given {
-		// A list that was set anew is the handler's, equal or not.
+		// A slice that was set again belongs to the handler, even if it is equal.
 		values, left := k.header[name]
 		k.kept[name] = left && slices.Equal(before, values) && (len(values) == 0 || &before[0] == &values[0])
 	}
 }
 
-// Write refuses what a net/http server refuses, by the same errors.
-func (k *keptAnswer) Write(p []byte) (int, error) {
+// Write returns the errors that a net/http server returns.
+func (k *bufferedAnswer) Write(p []byte) (int, error) {
 	k.WriteHeader(http.StatusOK)
 	if k.status == http.StatusNoContent || k.status == http.StatusNotModified {
 		return 0, http.ErrBodyNotAllowed
@@ -62,15 +62,15 @@ func (k *keptAnswer) Write(p []byte) (int, error) {
 	return k.body.Write(p)
 }
 
-// FlushError refuses to stream; http.ResponseController calls it.
-func (k *keptAnswer) FlushError() error {
+// FlushError returns an error, because a stream can't be stored. http.ResponseController calls
+// it.
+func (k *bufferedAnswer) FlushError() error {
 	return streamRefused("an answer that is flushed")
 }
 
-// response returns the answer as what the handler changed of it: on a replay outer
-// handlers set their headers anew, and what the handler did to them is done
-// again.
-func (k *keptAnswer) response() Response {
+// response returns the answer. Its headers are the changes that the handler made: before a
+// replay, outer handlers set their headers again, and then the changes are repeated.
+func (k *bufferedAnswer) response() Response {
 	k.WriteHeader(http.StatusOK)
 	r := Response{Status: k.status, Body: k.body.String(), Header: make(map[string][]string, len(k.sent))}
 	for name, values := range k.sent {
@@ -79,7 +79,7 @@ func (k *keptAnswer) response() Response {
 		case k.kept[name]:
 		case !had:
 			r.Header[name] = values
-			if name == "Set-Cookie" || name == "Vary" { // an outer handler's may come on a replay alone
+			if name == "Set-Cookie" || name == "Vary" { // an outer handler may set another one before a replay
 				r.added = append(r.added, name)
 			}
 		case len(values) > len(before) && slices.Equal(before, values[:len(before)]):
@@ -100,9 +100,9 @@ func (k *keptAnswer) response() Response {
 	return r
 }
 
-// trailer returns what was set after the status was written, of what net/http sends
-// then: names that were declared in the header Trailer, or have its prefix.
-func (k *keptAnswer) trailer() map[string][]string {
+// trailer returns the trailers: headers that were set after the status was written, and whose
+// names were declared in the header Trailer or have http.TrailerPrefix.
+func (k *bufferedAnswer) trailer() map[string][]string {
 	var trailer map[string][]string
 	for name, values := range k.header {
 		if !strings.HasPrefix(name, http.TrailerPrefix) && !k.declares(name) || slices.Equal(values, k.sent[name]) {
@@ -113,7 +113,7 @@ func (k *keptAnswer) trailer() map[string][]string {
 		}
 		trailer[name] = values
 	}
-	for name := range k.sent { // declared, set too early, and taken back
+	for name := range k.sent { // declared and set too early, then deleted
 		if _, left := k.header[name]; !left && k.declares(name) {
 			if trailer == nil {
 				trailer = make(map[string][]string)
@@ -124,7 +124,7 @@ func (k *keptAnswer) trailer() map[string][]string {
 	return trailer
 }
 
-func (k *keptAnswer) declares(trailer string) bool {
+func (k *bufferedAnswer) declares(trailer string) bool {
 	for _, names := range k.sent["Trailer"] {
 		for name := range strings.SplitSeq(names, ",") {
 			if http.CanonicalHeaderKey(strings.TrimSpace(name)) == trailer {
@@ -135,8 +135,8 @@ func (k *keptAnswer) declares(trailer string) bool {
 	return false
 }
 
-// send writes an answer over what outer handlers set. What the caller's
-// connection makes of it can't be helped here.
+// send writes an answer, on top of the headers that outer handlers have set. Errors of the
+// client's connection are ignored.
 func send(w http.ResponseWriter, r *Response) {
 	header := w.Header()
 	for _, name := range r.removed {
