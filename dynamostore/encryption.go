@@ -17,61 +17,56 @@ import (
 	"unicode/utf8"
 )
 
-// Encryption has the store encrypt what its records keep of answers, before it
-// leaves the process: answers and the texts of failures, in their records or in
-// parts, the results of steps, and the answers that operators settle with. What else
-// a record has stays readable: scope, fingerprint, the names of steps, and what
-// operators say. The zero Encryption is none.
+// Encryption encrypts answers before they leave the process: stored answers and the texts of
+// failures, in records or in parts, the results of steps, and the answers that operators
+// settle with. The rest of a record stays readable: its scope, its fingerprint, the names of
+// steps, and the reasons that operators give. With the zero Encryption nothing is encrypted.
 //
-// It is AES-256-GCM (NIST SP 800-38D). Each text has a key of its own, derived from
-// the store's by HKDF-SHA256 (RFC 5869) with a salt of its own, so one key may encrypt
-// any number of them. The id of the record, the token of the attempt, and what the
-// text is (an answer, a failure, the step of that name) are associated data: a text
-// that was copied to another place is refused as damaged. (A step outlives its
-// attempt, so it is bound to record and name; who can write to the table can put
-// back one of an earlier life of the same record.) What is encrypted is compressed
-// before; the lengths of both show. Where who reads the table may choose a part of the
-// answers, set Options.CompressFrom to math.MaxInt.
+// The cipher is AES-256-GCM (NIST SP 800-38D). Each text is encrypted under a key of its own,
+// which HKDF-SHA256 (RFC 5869) derives from the store's key and a salt, so one key can encrypt
+// any number of texts. The record's id, the attempt's token and the kind of text (answer,
+// failure, or step with its name) are associated data, so a text that was copied to another
+// place is refused as damaged. A step survives its attempt, so it is bound to its record and
+// name only: someone who can write to the table can restore a step from an earlier life of the
+// same record. Texts are compressed before they are encrypted, and their lengths are visible.
+// If readers of the table may choose parts of the answers, set Options.CompressFrom to
+// math.MaxInt.
 //
-// A table may have texts under many keys, and without encryption from before there
-// was any. To begin with it, deploy this version of the toolkit everywhere, then the
-// option: versions that don't know it refuse its records, and a store without
-// the option answers their replays with lambdaidem.ErrAnswerUnavailable.
+// A table may have texts under several keys, and older ones that are not encrypted. To
+// introduce encryption, first deploy this version of the toolkit everywhere, and then set the
+// option: older versions refuse encrypted records, and a store without the option answers
+// their replays with lambdaidem.ErrAnswerUnavailable.
 //
-// Each text is some 65 bytes longer for it, and its key's id; an answer some 160, with
-// the attributes that say how it is stored. docs/encryption.md has more.
+// Encryption adds about 65 bytes and the key's id to each text, and about 160 bytes to an
+// answer, because of its attributes. See docs/encryption.md.
 type Encryption struct {
-	// Current returns the key for what is written from now on. It is asked before a
-	// handler runs, and a call that gets none is refused with 503
-	// (lambdaidem.ErrStoreUnavailable): what was had before the handler is there for
-	// its answer, however long it takes. Either function has 5 seconds, and 2 while an
-	// older key serves. Nil: there is no encryption.
+	// Current returns the key to encrypt with. The store calls it before a handler runs,
+	// so that the key is there for the answer, however long the handler takes. If it
+	// fails, the call is refused with 503 lambdaidem.ErrStoreUnavailable. Current and Find
+	// each have 5 seconds, or 2 if an older key can be used. Nil means no encryption.
 	Current func(ctx context.Context) (Key, error)
 
-	// Find returns the key of that id, for a replay or the steps of an earlier
-	// attempt. An error that is [ErrKeyGone] says that it is gone for good: its
-	// answers are lambdaidem.ErrAnswerUnavailable from then on, and no handler runs
-	// again for it. Any other error says that it can't be reached: 503, and a retry
-	// asks again. It must know each key that Current returns, in every process.
-	// Required with Current.
+	// Find returns the key with an id, for a replay or for the steps of an earlier
+	// attempt. If it returns [ErrKeyGone], the key is gone for good: its answers become
+	// lambdaidem.ErrAnswerUnavailable, and their handlers do not run again. After any other
+	// error the call gets a 503, and a retry calls Find again. In every process, Find must
+	// know each key that Current has returned. Required with Current.
 	Find func(ctx context.Context, id string) (Key, error)
 
-	// KeyFor is for how long a key is used before it is asked for again, by Current
-	// and by Find: so it is how late a process notices a rotation, or that a key was
-	// taken away. Where asking fails, what is there serves for as long again. At
-	// least 1 s, default 5 minutes.
+	// KeyFor is how long a key is cached before Current or Find is called again, and so
+	// how late a process notices that a key was rotated or removed. If the call fails, the
+	// cached key is used for another KeyFor. At least 1 s. Default: 5 minutes.
 	KeyFor time.Duration
 
-	// Only refuses what is not encrypted: an answer with
+	// Only refuses texts that are not encrypted: an answer with
 	// lambdaidem.ErrAnswerUnavailable, a record with steps with
-	// lambdaidem.ErrRecordForeign. Then who can write to the table but has no key
-	// can't give clients an answer of their own. Set it when what is from before the
-	// encryption has expired: a TTL after all processes encrypt, unless a record from
-	// before is held. Default false.
+	// lambdaidem.ErrRecordForeign. Then nobody without a key can put an answer into the
+	// table. Set it when all records from before the encryption have expired: one TTL
+	// after all processes encrypt, unless an older record is held. Default: false.
 	Only bool
 }
 
-// problem says what is wrong with it, beginning with a field's name.
+// problem returns what is wrong with the options, beginning with the name of a field, or "".
 func (e *Encryption) problem() string {
 	switch {
 	case (e.Current == nil) != (e.Find == nil):
@@ -88,11 +83,10 @@ func (e *Encryption) problem() string {
 	return ""
 }
 
-// Key is a key of 32 random bytes, and the id by which it is found again: stored
-// beside each text, and no secret. It may be anything that names the key, the key
-// itself as a KMS encrypted it for one. An id never gets another secret: what the first
-// one encrypted would be lost. Printing a Key shows its id alone; a struct that has one
-// in an unexported field is printed whole.
+// Key is a key of 32 random bytes and its id. The id is stored beside each text and is not
+// secret. It can be any name for the key, even the key itself as encrypted by a KMS. Never give
+// an id another secret: the texts of the first one would be lost. Package fmt prints a Key as
+// its id only, unless the Key is in an unexported field of a struct.
 type Key struct {
 	ID     string // 1 to 1024 bytes of UTF-8
 	Secret []byte `json:"-"` // 32 bytes
@@ -108,11 +102,11 @@ func (k Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) 
 // any more, as opposed to one that can't be reached now.
 var ErrKeyGone = errors.New("the key is gone for good")
 
-// StaticKeys returns an encryption with keys that are known beforehand, from a secret
-// manager, say. The first one encrypts; all of them decrypt. To rotate: add the new
-// one last and deploy everywhere; then put it first; when all that the old one has
-// encrypted has expired, take it away: a key that is missing is [ErrKeyGone]. It
-// panics without a key, on one that is invalid, and on two of one id.
+// StaticKeys returns an Encryption with a fixed list of keys, such as from a secrets manager.
+// The first key encrypts, and all of them decrypt. To rotate, add the new key at the end and
+// deploy everywhere, then move it to the front. Remove the old key when all texts under it have
+// expired; a missing key is [ErrKeyGone]. StaticKeys panics if there is no key, a key is not
+// valid, or two keys have one id.
 func StaticKeys(keys ...Key) Encryption {
 	if len(keys) == 0 {
 		panic("dynamostore: StaticKeys: there is no key")

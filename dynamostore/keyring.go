@@ -13,29 +13,28 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// keyring asks the functions of an Encryption, and remembers what they said. A nil
-// one is no encryption.
+// keyring calls the functions of an Encryption and caches the keys that they return. A nil
+// keyring means that nothing is encrypted.
 type keyring struct {
 	of      Encryption
-	current keySlot
+	current keySlot // the key to encrypt with
 
 	mu     sync.Mutex
-	found  *simplelru.LRU[string, *keySlot] // by the keys' ids
-	proved time.Time                        // when Find knew the current key, on the health check's question
+	byIDs  *simplelru.LRU[string, *keySlot] // the keys to decrypt with, by their ids
+	proved time.Time                        // when prove last succeeded
 }
 
 const (
-	// keysFound are remembered, beside the current one: with a key for each five
-	// minutes, those of three days, in some 300 KB.
-	keysFound = 1000
-	// firstPatience bounds a question for a key, so that a service that hangs holds up
-	// nobody for as long as his invocation lasts. The first connection to KMS of a
-	// small function takes a part of it.
-	firstPatience = 5 * time.Second
-	// refreshPatience bounds it while there is an older key that serves.
-	refreshPatience = 2 * time.Second
-	// refreshPause is a part of KeyFor: how long such a question is not asked again
-	// once it has failed, nor one whose key is gone.
+	// maxCachedKeys is the number of keys that are cached besides the current one. With
+	// a new key every five minutes these are the keys of three days, in about 300 KB.
+	maxCachedKeys = 1000
+	// firstTimeout limits a call for a key, so that a key service that hangs does not
+	// hold up an invocation until its end. The first connection to KMS takes part of it.
+	firstTimeout = 5 * time.Second
+	// refreshTimeout limits the call while an older key can be used.
+	refreshTimeout = 2 * time.Second
+	// refreshPause divides KeyFor: after a failed refresh, or after ErrKeyGone, the next
+	// call is made a twentieth of KeyFor later.
 	refreshPause = 20
 )
 
@@ -43,14 +42,14 @@ func newKeyring(of Encryption) *keyring {
 	if of.Current == nil {
 		return nil
 	}
-	found, err := simplelru.NewLRU[string, *keySlot](keysFound, nil)
-	if err != nil { // a positive number: can't happen
+	byIDs, err := simplelru.NewLRU[string, *keySlot](maxCachedKeys, nil)
+	if err != nil { // only a size below 1 is an error
 		panic(err)
 	}
-	return &keyring{of: of, found: found}
+	return &keyring{of: of, byIDs: byIDs}
 }
 
-// fresh returns the key to encrypt with, of what begins now.
+// fresh returns the key to encrypt with, refreshed if it is older than KeyFor.
 func (r *keyring) fresh(ctx context.Context) (Key, error) {
 	k, err := r.current.get(ctx, r.of.KeyFor, r.askCurrent)
 	if err != nil {
@@ -59,8 +58,8 @@ func (r *keyring) fresh(ctx context.Context) (Key, error) {
 	return k, nil
 }
 
-// forSealing returns the key to seal with: the one that was had before the handler ran,
-// however long ago that was.
+// forSealing returns the key to encrypt an answer with. It is the cached key, which was
+// fetched before the handler ran, however old it is.
 func (r *keyring) forSealing(ctx context.Context) (Key, error) {
 	if k := r.current.last(); k.ID != "" {
 		return k, nil
@@ -77,15 +76,14 @@ func (r *keyring) askCurrent(ctx context.Context) (Key, error) {
 		return Key{}, errors.New("Options.Encryption.Current returned a key that is none: " + problem)
 	}
 	k = k.clone()
-	slot := r.slot(k.ID) // what this process encrypts, it need not ask for
+	slot := r.slot(k.ID) // so that this process needs no call of Find for its own records
 	slot.mu.Lock()
 	slot.key, slot.asked, slot.gone = k, time.Now(), nil
 	slot.mu.Unlock()
 	return k, nil
 }
 
-// byID returns the key of that id. An error that is ErrKeyGone says that there will be
-// none.
+// byID returns the key with an id. If the error is ErrKeyGone, the key no longer exists.
 func (r *keyring) byID(ctx context.Context, id string) (Key, error) {
 	k, err := r.slot(id).get(ctx, r.of.KeyFor, func(ctx context.Context) (Key, error) { return r.askFor(ctx, id) })
 	if err != nil {
@@ -111,16 +109,16 @@ func (r *keyring) askFor(ctx context.Context, id string) (Key, error) {
 func (r *keyring) slot(id string) *keySlot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	slot, ok := r.found.Get(id)
+	slot, ok := r.byIDs.Get(id)
 	if !ok {
 		slot = &keySlot{mayBeGone: true}
-		r.found.Add(id, slot)
+		r.byIDs.Add(id, slot)
 	}
 	return slot
 }
 
-// prove asks Find for the current key, as another process would have to, once in
-// KeyFor while it is known.
+// prove checks that Find returns the current key, as another process will need it. After a
+// success it does not check again for KeyFor.
 func (r *keyring) prove(ctx context.Context) error {
 	k, err := r.fresh(ctx)
 	if err != nil {
@@ -145,81 +143,81 @@ func (r *keyring) prove(ctx context.Context) error {
 	return nil
 }
 
-// keySlot is one key as it was asked for last, and the question that is in progress.
+// keySlot caches one key, and has the call for it that is in progress.
 type keySlot struct {
 	mu        sync.Mutex
-	key       Key       // without an id: there is none
-	asked     time.Time // when it was asked for, or found to be gone
-	gone      error     // the answer was that there is none
-	mayBeGone bool      // one that is found by its id; else a process keeps what it has
-	until     time.Time // wall clock: not before it is asked for again, where there is a key
-	question  *question // nil: nobody asks
+	key       Key       // the zero Key if there is none
+	asked     time.Time // when key or gone was fetched
+	gone      error     // ErrKeyGone, if that was the last result
+	mayBeGone bool      // ErrKeyGone replaces a cached key; false for the current key
+	until     time.Time // wall clock; no refresh before this time, if there is a key
+	fetching  *fetch    // nil if there is no call in progress
 }
 
-// question is one call of a function, for all who wait for its answer.
-type question struct {
+// fetch is one call for a key. Other callers wait for its result.
+type fetch struct {
 	done chan struct{}
 	key  Key
 	err  error
-	left bool // the caller who asked has left: the answer is of his time, not of the key
+	left bool // the context of the caller has ended, which says nothing about the key
 }
 
-// last returns the key that was had last, however old it is.
+// last returns the cached key, however old it is.
 func (s *keySlot) last() Key {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.key
 }
 
-// get returns the key. It is asked for where it is older than keyFor; where that fails, it
-// serves for as long again. Of many callers one asks, and the others wait only if
-// there is no key that serves.
+// get returns the key. If the cached key is older than keyFor, get fetches it again; if that
+// fails, the cached key can be used for another keyFor. Only one of several callers fetches the
+// key. The others wait for it only if the cached key can't be used.
 func (s *keySlot) get(ctx context.Context, keyFor time.Duration, ask func(context.Context) (Key, error)) (Key, error) {
 	for {
 		s.mu.Lock()
 		serves, due := s.serves(keyFor), s.due(keyFor)
-		switch q := s.question; {
+		switch f := s.fetching; {
 		case !due && s.gone != nil:
 			err := s.gone
 			s.mu.Unlock()
 			return Key{}, err
-		case !due, serves && q != nil:
+		case !due, serves && f != nil:
 			k := s.key
 			s.mu.Unlock()
 			return k, nil
-		case q != nil:
+		case f != nil:
 			s.mu.Unlock()
 			select {
-			case <-q.done:
+			case <-f.done:
 			case <-ctx.Done():
 				return Key{}, fmt.Errorf("waiting for it: %w", context.Cause(ctx))
 			}
-			if q.left {
+			if f.left {
 				continue
 			}
-			return q.key, q.err
+			return f.key, f.err
 		}
-		q := &question{done: make(chan struct{}), left: true}
-		s.question = q
+		f := &fetch{done: make(chan struct{}), left: true}
+		s.fetching = f
 		s.mu.Unlock()
-		return s.ask(ctx, q, keyFor, serves, ask)
+		return s.fetch(ctx, f, keyFor, serves, ask)
 	}
 }
 
-// ask asks the question, and notes the answer.
-func (s *keySlot) ask(ctx context.Context, q *question, keyFor time.Duration, serves bool, ask func(context.Context) (Key, error)) (Key, error) {
-	patience := firstPatience
+// fetch calls ask and caches the result.
+func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, serves bool, ask func(context.Context) (Key, error)) (Key, error) {
+	timeout := firstTimeout
 	if serves {
-		patience = refreshPatience
+		timeout = refreshTimeout
 	}
-	limited, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	asked := time.Now()
-	defer func() { // a panic of the function's too ends the question
+	defer func() { // even if the application's function panics
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.question = nil
-		close(q.done)
+		s.fetching = nil
+		close(f.done)
 	}()
 	k, err := ask(limited)
 	s.mu.Lock()
@@ -229,17 +227,17 @@ func (s *keySlot) ask(ctx context.Context, q *question, keyFor time.Duration, se
 		s.key, s.asked, s.gone = k, asked, nil
 	case s.mayBeGone && errors.Is(err, ErrKeyGone):
 		s.key, s.asked, s.gone = Key{}, asked, err
-	case s.serves(keyFor): // still
-		if ctx.Err() == nil { // that a caller left says nothing of the service
+	case s.serves(keyFor):
+		if ctx.Err() == nil { // otherwise the error may be that of the caller's context
 			s.until = time.Now().Round(0).Add(keyFor / refreshPause)
 		}
 		k, err = s.key, nil
 	}
-	q.key, q.err, q.left = k, err, err != nil && ctx.Err() != nil
+	f.key, f.err, f.left = k, err, err != nil && ctx.Err() != nil
 	return k, err
 }
 
-// due reports whether the key is to be asked for.
+// due reports whether the key should be fetched.
 func (s *keySlot) due(keyFor time.Duration) bool {
 	age, told := s.age()
 	switch {
@@ -252,24 +250,24 @@ func (s *keySlot) due(keyFor time.Duration) bool {
 	return (!told || age >= keyFor) && (!paused || !s.serves(keyFor))
 }
 
-// serves reports whether the key may be used where it can't be asked for.
+// serves reports whether the cached key may be used if it can't be fetched again.
 func (s *keySlot) serves(keyFor time.Duration) bool {
 	age, told := s.age()
 	return s.key.ID != "" && (!told || age < 2*keyFor)
 }
 
-// age is by the clock that went further: the monotonic one stands still while the
-// process is frozen, the other can be set back. The age of what is from the future
-// can't be told.
+// age returns the time since the key was fetched, by the clock that says more: the monotonic
+// clock stops while Lambda has frozen the process, and the wall clock can be set back. told is
+// false if the wall clock was set back to before the fetch.
 func (s *keySlot) age() (age time.Duration, told bool) {
 	now := time.Now()
 	wall := now.Round(0).Sub(s.asked.Round(0))
 	return max(wall, now.Sub(s.asked)), wall >= 0
 }
 
-// keyError is of a key that could not be had.
+// keyError is the error of a key that could not be fetched.
 type keyError struct {
-	id  string // empty: the current one
+	id  string // empty for the current key
 	err error
 }
 
@@ -282,7 +280,7 @@ func (e *keyError) Error() string {
 
 func (e *keyError) Unwrap() error { return e.err }
 
-// noKey returns the StoreError of a verb that was not sent, for lack of a key.
+// noKey returns the StoreError of a request that was not sent, because there is no key.
 func noKey(op string, err error) error {
 	return &lambdaidem.StoreError{Op: op, Reason: lambdaidem.ReasonKey, NotApplied: true, Err: err}
 }

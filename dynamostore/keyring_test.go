@@ -144,8 +144,8 @@ func TestS1_AKeyThatServesIsNotWaitedFor(t *testing.T) {
 		if waited := time.Since(began); waited != 0 {
 			t.Errorf("another call waited %v", waited)
 		}
-		if waited := <-asked; waited != refreshPatience {
-			t.Errorf("the call that asked waited %v; want %v", waited, refreshPatience)
+		if waited := <-asked; waited != refreshTimeout {
+			t.Errorf("the call that asked waited %v; want %v", waited, refreshTimeout)
 		}
 	})
 }
@@ -172,8 +172,8 @@ func TestS1_AServiceThatHangsIsLeft(t *testing.T) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
-			if waited := time.Since(began); waited != firstPatience {
-				t.Errorf("%s: ten calls waited %v; want %v", name, waited, firstPatience)
+			if waited := time.Since(began); waited != firstTimeout {
+				t.Errorf("%s: ten calls waited %v; want %v", name, waited, firstTimeout)
 			}
 		}
 		if k.currents.Load() != 1 || k.finds.Load() != 1 {
@@ -350,7 +350,7 @@ func TestS1_FunctionsThatReturnNoKey(t *testing.T) {
 		`Find returned key "k2"`:                            {Find: func(context.Context, string) (Key, error) { return keyOf("k2"), nil }},
 	} {
 		of.KeyFor = time.Minute
-		r := &keyring{of: of, found: newKeyring(StaticKeys(keyOf("k9"))).found}
+		r := &keyring{of: of, byIDs: newKeyring(StaticKeys(keyOf("k9"))).byIDs}
 		var err error
 		if of.Current != nil {
 			_, err = r.fresh(t.Context())
@@ -677,7 +677,7 @@ func TestS1_AKeyIsKeptAsItWasReturned(t *testing.T) {
 		"Current": func() (Key, error) { return r.fresh(t.Context()) },
 		"Find":    func() (Key, error) { return r.byID(t.Context(), "k1") },
 	} {
-		r.found.Purge()
+		r.byIDs.Purge()
 		copy(key.Secret, keyOf("k1").Secret)
 		if _, err := ask(); err != nil {
 			t.Fatal(err)
@@ -819,7 +819,7 @@ func TestS1_AKeyIDThatIsTooLongIsNotRemembered(t *testing.T) {
 	if n := k.finds.Load(); n != 0 {
 		t.Errorf("Find was asked %d times", n)
 	}
-	if n := s.keys.found.Len(); n != 1 {
+	if n := s.keys.byIDs.Len(); n != 1 {
 		t.Errorf("%d keys are remembered; want the current one alone", n)
 	}
 }

@@ -7,12 +7,11 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Answers that are encrypted: see [Encryption].
+// This file encrypts and decrypts answers; see [Encryption].
 
 var _ lambdaidem.Preparer = (*Store)(nil)
 
-// Prepare gets the key that [Options].Encryption encrypts with; without it, there is
-// nothing to get.
+// Prepare fetches the key of Options.Encryption. Without encryption it does nothing.
 func (s *Store) Prepare(ctx context.Context) error {
 	if s.keys == nil {
 		return nil
@@ -22,7 +21,7 @@ func (s *Store) Prepare(ctx context.Context) error {
 
 const opPrepare = "prepare"
 
-// haveKey gets a key for what an attempt will have to keep. The error is a
+// haveKey fetches the key with which an attempt will encrypt its answer. The error is a
 // StoreError.
 func (s *Store) haveKey(ctx context.Context, op string) error {
 	if _, err := s.keys.fresh(ctx); err != nil {
@@ -41,7 +40,8 @@ func (a *apart) zipped() bool {
 	return a.Encoding == encodingGzip || a.Encoding == encodingSealedGzip
 }
 
-// place returns what an encrypted answer is bound to, besides its record and its attempt.
+// place returns a text that an encrypted answer is bound to, in addition to its record and its
+// attempt. Decryption fails in another place.
 func (a *apart) place() string {
 	if a.Parts.Failure {
 		return a.Encoding + " failure"
@@ -49,8 +49,8 @@ func (a *apart) place() string {
 	return a.Encoding + " value"
 }
 
-// sealAnswer encrypts the bytes to be stored, and notes it in the answer's encoding.
-// The error is a StoreError.
+// sealAnswer encrypts an answer's bytes and sets the answer's encoding. The error is a
+// StoreError.
 func (s *Store) sealAnswer(ctx context.Context, lease lambdaidem.Lease, a *apart, stored []byte) ([]byte, error) {
 	key, err := s.keys.forSealing(ctx)
 	if err != nil {
@@ -64,8 +64,8 @@ func (s *Store) sealAnswer(ctx context.Context, lease lambdaidem.Lease, a *apart
 	return key.seal(lease.ID, lease.Token, a.place(), stored), nil
 }
 
-// openAnswer decrypts the stored bytes of an answer. What the checksum would find,
-// the cipher finds.
+// openAnswer decrypts the stored bytes of an answer. Decryption also detects damage, so the
+// checksum is not compared.
 func (s *Store) openAnswer(ctx context.Context, record lambdaidem.Record, a *apart, stored []byte) ([]byte, error) {
 	answer, token, err := s.opened(record.ID, a.place(), stored, s.asking(ctx))
 	switch {
@@ -77,15 +77,15 @@ func (s *Store) openAnswer(ctx context.Context, record lambdaidem.Record, a *apa
 	return answer, nil
 }
 
-// finder is where the key of an id is had from.
+// finder returns the key with an id.
 type finder func(id string) (Key, error)
 
-// asking finds keys wherever they are.
+// asking returns a finder that calls Encryption.Find for keys that are not cached.
 func (s *Store) asking(ctx context.Context) finder {
 	return func(id string) (Key, error) { return s.keys.byID(ctx, id) }
 }
 
-// atHand finds those that are remembered, and asks nobody.
+// atHand is a finder of cached keys only.
 func (s *Store) atHand(id string) (Key, error) {
 	if k := s.keys.slot(id).last(); k.ID != "" {
 		return k, nil
@@ -93,8 +93,8 @@ func (s *Store) atHand(id string) (Key, error) {
 	return Key{}, &keyError{id: id, err: errNotAtHand}
 }
 
-// opened decrypts a text of a record, and says whose token it has. The error is a
-// damagedAnswerError for one that can't be decrypted, ever; a keyError for one that
+// opened decrypts a text of a record, and returns the token of the attempt that encrypted it.
+// The error is a damagedAnswerError if the text can never be decrypted, and a keyError if it
 // may be later.
 func (s *Store) opened(id, place string, stored []byte, find finder) (text []byte, token string, err error) {
 	of, err := parseSealed(stored)
@@ -121,7 +121,7 @@ var (
 	errNotSealed    = errors.New("it is not encrypted, and Options.Encryption.Only is set")
 )
 
-// mayBeOpen refuses what is not encrypted where all should be.
+// mayBeOpen returns an error if an answer is not encrypted although Encryption.Only is set.
 func (s *Store) mayBeOpen(a *apart) error {
 	if s.opts.Encryption.Only && !a.sealed() {
 		return damaged(errNotSealed)
@@ -129,9 +129,9 @@ func (s *Store) mayBeOpen(a *apart) error {
 	return nil
 }
 
-// shown returns an item as the guard sees it: see trusted. It has of encrypted steps the
-// names alone, unless their keys are at hand: what merely stands in the way is no
-// reason to ask for one. It is the zero Record where there is no item.
+// shown returns the record of an item whose lease is not the caller's; the zero Record if it is
+// nil. Encrypted steps have their names only, unless the keys are cached: a record that only
+// refuses the caller is no reason to fetch a key.
 func (s *Store) shown(it *item) lambdaidem.Record {
 	if it == nil {
 		return lambdaidem.Record{}
@@ -145,13 +145,14 @@ func (s *Store) shown(it *item) lambdaidem.Record {
 	return r
 }
 
-// trusted returns the item's record, without an answer that should be encrypted and is not.
+// trusted returns the item's record. If Encryption.Only is set, an answer that is not encrypted
+// is left out.
 func (s *Store) trusted(it *item) lambdaidem.Record {
 	r := it.record()
 	if !s.opts.Encryption.Only || r.State != lambdaidem.Completed || r.Result.Apart != nil {
 		return r
 	}
-	if it.isErased() { // a purge has no key; what it wrote is ours to say, and nobody else's
+	if it.isErased() { // by a purge, which has no key; don't trust the text that is stored
 		r.Result.Failure = lambdaidem.NoAnswer("the answer was erased, or was never kept")
 		return r
 	}
@@ -159,10 +160,10 @@ func (s *Store) trusted(it *item) lambdaidem.Record {
 	return r
 }
 
-// held returns the item of a record whose lease is the caller's, with its steps decrypted:
-// they are what its handler goes on after. The error is a StoreError whose NotApplied is
-// false, because the lease was taken.
-func (s *Store) held(ctx context.Context, op string, it *item) (lambdaidem.Record, error) {
+// decrypted returns the record of an item whose lease is the caller's, with its steps
+// decrypted for the handler. The error is a StoreError whose NotApplied is false, because the
+// lease was taken.
+func (s *Store) decrypted(ctx context.Context, op string, it *item) (lambdaidem.Record, error) {
 	r := s.trusted(it)
 	if len(it.Steps) == 0 || !it.sealsSteps() && !s.opts.Encryption.Only {
 		return r, nil

@@ -8,16 +8,17 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Steps that are encrypted: see [Encryption]. Each is by itself, bound to its
-// name; a save writes them all anew, under the token of its attempt.
+// This file encrypts and decrypts the results of steps; see [Encryption]. Each result is
+// encrypted alone and bound to the name of its step. A save encrypts all of them again, with the
+// token of its attempt.
 
 // sealsSteps reports whether the item's steps are encrypted.
 func (it *item) sealsSteps() bool { return it.Encoding.there && it.Encoding.s == sealedSteps }
 
-// placeOfStep returns what an encrypted step is bound to, besides its record.
+// placeOfStep returns a text that an encrypted step is bound to, in addition to its record.
 func placeOfStep(name string) string { return "step " + name }
 
-// sealSteps returns steps as an item is to keep them. The error is a StoreError.
+// sealSteps returns the steps encrypted for an item. The error is a StoreError.
 func (s *Store) sealSteps(ctx context.Context, it *item, steps lambdaidem.Steps) (lambdaidem.Steps, error) {
 	key, err := s.keys.forSealing(ctx)
 	if err != nil {

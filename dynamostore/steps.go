@@ -51,7 +51,7 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 		}
 		return seen, lambdaidem.ErrLeaseLost
 	}
-	seen, err := s.held(ctx, opSaveSteps, stood)
+	seen, err := s.decrypted(ctx, opSaveSteps, stood)
 	switch {
 	case err != nil:
 		return lambdaidem.Record{}, err

@@ -105,7 +105,7 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 // acquired returns the record whose lease Acquire has just taken, with its steps
 // decrypted. Steps that are not encrypted under the current key are stored again under it.
 func (s *Store) acquired(ctx context.Context, it *item, now time.Time) (lambdaidem.Record, error) {
-	r, err := s.held(ctx, opAcquire, it)
+	r, err := s.decrypted(ctx, opAcquire, it)
 	if err == nil && s.sealsOtherwise(it) {
 		s.resealSteps(ctx, it, r.Steps, now)
 	}
