@@ -17,7 +17,7 @@ func RunRegions(seed uint64, mode wire.Consistency, change func(seed uint64, p *
 	p := drawPlan(seed, rand.New(rand.NewPCG(seed, 0x1de3907e47)))
 	p.operators = operators{} // who have a Region of their own, as everyone
 	p.large.loses = false
-	p.inner = false // the table of charges is not a global one
+	p.inner = false          // the table of charges is not a global one
 	if mode == wire.Strong { // which has no transactions
 		p.effects = effects{}
 	}
