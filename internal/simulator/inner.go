@@ -152,13 +152,13 @@ func (b *book) chargeEnds(r *run, of charge, left innerOutcome, err error, ran b
 }
 
 // leaves returns the state of its record that a run leaves: that of its ending, unless its
-// inner call is not settled.
+// inner call is not settled. No guard decides about the answer of a run without a record.
 func (r *run) leaves(how Ending) state {
 	t := how.traits()
 	left := t.under(r.actor.policy)
 	success := how == Created || how == RefusedAnswer
 	switch {
-	case success || r.inner == settled:
+	case success || r.inner == settled || r.record == "":
 		return left
 	case r.inner == unknown, r.actor.holds() && left == completed:
 		return inProgress
