@@ -160,7 +160,7 @@ func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, erro
 		return seen, err
 	}
 	bound := seen.Record.Bound
-	if bound == "" {
+	if bound != lambdaidem.BoundByInnerCall {
 		bound = lambdaidem.BoundByDeadAttempt // of whose effects only the operator knows
 	}
 	it.giveBack(o.expires(seen), "", bound)

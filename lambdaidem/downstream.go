@@ -36,11 +36,11 @@ func DownstreamKey(ctx context.Context, name string) string {
 	if a == nil {
 		return ""
 	}
-	key := downstreamKey(a.id, name)
-	for ; a != nil; a = a.outer { // with another payload, an outer call would make another inner call
-		a.keyed.Store(true)
+	a.keyed.Store(true)
+	for around := a.outer; around != nil; around = around.outer {
+		around.inner.setEffect() // the key of this record may depend on the payload of that one
 	}
-	return key
+	return downstreamKey(a.id, name)
 }
 
 // downstreamKey returns the key of a name for a record: a SHA-256 over the parts, each

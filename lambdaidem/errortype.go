@@ -91,7 +91,11 @@ func (d done[T]) lambdaError() error {
 	}
 	switch e := err.(type) { //nolint:errorlint // the error itself alone: what wraps one has an errorType of its own
 	case *Error:
-		if e != nil && !e.rejected && codedAs[e.Code] != nil { // a guard made it, perhaps one inside the handler
+		switch {
+		case e == nil || e.rejected || codedAs[e.Code] == nil:
+		case clientError(e) == nil: // Lambda reports the errorType "Error", so that a state machine does not take it for its own
+			return e.withoutCause()
+		default: // a guard made it, perhaps that of an inner call
 			return byCode(e.withoutCause())
 		}
 	case *retryableError, *uncertainError, *permanentError:

@@ -228,8 +228,8 @@ func (w *httpWork) own(ctx context.Context, r *Request, d decision) (*Response, 
 		return w.g.ownAnswer(ctx, r, d.refusal), nil //nolint:nilerr // the refusal is the answer
 	case w.replaced:
 		return &w.response, nil
-	case withStatus(w.err) != nil:
-		return problem(withStatus(w.err)), nil //nolint:nilerr // the problem document is the answer
+	case clientError(w.err) != nil:
+		return problem(clientError(w.err)), nil //nolint:nilerr // the problem document is the answer
 	default:
 		return nil, w.err
 	}
