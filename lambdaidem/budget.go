@@ -99,16 +99,16 @@ func (o Options) reserveOf(left time.Duration) time.Duration {
 	return o.Reserve
 }
 
-// answerMargin returns the part of the reserved time that is left for sending the
-// answer: half of it, but at most 200 ms.
+// answerMargin returns the part of the reserved time that is left for sending the answer:
+// half of it, but at most 200 ms.
 //
-// The numbers come from measurements under a CPU quota of a fourteenth of a core, as
-// for 128 MB on Lambda. The kernel suspends such a process for most of each scheduling
-// period. It took up to 95 ms to send a small answer, 146 ms with a garbage collection,
-// and 189 ms for an answer of 1 MB. With a margin of a tenth, at most 50 ms, up to 44
-// of 100 answers were sent after the deadline. With half, no small answer was late, and
-// 3 of 100 answers of 1 MB were late under a timeout of 3 s. Storing an answer took
-// 0.4 ms, and 96 ms in the worst case.
+// The numbers come from measurements under a CPU quota of a fourteenth of a core, as for
+// 128 MB on Lambda. The kernel suspends such a process for most of each scheduling period.
+// It took up to 95 ms to send a small answer, 146 ms with a garbage collection, and 189 ms
+// for an answer of 1 MB. With a margin of a tenth of the reserved time, at most 50 ms, up
+// to 44 of 100 answers were sent after the deadline. With half of it, no small answer was
+// late, and 3 of 100 answers of 1 MB were late under a timeout of 3 s. Storing an answer
+// took 0.4 ms, and 96 ms in the worst case.
 func (b *budget) answerMargin() time.Duration { return min(b.reserved/2, 200*time.Millisecond) }
 
 // acquireEnd returns the deadline for everything before the handler, or the zero time if

@@ -57,7 +57,7 @@ func downstreamKey(id, name string) string {
 	}
 	sum := sha256.Sum256(buf)
 	sum[6] = sum[6]&0x0f | 0x80 // version 8
-	sum[8] = sum[8]&0x3f | 0x80 // variant
+	sum[8] = sum[8]&0x3f | 0x80 // the variant that RFC 9562 defines
 	var out [36]byte
 	hex.Encode(out[0:8], sum[0:4])
 	hex.Encode(out[9:13], sum[4:6])

@@ -172,7 +172,7 @@ func promoted(t reflect.Type) (field reflect.StructField, ok bool) {
 	return field, ok && others
 }
 
-var hiddenFields sync.Map // reflect.Type to *hiddenField
+var hiddenFields sync.Map // results of hiddenIn: reflect.Type to *hiddenField
 
 // hiddenIn returns a field that is missing from the JSON of t or of a type that t contains,
 // or nil if there is none. It does not examine the values of interfaces. It caches the

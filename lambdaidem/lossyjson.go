@@ -101,7 +101,7 @@ func (s *search) value(v reflect.Value) *hidden {
 		}
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 {
-			return nil // base64, or numbers
+			return nil // encoding/json writes bytes as base64 or as numbers, so none is lost
 		}
 		for i := range v.Len() {
 			if found := s.value(v.Index(i)); found != nil {
@@ -140,7 +140,7 @@ func (s *search) fields(v reflect.Value) *hidden {
 	}
 	for i := range v.NumField() {
 		f := t.Field(i)
-		if !seen(f) || f.Anonymous && hides(indirect(f.Type)) { // such as an embedded sync.Mutex
+		if !seen(f) || f.Anonymous && hides(indirect(f.Type)) { // skip a field like an embedded sync.Mutex
 			continue
 		}
 		if found := s.value(v.Field(i)); found != nil {
@@ -204,7 +204,7 @@ func hides(t reflect.Type) bool {
 	return true
 }
 
-var hiding sync.Map // reflect.Type to bool
+var hiding sync.Map // results of mayHide: reflect.Type to bool
 
 // mayHide reports whether a value of type t can contain a struct for which hides returns
 // true. An interface may contain any type. mayHide caches the result for each type.

@@ -207,7 +207,7 @@ func (w passThroughWriter) ReadFrom(from io.Reader) (int64, error) {
 	if w.p.buffers() {
 		return io.Copy(struct{ io.Writer }{w.p.buffered}, from)
 	}
-	return io.Copy(w.p.w, from) // uses its ReadFrom, if it has one
+	return io.Copy(w.p.w, from) // io.Copy calls the ReadFrom method of w.p.w if there is one
 }
 
 type passThroughFlusher passThroughWriter
