@@ -171,9 +171,9 @@ func (g *Guard) decoded(d decision) (*Response, error) {
 	return answer, err
 }
 
-// recall decides a call by its record in the cache. It reports whether the cache has the
-// record, and so whether the call is decided. A call that recall decides begins no attempt:
-// it needs neither a fencing token nor a lease.
+// recall decides what a call receives by the call's record in the cache. It reports false
+// if the cache does not have the record. A call that recall decides begins no attempt: it
+// needs neither a fencing token nor a lease.
 func (g *Guard) recall(ctx context.Context, c call, w work) (decision, bool) {
 	if g.cache == nil {
 		return decision{}, false

@@ -17,9 +17,9 @@ import (
 //
 // Calling DownstreamKey binds the record to its payload: a request with another payload is
 // refused with [ErrPayloadMismatch] even after a release, and needs a new idempotency key.
-// Without this rule, a client could correct its request after a release. The other service
-// may have carried out the first payload already. It would then carry out both, or return
-// the result of the first payload for the second one.
+// Without this rule, a client could correct its request after a release, although the other
+// service may have carried out the first payload already. Then either both payloads would
+// be carried out, or the client would receive the result of the first one for the second.
 //
 // If a deployment changes how payloads are compared (the fingerprint options, or the type
 // of a payload), the guard can't tell whether the payload of a retry is another one. The

@@ -40,7 +40,8 @@ func guardHTTP[In, Out any](g *Guard, c codec[In, Out], h func(context.Context, 
 	}
 }
 
-// eventCall implements served for one event: it calls the user's handler with the event.
+// eventCall implements the interface served for one event: it calls the user's handler with
+// the event and keeps what it returned.
 type eventCall[In, Out any] struct {
 	work    httpWork
 	codec   codec[In, Out]
@@ -118,8 +119,8 @@ func (h *headers) appendTo(values []string, name string) []string {
 	return values
 }
 
-// spellings returns the keys of the map that equal name except for case, sorted: the first
-// key, and the others, which are rarely any. If there is no such key, first is name.
+// spellings returns the keys of a map that equal name except for case, in sorted order: the
+// first key, and the others, if there are any. If the map has no such key, first is name.
 func spellings[V any](of map[string]V, name string) (first string, others []string) {
 	first, found := name, false
 	for have := range of {

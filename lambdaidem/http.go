@@ -153,8 +153,8 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 	return w.own(ctx, r, d)
 }
 
-// pass runs one HTTP request unguarded. Its results have the same meaning as those of
-// serve.
+// pass runs one HTTP request unguarded. A nil response with a nil error means that the
+// caller sends what the handler returned, as for serve.
 func (g *Guard) pass(ctx context.Context, r *Request, w *httpWork) (*Response, error) {
 	w.errorStands = true
 	switch {

@@ -77,8 +77,8 @@ type derivedKey struct {
 	err error
 }
 
-// derive calls Options.Key at its first call for a request, and then returns the same
-// results.
+// derive returns the results of Options.Key for a request. It calls Options.Key only once
+// for each request.
 func (g *Guard) derive(ctx context.Context, r *Request) *derivedKey {
 	if r.derived == nil {
 		key, err := g.opts.Key(ctx, r)

@@ -88,7 +88,8 @@ func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	send(w, resp)
 }
 
-// httpCall implements served for a net/http request.
+// httpCall implements the interface served for a net/http request: it calls the handler and
+// keeps its response.
 type httpCall struct {
 	h    *guarded
 	w    http.ResponseWriter

@@ -48,7 +48,7 @@ func giveBack(r, inside *http.Request) {
 	}
 }
 
-// passThrough implements served for a net/http request that runs unguarded.
+// passThrough implements the interface served for a net/http request that runs unguarded.
 type passThrough struct {
 	next     http.Handler
 	r        *http.Request
@@ -135,9 +135,10 @@ func (p *passThrough) restore() {
 	maps.Copy(header, p.before)
 }
 
-// writer returns the ResponseWriter for the handler. It implements Flusher, Hijacker and
-// Pusher if the server's ResponseWriter does. http.ResponseController finds other methods
-// of the server's ResponseWriter by Unwrap.
+// writer returns the ResponseWriter for the handler. It implements http.Flusher and
+// http.Hijacker if the server's ResponseWriter does. It implements http.Pusher if the
+// server's ResponseWriter is a Flusher and a Pusher but no Hijacker, as under HTTP/2.
+// http.ResponseController finds other methods of the server's ResponseWriter by Unwrap.
 func (p *passThrough) writer() http.ResponseWriter {
 	w := passThroughWriter{p}
 	_, flushes := p.w.(http.Flusher)

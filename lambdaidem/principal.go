@@ -44,11 +44,11 @@ func (g *Guard) named(p string, err error, by string) (string, *Error) {
 // from something that a client could send itself.
 type caller struct {
 	token    bool   // the gateway has verified a JSON Web Token
-	iss, sub string // the claims of the token
+	iss, sub string // the issuer and subject claims of the JSON Web Token
 
 	iam      bool   // the gateway has verified an IAM signature
 	arn      string // the IAM caller's ARN
-	identity string // the identity of a Cognito identity pool
+	identity string // the id of the caller in a Cognito identity pool
 
 	authorizer  bool   // a Lambda authorizer has accepted the request
 	principalID string // the principalId that the Lambda authorizer returned
