@@ -105,9 +105,9 @@ func cloneHeaders(from map[string][]string) map[string][]string {
 	return out
 }
 
-// memory estimates how many bytes of memory the response uses: the lengths of its strings,
-// and a constant for each entry of a map or list.
-func (r *Response) memory() int {
+// memorySize estimates how many bytes of memory the response uses: the lengths of its
+// strings, and a constant for each entry of a map or list.
+func (r *Response) memorySize() int {
 	const each, fixed = 64, 512
 	size := fixed + len(r.Body) + len(r.reason)
 	for _, several := range []map[string][]string{r.Header, r.trailer} {

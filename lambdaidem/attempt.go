@@ -50,7 +50,7 @@ type attempt struct {
 	inner      innerCalls    // the guarded calls that the handler makes
 	ended      Outcome       // what the record says, for the handler that made this call: see innerCalls.end
 	cached     bool          // the record is from the process's cache
-	memory     *memory       // the cache entry, if cached
+	memory     *cacheEntry   // the cache entry, if cached
 
 	fingerprint string      // the record's, or the call's until the record is known
 	bound       string      // the record's: see Claim.Bound
@@ -175,7 +175,7 @@ func (a *attempt) judge(rec Record) finding {
 // acquire acquires the record. may reports whether the handler may run; if it may not,
 // d is the decision about the call.
 func (a *attempt) acquire(request context.Context) (d decision, may bool) {
-	a.keepBack()
+	a.setReserved()
 	ctx := &a.acquiring
 	ctx.Begin(request, a.acquireEnd())
 	defer ctx.Cancel()
@@ -216,7 +216,7 @@ func (a *attempt) prepare(request context.Context) (d decision, may bool) {
 	if !ok {
 		return decision{}, true
 	}
-	a.keepBack()
+	a.setReserved()
 	ctx := &a.acquiring
 	ctx.Begin(request, a.acquireEnd())
 	defer ctx.Cancel()

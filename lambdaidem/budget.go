@@ -80,9 +80,9 @@ func (b *budget) holdTo(leaseEnd time.Time) {
 	b.over = earlier(b.over, time.Now().Add(leaseEnd.Sub(b.opts.Clock())-b.opts.MaxSkew))
 }
 
-// keepBack sets how much of the time left is reserved for storing and sending the answer:
-// Options.Reserve, or by default a tenth, but at most 500 ms.
-func (b *budget) keepBack() {
+// setReserved sets how much of the time left is reserved for storing and sending the
+// answer: Options.Reserve, or by default a tenth, but at most 500 ms.
+func (b *budget) setReserved() {
 	b.reserved = b.reserve
 	if b.opts.Reserve == 0 {
 		b.reserved = min(500*time.Millisecond, max(time.Until(b.over), 0)/10)

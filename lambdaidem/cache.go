@@ -54,14 +54,14 @@ func (o CacheOptions) settle() CacheOptions {
 type cache struct {
 	opts CacheOptions
 
-	mu    sync.Mutex
-	kept  *simplelru.LRU[string, *memory]
-	bytes int // the total size of the entries in kept
+	mu      sync.Mutex
+	entries *simplelru.LRU[string, *cacheEntry]
+	bytes   int // the total size of all entries
 }
 
-// memory is an entry of the cache. It shares no memory with what the store returned. Only
-// answer and bytes change after it was created.
-type memory struct {
+// cacheEntry is an entry of the cache. It shares no memory with what the store returned.
+// Only answer and bytes change after it was created.
+type cacheEntry struct {
 	id     string
 	record Record                   // a copy with the fields that attempt.judge and a replay need
 	asked  time.Time                // the time before the request to the store that returned the record
@@ -69,9 +69,9 @@ type memory struct {
 	bytes  int
 }
 
-// perMemory is the size of a cache entry in bytes, without its strings. About 490 bytes
+// entryOverhead is the size of a cache entry in bytes, without its strings. About 490 bytes
 // were measured, including the slot in the map and the links of the list.
-const perMemory = 512
+const entryOverhead = 512
 
 func newCache(o CacheOptions) *cache {
 	if o == (CacheOptions{}) {
@@ -79,7 +79,7 @@ func newCache(o CacheOptions) *cache {
 	}
 	c := &cache{opts: o}
 	var err error
-	c.kept, err = simplelru.NewLRU(o.Entries, func(_ string, m *memory) { c.bytes -= m.bytes })
+	c.entries, err = simplelru.NewLRU(o.Entries, func(_ string, m *cacheEntry) { c.bytes -= m.bytes })
 	if err != nil {
 		panic(fmt.Sprintf("lambdaidem: Options.Cache.Entries: %v", err)) // Options.check prevents this
 	}
@@ -88,17 +88,17 @@ func newCache(o CacheOptions) *cache {
 
 // get returns the entry for id, or nil if there is none that may be used at now. The
 // caller must not change the entry.
-func (c *cache) get(id string, now time.Time, skew time.Duration) *memory {
+func (c *cache) get(id string, now time.Time, skew time.Duration) *cacheEntry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m, ok := c.kept.Get(id)
+	m, ok := c.entries.Get(id)
 	if !ok {
 		return nil
 	}
 	// On a machine whose clock is ahead by skew, the record may have expired already, and
 	// another attempt may be running for the same id.
 	if m.record.GoneAt(now.Add(skew)) || m.overAt(now, c.opts.MaxAge) {
-		c.kept.Remove(id)
+		c.entries.Remove(id)
 		return nil
 	}
 	return m
@@ -108,7 +108,7 @@ func (c *cache) get(id string, now time.Time, skew time.Duration) *memory {
 // wall clock and by the monotonic clock, and uses the larger of the two: the wall clock can
 // be set back, and the monotonic clock stops while Lambda freezes the process. A negative
 // age by the wall clock counts as too old.
-func (m *memory) overAt(now time.Time, maxAge time.Duration) bool {
+func (m *cacheEntry) overAt(now time.Time, maxAge time.Duration) bool {
 	wall := now.Round(0).Sub(m.asked.Round(0))
 	return wall < 0 || max(wall, now.Sub(m.asked)) >= maxAge
 }
@@ -120,9 +120,9 @@ func (c *cache) put(id string, rec Record, asked time.Time) {
 	if c == nil || rec.State != Completed || rec.Result.Apart != nil {
 		return
 	}
-	m := &memory{id: id, asked: asked, record: Record{State: rec.State, Attempt: rec.Attempt, Expires: rec.Expires,
+	m := &cacheEntry{id: id, asked: asked, record: Record{State: rec.State, Attempt: rec.Attempt, Expires: rec.Expires,
 		Fingerprint: strings.Clone(rec.Fingerprint), Result: Result{Outcome: rec.Result.Outcome, Value: bytes.Clone(rec.Result.Value)}}}
-	m.bytes = perMemory + len(id) + len(rec.Fingerprint) + cap(m.record.Result.Value)
+	m.bytes = entryOverhead + len(id) + len(rec.Fingerprint) + cap(m.record.Result.Value)
 	if f := rec.Result.Failure; f != nil {
 		own := Failure{Code: f.Code, Type: strings.Clone(f.Type), Message: strings.Clone(f.Message), Status: f.Status}
 		m.record.Result.Failure = &own
@@ -133,21 +133,21 @@ func (c *cache) put(id string, rec Record, asked time.Time) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.kept.Remove(id)
-	c.kept.Add(id, m)
+	c.entries.Remove(id)
+	c.entries.Add(id, m)
 	for c.bytes += m.bytes; c.bytes > c.opts.Bytes; {
-		c.kept.RemoveOldest()
+		c.entries.RemoveOldest()
 	}
 }
 
 // putDecoded adds the decoded response to an entry, if there is room. It evicts no other
 // entry for this: decoding takes less time than loading an evicted record from the store
 // again. The caller must not change the response afterwards.
-func (c *cache) putDecoded(m *memory, answer *Response) {
-	size := answer.memory()
+func (c *cache) putDecoded(m *cacheEntry, answer *Response) {
+	size := answer.memorySize()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if is, ok := c.kept.Peek(m.id); !ok || is != m || m.answer.Load() != nil || c.bytes+size > c.opts.Bytes {
+	if is, ok := c.entries.Peek(m.id); !ok || is != m || m.answer.Load() != nil || c.bytes+size > c.opts.Bytes {
 		return
 	}
 	m.answer.Store(answer)

@@ -18,7 +18,7 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 		outer.enlist.pause()
 		defer outer.enlist.resume()
 	}
-	a.keepBack()
+	a.setReserved()
 	hctx := a.stepContext(ctx)
 	defer hctx.Cancel()
 	if hctx.Err() != nil {

@@ -126,8 +126,8 @@ type decision struct {
 	replays bool // the call replays value or failure, the answer of a finished record
 	value   []byte
 	failure *Failure
-	outcome Outcome // of the finished record: OutcomeSucceeded or OutcomeFailed
-	from    *memory // the cache entry of the replay; nil if the store returned it
+	outcome Outcome     // of the finished record: OutcomeSucceeded or OutcomeFailed
+	from    *cacheEntry // the cache entry of the replay; nil if the store returned it
 
 	unreturned bool // with a refusal: the call has an answer, or may have one, that can't be read
 }

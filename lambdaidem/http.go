@@ -240,7 +240,7 @@ func (w *httpWork) own(ctx context.Context, r *Request, d decision) (*Response, 
 	}
 }
 
-func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.kept(&w.response)), nil }
+func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.toStore(&w.response)), nil }
 
 // identify returns the identity of a request's record. It refuses a request that exceeds a
 // limit, or whose key or caller is missing or invalid. In this case it returns the refusal,
@@ -294,9 +294,9 @@ func (w *httpWork) again(ctx context.Context, r *Request, d decision) *Response 
 	return resp
 }
 
-// kept returns the response to store: r without the headers that Options.UnstoredHeaders
+// toStore returns the response to store: r without the headers that Options.UnstoredHeaders
 // names.
-func (g *Guard) kept(r *Response) *Response {
+func (g *Guard) toStore(r *Response) *Response {
 	if len(g.opts.UnstoredHeaders) == 0 {
 		return r
 	}

@@ -80,9 +80,9 @@ func (i *Identity) kind() string {
 	}
 }
 
-// of returns what the call is for: the operation, the route template, or the path if there
-// is no template.
-func (i *Identity) of() string {
+// resource returns what the call is for: the operation, the route template, or the path if
+// there is no template.
+func (i *Identity) resource() string {
 	switch {
 	case i.Operation != "":
 		return i.Operation
@@ -93,12 +93,12 @@ func (i *Identity) of() string {
 	}
 }
 
-// counted returns the same as of, but without the names of a template's parameters. It is
+// resourceInID returns the resource without the names of a template's parameters. It is
 // part of the record's id, so a parameter can be renamed: templates that differ only in
 // such names match the same paths.
-func (i *Identity) counted() string {
+func (i *Identity) resourceInID() string {
 	if i.kind() != "http" || !strings.Contains(i.Route, "{") {
-		return i.of()
+		return i.resource()
 	}
 	segments := strings.Split(i.Route, "/")
 	for n, s := range segments {
@@ -127,7 +127,7 @@ func isParameter(segment string) bool {
 func (i *Identity) id() string {
 	var fixed [512]byte
 	buf := fixed[:0]
-	for _, part := range [...]string{i.kind(), i.Namespace, i.Principal, i.Method, i.counted(), i.Key} {
+	for _, part := range [...]string{i.kind(), i.Namespace, i.Principal, i.Method, i.resourceInID(), i.Key} {
 		buf = appendPart(buf, part)
 	}
 	if i.Host != "" {

@@ -103,7 +103,7 @@ type httpCall struct {
 func (c *httpCall) serve(ctx context.Context, handler http.Handler) (Response, error) {
 	kept := newBufferedAnswer(c.w.Header())
 	inside := inner(ctx, c.r, c.read)
-	defer giveBack(c.r, inside)
+	defer copyBack(c.r, inside)
 	handler.ServeHTTP(kept, inside)
 	c.own = kept.response()
 	return c.own, nil

@@ -38,10 +38,10 @@ func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 	send(w, resp)
 }
 
-// giveBack copies to r what a handler set in its copy of the request. The server needs the
+// copyBack copies to r what a handler set in its copy of the request. The server needs the
 // MultipartForm to remove the temporary files of an upload, and outer handlers may log the
 // Pattern.
-func giveBack(r, inside *http.Request) {
+func copyBack(r, inside *http.Request) {
 	r.Pattern = inside.Pattern
 	if r.MultipartForm == nil {
 		r.MultipartForm = inside.MultipartForm
@@ -61,7 +61,7 @@ type passThrough struct {
 
 func (p *passThrough) handle(ctx context.Context) (Response, error) {
 	inside := p.r.WithContext(ctx)
-	defer giveBack(p.r, inside)
+	defer copyBack(p.r, inside)
 	p.next.ServeHTTP(p.writer(), inside)
 	return p.response(), nil
 }

@@ -11,16 +11,16 @@ import (
 
 // Pointers is a set of JSON Pointers (RFC 6901), which name parts of JSON texts. It is safe
 // for concurrent use. A nil *Pointers is the empty set.
-type Pointers struct{ root place }
+type Pointers struct{ root node }
 
-// place is a node in the tree of all pointers. The path from the root to the node is the
+// node is a node in the tree of all pointers. The path from the root to the node is the
 // tokens of a pointer, or of the beginning of one.
-type place struct {
+type node struct {
 	named bool // a pointer ends here
 	// members has the child nodes by the name of an object's member, in canonical spelling.
 	// elements has, by index, those children whose token is an index of an array too.
-	members  map[string]*place
-	elements map[int]*place
+	members  map[string]*node
+	elements map[int]*node
 }
 
 // ParsePointers parses JSON Pointers (RFC 6901). It returns an error for an invalid
@@ -50,28 +50,28 @@ func (p *Pointers) add(pointer string) error {
 		if strings.Count(token, "~") != strings.Count(token, "~0")+strings.Count(token, "~1") {
 			return errors.New(`has a "~" that is neither ~0 nor ~1 (RFC 6901, section 3)`)
 		}
-		at = at.inside(name)
+		at = at.child(name)
 	}
 	at.named = true
 	return nil
 }
 
-// inside returns the child node for a token, and adds it if there is none.
-func (at *place) inside(name string) *place {
+// child returns the child node for a token, and adds it if there is none.
+func (at *node) child(name string) *node {
 	spelled := spell(name)
 	next := at.members[spelled]
 	if next != nil {
 		return next
 	}
-	next = &place{}
+	next = &node{}
 	if at.members == nil {
-		at.members = make(map[string]*place)
+		at.members = make(map[string]*node)
 	}
 	at.members[spelled] = next
 	// An array index has neither leading zeros (RFC 6901, section 4) nor a sign.
 	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i <= math.MaxInt32 && strconv.Itoa(i) == name {
 		if at.elements == nil {
-			at.elements = make(map[int]*place)
+			at.elements = make(map[int]*node)
 		}
 		at.elements[i] = next
 	}
@@ -115,14 +115,14 @@ type cutter struct {
 
 // value reads a value and keeps it, without the parts of it that the pointers name. at is
 // the node for the value.
-func (c *cutter) value(at *place) {
+func (c *cutter) value(at *node) {
 	switch c.text[c.pos] {
 	case '{':
-		c.all('}', func(int) *place {
+		c.all('}', func(int) *node {
 			return at.members[string(c.text[c.pos+1:c.afterString(c.pos)-1])]
 		})
 	case '[':
-		c.all(']', func(i int) *place { return at.elements[i] })
+		c.all(']', func(i int) *node { return at.elements[i] })
 	default:
 		c.keep(c.after(c.pos))
 	}
@@ -131,7 +131,7 @@ func (c *cutter) value(at *place) {
 // all reads an object or an array, which ends with closing, and keeps it without the
 // members or elements that the pointers name. find returns the node for the i-th member or
 // element, which begins at pos, or nil if no pointer leads there.
-func (c *cutter) all(closing byte, find func(i int) *place) {
+func (c *cutter) all(closing byte, find func(i int) *node) {
 	c.keep(c.pos + 1)
 	first := c.kept
 	for i := 0; c.text[c.pos] != closing; i++ {

@@ -179,10 +179,10 @@ func prefix(names []byte, at int) uint64 {
 	return p
 }
 
-// place copies spelt[from:to] to dst, which has the same length, and reorders the members
+// reorder copies spelt[from:to] to dst, which has the same length, and reorders the members
 // of the objects in it. These objects are the last ones of moved[:n], as far as they begin
 // at from or later.
-func (s *scanner) place(dst []byte, from, to, n int) {
+func (s *scanner) reorder(dst []byte, from, to, n int) {
 	for n > 0 && int(s.moved[n-1].start) >= from {
 		o := s.moved[n-1]
 		copy(dst[int(o.end)-from:], s.spelt[o.end:to])
@@ -195,7 +195,7 @@ func (s *scanner) place(dst []byte, from, to, n int) {
 			}
 			next := at + int(m.end-m.start)
 			if m.moved > 0 && s.moved[m.moved-1].start >= m.start {
-				s.place(dst[at:next], int(m.start), int(m.end), int(m.moved))
+				s.reorder(dst[at:next], int(m.start), int(m.end), int(m.moved))
 			} else { // the member has no object to reorder
 				copy(dst[at:next], s.spelt[m.start:m.end])
 				s.cost += next - at
