@@ -176,7 +176,7 @@ type httpWork struct {
 	response Response  // what the handler returned, or the problem document for its error
 	replayed *Response // the stored response; nil unless the request is replayed
 	replaced bool      // response is a problem document to send instead of the handler's error
-	err      error     // what the handler returned
+	err      error     // the error that the handler returned, or that replaces it after a rejected transaction
 	// errorStands is set if the handler runs unguarded. An error of the handler is then
 	// returned to the server unchanged, unless the error is or wraps an *Error, which
 	// becomes a problem document.
