@@ -57,9 +57,9 @@ func New(base http.RoundTripper, hosts []string, optFns ...func(*Options)) *Tran
 	return t
 }
 
-// RoundTrip sends one request: see the package's documentation. The error of the
-// last attempt is returned as it came. Of the answers only the last one is
-// returned; those before it are closed.
+// RoundTrip sends a request, with a key and retries if it is guarded: see the package's
+// documentation. It returns the response or the error of the last attempt, unchanged. It
+// closes the responses of earlier attempts.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.guards(req) {
 		sent := t.unkeyed(req)
@@ -79,7 +79,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	waits := &backoff.ExponentialBackOff{InitialInterval: t.opts.InitialWait, MaxInterval: t.opts.MaxWait,
 		Multiplier: 2, RandomizationFactor: 0.5}
 	for n := 1; ; n++ {
-		out.Header = header.Clone() // base may keep the last attempt's
+		out.Header = header.Clone() // base may still use the header of the attempt before
 		start := time.Now()
 		resp, err := t.base.RoundTrip(out)
 		took := time.Since(start)
@@ -99,20 +99,22 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, fmt.Errorf("idemclient: GetBody failed before attempt %d: %w", n+1, err)
 		}
-		out = out.WithContext(out.Context()) // base may still read the last attempt's
+		out = out.WithContext(out.Context()) // a copy: base may still read the request of the attempt before
 		out.Body = body
 	}
 }
 
-// nameRequest makes a response name its request, as http.Transport does and other bases
-// may not: after a redirect, lastRedirect finds the requests before it by these names.
+// nameRequest sets the response's Request to the request that was sent. http.Transport does
+// so itself, but another RoundTripper may not. After a redirect, lastRedirect needs it to
+// find the requests that led there.
 func nameRequest(resp *http.Response, req *http.Request) {
 	if resp != nil {
 		resp.Request = req
 	}
 }
 
-// CloseIdleConnections closes those of base, if it can: [http.Client] asks for it.
+// CloseIdleConnections calls the method of that name of base, if base has one.
+// [http.Client.CloseIdleConnections] calls it.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
@@ -125,12 +127,12 @@ func (t *Transport) guards(req *http.Request) bool {
 		(t.opts.Skip == nil || !t.opts.Skip(req))
 }
 
-// given reports whether a request goes to one of the hosts that may have keys.
+// given reports whether a request goes to one of the hosts that were passed to New.
 func (t *Transport) given(req *http.Request) bool {
 	return req.URL != nil && t.hosts[originOf(req.URL)]
 }
 
-// observe tells the user's function of an attempt.
+// observe calls Options.Observe, if it is set, with the result of attempt n.
 func (t *Transport) observe(req *http.Request, n int, resp *http.Response, v verdict, took, wait time.Duration) {
 	if t.opts.Observe == nil {
 		return
@@ -145,7 +147,7 @@ func (t *Transport) observe(req *http.Request, n int, resp *http.Response, v ver
 	t.opts.Observe(req.Context(), a)
 }
 
-// said returns what an attempt came to, in words.
+// said returns the error or the status of an attempt as text, for an error message.
 func said(resp *http.Response, err error) string {
 	if err != nil {
 		return err.Error()
@@ -153,19 +155,20 @@ func said(resp *http.Response, err error) string {
 	return strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode)
 }
 
-// Bounds of what is read of an answer that is dropped, so that its connection can
-// be used again.
+// Limits for reading the body of a response that is followed by a retry. Its connection can
+// be reused only if the body has been read to the end.
 const (
 	discardBytes = 64 << 10
 	discardTime  = time.Second
 )
 
-// discard closes an answer that nobody will get.
+// discard closes a response that is followed by a retry. It first reads the body, within the
+// limits, so that the connection can be reused.
 func discard(resp *http.Response) {
 	if resp == nil || resp.Body == nil {
 		return
 	}
-	timer := time.AfterFunc(discardTime, func() { _ = resp.Body.Close() }) // it may stall
+	timer := time.AfterFunc(discardTime, func() { _ = resp.Body.Close() }) // ends a read that hangs
 	defer timer.Stop()
 	_, _ = io.CopyN(io.Discard, resp.Body, discardBytes)
 	_ = resp.Body.Close()
