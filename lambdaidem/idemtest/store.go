@@ -26,9 +26,9 @@ type Store struct {
 	inner lambdaidem.Store
 
 	mu     sync.Mutex
-	next   map[Verb][]Fault // the faults of the next calls of a verb
-	always map[Verb]Fault   // the fault of all calls after those
-	calls  []Call
+	next   map[Verb][]Fault // set by Next: the faults of the next calls of each verb, one for each call
+	always map[Verb]Fault   // set by Always: the fault of every call when next has none left
+	calls  []Call           // every call so far
 }
 
 // Call is one call that reached a [Store]. Calls that a process makes after its
@@ -36,7 +36,7 @@ type Store struct {
 type Call struct {
 	Verb     Verb
 	RecordID string
-	Fault    Fault // None if the call was passed on
+	Fault    Fault // the fault of the call; None if it was only passed on
 }
 
 var _ lambdaidem.StepStore = (*Store)(nil)
@@ -50,8 +50,8 @@ func NewStore(inner lambdaidem.Store) *Store {
 	return &Store{inner: inner, next: map[Verb][]Fault{}, always: map[Verb]Fault{}}
 }
 
-// Next sets the faults of the next calls of a verb, one for each call. A call whose
-// fault is [None] is passed on. Note that a guard retries many failed calls: if one
+// Next adds faults for the next calls of a verb, one for each call. A call whose fault is
+// [None] is passed on. Note that a guard retries many failed calls: if one
 // reply to a completion is lost, the completion succeeds milliseconds later.
 func (s *Store) Next(v Verb, faults ...Fault) {
 	for _, f := range faults {
@@ -130,7 +130,8 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 	})
 }
 
-// call records a call and calls pass, or fails, as the call's fault demands.
+// call records a call of a verb and determines its fault. Depending on the fault, it passes
+// the call on with pass, returns an error, or kills the process.
 func (s *Store) call(ctx context.Context, v Verb, id string, pass func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 	process.EndIfDead(ctx)
 	s.mu.Lock()
