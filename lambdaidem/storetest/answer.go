@@ -11,7 +11,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// answerSteps check that a record returns exactly the answer that was stored.
+// answerSteps test that a store returns exactly the answer that was stored.
 var answerSteps = []Step{
 	{
 		Name: "text comes back byte for byte",
@@ -109,16 +109,18 @@ var answerSteps = []Step{
 	},
 }
 
+// value returns a successful result with a value.
 func value(v string) lambdaidem.Result {
 	return lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte(v)}
 }
 
+// failed returns a failed result with a failure.
 func failed(f lambdaidem.Failure) lambdaidem.Result {
 	return lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, Failure: &f}
 }
 
-// keeps completes a record with each result. The completion, a read after it and a
-// refused acquire must all return that result.
+// keeps completes a record of its own with each of the results. It checks that the completion,
+// a read after it and a refused acquire all return that result.
 func keeps(ctx context.Context, e Env, step string, results map[string]lambdaidem.Result) error {
 	for name, result := range results {
 		s := e.story(ctx, step+": "+name)
@@ -134,9 +136,9 @@ func keeps(ctx context.Context, e Env, step string, results map[string]lambdaide
 	return nil
 }
 
-// ownsAnswer checks that the store keeps its own copy of an answer. It overwrites the
-// answer that it passes to Complete and every answer that a method returns, and checks
-// each time that the record is unchanged.
+// ownsAnswer checks that the store keeps its own copy of an answer. It overwrites the memory
+// of the answer that it passes to Complete, and of every answer that a method returns. Each
+// time it checks that the stored record is unchanged.
 func ownsAnswer(ctx context.Context, s *story, result lambdaidem.Result) error {
 	result.At = s.at(time.Second)
 	result.Expires = s.at(answerTTL)
@@ -159,7 +161,7 @@ func ownsAnswer(ctx context.Context, s *story, result lambdaidem.Result) error {
 			return s.store.Complete(ctx, s.lease("a", time.Second), copied(result))
 		}},
 		{"a release", func() (lambdaidem.Record, error) {
-			r, _ := s.store.Release(ctx, s.lease("a", 2*time.Second), s.at(2*time.Second)) // fails with ErrLeaseLost, which other steps check
+			r, _ := s.store.Release(ctx, s.lease("a", 2*time.Second), s.at(2*time.Second)) // the error is ErrLeaseLost; other steps check it
 			return r, nil
 		}},
 		{"a refused acquire", func() (lambdaidem.Record, error) { return s.store.Acquire(ctx, s.claim("b", 2*time.Second)) }},
@@ -196,6 +198,7 @@ func scribble(r lambdaidem.Result) {
 	}
 }
 
+// firstErrorOf returns the first error that is not nil, or nil.
 func firstErrorOf(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {

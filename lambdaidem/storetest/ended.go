@@ -75,8 +75,8 @@ var contextSteps = []Step{
 	},
 }
 
-// surelyNot makes a call with an ended context. The store must say that it
-// wrote nothing.
+// surelyNot makes a call with a context that has ended. It checks that the error is a
+// StoreError with the given Op and with NotApplied set: nothing was written.
 func (s *story) surelyNot(op string, call func(context.Context) (lambdaidem.Record, error)) {
 	if s.err != nil {
 		return

@@ -7,8 +7,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// expirySteps are about records whose time is over, but which no database has
-// deleted yet.
+// expirySteps test records that have expired, but that the database has not deleted yet.
 var expirySteps = []Step{
 	{
 		Name: "an expired answer is not read",
@@ -31,7 +30,7 @@ var expirySteps = []Step{
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "an expired answer is locked afresh")
 			a := s.acquires("the first acquire", s.claim("a", 0))
-			b := s.acquires("the takeover", s.takeover("b", leaseLength, a)) // so that attempt 1 is a change
+			b := s.acquires("the takeover", s.takeover("b", leaseLength, a)) // makes attempt 2, so that a new attempt 1 is noticed
 			done := s.completes("the completion", b, s.answer(2*leaseLength, "first"))
 			expiry := done.Expires.Sub(s.base)
 			s.refuses("an acquire a moment before the expiry", s.claim("c", expiry-time.Nanosecond), done)
@@ -179,7 +178,7 @@ var expirySteps = []Step{
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			done := s.completes("the completion", a, s.answer(time.Second, "first"))
 			expiry := done.Expires.Sub(s.base)
-			for _, other := range []string{"one", "two", "three", "four"} { // which may make a store look for what has expired
+			for _, other := range []string{"one", "two", "three", "four"} { // these acquires may make a store delete expired records
 				o := e.story(ctx, "an expired record still refuses what is older, "+other)
 				o.acquires("the acquire of another record", o.claim("b", expiry+lambdaidem.KeptAfterExpiry-time.Second))
 				s.err = firstError(s, o)

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// fencingSteps are about the token: only a replaced token loses a lease.
+// fencingSteps test the fencing token: an attempt keeps its lease until another attempt's token
+// has replaced its own, whatever the time is.
 var fencingSteps = []Step{
 	{
 		Name: "completion is fenced",
@@ -129,7 +130,8 @@ var fencingSteps = []Step{
 	},
 }
 
-// replySteps repeat a call whose reply was lost.
+// replySteps repeat a call with the same token, as the guard does if the reply was lost. The
+// repeated call must succeed and change nothing.
 var replySteps = []Step{
 	{
 		Name: "acquire again",

@@ -11,8 +11,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// largeSteps are about a store that is a [lambdaidem.Loader]: it keeps whatever
-// Lambda can return. A store that is none has no part in them.
+// largeSteps test a store that is a [lambdaidem.Loader]. It must store any answer that Lambda
+// can return, up to 6 MB. Other stores pass these steps without a test.
 var largeSteps = []Step{
 	{
 		Name: "an answer of 6 MB comes back whole",
@@ -65,13 +65,13 @@ var largeSteps = []Step{
 				return s.err
 			}
 			record, err := s.store.Get(ctx, s.id, s.at(time.Second))
-			if err != nil || record.Result.Apart == nil { // nothing to load
+			if err != nil || record.Result.Apart == nil { // the store keeps even this answer in the record
 				return err
 			}
 			s.surelyNot("load", func(ended context.Context) (lambdaidem.Record, error) {
 				_, err := loader.Load(ended, record)
 				if failure := (*lambdaidem.StoreError)(nil); errors.As(err, &failure) && failure.Reason == lambdaidem.ReasonForeign {
-					return record, fmt.Errorf("it says that the answer is lost: %s", err.Error()) // and so no StoreError
+					return record, fmt.Errorf("it says that the answer is lost: %s", err.Error()) // %s, so that surelyNot does not find the StoreError in it
 				}
 				return record, err
 			})
@@ -80,8 +80,8 @@ var largeSteps = []Step{
 	},
 }
 
-// noise returns text that is no UTF-8 and that nothing can compress; another for each
-// seed.
+// noise returns random bytes, which can't be compressed and are not UTF-8. The same seed gives
+// the same bytes.
 func noise(seed byte, size int) string {
 	b := make([]byte, size)
 	_, _ = rand.NewChaCha8([32]byte{seed}).Read(b) // never fails

@@ -7,7 +7,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// lifeSteps are the states of a record and the ways between them.
+// lifeSteps test the states of a record and the changes from one state to another.
 var lifeSteps = []Step{
 	{
 		Name: "no record",
@@ -73,7 +73,7 @@ var lifeSteps = []Step{
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			done := s.completes("the completion", a, s.answer(time.Second, "first"))
 
-			after := leaseLength + time.Second // so that no lease protects it
+			after := leaseLength + time.Second // after the lease's end, so that only the state protects the record
 			s.refuses("a plain acquire", s.claim("b", after), done)
 			s.refuses("a plain acquire with its own token", s.claim("a", after), done)
 			s.refuses("a takeover of what was seen in progress", s.takeover("b", after, a), done)

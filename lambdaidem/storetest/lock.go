@@ -7,8 +7,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// lockSteps are about the plain acquire: which records it locks over. Each
-// refusal must bring the whole record along, since the guard reads nothing else.
+// lockSteps test which records a plain Acquire, one without claim.Over, replaces. If Acquire
+// refuses the claim, it must return the complete record, because the guard decides by that
+// record alone what to do.
 var lockSteps = []Step{
 	{
 		Name: "a live lease refuses",
@@ -123,7 +124,7 @@ var lockSteps = []Step{
 	},
 }
 
-// firstError is why the first of the stories that ended early did so.
+// firstError returns the error of the first story that failed, or nil if none did.
 func firstError(stories ...*story) error {
 	for _, s := range stories {
 		if s.err != nil {
@@ -133,5 +134,5 @@ func firstError(stories ...*story) error {
 	return nil
 }
 
-// gone is how a record stands that does not count.
+// gone is what a store must return if there is no record, or if the record has expired.
 var gone = lambdaidem.Record{}

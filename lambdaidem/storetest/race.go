@@ -10,10 +10,10 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// racers is how many calls race for one record.
+// racers is the number of concurrent calls for one record.
 const racers = 16
 
-// raceSteps are about many callers at once.
+// raceSteps test concurrent calls for one record.
 var raceSteps = []Step{
 	{
 		Name: "one acquire of many wins",
@@ -135,7 +135,8 @@ var raceSteps = []Step{
 	},
 }
 
-// oneWins lets many claims, each under a token of its own, race for the record.
+// oneWins calls Acquire concurrently with many claims, each with its own token. It checks that
+// exactly one gets the lease, and that all calls return the record of that one.
 func (s *story) oneWins(claim func(token string) lambdaidem.Claim) error {
 	claims := make([]lambdaidem.Claim, racers)
 	got := make([]lambdaidem.Record, racers)
@@ -168,12 +169,13 @@ func (s *story) oneWins(claim func(token string) lambdaidem.Claim) error {
 	return s.err
 }
 
-// owns reports whether an acquire got the lease.
+// owns reports whether an Acquire with claim c that returned r got the lease.
 func owns(r lambdaidem.Record, c lambdaidem.Claim) bool {
 	return r.State == lambdaidem.InProgress && r.Token == c.Token
 }
 
-// race makes all calls at once, and joins their errors.
+// race makes all calls concurrently, waits for them and returns their errors, joined. i is the
+// number of the call, from 0.
 func race(call func(i int) error) error {
 	errs := make([]error, racers)
 	start := make(chan struct{})

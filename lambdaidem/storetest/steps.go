@@ -12,8 +12,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// savedSteps are about the results of an attempt's steps. A store that is
-// no lambdaidem.StepStore passes them all: the guard refuses steps on it.
+// savedSteps test a store that is a lambdaidem.StepStore, which stores the results of a
+// handler's steps. Other stores pass without a test, because the guard allows no steps with
+// them.
 var savedSteps = []Step{
 	{
 		Name: "steps are saved",
@@ -207,14 +208,14 @@ var savedSteps = []Step{
 	},
 }
 
-// stepStory is a story in which steps are saved.
+// stepStory is a story that also calls SaveSteps.
 type stepStory struct {
 	*story
 	steps lambdaidem.StepStore
 }
 
-// stepStory begins a story about the record called name; nil if the store keeps
-// no steps.
+// stepStory returns a new stepStory about the record that the step refers to as name. It
+// returns nil if the store is not a StepStore.
 func (e Env) stepStory(ctx context.Context, name string) *stepStory {
 	steps, ok := e.Store.(lambdaidem.StepStore)
 	if !ok {
@@ -223,7 +224,8 @@ func (e Env) stepStory(ctx context.Context, name string) *stepStory {
 	return &stepStory{e.story(ctx, name), steps}
 }
 
-// onStepStore returns the Run of a step that is one story.
+// onStepStore returns a function for Step.Run that calls tell with a new stepStory. If the
+// store is not a StepStore, the function returns nil without a test.
 func onStepStore(name string, tell func(*stepStory)) func(context.Context, Env) error {
 	return func(ctx context.Context, e Env) error {
 		s := e.stepStory(ctx, name)
@@ -235,8 +237,9 @@ func onStepStore(name string, tell func(*stepStory)) func(context.Context, Env) 
 	}
 }
 
-// saves: the attempt that holds the record adds steps, name and result by turns.
-// It returns the record.
+// saves calls SaveSteps with the token of the record held, and checks that the steps are
+// stored. more has the names and results of the added steps, alternating. saves returns the
+// record that the store must now have.
 func (s *stepStory) saves(what string, held lambdaidem.Record, after time.Duration, more ...string) lambdaidem.Record {
 	want := held
 	want.Steps = copiedSteps(held.Steps)
@@ -247,28 +250,34 @@ func (s *stepStory) saves(what string, held lambdaidem.Record, after time.Durati
 	return want
 }
 
-// losesSave: the save changes nothing, and learns how the record stands.
+// losesSave calls SaveSteps and checks that it changes nothing, and returns ErrLeaseLost with
+// the current record, standing.
 func (s *stepStory) losesSave(what, token string, after time.Duration, standing lambdaidem.Record) {
 	s.lossAt(what, token, s.at(after), standing)
 }
 
+// lossAt is like losesSave, for a call at the time now.
 func (s *stepStory) lossAt(what, token string, now time.Time, standing lambdaidem.Record) {
 	more := copiedSteps(standing.Steps)
 	more["of a lost lease"] = []byte(`true`)
 	s.saveAt(what, token, now, more, standing, lambdaidem.ErrLeaseLost)
 }
 
+// save calls SaveSteps and checks that it returns the record want and the error wantErr. after
+// is the time of the call, from the beginning of the story.
 func (s *stepStory) save(what, token string, after time.Duration, steps lambdaidem.Steps, want lambdaidem.Record, wantErr error) {
 	s.saveAt(what, token, s.at(after), steps, want, wantErr)
 }
 
+// saveAt is like save, for a call at the time now.
 func (s *stepStory) saveAt(what, token string, now time.Time, steps lambdaidem.Steps, want lambdaidem.Record, wantErr error) {
 	s.check(what, now, want, wantErr, func() (lambdaidem.Record, error) {
 		return s.steps.SaveSteps(s.ctx, lambdaidem.Lease{ID: s.id, Token: token, Expires: now.Add(releaseTTL)}, copiedSteps(steps), now)
 	})
 }
 
-// savesNot: the save changes nothing, and is a StoreError that says so.
+// savesNot calls SaveSteps and checks that it changes nothing, and returns a StoreError with
+// ReasonInvalid and NotApplied.
 func (s *stepStory) savesNot(what, token string, after time.Duration, steps lambdaidem.Steps, standing lambdaidem.Record) {
 	if s.err != nil {
 		return
@@ -281,8 +290,9 @@ func (s *stepStory) savesNot(what, token string, after time.Duration, steps lamb
 	s.stands(what, after, standing)
 }
 
-// acquiresOver: the takeover gets the lease, with the steps of what was seen. It
-// returns the record.
+// acquiresOver calls Acquire to take over the record that was read as seen. It checks that the
+// takeover gets the lease, and keeps the steps of that record. It returns the record that the
+// store must now have.
 func (s *stepStory) acquiresOver(what, token string, after time.Duration, seen lambdaidem.Record) lambdaidem.Record {
 	c := s.takeover(token, after, seen)
 	want := claimed(c)
@@ -293,6 +303,7 @@ func (s *stepStory) acquiresOver(what, token string, after time.Duration, seen l
 
 var errNone = errors.New("none")
 
+// errOrNone returns err, or errNone if err is nil, so that a message can show it.
 func errOrNone(err error) error {
 	if err == nil {
 		return errNone
@@ -300,7 +311,7 @@ func errOrNone(err error) error {
 	return err
 }
 
-// copiedSteps returns steps that share nothing with steps; never nil.
+// copiedSteps returns a deep copy of steps. It is never nil.
 func copiedSteps(steps lambdaidem.Steps) lambdaidem.Steps {
 	own := make(lambdaidem.Steps, len(steps)+1)
 	for name, result := range steps {
@@ -309,7 +320,8 @@ func copiedSteps(steps lambdaidem.Steps) lambdaidem.Steps {
 	return own
 }
 
-// scribbleSteps writes over all that steps point to.
+// scribbleSteps overwrites the results of steps, and deletes all steps except "charge" from the
+// map.
 func scribbleSteps(steps lambdaidem.Steps) {
 	for name, result := range steps {
 		for i := range result {
@@ -321,7 +333,7 @@ func scribbleSteps(steps lambdaidem.Steps) {
 	}
 }
 
-// stepsText returns steps in one line.
+// stepsText returns steps as one line of text for a message.
 func stepsText(steps lambdaidem.Steps) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(steps)) {

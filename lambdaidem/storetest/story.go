@@ -12,35 +12,38 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// story is what happens to one record. Each of its methods calls the store,
-// says what must come back, and reads the record once more to see that it stands
-// as the reply said. The first broken promise ends the story: what would follow
-// is not told, and err keeps why.
+// story is a sequence of calls that test the store with one record. A method such as
+// acquires makes a call, checks the record and the error that it returns, and then reads the
+// record with Get to check that it was stored. In all of these methods, what describes the
+// call in error messages. After the first failure, err is set and the methods do nothing.
 type story struct {
 	ctx   context.Context
 	store lambdaidem.Store
-	base  time.Time
-	id    string
-	err   error
+	base  time.Time // the time at which the story begins: Env.Base
+	id    string    // the record's id
+	err   error     // why the story failed; nil so far
 }
 
-// story begins a story about the record called name, which no other step uses.
+// story returns a new story about the record that the step refers to as name. Names must be
+// unique among all steps.
 func (e Env) story(ctx context.Context, name string) *story {
 	return &story{ctx: ctx, store: e.Store, base: e.Base, id: e.id(name)}
 }
 
-// at returns a moment of the story.
+// at returns the time that long after the beginning of the story.
 func (s *story) at(after time.Duration) time.Time { return s.base.Add(after) }
 
-// The lengths of the stories' leases and records, unless a step says otherwise.
+// Durations that a story uses unless a step chooses others. They count from the time of the
+// call.
 const (
-	leaseLength = time.Minute
-	lockTTL     = time.Hour
-	answerTTL   = 2 * time.Hour
-	releaseTTL  = 3 * time.Hour
+	leaseLength = time.Minute   // from a claim to the end of its lease
+	lockTTL     = time.Hour     // from a claim to the expiry of the record in progress
+	answerTTL   = 2 * time.Hour // from a completion to the expiry of the completed record
+	releaseTTL  = 3 * time.Hour // from a release to the expiry of the released record
 )
 
-// claim returns a plain claim at a moment of the story.
+// claim returns a claim for the case that there is no record. after is the time of the call,
+// from the beginning of the story. The texts of the claim contain token.
 func (s *story) claim(token string, after time.Duration) lambdaidem.Claim {
 	now := s.at(after)
 	return lambdaidem.Claim{
@@ -56,14 +59,14 @@ func (s *story) claim(token string, after time.Duration) lambdaidem.Claim {
 	}
 }
 
-// takeover returns a claim over the record that was seen.
+// takeover returns a claim that takes over the record that was read as seen.
 func (s *story) takeover(token string, after time.Duration, seen lambdaidem.Record) lambdaidem.Claim {
 	c := s.claim(token, after)
 	c.Over = &seen
 	return c
 }
 
-// answer returns a result with a value.
+// answer returns a successful result with a value, for a completion at that time.
 func (s *story) answer(after time.Duration, value string) lambdaidem.Result {
 	at := s.at(after)
 	return lambdaidem.Result{
@@ -74,49 +77,53 @@ func (s *story) answer(after time.Duration, value string) lambdaidem.Result {
 	}
 }
 
+// lease returns the lease of the attempt with that token, for a release at that time.
 func (s *story) lease(token string, after time.Duration) lambdaidem.Lease {
 	return lambdaidem.Lease{ID: s.id, Token: token, Expires: s.at(after).Add(releaseTTL).Truncate(time.Second), LastFailure: "failure of " + token, Bound: "release of " + token}
 }
 
-// acquires: the claim gets the lease. It returns the record.
+// acquires calls Acquire and checks that the claim gets the lease. It returns the record that
+// the store must now have.
 func (s *story) acquires(what string, c lambdaidem.Claim) lambdaidem.Record {
 	want := claimed(c)
 	s.acquire(what, c, want)
 	return want
 }
 
-// refuses: the claim does not get the lease, and learns all of the record that
-// stands in its way.
+// refuses calls Acquire and checks that the claim does not get the lease, and that the call
+// returns the complete current record, standing.
 func (s *story) refuses(what string, c lambdaidem.Claim, standing lambdaidem.Record) {
 	s.acquire(what, c, standing)
 }
 
+// acquire calls Acquire and checks that it returns the record want and no error.
 func (s *story) acquire(what string, c lambdaidem.Claim, want lambdaidem.Record) {
 	s.check(what, c.Now, want, nil, func() (lambdaidem.Record, error) { return s.store.Acquire(s.ctx, c) })
 }
 
-// completes: the attempt that holds the record stores its result. It returns
-// the record.
+// completes calls Complete with the token of the record held, and checks that the result is
+// stored. It returns the record that the store must now have.
 func (s *story) completes(what string, held lambdaidem.Record, r lambdaidem.Result) lambdaidem.Record {
 	want := completed(held, r)
 	s.complete(what, held.Token, r, want, nil)
 	return want
 }
 
-// losesCompletion: the completion changes nothing, and learns how the record
-// stands.
+// losesCompletion calls Complete and checks that it changes nothing, and returns ErrLeaseLost
+// with the current record, standing.
 func (s *story) losesCompletion(what, token string, r lambdaidem.Result, standing lambdaidem.Record) {
 	s.complete(what, token, r, standing, lambdaidem.ErrLeaseLost)
 }
 
+// complete calls Complete and checks that it returns the record want and the error wantErr.
 func (s *story) complete(what, token string, r lambdaidem.Result, want lambdaidem.Record, wantErr error) {
 	s.check(what, r.At, want, wantErr, func() (lambdaidem.Record, error) {
 		return s.store.Complete(s.ctx, lambdaidem.Lease{ID: s.id, Token: token, Expires: r.Expires}, r)
 	})
 }
 
-// releases: the attempt that holds the record gives it back. It returns the
-// record.
+// releases calls Release with the token of the record held, and checks that the record is
+// released. It returns the record that the store must now have.
 func (s *story) releases(what string, held lambdaidem.Record, after time.Duration) lambdaidem.Record {
 	want := held
 	want.State = lambdaidem.Released
@@ -126,22 +133,26 @@ func (s *story) releases(what string, held lambdaidem.Record, after time.Duratio
 	return want
 }
 
-// losesRelease: the release changes nothing, and learns how the record stands.
+// losesRelease calls Release and checks that it changes nothing, and returns ErrLeaseLost with
+// the current record, standing.
 func (s *story) losesRelease(what, token string, after time.Duration, standing lambdaidem.Record) {
 	s.release(what, token, after, standing, lambdaidem.ErrLeaseLost)
 }
 
+// release calls Release and checks that it returns the record want and the error wantErr.
 func (s *story) release(what, token string, after time.Duration, want lambdaidem.Record, wantErr error) {
 	s.check(what, s.at(after), want, wantErr, func() (lambdaidem.Record, error) {
 		return s.store.Release(s.ctx, s.lease(token, after), s.at(after))
 	})
 }
 
-// stands: the record reads so at that moment.
+// stands checks that Get returns the record want at the time after, counted from the beginning
+// of the story.
 func (s *story) stands(what string, after time.Duration, want lambdaidem.Record) {
 	s.standsAt(what, s.at(after), want)
 }
 
+// standsAt checks that Get returns the record want at the time now.
 func (s *story) standsAt(what string, now time.Time, want lambdaidem.Record) {
 	if s.err != nil {
 		return
@@ -155,7 +166,8 @@ func (s *story) standsAt(what string, now time.Time, want lambdaidem.Record) {
 	}
 }
 
-// check makes one call and reads the record after it.
+// check makes one call of the store and checks that it returns the record want and the error
+// wantErr. Then it checks that Get also returns want at the time now.
 func (s *story) check(what string, now time.Time, want lambdaidem.Record, wantErr error, call func() (lambdaidem.Record, error)) {
 	if s.err != nil {
 		return
@@ -172,8 +184,8 @@ func (s *story) check(what string, now time.Time, want lambdaidem.Record, wantEr
 	s.standsAt(what, now, want)
 }
 
-// compare says whether the record is the one that must be there, with its answer
-// wherever the store keeps it.
+// compare checks that the record got equals want. It loads answers that the store keeps
+// separately from the record.
 func (s *story) compare(what string, got, want lambdaidem.Record) {
 	got, err := s.whole(got)
 	if err == nil {
@@ -186,7 +198,8 @@ func (s *story) compare(what string, got, want lambdaidem.Record) {
 	s.err = wrong(what, got, want)
 }
 
-// whole returns the record with its answer, which a Loader may keep apart.
+// whole returns the record with its answer. It loads the answer if the store is a Loader and
+// keeps the answer separately from the record.
 func (s *story) whole(r lambdaidem.Record) (lambdaidem.Record, error) {
 	if r.Result.Apart == nil {
 		return r, nil
@@ -209,7 +222,7 @@ func (s *story) whole(r lambdaidem.Record) (lambdaidem.Record, error) {
 	return r, nil
 }
 
-// claimed returns the record that a successful claim leaves.
+// claimed returns the record that a store must have after the claim got the lease.
 func claimed(c lambdaidem.Claim) lambdaidem.Record {
 	r := lambdaidem.Record{
 		ID:          c.ID,
@@ -230,7 +243,7 @@ func claimed(c lambdaidem.Claim) lambdaidem.Record {
 	return r
 }
 
-// completed returns the record that a completion makes of one in progress.
+// completed returns the record that a store must have after r was completed with result.
 func completed(r lambdaidem.Record, result lambdaidem.Result) lambdaidem.Record {
 	r.State = lambdaidem.Completed
 	r.Expires = result.Expires
@@ -240,8 +253,8 @@ func completed(r lambdaidem.Record, result lambdaidem.Result) lambdaidem.Record 
 	return r
 }
 
-// wrong says in which fields a record differs from the one that must be there;
-// nil if it is the same.
+// wrong returns an error that lists the fields in which the record got differs from want, or
+// nil if they are equal.
 func wrong(what string, got, want lambdaidem.Record) error {
 	var diffs []string
 	differs := func(field string, same bool, got, want any) {
@@ -278,7 +291,7 @@ func wrong(what string, got, want lambdaidem.Record) error {
 	return fmt.Errorf("%s: %s", what, strings.Join(diffs, "; "))
 }
 
-// failure returns a record's failure in words; "none" if it has none.
+// failure returns a record's failure as text for a message; "none" if the record has none.
 func failure(r lambdaidem.Record) string {
 	if r.Result.Failure == nil {
 		return "none"
@@ -286,7 +299,7 @@ func failure(r lambdaidem.Record) string {
 	return fmt.Sprintf("%#v", *r.Result.Failure)
 }
 
-// excerpt is as much of an answer as fits a line.
+// excerpt returns an answer as text for a message, cut to its first 64 bytes.
 func excerpt(b []byte) string {
 	const most = 64
 	if len(b) <= most {

@@ -7,10 +7,11 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// century is longer than any valid expiry.
+// century is longer than the time to any valid expiry.
 const century = 100 * 365 * 24 * time.Hour
 
-// takeoverSteps are about acquires over a record that was seen.
+// takeoverSteps test takeovers: calls of Acquire with claim.Over, the record that was read
+// before.
 var takeoverSteps = []Step{
 	{
 		Name: "takeover of a dead lease",
@@ -139,7 +140,7 @@ var takeoverSteps = []Step{
 			over.Expires = time.Time{}
 			b := s.acquires("the held takeover", over)
 			s.stands("a century after the takeover", century, b)
-			s.completes("the completion", b, s.answer(3*time.Minute, "first")) // leaves nothing that never expires
+			s.completes("the completion", b, s.answer(3*time.Minute, "first")) // gives the record an expiry, so that the database deletes it after the run
 			return s.err
 		},
 	},
