@@ -16,7 +16,7 @@ var answerSteps = []Step{
 	{
 		Name: "text comes back byte for byte",
 		Rule: "R1",
-		Doc:  "A value is opaque: JSON is not re-encoded, white space and escapes stay.",
+		Doc:  "The store MUST return a value byte for byte. It must not encode JSON anew: white space and escapes stay.",
 		Run: func(ctx context.Context, e Env) error {
 			return keeps(ctx, e, "text", map[string]lambdaidem.Result{
 				"JSON with white space":         value("{ \"amount\" : 1.50,\n\t\"b\":1e2, \"a\":[ ] }\r\n "),
@@ -33,7 +33,7 @@ var answerSteps = []Step{
 	{
 		Name: "bytes come back byte for byte",
 		Rule: "R1",
-		Doc:  "A value need not be UTF-8.",
+		Doc:  "The store MUST return a value byte for byte, even if it is not UTF-8.",
 		Run: func(ctx context.Context, e Env) error {
 			every := make([]byte, 256)
 			for i := range every {
@@ -51,7 +51,7 @@ var answerSteps = []Step{
 	{
 		Name: "an empty value is a value",
 		Rule: "R1",
-		Doc:  "It comes back empty, and as no failure.",
+		Doc:  "A result with an empty or nil Value MUST come back with an empty Value and no Failure.",
 		Run: func(ctx context.Context, e Env) error {
 			none := value("")
 			none.Value = nil
@@ -61,7 +61,7 @@ var answerSteps = []Step{
 	{
 		Name: "a big value comes back whole",
 		Rule: "R3",
-		Doc:  "100 KB, as text and as bytes that nothing can compress.",
+		Doc:  "The store MUST accept a value of 100 KB and return it whole, even if it can't be compressed.",
 		Run: func(ctx context.Context, e Env) error {
 			const size = 100 << 10
 			random := make([]byte, size)
@@ -78,7 +78,7 @@ var answerSteps = []Step{
 	{
 		Name: "a value may be stored as failed",
 		Rule: "L1",
-		Doc:  "A 404 is a value whose outcome is failed: the outcome is kept, and there is no failure.",
+		Doc:  "The store MUST keep the outcome of a result independently of its Value: an HTTP response with status 404 is a Value whose Outcome is OutcomeFailed.",
 		Run: func(ctx context.Context, e Env) error {
 			failed := value(`{"statusCode":404}`)
 			failed.Outcome = lambdaidem.OutcomeFailed
@@ -88,7 +88,7 @@ var answerSteps = []Step{
 	{
 		Name: "a failure comes back whole",
 		Rule: "L1",
-		Doc:  "Code, type, message and status are kept; there is no value beside them.",
+		Doc:  "The store MUST return the code, type, message and status of a Failure, and no Value beside it.",
 		Run: func(ctx context.Context, e Env) error {
 			return keeps(ctx, e, "failure", map[string]lambdaidem.Result{
 				"a full one": failed(lambdaidem.Failure{Code: "card_declined", Type: "DeclinedError", Message: "declined: \"Müller\"\nas of 漢", Status: 402}),
@@ -99,7 +99,7 @@ var answerSteps = []Step{
 	{
 		Name: "an answer is the store's own",
 		Rule: "G3",
-		Doc:  "What a caller does to the bytes that it gave or got must not reach the record.",
+		Doc:  "The store MUST copy answers when it stores and returns them: a caller that overwrites their memory must not change the record.",
 		Run: func(ctx context.Context, e Env) error {
 			return firstErrorOf(
 				ownsAnswer(ctx, e.story(ctx, "an answer is the store's own, value"), value("first")),
@@ -170,10 +170,10 @@ func ownsAnswer(ctx context.Context, s *story, result lambdaidem.Result) error {
 	for _, c := range calls {
 		got, err := c.call()
 		if err != nil {
-			return fmt.Errorf("%s: unexpected error: %w", c.what, err)
+			return fmt.Errorf("%s returned an error, want none: %w", c.what, err)
 		}
 		scribble(got.Result)
-		s.stands("after the caller wrote over what it gave to and got from "+c.what, 2*time.Second, want)
+		s.stands("after the caller overwrote the answer that it passed to and got from "+c.what, 2*time.Second, want)
 	}
 	return s.err
 }

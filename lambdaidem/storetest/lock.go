@@ -14,7 +14,7 @@ var lockSteps = []Step{
 	{
 		Name: "a live lease refuses",
 		Rule: "L2",
-		Doc:  "While a lease is live nobody else gets the record; the refusal tells its fingerprint, lease end and attempt.",
+		Doc:  "While a lease is live, Acquire MUST refuse every other claim, and return the complete record: the guard needs its fingerprint, lease end and attempt.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "a live lease refuses")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -26,7 +26,7 @@ var lockSteps = []Step{
 	{
 		Name: "a dead lease refuses a plain acquire",
 		Rule: "L2",
-		Doc:  "A lease past its end means unknown effects: only a takeover, which raises the attempt number, gets the record.",
+		Doc:  "An Acquire without claim.Over MUST NOT take a record whose lease has ended. The attempt may have had effects, so only a takeover, which raises the attempt number, may take the record.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "a dead lease refuses a plain acquire")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -38,7 +38,7 @@ var lockSteps = []Step{
 	{
 		Name: "a released record refuses a plain acquire",
 		Rule: "L2",
-		Doc:  "A released record keeps its attempt number, which a plain acquire would lose.",
+		Doc:  "An Acquire without claim.Over MUST NOT take a released record, because it would lose the attempt number. Only a takeover may.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "a released record refuses a plain acquire")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -52,7 +52,7 @@ var lockSteps = []Step{
 	{
 		Name: "a completed record answers",
 		Rule: "L2",
-		Doc:  "A refused acquire is a replay: it brings the whole answer along.",
+		Doc:  "An Acquire that a completed record refuses MUST return the record with its complete answer, which the guard replays.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "a completed record answers")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -65,7 +65,7 @@ var lockSteps = []Step{
 	{
 		Name: "lease ends and moments are kept in milliseconds",
 		Rule: "L5",
-		Doc:  "LeaseEnd, StartedAt and CompletedAt are whole milliseconds; the caller's clock may be finer.",
+		Doc:  "The store MUST keep LeaseEnd, StartedAt and CompletedAt in whole milliseconds, truncating finer times of the caller.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "lease ends and moments are kept in milliseconds")
 			c := s.claim("a", 123_456_789*time.Nanosecond)
@@ -82,7 +82,7 @@ var lockSteps = []Step{
 	{
 		Name: "a claim's texts are kept",
 		Rule: "L2",
-		Doc:  "Fingerprint and scope come back as they were given, empty ones too.",
+		Doc:  "The store MUST return the fingerprint and the scope byte for byte, even if they are empty or not ASCII.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "a claim's texts are kept")
 			c := s.claim("a", 0)
@@ -100,7 +100,7 @@ var lockSteps = []Step{
 	{
 		Name: "records are apart",
 		Rule: "G3",
-		Doc:  "Ids count byte by byte, letter case included. What happens to one record happens to no other, under the same token too.",
+		Doc:  "Ids MUST be compared byte by byte, including letter case, and no call may change another record than its own, even if both have the same token.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "records are apart")
 			upper, longer := *s, *s

@@ -19,7 +19,7 @@ var savedSteps = []Step{
 	{
 		Name: "steps are saved",
 		Rule: "E5",
-		Doc:  "They are there for every read, byte for byte, and nothing else of the record has changed; a save has all of them.",
+		Doc:  "SaveSteps MUST replace the record's steps by the given ones and change nothing else. Get and Acquire MUST return them byte for byte.",
 		Run: onStepStore("steps are saved", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			a = s.saves("the first save", a, time.Second, "charge", `{"id":"ch_1", "s":"\u00e9<&>漢"}`)
@@ -31,7 +31,7 @@ var savedSteps = []Step{
 	{
 		Name: "a save is fenced",
 		Rule: "E5",
-		Doc:  "A save under a token that does not hold the record changes nothing: not before and not after a takeover.",
+		Doc:  "SaveSteps MUST change nothing and return ErrLeaseLost with the current record, unless the record is in progress under the lease's token.",
 		Run: onStepStore("a save is fenced", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			s.losesSave("a save with another token", "b", time.Second, a)
@@ -43,7 +43,7 @@ var savedSteps = []Step{
 	{
 		Name: "a late save succeeds",
 		Rule: "L3",
-		Doc:  "Passing its end loses no lease: an attempt that nobody replaced may save its steps however late.",
+		Doc:  "SaveSteps MUST succeed after the end of the lease, however late, as long as the record has the lease's token. The end of a lease alone loses nothing.",
 		Run: onStepStore("a late save succeeds", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			s.saves("the save long after the lease's end", a, leaseLength+30*time.Minute, "charge", `1`)
@@ -52,7 +52,7 @@ var savedSteps = []Step{
 	{
 		Name: "no save after the attempt's end",
 		Rule: "E5",
-		Doc:  "Neither a released nor a completed record gets steps, nor one that is gone or was never there; and no save creates a record.",
+		Doc:  "SaveSteps MUST return ErrLeaseLost if the record is released, completed, expired or absent, and MUST NOT create a record.",
 		Run: onStepStore("no save after the attempt's end", func(s *stepStory) {
 			s.losesSave("a save without a record", "a", 0, gone)
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -68,7 +68,7 @@ var savedSteps = []Step{
 	{
 		Name: "a takeover keeps the steps",
 		Rule: "L6",
-		Doc:  "A dead attempt's steps are the next one's, those too that it saved after it was seen: the reply has them.",
+		Doc:  "A takeover MUST keep the record's steps and return them, including steps that were saved after claim.Over was read.",
 		Run: onStepStore("a takeover keeps the steps", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			seen := s.saves("the first save", a, time.Second, "charge", `1`)
@@ -76,7 +76,7 @@ var savedSteps = []Step{
 			c := s.takeover("b", leaseLength+time.Second, seen)
 			want := claimed(c)
 			want.Steps = now.Steps
-			s.acquire("the takeover of what was seen", c, want)
+			s.acquire("the takeover of the record as it was first seen", c, want)
 			s.acquire("the same takeover again", s.takeover("b", leaseLength+2*time.Second, seen), want)
 			s.saves("the next attempt's save", want, leaseLength+3*time.Second, "ship", `3`)
 		}),
@@ -84,7 +84,7 @@ var savedSteps = []Step{
 	{
 		Name: "a release keeps the steps",
 		Rule: "L1",
-		Doc:  "What a released record keeps of its attempts is their steps, for the attempt after it.",
+		Doc:  "Release MUST keep the record's steps for the next attempt.",
 		Run: onStepStore("a release keeps the steps", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			a = s.saves("a save", a, time.Second, "charge", `1`)
@@ -96,7 +96,7 @@ var savedSteps = []Step{
 	{
 		Name: "a completion drops the steps",
 		Rule: "E5",
-		Doc:  "A replay needs none of them, and must not pay for them.",
+		Doc:  "Complete MUST remove the record's steps, because a replay does not need them.",
 		Run: onStepStore("a completion drops the steps", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			a = s.saves("a save", a, time.Second, "charge", `1`)
@@ -108,7 +108,7 @@ var savedSteps = []Step{
 	{
 		Name: "what has expired has no steps",
 		Rule: "L7",
-		Doc:  "A lock over an expired record begins afresh.",
+		Doc:  "SaveSteps MUST return ErrLeaseLost after the record's expiry, and an Acquire after it MUST get a record without steps.",
 		Run: onStepStore("what has expired has no steps", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			a = s.saves("a save", a, time.Second, "charge", `1`)
@@ -119,7 +119,7 @@ var savedSteps = []Step{
 	{
 		Name: "save again",
 		Rule: "L4",
-		Doc:  "A save that finds exactly its steps under its own token has succeeded.",
+		Doc:  "SaveSteps MUST succeed without a change if the record already has exactly these steps under the same token.",
 		Run: onStepStore("save again", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			a = s.saves("the save", a, time.Second, "charge", `1`, "mail", `2`)
@@ -129,7 +129,7 @@ var savedSteps = []Step{
 	{
 		Name: "a save takes no step away",
 		Rule: "E5",
-		Doc:  "A save that comes late, of fewer steps or of others, changes nothing and is a StoreError that says so.",
+		Doc:  "SaveSteps MUST change nothing and return a StoreError with ReasonInvalid and NotApplied if the record has at least as many steps, and not the same: the save is a late one.",
 		Run: onStepStore("a save takes no step away", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			first := s.saves("the first save", a, time.Second, "charge", `1`)
@@ -142,7 +142,7 @@ var savedSteps = []Step{
 	{
 		Name: "steps are their record's alone",
 		Rule: "G3",
-		Doc:  "Under one token too, a step of one record is none of another's.",
+		Doc:  "SaveSteps MUST NOT change the steps of another record, even if both have the same token.",
 		Run: func(ctx context.Context, e Env) error {
 			first, other := e.stepStory(ctx, "steps are their record's alone"), e.stepStory(ctx, "steps are their record's alone, another")
 			if first == nil {
@@ -160,7 +160,7 @@ var savedSteps = []Step{
 	{
 		Name: "steps are the store's own",
 		Rule: "G3",
-		Doc:  "What a caller does to the steps that it gave or got must not reach the record.",
+		Doc:  "The store MUST copy steps when it stores and returns them: a caller that overwrites their memory must not change the record.",
 		Run: onStepStore("steps are the store's own", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			a = s.saves("the save", a, time.Second, "charge", `1`)
@@ -185,25 +185,25 @@ var savedSteps = []Step{
 				}
 				got, err := c.call()
 				if err != nil {
-					s.err = fmt.Errorf("%s: unexpected error: %w", c.what, err)
+					s.err = fmt.Errorf("%s returned an error, want none: %w", c.what, err)
 					return
 				}
 				scribbleSteps(got.Steps)
-				s.stands("after the caller wrote over what it gave to and got from "+c.what, 2*time.Second, want)
+				s.stands("after the caller overwrote the steps that it passed to and got from "+c.what, 2*time.Second, want)
 			}
 		}),
 	},
 	{
 		Name: "an ended context saves no steps",
 		Rule: "X8",
-		Doc:  "The error is a StoreError that says that nothing was written, and nothing was: the save can be tried again.",
+		Doc:  "SaveSteps with an ended context MUST write nothing and return a StoreError with NotApplied, so that the guard can try again.",
 		Run: onStepStore("an ended context saves no steps", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			s.surelyNot("save_steps", func(ended context.Context) (lambdaidem.Record, error) {
 				return s.steps.SaveSteps(ended, s.lease("a", time.Second), lambdaidem.Steps{"charge": []byte(`1`)}, s.at(time.Second))
 			})
-			s.stands("after the save that was not made", time.Second, a)
-			s.saves("the save with a context that lives", a, 2*time.Second, "charge", `1`)
+			s.stands("after the save with an ended context", time.Second, a)
+			s.saves("the save with a live context", a, 2*time.Second, "charge", `1`)
 		}),
 	},
 }
@@ -271,7 +271,7 @@ func (s *stepStory) save(what, token string, after time.Duration, steps lambdaid
 
 // saveAt is like save, for a call at the time now.
 func (s *stepStory) saveAt(what, token string, now time.Time, steps lambdaidem.Steps, want lambdaidem.Record, wantErr error) {
-	s.check(what, now, want, wantErr, func() (lambdaidem.Record, error) {
+	s.check(what, "SaveSteps", now, want, wantErr, func() (lambdaidem.Record, error) {
 		return s.steps.SaveSteps(s.ctx, lambdaidem.Lease{ID: s.id, Token: token, Expires: now.Add(releaseTTL)}, copiedSteps(steps), now)
 	})
 }
@@ -285,7 +285,7 @@ func (s *stepStory) savesNot(what, token string, after time.Duration, steps lamb
 	_, err := s.steps.SaveSteps(s.ctx, s.lease(token, after), copiedSteps(steps), s.at(after))
 	failure := (*lambdaidem.StoreError)(nil)
 	if !errors.As(err, &failure) || failure.Reason != lambdaidem.ReasonInvalid || !failure.NotApplied {
-		s.err = fmt.Errorf("%s: the error is %w, want a *lambdaidem.StoreError with ReasonInvalid and NotApplied", what, errOrNone(err))
+		s.err = fmt.Errorf("%s: SaveSteps must return a *lambdaidem.StoreError with ReasonInvalid and NotApplied; its error is: %w", what, errOrNone(err))
 	}
 	s.stands(what, after, standing)
 }
@@ -301,7 +301,7 @@ func (s *stepStory) acquiresOver(what, token string, after time.Duration, seen l
 	return want
 }
 
-var errNone = errors.New("none")
+var errNone = errors.New("nil")
 
 // errOrNone returns err, or errNone if err is nil, so that a message can show it.
 func errOrNone(err error) error {

@@ -81,14 +81,14 @@ func Steps() []Step {
 }
 
 // Run runs all steps on store, one after the other. It returns nil if all steps pass.
-// Otherwise it returns the errors of all failed steps, joined, each with the name and rule of
-// its step.
+// Otherwise it returns the errors of all failed steps, joined, each with the name, rule and
+// Doc of its step.
 func Run(ctx context.Context, store lambdaidem.Store) error {
 	e := NewEnv(store)
 	var errs []error
 	for _, step := range Steps() {
 		if err := step.Run(ctx, e); err != nil {
-			errs = append(errs, fmt.Errorf("%s (%s): %w", step.Name, step.Rule, err))
+			errs = append(errs, fmt.Errorf("%s (%s): %w\nThe rule: %s", step.Name, step.Rule, err, step.Doc))
 		}
 	}
 	return errors.Join(errs...)

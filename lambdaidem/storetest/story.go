@@ -98,7 +98,7 @@ func (s *story) refuses(what string, c lambdaidem.Claim, standing lambdaidem.Rec
 
 // acquire calls Acquire and checks that it returns the record want and no error.
 func (s *story) acquire(what string, c lambdaidem.Claim, want lambdaidem.Record) {
-	s.check(what, c.Now, want, nil, func() (lambdaidem.Record, error) { return s.store.Acquire(s.ctx, c) })
+	s.check(what, "Acquire", c.Now, want, nil, func() (lambdaidem.Record, error) { return s.store.Acquire(s.ctx, c) })
 }
 
 // completes calls Complete with the token of the record held, and checks that the result is
@@ -117,7 +117,7 @@ func (s *story) losesCompletion(what, token string, r lambdaidem.Result, standin
 
 // complete calls Complete and checks that it returns the record want and the error wantErr.
 func (s *story) complete(what, token string, r lambdaidem.Result, want lambdaidem.Record, wantErr error) {
-	s.check(what, r.At, want, wantErr, func() (lambdaidem.Record, error) {
+	s.check(what, "Complete", r.At, want, wantErr, func() (lambdaidem.Record, error) {
 		return s.store.Complete(s.ctx, lambdaidem.Lease{ID: s.id, Token: token, Expires: r.Expires}, r)
 	})
 }
@@ -141,7 +141,7 @@ func (s *story) losesRelease(what, token string, after time.Duration, standing l
 
 // release calls Release and checks that it returns the record want and the error wantErr.
 func (s *story) release(what, token string, after time.Duration, want lambdaidem.Record, wantErr error) {
-	s.check(what, s.at(after), want, wantErr, func() (lambdaidem.Record, error) {
+	s.check(what, "Release", s.at(after), want, wantErr, func() (lambdaidem.Record, error) {
 		return s.store.Release(s.ctx, s.lease(token, after), s.at(after))
 	})
 }
@@ -160,42 +160,44 @@ func (s *story) standsAt(what string, now time.Time, want lambdaidem.Record) {
 	got, err := s.store.Get(s.ctx, s.id, now)
 	switch {
 	case err != nil:
-		s.err = fmt.Errorf("%s: Get: unexpected error: %w", what, err)
+		s.err = fmt.Errorf("%s: Get returned an error, want none: %w", what, err)
 	default:
-		s.compare(what+": Get afterwards", got, want)
+		s.compare(what+": Get", got, want)
 	}
 }
 
-// check makes one call of the store and checks that it returns the record want and the error
-// wantErr. Then it checks that Get also returns want at the time now.
-func (s *story) check(what string, now time.Time, want lambdaidem.Record, wantErr error, call func() (lambdaidem.Record, error)) {
+// check makes one call of the store's method and checks that it returns the record want and the
+// error wantErr, which is nil or ErrLeaseLost. Then it checks that Get also returns want at the time now.
+func (s *story) check(what, method string, now time.Time, want lambdaidem.Record, wantErr error, call func() (lambdaidem.Record, error)) {
 	if s.err != nil {
 		return
 	}
 	got, err := call()
 	switch {
 	case err == nil && wantErr != nil:
-		s.err = fmt.Errorf("%s: no error, want %w", what, wantErr)
+		s.err = fmt.Errorf("%s: %s returned no error, want ErrLeaseLost (%w) and an unchanged record", what, method, wantErr)
+	case err != nil && wantErr == nil:
+		s.err = fmt.Errorf("%s: %s returned an error, want none: %w", what, method, err)
 	case !errors.Is(err, wantErr):
-		s.err = fmt.Errorf("%s: unexpected error: %w", what, err)
+		s.err = fmt.Errorf("%s: %s returned the wrong error, want ErrLeaseLost (%w): %w", what, method, wantErr, err)
 	default:
-		s.compare(what, got, want)
+		s.compare(what+": "+method, got, want)
 	}
-	s.standsAt(what, now, want)
+	s.standsAt("after "+what, now, want)
 }
 
-// compare checks that the record got equals want. It loads answers that the store keeps
-// separately from the record.
-func (s *story) compare(what string, got, want lambdaidem.Record) {
+// compare checks that the record got, which the call returned, equals want. It loads answers
+// that the store keeps separately from the record.
+func (s *story) compare(call string, got, want lambdaidem.Record) {
 	got, err := s.whole(got)
 	if err == nil {
 		want, err = s.whole(want)
 	}
 	if err != nil {
-		s.err = fmt.Errorf("%s: %w", what, err)
+		s.err = fmt.Errorf("%s returned a wrong answer: %w", call, err)
 		return
 	}
-	s.err = wrong(what, got, want)
+	s.err = wrong(call, got, want)
 }
 
 // whole returns the record with its answer. It loads the answer if the store is a Loader and
@@ -206,17 +208,17 @@ func (s *story) whole(r lambdaidem.Record) (lambdaidem.Record, error) {
 	}
 	loader, ok := s.store.(lambdaidem.Loader)
 	if !ok {
-		return r, errors.New("the store keeps the answer apart, and is no Loader")
+		return r, errors.New("Result.Apart is set, but the store does not implement lambdaidem.Loader")
 	}
 	if r.Result.Value != nil || r.Result.Failure != nil {
-		return r, errors.New("the answer is kept apart, and stands beside it too")
+		return r, errors.New("Result.Apart is set, so Result.Value and Result.Failure must be nil")
 	}
 	result, err := loader.Load(s.ctx, r)
-	if err == nil && result.Apart != nil {
-		err = errors.New("the answer is still apart")
-	}
-	if err != nil {
-		return r, fmt.Errorf("the load: %w", err)
+	switch {
+	case err != nil:
+		return r, fmt.Errorf("Load returned an error, want none: %w", err)
+	case result.Apart != nil:
+		return r, errors.New("Load returned a Result with Apart set; it must have the Value or the Failure instead")
 	}
 	r.Result = result
 	return r, nil
@@ -253,18 +255,35 @@ func completed(r lambdaidem.Record, result lambdaidem.Result) lambdaidem.Record 
 	return r
 }
 
-// wrong returns an error that lists the fields in which the record got differs from want, or
-// nil if they are equal.
-func wrong(what string, got, want lambdaidem.Record) error {
+// wrong returns an error that says how the record got, which the call returned, differs from
+// want. It returns nil if they are equal.
+func wrong(call string, got, want lambdaidem.Record) error {
+	diffs := differences(got, want)
+	switch {
+	case len(diffs) == 0:
+		return nil
+	case len(differences(got, lambdaidem.Record{})) == 0:
+		return fmt.Errorf("%s returned the zero Record, as if there were no record; want one with State %q", call, want.State)
+	case len(differences(want, lambdaidem.Record{})) == 0:
+		return fmt.Errorf("%s returned a record with State %q; want the zero Record, because there is no record or it has expired", call, got.State)
+	default:
+		return fmt.Errorf("%s returned a wrong record: %s", call, strings.Join(diffs, "; "))
+	}
+}
+
+// differences returns a text for each field in which the record got differs from want.
+func differences(got, want lambdaidem.Record) []string {
 	var diffs []string
 	differs := func(field string, same bool, got, want any) {
 		if !same {
 			diffs = append(diffs, fmt.Sprintf("%s is %v, want %v", field, got, want))
 		}
 	}
-	same := func(field string, got, want any) { differs(field, got == want, got, want) }
+	same := func(field string, got, want any) {
+		differs(field, got == want, fmt.Sprintf("%#v", got), fmt.Sprintf("%#v", want))
+	}
 	moment := func(field string, got, want time.Time) {
-		differs(field, got.Equal(want), got.Format(time.RFC3339Nano), want.Format(time.RFC3339Nano))
+		differs(field, got.Equal(want), timeText(got), timeText(want))
 	}
 	same("ID", got.ID, want.ID)
 	same("State", string(got.State), string(want.State))
@@ -285,10 +304,15 @@ func wrong(what string, got, want lambdaidem.Record) error {
 	moment("Result.At", got.Result.At, want.Result.At)
 	moment("Result.Expires", got.Result.Expires, want.Result.Expires)
 	differs("Steps", maps.EqualFunc(got.Steps, want.Steps, bytes.Equal), stepsText(got.Steps), stepsText(want.Steps))
-	if len(diffs) == 0 {
-		return nil
+	return diffs
+}
+
+// timeText returns a time as text for a message; "zero" for the zero time.
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return "zero"
 	}
-	return fmt.Errorf("%s: %s", what, strings.Join(diffs, "; "))
+	return t.Format(time.RFC3339Nano)
 }
 
 // failure returns a record's failure as text for a message; "none" if the record has none.

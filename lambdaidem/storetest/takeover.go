@@ -16,7 +16,7 @@ var takeoverSteps = []Step{
 	{
 		Name: "takeover of a dead lease",
 		Rule: "L6",
-		Doc:  "The record becomes the new attempt's in every field; each takeover raises the attempt number by one.",
+		Doc:  "A takeover of a record whose lease has ended MUST replace every field by the claim's, and MUST raise the attempt number by one.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "takeover of a dead lease")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -29,7 +29,7 @@ var takeoverSteps = []Step{
 	{
 		Name: "takeover of a released record",
 		Rule: "L6",
-		Doc:  "Even before the released lease's end. The fingerprint is the claim's: the client may have corrected its request.",
+		Doc:  "A takeover of a released record MUST succeed, even before the end of the released lease. It MUST store the claim's fingerprint and scope, because the client may have corrected its request.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "takeover of a released record")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -37,14 +37,14 @@ var takeoverSteps = []Step{
 			claim := s.takeover("b", 2*time.Second, released)
 			claim.Scope = "orders POST /payments user-1 corrected"
 			b := s.acquires("the takeover", claim)
-			s.refuses("a second takeover of what was released", s.takeover("c", 3*time.Second, released), b)
+			s.refuses("a second takeover of the released record", s.takeover("c", 3*time.Second, released), b)
 			return s.err
 		},
 	},
 	{
 		Name: "what binds a payload is the claim's and the release's",
 		Rule: "E6",
-		Doc:  "A takeover and a release set, replace or clear what binds a record to its payload; a completion keeps it.",
+		Doc:  "A takeover MUST set Bound to the claim's value and Release to the lease's, even if it is empty. Complete MUST keep it.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "what binds a payload")
 			a := s.acquires("an acquire", s.claim("a", 0))
@@ -63,7 +63,7 @@ var takeoverSteps = []Step{
 	{
 		Name: "takeover looks at the token",
 		Rule: "L6",
-		Doc:  "Another token means that another attempt was faster, with the same state and the same lease end or not.",
+		Doc:  "A takeover MUST be refused if the record has another token than claim.Over, even if the state and the lease end are the same: another attempt was faster.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "takeover looks at the token")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -76,7 +76,7 @@ var takeoverSteps = []Step{
 	{
 		Name: "takeover looks at the state",
 		Rule: "L6",
-		Doc:  "A record that was released or completed since it was seen is another record to judge, with the same token and the same lease end or not.",
+		Doc:  "A takeover MUST be refused if the record has another state than claim.Over, even if the token and the lease end are the same: the record was released or completed in the meantime.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "takeover looks at the state")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -96,7 +96,7 @@ var takeoverSteps = []Step{
 	{
 		Name: "takeover looks at the lease end",
 		Rule: "L6",
-		Doc:  "One millisecond of difference in the lease end refuses, with the same token and the same state.",
+		Doc:  "A takeover MUST be refused if the lease end differs from claim.Over by a millisecond, even if the token and the state are the same.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "takeover looks at the lease end")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -115,11 +115,11 @@ var takeoverSteps = []Step{
 	{
 		Name: "takeover creates nothing",
 		Rule: "L6",
-		Doc:  "A record that vanished since it was seen is acquired afresh, by a plain acquire, or not at all.",
+		Doc:  "A takeover MUST NOT create a record. If there is none any more, it MUST return the zero Record, and the guard makes a plain Acquire.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "takeover creates nothing")
 			seen := claimed(s.claim("a", 0))
-			s.refuses("a takeover of a record that is not there", s.takeover("b", leaseLength, seen), gone)
+			s.refuses("a takeover of a record that does not exist", s.takeover("b", leaseLength, seen), gone)
 			s.acquires("a plain acquire after it", s.claim("b", leaseLength+time.Second))
 			return s.err
 		},
@@ -127,7 +127,7 @@ var takeoverSteps = []Step{
 	{
 		Name: "a held record does not expire",
 		Rule: "L6",
-		Doc:  "A claim without an expiry (policy hold) is kept until it is settled: nothing but a takeover gets it, however late.",
+		Doc:  "A record whose claim has a zero Expires (policy Hold) MUST NOT expire. Only a takeover, Complete or Release of its own attempt may change it, however late.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "a held record does not expire")
 			hold := s.claim("a", 0)
@@ -147,7 +147,7 @@ var takeoverSteps = []Step{
 	{
 		Name: "a takeover sets or lifts the expiry",
 		Rule: "L6",
-		Doc:  "The expiry is the last claim's: a held takeover lifts the one that a release had set, and a takeover under policy rerun sets one again.",
+		Doc:  "A takeover MUST set the expiry to the claim's. If it is zero (policy Hold), the record no longer expires, even if a release had set an expiry.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "a takeover sets or lifts the expiry")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -164,7 +164,7 @@ var takeoverSteps = []Step{
 	{
 		Name: "the end of a held record sets its expiry",
 		Rule: "L6",
-		Doc:  "Completion and release give a held record the expiry that the claim did not.",
+		Doc:  "Complete and Release MUST set the expiry of a record that had none (policy Hold).",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "the end of a held record sets its expiry, completed")
 			hold := s.claim("a", 0)
