@@ -79,7 +79,7 @@ func (c *Context) Err() error {
 		return c.std.Err()
 	case c.cancelled:
 		return context.Canceled
-	case c.isOver():
+	case c.hasEnded():
 		return c.standard().Err() // keep the context, so that every later call returns the same error
 	}
 	return nil
@@ -110,7 +110,7 @@ func (c *Context) Cancel() {
 	switch {
 	case c.std != nil:
 		c.cancelStd()
-	case c.isOver():
+	case c.hasEnded():
 		c.standard() // record the reason for which the context had already ended
 		c.cancelStd()
 	default:
@@ -118,9 +118,9 @@ func (c *Context) Cancel() {
 	}
 }
 
-// isOver reports whether the parent or the deadline has ended the context. It is called
+// hasEnded reports whether the parent or the deadline has ended the context. It is called
 // while std is nil, so no method has noticed the end yet.
-func (c *Context) isOver() bool {
+func (c *Context) hasEnded() bool {
 	return c.parent.Err() != nil || !c.end.IsZero() && !time.Now().Before(c.end)
 }
 
@@ -162,20 +162,20 @@ func (c *Context) until(end time.Time) (context.Context, context.CancelFunc) {
 		return nil, nil
 	}
 	limited, cancel := context.WithDeadline(c.parent, end)
-	c.inner = &inner{of: c, cancel: cancel}
+	c.inner = &inner{outer: c, cancel: cancel}
 	return limited, c.inner.end
 }
 
 // inner is a context that Until derived from the parent of another Context.
 type inner struct {
-	of     *Context // the Context whose Cancel also ends this one
+	outer  *Context // the Context whose Cancel also ends this one
 	cancel context.CancelFunc
 }
 
 // end cancels the context and detaches it from the Context that it was derived past.
 func (in *inner) end() {
 	in.cancel()
-	c := in.of
+	c := in.outer
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.inner == in { // false if end is called twice and Until has set another one in between

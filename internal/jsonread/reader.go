@@ -106,7 +106,7 @@ func (r *Reader) Text() (string, bool) {
 			r.at += i + 1
 			return rest[:i], all < utf8.RuneSelf || utf8.ValidString(rest[:i])
 		case c == '\\':
-			return r.escaped(i)
+			return r.escapedText(i)
 		case c < ' ':
 			return "", false
 		default:
@@ -116,12 +116,12 @@ func (r *Reader) Text() (string, bool) {
 	return "", false
 }
 
-// escaped parses the rest of a string after its opening quote. Its first escape begins i
-// bytes after the reader's position.
-func (r *Reader) escaped(i int) (string, bool) {
+// escapedText parses the rest of a string after its opening quote. Its first escape
+// begins i bytes after the reader's position.
+func (r *Reader) escapedText(i int) (string, bool) {
 	var b strings.Builder
 	rest := r.text[r.at:]
-	b.Grow(closing(rest, i)) // an escape is never shorter than the character that it encodes
+	b.Grow(closingQuote(rest, i)) // an escape is never shorter than the character that it encodes
 	b.WriteString(rest[:i])
 	for i < len(rest) {
 		switch c := rest[i]; {
@@ -133,8 +133,8 @@ func (r *Reader) escaped(i int) (string, bool) {
 		case c != '\\':
 			b.WriteByte(c)
 			i++
-		case i+1 < len(rest) && short[rest[i+1]] != 0:
-			b.WriteByte(short[rest[i+1]])
+		case i+1 < len(rest) && shortEscapes[rest[i+1]] != 0:
+			b.WriteByte(shortEscapes[rest[i+1]])
 			i += 2
 		default:
 			unit, size := escape(rest[i:])
@@ -148,9 +148,9 @@ func (r *Reader) escaped(i int) (string, bool) {
 	return "", false
 }
 
-// closing returns the index of the quote that ends a string whose first escape begins at
-// index i. If there is no such quote, it returns len(text) or len(text)+1.
-func closing(text string, i int) int {
+// closingQuote returns the index of the quote that ends a string whose first escape
+// begins at index i. If there is no such quote, it returns len(text) or len(text)+1.
+func closingQuote(text string, i int) int {
 	for i < len(text) && text[i] != '"' {
 		if text[i] == '\\' {
 			i++
@@ -160,9 +160,9 @@ func closing(text string, i int) int {
 	return i
 }
 
-// short maps the second character of each two-character escape, such as the n of \n, to
-// the character that the escape encodes. Other entries are 0.
-var short = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+// shortEscapes maps the second character of each two-character escape, such as the n of
+// \n, to the character that the escape encodes. Other entries are 0.
+var shortEscapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // escape decodes the \u escape, or the surrogate pair of two, that text begins with. It
 // returns the character and the length of the escape in bytes. The length is 0 if the

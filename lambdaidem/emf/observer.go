@@ -111,9 +111,9 @@ func (o *Observer) appendDocument(b []byte, now time.Time, kind lambdaidem.Kind,
 // appendValues appends the values that an event adds to the metrics.
 func appendValues(values []value, kind lambdaidem.Kind, s measure.Sample) []value {
 	values = append(values, value{countOf(kind), 1})
-	values = appendTime(values, duration, s.Call)
-	values = appendTime(values, handlerDuration, s.Handler)
-	values = appendTime(values, storeDuration, s.Store)
+	values = appendDuration(values, duration, s.Call)
+	values = appendDuration(values, handlerDuration, s.Handler)
+	values = appendDuration(values, storeDuration, s.Store)
 	if s.Attempt > 0 {
 		values = append(values, value{attempt, float64(s.Attempt)})
 	}
@@ -123,9 +123,9 @@ func appendValues(values []value, kind lambdaidem.Kind, s measure.Sample) []valu
 	return values
 }
 
-// appendTime appends a duration in milliseconds, rounded down to a microsecond, unless it
+// appendDuration appends a duration in milliseconds, rounded down to a microsecond, unless it
 // is 0 or negative.
-func appendTime(values []value, m Metric, d time.Duration) []value {
+func appendDuration(values []value, m Metric, d time.Duration) []value {
 	if d <= 0 {
 		return values
 	}

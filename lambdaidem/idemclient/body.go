@@ -9,10 +9,10 @@ import (
 )
 
 // repeatable prepares a request for several attempts. out is the request to send, still
-// without its key. again returns the body for a further attempt; it is nil if the body can
-// be sent only once. The caller's request is not changed. Its body is either closed or will
-// be closed with the body of out.
-func repeatable(req *http.Request, maxBuffer int64) (out *http.Request, again func() (io.ReadCloser, error), err error) {
+// without its key. nextBody returns the body for a further attempt; it is nil if the body
+// can be sent only once. The caller's request is not changed. Its body is either closed
+// or will be closed with the body of out.
+func repeatable(req *http.Request, maxBuffer int64) (out *http.Request, nextBody func() (io.ReadCloser, error), err error) {
 	out = req.WithContext(req.Context()) // a shallow copy keeps the trailers, which reading the body may set
 	switch {
 	case req.Body == nil:
@@ -27,25 +27,25 @@ func repeatable(req *http.Request, maxBuffer int64) (out *http.Request, again fu
 		return nil, nil, err
 	}
 	if int64(len(data)) > maxBuffer {
-		out.Body = joined{io.MultiReader(bytes.NewReader(data), req.Body), req.Body}
+		out.Body = readCloser{io.MultiReader(bytes.NewReader(data), req.Body), req.Body}
 		return out, nil, nil
 	}
 	_ = req.Body.Close() // it was read to the end
 	if req.ContentLength > 0 && req.ContentLength != int64(len(data)) {
 		return nil, nil, fmt.Errorf("idemclient: the request's body has %d bytes; its ContentLength is %d", len(data), req.ContentLength)
 	}
-	again = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
-	out.GetBody = again
-	out.Body, _ = again()
+	nextBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
+	out.GetBody = nextBody
+	out.Body, _ = nextBody()
 	if len(req.TransferEncoding) == 0 && len(req.Trailer) == 0 { // both require chunked encoding, without a Content-Length
 		out.ContentLength = int64(len(data))
 		if len(data) == 0 {
 			out.Body = http.NoBody // with another body, a ContentLength of 0 means unknown
-			again = func() (io.ReadCloser, error) { return http.NoBody, nil }
-			out.GetBody = again
+			nextBody = func() (io.ReadCloser, error) { return http.NoBody, nil }
+			out.GetBody = nextBody
 		}
 	}
-	return out, again, nil
+	return out, nextBody, nil
 }
 
 // readBody reads up to limit bytes of a request's body. If the context ends, readBody closes
@@ -64,8 +64,8 @@ func readBody(req *http.Request, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// joined is a body that reads from Reader and closes Closer.
-type joined struct {
+// readCloser is a body that reads from Reader and closes Closer.
+type readCloser struct {
 	io.Reader
 	io.Closer
 }

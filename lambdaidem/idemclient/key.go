@@ -22,8 +22,9 @@ func WithKey(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, keyOfContext{}, key)
 }
 
-// keyed returns a copy of the header of a guarded request, with a key added if it has none.
-func (t *Transport) keyed(req *http.Request) (http.Header, error) {
+// headerWithKey returns a copy of the header of a guarded request, with a key added if it
+// has none.
+func (t *Transport) headerWithKey(req *http.Request) (http.Header, error) {
 	header := req.Header.Clone()
 	if values := t.keysIn(header); len(values) > 0 { // set by the caller, or copied by net/http for a redirect
 		for _, v := range values {
@@ -82,11 +83,11 @@ func lastRedirect(req *http.Request, match func(*http.Request) bool) *http.Reque
 	return nil
 }
 
-// unkeyed returns the form in which an unguarded request is sent. It removes the key from a
+// withoutKey returns the form in which an unguarded request is sent. It removes the key from a
 // redirect to a host that was not passed to New. net/http copies the header of the first
 // request to every host, including a key that the caller has set.
-func (t *Transport) unkeyed(req *http.Request) *http.Request {
-	if len(t.keysIn(req.Header)) == 0 || t.given(req) || lastRedirect(req, t.given) == nil {
+func (t *Transport) withoutKey(req *http.Request) *http.Request {
+	if len(t.keysIn(req.Header)) == 0 || t.hasListedHost(req) || lastRedirect(req, t.hasListedHost) == nil {
 		return req
 	}
 	out := req.WithContext(req.Context())

@@ -62,17 +62,17 @@ func New(base http.RoundTripper, hosts []string, optFns ...func(*Options)) *Tran
 // closes the responses of earlier attempts.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.guards(req) {
-		sent := t.unkeyed(req)
+		sent := t.withoutKey(req)
 		resp, err := t.base.RoundTrip(sent)
 		nameRequest(resp, sent)
 		return resp, err //nolint:wrapcheck // base's error, untouched
 	}
-	header, err := t.keyed(req)
+	header, err := t.headerWithKey(req)
 	if err != nil {
 		closeBody(req)
 		return nil, err
 	}
-	out, again, err := repeatable(req, t.opts.MaxBuffer)
+	out, nextBody, err := repeatable(req, t.opts.MaxBuffer)
 	if err != nil {
 		return nil, err
 	}
@@ -86,16 +86,16 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		nameRequest(resp, out)
 		v := judge(resp, err)
 		wait := sum(waits.NextBackOff(), min(v.after, t.opts.MaxRetryAfter))
-		v.retry = v.retry && n < t.opts.MaxAttempts && again != nil && v.after <= t.opts.MaxRetryAfter && mayWait(req, wait)
+		v.retry = v.retry && n < t.opts.MaxAttempts && nextBody != nil && v.after <= t.opts.MaxRetryAfter && mayWait(req, wait)
 		t.observe(req, n, resp, v, took, wait)
 		if !v.retry {
 			return resp, err
 		}
 		discard(resp)
 		if ended := sleep(req, wait); ended != nil {
-			return nil, fmt.Errorf("idemclient: stopped before attempt %d, after %s: %w", n+1, said(resp, err), ended)
+			return nil, fmt.Errorf("idemclient: stopped before attempt %d, after %s: %w", n+1, resultText(resp, err), ended)
 		}
-		body, err := again()
+		body, err := nextBody()
 		if err != nil {
 			return nil, fmt.Errorf("idemclient: GetBody failed before attempt %d: %w", n+1, err)
 		}
@@ -123,12 +123,12 @@ func (t *Transport) CloseIdleConnections() {
 
 // guards reports whether a request gets a key and retries.
 func (t *Transport) guards(req *http.Request) bool {
-	return slices.Contains(t.opts.Methods, strings.ToUpper(req.Method)) && t.given(req) &&
+	return slices.Contains(t.opts.Methods, strings.ToUpper(req.Method)) && t.hasListedHost(req) &&
 		(t.opts.Skip == nil || !t.opts.Skip(req))
 }
 
-// given reports whether a request goes to one of the hosts that were passed to New.
-func (t *Transport) given(req *http.Request) bool {
+// hasListedHost reports whether a request goes to one of the hosts that were passed to New.
+func (t *Transport) hasListedHost(req *http.Request) bool {
 	return req.URL != nil && t.hosts[originOf(req.URL)]
 }
 
@@ -147,8 +147,8 @@ func (t *Transport) observe(req *http.Request, n int, resp *http.Response, v ver
 	t.opts.Observe(req.Context(), a)
 }
 
-// said returns the error or the status of an attempt as text, for an error message.
-func said(resp *http.Response, err error) string {
+// resultText returns the error or the status of an attempt as text, for an error message.
+func resultText(resp *http.Response, err error) string {
 	if err != nil {
 		return err.Error()
 	}

@@ -55,13 +55,13 @@ func judge(resp *http.Response, err error) verdict {
 	if err != nil {
 		return verdict{retry: !permanent(err), err: err}
 	}
-	if resp == nil || !passing(resp.StatusCode) && resp.StatusCode != http.StatusConflict {
+	if resp == nil || !isTemporary(resp.StatusCode) && resp.StatusCode != http.StatusConflict {
 		return verdict{}
 	}
 	if resp.Header.Get(replayMark) == "true" { // a completed record never changes
 		return verdict{}
 	}
-	v := verdict{retry: passing(resp.StatusCode)}
+	v := verdict{retry: isTemporary(resp.StatusCode)}
 	v.code, v.err = readCode(resp)
 	switch {
 	case v.err != nil:
@@ -75,9 +75,9 @@ func judge(resp *http.Response, err error) verdict {
 	return v
 }
 
-// passing reports whether a status stands for a temporary failure, so that a later attempt may
-// succeed.
-func passing(status int) bool {
+// isTemporary reports whether a status stands for a temporary failure, so that a later
+// attempt may succeed.
+func isTemporary(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
 		http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -123,10 +123,10 @@ func readCode(resp *http.Response) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxProblem+1))
 	read := io.Reader(bytes.NewReader(data))
 	if err != nil {
-		resp.Body = joined{io.MultiReader(read, failing{err}), resp.Body}
+		resp.Body = readCloser{io.MultiReader(read, errorReader{err}), resp.Body}
 		return "", err
 	}
-	resp.Body = joined{io.MultiReader(read, resp.Body), resp.Body}
+	resp.Body = readCloser{io.MultiReader(read, resp.Body), resp.Body}
 	if len(data) > maxProblem {
 		return "", nil
 	}
@@ -137,7 +137,7 @@ func readCode(resp *http.Response) (string, error) {
 	return doc.Code, nil
 }
 
-// failing is a reader that returns the error with which reading a body ended.
-type failing struct{ err error }
+// errorReader is a reader that returns the error with which reading a body ended.
+type errorReader struct{ err error }
 
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
+func (f errorReader) Read([]byte) (int, error) { return 0, f.err }

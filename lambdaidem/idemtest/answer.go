@@ -22,18 +22,18 @@ type httpAnswer struct {
 	Base64  bool // Body is encoded as base64
 }
 
-// taken returns the part of a Lambda handler's response that its caller receives, for
+// received returns the part of a Lambda handler's response that its caller receives, for
 // comparison. It returns an httpAnswer for an HTTP response, and the JSON text for any
-// other. It leaves out the headers named in apart.
-func taken(t testing.TB, event, answer any, apart []string) any {
+// other. It leaves out the headers named in ignored.
+func received(t testing.TB, event, answer any, ignored []string) any {
 	t.Helper()
 	switch a := answer.(type) {
 	case events.APIGatewayProxyResponse:
-		return httpAnswer{Status: a.StatusCode, Header: without(merged(a.Headers, a.MultiValueHeaders), apart), Body: a.Body, Base64: a.IsBase64Encoded}
+		return httpAnswer{Status: a.StatusCode, Header: without(merged(a.Headers, a.MultiValueHeaders), ignored), Body: a.Body, Base64: a.IsBase64Encoded}
 	case events.APIGatewayV2HTTPResponse:
-		return httpAnswer{Status: a.StatusCode, Header: without(withCookies(a.Headers, a.Cookies), apart), Body: a.Body, Base64: a.IsBase64Encoded}
+		return httpAnswer{Status: a.StatusCode, Header: without(withCookies(a.Headers, a.Cookies), ignored), Body: a.Body, Base64: a.IsBase64Encoded}
 	case events.LambdaFunctionURLResponse:
-		return httpAnswer{Status: a.StatusCode, Header: without(withCookies(a.Headers, a.Cookies), apart), Body: a.Body, Base64: a.IsBase64Encoded}
+		return httpAnswer{Status: a.StatusCode, Header: without(withCookies(a.Headers, a.Cookies), ignored), Body: a.Body, Base64: a.IsBase64Encoded}
 	case events.ALBTargetGroupResponse:
 		header := merged(a.Headers, nil)
 		// A load balancer that sends multi-value headers reads only the multi-value
@@ -42,7 +42,7 @@ func taken(t testing.TB, event, answer any, apart []string) any {
 		if in, ok := event.(events.ALBTargetGroupRequest); ok && in.MultiValueHeaders != nil {
 			header = merged(nil, a.MultiValueHeaders)
 		}
-		return httpAnswer{Status: a.StatusCode, Reason: a.StatusDescription, Header: without(header, apart), Body: a.Body, Base64: a.IsBase64Encoded}
+		return httpAnswer{Status: a.StatusCode, Reason: a.StatusDescription, Header: without(header, ignored), Body: a.Body, Base64: a.IsBase64Encoded}
 	}
 	text, err := json.Marshal(answer)
 	if err != nil {
@@ -83,16 +83,16 @@ func withCookies(single map[string]string, cookies []string) map[string][]string
 }
 
 // answerOf returns the response of a net/http handler for comparison, without the headers
-// named in apart.
-func answerOf(r *http.Response, body []byte, apart []string) httpAnswer {
-	return httpAnswer{Status: r.StatusCode, Header: without(merged(nil, r.Header), apart), Trailer: without(merged(nil, r.Trailer), apart), Body: string(body)}
+// named in ignored.
+func answerOf(r *http.Response, body []byte, ignored []string) httpAnswer {
+	return httpAnswer{Status: r.StatusCode, Header: without(merged(nil, r.Header), ignored), Trailer: without(merged(nil, r.Trailer), ignored), Body: string(body)}
 }
 
-// without deletes the headers in which a replay may differ from the first response: [Mark]
-// and those named in apart.
-func without(header map[string][]string, apart []string) map[string][]string {
+// without deletes the headers in which a replay may differ from the first response:
+// [Mark] and those named in ignored.
+func without(header map[string][]string, ignored []string) map[string][]string {
 	delete(header, strings.ToLower(Mark))
-	for _, name := range apart {
+	for _, name := range ignored {
 		delete(header, strings.ToLower(name))
 	}
 	return header

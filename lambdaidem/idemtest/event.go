@@ -21,11 +21,11 @@ const (
 func (r Request) APIGateway() events.APIGatewayProxyRequest {
 	r = r.withDefaults()
 	r.Header.Set("Host", host)
-	query := parsed(r.Query)
+	query := parsedQuery(r.Query)
 	out := events.APIGatewayProxyRequest{
 		Resource: r.Route, Path: r.Path, HTTPMethod: r.Method,
-		Headers: lasts(r.Header), MultiValueHeaders: r.Header,
-		QueryStringParameters: lasts(query), MultiValueQueryStringParameters: query, PathParameters: r.parameters(),
+		Headers: lastValues(r.Header), MultiValueHeaders: r.Header,
+		QueryStringParameters: lastValues(query), MultiValueQueryStringParameters: query, PathParameters: r.parameters(),
 	}
 	out.Body, out.IsBase64Encoded = r.encoded()
 	c := &out.RequestContext
@@ -57,7 +57,7 @@ func (r Request) APIGatewayV2() events.APIGatewayV2HTTPRequest {
 	headers, cookies := r.joined()
 	out := events.APIGatewayV2HTTPRequest{
 		Version: "2.0", RouteKey: r.Method + " " + r.Route, RawPath: r.Path, RawQueryString: r.Query,
-		Headers: headers, Cookies: cookies, QueryStringParameters: joined(parsed(r.Query)), PathParameters: r.parameters(),
+		Headers: headers, Cookies: cookies, QueryStringParameters: joined(parsedQuery(r.Query)), PathParameters: r.parameters(),
 	}
 	if r.Route == "$default" {
 		out.RouteKey = r.Route
@@ -95,7 +95,7 @@ func (r Request) FunctionURL() events.LambdaFunctionURLRequest {
 	headers, cookies := r.joined()
 	out := events.LambdaFunctionURLRequest{
 		Version: "2.0", RawPath: r.Path, RawQueryString: r.Query,
-		Headers: headers, Cookies: cookies, QueryStringParameters: joined(parsed(r.Query)),
+		Headers: headers, Cookies: cookies, QueryStringParameters: joined(parsedQuery(r.Query)),
 	}
 	out.Body, out.IsBase64Encoded = r.encoded()
 	c := &out.RequestContext
@@ -117,7 +117,7 @@ func (r Request) FunctionURL() events.LambdaFunctionURLRequest {
 // last value of each header and parameter.
 func (r Request) ALB() events.ALBTargetGroupRequest {
 	out, header, query := r.alb()
-	out.Headers, out.QueryStringParameters = lasts(header), lasts(query)
+	out.Headers, out.QueryStringParameters = lastValues(header), lastValues(query)
 	return out
 }
 
@@ -190,9 +190,9 @@ func joined(all map[string][]string) map[string]string {
 	return out
 }
 
-// lasts returns the last value of each name, as gateways do that pass on only one value
-// per name.
-func lasts(all map[string][]string) map[string]string {
+// lastValues returns the last value of each name, as gateways do that pass on only one
+// value per name.
+func lastValues(all map[string][]string) map[string]string {
 	out := make(map[string]string, len(all))
 	for name, values := range all {
 		out[name] = values[len(values)-1]
@@ -200,8 +200,8 @@ func lasts(all map[string][]string) map[string]string {
 	return out
 }
 
-// parsed returns the parameters of a query. It panics if the query is malformed.
-func parsed(query string) map[string][]string {
+// parsedQuery returns the parameters of a query. It panics if the query is malformed.
+func parsedQuery(query string) map[string][]string {
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		panic("idemtest: Request.Query: " + err.Error())

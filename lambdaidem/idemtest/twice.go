@@ -28,11 +28,11 @@ const Mark = "X-Idempotency-Replayed"
 //     compared by the parts that the gateway of the event uses. For example, payload format
 //     version 2.0 has no multiValueHeaders. Other responses are compared by their JSON.
 //
-// The comparison ignores the header [Mark] and the headers named in apart, such as further
+// The comparison ignores the header [Mark] and the headers named in ignored, such as further
 // Options.ReplayMarks or Options.UnstoredHeaders.
 //
 // Use an event whose key no other test uses, or a new store.
-func Twice[In, Out any](t testing.TB, handler func(context.Context, In) (Out, error), event In, apart ...string) Out {
+func Twice[In, Out any](t testing.TB, handler func(context.Context, In) (Out, error), event In, ignored ...string) Out {
 	t.Helper()
 	send := func() (answer Out, ran int64, err error) {
 		ctx, runs := runcount.With(t.Context())
@@ -45,7 +45,7 @@ func Twice[In, Out any](t testing.TB, handler func(context.Context, In) (Out, er
 	if textOf(firstErr) != textOf(secondErr) {
 		t.Errorf("the two answers differ:\nfirst error  %s\nsecond error %s", textOf(firstErr), textOf(secondErr))
 	}
-	a, b := taken(t, event, first, apart), taken(t, event, second, apart)
+	a, b := received(t, event, first, ignored), received(t, event, second, ignored)
 	if !reflect.DeepEqual(a, b) {
 		t.Errorf("the two answers differ:\nfirst  %+v\nsecond %+v", a, b)
 	}
@@ -55,11 +55,11 @@ func Twice[In, Out any](t testing.TB, handler func(context.Context, In) (Out, er
 // TwiceHTTP sends the same request twice to a guarded net/http handler and returns the first
 // response. It fails t unless the first request ran at least one guarded handler and the
 // second ran none, and both responses have the same status, headers, trailers and body. The
-// comparison ignores [Mark] and the headers named in apart, like [Twice].
+// comparison ignores [Mark] and the headers named in ignored, like [Twice].
 //
 // TwiceHTTP sets the fields that a server would set: RequestURI, if the request was made for
 // a client and has none, and ContentLength.
-func TwiceHTTP(t testing.TB, handler http.Handler, r *http.Request, apart ...string) *http.Response {
+func TwiceHTTP(t testing.TB, handler http.Handler, r *http.Request, ignored ...string) *http.Response {
 	t.Helper()
 	var body []byte
 	if r.Body != nil {
@@ -73,7 +73,7 @@ func TwiceHTTP(t testing.TB, handler http.Handler, r *http.Request, apart ...str
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, served(ctx, r, body))
 		answer := w.Result()
-		return answerOf(answer, w.Body.Bytes(), apart), answer, runs.Load()
+		return answerOf(answer, w.Body.Bytes(), ignored), answer, runs.Load()
 	}
 	first, answer, ran := send()
 	second, _, ranAgain := send()

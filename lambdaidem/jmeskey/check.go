@@ -41,8 +41,8 @@ func check(expression string) error {
 		return err
 	}
 	root := node{reflect.ValueOf(tree)}
-	if root.tellsTruth() {
-		return errTruth
+	if root.isBoolean() {
+		return errBoolean
 	}
 	return root.check(asResult)
 }
@@ -82,13 +82,13 @@ func (n node) isText() bool {
 	return n.isLiteral() && n.value().Kind() == reflect.String && n.value().Len() > 0
 }
 
-// tellsTruth reports whether the value of the node is always true or false.
-func (n node) tellsTruth() bool {
+// isBoolean reports whether the value of the node is always true or false.
+func (n node) isBoolean() bool {
 	switch n.kind() {
 	case int(jmespath.ASTComparator), int(jmespath.ASTNotExpression):
 		return true
 	case int(jmespath.ASTFunctionExpression):
-		return functions[n.name()].truth
+		return functions[n.name()].boolean
 	}
 	return false
 }

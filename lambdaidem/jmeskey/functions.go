@@ -10,14 +10,14 @@ import (
 // function says whether and how an expression may call a function of JMESPath.
 type function struct {
 	refused string     // why the function is rejected; empty if it is allowed
-	truth   bool       // the function always returns true or false
-	takes   []position // the position of each argument, see passes
+	boolean bool       // the function always returns true or false
+	takes   []position // the position of each argument, see samePosition
 	more    bool       // the last argument may be repeated
 }
 
-// passes stands for the position of the function's result. It is the position of an argument
-// that the function returns unchanged.
-const passes position = -1
+// samePosition stands for the position of the function's result. It is the position of an
+// argument that the function returns unchanged.
+const samePosition position = -1
 
 // Reasons for rejecting functions. The text follows the name of the function.
 const (
@@ -27,14 +27,14 @@ const (
 
 // functions are the functions of JMESPath by name.
 var functions = map[string]function{
-	"contains":    {truth: true, takes: []position{insideOf, comparedTo}},
-	"ends_with":   {truth: true, takes: []position{insideOf, comparedTo}},
-	"starts_with": {truth: true, takes: []position{insideOf, comparedTo}},
+	"contains":    {boolean: true, takes: []position{insideOf, comparedTo}},
+	"ends_with":   {boolean: true, takes: []position{insideOf, comparedTo}},
+	"starts_with": {boolean: true, takes: []position{insideOf, comparedTo}},
 	"length":      {takes: []position{insideOf}},
-	"map":         {takes: []position{passes, insideOf}},
-	"not_null":    {takes: []position{passes}, more: true},
+	"map":         {takes: []position{samePosition, insideOf}},
+	"not_null":    {takes: []position{samePosition}, more: true},
 	"reverse":     {takes: []position{insideOf}},
-	"to_array":    {takes: []position{passes}},
+	"to_array":    {takes: []position{samePosition}},
 
 	"abs":       {refused: onNumbers},
 	"avg":       {refused: onNumbers},
@@ -84,7 +84,7 @@ func (n node) checkCall(at position) error {
 	}
 	for i, arg := range args {
 		takes := f.takes[min(i, len(f.takes)-1)]
-		if takes == passes {
+		if takes == samePosition {
 			takes = at
 		}
 		if err := arg.check(takes); err != nil {

@@ -132,4 +132,4 @@ func (k *Key) JSON(text []byte) (string, error) {
 	return key, nil
 }
 
-var errTruth = errors.New("the result is true or false, which tells no two requests apart")
+var errBoolean = errors.New("the result is true or false, which tells no two requests apart")

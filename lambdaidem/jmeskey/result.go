@@ -17,7 +17,7 @@ func keyOf(result, document any) (string, error) {
 	case nil:
 		return "", nil
 	case bool:
-		return "", errTruth
+		return "", errBoolean
 	case string:
 		return orHash(v, v)
 	case json.Number:
@@ -25,7 +25,7 @@ func keyOf(result, document any) (string, error) {
 	case float64: // only the function length returns one
 		return strconv.FormatFloat(v, 'f', -1, 64), nil
 	case []any, map[string]any:
-		if lacks(v, containersOf(document)) {
+		if isMissing(v, containersOf(document)) {
 			return "", nil
 		}
 		return lambdaidem.HashKey(v)
@@ -44,11 +44,11 @@ func orHash(text string, of any) (string, error) {
 	return lambdaidem.HashKey(of)
 }
 
-// lacks reports whether v is missing: null, or an empty string, list or object. A list or
-// object that the expression built is also missing if any of its parts is. One that comes
-// from the document is not, whatever its parts are. given has the identities of the
-// document's lists and objects.
-func lacks(v any, given map[uintptr]bool) bool {
+// isMissing reports whether v is missing: null, or an empty string, list or object. A
+// list or object that the expression built is also missing if any of its parts is. One
+// that comes from the document is not, whatever its parts are. inDocument has the
+// identities of the document's lists and objects.
+func isMissing(v any, inDocument map[uintptr]bool) bool {
 	switch v := v.(type) {
 	case nil:
 		return true
@@ -58,11 +58,11 @@ func lacks(v any, given map[uintptr]bool) bool {
 		if len(v) == 0 {
 			return true
 		}
-		if given[identity(v)] {
+		if inDocument[identity(v)] {
 			return false
 		}
 		for _, part := range v {
-			if lacks(part, given) {
+			if isMissing(part, inDocument) {
 				return true
 			}
 		}
@@ -70,11 +70,11 @@ func lacks(v any, given map[uintptr]bool) bool {
 		if len(v) == 0 {
 			return true
 		}
-		if given[identity(v)] {
+		if inDocument[identity(v)] {
 			return false
 		}
 		for _, part := range v {
-			if lacks(part, given) {
+			if isMissing(part, inDocument) {
 				return true
 			}
 		}
@@ -86,24 +86,24 @@ func lacks(v any, given map[uintptr]bool) bool {
 // expression never changes or copies them, so a list or object with another identity was
 // built by the expression.
 func containersOf(document any) map[uintptr]bool {
-	given := make(map[uintptr]bool)
+	inDocument := make(map[uintptr]bool)
 	var note func(v any)
 	note = func(v any) {
 		switch v := v.(type) {
 		case []any:
-			given[identity(v)] = true // all empty lists share one identity, but lacks never asks for it
+			inDocument[identity(v)] = true // all empty lists share one identity, but isMissing never asks for it
 			for _, element := range v {
 				note(element)
 			}
 		case map[string]any:
-			given[identity(v)] = true
+			inDocument[identity(v)] = true
 			for _, member := range v {
 				note(member)
 			}
 		}
 	}
 	note(document)
-	return given
+	return inDocument
 }
 
 // identity returns the address of the memory of a list or object.

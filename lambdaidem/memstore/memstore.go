@@ -61,7 +61,7 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 			return copied(r), nil
 		}
 	} else {
-		if !isSeen(r, *claim.Over) {
+		if !isUnchanged(r, *claim.Over) {
 			return copied(r), nil
 		}
 		attempt, steps = r.Attempt+1, r.Steps
@@ -213,10 +213,10 @@ func (s *Store) sweep(now time.Time) {
 	}
 }
 
-// isSeen reports whether a takeover may replace r, the current record. r must not have changed
-// since the caller of Acquire read it as seen. A completed record can't be taken over, because
-// it never changes.
-func isSeen(r, seen lambdaidem.Record) bool {
+// isUnchanged reports whether a takeover may replace r, the current record. r must not
+// have changed since the caller of Acquire read it as seen. A completed record can't be
+// taken over, because it never changes.
+func isUnchanged(r, seen lambdaidem.Record) bool {
 	return (r.State == lambdaidem.InProgress || r.State == lambdaidem.Released) &&
 		r.State == seen.State &&
 		r.Token == seen.Token &&

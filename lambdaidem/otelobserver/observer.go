@@ -78,8 +78,8 @@ func New(optFns ...func(*Options)) *Observer {
 	}
 }
 
-// made returns instrument. If err is not nil, it reports err to otel.Handle and returns none, an
-// instrument that does nothing.
+// made returns instrument. If err is not nil, it reports err to otel.Handle and returns
+// none, an instrument that does nothing.
 func made[T any](instrument T, err error, none T) T {
 	if err != nil {
 		otel.Handle(err)
@@ -88,8 +88,8 @@ func made[T any](instrument T, err error, none T) T {
 	return instrument
 }
 
-// Observe records the metrics of an event. If a span is recording in ctx, it also adds an event
-// to that span.
+// Observe records the metrics of an event. If a span is recording in ctx, it also adds an
+// event to that span.
 func (o *Observer) Observe(ctx context.Context, e lambdaidem.Event) {
 	s := measure.Of(e)
 	o.record(ctx, s)

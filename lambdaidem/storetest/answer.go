@@ -142,12 +142,12 @@ func keeps(ctx context.Context, e Env, step string, results map[string]lambdaide
 func ownsAnswer(ctx context.Context, s *story, result lambdaidem.Result) error {
 	result.At = s.at(time.Second)
 	result.Expires = s.at(answerTTL)
-	held := s.acquires("the first acquire", s.claim("a", 0))
+	inProgress := s.acquires("the first acquire", s.claim("a", 0))
 	if s.err != nil {
 		return s.err
 	}
 	given := copied(result)
-	want := completed(held, result)
+	want := completed(inProgress, result)
 	calls := []struct {
 		what string
 		call func() (lambdaidem.Record, error)
@@ -173,7 +173,7 @@ func ownsAnswer(ctx context.Context, s *story, result lambdaidem.Result) error {
 			return fmt.Errorf("%s returned an error, want none: %w", c.what, err)
 		}
 		scribble(got.Result)
-		s.stands("after the caller overwrote the answer that it passed to and got from "+c.what, 2*time.Second, want)
+		s.reads("after the caller overwrote the answer that it passed to and got from "+c.what, 2*time.Second, want)
 	}
 	return s.err
 }

@@ -17,16 +17,16 @@ var contextSteps = []Step{
 		Doc:  "Acquire with an ended context MUST write nothing and return a StoreError with NotApplied.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "an ended context acquires nothing")
-			s.surelyNot("acquire", func(ended context.Context) (lambdaidem.Record, error) {
+			s.rejectsEndedContext("acquire", func(ended context.Context) (lambdaidem.Record, error) {
 				return s.store.Acquire(ended, s.claim("a", 0))
 			})
-			s.stands("after the acquire with an ended context", 0, gone)
+			s.reads("after the acquire with an ended context", 0, absent)
 
 			a := s.acquires("the first acquire", s.claim("a", 0))
-			s.surelyNot("acquire", func(ended context.Context) (lambdaidem.Record, error) {
+			s.rejectsEndedContext("acquire", func(ended context.Context) (lambdaidem.Record, error) {
 				return s.store.Acquire(ended, s.takeover("b", leaseLength, a))
 			})
-			s.stands("after the takeover with an ended context", leaseLength, a)
+			s.reads("after the takeover with an ended context", leaseLength, a)
 			return s.err
 		},
 	},
@@ -37,10 +37,10 @@ var contextSteps = []Step{
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "an ended context completes nothing")
 			a := s.acquires("the first acquire", s.claim("a", 0))
-			s.surelyNot("complete", func(ended context.Context) (lambdaidem.Record, error) {
+			s.rejectsEndedContext("complete", func(ended context.Context) (lambdaidem.Record, error) {
 				return s.store.Complete(ended, s.lease("a", time.Second), s.answer(time.Second, "first"))
 			})
-			s.stands("after the completion with an ended context", time.Second, a)
+			s.reads("after the completion with an ended context", time.Second, a)
 			s.completes("the completion with a live context", a, s.answer(2*time.Second, "first"))
 			return s.err
 		},
@@ -52,10 +52,10 @@ var contextSteps = []Step{
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "an ended context releases nothing")
 			a := s.acquires("the first acquire", s.claim("a", 0))
-			s.surelyNot("release", func(ended context.Context) (lambdaidem.Record, error) {
+			s.rejectsEndedContext("release", func(ended context.Context) (lambdaidem.Record, error) {
 				return s.store.Release(ended, s.lease("a", time.Second), s.at(time.Second))
 			})
-			s.stands("after the release with an ended context", time.Second, a)
+			s.reads("after the release with an ended context", time.Second, a)
 			s.releases("the release with a live context", a, 2*time.Second)
 			return s.err
 		},
@@ -67,7 +67,7 @@ var contextSteps = []Step{
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "an ended context reads nothing")
 			s.acquires("the first acquire", s.claim("a", 0))
-			s.surelyNot("get", func(ended context.Context) (lambdaidem.Record, error) {
+			s.rejectsEndedContext("get", func(ended context.Context) (lambdaidem.Record, error) {
 				return s.store.Get(ended, s.id, s.at(0))
 			})
 			return s.err
@@ -75,9 +75,9 @@ var contextSteps = []Step{
 	},
 }
 
-// surelyNot makes a call with a context that has ended. It checks that the error is a
+// rejectsEndedContext makes a call with a context that has ended. It checks that the error is a
 // StoreError with the given Op and with NotApplied set: nothing was written.
-func (s *story) surelyNot(op string, call func(context.Context) (lambdaidem.Record, error)) {
+func (s *story) rejectsEndedContext(op string, call func(context.Context) (lambdaidem.Record, error)) {
 	if s.err != nil {
 		return
 	}

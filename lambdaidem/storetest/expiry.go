@@ -17,9 +17,9 @@ var expirySteps = []Step{
 			s := e.story(ctx, "an expired answer is not read")
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			done := s.completes("the completion", a, s.answer(time.Second, "first"))
-			s.standsAt("a moment before the expiry", done.Expires.Add(-time.Nanosecond), done)
-			s.standsAt("at the expiry", done.Expires, gone)
-			s.standsAt("a day after the expiry", done.Expires.Add(24*time.Hour), gone)
+			s.readsAt("a moment before the expiry", done.Expires.Add(-time.Nanosecond), done)
+			s.readsAt("at the expiry", done.Expires, absent)
+			s.readsAt("a day after the expiry", done.Expires.Add(24*time.Hour), absent)
 			return s.err
 		},
 	},
@@ -70,7 +70,7 @@ var expirySteps = []Step{
 			c.LeaseEnd = t.at(2 * releaseTTL)
 			a = t.acquires("the first acquire", c)
 			released := t.releases("the release", a, time.Second)
-			t.standsAt("at the expiry", released.Expires, gone)
+			t.readsAt("at the expiry", released.Expires, absent)
 			return firstError(s, t)
 		},
 	},
@@ -97,10 +97,10 @@ var expirySteps = []Step{
 			end := 10*time.Second + 500*time.Millisecond
 			c.LeaseEnd = s.at(end)
 			a := s.acquires("the first acquire", c)
-			s.stands("at the expiry", 5*time.Second, a)
+			s.reads("at the expiry", 5*time.Second, a)
 			s.refuses("an acquire in the second before the lease's end", s.claim("b", 10*time.Second), a)
 			s.refuses("an acquire a moment before the lease's end", s.claim("b", end-time.Nanosecond), a)
-			s.stands("at the lease's end", end, gone)
+			s.reads("at the lease's end", end, absent)
 			s.acquires("an acquire at the lease's end", s.claim("b", end))
 			return s.err
 		},
@@ -131,8 +131,8 @@ var expirySteps = []Step{
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "an expired attempt is lost")
 			s.acquires("the first acquire", s.claim("a", 0))
-			s.losesRelease("the release at the expiry", "a", lockTTL, gone)
-			s.losesCompletion("the completion at the expiry", "a", s.answer(lockTTL, "first"), gone)
+			s.losesRelease("the release at the expiry", "a", lockTTL, absent)
+			s.losesCompletion("the completion at the expiry", "a", s.answer(lockTTL, "first"), absent)
 			s.acquires("another attempt's acquire", s.claim("b", lockTTL))
 			return s.err
 		},
@@ -144,13 +144,13 @@ var expirySteps = []Step{
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "an expired record is not taken over")
 			a := s.acquires("the first acquire", s.claim("a", 0))
-			s.refuses("a takeover at the expiry", s.takeover("b", lockTTL, a), gone)
+			s.refuses("a takeover at the expiry", s.takeover("b", lockTTL, a), absent)
 			s.acquires("a plain acquire", s.claim("b", lockTTL))
 
 			t := e.story(ctx, "an expired record is not taken over, released")
 			a = t.acquires("the first acquire", t.claim("a", 0))
 			released := t.releases("the release", a, time.Second)
-			t.refuses("a takeover at the expiry of the release", t.takeover("b", time.Second+releaseTTL, released), gone)
+			t.refuses("a takeover at the expiry of the release", t.takeover("b", time.Second+releaseTTL, released), absent)
 			return firstError(s, t)
 		},
 	},
@@ -163,9 +163,9 @@ var expirySteps = []Step{
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			done := s.completes("the completion", a, s.answer(time.Second, "first"))
 			expiry := done.Expires.Sub(s.base)
-			s.refuses("a takeover of the record as it was in progress", s.takeover("b", expiry, a), gone)
-			s.losesCompletion("a completion with another token", "b", s.answer(expiry, "second"), gone)
-			s.losesRelease("a release with another token", "b", expiry, gone)
+			s.refuses("a takeover of the record as it was in progress", s.takeover("b", expiry, a), absent)
+			s.losesCompletion("a completion with another token", "b", s.answer(expiry, "second"), absent)
+			s.losesRelease("a release with another token", "b", expiry, absent)
 			return s.err
 		},
 	},
@@ -196,7 +196,7 @@ var expirySteps = []Step{
 			s := e.story(ctx, "time may run backwards")
 			a := s.acquires("the first acquire", s.claim("a", 2*time.Second))
 			done := s.completes("a completion by a clock that lags", a, s.answer(time.Second, "first"))
-			s.standsAt("by a clock that is ahead", done.Expires, lambdaidem.Record{})
+			s.readsAt("by a clock that is ahead", done.Expires, lambdaidem.Record{})
 			s.refuses("an acquire by a clock that lags", s.claim("b", 0), done)
 			return s.err
 		},

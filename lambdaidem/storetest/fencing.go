@@ -114,7 +114,7 @@ var fencingSteps = []Step{
 		Doc:  "Complete MUST return ErrLeaseLost with the zero Record if there is no record, and MUST NOT create one.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "nothing to complete")
-			s.losesCompletion("a completion without a record", "a", s.answer(0, "first"), gone)
+			s.losesCompletion("a completion without a record", "a", s.answer(0, "first"), absent)
 			return s.err
 		},
 	},
@@ -124,7 +124,7 @@ var fencingSteps = []Step{
 		Doc:  "Release MUST return ErrLeaseLost with the zero Record if there is no record, and MUST NOT create one.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "nothing to release")
-			s.losesRelease("a release without a record", "a", 0, gone)
+			s.losesRelease("a release without a record", "a", 0, absent)
 			return s.err
 		},
 	},

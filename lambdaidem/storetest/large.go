@@ -68,10 +68,10 @@ var largeSteps = []Step{
 			if err != nil || record.Result.Apart == nil { // the store keeps even this answer in the record
 				return err
 			}
-			s.surelyNot("load", func(ended context.Context) (lambdaidem.Record, error) {
+			s.rejectsEndedContext("load", func(ended context.Context) (lambdaidem.Record, error) {
 				_, err := loader.Load(ended, record)
 				if failure := (*lambdaidem.StoreError)(nil); errors.As(err, &failure) && failure.Reason == lambdaidem.ReasonForeign {
-					return record, fmt.Errorf("ReasonForeign says that the answer is lost, but it was only not read; use another reason: %s", err.Error()) // %s, so that surelyNot does not find the StoreError in it
+					return record, fmt.Errorf("ReasonForeign says that the answer is lost, but it was only not read; use another reason: %s", err.Error()) // %s, so that rejectsEndedContext does not find the StoreError in it
 				}
 				return record, err
 			})

@@ -15,7 +15,7 @@ var lifeSteps = []Step{
 		Doc:  "Get MUST return the zero Record and no error if there is no record.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "no record")
-			s.stands("before any acquire", 0, lambdaidem.Record{})
+			s.reads("before any acquire", 0, lambdaidem.Record{})
 			return s.err
 		},
 	},

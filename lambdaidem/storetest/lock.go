@@ -112,13 +112,13 @@ var lockSteps = []Step{
 			b := upper.acquires("the second record's acquire", upper.claim("token", 0))
 			c := longer.acquires("the third record's acquire", longer.claim("token", 0))
 			done := s.completes("the first record's completion", a, s.answer(time.Second, "first"))
-			upper.stands("after the first record's completion", time.Second, b)
+			upper.reads("after the first record's completion", time.Second, b)
 			released := upper.releases("the second record's release", b, 2*time.Second)
-			s.stands("after the second record's release", 3*time.Second, done)
-			longer.stands("after both", 3*time.Second, c)
+			s.reads("after the second record's release", 3*time.Second, done)
+			longer.reads("after both", 3*time.Second, c)
 			longer.completes("the third record's completion", c, longer.answer(4*time.Second, "third"))
-			s.stands("after the third record's completion", 5*time.Second, done)
-			upper.stands("after the third record's completion", 5*time.Second, released)
+			s.reads("after the third record's completion", 5*time.Second, done)
+			upper.reads("after the third record's completion", 5*time.Second, released)
 			return firstError(s, &upper, &longer)
 		},
 	},
@@ -134,5 +134,5 @@ func firstError(stories ...*story) error {
 	return nil
 }
 
-// gone is what a store must return if there is no record, or if the record has expired.
-var gone = lambdaidem.Record{}
+// absent is what a store must return if there is no record, or if the record has expired.
+var absent = lambdaidem.Record{}

@@ -58,7 +58,7 @@ var raceSteps = []Step{
 		Doc:  "One result of many concurrent calls of Complete under the same token MUST be stored, and every call MUST return that result.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "one completion of many stays")
-			held := s.acquires("the first acquire", s.claim("a", 0))
+			inProgress := s.acquires("the first acquire", s.claim("a", 0))
 			if s.err != nil {
 				return s.err
 			}
@@ -73,14 +73,14 @@ var raceSteps = []Step{
 			}
 			for i := range got {
 				call := fmt.Sprintf("concurrent call %d of Complete", i)
-				if got[i], err = s.whole(got[i]); err != nil {
+				if got[i], err = s.loaded(got[i]); err != nil {
 					return fmt.Errorf("%s returned a wrong answer: %w", call, err)
 				}
-				if err := wrong(call, got[i], completed(held, got[0].Result)); err != nil {
+				if err := mismatch(call, got[i], completed(inProgress, got[0].Result)); err != nil {
 					return err
 				}
 			}
-			s.stands("after all completions", time.Second, got[0])
+			s.reads("after all completions", time.Second, got[0])
 			return s.err
 		},
 	},
@@ -90,7 +90,7 @@ var raceSteps = []Step{
 		Doc:  "Exactly one of a late completion and many concurrent takeovers MUST succeed: either the answer is stored and no takeover gets the lease, or Complete returns ErrLeaseLost.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "completion or takeover")
-			held := s.acquires("the first acquire", s.claim("a", 0))
+			inProgress := s.acquires("the first acquire", s.claim("a", 0))
 			if s.err != nil {
 				return s.err
 			}
@@ -105,7 +105,7 @@ var raceSteps = []Step{
 					}
 					return finishErr
 				}
-				c := s.takeover(fmt.Sprint("racer ", i), leaseLength, held)
+				c := s.takeover(fmt.Sprint("racer ", i), leaseLength, inProgress)
 				r, err := s.store.Acquire(ctx, c)
 				if owns(r, c) {
 					winners[i] = r
@@ -121,11 +121,11 @@ var raceSteps = []Step{
 					continue
 				}
 				won++
-				s.stands(fmt.Sprintf("after takeover %d got the lease", i), leaseLength, r)
+				s.reads(fmt.Sprintf("after takeover %d got the lease", i), leaseLength, r)
 			}
 			if finishErr == nil {
 				won++
-				s.stands("after the completion", leaseLength, finished)
+				s.reads("after the completion", leaseLength, finished)
 			}
 			if won != 1 {
 				return fmt.Errorf("%d of one completion and %d concurrent takeovers succeeded, want 1; make each write conditional on the token, in one atomic operation", won, racers-1)
@@ -161,11 +161,11 @@ func (s *story) oneWins(claim func(token string) lambdaidem.Claim) error {
 	}
 	want := claimed(claims[winner])
 	for i := range got {
-		if err := wrong(fmt.Sprintf("concurrent call %d of Acquire", i), got[i], want); err != nil {
+		if err := mismatch(fmt.Sprintf("concurrent call %d of Acquire", i), got[i], want); err != nil {
 			return err
 		}
 	}
-	s.standsAt("after all acquires", want.StartedAt, want)
+	s.readsAt("after all acquires", want.StartedAt, want)
 	return s.err
 }
 

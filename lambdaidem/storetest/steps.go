@@ -54,7 +54,7 @@ var savedSteps = []Step{
 		Rule: "E5",
 		Doc:  "SaveSteps MUST return ErrLeaseLost if the record is released, completed, expired or absent, and MUST NOT create a record.",
 		Run: onStepStore("no save after the attempt's end", func(s *stepStory) {
-			s.losesSave("a save without a record", "a", 0, gone)
+			s.losesSave("a save without a record", "a", 0, absent)
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			a = s.saves("a save", a, time.Second, "charge", `1`)
 			released := s.releases("the release", a, 2*time.Second)
@@ -62,7 +62,7 @@ var savedSteps = []Step{
 			b := s.acquiresOver("the acquire over the released record", "b", 4*time.Second, released)
 			done := s.completes("the completion", b, s.answer(5*time.Second, "first"))
 			s.losesSave("a save after the completion", "b", 6*time.Second, done)
-			s.lossAt("a save after the record's expiry", "b", done.Expires, gone)
+			s.losesSaveAt("a save after the record's expiry", "b", done.Expires, absent)
 		}),
 	},
 	{
@@ -112,7 +112,7 @@ var savedSteps = []Step{
 		Run: onStepStore("what has expired has no steps", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			a = s.saves("a save", a, time.Second, "charge", `1`)
-			s.lossAt("a save after the expiry", "a", a.Expires, gone)
+			s.losesSaveAt("a save after the expiry", "a", a.Expires, absent)
 			s.acquires("the acquire after the expiry", s.claim("b", lockTTL))
 		}),
 	},
@@ -134,9 +134,9 @@ var savedSteps = []Step{
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			first := s.saves("the first save", a, time.Second, "charge", `1`)
 			both := s.saves("the second save", first, 2*time.Second, "mail", `2`)
-			s.savesNot("the first save, late", "a", 3*time.Second, first.Steps, both)
-			s.savesNot("a save of another result", "a", 3*time.Second, lambdaidem.Steps{"charge": []byte(`1`), "mail": []byte(`3`)}, both)
-			s.savesNot("a save of another step", "a", 3*time.Second, lambdaidem.Steps{"charge": []byte(`1`), "ship": []byte(`2`)}, both)
+			s.rejectsSave("the first save, late", "a", 3*time.Second, first.Steps, both)
+			s.rejectsSave("a save of another result", "a", 3*time.Second, lambdaidem.Steps{"charge": []byte(`1`), "mail": []byte(`3`)}, both)
+			s.rejectsSave("a save of another step", "a", 3*time.Second, lambdaidem.Steps{"charge": []byte(`1`), "ship": []byte(`2`)}, both)
 		}),
 	},
 	{
@@ -151,9 +151,9 @@ var savedSteps = []Step{
 			a := first.acquires("the first record's acquire", first.claim("token", 0))
 			b := other.acquires("the other record's acquire", other.claim("token", 0))
 			a = first.saves("the first record's save", a, time.Second, "charge", `1`)
-			other.stands("after the first record's save", time.Second, b)
+			other.reads("after the first record's save", time.Second, b)
 			other.saves("the other record's save", b, 2*time.Second, "charge", `2`)
-			first.stands("after the other record's save", 2*time.Second, a)
+			first.reads("after the other record's save", 2*time.Second, a)
 			return firstError(first.story, other.story)
 		},
 	},
@@ -189,7 +189,7 @@ var savedSteps = []Step{
 					return
 				}
 				scribbleSteps(got.Steps)
-				s.stands("after the caller overwrote the steps that it passed to and got from "+c.what, 2*time.Second, want)
+				s.reads("after the caller overwrote the steps that it passed to and got from "+c.what, 2*time.Second, want)
 			}
 		}),
 	},
@@ -199,10 +199,10 @@ var savedSteps = []Step{
 		Doc:  "SaveSteps with an ended context MUST write nothing and return a StoreError with NotApplied, so that the guard can try again.",
 		Run: onStepStore("an ended context saves no steps", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
-			s.surelyNot("save_steps", func(ended context.Context) (lambdaidem.Record, error) {
+			s.rejectsEndedContext("save_steps", func(ended context.Context) (lambdaidem.Record, error) {
 				return s.steps.SaveSteps(ended, s.lease("a", time.Second), lambdaidem.Steps{"charge": []byte(`1`)}, s.at(time.Second))
 			})
-			s.stands("after the save with an ended context", time.Second, a)
+			s.reads("after the save with an ended context", time.Second, a)
 			s.saves("the save with a live context", a, 2*time.Second, "charge", `1`)
 		}),
 	},
@@ -237,30 +237,30 @@ func onStepStore(name string, tell func(*stepStory)) func(context.Context, Env) 
 	}
 }
 
-// saves calls SaveSteps with the token of the record held, and checks that the steps are
-// stored. more has the names and results of the added steps, alternating. saves returns the
-// record that the store must now have.
-func (s *stepStory) saves(what string, held lambdaidem.Record, after time.Duration, more ...string) lambdaidem.Record {
-	want := held
-	want.Steps = copiedSteps(held.Steps)
+// saves calls SaveSteps with the token of the record inProgress, and checks that the
+// steps are stored. more has the names and results of the added steps, alternating. saves
+// returns the record that the store must now have.
+func (s *stepStory) saves(what string, inProgress lambdaidem.Record, after time.Duration, more ...string) lambdaidem.Record {
+	want := inProgress
+	want.Steps = copiedSteps(inProgress.Steps)
 	for pair := range slices.Chunk(more, 2) {
 		want.Steps[pair[0]] = []byte(pair[1])
 	}
-	s.save(what, held.Token, after, want.Steps, want, nil)
+	s.save(what, inProgress.Token, after, want.Steps, want, nil)
 	return want
 }
 
-// losesSave calls SaveSteps and checks that it changes nothing, and returns ErrLeaseLost with
-// the current record, standing.
-func (s *stepStory) losesSave(what, token string, after time.Duration, standing lambdaidem.Record) {
-	s.lossAt(what, token, s.at(after), standing)
+// losesSave calls SaveSteps and checks that it changes nothing, and returns ErrLeaseLost
+// with the current record.
+func (s *stepStory) losesSave(what, token string, after time.Duration, current lambdaidem.Record) {
+	s.losesSaveAt(what, token, s.at(after), current)
 }
 
-// lossAt is like losesSave, for a call at the time now.
-func (s *stepStory) lossAt(what, token string, now time.Time, standing lambdaidem.Record) {
-	more := copiedSteps(standing.Steps)
+// losesSaveAt is like losesSave, for a call at the time now.
+func (s *stepStory) losesSaveAt(what, token string, now time.Time, current lambdaidem.Record) {
+	more := copiedSteps(current.Steps)
 	more["of a lost lease"] = []byte(`true`)
-	s.saveAt(what, token, now, more, standing, lambdaidem.ErrLeaseLost)
+	s.saveAt(what, token, now, more, current, lambdaidem.ErrLeaseLost)
 }
 
 // save calls SaveSteps and checks that it returns the record want and the error wantErr. after
@@ -276,9 +276,9 @@ func (s *stepStory) saveAt(what, token string, now time.Time, steps lambdaidem.S
 	})
 }
 
-// savesNot calls SaveSteps and checks that it changes nothing, and returns a StoreError with
-// ReasonInvalid and NotApplied.
-func (s *stepStory) savesNot(what, token string, after time.Duration, steps lambdaidem.Steps, standing lambdaidem.Record) {
+// rejectsSave calls SaveSteps and checks that it changes nothing, and returns a
+// StoreError with ReasonInvalid and NotApplied.
+func (s *stepStory) rejectsSave(what, token string, after time.Duration, steps lambdaidem.Steps, current lambdaidem.Record) {
 	if s.err != nil {
 		return
 	}
@@ -287,7 +287,7 @@ func (s *stepStory) savesNot(what, token string, after time.Duration, steps lamb
 	if !errors.As(err, &failure) || failure.Reason != lambdaidem.ReasonInvalid || !failure.NotApplied {
 		s.err = fmt.Errorf("%s: SaveSteps must return a *lambdaidem.StoreError with ReasonInvalid and NotApplied; its error is: %w", what, errOrNone(err))
 	}
-	s.stands(what, after, standing)
+	s.reads(what, after, current)
 }
 
 // acquiresOver calls Acquire to take over the record that was read as seen. It checks that the

@@ -91,9 +91,9 @@ func (s *story) acquires(what string, c lambdaidem.Claim) lambdaidem.Record {
 }
 
 // refuses calls Acquire and checks that the claim does not get the lease, and that the call
-// returns the complete current record, standing.
-func (s *story) refuses(what string, c lambdaidem.Claim, standing lambdaidem.Record) {
-	s.acquire(what, c, standing)
+// returns the complete current record.
+func (s *story) refuses(what string, c lambdaidem.Claim, current lambdaidem.Record) {
+	s.acquire(what, c, current)
 }
 
 // acquire calls Acquire and checks that it returns the record want and no error.
@@ -101,18 +101,18 @@ func (s *story) acquire(what string, c lambdaidem.Claim, want lambdaidem.Record)
 	s.check(what, "Acquire", c.Now, want, nil, func() (lambdaidem.Record, error) { return s.store.Acquire(s.ctx, c) })
 }
 
-// completes calls Complete with the token of the record held, and checks that the result is
-// stored. It returns the record that the store must now have.
-func (s *story) completes(what string, held lambdaidem.Record, r lambdaidem.Result) lambdaidem.Record {
-	want := completed(held, r)
-	s.complete(what, held.Token, r, want, nil)
+// completes calls Complete with the token of the record inProgress, and checks that the
+// result is stored. It returns the record that the store must now have.
+func (s *story) completes(what string, inProgress lambdaidem.Record, r lambdaidem.Result) lambdaidem.Record {
+	want := completed(inProgress, r)
+	s.complete(what, inProgress.Token, r, want, nil)
 	return want
 }
 
 // losesCompletion calls Complete and checks that it changes nothing, and returns ErrLeaseLost
-// with the current record, standing.
-func (s *story) losesCompletion(what, token string, r lambdaidem.Result, standing lambdaidem.Record) {
-	s.complete(what, token, r, standing, lambdaidem.ErrLeaseLost)
+// with the current record.
+func (s *story) losesCompletion(what, token string, r lambdaidem.Result, current lambdaidem.Record) {
+	s.complete(what, token, r, current, lambdaidem.ErrLeaseLost)
 }
 
 // complete calls Complete and checks that it returns the record want and the error wantErr.
@@ -122,21 +122,21 @@ func (s *story) complete(what, token string, r lambdaidem.Result, want lambdaide
 	})
 }
 
-// releases calls Release with the token of the record held, and checks that the record is
-// released. It returns the record that the store must now have.
-func (s *story) releases(what string, held lambdaidem.Record, after time.Duration) lambdaidem.Record {
-	want := held
+// releases calls Release with the token of the record inProgress, and checks that the
+// record is released. It returns the record that the store must now have.
+func (s *story) releases(what string, inProgress lambdaidem.Record, after time.Duration) lambdaidem.Record {
+	want := inProgress
 	want.State = lambdaidem.Released
-	lease := s.lease(held.Token, after)
+	lease := s.lease(inProgress.Token, after)
 	want.Expires, want.LastFailure, want.Bound = lease.Expires, lease.LastFailure, lease.Bound
-	s.release(what, held.Token, after, want, nil)
+	s.release(what, inProgress.Token, after, want, nil)
 	return want
 }
 
 // losesRelease calls Release and checks that it changes nothing, and returns ErrLeaseLost with
-// the current record, standing.
-func (s *story) losesRelease(what, token string, after time.Duration, standing lambdaidem.Record) {
-	s.release(what, token, after, standing, lambdaidem.ErrLeaseLost)
+// the current record.
+func (s *story) losesRelease(what, token string, after time.Duration, current lambdaidem.Record) {
+	s.release(what, token, after, current, lambdaidem.ErrLeaseLost)
 }
 
 // release calls Release and checks that it returns the record want and the error wantErr.
@@ -146,14 +146,14 @@ func (s *story) release(what, token string, after time.Duration, want lambdaidem
 	})
 }
 
-// stands checks that Get returns the record want at the time after, counted from the beginning
-// of the story.
-func (s *story) stands(what string, after time.Duration, want lambdaidem.Record) {
-	s.standsAt(what, s.at(after), want)
+// reads checks that Get returns the record want at the time after, counted from the
+// beginning of the story.
+func (s *story) reads(what string, after time.Duration, want lambdaidem.Record) {
+	s.readsAt(what, s.at(after), want)
 }
 
-// standsAt checks that Get returns the record want at the time now.
-func (s *story) standsAt(what string, now time.Time, want lambdaidem.Record) {
+// readsAt checks that Get returns the record want at the time now.
+func (s *story) readsAt(what string, now time.Time, want lambdaidem.Record) {
 	if s.err != nil {
 		return
 	}
@@ -166,8 +166,9 @@ func (s *story) standsAt(what string, now time.Time, want lambdaidem.Record) {
 	}
 }
 
-// check makes one call of the store's method and checks that it returns the record want and the
-// error wantErr, which is nil or ErrLeaseLost. Then it checks that Get also returns want at the time now.
+// check makes one call of the store's method and checks that it returns the record want
+// and the error wantErr, which is nil or ErrLeaseLost. Then it checks that Get also
+// returns want at the time now.
 func (s *story) check(what, method string, now time.Time, want lambdaidem.Record, wantErr error, call func() (lambdaidem.Record, error)) {
 	if s.err != nil {
 		return
@@ -183,26 +184,26 @@ func (s *story) check(what, method string, now time.Time, want lambdaidem.Record
 	default:
 		s.compare(what+": "+method, got, want)
 	}
-	s.standsAt("after "+what, now, want)
+	s.readsAt("after "+what, now, want)
 }
 
 // compare checks that the record got, which the call returned, equals want. It loads answers
 // that the store keeps separately from the record.
 func (s *story) compare(call string, got, want lambdaidem.Record) {
-	got, err := s.whole(got)
+	got, err := s.loaded(got)
 	if err == nil {
-		want, err = s.whole(want)
+		want, err = s.loaded(want)
 	}
 	if err != nil {
 		s.err = fmt.Errorf("%s returned a wrong answer: %w", call, err)
 		return
 	}
-	s.err = wrong(call, got, want)
+	s.err = mismatch(call, got, want)
 }
 
-// whole returns the record with its answer. It loads the answer if the store is a Loader and
+// loaded returns the record with its answer. It loads the answer if the store is a Loader and
 // keeps the answer separately from the record.
-func (s *story) whole(r lambdaidem.Record) (lambdaidem.Record, error) {
+func (s *story) loaded(r lambdaidem.Record) (lambdaidem.Record, error) {
 	if r.Result.Apart == nil {
 		return r, nil
 	}
@@ -255,9 +256,9 @@ func completed(r lambdaidem.Record, result lambdaidem.Result) lambdaidem.Record 
 	return r
 }
 
-// wrong returns an error that says how the record got, which the call returned, differs from
-// want. It returns nil if they are equal.
-func wrong(call string, got, want lambdaidem.Record) error {
+// mismatch returns an error that says how the record got, which the call returned,
+// differs from want. It returns nil if they are equal.
+func mismatch(call string, got, want lambdaidem.Record) error {
 	diffs := differences(got, want)
 	switch {
 	case len(diffs) == 0:

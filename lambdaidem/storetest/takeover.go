@@ -119,7 +119,7 @@ var takeoverSteps = []Step{
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "takeover creates nothing")
 			seen := claimed(s.claim("a", 0))
-			s.refuses("a takeover of a record that does not exist", s.takeover("b", leaseLength, seen), gone)
+			s.refuses("a takeover of a record that does not exist", s.takeover("b", leaseLength, seen), absent)
 			s.acquires("a plain acquire after it", s.claim("b", leaseLength+time.Second))
 			return s.err
 		},
@@ -133,13 +133,13 @@ var takeoverSteps = []Step{
 			hold := s.claim("a", 0)
 			hold.Expires = time.Time{}
 			a := s.acquires("the held acquire", hold)
-			s.stands("a century later", century, a)
+			s.reads("a century later", century, a)
 			s.refuses("a plain acquire a century later", s.claim("b", century), a)
 
 			over := s.takeover("b", 2*time.Minute, a)
 			over.Expires = time.Time{}
 			b := s.acquires("the held takeover", over)
-			s.stands("a century after the takeover", century, b)
+			s.reads("a century after the takeover", century, b)
 			s.completes("the completion", b, s.answer(3*time.Minute, "first")) // gives the record an expiry, so that the database deletes it after the run
 			return s.err
 		},
@@ -155,9 +155,9 @@ var takeoverSteps = []Step{
 			hold := s.takeover("b", 2*time.Second, released)
 			hold.Expires = time.Time{}
 			b := s.acquires("the held takeover", hold)
-			s.stands("a century later", century, b)
+			s.reads("a century later", century, b)
 			c := s.acquires("the takeover under policy rerun", s.takeover("c", 2*leaseLength, b))
-			s.standsAt("at the expiry of the last takeover", c.Expires, gone)
+			s.readsAt("at the expiry of the last takeover", c.Expires, absent)
 			return s.err
 		},
 	},
@@ -171,14 +171,14 @@ var takeoverSteps = []Step{
 			hold.Expires = time.Time{}
 			a := s.acquires("the held acquire", hold)
 			done := s.completes("the completion", a, s.answer(time.Second, "first"))
-			s.standsAt("at the answer's expiry", done.Expires, gone)
+			s.readsAt("at the answer's expiry", done.Expires, absent)
 
 			t := e.story(ctx, "the end of a held record sets its expiry, released")
 			hold = t.claim("a", 0)
 			hold.Expires = time.Time{}
 			a = t.acquires("the held acquire", hold)
 			released := t.releases("the release", a, time.Second)
-			t.standsAt("at the release's expiry", released.Expires, gone)
+			t.readsAt("at the release's expiry", released.Expires, absent)
 			return firstError(s, t)
 		},
 	},
