@@ -12,8 +12,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/measure"
 )
 
-// Observer is a [lambdaidem.Observer] that writes a document for each event. Create one
-// with [New]. It is safe for concurrent use.
+// Observer is a [lambdaidem.Observer] that writes a document for each event: a line of JSON
+// in CloudWatch's embedded metric format. Create one with [New]. It is safe for concurrent
+// use.
 type Observer struct {
 	routes   bool
 	records  bool
@@ -135,7 +136,7 @@ func appendDuration(values []value, m Metric, d time.Duration) []value {
 // The maximum lengths of texts in a document, in bytes. Longer texts are cut.
 const (
 	maxDimension = 1024 // CloudWatch's limit for the value of a dimension
-	maxRecord    = 128  // a record's id is shorter
+	maxRecord    = 128  // for a record's id, which is always shorter
 )
 
 // appendDimension appends the value of a dimension. It replaces a blank value by "(none)",

@@ -30,7 +30,7 @@ func repeatable(req *http.Request, maxBuffer int64) (out *http.Request, nextBody
 		out.Body = readCloser{io.MultiReader(bytes.NewReader(data), req.Body), req.Body}
 		return out, nil, nil
 	}
-	_ = req.Body.Close() // it was read to the end
+	_ = req.Body.Close() // readBody has read all of it
 	if req.ContentLength > 0 && req.ContentLength != int64(len(data)) {
 		return nil, nil, fmt.Errorf("idemclient: the request's body has %d bytes; its ContentLength is %d", len(data), req.ContentLength)
 	}

@@ -23,12 +23,12 @@ type Transport struct {
 // New returns a Transport that sends requests through base, or [http.DefaultTransport] if base
 // is nil. It adds keys to requests for the given hosts only.
 //
-// A host is an exact name or address with an optional port: "api.example.com"
-// means https on port 443, "api.example.com:8443" https on that port. To send keys over plain
-// HTTP, write "http://api.internal:8080". A loopback host ("localhost:8080", "127.0.0.1",
-// "[::1]:8080") means both schemes, without a port each on its own default port. There are no
-// wildcards. Upper case, a trailing dot, and the Unicode or xn-- form of an international name
-// make no difference.
+// A host is an exact name or address with an optional port: "api.example.com" means https on
+// port 443, "api.example.com:8443" https on that port. To send keys over plain HTTP, write
+// "http://api.internal:8080". A loopback host ("localhost:8080", "127.0.0.1", "[::1]:8080")
+// means both https and http. If it has no port, each of them uses its default port. There are
+// no wildcards. Upper case, a trailing dot, and the Unicode or xn-- form of an international
+// name make no difference.
 //
 // New panics if hosts is empty, or if a host or an option is not valid.
 func New(base http.RoundTripper, hosts []string, optFns ...func(*Options)) *Transport {

@@ -73,8 +73,8 @@ func (m Message) attributes() map[string]string {
 	return all
 }
 
-// SQS returns an event of the queue with that name. A queue whose name ends in .fifo is a
-// FIFO queue.
+// SQS returns an event with the messages, from the queue with that name. A queue whose name
+// ends in .fifo is a FIFO queue.
 func SQS(queue string, messages ...Message) events.SQSEvent {
 	out := events.SQSEvent{Records: []events.SQSMessage{}}
 	for i, m := range withMessageDefaults(messages) {
@@ -126,7 +126,7 @@ func EventBridge(source, detailType string, m Message) events.EventBridgeEvent {
 	return events.EventBridgeEvent{Version: "0", ID: m.ID, Source: source, DetailType: detailType, AccountID: accountID, Region: region, Time: sent, Resources: []string{}, Detail: body}
 }
 
-// Kinesis returns an event of the data stream with that name.
+// Kinesis returns an event of the data stream with that name, with a record for each message.
 func Kinesis(stream string, messages ...Message) events.KinesisTimeWindowEvent {
 	out := events.KinesisTimeWindowEvent{KinesisEvent: events.KinesisEvent{Records: []events.KinesisEventRecord{}}}
 	for i, m := range withMessageDefaults(messages) {
@@ -139,7 +139,8 @@ func Kinesis(stream string, messages ...Message) events.KinesisTimeWindowEvent {
 }
 
 // DynamoDBStream returns an event of the stream of the table with that name. Each message
-// becomes the record of an item that was inserted. The item's key is its attribute id.
+// becomes the record of an item that was inserted. The item's partition key is its
+// attribute "id".
 func DynamoDBStream(table string, messages ...Message) events.DynamoDBTimeWindowEvent {
 	out := events.DynamoDBTimeWindowEvent{DynamoDBEvent: events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{}}}
 	for i, m := range withMessageDefaults(messages) {

@@ -128,8 +128,8 @@ func (r Request) Identity() lambdaidem.Identity {
 	return who
 }
 
-// IdentityFunctionURL returns the same as [Request.Identity], for an event of
-// [Request.FunctionURL].
+// IdentityFunctionURL returns the identity of the record, like [Request.Identity], for an
+// event of [Request.FunctionURL].
 func (r Request) IdentityFunctionURL() lambdaidem.Identity {
 	r = r.withDefaults()
 	who := r.identity()
@@ -137,8 +137,8 @@ func (r Request) IdentityFunctionURL() lambdaidem.Identity {
 	return who
 }
 
-// IdentityALB returns the same as [Request.Identity], for an event of [Request.ALB] or
-// [Request.ALBMultiValue].
+// IdentityALB returns the identity of the record, like [Request.Identity], for an event of
+// [Request.ALB] or [Request.ALBMultiValue].
 func (r Request) IdentityALB() lambdaidem.Identity {
 	r = r.withDefaults()
 	who := r.identity()
@@ -146,8 +146,9 @@ func (r Request) IdentityALB() lambdaidem.Identity {
 	return who
 }
 
-// IdentityHTTP returns the same as [Request.Identity], for a request of [Request.HTTP] that
-// an http.ServeMux routes by a pattern ending in Route, such as "POST /payments/{id}".
+// IdentityHTTP returns the identity of the record, like [Request.Identity], for a request of
+// [Request.HTTP] that an http.ServeMux routes by a pattern ending in Route, such as
+// "POST /payments/{id}".
 //
 // In two cases a record is identified by path instead: if the guard's middleware wraps the
 // mux, and if another router is used that does not set http.Request.Pattern. Then set Route
