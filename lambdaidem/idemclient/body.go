@@ -16,7 +16,7 @@ func repeatable(req *http.Request, maxBuffer int64) (out *http.Request, nextBody
 	out = req.WithContext(req.Context()) // a shallow copy keeps the trailers, which reading the body may set
 	switch {
 	case req.Body == nil:
-		return out, func() (io.ReadCloser, error) { return nil, nil }, nil //nolint:nilnil // no body is a body
+		return out, func() (io.ReadCloser, error) { return nil, nil }, nil //nolint:nilnil // in http.Request a nil Body means no body
 	case req.GetBody != nil:
 		return out, req.GetBody, nil
 	case req.ContentLength > maxBuffer:

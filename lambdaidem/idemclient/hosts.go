@@ -79,7 +79,7 @@ func canonicalName(host string) (string, error) {
 	if strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) {
 		ascii, err := idna.Lookup.ToASCII(host)
 		if err != nil {
-			return "", err //nolint:wrapcheck // the caller says what it is about
+			return "", err //nolint:wrapcheck // parseHost wraps it, originOf ignores it
 		}
 		host = ascii
 	}

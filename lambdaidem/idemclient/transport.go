@@ -65,7 +65,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		sent := t.withoutKey(req)
 		resp, err := t.base.RoundTrip(sent)
 		nameRequest(resp, sent)
-		return resp, err //nolint:wrapcheck // base's error, untouched
+		return resp, err //nolint:wrapcheck // an unguarded request gets base's error unchanged
 	}
 	header, err := t.headerWithKey(req)
 	if err != nil {

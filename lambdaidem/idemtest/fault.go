@@ -24,7 +24,7 @@ const (
 // Fault is the way in which a call of a [Store] fails.
 type Fault string
 
-// The faults. [Refuse] makes more.
+// Faults for [Store.Next] and [Store.Always]. [Refuse] returns further ones.
 const (
 	// None passes the call on to the inner store.
 	None Fault = ""

@@ -103,7 +103,7 @@ func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.R
 func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.Result, error) {
 	process.EndIfDead(ctx)
 	if loader, ok := s.inner.(lambdaidem.Loader); ok {
-		return loader.Load(ctx, record) //nolint:wrapcheck // as the inner store has it
+		return loader.Load(ctx, record) //nolint:wrapcheck // passes the error of the inner store on unchanged
 	}
 	return record.Result, nil
 }
@@ -113,7 +113,7 @@ func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.
 func (s *Store) Prepare(ctx context.Context) error {
 	process.EndIfDead(ctx)
 	if inner, ok := s.inner.(lambdaidem.Preparer); ok {
-		return inner.Prepare(ctx) //nolint:wrapcheck // as the inner store has it
+		return inner.Prepare(ctx) //nolint:wrapcheck // passes the error of the inner store on unchanged
 	}
 	return nil
 }

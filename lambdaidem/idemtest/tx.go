@@ -36,6 +36,6 @@ func (t *tx) Unwrap() lambdaidem.Tx { return t.Tx }
 
 func (t *tx) Commit(ctx context.Context, c *lambdaidem.Completion) (lambdaidem.Record, error) {
 	return t.store.call(ctx, Commit, c.Lease.ID, func() (lambdaidem.Record, error) {
-		return t.Tx.Commit(ctx, c) //nolint:wrapcheck // as the inner store has it
+		return t.Tx.Commit(ctx, c) //nolint:wrapcheck // passes the error of the inner store on unchanged
 	})
 }
