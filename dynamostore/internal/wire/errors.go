@@ -8,16 +8,15 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// Codes of errors that the package itself must tell apart (API reference,
-// "TransactWriteItems").
+// Error codes of transactions (API reference, "TransactWriteItems").
 const (
 	codeInProgress = "TransactionInProgressException"
-	codeOtherBytes = "IdempotentParameterMismatchException"
+	codeOtherBytes = "IdempotentParameterMismatchException" // the same ClientRequestToken, another body
 )
 
-// Code returns the error code in DynamoDB's answer, or "" if err has none.
+// Code returns the error code in DynamoDB's response, or "" if err has none.
 func Code(err error) string {
-	const unnamed = "UnknownError" // the SDK's, for an answer that names no error
+	const unnamed = "UnknownError" // the SDK's code for a response that names no error
 	var api smithy.APIError
 	if !errors.As(err, &api) || api.ErrorCode() == unnamed {
 		return ""
@@ -25,8 +24,8 @@ func Code(err error) string {
 	return api.ErrorCode()
 }
 
-// IsConflict reports whether an error code says that another transaction was at work on
-// the same item. The guard retries such a call by itself.
+// IsConflict reports whether an error code means that another transaction is writing the
+// same item. Such an error is not retried here, because the guard retries the call.
 func IsConflict(code string) bool {
 	switch code {
 	case "TransactionConflictException", codeInProgress:
@@ -37,14 +36,15 @@ func IsConflict(code string) bool {
 	return false
 }
 
-// An IdentityError is the error of a call whose last attempt got no credentials. The
-// SDK has no type for it.
+// An IdentityError is the error of a call whose last attempt failed because it got no
+// credentials. The SDK has no error type for that.
 type IdentityError struct{ Err error }
 
 func (e *IdentityError) Error() string { return e.Err.Error() }
 func (e *IdentityError) Unwrap() error { return e.Err }
 
-// identified returns err, as an IdentityError if credentials were missing.
+// identified returns err, wrapped in an IdentityError if the last attempt got no
+// credentials.
 func (c *call) identified(err error) error {
 	if err != nil && c.noIdentity {
 		return &IdentityError{err}
@@ -52,8 +52,9 @@ func (c *call) identified(err error) error {
 	return err
 }
 
-// identityWanted and identityHad run before and after the SDK's middleware that gets the
-// credentials of an attempt.
+// identityWanted and identityHad are middleware that run before and after the SDK's
+// middleware GetIdentity, which gets the credentials of an attempt. identityHad runs only
+// if GetIdentity succeeds, so call.noIdentity tells whether it failed.
 type (
 	identityWanted struct{}
 	identityHad    struct{}
