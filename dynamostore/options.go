@@ -118,7 +118,7 @@ const transportVariable = "LAMBDAIDEM_TRANSPORT"
 
 const (
 	maxAttempts      = 20  // prevents a typo from causing hours of retries
-	maxAttributeName = 255 // bytes, of a key; AWS, "Quotas in Amazon DynamoDB"
+	maxAttributeName = 255 // bytes, for an attribute that is a key; AWS, "Quotas in Amazon DynamoDB"
 
 	maxLeaseShards = 1000 // prevents a typo from causing hours of queries
 
@@ -145,7 +145,7 @@ func isTableName(s string) bool {
 // resolved returns the options with their defaults filled in. It panics if an option is
 // invalid, and names the option.
 func resolved(caller, table string, optFns []func(*Options)) Options {
-	// The SDK checks an ARN.
+	// Don't check an ARN here, because the SDK does.
 	if !isTableName(table) && !strings.HasPrefix(table, "arn:") {
 		panic(fmt.Sprintf("dynamostore: %s: table is %q; it must be a table's name (3 to 255 of A-Z a-z 0-9 _ . -) or its ARN", caller, table))
 	}
@@ -214,7 +214,8 @@ func (o *Options) problem() string {
 	return o.attributeProblem()
 }
 
-// attributeProblem is like problem, for attribute names that are too long or not unique.
+// attributeProblem describes an option whose attribute name is too long or not unique,
+// beginning with the option's name. It returns "" if there is none.
 func (o *Options) attributeProblem() string {
 	taken := map[string]string{}
 	for _, name := range keptNames {
