@@ -7,23 +7,23 @@ import (
 // The attributes of an item, by their standard names.
 const (
 	attrID          = "id"                     // S, the partition key
-	attrStatus      = "status"                 // S
+	attrStatus      = "status"                 // S, INPROGRESS, COMPLETED or RELEASED
 	attrToken       = "token"                  // S, the fencing token
-	attrAttempt     = "attempt"                // N
-	attrLeaseEnd    = "in_progress_expiration" // N, epoch milliseconds
+	attrAttempt     = "attempt"                // N, 1 for the first attempt, one more for each takeover
+	attrLeaseEnd    = "in_progress_expiration" // N, the end of the lease, epoch milliseconds
 	attrExpiration  = "expiration"             // N, epoch seconds, the TTL attribute: an hour after the record expires
 	attrData        = "data"                   // S if the answer is UTF-8, else B
 	attrValidation  = "validation"             // S, the request's fingerprint
-	attrOutcome     = "outcome"                // S
-	attrScope       = "scope"                  // S
-	attrStartedAt   = "started_at"             // N, epoch milliseconds
-	attrCompletedAt = "completed_at"           // N, epoch milliseconds
-	attrFailure     = "failure"                // M
+	attrOutcome     = "outcome"                // S, succeeded or failed, once the record is completed
+	attrScope       = "scope"                  // S, what the id is a hash of, readable, without the key
+	attrStartedAt   = "started_at"             // N, when the current attempt began, epoch milliseconds
+	attrCompletedAt = "completed_at"           // N, when the record was completed, epoch milliseconds
+	attrFailure     = "failure"                // M, the error to replay, instead of data
 	attrEncoding    = "encoding"               // S, how data, parts or steps are encoded; absent: data is the plain answer, and there are no steps
 	attrParts       = "parts"                  // M, count, size and checksum of an answer that has an encoding
 	attrSteps       = "steps"                  // M, results of steps by name, until the record is completed
 	attrInvocation  = "invocation"             // S, Lambda's request id of the attempt
-	attrLastFailure = "last_failure"           // S, the code of the error for which the record was released
+	attrLastFailure = "last_failure"           // S, the code of the error because of which the record was released
 	attrBound       = "bound"                  // S, why a released record refuses another payload; absent: it accepts one
 	attrOperations  = "operations"             // L, the changes that operators made to the record
 	attrEncrypts    = "encrypts"               // S, the cipher of the store that took the lease; absent: it has no Options.Encryption

@@ -106,10 +106,10 @@ type Options struct {
 	// The attributes below can also be renamed in Powertools for AWS Lambda. The names
 	// of all attributes of an item must differ.
 	IDAttribute                   string // the partition key, a string; default "id"
-	StatusAttribute               string // default "status"
+	StatusAttribute               string // the state of the record; default "status"
 	ExpirationAttribute           string // the table's TTL attribute; default "expiration"
-	InProgressExpirationAttribute string // default "in_progress_expiration"
-	DataAttribute                 string // default "data"
+	InProgressExpirationAttribute string // the end of the lease; default "in_progress_expiration"
+	DataAttribute                 string // the answer; default "data"
 	ValidationAttribute           string // the request's fingerprint; default "validation"
 }
 

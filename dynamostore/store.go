@@ -17,7 +17,7 @@ import (
 type Store struct {
 	wire   *wire.Client
 	first  transport // makes the first try of each request; nil if the SDK's client makes all tries
-	whySDK string    // why first is nil; empty if it is not
+	whySDK string    // why first is nil; "" if it is not
 	table  string
 	tables []string // a slice with only table, for wire.Request.Tables
 	opts   Options

@@ -30,11 +30,11 @@ type Transport struct {
 
 	rehearsal sync.Once // runs rehearse, which sets head, signsItself and unfit
 	head      head      // the header fields of every request
-	// signsItself reports whether package sigv4 signs requests. It makes the same
-	// signatures as the SDK's signer in less time.
+	// signsItself reports whether package sigv4 signs requests instead of the SDK's
+	// signer. It makes the same signatures in less time.
 	signsItself bool
-	signer      sigv4.Signer
-	unfit       error // why the transport can't be used; nil if it can
+	signer      sigv4.Signer // used only if signsItself is true
+	unfit       error        // why the transport can't be used; nil if it can
 
 	single, several remembered // the endpoints of requests for one item and of transactions
 	trace           traces

@@ -126,8 +126,8 @@ func retryable(err error) aws.Ternary {
 		return aws.FalseTernary
 	}
 	// If a response was incomplete or damaged, it is unknown whether the attempt was
-	// applied. Another attempt can find out and does no harm, because every write is
-	// conditional on its fencing token.
+	// applied. Another attempt can find out, and does no harm: each request is conditional,
+	// or has the same effect if it is applied twice.
 	if garbled := (*smithy.DeserializationError)(nil); errors.As(err, &garbled) {
 		return aws.TrueTernary
 	}
@@ -154,7 +154,7 @@ func (attemptLimit) ID() string { return "lambdaidem.AttemptLimit" }
 func (l attemptLimit) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 	middleware.FinalizeOutput, middleware.Metadata, error,
 ) {
-	late := false // whether this is a first attempt that a First made, and that timed out
+	late := false // whether a First has already made this attempt, and it timed out
 	if c := callOf(ctx); c != nil && c.first != nil {
 		late = c.first.Late
 	}

@@ -8,10 +8,11 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// Error codes of transactions (API reference, "TransactWriteItems").
+// The error codes by which DynamoDB refuses a transaction because of an earlier one with the
+// same ClientRequestToken (API reference, "TransactWriteItems").
 const (
-	codeInProgress = "TransactionInProgressException"
-	codeOtherBytes = "IdempotentParameterMismatchException" // the same ClientRequestToken, another body
+	codeInProgress = "TransactionInProgressException"       // the earlier one has not ended
+	codeOtherBytes = "IdempotentParameterMismatchException" // the earlier one had another body
 )
 
 // Code returns the error code in DynamoDB's response, or "" if err has none.
@@ -24,8 +25,9 @@ func Code(err error) string {
 	return api.ErrorCode()
 }
 
-// IsConflict reports whether an error code means that another transaction is writing the
-// same item. Such an error is not retried here, because the guard retries the call.
+// IsConflict reports whether an error code means that the same item is being written by
+// another transaction, or by an earlier attempt of the same one. This package does not retry
+// such a request, because the guard retries the call.
 func IsConflict(code string) bool {
 	switch code {
 	case "TransactionConflictException", codeInProgress:
