@@ -31,9 +31,9 @@ const (
 	attrLeaseShard  = "lease_shard"            // S, partition key in Options.LeaseIndex, while the record is in progress
 )
 
-// keptNames lists the names that Options can't give to an attribute, because the items of
-// an answer's parts have attributes with these names.
-var keptNames = []string{attrPart}
+// reservedNames lists the names that Options can't give to an attribute, because the items
+// of an answer's parts have attributes with these names.
+var reservedNames = []string{attrPart}
 
 // attribute describes one attribute of a record.
 type attribute struct {

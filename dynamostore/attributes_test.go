@@ -66,7 +66,7 @@ func TestAnUpdateWritesEveryAttributeThatItsVerbChanges(t *testing.T) {
 			it.keepSteps(encodedSteps, twoSteps)
 			it.finish(result)
 		}},
-		{"release", release, func(it *item) { it.giveBack(lease.Expires, "http_503", "downstream_key") }},
+		{"release", release, func(it *item) { it.release(lease.Expires, "http_503", "downstream_key") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before, after := claimed(claim), claimed(claim)

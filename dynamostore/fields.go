@@ -14,9 +14,9 @@ import (
 
 // field encodes and decodes the value of one attribute of an item.
 type field interface {
-	// here reports whether the item has the attribute. If it does not, size and appendTo
+	// present reports whether the item has the attribute. If it does not, size and appendTo
 	// must not be called.
-	here() bool
+	present() bool
 	// size returns the value's size in bytes, by the rule with which DynamoDB counts it;
 	// see sizeOf.
 	size() int
@@ -30,7 +30,7 @@ type field interface {
 // valueOf returns a field's value as the SDK's type, or nil if the item does not have the
 // attribute.
 func valueOf(f field) types.AttributeValue {
-	if !f.here() {
+	if !f.present() {
 		return nil
 	}
 	r := lowlevel.NewReader(string(f.appendTo(nil)))
@@ -63,8 +63,8 @@ func wants(ok bool, what string) string {
 // text is a string attribute. If the string is empty, the attribute is absent.
 type text string
 
-func (t *text) here() bool { return *t != "" }
-func (t *text) size() int  { return len(*t) }
+func (t *text) present() bool { return *t != "" }
+func (t *text) size() int     { return len(*t) }
 
 func (t *text) appendTo(b []byte) []byte {
 	return append(lowlevel.AppendString(append(b, `{"S":`...), string(*t)), '}')
@@ -82,7 +82,7 @@ type optionalText struct {
 	there bool
 }
 
-func (t *optionalText) here() bool               { return t.there }
+func (t *optionalText) present() bool            { return t.there }
 func (t *optionalText) size() int                { return len(t.s) }
 func (t *optionalText) appendTo(b []byte) []byte { return (*text)(&t.s).appendTo(b) }
 
@@ -97,7 +97,7 @@ type integer struct {
 	there bool
 }
 
-func (i *integer) here() bool { return i.there }
+func (i *integer) present() bool { return i.there }
 
 // size returns the same as sizeOfNumber, without formatting the number: a byte for two
 // significant digits, one byte, and one more for a minus sign.
@@ -132,8 +132,8 @@ func (i *integer) take(r *lowlevel.Reader) string {
 // stored as a binary attribute.
 type payload []byte
 
-func (p *payload) here() bool { return *p != nil }
-func (p *payload) size() int  { return len(*p) }
+func (p *payload) present() bool { return *p != nil }
+func (p *payload) size() int     { return len(*p) }
 
 func (p *payload) appendTo(b []byte) []byte {
 	if utf8.Valid(*p) {
@@ -194,7 +194,7 @@ func (f failureField) read(v types.AttributeValue) string {
 	return ""
 }
 
-func (f failureField) here() bool                     { return *f.of != nil }
+func (f failureField) present() bool                  { return *f.of != nil }
 func (f failureField) size() int                      { return sizeOfValue(f.write()) }
 func (f failureField) appendTo(b []byte) []byte       { return appendRare(b, f) }
 func (f failureField) take(r *lowlevel.Reader) string { return takeRare(r, f) }
@@ -249,7 +249,7 @@ func (f partsField) read(v types.AttributeValue) string {
 	return ""
 }
 
-func (f partsField) here() bool                     { return *f.of != nil }
+func (f partsField) present() bool                  { return *f.of != nil }
 func (f partsField) size() int                      { return sizeOfValue(f.write()) }
 func (f partsField) appendTo(b []byte) []byte       { return appendRare(b, f) }
 func (f partsField) take(r *lowlevel.Reader) string { return takeRare(r, f) }

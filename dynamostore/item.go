@@ -86,10 +86,10 @@ func (it *item) finish(r lambdaidem.Result) {
 	}
 }
 
-// giveBack changes the item to a released record, which the next attempt can lock at
+// release changes the item to a released record, which the next attempt can lock at
 // once. failure is the code of the attempt's error, or "" if it is unknown. bound is the
 // reason why the record refuses another payload, or "" if it accepts one.
-func (it *item) giveBack(expires time.Time, failure, bound string) {
+func (it *item) release(expires time.Time, failure, bound string) {
 	it.Status, it.LeaseShard = lambdaidem.Released, ""
 	it.Expiration = deletionOf(expires)
 	it.LastFailure, it.Bound = validUTF8(failure), validUTF8(bound)

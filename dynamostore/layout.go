@@ -26,7 +26,7 @@ func (l *layout) attributes(it *item) attributes {
 func (l *layout) size(it *item) int {
 	n := 0
 	for i := range l {
-		if f := itemAttributes[i].field(it); f.here() {
+		if f := itemAttributes[i].field(it); f.present() {
 			n += len(l[i].name) + f.size()
 		}
 	}
@@ -113,7 +113,7 @@ func (l *layout) column(name string) int {
 func (l *layout) appendItem(b []byte, it *item) []byte {
 	b = append(b, '{')
 	for i := range l {
-		if f := itemAttributes[i].field(it); f.here() {
+		if f := itemAttributes[i].field(it); f.present() {
 			if i > 0 { // attribute 0 is the id, which every item has
 				b = append(b, ',')
 			}
@@ -150,14 +150,14 @@ func (l *layout) expression(sets updates, it *item, values attributes) string {
 func (l *layout) appendExpression(b []byte, sets updates, it *item) []byte {
 	verb := "SET "
 	for i := range itemAttributes {
-		if a := &itemAttributes[i]; l.set(i, sets) && a.field(it).here() {
+		if a := &itemAttributes[i]; l.set(i, sets) && a.field(it).present() {
 			b = append(append(b, verb...), l[i].assign...)
 			verb = ", "
 		}
 	}
 	verb = " REMOVE "
 	for i := range itemAttributes {
-		if a := &itemAttributes[i]; l.set(i, sets) && !a.field(it).here() {
+		if a := &itemAttributes[i]; l.set(i, sets) && !a.field(it).present() {
 			b = append(append(b, verb...), a.placeholder...)
 			verb = ", "
 		}
@@ -171,7 +171,7 @@ func (l *layout) appendExpression(b []byte, sets updates, it *item) []byte {
 func (l *layout) appendValues(b []byte, sets updates, it *item) []byte {
 	for i := range itemAttributes {
 		if a := &itemAttributes[i]; l.set(i, sets) {
-			if f := a.field(it); f.here() {
+			if f := a.field(it); f.present() {
 				b = append(append(append(b, `,"`...), l[i].value...), `":`...)
 				b = f.appendTo(b)
 			}

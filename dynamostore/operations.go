@@ -46,9 +46,10 @@ const (
 	MaxReason = 256
 )
 
-// checkSaid returns an error unless text, an operator's name or reason, can be stored in a
-// record. what is the word for it in the error, and most is its maximum length in bytes.
-func checkSaid(what, text string, most int) error {
+// checkOperatorText returns an error unless text, an operator's name or reason, can be
+// stored in a record. what is the word for it in the error, and most is its maximum length
+// in bytes.
+func checkOperatorText(what, text string, most int) error {
 	switch {
 	case strings.TrimSpace(text) == "":
 		return fmt.Errorf("dynamostore: an operator's %s is empty; the record keeps it", what)
@@ -111,7 +112,7 @@ func (o *operations) read(v types.AttributeValue) string {
 	return ""
 }
 
-func (o *operations) here() bool                     { return len(*o) > 0 }
+func (o *operations) present() bool                  { return len(*o) > 0 }
 func (o *operations) size() int                      { return sizeOfValue(o.write()) }
 func (o *operations) appendTo(b []byte) []byte       { return appendRare(b, o) }
 func (o *operations) take(r *lowlevel.Reader) string { return takeRare(r, o) }

@@ -79,7 +79,7 @@ func (s *Store) Operator(name, reason string, optFns ...func(*OperatorOptions)) 
 	if o.TTL < lambdaidem.MinTTL {
 		panic(fmt.Sprintf("dynamostore: Operator: OperatorOptions.TTL is %v; it must be at least 15 minutes (lambdaidem.MinTTL): a signed request may arrive as late, and must find its record", o.TTL))
 	}
-	if err := errors.Join(checkSaid("name", name, MaxOperator), checkSaid("reason", reason, MaxReason)); err != nil {
+	if err := errors.Join(checkOperatorText("name", name, MaxOperator), checkOperatorText("reason", reason, MaxReason)); err != nil {
 		return nil, err
 	}
 	return &Operator{s: s, name: name, reason: reason, opts: o}, nil
@@ -163,7 +163,7 @@ func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, erro
 	if bound != lambdaidem.BoundByInnerCall {
 		bound = lambdaidem.BoundByDeadAttempt // of whose effects only the operator knows
 	}
-	it.giveBack(o.expires(seen), "", bound)
+	it.release(o.expires(seen), "", bound)
 	return o.end(ctx, seen, &operatorEnd{op: opOperatorRelease, sets: release, condition: isStillWhatWasSeen}, it)
 }
 

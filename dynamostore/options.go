@@ -218,7 +218,7 @@ func (o *Options) problem() string {
 // beginning with the option's name. It returns "" if there is none.
 func (o *Options) attributeProblem() string {
 	taken := map[string]string{}
-	for _, name := range keptNames {
+	for _, name := range reservedNames {
 		taken[name] = "an attribute of this package"
 	}
 	for _, a := range itemAttributes {

@@ -131,11 +131,11 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 // appended. The buffer itself can't be the request's body, because HTTP clients may read
 // the body after the call has returned.
 func encoded(encode func([]byte) []byte) []byte {
-	const mostKept = 64 << 10 // bytes; larger buffers are left to the garbage collector
+	const maxPooled = 64 << 10 // bytes; larger buffers are left to the garbage collector
 	buffer, _ := buffers.Get().(*[]byte)
 	b := encode((*buffer)[:0])
 	body := bytes.Clone(b)
-	if cap(b) <= mostKept {
+	if cap(b) <= maxPooled {
 		*buffer = b
 		buffers.Put(buffer)
 	}

@@ -146,7 +146,7 @@ func (r *stepResults) read(v types.AttributeValue) string {
 	return ""
 }
 
-func (r *stepResults) here() bool                      { return len(*r) > 0 }
+func (r *stepResults) present() bool                   { return len(*r) > 0 }
 func (r *stepResults) size() int                       { return sizeOfValue(r.write()) }
 func (r *stepResults) appendTo(b []byte) []byte        { return appendRare(b, r) }
 func (r *stepResults) take(of *lowlevel.Reader) string { return takeRare(of, r) }

@@ -40,7 +40,7 @@ func withSteps() *item {
 }
 
 func released(it *item) *item {
-	it.giveBack(time.Date(2026, 1, 3, 3, 4, 6, 0, time.UTC), "", "")
+	it.release(time.Date(2026, 1, 3, 3, 4, 6, 0, time.UTC), "", "")
 	return it
 }
 

@@ -48,7 +48,7 @@ func New(client *dynamodb.Client, table string, optFns ...func(*Options)) *Store
 		Attempts: s.opts.Attempts, AttemptTimeout: s.opts.AttemptTimeout,
 		BackoffBase: s.opts.BackoffBase, BackoffMax: s.opts.BackoffMax, Random: s.opts.Random,
 	})
-	s.choose(client)
+	s.chooseTransport(client)
 	s.layout = s.opts.layout()
 	s.keys = newKeyring(s.opts.Encryption)
 	s.writes = s.layout.writes(table)
@@ -187,7 +187,7 @@ func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lam
 
 // Release releases the record by one conditional UpdateItem.
 func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
-	return s.end(ctx, &s.writes.release, lease, now, func(it *item) { it.giveBack(lease.Expires, lease.LastFailure, lease.Bound) })
+	return s.end(ctx, &s.writes.release, lease, now, func(it *item) { it.release(lease.Expires, lease.LastFailure, lease.Bound) })
 }
 
 // end completes or releases a record by the update w. The function change makes the same

@@ -54,9 +54,9 @@ func (s *Store) Transport() (which Transport, why string) {
 	return TransportDirect, ""
 }
 
-// choose sets the store's transport according to Options.Transport and the settings of the
-// user's client.
-func (s *Store) choose(users *dynamodb.Client) {
+// chooseTransport sets the store's transport according to Options.Transport and the
+// settings of the user's client.
+func (s *Store) chooseTransport(users *dynamodb.Client) {
 	if s.opts.Transport == TransportSDK {
 		s.whySDK = "Options.Transport, or the environment variable " + transportVariable + ", asks for it"
 		return

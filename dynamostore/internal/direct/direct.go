@@ -36,7 +36,7 @@ type Transport struct {
 	signer      sigv4.Signer // used only if signsItself is true
 	unfit       error        // why the transport can't be used; nil if it can
 
-	single, several remembered // the endpoints of requests for one item and of transactions
+	single, several endpointCache // the endpoints of requests for one item and of transactions
 	trace           traces
 }
 

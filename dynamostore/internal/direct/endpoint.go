@@ -26,10 +26,10 @@ type endpoint struct {
 	plain              bool        // the canonical request has this host unchanged, and the path "/"
 }
 
-// remembered caches the endpoint for the account that was used last. All other parameters
-// of the SDK's endpoint rules are the same for all requests of one store, except that
-// transactions have different ones from other requests.
-type remembered struct {
+// endpointCache caches the endpoint for the account that was used last. All other
+// parameters of the SDK's endpoint rules are the same for all requests of one store, except
+// that transactions have different ones from other requests.
+type endpointCache struct {
 	last atomic.Pointer[accountsEndpoint]
 }
 

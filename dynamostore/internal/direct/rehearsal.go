@@ -35,7 +35,7 @@ func (t *Transport) rehearse() error {
 		// call. Such a request could receive the outcome of the call's first attempt.
 		return errors.New("the client discovers its endpoint")
 	}
-	ctx, actor := context.Background(), rehearsing{t.options.Credentials}
+	ctx, actor := context.Background(), rehearsalCredentials{t.options.Credentials}
 	table := aws.String("rehearsal")
 	var sdks *http.Request
 	var body []byte
@@ -157,21 +157,21 @@ func headOf(h http.Header, operation wire.Operation) head {
 	return of
 }
 
-// rehearsing provides fixed credentials for the rehearsal, because getting the user's
-// credentials may take a network request.
-type rehearsing struct{ users aws.CredentialsProvider }
+// rehearsalCredentials provides fixed credentials for the rehearsal, because getting the
+// user's credentials may take a network request.
+type rehearsalCredentials struct{ users aws.CredentialsProvider }
 
-// rehearsed is the secret access key of the rehearsal. It is as long as those of AWS,
-// because Go's FIPS 140-only mode panics for keys of less than 112 bits.
-const rehearsed = "REHEARSAL-REHEARSAL-REHEARSAL-REHEARSAL-"
+// rehearsalSecret is the secret access key of the rehearsal. It is as long as those of
+// AWS, because Go's FIPS 140-only mode panics for keys of less than 112 bits.
+const rehearsalSecret = "REHEARSAL-REHEARSAL-REHEARSAL-REHEARSAL-"
 
-func (rehearsing) Retrieve(context.Context) (aws.Credentials, error) {
-	return aws.Credentials{AccessKeyID: "REHEARSAL", SecretAccessKey: rehearsed, SessionToken: "REHEARSAL", AccountID: "123456789012"}, nil
+func (rehearsalCredentials) Retrieve(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: "REHEARSAL", SecretAccessKey: rehearsalSecret, SessionToken: "REHEARSAL", AccountID: "123456789012"}, nil
 }
 
 // ProviderSources returns the sources of the user's credentials, which the SDK names in its
 // User-Agent.
-func (r rehearsing) ProviderSources() []aws.CredentialSource {
+func (r rehearsalCredentials) ProviderSources() []aws.CredentialSource {
 	if of, ok := r.users.(aws.CredentialProviderSource); ok {
 		return of.ProviderSources()
 	}

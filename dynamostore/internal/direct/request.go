@@ -111,7 +111,7 @@ func (t *Transport) request(ctx context.Context, a *attempt, of *wire.Request, t
 				value = strconv.Itoa(len(of.Body))
 			}
 		}
-		if signers := f.name == fieldDate || f.name == fieldToken; signers && (s.off || value == "") {
+		if signers := f.name == fieldDate || f.name == fieldToken; signers && (s.bySDK || value == "") {
 			continue // the SDK's signer sets both fields, and credentials without a session token need no field for it
 		}
 		if f.name != "" {
@@ -134,7 +134,7 @@ func (t *Transport) request(ctx context.Context, a *attempt, of *wire.Request, t
 		Body: io.NopCloser(&a.reader), ContentLength: int64(len(of.Body)),
 	}).WithContext(ctx)
 	digest := sha256.Sum256(of.Body)
-	if s.off {
+	if s.bySDK {
 		return r, t.options.HTTPSignerV4.SignHTTP(ctx, *creds, r, hex.EncodeToString(digest[:]), to.name, to.region, at) //nolint:wrapcheck // nobody sees it: the SDK is asked then
 	}
 	signed := t.head.signed

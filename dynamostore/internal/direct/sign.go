@@ -19,8 +19,8 @@ import (
 // signing builds the canonical request (IAM User Guide, "Create a signed AWS API
 // request") of a POST to the root path without a query.
 type signing struct {
-	text []byte // the canonical request
-	off  bool   // the SDK's signer signs this request, so text is not needed
+	text  []byte // the canonical request
+	bySDK bool   // the SDK's signer signs this request, so text is not needed
 }
 
 var signings = sync.Pool{New: func() any { return new(signing) }}
@@ -29,7 +29,7 @@ var signings = sync.Pool{New: func() any { return new(signing) }}
 // call done.
 func (t *Transport) signing(to *endpoint, creds *aws.Credentials) *signing {
 	s, _ := signings.Get().(*signing)
-	s.off = !t.signsItself || !to.plain || !plainToken(creds.SessionToken)
+	s.bySDK = !t.signsItself || !to.plain || !plainToken(creds.SessionToken)
 	s.text = append(s.text[:0], "POST\n/\n\n"...)
 	return s
 }
@@ -37,8 +37,8 @@ func (t *Transport) signing(to *endpoint, creds *aws.Credentials) *signing {
 // done clears the text, which contains the session token, and returns s to the pool.
 func (s *signing) done() {
 	clear(s.text)
-	const mostKept = 64 << 10 // bytes; larger buffers are left to the garbage collector
-	if cap(s.text) <= mostKept {
+	const maxPooled = 64 << 10 // bytes; larger buffers are left to the garbage collector
+	if cap(s.text) <= maxPooled {
 		signings.Put(s)
 	}
 }
@@ -46,7 +46,7 @@ func (s *signing) done() {
 // add appends a header field to the canonical request. line is the field's name and
 // colon, or "" for a field that is not signed.
 func (s *signing) add(line, value string) {
-	if line != "" && !s.off {
+	if line != "" && !s.bySDK {
 		s.text = append(append(append(s.text, line...), value...), '\n')
 	}
 }

@@ -51,17 +51,17 @@ func New(client *dynamodb.Client, o Options) *Client {
 		own.Protocol = protocol{own.Protocol}
 		own.Retryer = o.retryer(c.quota)
 		own.RetryMaxAttempts = 0 // the retryer limits the attempts
-		own.EndpointResolverV2 = remembering(users.EndpointResolverV2)
+		own.EndpointResolverV2 = cacheEndpoint(users.EndpointResolverV2)
 		own.APIOptions = append(own.APIOptions, func(stack *middleware.Stack) error {
-			if err := errors.Join(wants(stack, sdksRetry), wants(stack, sdksIdentity)); err != nil {
+			if err := errors.Join(requireMiddleware(stack, sdksRetry), requireMiddleware(stack, sdksIdentity)); err != nil {
 				return err
 			}
 			return errors.Join(
 				stack.Finalize.Insert(attemptLimit(o.AttemptTimeout), sdksRetry, middleware.After),
-				stack.Finalize.Insert(identityWanted{}, sdksIdentity, middleware.Before),
-				stack.Finalize.Insert(identityHad{}, sdksIdentity, middleware.After),
+				stack.Finalize.Insert(beforeIdentity{}, sdksIdentity, middleware.Before),
+				stack.Finalize.Insert(afterIdentity{}, sdksIdentity, middleware.After),
 				stack.Deserialize.Add(witness{}, middleware.Before),
-				outsideCalls(stack),
+				hideCallFromDiscovery(stack),
 			)
 		})
 	})
@@ -92,9 +92,9 @@ const (
 	sdksIdentity = "GetIdentity"
 )
 
-// wants returns an error if the stack lacks the SDK's middleware with this id, because an
-// APIOption of the user's client has removed it.
-func wants(stack *middleware.Stack, id string) error {
+// requireMiddleware returns an error if the stack lacks the SDK's middleware with this id,
+// because an APIOption of the user's client has removed it.
+func requireMiddleware(stack *middleware.Stack, id string) error {
 	if _, ok := stack.Finalize.Get(id); ok {
 		return nil
 	}
@@ -178,25 +178,25 @@ func (attemptTimedOut) RetryableError() bool { return true }
 func (attemptTimedOut) Timeout() bool        { return true }
 func (attemptTimedOut) Temporary() bool      { return true }
 
-// remembering returns an endpoint resolver that caches the last result of r, if r runs the
+// cacheEndpoint returns an endpoint resolver that caches the last result of r, if r runs the
 // SDK's own endpoint rules. Their result depends only on the parameters, which include the
 // account and the table. Any other resolver is returned unchanged.
-func remembering(r dynamodb.EndpointResolverV2) dynamodb.EndpointResolverV2 {
+func cacheEndpoint(r dynamodb.EndpointResolverV2) dynamodb.EndpointResolverV2 {
 	if reflect.TypeOf(r) != reflect.TypeOf(dynamodb.NewDefaultEndpointResolverV2()) {
 		return r
 	}
-	return &rememberingResolver{rules: r}
+	return &cachingResolver{rules: r}
 }
 
 // RunsSDKRules reports whether r runs the SDK's own endpoint rules, so that its result
 // depends only on the parameters. r must be the resolver of the client that [Client.SDK]
 // returns.
 func RunsSDKRules(r dynamodb.EndpointResolverV2) bool {
-	_, ok := r.(*rememberingResolver)
+	_, ok := r.(*cachingResolver)
 	return ok
 }
 
-type rememberingResolver struct {
+type cachingResolver struct {
 	rules dynamodb.EndpointResolverV2
 	last  atomic.Pointer[resolvedEndpoint] // the most recent result; nil at first
 }
@@ -206,7 +206,7 @@ type resolvedEndpoint struct {
 	endpoint smithyendpoints.Endpoint
 }
 
-func (r *rememberingResolver) ResolveEndpoint(ctx context.Context, params dynamodb.EndpointParameters) (smithyendpoints.Endpoint, error) {
+func (r *cachingResolver) ResolveEndpoint(ctx context.Context, params dynamodb.EndpointParameters) (smithyendpoints.Endpoint, error) {
 	if last := r.last.Load(); last != nil && sameParameters(&last.params, &params) {
 		return last.endpoint, nil
 	}

@@ -79,7 +79,7 @@ func (c *Client) Do(ctx context.Context, r *Request) (Fate, error) {
 	if made != nil {
 		// The middleware witness replaces this value by a more precise one, unless the
 		// caller's context has ended.
-		call.unknown = !made.conn.neverHad()
+		call.unknown = !made.conn.neverSent()
 	}
 	err := call.send(c.sdk)
 	return call.fate(err), call.refusal(err)
@@ -124,11 +124,11 @@ func callOf(ctx context.Context) *call {
 	return c
 }
 
-// outsideCalls adds a middleware that hides the call from DescribeEndpoints requests. With
-// endpoint discovery, the SDK sends such a request in another goroutine, with the context
-// of the call for which it needs the endpoint. That request must not be taken for an
-// attempt of the call.
-func outsideCalls(stack *middleware.Stack) error {
+// hideCallFromDiscovery adds a middleware that hides the call from DescribeEndpoints
+// requests. With endpoint discovery, the SDK sends such a request in another goroutine,
+// with the context of the call for which it needs the endpoint. That request must not be
+// taken for an attempt of the call.
+func hideCallFromDiscovery(stack *middleware.Stack) error {
 	if stack.ID() != "DescribeEndpoints" {
 		return nil
 	}

@@ -54,18 +54,18 @@ func (c *call) identified(err error) error {
 	return err
 }
 
-// identityWanted and identityHad are middleware that run before and after the SDK's
-// middleware GetIdentity, which gets the credentials of an attempt. identityHad runs only
+// beforeIdentity and afterIdentity are middleware that run before and after the SDK's
+// middleware GetIdentity, which gets the credentials of an attempt. afterIdentity runs only
 // if GetIdentity succeeds, so call.noIdentity tells whether it failed.
 type (
-	identityWanted struct{}
-	identityHad    struct{}
+	beforeIdentity struct{}
+	afterIdentity  struct{}
 )
 
-func (identityWanted) ID() string { return "lambdaidem.IdentityWanted" }
-func (identityHad) ID() string    { return "lambdaidem.IdentityHad" }
+func (beforeIdentity) ID() string { return "lambdaidem.IdentityWanted" }
+func (afterIdentity) ID() string  { return "lambdaidem.IdentityHad" }
 
-func (identityWanted) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
+func (beforeIdentity) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 	middleware.FinalizeOutput, middleware.Metadata, error,
 ) {
 	if c := callOf(ctx); c != nil {
@@ -74,7 +74,7 @@ func (identityWanted) HandleFinalize(ctx context.Context, in middleware.Finalize
 	return next.HandleFinalize(ctx, in)
 }
 
-func (identityHad) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
+func (afterIdentity) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 	middleware.FinalizeOutput, middleware.Metadata, error,
 ) {
 	if c := callOf(ctx); c != nil {

@@ -80,24 +80,24 @@ func (c *connection) traced(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &c.hooks)
 }
 
-// neverHad reports whether the request was certainly not sent: the HTTP client asked for a
+// neverSent reports whether the request was certainly not sent: the HTTP client asked for a
 // connection and got none in the whole attempt. If the HTTP client does not call the hooks
-// of net/http/httptrace, neverHad returns false.
-func (c *connection) neverHad() bool { return c.wanted.Load() && c.had.Load() == 0 }
+// of net/http/httptrace, neverSent returns false.
+func (c *connection) neverSent() bool { return c.wanted.Load() && c.had.Load() == 0 }
 
 // surelyNotApplied reports whether an attempt that failed with err certainly wrote nothing,
 // because it was never sent or because DynamoDB refused it. A refusal is no proof if there
 // was more than one connection: an HTTP client that retries by itself may have sent the
 // request before, and the refusal is only the response to the last time.
 func (c *connection) surelyNotApplied(err error) bool {
-	return c.neverHad() || c.had.Load() <= 1 && surelyRefused(err)
+	return c.neverSent() || c.had.Load() <= 1 && surelyRefused(err)
 }
 
 // surelyRefused reports whether err is DynamoDB's response that a request was refused: a
 // 4xx with an error code. After any other error the request may have been applied: a
 // closed connection, a timeout, a 5xx, or a response that can't be decoded. Even a failed
 // dial proves nothing, because an HTTP client that retries by itself may have sent the
-// request before over another connection; see connection.neverHad.
+// request before over another connection; see connection.neverSent.
 func surelyRefused(err error) bool {
 	var answer interface{ HTTPStatusCode() int }
 	switch code := Code(err); {

@@ -73,8 +73,8 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 // buffers has the buffers into which bodies of responses are read.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// mostKept is the maximum capacity in bytes of a buffer that is returned to the pool.
-const mostKept = 64 << 10
+// maxPooled is the maximum capacity in bytes of a buffer that is returned to the pool.
+const maxPooled = 64 << 10
 
 // body reads a response's body to its end and checks it against the checksum in the
 // header. With an error, it returns the bytes that it has read.
@@ -87,7 +87,7 @@ func (h *HTTP) body(resp *http.Response) (string, error) {
 		err = h.damage(resp.Header, buffer.Bytes())
 	}
 	body := buffer.String()
-	if buffer.Cap() <= mostKept {
+	if buffer.Cap() <= maxPooled {
 		buffers.Put(buffer)
 	}
 	return body, err

@@ -20,15 +20,15 @@ import (
 // responses, and estimates DynamoDB's clock from their Date. If a [First] has made an
 // attempt, HTTP gives the outcome of that attempt to the SDK's client.
 type HTTP struct {
-	users      dynamodb.HTTPClient
-	checksums  bool // verify the checksums of responses
-	clockFixed bool // date requests by DynamoDB's clock instead of the local one
+	users         dynamodb.HTTPClient
+	checksums     bool // verify the checksums of responses
+	correctsClock bool // date requests by DynamoDB's clock instead of the local one
 
 	clock atomic.Pointer[clockSeen] // DynamoDB's clock; nil until a response was received
 }
 
 func newHTTP(users *dynamodb.Options) *HTTP {
-	return &HTTP{users: users.HTTPClient, checksums: !users.DisableValidateResponseChecksum, clockFixed: !users.DisableClockSkewCorrection}
+	return &HTTP{users: users.HTTPClient, checksums: !users.DisableValidateResponseChecksum, correctsClock: !users.DisableClockSkewCorrection}
 }
 
 // Do implements dynamodb.HTTPClient for the SDK's client. If a [First] has already made the
@@ -78,8 +78,8 @@ func (h *HTTP) Send(r *http.Request) (*http.Response, error) {
 	if resp == nil || resp.Body == nil {
 		return nil, errors.New("the HTTP client returned neither an error nor an answer with a body")
 	}
-	if h.clockFixed {
-		h.look(resp.Header)
+	if h.correctsClock {
+		h.observeClock(resp.Header)
 	}
 	return resp, nil
 }
@@ -90,9 +90,9 @@ type clockSeen struct {
 	skew time.Duration // how far DynamoDB's clock was ahead of the local one
 }
 
-// look estimates DynamoDB's clock from the Date of a response. Like the SDK, it ignores
-// responses from a cache, which have the header field Age.
-func (h *HTTP) look(header http.Header) {
+// observeClock estimates DynamoDB's clock from the Date of a response. Like the SDK, it
+// ignores responses from a cache, which have the header field Age.
+func (h *HTTP) observeClock(header http.Header) {
 	date := first(header, "Date")
 	if last := h.clock.Load(); date == "" || last != nil && last.date == date || first(header, "Age") != "" {
 		return
