@@ -152,9 +152,9 @@ func (l *layout) nameOf(standard string) string {
 	panic("no attribute is called " + standard)
 }
 
-// names returns the ExpressionAttributeNames of a request whose UpdateExpression makes the
-// updates in sets, and which has this condition. It includes only the placeholders that the
-// two expressions use, because DynamoDB refuses a request with unused ones.
+// names returns the ExpressionAttributeNames of a request with the given updates and the
+// given condition. It includes only the placeholders that the UpdateExpression and the
+// condition use, because DynamoDB refuses a request with unused ones.
 func (l *layout) names(sets updates, condition string) map[string]string {
 	names := map[string]string{}
 	for i := range itemAttributes {

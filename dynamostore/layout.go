@@ -94,7 +94,7 @@ func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, forei
 	return it, true, foreign
 }
 
-// set reports whether the updates in by set or remove the attribute with index i.
+// set reports whether one of the given updates sets or removes the attribute with index i.
 func (l *layout) set(i int, by updates) bool {
 	return itemAttributes[i].setBy&by != 0 && l[i].name != ""
 }
@@ -130,9 +130,9 @@ func (l *layout) appendKey(b []byte, id string) []byte {
 	return append(lowlevel.AppendString(b, id), "}}"...)
 }
 
-// expression returns an UpdateExpression for the attributes that the updates in sets
-// change. Attributes that the item has are set, and their values are added to values. The
-// others are removed.
+// expression returns an UpdateExpression for the attributes that the given updates change.
+// Attributes that the item has are set, and their values are added to values. The others
+// are removed.
 func (l *layout) expression(sets updates, it *item, values attributes) string {
 	for i := range itemAttributes {
 		if a := &itemAttributes[i]; l.set(i, sets) {

@@ -124,7 +124,7 @@ func (r *recordRequest) refused(op string, fate wire.Fate, err error) (*item, er
 	return r.item, wire.ErrRefused
 }
 
-// buffers has the buffers in which requests are encoded.
+// buffers is a pool of the buffers in which requests are encoded.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // encoded calls encode with a buffer from the pool, and returns a copy of what encode

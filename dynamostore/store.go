@@ -145,9 +145,10 @@ func (s *Store) lock(ctx context.Context, it *item, now time.Time) (*item, error
 }
 
 // takeOver takes over the record seen by a conditional UpdateItem, which keeps the record's
-// steps. It copies the steps from the response into it, because the old attempt may have
-// stored more of them after seen was read. If the condition fails, takeOver returns the
-// existing item and wire.ErrRefused. Any other error is a StoreError.
+// steps. After a success, takeOver copies the steps from the response into the given item,
+// because the old attempt may have stored more steps after seen was read. If the condition
+// fails, takeOver returns the existing item and wire.ErrRefused. Any other error is a
+// StoreError.
 func (s *Store) takeOver(ctx context.Context, it *item, now time.Time, seen *lambdaidem.Record) (*item, error) {
 	old, err := s.update(ctx, &s.writes.takeover, it, given{now: now, seen: seen})
 	if err == nil {
@@ -156,8 +157,8 @@ func (s *Store) takeOver(ctx context.Context, it *item, now time.Time, seen *lam
 	return old, err
 }
 
-// update sends the conditional UpdateItem w, with the attributes of it, and returns the item
-// as it was before. If the condition fails, update returns the existing item and
+// update sends the conditional UpdateItem w for the given item, and returns the item as it
+// was in the table before. If the condition fails, update returns the existing item and
 // wire.ErrRefused. Any other error is a StoreError.
 func (s *Store) update(ctx context.Context, w *write, it *item, g given) (*item, error) {
 	r := s.updating(w, it, g)

@@ -70,7 +70,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// buffers has the buffers into which bodies of responses are read.
+// buffers is a pool of the buffers into which the bodies of responses are read.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // maxPooled is the maximum capacity in bytes of a buffer that is returned to the pool.

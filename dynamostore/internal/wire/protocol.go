@@ -39,10 +39,10 @@ func (p protocol) SerializeRequest(ctx context.Context, schema *smithy.Operation
 	return nil
 }
 
-// body returns the bytes to send for the SDK's input in. These are r.Body, unless the
-// user's middleware has changed the input. In that case, body returns the bytes that the
-// SDK encoded for the first attempt, which are the body of req, and the same bytes for
-// every later attempt.
+// body returns the bytes to send. These are r.Body, unless the user's middleware has
+// changed the input for the SDK. In that case, body returns the bytes that the SDK encoded
+// for the first attempt, which are the body of req, and the same bytes for every later
+// attempt.
 func (r *Request) body(in any, req *smithyhttp.Request) ([]byte, error) {
 	if r.altered != nil {
 		return r.altered, nil
