@@ -9,16 +9,19 @@ import (
 )
 
 // This file encrypts and decrypts the results of steps; see [Encryption]. Each result is
-// encrypted alone and bound to the name of its step. A save encrypts all of them again, with the
-// token of its attempt.
+// encrypted separately and is bound to the name of its step. Each save of steps encrypts all
+// results again, with the fencing token of the attempt that saves them.
 
 // sealsSteps reports whether the item's steps are encrypted.
 func (it *item) sealsSteps() bool { return it.Encoding.there && it.Encoding.s == sealedSteps }
 
-// placeOfStep returns a text that an encrypted step is bound to, in addition to its record.
+// placeOfStep returns the part of the associated data that names the step whose result is
+// encrypted. Decryption fails with another name, so nobody can exchange the results of two
+// steps in the table.
 func placeOfStep(name string) string { return "step " + name }
 
-// sealSteps returns the steps encrypted for an item. The error is a StoreError.
+// sealSteps returns a copy of steps with each result encrypted under the current key, for the
+// record in it. The error is a StoreError.
 func (s *Store) sealSteps(ctx context.Context, it *item, steps lambdaidem.Steps) (lambdaidem.Steps, error) {
 	key, err := s.keys.forSealing(ctx)
 	if err != nil {
@@ -31,8 +34,9 @@ func (s *Store) sealSteps(ctx context.Context, it *item, steps lambdaidem.Steps)
 	return stored, nil
 }
 
-// sealsOtherwise reports whether the store encrypts, and the item has a step that is in
-// plain text or encrypted under another key than the current one.
+// sealsOtherwise reports whether the item's steps should be stored again under the current
+// key. That is so if the store encrypts, and the result of a step is in plain text or
+// encrypted under an older key.
 func (s *Store) sealsOtherwise(it *item) bool {
 	if s.keys == nil || len(it.Steps) == 0 {
 		return false
@@ -49,13 +53,14 @@ func (s *Store) sealsOtherwise(it *item) bool {
 	return false
 }
 
-// resealSteps stores steps, those of the record it, encrypted under the current key. Each
-// attempt extends the life of its record, so without resealSteps the key that encrypted a
-// step first could be needed long after the guard's TTL.
+// resealSteps encrypts the steps of the record in it under the current key and stores them.
+// The argument steps has the decrypted results. Each attempt extends the life of its record.
+// Without resealSteps, the key that first encrypted a step could therefore be needed long
+// after the guard's TTL.
 //
-// Errors are ignored, because the attempt has the decrypted steps and can run. The next
-// attempt encrypts the steps if this one could not. If the attempt has lost its lease, its
-// next write fails.
+// resealSteps ignores errors, because the attempt already has the decrypted steps and can
+// run. If it fails, the next attempt calls it again. If it fails because the attempt has
+// lost its lease, the attempt's next write fails too.
 func (s *Store) resealSteps(ctx context.Context, it *item, steps lambdaidem.Steps, now time.Time) {
 	ours := &item{ID: it.ID, Token: it.Token}
 	if s.keepSteps(ctx, ours, steps) != nil {
@@ -64,8 +69,8 @@ func (s *Store) resealSteps(ctx context.Context, it *item, steps lambdaidem.Step
 	_, _ = s.update(ctx, &s.writes.resealing, ours, given{now: now, token: it.Token, steps: integer{int64(len(steps)), true}})
 }
 
-// openSteps decrypts an item's steps. The error is a damagedAnswerError, or a
-// keyError.
+// openSteps returns the item's steps with their results decrypted. The error is a
+// damagedAnswerError or a keyError, and names the step.
 func (s *Store) openSteps(it *item, find finder) (lambdaidem.Steps, error) {
 	if !it.sealsSteps() {
 		return nil, damaged(fmt.Errorf("the record's steps: %w", errNotSealed))
@@ -81,7 +86,7 @@ func (s *Store) openSteps(it *item, find finder) (lambdaidem.Steps, error) {
 	return steps, nil
 }
 
-// namesOf returns steps without their results.
+// namesOf returns a copy of steps in which every result is nil.
 func namesOf(steps lambdaidem.Steps) lambdaidem.Steps {
 	names := make(lambdaidem.Steps, len(steps))
 	for name := range steps {
