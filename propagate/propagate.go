@@ -2,9 +2,8 @@
 // handler sends, so that their receivers can recognize duplicates.
 //
 // A handler that runs again after a crash sends its messages again. The packages below
-// add a key to an outgoing message. The key is the same in every attempt. If the consumer
-// of the message has a guard too, its handler therefore runs only once for all copies of
-// the message.
+// add a key to an outgoing message. The key is the same in every attempt. A consumer that
+// has a guard too therefore recognizes the second message as a duplicate of the first.
 //
 //	sqskey    Amazon SQS: the message attribute x-idempotency-key
 //	snskey    Amazon SNS: the message attribute x-idempotency-key
@@ -28,10 +27,12 @@
 // of the message: "invoice/" + invoice.ID.
 //
 // A handler that runs without a guard has no such key. The functions then return
-// [ErrUnguarded]. They don't send a message without a key, because the consumer could not
-// recognize its duplicates. The functions whose names end in WithKey take a key from the
-// caller instead of a name. Such a key has 1 to 255 printable ASCII characters, and no
-// space at either end.
+// [ErrUnguarded], because a consumer could not recognize the duplicates of a message
+// without a key.
+//
+// The functions whose names end in WithKey take a key instead of a name, and need no
+// guarded handler. The key must have 1 to 255 printable ASCII characters, and no space at
+// either end.
 //
 // If the message already has a key with the same value, it is not changed, whatever the
 // capitalization of the key's name. If the message already has another key, the functions

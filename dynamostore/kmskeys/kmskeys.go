@@ -65,8 +65,8 @@ type Options struct {
 // that all keys were deleted, and all are given by their ARNs. Any other error of Decrypt
 // is treated as a mistake in a deployment: a KMS key that is missing in Older, another
 // Context, or an alias or a key id that KMS does not find. Replays then fail with 503 until
-// the mistake is corrected. So specify keys by their ARNs, because otherwise New can't
-// recognize a deleted key.
+// the mistake is corrected. So specify all keys by their ARNs. Otherwise a deleted key
+// can't be told from a mistake.
 //
 // To change to another KMS key, add the new key to Older and deploy everywhere. Then make
 // it the key that encrypts, with the former key in Older, and deploy again. If you do both
