@@ -59,7 +59,7 @@ func (s *Store) sealedText(ctx context.Context, it *item) (text []byte, open fun
 	if it.sealsSteps() {
 		for name, stored := range it.Steps {
 			return stored, func() error {
-				_, _, err := s.opened(it.ID, placeOfStep(name), stored, s.asking(ctx))
+				_, _, err := s.decryptText(it.ID, purposeOfStep(name), stored, s.findWith(ctx))
 				return err
 			}
 		}

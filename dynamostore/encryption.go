@@ -184,7 +184,7 @@ func (k Key) clone() Key { return Key{ID: k.ID, Secret: bytes.Clone(k.Secret)} }
 //
 // The AES key and the nonce are derived from the store's key and the salt by HKDF-SHA256.
 // The associated data are everything before the ciphertext, then the record's id, then the
-// kind of text that the method place or the function placeOfStep returns.
+// purpose of the text, which apart.purpose or purposeOfStep returns.
 const (
 	cipherName  = "AES-256-GCM"
 	sealVersion = 1
@@ -196,34 +196,34 @@ const (
 )
 
 // seal encrypts a text of the record with the given id. token is the fencing token of the
-// attempt. place says what the text is in the record, such as the result of a certain step.
+// attempt. purpose says what the text is in the record, such as the result of a certain step.
 // The result has the sealed form, and is the same for the same arguments.
-func (k Key) seal(id, token, place string, text []byte) []byte {
+func (k Key) seal(id, token, purpose string, text []byte) []byte {
 	out := make([]byte, 0, 1+sizedBytes(k.ID)+sizedBytes(token)+saltBytes+len(text)+tagBytes)
 	out = appendSized(append(out, sealVersion), k.ID)
 	out = appendSized(out, token)
-	salt := k.salt(associated(out, id, place), text)
+	salt := k.salt(associated(out, id, purpose), text)
 	out = append(out, salt...)
 	aead, nonce := k.cipher(salt)
-	return aead.Seal(out, nonce, text, associated(out, id, place))
+	return aead.Seal(out, nonce, text, associated(out, id, purpose))
 }
 
-// salt returns the salt for encrypting a text. It is an HMAC-SHA256 of the text and of place,
-// which has all its associated data except the salt. So a write that is retried encrypts a
-// text to the same bytes, and different texts have different salts.
+// salt returns the salt for encrypting a text: an HMAC-SHA256 of the text and its associated
+// data, which do not include the salt yet. So a write that is retried encrypts a text to the
+// same bytes, and different texts have different salts.
 //
 // Nobody without the key can tell the salt from a random one, because HMAC-SHA256 (RFC 2104) is
 // a pseudorandom function. RFC 8452 and RFC 6979 derive nonces in a similar way.
-func (k Key) salt(place, text []byte) []byte {
+func (k Key) salt(associatedData, text []byte) []byte {
 	own, err := hkdf.Expand(sha256.New, k.Secret, saltInfo, sha256.Size)
 	if err != nil { // can't happen: HKDF-SHA256 can derive far more than 32 bytes
 		panic(err)
 	}
 	h := hmac.New(sha256.New, own)
-	var size [8]byte // the length of place, without which the concatenation would be ambiguous
-	binary.BigEndian.PutUint64(size[:], uint64(len(place)))
+	var size [8]byte // the length of associatedData, without which the concatenation would be ambiguous
+	binary.BigEndian.PutUint64(size[:], uint64(len(associatedData)))
 	h.Write(size[:])
-	h.Write(place)
+	h.Write(associatedData)
 	h.Write(text)
 	return h.Sum(nil)[:saltBytes]
 }
@@ -259,10 +259,10 @@ func parseSealed(b []byte) (s sealed, err error) {
 
 var errOtherSeal = errors.New("it can't be decrypted: it was changed, or is of another record, another attempt, another place or another key")
 
-// open decrypts the text with its key. id and place must be those that were passed to seal.
-func (s sealed) open(k Key, id, place string) ([]byte, error) {
+// open decrypts the text with its key. id and purpose must be those that were passed to seal.
+func (s sealed) open(k Key, id, purpose string) ([]byte, error) {
 	aead, nonce := k.cipher(s.salt)
-	text, err := aead.Open(nil, nonce, s.text, associated(s.header, id, place))
+	text, err := aead.Open(nil, nonce, s.text, associated(s.header, id, purpose))
 	if err != nil {
 		return nil, errOtherSeal
 	}
@@ -297,10 +297,10 @@ func gcm(secret []byte) (cipher.AEAD, error) {
 }
 
 // associated returns the associated data of a text. Decryption fails unless it uses the same
-// header, record id and place as encryption.
-func associated(header []byte, id, place string) []byte {
-	out := make([]byte, 0, len(header)+sizedBytes(id)+sizedBytes(place))
-	return appendSized(appendSized(append(out, header...), id), place)
+// header, record id and purpose as encryption.
+func associated(header []byte, id, purpose string) []byte {
+	out := make([]byte, 0, len(header)+sizedBytes(id)+sizedBytes(purpose))
+	return appendSized(appendSized(append(out, header...), id), purpose)
 }
 
 // appendSized appends the length of s and then s. The length makes a concatenation of several

@@ -143,14 +143,14 @@ func (t *Tx) add(w *Write) *Write {
 	case t.named(w.name) != nil:
 		err = errors.New("another write has this name")
 	}
-	t.failed(w, err)
+	t.recordError(w, err)
 	t.writes = append(t.writes, w)
 	return w
 }
 
-// failed stores err as the error of the transaction, unless an earlier write already had
+// recordError stores err as the error of the transaction, unless an earlier write already had
 // an error. It does nothing if err is nil.
-func (t *Tx) failed(w *Write, err error) {
+func (t *Tx) recordError(w *Write, err error) {
 	if err != nil && t.err == nil {
 		t.err = &WriteError{Write: w.name, Err: err}
 	}

@@ -119,7 +119,7 @@ func (s *Store) inspect(ctx context.Context, seen *Inspected, it *item) {
 	seen.Record, seen.Operations, seen.Encrypted = it.record(), it.Operations, it.Encrypts != ""
 	if it.sealsSteps() {
 		var steps lambdaidem.Steps
-		if steps, seen.StepsUnread = s.openSteps(it, s.asking(ctx)); seen.StepsUnread == nil {
+		if steps, seen.StepsUnread = s.openSteps(it, s.findWith(ctx)); seen.StepsUnread == nil {
 			seen.Record.Steps = steps
 		}
 	}

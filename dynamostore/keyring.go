@@ -56,7 +56,7 @@ func newKeyring(of Encryption) *keyring {
 // fresh returns the key to encrypt with. It calls Current if no key is cached, or if the cached
 // key is older than KeyFor. The error is a keyError.
 func (r *keyring) fresh(ctx context.Context) (Key, error) {
-	k, err := r.current.get(ctx, r.of.KeyFor, r.askCurrent)
+	k, err := r.current.get(ctx, r.of.KeyFor, r.callCurrent)
 	if err != nil {
 		return Key{}, &keyError{err: err}
 	}
@@ -73,9 +73,9 @@ func (r *keyring) forSealing(ctx context.Context) (Key, error) {
 	return r.fresh(ctx)
 }
 
-// askCurrent calls Current and checks the key that it returns. It also caches the key for
+// callCurrent calls Current and checks the key that it returns. It also caches the key for
 // decryption.
-func (r *keyring) askCurrent(ctx context.Context) (Key, error) {
+func (r *keyring) callCurrent(ctx context.Context) (Key, error) {
 	k, err := r.of.Current(ctx)
 	if err != nil {
 		return Key{}, err
@@ -86,7 +86,7 @@ func (r *keyring) askCurrent(ctx context.Context) (Key, error) {
 	k = k.clone()
 	slot := r.slot(k.ID) // so that this process does not call Find for a key that it already has
 	slot.mu.Lock()
-	slot.key, slot.asked, slot.gone = k, time.Now(), nil
+	slot.key, slot.fetchedAt, slot.gone = k, time.Now(), nil
 	slot.mu.Unlock()
 	return k, nil
 }
@@ -95,15 +95,15 @@ func (r *keyring) askCurrent(ctx context.Context) (Key, error) {
 // or if the cached key is older than KeyFor. The error is a keyError, which wraps ErrKeyGone if
 // the key no longer exists.
 func (r *keyring) byID(ctx context.Context, id string) (Key, error) {
-	k, err := r.slot(id).get(ctx, r.of.KeyFor, func(ctx context.Context) (Key, error) { return r.askFor(ctx, id) })
+	k, err := r.slot(id).get(ctx, r.of.KeyFor, func(ctx context.Context) (Key, error) { return r.callFind(ctx, id) })
 	if err != nil {
 		return Key{}, &keyError{id: id, err: err}
 	}
 	return k, nil
 }
 
-// askFor calls Find and checks the key that it returns. It does not use the cache.
-func (r *keyring) askFor(ctx context.Context, id string) (Key, error) {
+// callFind calls Find and checks the key that it returns. It does not use the cache.
+func (r *keyring) callFind(ctx context.Context, id string) (Key, error) {
 	k, err := r.of.Find(ctx, id)
 	switch {
 	case err != nil:
@@ -144,7 +144,7 @@ func (r *keyring) prove(ctx context.Context) error {
 	if known {
 		return nil
 	}
-	found, err := r.askFor(ctx, k.ID)
+	found, err := r.callFind(ctx, k.ID)
 	if err == nil && subtle.ConstantTimeCompare(found.Secret, k.Secret) == 0 {
 		err = errors.New("Options.Encryption.Find returned another secret than Current did")
 	}
@@ -162,7 +162,7 @@ func (r *keyring) prove(ctx context.Context) error {
 type keySlot struct {
 	mu        sync.Mutex
 	key       Key       // the cached key; the zero Key if none is cached
-	asked     time.Time // when the call that returned key or gone began
+	fetchedAt time.Time // when the call that returned key or gone began
 	gone      error     // wraps ErrKeyGone if that was the last result; otherwise nil
 	mayBeGone bool      // whether ErrKeyGone removes a cached key; false for the current key
 	until     time.Time // no refresh of a usable key before this time, by the wall clock; set after a failed refresh
@@ -172,10 +172,10 @@ type keySlot struct {
 // fetch is one call of Current or Find that is in progress. Concurrent callers that need the same
 // key wait for its result.
 type fetch struct {
-	done chan struct{} // closed when the other fields have the result
-	key  Key
-	err  error
-	left bool // the caller gave up, because its context ended or the call panicked; waiters must fetch the key again
+	done      chan struct{} // closed when the other fields have the result
+	key       Key
+	err       error
+	abandoned bool // the caller gave up, because its context ended or the call panicked; waiters must fetch the key again
 }
 
 // last returns the cached key, however old it is.
@@ -193,13 +193,13 @@ func (s *keySlot) last() Key {
 func (s *keySlot) get(ctx context.Context, keyFor time.Duration, ask func(context.Context) (Key, error)) (Key, error) {
 	for {
 		s.mu.Lock()
-		serves, due := s.serves(keyFor), s.due(keyFor)
+		usable, due := s.usable(keyFor), s.due(keyFor)
 		switch f := s.fetching; {
 		case !due && s.gone != nil:
 			err := s.gone
 			s.mu.Unlock()
 			return Key{}, err
-		case !due, serves && f != nil:
+		case !due, usable && f != nil:
 			k := s.key
 			s.mu.Unlock()
 			return k, nil
@@ -210,28 +210,28 @@ func (s *keySlot) get(ctx context.Context, keyFor time.Duration, ask func(contex
 			case <-ctx.Done():
 				return Key{}, fmt.Errorf("waiting for it: %w", context.Cause(ctx))
 			}
-			if f.left {
+			if f.abandoned {
 				continue
 			}
 			return f.key, f.err
 		}
-		f := &fetch{done: make(chan struct{}), left: true}
+		f := &fetch{done: make(chan struct{}), abandoned: true}
 		s.fetching = f
 		s.mu.Unlock()
-		return s.fetch(ctx, f, keyFor, serves, ask)
+		return s.fetch(ctx, f, keyFor, usable, ask)
 	}
 }
 
 // fetch calls ask, caches the result, and passes it to the callers that wait for f. If ask fails
 // although the cached key can still be used, fetch returns the cached key.
-func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, serves bool, ask func(context.Context) (Key, error)) (Key, error) {
+func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usable bool, ask func(context.Context) (Key, error)) (Key, error) {
 	timeout := firstTimeout
-	if serves {
+	if usable {
 		timeout = refreshTimeout
 	}
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	asked := time.Now()
+	fetchedAt := time.Now()
 	defer func() { // deferred because ask calls the application's function, which may panic
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -243,48 +243,48 @@ func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, ser
 	defer s.mu.Unlock()
 	switch {
 	case err == nil:
-		s.key, s.asked, s.gone = k, asked, nil
+		s.key, s.fetchedAt, s.gone = k, fetchedAt, nil
 	case s.mayBeGone && errors.Is(err, ErrKeyGone):
-		s.key, s.asked, s.gone = Key{}, asked, err
-	case s.serves(keyFor):
+		s.key, s.fetchedAt, s.gone = Key{}, fetchedAt, err
+	case s.usable(keyFor):
 		if ctx.Err() == nil { // if the caller's context has ended, the key service may be fine: don't pause
 			s.until = time.Now().Round(0).Add(keyFor / refreshPause)
 		}
 		k, err = s.key, nil
 	}
-	f.key, f.err, f.left = k, err, err != nil && ctx.Err() != nil
+	f.key, f.err, f.abandoned = k, err, err != nil && ctx.Err() != nil
 	return k, err
 }
 
 // due reports whether the key should be fetched now: there is none, it is older than keyFor and
 // no pause is in progress, or it did not exist the last time and the pause is over.
 func (s *keySlot) due(keyFor time.Duration) bool {
-	age, told := s.age()
+	age, known := s.age()
 	switch {
 	case s.gone != nil:
-		return !told || age >= keyFor/refreshPause
+		return !known || age >= keyFor/refreshPause
 	case s.key.ID == "":
 		return true
 	}
 	paused := time.Now().Round(0).Before(s.until)
-	return (!told || age >= keyFor) && (!paused || !s.serves(keyFor))
+	return (!known || age >= keyFor) && (!paused || !s.usable(keyFor))
 }
 
-// serves reports whether the cached key may be used if it can't be fetched again. That is so
+// usable reports whether the cached key may be used if it can't be fetched again. That is so
 // until the key is twice as old as keyFor.
-func (s *keySlot) serves(keyFor time.Duration) bool {
-	age, told := s.age()
-	return s.key.ID != "" && (!told || age < 2*keyFor)
+func (s *keySlot) usable(keyFor time.Duration) bool {
+	age, known := s.age()
+	return s.key.ID != "" && (!known || age < 2*keyFor)
 }
 
 // age returns the time since the key was fetched. It uses the clock that shows the longer time,
 // because neither is reliable: the monotonic clock stops while Lambda has frozen the process,
-// and the wall clock can be set back. told is false if the wall clock was set back to before the
+// and the wall clock can be set back. known is false if the wall clock was set back to before the
 // fetch, so that the age is unknown.
-func (s *keySlot) age() (age time.Duration, told bool) {
+func (s *keySlot) age() (age time.Duration, known bool) {
 	now := time.Now()
-	wall := now.Round(0).Sub(s.asked.Round(0))
-	return max(wall, now.Sub(s.asked)), wall >= 0
+	wall := now.Round(0).Sub(s.fetchedAt.Round(0))
+	return max(wall, now.Sub(s.fetchedAt)), wall >= 0
 }
 
 // keyError is the error for a key that could not be fetched.
@@ -302,8 +302,8 @@ func (e *keyError) Error() string {
 
 func (e *keyError) Unwrap() error { return e.err }
 
-// noKey returns the StoreError for the operation op, which has sent no request because the key
-// that it needs could not be fetched. err is the keyError.
-func noKey(op string, err error) error {
+// keyUnavailable returns the StoreError for the operation op, which has sent no request
+// because the key that it needs could not be fetched. err is the keyError.
+func keyUnavailable(op string, err error) error {
 	return &lambdaidem.StoreError{Op: op, Reason: lambdaidem.ReasonKey, NotApplied: true, Err: err}
 }

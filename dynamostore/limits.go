@@ -86,7 +86,7 @@ func (t *Tx) invalid(s *Store) error {
 		return err
 	}
 	for _, w := range t.writes {
-		if err := w.outside(s); err != nil {
+		if err := w.checkRegion(s); err != nil {
 			return &WriteError{Write: w.name, Err: err}
 		}
 		if w.isRecord(s) {
@@ -109,16 +109,17 @@ func (w *Write) sameItem(other *Write) bool {
 	case w.key != nil && other.key != nil:
 		return reflect.DeepEqual(w.key, other.key)
 	case w.key != nil:
-		return has(other.item, w.key)
+		return hasAttributes(other.item, w.key)
 	case other.key != nil:
-		return has(w.item, other.key)
+		return hasAttributes(w.item, other.key)
 	default:
 		return reflect.DeepEqual(w.item, other.item)
 	}
 }
 
-// has reports whether the item has all attributes of the key, with the same values.
-func has(item, key attributes) bool {
+// hasAttributes reports whether the item has all attributes of the key, with the same
+// values.
+func hasAttributes(item, key attributes) bool {
 	for name, v := range key {
 		if !reflect.DeepEqual(item[name], v) {
 			return false
@@ -145,12 +146,12 @@ func (w *Write) isRecord(s *Store) bool {
 // a part of a large answer. Other tools can share the table, because they use other keys.
 const recordPrefix = "lambdaidem#"
 
-// outside returns an error if the write's table is in another Region or account than the
+// checkRegion returns an error if the write's table is in another Region or account than the
 // store, because a transaction can't span them. A table that is given by its name is
 // always in the client's account and Region. A table that is given by its ARN is compared
 // with the client's Region, and with the account in the ARN of the store's table. If the
 // store's table is given by its name, the account is unknown and is not compared.
-func (w *Write) outside(s *Store) error {
+func (w *Write) checkRegion(s *Store) error {
 	if !arn.IsARN(aws.ToString(w.table)) {
 		return nil // a name refers to a table in the client's account and Region
 	}

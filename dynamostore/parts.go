@@ -250,7 +250,7 @@ func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.
 		result.Value = answer
 	}
 	if err != nil {
-		return lambdaidem.Result{}, s.unloaded(ctx, record, a, err)
+		return lambdaidem.Result{}, s.loadError(ctx, record, a, err)
 	}
 	return result, nil
 }
@@ -259,7 +259,7 @@ func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.
 // and integrity. The error is a damagedAnswerError if the stored bytes are not what the
 // attempt wrote, and a keyError if the decryption key can't be fetched now.
 func (s *Store) open(ctx context.Context, record lambdaidem.Record, a *apart, stored [][]byte) (answer []byte, err error) {
-	if err := s.mayBeOpen(a); err != nil {
+	if err := s.checkEncrypted(a); err != nil {
 		return nil, err
 	}
 	if a.sealed() {
@@ -323,18 +323,18 @@ func (s *Store) readPart(ctx context.Context, record lambdaidem.Record, a *apart
 	return data.Value, nil
 }
 
-// unloaded returns the StoreError for an answer that could not be loaded because of err.
+// loadError returns the StoreError for an answer that could not be loaded because of err.
 //
 // A part may be missing because the record has changed since it was read: the record was
-// purged, or it has expired and another attempt has acquired it. Therefore unloaded reads
+// purged, or it has expired and another attempt has acquired it. Therefore loadError reads
 // the record again before it reports a damaged answer. If the record has changed, the
 // error has no reason, and the client may retry. Otherwise the reason is ReasonForeign,
 // and the answer is unavailable for good.
-func (s *Store) unloaded(ctx context.Context, record lambdaidem.Record, a *apart, err error) error {
+func (s *Store) loadError(ctx context.Context, record lambdaidem.Record, a *apart, err error) error {
 	lost := (*damagedAnswerError)(nil)
 	if !errors.As(err, &lost) {
 		if _, ok := errors.AsType[*keyError](err); ok {
-			return noKey(opLoad, err)
+			return keyUnavailable(opLoad, err)
 		}
 		return err // a StoreError
 	}

@@ -18,17 +18,17 @@ func (s *Store) Prepare(ctx context.Context) error {
 	if s.keys == nil {
 		return nil
 	}
-	return s.haveKey(ctx, opPrepare)
+	return s.fetchKey(ctx, opPrepare)
 }
 
 const opPrepare = "prepare"
 
-// haveKey fetches and caches the key with which an attempt will encrypt its answer. It
+// fetchKey fetches and caches the key with which an attempt will encrypt its answer. It
 // does nothing if the cached key is not older than Encryption.KeyFor. The error is a
 // StoreError for the operation op.
-func (s *Store) haveKey(ctx context.Context, op string) error {
+func (s *Store) fetchKey(ctx context.Context, op string) error {
 	if _, err := s.keys.fresh(ctx); err != nil {
-		return noKey(op, err)
+		return keyUnavailable(op, err)
 	}
 	return nil
 }
@@ -43,10 +43,10 @@ func (a *apart) zipped() bool {
 	return a.Encoding == encodingGzip || a.Encoding == encodingSealedGzip
 }
 
-// place returns the part of the associated data that says what kind of answer was encrypted:
+// purpose returns the part of the associated data that says what kind of answer was encrypted:
 // its encoding, and whether it is a value or a failure. Decryption fails with other associated
 // data, so nobody can pass an answer off as another kind by changing the record.
-func (a *apart) place() string {
+func (a *apart) purpose() string {
 	if a.Parts.Failure {
 		return a.Encoding + " failure"
 	}
@@ -59,21 +59,21 @@ func (a *apart) place() string {
 func (s *Store) sealAnswer(ctx context.Context, lease lambdaidem.Lease, a *apart, stored []byte) ([]byte, error) {
 	key, err := s.keys.forSealing(ctx)
 	if err != nil {
-		return nil, noKey(opComplete, err)
+		return nil, keyUnavailable(opComplete, err)
 	}
 	if a.zipped() {
 		a.Encoding = encodingSealedGzip
 	} else {
 		a.Encoding = encodingSealed
 	}
-	return key.seal(lease.ID, lease.Token, a.place(), stored), nil
+	return key.seal(lease.ID, lease.Token, a.purpose(), stored), nil
 }
 
 // openAnswer decrypts the stored bytes of an answer. It does not compare the checksum in a,
 // because AES-GCM detects every change to the bytes. The error is a damagedAnswerError or a
 // keyError.
 func (s *Store) openAnswer(ctx context.Context, record lambdaidem.Record, a *apart, stored []byte) ([]byte, error) {
-	answer, token, err := s.opened(record.ID, a.place(), stored, s.asking(ctx))
+	answer, token, err := s.decryptText(record.ID, a.purpose(), stored, s.findWith(ctx))
 	switch {
 	case err != nil:
 		return nil, err
@@ -86,25 +86,25 @@ func (s *Store) openAnswer(ctx context.Context, record lambdaidem.Record, a *apa
 // finder returns the key with the given id, or a keyError.
 type finder func(id string) (Key, error)
 
-// asking returns a finder that returns cached keys, and calls Encryption.Find with ctx for
+// findWith returns a finder that returns cached keys, and calls Encryption.Find with ctx for
 // other keys.
-func (s *Store) asking(ctx context.Context) finder {
+func (s *Store) findWith(ctx context.Context) finder {
 	return func(id string) (Key, error) { return s.keys.byID(ctx, id) }
 }
 
-// atHand is a finder that returns cached keys only. It never calls Encryption.Find.
-func (s *Store) atHand(id string) (Key, error) {
+// findCached is a finder that returns cached keys only. It never calls Encryption.Find.
+func (s *Store) findCached(id string) (Key, error) {
 	if k := s.keys.slot(id).last(); k.ID != "" {
 		return k, nil
 	}
 	return Key{}, &keyError{id: id, err: errNotAtHand}
 }
 
-// opened decrypts a text of the record with the given id. It returns the plaintext and the
-// fencing token of the attempt that encrypted it. place must be the same as at encryption. The
+// decryptText decrypts a text of the record with the given id. It returns the plaintext and the
+// fencing token of the attempt that encrypted it. purpose must be the same as at encryption. The
 // error is a damagedAnswerError if the text can never be decrypted, and a keyError if its key
 // can't be fetched now.
-func (s *Store) opened(id, place string, stored []byte, find finder) (text []byte, token string, err error) {
+func (s *Store) decryptText(id, purpose string, stored []byte, find finder) (text []byte, token string, err error) {
 	of, err := parseSealed(stored)
 	if err != nil {
 		return nil, "", damaged(err)
@@ -119,7 +119,7 @@ func (s *Store) opened(id, place string, stored []byte, find finder) (text []byt
 	case err != nil:
 		return nil, "", err
 	}
-	text, err = of.open(key, id, place)
+	text, err = of.open(key, id, purpose)
 	return text, of.token, damaged(err)
 }
 
@@ -129,9 +129,9 @@ var (
 	errNotSealed    = errors.New("it is not encrypted, and Options.Encryption.Only is set")
 )
 
-// mayBeOpen returns a damagedAnswerError if an answer is not encrypted although
+// checkEncrypted returns a damagedAnswerError if an answer is not encrypted although
 // Encryption.Only is set.
-func (s *Store) mayBeOpen(a *apart) error {
+func (s *Store) checkEncrypted(a *apart) error {
 	if s.opts.Encryption.Only && !a.sealed() {
 		return damaged(errNotSealed)
 	}
@@ -150,7 +150,7 @@ func (s *Store) shown(it *item) lambdaidem.Record {
 	}
 	r := s.trusted(it)
 	if it.sealsSteps() && s.keys != nil {
-		if steps, err := s.openSteps(it, s.atHand); err == nil {
+		if steps, err := s.openSteps(it, s.findCached); err == nil {
 			r.Steps = steps
 		}
 	}
@@ -183,7 +183,7 @@ func (s *Store) decrypted(ctx context.Context, op string, it *item) (lambdaidem.
 	if len(it.Steps) == 0 || !it.sealsSteps() && !s.opts.Encryption.Only {
 		return r, nil
 	}
-	steps, err := s.openSteps(it, s.asking(ctx))
+	steps, err := s.openSteps(it, s.findWith(ctx))
 	if err == nil {
 		r.Steps = steps
 		return r, nil

@@ -15,29 +15,29 @@ import (
 // sealsSteps reports whether the item's steps are encrypted.
 func (it *item) sealsSteps() bool { return it.Encoding.there && it.Encoding.s == sealedSteps }
 
-// placeOfStep returns the part of the associated data that names the step whose result is
+// purposeOfStep returns the part of the associated data that names the step whose result is
 // encrypted. Decryption fails with another name, so nobody can exchange the results of two
 // steps in the table.
-func placeOfStep(name string) string { return "step " + name }
+func purposeOfStep(name string) string { return "step " + name }
 
 // sealSteps returns a copy of steps with each result encrypted under the current key, for the
 // record in it. The error is a StoreError.
 func (s *Store) sealSteps(ctx context.Context, it *item, steps lambdaidem.Steps) (lambdaidem.Steps, error) {
 	key, err := s.keys.forSealing(ctx)
 	if err != nil {
-		return nil, noKey(opSaveSteps, err)
+		return nil, keyUnavailable(opSaveSteps, err)
 	}
 	stored := make(lambdaidem.Steps, len(steps))
 	for name, result := range steps {
-		stored[name] = key.seal(it.ID, it.Token, placeOfStep(name), result)
+		stored[name] = key.seal(it.ID, it.Token, purposeOfStep(name), result)
 	}
 	return stored, nil
 }
 
-// sealsOtherwise reports whether the item's steps should be stored again under the current
+// needsResealing reports whether the item's steps should be stored again under the current
 // key. That is so if the store encrypts, and the result of a step is in plain text or
 // encrypted under an older key.
-func (s *Store) sealsOtherwise(it *item) bool {
+func (s *Store) needsResealing(it *item) bool {
 	if s.keys == nil || len(it.Steps) == 0 {
 		return false
 	}
@@ -63,7 +63,7 @@ func (s *Store) sealsOtherwise(it *item) bool {
 // lost its lease, the attempt's next write fails too.
 func (s *Store) resealSteps(ctx context.Context, it *item, steps lambdaidem.Steps, now time.Time) {
 	ours := &item{ID: it.ID, Token: it.Token}
-	if s.keepSteps(ctx, ours, steps) != nil {
+	if s.setSteps(ctx, ours, steps) != nil {
 		return
 	}
 	_, _ = s.update(ctx, &s.writes.resealing, ours, given{now: now, token: it.Token, steps: integer{int64(len(steps)), true}})
@@ -77,7 +77,7 @@ func (s *Store) openSteps(it *item, find finder) (lambdaidem.Steps, error) {
 	}
 	steps := make(lambdaidem.Steps, len(it.Steps))
 	for name, stored := range it.Steps {
-		result, _, err := s.opened(it.ID, placeOfStep(name), stored, find)
+		result, _, err := s.decryptText(it.ID, purposeOfStep(name), stored, find)
 		if err != nil {
 			return nil, fmt.Errorf("step %q: %w", name, err)
 		}

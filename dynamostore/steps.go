@@ -32,7 +32,7 @@ const (
 // SaveSteps sends nothing and returns an error.
 func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
 	ours := &item{ID: lease.ID, Token: lease.Token}
-	if err := s.keepSteps(ctx, ours, steps); err != nil {
+	if err := s.setSteps(ctx, ours, steps); err != nil {
 		return lambdaidem.Record{}, err
 	}
 	if size := s.layout.size(ours); size > maxItemSize {
@@ -40,7 +40,7 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 	}
 	stood, err := s.update(ctx, &s.writes.saving, ours, given{now: now, token: lease.Token, steps: integer{int64(len(steps)), true}})
 	if err == nil {
-		stood.keepSteps(encodedSteps, steps)
+		stood.setSteps(encodedSteps, steps)
 		return stood.record(), nil
 	}
 	if !errors.Is(err, wire.ErrRefused) {
@@ -68,24 +68,24 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 
 var errStepsGrow = errors.New("steps only grow")
 
-// keepSteps sets the steps of the item it. With Options.Encryption, it encrypts their
+// setSteps sets the steps of the item it. With Options.Encryption, it encrypts their
 // results. It sends nothing to DynamoDB. The error is a StoreError.
-func (s *Store) keepSteps(ctx context.Context, it *item, steps lambdaidem.Steps) error {
+func (s *Store) setSteps(ctx context.Context, it *item, steps lambdaidem.Steps) error {
 	if s.keys == nil {
-		it.keepSteps(encodedSteps, steps)
+		it.setSteps(encodedSteps, steps)
 		return nil
 	}
 	stored, err := s.sealSteps(ctx, it, steps)
 	if err != nil {
 		return err
 	}
-	it.keepSteps(sealedSteps, stored)
+	it.setSteps(sealedSteps, stored)
 	return nil
 }
 
-// keepSteps sets the item's steps to a copy of steps, and its encoding to the given one. If
+// setSteps sets the item's steps to a copy of steps, and its encoding to the given one. If
 // there are no steps, it removes both.
-func (it *item) keepSteps(encoding string, steps lambdaidem.Steps) {
+func (it *item) setSteps(encoding string, steps lambdaidem.Steps) {
 	it.dropSteps()
 	if len(steps) == 0 {
 		return

@@ -77,7 +77,7 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 		return lambdaidem.Record{}, tooLarge(opAcquire, size)
 	}
 	if s.keys != nil {
-		if err := s.haveKey(ctx, opAcquire); err != nil {
+		if err := s.fetchKey(ctx, opAcquire); err != nil {
 			return s.withoutKey(ctx, claim, err)
 		}
 	}
@@ -106,7 +106,7 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 // decrypted. Steps that are not encrypted under the current key are stored again under it.
 func (s *Store) acquired(ctx context.Context, it *item, now time.Time) (lambdaidem.Record, error) {
 	r, err := s.decrypted(ctx, opAcquire, it)
-	if err == nil && s.sealsOtherwise(it) {
+	if err == nil && s.needsResealing(it) {
 		s.resealSteps(ctx, it, r.Steps, now)
 	}
 	return r, err

@@ -28,8 +28,8 @@ type transaction struct {
 	random   io.Reader // the source of the token that lets DynamoDB recognize a retried transaction
 	enlisted *Tx       // the handler's writes
 
-	prepared *prepared // the request of the most recent Commit; nil before the first Commit
-	doubt    bool      // whether a request was sent that may have been applied
+	prepared     *prepared // the request of the most recent Commit; nil before the first Commit
+	mayBeApplied bool      // whether a request was sent that may have been applied
 }
 
 // Seal ends enlisting. It reports whether there are writes to make for an answer with
@@ -51,7 +51,7 @@ func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lam
 	if err := t.enlisted.invalid(t.store); err != nil {
 		return lambdaidem.Record{}, writeInvalid(err)
 	}
-	if t.prepared == nil || t.prepared.of != c {
+	if t.prepared == nil || t.prepared.completion != c {
 		p, seen, err := t.prepare(ctx, c)
 		if err != nil {
 			return seen, err
@@ -60,18 +60,18 @@ func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lam
 	}
 	p := t.prepared
 	if !p.mayBeSent() {
-		return lambdaidem.Record{}, t.unknown(errTokenTooOld)
+		return lambdaidem.Record{}, t.notSent(errTokenTooOld)
 	}
 	fate, err := t.store.wire.Do(ctx, &p.request.Request)
 	if err == nil {
-		t.doubt = false
+		t.mayBeApplied = false
 		return p.record, nil
 	}
-	if t.doubt {
+	if t.mayBeApplied {
 		fate = wire.Unknown // an earlier request may have been applied
 	}
 	rec, fate, err := t.judge(p, fate, err)
-	t.doubt = fate == wire.Unknown
+	t.mayBeApplied = fate == wire.Unknown
 	return rec, err
 }
 
@@ -79,19 +79,19 @@ func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lam
 // that every retry sends the same bytes, as DynamoDB demands for requests with the same
 // token.
 type prepared struct {
-	of      *lambdaidem.Completion // the completion that the request carries out
-	request *transactRequest
-	record  lambdaidem.Record // the record after the transaction; zero if the completion is Alone
-	now     time.Time         // the time that the record's condition compares with, by the guard's clock
-	token   string            // the fencing token of the attempt; empty without a record
-	writes  []*Write          // the handler's writes, which follow the action on the record
-	first   time.Time         // when the request was first sent; zero if it was not sent yet
+	completion *lambdaidem.Completion // the completion that the request carries out
+	request    *transactRequest
+	record     lambdaidem.Record // the record after the transaction; zero if the completion is Alone
+	now        time.Time         // the time that the record's condition compares with, by the guard's clock
+	token      string            // the fencing token of the attempt; empty without a record
+	writes     []*Write          // the handler's writes, which follow the action on the record
+	first      time.Time         // when the request was first sent; zero if it was not sent yet
 }
 
 // records returns the number of actions on the record in the transaction, which come
 // before the handler's writes: 0 if the handler runs unguarded, and otherwise 1.
 func (p *prepared) records() int {
-	if p.of.Alone {
+	if p.completion.Alone {
 		return 0
 	}
 	return 1
@@ -106,14 +106,14 @@ func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*p
 	if _, err := io.ReadFull(t.random, token[:]); err != nil {
 		panic(fmt.Sprintf("dynamostore: the guard's Options.Random: %v", err))
 	}
-	p := &prepared{of: c, writes: t.enlisted.writes, token: c.Lease.Token, now: c.Result.At}
+	p := &prepared{completion: c, writes: t.enlisted.writes, token: c.Lease.Token, now: c.Result.At}
 	var record []byte
 	if !c.Alone {
-		answer, seen, err := t.store.storedBefore(ctx, c)
+		answer, seen, err := t.store.writeAnswerParts(ctx, c)
 		if err != nil {
 			return nil, seen, err
 		}
-		if record, err = t.store.completing(c, answer, p); err != nil {
+		if record, err = t.store.completionAction(c, answer, p); err != nil {
 			return nil, lambdaidem.Record{}, err
 		}
 	}
@@ -124,14 +124,14 @@ func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*p
 	return p, lambdaidem.Record{}, nil
 }
 
-// storedBefore writes the parts of a large answer, before the transaction that refers to
+// writeAnswerParts writes the parts of a large answer, before the transaction that refers to
 // them. It returns the result to store in the record.
 //
 // An attempt that has not seen its record claims the record only by the transaction. If
-// the answer of such an attempt has parts, storedBefore reads the record first. If the
-// record belongs to another attempt, storedBefore writes nothing and returns the record
+// the answer of such an attempt has parts, writeAnswerParts reads the record first. If the
+// record belongs to another attempt, writeAnswerParts writes nothing and returns the record
 // with [lambdaidem.ErrLeaseLost].
-func (s *Store) storedBefore(ctx context.Context, c *lambdaidem.Completion) (answer lambdaidem.Result, seen lambdaidem.Record, err error) {
+func (s *Store) writeAnswerParts(ctx context.Context, c *lambdaidem.Completion) (answer lambdaidem.Result, seen lambdaidem.Record, err error) {
 	p, err := s.pack(ctx, c.Lease, c.Result)
 	if err != nil {
 		return lambdaidem.Result{}, lambdaidem.Record{}, err
@@ -148,13 +148,13 @@ func (s *Store) storedBefore(ctx context.Context, c *lambdaidem.Completion) (ans
 	return p.result, lambdaidem.Record{}, s.writeParts(ctx, c.Lease, p)
 }
 
-// completing returns the action that completes the record, as a JSON element of
+// completionAction returns the action that completes the record, as a JSON element of
 // TransactItems. It also sets p.record to the completed record.
 //
 // If the transaction claims a record that was not seen before, the action is a Put. In
 // every other case it is an Update. An Update that claims an existing record preserves
 // the attribute operations, the list of what operators did to the record.
-func (s *Store) completing(c *lambdaidem.Completion, answer lambdaidem.Result, p *prepared) ([]byte, error) {
+func (s *Store) completionAction(c *lambdaidem.Completion, answer lambdaidem.Result, p *prepared) ([]byte, error) {
 	ours := &item{ID: c.Lease.ID, Token: c.Lease.Token}
 	if c.Claim != nil {
 		ours = claimed(*c.Claim)
@@ -195,8 +195,8 @@ func (p *prepared) mayBeSent() bool {
 	return p.records() > 0 || time.Since(p.first) < tokenLife
 }
 
-// unknown returns the StoreError of a Commit that sends no request, because of err. The
+// notSent returns the StoreError of a Commit that sends no request, because of err. The
 // error says "not applied" unless an earlier request may have applied the transaction.
-func (t *transaction) unknown(err error) error {
-	return &lambdaidem.StoreError{Op: opCommit, NotApplied: !t.doubt, Err: err}
+func (t *transaction) notSent(err error) error {
+	return &lambdaidem.StoreError{Op: opCommit, NotApplied: !t.mayBeApplied, Err: err}
 }

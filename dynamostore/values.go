@@ -59,7 +59,7 @@ func (w *Write) If(condition string, args Args) *Write {
 	}
 	w.condition = aws.String(condition)
 	w.bind(args)
-	w.tx.failed(w, w.err)
+	w.tx.recordError(w, w.err)
 	return w
 }
 
