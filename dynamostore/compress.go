@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// The values of the attribute encoding of a completed record. The attribute says how the
+// The values of the attribute "encoding" of a completed record. The attribute says how the
 // answer is stored. It is absent if the record contains the answer as plain bytes. A
 // version of this package that does not know an encoding refuses to read the record. So
 // do the versions from before the attribute was introduced.

@@ -41,7 +41,7 @@ const (
 	refreshPause = 20
 )
 
-// newKeyring returns a keyring without keys, or nil if of encrypts nothing.
+// newKeyring returns a keyring without keys, or nil if the given Encryption is zero.
 func newKeyring(of Encryption) *keyring {
 	if of.Current == nil {
 		return nil

@@ -38,8 +38,9 @@ const (
 	// record. A replay must find all parts of the record that it has read, even if its
 	// clock is wrong or it reads the parts slowly.
 	partOutlives = time.Hour
-	// encodedOverhead is the maximum number of bytes by which the attributes encoding
-	// and parts, which a record with a compressed answer has, enlarge the record.
+	// encodedOverhead is the maximum size in bytes of the attributes "encoding" and
+	// "parts", which a record has only if its answer is compressed, encrypted or divided
+	// into parts.
 	encodedOverhead = 100
 	// maxParts is the maximum number of parts of one answer. A record with a higher
 	// number is damaged, and the store refuses it instead of reading the parts.
@@ -69,12 +70,12 @@ type apart struct {
 	Parts    parts
 }
 
-// parts is the attribute parts of a record, which every encoded answer has, even an
-// answer that is not divided into parts.
+// parts is the value of a record's attribute "parts", which describes an encoded answer.
+// The record has the attribute even if the answer is not divided into parts.
 type parts struct {
 	Count    int    // the number of parts; 0 if the record itself contains the encoded answer
 	Length   int    // the size of the answer in bytes, before compression and encryption
-	Checksum []byte // the result of the function checksum
+	Checksum []byte // SHA-256, to detect a damaged answer; see the function checksum
 	Failure  bool   // the answer is the JSON of a lambdaidem.Failure
 }
 
@@ -95,10 +96,10 @@ func checksum(id, token, encoding string, answer []byte) []byte {
 	return h.Sum(nil)
 }
 
-// partID returns the partition key of a part. Numbers begin at 1. The key contains the
-// answer's checksum, so a write that arrives late or twice can't overwrite a part with
-// different bytes. The key begins with the record's id, so an IAM policy that allows the
-// keys of records also allows the keys of parts.
+// partID returns the partition key of the item for one part of a large answer. Numbers
+// begin at 1. The key contains the answer's checksum, so a write that arrives late or
+// twice can't overwrite a part with different bytes. The key begins with the record's id,
+// so an IAM policy that allows the keys of records also allows the keys of parts.
 func partID(record string, sum []byte, number int) string {
 	return record + "#" + strconv.Itoa(number) + "#" + base64.RawURLEncoding.EncodeToString(sum)
 }
@@ -189,18 +190,18 @@ func (s *Store) writeParts(ctx context.Context, lease lambdaidem.Lease, p packed
 			if err == nil {
 				return nil
 			}
-			// The error says "not applied" because it is about the completion of the record,
-			// which has not been sent. Whether the part was written does not matter.
+			// The error is NotApplied because it is about the completion of the record, which
+			// has not been sent. Whether the part was written does not matter.
 			return failed(opComplete, wire.NotApplied, fmt.Errorf("part %d of %d of the answer: %w", number, a.Parts.Count, err))
 		})
 	}
 	return group.Wait() //nolint:wrapcheck // a StoreError
 }
 
-// part returns the item for part n of an answer. Every record has an attribute token, and
-// a part has none. The condition lockIsFree demands the attribute, so no attempt can take
-// a part for an expired record and overwrite it. If the record never expires, neither
-// does the part.
+// part returns the item for part n of an answer. Every record has an attribute "token", and
+// a part has none. The condition lockIsFree requires the attribute, so no attempt can
+// mistake a part for an expired record and overwrite it. If the record never expires,
+// neither does the part.
 func (l *layout) part(lease lambdaidem.Lease, sum []byte, n int, data []byte, of lambdaidem.Result) attributes {
 	origin := attributes{
 		partRecord:  str(validUTF8(lease.ID)),
@@ -350,8 +351,8 @@ func (s *Store) loadError(ctx context.Context, record lambdaidem.Record, a *apar
 	return &lambdaidem.StoreError{Op: opLoad, Reason: lambdaidem.ReasonForeign, NotApplied: true, Err: lost}
 }
 
-// names reports whether the record in it still refers to the answer a. The two have the
-// same checksum only if one attempt wrote both, because the checksum includes the
+// names reports whether the item refers to the answer a. It compares the checksums, which
+// are equal only for an answer of the same attempt, because a checksum includes the
 // attempt's token.
 func (it *item) names(a *apart) bool {
 	return it.Parts != nil && bytes.Equal(it.Parts.Checksum, a.Parts.Checksum)

@@ -20,8 +20,8 @@ func (it *item) sealsSteps() bool { return it.Encoding.there && it.Encoding.s ==
 // steps in the table.
 func purposeOfStep(name string) string { return "step " + name }
 
-// sealSteps returns a copy of steps with each result encrypted under the current key, for the
-// record in it. The error is a StoreError.
+// sealSteps returns a copy of steps in which each result is encrypted under the current key
+// and bound to the item's record. The error is a StoreError.
 func (s *Store) sealSteps(ctx context.Context, it *item, steps lambdaidem.Steps) (lambdaidem.Steps, error) {
 	key, err := s.keys.forSealing(ctx)
 	if err != nil {
@@ -53,10 +53,10 @@ func (s *Store) needsResealing(it *item) bool {
 	return false
 }
 
-// resealSteps encrypts the steps of the record in it under the current key and stores them.
-// The argument steps has the decrypted results. Each attempt extends the life of its record.
-// Without resealSteps, the key that first encrypted a step could therefore be needed long
-// after the guard's TTL.
+// resealSteps encrypts the steps of an item under the current key and stores them in
+// DynamoDB. The argument steps has the decrypted results. Each attempt extends the life of
+// its record. Without resealSteps, the key that first encrypted a step could therefore be
+// needed long after the guard's TTL.
 //
 // resealSteps ignores errors, because the attempt already has the decrypted steps and can
 // run. If it fails, the next attempt calls it again. If it fails because the attempt has

@@ -17,7 +17,7 @@ import (
 
 var _ lambdaidem.StepStore = (*Store)(nil)
 
-// The values of the attribute encoding of a record that has steps and is not completed. A
+// The values of the attribute "encoding" of a record that has steps and is not completed. A
 // version of this package from before steps were introduced refuses to read a record with
 // the attribute. Otherwise it would run the handler again without the stored results of
 // the steps.
@@ -68,8 +68,8 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 
 var errStepsGrow = errors.New("steps only grow")
 
-// setSteps sets the steps of the item it. With Options.Encryption, it encrypts their
-// results. It sends nothing to DynamoDB. The error is a StoreError.
+// setSteps sets the steps of an item in memory. With Options.Encryption, it encrypts their
+// results. The error is a StoreError.
 func (s *Store) setSteps(ctx context.Context, it *item, steps lambdaidem.Steps) error {
 	if s.keys == nil {
 		it.setSteps(encodedSteps, steps)
@@ -117,7 +117,7 @@ func (it *item) strangeSteps() string {
 	return ""
 }
 
-// stepResults is the attribute steps of a record, a map from the name of each step to its
+// stepResults is the attribute "steps" of a record, a map from the name of each step to its
 // result. An item without steps does not have the attribute. A result is stored as a
 // string if it is valid UTF-8, as JSON is, and otherwise as binary.
 type stepResults lambdaidem.Steps

@@ -151,9 +151,9 @@ func (s *Store) writeAnswerParts(ctx context.Context, c *lambdaidem.Completion) 
 // completionAction returns the action that completes the record, as a JSON element of
 // TransactItems. It also sets p.record to the completed record.
 //
-// If the transaction claims a record that was not seen before, the action is a Put. In
-// every other case it is an Update. An Update that claims an existing record preserves
-// the attribute operations, the list of what operators did to the record.
+// An attempt without a lease claims its record in the same action. If it has not seen an
+// existing record, the action is a Put. In every other case the action is an Update, which
+// preserves the attribute "operations", the list of what operators did to the record.
 func (s *Store) completionAction(c *lambdaidem.Completion, answer lambdaidem.Result, p *prepared) ([]byte, error) {
 	ours := &item{ID: c.Lease.ID, Token: c.Lease.Token}
 	if c.Claim != nil {
@@ -195,8 +195,8 @@ func (p *prepared) mayBeSent() bool {
 	return p.records() > 0 || time.Since(p.first) < tokenLife
 }
 
-// notSent returns the StoreError of a Commit that sends no request, because of err. The
-// error says "not applied" unless an earlier request may have applied the transaction.
+// notSent returns the StoreError of a Commit that sends no request, because of err. Its
+// NotApplied is true unless an earlier request may have applied the transaction.
 func (t *transaction) notSent(err error) error {
 	return &lambdaidem.StoreError{Op: opCommit, NotApplied: !t.mayBeApplied, Err: err}
 }

@@ -40,7 +40,7 @@ func Entry(ctx context.Context, name string, e *types.PutEventsRequestEntry) err
 
 // EntryWithKey is like [Entry], but adds the given key instead of a key that is derived from
 // a name. It needs no guarded handler. It returns an error if the key is not valid; see
-// package propagate.
+// [propagate.Check].
 func EntryWithKey(key string, e *types.PutEventsRequestEntry) error {
 	if err := propagate.Check(key); err != nil {
 		return err

@@ -33,7 +33,7 @@ func Request(ctx context.Context, name string, r *http.Request) error {
 
 // RequestWithKey is like [Request], but adds the given key instead of a key that is derived
 // from a name. It needs no guarded handler. It returns an error if the key is not valid; see
-// package propagate.
+// [propagate.Check].
 //
 // The header's value is the key itself. A key with a comma or a double quote is sent as a
 // quoted String of RFC 9651, because a guard refuses such a key without quotes.

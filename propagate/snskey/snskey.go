@@ -63,7 +63,7 @@ func Message(ctx context.Context, name string, in *sns.PublishInput, optFns ...f
 
 // MessageWithKey is like [Message], but adds the given key instead of a key that is derived
 // from a name. It needs no guarded handler. It returns an error if the key is not valid;
-// see package propagate.
+// see [propagate.Check].
 func MessageWithKey(key string, in *sns.PublishInput, optFns ...func(*Options)) error {
 	return put(key, in.MessageStructure, &in.MessageAttributes, &in.MessageDeduplicationId, optFns)
 }

@@ -55,7 +55,7 @@ func Message(ctx context.Context, name string, in *sqs.SendMessageInput, optFns 
 
 // MessageWithKey is like [Message], but adds the given key instead of a key that is derived
 // from a name. It needs no guarded handler. It returns an error if the key is not valid;
-// see package propagate.
+// see [propagate.Check].
 func MessageWithKey(key string, in *sqs.SendMessageInput, optFns ...func(*Options)) error {
 	return put(key, &in.MessageAttributes, &in.MessageDeduplicationId, optFns)
 }
