@@ -55,7 +55,7 @@ type Encryption struct {
 
 	// Find returns the key with the given id. The store calls Find to decrypt an answer
 	// for a replay, or the results of an earlier attempt's steps. In every process, Find
-	// must know each key that Current has returned in any process. It is required if
+	// must know each key that Current has returned in any process. Find is required if
 	// Current is set.
 	//
 	// If Find returns [ErrKeyGone], the key is lost for good. Replays of its answers then
@@ -63,9 +63,10 @@ type Encryption struct {
 	// any other error the client receives a 503, and its retry calls Find again.
 	Find func(ctx context.Context, id string) (Key, error)
 
-	// KeyFor is how long a key is cached before the store calls Current or Find again. A
-	// process may notice a rotated or removed key this much later. If the call fails, the
-	// cached key is used for another KeyFor. At least 1 s. Default: 5 minutes.
+	// KeyFor is how long a key is cached before the store calls Current or Find again. So
+	// a process can take this long to notice that a key was rotated or removed. If the
+	// call fails, the cached key is used for another KeyFor. At least 1 s. Default: 5
+	// minutes.
 	KeyFor time.Duration
 
 	// Only, if true, makes the store refuse texts that are not encrypted, so that nobody
