@@ -16,24 +16,25 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// deniedHolds is how long settings that may not be read are left alone: each try
-// is an AccessDenied in the account's CloudTrail.
+// deniedHolds is the minimum time between two tries to read settings that the credentials
+// don't allow to be read. Each try adds an AccessDenied to the account's CloudTrail.
 const deniedHolds = time.Hour
 
-// settingsCheck is the name of the check that is of no single action.
+// settingsCheck is Check.Name of the check of the table's settings, which makes several calls.
 const settingsCheck = "settings"
 
-// probe is one thing to look at, and what was seen of it last.
+// probe makes one check of a HealthCheck, and caches the result.
 type probe struct {
-	name, table string
-	holds       time.Duration // how long it need not be asked again
-	ask         func(context.Context) Check
-	last        Check
-	until       time.Time // from when on it is to be asked again
+	name, table string                      // Check.Name and Check.Table
+	holds       time.Duration               // how long a good result is cached; 0 means not at all
+	ask         func(context.Context) Check // makes the check
+	last        Check                       // the latest result
+	until       time.Time                   // when the latest result expires
 }
 
-// allProbes returns the checks, in the order in which they are asked: the cheapest and
-// most telling first, what the store can do without last.
+// allProbes returns the probes of the HealthCheck in the order in which they are made. GetItem
+// is first, because it is the cheapest and finds most problems. The settings are last,
+// because the store does not need them.
 func (c *HealthCheck) allProbes() []*probe {
 	s, condition := c.store, &c.store.writes.probe
 	all := []*probe{
@@ -65,7 +66,8 @@ func (c *HealthCheck) allProbes() []*probe {
 	return append(all, &probe{name: settingsCheck, table: s.table, holds: c.opts.SettingsEvery, ask: c.settings})
 }
 
-// action returns the check of an action on the store's own table.
+// action returns the probe of an action on the store's own table. A good result is cached
+// for the duration holds.
 func (c *HealthCheck) action(name string, holds time.Duration, send func(context.Context) error) *probe {
 	table := c.store.table
 	return &probe{name: name, table: table, holds: holds, ask: func(ctx context.Context) Check {
@@ -75,7 +77,9 @@ func (c *HealthCheck) action(name string, holds time.Duration, send func(context
 	}}
 }
 
-// look asks what is due. It reports false if the caller's context ended.
+// look makes each check whose cached result has expired, and returns the results of all
+// checks. If a check fails in a way that every other would, look skips the others. It
+// reports false if ctx ended.
 func (c *HealthCheck) look(ctx context.Context) (Health, bool) {
 	limited, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
@@ -104,7 +108,9 @@ func (c *HealthCheck) look(ctx context.Context) (Health, bool) {
 	return h, true
 }
 
-// keep keeps what was found, for as long as it holds.
+// keep caches the result of a check. A result that is pass or warn is cached for p.holds,
+// unless DynamoDB throttled the request. Settings that the credentials don't allow to be
+// read are cached for at least deniedHolds. Any other result expires at once.
 func (p *probe) keep(check Check, began time.Time) {
 	now := wall()
 	check.Name, check.Table, check.Time, check.Latency = p.name, p.table, now, now.Sub(began)
@@ -117,13 +123,16 @@ func (p *probe) keep(check Check, began time.Time) {
 	}
 }
 
-// skip leaves a check out, because what another one met would meet it too.
+// skip records that a check was not made, because the check down failed in a way that this
+// one would too.
 func (p *probe) skip(now time.Time, down *probe) {
 	p.last = Check{Name: p.name, Table: p.table, Time: now, Detail: fmt.Sprintf("not looked at: %s on table %q failed before", down.name, down.table)}
 	p.until = now
 }
 
-// tellsAll reports whether what was found would be found by every check.
+// tellsAll reports whether every other check would fail as this one did: DynamoDB did not
+// reply or can't be reached, or the first check found that the table does not exist or has
+// another key.
 func (p *probe) tellsAll(first bool) bool {
 	code := p.last.Code
 	return code == TimedOut || code == Unreachable || first && (code == NoTable || code == WrongKey)
@@ -137,9 +146,9 @@ func worse(a, b HealthStatus) HealthStatus {
 	return a
 }
 
-// judged says what an action's error means. A refusal by the condition, or by
-// another's transaction on the same item, says that the action was let in. keyed
-// says how the table's key must be.
+// judged returns the result for an action that ended with err. If the condition failed, or
+// if there was a conflict with another transaction, the action is allowed. keyed says what
+// the key of the table must be, for the detail of the result.
 func (c *HealthCheck) judged(name, table, keyed string, err error) Check {
 	if err == nil {
 		return Check{Status: HealthPass}
@@ -173,9 +182,9 @@ func (c *HealthCheck) judged(name, table, keyed string, err error) Check {
 	return found(HealthFail, CheckFailed, "failed")
 }
 
-// settings looks at what only records that stay for ever, or a table on its way
-// out, would show: TTL and status. What CheckTable merely warns of was decided when
-// the table was made, and is no matter of health.
+// settings checks the table's settings, such as TTL and status, whose problems the calls of
+// the other checks do not show. It leaves out what CheckTable only warns of, because that
+// was decided when the table was created.
 func (c *HealthCheck) settings(ctx context.Context) Check {
 	found := Check{Status: HealthPass}
 	var wrong TableProblems
@@ -200,11 +209,12 @@ func (c *HealthCheck) settings(ctx context.Context) Check {
 	return found
 }
 
-// encryptionCheck is the name of the check that asks for a key.
+// encryptionCheck is Check.Name of the check of Options.Encryption.
 const encryptionCheck = "encryption"
 
-// encryption looks whether there is a key for what a request will have to keep.
-// It is asked for no more often than requests ask.
+// encryption checks that Options.Encryption returns a key to encrypt answers with, and finds
+// the same key by its id. It calls the functions of Options.Encryption no more often than
+// guarded requests do, because keys are cached.
 func (c *HealthCheck) encryption(ctx context.Context) Check {
 	if err := c.store.Prepare(ctx); err != nil {
 		return Check{Status: HealthFail, Code: NoKey, Err: err,
@@ -217,7 +227,7 @@ func (c *HealthCheck) encryption(ctx context.Context) Check {
 	return Check{Status: HealthPass}
 }
 
-// detailsOf has one line for each check.
+// detailsOf returns the details of the checks, one per line.
 func detailsOf(checks []*Check) string {
 	lines := make([]string, len(checks))
 	for i, check := range checks {
