@@ -21,32 +21,32 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
 
-// checking is what is checked.
+// checking has the flags of the check command, and what it has found so far.
 type checking struct {
 	enlisted []string
 	function string
 	queues   []string
 	maxSkew  time.Duration
 	timeout  time.Duration
-	// wholeBatch says that the function fails a batch as a whole instead of listing
-	// the records that failed.
+	// wholeBatch is true if the function fails a whole batch instead of listing the
+	// records that failed.
 	wholeBatch bool
 
 	found []finding
 }
 
-// finding is one thing that check says.
+// finding is one problem that check reports.
 type finding struct {
 	Code    string `json:"code"`
-	Warning bool   `json:"warning"` // it can be lived with, if you know what you do
+	Warning bool   `json:"warning"` // the table can be used in spite of the problem
 	Detail  string `json:"detail"`
-	// NotChecked marks what could not be looked at. Permission is the IAM action that
-	// looking takes.
+	// NotChecked is true if something could not be checked. Permission is then the IAM
+	// action that the check needs, if a permission may be what is missing.
 	NotChecked bool   `json:"notChecked"`
 	Permission string `json:"permission,omitempty"`
 }
 
-// What check finds beyond the table.
+// Codes of findings, in addition to those of dynamostore.TableCode.
 const (
 	visibilityTooShort    = "visibility_too_short"
 	visibilityBelowAdvice = "visibility_below_advice"
@@ -113,7 +113,8 @@ func printFindings(a *app, found []finding) {
 	}
 }
 
-// verdictOn returns the error with which check exits.
+// verdictOn returns the error of the check command for its findings. The error decides the
+// exit code; it is nil if there are only warnings.
 func verdictOn(found []finding) error {
 	incomplete := false
 	for _, f := range found {
@@ -128,8 +129,8 @@ func verdictOn(found []finding) error {
 	return nil
 }
 
-// run looks at everything and keeps what it finds in o.found. Its error is a mistake
-// in the command line or the configuration, or an interruption.
+// run makes all checks and adds the problems to o.found. It returns an error only for a
+// wrong command line, a wrong configuration, or an interruption.
 func (o *checking) run(a *app, ctx context.Context) error { //nolint:revive // the app first, as everywhere here
 	if len(o.queues) > 0 && o.function == "" {
 		return usage(errors.New("--queue needs --function: the two are compared"))
@@ -158,8 +159,9 @@ func (o *checking) run(a *app, ctx context.Context) error { //nolint:revive // t
 	return ctx.Err()
 }
 
-// table keeps the problems of a table. It reports whether the table is there and
-// answers.
+// table adds the problems in err, an error of Store.CheckTable or Store.CheckKeys, to
+// o.found. It reports false if the table does not exist or DynamoDB did not reply, so that
+// further checks make no sense.
 func (o *checking) table(err error) bool {
 	if err == nil {
 		return true
@@ -181,7 +183,7 @@ func (o *checking) table(err error) bool {
 			f.NotChecked, f.Permission = true, p.Action
 		case dynamostore.CheckFailed:
 			f.NotChecked, f.Permission = true, p.Action
-		case dynamostore.NoPermission: // these are for check alone: functions do without
+		case dynamostore.NoPermission: // only check needs these actions, not the functions
 			switch p.Action {
 			case "dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive", "dynamodb:Scan":
 				f.NotChecked, f.Permission = true, p.Action
@@ -193,8 +195,9 @@ func (o *checking) table(err error) bool {
 	return serves
 }
 
-// missed adds a finding that something could not be looked at. The finding names the
-// permission unless the service sent no reply, which no permission would mend.
+// missed adds a finding for something that could not be checked. what describes it, and err
+// is the error of the call. The finding names the permission that the call needs, unless the
+// service did not reply, because then a permission would not help.
 func (o *checking) missed(ctx context.Context, what, permission string, err error) {
 	why := fmt.Sprintf("cause: %v", err)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -209,15 +212,15 @@ func (o *checking) missed(ctx context.Context, what, permission string, err erro
 		Detail: fmt.Sprintf("can't read %s; that takes the permission %s (%s)", what, permission, why)})
 }
 
-// feed is a queue that feeds a function.
+// feed is a queue that is an event source of the function.
 type feed struct {
 	url    string
-	window time.Duration // MaximumBatchingWindowInSeconds
+	window time.Duration // the mapping's MaximumBatchingWindowInSeconds
 }
 
-// checkFunction compares the visibility timeouts of the function's queues with its
-// timeout and the batching windows. It returns an error if there is no
-// configuration.
+// checkFunction adds a finding for each queue whose visibility timeout is too short for the
+// function's timeout and the batching window. It returns an error only if the AWS
+// configuration can't be loaded.
 func (o *checking) checkFunction(a *app, ctx context.Context) error { //nolint:revive // the app first, as everywhere here
 	cfg, err := a.awsConfig(ctx)
 	if err != nil {
@@ -243,7 +246,7 @@ func (o *checking) checkFunction(a *app, ctx context.Context) error { //nolint:r
 	return nil
 }
 
-// visibilityOf asks for a queue's visibility timeout.
+// visibilityOf reads a queue's visibility timeout from SQS.
 func visibilityOf(ctx context.Context, queues *sqs.Client, url string) (time.Duration, error) {
 	out, err := queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 		QueueUrl: aws.String(url), AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameVisibilityTimeout},
@@ -255,12 +258,12 @@ func visibilityOf(ctx context.Context, queues *sqs.Client, url string) (time.Dur
 	return time.Duration(seconds) * time.Second, err
 }
 
-// feeds returns the queues to check: those of --queue, or all that feed the
-// function. It also adds a finding for each mapping that loses failures. Where the
-// event source mappings can't be listed, the batching windows count as 0, and o.found
-// says so.
+// feeds returns the queues to check: those of --queue, or else all queues that are event
+// sources of the function. It also adds a finding for each event source mapping that would
+// ignore the failures that the function reports. If the mappings can't be listed, feeds adds
+// a finding and assumes batching windows of 0.
 func (o *checking) feeds(ctx context.Context, functions *lambda.Client, queues *sqs.Client) []feed {
-	windows := map[string]time.Duration{} // by account and queue
+	windows := map[string]time.Duration{} // batching windows by "account/queue"
 	var sources []arn.ARN
 	pages := lambda.NewListEventSourceMappingsPaginator(functions, &lambda.ListEventSourceMappingsInput{FunctionName: aws.String(o.function)})
 	for pages.HasMorePages() {
@@ -272,7 +275,7 @@ func (o *checking) feeds(ctx context.Context, functions *lambda.Client, queues *
 		for _, m := range page.EventSourceMappings {
 			source, err := arn.Parse(aws.ToString(m.EventSourceArn))
 			if err != nil {
-				continue // a self-managed source, which isn't a queue or a stream
+				continue // a self-managed source, which is neither a queue nor a stream
 			}
 			o.reporting(source, m.FunctionResponseTypes)
 			if source.Service != "sqs" {
@@ -284,7 +287,7 @@ func (o *checking) feeds(ctx context.Context, functions *lambda.Client, queues *
 	}
 	var all []feed
 	for _, url := range o.queues {
-		parts := strings.Split(url, "/") // it ends in account and name
+		parts := strings.Split(url, "/") // a queue's URL ends in account/name
 		all = append(all, feed{url, windows[strings.Join(parts[max(0, len(parts)-2):], "/")]})
 	}
 	if len(o.queues) > 0 {
@@ -301,13 +304,14 @@ func (o *checking) feeds(ctx context.Context, functions *lambda.Client, queues *
 	return all
 }
 
-// reporting adds a finding if Lambda would ignore the failures that the function reports
-// of a source's batches.
+// reporting adds a finding if Lambda would ignore the list of failed records that the
+// function returns for a batch from this source. types are the FunctionResponseTypes of the
+// event source mapping.
 func (o *checking) reporting(source arn.ARN, types []lambdatypes.FunctionResponseType) {
 	switch source.Service {
 	case "sqs", "kinesis", "dynamodb":
 	default:
-		return // other sources have no partial batches that the guard answers
+		return // the guard returns lists of failed records only for these sources
 	}
 	if o.wholeBatch || slices.Contains(types, lambdatypes.FunctionResponseTypeReportBatchItemFailures) {
 		return
@@ -317,11 +321,13 @@ func (o *checking) reporting(source arn.ARN, types []lambdatypes.FunctionRespons
 		source.Service, source.Resource, o.function)})
 }
 
-// visibility compares a queue's visibility timeout with a function's timeout; nil:
-// it is long enough. Messages are in flight while Lambda waits for a batch to fill,
-// and a lease ends MaxSkew after the function's deadline. AWS advises six times the
-// timeout and the batching window, for the retries of batches that are throttled
-// (AWS Lambda, "Using Lambda with Amazon SQS").
+// visibility returns a finding if the queue's visibility timeout is too short, and nil
+// otherwise. visible is the visibility timeout; timeout is that of the function.
+//
+// A message must stay invisible until the lease of its attempt has ended, which is MaxSkew
+// after the function's deadline. It is also invisible while Lambda waits for a batch to
+// fill. AWS advises six times the timeout plus the batching window, which leaves time to
+// retry batches that are throttled (AWS Lambda, "Using Lambda with Amazon SQS").
 func (o *checking) visibility(q feed, visible, timeout time.Duration) *finding {
 	name := q.url[strings.LastIndex(q.url, "/")+1:]
 	advised := 6*timeout + q.window

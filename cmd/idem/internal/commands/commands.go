@@ -1,5 +1,6 @@
-// Package commands is the command idem but for its process: what it does is in
-// package dynamostore, and here is how it is asked for and what it says.
+// Package commands implements the subcommands of idem: their flags, their prompts and their
+// output. Package dynamostore does the work. Package main adds only signals, standard
+// streams and the exit code.
 package commands
 
 import (
@@ -11,15 +12,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Streams are what a command reads and writes.
+// Streams are the standard streams of the process.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
-	Asks     bool // a person at a terminal can be asked
-	Draws    bool // Err is a terminal: a progress bar makes sense
+	Asks     bool // In and Err are terminals, so a person can be asked for confirmation
+	Draws    bool // Err is a terminal, so it can show a progress bar
 }
 
-// Run runs a command line and returns its exit code: see exit.go.
+// Run runs idem with the given arguments, without the name of the program. It returns the
+// exit code: 0 on success, and otherwise one of those that idem --help lists.
 func Run(ctx context.Context, args []string, streams Streams) int {
 	root := newRoot(streams)
 	root.SetArgs(args)
@@ -38,7 +40,7 @@ func Run(ctx context.Context, args []string, streams Streams) int {
 	return exitDone
 }
 
-// app is what all commands of one run share.
+// app holds what all subcommands need: the streams and the values of the global flags.
 type app struct {
 	In          io.Reader
 	Out, Err    printer
@@ -46,7 +48,7 @@ type app struct {
 
 	connection
 
-	output string
+	output string // --output: outputTable or outputJSON
 }
 
 func newRoot(streams Streams) *cobra.Command {
@@ -82,7 +84,8 @@ Exit codes: ` + exitHelp,
 	return root
 }
 
-// version returns the module's, as the go command has built it in.
+// version returns the version of the module that the go command recorded in the binary, or
+// "unknown".
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
@@ -90,13 +93,14 @@ func version() string {
 	return "unknown"
 }
 
-// The forms of output.
+// The values of --output.
 const (
 	outputTable = "table"
 	outputJSON  = "json"
 )
 
-// arguments wraps a rule of cobra's, so that breaking it is a mistake of usage.
+// arguments returns a rule for positional arguments like the given one, whose errors have
+// the exit code of a wrong command line.
 func arguments(rule cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error { return usage(rule(c, args)) }
 }

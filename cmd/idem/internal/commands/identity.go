@@ -13,11 +13,11 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// identity is how a record is asked for, if not by its id: by what the guard makes
-// the id of.
+// identity has the values of the flags that identify a record other than by its id. A guard
+// makes the id of a record from the same values.
 type identity struct {
 	lambdaidem.Identity
-	route, path string // with the method before them
+	route, path string // --route and --path: the method, a space, and the route or path
 }
 
 func (i *identity) flags(f *pflag.FlagSet) {
@@ -34,7 +34,8 @@ func (i *identity) flags(f *pflag.FlagSet) {
 	f.BoolVar(&i.OwnID, "own-id", false, "with --message: --key is the id that the source gave it")
 }
 
-// record returns the id of the record that is asked for.
+// record returns the id of the record that the command line identifies: the id in args, or
+// the id for the flags.
 func (i *identity) record(s *dynamostore.Store, args []string) (string, error) {
 	if len(args) == 1 {
 		if i.Key != "" {
@@ -49,12 +50,14 @@ func (i *identity) record(s *dynamostore.Store, args []string) (string, error) {
 	return recordIDOf(s, who), nil
 }
 
-// recordIDOf returns the id of the record of that identity, as a guard makes it.
+// recordIDOf returns the id of the record for an identity. It asks a guard, which makes the
+// ids.
 func recordIDOf(s *dynamostore.Store, who lambdaidem.Identity) string {
 	return lambdaidem.New(s, func(o *lambdaidem.Options) { o.Namespace = who.Namespace }).RecordID(who)
 }
 
-// identity returns what the flags say.
+// identity returns the identity that the flags describe. It returns an error if they don't
+// describe exactly one record.
 func (i *identity) identity() (lambdaidem.Identity, error) {
 	who := i.Identity
 	switch {
@@ -78,7 +81,7 @@ func (i *identity) identity() (lambdaidem.Identity, error) {
 		return who, fmt.Errorf("%q is not a method and a route: \"POST /payments\"", i.route+i.path)
 	}
 	if i.route != "" {
-		who.Route, who.Path = of, of // the guard itself knows the templates that name no route
+		who.Route, who.Path = of, of // the guard uses the path if the template is a catch-all
 	} else {
 		who.Path = of
 	}
@@ -90,7 +93,7 @@ func (i *identity) identity() (lambdaidem.Identity, error) {
 	return who, nil
 }
 
-// count returns how many of the texts there are.
+// count returns how many of the texts are not empty.
 func count(texts ...string) int {
 	n := 0
 	for _, t := range texts {

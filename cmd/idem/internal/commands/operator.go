@@ -14,27 +14,27 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// decision is what a command needs that ends an attempt for good.
+// decision has the flags that release and settle have in common.
 type decision struct {
 	who     identity
 	token   string
 	ttl     time.Duration
 	maxSkew time.Duration
 	force   bool
-	again   bool // of settle alone
-	free    bool // of settle alone: a released record too
+	again   bool // --again, which only settle has
+	free    bool // --released, which only settle has: a released record may be settled too
 	signed
 	consent
 
-	// check returns an error for a record that the command can't change, before
-	// anybody is asked; nil: it can change every record.
+	// check returns an error if the command can't change the record. It is called before
+	// the operator is asked to confirm. If it is nil, there is no such check.
 	check func(dynamostore.Inspected) error
 }
 
-// signed is who does it, and why.
+// signed has the values of --by and --reason: who changes the record, and why.
 type signed struct{ by, reason string }
 
-// operatorVariable is the environment's name for the operator.
+// operatorVariable is the environment variable for the default of --by.
 const operatorVariable = "IDEM_OPERATOR"
 
 func (s *signed) flags(f *pflag.FlagSet) {
@@ -80,12 +80,14 @@ func maxSkewFlag(f *pflag.FlagSet, maxSkew *time.Duration) {
 // of 0 selects the default of 2 s, so 1 ns stands for a --max-skew of 0.
 func maxSkewOption(maxSkew time.Duration) time.Duration { return max(maxSkew, 1) }
 
-// options sets what the flags say.
+// options sets the options of the Operator from the flags.
 func (d *decision) options(o *dynamostore.OperatorOptions) {
 	o.TTL, o.Force, o.Again, o.MaxSkew = d.ttl, d.force, d.again, maxSkewOption(d.maxSkew)
 }
 
-// prepare finds the record, makes sure that it is what was shown, and asks.
+// prepare does what release and settle have in common before they change a record. It reads
+// the record, checks that its token is that of --token, and asks the operator the question
+// does. It returns the record as it is after the operator has confirmed.
 func (d *decision) prepare(a *app, c *cobra.Command, args []string, does string) (*dynamostore.Operator, *dynamostore.Store, dynamostore.Inspected, error) {
 	none := dynamostore.Inspected{}
 	if d.ttl < lambdaidem.MinTTL || d.maxSkew < 0 {
@@ -130,8 +132,8 @@ func (d *decision) prepare(a *app, c *cobra.Command, args []string, does string)
 		if err := d.ask(c.Context(), a, "yes", "%s", does); err != nil {
 			return nil, nil, none, err
 		}
-		// The answer may have taken long, and a computer that slept meanwhile does not
-		// know how long.
+		// Read the record again. The operator may have taken long to confirm, and if this
+		// computer slept in the meantime, it does not know how much time has passed.
 		now, err := s.Inspect(c.Context(), seen.Record.ID)
 		if err != nil {
 			return nil, nil, none, err
@@ -144,7 +146,8 @@ func (d *decision) prepare(a *app, c *cobra.Command, args []string, does string)
 	return o, s, seen, nil
 }
 
-// told adds to an error what the record is now, for people.
+// told returns err. If err is dynamostore.ErrRecordChanged, told first prints how the record
+// has changed.
 func told(a *app, now dynamostore.Inspected, err error) error {
 	if err != nil && errors.Is(err, dynamostore.ErrRecordChanged) && now.Record.ID != "" {
 		v := viewOf(now)

@@ -19,23 +19,23 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
 
-// purging is what is purged, and how.
+// purging has the flags of the purge command.
 type purging struct {
 	filter
 	forget, steps bool
 	dryRun        bool
 	rate          float64
 	maxSkew       time.Duration
-	state         string
-	after         string
+	state         string // the file of the journal; "" if progress is not saved
+	after         string // the key of the item to continue after; "" to begin at the start
 	signed
 	consent
 }
 
-// filter chooses records by their scope and age.
+// filter selects records by their scope and age. It has the values of the flags.
 type filter struct {
 	Namespace string `json:"namespace,omitempty"`
-	Route     string `json:"route,omitempty"` // with the method before it, or an operation
+	Route     string `json:"route,omitempty"` // the method, a space and the route; or an operation
 	Caller    string `json:"caller,omitempty"`
 	Tenant    string `json:"tenant,omitempty"`
 	Older     string `json:"olderThan,omitempty"`
@@ -117,7 +117,7 @@ func (p *purging) run(a *app, c *cobra.Command) error {
 			return err
 		}
 	}
-	clock, err := s.Inspect(ctx, "lambdaidem#clock") // for the time alone: no record is called that
+	clock, err := s.Inspect(ctx, "lambdaidem#clock") // reads only the time; no record has this id
 	if err != nil {
 		return fmt.Errorf("ask for the database's clock: %w", err)
 	}
@@ -133,14 +133,14 @@ func (p *purging) run(a *app, c *cobra.Command) error {
 		}
 		if bar != nil {
 			bar.Describe(fmt.Sprintf("%d purged", sum.Purged))
-			_ = bar.Set(sum.Looked) // a terminal that can't be drawn on
+			_ = bar.Set(sum.Looked) // the error means that the terminal can't show the bar
 		}
 		if err != nil {
 			return p.stopped(ctx, a, journal, sum, err)
 		}
 	}
 	if bar != nil {
-		_ = bar.Finish() // as above
+		_ = bar.Finish() // the error means that the terminal can't show the bar
 		say(a.Err, "\n")
 	}
 	if err := journal.done(); err != nil {
@@ -149,7 +149,8 @@ func (p *purging) run(a *app, c *cobra.Command) error {
 	return p.report(a, sum, match)
 }
 
-// journal opens the journal of --state, or one that keeps nothing.
+// journal opens the journal in the file of --state. Without --state, it returns a journal
+// that saves nothing.
 func (p *purging) journal(ctx context.Context, a *app, client *dynamodb.Client) (*journal, error) {
 	if p.state == "" {
 		return &journal{After: p.after, Found: newFindings()}, nil
@@ -162,13 +163,14 @@ func (p *purging) journal(ctx context.Context, a *app, client *dynamodb.Client) 
 	return j, usage(err)
 }
 
-// ages are how old records must be; zero: any age.
+// ages limits the ages of the records to purge. A zero field sets no limit.
 type ages struct {
-	least time.Duration
-	since time.Time
+	least time.Duration // --older-than: the minimum age
+	since time.Time     // --since: the earliest time
 }
 
-// check says what is wrong with the flags, and how old records must be.
+// check returns an error if the flags are invalid, and otherwise the parsed values of
+// --older-than and --since.
 func (p *purging) check() (a ages, err error) {
 	if a.least, err = parseAge(p.Older); err == nil && p.Since != "" {
 		if a.since, err = time.Parse(time.RFC3339, p.Since); err != nil {
@@ -191,7 +193,8 @@ func (p *purging) check() (a ages, err error) {
 	return a, err
 }
 
-// signer returns the operator. A dry run needs no reason: nothing is kept of it.
+// signer returns the Operator that purges. A dry run needs no --reason, because it changes
+// no record.
 func (p *purging) signer(s *dynamostore.Store) (*dynamostore.Operator, error) {
 	if p.dryRun && p.reason == "" {
 		p.reason = "dry run"
@@ -207,7 +210,7 @@ func (p *purging) confirm(ctx context.Context, a *app) error {
 	return p.ask(ctx, a, "forget", "This forgets the records %s.", p.says())
 }
 
-// says returns what is chosen, for people.
+// says describes the selected records for a prompt.
 func (f filter) says() string {
 	if f.All && f.Older+f.Since == "" {
 		return "of the whole table"
@@ -223,7 +226,8 @@ func (f filter) says() string {
 	return "of " + strings.Join(parts, ", ")
 }
 
-// parseAge reads a duration that may be in days.
+// parseAge parses a duration as time.ParseDuration does, or a number of days such as "30d".
+// It returns 0 for an empty string.
 func parseAge(s string) (time.Duration, error) {
 	if s == "" {
 		return 0, nil
@@ -242,8 +246,9 @@ func parseAge(s string) (time.Duration, error) {
 	return age, nil
 }
 
-// bar returns a progress bar, where it can be drawn. How many items the table has is
-// what DynamoDB counted within the last six hours ("DescribeTable").
+// bar returns a progress bar, or nil if the output is not a terminal. The length of the bar
+// is the number of items in the table, which DynamoDB updates about every six hours
+// ("DescribeTable").
 func (a *app) bar(ctx context.Context, client *dynamodb.Client, table string) *progressbar.ProgressBar {
 	if !a.Draws {
 		return nil
@@ -255,8 +260,9 @@ func (a *app) bar(ctx context.Context, client *dynamodb.Client, table string) *p
 	return newBar(a.Err, items)
 }
 
-// stopped tells how to go on. That a write of the last page may have happened is no
-// matter: it is done again.
+// stopped prints how to resume a purge that ended with err, and returns the error of the
+// command. It doesn't matter whether the last write was applied, because a resumed purge
+// repeats the last page.
 func (p *purging) stopped(ctx context.Context, a *app, j *journal, sum dynamostore.PurgeProgress, err error) error {
 	if a.Draws {
 		say(a.Err, "\n")
@@ -277,10 +283,11 @@ func (p *purging) stopped(ctx context.Context, a *app, j *journal, sum dynamosto
 	return codedError{fmt.Errorf("purge: %w", err), code}
 }
 
-// purgeView is a purge that is done, as programs get it.
+// purgeView is the report of a complete purge, as --output json prints it. The counts are
+// those of dynamostore.PurgeProgress.
 type purgeView struct {
 	DryRun     bool    `json:"dryRun"`
-	Forgotten  bool    `json:"forgotten"` // the records expire in 15 minutes, and lost their answers
+	Forgotten  bool    `json:"forgotten"` // --forget: the records lost their answers and expire in 15 minutes
 	Looked     int     `json:"looked"`
 	Matched    int     `json:"matched"`
 	Purged     int     `json:"purged"`
@@ -288,21 +295,21 @@ type purgeView struct {
 	Changed    int     `json:"changedMeanwhile"`
 	InProgress int     `json:"inProgress"`
 	Parts      int     `json:"parts"`
-	Orphans    int     `json:"orphanedParts"` // of these, or found in a dry run: parts of attempts that never completed
+	Orphans    int     `json:"orphanedParts"` // deleted parts of attempts that never completed; in a dry run, those that would be deleted
 	KeptParts  int     `json:"keptParts"`
-	KeptSteps  int     `json:"keptSteps"`  // records
-	InnerCalls int     `json:"innerCalls"` // released records of which a retry needs the answer of a guarded call
+	KeptSteps  int     `json:"keptSteps"`  // records that keep the results of their steps
+	InnerCalls int     `json:"innerCalls"` // released records whose retry needs the answer of a guarded call
 	Foreign    int     `json:"foreign"`
 	Units      float64 `json:"capacityUnits"`
 	Seconds    float64 `json:"seconds"`
-	After      string  `json:"after,omitempty"` // the value of --after: the items before it are not in this report
+	After      string  `json:"after,omitempty"` // the value of --after; the report excludes the items before it
 
-	Compared []comparedView `json:"compared,omitempty"` // if nothing matched: each flag by itself
+	Compared []comparedView `json:"compared,omitempty"` // how many records match each flag, if no record matches all
 
 	// What a purge by caller left although it may hold data of the same person.
-	CallersAlike  []string `json:"callersAlike,omitempty"` // if something matched
-	WithoutCaller int      `json:"withoutCaller"`          // records that match every other flag
-	RoutesWithout []string `json:"routesWithoutCaller,omitempty"`
+	CallersAlike  []string `json:"callersAlike,omitempty"`        // similar callers; absent if no record matched
+	WithoutCaller int      `json:"withoutCaller"`                 // records without a caller that match every other flag
+	RoutesWithout []string `json:"routesWithoutCaller,omitempty"` // the routes of the records without a caller
 }
 
 func (p *purging) report(a *app, sum dynamostore.PurgeProgress, match *matcher) error {
@@ -314,7 +321,7 @@ func (p *purging) report(a *app, sum dynamostore.PurgeProgress, match *matcher) 
 		CallersAlike:  match.callersAlike(),
 		WithoutCaller: match.Unnamed, RoutesWithout: slices.Sorted(maps.Keys(match.Routes)),
 	}
-	if v.After = p.after; v.After == "" { // otherwise the part before it may have matched
+	if v.After = p.after; v.After == "" { // with --after, records before that key may have matched
 		v.Compared = match.compared()
 	}
 	if a.output == outputJSON {
@@ -325,7 +332,7 @@ func (p *purging) report(a *app, sum dynamostore.PurgeProgress, match *matcher) 
 	return nil
 }
 
-// text writes it for people.
+// text prints the report as sentences.
 func (v purgeView) text(to printer) {
 	does, would := "erased", "would be erased"
 	if v.Forgotten {

@@ -44,7 +44,8 @@ guard makes the id of: --key with --namespace, --caller and --route, --path or
 	return c
 }
 
-// find reads the record that is asked for. One that is not there is an error.
+// find reads the record that the command line identifies. It returns an error with the exit
+// code exitNone if there is no such record.
 func (a *app) find(c *cobra.Command, s *dynamostore.Store, who *identity, args []string) (dynamostore.Inspected, error) {
 	id, err := who.record(s, args)
 	if err != nil {

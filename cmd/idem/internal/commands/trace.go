@@ -18,19 +18,19 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// link leads from a record to the record of what its handler sent.
+// link is the value of one --then: it leads from a record to the next one in the chain.
 type link struct {
-	from string // where the next record's key is: key, downstream:NAME, answer:POINTER or step:NAME
-	who  lambdaidem.Identity
+	from string              // where the next record's key is: key, downstream:NAME, answer:/POINTER or step:NAME/POINTER
+	who  lambdaidem.Identity // the identity of the next record, without its key
 }
 
-// hop is one record of a chain, as programs get it.
+// hop is one record of a chain, as --output json prints it.
 type hop struct {
 	From   string      `json:"from,omitempty"` // where the key came from; empty for the first record
 	Key    string      `json:"key,omitempty"`
 	ID     string      `json:"id,omitempty"`
-	Record *recordView `json:"record"`            // null: there is none, or it has expired
-	Unread string      `json:"unknown,omitempty"` // why the chain ends here
+	Record *recordView `json:"record"`            // null if there is no record, or if it has expired
+	Unread string      `json:"unknown,omitempty"` // why the key is unknown and the chain ends here; "" if it is known
 }
 
 func newTrace(a *app) *cobra.Command {
@@ -74,7 +74,7 @@ not begun, or has expired. The chain ends where the next key can't be known.`,
 			}
 			key := ""
 			if len(args) == 0 {
-				given, err := who.identity() // without the quotes of a header
+				given, err := who.identity() // removes the quotes of a key in a header
 				if err != nil {
 					return usage(err)
 				}
@@ -96,7 +96,8 @@ not begun, or has expired. The chain ends where the next key can't be known.`,
 	return c
 }
 
-// follow reads the records of a chain, one after the other.
+// follow reads the records of a chain, one after the other. seen is the first record, and
+// key its key, or "" if it is unknown. names are the downstream names of --downstream.
 func follow(ctx context.Context, s *dynamostore.Store, seen dynamostore.Inspected, key string, links []link, names []string) ([]hop, error) {
 	chain := []hop{hopOf(ctx, s, hop{ID: seen.Record.ID, Key: key}, seen, names)}
 	for _, l := range links {
@@ -117,9 +118,8 @@ func follow(ctx context.Context, s *dynamostore.Store, seen dynamostore.Inspecte
 	return chain, nil
 }
 
-// hopOf fills in the record, if it is there, with its answer and the keys that its
-// handler passed on: under the names that are asked for, and under those of its
-// steps.
+// hopOf returns h with the record, unless there is none or it has expired. The record has
+// its answer and the downstream keys for the given names and for the names of its steps.
 func hopOf(ctx context.Context, s *dynamostore.Store, h hop, seen dynamostore.Inspected, names []string) hop {
 	if seen.Record.GoneAt(seen.At()) {
 		return h
@@ -132,7 +132,7 @@ func hopOf(ctx context.Context, s *dynamostore.Store, h hop, seen dynamostore.In
 	return h
 }
 
-// parseLink reads the value of --then.
+// parseLink parses the value of --then.
 func parseLink(text string) (link, error) {
 	from, scope, ok := strings.Cut(text, "=>")
 	l := link{from: strings.TrimSpace(from)}
@@ -144,9 +144,9 @@ func parseLink(text string) (link, error) {
 	default:
 		return l, fmt.Errorf("%q is not key, downstream:NAME, answer:/POINTER or step:NAME/POINTER", l.from)
 	}
-	// The scope of Do has an empty method: two spaces after the namespace.
+	// In the scope of a call of Do, the method is empty, so two spaces follow the namespace.
 	scope = strings.TrimLeft(scope, " ")
-	if strings.Count(strings.TrimRight(scope, " "), " ") == 2 { // the caller is left out
+	if strings.Count(strings.TrimRight(scope, " "), " ") == 2 { // the scope has no caller
 		scope = strings.TrimRight(scope, " ") + " "
 	}
 	parts, err := lambdaidem.ParseScope(scope)
@@ -157,7 +157,9 @@ func parseLink(text string) (link, error) {
 	return l, err
 }
 
-// identityOf returns the identity that a scope stands for, but for its key.
+// identityOf returns the identity of the records with a scope, without their key. It returns
+// an error if a part of the scope was shortened, because such a scope does not identify a
+// record.
 func identityOf(scope lambdaidem.RecordScope) (lambdaidem.Identity, error) {
 	var who lambdaidem.Identity
 	var route string
@@ -185,7 +187,7 @@ func identityOf(scope lambdaidem.RecordScope) (lambdaidem.Identity, error) {
 	return who, nil
 }
 
-// key returns the key of the next record.
+// key returns the key of the next record in the chain, which it finds in last.
 func (l *link) key(last *hop) (string, error) {
 	kind, rest, _ := strings.Cut(l.from, ":")
 	rec := last.Record
@@ -219,7 +221,8 @@ func (l *link) key(last *hop) (string, error) {
 	return member(text, rest, rest)
 }
 
-// member returns the string or the number that a JSON Pointer leads to.
+// member returns the string or the number at a JSON Pointer in text. shown is the pointer to
+// print in errors.
 func member(text []byte, pointer, shown string) (string, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
@@ -255,7 +258,7 @@ func member(text []byte, pointer, shown string) (string, error) {
 	return "", fmt.Errorf("it has no text and no number at %s", shown)
 }
 
-// textOf writes a chain for people: a row for each record.
+// textOf prints a chain as a table with a row for each record.
 func textOf(chain []hop, to printer) error {
 	w := newTable(to)
 	say(w.printer, "KEY FROM\tKEY\tSTATE\tATTEMPT\tBEGAN\tINVOCATION\tLAST FAILURE\tROUTE\tRECORD\n")

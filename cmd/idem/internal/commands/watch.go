@@ -8,14 +8,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// watchView is one look, as programs get it: a line each.
+// watchView is the summary that watch prints after each search for leases. With --output
+// json, each summary is one line.
 type watchView struct {
 	DatabaseTime time.Time `json:"databaseTime"`
 	Dead         int       `json:"dead"`
 	Held         int       `json:"held"`
 	Oldest       int64     `json:"oldestSeconds"`
-	New          int       `json:"new"`  // since the look before
-	Gone         int       `json:"gone"` // since the look before
+	New          int       `json:"new"`  // leases that the previous search did not find
+	Gone         int       `json:"gone"` // leases that only the previous search found
 	More         bool      `json:"more"`
 }
 
@@ -65,7 +66,9 @@ func newWatch(a *app) *cobra.Command {
 	return c
 }
 
-// since compares a look with the records of the one before; nil: there was none.
+// since compares the leases with those of the previous search, and returns the summary and
+// the ids of the records found. before has the ids of the previous search; it is nil for the
+// first search.
 func (v *leasesView) since(before map[string]bool) (watchView, map[string]bool) {
 	w := watchView{DatabaseTime: v.DatabaseTime, More: v.More}
 	now := map[string]bool{}
