@@ -58,21 +58,23 @@ func newCheck(a *app) *cobra.Command {
 	var o checking
 	c := &cobra.Command{
 		Use:   "check",
-		Short: "Check the table, the permissions, the keys, and what feeds a function",
-		Long: `Check that the table can serve: that it is there, its key, its TTL, its indexes, its
-Regions, and what these credentials may do with it. It writes nothing.
+		Short: "Check the table, the permissions, the keys, and a function's event sources",
+		Long: `Check whether the table can be used: that it exists, its key, its TTL, its indexes, its
+Regions, and what these credentials may do with it. check writes nothing.
 
-With --key-file or --kms-key it decrypts a sample of what the table's records have.
+With --key-file or --kms-key, check also decrypts a sample of the table's records.
 
-With --function it compares the visibility timeouts of the queues that feed the
-function (or of --queue) with the function's timeout and the batching window: a
-message that comes back while its attempt may still be running finds the lease, and
-burns a receive. It also looks for ReportBatchItemFailures in the function's event
-source mappings: without it Lambda takes a list of failed records for a success, and
-they are lost. --whole-batch says that the function lists none (BatchOptions.WholeBatch).
+With --function, check compares the visibility timeout of each queue that feeds the
+function (or of each --queue) with the function's timeout plus the batching window. If
+the visibility timeout is too short, SQS delivers a message again while its attempt may
+still be running. That delivery finds a live lease, and a receive is wasted.
 
-What can't be looked at is reported with the permission that it takes, after all
-that was found.`,
+With --function, check also looks for ReportBatchItemFailures in the function's event
+source mappings. Without it, Lambda takes a list of failed records for a success, and
+those records are lost. --whole-batch says that the function never returns such a list
+(BatchOptions.WholeBatch).
+
+If check can't check something, it reports that too, with the permission that it needs.`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.run(a, c.Context()); err != nil {
@@ -89,11 +91,11 @@ that was found.`,
 		},
 	}
 	c.Flags().StringArrayVar(&o.enlisted, "enlisted", nil, "a table that handlers enlist writes to; may be repeated")
-	c.Flags().StringVar(&o.function, "function", "", "a function's name or ARN, whose queues and streams are checked")
-	c.Flags().BoolVar(&o.wholeBatch, "whole-batch", false, "with --function: its mappings need no ReportBatchItemFailures, because it fails whole batches")
-	c.Flags().StringArrayVar(&o.queues, "queue", nil, "with --function: a queue's URL, instead of those that feed the function; may be repeated")
-	c.Flags().DurationVar(&o.maxSkew, "max-skew", 2*time.Second, "the guard's Options.MaxSkew, which a lease lasts beyond the timeout")
-	c.Flags().DurationVar(&o.timeout, "timeout", 15*time.Second, "how long to wait for answers, in total")
+	c.Flags().StringVar(&o.function, "function", "", "the name or ARN of a function whose queues and streams are checked")
+	c.Flags().BoolVar(&o.wholeBatch, "whole-batch", false, "with --function: the function fails whole batches, so its mappings need no ReportBatchItemFailures")
+	c.Flags().StringArrayVar(&o.queues, "queue", nil, "with --function: the URL of a queue to check, instead of all queues that feed the function; may be repeated")
+	c.Flags().DurationVar(&o.maxSkew, "max-skew", 2*time.Second, "the guard's Options.MaxSkew: a lease ends this long after the function's timeout")
+	c.Flags().DurationVar(&o.timeout, "timeout", 15*time.Second, "how long to wait for replies, in total")
 	return c
 }
 

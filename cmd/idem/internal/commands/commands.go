@@ -55,12 +55,12 @@ func newRoot(streams Streams) *cobra.Command {
 	a := &app{In: streams.In, Out: printer{streams.Out}, Err: printer{streams.Err}, Asks: streams.Asks, Draws: streams.Draws}
 	root := &cobra.Command{
 		Use:   "idem",
-		Short: "Look at idempotency records, and decide over those that wait for somebody",
+		Short: "Inspect idempotency records, and resolve those that wait for an operator",
 		Long: `idem works on a DynamoDB table of the toolkit's idempotency records.
 
 AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL_DYNAMODB, the shared configuration files
-and single sign-on count as they do for the AWS CLI. Whether a lease is live is
-judged by DynamoDB's clock, never by that of this machine.
+and single sign-on work as in the AWS CLI. idem uses DynamoDB's clock, never that of
+this machine, to decide whether a lease is live.
 
 Exit codes: ` + exitHelp,
 		Version:       version(),
@@ -71,7 +71,7 @@ Exit codes: ` + exitHelp,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
 	a.flags(root.PersistentFlags())
-	root.PersistentFlags().StringVarP(&a.output, "output", "o", outputTable, "table, for people, or json, for programs")
+	root.PersistentFlags().StringVarP(&a.output, "output", "o", outputTable, "the output format: table, or json for programs")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if a.output != outputTable && a.output != outputJSON {
 			return usage(fmt.Errorf("--output is %q; it must be %s or %s", a.output, outputTable, outputJSON))

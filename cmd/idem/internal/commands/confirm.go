@@ -17,7 +17,7 @@ type consent struct {
 }
 
 func (c *consent) flags(f *pflag.FlagSet) {
-	f.BoolVar(&c.yes, "yes", false, "don't ask; needed where nobody can be asked")
+	f.BoolVar(&c.yes, "yes", false, "don't ask for confirmation; required if there is no terminal")
 }
 
 // ask prints the formatted question and asks the operator to type word, unless --yes was
@@ -30,7 +30,7 @@ func (c *consent) ask(ctx context.Context, a *app, word, format string, args ...
 	if !a.Asks {
 		return usage(errors.New("there is no terminal to ask on; use --yes if you mean it"))
 	}
-	say(a.Err, "%s Type %q to go on: ", fmt.Sprintf(format, args...), word)
+	say(a.Err, "%s Type %q to continue: ", fmt.Sprintf(format, args...), word)
 	line, err := interruptible(ctx, func() (string, error) { return bufio.NewReader(a.In).ReadString('\n') })
 	switch {
 	case ctx.Err() != nil:

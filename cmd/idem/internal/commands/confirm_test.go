@@ -17,7 +17,7 @@ func TestO2_OnlyTheWordIsConsent(t *testing.T) {
 		if got := exitOfOrDone(err); got != code {
 			t.Errorf("%q: exit code %d (%v); want %d", typed, got, err, code)
 		}
-		if want := `Release it\n? Type "yes" to go on: `; out.String() != want {
+		if want := `Release it\n? Type "yes" to continue: `; out.String() != want {
 			t.Errorf("it asks %q; want %q", out.String(), want)
 		}
 	}

@@ -35,11 +35,11 @@ func (c *connection) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.table, "table", os.Getenv(tableVariable), "the table's name or ARN; default: $"+tableVariable)
 	f.StringVar(&c.profile, "profile", "", "a profile of the shared configuration; default: $AWS_PROFILE")
 	f.StringVar(&c.region, "region", "", "the table's Region; default: $AWS_REGION, or the profile's")
-	f.StringVar(&c.endpoint, "endpoint-url", "", "DynamoDB's address; default: $AWS_ENDPOINT_URL_DYNAMODB, or AWS's")
+	f.StringVar(&c.endpoint, "endpoint-url", "", "the URL of DynamoDB; default: $AWS_ENDPOINT_URL_DYNAMODB, or the endpoint of AWS")
 	f.StringVar(&c.leaseIndex, "lease-index", os.Getenv(indexVariable), "the table's index of leases, dynamostore.Options.LeaseIndex; default: $"+indexVariable+", or none")
 	f.IntVar(&c.leaseShards, "lease-shards", 0, "dynamostore.Options.LeaseShards; 0: the default")
 	c.keys.flags(f)
-	f.StringToStringVar(&c.attributes, "attribute", nil, "a renamed attribute, by its standard name: id=pk; may be repeated")
+	f.StringToStringVar(&c.attributes, "attribute", nil, "a renamed attribute: its standard name and its name in the table, such as id=pk; may be repeated")
 }
 
 // renamed has the attributes that --attribute can rename, by their standard names, and for

@@ -28,9 +28,9 @@ const (
 )
 
 func (k *keys) flags(f *pflag.FlagSet) {
-	f.StringVar(&k.file, "key-file", "", "a file that dynamostore.ParseKeys reads, one key per line: an id and the base64 of 32 bytes, the key that encrypts first; default: $"+keyFileVariable)
-	f.StringArrayVar(&k.kms, "kms-key", nil, "the KMS key of package kmskeys; again for each older one; default: $"+kmsKeyVariable)
-	f.StringToStringVar(&k.context, "kms-context", nil, "kmskeys.Options.Context, a pair each: name=value; default: that of package kmskeys")
+	f.StringVar(&k.file, "key-file", "", "a file in the format of dynamostore.ParseKeys: one key per line, an id and 32 bytes in base64; the first key encrypts; default: $"+keyFileVariable)
+	f.StringArrayVar(&k.kms, "kms-key", nil, "the KMS key of package kmskeys; repeat the flag for each older key; default: $"+kmsKeyVariable)
+	f.StringToStringVar(&k.context, "kms-context", nil, "a pair of kmskeys.Options.Context: name=value; may be repeated; default: that of package kmskeys")
 }
 
 func (k *keys) given() bool { return k.file != "" || len(k.kms) > 0 }
@@ -79,7 +79,7 @@ func (k *keys) checkFor(a *app, seen dynamostore.Inspected, result lambdaidem.Re
 	case encrypted && !k.given() && !noAnswer:
 		return usage(errors.New("the record's functions encrypt answers; give their key by --key-file or --kms-key, or settle it by --no-answer"))
 	case !encrypted && k.given():
-		say(a.Err, "WARNING: the record doesn't say that its functions encrypt answers, and yours will be encrypted: functions without this key can't replay it.\n")
+		say(a.Err, "WARNING: the record doesn't show that its functions encrypt answers. Your answer will be encrypted, and functions without this key can't replay it.\n")
 	}
 	return nil
 }

@@ -22,9 +22,9 @@ const (
 	exitStopped    = 130 // a signal stopped the command
 )
 
-const exitHelp = `0 done; 1 failed; 2 wrong usage; 3 no such record; 4 refused, and nothing
-changed; 5 check found something wrong; 6 unknown, it may have been done; 7 check
-could not look at everything; 130 stopped.`
+const exitHelp = `0 success; 1 failure; 2 wrong usage; 3 no such record; 4 refused, nothing
+was changed; 5 check found a problem; 6 the reply was lost, the change may have been made;
+7 check could not check everything; 130 stopped by a signal.`
 
 // codedError is an error with the exit code for it.
 type codedError struct {

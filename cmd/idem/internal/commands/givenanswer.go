@@ -37,19 +37,19 @@ type givenAnswer struct {
 
 func (g *givenAnswer) flags(f *pflag.FlagSet) {
 	g.set = f
-	f.IntVar(&g.status, "status", 0, "of an answer of HTTP: its status")
-	f.StringArrayVar(&g.headers, "header", nil, `of an answer of HTTP: "Name: value"; may be repeated`)
-	f.StringVar(&g.body, "body", "", "of an answer of HTTP: its body")
-	f.StringVar(&g.bodyFile, "body-file", "", "of an answer of HTTP: a file with its body; - is standard input")
-	f.StringVar(&g.answerFile, "answer-file", "", "of an answer of HTTP: a file with all of it, in the form of API Gateway's proxy response")
-	f.StringVar(&g.value, "value", "", "of a result: its JSON")
-	f.StringVar(&g.valueFile, "value-file", "", "of a result: a file with its JSON; - is standard input")
-	f.StringVar(&g.failCode, "fail-code", "", "of a permanent failure: its code")
-	f.StringVar(&g.failMessage, "fail-message", "", "of a permanent failure: its text")
-	f.StringVar(&g.failType, "fail-type", "", "of a permanent failure: the errorType that Lambda reports; default: the code")
-	f.IntVar(&g.failStatus, "fail-status", 0, "of a permanent failure: its HTTP status, if it has one")
-	f.BoolVar(&g.none, "no-answer", false, "it is done, and there is no answer: retries get answer unavailable")
-	f.StringVar(&g.outcome, "outcome", "", "succeeded or failed; default: by the status, as the guard does")
+	f.IntVar(&g.status, "status", 0, "HTTP response: the status")
+	f.StringArrayVar(&g.headers, "header", nil, `HTTP response: a header, "Name: value"; may be repeated`)
+	f.StringVar(&g.body, "body", "", "HTTP response: the body")
+	f.StringVar(&g.bodyFile, "body-file", "", "HTTP response: a file with the body; - is standard input")
+	f.StringVar(&g.answerFile, "answer-file", "", "HTTP response: a file with the whole response, in the form of API Gateway's proxy response; - is standard input")
+	f.StringVar(&g.value, "value", "", "result of Do or Handler: its JSON")
+	f.StringVar(&g.valueFile, "value-file", "", "result of Do or Handler: a file with its JSON; - is standard input")
+	f.StringVar(&g.failCode, "fail-code", "", "permanent failure: its code")
+	f.StringVar(&g.failMessage, "fail-message", "", "permanent failure: its text")
+	f.StringVar(&g.failType, "fail-type", "", "permanent failure: the errorType that Lambda reports; default: the code")
+	f.IntVar(&g.failStatus, "fail-status", 0, "permanent failure: its HTTP status, if it has one")
+	f.BoolVar(&g.none, "no-answer", false, "complete the record without an answer: retries get the error \"answer unavailable\"")
+	f.StringVar(&g.outcome, "outcome", "", "succeeded or failed; default: what the guard would decide from the status")
 }
 
 // The forms of answer that an operator can give. The flags select one; see forms.

@@ -21,17 +21,17 @@ type identity struct {
 }
 
 func (i *identity) flags(f *pflag.FlagSet) {
-	f.StringVar(&i.Key, "key", "", "the idempotency key, as it was sent (or with --operation, as it was given)")
+	f.StringVar(&i.Key, "key", "", "the idempotency key, as the client sent it (with --operation: as the function passed it)")
 	f.StringVar(&i.Namespace, "namespace", "", "the guard's Options.Namespace; by default it is the function's name")
-	f.StringVar(&i.Principal, "caller", "", "whose key it is, as the guard has it: jwt:ISS|SUB, iam:ARN, …; empty: nobody's")
-	f.StringVar(&i.Tenant, "tenant", "", "Lambda's tenant id, where the function has tenant isolation")
+	f.StringVar(&i.Principal, "caller", "", "the caller that the key belongs to, in the guard's form: jwt:ISS|SUB, iam:ARN, …; empty: no caller")
+	f.StringVar(&i.Tenant, "tenant", "", "the Lambda tenant id, if the function has tenant isolation")
 	f.StringVar(&i.route, "route", "", `method and route template: "POST /payments/{id}"`)
-	f.StringVar(&i.path, "path", "", `method and path, where there is no template: "POST /payments/7"`)
+	f.StringVar(&i.path, "path", "", `method and path, if there is no template: "POST /payments/7"`)
 	f.StringVar(&i.Host, "host", "", "the host of a net/http request, in lower case")
 	f.StringVar(&i.Operation, "operation", "", "the operation of Do or Handler, or the source of a message")
-	f.BoolVar(&i.Handler, "handler", false, "with --operation: of Handler, not of Do")
-	f.BoolVar(&i.Message, "message", false, "with --operation: of a message of a queue or a stream")
-	f.BoolVar(&i.OwnID, "own-id", false, "with --message: --key is the id that the source gave it")
+	f.BoolVar(&i.Handler, "handler", false, "with --operation: the operation is of Handler, not of Do")
+	f.BoolVar(&i.Message, "message", false, "with --operation: the record is of a message from a queue or a stream")
+	f.BoolVar(&i.OwnID, "own-id", false, "with --message: --key is the id that the source gave the message")
 }
 
 // record returns the id of the record that the command line identifies: the id in args, or

@@ -27,10 +27,10 @@ type search struct {
 }
 
 func (o *search) flags(f *pflag.FlagSet) {
-	f.BoolVar(&o.scan, "scan", false, "read the whole table, where it has no index of leases: slow and dear on a large one")
-	f.Float64Var(&o.rate, "rate", 100, "requests a second at most; with --scan read capacity units")
-	f.IntVar(&o.limit, "limit", 1000, "how many to show at most, those that died first")
-	f.DurationVar(&o.margin, "max-skew", 2*time.Second, "how long after its end a lease counts as dead: the guard's Options.MaxSkew")
+	f.BoolVar(&o.scan, "scan", false, "read the whole table, if it has no index of leases; slow and expensive on a large table")
+	f.Float64Var(&o.rate, "rate", 100, "the maximum requests per second; with --scan, read capacity units per second")
+	f.IntVar(&o.limit, "limit", 1000, "the maximum number of leases to show, oldest first")
+	f.DurationVar(&o.margin, "max-skew", 2*time.Second, "how long after its end a lease counts as dead; use the guard's Options.MaxSkew")
 }
 
 // leaseView is a record whose lease has ended, as --output json prints it.
@@ -64,16 +64,17 @@ func newLeases(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "leases",
-		Short: "List leases whose attempts died, those held for an operator among them, by age",
-		Long: `List what is in progress under a lease that is over. A dead one is taken over by the
-next retry; a held one (policy hold) waits for release or settle.
+		Short: "List leases whose attempts died, oldest first, including those held for an operator",
+		Long: `List the records in progress whose lease has ended. The next retry takes over a dead
+lease. A held lease (policy Hold) waits for release or settle.
 
-It reads the table's index of leases. Without one, --scan reads the whole table.
+leases reads the table's index of leases. If the table has none, --scan reads the whole
+table.
 
-After an outage, --never-started lists the leases whose handlers never started, as the
-functions' log says. --release releases these records, each on the condition that the
-claim of the log line still holds it. Records with steps, or whose earlier attempt died,
-are left out: those attempts may have had effects.`,
+After an outage, --never-started lists the leases whose handlers never started, according
+to the functions' log. --release releases these records, each only if the claim in the log
+line still holds it. Records with steps, and records whose earlier attempt died, are left
+out, because those attempts may have had effects.`,
 		Example: `  idem leases
   aws logs filter-log-events --log-group-name /aws/lambda/transfers --start-time 1795485600000 \
     --filter-pattern '{ $.outcome = "never_started" }' --query 'events[].message' --output text > log
@@ -188,7 +189,7 @@ func (v *leasesView) add(rec lambdaidem.Record, now time.Time, limit int) {
 func (v *leasesView) text(to printer) error {
 	if len(v.Leases) == 0 {
 		if v.some {
-			say(to, "No lease is of a handler that is known never to have started.\n")
+			say(to, "No lease belongs to a handler that is known never to have started.\n")
 		} else {
 			say(to, "No lease is dead, and no record is held.\n")
 		}
@@ -196,7 +197,7 @@ func (v *leasesView) text(to printer) error {
 		return nil
 	}
 	w := newTable(to)
-	say(w.printer, "OVER SINCE\tSTATE\tATTEMPT\tSTEPS\tROUTE\tCALLER\tRECORD")
+	say(w.printer, "OVERDUE BY\tSTATE\tATTEMPT\tSTEPS\tROUTE\tCALLER\tRECORD")
 	named := slices.ContainsFunc(v.Leases, func(l leaseView) bool { return l.Invocation != "" })
 	if named {
 		say(w.printer, "\tINVOCATION")
@@ -214,7 +215,7 @@ func (v *leasesView) text(to printer) error {
 		say(w.printer, "\n")
 	}
 	if v.More {
-		say(w.printer, "(there are more; see --limit)\n")
+		say(w.printer, "(there are more than --limit)\n")
 	}
 	v.textOfUnreadable(w.printer)
 	return w.flush()

@@ -29,7 +29,7 @@ type unstarted struct {
 }
 
 func (u *unstarted) flags(f *pflag.FlagSet) {
-	f.StringVar(&u.logs, "never-started", "", `a file with log lines of the functions, or "-": list the leases whose handlers never started, by their "never_started" lines`)
+	f.StringVar(&u.logs, "never-started", "", `list only the leases whose handlers never started, according to the "never_started" lines in this file of the functions' log; - is standard input`)
 	f.BoolVar(&u.release, "release", false, "with --never-started: release these records, so that the next retry runs")
 	u.signed.flags(f)
 	u.consent.flags(f)

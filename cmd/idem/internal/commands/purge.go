@@ -46,18 +46,18 @@ type filter struct {
 func (p *purging) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.Namespace, "namespace", "", "records of this namespace")
 	f.StringVar(&p.Route, "route", "", `records of this route, "POST /payments", or of this operation`)
-	f.StringVar(&p.Caller, "caller", "", "records of this caller, as show has it")
+	f.StringVar(&p.Caller, "caller", "", "records of this caller, as show prints it")
 	f.StringVar(&p.Tenant, "tenant", "", "records of this tenant")
-	f.StringVar(&p.Older, "older-than", "", "records that were completed (or begun, if released) longer ago: 36h, 30d")
-	f.StringVar(&p.Since, "since", "", "records that were completed (or begun, if released) at this time or later: 2026-11-22T03:00:00Z, the point to which other data was restored, say")
-	f.BoolVar(&p.All, "all", false, "all records; needed where nothing else chooses")
-	f.BoolVar(&p.forget, "forget", false, "let the records expire too, and released ones, in 15 minutes: a retry then runs again, a SECOND time")
-	f.BoolVar(&p.steps, "steps", false, "erase the results of steps too, of records that are released or whose attempt died: no retry of them runs again")
-	f.BoolVar(&p.dryRun, "dry-run", false, "change nothing, and count what would be")
-	f.Float64Var(&p.rate, "rate", 100, "capacity units a second at most, reads and writes together")
+	f.StringVar(&p.Older, "older-than", "", "records that were completed (or begun, if released) longer ago than this: 36h, 30d")
+	f.StringVar(&p.Since, "since", "", "records that were completed (or begun, if released) at this time or later, such as the point to which other data was restored: 2026-11-22T03:00:00Z")
+	f.BoolVar(&p.All, "all", false, "all records; required if no other flag selects records")
+	f.BoolVar(&p.forget, "forget", false, "also make these records, and released ones, expire in 15 minutes: a retry then runs the handler a SECOND time")
+	f.BoolVar(&p.steps, "steps", false, "also erase the results of steps of records that are released or whose attempt died: no retry of these records runs again")
+	f.BoolVar(&p.dryRun, "dry-run", false, "change nothing; count what would be changed")
+	f.Float64Var(&p.rate, "rate", 100, "the maximum capacity units per second, reads and writes together")
 	maxSkewFlag(f, &p.maxSkew)
-	f.StringVar(&p.state, "state", "", "a file that the progress is kept in, so that the same command goes on where it was stopped or killed")
-	f.StringVar(&p.after, "after", "", "go on after this point, which a purge that stopped has printed")
+	f.StringVar(&p.state, "state", "", "a file to save the progress in, so that the same command continues where it was stopped or killed")
+	f.StringVar(&p.after, "after", "", "continue after this point, which a purge that stopped has printed")
 	p.signed.flags(f)
 	p.consent.flags(f)
 }
@@ -76,17 +76,17 @@ Released records and records in progress keep the results of their steps, becaus
 next attempt needs them. --steps erases those too, and completes the records without an
 answer: no retry of them runs again. Records with a live lease are never changed.
 
---forget lets the records expire too, 15 minutes later, when nothing that was sent
-before can arrive any more: a retry then runs, and has its effects a second time.
-DynamoDB deletes them later. Functions with a cache in the process (Options.Cache)
-may replay for the cache's age.
+--forget also makes the records expire 15 minutes later, when no request that was sent
+before can still arrive. A retry after that runs the handler, and has its effects a
+second time. DynamoDB deletes the records later. Functions with a cache (Options.Cache)
+may replay an answer until it leaves the cache.
 
-Repeat it an hour later if it has deleted parts of answers: a delayed request can write a
-deleted part once more. No record names such a part, and it stays until its TTL.
+If a purge has deleted parts of answers, repeat it an hour later: a delayed request can
+write a deleted part again. No record refers to such a part, and it stays until its TTL.
 
-It walks over the whole table, at --rate capacity units a second. It can be stopped
-and killed at any time: with --state, the same command goes on where it was; without,
-it begins anew and finds done what is done.`,
+purge scans the whole table, at --rate capacity units per second. It can be stopped or
+killed at any time. With --state, the same command then continues where it was. Without
+--state, it starts again, and skips the records that are already purged.`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return p.run(a, c) },
 	}
@@ -270,9 +270,9 @@ func (p *purging) stopped(ctx context.Context, a *app, j *journal, sum dynamosto
 	say(a.Err, "Stopped after %s, %d purged. ", counted(sum.Looked, "item", "items"), sum.Purged)
 	switch {
 	case j.file != "":
-		say(a.Err, "The same command goes on where it was: --state %s\n", j.file)
+		say(a.Err, "The same command continues where it was: --state %s\n", j.file)
 	case sum.After != "":
-		say(a.Err, "To go on, add: --after %s\n", shellQuote(sum.After))
+		say(a.Err, "To continue, add: --after %s\n", shellQuote(sum.After))
 	default:
 		say(a.Err, "\n")
 	}
@@ -367,6 +367,6 @@ func (v purgeView) text(to printer) {
 	}
 	say(to, "Looked at %s. Capacity units: %g.\n", counted(v.Looked, "item", "items"), v.Units)
 	if v.After != "" {
-		say(to, "This report is of the items after --after alone. (With --state, a report is of the whole purge.)\n")
+		say(to, "This report covers only the items after --after. (With --state, a report covers the whole purge.)\n")
 	}
 }

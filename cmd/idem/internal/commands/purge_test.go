@@ -171,7 +171,7 @@ func TestO2_AResumedPurgeReportsTheWhole(t *testing.T) {
 	if strings.Contains(resumed.out, "Nothing matched") {
 		t.Errorf("it says that nothing matched:\n%s", resumed.out)
 	}
-	after := d.idem(append(flags, "--after", last)...).want(t, exitDone, "of the items after --after alone")
+	after := d.idem(append(flags, "--after", last)...).want(t, exitDone, "only the items after --after")
 	if strings.Contains(after.out, "Nothing matched") {
 		t.Errorf("it says of a part that nothing matched:\n%s", after.out)
 	}

@@ -41,18 +41,19 @@ func newTrace(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "trace [ID]",
-		Short: "Follow a chain: a record, and those of the messages and stream records that came of it",
-		Long: `Follow a chain of records. The first is asked for as with show. Each --then names the
-next one: where its key is, and its scope as records and logs have it, without the
-caller if it has none:
+		Short: "Follow a chain: a record, and those of the messages and stream records that it led to",
+		Long: `Follow a chain of records. Identify the first record as for show. Each --then identifies
+the next one: where its key is, and its scope, as records and logs have it. Leave out the
+caller of the scope if there is none.
 
   downstream:NAME => SCOPE   the key that the handler passed on under this name
   answer:/POINTER => SCOPE   a member of the answer, by its JSON Pointer
   step:NAME/POINTER => SCOPE a member of a stored step's result
-  key => SCOPE               the same key, where the record before was found by one
+  key => SCOPE               the same key, if the record before was found by its key
 
-It reads one item for each record, and scans nothing. A record that is not there has
-not begun, or has expired. The chain ends where the next key can't be known.`,
+trace reads one item for each record, and scans nothing. If a record does not exist, its
+operation has not begun, or the record has expired. The chain ends where the next key is
+unknown.`,
 		Example: `  idem trace lambdaidem#yVLK2aFQkF3… --then 'answer:/id => receipts message receipt' --then 'key => notifications message notification'
   idem trace lambdaidem#yVLK2aFQkF3… --then 'downstream:mail => mails message mail'`,
 		Args: arguments(cobra.MaximumNArgs(1)),
@@ -92,7 +93,7 @@ not begun, or has expired. The chain ends where the next key can't be known.`,
 	}
 	who.flags(c.Flags())
 	c.Flags().StringArrayVar(&then, "then", nil, "the next record: where its key is, =>, and its scope; may be repeated")
-	c.Flags().StringArrayVar(&downstream, "downstream", nil, "show the key that each handler passed on under this name; may be repeated")
+	c.Flags().StringArrayVar(&downstream, "downstream", nil, "also show the key that each handler passed on under this name; may be repeated")
 	return c
 }
 

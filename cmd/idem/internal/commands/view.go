@@ -231,7 +231,7 @@ func boundTo(bound string) string {
 
 func orNobody(caller string) string {
 	if caller == "" {
-		return "(nobody's)"
+		return "(none)"
 	}
 	return caller
 }

@@ -28,7 +28,7 @@ func newWatch(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "watch",
-		Short: "Look at the leases again and again, and say what changed",
+		Short: "List the leases repeatedly, and report what changed",
 		Args:  arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if every < time.Second || looks < 0 {
@@ -61,8 +61,8 @@ func newWatch(a *app) *cobra.Command {
 		},
 	}
 	o.flags(c.Flags())
-	c.Flags().DurationVar(&every, "interval", 30*time.Second, "how long to wait between two looks")
-	c.Flags().IntVar(&looks, "looks", 0, "how many looks to take; 0: until it is stopped")
+	c.Flags().DurationVar(&every, "interval", 30*time.Second, "how long to wait between two searches")
+	c.Flags().IntVar(&looks, "looks", 0, "how many searches to make; 0: until watch is stopped")
 	return c
 }
 
@@ -97,7 +97,7 @@ func (a *app) printLook(v watchView) error {
 	}
 	oldest, more := "", ""
 	if v.Dead+v.Held > 0 {
-		oldest = ", the oldest over since " + span(time.Duration(v.Oldest)*time.Second)
+		oldest = ", the oldest overdue by " + span(time.Duration(v.Oldest)*time.Second)
 	}
 	if v.More {
 		more = ", and more beyond --limit"
