@@ -108,18 +108,18 @@ func (ps TableProblems) err() error {
 // dynamodb:DescribeTimeToLive.
 func (s *Store) CheckTable(ctx context.Context, enlisted ...string) error {
 	problems := checkShape(ctx, s.wire.SDK(), s.table, &s.opts, len(enlisted) > 0)
-	if !problems.has(NoTable) && !problems.silent() {
+	if !problems.has(NoTable) && !problems.noReply() {
 		problems = append(problems, s.checkPermissions(ctx)...)
 	}
-	if len(enlisted) > 0 && !problems.has(NoTable) && !problems.has(NoTransactions) && !problems.has(NoPermission) && !problems.silent() {
+	if len(enlisted) > 0 && !problems.has(NoTable) && !problems.has(NoTransactions) && !problems.has(NoPermission) && !problems.noReply() {
 		problems = append(problems, s.checkRecordsTransact(ctx)...)
 	}
 	for _, table := range enlisted {
-		if !problems.silent() {
+		if !problems.noReply() {
 			problems = append(problems, s.checkEnlisted(ctx, table)...)
 		}
 	}
-	if !problems.has(NoTable) && !problems.silent() {
+	if !problems.has(NoTable) && !problems.noReply() {
 		problems = append(problems, s.checkDeadLeases(ctx)...)
 	}
 	return problems.err()
@@ -129,9 +129,9 @@ func (ps TableProblems) has(code TableCode) bool {
 	return slices.ContainsFunc(ps, func(p *TableProblem) bool { return p.Code == code })
 }
 
-// silent reports whether a call got no reply. If so, no other call is made, because it
+// noReply reports whether a call got no reply. If so, no other call is made, because it
 // would wait as long.
-func (ps TableProblems) silent() bool { return ps.has(TimedOut) || ps.has(Unreachable) }
+func (ps TableProblems) noReply() bool { return ps.has(TimedOut) || ps.has(Unreachable) }
 
 // checkShape returns the problems with the table's settings, as DescribeTable and
 // DescribeTimeToLive return them. If transacts is true, because handlers enlist writes, the
@@ -322,7 +322,7 @@ func (s *Store) checkPermissions(ctx context.Context) TableProblems {
 		TableName: aws.String(s.table), Key: s.key(probeID), ConsistentRead: aws.Bool(true),
 	})
 	tried("dynamodb:GetItem", err)
-	if problems.silent() {
+	if problems.noReply() {
 		return problems
 	}
 	_, err = s.wire.SDK().PutItem(ctx, &dynamodb.PutItemInput{
@@ -330,7 +330,7 @@ func (s *Store) checkPermissions(ctx context.Context) TableProblems {
 		ConditionExpression: aws.String(s.writes.probe.condition), ExpressionAttributeNames: s.writes.probe.names,
 	})
 	tried("dynamodb:PutItem", err)
-	if problems.silent() {
+	if problems.noReply() {
 		return problems
 	}
 	_, err = s.wire.SDK().UpdateItem(ctx, &dynamodb.UpdateItemInput{

@@ -92,7 +92,7 @@ func (s *Store) DeadLeases(ctx context.Context, optFns ...func(*DeadLeasesOption
 			yield(lambdaidem.Record{}, &lambdaidem.StoreError{Op: opDeadLeases, Reason: lambdaidem.ReasonInvalid, NotApplied: true, Err: errNoLeaseIndex})
 			return
 		}
-		l := look{store: s, opts: o, now: wall(), yield: yield}
+		l := deadLeaseSearch{store: s, opts: o, now: wall(), yield: yield}
 		if l.opts.Before.IsZero() {
 			l.opts.Before = l.now.Add(-deadMargin)
 		}
@@ -109,8 +109,8 @@ func (s *Store) DeadLeases(ctx context.Context, optFns ...func(*DeadLeasesOption
 
 var errNoLeaseIndex = errors.New("Options.LeaseIndex is empty: without the index nothing but a scan finds leases that died")
 
-// look is the state of one iteration of DeadLeases.
-type look struct {
+// deadLeaseSearch is the state of one iteration of DeadLeases.
+type deadLeaseSearch struct {
 	store *Store
 	opts  DeadLeasesOptions
 	now   time.Time // when the iteration began, by this process's clock
@@ -120,7 +120,7 @@ type look struct {
 
 // shard yields the dead leases of one shard. It reports whether the iteration continues
 // with the next shard.
-func (l *look) shard(ctx context.Context, shard string) bool {
+func (l *deadLeaseSearch) shard(ctx context.Context, shard string) bool {
 	s := l.store
 	query := s.leaseQuery(shard, l.opts.Before.UnixMilli(), l.opts.PageSize)
 	for {
@@ -141,7 +141,7 @@ func (l *look) shard(ctx context.Context, shard string) bool {
 	}
 }
 
-func (l *look) page(ctx context.Context, query *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
+func (l *deadLeaseSearch) page(ctx context.Context, query *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
 	err := l.pace.wait(ctx)
 	var page *dynamodb.QueryOutput
 	if err == nil {
@@ -158,7 +158,7 @@ func (l *look) page(ctx context.Context, query *dynamodb.QueryInput) (*dynamodb.
 
 // entry reads the record of an index entry, and yields the record if its lease is dead. It
 // reports whether the iteration continues with the next entry.
-func (l *look) entry(ctx context.Context, entry attributes) bool {
+func (l *deadLeaseSearch) entry(ctx context.Context, entry attributes) bool {
 	var id text
 	if key := entry[l.store.layout.id()]; key == nil || takeValue(&id, key) != "" {
 		return true // can't happen: every index entry has the key of its item

@@ -118,12 +118,13 @@ func (h Health) Err() error {
 //
 // A call that fails or is throttled is repeated in each check until it succeeds.
 //
-// The status is fail if guarded requests would be refused: DynamoDB does not reply or can't
-// be reached, the table does not exist or has another key, or an action is not allowed. The
-// status is warn if requests are served but the table throttles, or if TTL is disabled or on
-// another attribute, so that records are never deleted. Settings that can't be read do not
-// change the status, because the store does not need them. If dynamodb:DescribeTable or
-// dynamodb:DescribeTimeToLive is not allowed, it is tried again after an hour or more.
+// The status is fail if guarded requests would be refused: DynamoDB does not reply or
+// can't be reached, the table does not exist or has another key, or an action is not
+// allowed. The status is warn if requests are served but the table throttles, or if TTL
+// is disabled or on another attribute, so that records are never deleted. Settings that
+// can't be read do not change the status, because the store does not need them. If
+// dynamodb:DescribeTable or dynamodb:DescribeTimeToLive is not allowed, it is tried again
+// after an hour or more.
 //
 // [Store.CheckTable] checks more than a HealthCheck, for the smoke test of a deployment.
 type HealthCheck struct {
@@ -133,11 +134,11 @@ type HealthCheck struct {
 
 	last atomic.Pointer[Health] // the latest result; nil before the first check
 
-	// looking is a semaphore with one slot. The caller that checks the store holds it. It
-	// guards probes and told.
-	looking chan struct{}
-	probes  []*probe
-	told    HealthStatus // the status that was logged last; HealthPass at first
+	// checking is a semaphore with one slot. The caller that checks the store holds it. It
+	// guards probes and logged.
+	checking chan struct{}
+	probes   []*probe
+	logged   HealthStatus // the status that was logged last; HealthPass at first
 }
 
 // HealthOptions are the options of [NewHealthCheck]. The zero value of each field selects
@@ -199,7 +200,7 @@ func NewHealthCheck(store *Store, optFns ...func(*HealthOptions)) *HealthCheck {
 	if problem := o.problem(); problem != "" {
 		panic("dynamostore: NewHealthCheck: HealthOptions." + problem)
 	}
-	c := &HealthCheck{store: store, opts: o, looking: make(chan struct{}, 1), told: HealthPass}
+	c := &HealthCheck{store: store, opts: o, checking: make(chan struct{}, 1), logged: HealthPass}
 	c.client = store.wire.WithOwnQuota() // retries of checks don't use up the retry quota of guarded requests
 	c.probes = c.allProbes()
 	return c
@@ -226,33 +227,33 @@ func (o *HealthOptions) problem() string {
 }
 
 // Check returns the health of the store. If the last result is younger than
-// HealthOptions.Cache, Check returns that result; otherwise it checks the store. If ctx ends
-// first, Check returns a Health with the status [HealthFail], which is not cached; the next
-// caller checks the store again.
+// HealthOptions.Cache, Check returns that result; otherwise it checks the store. If ctx
+// ends first, Check returns a Health with the status [HealthFail], which is not cached;
+// the next caller checks the store again.
 func (c *HealthCheck) Check(ctx context.Context) Health {
-	if h, ok := c.found(); ok {
+	if h, ok := c.cached(); ok {
 		return h
 	}
 	select {
-	case c.looking <- struct{}{}:
-		defer func() { <-c.looking }()
+	case c.checking <- struct{}{}:
+		defer func() { <-c.checking }()
 	case <-ctx.Done():
-		return ended(ctx)
+		return contextEnded(ctx)
 	}
-	if h, ok := c.found(); ok { // another caller checked the store while this one waited
+	if h, ok := c.cached(); ok { // another caller checked the store while this one waited
 		return h
 	}
-	h, ok := c.look(ctx)
+	h, ok := c.checkStore(ctx)
 	if !ok {
-		return ended(ctx)
+		return contextEnded(ctx)
 	}
 	c.last.Store(&Health{Status: h.Status, Checks: slices.Clone(h.Checks), Until: h.Until})
-	c.tell(ctx, h)
+	c.logChange(ctx, h)
 	return h
 }
 
-// found returns the last result. It reports false if there is none, or if it has expired.
-func (c *HealthCheck) found() (Health, bool) {
+// cached returns the last result. It reports false if there is none, or if it has expired.
+func (c *HealthCheck) cached() (Health, bool) {
 	h := c.last.Load()
 	if h == nil {
 		return Health{}, false
@@ -267,8 +268,9 @@ func (c *HealthCheck) found() (Health, bool) {
 // stop while Lambda freezes the process.
 func wall() time.Time { return time.Now().Round(0) }
 
-// ended returns the result for a caller whose context ended before the store was checked.
-func ended(ctx context.Context) Health {
+// contextEnded returns the result for a caller whose context ended before the store was
+// checked.
+func contextEnded(ctx context.Context) Health {
 	cause := context.Cause(ctx)
 	return Health{Status: HealthFail, Checks: []Check{{
 		Name: "context", Status: HealthFail, Time: wall(), Err: cause,
@@ -276,12 +278,13 @@ func ended(ctx context.Context) Health {
 	}}}
 }
 
-// tell logs the status and the problems if the status differs from the last one logged.
-func (c *HealthCheck) tell(ctx context.Context, h Health) {
-	if h.Status == c.told {
+// logChange logs the status and the problems if the status differs from the last one
+// logged.
+func (c *HealthCheck) logChange(ctx context.Context, h Health) {
+	if h.Status == c.logged {
 		return
 	}
-	c.told = h.Status
+	c.logged = h.Status
 	level := slog.LevelInfo
 	switch h.Status {
 	case HealthFail:

@@ -16,8 +16,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// EnlistedTable describes a table that handlers enlist writes to, for a [HealthCheck], which
-// can't learn this from the store.
+// EnlistedTable describes a table that handlers enlist writes to, for a [HealthCheck],
+// which can't learn this from the store.
 type EnlistedTable struct {
 	Table string // the name or ARN of the table; required
 
@@ -73,7 +73,7 @@ func (e *EnlistedTable) write(action string) *types.TransactWriteItem {
 func (c *HealthCheck) enlistedProbes(e *EnlistedTable) []*probe {
 	var all []*probe
 	for _, action := range e.Actions {
-		all = append(all, &probe{name: action, table: e.Table, holds: c.opts.WritesEvery, ask: func(ctx context.Context) Check {
+		all = append(all, &probe{name: action, table: e.Table, cacheFor: c.opts.WritesEvery, run: func(ctx context.Context) Check {
 			_, err := wire.Watch(ctx, func(ctx context.Context) error {
 				_, err := c.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{*e.write(action)}})
 				return err
@@ -81,17 +81,18 @@ func (c *HealthCheck) enlistedProbes(e *EnlistedTable) []*probe {
 			const keyed = "HealthOptions.Enlisted must have the table's own key, by names and types"
 			cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 			if !ok || len(cancelled.CancellationReasons) == 0 {
-				return c.judged(action, e.Table, keyed, err)
+				return c.resultOf(action, e.Table, keyed, err)
 			}
-			return c.cancelled(action, e.Table, keyed, &cancelled.CancellationReasons[0], err)
+			return c.resultOfCancellation(action, e.Table, keyed, &cancelled.CancellationReasons[0], err)
 		}})
 	}
 	return all
 }
 
-// cancelled returns the result of a check whose transaction was cancelled for the given
-// reason. keyed says what the key of the table must be, for the detail of the result.
-func (c *HealthCheck) cancelled(action, table, keyed string, reason *types.CancellationReason, err error) Check {
+// resultOfCancellation returns the result of a check whose transaction was cancelled for
+// the given reason. keyed says what the key of the table must be, for the detail of the
+// result.
+func (c *HealthCheck) resultOfCancellation(action, table, keyed string, reason *types.CancellationReason, err error) Check {
 	found := func(status HealthStatus, code TableCode, says string) Check {
 		return Check{Status: status, Code: code, Err: err, Detail: fmt.Sprintf("%s on table %q %s (cause: %s: %s)",
 			action, table, says, aws.ToString(reason.Code), aws.ToString(reason.Message))}

@@ -159,11 +159,11 @@ func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, erro
 	if seen.settled() {
 		return seen, ErrRecordSettled
 	}
-	forced, err := o.mayEnd(seen)
+	forced, err := o.mayChange(seen)
 	if err != nil {
 		return seen, err
 	}
-	it, err := o.ending(seen, OperationReleased, forced)
+	it, err := o.nextItem(seen, OperationReleased, forced)
 	if err != nil {
 		return seen, err
 	}
@@ -172,7 +172,7 @@ func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, erro
 		bound = lambdaidem.BoundByDeadAttempt // the record doesn't show which effects it had
 	}
 	it.release(o.expires(seen), "", bound)
-	return o.end(ctx, seen, &operatorEnd{op: opOperatorRelease, sets: release, condition: isStillWhatWasSeen}, it)
+	return o.write(ctx, seen, &operatorWrite{op: opOperatorRelease, sets: release, condition: isStillWhatWasSeen}, it)
 }
 
 // Settle completes a record with an answer from the operator. Every retry then gets this
@@ -188,22 +188,22 @@ func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, erro
 // the answer must be encrypted and the store has no key. It returns an error that describes
 // the problem if result does not fit the record.
 func (o *Operator) Settle(ctx context.Context, seen Inspected, result lambdaidem.Result) (Inspected, error) {
-	write := &operatorEnd{op: opOperatorSettle, sets: completion, condition: isStillWhatWasSeen}
+	write := &operatorWrite{op: opOperatorSettle, sets: completion, condition: isStillWhatWasSeen}
 	var forced bool
 	var err error
 	if seen.settled() {
 		write.condition = isStillWhatWasSettled
 		err = o.maySettleAgain(seen)
 	} else {
-		forced, err = o.mayEnd(seen)
+		forced, err = o.mayChange(seen)
 	}
 	if err != nil {
 		return seen, err
 	}
-	if err := o.mayKeep(seen, result); err != nil {
+	if err := o.mayStore(seen, result); err != nil {
 		return seen, err
 	}
-	it, err := o.ending(seen, OperationSettled, forced)
+	it, err := o.nextItem(seen, OperationSettled, forced)
 	if err != nil {
 		return seen, err
 	}
@@ -213,7 +213,7 @@ func (o *Operator) Settle(ctx context.Context, seen Inspected, result lambdaidem
 		return seen, err
 	}
 	it.finish(kept)
-	return o.end(ctx, seen, write, it)
+	return o.write(ctx, seen, write, it)
 }
 
 // settled reports whether the record has an answer that an operator gave.
@@ -243,10 +243,10 @@ func (o *Operator) maySettleAgain(seen Inspected) error {
 	return nil
 }
 
-// mayKeep returns an error unless the result may be stored in the record. The result must
+// mayStore returns an error unless the result may be stored in the record. The result must
 // fit the record's kind. If the record's functions encrypt answers, the store needs a key,
 // except for a result without an answer (lambdaidem.NoAnswer).
-func (o *Operator) mayKeep(seen Inspected, result lambdaidem.Result) error {
+func (o *Operator) mayStore(seen Inspected, result lambdaidem.Result) error {
 	if err := lambdaidem.CheckResult(seen.Record.Scope, result); err != nil {
 		return fmt.Errorf("dynamostore: Settle: %w", err)
 	}
@@ -257,9 +257,9 @@ func (o *Operator) mayKeep(seen Inspected, result lambdaidem.Result) error {
 	return nil
 }
 
-// mayEnd returns an error unless this operator may release or settle the record. forced
+// mayChange returns an error unless this operator may release or settle the record. forced
 // reports whether the record's lease is live, so that only OperatorOptions.Force allows it.
-func (o *Operator) mayEnd(seen Inspected) (forced bool, err error) {
+func (o *Operator) mayChange(seen Inspected) (forced bool, err error) {
 	now, rec := seen.At(), seen.Record
 	switch {
 	case seen.read.IsZero():
@@ -277,9 +277,9 @@ func (o *Operator) mayEnd(seen Inspected) (forced bool, err error) {
 	return false, nil
 }
 
-// ending returns an item for the record with a new token, and with one more operation. The
-// caller sets the other attributes that are to be written.
-func (o *Operator) ending(seen Inspected, what OperationKind, forced bool) (*item, error) {
+// nextItem returns an item for the record with a new token, and with one more operation.
+// The caller sets the other attributes that are to be written.
+func (o *Operator) nextItem(seen Inspected, what OperationKind, forced bool) (*item, error) {
 	own, err := o.newToken()
 	if err != nil {
 		return nil, err
@@ -309,16 +309,16 @@ func (o *Operator) expires(seen Inspected) time.Time {
 	return at
 }
 
-// operatorEnd describes the conditional write of Release or Settle.
-type operatorEnd struct {
+// operatorWrite describes the conditional write of Release or Settle.
+type operatorWrite struct {
 	op        string  // StoreError.Op in its errors
 	sets      updates // the attributes to set or remove, in addition to token and operations
 	condition string  // its ConditionExpression
 }
 
-// end writes the item if the record is still as it was seen. It returns the record as it is
-// now. The error is ErrRecordChanged or a StoreError.
-func (o *Operator) end(ctx context.Context, seen Inspected, how *operatorEnd, it *item) (Inspected, error) {
+// write writes the item if the record is still as it was seen. It returns the record as
+// it is now. The error is ErrRecordChanged or a StoreError.
+func (o *Operator) write(ctx context.Context, seen Inspected, how *operatorWrite, it *item) (Inspected, error) {
 	values := (&given{now: seen.At(), seen: &seen.Record}).attributes()
 	if how.condition == isStillWhatWasSettled {
 		did := operations(seen.Operations)
@@ -326,7 +326,7 @@ func (o *Operator) end(ctx context.Context, seen Inspected, how *operatorEnd, it
 		delete(values, ":seen_state") // DynamoDB refuses values that no expression uses
 		delete(values, ":seen_end")
 	}
-	out, fate, err := o.s.change(ctx, &change{sets: how.sets, also: []string{attrToken, attrOperations}, condition: how.condition,
+	out, fate, err := o.s.updateAttributes(ctx, &attributeUpdate{sets: how.sets, also: []string{attrToken, attrOperations}, condition: how.condition,
 		returns: types.ReturnValueAllNew}, it, values)
 	if err == nil {
 		now, err := o.s.inspected(ctx, out.Attributes, out.ResultMetadata)
@@ -341,11 +341,11 @@ func (o *Operator) end(ctx context.Context, seen Inspected, how *operatorEnd, it
 	}
 	now := Inspected{Now: seen.Now, read: seen.read}
 	if len(refused.Item) > 0 {
-		stands, err := o.s.layout.parse(refused.Item)
+		current, err := o.s.layout.parse(refused.Item)
 		if err != nil {
 			return seen, failed(how.op, fate, err)
 		}
-		o.s.inspect(ctx, &now, stands)
+		o.s.inspect(ctx, &now, current)
 	}
 	if slices.ContainsFunc(now.Operations, func(did Operation) bool { return did.Token == it.Token }) {
 		return now, nil // an earlier try of this write was applied, and its reply was lost
@@ -364,18 +364,20 @@ func isSameAttempt(now, seen lambdaidem.Record) bool {
 	return now.State != lambdaidem.Absent && now.Attempt == seen.Attempt && now.StartedAt.Equal(seen.StartedAt)
 }
 
-// change describes an UpdateItem that sets or removes some attributes under a condition.
-type change struct {
+// attributeUpdate describes an UpdateItem that sets or removes some attributes under a
+// condition.
+type attributeUpdate struct {
 	sets      updates           // the attributes that these updates set or remove
 	also      []string          // further attributes to set or remove, by their standard names
 	condition string            // the ConditionExpression
 	returns   types.ReturnValue // the ReturnValues of the request
 }
 
-// change sends an UpdateItem for the record with the id of it. Among the attributes that c
-// selects, it sets those that have a value in it and removes the others. values contains
-// the values of the condition; change adds those of the update.
-func (s *Store) change(ctx context.Context, c *change, it *item, values attributes) (out *dynamodb.UpdateItemOutput, fate wire.Fate, err error) {
+// updateAttributes sends an UpdateItem for the record with the id of it. Among the
+// attributes that c selects, it sets those that have a value in it and removes the
+// others. values contains the values of the condition; updateAttributes adds those of the
+// update.
+func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, it *item, values attributes) (out *dynamodb.UpdateItemOutput, fate wire.Fate, err error) {
 	var set, remove []string
 	names := s.layout.names(c.sets, c.condition)
 	for i := range itemAttributes {

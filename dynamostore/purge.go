@@ -159,14 +159,14 @@ func (p *purge) page(ctx context.Context) error {
 	group.SetLimit(purgesAtOnce)
 	for _, it := range found.items {
 		if rec := it.record(); p.opts.Match == nil || p.opts.Match(rec) {
-			if p.chosen(it, found.clock) {
+			if p.shouldPurge(it, found.clock) {
 				group.Go(func() error { return p.record(gctx, it, found.clock) })
 			}
 		}
 	}
 	err = group.Wait()
 	if err == nil { // only now, because purging the records has deleted the parts that they refer to
-		err = p.orphans(ctx, found.parts, found.clock.At())
+		err = p.deleteOrphans(ctx, found.parts, found.clock.At())
 	}
 	p.progress.Elapsed = time.Since(p.began)
 	if err != nil {
@@ -194,20 +194,21 @@ func (p *purge) count(add func(*PurgeProgress)) {
 	add(&p.progress)
 }
 
-// chosen counts a record that Match selected, and reports whether the purge changes it.
-func (p *purge) chosen(it *item, clock Inspected) bool {
+// shouldPurge counts a record that Match selected, and reports whether the purge changes
+// it.
+func (p *purge) shouldPurge(it *item, clock Inspected) bool {
 	do := false
 	p.count(func(sum *PurgeProgress) {
-		closes := p.closes(it, clock)
+		erasesSteps := p.erasesSteps(it, clock)
 		forgets := p.opts.Forget && it.Status == lambdaidem.Released
-		if len(it.Steps) > 0 && !closes && !forgets {
+		if len(it.Steps) > 0 && !erasesSteps && !forgets {
 			sum.KeptSteps++
 		}
 		if it.Status == lambdaidem.Released && it.Bound == lambdaidem.BoundByInnerCall {
 			sum.InnerCalls++
 		}
 		switch {
-		case closes:
+		case erasesSteps:
 			sum.Matched++
 			do = !p.opts.DryRun
 		case it.Status == lambdaidem.InProgress:
@@ -276,8 +277,8 @@ func (p *purge) record(ctx context.Context, it *item, clock Inspected) error {
 // refused because the record has changed since it was read.
 func (p *purge) writes(it *item, clock Inspected) (all []func(context.Context) (bool, error)) {
 	add := func(write func(context.Context) (bool, error)) { all = append(all, write) }
-	if p.closes(it, clock) {
-		add(func(ctx context.Context) (bool, error) { return p.closeWithoutSteps(ctx, it, clock) })
+	if p.erasesSteps(it, clock) {
+		add(func(ctx context.Context) (bool, error) { return p.completeWithoutSteps(ctx, it, clock) })
 		return all
 	}
 	hasParts := it.Erasing != nil || it.Parts != nil && it.Parts.Count > 0
@@ -289,7 +290,7 @@ func (p *purge) writes(it *item, clock Inspected) (all []func(context.Context) (
 	}
 	if hasParts {
 		add(func(ctx context.Context) (bool, error) { return true, p.deleteParts(ctx, it) })
-		add(func(ctx context.Context) (bool, error) { return p.partsGone(ctx, it) })
+		add(func(ctx context.Context) (bool, error) { return p.removePartList(ctx, it) })
 	}
 	return all
 }
@@ -311,7 +312,7 @@ func (it *item) asSeen() attributes {
 // erase removes the answer from a completed record. The record keeps a list of the answer's
 // parts until they are deleted.
 func (p *purge) erase(ctx context.Context, it *item, now time.Time) (bool, error) {
-	return p.takeAnswer(ctx, it, p.without(it, OperationErased, it.Token, now), isAsSeen)
+	return p.removeAnswer(ctx, it, p.erasedItem(it, OperationErased, it.Token, now), isAsSeen)
 }
 
 // forget removes the answer and the steps from a record and makes the record expire. It
@@ -322,7 +323,7 @@ func (p *purge) forget(ctx context.Context, it *item, now time.Time) (bool, erro
 	if err != nil {
 		return false, err
 	}
-	next := p.without(it, OperationForgotten, own, now)
+	next := p.erasedItem(it, OperationForgotten, own, now)
 	next.Token = it.Token
 	if it.Status == lambdaidem.Released {
 		next.Token, next.Failure = own, nil // the new token refuses takeovers that were sent earlier
@@ -331,12 +332,12 @@ func (p *purge) forget(ctx context.Context, it *item, now time.Time) (bool, erro
 	if next.Expiration = p.forgottenAt(now); it.Expiration.there {
 		next.Expiration.n = min(next.Expiration.n, it.Expiration.n)
 	}
-	return p.takeAnswer(ctx, it, next, isAsSeen+" AND "+expiresNoSooner, attrSteps, attrToken, attrExpiration)
+	return p.removeAnswer(ctx, it, next, isAsSeen+" AND "+expiresNoSooner, attrSteps, attrToken, attrExpiration)
 }
 
-// without returns an item with the attributes of the record after the purge. It has no
+// erasedItem returns an item with the attributes of the record after the purge. It has no
 // answer, and its list of operations has one more, for this purge.
-func (p *purge) without(it *item, what OperationKind, token string, now time.Time) *item {
+func (p *purge) erasedItem(it *item, what OperationKind, token string, now time.Time) *item {
 	next := &item{
 		ID:      it.ID,
 		Failure: lambdaidem.NoAnswer("the operation was carried out, and its answer was erased since"),
@@ -351,37 +352,37 @@ func (p *purge) without(it *item, what OperationKind, token string, now time.Tim
 	return next
 }
 
-// takeAnswer replaces the attributes of a record that hold the answer, and those in also,
+// removeAnswer replaces the attributes of a record that hold the answer, and those in also,
 // by those of next. It reports false if the condition fails. It updates the token and the
 // list of parts of it, for the writes that follow.
-func (p *purge) takeAnswer(ctx context.Context, it, next *item, condition string, also ...string) (bool, error) {
+func (p *purge) removeAnswer(ctx context.Context, it, next *item, condition string, also ...string) (bool, error) {
 	attrs := append(also, attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations)
-	done, err := p.update(ctx, &change{also: attrs, condition: condition}, next, it.asSeen())
+	done, err := p.update(ctx, &attributeUpdate{also: attrs, condition: condition}, next, it.asSeen())
 	if it.Erasing = next.Erasing; next.Token != "" {
 		it.Token = next.Token
 	}
 	return done, err
 }
 
-// partsGone removes the list of parts from a record after the parts were deleted.
-func (p *purge) partsGone(ctx context.Context, it *item) (bool, error) {
+// removePartList removes the list of parts from a record after the parts were deleted.
+func (p *purge) removePartList(ctx context.Context, it *item) (bool, error) {
 	return p.updateAsSeen(ctx, &item{ID: it.ID}, it, attrErasing)
 }
 
 // updateAsSeen writes the given attributes of next to a record if the record still has the
 // token and the state of seen.
 func (p *purge) updateAsSeen(ctx context.Context, next, seen *item, attrs ...string) (bool, error) {
-	return p.update(ctx, &change{also: attrs, condition: isAsSeen}, next, seen.asSeen())
+	return p.update(ctx, &attributeUpdate{also: attrs, condition: isAsSeen}, next, seen.asSeen())
 }
 
 // update sends a conditional update. It reports true if the update was applied, now or by
 // an earlier try, or if the record no longer exists.
-func (p *purge) update(ctx context.Context, c *change, next *item, values attributes) (bool, error) {
-	out, fate, err := p.o.s.change(ctx, c, next, values)
+func (p *purge) update(ctx context.Context, c *attributeUpdate, next *item, values attributes) (bool, error) {
+	out, fate, err := p.o.s.updateAttributes(ctx, c, next, values)
 	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		// The error doesn't say how many units the refused write consumed, which depends
 		// on the item's size. Count the minimum.
-		return len(refused.Item) == 0 || p.o.s.isWritten(refused.Item, next), p.spend(ctx, 1)
+		return len(refused.Item) == 0 || p.o.s.wasApplied(refused.Item, next), p.spend(ctx, 1)
 	}
 	if err != nil {
 		return false, failed(opPurge, fate, err)
@@ -389,10 +390,10 @@ func (p *purge) update(ctx context.Context, c *change, next *item, values attrib
 	return true, p.spend(ctx, unitsOf(out.ConsumedCapacity))
 }
 
-// isWritten reports whether an earlier try of the same write was applied. If so, the item
+// wasApplied reports whether an earlier try of the same write was applied. If so, the item
 // that refused the write has the last operation of next.
-func (s *Store) isWritten(stands attributes, next *item) bool {
-	it, err := s.layout.parse(stands)
+func (s *Store) wasApplied(current attributes, next *item) bool {
+	it, err := s.layout.parse(current)
 	n := len(next.Operations)
 	return err == nil && n > 0 && slices.ContainsFunc(it.Operations, func(did Operation) bool {
 		last := next.Operations[n-1]

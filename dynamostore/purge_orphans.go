@@ -62,28 +62,28 @@ const orphanAge = time.Hour
 // isOrphan reports whether a part that no record refers to will never be read, because no
 // attempt and no operator can still complete the record with it. Once an attempt has
 // completed the record, nobody can. Once an operator has settled it, an operator still can,
-// by settling it again. stands is the record as it is now, or nil if there is none.
+// by settling it again. current is the record as it is now, or nil if there is none.
 //
 // If the record expires within maxSkew plus one second, only the age of the part counts,
 // even if the record is completed. By a clock that is ahead, the record may have expired
 // already, and an optimistic attempt (one without a lease) may have written the part to
 // replace it. The second is added because now, the database's time, is rounded down to a
 // whole second.
-func (part *storedPart) isOrphan(stands *item, now time.Time, maxSkew time.Duration) bool {
-	if stands != nil && !stands.record().GoneAt(now.Add(maxSkew+time.Second)) {
-		if stands.Status == lambdaidem.Completed && !isSettled(stands.Status, stands.Token, stands.Operations) {
+func (part *storedPart) isOrphan(current *item, now time.Time, maxSkew time.Duration) bool {
+	if current != nil && !current.record().GoneAt(now.Add(maxSkew+time.Second)) {
+		if current.Status == lambdaidem.Completed && !isSettled(current.Status, current.Token, current.Operations) {
 			return true
 		}
-		if stands.heldBy(part.token) {
+		if current.heldBy(part.token) {
 			return false
 		}
 	}
 	return part.written.Before(now.Add(-orphanAge))
 }
 
-// namedBy reports whether the record refers to the part: as a part of its answer, or in its
-// list of parts that a purge has yet to delete.
-func (part *storedPart) namedBy(it *item) bool {
+// isReferredToBy reports whether the record refers to the part: as a part of its answer,
+// or in its list of parts that a purge has yet to delete.
+func (part *storedPart) isReferredToBy(it *item) bool {
 	if it == nil {
 		return false
 	}
@@ -100,11 +100,11 @@ func (part *storedPart) namedBy(it *item) bool {
 	return false
 }
 
-// orphans deletes those of the parts that Match selects and that will never be read. It
-// leaves and counts the other parts that no record refers to.
-func (p *purge) orphans(ctx context.Context, found []storedPart, now time.Time) error {
+// deleteOrphans deletes those of the parts that Match selects and that will never be
+// read. It leaves and counts the other parts that no record refers to.
+func (p *purge) deleteOrphans(ctx context.Context, found []storedPart, now time.Time) error {
 	type lookup struct {
-		stands  *item // the record as it is now; nil if there is none
+		current *item // the record as it is now; nil if there is none
 		foreign bool  // the item under the record's id is not a record of this package
 	}
 	records := map[string]lookup{}
@@ -116,15 +116,15 @@ func (p *purge) orphans(ctx context.Context, found []storedPart, now time.Time) 
 		of, known := records[part.record]
 		if !known {
 			var err error
-			of.stands, err = p.find(ctx, part.record)
+			of.current, err = p.find(ctx, part.record)
 			if of.foreign = isForeign(err); err != nil && !of.foreign {
 				return err
 			}
 			records[part.record] = of
 		}
 		switch {
-		case part.namedBy(of.stands): // deleted when its record is purged
-		case of.foreign, !part.isOrphan(of.stands, now, p.o.opts.MaxSkew):
+		case part.isReferredToBy(of.current): // deleted when its record is purged
+		case of.foreign, !part.isOrphan(of.current, now, p.o.opts.MaxSkew):
 			p.count(func(sum *PurgeProgress) { sum.KeptParts++ })
 		case p.opts.DryRun:
 			p.count(func(sum *PurgeProgress) { sum.Orphans++ })

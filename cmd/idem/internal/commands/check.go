@@ -197,9 +197,9 @@ func (o *checking) table(err error) bool {
 	return serves
 }
 
-// missed adds a finding for something that could not be checked. what describes it, and err
-// is the error of the call. The finding names the permission that the call needs, unless the
-// service did not reply, because then a permission would not help.
+// missed adds a finding for something that could not be checked. what describes it, and
+// err is the error of the call. The finding names the permission that the call needs,
+// unless the service did not reply, because then a permission would not help.
 func (o *checking) missed(ctx context.Context, what, permission string, err error) {
 	why := fmt.Sprintf("cause: %v", err)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -261,9 +261,9 @@ func visibilityOf(ctx context.Context, queues *sqs.Client, url string) (time.Dur
 }
 
 // feeds returns the queues to check: those of --queue, or else all queues that are event
-// sources of the function. It also adds a finding for each event source mapping that would
-// ignore the failures that the function reports. If the mappings can't be listed, feeds adds
-// a finding and assumes batching windows of 0.
+// sources of the function. It also adds a finding for each event source mapping that
+// would ignore the failures that the function reports. If the mappings can't be listed,
+// feeds adds a finding and assumes batching windows of 0.
 func (o *checking) feeds(ctx context.Context, functions *lambda.Client, queues *sqs.Client) []feed {
 	windows := map[string]time.Duration{} // batching windows by "account/queue"
 	var sources []arn.ARN

@@ -62,8 +62,8 @@ const (
 	aMessage      = "a message's"
 )
 
-// forms has, for each form of answer, the flags that select it, and the kinds of record that
-// the answer fits.
+// forms has, for each form of answer, the flags that select it, and the kinds of record
+// that the answer fits.
 var forms = map[string]struct {
 	flags []string
 	kinds []lambdaidem.RecordKind
@@ -156,8 +156,8 @@ func (g *givenAnswer) json(ctx context.Context, a *app, text, file string) ([]by
 	return compact.Bytes(), nil
 }
 
-// stored returns the result for the response in --answer-file. The file has the JSON form in
-// which records store responses; white space and the order of members may differ.
+// stored returns the result for the response in --answer-file. The file has the JSON form
+// in which records store responses; white space and the order of members may differ.
 func (g *givenAnswer) stored(ctx context.Context, a *app) (lambdaidem.Result, error) {
 	raw, err := read(ctx, a, "", g.answerFile)
 	if err != nil {

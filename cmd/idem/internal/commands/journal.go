@@ -35,9 +35,9 @@ type journal struct {
 	Found *findings                 `json:"found"`
 }
 
-// purgeIdentity identifies a purge: its table, the records that it selects, and its options.
-// A purge must not resume from the journal of another purge, because it would skip items
-// that were never examined.
+// purgeIdentity identifies a purge: its table, the records that it selects, and its
+// options. A purge must not resume from the journal of another purge, because it would
+// skip items that were never examined.
 type purgeIdentity struct {
 	Table      string `json:"tableARN"` // contains the partition, Region and account
 	TableID    string `json:"tableID"`  // tells the table from one that was restored under the same name

@@ -176,7 +176,8 @@ func alike(caller, other string) bool {
 	return max(len(caller)-len(other), len(other)-len(caller)) <= most*utf8.UTFMax && edits(caller, other) <= most
 }
 
-// subjectOf returns the part of a caller after the issuer, or "" if the caller has no issuer.
+// subjectOf returns the part of a caller after the issuer, or "" if the caller has no
+// issuer.
 func subjectOf(caller string) string {
 	if at := strings.LastIndexByte(caller, '|'); at >= 0 {
 		return caller[at+1:]

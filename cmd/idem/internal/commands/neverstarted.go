@@ -44,8 +44,8 @@ func (u *unstarted) check() error {
 }
 
 // choose reads the log lines and returns a function that selects records. The function
-// reports whether a record is held by a claim in the log and shows no sign of a handler that
-// ran: it has no step, and it was not taken over from an attempt that died. Without
+// reports whether a record is held by a claim in the log and shows no sign of a handler
+// that ran: it has no step, and it was not taken over from an attempt that died. Without
 // --never-started, choose returns nil.
 func (u *unstarted) choose(ctx context.Context, stdin io.Reader) (func(lambdaidem.Record) bool, error) {
 	if u.logs == "" {
@@ -97,9 +97,9 @@ func claimsIn(log string) map[string][]string {
 	}
 }
 
-// releaseAll releases the records of the leases after the operator has confirmed. It leaves
-// alone a record that has changed since it was listed. It prints each failure and the number
-// of records released, and returns all failures.
+// releaseAll releases the records of the leases after the operator has confirmed. It
+// leaves alone a record that has changed since it was listed. It prints each failure and
+// the number of records released, and returns all failures.
 func (u *unstarted) releaseAll(ctx context.Context, a *app, s *dynamostore.Store, leases []leaseView) error {
 	if len(leases) == 0 {
 		return nil

@@ -146,8 +146,8 @@ func (d *decision) prepare(a *app, c *cobra.Command, args []string, does string)
 	return o, s, seen, nil
 }
 
-// told returns err. If err is dynamostore.ErrRecordChanged, told first prints how the record
-// has changed.
+// told returns err. If err is dynamostore.ErrRecordChanged, told first prints how the
+// record has changed.
 func told(a *app, now dynamostore.Inspected, err error) error {
 	if err != nil && errors.Is(err, dynamostore.ErrRecordChanged) && now.Record.ID != "" {
 		v := viewOf(now)

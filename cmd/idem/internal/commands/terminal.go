@@ -110,9 +110,9 @@ func escape(s string) string {
 	})
 }
 
-// escapeJSON returns JSON text with every character that is not plain escaped by \u. Invalid
-// UTF-8 becomes \ufffd. Newlines are kept, because the encoder has already escaped those
-// inside strings.
+// escapeJSON returns JSON text with every character that is not plain escaped by \u.
+// Invalid UTF-8 becomes \ufffd. Newlines are kept, because the encoder has already
+// escaped those inside strings.
 func escapeJSON(text string) string {
 	return replaceUnsafe(text, func(b *strings.Builder, r rune, _ string) {
 		switch high, low := utf16.EncodeRune(r); {

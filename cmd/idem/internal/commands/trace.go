@@ -145,7 +145,8 @@ func parseLink(text string) (link, error) {
 	default:
 		return l, fmt.Errorf("%q is not key, downstream:NAME, answer:/POINTER or step:NAME/POINTER", l.from)
 	}
-	// In the scope of a call of Do, the method is empty, so two spaces follow the namespace.
+	// In the scope of a call of Do, the method is empty, so two spaces follow the
+	// namespace.
 	scope = strings.TrimLeft(scope, " ")
 	if strings.Count(strings.TrimRight(scope, " "), " ") == 2 { // the scope has no caller
 		scope = strings.TrimRight(scope, " ") + " "
@@ -158,9 +159,9 @@ func parseLink(text string) (link, error) {
 	return l, err
 }
 
-// identityOf returns the identity of the records with a scope, without their key. It returns
-// an error if a part of the scope was shortened, because such a scope does not identify a
-// record.
+// identityOf returns the identity of the records with a scope, without their key. It
+// returns an error if a part of the scope was shortened, because such a scope does not
+// identify a record.
 func identityOf(scope lambdaidem.RecordScope) (lambdaidem.Identity, error) {
 	var who lambdaidem.Identity
 	var route string
@@ -222,8 +223,8 @@ func (l *link) key(last *hop) (string, error) {
 	return member(text, rest, rest)
 }
 
-// member returns the string or the number at a JSON Pointer in text. shown is the pointer to
-// print in errors.
+// member returns the string or the number at a JSON Pointer in text. shown is the pointer
+// to print in errors.
 func member(text []byte, pointer, shown string) (string, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()

@@ -198,8 +198,8 @@ func (v recordView) text(to printer) error {
 	return w.flush()
 }
 
-// says returns the state and its meaning. For a released record, it says whether the handler
-// or an operator released it.
+// says returns the state and its meaning. For a released record, it says whether the
+// handler or an operator released it.
 func (v recordView) says() string {
 	if n := len(v.Operations); v.State == "released" && n > 0 && v.Operations[n-1].Token == v.Token {
 		return v.State + ": an operator decided that the next retry runs"

@@ -66,9 +66,9 @@ func newWatch(a *app) *cobra.Command {
 	return c
 }
 
-// since compares the leases with those of the previous search, and returns the summary and
-// the ids of the records found. before has the ids of the previous search; it is nil for the
-// first search.
+// since compares the leases with those of the previous search, and returns the summary
+// and the ids of the records found. before has the ids of the previous search; it is nil
+// for the first search.
 func (v *leasesView) since(before map[string]bool) (watchView, map[string]bool) {
 	w := watchView{DatabaseTime: v.DatabaseTime, More: v.More}
 	now := map[string]bool{}
