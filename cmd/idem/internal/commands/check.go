@@ -21,8 +21,8 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
 
-// checking has the flags of the check command, and what it has found so far.
-type checking struct {
+// checkCommand has the flags of the check command, and what it has found so far.
+type checkCommand struct {
 	enlisted []string
 	function string
 	queues   []string
@@ -55,7 +55,7 @@ const (
 )
 
 func newCheck(a *app) *cobra.Command {
-	var o checking
+	var o checkCommand
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Check the table, the permissions, the keys, and a function's event sources",
@@ -87,7 +87,7 @@ If check can't check something, it reports that too, with the permission that it
 			} else {
 				printFindings(a, o.found)
 			}
-			return verdictOn(o.found)
+			return resultOf(o.found)
 		},
 	}
 	c.Flags().StringArrayVar(&o.enlisted, "enlisted", nil, "a table that handlers enlist writes to; may be repeated")
@@ -115,9 +115,9 @@ func printFindings(a *app, found []finding) {
 	}
 }
 
-// verdictOn returns the error of the check command for its findings. The error decides the
+// resultOf returns the error of the check command for its findings. The error decides the
 // exit code; it is nil if there are only warnings.
-func verdictOn(found []finding) error {
+func resultOf(found []finding) error {
 	incomplete := false
 	for _, f := range found {
 		if !f.NotChecked && !f.Warning {
@@ -133,7 +133,7 @@ func verdictOn(found []finding) error {
 
 // run makes all checks and adds the problems to o.found. It returns an error only for a
 // wrong command line, a wrong configuration, or an interruption.
-func (o *checking) run(a *app, ctx context.Context) error { //nolint:revive // the app first, as everywhere here
+func (o *checkCommand) run(a *app, ctx context.Context) error { //nolint:revive // the app first, as everywhere here
 	if len(o.queues) > 0 && o.function == "" {
 		return usage(errors.New("--queue needs --function: the two are compared"))
 	}
@@ -164,7 +164,7 @@ func (o *checking) run(a *app, ctx context.Context) error { //nolint:revive // t
 // table adds the problems in err, an error of Store.CheckTable or Store.CheckKeys, to
 // o.found. It reports false if the table does not exist or DynamoDB did not reply, so that
 // further checks make no sense.
-func (o *checking) table(err error) bool {
+func (o *checkCommand) table(err error) bool {
 	if err == nil {
 		return true
 	}
@@ -197,10 +197,10 @@ func (o *checking) table(err error) bool {
 	return serves
 }
 
-// missed adds a finding for something that could not be checked. what describes it, and
-// err is the error of the call. The finding names the permission that the call needs,
-// unless the service did not reply, because then a permission would not help.
-func (o *checking) missed(ctx context.Context, what, permission string, err error) {
+// addNotChecked adds a finding for something that could not be checked. what describes
+// it, and err is the error of the call. The finding names the permission that the call
+// needs, unless the service did not reply, because then a permission would not help.
+func (o *checkCommand) addNotChecked(ctx context.Context, what, permission string, err error) {
 	why := fmt.Sprintf("cause: %v", err)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		why = fmt.Sprintf("no answer within --timeout %v", o.timeout)
@@ -223,7 +223,7 @@ type feed struct {
 // checkFunction adds a finding for each queue whose visibility timeout is too short for the
 // function's timeout and the batching window. It returns an error only if the AWS
 // configuration can't be loaded.
-func (o *checking) checkFunction(a *app, ctx context.Context) error { //nolint:revive // the app first, as everywhere here
+func (o *checkCommand) checkFunction(a *app, ctx context.Context) error { //nolint:revive // the app first, as everywhere here
 	cfg, err := a.awsConfig(ctx)
 	if err != nil {
 		return err
@@ -231,17 +231,17 @@ func (o *checking) checkFunction(a *app, ctx context.Context) error { //nolint:r
 	functions, queues := lambda.NewFromConfig(cfg), sqs.NewFromConfig(cfg)
 	f, err := functions.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: aws.String(o.function)})
 	if err != nil {
-		o.missed(ctx, "the timeout of function "+o.function+", and its queues", "lambda:GetFunctionConfiguration", err)
+		o.addNotChecked(ctx, "the timeout of function "+o.function+", and its queues", "lambda:GetFunctionConfiguration", err)
 		return nil
 	}
 	timeout := time.Duration(aws.ToInt32(f.Timeout)) * time.Second
 	for _, q := range o.feeds(ctx, functions, queues) {
 		visible, err := visibilityOf(ctx, queues, q.url)
 		if err != nil {
-			o.missed(ctx, "the visibility timeout of queue "+q.url, "sqs:GetQueueAttributes", err)
+			o.addNotChecked(ctx, "the visibility timeout of queue "+q.url, "sqs:GetQueueAttributes", err)
 			continue
 		}
-		if f := o.visibility(q, visible, timeout); f != nil {
+		if f := o.checkVisibility(q, visible, timeout); f != nil {
 			o.found = append(o.found, *f)
 		}
 	}
@@ -264,14 +264,14 @@ func visibilityOf(ctx context.Context, queues *sqs.Client, url string) (time.Dur
 // sources of the function. It also adds a finding for each event source mapping that
 // would ignore the failures that the function reports. If the mappings can't be listed,
 // feeds adds a finding and assumes batching windows of 0.
-func (o *checking) feeds(ctx context.Context, functions *lambda.Client, queues *sqs.Client) []feed {
+func (o *checkCommand) feeds(ctx context.Context, functions *lambda.Client, queues *sqs.Client) []feed {
 	windows := map[string]time.Duration{} // batching windows by "account/queue"
 	var sources []arn.ARN
 	pages := lambda.NewListEventSourceMappingsPaginator(functions, &lambda.ListEventSourceMappingsInput{FunctionName: aws.String(o.function)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			o.missed(ctx, "the batching windows of what feeds function "+o.function+", and whether it reports failures", "lambda:ListEventSourceMappings", err)
+			o.addNotChecked(ctx, "the batching windows of what feeds function "+o.function+", and whether it reports failures", "lambda:ListEventSourceMappings", err)
 			break
 		}
 		for _, m := range page.EventSourceMappings {
@@ -279,7 +279,7 @@ func (o *checking) feeds(ctx context.Context, functions *lambda.Client, queues *
 			if err != nil {
 				continue // a self-managed source, which is neither a queue nor a stream
 			}
-			o.reporting(source, m.FunctionResponseTypes)
+			o.checkResponseTypes(source, m.FunctionResponseTypes)
 			if source.Service != "sqs" {
 				continue
 			}
@@ -298,7 +298,7 @@ func (o *checking) feeds(ctx context.Context, functions *lambda.Client, queues *
 	for _, source := range sources {
 		out, err := queues.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(source.Resource), QueueOwnerAWSAccountId: aws.String(source.AccountID)})
 		if err != nil {
-			o.missed(ctx, "the visibility timeout of queue "+source.Resource, "sqs:GetQueueUrl", err)
+			o.addNotChecked(ctx, "the visibility timeout of queue "+source.Resource, "sqs:GetQueueUrl", err)
 			continue
 		}
 		all = append(all, feed{aws.ToString(out.QueueUrl), windows[source.AccountID+"/"+source.Resource]})
@@ -306,10 +306,10 @@ func (o *checking) feeds(ctx context.Context, functions *lambda.Client, queues *
 	return all
 }
 
-// reporting adds a finding if Lambda would ignore the list of failed records that the
-// function returns for a batch from this source. types are the FunctionResponseTypes of the
-// event source mapping.
-func (o *checking) reporting(source arn.ARN, types []lambdatypes.FunctionResponseType) {
+// checkResponseTypes adds a finding if Lambda would ignore the list of failed records
+// that the function returns for a batch from this source. types are the
+// FunctionResponseTypes of the event source mapping.
+func (o *checkCommand) checkResponseTypes(source arn.ARN, types []lambdatypes.FunctionResponseType) {
 	switch source.Service {
 	case "sqs", "kinesis", "dynamodb":
 	default:
@@ -323,14 +323,14 @@ func (o *checking) reporting(source arn.ARN, types []lambdatypes.FunctionRespons
 		source.Service, source.Resource, o.function)})
 }
 
-// visibility returns a finding if the queue's visibility timeout is too short, and nil
+// checkVisibility returns a finding if the queue's visibility timeout is too short, and nil
 // otherwise. visible is the visibility timeout; timeout is that of the function.
 //
 // A message must stay invisible until the lease of its attempt has ended, which is MaxSkew
 // after the function's deadline. It is also invisible while Lambda waits for a batch to
 // fill. AWS advises six times the timeout plus the batching window, which leaves time to
 // retry batches that are throttled (AWS Lambda, "Using Lambda with Amazon SQS").
-func (o *checking) visibility(q feed, visible, timeout time.Duration) *finding {
+func (o *checkCommand) checkVisibility(q feed, visible, timeout time.Duration) *finding {
 	name := q.url[strings.LastIndex(q.url, "/")+1:]
 	advised := 6*timeout + q.window
 	waits := ""

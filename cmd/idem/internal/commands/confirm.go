@@ -11,19 +11,19 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// consent gets the operator's confirmation for a destructive command.
-type consent struct {
+// confirmation gets the operator's confirmation for a destructive command.
+type confirmation struct {
 	yes bool // --yes: the operator has confirmed the command already
 }
 
-func (c *consent) flags(f *pflag.FlagSet) {
+func (c *confirmation) flags(f *pflag.FlagSet) {
 	f.BoolVar(&c.yes, "yes", false, "don't ask for confirmation; required if there is no terminal")
 }
 
 // ask prints the formatted question and asks the operator to type word, unless --yes was
 // given. It returns nil if the operator typed word. It returns a usage error if there is no
 // terminal. If ctx ends, ask returns an error with the cause without waiting any longer.
-func (c *consent) ask(ctx context.Context, a *app, word, format string, args ...any) error {
+func (c *confirmation) ask(ctx context.Context, a *app, word, format string, args ...any) error {
 	if c.yes {
 		return nil
 	}

@@ -51,7 +51,7 @@ func (k *keys) encryption(cfg aws.Config) (dynamostore.Encryption, error) {
 	case k.file != "" && len(k.kms) > 0:
 		return dynamostore.Encryption{}, usage(errors.New("--key-file and --kms-key can't go together"))
 	case k.file != "":
-		return keysIn(k.file)
+		return readKeys(k.file)
 	case len(k.kms) > 0:
 		for _, key := range k.kms {
 			if key == "" {
@@ -84,8 +84,8 @@ func (k *keys) checkFor(a *app, seen dynamostore.Inspected, result lambdaidem.Re
 	return nil
 }
 
-// keysIn returns the Encryption for the keys in a file. The errors are usage errors.
-func keysIn(name string) (dynamostore.Encryption, error) {
+// readKeys returns the Encryption for the keys in a file. The errors are usage errors.
+func readKeys(name string) (dynamostore.Encryption, error) {
 	text, err := os.ReadFile(name) //nolint:gosec // it is the user's own
 	if err != nil {
 		return dynamostore.Encryption{}, usage(fmt.Errorf("--key-file: %w", err))

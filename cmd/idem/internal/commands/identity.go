@@ -65,7 +65,7 @@ func (i *identity) identity() (lambdaidem.Identity, error) {
 		return who, errors.New("which record? Give its id, or a --key with --namespace and --route, --path or --operation")
 	case who.Namespace == "":
 		return who, errors.New("--key needs --namespace: the guard's Options.Namespace")
-	case count(i.route, i.path, who.Operation) != 1:
+	case countNonEmpty(i.route, i.path, who.Operation) != 1:
 		return who, errors.New("--key needs one of --route, --path and --operation")
 	case who.Operation == "" && (who.Handler || who.Message):
 		return who, errors.New("--handler and --message go with --operation")
@@ -93,8 +93,8 @@ func (i *identity) identity() (lambdaidem.Identity, error) {
 	return who, nil
 }
 
-// count returns how many of the texts are not empty.
-func count(texts ...string) int {
+// countNonEmpty returns how many of the texts are not empty.
+func countNonEmpty(texts ...string) int {
 	n := 0
 	for _, t := range texts {
 		if t != "" {

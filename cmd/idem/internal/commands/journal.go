@@ -76,7 +76,7 @@ func (p purgeIdentity) differences(other purgeIdentity) (names []string) {
 
 // identity returns the identity of this purge. It reads the table's ARN and id from
 // DynamoDB, because the name alone may also exist in another Region or account.
-func (p *purging) identity(ctx context.Context, c *connection, client *dynamodb.Client) (purgeIdentity, error) {
+func (p *purgeCommand) identity(ctx context.Context, c *connection, client *dynamodb.Client) (purgeIdentity, error) {
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(c.table)})
 	if err != nil {
 		return purgeIdentity{}, fmt.Errorf("find out which table --state is for, which needs dynamodb:DescribeTable: %w", err)

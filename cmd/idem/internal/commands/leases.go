@@ -54,13 +54,13 @@ type leasesView struct {
 	More         bool        `json:"more"`                 // there are more leases than --limit
 	Unreadable   int         `json:"unreadable,omitempty"` // the number of items that can't be read as records
 
-	some bool // only the leases that search.chosen selects are listed
+	filtered bool // only the leases that search.chosen selects are listed
 }
 
 func newLeases(a *app) *cobra.Command {
 	var (
 		o search
-		u unstarted
+		u neverStartedFlags
 	)
 	c := &cobra.Command{
 		Use:   "leases",
@@ -132,7 +132,7 @@ func (o *search) look(a *app, ctx context.Context, s *dynamostore.Store) (leases
 	if err != nil {
 		return leasesView{}, fmt.Errorf("ask for the database's clock: %w", err)
 	}
-	found := leasesView{DatabaseTime: clock.Now, Leases: []leaseView{}, some: o.chosen != nil}
+	found := leasesView{DatabaseTime: clock.Now, Leases: []leaseView{}, filtered: o.chosen != nil}
 	for rec, err := range o.records(a, ctx, s, clock.At().Add(-o.margin)) {
 		if err != nil && rec.ID != "" { // the item can't be read as a record
 			found.Unreadable++
@@ -188,7 +188,7 @@ func (v *leasesView) add(rec lambdaidem.Record, now time.Time, limit int) {
 // text prints the leases as a table.
 func (v *leasesView) text(to printer) error {
 	if len(v.Leases) == 0 {
-		if v.some {
+		if v.filtered {
 			say(to, "No lease belongs to a handler that is known never to have started.\n")
 		} else {
 			say(to, "No lease is dead, and no record is held.\n")

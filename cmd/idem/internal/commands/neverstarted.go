@@ -20,23 +20,23 @@ import (
 // the claim of the lease was applied, but its reply was lost. The functions log each such
 // claim as "never_started". This file finds and releases these records by the log lines.
 
-// unstarted has the flags of leases that concern handlers that never started.
-type unstarted struct {
+// neverStartedFlags has the flags of leases that concern handlers that never started.
+type neverStartedFlags struct {
 	logs    string // --never-started: a file with log lines; "-" for standard input; "" if not given
 	release bool
-	signed
-	consent
+	operatorFlags
+	confirmation
 }
 
-func (u *unstarted) flags(f *pflag.FlagSet) {
+func (u *neverStartedFlags) flags(f *pflag.FlagSet) {
 	f.StringVar(&u.logs, "never-started", "", `list only the leases whose handlers never started, according to the "never_started" lines in this file of the functions' log; - is standard input`)
 	f.BoolVar(&u.release, "release", false, "with --never-started: release these records, so that the next retry runs")
-	u.signed.flags(f)
-	u.consent.flags(f)
+	u.operatorFlags.flags(f)
+	u.confirmation.flags(f)
 }
 
 // check returns an error if the flags contradict each other.
-func (u *unstarted) check() error {
+func (u *neverStartedFlags) check() error {
 	if u.release && u.logs == "" {
 		return errors.New("--release needs --never-started: without the functions' log it is not known which handlers never started")
 	}
@@ -47,7 +47,7 @@ func (u *unstarted) check() error {
 // reports whether a record is held by a claim in the log and shows no sign of a handler
 // that ran: it has no step, and it was not taken over from an attempt that died. Without
 // --never-started, choose returns nil.
-func (u *unstarted) choose(ctx context.Context, stdin io.Reader) (func(lambdaidem.Record) bool, error) {
+func (u *neverStartedFlags) choose(ctx context.Context, stdin io.Reader) (func(lambdaidem.Record) bool, error) {
 	if u.logs == "" {
 		return nil, nil //nolint:nilnil // all leases are listed
 	}
@@ -100,7 +100,7 @@ func claimsIn(log string) map[string][]string {
 // releaseAll releases the records of the leases after the operator has confirmed. It
 // leaves alone a record that has changed since it was listed. It prints each failure and
 // the number of records released, and returns all failures.
-func (u *unstarted) releaseAll(ctx context.Context, a *app, s *dynamostore.Store, leases []leaseView) error {
+func (u *neverStartedFlags) releaseAll(ctx context.Context, a *app, s *dynamostore.Store, leases []leaseView) error {
 	if len(leases) == 0 {
 		return nil
 	}

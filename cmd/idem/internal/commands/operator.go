@@ -14,30 +14,30 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// decision has the flags that release and settle have in common.
-type decision struct {
-	who     identity
-	token   string
-	ttl     time.Duration
-	maxSkew time.Duration
-	force   bool
-	again   bool // --again, which only settle has
-	free    bool // --released, which only settle has: a released record may be settled too
-	signed
-	consent
+// decisionFlags has the flags that release and settle have in common.
+type decisionFlags struct {
+	who      identity
+	token    string
+	ttl      time.Duration
+	maxSkew  time.Duration
+	force    bool
+	again    bool // --again, which only settle has
+	released bool // --released, which only settle has: a released record may be settled too
+	operatorFlags
+	confirmation
 
 	// check returns an error if the command can't change the record. It is called before
 	// the operator is asked to confirm. If it is nil, there is no such check.
 	check func(dynamostore.Inspected) error
 }
 
-// signed has the values of --by and --reason: who changes the record, and why.
-type signed struct{ by, reason string }
+// operatorFlags has the values of --by and --reason: who changes the record, and why.
+type operatorFlags struct{ by, reason string }
 
 // operatorVariable is the environment variable for the default of --by.
 const operatorVariable = "IDEM_OPERATOR"
 
-func (s *signed) flags(f *pflag.FlagSet) {
+func (s *operatorFlags) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.by, "by", operatorName(), "your name, which the record keeps; default: $"+operatorVariable+", or the user's name")
 	f.StringVar(&s.reason, "reason", "", "why you do it, such as a ticket; the record keeps it (required)")
 	f.Lookup("by").DefValue = ""
@@ -53,17 +53,17 @@ func operatorName() string {
 	return ""
 }
 
-func (d *decision) flags(f *pflag.FlagSet) {
+func (d *decisionFlags) flags(f *pflag.FlagSet) {
 	d.who.flags(f)
-	d.signed.flags(f)
-	d.consent.flags(f)
+	d.operatorFlags.flags(f)
+	d.confirmation.flags(f)
 	f.StringVar(&d.token, "token", "", "the token that show printed; if the record has another token by now, nothing is changed")
 	f.DurationVar(&d.ttl, "ttl", 24*time.Hour, "how long the record lasts from now on; use the guard's Options.TTL")
 	maxSkewFlag(f, &d.maxSkew)
 	f.BoolVar(&d.force, "force", false, "also change a record whose lease is live: its attempt may still be running, and have its effects after those of a retry")
 }
 
-func (s *signed) operator(store *dynamostore.Store, optFns ...func(*dynamostore.OperatorOptions)) (*dynamostore.Operator, error) {
+func (s *operatorFlags) operator(store *dynamostore.Store, optFns ...func(*dynamostore.OperatorOptions)) (*dynamostore.Operator, error) {
 	if s.reason == "" {
 		return nil, usage(errors.New("why? Use --reason; the record keeps it"))
 	}
@@ -81,14 +81,14 @@ func maxSkewFlag(f *pflag.FlagSet, maxSkew *time.Duration) {
 func maxSkewOption(maxSkew time.Duration) time.Duration { return max(maxSkew, 1) }
 
 // options sets the options of the Operator from the flags.
-func (d *decision) options(o *dynamostore.OperatorOptions) {
+func (d *decisionFlags) options(o *dynamostore.OperatorOptions) {
 	o.TTL, o.Force, o.Again, o.MaxSkew = d.ttl, d.force, d.again, maxSkewOption(d.maxSkew)
 }
 
 // prepare does what release and settle have in common before they change a record. It reads
 // the record, checks that its token is that of --token, and asks the operator the question
 // does. It returns the record as it is after the operator has confirmed.
-func (d *decision) prepare(a *app, c *cobra.Command, args []string, does string) (*dynamostore.Operator, *dynamostore.Store, dynamostore.Inspected, error) {
+func (d *decisionFlags) prepare(a *app, c *cobra.Command, args []string, does string) (*dynamostore.Operator, *dynamostore.Store, dynamostore.Inspected, error) {
 	none := dynamostore.Inspected{}
 	if d.ttl < lambdaidem.MinTTL || d.maxSkew < 0 {
 		return nil, nil, none, usage(fmt.Errorf("--ttl must be at least %v, --max-skew at least 0", lambdaidem.MinTTL))
@@ -109,7 +109,7 @@ func (d *decision) prepare(a *app, c *cobra.Command, args []string, does string)
 		return nil, nil, none, err
 	}
 	if d.token != "" && seen.Record.Token != d.token {
-		return nil, nil, none, told(a, seen, fmt.Errorf("%w: its token is %s, not %s", dynamostore.ErrRecordChanged, seen.Record.Token, d.token))
+		return nil, nil, none, printChanged(a, seen, fmt.Errorf("%w: its token is %s, not %s", dynamostore.ErrRecordChanged, seen.Record.Token, d.token))
 	}
 	if d.check != nil {
 		if err := d.check(seen); err != nil {
@@ -139,16 +139,16 @@ func (d *decision) prepare(a *app, c *cobra.Command, args []string, does string)
 			return nil, nil, none, err
 		}
 		if now.Record.Token != seen.Record.Token || now.Record.State != seen.Record.State || len(now.Operations) != len(seen.Operations) {
-			return nil, nil, none, told(a, now, dynamostore.ErrRecordChanged)
+			return nil, nil, none, printChanged(a, now, dynamostore.ErrRecordChanged)
 		}
 		seen = now
 	}
 	return o, s, seen, nil
 }
 
-// told returns err. If err is dynamostore.ErrRecordChanged, told first prints how the
-// record has changed.
-func told(a *app, now dynamostore.Inspected, err error) error {
+// printChanged returns err. If err is dynamostore.ErrRecordChanged, printChanged first
+// prints how the record has changed.
+func printChanged(a *app, now dynamostore.Inspected, err error) error {
 	if err != nil && errors.Is(err, dynamostore.ErrRecordChanged) && now.Record.ID != "" {
 		v := viewOf(now)
 		say(a.Err, "The record is now %s, attempt %d, token %s.\n", v.State, v.Attempt, v.Token)
@@ -160,7 +160,7 @@ func told(a *app, now dynamostore.Inspected, err error) error {
 }
 
 func newRelease(a *app) *cobra.Command {
-	var d decision
+	var d decisionFlags
 	c := &cobra.Command{
 		Use:   "release [ID]",
 		Short: "Release a record whose attempt died or is held, so that the next retry runs",
@@ -179,7 +179,7 @@ succeeds. A record whose lease is live, by DynamoDB's clock and --max-skew, is r
 			}
 			now, err := o.Release(c.Context(), seen)
 			if err != nil {
-				return told(a, now, err)
+				return printChanged(a, now, err)
 			}
 			return a.printRecord(viewOf(now))
 		},
@@ -190,7 +190,7 @@ succeeds. A record whose lease is live, by DynamoDB's clock and --max-skew, is r
 
 func newSettle(a *app) *cobra.Command {
 	var (
-		d      decision
+		d      decisionFlags
 		answer givenAnswer
 	)
 	c := &cobra.Command{
@@ -221,8 +221,8 @@ callers may have received the first answer.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			var result lambdaidem.Result
 			d.check = func(seen dynamostore.Inspected) (err error) {
-				if seen.Record.State == lambdaidem.Released && d.yes && !d.free {
-					return told(a, seen, fmt.Errorf("%w? It is released: its handler or an operator says that nothing happened, and the next retry runs. "+
+				if seen.Record.State == lambdaidem.Released && d.yes && !d.released {
+					return printChanged(a, seen, fmt.Errorf("%w? It is released: its handler or an operator says that nothing happened, and the next retry runs. "+
 						"If none must run, add --released", dynamostore.ErrRecordChanged))
 				}
 				if result, err = answer.result(c.Context(), a, viewOf(seen).Kind); err != nil {
@@ -242,13 +242,13 @@ callers may have received the first answer.`,
 				err = fmt.Errorf("%w; --again settles it again", err)
 			}
 			if err != nil {
-				return told(a, now, err)
+				return printChanged(a, now, err)
 			}
 			return a.printRecord(viewOf(now).withAnswer(c.Context(), s, now.Record))
 		},
 	}
 	d.flags(c.Flags())
-	c.Flags().BoolVar(&d.free, "released", false, "with --yes: also settle a released record")
+	c.Flags().BoolVar(&d.released, "released", false, "with --yes: also settle a released record")
 	c.Flags().BoolVar(&d.again, "again", false, "settle a record again that an operator has settled; callers may have received the first answer")
 	answer.flags(c.Flags())
 	return c

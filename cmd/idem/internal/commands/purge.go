@@ -19,8 +19,8 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
 
-// purging has the flags of the purge command.
-type purging struct {
+// purgeCommand has the flags of the purge command.
+type purgeCommand struct {
 	filter
 	forget, steps bool
 	dryRun        bool
@@ -28,8 +28,8 @@ type purging struct {
 	maxSkew       time.Duration
 	state         string // the file of the journal; "" if progress is not saved
 	after         string // the key of the item to continue after; "" to begin at the start
-	signed
-	consent
+	operatorFlags
+	confirmation
 }
 
 // filter selects records by their scope and age. It has the values of the flags.
@@ -43,7 +43,7 @@ type filter struct {
 	All       bool   `json:"all,omitempty"`
 }
 
-func (p *purging) flags(f *pflag.FlagSet) {
+func (p *purgeCommand) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.Namespace, "namespace", "", "records of this namespace")
 	f.StringVar(&p.Route, "route", "", `records of this route, "POST /payments", or of this operation`)
 	f.StringVar(&p.Caller, "caller", "", "records of this caller, as show prints it")
@@ -58,12 +58,12 @@ func (p *purging) flags(f *pflag.FlagSet) {
 	maxSkewFlag(f, &p.maxSkew)
 	f.StringVar(&p.state, "state", "", "a file to save the progress in, so that the same command continues where it was stopped or killed")
 	f.StringVar(&p.after, "after", "", "continue after this point, which a purge that stopped has printed")
-	p.signed.flags(f)
-	p.consent.flags(f)
+	p.operatorFlags.flags(f)
+	p.confirmation.flags(f)
 }
 
 func newPurge(a *app) *cobra.Command {
-	var p purging
+	var p purgeCommand
 	c := &cobra.Command{
 		Use:   "purge",
 		Short: "Erase answers by scope, caller and age; the records stay, so that nothing runs twice",
@@ -94,7 +94,7 @@ killed at any time. With --state, the same command then continues where it was. 
 	return c
 }
 
-func (p *purging) run(a *app, c *cobra.Command) error {
+func (p *purgeCommand) run(a *app, c *cobra.Command) error {
 	ctx := c.Context()
 	ages, err := p.check()
 	if err != nil {
@@ -151,7 +151,7 @@ func (p *purging) run(a *app, c *cobra.Command) error {
 
 // journal opens the journal in the file of --state. Without --state, it returns a journal
 // that saves nothing.
-func (p *purging) journal(ctx context.Context, a *app, client *dynamodb.Client) (*journal, error) {
+func (p *purgeCommand) journal(ctx context.Context, a *app, client *dynamodb.Client) (*journal, error) {
 	if p.state == "" {
 		return &journal{After: p.after, Found: newFindings()}, nil
 	}
@@ -171,7 +171,7 @@ type ages struct {
 
 // check returns an error if the flags are invalid, and otherwise the parsed values of
 // --older-than and --since.
-func (p *purging) check() (a ages, err error) {
+func (p *purgeCommand) check() (a ages, err error) {
 	if a.least, err = parseAge(p.Older); err == nil && p.Since != "" {
 		if a.since, err = time.Parse(time.RFC3339, p.Since); err != nil {
 			err = fmt.Errorf("--since is %q; it must be a time as RFC 3339 has it: 2026-11-22T03:00:00Z", p.Since)
@@ -195,14 +195,14 @@ func (p *purging) check() (a ages, err error) {
 
 // signer returns the Operator that purges. A dry run needs no --reason, because it changes
 // no record.
-func (p *purging) signer(s *dynamostore.Store) (*dynamostore.Operator, error) {
+func (p *purgeCommand) signer(s *dynamostore.Store) (*dynamostore.Operator, error) {
 	if p.dryRun && p.reason == "" {
 		p.reason = "dry run"
 	}
 	return p.operator(s, func(o *dynamostore.OperatorOptions) { o.MaxSkew = maxSkewOption(p.maxSkew) })
 }
 
-func (p *purging) confirm(ctx context.Context, a *app) error {
+func (p *purgeCommand) confirm(ctx context.Context, a *app) error {
 	if !p.forget {
 		return p.ask(ctx, a, "erase", "This erases the answers %s, for good. The records stay.", p.says())
 	}
@@ -263,7 +263,7 @@ func (a *app) bar(ctx context.Context, client *dynamodb.Client, table string) *p
 // stopped prints how to resume a purge that ended with err, and returns the error of the
 // command. It doesn't matter whether the last write was applied, because a resumed purge
 // repeats the last page.
-func (p *purging) stopped(ctx context.Context, a *app, j *journal, sum dynamostore.PurgeProgress, err error) error {
+func (p *purgeCommand) stopped(ctx context.Context, a *app, j *journal, sum dynamostore.PurgeProgress, err error) error {
 	if a.Draws {
 		say(a.Err, "\n")
 	}
@@ -312,7 +312,7 @@ type purgeView struct {
 	RoutesWithout []string `json:"routesWithoutCaller,omitempty"` // the routes of the records without a caller
 }
 
-func (p *purging) report(a *app, sum dynamostore.PurgeProgress, match *matcher) error {
+func (p *purgeCommand) report(a *app, sum dynamostore.PurgeProgress, match *matcher) error {
 	v := purgeView{
 		DryRun: p.dryRun, Forgotten: p.forget,
 		Looked: sum.Looked, Matched: sum.Matched, Purged: sum.Purged, Before: sum.Before, Changed: sum.Changed, InProgress: sum.InProgress,
