@@ -15,7 +15,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// opDeadLeases is StoreError.Op in the errors of DeadLeases.
+// opDeadLeases is the value of StoreError.Op in errors from DeadLeases.
 const opDeadLeases = "dead_leases"
 
 // deadMargin is how long ago a lease must have ended to count as dead by default. It equals

@@ -265,7 +265,7 @@ func (c *HealthCheck) cached() (Health, bool) {
 }
 
 // wall returns the current time without a monotonic clock reading. The monotonic clock may
-// stop while Lambda freezes the process.
+// stop while the process is frozen, so it can't tell how old a result is.
 func wall() time.Time { return time.Now().Round(0) }
 
 // contextEnded returns the result for a caller whose context ended before the store was

@@ -69,7 +69,7 @@ func (s *Store) Inspect(ctx context.Context, id string) (Inspected, error) {
 	return seen, nil
 }
 
-// opInspect is StoreError.Op in the errors of Inspect.
+// opInspect is the value of StoreError.Op in errors from Inspect.
 const opInspect = "inspect"
 
 // inspected returns the record in DynamoDB's reply to a GetItem or an UpdateItem. attrs are

@@ -316,8 +316,9 @@ type operatorWrite struct {
 	condition string  // its ConditionExpression
 }
 
-// write writes the item if the record is still as it was seen. It returns the record as
-// it is now. The error is ErrRecordChanged or a StoreError.
+// write sends the write that how describes, with the values of the item it. The write is
+// applied if the record is still as it was seen. write returns the record as it is now. The
+// error is ErrRecordChanged or a StoreError.
 func (o *Operator) write(ctx context.Context, seen Inspected, how *operatorWrite, it *item) (Inspected, error) {
 	values := (&given{now: seen.At(), seen: &seen.Record}).attributes()
 	if how.condition == isStillWhatWasSettled {
@@ -367,16 +368,16 @@ func isSameAttempt(now, seen lambdaidem.Record) bool {
 // attributeUpdate describes an UpdateItem that sets or removes some attributes under a
 // condition.
 type attributeUpdate struct {
-	sets      updates           // the attributes that these updates set or remove
+	sets      updates           // the updates, such as completion, whose attributes are set or removed
 	also      []string          // further attributes to set or remove, by their standard names
 	condition string            // the ConditionExpression
 	returns   types.ReturnValue // the ReturnValues of the request
 }
 
-// updateAttributes sends an UpdateItem for the record with the id of it. Among the
-// attributes that c selects, it sets those that have a value in it and removes the
-// others. values contains the values of the condition; updateAttributes adds those of the
-// update.
+// updateAttributes sends an UpdateItem for the record with the given item's id. Of the
+// attributes that c selects, it sets those that have a value in the item, and removes the
+// others. values has the values of the condition's placeholders; updateAttributes adds the
+// values of the update.
 func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, it *item, values attributes) (out *dynamodb.UpdateItemOutput, fate wire.Fate, err error) {
 	var set, remove []string
 	names := s.layout.names(c.sets, c.condition)

@@ -73,7 +73,7 @@ type PurgeProgress struct {
 	After      string        // PurgeOptions.After for resuming here; "" if the purge is complete
 }
 
-// opPurge is StoreError.Op in the errors of Purge.
+// opPurge is the value of StoreError.Op in errors from Purge.
 const opPurge = "purge"
 
 // Purge erases the answers of the records that PurgeOptions.Match selects. It scans the
@@ -187,7 +187,7 @@ func (p *purge) spend(ctx context.Context, units float64) error {
 	return p.opts.Pace(ctx, units)
 }
 
-// count calls add, which changes the progress, under the lock.
+// count calls add to change the progress, while it holds the lock.
 func (p *purge) count(add func(*PurgeProgress)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -301,8 +301,8 @@ func (p *purge) writes(it *item, clock Inspected) (all []func(context.Context) (
 const isAsSeen = "#token = :seen_token AND #status = :seen_state"
 
 // expiresNoSooner is a condition that holds if the record does not expire before the time
-// that the write sets. If two purges forget a record, it keeps the later one from
-// extending the record's life.
+// that the write sets. If two purges forget a record, the condition keeps the later one
+// from extending the record's life.
 const expiresNoSooner = "(attribute_not_exists(#expiration) OR #expiration >= :expiration)"
 
 func (it *item) asSeen() attributes {
@@ -352,9 +352,9 @@ func (p *purge) erasedItem(it *item, what OperationKind, token string, now time.
 	return next
 }
 
-// removeAnswer replaces the attributes of a record that hold the answer, and those in also,
-// by those of next. It reports false if the condition fails. It updates the token and the
-// list of parts of it, for the writes that follow.
+// removeAnswer writes the attributes of next that concern the answer, and those in also. It
+// reports false if the condition fails. It also copies the new token and the list of parts
+// to the item it, for the writes that follow.
 func (p *purge) removeAnswer(ctx context.Context, it, next *item, condition string, also ...string) (bool, error) {
 	attrs := append(also, attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations)
 	done, err := p.update(ctx, &attributeUpdate{also: attrs, condition: condition}, next, it.asSeen())

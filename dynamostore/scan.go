@@ -35,7 +35,7 @@ func (o *ScanOptions) resolve() {
 	}
 }
 
-// opScan is StoreError.Op in the errors of a scan.
+// opScan is the value of StoreError.Op in errors from a scan.
 const opScan = "scan"
 
 // page is the result of one Scan request.

@@ -54,7 +54,7 @@ type leasesView struct {
 	More         bool        `json:"more"`                 // there are more leases than --limit
 	Unreadable   int         `json:"unreadable,omitempty"` // the number of items that can't be read as records
 
-	filtered bool // only the leases that search.chosen selects are listed
+	filtered bool // --never-started was given, so only the leases that it selects are listed
 }
 
 func newLeases(a *app) *cobra.Command {

@@ -27,7 +27,7 @@ type findings struct {
 	Records int `json:"records"` // records that were compared
 	Chosen  int `json:"chosen"`  // records that match every flag
 
-	Flags map[string]*flagFindings `json:"flags"` // by the name of the flag
+	Flags map[string]*flagFindings `json:"flags"` // the findings for each flag, by the name of the flag
 
 	Alike   map[string]bool `json:"alike"`   // other callers that may be the same person as --caller, at most seenAtMost
 	Unnamed int             `json:"unnamed"` // records without a caller that match every flag except --caller

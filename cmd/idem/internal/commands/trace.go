@@ -148,7 +148,7 @@ func parseLink(text string) (link, error) {
 	// In the scope of a call of Do, the method is empty, so two spaces follow the
 	// namespace.
 	scope = strings.TrimLeft(scope, " ")
-	if strings.Count(strings.TrimRight(scope, " "), " ") == 2 { // the scope has no caller
+	if strings.Count(strings.TrimRight(scope, " "), " ") == 2 { // the scope has no caller, so add an empty one
 		scope = strings.TrimRight(scope, " ") + " "
 	}
 	parts, err := lambdaidem.ParseScope(scope)
