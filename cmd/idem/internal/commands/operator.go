@@ -86,9 +86,10 @@ func (d *decisionFlags) options(o *dynamostore.OperatorOptions) {
 }
 
 // prepare does what release and settle have in common before they change a record. It reads
-// the record, checks that its token is that of --token, and asks the operator the question
-// does. It returns the record as it is after the operator has confirmed.
-func (d *decisionFlags) prepare(a *app, c *cobra.Command, args []string, does string) (*dynamostore.Operator, *dynamostore.Store, dynamostore.Inspected, error) {
+// the record and checks that its token is that of --token. It then shows the record and asks
+// the question, unless --yes was given. It returns the record as it is after the operator has
+// confirmed.
+func (d *decisionFlags) prepare(a *app, c *cobra.Command, args []string, question string) (*dynamostore.Operator, *dynamostore.Store, dynamostore.Inspected, error) {
 	none := dynamostore.Inspected{}
 	if d.ttl < lambdaidem.MinTTL || d.maxSkew < 0 {
 		return nil, nil, none, usage(fmt.Errorf("--ttl must be at least %v, --max-skew at least 0", lambdaidem.MinTTL))
@@ -129,7 +130,7 @@ func (d *decisionFlags) prepare(a *app, c *cobra.Command, args []string, does st
 		if d.force {
 			say(a.Err, "--force: if its lease is live, its attempt may still be running.\n")
 		}
-		if err := d.ask(c.Context(), a, "yes", "%s", does); err != nil {
+		if err := d.ask(c.Context(), a, "yes", "%s", question); err != nil {
 			return nil, nil, none, err
 		}
 		// Read the record again. The operator may have taken long to confirm, and if this
