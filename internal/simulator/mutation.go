@@ -26,6 +26,7 @@ type Mutation struct {
 	Context  func(context.Context) context.Context                           // changes the invocation's context
 	Inner    func(context.Context, *lambdaidem.Call, *run) context.Context   // changes an inner call and its context
 	Regions  func(*regions)                                                  // changes the global table
+	Plan     func(*plan)                                                     // changes the plan, for a mistake that shows only in few plans
 }
 
 type handler = func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)

@@ -25,7 +25,11 @@ var innerMutations = []mistake{
 			return s.Release(ctx, l, now)
 		}}
 	}}, []Check{CheckOneCharge}},
-	{Mutation{Name: "inner call that binds like a downstream key", Store: func(s lambdaidem.Store, _ *actor) lambdaidem.Store {
+	{Mutation{Name: "inner call that binds like a downstream key", Plan: func(p *plan) {
+		p.inner, p.steps = p.effects.optimistic < 1, false
+		p.bad, p.otherPayload = 0.5, 0.5
+		p.deployments = deployments{versions: ignoresPointer, every: 2 * p.timeout}
+	}, Store: func(s lambdaidem.Store, _ *actor) lambdaidem.Store {
 		return wrapped{Store: s, release: func(ctx context.Context, l lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
 			if l.Bound == lambdaidem.BoundByInnerCall {
 				l.Bound = lambdaidem.BoundByDownstreamKey

@@ -66,6 +66,9 @@ func newWorld(seed uint64, p *plan, mut *Mutation) *world {
 	w := &world{rng: r, seed: seed, born: time.Now(), wake: make(chan struct{}, 1), mut: mut, underway: map[string]*request{}}
 	if p == nil {
 		drawn := drawPlan(seed, r)
+		if mut != nil && mut.Plan != nil {
+			mut.Plan(&drawn)
+		}
 		p = &drawn
 	}
 	w.plan = *p
