@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,6 +72,7 @@ message that comes back while its attempt may still be running finds the lease, 
 burns a receive. It also looks for ReportBatchItemFailures in the function's event
 source mappings: without it Lambda takes a list of failed records for a success, and
 they are lost. --whole-batch says that the function lists none (BatchOptions.WholeBatch).
+It asks AWS about a deployed function: the local emulator can't answer.
 
 What can't be looked at is reported with the permission that it takes, after all
 that was found.`,
@@ -140,7 +143,7 @@ func (o *checking) run(a *app, ctx context.Context) error { //nolint:revive // t
 	if o.timeout <= 0 {
 		return usage(fmt.Errorf("--timeout is %v; it must be more than 0", o.timeout))
 	}
-	s, _, err := a.store(ctx)
+	s, client, err := a.store(ctx)
 	if err != nil {
 		return err
 	}
@@ -151,7 +154,7 @@ func (o *checking) run(a *app, ctx context.Context) error { //nolint:revive // t
 		o.table(s.CheckKeys(limited))
 	}
 	if o.function != "" {
-		if err := o.checkFunction(a, limited); err != nil {
+		if err := o.checkFunction(a, limited, aws.ToString(client.Options().BaseEndpoint)); err != nil {
 			return err
 		}
 	}
@@ -199,7 +202,11 @@ func (o *checking) missed(ctx context.Context, what, permission string, err erro
 	why := fmt.Sprintf("cause: %v", err)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		why = fmt.Sprintf("no answer within --timeout %v", o.timeout)
-	} else if _, replied := errors.AsType[smithy.APIError](err); !replied {
+	} else if reply, replied := errors.AsType[smithy.APIError](err); replied && reply.ErrorCode() == "UnknownOperationException" {
+		o.found = append(o.found, finding{Code: notChecked, NotChecked: true, Detail: fmt.Sprintf(
+			"can't read %s: the service at this endpoint has no %s; run check --function with AWS's endpoints after a deployment (%s)", what, permission, why)})
+		return
+	} else if !replied {
 		service, _, _ := strings.Cut(permission, ":")
 		o.found = append(o.found, finding{Code: notChecked, NotChecked: true, Detail: fmt.Sprintf(
 			"can't read %s: no reply; check the Region, the network and AWS_ENDPOINT_URL_%s (%s)", what, strings.ToUpper(service), why)})
@@ -216,14 +223,21 @@ type feed struct {
 }
 
 // checkFunction compares the visibility timeouts of the function's queues with its
-// timeout and the batching windows. It returns an error if there is no
+// timeout and the batching windows. It asks nothing if the table is local and Lambda
+// is not: the function is then not AWS's. It returns an error if there is no
 // configuration.
-func (o *checking) checkFunction(a *app, ctx context.Context) error { //nolint:revive // the app first, as everywhere here
+func (o *checking) checkFunction(a *app, ctx context.Context, database string) error { //nolint:revive // the app first, as everywhere here
 	cfg, err := a.awsConfig(ctx)
 	if err != nil {
 		return err
 	}
 	functions, queues := lambda.NewFromConfig(cfg), sqs.NewFromConfig(cfg)
+	if isLocal(database) && functions.Options().BaseEndpoint == nil {
+		o.found = append(o.found, finding{Code: notChecked, NotChecked: true, Detail: fmt.Sprintf(
+			"function %s: the table is at %s, and --function asks AWS for a deployed function; run it with AWS's endpoints after a deployment (up warns of missing ReportBatchItemFailures on this machine)",
+			o.function, database)})
+		return nil
+	}
 	f, err := functions.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: aws.String(o.function)})
 	if err != nil {
 		o.missed(ctx, "the timeout of function "+o.function+", and its queues", "lambda:GetFunctionConfiguration", err)
@@ -241,6 +255,16 @@ func (o *checking) checkFunction(a *app, ctx context.Context) error { //nolint:r
 		}
 	}
 	return nil
+}
+
+// isLocal reports whether an endpoint is on this machine. The endpoint of AWS is "".
+func isLocal(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // visibilityOf asks for a queue's visibility timeout.
