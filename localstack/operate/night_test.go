@@ -30,6 +30,7 @@ func TestD2_OperateMD_SolvesEachCase(t *testing.T) {
 	t.Run("erased", w.erased)
 	t.Run("slow", func(t *testing.T) { w.tooSlow(t, slow) })
 	t.Run("held by an outage", func(t *testing.T) { w.heldByAnOutage(t, locked) })
+	t.Run("a failed condition", w.conditionFailed)
 	t.Run("afterwards", w.afterwards)
 	if *update {
 		w.page.write(t)
@@ -90,10 +91,13 @@ func (w *world) stuck(t *testing.T, died casualties) {
 		t.Errorf("the page shows no held record: %s", seen)
 	}
 	listed := r.block()
-	if strings.Count(listed, "  held  ") != 2*3 || strings.Count(listed, "  dead  ") != 2*1 { // by scan, and by the index
+	if strings.Count(listed, "  held  ") != 3 || strings.Count(listed, "  dead  ") != 1 {
 		t.Errorf("the page lists not what died: %s", listed)
 	}
 	w.states(t, r.shell, died)
+	if over := r.block(); !strings.Contains(over, "completed: ") || !strings.Contains(over, "attempt      2") {
+		t.Errorf("the retry that took over is not shown: %s", over)
+	}
 }
 
 // held: of three records that wait for an operator one is settled, one released and one
@@ -136,6 +140,15 @@ func (w *world) held(t *testing.T, died casualties) {
 		t.Errorf("who comes second is not told who was first: %s", refused)
 	}
 
+	if over := r.block(); !strings.Contains(over, "completed: ") || !strings.Contains(over, "alice released attempt 1") {
+		t.Errorf("the record that was released is not shown as completed: %s", over)
+	}
+
+	before = w.balance(t, "bob")
+	r.block() // the own tables, before the answer
+	if got := w.balance(t, "bob"); got != before+700 {
+		t.Errorf("the recipient had %d, and has %d; want 700 more", before, got)
+	}
 	r.block() // settled again
 	w.send(t, died["transfer-19"].again()).expect(t, http.StatusCreated, true, `"amount":700`)
 }
