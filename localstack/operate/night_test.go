@@ -112,9 +112,9 @@ func (w *world) held(t *testing.T, died casualties) {
 	if n := w.effects(key); n != 1 {
 		t.Errorf("the clearing house was asked %d times under the key %s that idem shows", n, key)
 	}
-	before := w.balance(t, "bob")
+	before := w.balanceOfBob(t)
 	r.block() // the transfer's end, by hand
-	if got := w.balance(t, "bob"); got != before+700 {
+	if got := w.balanceOfBob(t); got != before+700 {
 		t.Errorf("the recipient had %d, and has %d; want 700 more", before, got)
 	}
 	r.block() // settle
@@ -144,21 +144,21 @@ func (w *world) held(t *testing.T, died casualties) {
 		t.Errorf("the record that was released is not shown as completed: %s", over)
 	}
 
-	before = w.balance(t, "bob")
+	before = w.balanceOfBob(t)
 	r.block() // the own tables, before the answer
-	if got := w.balance(t, "bob"); got != before+700 {
+	if got := w.balanceOfBob(t); got != before+700 {
 		t.Errorf("the recipient had %d, and has %d; want 700 more", before, got)
 	}
 	r.block() // settled again
 	w.send(t, died["transfer-19"].again()).expect(t, http.StatusCreated, true, `"amount":700`)
 }
 
-// balance returns what is in somebody's account in euros.
-func (w *world) balance(t *testing.T, subject string) int {
+// balanceOfBob returns the balance of the account in euros that the transfers go to.
+func (w *world) balanceOfBob(t *testing.T) int {
 	t.Helper()
 	out, err := w.stack.Database().Client().GetItem(t.Context(), &dynamodb.GetItemInput{
 		TableName: aws.String(w.stack.Table("AccountsTable")), ConsistentRead: aws.Bool(true),
-		Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "EUR https://issuer.example.com " + subject}},
+		Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "EUR https://issuer.example.com bob"}},
 	})
 	var account struct {
 		Balance int `dynamodbav:"balance"`
