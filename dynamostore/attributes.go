@@ -7,45 +7,47 @@ import (
 // The attributes of an item, by their standard names.
 const (
 	attrID          = "id"                     // S, the partition key
-	attrStatus      = "status"                 // S
+	attrStatus      = "status"                 // S, INPROGRESS, COMPLETED or RELEASED
 	attrToken       = "token"                  // S, the fencing token
-	attrAttempt     = "attempt"                // N
-	attrLeaseEnd    = "in_progress_expiration" // N, epoch milliseconds
-	attrExpiration  = "expiration"             // N, epoch seconds, the TTL attribute: see deletionOf
-	attrData        = "data"                   // S while it is UTF-8, else B
+	attrAttempt     = "attempt"                // N, 1 for the first attempt, one more for each takeover
+	attrLeaseEnd    = "in_progress_expiration" // N, the end of the lease, epoch milliseconds
+	attrExpiration  = "expiration"             // N, epoch seconds, the TTL attribute: an hour after the record expires
+	attrData        = "data"                   // S if the answer is UTF-8, else B
 	attrValidation  = "validation"             // S, the request's fingerprint
-	attrOutcome     = "outcome"                // S
-	attrScope       = "scope"                  // S
-	attrStartedAt   = "started_at"             // N, epoch milliseconds
-	attrCompletedAt = "completed_at"           // N, epoch milliseconds
-	attrFailure     = "failure"                // M
-	attrEncoding    = "encoding"               // S, absent: data is the value as it is, and there are no steps
-	attrParts       = "parts"                  // M, with an encoding of an answer
-	attrSteps       = "steps"                  // M, until it is completed
+	attrOutcome     = "outcome"                // S, succeeded or failed, once the record is completed
+	attrScope       = "scope"                  // S, what the id is a hash of, readable, without the key
+	attrStartedAt   = "started_at"             // N, when the current attempt began, epoch milliseconds
+	attrCompletedAt = "completed_at"           // N, when the record was completed, epoch milliseconds
+	attrFailure     = "failure"                // M, the error to replay, instead of data
+	attrEncoding    = "encoding"               // S, how data, parts or steps are encoded; absent: data is the plain answer, and there are no steps
+	attrParts       = "parts"                  // M, count, size and checksum of an answer that has an encoding
+	attrSteps       = "steps"                  // M, results of steps by name, until the record is completed
 	attrInvocation  = "invocation"             // S, Lambda's request id of the attempt
-	attrLastFailure = "last_failure"           // S, while it is released: the code of what released it
-	attrBound       = "bound"                  // S, absent: a release forgets the payload
-	attrOperations  = "operations"             // L, what operators did
-	attrEncrypts    = "encrypts"               // S, absent: the store that took the lease has no Options.Encryption
+	attrLastFailure = "last_failure"           // S, the code of the error because of which the record was released
+	attrBound       = "bound"                  // S, why a released record refuses another payload; absent: it accepts one
+	attrOperations  = "operations"             // L, the changes that operators made to the record
+	attrEncrypts    = "encrypts"               // S, the cipher of the store that took the lease; absent: it has no Options.Encryption
 	attrErasing     = "erasing"                // M, parts that a purge has yet to delete
-	attrLeaseShard  = "lease_shard"            // S, while it is in progress, with Options.LeaseIndex
+	attrLeaseShard  = "lease_shard"            // S, partition key in Options.LeaseIndex, while the record is in progress
 )
 
-// keptNames are for the parts of an answer: no attribute may be renamed to one of
-// them.
-var keptNames = []string{attrPart}
+// reservedNames lists the names that Options can't give to an attribute, because the items
+// of an answer's parts have attributes with these names.
+var reservedNames = []string{attrPart}
 
-// attribute is all that this package knows of one attribute.
+// attribute describes one attribute of a record.
 type attribute struct {
-	standard    string
-	placeholder string            // of its name, in expressions
-	kinds       kinds             // the types of its value in the table
-	setBy       updates           // the updates that write it, or remove it where they have no value
-	field       func(*item) field // its value in an item
-	option      *renaming         // nil: it can't be renamed
+	standard    string            // the attribute's name, unless an option renames it
+	placeholder string            // stands for the name in expressions, such as "#status"
+	kinds       kinds             // the DynamoDB types that its values can have
+	setBy       updates           // the updates that set the attribute, or remove it if the item has no value for it
+	field       func(*item) field // returns the attribute's value in an item
+	option      *renaming         // the option that renames the attribute; nil if there is none
 }
 
-// kinds names the DynamoDB types that the values of one attribute have.
+// kinds says which DynamoDB types the values of an attribute can have. The table check
+// compares it with the type of an index key: a key must not be an attribute whose values
+// can have another type or be empty.
 type kinds string
 
 const (
@@ -57,20 +59,22 @@ const (
 	kindMap            kinds = "M"
 )
 
-// updates is a set of UpdateItems.
+// updates is a set of kinds of UpdateItem, as bits.
 type updates uint8
 
 const (
 	takeover updates = 1 << iota
 	completion
 	release
-	saving // of steps
+	saving // storing the results of steps
 )
 
-// itemAttributes is the one list of attributes. What is written, read, named in
-// an expression or renamed by an option is found here and nowhere else. A lock
-// writes them all; a takeover all but the key, the steps and the operations, which
-// are the record's: it leaves nothing else of the old attempt.
+// itemAttributes lists the attributes of a record. All code that encodes, decodes, renames
+// or updates attributes uses this list.
+//
+// A lock is a PutItem, which replaces the whole item. A takeover is an UpdateItem. It keeps
+// the steps and the operations, which belong to the record, and replaces or removes all
+// attributes of the old attempt.
 var itemAttributes = [...]attribute{
 	{attrID, "#id", kindString, 0, func(it *item) field { return (*text)(&it.ID) },
 		&renaming{"IDAttribute", func(o *Options) *string { return &o.IDAttribute }}},
@@ -103,29 +107,28 @@ var itemAttributes = [...]attribute{
 	{attrLeaseShard, "#lease_shard", kindString, takeover | completion | release, func(it *item) field { return (*text)(&it.LeaseShard) }, nil},
 }
 
-// renaming is the field of Options that renames an attribute.
+// renaming refers to the field of Options that renames an attribute.
 type renaming struct {
-	field string
-	name  func(*Options) *string
+	field string                 // the field's name, for errors
+	name  func(*Options) *string // returns a pointer to the field
 }
 
-// layout is how the attributes are called in one table, in the order of
-// itemAttributes.
+// layout has the names of the attributes in one table, in the order of itemAttributes.
 type layout [len(itemAttributes)]column
 
 type column struct {
-	name   string // in the table; empty: this store neither reads nor writes it
-	value  string // the placeholder of its new value, ":status"
-	assign string // "#status = :status"
+	name   string // the attribute's name in the table; "" if this store neither reads nor writes the attribute
+	value  string // the placeholder of the attribute's new value, such as ":status"
+	assign string // the clause of an UpdateExpression, such as "#status = :status"
 }
 
-// layout returns the one that the options ask for.
+// layout returns the layout of a table with these options.
 func (o *Options) layout() *layout {
 	l := &layout{}
 	for i := range itemAttributes {
 		a := &itemAttributes[i]
 		if a.standard == attrLeaseShard && o.LeaseIndex == "" {
-			continue // what is opt-in costs nothing where it is off
+			continue // without the index, records don't have this attribute
 		}
 		value := ":" + a.placeholder[1:]
 		l[i] = column{name: a.standard, value: value, assign: a.placeholder + " = " + value}
@@ -136,10 +139,10 @@ func (o *Options) layout() *layout {
 	return l
 }
 
-// id returns the name of the partition key.
+// id returns the name of the partition key in this table.
 func (l *layout) id() string { return l[0].name }
 
-// nameOf returns the name of an attribute in this table.
+// nameOf returns the name in this table of the attribute with this standard name.
 func (l *layout) nameOf(standard string) string {
 	for i := range itemAttributes {
 		if itemAttributes[i].standard == standard {
@@ -149,8 +152,9 @@ func (l *layout) nameOf(standard string) string {
 	panic("no attribute is called " + standard)
 }
 
-// names says what the placeholders stand for in an expression that sets what
-// the updates set, under the condition: no others, or DynamoDB refuses it.
+// names returns the ExpressionAttributeNames of a request with the given updates and the
+// given condition. It includes only the placeholders that the UpdateExpression and the
+// condition use, because DynamoDB refuses a request with unused ones.
 func (l *layout) names(sets updates, condition string) map[string]string {
 	names := map[string]string{}
 	for i := range itemAttributes {
@@ -161,8 +165,8 @@ func (l *layout) names(sets updates, condition string) map[string]string {
 	return names
 }
 
-// mentions reports whether the placeholder is a word of the condition: "#start" is
-// none of "#started_at".
+// mentions reports whether the condition uses the placeholder. A longer placeholder with
+// the same beginning does not count: "#started_at" does not mention "#start".
 func mentions(condition, placeholder string) bool {
 	for rest := condition; ; {
 		_, after, found := strings.Cut(rest, placeholder)

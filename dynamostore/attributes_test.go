@@ -61,12 +61,12 @@ func TestAnUpdateWritesEveryAttributeThatItsVerbChanges(t *testing.T) {
 		{"takeover of what was released before", takeover, func(it *item) { it.LastFailure = "http_503" }},
 		{"completion", completion, func(it *item) { it.finish(result) }},
 		{"completion by a failure", completion, func(it *item) { it.finish(failed) }},
-		{"save of steps", saving, func(it *item) { it.keepSteps(encodedSteps, twoSteps) }},
+		{"save of steps", saving, func(it *item) { it.setSteps(encodedSteps, twoSteps) }},
 		{"completion after steps", completion, func(it *item) {
-			it.keepSteps(encodedSteps, twoSteps)
+			it.setSteps(encodedSteps, twoSteps)
 			it.finish(result)
 		}},
-		{"release", release, func(it *item) { it.giveBack(lease.Expires, "http_503", "downstream_key") }},
+		{"release", release, func(it *item) { it.release(lease.Expires, "http_503", "downstream_key") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before, after := claimed(claim), claimed(claim)

@@ -11,30 +11,36 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Why DynamoDB cancelled a transaction, for each of its actions in their order
-// (API reference, "TransactWriteItems"): spelled without the "Exception" of the
-// errors of single writes.
+// Codes of a CancellationReason. A cancelled transaction has one reason for each action,
+// in the order of the actions (API reference, "TransactWriteItems"). The codes have no
+// suffix "Exception", unlike the names of the corresponding errors of single writes.
 const (
-	cancelNone      = "None"
-	cancelCondition = "ConditionalCheckFailed"
+	cancelNone      = "None"                   // this action did not fail
+	cancelCondition = "ConditionalCheckFailed" // the condition of this action failed
 )
 
-// judge examines the error of a transaction. It returns the record if its condition failed,
-// and what is then known about the fate of all requests of the transaction.
+// judge turns the error of a TransactWriteItems into the error of Commit. fate is what is
+// known about all requests of the transaction so far. judge returns what is known about
+// them after this error.
 //
-// The record's condition decides before any other reason, and another failure of the
-// action on the record before the handler's writes.
+// If the record's condition failed, judge also returns the current record. That record may
+// show that an earlier request was applied. In that case the error is nil.
+//
+// If several actions failed, one of them decides the error: the record's condition first,
+// then any other failure of the action on the record, and last the handler's writes.
 func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.Record, wire.Fate, error) {
 	if errors.Is(err, wire.ErrRefused) {
-		// The record shows whether an earlier request was applied. One that was not
-		// can't be any more.
+		// The record's condition failed. The record shows whether an earlier request of
+		// this transaction was applied. If none was, none will be: the same condition
+		// fails for all of them.
 		rec, err := t.refused(p, &p.request.cancelled.CancellationReasons[0])
 		return rec, wire.NotApplied, err
 	}
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	if !ok {
 		if fate == wire.NotApplied && wire.Code(err) == codeValidation {
-			return lambdaidem.Record{}, fate, writeInvalid(&WriteError{Err: err}) // the request as a whole
+			// DynamoDB refused the request as a whole and did not name a write.
+			return lambdaidem.Record{}, fate, writeInvalid(&WriteError{Err: err})
 		}
 		return lambdaidem.Record{}, fate, failed(opCommit, fate, err)
 	}
@@ -50,7 +56,11 @@ func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.
 	return lambdaidem.Record{}, fate, p.writeFailed(fate, reasons[p.records():], err)
 }
 
-// refused returns the result of a transaction in which the record's condition failed.
+// refused returns the result of a transaction in which the record's condition failed. The
+// reason contains the current record. If the record is already completed under the
+// transaction's fencing token, an earlier request was applied, and the error is nil.
+// Otherwise the error is [lambdaidem.ErrLeaseLost], or a StoreError if the item is not a
+// valid record.
 func (t *transaction) refused(p *prepared, reason *types.CancellationReason) (lambdaidem.Record, error) {
 	if len(reason.Item) == 0 {
 		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
@@ -69,8 +79,8 @@ func (t *transaction) refused(p *prepared, reason *types.CancellationReason) (la
 	return rec, lambdaidem.ErrLeaseLost
 }
 
-// recordFailed returns the error of a transaction in which the action on the record failed
-// although its condition held.
+// recordFailed returns the StoreError of a transaction in which the action on the record
+// failed for a reason other than its condition, such as a conflict or throttling.
 func recordFailed(fate wire.Fate, reason *types.CancellationReason, cause error) error {
 	failure := failed(opCommit, fate, cause)
 	failure.Reason = reasonOfCancellation(aws.ToString(reason.Code))
@@ -81,9 +91,13 @@ func recordFailed(fate wire.Fate, reason *types.CancellationReason, cause error)
 	return failure
 }
 
-// writeFailed returns the error of a transaction that the handler's writes cancelled. A
-// write that was refused decides before one that failed only because of a conflict or
-// throttling. Among several of a kind, the write enlisted first decides.
+// writeFailed returns the error of a transaction that was cancelled because of the
+// handler's writes. reasons has one reason for each write.
+//
+// A write that failed only because of a conflict or throttling could succeed in a retry,
+// so its error is a StoreError. For any other failure the error is a lambdaidem.Rejected,
+// and that failure takes precedence. Among several failures of the same kind, the write
+// that was enlisted first decides.
 func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReason, cause error) error {
 	var busy *lambdaidem.StoreError
 	for i := range reasons {
@@ -97,7 +111,8 @@ func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReaso
 				busy.Reason, busy.Err = r, fmt.Errorf("the enlisted write %q: %s: %w", w.name, aws.ToString(reason.Message), cause)
 			}
 		case fate == wire.Unknown && p.records() == 0:
-			// Without a record, nothing shows whether an earlier request was or will be applied.
+			// Without a record, nothing shows whether an earlier request was applied, or
+			// will be. So the error must say that the transaction may have been applied.
 			return failed(opCommit, fate, cause)
 		default:
 			rejected := writeInvalid(&WriteError{Write: w.name, Err: fmt.Errorf("%s: %s", code, aws.ToString(reason.Message))})

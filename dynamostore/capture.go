@@ -8,9 +8,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Capture returns a context for unit tests of what a handler enlists, and the writes
-// that it captures. Under that context [Enlist] works without a guard, and with one
-// whose store has no transactions (memstore). Nothing is ever sent.
+// Capture returns a context for a unit test that examines the writes that a handler
+// enlists, and a [Captured] that collects them. With that context, [Enlist] works without a
+// guard, and also with a guard whose store has no transactions, such as memstore. The
+// writes are never sent to DynamoDB.
 func Capture(ctx context.Context) (context.Context, *Captured) {
 	c := &Captured{}
 	return context.WithValue(ctx, captureKey{}, c), c
@@ -18,21 +19,23 @@ func Capture(ctx context.Context) (context.Context, *Captured) {
 
 type captureKey struct{}
 
-// Captured is what handlers enlisted.
+// Captured collects the writes that handlers enlist with a context from [Capture].
 type Captured struct{ tx Tx }
 
 // CapturedWrite is one enlisted write.
 type CapturedWrite struct {
-	Name   string
-	Table  string
-	Action types.TransactWriteItem // as it would be sent
+	Name   string                  // the name under which the write was enlisted
+	Table  string                  // name or ARN
+	Action types.TransactWriteItem // the action as it would be sent in the transaction
 }
 
-// Writes returns the writes in the order in which they were enlisted. Its error is a
-// [*WriteError] that names a write DynamoDB would refuse whatever the table holds:
-// one that is too large, the second one to an item, or one whose expression is
-// invalid, has an undefined placeholder or leaves one unused. Tables, their keys and
-// indexes are unknown here: only a test with DynamoDB finds a wrong key.
+// Writes returns the writes in the order in which they were enlisted.
+//
+// If DynamoDB would refuse a write whatever the table contains, the error is a
+// [*WriteError] that names the write. Such a write is too large, or is the second one to
+// the same item, or has an invalid expression, or its placeholders are undefined or
+// unused. Writes knows nothing about the tables. To detect a wrong key, for example, a test
+// needs a real DynamoDB.
 func (c *Captured) Writes() ([]CapturedWrite, error) {
 	c.tx.mu.Lock()
 	defer c.tx.mu.Unlock()
@@ -54,9 +57,10 @@ func (c *Captured) Writes() ([]CapturedWrite, error) {
 	return writes, nil
 }
 
-// Fail returns the error that the call would end with if the condition of the named
-// write failed on the item; a nil item means that there was none. Fail doesn't evaluate
-// the condition: it assumes that it failed. It panics if there is no such write.
+// Fail returns the error with which the call would end if the condition of the named write
+// failed. item is the existing item that the handler's [Write.ElseFunc] would see; nil means
+// that there is none. Fail does not evaluate the condition. It panics if no write with that
+// name was enlisted.
 func (c *Captured) Fail(name string, item map[string]types.AttributeValue) error {
 	c.tx.mu.Lock()
 	w := c.tx.named(name)

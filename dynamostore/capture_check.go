@@ -13,10 +13,13 @@ import (
 	fakewire "github.com/lambdaidem/toolkit/internal/simulator/wire"
 )
 
-// validate reports what DynamoDB would refuse about a write by itself: a faulty
-// expression, a placeholder that is undefined or unused, a missing key or value. It
-// asks an in-process DynamoDB without tables, which judges all of that before it
-// misses the table.
+// validate returns a WriteError if DynamoDB would refuse the write whatever the table
+// contains. Examples are an invalid expression, a placeholder that is undefined or unused,
+// and a missing key or value.
+//
+// validate sends the write to an in-process fake of DynamoDB that has no tables. The fake
+// checks the write before it checks that the table exists. So a ResourceNotFoundException
+// means that the write is valid.
 func (w *Write) validate() error {
 	client := dynamodb.New(dynamodb.Options{
 		Region:      "us-east-1",
@@ -25,13 +28,13 @@ func (w *Write) validate() error {
 		Retryer:     aws.NopRetryer{},
 	})
 	alone := *w
-	alone.table = aws.String("no-such-table") // the write's own may be an ARN
+	alone.table = aws.String("no-such-table") // replaces the write's table, which may be an ARN
 	_, err := client.TransactWriteItems(context.Background(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{alone.action()}})
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
 		return nil
 	}
 	if refused, ok := errors.AsType[smithy.APIError](err); ok {
-		err = errors.New(refused.ErrorMessage()) // without the request that was never sent
+		err = errors.New(refused.ErrorMessage()) // drops the SDK's text about an HTTP request, because none was really sent
 	}
 	return &WriteError{Write: w.name, Err: err}
 }

@@ -14,47 +14,47 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// TableCode names what is wrong with a table.
+// TableCode identifies a kind of problem with a table.
 type TableCode string
 
-// What can be wrong with a table.
+// The kinds of problems that [Store.CheckTable] finds.
 const (
-	NoTable           TableCode = "no_table"            // there is none of that name, in this account and Region
-	TableNotActive    TableCode = "table_not_active"    // it is being created or deleted, or is archived
-	WrongKey          TableCode = "wrong_key"           // its key is not one string attribute of the right name
-	TTLOff            TableCode = "ttl_off"             // records would stay for ever
-	TTLWrongAttribute TableCode = "ttl_wrong_attribute" // TTL looks at another attribute
+	NoTable           TableCode = "no_table"            // the table does not exist in this account and Region
+	TableNotActive    TableCode = "table_not_active"    // the table is being created or deleted, or is archived
+	WrongKey          TableCode = "wrong_key"           // the table's key is not a single string attribute of the expected name
+	TTLOff            TableCode = "ttl_off"             // TTL is disabled, so records are never deleted
+	TTLWrongAttribute TableCode = "ttl_wrong_attribute" // TTL is enabled on another attribute
 	NoPermission      TableCode = "no_permission"       // the credentials don't allow an action
-	NoIndex           TableCode = "no_index"            // there is no Options.LeaseIndex
-	IndexNotActive    TableCode = "index_not_active"    // it is being made or deleted
-	WrongIndex        TableCode = "wrong_index"         // its key is not the one that the store writes
-	WideIndex         TableCode = "wide_index"          // it has more than keys, which costs more
-	IndexConflict     TableCode = "index_conflict"      // an index can't take the records, so DynamoDB refuses to write them
-	MultiRegion       TableCode = "multi_region"        // more than one Region can write
-	NoTransactions    TableCode = "no_transactions"     // no writes can be enlisted
-	CheckFailed       TableCode = "check_failed"        // it could not be found out
+	NoIndex           TableCode = "no_index"            // the table has no index named Options.LeaseIndex
+	IndexNotActive    TableCode = "index_not_active"    // the index Options.LeaseIndex is being created or deleted
+	WrongIndex        TableCode = "wrong_index"         // the index Options.LeaseIndex has another key than the one that the store needs
+	WideIndex         TableCode = "wide_index"          // the index Options.LeaseIndex projects more than the keys, which costs more
+	IndexConflict     TableCode = "index_conflict"      // records don't fit the key of an index, so DynamoDB refuses to write them
+	MultiRegion       TableCode = "multi_region"        // the table can be written in more than one Region
+	NoTransactions    TableCode = "no_transactions"     // the table has no transactions, so no writes can be enlisted
+	CheckFailed       TableCode = "check_failed"        // a call failed for another reason, so the check is incomplete
 )
 
-// TableProblem is one thing that is wrong with a table.
+// TableProblem is one problem with a table.
 type TableProblem struct {
 	Code   TableCode
-	Detail string // what is wrong, with what, and what to do
-	// Warning marks what a table can be used with, if you know what you do.
+	Detail string // what is wrong, and what to do
+	// Warning reports whether the table can be used in spite of the problem.
 	Warning bool
-	// Action is the IAM action whose call failed, such as "dynamodb:DescribeTable",
-	// where the problem is a failed call.
+	// Action is the IAM action whose call failed, such as "dynamodb:DescribeTable". It is
+	// empty if the problem is not a failed call.
 	Action string
-	Err    error // the cause, if it was an error
+	Err    error // the cause; nil if the problem was not an error
 }
 
-// Error returns the detail.
+// Error returns p.Detail.
 func (p *TableProblem) Error() string { return p.Detail }
 
-// Unwrap returns the cause.
+// Unwrap returns p.Err.
 func (p *TableProblem) Unwrap() error { return p.Err }
 
-// TableProblems is the error of a table with problems: all that were found.
-// errors.As finds it, and each *[TableProblem] in it.
+// TableProblems is an error that lists all problems found with a table. Use errors.As to
+// get it, or each *[TableProblem] in it, from an error.
 type TableProblems []*TableProblem
 
 // Error returns one line for each problem.
@@ -82,38 +82,44 @@ func (ps TableProblems) err() error {
 	return ps
 }
 
-// CheckTable looks whether the table can serve the store: that it is there and
-// ACTIVE, its key, its TTL, its indexes, its Regions, and that the credentials
-// allow GetItem, PutItem and UpdateItem on it. It returns nil or [TableProblems];
-// some of them may be mere warnings. Once a call gets no answer, CheckTable makes
-// no other: the problem [TimedOut] or [Unreachable] is the last. It is meant for a deployment's smoke test, not for every
-// cold start: five round trips. A [HealthCheck] is for probes.
+// CheckTable checks whether the store can use its table. It checks that the table exists
+// and is ACTIVE, its key, its TTL, its indexes and its Regions, and that the credentials
+// allow GetItem, PutItem and UpdateItem. CheckTable returns nil or [TableProblems], some of
+// which may be warnings only.
 //
-// Enlisted are the other tables that handlers enlist writes to, if they do:
-// whether these and the store's own have transactions, and which actions on them
-// the credentials allow. That takes one round trip more, and five for each table.
+// enlisted names the other tables that handlers enlist writes to. CheckTable checks that
+// these tables and the store's own have transactions, and which actions on them the
+// credentials allow.
 //
-// With Options.LeaseIndex it looks at the index too, and whether the credentials
-// allow Query on it. If they don't, that is a warning: a guard needs no Query,
-// [Store.DeadLeases] does. That takes two round trips more.
+// With Options.LeaseIndex, CheckTable also checks the index, and whether the credentials
+// allow Query on it. A missing permission for Query is a warning, because only
+// [Store.DeadLeases] needs it.
 //
-// It writes nothing: its writes stand under a condition that never holds.
-// It needs dynamodb:DescribeTable and DescribeTimeToLive on top of what the
-// store needs.
+// CheckTable is meant for the smoke test of a deployment, not for every cold start. It
+// takes five round trips, two more with Options.LeaseIndex, one more if there are enlisted
+// tables, and five more for each of them. Use a [HealthCheck] for health probes.
+//
+// If a call gets no reply, CheckTable adds the problem [TimedOut] or [Unreachable]. It then
+// skips the remaining checks, because each of them would wait as long. (It still tries the
+// other actions on the same enlisted table.)
+//
+// CheckTable writes nothing, because each of its writes has a condition that never holds.
+// It needs the permissions that the store needs, and dynamodb:DescribeTable and
+// dynamodb:DescribeTimeToLive.
 func (s *Store) CheckTable(ctx context.Context, enlisted ...string) error {
 	problems := checkShape(ctx, s.wire.SDK(), s.table, &s.opts, len(enlisted) > 0)
-	if !problems.has(NoTable) && !problems.silent() {
+	if !problems.has(NoTable) && !problems.noReply() {
 		problems = append(problems, s.checkPermissions(ctx)...)
 	}
-	if len(enlisted) > 0 && !problems.has(NoTable) && !problems.has(NoTransactions) && !problems.has(NoPermission) && !problems.silent() {
+	if len(enlisted) > 0 && !problems.has(NoTable) && !problems.has(NoTransactions) && !problems.has(NoPermission) && !problems.noReply() {
 		problems = append(problems, s.checkRecordsTransact(ctx)...)
 	}
 	for _, table := range enlisted {
-		if !problems.silent() {
+		if !problems.noReply() {
 			problems = append(problems, s.checkEnlisted(ctx, table)...)
 		}
 	}
-	if !problems.has(NoTable) && !problems.silent() {
+	if !problems.has(NoTable) && !problems.noReply() {
 		problems = append(problems, s.checkDeadLeases(ctx)...)
 	}
 	return problems.err()
@@ -123,11 +129,13 @@ func (ps TableProblems) has(code TableCode) bool {
 	return slices.ContainsFunc(ps, func(p *TableProblem) bool { return p.Code == code })
 }
 
-// silent reports whether a call got no answer: every other call would wait as long.
-func (ps TableProblems) silent() bool { return ps.has(TimedOut) || ps.has(Unreachable) }
+// noReply reports whether a call got no reply. If so, no other call is made, because it
+// would wait as long.
+func (ps TableProblems) noReply() bool { return ps.has(TimedOut) || ps.has(Unreachable) }
 
-// checkShape finds what is wrong with the table itself. transacts is true if
-// handlers enlist writes.
+// checkShape returns the problems with the table's settings, as DescribeTable and
+// DescribeTimeToLive return them. If transacts is true, because handlers enlist writes, the
+// table must also have transactions.
 func checkShape(ctx context.Context, client *dynamodb.Client, table string, o *Options, transacts bool) TableProblems {
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)})
 	if err != nil {
@@ -148,7 +156,8 @@ func checkShape(ctx context.Context, client *dynamodb.Client, table string, o *O
 	return append(problems, checkTTL(table, d, ttl.TimeToLiveDescription, o)...)
 }
 
-// failedCheck returns the problem that the error of an action shows.
+// failedCheck returns the problem for a call that failed with err. action is the IAM action
+// of the call.
 func failedCheck(client *dynamodb.Client, table, action string, err error) *TableProblem {
 	p := &TableProblem{Code: CheckFailed, Action: action, Err: err}
 	switch reasonOf(err) {
@@ -173,7 +182,7 @@ func failedCheck(client *dynamodb.Client, table, action string, err error) *Tabl
 
 func checkStatus(table string, d *types.TableDescription) TableProblems {
 	switch d.TableStatus {
-	case types.TableStatusActive, types.TableStatusUpdating: // both serve
+	case types.TableStatusActive, types.TableStatusUpdating: // the table can be used in both
 		return nil
 	}
 	return TableProblems{{Code: TableNotActive, Detail: fmt.Sprintf(
@@ -212,7 +221,7 @@ func attributeType(d *types.TableDescription, name string) types.ScalarAttribute
 
 func checkTTL(table string, d *types.TableDescription, ttl *types.TimeToLiveDescription, o *Options) TableProblems {
 	if d.MultiRegionConsistency == types.MultiRegionConsistencyStrong {
-		return nil // there is no TTL on such a table; checkRegions says so
+		return nil // such a table has no TTL; checkRegions warns of it
 	}
 	status := types.TimeToLiveStatusDisabled
 	if ttl != nil {
@@ -232,11 +241,11 @@ func checkTTL(table string, d *types.TableDescription, ttl *types.TimeToLiveDesc
 	return nil
 }
 
-// checkIndexes finds the global secondary indexes whose keys are attributes of
-// records with another type, or with values that can't be in an index (empty ones):
-// DynamoDB refuses every write of such an item with a ValidationException.
-// Attributes that records don't have are no matter: the index leaves records out.
-// Options.LeaseIndex has a check of its own.
+// checkIndexes returns a problem for each global secondary index that records don't fit. A
+// key of such an index is an attribute that records have with another type, or with values
+// that an index doesn't accept (empty ones). DynamoDB refuses to write such a record with a
+// ValidationException. An index on attributes that records don't have is no problem,
+// because it does not include records. checkLeaseIndex checks Options.LeaseIndex.
 func checkIndexes(table string, d *types.TableDescription, o *Options) TableProblems {
 	var problems TableProblems
 	columns := o.layout()
@@ -258,10 +267,10 @@ func checkIndexes(table string, d *types.TableDescription, o *Options) TableProb
 	return problems
 }
 
-// conflict reports whether the store writes values to the attribute that an index
-// with a key of that type can't take, and which types these have.
+// conflict reports whether the store writes values to the attribute name that don't fit an
+// index key of type key. writes are the types of these values.
 func (l *layout) conflict(name string, key types.ScalarAttributeType) (writes kinds, conflict bool) {
-	if name == attrPart { // a map, in the parts of answers
+	if name == attrPart { // the parts of answers have a map here
 		return kindMap, true
 	}
 	for i := range itemAttributes {
@@ -273,7 +282,8 @@ func (l *layout) conflict(name string, key types.ScalarAttributeType) (writes ki
 	return "", false
 }
 
-// checkRegions warns of tables that more than one Region can write.
+// checkRegions returns a warning if the table is a global table, which can be written in
+// more than one Region.
 func checkRegions(table string, d *types.TableDescription) TableProblems {
 	if len(d.Replicas) == 0 {
 		return nil
@@ -291,16 +301,18 @@ func checkRegions(table string, d *types.TableDescription) TableProblems {
 	return TableProblems{{Code: MultiRegion, Warning: true, Detail: detail}}
 }
 
-// probeID is the key of an item that is never there: no hash is spelled so.
+// probeID is a key that no item has. The ids of records end in a hash, which never has this
+// form.
 const probeID = "lambdaidem#table-check"
 
-// checkPermissions tries every action of the store.
+// checkPermissions calls each action that the store needs, without writing anything. It
+// returns a problem for each action that fails.
 func (s *Store) checkPermissions(ctx context.Context) TableProblems {
 	var problems TableProblems
 	tried := func(action string, err error) {
 		refused := (*types.ConditionalCheckFailedException)(nil)
-		// A table with another key refuses the probes as invalid, once it has
-		// let them in.
+		// DynamoDB checks permissions before it evaluates the condition or validates the
+		// key. So both refusals show that the action is allowed.
 		if err == nil || errors.As(err, &refused) || reasonOf(err) == lambdaidem.ReasonInvalid {
 			return
 		}
@@ -310,7 +322,7 @@ func (s *Store) checkPermissions(ctx context.Context) TableProblems {
 		TableName: aws.String(s.table), Key: s.key(probeID), ConsistentRead: aws.Bool(true),
 	})
 	tried("dynamodb:GetItem", err)
-	if problems.silent() {
+	if problems.noReply() {
 		return problems
 	}
 	_, err = s.wire.SDK().PutItem(ctx, &dynamodb.PutItemInput{
@@ -318,7 +330,7 @@ func (s *Store) checkPermissions(ctx context.Context) TableProblems {
 		ConditionExpression: aws.String(s.writes.probe.condition), ExpressionAttributeNames: s.writes.probe.names,
 	})
 	tried("dynamodb:PutItem", err)
-	if problems.silent() {
+	if problems.noReply() {
 		return problems
 	}
 	_, err = s.wire.SDK().UpdateItem(ctx, &dynamodb.UpdateItemInput{

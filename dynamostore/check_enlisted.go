@@ -14,10 +14,10 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// checkEnlisted finds what keeps writes to a table from being enlisted: that it is
-// not there, has no transactions, or that the credentials allow no action on
-// it. Which actions a function needs isn't known here, so those that are not
-// allowed are warnings as long as one is.
+// checkEnlisted returns the problems with a table that handlers enlist writes to: the table
+// does not exist or has no transactions, or the credentials don't allow an action on it.
+// Which actions the handlers need is unknown here. So an action that is not allowed is a
+// warning only, unless none is allowed.
 func (s *Store) checkEnlisted(ctx context.Context, table string) TableProblems {
 	out, err := s.wire.SDK().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)})
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Store) checkEnlisted(ctx context.Context, table string) TableProblems {
 	return problems
 }
 
-// checkTransactions refuses a table that has no transactions.
+// checkTransactions returns a problem if the table has no transactions.
 func checkTransactions(table string, d *types.TableDescription) TableProblems {
 	if d.MultiRegionConsistency != types.MultiRegionConsistencyStrong {
 		return nil
@@ -52,8 +52,9 @@ func checkTransactions(table string, d *types.TableDescription) TableProblems {
 			"use a table of one Region, or one with eventual consistency", table)}}
 }
 
-// probe sends a transaction of one action, whose condition never holds. It returns
-// why DynamoDB would not have let it in.
+// probe checks whether the credentials allow an action, by a transaction with this action
+// alone. The condition of the action never holds, so nothing is written. A transaction that
+// is cancelled by its condition was allowed, so probe returns nil.
 func (s *Store) probe(ctx context.Context, action types.TransactWriteItem) error {
 	_, err := s.wire.SDK().TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{action}})
 	if cancelled := (*types.TransactionCanceledException)(nil); err == nil || errors.As(err, &cancelled) {
@@ -62,8 +63,8 @@ func (s *Store) probe(ctx context.Context, action types.TransactWriteItem) error
 	return err
 }
 
-// probes returns the actions of a transaction, by their names in a policy, on an item
-// of that table that is never there.
+// probes returns an action of each kind that a transaction can have, by the name of the IAM
+// action. Each is on an item that does not exist and has a condition that never holds.
 func probes(table string, d *types.TableDescription) map[string]types.TransactWriteItem {
 	key := attributes{}
 	for _, k := range d.KeySchema {
@@ -93,14 +94,14 @@ func withProbe(names map[string]string) map[string]string {
 	return names
 }
 
-// checkRecordsTransact finds what keeps the record itself from being completed in
-// a transaction.
+// checkRecordsTransact returns a problem if the store's own records can't be completed in a
+// transaction.
 func (s *Store) checkRecordsTransact(ctx context.Context) TableProblems {
 	err := s.probe(ctx, types.TransactWriteItem{Update: &types.Update{
 		TableName: aws.String(s.table), Key: s.key(probeID), UpdateExpression: aws.String("SET #probe = #id"),
 		ConditionExpression: aws.String(s.writes.probe.condition), ExpressionAttributeNames: withProbe(s.writes.probe.names),
 	}})
-	if err == nil || reasonOf(err) == lambdaidem.ReasonInvalid { // a table with another key refuses it so, once it has let it in
+	if err == nil || reasonOf(err) == lambdaidem.ReasonInvalid { // invalid: it was allowed, but the table has another key
 		return nil
 	}
 	return TableProblems{failedCheck(s.wire.SDK(), s.table, "TransactWriteItems with dynamodb:UpdateItem", err)}

@@ -10,21 +10,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// UnreadableTexts means that the keys of Options.Encryption don't decrypt what
-// records have. CheckKeys finds it.
+// UnreadableTexts is the code of a problem that [Store.CheckKeys] finds: the keys of
+// Options.Encryption don't decrypt an answer or a step in the table.
 const UnreadableTexts TableCode = "unreadable_texts"
 
-// keySample is how many items CheckKeys reads.
+// keySample is the number of items that CheckKeys reads.
 const keySample = 100
 
-// CheckKeys looks whether Options.Encryption can serve: whether Current has a key,
-// whether Find has the same one, and whether the keys decrypt what the table has.
-// For the last it reads a sample, one page of a Scan with 100 items, and decrypts one
-// text for each key id in it. Answers in parts are not tried. A sample without a
-// failure is no proof: another page can have texts of another key.
+// CheckKeys checks whether the functions of Options.Encryption return the right keys. It
+// checks that Current returns a key, that Find returns the same key for its id, and that
+// the keys decrypt what the table contains.
 //
-// It returns nil, as without Options.Encryption, or [TableProblems]: [NoKey],
-// [UnreadableTexts], or a failed dynamodb:Scan. It consumes up to 128 read units.
+// For the last check it reads a sample: one page of a Scan with up to 100 items. For each
+// key id in the sample, it decrypts one answer or step. It does not try answers in parts.
+// Success is no proof, because other pages may have texts under other keys.
+//
+// CheckKeys returns nil or [TableProblems] with [NoKey], [UnreadableTexts], or the problem
+// of a failed dynamodb:Scan. Without Options.Encryption it returns nil. It consumes up to
+// 128 read units.
 func (s *Store) CheckKeys(ctx context.Context) error {
 	if s.keys == nil {
 		return nil
@@ -53,13 +56,13 @@ func (s *Store) CheckKeys(ctx context.Context) error {
 	return problems.err()
 }
 
-// sealedText returns an encrypted text that the item itself has, and a function
-// that decrypts it; nil if there is none.
+// sealedText returns an encrypted step or answer of the item, and a function that tries to
+// decrypt it. It returns nil if the item has none, or only an answer in parts.
 func (s *Store) sealedText(ctx context.Context, it *item) (text []byte, open func() error) {
 	if it.sealsSteps() {
 		for name, stored := range it.Steps {
 			return stored, func() error {
-				_, _, err := s.opened(it.ID, placeOfStep(name), stored, s.asking(ctx))
+				_, _, err := s.decryptText(it.ID, purposeOfStep(name), stored, s.findWith(ctx))
 				return err
 			}
 		}
@@ -74,7 +77,8 @@ func (s *Store) sealedText(ctx context.Context, it *item) (text []byte, open fun
 	return nil, nil
 }
 
-// unreadable returns the problem of a text that could not be decrypted.
+// unreadable returns the problem for a text that could not be decrypted. keyID is the id of
+// the key that encrypted it.
 func (s *Store) unreadable(it *item, keyID string, err error) *TableProblem {
 	p := &TableProblem{Code: UnreadableTexts, Err: err}
 	switch {

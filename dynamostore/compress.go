@@ -9,45 +9,52 @@ import (
 	"sync"
 )
 
-// The encodings of a stored answer. A version that does not know one refuses
-// the item; so does every version before there were any.
+// The values of the attribute "encoding" of a completed record. The attribute says how the
+// answer is stored. It is absent if the record contains the answer as plain bytes. A
+// version of this package that does not know an encoding refuses to read the record. So
+// do the versions from before the attribute was introduced.
 const (
-	encodingPlain = "plain" // the answer itself, over parts
-	encodingGzip  = "gzip"  // RFC 1952
-	// One of these two, then encrypted.
-	encodingSealed     = "sealed"
-	encodingSealedGzip = "sealed gzip"
+	encodingPlain      = "plain"       // neither compressed nor encrypted, but divided into parts
+	encodingGzip       = "gzip"        // compressed in the gzip format (RFC 1952)
+	encodingSealed     = "sealed"      // encrypted, not compressed
+	encodingSealedGzip = "sealed gzip" // compressed, then encrypted
 )
 
-// encodings are all of them.
+// encodings lists every encoding of an answer that this version can read.
 var encodings = [...]string{encodingPlain, encodingGzip, encodingSealed, encodingSealedGzip}
 
-// gzip at its best speed, not zstd (klauspost/compress 1.18). Measured on
-// amd64, Go 1.26, medians, bytes of a stored JSON answer in and out:
+// gzipWriters caches gzip writers, because a new writer allocates 1.2 MB.
+//
+// The package compresses with gzip at level 1 (gzip.BestSpeed) and not with zstd
+// (klauspost/compress 1.18), for the following reason. The table has the times and the
+// compressed sizes for a JSON answer of the size on the left: medians on amd64 with
+// Go 1.26.
 //
 //	                     gzip, level 1        gzip, level 6    zstd, fastest
 //	3.9 KB               23 µs, 892 bytes     846 bytes        17 µs, 841 bytes
 //	32 KB                0.18 ms, 5.4 KB      0.9 ms, 4.9 KB   0.09 ms, 4.8 KB
 //	1 MB                 8.4 ms, 195 KB       18 ms, 171 KB    3.9 ms, 168 KB
 //	8 MB, base64 of
-//	6 MB of noise        40 ms, 6.3 MB        168 ms, 6.3 MB   18 ms, 8.4 MB: nothing gained
-//	                                          or, told to look at literals, 68 ms, 6.3 MB
-//	decode 32 KB         0.12 ms                               0.04 ms
-//	first use, 4 KB      0.16 ms, both 0.20                    0.22 ms, both 0.27
-//	bytes of a program   +53 KB: the SDK                       +393 KB
+//	6 MB of noise        40 ms, 6.3 MB        168 ms, 6.3 MB   18 ms, 8.4 MB: not compressed
+//	                                          with literal compression, 68 ms, 6.3 MB
+//	decompress 32 KB     0.12 ms                               0.04 ms
+//	first use, 4 KB      0.16 ms (0.20 with                    0.22 ms (0.27)
+//	                     decompression)
+//	added to a binary    +53 KB: the SDK                       +393 KB
 //	                     links the reader
 //
-// What differs by a write unit or none at 4 KB and 32 KB, and by 80 ms at most
-// at 8 MB, does not pay for a dependency and for a third of a megabyte in every
-// cold start. A writer is 1.2 MB to make and is kept for the next answer.
+// At 4 KB and 32 KB, zstd saves at most one write unit. At 8 MB, it saves at most 80 ms.
+// That does not justify another dependency, and a third of a megabyte more to load in
+// every cold start.
 var gzipWriters = sync.Pool{New: func() any {
 	w, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
-	if err != nil { // the level is valid: can't happen
+	if err != nil { // can't happen: the level is valid
 		panic(err)
 	}
 	return w
 }}
 
+// compressed returns the answer in the gzip format.
 func compressed(answer []byte) []byte {
 	var buf bytes.Buffer
 	buf.Grow(len(answer)/4 + 64)
@@ -55,18 +62,21 @@ func compressed(answer []byte) []byte {
 	defer gzipWriters.Put(w)
 	w.Reset(&buf)
 	_, err := w.Write(answer)
-	if err = errors.Join(err, w.Close()); err != nil { // into memory: can't happen
+	if err = errors.Join(err, w.Close()); err != nil { // can't happen: a bytes.Buffer accepts every write
 		panic(err)
 	}
 	return buf.Bytes()
 }
 
-// maxRatio is DEFLATE's: no byte of it becomes more (zlib.net, "Maximum
-// Compression Factor", 1032). A length above it is no length of ours.
+// maxRatio is the maximum compression factor of DEFLATE, the algorithm of gzip: one
+// compressed byte decompresses to at most 1032 bytes (zlib.net, "Maximum Compression
+// Factor"). A record that claims a longer answer is damaged.
 const maxRatio = 1032
 
-// decompressed reads exactly length bytes, and no more of a stream that would
-// go on: what is stored may be damaged, and is not to fill the memory.
+// decompressed decompresses an answer of exactly length bytes, which is stored in one or
+// more parts. The stored bytes may be damaged, so decompressed limits the memory that it
+// allocates: it returns an error if length exceeds maxRatio, or if the stream continues
+// after length bytes.
 func decompressed(stored [][]byte, length int) ([]byte, error) {
 	total := 0
 	readers := make([]io.Reader, len(stored))
@@ -85,7 +95,7 @@ func decompressed(stored [][]byte, length int) ([]byte, error) {
 	if n, err := io.ReadFull(r, answer); err != nil {
 		return nil, fmt.Errorf("after %d of %d bytes: %w", n, length, err)
 	}
-	// The end of the stream is where gzip's own checksum is verified.
+	// Read up to the end of the stream, because only there gzip verifies its checksum.
 	switch n, err := io.ReadFull(r, make([]byte, 1)); {
 	case n > 0:
 		return nil, fmt.Errorf("it goes on after its %d bytes", length)

@@ -8,17 +8,19 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// The conditions of writes, each named for what it means. A placeholder #x stands for
-// the name of an attribute, :x for a value.
+// The conditions of writes, as ConditionExpressions. A placeholder #x stands for the name
+// of an attribute, :x for a value.
 const (
-	// isGone holds for a record that has expired and has no live lease. Every condition
-	// includes isGone, because DynamoDB may delete an expired item days late. :now_s is
-	// the TTL attribute of a record that expires now; see deletionOf. A comparison with
-	// an absent attribute is false, so a record without TTL is never gone.
+	// isGone holds for a record that has expired and has no live lease. Such a record
+	// counts as absent. Every condition includes isGone, because DynamoDB may delete an
+	// expired item days late. :now_s is the value that the TTL attribute of a record has
+	// if the record expires now. A comparison with an absent attribute is false, so isGone
+	// never holds for a record without a TTL attribute.
 	isGone = "(#expiration <= :now_s AND (NOT #status = :in_progress OR #lease_end <= :now_ms))"
 
-	// lockIsFree holds if there is no record, or it is gone. It never holds for an item
-	// without a token, which belongs to another tool, even if that item has expired.
+	// lockIsFree holds if there is no record, or if the record has expired and has no live
+	// lease. It never holds for an item without a token, which belongs to another tool,
+	// even if that item has expired.
 	lockIsFree = "attribute_not_exists(#id) OR (attribute_exists(#token) AND " + isGone + ")"
 
 	// isStillWhatWasSeen holds if a record to take over has the same token, state and
@@ -27,19 +29,20 @@ const (
 	isStillWhatWasSeen = "#token = :seen_token AND #status = :seen_state AND #lease_end = :seen_end" +
 		" AND NOT #status = :completed AND NOT " + isGone
 
-	// isStillWhatWasSettled holds if a record is as an operator has settled it. It lets
-	// an operator settle the record again. Settling gives a record a new token that no
-	// attempt has, so the condition never holds for a record that an attempt completed. A
-	// purge keeps the token but adds an operation, so the condition doesn't hold for a
-	// record whose answer was erased after it was read.
+	// isStillWhatWasSettled holds if a record still has the answer with which an operator
+	// settled it. It is the condition for settling the record again. Settling gives a
+	// record a new token that no attempt has, so the condition never holds for a record
+	// that an attempt completed. A purge keeps the token but adds an operation, so the
+	// condition doesn't hold for a record whose answer was erased after it was read.
 	isStillWhatWasSettled = "#token = :seen_token AND #status = :completed AND #operations = :seen_operations AND NOT " + isGone
 
-	// leaseIsOurs holds if the record is in progress under the caller's token. The lease
-	// may have ended: only another attempt's token takes a lease away.
+	// leaseIsOurs holds if the record is in progress under the caller's token. It holds
+	// even if the lease has ended: an attempt may finish late, as long as no other attempt
+	// has taken over the record and replaced the token.
 	leaseIsOurs = "#token = :token AND #status = :in_progress AND NOT " + isGone
 
-	// claimIsFree holds if the record can be locked, or if this attempt holds the lock.
-	// The latter happens if the reply to an earlier lock was lost.
+	// claimIsFree holds if the record can be locked, or if this attempt holds the lease
+	// already. The latter happens if the reply to an earlier lock was lost.
 	claimIsFree = "(" + lockIsFree + ") OR (" + leaseIsOurs + ")"
 
 	// claimIsStillFree is like claimIsFree for a record that was read before. The record
@@ -61,16 +64,16 @@ const (
 	neverTrue = "attribute_exists(#id) AND attribute_not_exists(#id)"
 )
 
-// given has the values for the placeholders :x of a condition. A field that the
+// given holds the values for the placeholders :x of a condition. A field that the
 // condition does not use has its zero value.
 type given struct {
 	now   time.Time          // :now_s, :now_ms and :in_progress; isGone uses them, so every condition does
 	token string             // :token
 	seen  *lambdaidem.Record // :seen_token, :seen_state, :seen_end and :completed
-	steps integer            // :step_count
+	steps integer            // :step_count, the number of steps
 }
 
-// attributes returns the values in the form of the SDK.
+// attributes returns the ExpressionAttributeValues as a map for the SDK.
 func (g *given) attributes() attributes {
 	values := attributes{
 		":now_s":       number(deletionOf(g.now).n),
@@ -92,7 +95,7 @@ func (g *given) attributes() attributes {
 	return values
 }
 
-// appendTo appends the values as members of a JSON object.
+// appendTo appends the ExpressionAttributeValues as members of a JSON object.
 func (g *given) appendTo(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `":now_s":{"N":"`...), deletionOf(g.now).n, 10)
 	b = strconv.AppendInt(append(b, `"},":now_ms":{"N":"`...), g.now.UnixMilli(), 10)

@@ -15,32 +15,34 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// opDeadLeases is the operation of [Store.DeadLeases] in errors.
+// opDeadLeases is the value of StoreError.Op in errors from DeadLeases.
 const opDeadLeases = "dead_leases"
 
-// deadMargin is how long ago a lease must have ended by default: what lambdaidem
-// allows clocks to differ by (Options.MaxSkew).
+// deadMargin is how long ago a lease must have ended to count as dead by default. It equals
+// the default of lambdaidem.Options.MaxSkew.
 const deadMargin = 2 * time.Second
 
-// DeadLeasesOptions are what [Store.DeadLeases] can be told. The zero value of every
-// field is its documented default.
+// DeadLeasesOptions are the options of [Store.DeadLeases]. The zero value of each field
+// selects its default.
 type DeadLeasesOptions struct {
-	// Before is the latest end of a lease that counts as dead, to the millisecond.
-	// Default: 2 s before the iteration begins, by this process's clock. A lease's
-	// end has the guard's MaxSkew in it already; the margin is there so that an
-	// attempt that just ends is not told of.
+	// Before is the latest end, in whole milliseconds, of a lease that counts as dead.
+	// Default: 2 s before the iteration begins, by this process's clock. The guard has
+	// already added its MaxSkew to the end of each lease. The 2 s keep DeadLeases from
+	// returning an attempt that is just finishing.
 	Before time.Time
 
-	// PageSize is how many entries of the index one Query asks for: 1 to 1000.
-	// Default 100.
+	// PageSize is the maximum number of index entries that one Query returns, from 1 to
+	// 1000. Default: 100.
 	PageSize int
 
-	// Rate bounds the requests in a second, Query and GetItem together: after a bad
-	// hour there may be many, and the table is in use. 0.001 at least. Default: no
-	// bound, one request after the other.
+	// Rate is the maximum number of requests per second, Query and GetItem together.
+	// After an outage there may be many dead leases, and the requests consume capacity
+	// of a table in use. The minimum is 0.001. Default: no limit. Requests are always
+	// sent one at a time.
 	Rate float64
 }
 
+// leastRate is the minimum of DeadLeasesOptions.Rate, in requests per second.
 const leastRate = 0.001
 
 func (o *DeadLeasesOptions) problem() string {
@@ -53,28 +55,29 @@ func (o *DeadLeasesOptions) problem() string {
 	return ""
 }
 
-// DeadLeases returns the records whose attempts died: in progress, with a lease that
-// is over. It finds them in Options.LeaseIndex, and scans nothing. Each
-// iteration is a look of its own, shard by shard, and within a shard from the lease
-// that ended first.
+// DeadLeases returns the records whose attempts died: the record is in progress, and its
+// lease has ended. It finds them by querying the index Options.LeaseIndex, without scanning
+// the table. Each iteration queries the index again, one shard after the other. Within a
+// shard, the records are ordered by the end of their leases.
 //
-// An index lags behind its table, so each of its entries is confirmed by a consistent
-// GetItem: what is returned stood so in the table when it was read. What died in the
-// last moments may be missing, and is there in the next look. So is what was locked
-// by a version, or under options, without the index.
+// An index lags behind its table. So DeadLeases reads the record of each index entry by a
+// consistent GetItem, and returns it only if its lease is still dead. A record whose lease
+// has just ended may be missing; a later iteration returns it. Also missing are records
+// that were locked by a function without Options.LeaseIndex, or by a version of this
+// package that does not support the index.
 //
-// Errors are *[lambdaidem.StoreError]. One of [lambdaidem.ReasonForeign] comes with a
-// Record that has nothing but the ID of an item that can't be read, and the iteration
-// goes on. Any other comes with the zero Record and is the last; without
-// Options.LeaseIndex it is the first too, of [lambdaidem.ReasonInvalid].
+// Errors are *[lambdaidem.StoreError]. If the Reason is [lambdaidem.ReasonForeign], the
+// item could not be read as a record; the Record has only its ID, and the iteration
+// continues. Any other error comes with the zero Record and ends the iteration. Without
+// Options.LeaseIndex, the only result is an error with [lambdaidem.ReasonInvalid].
 //
-// A look costs half a read unit for each shard and each 4 KB of its entries (about 30
-// of them), and a read unit for each entry (for each 4 KB, where steps are stored).
-// It takes no lock and changes nothing; under policy Rerun the next request with the
-// same key takes a dead lease over by itself, under policy Hold an operator decides.
+// An iteration costs half a read unit for each shard and each 4 KB of its entries (about
+// 30), and a read unit for each entry (for each 4 KB of the record, if it has steps).
+// DeadLeases changes nothing. Under policy Rerun, the next request with the same key takes
+// over the dead lease. Under policy Hold, an operator must decide.
 //
-// It needs dynamodb:Query on the index and dynamodb:GetItem on the table. It panics
-// on an invalid option, and names it.
+// DeadLeases needs dynamodb:Query on the index and dynamodb:GetItem on the table. It panics
+// on an invalid option.
 func (s *Store) DeadLeases(ctx context.Context, optFns ...func(*DeadLeasesOptions)) iter.Seq2[lambdaidem.Record, error] {
 	var o DeadLeasesOptions
 	for _, fn := range optFns {
@@ -89,7 +92,7 @@ func (s *Store) DeadLeases(ctx context.Context, optFns ...func(*DeadLeasesOption
 			yield(lambdaidem.Record{}, &lambdaidem.StoreError{Op: opDeadLeases, Reason: lambdaidem.ReasonInvalid, NotApplied: true, Err: errNoLeaseIndex})
 			return
 		}
-		l := look{store: s, opts: o, now: wall(), yield: yield}
+		l := deadLeaseSearch{store: s, opts: o, now: wall(), yield: yield}
 		if l.opts.Before.IsZero() {
 			l.opts.Before = l.now.Add(-deadMargin)
 		}
@@ -106,17 +109,18 @@ func (s *Store) DeadLeases(ctx context.Context, optFns ...func(*DeadLeasesOption
 
 var errNoLeaseIndex = errors.New("Options.LeaseIndex is empty: without the index nothing but a scan finds leases that died")
 
-// look is one look at the index.
-type look struct {
+// deadLeaseSearch is the state of one iteration of DeadLeases.
+type deadLeaseSearch struct {
 	store *Store
 	opts  DeadLeasesOptions
-	now   time.Time // when it began
+	now   time.Time // when the iteration began, by this process's clock
 	yield func(lambdaidem.Record, error) bool
-	pace  pace
+	pace  pace // limits the requests to DeadLeasesOptions.Rate
 }
 
-// shard goes through one shard. It reports whether the next is wanted.
-func (l *look) shard(ctx context.Context, shard string) bool {
+// shard yields the dead leases of one shard. It reports whether the iteration continues
+// with the next shard.
+func (l *deadLeaseSearch) shard(ctx context.Context, shard string) bool {
 	s := l.store
 	query := s.leaseQuery(shard, l.opts.Before.UnixMilli(), l.opts.PageSize)
 	for {
@@ -137,7 +141,7 @@ func (l *look) shard(ctx context.Context, shard string) bool {
 	}
 }
 
-func (l *look) page(ctx context.Context, query *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
+func (l *deadLeaseSearch) page(ctx context.Context, query *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
 	err := l.pace.wait(ctx)
 	var page *dynamodb.QueryOutput
 	if err == nil {
@@ -152,12 +156,12 @@ func (l *look) page(ctx context.Context, query *dynamodb.QueryInput) (*dynamodb.
 	return page, nil
 }
 
-// entry confirms one entry of the index, and hands the record out. It reports
-// whether the next is wanted.
-func (l *look) entry(ctx context.Context, entry attributes) bool {
+// entry reads the record of an index entry, and yields the record if its lease is dead. It
+// reports whether the iteration continues with the next entry.
+func (l *deadLeaseSearch) entry(ctx context.Context, entry attributes) bool {
 	var id text
 	if key := entry[l.store.layout.id()]; key == nil || takeValue(&id, key) != "" {
-		return true // no key of the table's: can't happen
+		return true // can't happen: every index entry has the key of its item
 	}
 	if err := l.pace.wait(ctx); err != nil {
 		l.yield(lambdaidem.Record{}, failed(opDeadLeases, wire.NotApplied, err))
@@ -171,13 +175,14 @@ func (l *look) entry(ctx context.Context, entry attributes) bool {
 		l.yield(lambdaidem.Record{}, err)
 		return false
 	case rec.State != lambdaidem.InProgress || rec.LeaseEnd.UnixMilli() > l.opts.Before.UnixMilli():
-		return true // the index lags, or a version without it has ended the attempt
+		return true // the index lags, or a store without Options.LeaseIndex ended the attempt
 	}
 	return l.yield(rec, nil)
 }
 
-// leaseQuery asks a shard for the leases that end at or before a time, in epoch
-// milliseconds, in their order.
+// leaseQuery returns a Query for the leases in a shard that end at or before the time
+// before, in epoch milliseconds, in the order of their ends. One page has at most limit
+// entries.
 func (s *Store) leaseQuery(shard string, before int64, limit int) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		TableName:              aws.String(s.table),
@@ -193,14 +198,13 @@ func (s *Store) leaseQuery(shard string, before int64, limit int) *dynamodb.Quer
 	}
 }
 
-// pace keeps requests apart.
+// pace limits the rate of requests.
 type pace struct {
-	every time.Duration // 0: it doesn't
-	next  time.Time
+	every time.Duration // the minimum time between two requests; 0 means no limit
+	next  time.Time     // the earliest time of the next request
 }
 
-// wait returns when the next request may go, or with the error of a context that
-// ended before.
+// wait blocks until the next request may be sent. It returns an error if ctx ends first.
 func (p *pace) wait(ctx context.Context) error {
 	if p.every > 0 {
 		if d := time.Until(p.next); d > 0 {

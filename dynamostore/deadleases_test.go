@@ -172,7 +172,7 @@ func TestO2_AnEntryThatLagsIsDiscarded(t *testing.T) {
 		"dead":       as(before, func(*item) {}),
 		"gone":       "",
 		"completed":  as(before, func(it *item) { it.finish(result) }),
-		"released":   as(before, func(it *item) { it.giveBack(time.Now().Add(time.Hour), "", "") }),
+		"released":   as(before, func(it *item) { it.release(time.Now().Add(time.Hour), "", "") }),
 		"taken over": as(before.Add(time.Millisecond), func(*item) {}),
 		"expired":    as(before, func(it *item) { it.Expiration = deletionOf(time.Now().Add(-time.Second)) }),
 		"held":       as(before, func(it *item) { it.Expiration = integer{} }),

@@ -7,8 +7,8 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
-// The store knows the direct transport by this file alone. A toolkit without it and without
-// the folder internal/direct works as well, and more slowly.
+// init makes the direct transport available. Only this file imports internal/direct: if
+// both are deleted, the store still works, but more slowly.
 func init() {
 	directTransport = func(client *wire.Client, users *dynamodb.Client, forced bool) (transport, string) {
 		if lost := direct.Lost(users); lost != "" && !forced {

@@ -456,7 +456,7 @@ func TestL6_AnUpdateRemovesWhatTheItemHasNot(t *testing.T) {
 			if s.layout[i].name == "" { // an attribute that is opt-in
 				continue
 			}
-			about, here := a.setBy&w.sets != 0, a.field(claimed(claim)).here()
+			about, here := a.setBy&w.sets != 0, a.field(claimed(claim)).present()
 			_, given := values[s.layout[i].value]
 			if strings.Contains(set+", ", s.layout[i].assign+", ") != (about && here) || given != (about && here) ||
 				strings.Contains(", "+removed+", ", ", "+a.placeholder+", ") != (about && !here) {

@@ -1,56 +1,59 @@
-// Package dynamostore keeps idempotency records in a DynamoDB table: it is the
-// [lambdaidem.Store] of production.
+// Package dynamostore implements [lambdaidem.Store] with a DynamoDB table. It is the store
+// for production.
 //
 //	store := dynamostore.New(dynamodb.NewFromConfig(cfg), "idempotency")
 //	guard := lambdaidem.New(store)
 //
 // # The table
 //
-// One string partition key named id, no sort key, and TTL on the attribute
-// expiration. [CreateTable] makes one for tests and local use;
-// [Store.CheckTable] says in words what is wrong with one that is there.
+// The table has a string partition key named id and no sort key. TTL is enabled on the
+// attribute expiration. [CreateTable] creates such a table for tests and local use.
+// [Store.CheckTable] reports the problems of an existing table.
 //
 // # The item
 //
-//	id                      S  partition key: a prefix and a hash
+//	id                      S  the partition key: a prefix and a hash
 //	status                  S  INPROGRESS, COMPLETED or RELEASED
-//	expiration              N  epoch seconds, the TTL attribute: the record expired an hour before (see below); absent: it does not expire
-//	in_progress_expiration  N  epoch milliseconds, the end of the lease
+//	expiration              N  the TTL attribute, epoch seconds: one hour after the record expires (see below); absent if it does not expire
+//	in_progress_expiration  N  the end of the lease, epoch milliseconds
 //	validation              S  the request's fingerprint
 //	data                    S  the answer, readable in the console; B if it is not UTF-8
-//	token                   S  random, of the attempt that wrote last: the fencing token
-//	attempt                 N  1 for the first, raised by every takeover
-//	outcome                 S  succeeded or failed, once completed
-//	scope                   S  what the id was hashed from, readable, without the key
-//	started_at              N  epoch milliseconds, when the current attempt began
-//	invocation              S  Lambda's request id of the current attempt, which leads to its log; absent outside Lambda
-//	last_failure            S  once released: the code of the error, http_ and the status, panic, or the error's Go type
-//	bound                   S  downstream_key, dead_attempt or inner_call: why a release keeps the payload; absent: the client may correct it
-//	completed_at            N  epoch milliseconds, once completed
-//	failure                 M  code, type, message, status: instead of data
-//	encoding                S  gzip or plain (over parts), sealed or not: data does not have the answer as it is; steps: there are some
-//	parts                   M  of such an answer: count (0: data has it), length, checksum, failure
-//	steps                   M  the results of steps by name, until it is completed
-//	operations              L  what operators did to the record: what, by, reason, at (epoch milliseconds), attempt, token, forced
-//	encrypts                S  the cipher by which the functions encrypt the answer, from the moment the lease is taken; absent where they don't
-//	erasing                 M  parts that a purge has yet to delete, as in parts; only while it runs
-//	lease_shard             S  while in progress, with Options.LeaseIndex: its partition key there
+//	token                   S  the fencing token: random, of the attempt that wrote last
+//	attempt                 N  1 for the first attempt, one more for each takeover
+//	outcome                 S  succeeded or failed, once the record is completed
+//	scope                   S  what the id is a hash of, readable, without the key
+//	started_at              N  when the current attempt began, epoch milliseconds
+//	invocation              S  Lambda's request id of the current attempt, to find its log; absent outside Lambda
+//	last_failure            S  why the record was released: the code of the error, http_ and the status, panic, or the error's Go type
+//	bound                   S  why a released record refuses another payload: downstream_key, dead_attempt or inner_call; absent if it accepts one
+//	completed_at            N  when the record was completed, epoch milliseconds
+//	failure                 M  instead of data, the error to replay: code, type, message, status
+//	encoding                S  how the answer is encoded: gzip, plain (only in parts), sealed or sealed gzip; or that there are steps: steps or sealed steps
+//	parts                   M  describes an answer with an encoding: count of parts (0 if data has the answer), length, checksum, failure
+//	steps                   M  the results of steps by name, until the record is completed
+//	operations              L  the changes that operators made: what, by, reason, at (epoch milliseconds), attempt, token, forced
+//	encrypts                S  the cipher with which the answer will be encrypted, set when the lease is taken; absent without encryption
+//	erasing                 M  the parts that a purge has yet to delete, like parts; only while the purge runs
+//	lease_shard             S  the partition key in Options.LeaseIndex, while the record is in progress
 //
-// The first six are named as in Powertools for AWS Lambda, and can be renamed
-// by [Options]. A table may be shared with it and with others, a record never:
-// an item without our token is refused with [lambdaidem.ReasonForeign], and is
-// neither replayed nor overwritten, even when it has expired. Tables with a
-// sort key are not supported.
+// The first six attributes have the same names as in Powertools for AWS Lambda, and
+// [Options] can rename them. Powertools and other tools can use the same table, but not the
+// same items: an item without the attribute token is refused with
+// [lambdaidem.ReasonForeign]. It is neither replayed nor overwritten, even if it has
+// expired. Tables with a sort key are not supported.
 //
 // # Expiry and deletion
 //
-// A record expires when its time to live is over: a request that is made from then
-// on finds no record. Its item stays for another hour ([lambdaidem.KeptAfterExpiry]),
-// and only then may DynamoDB's TTL delete it: the attribute expiration is an hour
-// later than the expiry. Within that hour a request that was made before the expiry
-// and was delayed on its way still finds the record, which refuses it.
+// When a record's time to live is over, the record expires: a request that is made after
+// that counts it as absent. The item remains for another hour
+// ([lambdaidem.KeptAfterExpiry]), because the TTL attribute is one hour later than the
+// expiry. During that hour, the item refuses requests to DynamoDB that were made before the
+// expiry and arrive late.
 //
 // # Round trips and cost
+//
+// The requests that DynamoDB receives for one request of a client, and the capacity that
+// they consume:
 //
 //	first request    PutItem, UpdateItem              1 + KB of the completed item, write units
 //	  in parts       and a PutItem for each           and KB of each part, write units
@@ -62,14 +65,16 @@
 //	step             UpdateItem                       KB of the item with its steps, write units
 //	waiting          GetItem for each poll            1 read unit for each 4 KB of the item
 //
-// KB are rounded up. The units are AWS's rule, not a measurement: a lock is
-// below 1 KB, and a refused conditional write consumes by the item that it found.
+// Sizes in KB are rounded up. The units follow AWS's published rules and are not measured.
+// The record of a request in progress is smaller than 1 KB. A conditional write that is
+// refused consumes units for the size of the existing item.
 //
-// By the size of an answer's body, with the default options: write units (R: read
-// units) of a new request and of a replay, and dollars for a million requests of
-// which 5 in 100 are replays, on demand in us-east-1. JSON compresses, noise does
-// not. A conflict is 1 write unit. [docs/cost.md] has other options and shares of
-// replays, enlisted writes, a plot, and what was measured of it.
+// The next table has the cost by the size of an answer's body, with the default options:
+// the write units (R: read units) for a new request and for a replay, and the price in
+// dollars of a million requests, 5 in 100 of them replays, on demand in us-east-1. JSON can
+// be compressed, noise can't. A duplicate of a request in progress costs 1 write unit.
+// [docs/cost.md] has other options and shares of replays, enlisted writes, a plot, and
+// measurements.
 //
 //	answer   JSON: new   replay      $      noise: new   replay       $
 //	0.2 KB   2           1           1.22   2            1            1.22
@@ -80,85 +85,90 @@
 //	400 KB   98          1 + 24 R    58.4   405          1 + 102 R    241
 //	6 MB     1469        1 + 371 R   875    6189         1 + 1565 R   3685
 //
-// A refused PutItem brings the record along (ReturnValuesOnConditionCheckFailure),
-// so nothing is read twice, but for the parts of a large answer.
+// If the condition of a PutItem fails, DynamoDB returns the existing item in the error
+// (ReturnValuesOnConditionCheckFailure). So the record needs no further read, except for the
+// parts of a large answer.
 //
 // # Large answers
 //
-// An answer is compressed (gzip) from Options.CompressFrom on, where that saves a
-// write unit for certain. What then has more than Options.MaxInline bytes goes
-// over items of its own, of 256 KB each, in the same table: they are written
-// first, with PutItem, up to four at a time, and the completion names them. A
-// replay reads them with consistent GetItems; a conflict and a mismatch read
-// none. So a replay never costs the refused write of a large item: at most 21
-// write units by default (23 with the longest scopes), and for a larger answer 1
-// and a read unit for each 4 KB, a fifth of the price of a write unit on demand.
-// See Options.MaxInline for when that pays.
+// An answer of at least Options.CompressFrom bytes is compressed with gzip, if that saves at
+// least one write unit. An answer that then has more than Options.MaxInline bytes is stored
+// in parts: separate items of 256 KB each, in the same table. The parts are written with
+// PutItem, up to four at a time, before the completion that refers to them. A replay reads
+// them with consistent GetItems. A request that is refused, because it is a duplicate of one
+// in progress or has another payload, does not read them.
 //
-//	id          S  the record's, the part's number and a checksum, with # between them
+// A replay begins with a refused write, which costs write units for the size of the record.
+// The record itself stays small: the refused write costs at most 21 write units by default
+// (23 with the longest scopes). A replay of an answer in parts costs 1 write unit, and one
+// read unit for each 4 KB of the parts. On demand, a read unit costs a fifth of a write
+// unit. [Options].MaxInline explains which size is cheapest.
+//
+// The attributes of a part:
+//
+//	id          S  the record's id, the part's number and a checksum, separated by #
 //	data        B  a piece of the answer
-//	part        M  record, token, number: whose it is
-//	expiration  N  epoch seconds, an hour after its record's; absent if that is
+//	part        M  where the part belongs: record, token, scope, number, and when it was written
+//	expiration  N  epoch seconds, one hour after the record's; absent if the record has none
 //
-// The checksum is SHA-256 over record, token, encoding and answer: a part is
-// never overwritten by other bytes, and an answer is the one that was completed,
-// every byte of it, or it is not replayed. One that is missing or damaged is
-// [lambdaidem.ReasonForeign], which the guard answers with
-// [lambdaidem.ErrAnswerUnavailable]; one that can't be read now is a 503. Parts of
-// an attempt that died before its completion are found by nothing, and expire.
+// The checksum is the SHA-256 of the record's id, the token, the encoding and the answer.
+// Because the part's id contains the checksum, a part is never overwritten by different
+// data. An answer is replayed only if every byte is as it was when the record was completed.
+// If a part is missing or damaged, the reason is [lambdaidem.ReasonForeign], and the client
+// receives [lambdaidem.ErrAnswerUnavailable]. If a part can't be read at the moment, the
+// client receives a 503. If an attempt dies before its completion, no record refers to its
+// parts, and they expire.
 //
-// A table that has just been made on demand takes 4,000 write units a second, and
-// one partition of any table 1,000: an answer of 6 MB is 6,000 of them.
+// A new on-demand table takes 4,000 write units per second, and one partition of any table
+// takes 1,000. An answer of 6 MB needs 6,000 write units.
 //
-// A version that does not know an encoding refuses the record with
-// [lambdaidem.ReasonForeign]: an answer is never replayed as an empty one. Versions
-// before there were encodings refuse every answer that is compressed or in parts.
-// Where such versions still run beside this one, or you may go back to one, set
-// CompressFrom to math.MaxInt and MaxInline to 384 KB until they don't.
+// A version of this package that does not know the encoding of a record refuses the record
+// with [lambdaidem.ReasonForeign], instead of replaying an empty answer. The first versions
+// had no encodings and refuse every answer that is compressed or in parts. While such a
+// version runs on the same table, or if you may go back to one, set CompressFrom to
+// math.MaxInt and MaxInline to 384 KB.
 //
-// # Attempts
+// # Retries
 //
-// The store has a client of its own, derived from yours, with set attempts,
-// backoff and time per attempt; see [Options]. Whether a write happened is
-// judged over all attempts on the wire: [lambdaidem.StoreError].NotApplied is
-// true only if every single one was refused, or never left.
+// The store uses a copy of your client with its own limits for the number of tries, their
+// backoff and their duration; see [Options]. [lambdaidem.StoreError].NotApplied covers all
+// tries of a request: it is true only if each of them was refused or was never sent.
+//
+// Requests are sent without the SDK's middleware, which is faster, unless your client has a
+// setting that needs the middleware. See [Transport] and [Store.Transport].
 //
 // # Operators
 //
-// What a person does to records is apart from what a guard does: [Store.Inspect]
-// reads one in full, [Store.Operator] releases, settles and purges, and
-// [Store.ScanLeases] finds leases where there is no index. All of it goes by the
-// database's clock. A version of this package that knows no operations leaves them
-// as they are. The command idem has all of it for a terminal.
-//
-// Requests are sent without the SDK's middleware where your client has nothing that
-// would be lost by it: see [Transport] and [Store.Transport].
+// For operators, [Store.Inspect] reads a complete record, [Store.Operator] releases, settles
+// and purges records, and [Store.ScanLeases] finds leases without an index. They use the
+// database's clock. Earlier versions of this package, which have no operations, preserve the
+// list of operations in a record. The command idem provides all of this in a terminal.
 //
 // # Dead leases
 //
-// An attempt that died leaves a lease that is over, and effects that nobody knows.
-// [Store.DeadLeases] finds those leases by an index, Options.LeaseIndex, and without a
-// scan. It is off by default: a lock and the end of an attempt each cost a write unit
-// more with it.
+// If an attempt dies, its lease ends and its effects are unknown. [Store.DeadLeases] finds
+// such leases with the index Options.LeaseIndex, without scanning the table. The index is
+// off by default, because with it a lock and the end of an attempt each cost one more write
+// unit.
 //
 // # Encryption
 //
-// With [Options].Encryption answers, failures' texts and the results of steps are
-// encrypted by this process. Their encodings are "sealed" and "sealed gzip", and
-// "sealed steps"; versions that don't know them refuse the record. data, a part's
-// data and each step are binaries then, in the form that encryption.go gives. A
-// record says by the attribute encrypts, from the moment its lease is taken, that its
-// answer will be encrypted.
+// If [Options].Encryption is set, this process encrypts answers, the texts of failures, and
+// the results of steps. The encodings are then "sealed", "sealed gzip" and "sealed steps",
+// and versions that don't know them refuse the record. The attribute data of a record or a
+// part and each step are then binary values, in the format that the file encryption.go
+// describes. As soon as the lease is taken, the attribute encrypts says that the answer will
+// be encrypted.
 //
 // # One Region
 //
-// A record is written in one Region. In a global table with multi-Region
-// eventual consistency two Regions can take the same lock at once; send all
-// requests that can share a key to one Region. CheckTable warns of it.
+// Each record must be written in only one Region. In a global table with multi-Region
+// eventual consistency, two Regions could take the same lock at the same time. Send all
+// requests that can have the same key to one Region. CheckTable warns about such a table.
 //
 // # Permissions
 //
-// Nothing but this, on the one table:
+// The store needs only these permissions, and only for its table:
 //
 //	{
 //	  "Version": "2012-10-17",
@@ -169,8 +179,8 @@
 //	  }]
 //	}
 //
-// CheckTable needs dynamodb:DescribeTable and dynamodb:DescribeTimeToLive too, and
-// [Store.DeadLeases] dynamodb:Query on the index alone:
+// CheckTable also needs dynamodb:DescribeTable and dynamodb:DescribeTimeToLive.
+// [Store.DeadLeases] also needs dynamodb:Query, only on the index
 // arn:aws:dynamodb:REGION:ACCOUNT:table/TABLE/index/INDEX.
 //
 // [docs/cost.md]: https://github.com/lambdaidem/toolkit/blob/main/docs/cost.md

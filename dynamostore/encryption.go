@@ -17,56 +17,69 @@ import (
 	"unicode/utf8"
 )
 
-// Encryption encrypts answers before they leave the process: stored answers and the texts of
-// failures, in records or in parts, the results of steps, and the answers that operators
-// settle with. The rest of a record stays readable: its scope, its fingerprint, the names of
-// steps, and the reasons that operators give. With the zero Encryption nothing is encrypted.
+// Encryption encrypts, on the client side, the parts of a record that come from handlers. These
+// are stored answers, the messages of failures, the results of steps, and the answers with
+// which operators settle records. The rest of a record stays readable: its scope, its
+// fingerprint, the names of steps, and the reasons that operators give. The zero Encryption
+// encrypts nothing.
 //
-// The cipher is AES-256-GCM (NIST SP 800-38D). Each text is encrypted under a key of its own,
-// which HKDF-SHA256 (RFC 5869) derives from the store's key and a salt, so one key can encrypt
-// any number of texts. The record's id, the attempt's token and the kind of text (answer,
-// failure, or step with its name) are associated data, so a text that was copied to another
-// place is refused as damaged. A step survives its attempt, so it is bound to its record and
-// name only: someone who can write to the table can restore a step from an earlier life of the
-// same record. Texts are compressed before they are encrypted, and their lengths are visible.
-// If readers of the table may choose parts of the answers, set Options.CompressFrom to
-// math.MaxInt.
+// The cipher is AES-256-GCM (NIST SP 800-38D). Each text is encrypted under its own key, which
+// HKDF-SHA256 (RFC 5869) derives from the store's key and a salt. So one store key can encrypt
+// any number of texts.
 //
-// A table may have texts under several keys, and older ones that are not encrypted. To
+// The associated data of a text are the record's id, the attempt's token, and the kind of text:
+// answer, failure, or step with its name. A text that was copied to another record or attempt
+// is therefore refused as damaged. The result of a step survives its attempt, so it is bound
+// only to its record and name. Someone who can write to the table can restore a step's result
+// from an earlier life of the same record.
+//
+// Answers are compressed before they are encrypted, and their lengths are visible. If people
+// who can read the table can also choose parts of the answers, the lengths may reveal other
+// parts. Then set Options.CompressFrom to math.MaxInt, which disables compression.
+//
+// A table may contain texts under several keys, and older texts that are not encrypted. To
 // introduce encryption, first deploy this version of the toolkit everywhere, and then set the
-// option: older versions refuse encrypted records, and a store without the option answers
-// their replays with lambdaidem.ErrAnswerUnavailable.
+// option. Older versions refuse encrypted records. A store without the option replays them as
+// lambdaidem.ErrAnswerUnavailable.
 //
-// Encryption adds about 65 bytes and the key's id to each text, and about 160 bytes to an
-// answer, because of its attributes. See docs/encryption.md.
+// Encryption adds about 65 bytes and the key's id to each text. An answer needs further
+// attributes, so an encrypted answer is about 160 bytes larger. See docs/encryption.md.
 type Encryption struct {
-	// Current returns the key to encrypt with. The store calls it before a handler runs,
-	// so that the key is there for the answer, however long the handler takes. If it
-	// fails, the call is refused with 503 lambdaidem.ErrStoreUnavailable. Current and Find
-	// each have 5 seconds, or 2 if an older key can be used. Nil means no encryption.
+	// Current returns the key to encrypt with. The store calls Current before a handler
+	// runs, so that the key is available for the answer, however long the handler takes.
+	// If Current fails, the handler does not run, and the client receives 503
+	// lambdaidem.ErrStoreUnavailable. A call of Current or Find has 5 seconds, or 2
+	// seconds if the cached key can still be used. If Current is nil, nothing is
+	// encrypted.
 	Current func(ctx context.Context) (Key, error)
 
-	// Find returns the key with an id, for a replay or for the steps of an earlier
-	// attempt. If it returns [ErrKeyGone], the key is gone for good: its answers become
-	// lambdaidem.ErrAnswerUnavailable, and their handlers do not run again. After any other
-	// error the call gets a 503, and a retry calls Find again. In every process, Find must
-	// know each key that Current has returned. Required with Current.
+	// Find returns the key with the given id. The store calls Find to decrypt an answer
+	// for a replay, or the results of an earlier attempt's steps. In every process, Find
+	// must know each key that Current has returned in any process. Find is required if
+	// Current is set.
+	//
+	// If Find returns [ErrKeyGone], the key is lost for good. Replays of its answers then
+	// fail with lambdaidem.ErrAnswerUnavailable, and the handlers do not run again. After
+	// any other error the client receives a 503, and its retry calls Find again.
 	Find func(ctx context.Context, id string) (Key, error)
 
-	// KeyFor is how long a key is cached before Current or Find is called again, and so
-	// how late a process notices that a key was rotated or removed. If the call fails, the
-	// cached key is used for another KeyFor. At least 1 s. Default: 5 minutes.
+	// KeyFor is how long a key is cached before the store calls Current or Find again. So
+	// a process can take this long to notice that a key was rotated or removed. If the
+	// call fails, the cached key is used for another KeyFor. At least 1 s. Default: 5
+	// minutes.
 	KeyFor time.Duration
 
-	// Only refuses texts that are not encrypted: an answer with
-	// lambdaidem.ErrAnswerUnavailable, a record with steps with
-	// lambdaidem.ErrRecordForeign. Then nobody without a key can put an answer into the
-	// table. Set it when all records from before the encryption have expired: one TTL
-	// after all processes encrypt, unless an older record is held. Default: false.
+	// Only, if true, makes the store refuse texts that are not encrypted, so that nobody
+	// without a key can put an answer into the table. A replay of such an answer fails
+	// with lambdaidem.ErrAnswerUnavailable. A record with such steps is refused with
+	// lambdaidem.ErrRecordForeign. Set Only when all unencrypted records have expired.
+	// That is one TTL after all processes encrypt, except for records that are held for
+	// an operator. Default: false.
 	Only bool
 }
 
-// problem returns what is wrong with the options, beginning with the name of a field, or "".
+// problem returns a description of the first invalid option, beginning with the name of its
+// field. It returns "" if all options are valid.
 func (e *Encryption) problem() string {
 	switch {
 	case (e.Current == nil) != (e.Find == nil):
@@ -83,30 +96,35 @@ func (e *Encryption) problem() string {
 	return ""
 }
 
-// Key is a key of 32 random bytes and its id. The id is stored beside each text and is not
-// secret. It can be any name for the key, even the key itself as encrypted by a KMS. Never give
-// an id another secret: the texts of the first one would be lost. Package fmt prints a Key as
-// its id only, unless the Key is in an unexported field of a struct.
+// Key is an encryption key and its id. The id is stored with each encrypted text and is not
+// secret. It can be any name for the key, or even the key itself, encrypted by a KMS. Never use
+// an id again for another secret: texts encrypted under the first secret would be lost.
+//
+// Package fmt prints only the id of a Key, unless the Key is in an unexported field of a struct.
 type Key struct {
 	ID     string // 1 to 1024 bytes of UTF-8
-	Secret []byte `json:"-"` // 32 bytes
+	Secret []byte `json:"-"` // 32 random bytes
 }
 
-// String names the key without its secret.
+// String returns the word "key" and the quoted id. The text does not contain the secret.
 func (k Key) String() string { return "key " + strconv.Quote(k.ID) }
 
-// Format names the key without its secret, whatever the verb.
+// Format writes the text of String for every verb, so that even %x or %#v does not print the
+// secret.
 func (k Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) }
 
-// ErrKeyGone is what Encryption.Find returns, or wraps, for a key that does not exist
-// any more, as opposed to one that can't be reached now.
+// ErrKeyGone is the error that Encryption.Find returns, or wraps, for a key that no longer
+// exists. For a key that is only unavailable at the moment, Find must return another error.
 var ErrKeyGone = errors.New("the key is gone for good")
 
-// StaticKeys returns an Encryption with a fixed list of keys, such as from a secrets manager.
-// The first key encrypts, and all of them decrypt. To rotate, add the new key at the end and
-// deploy everywhere, then move it to the front. Remove the old key when all texts under it have
-// expired; a missing key is [ErrKeyGone]. StaticKeys panics if there is no key, a key is not
-// valid, or two keys have one id.
+// StaticKeys returns an Encryption with a fixed list of keys, for example from a secrets manager.
+// The first key encrypts, and all of them decrypt. A key that is not in the list is treated as
+// lost for good; see [ErrKeyGone].
+//
+// To rotate keys, add the new key at the end and deploy everywhere. Then move it to the front and
+// deploy again. Remove the old key when all texts encrypted under it have expired.
+//
+// StaticKeys panics if there is no key, a key is not valid, or two keys have the same id.
 func StaticKeys(keys ...Key) Encryption {
 	if len(keys) == 0 {
 		panic("dynamostore: StaticKeys: there is no key")
@@ -138,8 +156,9 @@ const (
 	maxKeyID    = 1024
 )
 
-// problem describes what is wrong with a key, or returns "". It quotes no field: a
-// user who swaps id and secret has the secret in the id.
+// problem returns a description of what is wrong with the key, or "" if the key is valid. The
+// description never quotes the id, because a user who swaps id and secret has the secret in
+// the id.
 func (k Key) problem() string {
 	switch {
 	case k.ID == "" || len(k.ID) > maxKeyID:
@@ -152,19 +171,21 @@ func (k Key) problem() string {
 	return ""
 }
 
-// clone returns a key that nobody else can change.
+// clone returns a copy of the key with its own copy of the secret.
 func (k Key) clone() Key { return Key{ID: k.ID, Secret: bytes.Clone(k.Secret)} }
 
-// A sealed text is
+// Constants of the sealed form, which is the binary form of an encrypted text:
 //
-//	1 byte    the version of this form
-//	          length of the key's id, as an unsigned varint; the id
-//	          length of the token, likewise; the token of the attempt that sealed it
+//	1 byte    version of the form
+//	          length of the key's id, as an unsigned varint, then the id
+//	          length of the token, as an unsigned varint, then the fencing token of
+//	          the attempt that encrypted the text
 //	24 bytes  salt
-//	          AES-256-GCM's ciphertext and tag
+//	          ciphertext and tag of AES-256-GCM
 //
-// Key and nonce are HKDF-SHA256 of the store's key with the salt. Associated data are
-// all that is before the ciphertext, the record's id and the place.
+// The AES key and the nonce are derived from the store's key and the salt by HKDF-SHA256.
+// The associated data are everything before the ciphertext, then the record's id, then the
+// purpose of the text, which apart.purpose or purposeOfStep returns.
 const (
 	cipherName  = "AES-256-GCM"
 	sealVersion = 1
@@ -175,45 +196,49 @@ const (
 	saltInfo    = "lambdaidem salt of a text 1"
 )
 
-// seal encrypts a text for its place in the record of that id.
-func (k Key) seal(id, token, place string, text []byte) []byte {
+// seal encrypts a text of the record with the given id. token is the fencing token of the
+// attempt. purpose says what the text is in the record, such as the result of a certain step.
+// The result has the sealed form, and is the same for the same arguments.
+func (k Key) seal(id, token, purpose string, text []byte) []byte {
 	out := make([]byte, 0, 1+sizedBytes(k.ID)+sizedBytes(token)+saltBytes+len(text)+tagBytes)
 	out = appendSized(append(out, sealVersion), k.ID)
 	out = appendSized(out, token)
-	salt := k.salt(associated(out, id, place), text)
+	salt := k.salt(associated(out, id, purpose), text)
 	out = append(out, salt...)
 	aead, nonce := k.cipher(salt)
-	return aead.Seal(out, nonce, text, associated(out, id, place))
+	return aead.Seal(out, nonce, text, associated(out, id, purpose))
 }
 
-// salt returns that of one text in its place, and of no other: sealed again, for a write that
-// is tried again, it is the same bytes. Nobody without the key can tell it from a
-// random one, as HMAC-SHA256 is a pseudorandom function (RFC 2104; that a nonce may be
-// made so, RFC 8452 and RFC 6979 show).
-func (k Key) salt(place, text []byte) []byte {
+// salt returns the salt for encrypting a text: an HMAC-SHA256 of the text and its associated
+// data, which do not include the salt yet. So a write that is retried encrypts a text to the
+// same bytes, and different texts have different salts.
+//
+// Nobody without the key can tell the salt from a random one, because HMAC-SHA256 (RFC 2104) is
+// a pseudorandom function. RFC 8452 and RFC 6979 derive nonces in a similar way.
+func (k Key) salt(associatedData, text []byte) []byte {
 	own, err := hkdf.Expand(sha256.New, k.Secret, saltInfo, sha256.Size)
-	if err != nil { // 32 bytes: can't happen
+	if err != nil { // can't happen: HKDF-SHA256 can derive far more than 32 bytes
 		panic(err)
 	}
 	h := hmac.New(sha256.New, own)
-	var size [8]byte // so that place and text can't run into each other
-	binary.BigEndian.PutUint64(size[:], uint64(len(place)))
+	var size [8]byte // the length of associatedData, without which the concatenation would be ambiguous
+	binary.BigEndian.PutUint64(size[:], uint64(len(associatedData)))
 	h.Write(size[:])
-	h.Write(place)
+	h.Write(associatedData)
 	h.Write(text)
 	return h.Sum(nil)[:saltBytes]
 }
 
-// sealed is a sealed text, taken apart.
+// sealed has the fields of an encrypted text in the sealed form.
 type sealed struct {
 	keyID, token string
-	header       []byte // all before the ciphertext
-	salt, text   []byte
+	header       []byte // everything before the ciphertext, including the salt
+	salt, text   []byte // text is the ciphertext and the tag
 }
 
 var errNoSeal = errors.New("it has not the form of an encrypted text of this version")
 
-// parseSealed takes a sealed text apart.
+// parseSealed parses an encrypted text in the sealed form. It does not decrypt the text.
 func parseSealed(b []byte) (s sealed, err error) {
 	if len(b) == 0 || b[0] != sealVersion {
 		return s, errNoSeal
@@ -223,7 +248,8 @@ func parseSealed(b []byte) (s sealed, err error) {
 	if s.keyID, rest, ok = cutSized(rest); ok {
 		s.token, rest, ok = cutSized(rest)
 	}
-	// A longer id is no key's, and must not be remembered as one: see keyring.slot.
+	// No key has a longer id. A damaged text with one must be refused here, because the
+	// keyring would store the id in its cache; see keyring.slot.
 	if !ok || len(rest) < saltBytes+tagBytes || len(s.keyID) > maxKeyID {
 		return s, errNoSeal
 	}
@@ -234,33 +260,35 @@ func parseSealed(b []byte) (s sealed, err error) {
 
 var errOtherSeal = errors.New("it can't be decrypted: it was changed, or is of another record, another attempt, another place or another key")
 
-// open decrypts it.
-func (s sealed) open(k Key, id, place string) ([]byte, error) {
+// open decrypts the text with its key. id and purpose must be those that were passed to seal.
+func (s sealed) open(k Key, id, purpose string) ([]byte, error) {
 	aead, nonce := k.cipher(s.salt)
-	text, err := aead.Open(nil, nonce, s.text, associated(s.header, id, place))
+	text, err := aead.Open(nil, nonce, s.text, associated(s.header, id, purpose))
 	if err != nil {
 		return nil, errOtherSeal
 	}
 	if text == nil {
-		text = []byte{} // nil is absent
+		text = []byte{} // an empty text; nil would mean that there is no text
 	}
 	return text, nil
 }
 
-// cipher returns that of one text, and its nonce.
+// cipher derives the AES key and the nonce of the text with the given salt. It returns AES-GCM
+// with that key, and the nonce.
 func (k Key) cipher(salt []byte) (cipher.AEAD, []byte) {
 	derived, err := hkdf.Key(sha256.New, k.Secret, salt, sealInfo, secretBytes+nonceBytes)
-	if err != nil { // some 44 bytes: can't happen
+	if err != nil { // can't happen: HKDF-SHA256 can derive far more than 44 bytes
 		panic(err)
 	}
 	aead, err := gcm(derived[:secretBytes])
-	if err != nil { // New has tried
+	if err != nil { // can't happen: New has checked that gcm works
 		panic(err)
 	}
 	return aead, derived[secretBytes:]
 }
 
-// gcm is AES-256-GCM by that secret.
+// gcm returns AES-256-GCM with the given secret, which must have 32 bytes. It also returns an
+// error if the process can't encrypt, which is so with GODEBUG=fips140=only.
 func gcm(secret []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(secret)
 	if err != nil {
@@ -269,21 +297,24 @@ func gcm(secret []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block) //nolint:wrapcheck // it says what is wrong
 }
 
-// associated returns the data that a text is bound to.
-func associated(header []byte, id, place string) []byte {
-	out := make([]byte, 0, len(header)+sizedBytes(id)+sizedBytes(place))
-	return appendSized(appendSized(append(out, header...), id), place)
+// associated returns the associated data of a text. Decryption fails unless it uses the same
+// header, record id and purpose as encryption.
+func associated(header []byte, id, purpose string) []byte {
+	out := make([]byte, 0, len(header)+sizedBytes(id)+sizedBytes(purpose))
+	return appendSized(appendSized(append(out, header...), id), purpose)
 }
 
-// appendSized writes a text after its length, so that no two of them can run into
-// each other.
+// appendSized appends the length of s and then s. The length makes a concatenation of several
+// strings unambiguous.
 func appendSized(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// sizedBytes returns enough room for a text and its length.
+// sizedBytes returns the maximum number of bytes that appendSized appends for s.
 func sizedBytes(s string) int { return binary.MaxVarintLen64 + len(s) }
 
+// cutSized returns the string that appendSized has appended, and the bytes after it. ok is
+// false if b does not begin with such a string.
 func cutSized(b []byte) (s string, rest []byte, ok bool) {
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > uint64(len(b)-size) { //nolint:gosec // size is len(b) at most

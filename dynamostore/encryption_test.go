@@ -304,7 +304,7 @@ func TestS1_ATextIsOfItsPlaceAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		change(t, "idem#f", func(it attributes) {
-			it[attrData] = &types.AttributeValueMemberB{Value: key.seal("idem#f", claim.Token, placeOfStep("x"), mine.Value)}
+			it[attrData] = &types.AttributeValueMemberB{Value: key.seal("idem#f", claim.Token, purposeOfStep("x"), mine.Value)}
 		})
 		wantDamaged(t, "idem#f")
 	})
@@ -711,7 +711,7 @@ func TestS1_WithoutEncryptionItemsAreWhatTheyWere(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	it := &item{ID: "i", Token: "t"}
-	if err := s.keepSteps(t.Context(), it, lambdaidem.Steps{"a": []byte("1")}); err != nil || it.Encoding.s != encodedSteps || !maps.EqualFunc(it.Steps, lambdaidem.Steps{"a": []byte("1")}, bytes.Equal) {
+	if err := s.setSteps(t.Context(), it, lambdaidem.Steps{"a": []byte("1")}); err != nil || it.Encoding.s != encodedSteps || !maps.EqualFunc(it.Steps, lambdaidem.Steps{"a": []byte("1")}, bytes.Equal) {
 		t.Errorf("%+v, %v", it, err)
 	}
 }

@@ -11,49 +11,50 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Tx collects the writes that one run of a handler enlists. The writes are made in
-// one transaction with the handler's answer, or not at all. A Tx is safe for
-// concurrent use.
+// Tx collects the DynamoDB writes that one run of a handler enlists. The writes are
+// committed in one transaction with the handler's answer, or not at all. [Enlist]
+// returns a Tx. A Tx is safe for concurrent use.
 type Tx struct {
 	mu         sync.Mutex
-	writes     []*Write
-	err        error // the first write that can't be made, and why
-	whenFailed bool
-	sealed     bool
-	refused    error // why nothing can be enlisted at the moment; nil while enlisting is possible
+	writes     []*Write // in the order in which they were enlisted
+	err        error    // a *WriteError for the first write that can't be made; nil if there is none
+	whenFailed bool     // whether to make the writes for OutcomeFailed too; see AlsoWhenFailed
+	sealed     bool     // whether enlisting has ended, because the handler has returned
+	refused    error    // why nothing can be enlisted at the moment; nil while enlisting is possible
 }
 
-// Enlist returns the transaction of the handler that ctx belongs to. One
-// TransactWriteItems makes the enlisted writes, stores the handler's answer and
-// completes its record: either all of it happens, exactly once, or none of it. The
-// request is sent after the handler has returned, so a handler can't read its own
-// writes.
+// Enlist returns the transaction of the handler that ctx belongs to. The handler adds
+// writes to it. After the handler has returned, one TransactWriteItems request makes the
+// enlisted writes, stores the handler's answer and completes its record. Either all of
+// that happens, exactly once, or none of it. A handler can't read its own writes, because
+// they are not made while it runs.
 //
 // The writes are made if the answer's outcome is OutcomeSucceeded. They are dropped if
 // the outcome is OutcomeFailed (but see [Tx.AlsoWhenFailed]), OutcomeReleased or
 // OutcomeUncertain. A success is never sent without its writes: if Options.Outcome
 // drops the writes of an answer with a status of 200 to 399, the client receives
-// 500 [lambdaidem.ErrWriteInvalid] instead. The writes of a handler that runs
-// unguarded (for a GET, or for a request without a key where keys are optional) are
-// made in a transaction without a record, before the handler's answer is sent. A
-// net/http handler that runs unguarded must enlist before it begins its answer.
+// 500 [lambdaidem.ErrWriteInvalid] instead.
 //
-// The writes go to tables in the account and Region of the store's client, with the
-// client's credentials, which need dynamodb:PutItem, UpdateItem, DeleteItem and
-// ConditionCheckItem for them. A transaction takes at most 99 writes of a handler, one
-// for each item, and 4 MB in total.
+// A handler can run unguarded, for a GET, or for a request without a key where keys are
+// optional. Its writes are made in a transaction without a record, before its answer is
+// sent. A net/http handler that runs unguarded must enlist before it writes its response.
 //
-// Enlist panics where nothing would ever commit the writes: outside a guarded
-// handler, after the handler has returned, after an unguarded net/http handler has
-// begun its answer, and if the guard uses a store of another package. To test a
-// handler without a guard, see [Capture].
+// The tables of the writes must be in the account and Region of the store's client. The
+// client's credentials need dynamodb:PutItem, UpdateItem, DeleteItem and
+// ConditionCheckItem on the tables. A handler can enlist at most 99 writes, each to a
+// different item, and 4 MB in total.
 //
-// The methods of Tx and Write panic after the handler has returned, and while the
-// handler runs a [lambdaidem.Step] or makes a guarded call such as [lambdaidem.Do]. A
-// retry skips a step or call whose result is stored, so a write enlisted there would
+// Enlist panics if nothing would ever commit the writes: outside a guarded handler, after
+// the handler has returned, after an unguarded net/http handler has begun to write its
+// response, and if the guard's store is not a [Store] of this package. To test a handler
+// without a guard, see [Capture].
+//
+// The methods of Tx and Write panic after the handler has returned. They also panic while
+// the handler runs a [lambdaidem.Step] or makes a guarded call such as [lambdaidem.Do]. A
+// retry skips a step or call whose result is stored, so a write enlisted inside it would
 // be missing from the retry. A Tx can't tell which goroutine calls it. A handler that
 // runs steps in goroutines must therefore wait for all of them before it enlists
-// their results. A guarded call enlists in its own transaction.
+// writes. A guarded call has its own transaction, in which it can enlist.
 func Enlist(ctx context.Context) *Tx {
 	enlisted, err := lambdaidem.TxOf(ctx)
 	for enlisted != nil {
@@ -73,9 +74,10 @@ func Enlist(ctx context.Context) *Tx {
 	panic(fmt.Sprintf("dynamostore: Enlist: %v", err))
 }
 
-// AlsoWhenFailed makes the writes even if the answer's outcome is OutcomeFailed, which
-// by default a 4xx has. Use it to record refused requests, for example. It has no effect in
-// a handler of messages, whose failures are never stored.
+// AlsoWhenFailed asks for the writes to be made even if the answer's outcome is
+// OutcomeFailed, which by default is the outcome of a 4xx response. Use AlsoWhenFailed,
+// for example, to record requests that the handler refuses. It has no effect in a handler
+// of messages, because the failure of a message is never stored.
 func (t *Tx) AlsoWhenFailed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,9 +85,9 @@ func (t *Tx) AlsoWhenFailed() {
 	t.whenFailed = true
 }
 
-// Drop discards every write enlisted so far. A handler calls Drop if it has enlisted
-// writes and then finds that it should succeed without them. Dropping the writes of a
-// success by Options.Outcome instead is an error; see [Enlist].
+// Drop discards all writes enlisted so far. A handler calls Drop if it has enlisted
+// writes and then finds that it should succeed without them. Options.Outcome can't be used
+// for that, because a success whose writes it drops is an error; see [Enlist].
 func (t *Tx) Drop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,35 +95,39 @@ func (t *Tx) Drop() {
 	t.writes, t.err = nil, nil
 }
 
-// Put enlists a put. Errors identify the write by name, which must be different for
-// every write of a transaction. The caller must not change put's maps afterwards.
+// Put enlists a put of an item. The name identifies the write in errors. Each write of a
+// transaction must have a different name. The caller must not change the maps in put
+// afterwards.
 //
-// If Put or another method can't enlist a write, for example because its name is
-// taken, nothing is written, and the client receives 500
-// [lambdaidem.ErrWriteInvalid] in place of the handler's answer.
+// If Put or another method of Tx can't enlist a write, for example because its name is
+// already used, none of the writes is made. The client then receives 500
+// [lambdaidem.ErrWriteInvalid] instead of the handler's answer.
 func (t *Tx) Put(name string, put types.Put) *Write {
 	return t.add(&Write{name: name, table: put.TableName, key: nil, item: put.Item,
 		names: put.ExpressionAttributeNames, values: put.ExpressionAttributeValues, condition: put.ConditionExpression, kind: aPut})
 }
 
-// Update enlists an update.
+// Update enlists an update of an item; see [Tx.Put] for the name and for errors.
 func (t *Tx) Update(name string, update types.Update) *Write {
 	return t.add(&Write{name: name, table: update.TableName, key: update.Key, update: update.UpdateExpression,
 		names: update.ExpressionAttributeNames, values: update.ExpressionAttributeValues, condition: update.ConditionExpression, kind: anUpdate})
 }
 
-// Delete enlists a delete.
+// Delete enlists the deletion of an item; see [Tx.Put] for the name and for errors.
 func (t *Tx) Delete(name string, del types.Delete) *Write {
 	return t.add(&Write{name: name, table: del.TableName, key: del.Key,
 		names: del.ExpressionAttributeNames, values: del.ExpressionAttributeValues, condition: del.ConditionExpression, kind: aDelete})
 }
 
-// Check enlists a condition on an item that is not written.
+// Check enlists a condition on an item that the transaction does not write. If the
+// condition fails, none of the writes is made. See [Tx.Put] for the name and for errors.
 func (t *Tx) Check(name string, check types.ConditionCheck) *Write {
 	return t.add(&Write{name: name, table: check.TableName, key: check.Key,
 		names: check.ExpressionAttributeNames, values: check.ExpressionAttributeValues, condition: check.ConditionExpression, kind: aCheck})
 }
 
+// add enlists a write. It always returns w, so that calls can be chained. A write that can't
+// be made is reported when the transaction is committed.
 func (t *Tx) add(w *Write) *Write {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,18 +143,20 @@ func (t *Tx) add(w *Write) *Write {
 	case t.named(w.name) != nil:
 		err = errors.New("another write has this name")
 	}
-	t.failed(w, err)
+	t.recordError(w, err)
 	t.writes = append(t.writes, w)
 	return w
 }
 
-// failed records err, which may be nil, if it is the first error of a write.
-func (t *Tx) failed(w *Write, err error) {
+// recordError stores err as the error of the transaction, unless an earlier write already had
+// an error. It does nothing if err is nil.
+func (t *Tx) recordError(w *Write, err error) {
 	if err != nil && t.err == nil {
 		t.err = &WriteError{Write: w.name, Err: err}
 	}
 }
 
+// named returns the enlisted write with the given name, or nil.
 func (t *Tx) named(name string) *Write {
 	for _, w := range t.writes {
 		if w.name == name {
@@ -158,7 +166,8 @@ func (t *Tx) named(name string) *Write {
 	return nil
 }
 
-// mustBeOpen panics if a write enlisted or changed now would be lost.
+// mustBeOpen panics if nothing can be enlisted at the moment, because a write that is
+// enlisted or changed now would be lost. The caller must hold t.mu.
 func (t *Tx) mustBeOpen() {
 	if t.sealed {
 		panic("dynamostore: a write was enlisted after the handler had returned, and would be lost")
@@ -168,7 +177,8 @@ func (t *Tx) mustBeOpen() {
 	}
 }
 
-// refuse makes enlisting panic; nil allows it again.
+// refuse makes every later attempt to enlist or change a write panic with the text of why.
+// refuse(nil) allows enlisting again.
 func (t *Tx) refuse(why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -191,22 +201,24 @@ func (t *Tx) seal(o lambdaidem.Outcome) bool {
 	return len(t.writes) > 0 && (o == lambdaidem.OutcomeSucceeded || o == lambdaidem.OutcomeFailed && t.whenFailed)
 }
 
-// Write is one enlisted write.
+// Write is one enlisted write. Its methods add a condition, and set the error to return
+// if the condition fails.
 type Write struct {
 	tx        *Tx
 	kind      kind
-	name      string
-	table     *string
+	name      string     // identifies the write in errors
+	table     *string    // name or ARN
 	key       attributes // nil for a put
 	item      attributes // nil unless the write is a put
-	update    *string
-	condition *string
+	update    *string    // the update expression; nil unless the write is an update
+	condition *string    // the condition expression; nil if there is none
 	names     map[string]string
 	values    attributes
-	verdict   func(*ConditionFailed) error
-	err       error
+	verdict   func(*ConditionFailed) error // see ElseFunc; nil if neither Else nor ElseFunc was called
+	err       error                        // why the write can't be made; nil if it can
 }
 
+// kind says which action of TransactWriteItems a write is.
 type kind uint8
 
 const (
@@ -216,24 +228,28 @@ const (
 	aCheck
 )
 
-// Else sets the error of the call if this write's condition fails. The guard treats
-// err as if the handler had returned it: with [lambdaidem.Reject] the client receives
-// an error, which is stored; with [lambdaidem.Answer] the client receives an ordinary
-// answer; with [lambdaidem.Retryable] a retry runs the handler again.
+// Else sets the error with which the call fails if this write's condition fails. The
+// guard treats err as if the handler had returned it:
+//
+//   - With [lambdaidem.Reject], the client receives an error, which is stored.
+//   - With [lambdaidem.Answer], the client receives an ordinary answer.
+//   - With [lambdaidem.Retryable], a retry runs the handler again.
 //
 // Without Else, the call fails with [lambdaidem.ErrConditionFailed]. Under policy
 // Rerun the record is released, so that a retry runs the handler again. Under policy
 // Hold the outcome is uncertain, because the handler may have called other services
 // before the condition failed.
 //
-// If the conditions of several writes fail, the write enlisted first decides.
+// If the conditions of several writes fail, the error of the write that was enlisted
+// first is used.
 func (w *Write) Else(err error) *Write {
 	return w.ElseFunc(func(*ConditionFailed) error { return err })
 }
 
-// ElseFunc is like [Write.Else], but calls verdict for the error. The argument has the
-// item on which the condition failed, so that verdict can tell a missing item from
-// one with other values. If verdict returns nil, the call fails as without ElseFunc.
+// ElseFunc is like [Write.Else], but calls verdict to get the error. The argument of
+// verdict contains the item on which the condition failed. So verdict can distinguish a
+// missing item from an item with other values. If verdict returns nil, the call fails as
+// if ElseFunc had not been called.
 func (w *Write) ElseFunc(verdict func(*ConditionFailed) error) *Write {
 	w.tx.mu.Lock()
 	defer w.tx.mu.Unlock()
@@ -242,8 +258,8 @@ func (w *Write) ElseFunc(verdict func(*ConditionFailed) error) *Write {
 	return w
 }
 
-// action returns the write as an element of a TransactWriteItems request. If its
-// condition fails, DynamoDB returns the item on which it failed.
+// action returns the write as an element of a TransactWriteItems request. The element
+// asks DynamoDB to return the existing item if the condition fails.
 func (w *Write) action() types.TransactWriteItem {
 	const old = types.ReturnValuesOnConditionCheckFailureAllOld
 	switch w.kind {

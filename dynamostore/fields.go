@@ -12,24 +12,25 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// field is the value of one attribute in an item.
+// field encodes and decodes the value of one attribute of an item.
 type field interface {
-	// here reports whether the item has the attribute. The other methods but take must
-	// not be called if it does not.
-	here() bool
-	// size returns the value's size in bytes: see sizeOf.
+	// present reports whether the item has the attribute. If it does not, size and appendTo
+	// must not be called.
+	present() bool
+	// size returns the value's size in bytes, by the rule with which DynamoDB counts it;
+	// see sizeOf.
 	size() int
-	// appendTo appends the value in DynamoDB's JSON.
+	// appendTo appends the value in DynamoDB's JSON, such as {"S":"text"}.
 	appendTo(b []byte) []byte
-	// take sets the value from DynamoDB's JSON. It returns "", or says what the value
-	// should have been.
+	// take decodes DynamoDB's JSON and sets the value. It returns "", or a description of
+	// a valid value if the JSON is not one, such as "a string".
 	take(r *lowlevel.Reader) (want string)
 }
 
-// valueOf returns a field's value as the SDK takes it, or nil if the item does not have
-// the attribute.
+// valueOf returns a field's value as the SDK's type, or nil if the item does not have the
+// attribute.
 func valueOf(f field) types.AttributeValue {
-	if !f.here() {
+	if !f.present() {
 		return nil
 	}
 	r := lowlevel.NewReader(string(f.appendTo(nil)))
@@ -40,7 +41,8 @@ func valueOf(f field) types.AttributeValue {
 	return v
 }
 
-// takeValue sets a field from a value as the SDK gives it: see take.
+// takeValue sets a field to a value of the SDK's type. It returns "", or a description of a
+// valid value if v is not one.
 func takeValue(f field, v types.AttributeValue) (want string) {
 	text, ok := lowlevel.AppendValue(nil, v)
 	if !ok {
@@ -50,7 +52,7 @@ func takeValue(f field, v types.AttributeValue) (want string) {
 	return f.take(&r)
 }
 
-// wants returns "" if ok, and otherwise what.
+// wants returns the result of field.take: "" if the value was valid, or what it should be.
 func wants(ok bool, what string) string {
 	if ok {
 		return ""
@@ -58,11 +60,11 @@ func wants(ok bool, what string) string {
 	return what
 }
 
-// text is a string; the empty one is absent.
+// text is a string attribute. If the string is empty, the attribute is absent.
 type text string
 
-func (t *text) here() bool { return *t != "" }
-func (t *text) size() int  { return len(*t) }
+func (t *text) present() bool { return *t != "" }
+func (t *text) size() int     { return len(*t) }
 
 func (t *text) appendTo(b []byte) []byte {
 	return append(lowlevel.AppendString(append(b, `{"S":`...), string(*t)), '}')
@@ -74,13 +76,13 @@ func (t *text) take(r *lowlevel.Reader) string {
 	return wants(ok && kind == "S", "a string")
 }
 
-// optionalText is a string that may be absent, which is not the empty one.
+// optionalText is a string attribute that can be absent or be the empty string.
 type optionalText struct {
 	s     string
 	there bool
 }
 
-func (t *optionalText) here() bool               { return t.there }
+func (t *optionalText) present() bool            { return t.there }
 func (t *optionalText) size() int                { return len(t.s) }
 func (t *optionalText) appendTo(b []byte) []byte { return (*text)(&t.s).appendTo(b) }
 
@@ -89,21 +91,22 @@ func (t *optionalText) take(r *lowlevel.Reader) string {
 	return (*text)(&t.s).take(r)
 }
 
-// integer is a whole number that may be absent, which is not zero.
+// integer is a number attribute that can be absent or be zero.
 type integer struct {
 	n     int64
 	there bool
 }
 
-func (i *integer) here() bool { return i.there }
+func (i *integer) present() bool { return i.there }
 
-// size returns what sizeOfNumber says of its text.
+// size returns the same as sizeOfNumber, without formatting the number: a byte for two
+// significant digits, one byte, and one more for a minus sign.
 func (i *integer) size() int {
 	rest, digits, sign := i.n, 0, 0
 	if rest < 0 {
 		sign = 1
 	}
-	for rest != 0 && rest%10 == 0 { // no significant digits
+	for rest != 0 && rest%10 == 0 { // trailing zeros are not significant
 		rest /= 10
 	}
 	for ; rest != 0; rest /= 10 {
@@ -124,13 +127,13 @@ func (i *integer) take(r *lowlevel.Reader) string {
 	return wants(ok && kind == "N" && err == nil, "a whole number of 64 bits")
 }
 
-// payload is bytes; nil is absent. They are a string attribute while they are
-// UTF-8, so that a person can read an answer in the console, and a binary one
-// otherwise.
+// payload is an answer. If it is nil, the attribute is absent. Valid UTF-8 is stored as a
+// string attribute, so that people can read the answer in the AWS console. Other bytes are
+// stored as a binary attribute.
 type payload []byte
 
-func (p *payload) here() bool { return *p != nil }
-func (p *payload) size() int  { return len(*p) }
+func (p *payload) present() bool { return *p != nil }
+func (p *payload) size() int     { return len(*p) }
 
 func (p *payload) appendTo(b []byte) []byte {
 	if utf8.Valid(*p) {
@@ -156,11 +159,11 @@ func (p *payload) take(r *lowlevel.Reader) string {
 	return wants(ok, "a string or binary")
 }
 
-// failureField is a failure; nil is absent. It is rare, so package
-// attributevalue writes and reads it.
+// failureField is the error that a completed record replays. If it is nil, the attribute is
+// absent. Failures are rare, so package attributevalue encodes and decodes them.
 type failureField struct{ of **lambdaidem.Failure }
 
-// failure is lambdaidem.Failure with the names that the item gives its members.
+// failure is lambdaidem.Failure with the names of the attribute's members.
 type failure struct {
 	Code    lambdaidem.Code `dynamodbav:"code"`
 	Type    string          `dynamodbav:"type,omitempty"`
@@ -173,7 +176,7 @@ func (f failureField) write() types.AttributeValue {
 		return nil
 	}
 	v, err := attributevalue.Marshal(failure(**f.of))
-	if err != nil { // texts and a number: can't happen
+	if err != nil { // can't happen: strings and a number can always be encoded
 		panic(err)
 	}
 	return v
@@ -191,20 +194,21 @@ func (f failureField) read(v types.AttributeValue) string {
 	return ""
 }
 
-func (f failureField) here() bool                     { return *f.of != nil }
+func (f failureField) present() bool                  { return *f.of != nil }
 func (f failureField) size() int                      { return sizeOfValue(f.write()) }
 func (f failureField) appendTo(b []byte) []byte       { return appendRare(b, f) }
 func (f failureField) take(r *lowlevel.Reader) string { return takeRare(r, f) }
 
-// partsField says how an encoded answer is put together; nil is absent.
+// partsField describes an answer that is compressed, encrypted or stored in parts. If it is
+// nil, the attribute is absent.
 type partsField struct{ of **parts }
 
-// The members of the attribute.
+// The members of the attribute parts.
 const (
-	partsCount    = "count"    // N
-	partsLength   = "length"   // N, bytes
-	partsChecksum = "checksum" // B
-	partsFailure  = "failure"  // BOOL, absent: it is a value
+	partsCount    = "count"    // N, the number of parts; 0 if the record has the stored bytes
+	partsLength   = "length"   // N, the size of the answer in bytes, before compression
+	partsChecksum = "checksum" // B, SHA-256
+	partsFailure  = "failure"  // BOOL, whether the answer is a failure; absent: it is a value
 )
 
 func (f partsField) write() types.AttributeValue {
@@ -245,17 +249,18 @@ func (f partsField) read(v types.AttributeValue) string {
 	return ""
 }
 
-func (f partsField) here() bool                     { return *f.of != nil }
+func (f partsField) present() bool                  { return *f.of != nil }
 func (f partsField) size() int                      { return sizeOfValue(f.write()) }
 func (f partsField) appendTo(b []byte) []byte       { return appendRare(b, f) }
 func (f partsField) take(r *lowlevel.Reader) string { return takeRare(r, f) }
 
-// rareField is a field that is rarely there, or small. It goes through the SDK's values
-// instead of being encoded by hand.
+// rareField is a field that few items have. It is not worth code that encodes and decodes
+// JSON by hand, so it is converted to and from the SDK's types.
 type rareField interface {
-	// write returns the value, or nil if the attribute is absent.
+	// write returns the value, or nil if the item does not have the attribute.
 	write() types.AttributeValue
-	// read sets the field. It returns "", or says what the value should have been.
+	// read sets the value. It returns "", or a description of a valid value if the
+	// argument is not one.
 	read(types.AttributeValue) (want string)
 }
 

@@ -216,7 +216,7 @@ func writtenToday(t *testing.T, file *goldenFile) items {
 	lease := lambdaidem.Lease{ID: golden.claim.ID, Token: golden.claim.Token, Scope: golden.claim.Scope}
 	switch {
 	case file.release:
-		it.giveBack(goldenTime.Add(2*time.Hour), file.failure, "")
+		it.release(goldenTime.Add(2*time.Hour), file.failure, "")
 	case file.result != nil:
 		p, err := s.pack(t.Context(), lease, *file.result)
 		if err != nil {

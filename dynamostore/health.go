@@ -11,60 +11,63 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// HealthStatus is how well something is, in the words of
+// HealthStatus says how healthy a store, or one aspect of it, is. The values are those of
 // draft-inadarei-api-health-check-05, section 3.1.
 type HealthStatus string
 
-// The statuses. HealthPass is that of a whole whose parts pass or could not be
-// looked at.
+// The statuses. The status of a [Health] is HealthPass if each of its checks has HealthPass
+// or HealthUnknown.
 const (
 	HealthPass    HealthStatus = "pass" // healthy
-	HealthWarn    HealthStatus = "warn" // it serves, but somebody should look
-	HealthFail    HealthStatus = "fail" // guarded requests are refused, or nobody knows
-	HealthUnknown HealthStatus = ""     // not looked at; of a single check only
+	HealthWarn    HealthStatus = "warn" // guarded requests are served, but somebody should look at the problem
+	HealthFail    HealthStatus = "fail" // guarded requests are refused, or the store could not be checked
+	HealthUnknown HealthStatus = ""     // the check was not made; only a [Check] has this status
 )
 
-// Health is what a [HealthCheck] found.
+// Health is the result of a [HealthCheck].
 type Health struct {
-	// Status is the worst of the checks.
+	// Status is the worst status of the checks.
 	Status HealthStatus
 	Checks []Check
-	// Until is until when this answer is given to all who ask. It is zero where
-	// the caller's context ended first, which says nothing about the store.
+	// Until is when this result expires; before then, every caller of
+	// [HealthCheck.Check] gets it. Until is zero if the caller's context ended before the
+	// store was checked.
 	Until time.Time
 }
 
-// Check is one thing that was looked at.
+// Check is the result for one aspect of the store.
 type Check struct {
-	// Name is the action in IAM, without its service ("GetItem"); "settings" for
-	// what DescribeTable and DescribeTimeToLive say; "encryption" for the key of
-	// Options.Encryption; "context" alone where the caller's context ended.
+	// Name identifies the check. It is an IAM action without the service, such as
+	// "GetItem"; "settings" for the table's settings (DescribeTable and
+	// DescribeTimeToLive); "encryption" for the keys of Options.Encryption; or "context"
+	// if the caller's context ended, which is then the only check.
 	Name    string
-	Table   string // its name or ARN, as it was given
+	Table   string // the name or ARN of the table, as it was given
 	Status  HealthStatus
-	Code    TableCode     // what is wrong; empty if nothing is
+	Code    TableCode     // the kind of the problem; empty if there is none
 	Detail  string        // what is wrong, and what to do
-	Time    time.Time     // when it was looked at
-	Latency time.Duration // how long that took, tries again included
-	Err     error         // the cause, if it was an error
+	Time    time.Time     // when the check was made
+	Latency time.Duration // how long the check took, including retries
+	Err     error         // the cause of the problem; nil if it was not an error
 }
 
-// Error returns the detail.
+// Error returns c.Detail.
 func (c *Check) Error() string { return c.Detail }
 
-// Unwrap returns the cause.
+// Unwrap returns c.Err.
 func (c *Check) Unwrap() error { return c.Err }
 
-// What a health check can find besides what CheckTable does.
+// Kinds of problems that a [HealthCheck] finds. CheckTable also finds TimedOut and
+// Unreachable, and CheckKeys finds NoKey.
 const (
-	Throttled   TableCode = "throttled"   // refused for capacity
-	TimedOut    TableCode = "timeout"     // no answer in time; CheckTable finds this too
-	Unreachable TableCode = "unreachable" // no connection; CheckTable finds this too
-	NoKey       TableCode = "no_key"      // there is no key to encrypt with; CheckKeys finds this too
+	Throttled   TableCode = "throttled"   // DynamoDB refused the request for lack of capacity
+	TimedOut    TableCode = "timeout"     // DynamoDB did not reply in time
+	Unreachable TableCode = "unreachable" // no connection to DynamoDB could be made
+	NoKey       TableCode = "no_key"      // Options.Encryption does not return the key to encrypt with
 )
 
-// HealthError is the error of an unhealthy store: the checks that failed.
-// errors.As finds it, and each *[Check] in it.
+// HealthError is the error for an unhealthy store. It lists the checks that failed. Use
+// errors.As to get it, or each *[Check] in it, from an error.
 type HealthError []*Check
 
 // Error returns one line for each check.
@@ -79,7 +82,7 @@ func (e HealthError) Unwrap() []error {
 	return errs
 }
 
-// Err is nil unless the status is [HealthFail]; then it is a [HealthError].
+// Err returns a [HealthError] if the status is [HealthFail], and nil otherwise.
 func (h Health) Err() error {
 	if h.Status != HealthFail {
 		return nil
@@ -93,88 +96,94 @@ func (h Health) Err() error {
 	return failed
 }
 
-// HealthCheck looks whether a store can serve, at next to no cost. It may be
-// asked at any rate, from any number of goroutines: it answers from what it found,
-// for [HealthOptions].Cache, and looks anew for one caller at a time while the
-// others wait for what that one finds. It writes nothing, and reads no record: its
-// writes stand under a condition that holds for no item.
+// HealthCheck checks at little cost whether a store can serve guarded requests. It can be
+// called at any rate and by any number of goroutines. It returns its last result until
+// [HealthOptions].Cache has passed. Then one caller checks the store again, and concurrent
+// callers wait for its result. A HealthCheck reads no record and writes nothing, because
+// each of its writes has a condition that never holds.
 //
-// It is an http.Handler, too: see [HealthCheck.ServeHTTP].
+// A HealthCheck is also an http.Handler; see [HealthCheck.ServeHTTP].
 //
-// What it asks, in this order, and what that costs by AWS's rules ("DynamoDB read
-// and write operations", "Working with items and attributes": a write whose
-// condition fails still consumes, by the larger of the item that is there and the
-// one that was to be; ours are some bytes, and are never there):
+// It makes these calls, in this order, at these costs:
 //
 //	each time            GetItem                             0.5 read units
 //	each WritesEvery     PutItem, UpdateItem, refused        1 write unit each
 //	                     actions on enlisted tables, refused 2 write units each
 //	each SettingsEvery   DescribeTable, DescribeTimeToLive   nothing
-//	each time            Options.Encryption                  nothing of the table; once in KeyFor
+//	each time            Options.Encryption                  no units; it asks for a key once in KeyFor
 //
-// What fails, or is throttled, is asked anew each time until it does not.
+// A write whose condition fails consumes units for the larger of the existing item and the
+// new one (AWS, "DynamoDB read and write operations" and "Working with items and
+// attributes"). The items of these writes have only a few bytes and never exist.
 //
-// It fails where guarded requests would be refused: no answer, no connection, no
-// table, another key, an action that is not allowed. It warns where they are
-// served: the table throttles, or TTL is off or looks at another attribute, so
-// that records stay for ever. Settings that can't be read are no warning: the
-// store does not need them. If dynamodb:DescribeTable or DescribeTimeToLive is
-// not allowed, that is asked again after an hour at the soonest.
+// A call that fails or is throttled is repeated in each check until it succeeds.
 //
-// [Store.CheckTable] looks at more, for a deployment's smoke test.
+// The status is fail if guarded requests would be refused: DynamoDB does not reply or
+// can't be reached, the table does not exist or has another key, or an action is not
+// allowed. The status is warn if requests are served but the table throttles, or if TTL
+// is disabled or on another attribute, so that records are never deleted. Settings that
+// can't be read do not change the status, because the store does not need them. If
+// dynamodb:DescribeTable or dynamodb:DescribeTimeToLive is not allowed, it is tried again
+// after an hour or more.
+//
+// [Store.CheckTable] checks more than a HealthCheck, for the smoke test of a deployment.
 type HealthCheck struct {
 	store  *Store
-	client *dynamodb.Client // the store's, with a retry quota of its own
+	client *dynamodb.Client // like the client of the store, but with its own retry quota
 	opts   HealthOptions
 
-	last atomic.Pointer[Health]
+	last atomic.Pointer[Health] // the latest result; nil before the first check
 
-	// looking is held by the caller that looks; probes and told are its.
-	looking chan struct{}
-	probes  []*probe
-	told    HealthStatus
+	// checking is a semaphore with one slot. The caller that checks the store holds it. It
+	// guards probes and logged.
+	checking chan struct{}
+	probes   []*probe
+	logged   HealthStatus // the status that was logged last; HealthPass at first
 }
 
-// HealthOptions are what [NewHealthCheck] can be told. The zero value of every
-// field is its documented default.
+// HealthOptions are the options of [NewHealthCheck]. The zero value of each field selects
+// its default.
 type HealthOptions struct {
-	// Cache is how long an answer is given to all who ask. At least 1 s, default
-	// 5 s. Each process has a cache of its own.
+	// Cache is how long every caller gets the same result before the store is checked
+	// again. Each process has its own cache. Minimum: 1 s. Default: 5 s.
 	Cache time.Duration
 
-	// Timeout bounds one look at the store, all its requests and their retries
-	// together; the time and number of a request's attempts are the store's. At
-	// least 1 ms. Default 3 s: room for one attempt over a connection that died
-	// unseen (Options.AttemptTimeout) and for another.
+	// Timeout limits one check of the store, including all its requests and their
+	// retries. The timeout and the number of attempts of a single request are those of
+	// the store. Minimum: 1 ms. Default: 3 s, which is enough for one attempt over a dead
+	// connection (Options.AttemptTimeout) and a second attempt.
 	Timeout time.Duration
 
-	// WritesEvery is how long an action that writes is taken to be allowed, once
-	// it was seen to be. At least 1 s, default 1 minute.
+	// WritesEvery is how long a write action that was allowed is assumed to be allowed
+	// still, and is not tried again. Minimum: 1 s. Default: 1 minute.
 	WritesEvery time.Duration
 
-	// SettingsEvery is how long the table's settings are taken to be as they were
-	// read. At least 1 s, default 10 minutes.
+	// SettingsEvery is how long the table's settings are assumed not to change, and are
+	// not read again. Minimum: 1 s. Default: 10 minutes.
 	SettingsEvery time.Duration
 
-	// Enlisted are the other tables that handlers enlist writes to.
+	// Enlisted lists the other tables that handlers enlist writes to. Default: none.
 	Enlisted []EnlistedTable
 
-	// Details has the HTTP document tell the checks, with the names of tables and
-	// with DynamoDB's own words, which have account and role. It is for those who
-	// may see a log. Default: the status alone.
+	// Details adds the single checks to the HTTP response of [HealthCheck.ServeHTTP].
+	// They contain names of tables, and messages of DynamoDB that name the AWS account
+	// and the IAM role. So set it only if everyone who can send the request may read the
+	// log. Default: false; the response has only the status.
 	Details bool
 
-	// Log gets a line each time that the status changes, with what is wrong: an
-	// error for fail, a warning for warn. The first pass is no change. Default:
-	// slog.Default().
+	// Log receives a line each time the status changes, which says what is wrong. The
+	// level is error for fail, warning for warn, and info for pass. If the first status
+	// is pass, it is not logged. Default: slog.Default().
 	Log *slog.Logger
 }
 
-const leastInterval = time.Second // so that a check may be asked at any rate
+// leastInterval is the minimum of the intervals in HealthOptions. It keeps the costs low
+// however often the HealthCheck is called.
+const leastInterval = time.Second
 
-// NewHealthCheck returns a health check of the store. Make one for the life of the
-// process: what it found is kept in it. It panics on a nil store and on an invalid
-// option, and names it.
+// NewHealthCheck returns a HealthCheck for the store. It caches its results, so make one
+// HealthCheck for the life of the process. NewHealthCheck panics if store is nil or an
+// option is invalid.
 func NewHealthCheck(store *Store, optFns ...func(*HealthOptions)) *HealthCheck {
 	if store == nil {
 		panic("dynamostore: NewHealthCheck: store is nil; pass what New returned")
@@ -191,8 +200,8 @@ func NewHealthCheck(store *Store, optFns ...func(*HealthOptions)) *HealthCheck {
 	if problem := o.problem(); problem != "" {
 		panic("dynamostore: NewHealthCheck: HealthOptions." + problem)
 	}
-	c := &HealthCheck{store: store, opts: o, looking: make(chan struct{}, 1), told: HealthPass}
-	c.client = store.wire.WithOwnQuota() // a check takes no request's place in the retry quota
+	c := &HealthCheck{store: store, opts: o, checking: make(chan struct{}, 1), logged: HealthPass}
+	c.client = store.wire.WithOwnQuota() // retries of checks don't use up the retry quota of guarded requests
 	c.probes = c.allProbes()
 	return c
 }
@@ -217,50 +226,51 @@ func (o *HealthOptions) problem() string {
 	return ""
 }
 
-// Check returns how the store is: what was found last, if that is younger than
-// HealthOptions.Cache, else what it finds now. It returns by the end of ctx. If
-// that comes first, the status is [HealthFail], of this answer alone: nothing was
-// found, and the next caller looks.
+// Check returns the health of the store. If the last result is younger than
+// HealthOptions.Cache, Check returns that result; otherwise it checks the store. If ctx
+// ends first, Check returns a Health with the status [HealthFail], which is not cached;
+// the next caller checks the store again.
 func (c *HealthCheck) Check(ctx context.Context) Health {
-	if h, ok := c.found(); ok {
+	if h, ok := c.cached(); ok {
 		return h
 	}
 	select {
-	case c.looking <- struct{}{}:
-		defer func() { <-c.looking }()
+	case c.checking <- struct{}{}:
+		defer func() { <-c.checking }()
 	case <-ctx.Done():
-		return ended(ctx)
+		return contextEnded(ctx)
 	}
-	if h, ok := c.found(); ok { // by the one that looked while this one waited
+	if h, ok := c.cached(); ok { // another caller checked the store while this one waited
 		return h
 	}
-	h, ok := c.look(ctx)
+	h, ok := c.checkStore(ctx)
 	if !ok {
-		return ended(ctx)
+		return contextEnded(ctx)
 	}
 	c.last.Store(&Health{Status: h.Status, Checks: slices.Clone(h.Checks), Until: h.Until})
-	c.tell(ctx, h)
+	c.logChange(ctx, h)
 	return h
 }
 
-// found returns what was found last, if it still holds.
-func (c *HealthCheck) found() (Health, bool) {
+// cached returns the last result. It reports false if there is none, or if it has expired.
+func (c *HealthCheck) cached() (Health, bool) {
 	h := c.last.Load()
 	if h == nil {
 		return Health{}, false
 	}
 	mine := *h
-	mine.Checks = slices.Clone(h.Checks) // they are the caller's own, to change or to keep
+	mine.Checks = slices.Clone(h.Checks) // the caller may change them
 	now := wall()
 	return mine, now.Before(h.Until) && !now.Before(h.Until.Add(-c.opts.Cache))
 }
 
-// wall returns the time without its monotonic reading, which may stand still while the
-// process is frozen.
+// wall returns the current time without a monotonic clock reading. The monotonic clock may
+// stop while the process is frozen, so it can't tell how old a result is.
 func wall() time.Time { return time.Now().Round(0) }
 
-// ended returns the answer where the caller's context ended first.
-func ended(ctx context.Context) Health {
+// contextEnded returns the result for a caller whose context ended before the store was
+// checked.
+func contextEnded(ctx context.Context) Health {
 	cause := context.Cause(ctx)
 	return Health{Status: HealthFail, Checks: []Check{{
 		Name: "context", Status: HealthFail, Time: wall(), Err: cause,
@@ -268,12 +278,13 @@ func ended(ctx context.Context) Health {
 	}}}
 }
 
-// tell logs a change.
-func (c *HealthCheck) tell(ctx context.Context, h Health) {
-	if h.Status == c.told {
+// logChange logs the status and the problems if the status differs from the last one
+// logged.
+func (c *HealthCheck) logChange(ctx context.Context, h Health) {
+	if h.Status == c.logged {
 		return
 	}
-	c.told = h.Status
+	c.logged = h.Status
 	level := slog.LevelInfo
 	switch h.Status {
 	case HealthFail:

@@ -261,7 +261,7 @@ func TestO3_AHealthCheckLooksAnewWhenTheClockWasSetBack(t *testing.T) {
 	later.Until = later.Until.Add(back)
 	c.last.Store(&later)
 	for _, p := range c.probes {
-		p.until, p.last.Time = p.until.Add(back), p.last.Time.Add(back)
+		p.expires, p.last.Time = p.expires.Add(back), p.last.Time.Add(back)
 	}
 	before := w.trips()
 	h := c.Check(t.Context())

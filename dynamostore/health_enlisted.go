@@ -16,17 +16,18 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// EnlistedTable is a table that handlers enlist writes to, and what they do there:
-// [HealthCheck] can't read either from the store.
+// EnlistedTable describes a table that handlers enlist writes to, for a [HealthCheck],
+// which can't learn this from the store.
 type EnlistedTable struct {
-	Table string // its name or ARN; required
+	Table string // the name or ARN of the table; required
 
-	// Key is a key of the table with any values of the right types, one that is
-	// not in use for choice: the item is neither written nor read. Required.
+	// Key is a primary key for the table, with attributes of the right names and types.
+	// The values don't matter, because the item is neither read nor written. A key that no
+	// item has is best. Required.
 	Key map[string]types.AttributeValue
 
-	// Actions are those of PutItem, UpdateItem, DeleteItem and ConditionCheckItem
-	// that handlers enlist; at least one.
+	// Actions lists the actions that handlers enlist: at least one of PutItem,
+	// UpdateItem, DeleteItem and ConditionCheckItem.
 	Actions []string
 }
 
@@ -47,8 +48,8 @@ func (e *EnlistedTable) problem() string {
 	return ""
 }
 
-// write returns the action on the key, under a condition that holds for no item. It is
-// nil for another action than those that can be enlisted.
+// write returns an action of a transaction on e.Key, with a condition that never holds. It
+// returns nil if the action can't be enlisted.
 func (e *EnlistedTable) write(action string) *types.TransactWriteItem {
 	of, condition := aws.String(e.Table), aws.String(neverTrue)
 	names := map[string]string{"#id": slices.Sorted(maps.Keys(e.Key))[0]}
@@ -66,12 +67,13 @@ func (e *EnlistedTable) write(action string) *types.TransactWriteItem {
 	return nil
 }
 
-// enlistedProbes check each action by a transaction of its own: in one of several,
-// DynamoDB would not say of which the others are allowed.
+// enlistedProbes returns a probe for each action on the table. Each probe sends its own
+// transaction, because if one action of a transaction is not allowed, DynamoDB does not say
+// whether the others are.
 func (c *HealthCheck) enlistedProbes(e *EnlistedTable) []*probe {
 	var all []*probe
 	for _, action := range e.Actions {
-		all = append(all, &probe{name: action, table: e.Table, holds: c.opts.WritesEvery, ask: func(ctx context.Context) Check {
+		all = append(all, &probe{name: action, table: e.Table, cacheFor: c.opts.WritesEvery, run: func(ctx context.Context) Check {
 			_, err := wire.Watch(ctx, func(ctx context.Context) error {
 				_, err := c.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{*e.write(action)}})
 				return err
@@ -79,16 +81,18 @@ func (c *HealthCheck) enlistedProbes(e *EnlistedTable) []*probe {
 			const keyed = "HealthOptions.Enlisted must have the table's own key, by names and types"
 			cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 			if !ok || len(cancelled.CancellationReasons) == 0 {
-				return c.judged(action, e.Table, keyed, err)
+				return c.resultOf(action, e.Table, keyed, err)
 			}
-			return c.cancelled(action, e.Table, keyed, &cancelled.CancellationReasons[0], err)
+			return c.resultOfCancellation(action, e.Table, keyed, &cancelled.CancellationReasons[0], err)
 		}})
 	}
 	return all
 }
 
-// cancelled says what the reason of a cancelled transaction means.
-func (c *HealthCheck) cancelled(action, table, keyed string, reason *types.CancellationReason, err error) Check {
+// resultOfCancellation returns the result of a check whose transaction was cancelled for
+// the given reason. keyed says what the key of the table must be, for the detail of the
+// result.
+func (c *HealthCheck) resultOfCancellation(action, table, keyed string, reason *types.CancellationReason, err error) Check {
 	found := func(status HealthStatus, code TableCode, says string) Check {
 		return Check{Status: status, Code: code, Err: err, Detail: fmt.Sprintf("%s on table %q %s (cause: %s: %s)",
 			action, table, says, aws.ToString(reason.Code), aws.ToString(reason.Message))}
@@ -100,5 +104,5 @@ func (c *HealthCheck) cancelled(action, table, keyed string, reason *types.Cance
 	if why == lambdaidem.ReasonInvalid {
 		return found(HealthFail, WrongKey, "is refused as invalid; "+keyed)
 	}
-	return Check{Status: HealthPass} // refused by the condition, or by another's transaction: it was let in
+	return Check{Status: HealthPass} // the condition failed or another transaction was in conflict, so it is allowed
 }

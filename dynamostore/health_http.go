@@ -10,34 +10,36 @@ import (
 // healthJSON is the media type of draft-inadarei-api-health-check-05.
 const healthJSON = "application/health+json"
 
-// healthDocument is section 3 of the draft.
+// healthDocument is the JSON body of a health response, as in section 3 of
+// draft-inadarei-api-health-check-05.
 type healthDocument struct {
 	Status HealthStatus                 `json:"status"`
 	Checks map[string][]healthComponent `json:"checks,omitempty"`
 }
 
-// healthComponent is section 4 of the draft. Code is a key of our own (4.10).
+// healthComponent is one check in the body of a health response, as in section 4 of
+// draft-inadarei-api-health-check-05. Code is an additional key, which section 4.10 allows.
 type healthComponent struct {
 	ComponentID   string       `json:"componentId,omitempty"`
 	ComponentType string       `json:"componentType"`
 	ObservedValue float64      `json:"observedValue"`
 	ObservedUnit  string       `json:"observedUnit"`
-	Status        HealthStatus `json:"status,omitempty"` // absent: not looked at
+	Status        HealthStatus `json:"status,omitempty"` // absent if the check was not made
 	Time          string       `json:"time"`
 	Output        string       `json:"output,omitempty"`
 	Code          TableCode    `json:"code,omitempty"`
 }
 
-// ServeHTTP answers GET and HEAD with how the store is, as a document of
-// draft-inadarei-api-health-check-05: 200 for pass and warn, 503 for fail, with
-// Cache-Control: max-age, the seconds that the answer still holds. Other methods get
-// a 405.
+// ServeHTTP responds to GET and HEAD with the health of the store, in the format of
+// draft-inadarei-api-health-check-05. The status code is 200 for pass and warn, and 503 for
+// fail. The header Cache-Control has the number of seconds until the result expires as
+// max-age. ServeHTTP responds to any other method with 405.
 //
-// The document has the status and nothing else, unless HealthOptions.Details is
-// set: the draft's section 6 warns that what is wrong with a service helps who
-// attacks it. What is wrong is in the log. With Details there is a check
-// "ACTION:responseTime" for each action, in milliseconds, with the table, a code
-// and what to do; a check without a status was not looked at.
+// Unless HealthOptions.Details is set, the response contains only the status. Section 6 of
+// the draft warns that details of a problem help attackers. The log has these details. With
+// HealthOptions.Details, the response has a check "ACTION:responseTime" for each action,
+// with the latency in milliseconds, the table, the code of the problem, and what to do. A
+// check that was not made has no status.
 func (c *HealthCheck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -51,7 +53,7 @@ func (c *HealthCheck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := json.Marshal(document)
 	if err != nil {
-		panic(err) // strings and finite numbers: can't happen
+		panic(err) // can't happen: the document has only strings and finite numbers
 	}
 	w.Header().Set("Content-Type", healthJSON)
 	w.Header().Set("Cache-Control", h.cacheControl())
@@ -62,7 +64,7 @@ func (c *HealthCheck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(status)
 	if r.Method == http.MethodGet {
-		_, _ = w.Write(body) // a client that has left needs no answer
+		_, _ = w.Write(body) // an error means that the client has closed the connection
 	}
 }
 

@@ -16,24 +16,27 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// deniedHolds is how long settings that may not be read are left alone: each try
-// is an AccessDenied in the account's CloudTrail.
-const deniedHolds = time.Hour
+// deniedCacheFor is the minimum time between two tries to read settings that the
+// credentials don't allow to be read. Each try adds an AccessDenied to the account's
+// CloudTrail.
+const deniedCacheFor = time.Hour
 
-// settingsCheck is the name of the check that is of no single action.
+// settingsCheck is Check.Name of the check of the table's settings, which makes several
+// calls.
 const settingsCheck = "settings"
 
-// probe is one thing to look at, and what was seen of it last.
+// probe makes one check of a HealthCheck, and caches the result.
 type probe struct {
-	name, table string
-	holds       time.Duration // how long it need not be asked again
-	ask         func(context.Context) Check
-	last        Check
-	until       time.Time // from when on it is to be asked again
+	name, table string                      // Check.Name and Check.Table
+	cacheFor    time.Duration               // how long a good result is cached; 0 means not at all
+	run         func(context.Context) Check // makes the check
+	last        Check                       // the latest result
+	expires     time.Time                   // when the latest result expires
 }
 
-// allProbes returns the checks, in the order in which they are asked: the cheapest and
-// most telling first, what the store can do without last.
+// allProbes returns the probes of the HealthCheck in the order in which they are made.
+// GetItem is first, because it is the cheapest and finds most problems. The settings are
+// last, because the store does not need them.
 func (c *HealthCheck) allProbes() []*probe {
 	s, condition := c.store, &c.store.writes.probe
 	all := []*probe{
@@ -60,23 +63,26 @@ func (c *HealthCheck) allProbes() []*probe {
 		all = append(all, c.enlistedProbes(&c.opts.Enlisted[i])...)
 	}
 	if s.keys != nil {
-		all = append(all, &probe{name: encryptionCheck, table: s.table, ask: c.encryption})
+		all = append(all, &probe{name: encryptionCheck, table: s.table, run: c.checkEncryption})
 	}
-	return append(all, &probe{name: settingsCheck, table: s.table, holds: c.opts.SettingsEvery, ask: c.settings})
+	return append(all, &probe{name: settingsCheck, table: s.table, cacheFor: c.opts.SettingsEvery, run: c.checkSettings})
 }
 
-// action returns the check of an action on the store's own table.
-func (c *HealthCheck) action(name string, holds time.Duration, send func(context.Context) error) *probe {
+// action returns the probe of an action on the store's own table. A good result is cached
+// for the duration cacheFor.
+func (c *HealthCheck) action(name string, cacheFor time.Duration, send func(context.Context) error) *probe {
 	table := c.store.table
-	return &probe{name: name, table: table, holds: holds, ask: func(ctx context.Context) Check {
+	return &probe{name: name, table: table, cacheFor: cacheFor, run: func(ctx context.Context) Check {
 		_, err := wire.Watch(ctx, send)
-		return c.judged(name, table, fmt.Sprintf("its partition key must be the string attribute %q, without a sort key; CheckTable says what it is",
+		return c.resultOf(name, table, fmt.Sprintf("its partition key must be the string attribute %q, without a sort key; CheckTable says what it is",
 			c.store.layout.id()), err)
 	}}
 }
 
-// look asks what is due. It reports false if the caller's context ended.
-func (c *HealthCheck) look(ctx context.Context) (Health, bool) {
+// checkStore makes each check whose cached result has expired, and returns the results of
+// all checks. If a check fails in a way that every other would, checkStore skips the
+// others. It reports false if ctx ended.
+func (c *HealthCheck) checkStore(ctx context.Context) (Health, bool) {
 	limited, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
 	h := Health{Status: HealthPass, Checks: make([]Check, 0, len(c.probes))}
@@ -84,16 +90,16 @@ func (c *HealthCheck) look(ctx context.Context) (Health, bool) {
 	for i, p := range c.probes {
 		began := wall()
 		switch {
-		case began.Before(p.until) && !began.Before(p.last.Time):
+		case began.Before(p.expires) && !began.Before(p.last.Time):
 		case down != nil:
 			p.skip(began, down)
 		default:
-			check := p.ask(limited)
+			check := p.run(limited)
 			if ctx.Err() != nil {
 				return Health{}, false
 			}
 			p.keep(check, began)
-			if p.tellsAll(i == 0) {
+			if p.failsAll(i == 0) {
 				down = p
 			}
 		}
@@ -104,27 +110,33 @@ func (c *HealthCheck) look(ctx context.Context) (Health, bool) {
 	return h, true
 }
 
-// keep keeps what was found, for as long as it holds.
+// keep caches the result of a check. A result that is pass or warn is cached for
+// p.cacheFor, unless DynamoDB throttled the request. Settings that the credentials don't
+// allow to be read are cached for at least deniedCacheFor. Any other result expires at
+// once.
 func (p *probe) keep(check Check, began time.Time) {
 	now := wall()
 	check.Name, check.Table, check.Time, check.Latency = p.name, p.table, now, now.Sub(began)
-	p.last, p.until = check, now
+	p.last, p.expires = check, now
 	switch {
 	case check.Status == HealthUnknown && check.Code == NoPermission:
-		p.until = now.Add(max(p.holds, deniedHolds))
+		p.expires = now.Add(max(p.cacheFor, deniedCacheFor))
 	case check.Status == HealthPass, check.Status == HealthWarn && check.Code != Throttled:
-		p.until = now.Add(p.holds)
+		p.expires = now.Add(p.cacheFor)
 	}
 }
 
-// skip leaves a check out, because what another one met would meet it too.
+// skip records that a check was not made, because the check down failed in a way that this
+// one would too.
 func (p *probe) skip(now time.Time, down *probe) {
 	p.last = Check{Name: p.name, Table: p.table, Time: now, Detail: fmt.Sprintf("not looked at: %s on table %q failed before", down.name, down.table)}
-	p.until = now
+	p.expires = now
 }
 
-// tellsAll reports whether what was found would be found by every check.
-func (p *probe) tellsAll(first bool) bool {
+// failsAll reports whether every other check would fail as this one did: DynamoDB did not
+// reply or can't be reached, or the first check found that the table does not exist or has
+// another key.
+func (p *probe) failsAll(first bool) bool {
 	code := p.last.Code
 	return code == TimedOut || code == Unreachable || first && (code == NoTable || code == WrongKey)
 }
@@ -137,10 +149,10 @@ func worse(a, b HealthStatus) HealthStatus {
 	return a
 }
 
-// judged says what an action's error means. A refusal by the condition, or by
-// another's transaction on the same item, says that the action was let in. keyed
-// says how the table's key must be.
-func (c *HealthCheck) judged(name, table, keyed string, err error) Check {
+// resultOf returns the result for an action that ended with err. If the condition failed,
+// or if there was a conflict with another transaction, the action is allowed. keyed says
+// what the key of the table must be, for the detail of the result.
+func (c *HealthCheck) resultOf(name, table, keyed string, err error) Check {
 	if err == nil {
 		return Check{Status: HealthPass}
 	}
@@ -173,10 +185,10 @@ func (c *HealthCheck) judged(name, table, keyed string, err error) Check {
 	return found(HealthFail, CheckFailed, "failed")
 }
 
-// settings looks at what only records that stay for ever, or a table on its way
-// out, would show: TTL and status. What CheckTable merely warns of was decided when
-// the table was made, and is no matter of health.
-func (c *HealthCheck) settings(ctx context.Context) Check {
+// checkSettings checks the table's settings, such as TTL and status, whose problems the
+// calls of the other checks do not show. It leaves out what CheckTable only warns of,
+// because that was decided when the table was created.
+func (c *HealthCheck) checkSettings(ctx context.Context) Check {
 	found := Check{Status: HealthPass}
 	var wrong TableProblems
 	for _, p := range checkShape(ctx, c.client, c.store.table, &c.store.opts, len(c.opts.Enlisted) > 0) {
@@ -200,12 +212,13 @@ func (c *HealthCheck) settings(ctx context.Context) Check {
 	return found
 }
 
-// encryptionCheck is the name of the check that asks for a key.
+// encryptionCheck is Check.Name of the check of Options.Encryption.
 const encryptionCheck = "encryption"
 
-// encryption looks whether there is a key for what a request will have to keep.
-// It is asked for no more often than requests ask.
-func (c *HealthCheck) encryption(ctx context.Context) Check {
+// checkEncryption checks that Options.Encryption returns a key to encrypt answers with,
+// and finds the same key by its id. It calls the functions of Options.Encryption no more
+// often than guarded requests do, because keys are cached.
+func (c *HealthCheck) checkEncryption(ctx context.Context) Check {
 	if err := c.store.Prepare(ctx); err != nil {
 		return Check{Status: HealthFail, Code: NoKey, Err: err,
 			Detail: fmt.Sprintf("encryption of table %q has no key, and every request is refused; look at what Options.Encryption.Current asks, and at its permissions (cause: %v)", c.store.table, err)}
@@ -217,7 +230,7 @@ func (c *HealthCheck) encryption(ctx context.Context) Check {
 	return Check{Status: HealthPass}
 }
 
-// detailsOf has one line for each check.
+// detailsOf returns the details of the checks, one per line.
 func detailsOf(checks []*Check) string {
 	lines := make([]string, len(checks))
 	for i, check := range checks {

@@ -38,18 +38,19 @@ type Inspected struct {
 	read time.Time // the time of the read, by this machine's monotonic clock
 }
 
-// At returns the current time by the database's clock, which may be up to a second and
-// the delay of the reply ahead of it. At adds the time that has passed since the read
-// to Now, so it does not depend on the wall clock of this machine.
+// At returns the current time by the database's clock: Now plus the time that has passed
+// since the read. It does not depend on the wall clock of this machine. At may be behind
+// the database's clock by up to a second, because Now is rounded down, and by the time
+// that the reply took to arrive.
 func (i Inspected) At() time.Time { return i.Now.Add(time.Since(i.read)) }
 
-// Inspect reads a complete record by one consistent GetItem. It does not read an
-// answer that is compressed or in parts; use [Store.Load] for that.
+// Inspect reads a complete record by one consistent GetItem. If the answer is compressed,
+// encrypted or stored in parts, use [Store.Load] to read it.
 //
-// The error is a *lambdaidem.StoreError. Its Reason is [lambdaidem.ReasonForeign] if
-// the item is not a record of this package, for example if it is a part of an answer,
-// or if the table's functions have renamed an attribute that the store's Options don't
-// rename.
+// The error is a *lambdaidem.StoreError. Its Reason is [lambdaidem.ReasonForeign] if the
+// item is not a record of this package. One cause is an id that belongs to a part of an
+// answer. Another is that the functions rename an attribute (for example by
+// Options.DataAttribute) and this store's Options don't.
 func (s *Store) Inspect(ctx context.Context, id string) (Inspected, error) {
 	var out *dynamodb.GetItemOutput
 	_, err := wire.Watch(ctx, func(ctx context.Context) (err error) {
@@ -68,9 +69,11 @@ func (s *Store) Inspect(ctx context.Context, id string) (Inspected, error) {
 	return seen, nil
 }
 
+// opInspect is the value of StoreError.Op in errors from Inspect.
 const opInspect = "inspect"
 
-// inspected returns the record in the reply to a GetItem or an UpdateItem.
+// inspected returns the record in DynamoDB's reply to a GetItem or an UpdateItem. attrs are
+// the attributes of the item, and meta has the Date header of the reply.
 func (s *Store) inspected(ctx context.Context, attrs attributes, meta middleware.Metadata) (Inspected, error) {
 	now, ok := awsmiddleware.GetServerTime(meta)
 	if !ok {
@@ -91,10 +94,10 @@ func (s *Store) inspected(ctx context.Context, attrs attributes, meta middleware
 	return seen, nil
 }
 
-// hidesExpiry returns an error if the item has no expiration, but attrs, its attributes,
-// include one that may be an expiration under another name. Without the error, the record
-// would look like a held one, which has no expiration, and an operator would set an
-// expiration that the functions don't read.
+// hidesExpiry returns an error if the item has no expiration attribute, but one of its
+// attributes may be an expiration under another name. Without the error, the record would
+// look as if it were held under policy Hold, because held records have no expiration. An
+// operator would then set an expiration that the functions don't read.
 func hidesExpiry(it *item, attrs attributes) error {
 	if it.Expiration.there {
 		return nil
@@ -105,8 +108,8 @@ func hidesExpiry(it *item, attrs attributes) error {
 		if takeValue(&seconds, v) != "" {
 			continue
 		}
-		// Every record also has times in milliseconds. Read as seconds, they are more than
-		// a hundred years away.
+		// A record also has times in milliseconds. Taken as seconds, they are more than a
+		// hundred years away, so they are not mistaken for an expiration.
 		if at := expiryOf(seconds); at.After(leaseEnd) && at.Before(leaseEnd.AddDate(100, 0, 0)) {
 			return foreign(fmt.Sprintf("it has no %s, but %q may be the expiration under another name", attrExpiration, name), attrs)
 		}
@@ -119,7 +122,7 @@ func (s *Store) inspect(ctx context.Context, seen *Inspected, it *item) {
 	seen.Record, seen.Operations, seen.Encrypted = it.record(), it.Operations, it.Encrypts != ""
 	if it.sealsSteps() {
 		var steps lambdaidem.Steps
-		if steps, seen.StepsUnread = s.openSteps(it, s.asking(ctx)); seen.StepsUnread == nil {
+		if steps, seen.StepsUnread = s.openSteps(it, s.findWith(ctx)); seen.StepsUnread == nil {
 			seen.Record.Steps = steps
 		}
 	}
@@ -129,6 +132,6 @@ func (s *Store) inspect(ctx context.Context, seen *Inspected, it *item) {
 // header that has just been received.
 func inspectedAt(date time.Time) Inspected { return Inspected{Now: date.UTC(), read: time.Now()} }
 
-// errNoDate means that a proxy answered or removed the header: DynamoDB sends a Date
-// header with each reply (RFC 9110, section 6.6.1).
+// errNoDate means that a reply has no Date header. DynamoDB sends this header with each
+// reply (RFC 9110, section 6.6.1), so a proxy replied instead or removed the header.
 var errNoDate = errors.New("the answer has no Date header, so the database's clock is not known")

@@ -13,17 +13,16 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// item is the DynamoDB item of a record. itemAttributes converts its fields to attribute
-// values and back. The code for that is written by hand, except for Failure, because
-// package attributevalue took three times as long, with 21 more allocations for each
-// replay.
+// item is the DynamoDB item of a record, decoded. The table itemAttributes maps each
+// field to its attribute. Most fields are encoded and decoded by hand, because package
+// attributevalue took three times as long, with 21 more allocations for each replay.
 type item struct {
 	ID          string
 	Status      lambdaidem.State
 	Token       string
 	Attempt     integer
 	LeaseEnd    integer // epoch milliseconds
-	Expiration  integer // epoch seconds: see deletionOf
+	Expiration  integer // the TTL attribute, epoch seconds: an hour after the record expires
 	Validation  string
 	Scope       string
 	StartedAt   integer // epoch milliseconds
@@ -32,18 +31,19 @@ type item struct {
 	Data        []byte
 	Failure     *lambdaidem.Failure
 	Encoding    optionalText
-	Parts       *parts // nil without an encoding
+	Parts       *parts // describes an answer that has an encoding; nil if there is none
 	Steps       lambdaidem.Steps
 	Operations  []Operation
-	Erasing     *parts
-	LeaseShard  string // set while the record is in progress, with Options.LeaseIndex
+	Erasing     *parts // the parts that a running purge has yet to delete; nil otherwise
+	LeaseShard  string // partition key in Options.LeaseIndex, while the record is in progress; "" without that index
 	Invocation  string
-	LastFailure string // set when the record is released
-	Bound       string
+	LastFailure string // why the attempt failed, set when the record is released
+	Bound       string // why a released record refuses another payload; "" if it accepts one
 	Encrypts    string // the cipher of the store that took the lease; "" if that store does not encrypt answers
 }
 
-// claimed returns the item that Acquire writes.
+// claimed returns the item to write for a claim: a record in progress under the claim's
+// token, with attempt number 1, or one more than that of the record to take over.
 func claimed(c lambdaidem.Claim) *item {
 	attempt := int64(1)
 	if c.Over != nil {
@@ -64,7 +64,8 @@ func claimed(c lambdaidem.Claim) *item {
 	}
 }
 
-// finish completes the item with a result. The result must come from pack.
+// finish changes the item to a completed record with the result r, and removes its steps.
+// The result must come from pack, which decides how an answer is stored.
 func (it *item) finish(r lambdaidem.Result) {
 	it.Status, it.LeaseShard = lambdaidem.Completed, ""
 	it.dropSteps()
@@ -73,7 +74,7 @@ func (it *item) finish(r lambdaidem.Result) {
 	it.Expiration = deletionOf(r.Expires)
 	it.Data = r.Value
 	if it.Data == nil && r.Failure == nil {
-		it.Data = []byte{} // parse refuses a completed record that has no answer at all
+		it.Data = []byte{} // an empty answer; a completed record without an answer is invalid
 	}
 	if a, ok := r.Apart.(*apart); ok {
 		it.Data, it.Encoding, it.Parts = a.Data, optionalText{a.Encoding, true}, &a.Parts
@@ -85,9 +86,10 @@ func (it *item) finish(r lambdaidem.Result) {
 	}
 }
 
-// giveBack releases the item. failure is the code of the attempt's error, or "" if it is
-// unknown.
-func (it *item) giveBack(expires time.Time, failure, bound string) {
+// release changes the item to a released record, which the next attempt can lock at
+// once. failure is the code of the attempt's error, or "" if it is unknown. bound is the
+// reason why the record refuses another payload, or "" if it accepts one.
+func (it *item) release(expires time.Time, failure, bound string) {
 	it.Status, it.LeaseShard = lambdaidem.Released, ""
 	it.Expiration = deletionOf(expires)
 	it.LastFailure, it.Bound = validUTF8(failure), validUTF8(bound)
@@ -96,13 +98,13 @@ func (it *item) giveBack(expires time.Time, failure, bound string) {
 // validUTF8 replaces invalid UTF-8, which DynamoDB does not store.
 func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// heldBy reports whether the attempt with the given token holds the lease. It returns
-// false for a nil item.
+// heldBy reports whether the record is in progress under the given fencing token. It
+// returns false for a nil item.
 func (it *item) heldBy(token string) bool {
 	return it != nil && it.Status == lambdaidem.InProgress && it.Token == token
 }
 
-// strange says why the item is not a valid record. It returns "" if the item is valid.
+// strange returns the reason why the item is not a valid record, or "" if it is valid.
 func (it *item) strange() string {
 	switch {
 	case it.ID == "":
@@ -134,12 +136,12 @@ func (it *item) strange() string {
 	}
 }
 
-// strangeCompletion returns why the item, whose status is completed, is not a valid
-// record, or "" if it is valid.
+// strangeCompletion returns the reason why the item, whose status is completed, is not a
+// valid record, or "" if it is valid.
 //
-// A completed record has an answer, a failure or parts of an answer. It has an expiration
-// too, except if a purge completed the record while it was held. An item that lacks them
-// was probably written with other attribute names than this store has (see
+// A completed record has an answer, a failure or parts of an answer. It also has an
+// expiration, unless a purge completed it while it waited for an operator. An item
+// without them was probably written by a store with other attribute names (see
 // Options.DataAttribute and Options.ExpirationAttribute). If such an item were valid, a
 // purge would report the answer as erased and leave it in the table, and an operator
 // would set an expiration that no function reads.
@@ -157,7 +159,8 @@ func (it *item) strangeCompletion() string {
 	return ""
 }
 
-// strangeEncoding says what keeps an encoded answer from being read.
+// strangeEncoding returns the reason why the item's encoded answer can't be read, or "" if
+// it can.
 func (it *item) strangeEncoding() string {
 	switch p := it.Parts; {
 	case it.Encoding.there && !slices.Contains(encodings[:], it.Encoding.s):
@@ -181,7 +184,9 @@ func attributeNames(attrs map[string]types.AttributeValue) string {
 	return "the attributes " + strings.Join(slices.Sorted(maps.Keys(attrs)), ", ")
 }
 
-// record returns the item as the guard sees it.
+// record returns the item as a [lambdaidem.Record]. An answer with an encoding becomes
+// Result.Apart, for [Store.Load] to read. Encrypted steps keep their names but have no
+// results.
 func (it *item) record() lambdaidem.Record {
 	r := lambdaidem.Record{
 		ID:          it.ID,
@@ -214,12 +219,14 @@ func (it *item) record() lambdaidem.Record {
 	return r
 }
 
-// foreign returns the error of an item that is no record of ours, and why.
+// foreign returns a foreignItemError with the reason why and the names of the item's
+// attributes.
 func foreign(why string, attrs attributes) error {
 	return &foreignItemError{why: why + "; it has " + attributeNames(attrs)}
 }
 
-// foreignItemError is what parse says of an item that is no record of ours.
+// foreignItemError is the error for an item that is damaged, or that another tool or a
+// store with other attribute names wrote.
 type foreignItemError struct{ why string }
 
 func (e *foreignItemError) Error() string {
@@ -233,8 +240,8 @@ func isForeign(err error) bool {
 	return ok
 }
 
-// A zero time is an absent attribute.
-
+// epochMillis returns the value of an attribute in epoch milliseconds. The attribute of a
+// zero time is absent.
 func epochMillis(t time.Time) integer {
 	if t.IsZero() {
 		return integer{}
@@ -242,10 +249,11 @@ func epochMillis(t time.Time) integer {
 	return integer{t.UnixMilli(), true}
 }
 
-// deletionOf returns the value of the TTL attribute, in epoch seconds, for a record
-// that expires at the given time. It is lambdaidem.KeptAfterExpiry later, because TTL
-// deletes an item as soon as the attribute's time has come, and a request that was
-// made before the record expired must still find it.
+// deletionOf returns the value of the TTL attribute, in epoch seconds, for a record that
+// expires at the given time. The value is lambdaidem.KeptAfterExpiry (one hour) later,
+// because DynamoDB may delete the item as soon as that time has passed, and a delayed
+// request that was made before the record expired must still find the item. The attribute
+// is absent for a zero time: the record does not expire.
 func deletionOf(expires time.Time) integer {
 	if expires.IsZero() {
 		return integer{}
@@ -253,6 +261,7 @@ func deletionOf(expires time.Time) integer {
 	return integer{expires.Add(lambdaidem.KeptAfterExpiry).Unix(), true}
 }
 
+// fromMillis is the inverse of epochMillis.
 func fromMillis(ms integer) time.Time {
 	if !ms.there {
 		return time.Time{}
@@ -260,7 +269,8 @@ func fromMillis(ms integer) time.Time {
 	return time.UnixMilli(ms.n).UTC()
 }
 
-// expiryOf returns when a record expires that has this TTL attribute.
+// expiryOf returns the time at which a record with this TTL attribute expires. It is the
+// inverse of deletionOf.
 func expiryOf(deletion integer) time.Time {
 	if !deletion.there {
 		return time.Time{}

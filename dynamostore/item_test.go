@@ -51,9 +51,9 @@ func TestR1_ARecordSurvivesItsItem(t *testing.T) {
 			it.finish(r)
 		} else {
 			steps := rapid.MapOfN(rapid.StringN(1, 20, 40), rapid.SliceOf(rapid.Byte()), 0, 3).Draw(t, "steps")
-			it.keepSteps(encodedSteps, steps)
+			it.setSteps(encodedSteps, steps)
 			if rapid.Bool().Draw(t, "released") {
-				it.giveBack(moment(t, "released until"), rapid.String().Draw(t, "last failure"), rapid.String().Draw(t, "bound"))
+				it.release(moment(t, "released until"), rapid.String().Draw(t, "last failure"), rapid.String().Draw(t, "bound"))
 			}
 		}
 		attrs := standardLayout.attributes(it)

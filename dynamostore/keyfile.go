@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// ParseKeys reads the text of a key file, which the idem command reads too: one
-// key per line, an id and the base64 of 32 bytes, separated by spaces or tabs. The
-// key that encrypts comes first. Empty lines and lines that begin with # are
-// skipped.
+// ParseKeys parses the text of a key file, which has one key per line. A line has the
+// key's id and the base64 of its 32 bytes, separated by spaces or tabs. The first key is
+// the one that encrypts. Empty lines and lines that begin with # are skipped. The command
+// idem reads the same file format.
 //
-// The keys are valid arguments for [StaticKeys]. ParseKeys returns an error for a
-// text without a key, for an id that occurs twice, and for an id that could itself
-// be a secret, which is what a line with swapped columns looks like. Errors name
-// the line and never quote it, so they can be logged.
+// The keys are valid arguments for [StaticKeys]. ParseKeys returns an error for a text
+// without a key and for an id that occurs twice. It also returns an error for an id that
+// could itself be a secret, because the two columns were probably swapped. Errors have
+// the number of the line and never quote it, so they can be logged.
 func ParseKeys(text []byte) ([]Key, error) {
 	var keys []Key
-	lineOf := make(map[string]int) // by id
+	lineOf := make(map[string]int) // the line number of each id
 	n := 0
 	for line := range strings.Lines(string(bytes.TrimPrefix(text, []byte("\ufeff")))) {
 		n++
@@ -43,7 +43,8 @@ func ParseKeys(text []byte) ([]Key, error) {
 	return keys, nil
 }
 
-// parseKey reads one line. Its errors quote nothing: either column may be a secret.
+// parseKey parses the columns of one line. Its errors quote neither column, because each
+// may be the secret.
 func parseKey(columns []string) (Key, error) {
 	if len(columns) != 2 { //nolint:mnd // id and secret
 		return Key{}, fmt.Errorf("it has %d columns instead of 2; write an id and the base64 of 32 bytes", len(columns))
@@ -63,8 +64,8 @@ func parseKey(columns []string) (Key, error) {
 	return key, nil
 }
 
-// couldBeSecret reports whether an id is the base64 of 32 bytes, in any alphabet,
-// with or without padding.
+// couldBeSecret reports whether an id could be a secret. That is so if it is the base64
+// of 32 bytes, in the standard or the URL alphabet, with or without padding.
 func couldBeSecret(id string) bool {
 	unpadded := strings.NewReplacer("-", "+", "_", "/", "=", "").Replace(id)
 	secret, err := base64.RawStdEncoding.DecodeString(unpadded)

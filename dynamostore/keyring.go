@@ -13,53 +13,59 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// keyring calls the functions of an Encryption and caches the keys that they return. A nil
-// keyring means that nothing is encrypted.
+// keyring calls the functions Current and Find of an Encryption, and caches the keys that they
+// return. A nil keyring means that nothing is encrypted. It is safe for concurrent use.
 type keyring struct {
 	of      Encryption
-	current keySlot // the key to encrypt with
+	current keySlot // the key to encrypt with; empty before the first call of Current
 
-	mu     sync.Mutex
+	mu     sync.Mutex                       // guards the fields below
 	byIDs  *simplelru.LRU[string, *keySlot] // the keys to decrypt with, by their ids
-	proved time.Time                        // when prove last succeeded
+	proved time.Time                        // when the method prove last succeeded
 }
 
 const (
-	// maxCachedKeys is the number of keys that are cached besides the current one. With
-	// a new key every five minutes these are the keys of three days, in about 300 KB.
+	// maxCachedKeys is the maximum number of cached keys for decryption. If keys are
+	// rotated every five minutes, these are the keys of three days. They need about
+	// 300 KB.
 	maxCachedKeys = 1000
-	// firstTimeout limits a call for a key, so that a key service that hangs does not
-	// hold up an invocation until its end. The first connection to KMS takes part of it.
+	// firstTimeout is the timeout of a call of Current or Find if there is no cached key
+	// to use instead. Without a timeout, a key service that hangs would block an
+	// invocation until its end. The time includes the first connection to KMS.
 	firstTimeout = 5 * time.Second
-	// refreshTimeout limits the call while an older key can be used.
+	// refreshTimeout is the timeout of a call of Current or Find if the cached key can be
+	// used when the call fails.
 	refreshTimeout = 2 * time.Second
-	// refreshPause divides KeyFor: after a failed refresh, or after ErrKeyGone, the next
-	// call is made a twentieth of KeyFor later.
+	// refreshPause is the divisor of Encryption.KeyFor that gives the pause before the
+	// next call after a failed refresh or after ErrKeyGone: a twentieth of KeyFor.
 	refreshPause = 20
 )
 
+// newKeyring returns a keyring without keys, or nil if the given Encryption is zero.
 func newKeyring(of Encryption) *keyring {
 	if of.Current == nil {
 		return nil
 	}
 	byIDs, err := simplelru.NewLRU[string, *keySlot](maxCachedKeys, nil)
-	if err != nil { // only a size below 1 is an error
+	if err != nil { // can't happen: the only error is a size below 1
 		panic(err)
 	}
 	return &keyring{of: of, byIDs: byIDs}
 }
 
-// fresh returns the key to encrypt with, refreshed if it is older than KeyFor.
+// fresh returns the key to encrypt with. It calls Current if no key is cached, or if the cached
+// key is older than KeyFor. The error is a keyError.
 func (r *keyring) fresh(ctx context.Context) (Key, error) {
-	k, err := r.current.get(ctx, r.of.KeyFor, r.askCurrent)
+	k, err := r.current.get(ctx, r.of.KeyFor, r.callCurrent)
 	if err != nil {
 		return Key{}, &keyError{err: err}
 	}
 	return k, nil
 }
 
-// forSealing returns the key to encrypt an answer with. It is the cached key, which was
-// fetched before the handler ran, however old it is.
+// forSealing returns the key to encrypt an answer with, after the handler has run. It returns
+// the cached key, however old, because the store has fetched that key before the handler ran
+// and must not fail now. It calls Current only if no key is cached. The error is a keyError.
 func (r *keyring) forSealing(ctx context.Context) (Key, error) {
 	if k := r.current.last(); k.ID != "" {
 		return k, nil
@@ -67,7 +73,9 @@ func (r *keyring) forSealing(ctx context.Context) (Key, error) {
 	return r.fresh(ctx)
 }
 
-func (r *keyring) askCurrent(ctx context.Context) (Key, error) {
+// callCurrent calls Current and checks the key that it returns. It also caches the key for
+// decryption.
+func (r *keyring) callCurrent(ctx context.Context) (Key, error) {
 	k, err := r.of.Current(ctx)
 	if err != nil {
 		return Key{}, err
@@ -76,23 +84,26 @@ func (r *keyring) askCurrent(ctx context.Context) (Key, error) {
 		return Key{}, errors.New("Options.Encryption.Current returned a key that is none: " + problem)
 	}
 	k = k.clone()
-	slot := r.slot(k.ID) // so that this process needs no call of Find for its own records
+	slot := r.slot(k.ID) // so that this process does not call Find for a key that it already has
 	slot.mu.Lock()
-	slot.key, slot.asked, slot.gone = k, time.Now(), nil
+	slot.key, slot.fetchedAt, slot.gone = k, time.Now(), nil
 	slot.mu.Unlock()
 	return k, nil
 }
 
-// byID returns the key with an id. If the error is ErrKeyGone, the key no longer exists.
+// byID returns the key with the given id for decryption. It calls Find if the key is not cached,
+// or if the cached key is older than KeyFor. The error is a keyError, which wraps ErrKeyGone if
+// the key no longer exists.
 func (r *keyring) byID(ctx context.Context, id string) (Key, error) {
-	k, err := r.slot(id).get(ctx, r.of.KeyFor, func(ctx context.Context) (Key, error) { return r.askFor(ctx, id) })
+	k, err := r.slot(id).get(ctx, r.of.KeyFor, func(ctx context.Context) (Key, error) { return r.callFind(ctx, id) })
 	if err != nil {
 		return Key{}, &keyError{id: id, err: err}
 	}
 	return k, nil
 }
 
-func (r *keyring) askFor(ctx context.Context, id string) (Key, error) {
+// callFind calls Find and checks the key that it returns. It does not use the cache.
+func (r *keyring) callFind(ctx context.Context, id string) (Key, error) {
 	k, err := r.of.Find(ctx, id)
 	switch {
 	case err != nil:
@@ -106,6 +117,8 @@ func (r *keyring) askFor(ctx context.Context, id string) (Key, error) {
 	return k.clone(), nil
 }
 
+// slot returns the cache entry for the decryption key with the given id. If there is none, slot
+// adds an empty one, which may evict the entry that was used least recently.
 func (r *keyring) slot(id string) *keySlot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,8 +130,9 @@ func (r *keyring) slot(id string) *keySlot {
 	return slot
 }
 
-// prove checks that Find returns the current key, as another process will need it. After a
-// success it does not check again for KeyFor.
+// prove returns an error unless Find returns the same key as Current. Other processes call Find
+// to decrypt what this process encrypts. After a success, prove does not call Find again until
+// KeyFor has passed. The health check and CheckKeys call it.
 func (r *keyring) prove(ctx context.Context) error {
 	k, err := r.fresh(ctx)
 	if err != nil {
@@ -130,7 +144,7 @@ func (r *keyring) prove(ctx context.Context) error {
 	if known {
 		return nil
 	}
-	found, err := r.askFor(ctx, k.ID)
+	found, err := r.callFind(ctx, k.ID)
 	if err == nil && subtle.ConstantTimeCompare(found.Secret, k.Secret) == 0 {
 		err = errors.New("Options.Encryption.Find returned another secret than Current did")
 	}
@@ -143,23 +157,25 @@ func (r *keyring) prove(ctx context.Context) error {
 	return nil
 }
 
-// keySlot caches one key, and has the call for it that is in progress.
+// keySlot is the cache entry for one key: the current key, or the decryption key with a certain
+// id. It also lets only one caller at a time fetch the key.
 type keySlot struct {
 	mu        sync.Mutex
-	key       Key       // the zero Key if there is none
-	asked     time.Time // when key or gone was fetched
-	gone      error     // ErrKeyGone, if that was the last result
-	mayBeGone bool      // ErrKeyGone replaces a cached key; false for the current key
-	until     time.Time // wall clock; no refresh before this time, if there is a key
-	fetching  *fetch    // nil if there is no call in progress
+	key       Key       // the cached key; the zero Key if none is cached
+	fetchedAt time.Time // when the call that returned key or gone began
+	gone      error     // wraps ErrKeyGone if that was the last result; otherwise nil
+	mayBeGone bool      // whether ErrKeyGone removes a cached key; false for the current key
+	until     time.Time // no refresh of a usable key before this time, by the wall clock; set after a failed refresh
+	fetching  *fetch    // the call in progress, for which other callers can wait; nil if there is none
 }
 
-// fetch is one call for a key. Other callers wait for its result.
+// fetch is one call of Current or Find that is in progress. Concurrent callers that need the same
+// key wait for its result.
 type fetch struct {
-	done chan struct{}
-	key  Key
-	err  error
-	left bool // the context of the caller has ended, which says nothing about the key
+	done      chan struct{} // closed when the other fields have the result
+	key       Key
+	err       error
+	abandoned bool // the caller gave up, because its context ended or the call panicked; waiters must fetch the key again
 }
 
 // last returns the cached key, however old it is.
@@ -169,19 +185,21 @@ func (s *keySlot) last() Key {
 	return s.key
 }
 
-// get returns the key. If the cached key is older than keyFor, get fetches it again; if that
-// fails, the cached key can be used for another keyFor. Only one of several callers fetches the
-// key. The others wait for it only if the cached key can't be used.
+// get returns the key. If no key is cached, or the cached key is older than keyFor, get calls ask
+// to fetch it. If ask fails, the cached key is used until it is twice as old as keyFor.
+//
+// Of several concurrent callers, only one calls ask. The others return the cached key, or wait
+// for the result of ask if the cached key can't be used.
 func (s *keySlot) get(ctx context.Context, keyFor time.Duration, ask func(context.Context) (Key, error)) (Key, error) {
 	for {
 		s.mu.Lock()
-		serves, due := s.serves(keyFor), s.due(keyFor)
+		usable, due := s.usable(keyFor), s.due(keyFor)
 		switch f := s.fetching; {
 		case !due && s.gone != nil:
 			err := s.gone
 			s.mu.Unlock()
 			return Key{}, err
-		case !due, serves && f != nil:
+		case !due, usable && f != nil:
 			k := s.key
 			s.mu.Unlock()
 			return k, nil
@@ -192,28 +210,29 @@ func (s *keySlot) get(ctx context.Context, keyFor time.Duration, ask func(contex
 			case <-ctx.Done():
 				return Key{}, fmt.Errorf("waiting for it: %w", context.Cause(ctx))
 			}
-			if f.left {
+			if f.abandoned {
 				continue
 			}
 			return f.key, f.err
 		}
-		f := &fetch{done: make(chan struct{}), left: true}
+		f := &fetch{done: make(chan struct{}), abandoned: true}
 		s.fetching = f
 		s.mu.Unlock()
-		return s.fetch(ctx, f, keyFor, serves, ask)
+		return s.fetch(ctx, f, keyFor, usable, ask)
 	}
 }
 
-// fetch calls ask and caches the result.
-func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, serves bool, ask func(context.Context) (Key, error)) (Key, error) {
+// fetch calls ask, caches the result, and passes it to the callers that wait for f. If ask fails
+// although the cached key can still be used, fetch returns the cached key.
+func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usable bool, ask func(context.Context) (Key, error)) (Key, error) {
 	timeout := firstTimeout
-	if serves {
+	if usable {
 		timeout = refreshTimeout
 	}
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	asked := time.Now()
-	defer func() { // even if the application's function panics
+	fetchedAt := time.Now()
+	defer func() { // deferred because ask calls the application's function, which may panic
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.fetching = nil
@@ -224,48 +243,51 @@ func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, ser
 	defer s.mu.Unlock()
 	switch {
 	case err == nil:
-		s.key, s.asked, s.gone = k, asked, nil
+		s.key, s.fetchedAt, s.gone = k, fetchedAt, nil
 	case s.mayBeGone && errors.Is(err, ErrKeyGone):
-		s.key, s.asked, s.gone = Key{}, asked, err
-	case s.serves(keyFor):
-		if ctx.Err() == nil { // otherwise the error may be that of the caller's context
+		s.key, s.fetchedAt, s.gone = Key{}, fetchedAt, err
+	case s.usable(keyFor):
+		if ctx.Err() == nil { // if the caller's context has ended, the key service may be fine: don't pause
 			s.until = time.Now().Round(0).Add(keyFor / refreshPause)
 		}
 		k, err = s.key, nil
 	}
-	f.key, f.err, f.left = k, err, err != nil && ctx.Err() != nil
+	f.key, f.err, f.abandoned = k, err, err != nil && ctx.Err() != nil
 	return k, err
 }
 
-// due reports whether the key should be fetched.
+// due reports whether the key should be fetched now: there is none, it is older than keyFor and
+// no pause is in progress, or it did not exist the last time and the pause is over.
 func (s *keySlot) due(keyFor time.Duration) bool {
-	age, told := s.age()
+	age, known := s.age()
 	switch {
 	case s.gone != nil:
-		return !told || age >= keyFor/refreshPause
+		return !known || age >= keyFor/refreshPause
 	case s.key.ID == "":
 		return true
 	}
 	paused := time.Now().Round(0).Before(s.until)
-	return (!told || age >= keyFor) && (!paused || !s.serves(keyFor))
+	return (!known || age >= keyFor) && (!paused || !s.usable(keyFor))
 }
 
-// serves reports whether the cached key may be used if it can't be fetched again.
-func (s *keySlot) serves(keyFor time.Duration) bool {
-	age, told := s.age()
-	return s.key.ID != "" && (!told || age < 2*keyFor)
+// usable reports whether the cached key may be used if it can't be fetched again. That is so
+// until the key is twice as old as keyFor.
+func (s *keySlot) usable(keyFor time.Duration) bool {
+	age, known := s.age()
+	return s.key.ID != "" && (!known || age < 2*keyFor)
 }
 
-// age returns the time since the key was fetched, by the clock that says more: the monotonic
-// clock stops while Lambda has frozen the process, and the wall clock can be set back. told is
-// false if the wall clock was set back to before the fetch.
-func (s *keySlot) age() (age time.Duration, told bool) {
+// age returns the time since the key was fetched. It uses the clock that shows the longer time,
+// because neither is reliable: the monotonic clock stops while Lambda has frozen the process,
+// and the wall clock can be set back. known is false if the wall clock was set back to before the
+// fetch, so that the age is unknown.
+func (s *keySlot) age() (age time.Duration, known bool) {
 	now := time.Now()
-	wall := now.Round(0).Sub(s.asked.Round(0))
-	return max(wall, now.Sub(s.asked)), wall >= 0
+	wall := now.Round(0).Sub(s.fetchedAt.Round(0))
+	return max(wall, now.Sub(s.fetchedAt)), wall >= 0
 }
 
-// keyError is the error of a key that could not be fetched.
+// keyError is the error for a key that could not be fetched.
 type keyError struct {
 	id  string // empty for the current key
 	err error
@@ -280,7 +302,8 @@ func (e *keyError) Error() string {
 
 func (e *keyError) Unwrap() error { return e.err }
 
-// noKey returns the StoreError of a request that was not sent, because there is no key.
-func noKey(op string, err error) error {
+// keyUnavailable returns the StoreError for the operation op, which has sent no request
+// because the key that it needs could not be fetched. err is the keyError.
+func keyUnavailable(op string, err error) error {
 	return &lambdaidem.StoreError{Op: op, Reason: lambdaidem.ReasonKey, NotApplied: true, Err: err}
 }

@@ -660,9 +660,9 @@ func TestS1_ATakeoverThatCantReadTheSteps(t *testing.T) {
 
 // S1: a clock that was set back makes no key young, and takes none away.
 func TestS1_AKeyFromTheFutureIsDueAndServes(t *testing.T) {
-	s := keySlot{key: keyOf("k1"), asked: time.Now().Add(time.Hour).Round(0)}
-	if !s.due(time.Minute) || !s.serves(time.Minute) {
-		t.Errorf("due %v, serves %v", s.due(time.Minute), s.serves(time.Minute))
+	s := keySlot{key: keyOf("k1"), fetchedAt: time.Now().Add(time.Hour).Round(0)}
+	if !s.due(time.Minute) || !s.usable(time.Minute) {
+		t.Errorf("due %v, serves %v", s.due(time.Minute), s.usable(time.Minute))
 	}
 }
 
@@ -813,7 +813,7 @@ func TestS1_AKeyIDThatIsTooLongIsNotRemembered(t *testing.T) {
 	k := &keyService{current: "k1"}
 	s := New(client, table, patient, k.encryption)
 	rec := completes(t, s, claim, result)
-	rec.Result.Apart.(*apart).Data = keyOf(strings.Repeat("x", maxKeyID+1)).seal(rec.ID, rec.Token, rec.Result.Apart.(*apart).place(), result.Value)
+	rec.Result.Apart.(*apart).Data = keyOf(strings.Repeat("x", maxKeyID+1)).seal(rec.ID, rec.Token, rec.Result.Apart.(*apart).purpose(), result.Value)
 	_, err := s.Load(t.Context(), rec)
 	wantStoreError(t, err, opLoad, lambdaidem.ReasonForeign, true)
 	if n := k.finds.Load(); n != 0 {
@@ -839,7 +839,7 @@ func TestS1_TheChecksumOfAnEncryptedAnswerSaysNothingOfIt(t *testing.T) {
 
 // S1: a clock that was set back makes nothing gone for longer.
 func TestS1_GoneIsForgottenWhereTheClockIsSetBack(t *testing.T) {
-	s := keySlot{mayBeGone: true, gone: ErrKeyGone, asked: time.Now().Add(time.Hour).Round(0)}
+	s := keySlot{mayBeGone: true, gone: ErrKeyGone, fetchedAt: time.Now().Add(time.Hour).Round(0)}
 	key, err := s.get(t.Context(), time.Minute, func(context.Context) (Key, error) { return keyOf("k1"), nil })
 	if err != nil || key.ID != "k1" {
 		t.Errorf("%v, %v", key, err)

@@ -6,12 +6,12 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
 )
 
-// An item's two forms: attributes, as the SDK takes and gives them, and JSON, as it
-// stands on the wire.
+// This file converts items between three forms: the struct item, the SDK's map of
+// attribute values, and DynamoDB's JSON.
 
-// attributes returns the item as the SDK takes it, under this table's names.
+// attributes returns the item as a map for the SDK, with the attribute names of this table.
 func (l *layout) attributes(it *item) attributes {
-	const most = 14 // in one item, unless its answer is in parts; a map of more is twice the size
+	const most = 14 // attributes in most items; Go allocates twice the memory for a map of more
 	attrs := make(attributes, most)
 	for i := range l {
 		if v := valueOf(itemAttributes[i].field(it)); v != nil {
@@ -21,19 +21,20 @@ func (l *layout) attributes(it *item) attributes {
 	return attrs
 }
 
-// size returns the item's size in bytes: see sizeOf.
+// size returns the item's size in bytes, by the rule with which DynamoDB counts it; see
+// sizeOf.
 func (l *layout) size(it *item) int {
 	n := 0
 	for i := range l {
-		if f := itemAttributes[i].field(it); f.here() {
+		if f := itemAttributes[i].field(it); f.present() {
 			n += len(l[i].name) + f.size()
 		}
 	}
 	return n
 }
 
-// parse reads an item. The error says in words why the item is not one of
-// ours, or is damaged: it must not be replayed, completed or taken over.
+// parse decodes an item. It returns a foreignItemError if the item is not a record of this
+// package or is damaged. Such an item must not be replayed, completed or taken over.
 func (l *layout) parse(attrs attributes) (*item, error) {
 	it := &item{}
 	for i := range l {
@@ -56,12 +57,16 @@ func (l *layout) parse(attrs attributes) (*item, error) {
 	return it, nil
 }
 
-// taker takes the attributes of an item from its text, one by one.
+// taker is called for each attribute of an item. It reads the attribute's value from r, and
+// reports whether the value was valid.
 type taker = func(r *lowlevel.Reader, name string) bool
 
-// read decodes the item of an answer; nil is none. It reports false for an answer that is
-// not understood. An item that may not be a record is decoded once more, as attributes,
-// for parse to say what is wrong with it.
+// read decodes the item in a response. scan reads the response and calls its argument for
+// each attribute of the item. read returns a nil item if the response has none, and false
+// if scan could not read the response.
+//
+// If the item is not a valid record, read decodes it again into a map, and returns the
+// error of parse for that map, which says what is wrong with the item.
 func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, foreign error) {
 	it := &item{}
 	var seen uint32
@@ -89,12 +94,12 @@ func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, forei
 	return it, true, foreign
 }
 
-// set reports whether the updates write the attribute at that place, or remove it.
+// set reports whether one of the given updates sets or removes the attribute with index i.
 func (l *layout) set(i int, by updates) bool {
 	return itemAttributes[i].setBy&by != 0 && l[i].name != ""
 }
 
-// column returns the place of the attribute of that name; -1: there is none.
+// column returns the index of the attribute with this name in the table, or -1.
 func (l *layout) column(name string) int {
 	for i := range l {
 		if l[i].name == name && name != "" {
@@ -104,12 +109,12 @@ func (l *layout) column(name string) int {
 	return -1
 }
 
-// appendItem writes the item.
+// appendItem appends the item in DynamoDB's JSON.
 func (l *layout) appendItem(b []byte, it *item) []byte {
 	b = append(b, '{')
 	for i := range l {
-		if f := itemAttributes[i].field(it); f.here() {
-			if i > 0 { // the id comes first, and is always there
+		if f := itemAttributes[i].field(it); f.present() {
+			if i > 0 { // attribute 0 is the id, which every item has
 				b = append(b, ',')
 			}
 			b = append(lowlevel.AppendString(b, l[i].name), ':')
@@ -119,14 +124,15 @@ func (l *layout) appendItem(b []byte, it *item) []byte {
 	return append(b, '}')
 }
 
-// appendKey writes the key of the item of that id.
+// appendKey appends the primary key of the item with this id, in DynamoDB's JSON.
 func (l *layout) appendKey(b []byte, id string) []byte {
 	b = append(lowlevel.AppendString(append(b, '{'), l.id()), `:{"S":`...)
 	return append(lowlevel.AppendString(b, id), "}}"...)
 }
 
-// expression returns the UpdateExpression of what sets says: what the item has is set,
-// its value going into values, and the rest is removed.
+// expression returns an UpdateExpression for the attributes that the given updates change.
+// Attributes that the item has are set, and their values are added to values. The others
+// are removed.
 func (l *layout) expression(sets updates, it *item, values attributes) string {
 	for i := range itemAttributes {
 		if a := &itemAttributes[i]; l.set(i, sets) {
@@ -135,23 +141,23 @@ func (l *layout) expression(sets updates, it *item, values attributes) string {
 			}
 		}
 	}
-	const enough = 512 // bytes, for any of them
+	const enough = 512 // bytes; no expression of this package is longer
 	return string(l.appendExpression(make([]byte, 0, enough), sets, it))
 }
 
-// appendExpression writes the UpdateExpression: of placeholders alone, so that it
-// is the same in JSON.
+// appendExpression appends the UpdateExpression that expression returns. It consists of
+// placeholders only, so it needs no escaping in JSON.
 func (l *layout) appendExpression(b []byte, sets updates, it *item) []byte {
 	verb := "SET "
 	for i := range itemAttributes {
-		if a := &itemAttributes[i]; l.set(i, sets) && a.field(it).here() {
+		if a := &itemAttributes[i]; l.set(i, sets) && a.field(it).present() {
 			b = append(append(b, verb...), l[i].assign...)
 			verb = ", "
 		}
 	}
 	verb = " REMOVE "
 	for i := range itemAttributes {
-		if a := &itemAttributes[i]; l.set(i, sets) && !a.field(it).here() {
+		if a := &itemAttributes[i]; l.set(i, sets) && !a.field(it).present() {
 			b = append(append(b, verb...), a.placeholder...)
 			verb = ", "
 		}
@@ -159,12 +165,13 @@ func (l *layout) appendExpression(b []byte, sets updates, it *item) []byte {
 	return b
 }
 
-// appendValues writes what the expression's placeholders stand for, each with a
-// comma before it.
+// appendValues appends the values of the UpdateExpression's placeholders as members of a
+// JSON object. Each member is preceded by a comma, because the values of the condition come
+// before.
 func (l *layout) appendValues(b []byte, sets updates, it *item) []byte {
 	for i := range itemAttributes {
 		if a := &itemAttributes[i]; l.set(i, sets) {
-			if f := a.field(it); f.here() {
+			if f := a.field(it); f.present() {
 				b = append(append(append(b, `,"`...), l[i].value...), `":`...)
 				b = f.appendTo(b)
 			}
@@ -173,8 +180,9 @@ func (l *layout) appendValues(b []byte, sets updates, it *item) []byte {
 	return b
 }
 
-// headFor returns what all requests of a write begin with: its table, its condition, and
-// what it returns. An action of a transaction returns nothing.
+// headFor returns the beginning of the JSON of every request of the write: the table's
+// name, the condition, the attribute names, and what to return. returns is "" for an action
+// of a transaction, which can't return an item if it succeeds.
 func (w *write) headFor(table string, returns types.ReturnValue) string {
 	var b []byte
 	b = lowlevel.AppendString(append(b, `{"TableName":`...), table)

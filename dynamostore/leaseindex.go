@@ -11,14 +11,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// leaseShard returns the shard of a record that is in progress: a pure function of its
-// id, so that whoever writes the record next finds it in the same place. It is
-// empty without an index.
+// leaseShard returns the shard of a record: its partition key in Options.LeaseIndex while
+// the record is in progress. The shard depends only on the record's id, so every attempt
+// and every process writes the record to the same shard. leaseShard returns "" if there is
+// no index.
 func (o *Options) leaseShard(id string) string {
 	if o.LeaseIndex == "" {
 		return ""
 	}
-	// FNV-1a of 32 bits, as in hash/fnv: ids end in a hash already, but a store takes any.
+	// This is the 32-bit FNV-1a of package hash/fnv. The guard's ids contain a hash
+	// already, but other callers of the store may use any ids.
 	h := uint32(2166136261)
 	for i := range len(id) {
 		h = (h ^ uint32(id[i])) * 16777619
@@ -26,10 +28,10 @@ func (o *Options) leaseShard(id string) string {
 	return shardName(int(h % uint32(o.LeaseShards))) //nolint:gosec // 1 to maxLeaseShards
 }
 
-// shardName returns how a shard is called in the table.
+// shardName returns the value of the index's partition key for shard n.
 func shardName(n int) string { return strconv.Itoa(n) }
 
-// addLeaseIndex asks for the index, if the options do.
+// addLeaseIndex adds Options.LeaseIndex to the table to create, if the option is set.
 func (o *Options) addLeaseIndex(in *dynamodb.CreateTableInput) {
 	if o.LeaseIndex == "" {
 		return
@@ -51,7 +53,8 @@ func (o *Options) leaseIndexKey() []types.KeySchemaElement {
 	}
 }
 
-// checkDeadLeases finds what keeps DeadLeases from working, if there is an index.
+// checkDeadLeases returns the problems because of which DeadLeases would not work: in the
+// index, or a missing permission for it. It returns nil if Options.LeaseIndex is not set.
 func (s *Store) checkDeadLeases(ctx context.Context) TableProblems {
 	problems := checkLeaseIndex(ctx, s.wire.SDK(), s.table, &s.opts)
 	if s.opts.LeaseIndex == "" || problems.has(NoIndex) || problems.has(WrongIndex) || problems.has(IndexNotActive) {
@@ -65,7 +68,8 @@ func (s *Store) checkDeadLeases(ctx context.Context) TableProblems {
 	return problems
 }
 
-// checkLeaseIndex finds what is wrong with the index itself.
+// checkLeaseIndex returns the problems of the index: it is missing, or has the wrong key,
+// state or projection. It returns nil if Options.LeaseIndex is not set.
 func checkLeaseIndex(ctx context.Context, client *dynamodb.Client, table string, o *Options) TableProblems {
 	if o.LeaseIndex == "" {
 		return nil
@@ -86,7 +90,7 @@ func checkLeaseIndex(ctx context.Context, client *dynamodb.Client, table string,
 
 func checkIndexKey(table string, d *types.TableDescription, index *types.GlobalSecondaryIndexDescription, o *Options) TableProblems {
 	same := func(a, b types.KeySchemaElement) bool {
-		return aws.ToString(a.AttributeName) == aws.ToString(b.AttributeName) // HASH comes first
+		return aws.ToString(a.AttributeName) == aws.ToString(b.AttributeName) // in both, the partition key comes first
 	}
 	if slices.EqualFunc(index.KeySchema, o.leaseIndexKey(), same) && attributeType(d, attrLeaseShard) == types.ScalarAttributeTypeS &&
 		attributeType(d, o.InProgressExpirationAttribute) == types.ScalarAttributeTypeN {
@@ -105,7 +109,7 @@ func checkIndexKey(table string, d *types.TableDescription, index *types.GlobalS
 func checkIndexState(table string, index *types.GlobalSecondaryIndexDescription) (problems TableProblems) {
 	name := aws.ToString(index.IndexName)
 	switch index.IndexStatus {
-	case types.IndexStatusActive, types.IndexStatusUpdating: // both serve
+	case types.IndexStatusActive, types.IndexStatusUpdating: // the index can be queried in both states
 	default:
 		problems = append(problems, &TableProblem{Code: IndexNotActive, Detail: fmt.Sprintf(
 			"index %q of table %q is %s; wait until it is ACTIVE", name, table, index.IndexStatus)})

@@ -167,7 +167,7 @@ func TestO2_ARecordIsInTheIndexExactlyWhileItIsInProgress(t *testing.T) {
 func TestO2_AnItemThatIsNotInProgressHasNoShard(t *testing.T) {
 	for name, end := range map[string]func(*item){
 		"completed": func(it *item) { it.finish(result) },
-		"released":  func(it *item) { it.giveBack(lease.Expires, lease.LastFailure, lease.Bound) },
+		"released":  func(it *item) { it.release(lease.Expires, lease.LastFailure, lease.Bound) },
 	} {
 		it := claimed(claim)
 		it.LeaseShard = "7"

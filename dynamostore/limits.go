@@ -11,13 +11,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// The limits of a transaction (AWS, "Quotas in Amazon DynamoDB").
+// DynamoDB's limits for one transaction (AWS, "Quotas in Amazon DynamoDB").
 const (
-	maxActions = 100     // including the one on the record
-	maxTxSize  = 4 << 20 // bytes
+	maxActions = 100     // the maximum number of actions, including the one that completes the record
+	maxTxSize  = 4 << 20 // the maximum total size in bytes
 )
 
-// problem returns an error if DynamoDB would refuse the writes with any client.
+// problem returns a WriteError if DynamoDB would refuse the writes whatever the tables
+// contain: a write is incomplete, two writes are to the same item, or a limit is exceeded.
+// It needs no store, unlike invalid. The caller must hold t.mu.
 func (t *Tx) problem() error {
 	if n := len(t.writes); n > maxActions-1 {
 		return &WriteError{Err: fmt.Errorf("there are %d; a transaction takes %d, and one of them is the record's", n, maxActions)}
@@ -43,8 +45,9 @@ func (t *Tx) problem() error {
 	return nil
 }
 
-// incomplete returns an error if the write lacks something that it needs. The SDK
-// refuses to send such a write, or sends it without the missing part.
+// incomplete returns an error if the write has no item, key or expression although its
+// kind needs it, or has an attribute value that can't be sent. The SDK would refuse to
+// send such a write, or would send it without what is missing.
 func (w *Write) incomplete() error {
 	switch {
 	case w.kind == aPut && len(w.item) == 0:
@@ -71,7 +74,8 @@ func (w *Write) incomplete() error {
 	return nil
 }
 
-// invalid returns an error if the writes can't be sent by the client of s.
+// invalid returns a WriteError if the writes can't be made in a transaction of the store
+// s. It also returns the error of a write that could not be enlisted.
 func (t *Tx) invalid(s *Store) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,7 +86,7 @@ func (t *Tx) invalid(s *Store) error {
 		return err
 	}
 	for _, w := range t.writes {
-		if err := w.outside(s); err != nil {
+		if err := w.checkRegion(s); err != nil {
 			return &WriteError{Write: w.name, Err: err}
 		}
 		if w.isRecord(s) {
@@ -92,8 +96,11 @@ func (t *Tx) invalid(s *Store) error {
 	return nil
 }
 
-// sameItem reports whether two writes are known to be to the same item. A put does not
-// say which of its attributes are the key, unless another write to the table does.
+// sameItem reports whether two writes are certainly to the same item. A put does not say
+// which of its attributes are the key. If the other write has a key, sameItem compares
+// that key with the attributes of the put. Two puts are to the same item if all their
+// attributes are equal. They may also be if only their keys are equal, which sameItem
+// can't detect.
 func (w *Write) sameItem(other *Write) bool {
 	if tableName(w.table) != tableName(other.table) {
 		return false
@@ -102,15 +109,17 @@ func (w *Write) sameItem(other *Write) bool {
 	case w.key != nil && other.key != nil:
 		return reflect.DeepEqual(w.key, other.key)
 	case w.key != nil:
-		return has(other.item, w.key)
+		return hasAttributes(other.item, w.key)
 	case other.key != nil:
-		return has(w.item, other.key)
+		return hasAttributes(w.item, other.key)
 	default:
 		return reflect.DeepEqual(w.item, other.item)
 	}
 }
 
-func has(item, key attributes) bool {
+// hasAttributes reports whether the item has all attributes of the key, with the same
+// values.
+func hasAttributes(item, key attributes) bool {
 	for name, v := range key {
 		if !reflect.DeepEqual(item[name], v) {
 			return false
@@ -119,8 +128,8 @@ func has(item, key attributes) bool {
 	return len(key) > 0
 }
 
-// isRecord reports whether the write is to an idempotency record or to a part of an
-// answer.
+// isRecord reports whether the write is to an idempotency record of the store s, or to an
+// item with a part of a large answer. Handlers must not write those.
 func (w *Write) isRecord(s *Store) bool {
 	if tableName(w.table) != tableName(&s.table) {
 		return false
@@ -133,16 +142,18 @@ func (w *Write) isRecord(s *Store) bool {
 	return attrs[s.layout.id()] != nil && takeValue(&id, attrs[s.layout.id()]) == "" && strings.HasPrefix(string(id), recordPrefix)
 }
 
-// recordPrefix is the beginning of the id of every record and of every part of an
-// answer. Other tools that share the table use other ids.
+// recordPrefix is the prefix of the partition key of every record, and of every item with
+// a part of a large answer. Other tools can share the table, because they use other keys.
 const recordPrefix = "lambdaidem#"
 
-// outside returns an error if the ARN of the write's table names another Region than
-// the client's, or another account than the ARN of the store's table. The account of
-// the client is unknown.
-func (w *Write) outside(s *Store) error {
+// checkRegion returns an error if the write's table is in another Region or account than the
+// store, because a transaction can't span them. A table that is given by its name is
+// always in the client's account and Region. A table that is given by its ARN is compared
+// with the client's Region, and with the account in the ARN of the store's table. If the
+// store's table is given by its name, the account is unknown and is not compared.
+func (w *Write) checkRegion(s *Store) error {
 	if !arn.IsARN(aws.ToString(w.table)) {
-		return nil // a name, which refers to the client's account and Region
+		return nil // a name refers to a table in the client's account and Region
 	}
 	table, _ := arn.Parse(*w.table) // can't fail after IsARN
 	if region := s.wire.SDK().Options().Region; table.Region != region {
@@ -154,7 +165,8 @@ func (w *Write) outside(s *Store) error {
 	return nil
 }
 
-// tableName returns the name of a table that is given by its name or its ARN.
+// tableName returns the name of a table that is given by its name or its ARN. It returns ""
+// if table is nil.
 func tableName(table *string) string {
 	name := aws.ToString(table)
 	if !arn.IsARN(name) {

@@ -12,41 +12,44 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
 )
 
-// Operation is one thing that an operator did to a record, as the record keeps it.
+// Operation is a change that an operator made to a record. The record stores it.
 type Operation struct {
 	What    OperationKind
-	By      string    // who did it
-	Reason  string    // why
-	At      time.Time // by the database's clock, whole milliseconds
-	Attempt int       // the record's attempt number then
-	Token   string    // the record's token from then on; of OperationForgotten, one that is new
-	Forced  bool      // the lease was live: OperatorOptions.Force
+	By      string    // the operator's name
+	Reason  string    // the operator's reason for the change
+	At      time.Time // when it happened, by the database's clock, in whole milliseconds
+	Attempt int       // the record's attempt number at that time
+	Token   string    // the record's fencing token from then on; for OperationForgotten, a new token that only a released record gets
+	Forced  bool      // the attempt still held its lease; see OperatorOptions.Force
 }
 
-// OperationKind is what an operator did.
+// OperationKind is the kind of a change that an operator made to a record.
 type OperationKind string
 
-// The operations.
+// The kinds of operations.
 const (
-	OperationReleased  OperationKind = "released"  // a retry runs again
-	OperationSettled   OperationKind = "settled"   // it was completed with an answer of the operator's
-	OperationErased    OperationKind = "erased"    // its answer was taken away; it stays completed
-	OperationForgotten OperationKind = "forgotten" // its answer was taken away, and it expired: a retry runs again
+	OperationReleased  OperationKind = "released"  // the record was released: a retry runs the handler again
+	OperationSettled   OperationKind = "settled"   // the record was completed with an answer that the operator chose
+	OperationErased    OperationKind = "erased"    // the answer was deleted; the record stays completed
+	OperationForgotten OperationKind = "forgotten" // the answer was deleted and the record soon expires: then a retry runs the handler again
 )
 
-// The bounds of what a record keeps of operations: a replay pays for the record's
-// size, so all of them have 3 KB at most.
+// The limits of the operations in a record. The cost of a replay depends on the record's
+// size. With these limits, all operations of a record have at most 3 KB.
 const (
-	// MaxOperations is how many operations a record keeps: the latest.
+	// MaxOperations is the maximum number of operations in a record. Older ones are
+	// dropped.
 	MaxOperations = 8
-	// MaxOperator is how long an operator's name may be, in bytes.
+	// MaxOperator is the maximum length of an operator's name, in bytes.
 	MaxOperator = 64
-	// MaxReason is how long a reason may be, in bytes.
+	// MaxReason is the maximum length of an operator's reason, in bytes.
 	MaxReason = 256
 )
 
-// checkSaid reports whether a record can keep a text of an operator's.
-func checkSaid(what, text string, most int) error {
+// checkOperatorText returns an error unless text, an operator's name or reason, can be
+// stored in a record. what is the word for it in the error, and most is its maximum length
+// in bytes.
+func checkOperatorText(what, text string, most int) error {
 	switch {
 	case strings.TrimSpace(text) == "":
 		return fmt.Errorf("dynamostore: an operator's %s is empty; the record keeps it", what)
@@ -58,18 +61,18 @@ func checkSaid(what, text string, most int) error {
 	return nil
 }
 
-// withOperation returns the operations with one more, the oldest dropped where there are
-// too many.
+// withOperation returns a copy of the operations with one more appended. It drops the
+// oldest ones if there are more than MaxOperations.
 func withOperation(before []Operation, one Operation) []Operation {
 	all := append(slices.Clone(before), one)
 	return all[max(0, len(all)-MaxOperations):]
 }
 
-// operations is a list; none is absent. It is rare, so package attributevalue
-// writes and reads it.
+// operations is the list of a record's operations. If it is empty, the attribute is absent.
+// Few records have one, so package attributevalue encodes and decodes it.
 type operations []Operation
 
-// storedOperation is an Operation with the names that the item gives its members.
+// storedOperation is an Operation with the names of the attribute's members.
 type storedOperation struct {
 	What    OperationKind `dynamodbav:"what"`
 	By      string        `dynamodbav:"by"`
@@ -89,7 +92,7 @@ func (o *operations) write() types.AttributeValue {
 		stored[i] = storedOperation{one.What, one.By, one.Reason, one.At.UnixMilli(), one.Attempt, one.Token, one.Forced}
 	}
 	v, err := attributevalue.Marshal(stored)
-	if err != nil { // texts and numbers: can't happen
+	if err != nil { // can't happen: strings and numbers can always be encoded
 		panic(err)
 	}
 	return v
@@ -109,7 +112,7 @@ func (o *operations) read(v types.AttributeValue) string {
 	return ""
 }
 
-func (o *operations) here() bool                     { return len(*o) > 0 }
+func (o *operations) present() bool                  { return len(*o) > 0 }
 func (o *operations) size() int                      { return sizeOfValue(o.write()) }
 func (o *operations) appendTo(b []byte) []byte       { return appendRare(b, o) }
 func (o *operations) take(r *lowlevel.Reader) string { return takeRare(r, o) }

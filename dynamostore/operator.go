@@ -19,39 +19,42 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// OperatorOptions are the settings of an [Operator]. The zero value of every field
-// is its default.
+// OperatorOptions are the options of an [Operator]. The zero value of each field selects
+// its default.
 type OperatorOptions struct {
-	// MaxSkew is how far clocks may be apart: that of the database, and those of the
-	// functions, whose Options.MaxSkew it should be. A lease counts as live for that
-	// long after its end. Default 2 s; at least 0, so 1 ns stands for none.
+	// MaxSkew is the maximum difference between the clocks of the database and the
+	// functions. It should equal the functions' Options.MaxSkew. A lease counts as live
+	// until MaxSkew after its end. Default: 2 s. A negative value is invalid; use 1 ns
+	// to allow no difference.
 	MaxSkew time.Duration
 
-	// Force releases and settles a record whose lease is live too: its attempt may
-	// still be running, and have effects after a retry has run, or after the answer
-	// was given. What it stores is refused, since its token is replaced. Default
-	// false.
+	// Force allows Release and Settle to change a record whose lease is live. The
+	// attempt that holds the lease may still be running, so its effects may come after
+	// those of a retry, or after a caller has received the operator's answer. The
+	// attempt can no longer store an answer, because the record gets a new token.
+	// Default: false.
 	Force bool
 
-	// Again settles a record that an operator has settled already. Callers may have
-	// received the first answer, and caches of functions may replay it for their age
-	// (lambdaidem.Options.Cache). The record keeps both operations. A record that a
-	// handler completed is never changed. Default false.
+	// Again allows Settle to replace an answer that an operator gave before. Callers may
+	// have received the first answer, and functions with lambdaidem.Options.Cache may
+	// replay it until it leaves their caches. The record keeps both operations. The
+	// answer of a handler is never replaced. Default: false.
 	Again bool
 
-	// TTL is how long a record lasts from the moment when it is released or settled,
-	// in whole seconds. A record that would have lasted longer keeps its expiry. One that
-	// is held (lambdaidem.Hold) has none, so this should be the TTL of its functions.
-	// Default 24 h; at least [lambdaidem.MinTTL], 15 minutes.
+	// TTL is how long a record is kept after it is released or settled. The expiry is
+	// rounded up to a whole second. A record that would have lasted longer keeps its
+	// expiry. A record that is held (lambdaidem.Hold) has no expiry, so TTL should be the
+	// TTL of the functions that use the record. Default: 24 h. Minimum:
+	// [lambdaidem.MinTTL], 15 minutes.
 	TTL time.Duration
 
-	// Random gives tokens. It must be safe for concurrent use. Default:
-	// crypto/rand.Reader.
+	// Random is the source of fencing tokens. It must be safe for concurrent use.
+	// Default: crypto/rand.Reader.
 	Random io.Reader
 }
 
-// Operator is a person who decides over records. It goes by the database's
-// clock alone.
+// Operator changes records on behalf of a person. It uses the database's clock alone to
+// decide whether a lease is live and when a record expires.
 type Operator struct {
 	s      *Store
 	name   string
@@ -59,10 +62,10 @@ type Operator struct {
 	opts   OperatorOptions
 }
 
-// Operator returns an operator of that name, who has a reason for what it does:
-// both are kept in each record that it changes. The error says what a record can't
-// keep: an empty text, one over [MaxOperator] or [MaxReason] bytes. It panics on an
-// invalid option.
+// Operator returns an Operator for the person called name. Each record that the Operator
+// changes keeps the name and the reason for the change. The error says why a record can't
+// keep them: one is blank, is not UTF-8, or exceeds [MaxOperator] or [MaxReason] bytes.
+// Operator panics on an invalid option.
 func (s *Store) Operator(name, reason string, optFns ...func(*OperatorOptions)) (*Operator, error) {
 	o := OperatorOptions{}
 	for _, fn := range optFns {
@@ -79,71 +82,76 @@ func (s *Store) Operator(name, reason string, optFns ...func(*OperatorOptions)) 
 	if o.TTL < lambdaidem.MinTTL {
 		panic(fmt.Sprintf("dynamostore: Operator: OperatorOptions.TTL is %v; it must be at least 15 minutes (lambdaidem.MinTTL): a signed request may arrive as late, and must find its record", o.TTL))
 	}
-	if err := errors.Join(checkSaid("name", name, MaxOperator), checkSaid("reason", reason, MaxReason)); err != nil {
+	if err := errors.Join(checkOperatorText("name", name, MaxOperator), checkOperatorText("reason", reason, MaxReason)); err != nil {
 		return nil, err
 	}
 	return &Operator{s: s, name: name, reason: reason, opts: o}, nil
 }
 
-// Why an operator's verb changed nothing.
+// Errors of the methods of Operator. Each means that nothing was changed.
 var (
-	// ErrRecordChanged is returned with the record as it now stands: it is not what
-	// was shown. Another operator, or an attempt, was faster, and nothing was written.
+	// ErrRecordChanged means that another operator or an attempt changed the record
+	// after it was inspected. It is returned with the record as it is now.
 	ErrRecordChanged = errors.New("the record is not any more what was shown")
-	// ErrRecordCompleted is returned for a record that an attempt has completed, or
-	// whose answer was erased: it never changes.
+	// ErrRecordCompleted means that an attempt completed the record, or that a purge
+	// erased its answer. An operator can't change such a record.
 	ErrRecordCompleted = errors.New("the record is completed, and the answer of an attempt never changes")
-	// ErrRecordSettled is returned for a record that an operator has settled.
+	// ErrRecordSettled means that an operator has already settled the record. Settle
+	// replaces that answer only with OperatorOptions.Again.
 	ErrRecordSettled = errors.New("an operator has settled the record, and callers may have received that answer")
-	// ErrNotEncrypted is returned by Settle for a record of functions that encrypt
-	// answers, if the operator's store has no Options.Encryption.
+	// ErrNotEncrypted is returned by Settle if the functions that use the record encrypt
+	// answers and the operator's store has no Options.Encryption.
 	ErrNotEncrypted = errors.New("the record's functions encrypt answers, and this store has no key: an answer in plain text would stay readable, and functions may refuse it")
-	// ErrRecordReleased is returned by Release for a record that is released already.
+	// ErrRecordReleased is returned by Release if the record is already released.
 	ErrRecordReleased = errors.New("the record is released already: the next retry runs")
-	// ErrRecordGone is returned for a record that is not there or has expired: a
-	// retry runs as the first.
+	// ErrRecordGone means that there is no such record, or that it has expired. A
+	// retry runs the handler as the first attempt.
 	ErrRecordGone = errors.New("there is no such record, or it has expired")
 )
 
-// errChangedOrApplied is the reason of a StoreError. It is no ErrRecordChanged, which
-// says that nothing was written.
+// errChangedOrApplied is the cause of a StoreError if the record has changed and an earlier
+// try of the write, whose reply was lost, may have been applied before the change. It is
+// not ErrRecordChanged, because that error means that nothing was written.
 var errChangedOrApplied = errors.New("the record is not any more what was shown; an earlier try had no answer and may have been applied before the record changed: look at it again")
 
 var errNotInspected = errors.New("dynamostore: an operator acts on what Store.Inspect has returned, and on nothing else")
 
-// LeaseLiveError is returned for a record that an attempt may be at work on.
+// LeaseLiveError means that the record's lease is live, so its attempt may still be
+// running.
 type LeaseLiveError struct {
-	End     time.Time     // of the lease
-	Now     time.Time     // by the database's clock, at the earliest
-	MaxSkew time.Duration // that counts on top
+	End     time.Time     // the end of the lease
+	Now     time.Time     // the time of the check by the database's clock; see Inspected.At
+	MaxSkew time.Duration // OperatorOptions.MaxSkew; the lease counts as live until End plus MaxSkew
 }
 
-// Error says how long to wait.
+// Error returns a text that says how long to wait.
 func (e *LeaseLiveError) Error() string {
 	return fmt.Sprintf("the lease is live: it ends at %s, and clocks may be %v apart; by the database's clock that is in %v",
 		e.End.Format(time.RFC3339Nano), e.MaxSkew, e.Left().Round(time.Millisecond))
 }
 
-// Left returns how long it is until the lease counts as over.
+// Left returns the time from Now until the lease no longer counts as live.
 func (e *LeaseLiveError) Left() time.Duration { return e.End.Add(e.MaxSkew).Sub(e.Now) }
 
-// Verbs of operators, as StoreError.Op names them.
+// The values of StoreError.Op in the errors of Release and Settle.
 const (
 	opOperatorRelease = "operator_release"
 	opOperatorSettle  = "operator_settle"
 )
 
-// Release gives a record back that an attempt left in progress: the next retry
-// runs again. The record keeps its attempt number, its steps and its fingerprint.
+// Release releases a record that an attempt left in progress, so that the next retry runs
+// the handler again. The record keeps its attempt number, its steps and its fingerprint.
 //
-// It is conditional on the token, the state and the lease's end that were seen, and
-// replaces the token: an attempt that completes after all has lost its lease,
-// and of two operators one wins.
+// The write is conditional on the token, the state and the lease end of seen, and it
+// replaces the token. If two operators change the same record, only one of them succeeds.
+// If the attempt is still running, it can no longer complete the record.
 //
-// It returns the record as it now stands. Errors: [ErrRecordChanged] with that
-// record, [ErrRecordCompleted], [ErrRecordReleased], [ErrRecordGone],
-// [*LeaseLiveError] unless OperatorOptions.Force is set, and a StoreError; one whose
-// NotApplied is false may have happened: look again.
+// Release returns the record as it is now. The error is one of these:
+//   - [ErrRecordChanged], with the record as it is now
+//   - [ErrRecordCompleted], [ErrRecordSettled], [ErrRecordReleased] or [ErrRecordGone]
+//   - [*LeaseLiveError], unless OperatorOptions.Force is set
+//   - [*lambdaidem.StoreError]. If its NotApplied is false, the record may have been
+//     released; inspect it again.
 func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, error) {
 	if seen.Record.State == lambdaidem.Released {
 		return seen, ErrRecordReleased
@@ -151,49 +159,51 @@ func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, erro
 	if seen.settled() {
 		return seen, ErrRecordSettled
 	}
-	forced, err := o.mayEnd(seen)
+	forced, err := o.mayChange(seen)
 	if err != nil {
 		return seen, err
 	}
-	it, err := o.ending(seen, OperationReleased, forced)
+	it, err := o.nextItem(seen, OperationReleased, forced)
 	if err != nil {
 		return seen, err
 	}
 	bound := seen.Record.Bound
-	if bound == "" {
-		bound = lambdaidem.BoundByDeadAttempt // of whose effects only the operator knows
+	if bound != lambdaidem.BoundByInnerCall {
+		bound = lambdaidem.BoundByDeadAttempt // the record doesn't show which effects it had
 	}
-	it.giveBack(o.expires(seen), "", bound)
-	return o.end(ctx, seen, &operatorEnd{op: opOperatorRelease, sets: release, condition: isStillWhatWasSeen}, it)
+	it.release(o.expires(seen), "", bound)
+	return o.write(ctx, seen, &operatorWrite{op: opOperatorRelease, sets: release, condition: isStillWhatWasSeen}, it)
 }
 
-// Settle completes a record with an answer, so that every retry gets it and none
-// runs. The record may be in progress or released, or settled before if
-// OperatorOptions.Again is set. Settle uses Outcome and Value or Failure of the
-// result, which must have the form of the record's kind: see
-// [lambdaidem.CheckResult]. The record keeps its fingerprint, and expires a TTL from
-// now.
+// Settle completes a record with an answer from the operator. Every retry then gets this
+// answer, and none runs the handler. The record may be in progress or released. If
+// OperatorOptions.Again is set, it may also have been settled before. The record keeps its
+// fingerprint and lasts for OperatorOptions.TTL.
 //
-// Conditions, result and errors are those of [Operator.Release], except
-// [ErrRecordReleased]. Settle also returns [ErrRecordSettled], [ErrNotEncrypted], and
-// an error that says what is wrong with the result.
+// Settle uses the Outcome and the Value or Failure of result. They must fit the kind of the
+// record; see [lambdaidem.CheckResult].
+//
+// Settle returns the same values as [Operator.Release] under the same conditions, with
+// three differences. It never returns [ErrRecordReleased]. It returns [ErrNotEncrypted] if
+// the answer must be encrypted and the store has no key. It returns an error that describes
+// the problem if result does not fit the record.
 func (o *Operator) Settle(ctx context.Context, seen Inspected, result lambdaidem.Result) (Inspected, error) {
-	write := &operatorEnd{op: opOperatorSettle, sets: completion, condition: isStillWhatWasSeen}
+	write := &operatorWrite{op: opOperatorSettle, sets: completion, condition: isStillWhatWasSeen}
 	var forced bool
 	var err error
 	if seen.settled() {
 		write.condition = isStillWhatWasSettled
 		err = o.maySettleAgain(seen)
 	} else {
-		forced, err = o.mayEnd(seen)
+		forced, err = o.mayChange(seen)
 	}
 	if err != nil {
 		return seen, err
 	}
-	if err := o.mayKeep(seen, result); err != nil {
+	if err := o.mayStore(seen, result); err != nil {
 		return seen, err
 	}
-	it, err := o.ending(seen, OperationSettled, forced)
+	it, err := o.nextItem(seen, OperationSettled, forced)
 	if err != nil {
 		return seen, err
 	}
@@ -203,22 +213,24 @@ func (o *Operator) Settle(ctx context.Context, seen Inspected, result lambdaidem
 		return seen, err
 	}
 	it.finish(kept)
-	return o.end(ctx, seen, write, it)
+	return o.write(ctx, seen, write, it)
 }
 
-// settled reports whether the record's answer is an operator's.
+// settled reports whether the record has an answer that an operator gave.
 func (i Inspected) settled() bool {
 	return isSettled(i.Record.State, i.Record.Token, i.Operations)
 }
 
-// isSettled reports whether a record with this state, token and operations has an
-// operator's answer.
+// isSettled reports whether a record with this state, token and operations has an answer
+// that an operator gave. If so, its latest operation is OperationSettled, with the record's
+// token.
 func isSettled(state lambdaidem.State, token string, did []Operation) bool {
 	n := len(did)
 	return state == lambdaidem.Completed && n > 0 && did[n-1].What == OperationSettled && did[n-1].Token == token
 }
 
-// maySettleAgain returns an error unless an operator may replace an operator's answer.
+// maySettleAgain returns an error unless this operator may replace the answer of a record
+// that an operator has settled.
 func (o *Operator) maySettleAgain(seen Inspected) error {
 	switch {
 	case seen.read.IsZero():
@@ -231,9 +243,10 @@ func (o *Operator) maySettleAgain(seen Inspected) error {
 	return nil
 }
 
-// mayKeep returns an error unless the record may keep the result. A result without an
-// answer needs no encryption.
-func (o *Operator) mayKeep(seen Inspected, result lambdaidem.Result) error {
+// mayStore returns an error unless the result may be stored in the record. The result must
+// fit the record's kind. If the record's functions encrypt answers, the store needs a key,
+// except for a result without an answer (lambdaidem.NoAnswer).
+func (o *Operator) mayStore(seen Inspected, result lambdaidem.Result) error {
 	if err := lambdaidem.CheckResult(seen.Record.Scope, result); err != nil {
 		return fmt.Errorf("dynamostore: Settle: %w", err)
 	}
@@ -244,8 +257,9 @@ func (o *Operator) mayKeep(seen Inspected, result lambdaidem.Result) error {
 	return nil
 }
 
-// mayEnd reports whether an operator may end what was seen, and whether only by force.
-func (o *Operator) mayEnd(seen Inspected) (forced bool, err error) {
+// mayChange returns an error unless this operator may release or settle the record. forced
+// reports whether the record's lease is live, so that only OperatorOptions.Force allows it.
+func (o *Operator) mayChange(seen Inspected) (forced bool, err error) {
 	now, rec := seen.At(), seen.Record
 	switch {
 	case seen.read.IsZero():
@@ -263,8 +277,9 @@ func (o *Operator) mayEnd(seen Inspected) (forced bool, err error) {
 	return false, nil
 }
 
-// ending returns the item of what was seen, under a token of the operator's.
-func (o *Operator) ending(seen Inspected, what OperationKind, forced bool) (*item, error) {
+// nextItem returns an item for the record with a new token, and with one more operation.
+// The caller sets the other attributes that are to be written.
+func (o *Operator) nextItem(seen Inspected, what OperationKind, forced bool) (*item, error) {
 	own, err := o.newToken()
 	if err != nil {
 		return nil, err
@@ -274,7 +289,6 @@ func (o *Operator) ending(seen Inspected, what OperationKind, forced bool) (*ite
 	return &item{ID: rec.ID, Token: own, Operations: withOperation(seen.Operations, done)}, nil
 }
 
-// newToken returns a random fencing token.
 func (o *Operator) newToken() (string, error) {
 	var token [16]byte
 	if _, err := io.ReadFull(o.opts.Random, token[:]); err != nil {
@@ -283,9 +297,10 @@ func (o *Operator) newToken() (string, error) {
 	return base64.RawURLEncoding.EncodeToString(token[:]), nil
 }
 
-// expires returns when the record expires from now on, by the database's clock. It never
-// expires earlier than it would have: the operator may not know the TTL of its functions,
-// and once the record is gone a retry runs again.
+// expires returns the new expiry of a record: OperatorOptions.TTL from now, by the
+// database's clock. If the record already has a later expiry, expires returns that one. The
+// operator may not know the TTL that the functions use, and after the expiry a retry runs
+// the handler again.
 func (o *Operator) expires(seen Inspected) time.Time {
 	at := seen.At().Add(o.opts.TTL).Add(time.Second - 1).Truncate(time.Second)
 	if was := seen.Record.Expires; was.After(at) {
@@ -294,15 +309,17 @@ func (o *Operator) expires(seen Inspected) time.Time {
 	return at
 }
 
-// operatorEnd is one of the conditional writes of operators.
-type operatorEnd struct {
-	op        string
-	sets      updates // what it sets or removes, besides the token and the operations
-	condition string
+// operatorWrite describes the conditional write of Release or Settle.
+type operatorWrite struct {
+	op        string  // StoreError.Op in its errors
+	sets      updates // the attributes to set or remove, in addition to token and operations
+	condition string  // its ConditionExpression
 }
 
-// end writes the item over the record that was seen.
-func (o *Operator) end(ctx context.Context, seen Inspected, how *operatorEnd, it *item) (Inspected, error) {
+// write sends the write that how describes, with the values of the item it. The write is
+// applied if the record is still as it was seen. write returns the record as it is now. The
+// error is ErrRecordChanged or a StoreError.
+func (o *Operator) write(ctx context.Context, seen Inspected, how *operatorWrite, it *item) (Inspected, error) {
 	values := (&given{now: seen.At(), seen: &seen.Record}).attributes()
 	if how.condition == isStillWhatWasSettled {
 		did := operations(seen.Operations)
@@ -310,11 +327,11 @@ func (o *Operator) end(ctx context.Context, seen Inspected, how *operatorEnd, it
 		delete(values, ":seen_state") // DynamoDB refuses values that no expression uses
 		delete(values, ":seen_end")
 	}
-	out, fate, err := o.s.change(ctx, &change{sets: how.sets, also: []string{attrToken, attrOperations}, condition: how.condition,
+	out, fate, err := o.s.updateAttributes(ctx, &attributeUpdate{sets: how.sets, also: []string{attrToken, attrOperations}, condition: how.condition,
 		returns: types.ReturnValueAllNew}, it, values)
 	if err == nil {
 		now, err := o.s.inspected(ctx, out.Attributes, out.ResultMetadata)
-		if err != nil { // it was written, and can't be read
+		if err != nil { // the write was applied, but the reply can't be read
 			return Inspected{}, failed(how.op, wire.Unknown, err)
 		}
 		return now, nil
@@ -325,14 +342,14 @@ func (o *Operator) end(ctx context.Context, seen Inspected, how *operatorEnd, it
 	}
 	now := Inspected{Now: seen.Now, read: seen.read}
 	if len(refused.Item) > 0 {
-		stands, err := o.s.layout.parse(refused.Item)
+		current, err := o.s.layout.parse(refused.Item)
 		if err != nil {
 			return seen, failed(how.op, fate, err)
 		}
-		o.s.inspect(ctx, &now, stands)
+		o.s.inspect(ctx, &now, current)
 	}
 	if slices.ContainsFunc(now.Operations, func(did Operation) bool { return did.Token == it.Token }) {
-		return now, nil // an earlier attempt on the wire was applied, whatever came after it
+		return now, nil // an earlier try of this write was applied, and its reply was lost
 	}
 	if fate == wire.Unknown && !isSameAttempt(now.Record, seen.Record) {
 		return now, failed(how.op, fate, errChangedOrApplied)
@@ -340,24 +357,28 @@ func (o *Operator) end(ctx context.Context, seen Inspected, how *operatorEnd, it
 	return now, ErrRecordChanged
 }
 
-// isSameAttempt reports whether a record is still that of the attempt that was seen.
-// If so, it has every operation of an operator on it. A later attempt's record need
-// not: once a record has expired, the next one begins without any.
+// isSameAttempt reports whether the record now belongs to the same attempt as when it was
+// seen. If so, it lists every operation since then, so a write that it doesn't list was not
+// applied. The record of a later attempt proves nothing: after a record has expired, the
+// next attempt begins with an empty list.
 func isSameAttempt(now, seen lambdaidem.Record) bool {
 	return now.State != lambdaidem.Absent && now.Attempt == seen.Attempt && now.StartedAt.Equal(seen.StartedAt)
 }
 
-// change is an update of some attributes under a condition.
-type change struct {
-	sets      updates
-	also      []string // further attributes, by their standard names
-	condition string
-	returns   types.ReturnValue
+// attributeUpdate describes an UpdateItem that sets or removes some attributes under a
+// condition.
+type attributeUpdate struct {
+	sets      updates           // the updates, such as completion, whose attributes are set or removed
+	also      []string          // further attributes to set or remove, by their standard names
+	condition string            // the ConditionExpression
+	returns   types.ReturnValue // the ReturnValues of the request
 }
 
-// change sends an UpdateItem to the item of that id. It sets what the item has, and
-// removes what it has not. It adds to values, which has those of the condition.
-func (s *Store) change(ctx context.Context, c *change, it *item, values attributes) (out *dynamodb.UpdateItemOutput, fate wire.Fate, err error) {
+// updateAttributes sends an UpdateItem for the record with the given item's id. Of the
+// attributes that c selects, it sets those that have a value in the item, and removes the
+// others. values has the values of the condition's placeholders; updateAttributes adds the
+// values of the update.
+func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, it *item, values attributes) (out *dynamodb.UpdateItemOutput, fate wire.Fate, err error) {
 	var set, remove []string
 	names := s.layout.names(c.sets, c.condition)
 	for i := range itemAttributes {
@@ -365,8 +386,9 @@ func (s *Store) change(ctx context.Context, c *change, it *item, values attribut
 		if a.setBy&c.sets == 0 && !slices.Contains(c.also, a.standard) {
 			continue
 		}
-		// An operator may not have been told of what is opt-in in this table; what is
-		// not in progress any more leaves an index all the same.
+		// The operator's store may lack Options.LeaseIndex although the functions have
+		// it. Removing the attribute of the index by its standard name still takes the
+		// record out of the index.
 		if names[a.placeholder] = column.name; column.name == "" {
 			names[a.placeholder] = a.standard
 		}
@@ -395,7 +417,8 @@ func (s *Store) change(ctx context.Context, c *change, it *item, values attribut
 	return out, fate, err
 }
 
-// updateOf returns the UpdateExpression of these clauses.
+// updateOf returns the UpdateExpression that makes the given assignments and removes the
+// given attributes.
 func updateOf(set, remove []string) string {
 	var verbs []string
 	if len(set) > 0 {

@@ -106,10 +106,10 @@ type Options struct {
 	// The attributes below can also be renamed in Powertools for AWS Lambda. The names
 	// of all attributes of an item must differ.
 	IDAttribute                   string // the partition key, a string; default "id"
-	StatusAttribute               string // default "status"
+	StatusAttribute               string // the state of the record; default "status"
 	ExpirationAttribute           string // the table's TTL attribute; default "expiration"
-	InProgressExpirationAttribute string // default "in_progress_expiration"
-	DataAttribute                 string // default "data"
+	InProgressExpirationAttribute string // the end of the lease; default "in_progress_expiration"
+	DataAttribute                 string // the answer; default "data"
 	ValidationAttribute           string // the request's fingerprint; default "validation"
 }
 
@@ -118,7 +118,7 @@ const transportVariable = "LAMBDAIDEM_TRANSPORT"
 
 const (
 	maxAttempts      = 20  // prevents a typo from causing hours of retries
-	maxAttributeName = 255 // bytes, of a key; AWS, "Quotas in Amazon DynamoDB"
+	maxAttributeName = 255 // bytes, for an attribute that is a key; AWS, "Quotas in Amazon DynamoDB"
 
 	maxLeaseShards = 1000 // prevents a typo from causing hours of queries
 
@@ -145,7 +145,7 @@ func isTableName(s string) bool {
 // resolved returns the options with their defaults filled in. It panics if an option is
 // invalid, and names the option.
 func resolved(caller, table string, optFns []func(*Options)) Options {
-	// The SDK checks an ARN.
+	// Don't check an ARN here, because the SDK does.
 	if !isTableName(table) && !strings.HasPrefix(table, "arn:") {
 		panic(fmt.Sprintf("dynamostore: %s: table is %q; it must be a table's name (3 to 255 of A-Z a-z 0-9 _ . -) or its ARN", caller, table))
 	}
@@ -214,10 +214,11 @@ func (o *Options) problem() string {
 	return o.attributeProblem()
 }
 
-// attributeProblem is like problem, for attribute names that are too long or not unique.
+// attributeProblem describes an option whose attribute name is too long or not unique,
+// beginning with the option's name. It returns "" if there is none.
 func (o *Options) attributeProblem() string {
 	taken := map[string]string{}
-	for _, name := range keptNames {
+	for _, name := range reservedNames {
 		taken[name] = "an attribute of this package"
 	}
 	for _, a := range itemAttributes {

@@ -21,58 +21,69 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// This file stores answers that are compressed, or divided into parts, each an item
-// beside the record. The parts are written before the completion that names them. If the
-// completion fails, nothing refers to the parts, and they expire.
+// This file stores answers that are compressed or too large for one item. A large answer
+// is divided into parts, and each part is an item of its own in the same table. The parts
+// are written before the record is completed, because the completed record refers to
+// them. If the completion fails, no record refers to the parts, and DynamoDB's TTL
+// deletes them.
 
 const (
 	// partSize is the number of bytes in each part except the last. DynamoDB allows
-	// items of 400 KB. Smaller parts cost a unit more for each MB, but a request that is
-	// lost or throttled costs less to send again.
+	// items of 400 KB. Parts of 256 KB cost about one more write unit per MB, but a
+	// request that is lost or throttled is cheaper to send again.
 	partSize = 256 << 10
 	// partsAtOnce is the number of parts that are written or read at the same time.
 	partsAtOnce = 4
-	// partOutlives is how much longer a part is kept than the item of its record. A
-	// reader must find all parts of a record, even if its clock is wrong or it reads
-	// slowly.
+	// partOutlives is the time by which the TTL of a part exceeds the TTL of its
+	// record. A replay must find all parts of the record that it has read, even if its
+	// clock is wrong or it reads the parts slowly.
 	partOutlives = time.Hour
-	// encodedOverhead is the maximum number of bytes in the additional attributes of a
-	// compressed answer.
+	// encodedOverhead is the maximum size in bytes of the attributes "encoding" and
+	// "parts", which a record has only if its answer is compressed, encrypted or divided
+	// into parts.
 	encodedOverhead = 100
-	// maxParts limits how many parts a process reads for a damaged record.
+	// maxParts is the maximum number of parts of one answer. A record with a higher
+	// number is damaged, and the store refuses it instead of reading the parts.
 	maxParts = maxAnswerBound/partSize + 1 // one more for the overhead of encryption
 )
 
-// attrPart is the attribute that distinguishes a part from a record. It is a map
-// of the members below.
+// attrPart is the attribute that distinguishes a part from a record. Only parts have the
+// attribute. Its value is a map that says which record and which attempt the part
+// belongs to.
 const attrPart = "part"
 
+// The members of the map in the attribute attrPart, and their DynamoDB types.
 const (
 	partRecord  = "record"  // S, the id of the record
-	partToken   = "token"   // S, the fencing token of the attempt
-	partScope   = "scope"   // S, the record's scope; absent if it is unknown
-	partNumber  = "number"  // N, from 1
+	partToken   = "token"   // S, the fencing token of the attempt that wrote the part
+	partScope   = "scope"   // S, the scope of the record; absent if it is unknown
+	partNumber  = "number"  // N, the number of the part, from 1
 	partWritten = "written" // N, epoch milliseconds, by the clock of the attempt
 )
 
-// apart is lambdaidem.Result.Apart: how the answer is stored.
+// apart describes an answer that the record does not contain as plain bytes, because it
+// is compressed, encrypted or divided into parts. It is the value that this package
+// stores in lambdaidem.Result.Apart.
 type apart struct {
-	Encoding string
-	Data     []byte // the stored bytes, if the record has them itself
+	Encoding string // one of the encodings, such as encodingGzip
+	Data     []byte // the encoded answer; nil if it is stored in parts
 	Parts    parts
 }
 
-// parts describes a stored answer that has an encoding.
+// parts is the value of a record's attribute "parts", which describes an encoded answer.
+// The record has the attribute even if the answer is not divided into parts.
 type parts struct {
-	Count    int    // the number of parts; 0 if the record has the stored bytes
-	Length   int    // the size of the answer in bytes, before compression
-	Checksum []byte // see checksum
+	Count    int    // the number of parts; 0 if the record itself contains the encoded answer
+	Length   int    // the size of the answer in bytes, before compression and encryption
+	Checksum []byte // SHA-256, to detect a damaged answer; see the function checksum
 	Failure  bool   // the answer is the JSON of a lambdaidem.Failure
 }
 
 // checksum returns the SHA-256 of a record's id, an attempt's token, an encoding and an
-// answer, so that the answer of one record or attempt is not taken for another's. (It
-// takes 7 ms for 8 MB, where CRC-64 takes 6 ms.)
+// answer. The id and the token are included so that a reader detects an answer that
+// belongs to another record or another attempt.
+//
+// SHA-256 takes 7 ms for 8 MB, hardly more than CRC-64, which takes 6 ms.
 func checksum(id, token, encoding string, answer []byte) []byte {
 	h := sha256.New()
 	for _, s := range []string{id, token, encoding} {
@@ -85,22 +96,24 @@ func checksum(id, token, encoding string, answer []byte) []byte {
 	return h.Sum(nil)
 }
 
-// partID returns the key of a part. number is at least 1. The key contains the checksum,
-// so that a write that arrives late or twice can't replace a part by other bytes. It
-// begins with the record's id, so that an IAM policy for the keys of records also covers
-// parts.
+// partID returns the partition key of the item for one part of a large answer. Numbers
+// begin at 1. The key contains the answer's checksum, so a write that arrives late or
+// twice can't overwrite a part with different bytes. The key begins with the record's id,
+// so an IAM policy that allows the keys of records also allows the keys of parts.
 func partID(record string, sum []byte, number int) string {
 	return record + "#" + strconv.Itoa(number) + "#" + base64.RawURLEncoding.EncodeToString(sum)
 }
 
-// packed is the result to store in a record, and the bytes to write into parts before.
+// packed is an answer in the form in which it is stored.
 type packed struct {
-	result lambdaidem.Result // the argument for item.finish
-	stored []byte            // nil if the answer has no parts
+	result lambdaidem.Result // the result to store in the record
+	stored []byte            // the bytes to write in parts first; nil if the record contains the answer
 }
 
-// pack decides how to store an answer. It writes nothing. It returns a StoreError if the
-// answer exceeds Options.MaxAnswer, or if there is no key to encrypt it with.
+// pack compresses and encrypts an answer as the options demand, and decides whether the
+// answer is stored in the record or in parts. It writes nothing to DynamoDB. It returns a
+// StoreError if the answer exceeds Options.MaxAnswer, or if no encryption key is
+// available.
 func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (packed, error) {
 	o := &s.opts
 	result.Apart = nil
@@ -110,7 +123,7 @@ func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdai
 			return packed{result: result}, nil
 		}
 		var err error
-		if answer, err = json.Marshal(f); err != nil { // can't happen: a Failure has only strings and a number
+		if answer, err = json.Marshal(f); err != nil { // can't happen: a Failure consists of strings and a number
 			panic(err)
 		}
 	}
@@ -120,7 +133,8 @@ func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdai
 	}
 	stored, encoding := answer, encodingPlain
 	if len(answer) >= o.CompressFrom {
-		// Saving 1 KB saves one write unit, whatever the size of the rest of the item.
+		// A write unit covers 1 KB. So saving 1 KB always saves a unit, whatever the size
+		// of the rest of the item.
 		if c := compressed(answer); len(c)+encodedOverhead+bytesPerWrite <= len(answer) {
 			stored, encoding = c, encodingGzip
 		}
@@ -135,7 +149,7 @@ func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdai
 		if stored, err = s.sealAnswer(ctx, lease, a, stored); err != nil {
 			return packed{}, err
 		}
-		summed = stored // a checksum of the plaintext would let a reader of the table confirm a guess
+		summed = stored // a checksum of the plaintext would let anyone who can read the table confirm a guess
 	}
 	a.Parts.Checksum = checksum(lease.ID, lease.Token, a.Encoding, summed)
 	result.Value, result.Failure, result.Apart = nil, nil, a
@@ -147,9 +161,10 @@ func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdai
 	return packed{result: result, stored: stored}, nil
 }
 
-// prepare packs a result and writes its parts, before the completion is sent. It returns
-// the argument for item.finish, or a StoreError. Parts that were written before an error
-// do no harm.
+// prepare makes a result ready for the write that completes the record. It compresses
+// and encrypts the answer, and writes the parts of a large answer. It returns the result
+// to store in the record, or a StoreError. After an error some parts may remain in the
+// table. No record refers to them, and they expire.
 func (s *Store) prepare(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Result, error) {
 	p, err := s.pack(ctx, lease, result)
 	if err == nil {
@@ -158,8 +173,8 @@ func (s *Store) prepare(ctx context.Context, lease lambdaidem.Lease, result lamb
 	return p.result, err
 }
 
-// writeParts writes the parts of a packed result. It may be called again for the same
-// result.
+// writeParts writes the parts of a large answer, several at a time. It does nothing if
+// the record contains the answer. It is idempotent. The error is a StoreError.
 func (s *Store) writeParts(ctx context.Context, lease lambdaidem.Lease, p packed) error {
 	if p.stored == nil {
 		return nil
@@ -175,16 +190,18 @@ func (s *Store) writeParts(ctx context.Context, lease lambdaidem.Lease, p packed
 			if err == nil {
 				return nil
 			}
-			// The error is that of the completion, which was not sent.
+			// The error is NotApplied because it is about the completion of the record, which
+			// has not been sent. Whether the part was written does not matter.
 			return failed(opComplete, wire.NotApplied, fmt.Errorf("part %d of %d of the answer: %w", number, a.Parts.Count, err))
 		})
 	}
 	return group.Wait() //nolint:wrapcheck // a StoreError
 }
 
-// part returns the item for part n of a result. The item has no token attribute, so
-// no attempt can lock it; see lockIsFree. If the record never expires, neither does the
-// part.
+// part returns the item for part n of an answer. Every record has an attribute "token", and
+// a part has none. The condition lockIsFree requires the attribute, so no attempt can
+// mistake a part for an expired record and overwrite it. If the record never expires,
+// neither does the part.
 func (l *layout) part(lease lambdaidem.Lease, sum []byte, n int, data []byte, of lambdaidem.Result) attributes {
 	origin := attributes{
 		partRecord:  str(validUTF8(lease.ID)),
@@ -206,8 +223,9 @@ func (l *layout) part(lease lambdaidem.Lease, sum []byte, n int, data []byte, of
 	return attrs
 }
 
-// Load returns the answer of a completed record that is compressed, encrypted or stored
-// in several items; see [lambdaidem.Loader]. It reads the items consistently.
+// Load returns the complete result of a completed record whose answer is compressed,
+// encrypted or stored in several items. It implements [lambdaidem.Loader]. It reads the
+// items with strongly consistent reads.
 func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.Result, error) {
 	result := record.Result
 	a, ok := result.Apart.(*apart)
@@ -233,15 +251,16 @@ func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.
 		result.Value = answer
 	}
 	if err != nil {
-		return lambdaidem.Result{}, s.unloaded(ctx, record, a, err)
+		return lambdaidem.Result{}, s.loadError(ctx, record, a, err)
 	}
 	return result, nil
 }
 
-// open decrypts and decompresses the stored bytes, and verifies that the result is the
-// answer that was stored. The error is a damagedAnswerError or a keyError.
+// open decrypts and decompresses a stored answer. It also verifies the answer's length
+// and integrity. The error is a damagedAnswerError if the stored bytes are not what the
+// attempt wrote, and a keyError if the decryption key can't be fetched now.
 func (s *Store) open(ctx context.Context, record lambdaidem.Record, a *apart, stored [][]byte) (answer []byte, err error) {
-	if err := s.mayBeOpen(a); err != nil {
+	if err := s.checkEncrypted(a); err != nil {
 		return nil, err
 	}
 	if a.sealed() {
@@ -267,7 +286,7 @@ func (s *Store) open(ctx context.Context, record lambdaidem.Record, a *apart, st
 	return answer, nil
 }
 
-// joined concatenates the parts. It does not copy a single part.
+// joined concatenates the parts. If there is only one, joined returns it without a copy.
 func joined(stored [][]byte) []byte {
 	if len(stored) == 1 {
 		return stored[0]
@@ -275,7 +294,8 @@ func joined(stored [][]byte) []byte {
 	return slices.Concat(stored...)
 }
 
-// readParts reads the parts of an answer.
+// readParts reads the parts of an answer, several at a time. The error is a StoreError,
+// or a damagedAnswerError if a part is missing or invalid.
 func (s *Store) readParts(ctx context.Context, record lambdaidem.Record, a *apart) ([][]byte, error) {
 	stored := make([][]byte, a.Parts.Count)
 	group, ctx := errgroup.WithContext(ctx)
@@ -304,16 +324,18 @@ func (s *Store) readPart(ctx context.Context, record lambdaidem.Record, a *apart
 	return data.Value, nil
 }
 
-// unloaded returns the error for an answer that could not be loaded. A part may be
-// missing because the record has changed since it was read: it was purged, or it has
-// expired and been locked again. So before unloaded reports that the answer is damaged,
-// it reads the record again. If the record has changed, the error is one after which
-// the client may retry.
-func (s *Store) unloaded(ctx context.Context, record lambdaidem.Record, a *apart, err error) error {
+// loadError returns the StoreError for an answer that could not be loaded because of err.
+//
+// A part may be missing because the record has changed since it was read: the record was
+// purged, or it has expired and another attempt has acquired it. Therefore loadError reads
+// the record again before it reports a damaged answer. If the record has changed, the
+// error has no reason, and the client may retry. Otherwise the reason is ReasonForeign,
+// and the answer is unavailable for good.
+func (s *Store) loadError(ctx context.Context, record lambdaidem.Record, a *apart, err error) error {
 	lost := (*damagedAnswerError)(nil)
 	if !errors.As(err, &lost) {
 		if _, ok := errors.AsType[*keyError](err); ok {
-			return noKey(opLoad, err)
+			return keyUnavailable(opLoad, err)
 		}
 		return err // a StoreError
 	}
@@ -329,13 +351,16 @@ func (s *Store) unloaded(ctx context.Context, record lambdaidem.Record, a *apart
 	return &lambdaidem.StoreError{Op: opLoad, Reason: lambdaidem.ReasonForeign, NotApplied: true, Err: lost}
 }
 
-// names reports whether the item refers to the answer a. The checksum also covers the
-// attempt's token, so an equal checksum means the same attempt.
+// names reports whether the item refers to the answer a. It compares the checksums, which
+// are equal only for an answer of the same attempt, because a checksum includes the
+// attempt's token.
 func (it *item) names(a *apart) bool {
 	return it.Parts != nil && bytes.Equal(it.Parts.Checksum, a.Parts.Checksum)
 }
 
-// damagedAnswerError says how a stored answer differs from what was written.
+// damagedAnswerError is the error for a stored answer, or the stored result of a step,
+// that this store can never read: it is missing, it was changed, its key no longer
+// exists, or Options.Encryption does not allow it. Trying again does not help.
 type damagedAnswerError struct{ why error }
 
 func (e *damagedAnswerError) Error() string {
@@ -343,6 +368,7 @@ func (e *damagedAnswerError) Error() string {
 }
 func (e *damagedAnswerError) Unwrap() error { return e.why }
 
+// damaged returns err as a damagedAnswerError, or nil if err is nil.
 func damaged(err error) error {
 	if err == nil {
 		return nil

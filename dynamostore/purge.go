@@ -16,98 +16,105 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// PurgeOptions say what a purge is of, and how fast it goes. The zero value of
-// every field is its default.
+// PurgeOptions select the records that a purge changes, what it erases, and its speed. The
+// zero value of each field selects its default.
 type PurgeOptions struct {
 	ScanOptions
 
-	// Match says which records are purged. It is asked one at a time. Default: nil,
-	// all of them.
+	// Match reports whether to purge a record. Purge does not call it concurrently.
+	// Default: nil, which selects all records.
 	Match func(lambdaidem.Record) bool
 
-	// Forget erases answers and steps of completed and released records and lets the
-	// records expire 15 minutes ([lambdaidem.MinTTL]) and OperatorOptions.MaxSkew later:
-	// a retry then runs again, and has its effects a second time. Until then a retry of
-	// a completed record gets [lambdaidem.ErrAnswerUnavailable].
+	// Forget erases the answers and steps of completed and released records, and makes
+	// the records expire 15 minutes ([lambdaidem.MinTTL]) plus OperatorOptions.MaxSkew
+	// later. After that, a retry runs the handler again and repeats its effects. Before
+	// that, a retry of a completed record gets [lambdaidem.ErrAnswerUnavailable].
+	// Default: false.
 	//
-	// It takes that long because the purge's own write may be delayed on its way, for as
-	// long as its signature is valid, and must not let a record expire in the past. TTL
-	// deletes the item an hour later at the earliest ([lambdaidem.KeptAfterExpiry]),
-	// so that it refuses requests that were made before and arrive late. Default false.
+	// The delay is necessary because the request that sets the expiry may arrive late, as
+	// long as its signature is valid. Even then, the expiry must not be in the past. TTL
+	// deletes the item at least an hour ([lambdaidem.KeptAfterExpiry]) after the expiry,
+	// so requests that were made earlier and arrive late still find it and are refused.
 	Forget bool
 
-	// Steps also erases the results of steps: of released records, and of records
-	// whose attempt died. An attempt without them would repeat the steps, so such a
-	// record is completed without an answer, and no retry runs the handler again.
-	// Default false: these records keep their steps, and are counted in
+	// Steps also erases the results of steps in released records and in records whose
+	// attempt died. Without these results, the next attempt would repeat the steps. So
+	// the purge completes such a record without an answer, and no retry runs the handler
+	// again. Default: false, which leaves the steps and counts these records in
 	// PurgeProgress.KeptSteps.
 	Steps bool
 
-	// DryRun changes nothing, and counts what would be.
+	// DryRun makes the purge count the records that it would change, and change none.
+	// Default: false.
 	DryRun bool
 
-	// After resumes a purge where another one stopped: its Progress.After. Default:
-	// "", from the beginning.
+	// After resumes a purge that stopped. It is the last PurgeProgress.After of that
+	// purge. Default: "", which starts at the beginning of the table.
 	After string
 }
 
-// PurgeProgress is what a purge has done so far, since it began or was resumed.
+// PurgeProgress has the totals of a purge since it began or was resumed. A record counts as
+// selected if PurgeOptions.Match returned true for it.
 type PurgeProgress struct {
-	Looked     int           // items that it looked at, parts of answers among them
-	Matched    int           // records that Match chose, and that can be purged
-	Purged     int           // of these, erased or forgotten: in a dry run none
-	Before     int           // of these, erased already
-	Changed    int           // of these, left since they changed meanwhile
-	InProgress int           // records that Match chose and that are in progress: never touched
-	Parts      int           // of answers, deleted
-	Orphans    int           // of these, or found in a dry run: parts whose attempt never completed
-	KeptParts  int           // parts of attempts that may still complete: left alone
-	KeptSteps  int           // records that Match chose and that keep results of steps
-	InnerCalls int           // released records that Match chose whose handler made a guarded call: a retry needs that call's answer
-	Foreign    int           // items that are no records: left alone
-	Units      float64       // of capacity, consumed
-	Elapsed    time.Duration //
-	After      string        // resumes it here; "": it is done
+	Looked     int           // items examined, including parts of answers
+	Matched    int           // selected records that the options allow the purge to change
+	Purged     int           // matched records that were erased or forgotten; 0 in a dry run
+	Before     int           // matched records that an earlier purge had already erased
+	Changed    int           // matched records left alone because they changed during the purge
+	InProgress int           // selected records in progress, which were left alone
+	Parts      int           // parts of answers that were deleted
+	Orphans    int           // deleted parts that no record referred to; in a dry run, those that would be deleted
+	KeptParts  int           // parts left alone because a record may still come to refer to them
+	KeptSteps  int           // selected records that keep the results of their steps
+	InnerCalls int           // selected released records whose retry needs the answer of a guarded call in the handler
+	Foreign    int           // items left alone because they are not records of this package
+	Units      float64       // capacity units consumed
+	Elapsed    time.Duration // time since the purge began or was resumed
+	After      string        // PurgeOptions.After for resuming here; "" if the purge is complete
 }
 
-// StoreError.Op of a purge.
+// opPurge is the value of StoreError.Op in errors from Purge.
 const opPurge = "purge"
 
-// Purge erases what the records that Match chooses hold of their callers. It scans
-// the whole table.
+// Purge erases the answers of the records that PurgeOptions.Match selects. It scans the
+// whole table.
 //
-//   - A completed record loses its answer, or the text of its failure, and the parts
-//     of it. The record itself stays until its TTL, so that no retry runs a second
-//     time: a retry gets [lambdaidem.ErrAnswerUnavailable].
-//   - Parts that no record names are deleted. An attempt leaves them behind if it dies
-//     before it completes, loses an optimistic race, or its transaction is rejected.
-//     They are chosen by a Record with ID, Scope and Token, and in StartedAt the time
-//     at which they were written. A part that may still become part of an answer stays:
-//     one whose attempt holds the lease, and one that was written within the last hour,
-//     unless an attempt completed the record. An operator may settle a settled record
-//     again, and writes the parts of the new answer before the record names them.
-//   - Results of steps stay in records that are released or in progress, because the
-//     next attempt needs them. PurgeOptions.Steps erases those too.
-//   - A record in progress is not changed otherwise, and not at all while its lease is
-//     live. PurgeOptions.Forget lets records expire, released ones included.
+//   - A completed record loses its answer, or the text of its failure, and all parts of
+//     the answer. The record itself stays until its TTL, so no retry runs the handler a
+//     second time. A retry gets [lambdaidem.ErrAnswerUnavailable].
+//   - Parts of answers that no record refers to are deleted. An attempt leaves such parts
+//     behind if it dies before it completes, if another attempt completes first under
+//     lambdaidem.Options.Optimistic, or if its transaction is rejected. For each part,
+//     Purge calls Match with a Record that has only the record's ID, Scope and Token, and
+//     in StartedAt the time at which the part was written.
+//   - A part stays if its answer may still be stored: if the part's attempt holds the
+//     lease, or if the part was written within the last hour and no attempt has completed
+//     the record. An operator's answer does not count as completed by an attempt, because
+//     an operator may replace it, and writes the parts of the new answer first.
+//   - The results of steps stay in records that are released or in progress, because the
+//     next attempt needs them. PurgeOptions.Steps erases these results too.
+//   - A record in progress is changed only by PurgeOptions.Steps, and never while its
+//     lease is live.
+//   - PurgeOptions.Forget makes completed and released records expire.
 //
-// A purge does not reach what is outside the table: a guard's cache
-// (lambdaidem.Options.Cache) may replay an answer until it ages out, and backups,
-// streams and logs keep what they have. Nor does it erase a record's scope, which
-// names the caller; TTL does once the record has expired.
+// A purge changes nothing outside the table. A guard's cache (lambdaidem.Options.Cache) may
+// replay an erased answer until the cache entry expires. Backups, streams and logs keep
+// their copies. A purge also leaves the record's scope, which names the caller, until TTL
+// deletes the record.
 //
-// Every write is conditional on the token and the state that were read. A record is
-// written before its parts are deleted, and names them until they are gone, so no
-// reader is left with half an answer, and a later purge finishes one that was
-// interrupted.
+// Every write to a record is conditional on the token and the state that were read. Purge
+// first removes the answer from the record, then deletes the parts. Until all parts are
+// deleted, the record keeps a list of them. So no reader gets an incomplete answer, and a
+// later purge can finish one that was interrupted.
 //
-// The request that writes a part has no condition. If it is delayed and arrives after the
-// part was deleted, it writes the part again: no record names the part then, and only
-// another purge, or TTL, deletes it. Repeat a purge that has deleted parts an hour later.
+// The request that writes a part has no condition. If it is delayed until after the part
+// was deleted, it writes the part again. No record refers to the part then, and only
+// another purge or TTL deletes it. If a purge has deleted parts, repeat it an hour later.
 //
-// Purge yields its progress after each page; everything before Progress.After is done
-// then, and the last Progress.After is empty. An error, a StoreError or one of Pace,
-// ends the purge with its page done in part: resume from the last progress.
+// Purge yields its progress after each page. All items before PurgeProgress.After are then
+// done, and After is empty in the last progress. An error ends the purge: a
+// *[lambdaidem.StoreError], or an error of ScanOptions.Pace. The page of the error may be
+// partly done. The progress yielded with the error resumes the purge at that page.
 func (o *Operator) Purge(ctx context.Context, optFns ...func(*PurgeOptions)) iter.Seq2[PurgeProgress, error] {
 	var opts PurgeOptions
 	for _, fn := range optFns {
@@ -125,20 +132,21 @@ func (o *Operator) Purge(ctx context.Context, optFns ...func(*PurgeOptions)) ite
 	}
 }
 
-// purge is one purge that is in progress.
+// purge is the state of one call of Operator.Purge.
 type purge struct {
 	o     *Operator
 	opts  PurgeOptions
 	began time.Time
 
-	mu       sync.Mutex // progress, while a page is worked on
+	mu       sync.Mutex // guards progress while goroutines purge the records of a page
 	progress PurgeProgress
 }
 
-// purgesAtOnce is how many records of a page are written at the same time.
+// purgesAtOnce is the number of records of a page that are purged concurrently.
 const purgesAtOnce = 8
 
-// page works on one page of the table. Progress.After moves on if all of it is done.
+// page purges one page of the table. It advances progress.After only if the whole page was
+// purged.
 func (p *purge) page(ctx context.Context) error {
 	found, err := p.o.s.scanAll(ctx, p.progress.After, p.opts.PageSize)
 	if err != nil {
@@ -151,14 +159,14 @@ func (p *purge) page(ctx context.Context) error {
 	group.SetLimit(purgesAtOnce)
 	for _, it := range found.items {
 		if rec := it.record(); p.opts.Match == nil || p.opts.Match(rec) {
-			if p.chosen(it, found.clock) {
+			if p.shouldPurge(it, found.clock) {
 				group.Go(func() error { return p.record(gctx, it, found.clock) })
 			}
 		}
 	}
 	err = group.Wait()
-	if err == nil { // after the records: they have deleted the parts that they name
-		err = p.orphans(ctx, found.parts, found.clock.At())
+	if err == nil { // only now, because purging the records has deleted the parts that they refer to
+		err = p.deleteOrphans(ctx, found.parts, found.clock.At())
 	}
 	p.progress.Elapsed = time.Since(p.began)
 	if err != nil {
@@ -170,7 +178,8 @@ func (p *purge) page(ctx context.Context) error {
 	return nil
 }
 
-// spend counts what a request consumed, and waits if that is too fast.
+// spend adds the capacity units that a request consumed to the progress. It then calls
+// ScanOptions.Pace, which may wait.
 func (p *purge) spend(ctx context.Context, units float64) error {
 	p.mu.Lock()
 	p.progress.Units += units
@@ -178,27 +187,28 @@ func (p *purge) spend(ctx context.Context, units float64) error {
 	return p.opts.Pace(ctx, units)
 }
 
-// count adds to the progress.
+// count calls add to change the progress, while it holds the lock.
 func (p *purge) count(add func(*PurgeProgress)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	add(&p.progress)
 }
 
-// chosen counts a record that Match chose, and reports whether it is to be purged.
-func (p *purge) chosen(it *item, clock Inspected) bool {
+// shouldPurge counts a record that Match selected, and reports whether the purge changes
+// it.
+func (p *purge) shouldPurge(it *item, clock Inspected) bool {
 	do := false
 	p.count(func(sum *PurgeProgress) {
-		closes := p.closes(it, clock)
+		erasesSteps := p.erasesSteps(it, clock)
 		forgets := p.opts.Forget && it.Status == lambdaidem.Released
-		if len(it.Steps) > 0 && !closes && !forgets {
+		if len(it.Steps) > 0 && !erasesSteps && !forgets {
 			sum.KeptSteps++
 		}
 		if it.Status == lambdaidem.Released && it.Bound == lambdaidem.BoundByInnerCall {
 			sum.InnerCalls++
 		}
 		switch {
-		case closes:
+		case erasesSteps:
 			sum.Matched++
 			do = !p.opts.DryRun
 		case it.Status == lambdaidem.InProgress:
@@ -215,7 +225,8 @@ func (p *purge) chosen(it *item, clock Inspected) bool {
 	return do
 }
 
-// isDone reports whether a purge has nothing left to do with a record.
+// isDone reports whether an earlier purge has already done everything to the record that
+// this purge would do.
 func (p *purge) isDone(it *item, now time.Time) bool {
 	if p.opts.Forget {
 		return p.wasForgotten(it, now) && it.Erasing == nil
@@ -223,30 +234,32 @@ func (p *purge) isDone(it *item, now time.Time) bool {
 	return it.isErased() && it.Erasing == nil
 }
 
-// wasForgotten reports whether a purge has forgotten the record: it holds neither an
-// answer nor steps, and expires as soon as if it were forgotten now. A retry that took
-// the record over before it expired may have stored new ones, and changed the expiry.
+// wasForgotten reports whether an earlier purge has forgotten the record, and the record
+// still has no answer and no steps, and expires no later than if it were forgotten now. A
+// retry that ran before the record expired may have stored an answer or steps again, and
+// set a later expiry.
 func (p *purge) wasForgotten(it *item, now time.Time) bool {
 	n := len(it.Operations)
 	holdsNothing := it.isErased() || it.Status == lambdaidem.Released && len(it.Steps) == 0
 	return n > 0 && it.Operations[n-1].What == OperationForgotten && holdsNothing && it.Expiration.n <= p.forgottenAt(now).n
 }
 
-// forgottenAt returns the TTL attribute of a record that is forgotten now. It expires
-// when the request that says so can't arrive any more, by every clock: if that came
-// later, the record would have expired in the past, and would not refuse what was
-// sent meanwhile.
+// forgottenAt returns the TTL attribute for a record that is forgotten now. The record
+// expires only when the request that sets the attribute can no longer arrive, by every
+// clock. Otherwise a late request could set an expiry in the past, and the record would
+// not refuse requests that were sent in the meantime.
 func (p *purge) forgottenAt(now time.Time) integer {
 	return deletionOf(now.Add(lambdaidem.MinTTL + p.o.opts.MaxSkew + time.Second))
 }
 
-// isErased reports whether a completed record has no answer left to erase.
+// isErased reports whether the record is completed and has no answer to erase: the answer
+// was erased, or there never was one (lambdaidem.NoAnswer).
 func (it *item) isErased() bool {
 	return it.Status == lambdaidem.Completed && it.Failure != nil && it.Failure.Code == lambdaidem.ErrAnswerUnavailable
 }
 
-// record purges one record. It stops at the first write that is refused because the
-// record has changed.
+// record purges one record. If the record has changed since it was read, record stops and
+// counts it in PurgeProgress.Changed.
 func (p *purge) record(ctx context.Context, it *item, clock Inspected) error {
 	for _, write := range p.writes(it, clock) {
 		if done, err := write(ctx); err != nil || !done {
@@ -260,12 +273,12 @@ func (p *purge) record(ctx context.Context, it *item, clock Inspected) error {
 	return nil
 }
 
-// writes returns what purges a record, in order. Each write reports whether the record
-// was still as it was seen.
+// writes returns the requests that purge a record, in order. Each reports false if it was
+// refused because the record has changed since it was read.
 func (p *purge) writes(it *item, clock Inspected) (all []func(context.Context) (bool, error)) {
 	add := func(write func(context.Context) (bool, error)) { all = append(all, write) }
-	if p.closes(it, clock) {
-		add(func(ctx context.Context) (bool, error) { return p.closeWithoutSteps(ctx, it, clock) })
+	if p.erasesSteps(it, clock) {
+		add(func(ctx context.Context) (bool, error) { return p.completeWithoutSteps(ctx, it, clock) })
 		return all
 	}
 	hasParts := it.Erasing != nil || it.Parts != nil && it.Parts.Count > 0
@@ -277,51 +290,54 @@ func (p *purge) writes(it *item, clock Inspected) (all []func(context.Context) (
 	}
 	if hasParts {
 		add(func(ctx context.Context) (bool, error) { return true, p.deleteParts(ctx, it) })
-		add(func(ctx context.Context) (bool, error) { return p.partsGone(ctx, it) })
+		add(func(ctx context.Context) (bool, error) { return p.removePartList(ctx, it) })
 	}
 	return all
 }
 
-// isAsSeen: the record has the same token and state as when it was read. What is in
-// progress is in neither of the states that are purged, and what runs again has
-// another token.
+// isAsSeen is a condition that holds if the record has the same token and state as when it
+// was read. It fails if an attempt has taken the record over since, because the record then
+// has another token.
 const isAsSeen = "#token = :seen_token AND #status = :seen_state"
 
-// expiresNoSooner: the record expires no sooner than the write says. Of two purges that
-// forget a record, the later one must not bring it back.
+// expiresNoSooner is a condition that holds if the record does not expire before the time
+// that the write sets. If two purges forget a record, the condition keeps the later one
+// from extending the record's life.
 const expiresNoSooner = "(attribute_not_exists(#expiration) OR #expiration >= :expiration)"
 
 func (it *item) asSeen() attributes {
 	return attributes{":seen_token": str(it.Token), ":seen_state": str(it.Status)}
 }
 
-// erase takes the answer away. The record names its parts until they are deleted.
+// erase removes the answer from a completed record. The record keeps a list of the answer's
+// parts until they are deleted.
 func (p *purge) erase(ctx context.Context, it *item, now time.Time) (bool, error) {
-	return p.takeAnswer(ctx, it, p.without(it, OperationErased, it.Token, now), isAsSeen)
+	return p.removeAnswer(ctx, it, p.erasedItem(it, OperationErased, it.Token, now), isAsSeen)
 }
 
-// forget takes the answer and the steps away and lets the record expire. It deletes
-// nothing: a request that is still on its way would find no record to refuse it.
+// forget removes the answer and the steps from a record and makes the record expire. It
+// does not delete the item, because the item must still refuse requests that were sent
+// earlier and arrive late.
 func (p *purge) forget(ctx context.Context, it *item, now time.Time) (bool, error) {
 	own, err := p.o.newToken()
 	if err != nil {
 		return false, err
 	}
-	next := p.without(it, OperationForgotten, own, now)
+	next := p.erasedItem(it, OperationForgotten, own, now)
 	next.Token = it.Token
 	if it.Status == lambdaidem.Released {
-		next.Token, next.Failure = own, nil // no takeover that was sent before succeeds
+		next.Token, next.Failure = own, nil // the new token refuses takeovers that were sent earlier
 	}
-	// Not later than the record expires anyway.
+	// Never extend the record's life.
 	if next.Expiration = p.forgottenAt(now); it.Expiration.there {
 		next.Expiration.n = min(next.Expiration.n, it.Expiration.n)
 	}
-	return p.takeAnswer(ctx, it, next, isAsSeen+" AND "+expiresNoSooner, attrSteps, attrToken, attrExpiration)
+	return p.removeAnswer(ctx, it, next, isAsSeen+" AND "+expiresNoSooner, attrSteps, attrToken, attrExpiration)
 }
 
-// without returns the item for the record after a purge: it has no answer, and the
-// purge is added to its list of operations.
-func (p *purge) without(it *item, what OperationKind, token string, now time.Time) *item {
+// erasedItem returns an item with the attributes of the record after the purge. It has no
+// answer, and its list of operations has one more, for this purge.
+func (p *purge) erasedItem(it *item, what OperationKind, token string, now time.Time) *item {
 	next := &item{
 		ID:      it.ID,
 		Failure: lambdaidem.NoAnswer("the operation was carried out, and its answer was erased since"),
@@ -336,32 +352,37 @@ func (p *purge) without(it *item, what OperationKind, token string, now time.Tim
 	return next
 }
 
-// takeAnswer writes a record that has lost its answer, and the attributes named too.
-func (p *purge) takeAnswer(ctx context.Context, it, next *item, condition string, also ...string) (bool, error) {
+// removeAnswer writes the attributes of next that concern the answer, and those in also. It
+// reports false if the condition fails. It also copies the new token and the list of parts
+// to the item it, for the writes that follow.
+func (p *purge) removeAnswer(ctx context.Context, it, next *item, condition string, also ...string) (bool, error) {
 	attrs := append(also, attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations)
-	done, err := p.update(ctx, &change{also: attrs, condition: condition}, next, it.asSeen())
+	done, err := p.update(ctx, &attributeUpdate{also: attrs, condition: condition}, next, it.asSeen())
 	if it.Erasing = next.Erasing; next.Token != "" {
 		it.Token = next.Token
 	}
 	return done, err
 }
 
-// partsGone takes the names of the parts away.
-func (p *purge) partsGone(ctx context.Context, it *item) (bool, error) {
+// removePartList removes the list of parts from a record after the parts were deleted.
+func (p *purge) removePartList(ctx context.Context, it *item) (bool, error) {
 	return p.updateAsSeen(ctx, &item{ID: it.ID}, it, attrErasing)
 }
 
-// updateAsSeen writes some attributes of a record, if the record is as it was seen.
+// updateAsSeen writes the given attributes of next to a record if the record still has the
+// token and the state of seen.
 func (p *purge) updateAsSeen(ctx context.Context, next, seen *item, attrs ...string) (bool, error) {
-	return p.update(ctx, &change{also: attrs, condition: isAsSeen}, next, seen.asSeen())
+	return p.update(ctx, &attributeUpdate{also: attrs, condition: isAsSeen}, next, seen.asSeen())
 }
 
-// update sends a conditional update, and reports whether the record is as it says.
-func (p *purge) update(ctx context.Context, c *change, next *item, values attributes) (bool, error) {
-	out, fate, err := p.o.s.change(ctx, c, next, values)
+// update sends a conditional update. It reports true if the update was applied, now or by
+// an earlier try, or if the record no longer exists.
+func (p *purge) update(ctx context.Context, c *attributeUpdate, next *item, values attributes) (bool, error) {
+	out, fate, err := p.o.s.updateAttributes(ctx, c, next, values)
 	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
-		// What a refused write consumes is not said; it depends on the item's size.
-		return len(refused.Item) == 0 || p.o.s.isWritten(refused.Item, next), p.spend(ctx, 1)
+		// The error doesn't say how many units the refused write consumed, which depends
+		// on the item's size. Count the minimum.
+		return len(refused.Item) == 0 || p.o.s.wasApplied(refused.Item, next), p.spend(ctx, 1)
 	}
 	if err != nil {
 		return false, failed(opPurge, fate, err)
@@ -369,10 +390,10 @@ func (p *purge) update(ctx context.Context, c *change, next *item, values attrib
 	return true, p.spend(ctx, unitsOf(out.ConsumedCapacity))
 }
 
-// isWritten reports whether the item that refused a write is what an earlier attempt
-// on the wire made of it.
-func (s *Store) isWritten(stands attributes, next *item) bool {
-	it, err := s.layout.parse(stands)
+// wasApplied reports whether an earlier try of the same write was applied. If so, the item
+// that refused the write has the last operation of next.
+func (s *Store) wasApplied(current attributes, next *item) bool {
+	it, err := s.layout.parse(current)
 	n := len(next.Operations)
 	return err == nil && n > 0 && slices.ContainsFunc(it.Operations, func(did Operation) bool {
 		last := next.Operations[n-1]
@@ -380,8 +401,8 @@ func (s *Store) isWritten(stands attributes, next *item) bool {
 	})
 }
 
-// deleteParts deletes the parts of an answer. Their keys are bound to it, so they
-// are nobody else's.
+// deleteParts deletes the parts of an answer that was erased. It needs no condition,
+// because the key of a part contains a checksum of its answer, so no other answer has it.
 func (p *purge) deleteParts(ctx context.Context, it *item) error {
 	of := it.Erasing
 	for n := range of.Count {

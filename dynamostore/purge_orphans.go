@@ -15,16 +15,18 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// storedPart is one item of an answer that is stored in several, without its bytes.
+// storedPart describes an item that holds one part of an answer. It does not contain the
+// part's bytes.
 type storedPart struct {
-	id      string // the part's own key
-	record  string
-	token   string // fencing token of the attempt that wrote it
-	scope   string // the record's
-	written time.Time
+	id      string    // the partition key of the item
+	record  string    // the id of the record that the answer belongs to
+	token   string    // the fencing token of the attempt that wrote the part
+	scope   string    // the scope of the record; "" if it is unknown
+	written time.Time // when the attempt wrote the part, by the attempt's clock
 }
 
-// parsePart reads an item that is a part of an answer.
+// parsePart reads an item that holds a part of an answer. It reports false for any other
+// item.
 func (l *layout) parsePart(attrs attributes) (storedPart, bool) {
 	origin, ok := attrs[attrPart].(*types.AttributeValueMemberM)
 	if !ok {
@@ -50,36 +52,38 @@ func (l *layout) parsePart(attrs attributes) (storedPart, bool) {
 	return storedPart{id: string(id), record: string(record), token: string(token), scope: string(scope), written: fromMillis(written)}, true
 }
 
-// orphanAge is how old a part must be before a purge deletes it although its record
-// leaves open whether the attempt may still complete. An attempt sends its completion
-// right after its parts: a Lambda invocation lasts at most 15 minutes, and a request
-// can arrive until its signature expires, another 15 minutes at most. The rest is for
-// clocks that differ.
+// orphanAge is the minimum age at which a purge deletes a part if the record doesn't show
+// whether the attempt may still complete. An attempt sends its completion right after its
+// parts. A Lambda invocation lasts at most 15 minutes, and a request can arrive until its
+// signature expires, at most 15 minutes later. The remaining time allows for clocks that
+// differ.
 const orphanAge = time.Hour
 
-// isOrphan reports whether a part will never be read: its record does not name it, and
-// nobody can complete the record with it any more. An attempt can't once the record is
-// completed, but an operator who settles the record again can. stands is the record; nil
-// if there is none.
+// isOrphan reports whether a part that no record refers to will never be read, because no
+// attempt and no operator can still complete the record with it. Once an attempt has
+// completed the record, nobody can. Once an operator has settled it, an operator still can,
+// by settling it again. current is the record as it is now, or nil if there is none.
 //
-// A part beside a completed record is an orphan only if the record lasts maxSkew and a
-// second longer. By a clock that is ahead, the record may be expired already, and an
-// optimistic attempt may have written the part to replace the record. The second is there
-// because now, DynamoDB's time, is rounded down to a whole second.
-func (part *storedPart) isOrphan(stands *item, now time.Time, maxSkew time.Duration) bool {
-	if stands != nil && !stands.record().GoneAt(now.Add(maxSkew+time.Second)) {
-		if stands.Status == lambdaidem.Completed && !isSettled(stands.Status, stands.Token, stands.Operations) {
+// If the record expires within maxSkew plus one second, only the age of the part counts,
+// even if the record is completed. By a clock that is ahead, the record may have expired
+// already, and an optimistic attempt (one without a lease) may have written the part to
+// replace it. The second is added because now, the database's time, is rounded down to a
+// whole second.
+func (part *storedPart) isOrphan(current *item, now time.Time, maxSkew time.Duration) bool {
+	if current != nil && !current.record().GoneAt(now.Add(maxSkew+time.Second)) {
+		if current.Status == lambdaidem.Completed && !isSettled(current.Status, current.Token, current.Operations) {
 			return true
 		}
-		if stands.heldBy(part.token) {
+		if current.heldBy(part.token) {
 			return false
 		}
 	}
 	return part.written.Before(now.Add(-orphanAge))
 }
 
-// namedBy reports whether a record's answer, or one that is being erased, has the part.
-func (part *storedPart) namedBy(it *item) bool {
+// isReferredToBy reports whether the record refers to the part: as a part of its answer,
+// or in its list of parts that a purge has yet to delete.
+func (part *storedPart) isReferredToBy(it *item) bool {
 	if it == nil {
 		return false
 	}
@@ -96,11 +100,12 @@ func (part *storedPart) namedBy(it *item) bool {
 	return false
 }
 
-// orphans deletes the parts that Match chooses and that no attempt can complete with.
-func (p *purge) orphans(ctx context.Context, found []storedPart, now time.Time) error {
+// deleteOrphans deletes those of the parts that Match selects and that will never be
+// read. It leaves and counts the other parts that no record refers to.
+func (p *purge) deleteOrphans(ctx context.Context, found []storedPart, now time.Time) error {
 	type lookup struct {
-		stands  *item // nil: there is none
-		foreign bool  // the item under the record's id is no record
+		current *item // the record as it is now; nil if there is none
+		foreign bool  // the item under the record's id is not a record of this package
 	}
 	records := map[string]lookup{}
 	for i := range found {
@@ -111,15 +116,15 @@ func (p *purge) orphans(ctx context.Context, found []storedPart, now time.Time) 
 		of, known := records[part.record]
 		if !known {
 			var err error
-			of.stands, err = p.find(ctx, part.record)
+			of.current, err = p.find(ctx, part.record)
 			if of.foreign = isForeign(err); err != nil && !of.foreign {
 				return err
 			}
 			records[part.record] = of
 		}
 		switch {
-		case part.namedBy(of.stands): // purged with its record
-		case of.foreign, !part.isOrphan(of.stands, now, p.o.opts.MaxSkew):
+		case part.isReferredToBy(of.current): // deleted when its record is purged
+		case of.foreign, !part.isOrphan(of.current, now, p.o.opts.MaxSkew):
 			p.count(func(sum *PurgeProgress) { sum.KeptParts++ })
 		case p.opts.DryRun:
 			p.count(func(sum *PurgeProgress) { sum.Orphans++ })
@@ -132,8 +137,8 @@ func (p *purge) orphans(ctx context.Context, found []storedPart, now time.Time) 
 	return nil
 }
 
-// find reads a record consistently. It returns nil if there is none, and a
-// foreignItemError if the item is no record.
+// find reads a record by a consistent GetItem. It returns nil if there is none, and a
+// foreignItemError if the item is not a record of this package.
 func (p *purge) find(ctx context.Context, id string) (*item, error) {
 	var out *dynamodb.GetItemOutput
 	_, err := wire.Watch(ctx, func(ctx context.Context) (err error) {
@@ -152,7 +157,7 @@ func (p *purge) find(ctx context.Context, id string) (*item, error) {
 	return p.o.s.layout.parse(out.Item)
 }
 
-// deleteOrphan deletes one part, and counts it if it was still there.
+// deleteOrphan deletes one part. It counts the part only if it still existed.
 func (p *purge) deleteOrphan(ctx context.Context, part *storedPart) error {
 	const exists = "attribute_exists(#part)"
 	out, fate, err := p.o.s.deleteItem(ctx, &dynamodb.DeleteItemInput{
@@ -168,7 +173,7 @@ func (p *purge) deleteOrphan(ctx context.Context, part *storedPart) error {
 	return p.spend(ctx, unitsOf(out.ConsumedCapacity))
 }
 
-// deleteItem deletes an item of the store's table.
+// deleteItem sends in, a DeleteItem, for the store's table.
 func (s *Store) deleteItem(ctx context.Context, in *dynamodb.DeleteItemInput) (out *dynamodb.DeleteItemOutput, fate wire.Fate, err error) {
 	in.TableName, in.ReturnConsumedCapacity = aws.String(s.table), types.ReturnConsumedCapacityTotal
 	fate, err = wire.Watch(ctx, func(ctx context.Context) (err error) {

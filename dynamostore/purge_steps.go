@@ -9,8 +9,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// closes reports whether the purge erases the steps of a record: see PurgeOptions.Steps.
-func (p *purge) closes(it *item, clock Inspected) bool {
+// erasesSteps reports whether the purge completes the record without an answer in order
+// to erase its steps; see PurgeOptions.Steps.
+func (p *purge) erasesSteps(it *item, clock Inspected) bool {
 	if !p.opts.Steps || len(it.Steps) == 0 {
 		return false
 	}
@@ -25,18 +26,20 @@ func (p *purge) closes(it *item, clock Inspected) bool {
 	}
 }
 
-// closeWithoutSteps completes a record without an answer, which drops its steps. A new
-// fencing token keeps an attempt that is still running from storing anything.
-func (p *purge) closeWithoutSteps(ctx context.Context, it *item, clock Inspected) (bool, error) {
+// completeWithoutSteps completes a record without an answer, which removes its steps. It
+// also gives the record a new fencing token, so an attempt that is still running can't
+// store anything. It reports false if the record has changed since it was read.
+func (p *purge) completeWithoutSteps(ctx context.Context, it *item, clock Inspected) (bool, error) {
 	seen := Inspected{Record: it.record(), Operations: it.Operations, Now: clock.Now, read: clock.read}
-	next, err := p.o.ending(seen, OperationErased, false)
+	next, err := p.o.nextItem(seen, OperationErased, false)
 	if err != nil {
 		return false, err
 	}
 	expires := p.o.expires(seen)
 	if seen.Record.Expires.IsZero() {
-		// The record is held. For how long retries may come is not known, and after its
-		// expiry a retry would run without the steps.
+		// The record is held under policy Hold. It must never expire, because a retry
+		// after the expiry would run without the steps, and how long retries may arrive
+		// is unknown.
 		expires = time.Time{}
 	}
 	next.finish(lambdaidem.Result{
@@ -45,7 +48,7 @@ func (p *purge) closeWithoutSteps(ctx context.Context, it *item, clock Inspected
 		At:      seen.At().Truncate(time.Millisecond),
 		Expires: expires,
 	})
-	return p.update(ctx, &change{
+	return p.update(ctx, &attributeUpdate{
 		sets: completion, also: []string{attrToken, attrOperations},
 		condition: isStillWhatWasSeen, returns: types.ReturnValueNone,
 	}, next, (&given{now: seen.At(), seen: &seen.Record}).attributes())

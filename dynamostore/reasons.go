@@ -20,8 +20,8 @@ const (
 	codeNoResource = "ResourceNotFoundException"
 )
 
-// reasonByCode names what an error code means to a guard (AWS, "Error handling
-// with DynamoDB" and "Common Error Types").
+// reasonByCode maps DynamoDB's error codes to the reason of a StoreError (AWS, "Error
+// handling with DynamoDB" and "Common Error Types").
 var reasonByCode = map[string]lambdaidem.Reason{
 	"ProvisionedThroughputExceededException": lambdaidem.ReasonThrottled,
 	"ThrottlingException":                    lambdaidem.ReasonThrottled,
@@ -50,7 +50,7 @@ var reasonByCode = map[string]lambdaidem.Reason{
 	"SerializationException": lambdaidem.ReasonInvalid,
 }
 
-// reasonOf says why a call failed, by its last error.
+// reasonOf returns the reason why a call failed. err is the error of its last try.
 func reasonOf(err error) lambdaidem.Reason {
 	if code := wire.Code(err); code != "" {
 		if wire.IsConflict(code) {
@@ -79,10 +79,11 @@ func reasonOf(err error) lambdaidem.Reason {
 	return lambdaidem.ReasonUnknown
 }
 
-// throttleBySuffix names the limits in DynamoDB's throttling reasons, which are
-// made of what is throttled (Table, Index), for what (Read, Write) and why (AWS,
-// "DynamoDB throttling resolution guide"). Where a call ran into several, the first
-// of them here counts: what helps against the later ones doesn't help against it.
+// throttleBySuffix maps the end of DynamoDB's throttling reasons to the limit that was
+// exceeded. A reason such as TableWriteKeyRangeThroughputExceeded names the resource (Table
+// or Index), the operation (Read or Write) and the limit (AWS, "DynamoDB throttling
+// resolution guide"). If an error has several reasons, the one that comes first in this
+// list is reported, because measures against the later ones don't help against it.
 var throttleBySuffix = [...]struct {
 	suffix   string
 	throttle lambdaidem.Throttle
@@ -93,8 +94,8 @@ var throttleBySuffix = [...]struct {
 	{"ProvisionedThroughputExceeded", lambdaidem.ThrottleProvisioned},
 }
 
-// throttling is which limit an error names, and the error with DynamoDB's own
-// words for it: the SDK leaves them out of the error's text.
+// throttling returns the limit that an error names. It also returns the error with
+// DynamoDB's throttling reasons added to its text, because the SDK leaves them out.
 func throttling(err error) (lambdaidem.Throttle, error) {
 	var reasons []types.ThrottlingReason
 	if e, ok := errors.AsType[*types.ProvisionedThroughputExceededException](err); ok {
@@ -125,11 +126,14 @@ func throttling(err error) (lambdaidem.Throttle, error) {
 	return lambdaidem.ThrottleUnknown, err
 }
 
-// reasonOfCancellation says why one action stood in a transaction's way, by the
-// Code of its CancellationReason. ReasonUnknown is no failure of the store: the
-// action was fine ("None"), or its own condition refused it. A write that can't be
-// made however often it is tried is ReasonInvalid, one that is too large too: the
-// code alone doesn't say so, and only the record's own answer may ever be left out.
+// reasonOfCancellation returns the reason why one action of a cancelled transaction failed.
+// code is the Code of the action's CancellationReason. The result is ReasonUnknown if the
+// action did not fail ("None") or if its own condition failed.
+//
+// A write that would fail again on every retry is ReasonInvalid. This includes an item
+// that is too large, because the code does not distinguish it. The caller must do that for
+// the record, by the reason's message: the guard can leave out an answer that is too large,
+// but not a write of the handler.
 func reasonOfCancellation(code string) lambdaidem.Reason {
 	switch code {
 	case "TransactionConflict":
@@ -138,14 +142,14 @@ func reasonOfCancellation(code string) lambdaidem.Reason {
 		return lambdaidem.ReasonThrottled
 	case "ValidationError", "ItemCollectionSizeLimitExceeded":
 		return lambdaidem.ReasonInvalid
-	default: // "None", "ConditionalCheckFailed", "DuplicateItem", and what is to come
+	default: // "None", "ConditionalCheckFailed", "DuplicateItem", and codes that AWS may add
 		return lambdaidem.ReasonUnknown
 	}
 }
 
-// saysTooLarge knows DynamoDB's two sentences for an item over its limit: "Item
-// size has exceeded the maximum allowed size" and "Item size to update has
-// exceeded the maximum allowed size".
+// saysTooLarge reports whether the error's text says that an item exceeds DynamoDB's size
+// limit. There are two such texts: "Item size has exceeded the maximum allowed size" and
+// "Item size to update has exceeded the maximum allowed size".
 func saysTooLarge(err error) bool {
 	return strings.Contains(err.Error(), "Item size") && strings.Contains(err.Error(), "maximum allowed size")
 }

@@ -12,21 +12,24 @@ import (
 )
 
 // ConditionFailed is the error of a transaction in which the condition of an enlisted
-// write failed. Nothing was written.
+// write failed. None of the transaction's writes was made.
 type ConditionFailed struct {
 	Write string // the name under which the write was enlisted
-	Table string
-	// Item is the item on which the condition failed, or nil if there is no item.
+	Table string // the name or ARN of the table, as it was enlisted
+	// Item is the existing item on which the condition failed. It is nil if the table has
+	// no item with the write's key.
 	Item map[string]types.AttributeValue
 }
 
-// Absent reports whether there is no item.
+// Absent reports whether the table has no item with the write's key.
 func (c *ConditionFailed) Absent() bool { return len(c.Item) == 0 }
 
-// Decode decodes the item into v, as package attributevalue does.
+// Decode decodes the existing item into v, which must be a non-nil pointer. It uses
+// [attributevalue.UnmarshalMap].
 func (c *ConditionFailed) Decode(v any) error { return attributevalue.UnmarshalMap(c.Item, v) }
 
-// Error names the write and its table. It does not reveal the content of the item.
+// Error returns a text with the name of the write and its table, and without the content
+// of the item.
 func (c *ConditionFailed) Error() string {
 	how := "its item compares otherwise"
 	if c.Absent() {
@@ -36,13 +39,13 @@ func (c *ConditionFailed) Error() string {
 }
 
 // WriteError is the error of an enlisted write that can't be made because of a mistake
-// in the program. Nothing was written.
+// in the program. None of the transaction's writes was made.
 type WriteError struct {
 	Write string // the name under which the write was enlisted; empty if the error concerns all writes together
-	Err   error
+	Err   error  // what is wrong with the write
 }
 
-// Error names the write and returns the text of Err.
+// Error returns a text with the name of the write and the text of Err.
 func (e *WriteError) Error() string {
 	if e.Write == "" {
 		return "the enlisted writes: " + e.Err.Error()
@@ -53,8 +56,8 @@ func (e *WriteError) Error() string {
 // Unwrap returns Err.
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// conditionFailed returns the error of a transaction in which the write's condition
-// failed on item.
+// conditionFailed returns the error of a transaction in which the condition of w failed.
+// item is the existing item, or nil if there is none.
 func (w *Write) conditionFailed(item attributes) *lambdaidem.Rejected {
 	c := &ConditionFailed{Write: w.name, Table: aws.ToString(w.table), Item: item}
 	r := &lambdaidem.Rejected{Err: &lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: http.StatusInternalServerError, Err: c,
@@ -65,7 +68,8 @@ func (w *Write) conditionFailed(item attributes) *lambdaidem.Rejected {
 	return r
 }
 
-// writeInvalid returns the error of a transaction with a write that can't be made.
+// writeInvalid returns the error of a transaction that can't be made because of a mistake
+// in the program. err says what is wrong. The client receives 500 ErrWriteInvalid.
 func writeInvalid(err error) *lambdaidem.Rejected {
 	return &lambdaidem.Rejected{Err: &lambdaidem.Error{Code: lambdaidem.ErrWriteInvalid, Status: http.StatusInternalServerError, Err: err,
 		Detail: "The request was not carried out, since what it would write can't be written."}}

@@ -12,24 +12,27 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
-// recordRequest is a request for a record, and the item that its answer brings along.
+// recordRequest is a request that reads or writes one record, and the item in DynamoDB's
+// response to it.
 type recordRequest struct {
 	wire.Request
 
 	layout *layout
-	member string // of the answer, which has the item; "": the answer to success has none
+	member string // the member of a successful response that has the item, such as "Attributes"; "" if none has
 
-	item    *item // nil: there is none
-	foreign error // why the item is no record
+	item    *item // the item in the response; nil if there is none, or it is not a valid record
+	foreign error // why the item in the response is not a valid record; nil if it is valid or there is none
 }
 
+// recordRequest returns a request with this body, which decodes its own response.
 func (s *Store) recordRequest(op wire.Operation, member string, body []byte) *recordRequest {
 	r := &recordRequest{Request: wire.Request{Operation: op, Tables: s.tables, Body: body}, layout: s.layout, member: member}
 	r.Answer = r
 	return r
 }
 
-// locking returns the conditional PutItem of a record.
+// locking returns the conditional PutItem that writes a new record. The request takes the
+// lease.
 func (s *Store) locking(it *item, g given) *recordRequest {
 	return s.recordRequest(wire.PutItem, "", encoded(func(b []byte) []byte {
 		b = append(b, s.writes.lock.head...)
@@ -39,15 +42,15 @@ func (s *Store) locking(it *item, g given) *recordRequest {
 	}))
 }
 
-// updating returns the conditional UpdateItem of a record. It sets what the item has of
-// the attributes that the write is about, and removes what the item does not have.
+// updating returns the conditional UpdateItem of a write. Of the attributes that the write
+// changes, it sets those that the item has, and removes the others.
 func (s *Store) updating(w *write, it *item, g given) *recordRequest {
 	return s.recordRequest(wire.UpdateItem, "Attributes", encoded(func(b []byte) []byte {
 		return s.appendUpdate(append(b, w.head...), w, it, g)
 	}))
 }
 
-// getting returns the consistent read of a record.
+// getting returns the consistent GetItem of a record.
 func (s *Store) getting(id string) *recordRequest {
 	return s.recordRequest(wire.GetItem, "Item", s.getBody(id))
 }
@@ -60,7 +63,8 @@ func (s *Store) getBody(id string) []byte {
 	})
 }
 
-// Success decodes the answer to a request that was carried out: see [wire.Answer].
+// Success implements [wire.Answer]. It decodes the response to a successful request, first
+// with the fast strict decoder, and if that fails with the slow tolerant one.
 func (r *recordRequest) Success(body string) bool {
 	if r.member == "" {
 		return isObject(body)
@@ -77,8 +81,8 @@ func (r *recordRequest) decode(body string) (ok bool) {
 	return ok
 }
 
-// isObject reports whether an answer is a JSON object, whatever it says: the answer to a
-// write that returns nothing is empty today, and may have new members one day.
+// isObject reports whether the body is a JSON object with any members. DynamoDB's response
+// to a write that returns no item is empty today, but may have members one day.
 func isObject(body string) bool {
 	if lowlevel.Empty(body) {
 		return true
@@ -87,9 +91,10 @@ func isObject(body string) bool {
 	return ok
 }
 
-// Refusal decodes the item that stood in the way of a write: see [wire.Answer].
+// Refusal implements [wire.Answer]. If the condition of the write failed, Refusal decodes
+// the existing item, which DynamoDB includes in the error.
 func (r *recordRequest) Refusal(body string) bool {
-	if r.Operation == wire.GetItem { // it has no condition
+	if r.Operation == wire.GetItem { // a read has no condition
 		return false
 	}
 	if r.decodeRefusal(body) {
@@ -104,42 +109,44 @@ func (r *recordRequest) decodeRefusal(body string) (ok bool) {
 	return ok
 }
 
-// refused returns the item that stood in the way of a write that ended with err, and
-// ErrRefused; or nil and a StoreError.
+// refused returns the result of a conditional write that ended with err. If the condition
+// failed, refused returns the existing item, or nil if there is none, and wire.ErrRefused.
+// Any other error becomes a StoreError.
 func (r *recordRequest) refused(op string, fate wire.Fate, err error) (*item, error) {
 	switch {
 	case err == nil:
 		return nil, nil
 	case !errors.Is(err, wire.ErrRefused):
 		return nil, failed(op, fate, err)
-	case r.foreign != nil: // what stands there is not what this call may have written before
+	case r.foreign != nil: // no earlier try was applied, because it would have written a valid record
 		return nil, failed(op, wire.NotApplied, r.foreign)
 	}
 	return r.item, wire.ErrRefused
 }
 
-// buffers are those that requests are encoded in.
+// buffers is a pool of the buffers in which requests are encoded.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// encoded returns what encode appends to a buffer. It is a copy, because HTTP clients may
-// read a request's body after the call has returned.
+// encoded calls encode with a buffer from the pool, and returns a copy of what encode
+// appended. The buffer itself can't be the request's body, because HTTP clients may read
+// the body after the call has returned.
 func encoded(encode func([]byte) []byte) []byte {
-	const mostKept = 64 << 10 // bytes
+	const maxPooled = 64 << 10 // bytes; larger buffers are left to the garbage collector
 	buffer, _ := buffers.Get().(*[]byte)
 	b := encode((*buffer)[:0])
 	body := bytes.Clone(b)
-	if cap(b) <= mostKept {
+	if cap(b) <= maxPooled {
 		*buffer = b
 		buffers.Put(buffer)
 	}
 	return body
 }
 
-// partRequest is a request for a part of an answer.
+// partRequest is a request that reads or writes one part of a large answer.
 type partRequest struct {
 	wire.Request
 
-	attrs attributes // of the part that was read; empty: there is none
+	attrs attributes // set by a read: the attributes of the part; empty if there is no such part
 }
 
 func (s *Store) partRequest(op wire.Operation, body []byte) *partRequest {
@@ -148,7 +155,8 @@ func (s *Store) partRequest(op wire.Operation, body []byte) *partRequest {
 	return r
 }
 
-// puttingPart returns the PutItem of a part, which has no condition.
+// puttingPart returns the PutItem that writes a part. It has no condition, because the
+// part's id contains a checksum of the answer: a second write can only write the same data.
 func (s *Store) puttingPart(attrs attributes) *partRequest {
 	return s.partRequest(wire.PutItem, encoded(func(b []byte) []byte {
 		b = lowlevel.AppendString(append(b, `{"TableName":`...), s.table)
@@ -160,12 +168,12 @@ func (s *Store) puttingPart(attrs attributes) *partRequest {
 	}))
 }
 
-// gettingPart returns the consistent read of a part.
+// gettingPart returns the consistent GetItem of a part.
 func (s *Store) gettingPart(id string) *partRequest {
 	return s.partRequest(wire.GetItem, s.getBody(id))
 }
 
-// Success decodes the part that was read: see [wire.Answer].
+// Success implements [wire.Answer]. It decodes the part that was read.
 func (r *partRequest) Success(body string) bool {
 	if r.Operation == wire.PutItem {
 		return isObject(body)
@@ -183,21 +191,24 @@ func (r *partRequest) decode(body string) bool {
 	return ok
 }
 
-// Refusal reports false: the request has no condition.
+// Refusal implements [wire.Answer]. It returns false, because the request has no condition.
 func (*partRequest) Refusal(string) bool { return false }
 
-// transactRequest is a transaction, and why DynamoDB cancelled it.
+// transactRequest is a TransactWriteItems, and the reasons why DynamoDB cancelled it.
 type transactRequest struct {
 	wire.Request
 
-	record    bool // its first action is the record's
-	actions   int
-	cancelled *types.TransactionCanceledException // where the record's condition does not hold
+	record    bool                                // the first action writes the record
+	actions   int                                 // the number of actions, including the record's
+	cancelled *types.TransactionCanceledException // set by Refusal: the record's condition failed
 }
 
-// transacting returns a transaction. It is encoded once: however often it is sent, it has
-// the same bytes under its token. record is the record's action, if the transaction
-// completes one. The error is a WriteError.
+// transacting returns a TransactWriteItems with this ClientRequestToken. record is the
+// action on the record in JSON, or nil if the transaction has none. The error is a
+// WriteError.
+//
+// The request is encoded only once, so that every try sends the same bytes: DynamoDB may
+// refuse a request that has the token of an earlier one but other bytes.
 func (s *Store) transacting(token string, record []byte, writes []*Write) (*transactRequest, error) {
 	r := &transactRequest{record: record != nil, actions: len(writes)}
 	r.Operation, r.Answer = wire.TransactWriteItems, r
@@ -228,7 +239,8 @@ func (s *Store) transacting(token string, record []byte, writes []*Write) (*tran
 
 var errUnwritable = errors.New("it has no table, item or key, or an attribute whose value is nil")
 
-// putAction returns the conditional put of a record in a transaction.
+// putAction returns the action of a transaction that puts a record under a condition, in
+// JSON.
 func (s *Store) putAction(w *write, it *item, g given) []byte {
 	return encoded(func(b []byte) []byte {
 		b = append(append(b, `{"Put":`...), w.action...)
@@ -238,7 +250,8 @@ func (s *Store) putAction(w *write, it *item, g given) []byte {
 	})
 }
 
-// updateAction returns the conditional update of a record in a transaction.
+// updateAction returns the action of a transaction that updates a record under a condition,
+// in JSON.
 func (s *Store) updateAction(w *write, it *item, g given) []byte {
 	return encoded(func(b []byte) []byte {
 		b = append(append(b, `{"Update":`...), w.action...)
@@ -246,7 +259,8 @@ func (s *Store) updateAction(w *write, it *item, g given) []byte {
 	})
 }
 
-// appendUpdate appends what an update has after its head.
+// appendUpdate appends the part of an update's JSON that follows the beginning in w.head or
+// w.action: the key, the UpdateExpression and the values.
 func (s *Store) appendUpdate(b []byte, w *write, it *item, g given) []byte {
 	b = s.layout.appendKey(append(b, `,"Key":`...), it.ID)
 	b = append(b, `,"UpdateExpression":"`...)
@@ -256,12 +270,13 @@ func (s *Store) appendUpdate(b []byte, w *write, it *item, g given) []byte {
 	return append(b, "}}"...)
 }
 
-// Success decodes the answer to a transaction that was carried out: see [wire.Answer].
+// Success implements [wire.Answer].
 func (*transactRequest) Success(body string) bool { return isObject(body) }
 
-// Refusal reports whether the record's own condition does not hold, as it is with a
-// duplicate; no other reason matters then. For other cancellations the SDK has the
-// words.
+// Refusal implements [wire.Answer]. It reports whether the condition of the action on the
+// record failed, as it does for a duplicate request. The reasons of the other actions don't
+// matter then. Refusal returns false for all other cancellations, so that the caller gets
+// the SDK's error.
 func (r *transactRequest) Refusal(body string) bool {
 	cancelled, ok := lowlevel.Cancellation(body)
 	if !ok {
@@ -277,7 +292,7 @@ func (r *transactRequest) Refusal(body string) bool {
 	return true
 }
 
-// tableOf returns the table of an action, or "".
+// tableOf returns the name or ARN of the action's table, or "" if the action names none.
 func tableOf(item *types.TransactWriteItem) string {
 	switch {
 	case item.Put != nil:

@@ -13,14 +13,15 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// ScanOptions are the settings of a walk over the whole table. The zero value of
-// every field is its default.
+// ScanOptions are the options of a scan of the whole table. The zero value of each field
+// selects its default.
 type ScanOptions struct {
-	// Pace is called after each request with the capacity units that it consumed; an
-	// error ends the walk. A rate limiter waits in it. Default: nil, no limit.
+	// Pace is called after each request with the capacity units that the request
+	// consumed. It can wait, to limit the rate. An error ends the scan. Default: nil,
+	// which sets no limit.
 	Pace func(ctx context.Context, units float64) error
-	// PageSize is how many items one request looks at, 1 to 10,000, as far as they
-	// have 1 MB. Default 250.
+	// PageSize is the maximum number of items that one request examines, from 1 to
+	// 10,000. A request also stops at 1 MB. Default: 250.
 	PageSize int32
 }
 
@@ -34,21 +35,22 @@ func (o *ScanOptions) resolve() {
 	}
 }
 
+// opScan is the value of StoreError.Op in errors from a scan.
 const opScan = "scan"
 
-// page is what one Scan request found.
+// page is the result of one Scan request.
 type page struct {
 	items   []*item      // records
 	parts   []storedPart // parts of answers
 	foreign int          // items that this package did not write
 	looked  int          // all items that the request examined
-	clock   Inspected    // only its clock is set: the database's time
-	next    string       // where the next page begins; "" after the last page
+	clock   Inspected    // the database's time; clock.Record is not set
+	next    string       // the key to continue after; "" after the last page
 	units   float64      // capacity units consumed
 }
 
-// scanLeases reads a page of the records that are in progress. It reads eventually
-// consistently, for half the price.
+// scanLeases reads a page of the records that are in progress. The read is eventually
+// consistent, which costs half as much.
 func (s *Store) scanLeases(ctx context.Context, after string, limit int32) (page, error) {
 	return s.scan(ctx, after, &dynamodb.ScanInput{
 		Limit:                     aws.Int32(limit),
@@ -58,13 +60,14 @@ func (s *Store) scanLeases(ctx context.Context, after string, limit int32) (page
 	})
 }
 
-// scanAll reads a page of all records and parts. It reads consistently, so that a
-// purge misses nothing that was written before it began.
+// scanAll reads a page of all records and parts. The read is consistent, so that a purge
+// misses nothing that was written before it began.
 func (s *Store) scanAll(ctx context.Context, after string, limit int32) (page, error) {
 	return s.scan(ctx, after, &dynamodb.ScanInput{Limit: aws.Int32(limit), ConsistentRead: aws.Bool(true)})
 }
 
-// scan sends the request for the page that begins after a key.
+// scan sends a Scan for the page that begins after the given key. If after is empty, it
+// reads the first page.
 func (s *Store) scan(ctx context.Context, after string, in *dynamodb.ScanInput) (page, error) {
 	in.TableName, in.ReturnConsumedCapacity = aws.String(s.table), types.ReturnConsumedCapacityTotal
 	if after != "" {
@@ -101,7 +104,7 @@ func (s *Store) scan(ctx context.Context, after string, in *dynamodb.ScanInput) 
 	return p, nil
 }
 
-// unitsOf returns what a request consumed, by its own answer.
+// unitsOf returns the capacity units in a reply, or 0 if the reply has none.
 func unitsOf(c *types.ConsumedCapacity) float64 {
 	if c == nil {
 		return 0
@@ -109,13 +112,15 @@ func unitsOf(c *types.ConsumedCapacity) float64 {
 	return aws.ToFloat64(c.CapacityUnits)
 }
 
-// ScanLeases walks over the whole table and yields what is in progress, live or
-// dead ([lambdaidem.Record.LeaseLiveAt]), with the time by the database's clock. It
-// reads, and pays for, every item (half a read unit for each 4 KB), which on a large
-// table is slow and dear: it is for tables without an index of leases. What was
-// written in the last moment may be missing.
+// ScanLeases scans the whole table and yields each record that is in progress, with the
+// database's time. The lease of the record may be live or dead; see
+// [lambdaidem.Record.LeaseLiveAt]. A record that was written shortly before may be missing,
+// because the reads are eventually consistent.
 //
-// The error, a StoreError or one of Pace, ends the walk.
+// ScanLeases reads every item, at half a read unit for each 4 KB. On a large table that is
+// slow and expensive. Use [Store.DeadLeases] if the table has the index Options.LeaseIndex.
+//
+// An error ends the scan. It is a *[lambdaidem.StoreError] or an error of ScanOptions.Pace.
 func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) iter.Seq2[Inspected, error] {
 	var o ScanOptions
 	for _, fn := range optFns {

@@ -7,25 +7,28 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// This file encrypts and decrypts answers; see [Encryption].
+// This file encrypts and decrypts the answers in records; see [Encryption]. A text that is
+// encrypted in the form of encryption.go is called sealed.
 
 var _ lambdaidem.Preparer = (*Store)(nil)
 
-// Prepare fetches the key of Options.Encryption. Without encryption it does nothing.
+// Prepare fetches the current key of Options.Encryption, so that the store can encrypt an
+// answer later. It implements [lambdaidem.Preparer]. Without encryption it does nothing.
 func (s *Store) Prepare(ctx context.Context) error {
 	if s.keys == nil {
 		return nil
 	}
-	return s.haveKey(ctx, opPrepare)
+	return s.fetchKey(ctx, opPrepare)
 }
 
 const opPrepare = "prepare"
 
-// haveKey fetches the key with which an attempt will encrypt its answer. The error is a
-// StoreError.
-func (s *Store) haveKey(ctx context.Context, op string) error {
+// fetchKey fetches and caches the key with which an attempt will encrypt its answer. It
+// does nothing if the cached key is not older than Encryption.KeyFor. The error is a
+// StoreError for the operation op.
+func (s *Store) fetchKey(ctx context.Context, op string) error {
 	if _, err := s.keys.fresh(ctx); err != nil {
-		return noKey(op, err)
+		return keyUnavailable(op, err)
 	}
 	return nil
 }
@@ -35,39 +38,42 @@ func (a *apart) sealed() bool {
 	return a.Encoding == encodingSealed || a.Encoding == encodingSealedGzip
 }
 
-// zipped reports whether it is compressed.
+// zipped reports whether the answer is compressed. An encrypted answer is compressed first.
 func (a *apart) zipped() bool {
 	return a.Encoding == encodingGzip || a.Encoding == encodingSealedGzip
 }
 
-// place returns a text that an encrypted answer is bound to, in addition to its record and its
-// attempt. Decryption fails in another place.
-func (a *apart) place() string {
+// purpose returns the part of the associated data that says what kind of answer was encrypted:
+// its encoding, and whether it is a value or a failure. Decryption fails with other associated
+// data, so nobody can pass an answer off as another kind by changing the record.
+func (a *apart) purpose() string {
 	if a.Parts.Failure {
 		return a.Encoding + " failure"
 	}
 	return a.Encoding + " value"
 }
 
-// sealAnswer encrypts an answer's bytes and sets the answer's encoding. The error is a
+// sealAnswer returns the bytes of an answer, encrypted under the current key. It changes
+// a.Encoding from the encoding of stored to the corresponding encrypted one. The error is a
 // StoreError.
 func (s *Store) sealAnswer(ctx context.Context, lease lambdaidem.Lease, a *apart, stored []byte) ([]byte, error) {
 	key, err := s.keys.forSealing(ctx)
 	if err != nil {
-		return nil, noKey(opComplete, err)
+		return nil, keyUnavailable(opComplete, err)
 	}
 	if a.zipped() {
 		a.Encoding = encodingSealedGzip
 	} else {
 		a.Encoding = encodingSealed
 	}
-	return key.seal(lease.ID, lease.Token, a.place(), stored), nil
+	return key.seal(lease.ID, lease.Token, a.purpose(), stored), nil
 }
 
-// openAnswer decrypts the stored bytes of an answer. Decryption also detects damage, so the
-// checksum is not compared.
+// openAnswer decrypts the stored bytes of an answer. It does not compare the checksum in a,
+// because AES-GCM detects every change to the bytes. The error is a damagedAnswerError or a
+// keyError.
 func (s *Store) openAnswer(ctx context.Context, record lambdaidem.Record, a *apart, stored []byte) ([]byte, error) {
-	answer, token, err := s.opened(record.ID, a.place(), stored, s.asking(ctx))
+	answer, token, err := s.decryptText(record.ID, a.purpose(), stored, s.findWith(ctx))
 	switch {
 	case err != nil:
 		return nil, err
@@ -77,26 +83,28 @@ func (s *Store) openAnswer(ctx context.Context, record lambdaidem.Record, a *apa
 	return answer, nil
 }
 
-// finder returns the key with an id.
+// finder returns the key with the given id, or a keyError.
 type finder func(id string) (Key, error)
 
-// asking returns a finder that calls Encryption.Find for keys that are not cached.
-func (s *Store) asking(ctx context.Context) finder {
+// findWith returns a finder that returns cached keys, and calls Encryption.Find with ctx for
+// other keys.
+func (s *Store) findWith(ctx context.Context) finder {
 	return func(id string) (Key, error) { return s.keys.byID(ctx, id) }
 }
 
-// atHand is a finder of cached keys only.
-func (s *Store) atHand(id string) (Key, error) {
+// findCached is a finder that returns cached keys only. It never calls Encryption.Find.
+func (s *Store) findCached(id string) (Key, error) {
 	if k := s.keys.slot(id).last(); k.ID != "" {
 		return k, nil
 	}
 	return Key{}, &keyError{id: id, err: errNotAtHand}
 }
 
-// opened decrypts a text of a record, and returns the token of the attempt that encrypted it.
-// The error is a damagedAnswerError if the text can never be decrypted, and a keyError if it
-// may be later.
-func (s *Store) opened(id, place string, stored []byte, find finder) (text []byte, token string, err error) {
+// decryptText decrypts a text of the record with the given id. It returns the plaintext and the
+// fencing token of the attempt that encrypted it. purpose must be the same as at encryption. The
+// error is a damagedAnswerError if the text can never be decrypted, and a keyError if its key
+// can't be fetched now.
+func (s *Store) decryptText(id, purpose string, stored []byte, find finder) (text []byte, token string, err error) {
 	of, err := parseSealed(stored)
 	if err != nil {
 		return nil, "", damaged(err)
@@ -111,7 +119,7 @@ func (s *Store) opened(id, place string, stored []byte, find finder) (text []byt
 	case err != nil:
 		return nil, "", err
 	}
-	text, err = of.open(key, id, place)
+	text, err = of.open(key, id, purpose)
 	return text, of.token, damaged(err)
 }
 
@@ -121,38 +129,45 @@ var (
 	errNotSealed    = errors.New("it is not encrypted, and Options.Encryption.Only is set")
 )
 
-// mayBeOpen returns an error if an answer is not encrypted although Encryption.Only is set.
-func (s *Store) mayBeOpen(a *apart) error {
+// checkEncrypted returns a damagedAnswerError if an answer is not encrypted although
+// Encryption.Only is set.
+func (s *Store) checkEncrypted(a *apart) error {
 	if s.opts.Encryption.Only && !a.sealed() {
 		return damaged(errNotSealed)
 	}
 	return nil
 }
 
-// shown returns the record of an item whose lease is not the caller's; the zero Record if it is
-// nil. Encrypted steps have their names only, unless the keys are cached: a record that only
-// refuses the caller is no reason to fetch a key.
+// shown returns the record in an item for a caller that does not hold the lease. It returns the
+// zero Record if the item is nil.
+//
+// It decrypts the results of steps only if all their keys are cached. Otherwise the record has
+// the names of its steps, with nil results. Only the holder of the lease needs the results, so
+// shown does not fetch keys for them.
 func (s *Store) shown(it *item) lambdaidem.Record {
 	if it == nil {
 		return lambdaidem.Record{}
 	}
 	r := s.trusted(it)
 	if it.sealsSteps() && s.keys != nil {
-		if steps, err := s.openSteps(it, s.atHand); err == nil {
+		if steps, err := s.openSteps(it, s.findCached); err == nil {
 			r.Steps = steps
 		}
 	}
 	return r
 }
 
-// trusted returns the item's record. If Encryption.Only is set, an answer that is not encrypted
-// is left out.
+// trusted returns the record in an item. If Encryption.Only is set, the record has no plaintext
+// answer from the table, because anyone who can write to the table could have put it there. In
+// its place, the record has an Apart that Load refuses with ReasonForeign.
 func (s *Store) trusted(it *item) lambdaidem.Record {
 	r := it.record()
 	if !s.opts.Encryption.Only || r.State != lambdaidem.Completed || r.Result.Apart != nil {
 		return r
 	}
-	if it.isErased() { // by a purge, which has no key; don't trust the text that is stored
+	if it.isErased() {
+		// A purge has replaced the answer with a failure, which it can't encrypt because
+		// it has no key. Don't trust the stored text of the failure.
 		r.Result.Failure = lambdaidem.NoAnswer("the answer was erased, or was never kept")
 		return r
 	}
@@ -160,15 +175,15 @@ func (s *Store) trusted(it *item) lambdaidem.Record {
 	return r
 }
 
-// decrypted returns the record of an item whose lease is the caller's, with its steps
-// decrypted for the handler. The error is a StoreError whose NotApplied is false, because the
-// lease was taken.
+// decrypted returns the record in an item whose lease the caller holds. The results of its
+// steps are decrypted, because the handler needs them. The error is a StoreError. Its
+// NotApplied is false, because the write that took the lease was applied.
 func (s *Store) decrypted(ctx context.Context, op string, it *item) (lambdaidem.Record, error) {
 	r := s.trusted(it)
 	if len(it.Steps) == 0 || !it.sealsSteps() && !s.opts.Encryption.Only {
 		return r, nil
 	}
-	steps, err := s.openSteps(it, s.asking(ctx))
+	steps, err := s.openSteps(it, s.findWith(ctx))
 	if err == nil {
 		r.Steps = steps
 		return r, nil

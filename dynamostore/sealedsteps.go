@@ -9,31 +9,35 @@ import (
 )
 
 // This file encrypts and decrypts the results of steps; see [Encryption]. Each result is
-// encrypted alone and bound to the name of its step. A save encrypts all of them again, with the
-// token of its attempt.
+// encrypted separately and is bound to the name of its step. Each save of steps encrypts all
+// results again, with the fencing token of the attempt that saves them.
 
 // sealsSteps reports whether the item's steps are encrypted.
 func (it *item) sealsSteps() bool { return it.Encoding.there && it.Encoding.s == sealedSteps }
 
-// placeOfStep returns a text that an encrypted step is bound to, in addition to its record.
-func placeOfStep(name string) string { return "step " + name }
+// purposeOfStep returns the part of the associated data that names the step whose result is
+// encrypted. Decryption fails with another name, so nobody can exchange the results of two
+// steps in the table.
+func purposeOfStep(name string) string { return "step " + name }
 
-// sealSteps returns the steps encrypted for an item. The error is a StoreError.
+// sealSteps returns a copy of steps in which each result is encrypted under the current key
+// and bound to the item's record. The error is a StoreError.
 func (s *Store) sealSteps(ctx context.Context, it *item, steps lambdaidem.Steps) (lambdaidem.Steps, error) {
 	key, err := s.keys.forSealing(ctx)
 	if err != nil {
-		return nil, noKey(opSaveSteps, err)
+		return nil, keyUnavailable(opSaveSteps, err)
 	}
 	stored := make(lambdaidem.Steps, len(steps))
 	for name, result := range steps {
-		stored[name] = key.seal(it.ID, it.Token, placeOfStep(name), result)
+		stored[name] = key.seal(it.ID, it.Token, purposeOfStep(name), result)
 	}
 	return stored, nil
 }
 
-// sealsOtherwise reports whether the store encrypts, and the item has a step that is in
-// plain text or encrypted under another key than the current one.
-func (s *Store) sealsOtherwise(it *item) bool {
+// needsResealing reports whether the item's steps should be stored again under the current
+// key. That is so if the store encrypts, and the result of a step is in plain text or
+// encrypted under an older key.
+func (s *Store) needsResealing(it *item) bool {
 	if s.keys == nil || len(it.Steps) == 0 {
 		return false
 	}
@@ -49,30 +53,31 @@ func (s *Store) sealsOtherwise(it *item) bool {
 	return false
 }
 
-// resealSteps stores steps, those of the record it, encrypted under the current key. Each
-// attempt extends the life of its record, so without resealSteps the key that encrypted a
-// step first could be needed long after the guard's TTL.
+// resealSteps encrypts the steps of an item under the current key and stores them in
+// DynamoDB. The argument steps has the decrypted results. Each attempt extends the life of
+// its record. Without resealSteps, the key that first encrypted a step could therefore be
+// needed long after the guard's TTL.
 //
-// Errors are ignored, because the attempt has the decrypted steps and can run. The next
-// attempt encrypts the steps if this one could not. If the attempt has lost its lease, its
-// next write fails.
+// resealSteps ignores errors, because the attempt already has the decrypted steps and can
+// run. If it fails, the next attempt calls it again. If it fails because the attempt has
+// lost its lease, the attempt's next write fails too.
 func (s *Store) resealSteps(ctx context.Context, it *item, steps lambdaidem.Steps, now time.Time) {
 	ours := &item{ID: it.ID, Token: it.Token}
-	if s.keepSteps(ctx, ours, steps) != nil {
+	if s.setSteps(ctx, ours, steps) != nil {
 		return
 	}
 	_, _ = s.update(ctx, &s.writes.resealing, ours, given{now: now, token: it.Token, steps: integer{int64(len(steps)), true}})
 }
 
-// openSteps decrypts an item's steps. The error is a damagedAnswerError, or a
-// keyError.
+// openSteps returns the item's steps with their results decrypted. The error is a
+// damagedAnswerError or a keyError, and names the step.
 func (s *Store) openSteps(it *item, find finder) (lambdaidem.Steps, error) {
 	if !it.sealsSteps() {
 		return nil, damaged(fmt.Errorf("the record's steps: %w", errNotSealed))
 	}
 	steps := make(lambdaidem.Steps, len(it.Steps))
 	for name, stored := range it.Steps {
-		result, _, err := s.opened(it.ID, placeOfStep(name), stored, find)
+		result, _, err := s.decryptText(it.ID, purposeOfStep(name), stored, find)
 		if err != nil {
 			return nil, fmt.Errorf("step %q: %w", name, err)
 		}
@@ -81,7 +86,7 @@ func (s *Store) openSteps(it *item, find finder) (lambdaidem.Steps, error) {
 	return steps, nil
 }
 
-// namesOf returns steps without their results.
+// namesOf returns a copy of steps in which every result is nil.
 func namesOf(steps lambdaidem.Steps) lambdaidem.Steps {
 	names := make(lambdaidem.Steps, len(steps))
 	for name := range steps {

@@ -6,18 +6,23 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// maxItemSize is DynamoDB's limit for one item in bytes, names included (AWS,
-// "Quotas in Amazon DynamoDB": 400 KB).
+// maxItemSize is DynamoDB's limit for the size of one item in bytes, including the names of
+// its attributes: 400 KB (AWS, "Quotas in Amazon DynamoDB").
 const maxItemSize = 400 * 1024
 
-// bytesPerWrite is what a write unit pays for; the rest of an item counts as a
-// whole one (AWS, "DynamoDB read and write operations").
+// bytesPerWrite is the number of bytes that one write unit covers. DynamoDB rounds the size
+// of an item up to a multiple of it (AWS, "DynamoDB read and write operations").
 const bytesPerWrite = 1024
 
-// sizeOf returns an item's size in bytes by AWS's published rule ("DynamoDB item
-// sizes and formats"): UTF-8 bytes of each name, and of each value its bytes;
-// a number about a byte for two significant digits, plus one; a list or map
-// three bytes, plus one for each member.
+// sizeOf returns the size of an item in bytes, by the rules that AWS publishes ("DynamoDB
+// item sizes and formats"). The size is the sum of the following:
+//
+//   - for each attribute, the length of its name in UTF-8
+//   - for a string or binary value, its length in bytes
+//   - for a number, about one byte for two significant digits, and one byte more
+//   - for a list or map, 3 bytes, 1 byte for each member, and the size of each member
+//   - for a set, the size of each member
+//   - for a Boolean or null value, 1 byte
 func sizeOf(attrs map[string]types.AttributeValue) int {
 	n := 0
 	for name, v := range attrs {
@@ -26,6 +31,7 @@ func sizeOf(attrs map[string]types.AttributeValue) int {
 	return n
 }
 
+// sizeOfValue returns the size of an attribute's value in bytes; see sizeOf.
 func sizeOfValue(v types.AttributeValue) int {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -53,6 +59,7 @@ func sizeOfValue(v types.AttributeValue) int {
 	}
 }
 
+// sizeOfSet returns the sum of the sizes of the members.
 func sizeOfSet[T any](members []T, size func(T) int) int {
 	n := 0
 	for _, m := range members {
@@ -61,9 +68,11 @@ func sizeOfSet[T any](members []T, size func(T) int) int {
 	return n
 }
 
+// sizeOfNumber returns the size in bytes of a number in decimal notation: one byte for
+// each pair of significant digits, one byte more, and another one for a minus sign.
 func sizeOfNumber(s string) int {
 	mantissa, _, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(s, "-")), "e")
-	digits := strings.Trim(strings.Replace(mantissa, ".", "", 1), "0") // the significant ones
+	digits := strings.Trim(strings.Replace(mantissa, ".", "", 1), "0") // leading and trailing zeros are not significant
 	n := (len(digits)+1)/2 + 1
 	if strings.HasPrefix(s, "-") {
 		n++

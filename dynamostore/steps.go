@@ -17,20 +17,22 @@ import (
 
 var _ lambdaidem.StepStore = (*Store)(nil)
 
-// These are the encodings of an item that is not completed and has steps. A
-// version of this package that knows no steps refuses every encoding, and so the
-// item, instead of running it again without them.
+// The values of the attribute "encoding" of a record that has steps and is not completed. A
+// version of this package from before steps were introduced refuses to read a record with
+// the attribute. Otherwise it would run the handler again without the stored results of
+// the steps.
 const (
 	encodedSteps = "steps"
-	sealedSteps  = "sealed steps" // each of them is encrypted
+	sealedSteps  = "sealed steps" // the results are encrypted
 )
 
-// SaveSteps stores the steps by one conditional UpdateItem. They are written
-// whole, and the write pays for the whole item. Steps that no item can hold are
-// refused before anything is sent.
+// SaveSteps stores the results of an attempt's steps by one conditional UpdateItem. It
+// implements [lambdaidem.StepStore]. Each save writes all steps of the record, and consumes
+// write units for the whole item. If the steps exceed DynamoDB's limit for an item,
+// SaveSteps sends nothing and returns an error.
 func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
 	ours := &item{ID: lease.ID, Token: lease.Token}
-	if err := s.keepSteps(ctx, ours, steps); err != nil {
+	if err := s.setSteps(ctx, ours, steps); err != nil {
 		return lambdaidem.Record{}, err
 	}
 	if size := s.layout.size(ours); size > maxItemSize {
@@ -38,7 +40,7 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 	}
 	stood, err := s.update(ctx, &s.writes.saving, ours, given{now: now, token: lease.Token, steps: integer{int64(len(steps)), true}})
 	if err == nil {
-		stood.keepSteps(encodedSteps, steps)
+		stood.setSteps(encodedSteps, steps)
 		return stood.record(), nil
 	}
 	if !errors.Is(err, wire.ErrRefused) {
@@ -57,7 +59,7 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 		return lambdaidem.Record{}, err
 	case seen.GoneAt(now):
 		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
-	case maps.EqualFunc(seen.Steps, steps, bytes.Equal): // an earlier try of this request was applied
+	case maps.EqualFunc(seen.Steps, steps, bytes.Equal): // an earlier request with the same steps was applied
 		return seen, nil
 	}
 	return lambdaidem.Record{}, &lambdaidem.StoreError{Op: opSaveSteps, Reason: lambdaidem.ReasonInvalid, NotApplied: true,
@@ -66,23 +68,24 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 
 var errStepsGrow = errors.New("steps only grow")
 
-// keepSteps gives the item these steps, encrypted where that is asked for. The error
-// is a StoreError.
-func (s *Store) keepSteps(ctx context.Context, it *item, steps lambdaidem.Steps) error {
+// setSteps sets the steps of an item in memory. With Options.Encryption, it encrypts their
+// results. The error is a StoreError.
+func (s *Store) setSteps(ctx context.Context, it *item, steps lambdaidem.Steps) error {
 	if s.keys == nil {
-		it.keepSteps(encodedSteps, steps)
+		it.setSteps(encodedSteps, steps)
 		return nil
 	}
 	stored, err := s.sealSteps(ctx, it, steps)
 	if err != nil {
 		return err
 	}
-	it.keepSteps(sealedSteps, stored)
+	it.setSteps(sealedSteps, stored)
 	return nil
 }
 
-// keepSteps gives the item these steps, of its own.
-func (it *item) keepSteps(encoding string, steps lambdaidem.Steps) {
+// setSteps sets the item's steps to a copy of steps, and its encoding to the given one. If
+// there are no steps, it removes both.
+func (it *item) setSteps(encoding string, steps lambdaidem.Steps) {
 	it.dropSteps()
 	if len(steps) == 0 {
 		return
@@ -93,17 +96,20 @@ func (it *item) keepSteps(encoding string, steps lambdaidem.Steps) {
 	}
 }
 
-// dropSteps takes the steps away: a replay needs none.
+// dropSteps removes the item's steps. A completed record has none, because a replay does
+// not need them.
 func (it *item) dropSteps() { it.Steps, it.Encoding = nil, optionalText{} }
 
-// marksSteps reports whether the encoding is that of an item with steps.
+// marksSteps reports whether the item is a valid record with steps: it has steps and the
+// corresponding encoding, and is in progress or released.
 func (it *item) marksSteps() bool {
 	return it.Encoding.there && (it.Encoding.s == encodedSteps || it.sealsSteps()) && len(it.Steps) > 0 &&
 		(it.Status == lambdaidem.InProgress || it.Status == lambdaidem.Released)
 }
 
-// strangeSteps says what keeps an item that is not completed from being a record
-// with these steps; "" if nothing does.
+// strangeSteps returns why an item that is not completed has no valid steps. It returns ""
+// if the steps are valid or there are none. An item with steps and without their encoding
+// has been changed by a version of this package from before steps were introduced.
 func (it *item) strangeSteps() string {
 	if len(it.Steps) > 0 && !it.marksSteps() {
 		return "it has " + attrSteps + " and no " + attrEncoding + ": a version that knows no steps has written over it"
@@ -111,22 +117,26 @@ func (it *item) strangeSteps() string {
 	return ""
 }
 
-// stepResults is steps by their names; none is absent. A result is a string
-// attribute while it is UTF-8, as JSON is, and a binary one otherwise.
+// stepResults is the attribute "steps" of a record, a map from the name of each step to its
+// result. An item without steps does not have the attribute. A result is stored as a
+// string if it is valid UTF-8, as JSON is, and otherwise as binary.
 type stepResults lambdaidem.Steps
 
+// write returns the attribute's value, or nil if there are no steps.
 func (r *stepResults) write() types.AttributeValue {
 	if len(*r) == 0 {
 		return nil
 	}
 	m := make(attributes, len(*r))
 	for name, result := range *r {
-		own := append(payload{}, result...) // an empty result is none that is absent
+		own := append(payload{}, result...) // not nil, even if the result is empty: valueOf omits a nil payload
 		m[name] = valueOf(&own)
 	}
 	return &types.AttributeValueMemberM{Value: m}
 }
 
+// read sets the steps from the attribute's value. It returns "", or a description of the
+// type that the value should have had.
 func (r *stepResults) read(v types.AttributeValue) string {
 	m, ok := v.(*types.AttributeValueMemberM)
 	if !ok {
@@ -146,7 +156,7 @@ func (r *stepResults) read(v types.AttributeValue) string {
 	return ""
 }
 
-func (r *stepResults) here() bool                      { return len(*r) > 0 }
+func (r *stepResults) present() bool                   { return len(*r) > 0 }
 func (r *stepResults) size() int                       { return sizeOfValue(r.write()) }
 func (r *stepResults) appendTo(b []byte) []byte        { return appendRare(b, r) }
 func (r *stepResults) take(of *lowlevel.Reader) string { return takeRare(of, r) }

@@ -35,12 +35,12 @@ func withSteps() *item {
 		ID: "lambdaidem#YWJj", Scope: "shop/POST /payments", Fingerprint: "f1", Token: "token-1",
 		Now: at, LeaseEnd: at.Add(30 * time.Second), Expires: at.Add(time.Hour).Truncate(time.Second),
 	})
-	it.keepSteps(encodedSteps, lambdaidem.Steps{"charge": []byte(`{"id":"ch_1","note":"grüße"}`), "mail": []byte(`"sent"`), "raw": {0xff, 0x00}, "empty": {}})
+	it.setSteps(encodedSteps, lambdaidem.Steps{"charge": []byte(`{"id":"ch_1","note":"grüße"}`), "mail": []byte(`"sent"`), "raw": {0xff, 0x00}, "empty": {}})
 	return it
 }
 
 func released(it *item) *item {
-	it.giveBack(time.Date(2026, 1, 3, 3, 4, 6, 0, time.UTC), "", "")
+	it.release(time.Date(2026, 1, 3, 3, 4, 6, 0, time.UTC), "", "")
 	return it
 }
 
@@ -225,7 +225,7 @@ func TestE5_StepsThatAreTooLargeAreNotApplied(t *testing.T) {
 		t.Error("something was sent")
 	}
 	sent := &item{ID: claim.ID, Token: claim.Token}
-	sent.keepSteps(encodedSteps, of(0))
+	sent.setSteps(encodedSteps, of(0))
 	_, err = s.SaveSteps(t.Context(), lease, of(400<<10-sizeOf(s.layout.attributes(sent))), now)
 	wantStoreError(t, err, opSaveSteps, lambdaidem.ReasonTooLarge, true)
 	if got, err := s.Get(t.Context(), claim.ID, now); err != nil || cmp.Diff(rec, got) != "" {

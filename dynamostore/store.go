@@ -16,14 +16,14 @@ import (
 // for concurrent use. Its methods leave no goroutines behind.
 type Store struct {
 	wire   *wire.Client
-	first  transport // nil if the SDK's client makes the first attempts too
-	whySDK string    // why first is nil; empty if it is not
+	first  transport // makes the first try of each request; nil if the SDK's client makes all tries
+	whySDK string    // why first is nil; "" if it is not
 	table  string
-	tables []string // table alone
+	tables []string // a slice with only table, for wire.Request.Tables
 	opts   Options
 	layout *layout
 	writes writes
-	keys   *keyring // nil without Options.Encryption
+	keys   *keyring // the keys that encrypt answers; nil without Options.Encryption
 }
 
 var (
@@ -31,7 +31,7 @@ var (
 	_ lambdaidem.Loader = (*Store)(nil)
 )
 
-// New returns a store that uses a table, which is given by its name or its ARN.
+// New returns a store for a table. table is the table's name or its ARN.
 //
 // The store uses a copy of client with the same credentials, HTTP client, Region,
 // endpoint, logging, tracing and APIOptions. Retries and timeouts are those of Options.
@@ -48,7 +48,7 @@ func New(client *dynamodb.Client, table string, optFns ...func(*Options)) *Store
 		Attempts: s.opts.Attempts, AttemptTimeout: s.opts.AttemptTimeout,
 		BackoffBase: s.opts.BackoffBase, BackoffMax: s.opts.BackoffMax, Random: s.opts.Random,
 	})
-	s.choose(client)
+	s.chooseTransport(client)
 	s.layout = s.opts.layout()
 	s.keys = newKeyring(s.opts.Encryption)
 	s.writes = s.layout.writes(table)
@@ -77,7 +77,7 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 		return lambdaidem.Record{}, tooLarge(opAcquire, size)
 	}
 	if s.keys != nil {
-		if err := s.haveKey(ctx, opAcquire); err != nil {
+		if err := s.fetchKey(ctx, opAcquire); err != nil {
 			return s.withoutKey(ctx, claim, err)
 		}
 	}
@@ -106,26 +106,26 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 // decrypted. Steps that are not encrypted under the current key are stored again under it.
 func (s *Store) acquired(ctx context.Context, it *item, now time.Time) (lambdaidem.Record, error) {
 	r, err := s.decrypted(ctx, opAcquire, it)
-	if err == nil && s.sealsOtherwise(it) {
+	if err == nil && s.needsResealing(it) {
 		s.resealSteps(ctx, it, r.Steps, now)
 	}
 	return r, err
 }
 
-// locked returns the item that takes the lease.
+// locked returns the item to write in order to take the lease.
 func (s *Store) locked(claim lambdaidem.Claim) *item {
 	it := claimed(claim)
 	it.LeaseShard = s.opts.leaseShard(claim.ID)
 	if s.keys != nil {
-		it.Encrypts = cipherName // tells operators not to settle the record with an unencrypted answer
+		it.Encrypts = cipherName // so that no operator settles the record with an unencrypted answer
 	}
 	return it
 }
 
 // withoutKey returns the result of Acquire if there is no key to encrypt an answer with. It
-// claims nothing. If claim.Over is nil and there is a record, withoutKey returns that
-// record, which may be replayed or refuse the call. Otherwise it returns the error of
-// the key.
+// does not take the lease. If claim.Over is nil and there is a record, withoutKey returns
+// that record, because the guard may be able to replay its answer or refuse the call.
+// Otherwise it returns err, the error of the key.
 func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err error) (lambdaidem.Record, error) {
 	if claim.Over == nil {
 		if seen, unread := s.Get(ctx, claim.ID, claim.Now); unread == nil && seen.State != lambdaidem.Absent {
@@ -135,8 +135,8 @@ func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err erro
 	return lambdaidem.Record{}, err
 }
 
-// lock takes the lease by a conditional PutItem. With wire.ErrRefused it returns the item
-// because of which the condition failed, or nil if there is none any more. Any other error
+// lock takes the lease by a conditional PutItem. If the condition fails, lock returns the
+// existing item and wire.ErrRefused. The item is nil if it no longer exists. Any other error
 // is a StoreError.
 func (s *Store) lock(ctx context.Context, it *item, now time.Time) (*item, error) {
 	r := s.locking(it, given{now: now})
@@ -144,9 +144,11 @@ func (s *Store) lock(ctx context.Context, it *item, now time.Time) (*item, error
 	return r.refused(opAcquire, fate, err)
 }
 
-// takeOver takes over the record seen by a conditional UpdateItem, which keeps the
-// record's steps. It sets the steps of it from the reply: there may be more than seen
-// has, because the old attempt may have stored some since. What it returns is as in lock.
+// takeOver takes over the record seen by a conditional UpdateItem, which keeps the record's
+// steps. After a success, takeOver copies the steps from the response into the given item,
+// because the old attempt may have stored more steps after seen was read. If the condition
+// fails, takeOver returns the existing item and wire.ErrRefused. Any other error is a
+// StoreError.
 func (s *Store) takeOver(ctx context.Context, it *item, now time.Time, seen *lambdaidem.Record) (*item, error) {
 	old, err := s.update(ctx, &s.writes.takeover, it, given{now: now, seen: seen})
 	if err == nil {
@@ -155,8 +157,9 @@ func (s *Store) takeOver(ctx context.Context, it *item, now time.Time, seen *lam
 	return old, err
 }
 
-// update sends a conditional UpdateItem and returns the item as it was before. Its errors
-// are as in lock.
+// update sends the conditional UpdateItem w for the given item, and returns the item as it
+// was in the table before. If the condition fails, update returns the existing item and
+// wire.ErrRefused. Any other error is a StoreError.
 func (s *Store) update(ctx context.Context, w *write, it *item, g given) (*item, error) {
 	r := s.updating(w, it, g)
 	fate, err := s.wire.Do(ctx, &r.Request)
@@ -166,15 +169,15 @@ func (s *Store) update(ctx context.Context, w *write, it *item, g given) (*item,
 	if r.item == nil && r.foreign == nil {
 		_, r.foreign = s.layout.parse(nil)
 	}
-	if r.foreign != nil { // the write was applied, but the old item can't be read
+	if r.foreign != nil { // the write was applied, but the old item is not a valid record
 		return nil, failed(w.op, wire.Unknown, r.foreign)
 	}
 	return r.item, nil
 }
 
-// Complete stores the result by one conditional UpdateItem, after writing the parts of
-// a large answer. If the result is larger than Options.MaxAnswer, Complete sends nothing
-// and returns an error.
+// Complete stores the result by one conditional UpdateItem. If the answer is larger than
+// Options.MaxInline, Complete first writes it to separate items. If the answer is larger
+// than Options.MaxAnswer, Complete sends nothing and returns an error.
 func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Record, error) {
 	kept, err := s.prepare(ctx, lease, result)
 	if err != nil {
@@ -185,16 +188,18 @@ func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lam
 
 // Release releases the record by one conditional UpdateItem.
 func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
-	return s.end(ctx, &s.writes.release, lease, now, func(it *item) { it.giveBack(lease.Expires, lease.LastFailure, lease.Bound) })
+	return s.end(ctx, &s.writes.release, lease, now, func(it *item) { it.release(lease.Expires, lease.LastFailure, lease.Bound) })
 }
 
-// end ends an attempt by the update w, which makes the same change to the item as the
-// function change. It returns the resulting record without another read.
+// end completes or releases a record by the update w. The function change makes the same
+// change to an item in memory, so that end can return the resulting record without reading
+// it.
 func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now time.Time, change func(*item)) (lambdaidem.Record, error) {
 	ours := &item{ID: lease.ID, Token: lease.Token}
 	change(ours)
-	// The item also has attributes that the lock wrote, a few hundred bytes, which are
-	// not known here. If the item exceeds the limit by those, DynamoDB refuses it.
+	// The stored item also has a few hundred bytes of attributes that the lock wrote. They
+	// are not known here. If the item exceeds the limit because of them, DynamoDB refuses
+	// the update.
 	if size := s.layout.size(ours); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(w.op, size)
 	}
@@ -241,7 +246,8 @@ func (s *Store) read(ctx context.Context, op, id string) (*item, error) {
 	return r.item, nil
 }
 
-// failed returns the StoreError for a call that ended with err.
+// failed returns the StoreError for a request that failed with err. The error's NotApplied
+// is true if fate is wire.NotApplied.
 func failed(op string, fate wire.Fate, err error) *lambdaidem.StoreError {
 	reason := reasonOf(err)
 	throttle, err := throttling(err)

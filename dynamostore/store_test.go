@@ -294,7 +294,7 @@ func TestL6_ATakeoverLeavesNothingOfTheOldAttemptButItsSteps(t *testing.T) {
 	old := claimed(claim)
 	old.finish(result)
 	old.Status = lambdaidem.Released
-	old.keepSteps(encodedSteps, lambdaidem.Steps{"charge": []byte(`"kept"`)})
+	old.setSteps(encodedSteps, lambdaidem.Steps{"charge": []byte(`"kept"`)})
 	attrs := s.layout.attributes(old)
 	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: attrs})
 	if err != nil {

@@ -11,18 +11,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// createTimeout bounds CreateTable where the context has no deadline.
+// createTimeout is the maximum duration of CreateTable.
 const createTimeout = 5 * time.Minute
 
-// CreateTable makes a table that fits [New] with the same options: on demand,
-// TTL on, with Options.LeaseIndex if there is one, and waits until it can be used. A table that is there already is left
-// as it is, but that TTL is switched on; if it can't serve, the error is
-// [TableProblems]. It is for tests and for local use: a table that deploys
-// belongs into a template.
+// CreateTable creates a table for a store with the same options, and waits until the table
+// is active. The table has on-demand capacity and TTL, and the index Options.LeaseIndex if
+// the option is set. CreateTable is for tests and local use. For a deployment, define the
+// table in a template.
 //
-// It needs dynamodb:CreateTable, DescribeTable, DescribeTimeToLive and
-// UpdateTimeToLive. Without a deadline in ctx it gives up after 5 minutes.
-// It panics where New would.
+// If the table exists, CreateTable only enables TTL. If the store can't use the table, the
+// error is [TableProblems].
+//
+// CreateTable needs the permissions dynamodb:CreateTable, DescribeTable, DescribeTimeToLive
+// and UpdateTimeToLive. It gives up after 5 minutes, or earlier if ctx ends. Like [New], it
+// panics if client is nil, or if the table's name or an option is invalid.
 func CreateTable(ctx context.Context, client *dynamodb.Client, table string, optFns ...func(*Options)) error {
 	if client == nil {
 		panic("dynamostore: CreateTable: client is nil; pass dynamodb.NewFromConfig(cfg)")
@@ -54,14 +56,14 @@ func CreateTable(ctx context.Context, client *dynamodb.Client, table string, opt
 	return append(checkShape(ctx, client, table, &o, false), checkLeaseIndex(ctx, client, table, &o)...).err()
 }
 
-// enableTTL switches TTL on, unless it is.
+// enableTTL enables TTL unless it is enabled already, on whatever attribute.
 func enableTTL(ctx context.Context, client *dynamodb.Client, table string, o *Options) error {
 	ttl, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(table)})
 	if err != nil {
 		return fmt.Errorf("dynamostore: read the TTL setting of table %q: %w", table, err)
 	}
 	if d := ttl.TimeToLiveDescription; d != nil && d.TimeToLiveStatus != types.TimeToLiveStatusDisabled {
-		return nil // checkShape says whether it is on the right attribute
+		return nil // checkShape checks that TTL is on the right attribute
 	}
 	_, err = client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
 		TableName:               aws.String(table),
@@ -70,8 +72,8 @@ func enableTTL(ctx context.Context, client *dynamodb.Client, table string, o *Op
 	if err == nil {
 		return nil
 	}
-	// Another process may have been faster: DynamoDB then calls the request
-	// invalid, and TTL is on.
+	// Another process may have enabled TTL in the meantime. DynamoDB then refuses the
+	// request as invalid.
 	ttl, again := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(table)})
 	if again == nil && ttl.TimeToLiveDescription != nil && ttl.TimeToLiveDescription.TimeToLiveStatus != types.TimeToLiveStatusDisabled {
 		return nil

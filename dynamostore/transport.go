@@ -6,38 +6,44 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
-// Transport is what carries a store's requests to DynamoDB.
+// Transport selects the code that sends a store's requests to DynamoDB.
 type Transport string
 
 const (
-	// TransportAuto is direct where nothing is lost by it, else the SDK's.
+	// TransportAuto uses the direct transport, unless the client has settings that only
+	// the SDK's middleware carries out, such as APIOptions or tracing.
 	TransportAuto Transport = ""
-	// TransportDirect sends requests over the client's own HTTP client, with its
-	// credentials, Region and endpoint, signed as the SDK signs them, but without the
-	// SDK's middleware: in less than half of the processor time. What does not end
-	// at once in success or in a refusal by its condition goes on through the SDK's
-	// client, as its own first attempt: retries, errors, the retry quota and the
-	// correction of the clock are the SDK's.
+	// TransportDirect sends requests without the SDK's middleware, which takes less than
+	// half of the processor time. It uses the HTTP client, credentials, Region and endpoint
+	// of the SDK's client, and signs requests as the SDK does.
+	//
+	// If the first try of a request neither succeeds nor fails because of its condition,
+	// the SDK's client continues, and treats that try as its own first one. So retries,
+	// errors, the retry quota and the correction of the clock are the SDK's.
 	TransportDirect Transport = "direct"
-	// TransportSDK is the SDK's client for everything.
+	// TransportSDK sends all requests through the SDK's client.
 	TransportSDK Transport = "sdk"
 )
 
-// transport makes the first attempts of requests in place of the SDK's client.
+// transport makes the first try of each request in place of the SDK's client.
 type transport interface {
 	wire.First
-	// Ready returns an error that says why the transport can't be used, if it can't.
+	// Ready returns nil if the transport can be used, and otherwise the reason why not.
 	Ready() error
 }
 
-// directTransport returns the direct transport for the requests of a client. If it would
-// lose something that the user's client does, it says what, unless it is forced. File
-// direct.go sets it; without that file the SDK's client makes all attempts.
+// directTransport returns the direct transport for the requests of a client. If the user's
+// client has a setting that the direct transport would ignore, directTransport returns a
+// description of the setting instead, unless its last argument, forced, is true.
+//
+// The file direct.go replaces this function. Without that file, the SDK's client makes all
+// tries.
 var directTransport = func(*wire.Client, *dynamodb.Client, bool) (_ transport, lost string) {
 	return nil, "this program is built without the direct transport"
 }
 
-// Transport returns which transport serves the store, and if it is the SDK's, why.
+// Transport returns the transport that the store uses. If that is [TransportSDK], why is
+// the reason.
 func (s *Store) Transport() (which Transport, why string) {
 	if s.first == nil {
 		return TransportSDK, s.whySDK
@@ -48,8 +54,9 @@ func (s *Store) Transport() (which Transport, why string) {
 	return TransportDirect, ""
 }
 
-// choose gives the store the transport that the options ask for.
-func (s *Store) choose(users *dynamodb.Client) {
+// chooseTransport sets the store's transport according to Options.Transport and the
+// settings of the user's client.
+func (s *Store) chooseTransport(users *dynamodb.Client) {
 	if s.opts.Transport == TransportSDK {
 		s.whySDK = "Options.Transport, or the environment variable " + transportVariable + ", asks for it"
 		return

@@ -14,38 +14,44 @@ import (
 
 var _ lambdaidem.Transactor = (*Store)(nil)
 
-// Begin implements [lambdaidem.Transactor]. The guard calls it; a handler calls
-// [Enlist] to use the transaction.
+// Begin returns a transaction without writes. It sends nothing. It implements
+// [lambdaidem.Transactor]. Only the guard calls Begin. A handler calls [Enlist], which
+// returns the transaction that the guard has begun.
 func (s *Store) Begin(random io.Reader) lambdaidem.Tx {
 	return &transaction{store: s, random: random, enlisted: &Tx{}}
 }
 
-// transaction implements [lambdaidem.Tx].
+// transaction is the side of a transaction that the guard uses; it implements
+// [lambdaidem.Tx]. The side that a handler uses is a [Tx].
 type transaction struct {
 	store    *Store
-	random   io.Reader
-	enlisted *Tx
+	random   io.Reader // the source of the token that lets DynamoDB recognize a retried transaction
+	enlisted *Tx       // the handler's writes
 
-	prepared *prepared // the request for the completion most recently committed
-	doubt    bool      // a request was sent that may have been applied
+	prepared     *prepared // the request of the most recent Commit; nil before the first Commit
+	mayBeApplied bool      // whether a request was sent that may have been applied
 }
 
-// Seal ends enlisting.
+// Seal ends enlisting. It reports whether there are writes to make for an answer with
+// outcome o.
 func (t *transaction) Seal(o lambdaidem.Outcome) bool { return t.enlisted.seal(o) }
 
-// Writes returns the number of enlisted writes.
+// Writes returns the number of writes that the handler has enlisted.
 func (t *transaction) Writes() int { return t.enlisted.count() }
 
-// Refuse makes enlisting panic; Refuse(nil) allows it again.
+// Refuse makes every later attempt to enlist a write panic with the text of why.
+// Refuse(nil) allows enlisting again.
 func (t *transaction) Refuse(why error) { t.enlisted.refuse(why) }
 
-// Commit implements [lambdaidem.Tx]. The record that it returns on success is built
-// from c, because DynamoDB does not return written items.
+// Commit makes the enlisted writes and completes the record in one TransactWriteItems. It
+// implements [lambdaidem.Tx]. If it succeeds, it returns the record that it has written.
+// That record is built from c, because DynamoDB does not return the items of a
+// transaction.
 func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lambdaidem.Record, error) {
 	if err := t.enlisted.invalid(t.store); err != nil {
 		return lambdaidem.Record{}, writeInvalid(err)
 	}
-	if t.prepared == nil || t.prepared.of != c {
+	if t.prepared == nil || t.prepared.completion != c {
 		p, seen, err := t.prepare(ctx, c)
 		if err != nil {
 			return seen, err
@@ -54,58 +60,60 @@ func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lam
 	}
 	p := t.prepared
 	if !p.mayBeSent() {
-		return lambdaidem.Record{}, t.unknown(errTokenTooOld)
+		return lambdaidem.Record{}, t.notSent(errTokenTooOld)
 	}
 	fate, err := t.store.wire.Do(ctx, &p.request.Request)
 	if err == nil {
-		t.doubt = false
+		t.mayBeApplied = false
 		return p.record, nil
 	}
-	if t.doubt {
+	if t.mayBeApplied {
 		fate = wire.Unknown // an earlier request may have been applied
 	}
 	rec, fate, err := t.judge(p, fate, err)
-	t.doubt = fate == wire.Unknown
+	t.mayBeApplied = fate == wire.Unknown
 	return rec, err
 }
 
-// prepared is the request for one completion. It is built once, so that every retry
-// sends the same bytes.
+// prepared is the TransactWriteItems request for one completion. It is built once, so
+// that every retry sends the same bytes, as DynamoDB demands for requests with the same
+// token.
 type prepared struct {
-	of      *lambdaidem.Completion
-	request *transactRequest
-	record  lambdaidem.Record // the record once the transaction has committed
-	now     time.Time         // the time in the record's condition, by the guard's clock
-	token   string            // the record's fencing token; empty without a record
-	writes  []*Write          // the handler's writes, which follow the record's
-	first   time.Time         // when the request was first sent; zero before
+	completion *lambdaidem.Completion // the completion that the request carries out
+	request    *transactRequest
+	record     lambdaidem.Record // the record after the transaction; zero if the completion is Alone
+	now        time.Time         // the time that the record's condition compares with, by the guard's clock
+	token      string            // the fencing token of the attempt; empty without a record
+	writes     []*Write          // the handler's writes, which follow the action on the record
+	first      time.Time         // when the request was first sent; zero if it was not sent yet
 }
 
-// records returns the number of actions on the record, which come before the
-// handler's writes.
+// records returns the number of actions on the record in the transaction, which come
+// before the handler's writes: 0 if the handler runs unguarded, and otherwise 1.
 func (p *prepared) records() int {
-	if p.of.Alone {
+	if p.completion.Alone {
 		return 0
 	}
 	return 1
 }
 
-// prepare builds the request for c and writes the parts of a large answer, which must
-// exist before the record refers to them. If another attempt has taken the record,
-// prepare returns that record and [lambdaidem.ErrLeaseLost].
+// prepare builds the request for c. If the answer is large, prepare also writes its parts
+// to DynamoDB, because they must exist before the record refers to them. If another
+// attempt has taken over the record, prepare returns the current record and
+// [lambdaidem.ErrLeaseLost].
 func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*prepared, lambdaidem.Record, error) {
 	var token [16]byte
 	if _, err := io.ReadFull(t.random, token[:]); err != nil {
 		panic(fmt.Sprintf("dynamostore: the guard's Options.Random: %v", err))
 	}
-	p := &prepared{of: c, writes: t.enlisted.writes, token: c.Lease.Token, now: c.Result.At}
+	p := &prepared{completion: c, writes: t.enlisted.writes, token: c.Lease.Token, now: c.Result.At}
 	var record []byte
 	if !c.Alone {
-		answer, seen, err := t.store.storedBefore(ctx, c)
+		answer, seen, err := t.store.writeAnswerParts(ctx, c)
 		if err != nil {
 			return nil, seen, err
 		}
-		if record, err = t.store.completing(c, answer, p); err != nil {
+		if record, err = t.store.completionAction(c, answer, p); err != nil {
 			return nil, lambdaidem.Record{}, err
 		}
 	}
@@ -116,10 +124,14 @@ func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*p
 	return p, lambdaidem.Record{}, nil
 }
 
-// storedBefore writes the parts of a large answer and returns the result to store in
-// the record. An attempt without a lease first reads the record, in order not to
-// write parts after another attempt has already won.
-func (s *Store) storedBefore(ctx context.Context, c *lambdaidem.Completion) (answer lambdaidem.Result, seen lambdaidem.Record, err error) {
+// writeAnswerParts writes the parts of a large answer, before the transaction that refers to
+// them. It returns the result to store in the record.
+//
+// An attempt that has not seen its record claims the record only by the transaction. If
+// the answer of such an attempt has parts, writeAnswerParts reads the record first. If the
+// record belongs to another attempt, writeAnswerParts writes nothing and returns the record
+// with [lambdaidem.ErrLeaseLost].
+func (s *Store) writeAnswerParts(ctx context.Context, c *lambdaidem.Completion) (answer lambdaidem.Result, seen lambdaidem.Record, err error) {
 	p, err := s.pack(ctx, c.Lease, c.Result)
 	if err != nil {
 		return lambdaidem.Result{}, lambdaidem.Record{}, err
@@ -136,10 +148,13 @@ func (s *Store) storedBefore(ctx context.Context, c *lambdaidem.Completion) (ans
 	return p.result, lambdaidem.Record{}, s.writeParts(ctx, c.Lease, p)
 }
 
-// completing returns the action that completes the record, in JSON. A claim that replaces a
-// known record is an update, which preserves the list of operators' changes in the
-// record.
-func (s *Store) completing(c *lambdaidem.Completion, answer lambdaidem.Result, p *prepared) ([]byte, error) {
+// completionAction returns the action that completes the record, as a JSON element of
+// TransactItems. It also sets p.record to the completed record.
+//
+// An attempt without a lease claims its record in the same action. If it has not seen an
+// existing record, the action is a Put. In every other case the action is an Update, which
+// preserves the attribute "operations", the list of what operators did to the record.
+func (s *Store) completionAction(c *lambdaidem.Completion, answer lambdaidem.Result, p *prepared) ([]byte, error) {
 	ours := &item{ID: c.Lease.ID, Token: c.Lease.Token}
 	if c.Claim != nil {
 		ours = claimed(*c.Claim)
@@ -156,20 +171,23 @@ func (s *Store) completing(c *lambdaidem.Completion, answer lambdaidem.Result, p
 	case c.Claim.Over == nil:
 		return s.putAction(&s.writes.claim, ours, given), nil
 	}
-	given.seen, given.token = c.Claim.Over, "" // the update itself has the token among its values
+	given.seen, given.token = c.Claim.Over, "" // the update already defines :token, because it sets the token
 	return s.updateAction(&s.writes.claimOver, ours, given), nil
 }
 
-// tokenLife limits how long a transaction without a record is retried. DynamoDB
-// remembers a transaction's token for 10 minutes (AWS, "Amazon DynamoDB Transactions:
-// How it works") and would apply the transaction again after that. A transaction with
-// a record can be retried at any time, because the record's condition fails once the
-// transaction has been applied.
+// tokenLife limits how long a transaction without a record is retried. DynamoDB ignores a
+// repeated transaction only while it remembers the ClientRequestToken, for 10 minutes
+// (AWS, "Amazon DynamoDB Transactions: How it works"). After that, DynamoDB would apply
+// the transaction a second time.
+//
+// A transaction with a record can be retried at any time. Once the transaction has been
+// applied, the record's condition no longer holds.
 const tokenLife = 9 * time.Minute
 
 var errTokenTooOld = errors.New("the transaction was first sent longer ago than DynamoDB surely remembers it: sent again, it might happen twice")
 
-// mayBeSent reports whether sending the request can't apply the transaction twice.
+// mayBeSent reports whether the request can be sent without the risk that DynamoDB
+// applies the transaction twice. The first call sets p.first to the current time.
 func (p *prepared) mayBeSent() bool {
 	if p.first.IsZero() {
 		p.first = time.Now()
@@ -177,8 +195,8 @@ func (p *prepared) mayBeSent() bool {
 	return p.records() > 0 || time.Since(p.first) < tokenLife
 }
 
-// unknown returns the error of a request that was not sent. The transaction may still
-// have been applied by an earlier request.
-func (t *transaction) unknown(err error) error {
-	return &lambdaidem.StoreError{Op: opCommit, NotApplied: !t.doubt, Err: err}
+// notSent returns the StoreError of a Commit that sends no request, because of err. Its
+// NotApplied is true unless an earlier request may have applied the transaction.
+func (t *transaction) notSent(err error) error {
+	return &lambdaidem.StoreError{Op: opCommit, NotApplied: !t.mayBeApplied, Err: err}
 }

@@ -4,15 +4,16 @@ import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 type attributes = map[string]types.AttributeValue
 
-// write is one of the conditional writes, as far as all its calls are alike.
+// write describes a kind of conditional write: the part of its requests that is the same
+// for every record.
 type write struct {
-	op        string  // the verb that it is part of, for StoreError.Op
-	sets      updates // which attributes an UpdateItem sets or removes
-	condition string
-	names     map[string]string // what the placeholders of both stand for
-	returns   types.ReturnValue // what it brings along when it has succeeded
-	head      string            // what its requests begin with, in JSON
-	action    string            // what its action of a transaction begins with, in JSON
+	op        string            // StoreError.Op if the write fails
+	sets      updates           // the attributes that an UpdateItem sets or removes; 0 for a PutItem
+	condition string            // the ConditionExpression
+	names     map[string]string // the ExpressionAttributeNames of the UpdateExpression and the condition
+	returns   types.ReturnValue // the item that the response to a successful write has
+	head      string            // the beginning of the write's JSON as a request
+	action    string            // the beginning of the write's JSON as an action of a transaction
 }
 
 type writes struct{ lock, takeover, completion, release, saving, resealing, claim, claimOver, probe write }
@@ -24,12 +25,12 @@ func (l *layout) writes(table string) writes {
 		w.head = w.headFor(table, returns)
 		return w
 	}
-	// The end of an attempt asks for the item as it was (ALL_OLD): a lease knows
-	// neither the attempt's number nor the fingerprint, the scope or the start,
-	// and the record that is returned has them. As it is now (ALL_NEW), the item
-	// would carry the answer back that has just been sent. Neither costs
-	// capacity. So does a takeover, for the steps: the old attempt may have saved
-	// some since it was seen. A lock knows all of its record, and asks for nothing.
+	// A completion and a release return the old item (ALL_OLD). The caller returns the
+	// whole record, but has only the lease, which lacks the attempt's number, fingerprint
+	// and start. The new item (ALL_NEW) would also contain the answer, which was just sent.
+	// Neither consumes capacity. A takeover returns the old item for its steps: the old
+	// attempt may have saved steps after the record was read. A lock returns no item,
+	// because the caller has the whole record.
 	return writes{
 		lock:       of(opAcquire, 0, lockIsFree, types.ReturnValueNone),
 		takeover:   of(opAcquire, takeover, isStillWhatWasSeen, types.ReturnValueAllOld),

@@ -10,20 +10,22 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Args maps the placeholders of an expression to what they stand for. A placeholder
-// such as ":amount" stands for a value, which package attributevalue encodes. A
-// placeholder such as "#status" stands for the name of an attribute, a string.
+// Args maps the placeholders of an expression to their values. The value of a placeholder
+// such as ":amount" is encoded by package attributevalue. The value of a placeholder such
+// as "#status" is a string, the name of an attribute.
 type Args map[string]any
 
-// PutValue enlists a put of v, a struct or a map, which package attributevalue
-// encodes. Use [Write.If] to add a condition.
+// PutValue enlists a put of the item v, a struct or a map that package attributevalue
+// encodes. name identifies the write in errors, and no other write of the transaction may
+// have it. Use [Write.If] to add a condition.
 func (t *Tx) PutValue(name, table string, v any) *Write {
 	item, err := asMap(v)
 	return t.add(&Write{kind: aPut, name: name, table: &table, item: item, err: err})
 }
 
-// UpdateValue enlists an update of the item with the given key. The key is a struct or
-// map of the item's key attributes, which package attributevalue encodes.
+// UpdateValue enlists an update of the item with the given key. The key is a struct or a
+// map of the item's key attributes, which package attributevalue encodes. update is the
+// UpdateExpression, and args has the values of its placeholders. See [Tx.PutValue] for name.
 func (t *Tx) UpdateValue(name, table string, key any, update string, args Args) *Write {
 	attrs, err := asMap(key)
 	w := &Write{kind: anUpdate, name: name, table: &table, key: attrs, update: &update, err: err}
@@ -57,7 +59,7 @@ func (w *Write) If(condition string, args Args) *Write {
 	}
 	w.condition = aws.String(condition)
 	w.bind(args)
-	w.tx.failed(w, w.err)
+	w.tx.recordError(w, w.err)
 	return w
 }
 

@@ -11,30 +11,32 @@ import (
 	"unicode/utf8"
 )
 
-// storedAnswer is an answer as a record keeps it: JSON in the shape of API
-// Gateway's proxy response, so that a person can read it in the console.
+// storedAnswer is the JSON form in which a record stores an HTTP response. It has the shape
+// of API Gateway's proxy response, so that an operator can read it in the table.
 type storedAnswer struct {
-	StatusCode        *int                `json:"statusCode"` // nil: this is no HTTP answer
+	StatusCode        *int                `json:"statusCode"` // nil after decoding JSON that is not an HTTP response
 	StatusDescription string              `json:"statusDescription,omitempty"`
 	Headers           map[string]string   `json:"headers,omitempty"`
 	MultiValueHeaders map[string][]string `json:"multiValueHeaders,omitempty"`
 	Cookies           []string            `json:"cookies,omitempty"`
 	Body              string              `json:"body"`
 	IsBase64Encoded   bool                `json:"isBase64Encoded,omitempty"`
-	// Of a REST API's answer: headers whose names stand in multiValueHeaders too.
+	// Beside has the headers that a handler of REST API events set in its response's
+	// Headers although MultiValueHeaders has the same name, in any case.
 	Beside map[string]string `json:"beside,omitempty"`
-	// Of a net/http answer: names of headers whose values are added to those of
-	// outer handlers, outer headers that are taken away, and trailers.
+	// Added, Removed and Trailers are set only for net/http responses. Added has the names
+	// of headers whose values are appended to those of outer handlers. Removed has the
+	// names of outer handlers' headers to delete.
 	Added    []string            `json:"added,omitempty"`
 	Removed  []string            `json:"removed,omitempty"`
 	Trailers map[string][]string `json:"trailers,omitempty"`
-	// Bytes says that every text but a header's name is base64, because one of
-	// them is not UTF-8 and JSON can't carry it.
+	// Bytes reports whether every string except header names is base64, because one of them
+	// is not valid UTF-8 and JSON can't represent it.
 	Bytes bool `json:"bytes,omitempty"`
 }
 
 func encodeAnswer(r *Response) []byte {
-	quotes := strings.Count(r.Body, `"`) // what is escaped most often: of JSON in JSON
+	quotes := strings.Count(r.Body, `"`) // a JSON body has many quotes, and each is escaped
 	return r.appendTo(make([]byte, 0, len(r.Body)+quotes+256))
 }
 
@@ -45,7 +47,8 @@ func decodeAnswer(data []byte) (*Response, error) {
 	return unmarshalAnswer(data)
 }
 
-// unmarshalAnswer reads any stored answer.
+// unmarshalAnswer decodes a stored response of any form, by encoding/json. decodeAnswer
+// uses it for what the faster readAnswer does not accept.
 func unmarshalAnswer(data []byte) (*Response, error) {
 	var s storedAnswer
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -69,8 +72,8 @@ func unmarshalAnswer(data []byte) (*Response, error) {
 		beside: s.Beside, added: s.Added, removed: s.Removed, trailer: s.Trailers}, nil
 }
 
-// clone returns an answer that shares nothing with this one that anybody changes: not a
-// hook, and not a handler that gets its headers.
+// clone returns a copy of r with its own headers, cookies and trailers. Hooks and outer
+// handlers may change those of the copy.
 func (r *Response) clone() *Response {
 	own := *r
 	own.Header, own.trailer = cloneHeaders(r.Header), cloneHeaders(r.trailer)
@@ -79,7 +82,8 @@ func (r *Response) clone() *Response {
 	return &own
 }
 
-// cloneHeaders returns a map with values of its own.
+// cloneHeaders returns a deep copy of from. All copied values share one backing array,
+// which saves allocations.
 func cloneHeaders(from map[string][]string) map[string][]string {
 	if from == nil {
 		return nil
@@ -90,7 +94,7 @@ func cloneHeaders(from map[string][]string) map[string][]string {
 	}
 	out, room := make(map[string][]string, len(from)), make([]string, 0, all)
 	for name, values := range from {
-		if values == nil { // which is null in JSON, where it is seen
+		if values == nil { // keep nil: its JSON is null, not []
 			out[name] = nil
 			continue
 		}
@@ -101,9 +105,9 @@ func cloneHeaders(from map[string][]string) map[string][]string {
 	return out
 }
 
-// memory returns how many bytes an answer takes, about: its texts, and for each of
-// them what a map or a list needs.
-func (r *Response) memory() int {
+// memorySize estimates how many bytes of memory the response uses: the lengths of its
+// strings, and a constant for each entry of a map or list.
+func (r *Response) memorySize() int {
 	const each, fixed = 64, 512
 	size := fixed + len(r.Body) + len(r.reason)
 	for _, several := range []map[string][]string{r.Header, r.trailer} {
@@ -125,7 +129,8 @@ func (r *Response) memory() int {
 	return size
 }
 
-// isText reports whether JSON can carry every text as it is.
+// isText reports whether every string of the response is valid UTF-8, so that it can be
+// stored as a JSON string without base64.
 func (r *Response) isText() bool {
 	if !utf8.ValidString(r.Body) || !utf8.ValidString(r.reason) {
 		return false
@@ -154,8 +159,8 @@ func allUTF8(texts []string) bool {
 	return true
 }
 
-// mapTexts applies f to every text but the headers' names; the last error goes
-// to failed.
+// mapTexts replaces every string except header names by the result of f. If f returns
+// errors, mapTexts sets *failed to the last one.
 func (s *storedAnswer) mapTexts(f func(string) (string, error), failed *error) {
 	one := func(t string) string {
 		out, err := f(t)
@@ -189,8 +194,8 @@ func (s *storedAnswer) mapTexts(f func(string) (string, error), failed *error) {
 	s.Cookies, s.Body, s.StatusDescription = all(s.Cookies), one(s.Body), one(s.StatusDescription)
 }
 
-// splitHeaders parts headers of one value from those of several, as the proxy
-// responses of API Gateway and ALB have them.
+// splitHeaders splits headers into those with exactly one value and the others, for the two
+// header maps of API Gateway's proxy response.
 func splitHeaders(all map[string][]string) (single map[string]string, multi map[string][]string) {
 	for name, values := range all {
 		if len(values) == 1 {
@@ -208,13 +213,14 @@ func splitHeaders(all map[string][]string) (single map[string]string, multi map[
 	return single, multi
 }
 
-// joinHeaders returns one map of both; no name may stand in both.
+// joinHeaders merges headers with one value each and headers with lists of values into one
+// map. No name may be in both.
 func joinHeaders(single map[string]string, multi map[string][]string) map[string][]string {
 	if len(single)+len(multi) == 0 {
 		return nil
 	}
 	all := make(map[string][]string, len(single)+len(multi))
-	values := make([]string, 0, len(single)) // of all of them
+	values := make([]string, 0, len(single)) // the backing array for all values of single
 	for name, v := range single {
 		n := len(values)
 		values = append(values, v)

@@ -50,7 +50,7 @@ type attempt struct {
 	inner      innerCalls    // the guarded calls that the handler makes
 	ended      Outcome       // what the record says, for the handler that made this call: see innerCalls.end
 	cached     bool          // the record is from the process's cache
-	memory     *memory       // the cache entry, if cached
+	memory     *cacheEntry   // the cache entry, if cached
 
 	fingerprint string      // the record's, or the call's until the record is known
 	bound       string      // the record's: see Claim.Bound
@@ -144,7 +144,7 @@ const (
 	isOurs                     // this attempt holds the lease
 	isBusy                     // another attempt holds the lease
 	isAbandoned                // an attempt died, and an operator must decide
-	isMismatch                 // the record belongs to another payload
+	isMismatch                 // the record belongs to another payload, or may: see payloadUnsure
 	isFinished                 // the record's answer must be replayed
 )
 
@@ -153,7 +153,7 @@ func (a *attempt) judge(rec Record) finding {
 	switch now := a.g.opts.Clock(); {
 	case rec.State == Absent:
 		return isFree
-	case rec.State == Released && len(rec.Steps) == 0 && !a.call.refusedBy(rec):
+	case rec.State == Released && len(rec.Steps) == 0 && a.call.mayReplace(rec):
 		return isFree // even for another payload, so that a client can correct its request
 	case a.call.compare(rec.Fingerprint) != samePayload:
 		return isMismatch
@@ -175,7 +175,7 @@ func (a *attempt) judge(rec Record) finding {
 // acquire acquires the record. may reports whether the handler may run; if it may not,
 // d is the decision about the call.
 func (a *attempt) acquire(request context.Context) (d decision, may bool) {
-	a.keepBack()
+	a.setReserved()
 	ctx := &a.acquiring
 	ctx.Begin(request, a.acquireEnd())
 	defer ctx.Cancel()
@@ -216,7 +216,7 @@ func (a *attempt) prepare(request context.Context) (d decision, may bool) {
 	if !ok {
 		return decision{}, true
 	}
-	a.keepBack()
+	a.setReserved()
 	ctx := &a.acquiring
 	ctx.Begin(request, a.acquireEnd())
 	defer ctx.Cancel()
@@ -301,10 +301,12 @@ func (a *attempt) fromRecord(ctx context.Context, found finding, rec Record) dec
 	case isFinished:
 		return a.replay(ctx, rec, EventReplayed)
 	case isMismatch:
-		a.note(ctx, EventMismatch, nil)
 		refusal := payloadMismatch(a.g.opts.MismatchStatus)
-		refusal.unsure = a.call.compare(rec.Fingerprint) == maybeSame
-		refusal.unfinished = refusal.unsure && rec.State != Completed
+		if a.call.compare(rec.Fingerprint) == maybeSame {
+			refusal = payloadUnsure(a.g.opts.MismatchStatus)
+			refusal.unfinished = rec.State != Completed
+		}
+		a.note(ctx, EventMismatch, refusal.Err)
 		return decision{refusal: refusal}
 	default:
 		a.note(ctx, EventAbandoned, nil)
@@ -320,7 +322,7 @@ func (a *attempt) replay(ctx context.Context, rec Record, as Kind) decision {
 	case err == nil:
 		rec.Result = result
 		a.remember(rec)
-		d := decision{replays: true, value: result.Value, failure: result.Failure, from: a.memory}
+		d := decision{replays: true, value: result.Value, failure: result.Failure, outcome: result.Outcome, from: a.memory}
 		if err := a.work.replay(d); err != nil {
 			a.note(ctx, EventUnreadable, err)
 			return decision{refusal: answerUnreadable(err), unreturned: true}

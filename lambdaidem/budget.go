@@ -11,30 +11,32 @@ import (
 )
 
 const (
-	firstPause   = 20 * time.Millisecond // between the first two tries of a store call
-	longestPause = time.Second           // between later tries
-	// conflictPatience is how long a claim is retried while a transaction of another
-	// attempt is writing the item.
+	firstPause   = 20 * time.Millisecond // pause before the first retry of a store call; later pauses are longer
+	longestPause = time.Second           // maximum pause between two tries of a store call
+	// conflictPatience is the maximum time for retrying a claim while a transaction of
+	// another attempt is writing the item.
 	conflictPatience = 200 * time.Millisecond
-	leaseUnit        = time.Millisecond // the precision of a lease's end in a record
+	leaseUnit        = time.Millisecond // precision of the end of a lease in a record
 )
 
-// budget divides the time of one attempt between the handler, storing the answer, and
-// sending it. All times except leaseEnd are by this machine's monotonic clock.
+// budget divides the time of one attempt into the time for the handler, for storing the
+// answer, and for sending it. All times except leaseEnd are by this machine's monotonic
+// clock.
 type budget struct {
 	opts     *Options
-	around   *budget       // the budget of the attempt whose handler made this call; nil if there is none
+	around   *budget       // budget of the attempt whose handler made this call; nil if there is none
 	deadline time.Time     // the invocation's deadline; zero if there is none
-	over     time.Time     // when the attempt must end: at the deadline, or else LeaseDuration after the claim
-	reserve  time.Duration // Options.Reserve, or less if the attempt began with hardly more time; see reserveOf
-	reserved time.Duration // the part of the time before over that the handler must not use
-	leaseEnd time.Time     // the lease's end in the last claim, by Options.Clock
-	giveUp   time.Time     // when waiting for another attempt ends; zero before the first wait
+	over     time.Time     // when the attempt must end: at the deadline, or, without a deadline, LeaseDuration after the claim
+	reserve  time.Duration // Options.Reserve, or half of the time left if Reserve exceeds nine tenths of it
+	reserved time.Duration // time before over that the handler must not use, so that the answer can be stored and sent
+	leaseEnd time.Time     // end of the lease, by Options.Clock: first that of the last claim, then that in the record
+	giveUp   time.Time     // when to stop waiting for another attempt to end; zero before the first wait
 }
 
-// newBudget returns the budget of an attempt with that context. outer is the attempt whose
-// handler makes the call, or nil. The deadline is not later than when the outer handler must
-// end, also if the context was detached by context.WithoutCancel.
+// newBudget returns the budget of an attempt for a call with the given context. outer is
+// the attempt whose handler makes the call, or nil. An inner call must end before the
+// handler that made it, even if the handler has removed the deadline by
+// context.WithoutCancel.
 func newBudget(ctx context.Context, outer *attempt, o *Options) budget {
 	b := budget{opts: o}
 	b.deadline, _ = ctx.Deadline()
@@ -52,44 +54,44 @@ func newBudget(ctx context.Context, outer *attempt, o *Options) budget {
 	return b
 }
 
-// left returns the time until the attempt must end. It does not use Options.Clock,
-// which may jump, but the deadline's monotonic clock reading if it has one.
+// left returns the time until the attempt must end. It compares the deadline with time.Now,
+// and not with Options.Clock, because that clock may jump.
 func (b *budget) left() time.Duration {
 	if b.deadline.IsZero() {
-		return b.opts.LeaseDuration // counted from the claim, which is about to be sent
+		return b.opts.LeaseDuration // counted from the claim, which is sent next
 	}
 	return time.Until(b.deadline)
 }
 
-// beginLease sets the end of a lease that is claimed at now. The lease lasts
-// Options.MaxSkew longer than the attempt, so that a machine whose clock is ahead does
-// not take the lease while the attempt is running.
+// beginLease sets leaseEnd for a lease that is claimed at now. The lease lasts
+// Options.MaxSkew longer than the attempt may run, so that a machine whose clock is ahead
+// does not take over the record while the attempt is running.
 func (b *budget) beginLease(now time.Time) {
 	left := max(b.left(), 0)
 	b.over = time.Now().Add(left)
 	b.leaseEnd = ceil(now.Add(left).Add(b.opts.MaxSkew), leaseUnit)
 }
 
-// holdTo sets the end of the lease to that in the record. The record may have the lease
-// of an earlier claim of this attempt whose reply was lost, which ends before that of
-// the last claim.
+// holdTo adopts the end of the lease in the record, and shortens the attempt if necessary.
+// The lease in the record may end before that of the last claim: an earlier claim of this
+// attempt may have acquired the record although its reply was lost.
 func (b *budget) holdTo(leaseEnd time.Time) {
 	b.leaseEnd = leaseEnd
 	b.over = earlier(b.over, time.Now().Add(leaseEnd.Sub(b.opts.Clock())-b.opts.MaxSkew))
 }
 
-// keepBack sets the time that is reserved for storing and sending the answer, from the
-// time that is left now.
-func (b *budget) keepBack() {
+// setReserved sets how much of the time left is reserved for storing and sending the
+// answer: Options.Reserve, or by default a tenth, but at most 500 ms.
+func (b *budget) setReserved() {
 	b.reserved = b.reserve
 	if b.opts.Reserve == 0 {
 		b.reserved = min(500*time.Millisecond, max(time.Until(b.over), 0)/10)
 	}
 }
 
-// reserveOf returns the part of the time left that Reserve keeps from the handler. If that
-// is more than nine tenths, it is half instead, so that a function whose timeout is not
-// above Reserve still runs.
+// reserveOf returns how much of the time left to reserve: Options.Reserve, or half of the
+// time left if Reserve exceeds nine tenths of it. The second case lets a function run whose
+// timeout is not longer than Reserve.
 func (o Options) reserveOf(left time.Duration) time.Duration {
 	if o.Reserve > left-left/10 {
 		return left / 2
@@ -97,21 +99,21 @@ func (o Options) reserveOf(left time.Duration) time.Duration {
 	return o.Reserve
 }
 
-// answerMargin returns the part of the reserved time that is left for sending the
-// answer: half of it, but at most 200 ms.
+// answerMargin returns the part of the reserved time that is left for sending the answer:
+// half of it, but at most 200 ms.
 //
-// The numbers come from measurements under a CPU quota of a fourteenth of a core, as
-// for 128 MB on Lambda. The kernel suspends such a process for most of each scheduling
-// period. It took up to 95 ms to send a small answer, 146 ms with a garbage collection,
-// and 189 ms for an answer of 1 MB. With a margin of a tenth, at most 50 ms, up to 44
-// of 100 answers were sent after the deadline. With half, no small answer was late, and
-// 3 of 100 answers of 1 MB were late under a timeout of 3 s. Storing an answer took
-// 0.4 ms, and 96 ms in the worst case.
+// The numbers come from measurements under a CPU quota of a fourteenth of a core, as for
+// 128 MB on Lambda. The kernel suspends such a process for most of each scheduling period.
+// It took up to 95 ms to send a small answer, 146 ms with a garbage collection, and 189 ms
+// for an answer of 1 MB. With a margin of a tenth of the reserved time, at most 50 ms, up
+// to 44 of 100 answers were sent after the deadline. With half of it, no small answer was
+// late, and 3 of 100 answers of 1 MB were late under a timeout of 3 s. Storing an answer
+// took 0.4 ms, and 96 ms in the worst case.
 func (b *budget) answerMargin() time.Duration { return min(b.reserved/2, 200*time.Millisecond) }
 
 // acquireEnd returns the deadline for everything before the handler, or the zero time if
-// there is none. It leaves time to release what a claim without a reply may have taken,
-// and to answer.
+// the invocation has no deadline. After acquireEnd, the attempt still has time to answer
+// and to release a lease that it may hold because the reply to a claim was lost.
 func (b *budget) acquireEnd() time.Time {
 	if b.deadline.IsZero() {
 		return time.Time{}
@@ -119,8 +121,8 @@ func (b *budget) acquireEnd() time.Time {
 	return b.deadline.Add(-b.reserved)
 }
 
-// waitContext returns a context that ends Options.Wait after the first wait of this
-// attempt began.
+// waitContext returns a context for waiting until another attempt ends. It ends
+// Options.Wait after the first call of waitContext.
 func (b *budget) waitContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	if b.giveUp.IsZero() {
 		b.giveUp = time.Now().Add(b.opts.Wait)
@@ -131,14 +133,15 @@ func (b *budget) waitContext(ctx context.Context) (context.Context, context.Canc
 // handlerEnd returns the deadline of the handler's context.
 func (b *budget) handlerEnd() time.Time { return b.over.Add(-b.reserved) }
 
-// finishEnd returns the time by which the answer should be stored, so that time is left
-// to send it.
+// finishEnd returns the time by which the answer should be stored. The time after it is for
+// sending the answer.
 func (b *budget) finishEnd() time.Time { return b.over.Add(-b.answerMargin()) }
 
-// cleanupEnd returns when cleaning up that begins now must end: Options.CleanupTimeout from
-// now. If the call was made inside the handler of another call, that call must still store
-// its own answer, so cleaning up takes at most half of the time until its finishEnd. If
-// that time has passed too, the call around it counts instead, and so on.
+// cleanupEnd returns the deadline for a cleanup that begins now, such as releasing a
+// record: Options.CleanupTimeout from now. If the handler of another call made this call,
+// that call still needs time to store its own answer. The cleanup may then use at most half
+// of the time until that call's finishEnd, or, if that time has passed, until the finishEnd
+// of the call around it, and so on.
 func (b *budget) cleanupEnd() time.Time {
 	now := time.Now()
 	end := now.Add(b.opts.CleanupTimeout)
@@ -150,9 +153,8 @@ func (b *budget) cleanupEnd() time.Time {
 	return end
 }
 
-// finishContext returns the context for storing the answer. It does not end with the
-// request's context, but shortly before the attempt must end, or, if that time has
-// passed, at cleanupEnd.
+// finishContext returns the context for storing the answer. It ignores cancellation of the
+// request's context. It ends at finishEnd, or, if that time has passed, at cleanupEnd.
 func (b *budget) finishContext(ctx context.Context) *deadline.Context {
 	end := b.finishEnd()
 	if time.Until(end) <= 0 {
@@ -161,8 +163,8 @@ func (b *budget) finishContext(ctx context.Context) *deadline.Context {
 	return deadline.With(context.WithoutCancel(ctx), end)
 }
 
-// cleanupContext returns the context of a release, or of the transaction of an
-// unguarded run: like finishContext, but it never ends after cleanupEnd.
+// cleanupContext returns the context for releasing a record, or for the transaction of a
+// call that runs unguarded. It is like finishContext, but never ends after cleanupEnd.
 func (b *budget) cleanupContext(ctx context.Context) *deadline.Context {
 	end := b.cleanupEnd()
 	if due := b.finishEnd(); time.Until(due) > 0 {
@@ -171,8 +173,8 @@ func (b *budget) cleanupContext(ctx context.Context) *deadline.Context {
 	return deadline.With(context.WithoutCancel(ctx), end)
 }
 
-// pause sleeps for d/2 to d, chosen at random, or until ctx ends. It reports whether
-// ctx has not ended.
+// pause sleeps for a random time between d/2 and d, or until ctx ends. It reports whether
+// ctx is still active.
 func (b *budget) pause(ctx context.Context, d time.Duration) bool {
 	var random [4]byte
 	if _, err := io.ReadFull(b.opts.Random, random[:]); err != nil {

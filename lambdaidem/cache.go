@@ -48,30 +48,30 @@ func (o CacheOptions) settle() CacheOptions {
 	return o
 }
 
-// cache maps ids to finished records, and evicts the least recently used one when it
-// is full. Its methods take the current time as an argument. It starts no goroutine.
-// A nil cache stores nothing.
+// cache maps record ids to finished records, and evicts the least recently used one when it
+// is full. Its methods take the current time as an argument. It starts no goroutine. A nil
+// cache stores nothing.
 type cache struct {
 	opts CacheOptions
 
-	mu    sync.Mutex
-	kept  *simplelru.LRU[string, *memory]
-	bytes int // the total size of the entries in kept
+	mu      sync.Mutex
+	entries *simplelru.LRU[string, *cacheEntry]
+	bytes   int // the total size of all entries
 }
 
-// memory is a cache entry. It shares no memory with a store, and only answer and
-// bytes change after it was created.
-type memory struct {
+// cacheEntry is an entry of the cache. It shares no memory with what the store returned.
+// Only answer and bytes change after it was created.
+type cacheEntry struct {
 	id     string
-	record Record                   // the fields that judge and a replay need
-	asked  time.Time                // the time before the store was asked for the record
-	answer atomic.Pointer[Response] // the decoded HTTP answer, once it has been replayed; nil before
+	record Record                   // a copy with the fields that attempt.judge and a replay need
+	asked  time.Time                // the time before the request to the store that returned the record
+	answer atomic.Pointer[Response] // the decoded HTTP response; nil until the record is replayed
 	bytes  int
 }
 
-// perMemory is the size in bytes of an entry without its texts. About 490 bytes were
-// measured, including the slot in the map and the links of the list.
-const perMemory = 512
+// entryOverhead is the size of a cache entry in bytes, without its strings. About 490 bytes
+// were measured, including the slot in the map and the links of the list.
+const entryOverhead = 512
 
 func newCache(o CacheOptions) *cache {
 	if o == (CacheOptions{}) {
@@ -79,7 +79,7 @@ func newCache(o CacheOptions) *cache {
 	}
 	c := &cache{opts: o}
 	var err error
-	c.kept, err = simplelru.NewLRU(o.Entries, func(_ string, m *memory) { c.bytes -= m.bytes })
+	c.entries, err = simplelru.NewLRU(o.Entries, func(_ string, m *cacheEntry) { c.bytes -= m.bytes })
 	if err != nil {
 		panic(fmt.Sprintf("lambdaidem: Options.Cache.Entries: %v", err)) // Options.check prevents this
 	}
@@ -88,39 +88,41 @@ func newCache(o CacheOptions) *cache {
 
 // get returns the entry for id, or nil if there is none that may be used at now. The
 // caller must not change the entry.
-func (c *cache) get(id string, now time.Time, skew time.Duration) *memory {
+func (c *cache) get(id string, now time.Time, skew time.Duration) *cacheEntry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m, ok := c.kept.Get(id)
+	m, ok := c.entries.Get(id)
 	if !ok {
 		return nil
 	}
-	// On a machine whose clock is ahead by skew, the record may have expired already,
-	// and another attempt may be running under its id.
+	// On a machine whose clock is ahead by skew, the record may have expired already, and
+	// another attempt may be running for the same id.
 	if m.record.GoneAt(now.Add(skew)) || m.overAt(now, c.opts.MaxAge) {
-		c.kept.Remove(id)
+		c.entries.Remove(id)
 		return nil
 	}
 	return m
 }
 
-// overAt reports whether the entry is too old. It uses the larger of two ages, because
-// the wall clock can be set back, and the monotonic clock stops while the machine is
-// frozen. An entry from the future of the wall clock counts as too old.
-func (m *memory) overAt(now time.Time, maxAge time.Duration) bool {
+// overAt reports whether the entry is too old to be used at now. It computes the age by the
+// wall clock and by the monotonic clock, and uses the larger of the two: the wall clock can
+// be set back, and the monotonic clock stops while Lambda freezes the process. A negative
+// age by the wall clock counts as too old.
+func (m *cacheEntry) overAt(now time.Time, maxAge time.Duration) bool {
 	wall := now.Round(0).Sub(m.asked.Round(0))
 	return wall < 0 || max(wall, now.Sub(m.asked)) >= maxAge
 }
 
-// put stores rec if it is completed. asked is the time before the store was asked for
-// rec. A record whose answer has not been loaded (Result.Apart) is not stored.
+// put caches rec if it is completed. asked is a time before the request to the store that
+// returned rec; the entry's age counts from then. put does not cache a record whose answer
+// is stored outside the record and has not been loaded (Result.Apart).
 func (c *cache) put(id string, rec Record, asked time.Time) {
 	if c == nil || rec.State != Completed || rec.Result.Apart != nil {
 		return
 	}
-	m := &memory{id: id, asked: asked, record: Record{State: rec.State, Attempt: rec.Attempt, Expires: rec.Expires,
+	m := &cacheEntry{id: id, asked: asked, record: Record{State: rec.State, Attempt: rec.Attempt, Expires: rec.Expires,
 		Fingerprint: strings.Clone(rec.Fingerprint), Result: Result{Outcome: rec.Result.Outcome, Value: bytes.Clone(rec.Result.Value)}}}
-	m.bytes = perMemory + len(id) + len(rec.Fingerprint) + cap(m.record.Result.Value)
+	m.bytes = entryOverhead + len(id) + len(rec.Fingerprint) + cap(m.record.Result.Value)
 	if f := rec.Result.Failure; f != nil {
 		own := Failure{Code: f.Code, Type: strings.Clone(f.Type), Message: strings.Clone(f.Message), Status: f.Status}
 		m.record.Result.Failure = &own
@@ -131,22 +133,21 @@ func (c *cache) put(id string, rec Record, asked time.Time) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.kept.Remove(id)
-	c.kept.Add(id, m)
+	c.entries.Remove(id)
+	c.entries.Add(id, m)
 	for c.bytes += m.bytes; c.bytes > c.opts.Bytes; {
-		c.kept.RemoveOldest()
+		c.entries.RemoveOldest()
 	}
 }
 
-// putDecoded adds the decoded answer to an entry, if there is room. Only the
-// fingerprint takes longer than decoding in a replay from the cache. putDecoded evicts
-// no other entry, because loading an evicted record from the store takes longer than
-// decoding. The caller must not change the answer afterwards.
-func (c *cache) putDecoded(m *memory, answer *Response) {
-	size := answer.memory()
+// putDecoded adds the decoded response to an entry, if there is room. It evicts no other
+// entry for this: decoding takes less time than loading an evicted record from the store
+// again. The caller must not change the response afterwards.
+func (c *cache) putDecoded(m *cacheEntry, answer *Response) {
+	size := answer.memorySize()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if is, ok := c.kept.Peek(m.id); !ok || is != m || m.answer.Load() != nil || c.bytes+size > c.opts.Bytes {
+	if is, ok := c.entries.Peek(m.id); !ok || is != m || m.answer.Load() != nil || c.bytes+size > c.opts.Bytes {
 		return
 	}
 	m.answer.Store(answer)
@@ -154,7 +155,8 @@ func (c *cache) putDecoded(m *memory, answer *Response) {
 	c.bytes += size
 }
 
-// decoded returns the HTTP answer to replay. The caller may change it.
+// decoded returns the HTTP response to replay. The caller may change it. If the record came
+// from the cache, decoded decodes its response only once.
 func (g *Guard) decoded(d decision) (*Response, error) {
 	if d.from == nil {
 		return decodeAnswer(d.value)
@@ -169,9 +171,9 @@ func (g *Guard) decoded(d decision) (*Response, error) {
 	return answer, err
 }
 
-// recall decides a call by its cached record, if there is one. It reports whether the
-// call is decided. No attempt begins: recall draws no fencing token and starts no
-// lease.
+// recall decides what a call receives by the call's record in the cache. It reports false
+// if the cache does not have the record. A call that recall decides begins no attempt: it
+// needs neither a fencing token nor a lease.
 func (g *Guard) recall(ctx context.Context, c call, w work) (decision, bool) {
 	if g.cache == nil {
 		return decision{}, false
@@ -185,21 +187,22 @@ func (g *Guard) recall(ctx context.Context, c call, w work) (decision, bool) {
 	return a.fromRecord(ctx, a.judge(m.record), m.record), true
 }
 
-// remember caches a finished record with its complete answer, unless the record came
-// from the cache. The store was asked for the record after the attempt began.
+// remember caches a finished record with its complete answer, unless the record came from
+// the cache. The age of the entry counts from the beginning of the attempt, which is before
+// the request to the store.
 func (a *attempt) remember(rec Record) {
 	if !a.cached {
 		a.g.cache.put(a.id, rec, a.began)
 	}
 }
 
-// rememberOwn caches the record that this attempt has completed. If the store keeps
-// the answer apart from the record, the cached answer is that of result.
+// rememberOwn caches the record that this attempt has completed with result. If the store
+// keeps the answer outside the record, the entry gets the answer from result.
 func (a *attempt) rememberOwn(rec Record, result Result) {
 	if rec.Result.Apart != nil && result.Value != nil {
 		rec.Result.Apart, rec.Result.Value = nil, result.Value
 	}
-	if rec.Fingerprint == "" { // the reply to a transaction does not have these fields
+	if rec.Fingerprint == "" { // the reply to a transaction lacks these fields
 		rec.Fingerprint, rec.Attempt = a.fingerprint, a.number
 	}
 	a.g.cache.put(a.id, rec, a.asked)

@@ -193,7 +193,7 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 // replaces the panic. Otherwise diedOptimistic panics with v again. Nothing can stop
 // runtime.Goexit.
 func (a *attempt) diedOptimistic(ctx context.Context, v any) decision {
-	a.inner.setClosed(true)
+	a.inner.setHandler(handlerFailed)
 	a.ended = a.innerOutcome()
 	d, known, _ := a.consult(ctx)
 	if known {

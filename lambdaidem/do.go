@@ -167,12 +167,13 @@ func (w *doWork[T]) rejected(err error) ending {
 }
 
 func (w *doWork[T]) ending() ending {
-	if w.err != nil {
-		var changed error
-		w.outcome, changed = w.attempt.settle(w.g.outcomeOfError(w.err), false)
-		return ending{outcome: w.outcome, err: w.err, changed: changed}
+	if w.err == nil {
+		o, _ := w.attempt.settle(OutcomeSucceeded, true)
+		return ending{outcome: o, success: true, encoded: true}
 	}
-	return ending{outcome: OutcomeSucceeded, success: true, encoded: true}
+	var changed error
+	w.outcome, changed = w.attempt.settle(w.g.outcomeOfError(w.err), false)
+	return ending{outcome: w.outcome, err: w.err, changed: changed}
 }
 
 func (w *doWork[T]) encode() ([]byte, error) {

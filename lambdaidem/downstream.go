@@ -6,48 +6,50 @@ import (
 	"encoding/hex"
 )
 
-// DownstreamKey returns a key for a service that takes an Idempotency-Key itself,
-// in a handler's context. name says what is called: "charge" say, or the name of the
-// [Step] around the call.
+// DownstreamKey returns an idempotency key for a request to another service that accepts
+// such keys. ctx is the context of a guarded handler. name identifies the request within
+// the handler: "charge", for example, or the name of the [Step] around the request.
 //
-// A record and a name have one key, the same in every attempt until the record is
-// gone, whatever is deployed in between: rotated secrets, options, fields of a type.
-// A call that reads no record, because it failed open (Options.FailOpen) or runs
-// optimistically, has the same key.
+// The key depends only on name and on the id of the record. It is therefore the same in
+// every attempt, even if a deployment between two attempts rotates secrets, changes the
+// fingerprint options, or adds a field to a type. It is also the same in a call that runs
+// without reading its record, because of Options.FailOpen or Options.Optimistic.
 //
-// Calling DownstreamKey binds the record to its payload. Otherwise a client that
-// corrects its request after a release would have two payloads carried out, or would
-// be told that the second one was, since the service may have carried out the first.
-// A request with another payload is refused with [ErrPayloadMismatch], also after a
-// release; it needs a new idempotency key. If a deployment changed how payloads are
-// compared (Options of fingerprints, the type of a payload), a different payload can't
-// be told from the same one. It then runs, under the same key, and a service that
-// honors the key refuses a payload that did change.
+// Calling DownstreamKey binds the record to its payload: a request with another payload is
+// refused with [ErrPayloadMismatch] even after a release, and needs a new idempotency key.
+// Without this rule, a client could correct its request after a release, although the other
+// service may have carried out the first payload already. Then either both payloads would
+// be carried out, or the client would receive the result of the first one for the second.
 //
-// It has the form of a UUID of version 8 (RFC 9562: a hash of the application's
-// own), since many services take nothing else and none that takes keys takes less
-// than these 36 characters. A service that wants a random UUID of version 4 alone
-// refuses it.
+// If a deployment changes how payloads are compared (the fingerprint options, or the type
+// of a payload), the guard can't tell whether the payload of a retry is another one. The
+// handler then runs, and gets the same downstream key. A service that honors the key
+// refuses the request if its payload did change.
 //
-// It is empty where the call runs unguarded: such a call has no record that would
-// be the same in a retry.
+// The key has the form of a UUID of version 8 (RFC 9562), which is for custom formats such
+// as a hash. Many services accept only UUIDs, and every service that accepts keys accepts
+// these 36 characters. A service that accepts only random UUIDs, of version 4, refuses the
+// key.
+//
+// DownstreamKey returns "" if the call runs unguarded, because there is no record that a
+// retry would share.
 func DownstreamKey(ctx context.Context, name string) string {
 	a := attemptOf(ctx)
 	if a == nil {
 		return ""
 	}
-	key := downstreamKey(a.id, name)
-	for ; a != nil; a = a.outer { // with another payload, an outer call would make another inner call
-		a.keyed.Store(true)
+	a.keyed.Store(true)
+	for around := a.outer; around != nil; around = around.outer {
+		around.inner.setEffect() // the key of this record may depend on the payload of that one
 	}
-	return key
+	return downstreamKey(a.id, name)
 }
 
-// downstreamKey returns the key of a name for a record: a SHA-256 over the parts, each
-// with its length before it, cut to the 122 bits of such a UUID. It does not depend on
-// the fingerprint, which is another one once a secret is rotated, nor on anything random,
-// which a call that reads no record would not know. The third part is constant, so that
-// keys stay what they are.
+// downstreamKey returns the downstream key for a record id and a name: SHA-256 over the
+// parts, each after its length, cut to the 122 free bits of a version 8 UUID. It does not
+// use the fingerprint, which changes when a secret is rotated, nor anything random, which a
+// call that reads no record could not know. The constant third part must stay, because
+// without it every key would change.
 func downstreamKey(id, name string) string {
 	var buf []byte
 	for _, part := range [...]string{"downstream key", id, "0", name} {
@@ -55,7 +57,7 @@ func downstreamKey(id, name string) string {
 	}
 	sum := sha256.Sum256(buf)
 	sum[6] = sum[6]&0x0f | 0x80 // version 8
-	sum[8] = sum[8]&0x3f | 0x80 // variant
+	sum[8] = sum[8]&0x3f | 0x80 // the variant that RFC 9562 defines
 	var out [36]byte
 	hex.Encode(out[0:8], sum[0:4])
 	hex.Encode(out[9:13], sum[4:6])

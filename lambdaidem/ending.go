@@ -18,7 +18,7 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 		outer.enlist.pause()
 		defer outer.enlist.resume()
 	}
-	a.keepBack()
+	a.setReserved()
 	hctx := a.stepContext(ctx)
 	defer hctx.Cancel()
 	if hctx.Err() != nil {
@@ -154,7 +154,7 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			finishing.Cancel()
 			a.enlist.drop()
 			a.rejected, a.unsettled = true, a.unsettled || rejected.Unsettled
-			a.inner.setClosed(false) // the verdict may be an Answer whose handler makes calls
+			a.inner.setHandler(handlerRunning) // the verdict may be an Answer whose handler makes calls
 			return a.finish(request, w, w.rejected(rejected.verdict()))
 		}
 		if errors.Is(err, ErrLeaseLost) {

@@ -6,13 +6,15 @@ import (
 	"slices"
 )
 
-// unwrap replaces the body of a message that an SNS topic or an EventBridge bus has put
-// on the queue by the body that the sender published. The sender's key is inside the
-// envelope too. The rest of the envelope has ids and signatures that differ for each
-// publication, so the fingerprint must not cover it (Amazon SNS, "Fanout to Amazon SQS
-// queues"; Amazon EventBridge, "Event structure"). The message keeps the id that the
-// queue gave it, because a sender can't choose that one. A body with a member that no
-// envelope has is an ordinary message and stays as it is.
+// unwrap handles an SQS message that an SNS topic or an EventBridge bus has sent to the
+// queue. It replaces the body, which is an envelope, by the body that the sender published,
+// and takes the sender's key from the envelope. The rest of the envelope has ids and
+// signatures that differ for each publication, so the fingerprint must not cover it (Amazon
+// SNS, "Fanout to Amazon SQS queues"; Amazon EventBridge, "Event structure").
+//
+// The message keeps the id that the queue gave it, because a sender can't choose that id.
+// unwrap does not change a message whose own attributes have a key, nor one whose body has
+// a member that no envelope has: that is an ordinary message.
 func (m *message) unwrap() {
 	if m.sent.given || len(m.body) == 0 || m.body[0] != '{' {
 		return
@@ -25,15 +27,15 @@ func (m *message) unwrap() {
 	}
 }
 
-// The names of all members that an envelope can have.
+// All names of members that an envelope can have.
 var (
 	envelopeOfSNS = []string{"Type", "MessageId", "SequenceNumber", "TopicArn", "Subject", "Message", "Timestamp",
 		"SignatureVersion", "Signature", "SigningCertURL", "UnsubscribeURL", "MessageAttributes"}
 	envelopeOfEventBridge = []string{"version", "id", "detail-type", "source", "account", "time", "region", "resources", "detail", "replay-name"}
 )
 
-// hasOnly reports whether a JSON object has at least one member, has no member twice,
-// and has no member that is not in names.
+// hasOnly reports whether a JSON object has at least one member, no member twice, and no
+// member whose name is not in names.
 func hasOnly(object []byte, names []string) bool {
 	seen := make(map[string]bool, len(names))
 	for name := range members(object) {
@@ -45,8 +47,8 @@ func hasOnly(object []byte, names []string) bool {
 	return len(seen) > 0
 }
 
-// unwrapSNS unwraps a message from a topic without raw message delivery. The body,
-// subject and attributes are in the envelope.
+// unwrapSNS unwraps a message from an SNS topic without raw message delivery. The envelope
+// has the body, the subject and the message attributes.
 func (m *message) unwrapSNS() {
 	var e struct {
 		Type, TopicArn    string
@@ -64,7 +66,7 @@ func (m *message) unwrapSNS() {
 	}
 }
 
-// unwrapEventBridge unwraps an event from a rule whose target is the queue.
+// unwrapEventBridge unwraps an event from an EventBridge rule whose target is the queue.
 func (m *message) unwrapEventBridge() {
 	var e struct {
 		ID, Source, Account, Region, Time string

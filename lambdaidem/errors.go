@@ -66,8 +66,8 @@ type Error struct {
 	// unsure reports whether a mismatch may be with the same payload, because the record's
 	// fingerprint was made under settings that this guard doesn't know.
 	unsure bool
-	// unfinished reports whether a mismatch may be with the same payload, of a record whose
-	// handler has not finished.
+	// unfinished reports whether a mismatch is unsure and the record is not completed. The
+	// handler may then have begun the call and not finished it.
 	unfinished bool
 	// forNow reports whether the same call may be accepted later: a function of the application
 	// that names the key or the caller has failed.

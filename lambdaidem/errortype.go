@@ -2,12 +2,13 @@ package lambdaidem
 
 import "github.com/aws/aws-lambda-go/lambda/messages"
 
-// aws-lambda-go reports the name of an error's Go type as its errorType. The only
-// other way to choose one is a messages.InvokeResponse_Error, which wraps nothing:
-// errors.Is and errors.As would find no code in it. So each code has a Go type of
-// its name, and Step Functions can catch one code apart from the others.
+// aws-lambda-go reports the name of an error's Go type as its errorType. The only other way
+// to choose the errorType is a messages.InvokeResponse_Error, but that wraps no error, so
+// errors.Is and errors.As would not find a Code in it. Therefore each Code has a Go type of
+// the same name, and Step Functions can catch each Code by its name.
 
-// coded is an *Error that Lambda reports by its code.
+// coded is embedded in the types below. Lambda reports the name of such a type, which is
+// the Code of err, as the errorType.
 type coded struct{ err *Error }
 
 func (e coded) Error() string { return e.err.Error() }
@@ -38,6 +39,7 @@ type (
 	idempotency_not_begun          struct{ coded }
 )
 
+// codedAs has a constructor of the error type for each Code of the guard.
 var codedAs = map[Code]func(coded) error{
 	ErrKeyMissing:        func(e coded) error { return idempotency_key_missing{e} },
 	ErrKeyInvalid:        func(e coded) error { return idempotency_key_invalid{e} },
@@ -62,8 +64,8 @@ var codedAs = map[Code]func(coded) error{
 	ErrNotBegun:          func(e coded) error { return idempotency_not_begun{e} },
 }
 
-// byCode returns e as an error whose errorType is its code. An error with a code of
-// the application's own stays as it is.
+// byCode returns e as an error whose errorType is e's Code. If the Code is the
+// application's own, byCode returns e itself.
 func byCode(e *Error) error {
 	if as := codedAs[e.Code]; as != nil {
 		return as(coded{e})
@@ -71,9 +73,11 @@ func byCode(e *Error) error {
 	return e
 }
 
-// lambdaError returns the error that a Lambda handler returns: errors.Is and
-// errors.As find in it what they find in d.err, except for what the store said, which
-// invokers must not see.
+// lambdaError returns the error that a Lambda handler returns for d. From the guard's own
+// errors it removes the cause, such as what the store said, because invokers must not see
+// it. A stored failure and an error that Reject made become a
+// messages.InvokeResponse_Error, which wraps no error. From other errors it removes the
+// marks of Permanent, Retryable and Uncertain.
 func (d done[T]) lambdaError() error {
 	switch {
 	case d.err == nil:
@@ -91,7 +95,11 @@ func (d done[T]) lambdaError() error {
 	}
 	switch e := err.(type) { //nolint:errorlint // the error itself alone: what wraps one has an errorType of its own
 	case *Error:
-		if e != nil && !e.rejected && codedAs[e.Code] != nil { // a guard made it, perhaps one inside the handler
+		switch {
+		case e == nil || e.rejected || codedAs[e.Code] == nil:
+		case clientError(e) == nil: // Lambda reports the errorType "Error", so that a state machine does not take it for its own
+			return e.withoutCause()
+		default: // a guard made it, perhaps that of an inner call
 			return byCode(e.withoutCause())
 		}
 	case *retryableError, *uncertainError, *permanentError:
@@ -103,15 +111,15 @@ func (d done[T]) lambdaError() error {
 	return err
 }
 
-// withoutCause returns a copy for the invoker, who is a client: the cause is for the
-// observer and the log.
+// withoutCause returns a copy of e without Err, for the invoker. Only the observer and the
+// log may show the cause.
 func (e *Error) withoutCause() *Error {
 	shown := *e
 	shown.Err = nil
 	return &shown
 }
 
-// invokeError returns an error whose errorType is that of the failure.
+// invokeError returns an error that Lambda reports with the errorType and the message of f.
 func invokeError(f *Failure) error {
 	return messages.InvokeResponse_Error{Type: f.Type, Message: f.Message}
 }

@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// codec brings one type of HTTP event to the canonical form and back. It has
-// no opinion: what an answer means is decided in attempt.go. Events are large, and
-// stay where they are.
+// codec converts between one type of HTTP event and Request and Response. It does not
+// decide what a response means; Guard.outcomeOf does. Events are large, so methods take
+// pointers to them.
 type codec[In, Out any] interface {
-	request(*In, *Request) // a zero one
-	response(*In, Out) Response
-	event(*In, *Response) Out
+	request(*In, *Request)      // fills in a zero Request from the event
+	response(*In, Out) Response // converts what the handler returned for the event
+	event(*In, *Response) Out   // converts a Response to what the handler would return for the event
 }
 
-// guardHTTP wraps a handler of HTTP events. The first answer is the handler's
-// own, untouched; a replay is rebuilt from the record.
+// guardHTTP wraps a handler of HTTP events of one type. The first caller receives exactly
+// what the handler returned. A replay is rebuilt from the stored response.
 func guardHTTP[In, Out any](g *Guard, c codec[In, Out], h func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		call := &eventCall[In, Out]{codec: c, handler: h, in: in}
-		req := new(Request) // apart from the call: a hook may keep it
+		req := new(Request) // allocated separately from call, because a hook may retain it
 		c.request(&call.in, req)
 		call.work = httpWork{g: g, served: call}
 		var resp *Response
@@ -40,13 +40,14 @@ func guardHTTP[In, Out any](g *Guard, c codec[In, Out], h func(context.Context, 
 	}
 }
 
-// eventCall is a call of the user's handler with an event.
+// eventCall implements the interface served for one event: it calls the user's handler with
+// the event and keeps what it returned.
 type eventCall[In, Out any] struct {
 	work    httpWork
 	codec   codec[In, Out]
 	handler func(context.Context, In) (Out, error)
 	in      In
-	own     Out // what the handler returned
+	own     Out // what the handler returned, or the argument of Answer; zero after forget
 }
 
 func (c *eventCall[In, Out]) handle(ctx context.Context) (Response, error) {
@@ -67,8 +68,9 @@ func (c *eventCall[In, Out]) answer(v any) (Response, error) {
 
 func (c *eventCall[In, Out]) forget() { c.own = *new(Out) }
 
-// setBody takes the body of an event. One that can't be decoded is refused
-// later, if the request is guarded at all.
+// setBody sets the request's body to that of an event. If the body is not valid base64
+// although the event says so, setBody sets malformed. The guard then refuses the request,
+// unless the request runs unguarded.
 func (r *Request) setBody(body string, isBase64 bool) {
 	if !isBase64 {
 		r.Body = []byte(body)
@@ -80,20 +82,20 @@ func (r *Request) setBody(body string, isBase64 bool) {
 	}
 }
 
-// headers are the headers of a request, in one of its forms.
+// headers has the headers of a request, in the form in which they arrived.
 type headers struct {
-	sent http.Header // of net/http, by canonical names
+	sent http.Header // headers of a net/http request; nil for an event
 
-	// Of an event: every value, and one for each name, which is used where the other
-	// is silent. An event that has the latter alone has repeated headers joined by the
-	// gateway.
+	// multi and single have the headers of an event: multi has every value of each name,
+	// single has one value. single is read only for names that multi does not have. If an
+	// event has only single, the gateway has joined repeated headers with commas.
 	multi  map[string][]string
 	single map[string]string
 }
 
-// appendTo appends the values of a header to values, by its name in any case. A
-// client may spell one name in several ways: the values come in the order of the
-// spellings then, so that equal events have equal values.
+// appendTo appends the values of the named header to values. Case does not matter. If a
+// client sent several spellings of the name, the values are in the order of the sorted
+// spellings: the order of a map is random, and equal events must yield equal values.
 func (h *headers) appendTo(values []string, name string) []string {
 	if h.sent != nil {
 		return append(values, h.sent.Values(name)...)
@@ -117,9 +119,8 @@ func (h *headers) appendTo(values []string, name string) []string {
 	return values
 }
 
-// spellings returns the spellings under which a map has a header, sorted: the first
-// one and the others, of which there are hardly ever any. Without the header the
-// first is name itself, which the map doesn't have then.
+// spellings returns the keys of a map that equal name except for case, in sorted order: the
+// first key, and the others, if there are any. If the map has no such key, first is name.
 func spellings[V any](of map[string]V, name string) (first string, others []string) {
 	first, found := name, false
 	for have := range of {
@@ -137,8 +138,9 @@ func spellings[V any](of map[string]V, name string) (first string, others []stri
 	return first, others
 }
 
-// queryOf writes parameters as a query, by name; values of one name stay in
-// order. escape says whether the event has them decoded.
+// queryOf returns the parameters of an event as a query string, sorted by name. Values of
+// one name keep their order. escape must be true if the event has the parameters decoded,
+// so that queryOf must escape them again.
 func queryOf(multi map[string][]string, single map[string]string, escape bool) string {
 	if len(multi) == 0 && len(single) > 0 {
 		multi = make(map[string][]string, len(single))
@@ -167,8 +169,8 @@ func queryOf(multi map[string][]string, single map[string]string, escape bool) s
 	return b.String()
 }
 
-// withCookies returns an answer's headers with its cookies among them, for events
-// that have no place of their own for cookies.
+// withCookies returns the headers of a response including its cookies as Set-Cookie
+// headers, for events that have no separate field for cookies.
 func withCookies(r *Response) map[string][]string {
 	if len(r.Cookies) == 0 {
 		return r.Header
@@ -188,8 +190,9 @@ func withCookies(r *Response) map[string][]string {
 	return all
 }
 
-// joined returns one value for each header: repeated ones joined by commas (RFC
-// 9110, 5.3), and the cookies apart, which can't be joined.
+// joined returns headers with one value for each name. It joins several values by commas
+// (RFC 9110, 5.3). Several Set-Cookie values can't be joined, so joined returns them as
+// cookies.
 func joined(header map[string][]string) (headers map[string]string, cookies []string) {
 	headers = make(map[string]string, len(header))
 	for name, values := range header {

@@ -12,20 +12,22 @@ import (
 // ALBHandler is a handler of requests that come through an Application Load Balancer.
 type ALBHandler = func(context.Context, events.ALBTargetGroupRequest) (events.ALBTargetGroupResponse, error)
 
-// ALB guards a handler of Application Load Balancer events, with single- or
-// multi-value headers, whichever the target group sends. A load balancer
-// has no route templates, so the concrete path stands in, and vouches for
-// nobody that a signature wouldn't have to prove: set Options.Principal where
-// callers must be kept apart.
+// ALB guards a handler of Application Load Balancer events. Multi-value headers may be
+// enabled for the target group or not.
+//
+// A load balancer has no route templates, so a record belongs to the path of the request.
+// It also names no caller whom the function could trust without verifying a signature, so
+// the guard reads no caller from the event. Set Options.Principal if callers must be kept
+// apart.
 func (g *Guard) ALB(h ALBHandler) ALBHandler {
 	return guardHTTP(g, loadBalancer{}, h)
 }
 
 type loadBalancer struct{}
 
-// multiValue reports whether the target group has multi-value headers enabled;
-// it reads the answer's headers in the same form ("Lambda functions as targets
-// for Application Load Balancers").
+// multiValue reports whether multi-value headers are enabled for the target group. The load
+// balancer then expects them in the response too ("Lambda functions as targets for
+// Application Load Balancers").
 func (loadBalancer) multiValue(e *events.ALBTargetGroupRequest) bool {
 	return e.MultiValueHeaders != nil
 }
@@ -34,7 +36,7 @@ func (loadBalancer) request(e *events.ALBTargetGroupRequest, r *Request) {
 	*r = Request{
 		Method: strings.ToUpper(e.HTTPMethod),
 		Path:   e.Path,
-		// A load balancer leaves the parameters as they were escaped.
+		// A load balancer passes query parameters on without decoding their escapes.
 		Query:    queryOf(e.MultiValueQueryStringParameters, e.QueryStringParameters, false),
 		headers:  headers{multi: e.MultiValueHeaders, single: e.Headers},
 		nHeaders: max(len(e.Headers), len(e.MultiValueHeaders)),
@@ -66,14 +68,16 @@ func (c loadBalancer) event(e *events.ALBTargetGroupRequest, r *Response) events
 	return out
 }
 
-// statusLine returns a status with its text: "200 OK".
+// statusLine returns a status code with its text, such as "200 OK". A response to a load
+// balancer has it as its status description.
 func statusLine(status int) string {
 	return strings.TrimSpace(strconv.Itoa(status) + " " + http.StatusText(status))
 }
 
-// cookieName is Set-Cookie in a spelling of its own for each i: without
-// multi-value headers that is the one way to answer with several cookies, since
-// they can't be joined (RFC 6265, section 3).
+// cookieName returns the name set-cookie in a different mixture of upper and lower case for
+// each i below 512. A response without multi-value headers has one value for each name, and
+// cookies can't be joined into one value (RFC 6265, section 3), so several cookies need
+// several spellings.
 func cookieName(i int) string {
 	name := []byte("set-cookie")
 	for at := range name {

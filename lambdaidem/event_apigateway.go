@@ -11,8 +11,7 @@ import (
 // APIGatewayHandler is a handler of requests that come through an API Gateway REST API.
 type APIGatewayHandler = func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error)
 
-// APIGateway guards a handler of API Gateway REST API events, payload format
-// version 1.0.
+// APIGateway guards a handler of API Gateway REST API events (payload format version 1.0).
 func (g *Guard) APIGateway(h APIGatewayHandler) APIGatewayHandler {
 	return guardHTTP(g, restAPI{}, h)
 }
@@ -32,9 +31,10 @@ func (restAPI) request(e *events.APIGatewayProxyRequest, r *Request) {
 	r.Principal, r.anonymous = restCaller(&e.RequestContext).principal()
 }
 
-// response keeps apart what the handler put into both header maps, under one
-// name in any case: API Gateway merges the two ("Set up Lambda proxy
-// integrations in API Gateway"), and a replay leaves it the same to merge.
+// response converts what the handler returned. API Gateway merges the two header maps of a
+// response ("Set up Lambda proxy integrations in API Gateway"). If both maps have a name,
+// in any case, response puts the value from Headers into Response.beside, so that a replay
+// has both maps again for the gateway to merge.
 func (restAPI) response(_ *events.APIGatewayProxyRequest, r events.APIGatewayProxyResponse) Response {
 	resp := Response{Status: r.StatusCode, Body: r.Body, Base64: r.IsBase64Encoded}
 	single := r.Headers
@@ -56,7 +56,7 @@ func (restAPI) event(_ *events.APIGatewayProxyRequest, r *Response) events.APIGa
 	single, multi := splitHeaders(withCookies(r))
 	for name := range r.beside {
 		for have, value := range single {
-			if strings.EqualFold(have, name) { // of a list of one
+			if strings.EqualFold(have, name) { // the handler put a list with one value into MultiValueHeaders
 				delete(single, have)
 				multi = with(multi, have, []string{value})
 			}
@@ -68,7 +68,7 @@ func (restAPI) event(_ *events.APIGatewayProxyRequest, r *Response) events.APIGa
 	return events.APIGatewayProxyResponse{StatusCode: r.Status, Headers: single, MultiValueHeaders: multi, Body: r.Body, IsBase64Encoded: r.Base64}
 }
 
-// hasName reports whether a map of headers has a name, in any case.
+// hasName reports whether headers has the name, in any case.
 func hasName(headers map[string][]string, name string) bool {
 	for have := range headers {
 		if strings.EqualFold(have, name) {

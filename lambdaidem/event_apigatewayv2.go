@@ -10,8 +10,8 @@ import (
 // APIGatewayV2Handler is a handler of requests that come through an API Gateway HTTP API.
 type APIGatewayV2Handler = func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)
 
-// APIGatewayV2 guards a handler of API Gateway HTTP API events, payload format
-// version 2.0.
+// APIGatewayV2 guards a handler of API Gateway HTTP API events (payload format version
+// 2.0).
 func (g *Guard) APIGatewayV2(h APIGatewayV2Handler) APIGatewayV2Handler {
 	return guardHTTP(g, httpAPI{}, h)
 }
@@ -33,9 +33,9 @@ func (httpAPI) request(e *events.APIGatewayV2HTTPRequest, r *Request) {
 	r.Principal, r.anonymous = httpCaller(&e.RequestContext).principal()
 }
 
-// response has what the gateway sends: payload format 2.0 knows no
-// multiValueHeaders (API Gateway, "Create AWS Lambda proxy integrations for HTTP
-// APIs"), so a replay has none to send either.
+// response converts what the handler returned. It ignores MultiValueHeaders, as the gateway
+// does: responses in payload format 2.0 have no such field (API Gateway, "Create AWS Lambda
+// proxy integrations for HTTP APIs").
 func (httpAPI) response(_ *events.APIGatewayV2HTTPRequest, r events.APIGatewayV2HTTPResponse) Response {
 	return Response{Status: r.StatusCode, Header: joinHeaders(r.Headers, nil), Cookies: r.Cookies, Body: r.Body, Base64: r.IsBase64Encoded}
 }

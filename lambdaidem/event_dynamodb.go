@@ -9,11 +9,11 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// DynamoDBStream guards a handler of the records of a table's stream: the
-// outbox of whoever writes to the table. Records of one item keep their order: none
-// begins after one that failed. The records of one transaction come apart, and mixed
-// with others. What is said at [Guard.Kinesis] of failures, retries and tumbling
-// windows holds here too.
+// DynamoDBStream guards a handler of the records of a DynamoDB stream, for example one that
+// publishes each change of an outbox table. Records of the same item keep their order:
+// after one of them has failed, later ones don't begin. The records of one transaction
+// arrive as separate records, with others between them. Failures, retries and tumbling
+// windows are as for [Guard.Kinesis].
 func (g *Guard) DynamoDBStream(h func(context.Context, events.DynamoDBEventRecord) error, optFns ...func(*BatchOptions[events.DynamoDBEventRecord])) func(context.Context, events.DynamoDBTimeWindowEvent) (events.DynamoDBEventResponse, error) {
 	b := guardMessages(g, source[events.DynamoDBTimeWindowEvent, events.DynamoDBEventRecord]{
 		list:  func(e events.DynamoDBTimeWindowEvent) []events.DynamoDBEventRecord { return e.Records },
@@ -34,8 +34,9 @@ func streamRecord(e events.DynamoDBEventRecord) message {
 		body: []byte(mustJSON([]images{c.Keys, c.OldImage, c.NewImage})), parts: []string{e.EventName}}
 }
 
-// mustJSON returns the JSON of what was JSON before. A set has no order, so its members
-// are sorted.
+// mustJSON returns v, a part of a stream record, as JSON. It sorts the members of sets,
+// because a set of DynamoDB has no order. v was decoded from JSON; mustJSON panics if it
+// can't be encoded again.
 func mustJSON(v any) string {
 	text, err := toJSON(v)
 	var tree any
@@ -51,8 +52,9 @@ func mustJSON(v any) string {
 	return string(text)
 }
 
-// sortedSets sorts the members of every set in DynamoDB's JSON: lists of strings under
-// SS, NS and BS, which nothing else has.
+// sortedSets sorts the members of every set in v and returns v. v is decoded JSON of
+// DynamoDB attribute values, in which a set is a list under the name SS, NS or BS. No other
+// list has such a name.
 func sortedSets(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

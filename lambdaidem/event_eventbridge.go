@@ -12,13 +12,13 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// EventBridge guards a handler of EventBridge events. They come one at a time,
-// asynchronously, at least once; what is said at [Guard.SNS] of retries and waiting
-// holds here too. Several rules that match one event deliver it several times, under
-// one id: it runs once.
+// EventBridge guards a handler of EventBridge events. Lambda invokes the function
+// asynchronously, with one event at a time, and at least once for each event. Retries and
+// waiting are as for [Guard.SNS]. If several rules match an event, the function receives
+// the event several times with the same id, and the handler runs once.
 //
-// What an event's sender can't choose, its account and Region, and what it is, its
-// source and detail type, are the default Operation: "events:REGION|ACCOUNT|SOURCE|TYPE".
+// The default BatchOptions.Operation is "events:REGION|ACCOUNT|SOURCE|TYPE": the event's
+// Region and account, which its sender can't choose, its source and its detail type.
 func (g *Guard) EventBridge(h func(context.Context, events.EventBridgeEvent) error, optFns ...func(*BatchOptions[events.EventBridgeEvent])) func(context.Context, events.EventBridgeEvent) error {
 	return asynchronous(guardMessages(g, source[events.EventBridgeEvent, events.EventBridgeEvent]{
 		list:  func(e events.EventBridgeEvent) []events.EventBridgeEvent { return []events.EventBridgeEvent{e} },
@@ -33,18 +33,19 @@ func eventBridgeMessage(e events.EventBridgeEvent) message {
 		sent: keyInDetail(e.Detail)}
 }
 
-// busOperation begins the default Operation of an event. Nothing else that a source
-// names begins so: those are ARNs.
+// busOperation is the prefix of the default operation of EventBridge events. The default
+// operation of any other source is an ARN, so it can't have this prefix.
 const busOperation = "events"
 
-// busParts returns what an event says besides its detail.
+// busParts returns what the fingerprint of an event covers besides its detail.
 func busParts(source, detailType, account, region string, resources []string) []string {
 	return append([]string{source, detailType, account, region, strconv.Itoa(len(resources))}, resources...)
 }
 
-// keyInDetail returns the key that a member of the detail carries. A null is no key, as
-// if the member were absent. A member that is there twice, in any capitalization, is an
-// invalid key, because readers of JSON disagree about which of the two counts.
+// keyInDetail returns the idempotency key that the sender put into the detail, as the
+// member MessageKey. A null counts as no member. If the detail has the member twice, in any
+// capitalization, the key is invalid, because JSON readers disagree about which of the two
+// counts.
 func keyInDetail(detail json.RawMessage) key {
 	var k key
 	found := false
@@ -67,7 +68,8 @@ func keyInDetail(detail json.RawMessage) key {
 	return k
 }
 
-// members returns those of a JSON object, in their order, each as often as it is there.
+// members iterates over the members of a JSON object, in their order. It yields a repeated
+// member each time that it occurs, and ends early if the JSON is invalid.
 func members(object []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
 		d := json.NewDecoder(bytes.NewReader(object))

@@ -10,8 +10,8 @@ import (
 // FunctionURLHandler is a handler of requests that come through a Lambda function URL.
 type FunctionURLHandler = func(context.Context, events.LambdaFunctionURLRequest) (events.LambdaFunctionURLResponse, error)
 
-// FunctionURL guards a handler of Lambda function URL events. A function
-// URL has no route templates, so the concrete path stands in.
+// FunctionURL guards a handler of Lambda function URL events. A function URL has no route
+// templates, so a record belongs to the path of the request.
 func (g *Guard) FunctionURL(h FunctionURLHandler) FunctionURLHandler {
 	return guardHTTP(g, functionURL{}, h)
 }

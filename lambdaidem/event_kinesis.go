@@ -7,23 +7,24 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// Kinesis guards a handler of the records of a Kinesis data stream. Records with the
-// same partition key keep their order: after one of them has failed, those that follow
-// don't run. The event source mapping needs ReportBatchItemFailures. Lambda then
-// retries from the lowest sequence number that is reported, or splits the batch there
-// (BisectBatchOnFunctionError). Later records of the batch that are already done are
-// not run again.
+// Kinesis guards a handler of the records of a Kinesis data stream. Records with the same
+// partition key keep their order: after one of them has failed, later ones don't begin. The
+// event source mapping needs ReportBatchItemFailures. Lambda then retries from the lowest
+// sequence number that is reported, or splits the batch there (BisectBatchOnFunctionError).
+// The handler does not run again for later records of the batch that it has already
+// handled.
 //
-// A shard makes no progress past a record that fails, so configure
-// MaximumRetryAttempts, MaximumRecordAgeInSeconds and a destination for failures in the
-// mapping. Set them high enough to outlast a lease. If another invocation is still
-// running a record, the batch waits for it: until shortly before the invocation's
-// deadline, or for BatchOptions.Wait if that is set.
+// A shard makes no progress past a record that fails, so configure MaximumRetryAttempts,
+// MaximumRecordAgeInSeconds and a destination for failures in the mapping. Set both limits
+// high enough to outlast a lease. If another invocation is still handling a record, the
+// batch waits for it: until shortly before the invocation's deadline, or for
+// BatchOptions.Wait if that is set.
 //
 // The event type is events.KinesisEvent with the fields of a tumbling window. A mapping
 // with a tumbling window (TumblingWindowInSeconds) can't be guarded: every invocation
-// returns an error and runs no handler. Lambda rebuilds the state of a window from all
-// of its records, but the guard would not run the records that are already done.
+// returns an error and runs no handler. Lambda rebuilds the state of a window from all of
+// its records, but the guard would not run the handler for records that are already
+// handled.
 func (g *Guard) Kinesis(h func(context.Context, events.KinesisEventRecord) error, optFns ...func(*BatchOptions[events.KinesisEventRecord])) func(context.Context, events.KinesisTimeWindowEvent) (events.KinesisEventResponse, error) {
 	b := guardMessages(g, source[events.KinesisTimeWindowEvent, events.KinesisEventRecord]{
 		list:  func(e events.KinesisTimeWindowEvent) []events.KinesisEventRecord { return e.Records },
@@ -38,9 +39,9 @@ func (g *Guard) Kinesis(h func(context.Context, events.KinesisEventRecord) error
 }
 
 // unwindowed wraps h so that it returns an error for events of a tumbling window. The
-// response to such an event must contain the window's state, which would lack the
-// records that are already done. Lambda treats a response without the state as a failed
-// invocation, and would block the shard without a reason in the log.
+// response to such an event must have the window's state, which would lack the records that
+// were handled before. Lambda treats a response without the state as a failed invocation,
+// and would block the shard without a reason in the log.
 func unwindowed[E, R any](window func(E) events.TimeWindowProperties, h func(context.Context, E) (R, error)) func(context.Context, E) (R, error) {
 	return func(ctx context.Context, e E) (R, error) {
 		if w := window(e); w.State != nil || w.ShardID != "" || w.IsFinalInvokeForWindow || w.IsWindowTerminatedEarly || !w.Window.End.IsZero() {

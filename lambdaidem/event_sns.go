@@ -6,15 +6,15 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// SNS guards a handler of the messages of an SNS topic. SNS invokes a function
-// asynchronously: where a message fails, the error is returned, and Lambda invokes
-// the function again, by default twice ("Error handling for asynchronous
-// invocation"). Messages may come again without any error too.
+// SNS guards a handler of the messages of an SNS topic. Lambda invokes the function
+// asynchronously: if a message fails, the function returns an error, and Lambda invokes it
+// again, by default twice ("Error handling for asynchronous invocation"). SNS and Lambda
+// may also deliver a message again without any error.
 //
-// A retry may run out before another attempt's lease ends, so a message that is in
-// progress elsewhere waits for it: until shortly before the invocation's deadline, or for
-// BatchOptions.Wait if that is set. Let the function have a retry more, and a destination
-// on failure.
+// If another invocation is still handling a message, the message waits for it, because the
+// retries may be used up before the lease of that invocation ends. It waits until shortly
+// before the invocation's deadline, or for BatchOptions.Wait if that is set. Allow the
+// function at least one retry, and configure a destination for failures.
 func (g *Guard) SNS(h func(context.Context, events.SNSEventRecord) error, optFns ...func(*BatchOptions[events.SNSEventRecord])) func(context.Context, events.SNSEvent) error {
 	return asynchronous(guardMessages(g, source[events.SNSEvent, events.SNSEventRecord]{
 		list:  func(e events.SNSEvent) []events.SNSEventRecord { return e.Records },
@@ -29,7 +29,7 @@ func snsMessage(e events.SNSEventRecord) message {
 		fields, _ := a.(map[string]any)
 		dataType, isType := fields["Type"].(string)
 		value, isText := fields["Value"].(string)
-		if !isType || !isText { // of no form that SNS sends
+		if !isType || !isText { // SNS sends no attributes of this form
 			dataType, value = "", jsonText(a)
 		}
 		m.attribute(name, dataType, value)
@@ -37,7 +37,7 @@ func snsMessage(e events.SNSEventRecord) message {
 	return m
 }
 
-// jsonText returns a decoded JSON value as text.
+// jsonText returns the JSON of v, or the text of the error if v can't be encoded.
 func jsonText(v any) string {
 	text, err := toJSON(v)
 	if err != nil {

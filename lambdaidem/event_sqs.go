@@ -7,27 +7,28 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// SQS guards a handler of the messages of an SQS queue, standard or FIFO: the two
-// are told apart by the queue's ARN. Each message runs once for its key; those
-// that failed are reported, and come back when their visibility timeout ends. The
-// event source mapping needs ReportBatchItemFailures, or see
-// BatchOptions.WholeBatch.
+// SQS guards a handler of the messages of a standard or FIFO SQS queue; the queue's ARN
+// shows which it is. The handler runs once for each key. The response reports the messages
+// that failed, and SQS delivers them again after their visibility timeout. The event source
+// mapping needs ReportBatchItemFailures; without it, set BatchOptions.WholeBatch.
 //
-// Of a FIFO queue, nothing of a message group begins after its first failure: those
-// messages are reported too, so the order holds. Other groups go on. That is as safe
-// as stopping the batch, since SQS orders messages within a group alone, and a group
-// that fails for ever can't starve its neighbours; see BatchOptions.StopBatch.
+// After a message of a FIFO queue has failed, no later message of the same message group
+// begins. Those messages are reported as failed too, so the group keeps its order. Other
+// groups go on: SQS orders messages only within a group, and a group that always fails must
+// not block the others. To stop the whole batch instead, set BatchOptions.StopBatch.
 //
-// A duplicate that finds its message in progress elsewhere is reported as failed,
-// which costs a receive of the queue's maxReceiveCount: have the visibility timeout
-// longer than the function's Timeout by more than Options.MaxSkew, best six times as
-// long (AWS Lambda, "Configuring a queue to use with Lambda"), so that a lease is
-// over when its message comes back.
+// If another invocation is still handling a message, its duplicate is reported as failed,
+// which counts towards the queue's maxReceiveCount. To avoid that, make the visibility
+// timeout longer than the function's timeout by more than Options.MaxSkew, or better six
+// times as long as the function's timeout (AWS Lambda, "Configuring a queue to use with
+// Lambda"). A lease has then ended when its message is delivered again.
 //
-// An error of the handler releases the message, whatever it is marked with
-// ([Permanent], [Reject]): it comes back, at last from the dead-letter queue, and
-// runs. Under policy [Hold] an error without the mark [Retryable] holds it, as in
-// X2: then an operator releases the record before a redrive.
+// If the handler returns an error, its record is released, even if [Permanent] or [Reject]
+// has marked the error, but not if [Uncertain] has. SQS delivers the message again, and so
+// does a redrive from the dead-letter queue, and the handler runs again. Under policy
+// [Hold], the record is held instead after a panic, after an error without a mark, and
+// after a rejection with a status of 500 or above. An operator must then release the record
+// before a redrive.
 func (g *Guard) SQS(h func(context.Context, events.SQSMessage) error, optFns ...func(*BatchOptions[events.SQSMessage])) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {
 	b := guardMessages(g, source[events.SQSEvent, events.SQSMessage]{
 		list: func(e events.SQSEvent) []events.SQSMessage { return e.Records },
@@ -38,15 +39,15 @@ func (g *Guard) SQS(h func(context.Context, events.SQSMessage) error, optFns ...
 	})
 }
 
-// fifoSuffix ends the name of every FIFO queue and topic (Amazon SQS, "FIFO queue
-// and message identifiers").
+// fifoSuffix ends the name of every FIFO queue and topic (Amazon SQS, "FIFO queue and
+// message identifiers").
 const fifoSuffix = ".fifo"
 
 func sqsMessage(e events.SQSMessage) message {
 	m := message{name: e.MessageId, source: e.EventSourceARN, id: e.MessageId, body: []byte(e.Body)}
 	if strings.HasSuffix(e.EventSourceARN, fifoSuffix) {
 		m.group = e.Attributes["MessageGroupId"]
-		m.parts, m.form = []string{m.group}, []string{"group"} // a message of alice's is none of bob's
+		m.parts, m.form = []string{m.group}, []string{"group"} // equal messages of two groups are different
 	}
 	for name, a := range e.MessageAttributes {
 		value := string(a.BinaryValue)

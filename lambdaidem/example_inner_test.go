@@ -9,7 +9,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-type checkout struct{ OrderID string }
+type checkout struct{ CustomerID, OrderID string }
 
 var checkoutGuard = lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) {
 	o.Namespace, o.Observer = "checkout", lambdaidem.Discard
@@ -28,7 +28,12 @@ func ship(ctx context.Context, payment string) (string, error) {
 }
 
 func placeOrder(ctx context.Context, in checkout) (string, error) {
-	payment, err := lambdaidem.Do(ctx, checkoutGuard, lambdaidem.Call{Operation: "charge", Key: in.OrderID}, pay)
+	payment, err := lambdaidem.Do(ctx, checkoutGuard, lambdaidem.Call{
+		Operation: "charge",
+		Principal: in.CustomerID, // or one customer's order could get another's payment
+		Key:       in.OrderID,
+		Payload:   in, // an order that has changed is refused, and is not paid a second time
+	}, pay)
 	if err != nil {
 		return "", err
 	}
@@ -40,7 +45,7 @@ func placeOrder(ctx context.Context, in checkout) (string, error) {
 func ExampleDo_inside() {
 	h := lambdaidem.Handler(checkoutGuard, "order", func(_ context.Context, in checkout) (string, error) { return in.OrderID, nil }, placeOrder)
 	for range 2 {
-		fmt.Println(h(context.Background(), checkout{OrderID: "order-1"}))
+		fmt.Println(h(context.Background(), checkout{CustomerID: "customer-1", OrderID: "order-1"}))
 	}
 	// Output:
 	// the card is charged

@@ -126,7 +126,8 @@ type decision struct {
 	replays bool // the call replays value or failure, the answer of a finished record
 	value   []byte
 	failure *Failure
-	from    *memory // the cache entry of the replay; nil if the store returned it
+	outcome Outcome     // of the finished record: OutcomeSucceeded or OutcomeFailed
+	from    *cacheEntry // the cache entry of the replay; nil if the store returned it
 
 	unreturned bool // with a refusal: the call has an answer, or may have one, that can't be read
 }
@@ -137,7 +138,7 @@ type decision struct {
 func (g *Guard) once(ctx context.Context, c call, w work) (d decision) {
 	var a *attempt
 	if outer := attemptOf(ctx); outer != nil {
-		if !outer.inner.begin() {
+		if !outer.beginInner() {
 			e := outOfTime(errInnerTooLate, g.opts.RetryAfter)
 			g.refused(ctx, c.who, EventOutOfTime, e)
 			return decision{refusal: e}

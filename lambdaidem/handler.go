@@ -6,35 +6,39 @@ import "context"
 type HandlerOptions[In any] struct {
 	// Principal returns the caller that the key belongs to. If it returns an error, the
 	// event is refused with [ErrPrincipalUnknown], or with the error itself if [Reject]
-	// made it. An empty principal is refused too, unless Options.AnonymousCallers is
-	// set. Default: nil, all invokers of one tenant share their keys.
+	// made it. An empty principal is refused too, unless Options.AnonymousCallers is set.
+	// Default: nil, all invokers of one tenant share their keys.
 	Principal func(context.Context, In) (string, error)
-	// Skip reports whether an event runs unguarded. Default: nil, all are guarded.
+	// Skip reports whether to run the handler for an event unguarded. Default: nil, every
+	// event is guarded.
 	Skip func(context.Context, In) bool
 }
 
 // Handler guards a typed Lambda handler.
 //
 // operation names what the handler does, such as "charge". It is part of the record's
-// identity, so two handlers of one guard need two names. Handler panics if it is empty.
+// identity, so two handlers of one guard need two names. Handler panics if operation is
+// empty.
 //
-// key returns the idempotency key of an event: a field of it, or one made by [HashKey] or
-// package jmeskey. An empty key is refused with [ErrKeyMissing], an error with
-// [ErrKeyInvalid], or with the error itself if [Reject] made it.
+// key returns the idempotency key of an event: a field of the event, or a key made by
+// [HashKey] or package jmeskey. An empty key is refused with [ErrKeyMissing]. If key
+// returns an error, the event is refused with [ErrKeyInvalid], or with the error itself if
+// [Reject] made it.
 //
-// The payload is the JSON of the event as an In. A replay has the same bytes as the first
-// answer; see [Do] for results that hold interfaces.
+// The payload, which must be the same under the same key, is the JSON of the event after
+// decoding into an In. A replay has the same bytes as the first answer; see [Do] for
+// results that hold interfaces.
 //
 // If the guard refuses an event, Lambda reports the code as the errorType, such as
-// "idempotency_in_progress", so that a state machine can catch it. The cause is in the log
-// only. In the process, errors.Is finds the code and errors.As the *[Error].
+// "idempotency_in_progress", so that a state machine can catch it. The cause appears only
+// in the log. Inside the process, errors.Is finds the code and errors.As the *[Error].
 //
-// The errorType of an error that h returned is the name of its Go type, as without a guard.
-// For an error that [Reject] made it is the code, or "Error" if the code is one of this
-// package's. For an error that [Permanent], [Retryable] or [Uncertain] marked it is that of
-// the marked error. A rejection is returned as a messages.InvokeResponse_Error of
-// aws-lambda-go, which wraps nothing. If an error is stored, every replay reports the first
-// errorType and message.
+// If h returns an error, the errorType is the name of the error's Go type, as without a
+// guard, with two exceptions. For an error that [Reject] made, the errorType is the code,
+// or "Error" if the code is one of this package's. For an error that [Permanent],
+// [Retryable] or [Uncertain] marked, it is the type of the marked error. A rejection is
+// returned as a messages.InvokeResponse_Error of aws-lambda-go, which wraps no error. If an
+// error is stored, every replay reports the first errorType and message.
 func Handler[In, Out any](
 	g *Guard, operation string, key func(context.Context, In) (string, error),
 	h func(context.Context, In) (Out, error), optFns ...func(*HandlerOptions[In]),
@@ -48,7 +52,7 @@ func Handler[In, Out any](
 	}
 	return func(ctx context.Context, in In) (Out, error) {
 		got := handle(ctx, g, operation, key, h, in, &o)
-		if runOf(ctx) != nil { // the caller is a guarded handler, which needs the marks, and not Lambda
+		if runOf(ctx) != nil { // the caller is a guarded handler, which needs the marks that lambdaError removes
 			return got.value, got.err
 		}
 		return got.value, got.lambdaError()

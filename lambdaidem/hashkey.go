@@ -12,39 +12,39 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
 )
 
-// HashKeyPrefix begins every key that [HashKey] makes.
+// HashKeyPrefix is the prefix of every key that [HashKey] returns.
 const HashKeyPrefix = "sha256_"
 
-// HashKey makes a key of the fields that make an operation one:
+// HashKey returns an idempotency key made of the fields that identify an operation:
 //
 //	lambdaidem.HashKey(order.CustomerID, order.Number, order.Amount)
 //
-// It is the same for the same fields in every process and every version of the
-// program: [HashKeyPrefix] and 43 of A-Z, a-z, 0-9, "_" and "-", which each ready
-// validator but those for UUIDs allows. Golden values in the tests hold it.
+// Equal fields yield the same key in every process and in every version of this package. A
+// key is [HashKeyPrefix] and 43 characters of A-Z, a-z, 0-9, "_" and "-". [PrintableKey]
+// and [TokenKey] accept it; [UUIDKey] and [UUIDv4or7Key] don't.
 //
-// A field is its JSON, as encoding/json writes it, by value: the order of a
-// map doesn't count; a number is its own text, so that json.Number 1.0 is not 1,
-// and 9007199254740993 is not 9007199254740992; a text is its code points. Fields
-// are told apart by their positions and lengths, and their number counts, so
-// ("ab", "c") is not ("a", "bc"). Where names are to count too, give one struct or
-// map. What has the same JSON is the same: a []byte and its base64, an int and a
-// float64 of its value.
+// HashKey compares fields by the JSON that encoding/json writes for them. The order of a
+// map's entries does not matter. Numbers are compared as text: json.Number 1.0 differs from
+// 1, and 9007199254740993 from 9007199254740992. Strings are compared by code points. The
+// number, order and lengths of the fields matter, so ("ab", "c") differs from ("a", "bc").
+// Names are not part of the key; to include them, pass a single struct or map. Values with
+// the same JSON are equal: a []byte and its base64 text, or an int and a float64 of the
+// same value.
 //
-// Fields of structs that are zero don't count, so that a struct may gain one and
-// keep its keys: a struct with a zero field is the same as one without the field.
-// The entries of a map and the elements of a list count, zero or not, and so does a
-// pointer to zero.
+// A struct field that is zero is ignored, so that adding a field to a struct keeps the
+// keys. Entries of a map, elements of a list and pointers to a zero value are never
+// ignored.
 //
-// A field that is missing makes the key missing: HashKey returns "" and no error
-// where a field's JSON is null, "", [] or {}, or where it is an empty json.Number.
-// Only the fields themselves are looked at, not what is inside of them: an optional
-// one belongs into a struct or map. Zero and false are values.
+// If a field is missing, HashKey returns "" and no error. A field counts as missing if its
+// JSON is null, "", [] or {}, or if it is an empty json.Number. Zero and false are not
+// missing. HashKey does not look for missing values inside a field, so put an optional
+// field into a struct or map.
 //
-// Errors: no field at all; what JSON can't carry or doesn't show (a channel, NaN, a
-// text that is not UTF-8, a struct without an exported field, or with two fields of
-// one name, or whose MarshalJSON is that of an embedded field); JSON of the field's
-// own making that readers disagree about, members of one name for one.
+// HashKey returns an error if there are no fields, or if a field's JSON does not represent
+// it completely: a channel, NaN, a string that is not UTF-8, a struct without exported
+// fields, a struct with two fields of the same name, or a struct that has the MarshalJSON
+// of an embedded field. It also returns an error if JSON readers may understand a field's
+// own JSON differently, for example because an object has two members of the same name.
 func HashKey(fields ...any) (string, error) {
 	if len(fields) == 0 {
 		return "", errors.New("lambdaidem: HashKey: there is no field to make a key of")
@@ -65,11 +65,12 @@ func HashKey(fields ...any) (string, error) {
 	return HashKeyPrefix + base64.RawURLEncoding.EncodeToString(sum[:]), nil
 }
 
-// wholeValue bounds nothing: a value in memory is as large as its maker let it be.
+// wholeValue has limits that a value in memory does not exceed in practice. Stricter limits
+// are for texts that clients send.
 var wholeValue = canon.Limits{Bytes: math.MaxInt32, Depth: 10_000, Members: math.MaxInt32}
 
-// fieldForm returns the canonical form of what counts of a field, and whether the
-// field is missing.
+// fieldForm returns the canonical JSON of a field, without the struct fields that are zero,
+// and reports whether the field is missing. name describes the field in errors.
 func fieldForm(field any, name string) (form []byte, missing bool, err error) {
 	text, err := json.Marshal(field)
 	if err == nil {
@@ -87,7 +88,7 @@ func fieldForm(field any, name string) (form []byte, missing bool, err error) {
 	if !ok || !okWhole {
 		return nil, false, errors.New(name + " has JSON that its readers may disagree about")
 	}
-	return form, isNothing(whole), nil // a struct of zero fields is a value
+	return form, isNothing(whole), nil // not isNothing(form): a struct whose fields are all zero is not missing
 }
 
 func isNothing(form []byte) bool {
@@ -98,8 +99,8 @@ func isNothing(form []byte) bool {
 	return false
 }
 
-// isEmptyNumber reports whether a field is a json.Number that holds none, which
-// encoding/json writes as 0.
+// isEmptyNumber reports whether field is an empty json.Number, or points to one.
+// encoding/json writes it as 0, so its JSON does not show that it is empty.
 func isEmptyNumber(field any) bool {
 	v := reflect.ValueOf(field)
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {

@@ -8,67 +8,67 @@ import (
 	"strings"
 )
 
-// Request is an HTTP request, whichever kind of event or server it came from.
+// Request is an HTTP request, regardless of the kind of event or server that it came from.
 type Request struct {
 	Method string // in upper case
 	Host   string // the host of a net/http request, in lower case; empty for events
 	Path   string // the path that the client requested, with its original escaping
 	Route  string // route template without method; empty if there is none
 	Query  string // raw query, without "?"
-	Body   []byte // decoded, if the event had it as base64
+	Body   []byte // decoded if the event had it as base64
 
-	// Principal is the caller whom the gateway has authenticated, after a prefix that
-	// says how: "jwt:ISS|SUB", "iam:ARN", "authorizer:ID", "cognito:ID",
-	// "mtls:SUBJECT|ISSUER" or "apikey:ID". After an ARN that many Cognito users
-	// share, the Cognito identity follows if the gateway names it. Principal is empty
-	// if the gateway has authenticated nobody. A "|" or "%" within a part is written
-	// as %7C or %25.
+	// Principal is the caller that the gateway has authenticated, after a prefix that says
+	// how: "jwt:ISS|SUB", "iam:ARN", "authorizer:ID", "cognito:ID", "mtls:SUBJECT|ISSUER"
+	// or "apikey:ID". If many Cognito users share the ARN and the gateway names the Cognito
+	// identity, the identity follows: "iam:ARN|IDENTITY". Principal is empty if the gateway
+	// has authenticated nobody. A "|" or "%" within a part is written as %7C or %25.
 	Principal string
 
 	headers  headers
-	nHeaders int
-	// anonymous is not empty if the gateway has authenticated the caller, but nothing
-	// distinguishes that caller from others.
+	nHeaders int // number of headers, to compare with Options.MaxHeaders
+	// anonymous says why Principal is empty although the gateway has authenticated the
+	// caller: the event lacks what would distinguish the caller from others. It is ""
+	// otherwise.
 	anonymous string
-	malformed *Error      // why the event can't be decoded; nil if it can
-	derived   *derivedKey // the result of Options.Key; nil before the call
+	malformed *Error      // why the event could not be decoded; nil if it could
+	derived   *derivedKey // the result of Options.Key; nil until the guard has called it
 }
 
-// Values returns the values of a header in order, by its name in any case.
+// Values returns the values of a header in their order. Case does not matter in name.
 func (r *Request) Values(name string) []string { return r.headers.appendTo(nil, name) }
 
-// contentType returns the Content-Type header. Several values are joined by commas, so
-// that the result is not a valid media type.
+// contentType returns the Content-Type header. It joins several values by commas, and the
+// result is then not a valid media type.
 func (r *Request) contentType() string {
 	var room [1]string
 	return strings.Join(r.headers.appendTo(room[:0], "Content-Type"), ", ")
 }
 
-// Response is an HTTP response, whichever kind of event or server it is for.
+// Response is an HTTP response, regardless of the kind of event or server that it is for.
 type Response struct {
 	Status int
 	// Header maps the name of each header, in the case that the handler used, to its
 	// values in order.
 	Header  map[string][]string
-	Cookies []string // Set-Cookie values of an event that has them apart from Header
-	Body    string   // base64 text if Base64 is true, else the bytes themselves
+	Cookies []string // Set-Cookie values of an event that has a separate field for them; else they are in Header
+	Body    string   // base64 text if Base64 is true, else the bytes of the body
 	Base64  bool
 
-	reason string // status line of a response for an ALB, as the handler wrote it
-	policy Policy // the guard's policy, for DefaultOutcome
-	// beside has values of a REST API response from Headers whose names are also in
-	// MultiValueHeaders, in any case. The gateway decides how to combine the two, so
-	// both are stored as the handler wrote them.
+	reason string // status description that a handler of ALB events wrote, such as "200 OK"
+	policy Policy // the guard's policy, set for Options.Outcome so that DefaultOutcome knows it; else empty
+	// beside has the headers that a handler of REST API events set in Headers although
+	// MultiValueHeaders has the same name, in any case. The gateway decides how to combine
+	// the two maps, so both are stored as the handler wrote them.
 	beside map[string]string
-	// The handler of a net/http response shares the header with outer handlers. added
-	// has the names of headers to which the handler appended values after those of
-	// outer handlers, removed the names of outer handlers' headers that it deleted,
-	// and trailer the trailers, which are set after the body.
+	// A net/http handler shares its header map with outer handlers. added has the names of
+	// headers to which the handler appended values after those of outer handlers. removed
+	// has the names of outer handlers' headers that the handler deleted. trailer has the
+	// trailers, which are set after the body.
 	added, removed []string
 	trailer        map[string][]string
 }
 
-// Set replaces every value of a header, by its name in any case.
+// Set replaces all values of a header by one value. Case does not matter in name.
 func (r *Response) Set(name, value string) {
 	r.Del(name)
 	if r.Header == nil {
@@ -77,7 +77,7 @@ func (r *Response) Set(name, value string) {
 	r.Header[name] = []string{value}
 }
 
-// Del removes every value of a header, by its name in any case.
+// Del removes all values of a header. Case does not matter in name.
 func (r *Response) Del(name string) {
 	for have := range r.Header {
 		if strings.EqualFold(have, name) {
@@ -92,7 +92,8 @@ func (r *Response) Del(name string) {
 	r.added = slices.DeleteFunc(r.added, func(have string) bool { return strings.EqualFold(have, name) })
 }
 
-// bypasses reports whether a request runs unguarded. If so, it sends EventBypassed.
+// bypasses reports whether a request runs unguarded. If it does, bypasses also sends
+// EventBypassed.
 func (g *Guard) bypasses(ctx context.Context, r *Request) bool {
 	bypassed := g.passes(r.Method, r) || g.opts.Skip != nil && g.opts.Skip(r) || g.keyless(ctx, r)
 	if bypassed {
@@ -101,15 +102,15 @@ func (g *Guard) bypasses(ctx context.Context, r *Request) bool {
 	return bypassed
 }
 
-// passes reports whether the method, in upper case, and the header alone show that a
-// request runs unguarded.
+// passes reports whether a request runs unguarded, as far as the method and the header
+// alone show it. method must be in upper case.
 func (g *Guard) passes(method string, header interface{ Values(name string) []string }) bool {
 	return g.off || !slices.Contains(g.opts.Methods, method) ||
 		g.opts.KeyOptional && g.opts.Key == nil && len(header.Values(g.opts.KeyHeader)) == 0
 }
 
-// outOfBounds returns the error for a request that can't be decoded or exceeds a limit,
-// or nil.
+// outOfBounds returns an error if the request could not be decoded, or if it exceeds a
+// limit such as Options.MaxBody. Otherwise it returns nil.
 func (g *Guard) outOfBounds(r *Request) *Error {
 	if size := len(r.Host) + len(r.Path) + len(r.Route) + len(r.Query); size > g.opts.MaxURI {
 		return uriTooLong(size, g.opts.MaxURI)
@@ -125,19 +126,20 @@ func (g *Guard) outOfBounds(r *Request) *Error {
 	return nil
 }
 
-// served is the user's handler, bound to one HTTP request.
+// served runs the user's handler for one HTTP request.
 type served interface {
-	handle(context.Context) (Response, error)
-	// answer converts the argument of Answer to a response, as if the handler had
-	// returned v.
+	handle(context.Context) (Response, error) // calls the handler
+	// answer converts v, which the handler passed to the function Answer, to a response, as
+	// if the handler had returned v.
 	answer(v any) (Response, error)
-	// forget discards the handler's response, because the enlisted writes were not
-	// made.
+	// forget discards the handler's response, because the database has refused the writes
+	// that the handler enlisted.
 	forget()
 }
 
-// serve runs one HTTP request under the guard. If the returned response is nil, the
-// caller sends what the handler returned, with the returned error.
+// serve runs one HTTP request under the guard. A nil response with a nil error means that
+// the caller sends what the handler returned. If the error is not nil, the caller returns
+// it to the server.
 func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, error) {
 	who, kind, refusal := g.identify(ctx, r)
 	if refusal != nil {
@@ -151,14 +153,15 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 	return w.own(ctx, r, d)
 }
 
-// pass runs one HTTP request unguarded. Its results are those of serve.
+// pass runs one HTTP request unguarded. A nil response with a nil error means that the
+// caller sends what the handler returned, as for serve.
 func (g *Guard) pass(ctx context.Context, r *Request, w *httpWork) (*Response, error) {
 	w.errorStands = true
 	switch {
-	case attemptOf(ctx) != nil: // an outer guard commits what its handler enlists, and judges its errors by their marks
+	case attemptOf(ctx) != nil: // inside a guarded handler, whose guard commits the enlisted writes and examines the marks of the error
 		w.run(ctx)
 		return nil, w.err
-	case g.transact == nil: // there is nothing to commit
+	case g.transact == nil: // the store has no transactions, so there is nothing to commit
 		w.run(ctx)
 		return w.own(ctx, r, decision{})
 	}
@@ -169,13 +172,14 @@ func (g *Guard) pass(ctx context.Context, r *Request, w *httpWork) (*Response, e
 type httpWork struct {
 	served
 	g        *Guard
-	attempt  *attempt  // whose handler this is; nil if it runs unguarded
+	attempt  *attempt  // the attempt that runs the handler; nil if the handler runs unguarded
 	response Response  // what the handler returned, or the problem document for its error
-	replayed *Response // the stored response to replay
-	replaced bool      // response is a problem document that replaces the handler's error
-	err      error
-	// errorStands is set if the handler runs unguarded: its error is then returned to
-	// the server as it is, and not replaced by a problem document, unless it is an Error.
+	replayed *Response // the stored response; nil unless the request is replayed
+	replaced bool      // response is a problem document to send instead of the handler's error
+	err      error     // the error that the handler returned, or that replaces it after a rejected transaction
+	// errorStands is set if the handler runs unguarded. An error of the handler is then
+	// returned to the server unchanged, unless the error is or wraps an *Error, which
+	// becomes a problem document.
 	errorStands bool
 }
 
@@ -185,7 +189,8 @@ func (w *httpWork) run(ctx context.Context) {
 	w.answered()
 }
 
-// answered replaces an Answer by the response that it stands for.
+// answered checks whether the handler's error is an Answer, and replaces it by the response
+// that the Answer stands for.
 func (w *httpWork) answered() {
 	if a, ok := w.err.(*answerError); ok { //nolint:errorlint // an error that wraps an Answer is an ordinary error
 		w.response, w.err = w.answer(a.v)
@@ -220,7 +225,7 @@ func (w *httpWork) ending() ending {
 	return end
 }
 
-// own returns the results of serve for a request whose handler has run: nil for the
+// own returns the results of serve for a request whose handler has run: nil to send the
 // handler's response, or the response that replaces it.
 func (w *httpWork) own(ctx context.Context, r *Request, d decision) (*Response, error) {
 	switch {
@@ -228,19 +233,19 @@ func (w *httpWork) own(ctx context.Context, r *Request, d decision) (*Response, 
 		return w.g.ownAnswer(ctx, r, d.refusal), nil //nolint:nilerr // the refusal is the answer
 	case w.replaced:
 		return &w.response, nil
-	case withStatus(w.err) != nil:
-		return problem(withStatus(w.err)), nil //nolint:nilerr // the problem document is the answer
+	case clientError(w.err) != nil:
+		return problem(clientError(w.err)), nil //nolint:nilerr // the problem document is the answer
 	default:
 		return nil, w.err
 	}
 }
 
-func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.kept(&w.response)), nil }
+func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.toStore(&w.response)), nil }
 
-// identify returns the identity of a request's record. If the request is refused,
-// because its key or its caller is missing or invalid or it exceeds a limit, identify
-// returns the refusal, the kind of event to report, and the known parts of the identity
-// for that event.
+// identify returns the identity of a request's record. It refuses a request that exceeds a
+// limit, or whose key or caller is missing or invalid. In this case it returns the refusal,
+// the kind of event to report, and the parts of the identity that are known, which the
+// event shows.
 func (g *Guard) identify(ctx context.Context, r *Request) (Identity, Kind, *Error) {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Method: r.Method, Host: r.Host, Route: r.Route, Path: r.Path}
 	who.settle()
@@ -269,8 +274,9 @@ func (w *httpWork) replay(d decision) (err error) {
 	return err
 }
 
-// again returns the stored response with Options.ReplayMarks added, after calling
-// Options.OnReplay.
+// again returns the stored response with Options.ReplayMarks added, as changed by
+// Options.OnReplay. If the record has a failure instead of a response, again returns a
+// problem document.
 func (w *httpWork) again(ctx context.Context, r *Request, d decision) *Response {
 	g, resp := w.g, w.replayed
 	if d.failure != nil {
@@ -288,12 +294,13 @@ func (w *httpWork) again(ctx context.Context, r *Request, d decision) *Response 
 	return resp
 }
 
-// kept returns a response without Options.UnstoredHeaders.
-func (g *Guard) kept(r *Response) *Response {
+// toStore returns the response to store: r without the headers that Options.UnstoredHeaders
+// names.
+func (g *Guard) toStore(r *Response) *Response {
 	if len(g.opts.UnstoredHeaders) == 0 {
 		return r
 	}
-	out := *r // a copy: the first response is sent with these headers
+	out := *r // a copy, because the first caller receives r with these headers
 	out.Header, out.beside, out.trailer = maps.Clone(r.Header), maps.Clone(r.beside), maps.Clone(r.trailer)
 	out.added, out.removed = slices.Clone(r.added), slices.Clone(r.removed)
 	for _, name := range g.opts.UnstoredHeaders {

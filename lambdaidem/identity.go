@@ -11,35 +11,38 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// idPrefix marks the toolkit's records in a table shared with other tools.
+// idPrefix begins the id of every record, so that the records can share a table with items
+// of other tools.
 const idPrefix = "lambdaidem#"
 
 // Identity identifies a record. Identities that differ in any field have different records.
-// A guard makes the Identity of each request itself. Use one with [Guard.RecordID] to find
-// the record of a key.
+// A guard makes the Identity of each request itself. To find the record of a key, pass an
+// Identity to [Guard.RecordID].
 type Identity struct {
-	Namespace string // Options.Namespace; empty: the guard's own
-	Tenant    string // Lambda's tenant id, if the function has tenant isolation
+	Namespace string // Options.Namespace; [Guard.RecordID] replaces "" by the guard's namespace
+	Tenant    string // Lambda's tenant id; empty unless the function has tenant isolation
 	Principal string // the caller: Request.Principal, or the result of Options.Principal
 
-	// For HTTP requests: the method in upper case, and the route template, or the path if
-	// there is no template. The names of a template's parameters don't matter. The path is
-	// the one that the client asked for, with its escapes. Host is the host of a net/http
-	// request in lower case, and empty for events.
+	// Method, Host, Route and Path are set for HTTP requests. Method is in upper case.
+	// Route is the route template; the names of its parameters don't matter. Path is the
+	// path that the client requested, with its original escaping; it is used only without a
+	// route template. Host is the host of a net/http request, in lower case; it is empty
+	// for events.
 	Method, Host, Route, Path string
 
-	// For [Do] and [Handler]: the name of the operation. Handler is true for Handler.
+	// Operation is the name of the operation of [Do] or [Handler], or the source of a
+	// message. Handler is true for Handler only.
 	Operation string
 	Handler   bool
-	// For a message of a queue or a stream: Operation is the message's source. OwnID says
-	// that Key is the id that the source gave the message, and not a key of the sender.
+	// Message is true for a message of a queue, topic or stream. OwnID reports whether Key
+	// is the id that the source gave the message, and not a key from its sender.
 	Message, OwnID bool
 
-	Key string // without the quotes of an RFC 9651 String
+	Key string // the idempotency key; a quoted header value (an RFC 9651 String) without its quotes
 }
 
-// RecordID returns the id of the record of an identity. It is the id in the table and in
-// events, and the one that [RecordID] returns in a handler.
+// RecordID returns the id of the record with an identity. The table and events have the
+// same id, and the function [RecordID] returns it in a handler.
 func (g *Guard) RecordID(i Identity) string {
 	if i.Namespace == "" {
 		i.Namespace = g.opts.Namespace
@@ -48,7 +51,8 @@ func (g *Guard) RecordID(i Identity) string {
 	return i.id()
 }
 
-// settle replaces a route template that names no route by the path.
+// settle clears Path if there is a route template. If the template is a catch-all, which
+// matches many paths, settle clears Route instead.
 func (i *Identity) settle() {
 	if isCatchAll(i.Route) {
 		i.Route = ""
@@ -57,7 +61,8 @@ func (i *Identity) settle() {
 	}
 }
 
-// kind returns a word for what of returns. Two kinds never share a record.
+// kind returns the kind of call that the identity is for. The kind is part of the record's
+// id, so a route and an operation of the same name have different records.
 func (i *Identity) kind() string {
 	switch {
 	case i.Message && i.OwnID:
@@ -75,8 +80,9 @@ func (i *Identity) kind() string {
 	}
 }
 
-// of returns the template, the path or the operation.
-func (i *Identity) of() string {
+// resource returns what the call is for: the operation, the route template, or the path if
+// there is no template.
+func (i *Identity) resource() string {
 	switch {
 	case i.Operation != "":
 		return i.Operation
@@ -87,25 +93,25 @@ func (i *Identity) of() string {
 	}
 }
 
-// counted returns what is asked for as a record's id has it: in a template the
-// position of a parameter counts and not its name, so that one can be renamed. Two
-// templates that differ in names alone match the same paths.
-func (i *Identity) counted() string {
+// resourceInID returns the resource without the names of a template's parameters. It is
+// part of the record's id, so a parameter can be renamed: templates that differ only in
+// such names match the same paths.
+func (i *Identity) resourceInID() string {
 	if i.kind() != "http" || !strings.Contains(i.Route, "{") {
-		return i.of()
+		return i.resource()
 	}
 	segments := strings.Split(i.Route, "/")
 	for n, s := range segments {
 		if isParameter(s) {
-			segments[n] = "{}" // which is no segment of any template
+			segments[n] = "{}" // no template has this segment
 		}
 	}
 	return strings.Join(segments, "/")
 }
 
-// isParameter reports whether a segment of a template is a parameter with a name:
-// not "{$}", which ends a path, nor one with a rule for its value, as other routers
-// have it.
+// isParameter reports whether a segment of a route template is a parameter such as "{id}".
+// "{$}", which marks the end of a path in net/http, is none. Nor is a parameter with a
+// pattern for its value, which other routers have.
 func isParameter(segment string) bool {
 	name, opened := strings.CutPrefix(segment, "{")
 	name, closed := strings.CutSuffix(name, "}")
@@ -114,14 +120,14 @@ func isParameter(segment string) bool {
 	})
 }
 
-// id returns the identity as one string: a prefix, and SHA-256 over the parts with
-// their lengths, so that no choice of parts can collide. A host and a tenant
-// come last, each after its name, and only where there is one: what has neither
-// keeps the id that it always had.
+// id returns the id of the record: idPrefix and the SHA-256 of the parts of the identity.
+// Each part is written after its length, so that different parts never yield the same
+// input. Host and tenant come last, each after a label, and only if they are set. They were
+// added later, and an identity without them keeps its id.
 func (i *Identity) id() string {
 	var fixed [512]byte
 	buf := fixed[:0]
-	for _, part := range [...]string{i.kind(), i.Namespace, i.Principal, i.Method, i.counted(), i.Key} {
+	for _, part := range [...]string{i.kind(), i.Namespace, i.Principal, i.Method, i.resourceInID(), i.Key} {
 		buf = appendPart(buf, part)
 	}
 	if i.Host != "" {
@@ -137,14 +143,14 @@ func (i *Identity) id() string {
 	return string(out[:])
 }
 
-// appendPart appends s with its length before it.
+// appendPart appends the length of s, in eight bytes, and then s.
 func appendPart(buf []byte, s string) []byte {
 	buf = binary.BigEndian.AppendUint64(buf, uint64(len(s)))
 	return append(buf, s...)
 }
 
-// tenantOf returns the tenant of an invocation of a function with tenant isolation
-// (AWS Lambda, "Tenant isolation"); else empty.
+// tenantOf returns the tenant id of an invocation, or "" if the function has no tenant
+// isolation (AWS Lambda, "Tenant isolation").
 func tenantOf(ctx context.Context) string {
 	if lc, ok := lambdacontext.FromContext(ctx); ok {
 		return lc.TenantID
@@ -152,9 +158,9 @@ func tenantOf(ctx context.Context) string {
 	return ""
 }
 
-// isCatchAll reports whether a route template names no route: "$default", one that
-// ends in a greedy parameter ({proxy+} of API Gateway, {rest...} of net/http), or
-// in a slash.
+// isCatchAll reports whether a route template is missing or does not name a single route:
+// it is "$default", has a greedy parameter ({proxy+} in API Gateway, {rest...} in
+// net/http), or ends in a slash.
 func isCatchAll(template string) bool {
 	return template == "" || template == "$default" || strings.Contains(template, "+}") || strings.HasSuffix(template, "...}") || strings.HasSuffix(template, "/")
 }

@@ -5,40 +5,49 @@ import (
 	"sync"
 )
 
-// This file decides what the guarded calls that a handler makes, its inner calls, mean for
-// the handler's own record. There are two questions.
+// This file decides what the guarded calls inside a handler, its inner calls, mean for the
+// handler's own record. docs/effects.md has the same rules for users.
 //
-// How did the inner call end? See attempt.endInner:
+// First, attempt.endInner decides how an inner call ended:
 //
-//	settled      its record has an answer, or every retry of the call is refused as this one
-//	             was, or its own record was released
-//	refused      it may be answered otherwise later; this is OutcomeReleased
-//	unknown      it may have had its effect, and nothing says so; this is OutcomeUncertain
+//	settled      its record has an answer or was released, or the guard will refuse every
+//	             retry of the call for the same reason
+//	refused      it was not carried out now, and a retry may succeed; OutcomeReleased
+//	unknown      it may have been carried out; OutcomeUncertain
 //
-// What becomes of the handler's own answer then? See attempt.settle:
+// When the handler has returned, attempt.settle decides what happens to its answer:
 //
-//	answer       all settled    one refused              one unknown, or running
+//	the answer   all settled    one was refused          one is unknown or still running
 //	success      stored         stored                   stored
-//	failure      stored         released; under Hold     uncertain
-//	                            uncertain
+//	failure      stored         released; uncertain      uncertain
+//	                            under Hold
 //	released     released       released                 uncertain
 //	uncertain    uncertain      uncertain                uncertain
 //
-// An answer that becomes less final than it sounds is not sent to a client, who might not
-// repeat the request: see attempt.finish.
+// If the table makes a failure less final, attempt.finish sends the client a 503 instead of
+// the handler's answer: after a 402, for example, the client would not repeat the request.
 //
-// Besides, an inner call that may have had an effect binds the outer record to its payload;
-// see Claim.Bound. docs/effects.md has the same rules for users.
+// Also, an inner call that may have had an effect binds the outer record to its payload; see
+// BoundByInnerCall.
 
-// innerCalls has the state of the guarded calls that one handler makes. A handler may make
+// innerCalls is the state of the guarded calls that one handler makes. A handler may make
 // several calls at the same time.
 type innerCalls struct {
 	mu        sync.Mutex
-	running   int                     // calls that have not returned
-	closed    bool                    // the handler has returned, and no further call may begin
-	effect    bool                    // a call, or one that a call made, may have had an effect
+	handler   handlerState
+	running   int                     // calls that have not returned, with the calls inside them
+	effect    bool                    // a call, or a call inside it, may have had an effect
 	unsettled map[innerRecord]Outcome // OutcomeReleased for a refused call, OutcomeUncertain for an unknown one
 }
+
+// handlerState says whether a handler may still make guarded calls.
+type handlerState int
+
+const (
+	handlerRunning   handlerState = iota
+	handlerSucceeded              // calls that it left in goroutines may still begin
+	handlerFailed                 // no call may begin any more
+)
 
 // innerRecord identifies the record of an inner call. It is zero for all calls that were
 // refused before their records were known.
@@ -47,29 +56,36 @@ type innerRecord struct {
 	id    string
 }
 
-// begin reports whether an inner call may begin. If so, one end must follow.
+// begin reports whether an inner call may begin. If it may, it counts as running until end.
 func (i *innerCalls) begin() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.closed {
+	if i.handler == handlerFailed {
 		return false
 	}
 	i.running++
 	return true
 }
 
-// end records how an inner call ended: left is OutcomeSucceeded or OutcomeFailed if its
-// record has the answer, OutcomeReleased if the call was refused, OutcomeUncertain if its
-// outcome is unknown, and "" if the call says nothing about an earlier one for its record.
-// A call that is not settled stays so until the handler makes it again and the record then
-// has its answer.
-func (i *innerCalls) end(rec innerRecord, left Outcome) {
+// cancelBegin takes back a begin.
+func (i *innerCalls) cancelBegin() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.running--
+}
+
+// end ends a call that has begun. left is how the call ended: OutcomeSucceeded or
+// OutcomeFailed if its record has the answer, OutcomeReleased if it was refused,
+// OutcomeUncertain if its outcome is unknown, and "" if it changes nothing. effect reports
+// whether it may have had an effect. end returns the state of the handler.
+func (i *innerCalls) end(rec innerRecord, left Outcome, effect bool) handlerState {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.running--
+	i.effect = i.effect || effect
 	switch {
 	case left == "", i.unsettled[rec] == OutcomeUncertain && left == OutcomeReleased:
-	case left == OutcomeSucceeded, left == OutcomeFailed:
+	case left == OutcomeSucceeded, left == OutcomeFailed: // also if an earlier call for the record was not settled
 		delete(i.unsettled, rec)
 	default:
 		if i.unsettled == nil {
@@ -77,6 +93,7 @@ func (i *innerCalls) end(rec innerRecord, left Outcome) {
 		}
 		i.unsettled[rec] = left
 	}
+	return i.handler
 }
 
 // setEffect records that an inner call may have had an effect.
@@ -93,11 +110,10 @@ func (i *innerCalls) anyEffect() bool {
 	return i.effect
 }
 
-// setClosed says whether further calls are refused.
-func (i *innerCalls) setClosed(closed bool) {
+func (i *innerCalls) setHandler(s handlerState) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.closed = closed
+	i.handler = s
 }
 
 // outcome returns OutcomeUncertain if a call is unknown or running, OutcomeReleased if a
@@ -121,38 +137,71 @@ func (a *attempt) innerOutcome() Outcome {
 	return left
 }
 
+// beginInner reports whether a guarded call may begin that the attempt's handler makes. The
+// handlers around that one have to wait for the call too, because they may return before a
+// goroutine that an inner handler has left behind. If the call may begin, endInner must
+// follow.
+func (a *attempt) beginInner() bool {
+	for around := a; around != nil; around = around.outer {
+		if !around.inner.begin() {
+			for begun := a; begun != around; begun = begun.outer {
+				begun.inner.cancelBegin()
+			}
+			return false
+		}
+	}
+	return true
+}
+
 // endInner records how a guarded call that the attempt's handler made has ended: by d, or
 // by a panic, in which case d is zero. inner is the call's attempt; nil if the cache or a
 // check before the first request to the store has decided the call.
+//
+// The call counts for the handler that made it. If that handler has succeeded meanwhile,
+// its own record says nothing about the call any more, so the call counts for the handler
+// around it too.
 func (a *attempt) endInner(rec innerRecord, inner *attempt, d decision) {
+	left := inner.endingOf(d)
+	effect := left == OutcomeSucceeded || d.carriedOut() || inner != nil && inner.mayHaveHadEffect()
+	for around := a; around != nil; around = around.outer {
+		if around.inner.end(rec, left, effect) != handlerSucceeded {
+			left = ""
+		}
+	}
+}
+
+// endingOf returns how an inner call ended whose attempt is a and whose decision is d, in
+// the terms of innerCalls.end.
+func (a *attempt) endingOf(d decision) Outcome {
+	switch {
+	case d.replays && d.failure != nil && d.failure.Code == ErrAnswerUnavailable: // it was carried out, and nobody knows how it ended
+		return OutcomeReleased
+	case d.replays:
+		return d.outcome
+	case d.refusal == nil && a == nil:
+		return ""
+	case d.refusal == nil:
+		return a.ended
+	}
 	var left Outcome
 	switch {
-	case d.replays && d.failure == nil:
-		left = OutcomeSucceeded
-	case d.replays && d.failure.Code != ErrAnswerUnavailable:
-		left = OutcomeFailed
-	case d.replays: // it was carried out, and nobody knows how it ended
-		left = OutcomeReleased
-	case d.refusal == nil && inner != nil:
-		left = inner.ended
-	case d.refusal == nil:
-	case inner != nil && inner.started && !inner.g.opts.Optimistic: // it ran, and another attempt has the record
-		left = OutcomeUncertain
 	case d.refusal.Code == ErrOutcomeUnknown:
 		left = OutcomeUncertain
 	case d.refusal.temporary():
 		left = OutcomeReleased
 	}
-	a.inner.end(rec, left)
-	if left == OutcomeSucceeded || d.carriedOut() || inner != nil && inner.mayHaveHadEffect() {
-		for around := a; around != nil; around = around.outer {
-			around.inner.setEffect()
-		}
+	switch {
+	case a == nil || !a.started:
+		return left
+	case a.g.opts.Optimistic: // none of its own writes were made; the calls that it made were
+		return careful(left, a.innerOutcome())
+	default: // it ran, and another attempt has the record
+		return OutcomeUncertain
 	}
 }
 
-// carriedOut reports whether the call's record has an answer, or may have one, that can't
-// be returned.
+// carriedOut reports whether the call has been carried out, or may have been, although its
+// answer can't be returned.
 func (d *decision) carriedOut() bool {
 	return d.unreturned || d.failure != nil && d.failure.Code == ErrAnswerUnavailable
 }
@@ -161,21 +210,21 @@ func (d *decision) carriedOut() bool {
 // it stored a step, made writes with a failure, or has a record that is bound to its payload.
 func (a *attempt) mayHaveHadEffect() bool { return a.wrote || a.steps.any() || a.bound != "" }
 
-// temporary reports whether a call that a guard has refused with e may be answered
-// otherwise later, without a change of the call.
+// temporary reports whether the same call may succeed later, after a guard has refused it
+// with e.
 func (e *Error) temporary() bool {
-	switch e.Code { //nolint:exhaustive // a retry is refused with all other codes of the guard again
+	switch e.Code { //nolint:exhaustive // a call that is refused with another code is always refused
 	case ErrInProgress, ErrAttemptAbandoned, ErrStoreUnavailable, ErrOutOfTime, ErrOutcomeUnknown:
 		return true
 	case ErrAnswerUnavailable, ErrAnswerUnreadable, ErrRecordForeign: // the next deployment may be able to read the record
 		return true
-	case ErrPayloadMismatch: // the next deployment may know the settings of the record
+	case ErrPayloadMismatch: // the next deployment may be able to compare the payloads
 		return e.unsure
 	}
 	return e.forNow || e.rejected && (asksForRetry(e.Status) || serverFailed(e.Status))
 }
 
-// Reasons why an inner call is refused, or the handler's answer is not stored, for events.
+// Reasons for events: why an inner call is refused, or the handler's answer is not stored.
 var (
 	errInnerTooLate = errors.New("the handler that makes this call has returned without success; it must wait for the calls that it makes")
 	errInnerRunning = errors.New("the handler has returned while a guarded call that it made is still running; it must wait for the call")
@@ -185,15 +234,19 @@ var (
 
 // settle returns the outcome of a handler that has returned: o, unless a step or an inner
 // call is not settled; see the table at the top of this file. success reports whether the
-// answer tells the caller of a success. why says what changed the outcome; it is nil if
-// nothing did. Unless the handler has succeeded, inner calls that it has not begun yet are
-// refused from now on, because their effects would be those of a request that has failed.
+// answer tells the caller of a success. why is the reason for a change of the outcome, or
+// nil. Unless the handler has succeeded, inner calls that have not begun yet are refused from
+// now on: the client is told that the request failed, so no further effect may follow.
 func (a *attempt) settle(o Outcome, success bool) (settled Outcome, why error) {
 	stored := o == OutcomeSucceeded || o == OutcomeFailed
-	if a == nil || success && stored {
+	switch {
+	case a == nil:
+		return o, nil
+	case success && stored:
+		a.inner.setHandler(handlerSucceeded)
 		return o, nil
 	}
-	a.inner.setClosed(true)
+	a.inner.setHandler(handlerFailed)
 	left, running := a.inner.outcome()
 	switch {
 	case a.steps.left:
@@ -216,6 +269,6 @@ func (a *attempt) settle(o Outcome, success bool) (settled Outcome, why error) {
 	return left, why
 }
 
-// outermost reports whether the attempt's answer goes to a client, and not to the handler of
-// another attempt.
+// outermost reports whether the attempt's answer goes to a client. Otherwise it goes to the
+// handler of another attempt.
 func (a *attempt) outermost() bool { return a.outer == nil || a.outer.id == "" }

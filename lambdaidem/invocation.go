@@ -10,14 +10,14 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// What a record says about the attempt that wrote it, so that an operator finds
-// the attempt's log: Lambda's request id, and why the attempt was released.
+// A record names the invocation that wrote it, by Lambda's request id, and says why its
+// attempt was released. With these two strings, an operator finds the attempt in the log.
 
-// maxLabel is the longest [Claim.Invocation] and [Lease.LastFailure] that the
-// guard writes, in bytes. A request id has 36.
+// maxLabel is the maximum length of [Claim.Invocation] and [Lease.LastFailure], in bytes. A
+// request id has 36.
 const maxLabel = 128
 
-// invocationOf returns Lambda's request id; outside Lambda it is empty.
+// invocationOf returns Lambda's request id, or "" outside Lambda.
 func invocationOf(ctx context.Context) string {
 	lc, ok := lambdacontext.FromContext(ctx)
 	if !ok {
@@ -26,10 +26,10 @@ func invocationOf(ctx context.Context) string {
 	return label(lc.AwsRequestID)
 }
 
-// failureCode returns what a released record keeps of the error that released
-// it: its code, or "http_503" for a response with that status, or "panic", or
-// the name of its Go type. It never returns any of the error's text, which may
-// hold personal data and secrets.
+// failureCode returns what a record stores about the error for which it is released: the
+// error's code, "http_503" for a response with status 503, "panic", or the name of the
+// error's Go type. It never returns any of the error's text, which may contain personal
+// data and secrets.
 func failureCode(err error) string {
 	switch {
 	case err == nil:
@@ -53,9 +53,9 @@ func failureCode(err error) string {
 	return label(goType(cause))
 }
 
-// goType returns the name of an error's Go type, "net.OpError" for one. It looks
-// behind the types of packages fmt and errors, which are the same for every
-// error; of joined errors it takes the first.
+// goType returns the name of an error's Go type, such as "net.OpError". Types of packages
+// fmt and errors say nothing about the error, so goType unwraps them. It uses the first of
+// several joined errors.
 func goType(err error) string {
 	for {
 		t := reflect.TypeOf(err)
@@ -78,19 +78,19 @@ func goType(err error) string {
 	}
 }
 
-// label returns s as every store can keep it: valid UTF-8 of at most maxLabel
-// bytes.
+// label returns s as valid UTF-8 of at most maxLabel bytes, which every store can keep.
 func label(s string) string {
 	if len(s) > maxLabel {
 		s = s[:maxLabel]
 	}
-	return strings.ToValidUTF8(s, "") // without a character that the cut left incomplete
+	return strings.ToValidUTF8(s, "") // also drops a character that was cut in the middle
 }
 
-// failedStatus is the error that stands for a response that is not stored.
+// failedStatus is the error for a response that is not stored, in events and in the record.
+// Its value is the HTTP status.
 type failedStatus int
 
-// Error says what the handler answered.
+// Error returns a text with the status.
 func (s failedStatus) Error() string {
 	return fmt.Sprintf("the handler answered with status %d", int(s))
 }

@@ -11,31 +11,31 @@ import (
 	"unicode"
 )
 
-// This file applies the rules of encoding/json about embedded structs: which fields
-// appear in the JSON of a struct, and which don't although no tag omits them.
+// This file applies the rules of encoding/json about embedded structs: which fields appear
+// in the JSON of a struct, and which are missing from it although no tag omits them.
 
-// jsonField is a field that encoding/json considers for a struct's JSON.
+// jsonField is a field that encoding/json considers when it writes a struct.
 type jsonField struct {
-	name      string
-	index     []int // for reflect.Value.FieldByIndex
-	tagged    bool  // name comes from the tag
+	name      string // name in JSON
+	index     []int  // for reflect.Value.FieldByIndex
+	tagged    bool   // the name comes from the tag
 	omitEmpty bool
 	omitZero  bool
-	quoted    bool
+	quoted    bool   // the option "string" applies: the value is written inside a JSON string
 	path      string // the Go expression for the field, such as "Base.ID"
 }
 
-// hiddenField describes a field that is missing from the JSON of its type.
+// hiddenField describes a struct field that is missing from the JSON of its type.
 type hiddenField struct {
-	why string
-	// shadowed reports whether a field of the embedding struct has the same name.
-	// The same rule applies to selectors in Go, and is often intended.
+	why string // which field is missing and why, for an error text
+	// shadowed reports whether a field of the embedding struct has the same name and hides
+	// this one. Selectors in Go follow the same rule, so this is often intended.
 	shadowed bool
 }
 
-// jsonFields returns the fields that encoding/json writes for a struct without
-// MarshalJSON or MarshalText, in the order of the struct. hidden describes a field that
-// is missing from the JSON, or is nil if there is none.
+// jsonFields returns the fields that encoding/json writes for a struct that has neither
+// MarshalJSON nor MarshalText, in the order of the struct. If a field is missing from the
+// JSON, hidden describes it; of several such fields, it prefers one that is not shadowed.
 func jsonFields(t reflect.Type) (shown []jsonField, hidden *hiddenField) {
 	var all []jsonField
 	var repeated *hiddenField
@@ -48,7 +48,7 @@ func jsonFields(t reflect.Type) (shown []jsonField, hidden *hiddenField) {
 	for level := []embedded{{t: t}}; len(level) > 0; {
 		var next []embedded
 		for _, e := range level {
-			if visited[e.t] { // encoding/json shows each embedded type once
+			if visited[e.t] { // encoding/json does not write an embedded type's fields twice
 				repeated = &hiddenField{why: fmt.Sprintf("JSON shows nothing of %s, since %v is embedded twice", strings.TrimSuffix(e.path, "."), e.t)}
 				continue
 			}
@@ -84,7 +84,7 @@ func jsonFields(t reflect.Type) (shown []jsonField, hidden *hiddenField) {
 		level = next
 	}
 	byName := map[string][]jsonField{}
-	for _, f := range all { // sorted by depth
+	for _, f := range all { // all is sorted by depth
 		byName[f.name] = append(byName[f.name], f)
 	}
 	for _, f := range all {
@@ -119,7 +119,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// validJSONName reports whether encoding/json accepts s as a name in a tag.
+// validJSONName reports whether encoding/json accepts s as a name in a struct tag.
 func validJSONName(s string) bool {
 	if s == "" {
 		return false
@@ -129,9 +129,10 @@ func validJSONName(s string) bool {
 	})
 }
 
-// promoted returns the embedded field from which a struct has its MarshalJSON or
-// MarshalText method. The JSON of the struct then shows that field only. ok is false if
-// the struct declares the method itself, or if it has no other field.
+// promoted returns the embedded field from which struct type t has its MarshalJSON or
+// MarshalText method. The JSON of the struct then shows only that field. ok is false if t
+// has no such method, if it declares the method itself, or if it has no other field that
+// JSON would show.
 func promoted(t reflect.Type) (field reflect.StructField, ok bool) {
 	method := "MarshalJSON"
 	of := t
@@ -164,18 +165,18 @@ func promoted(t reflect.Type) (field reflect.StructField, ok bool) {
 		switch {
 		case f.Anonymous && (direct || byPointer) && !ok:
 			field, ok = f, true
-		case seen(f) && (!f.Anonymous || !hides(indirect(f.Type))): // ignore an embedded sync.Mutex
+		case seen(f) && (!f.Anonymous || !hides(indirect(f.Type))): // don't count a field like an embedded sync.Mutex
 			others = true
 		}
 	}
 	return field, ok && others
 }
 
-var hiddenFields sync.Map // reflect.Type to *hiddenField
+var hiddenFields sync.Map // results of hiddenIn: reflect.Type to *hiddenField
 
-// hiddenIn returns a field of t, or of a type that t contains, that is missing from
-// its JSON, or nil if there is none. It does not examine the values of interfaces. The
-// result is computed once for each type.
+// hiddenIn returns a field that is missing from the JSON of t or of a type that t contains,
+// or nil if there is none. It does not examine the values of interfaces. It caches the
+// result for each type.
 func hiddenIn(t reflect.Type) *hiddenField {
 	if t == nil {
 		return nil
@@ -188,7 +189,7 @@ func hiddenIn(t reflect.Type) *hiddenField {
 	return found
 }
 
-// hiddenFrom returns why a field is missing from the JSON of t, or "" if none is. It
+// hiddenFrom returns why a field is missing from the JSON of t, or "" if no field is. It
 // ignores shadowed fields unless strict is true.
 func hiddenFrom(t reflect.Type, strict bool) string {
 	if found := hiddenIn(t); found != nil && (strict || !found.shadowed) {

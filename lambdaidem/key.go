@@ -9,13 +9,13 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// maxKeyHeader bounds the header's bytes before they are parsed: 255
-// characters, each of them escaped, and the quotes. Parameters, which RFC 9651
-// allows after the string, must fit in too.
+// maxKeyHeader is the maximum length of the key's header in bytes, checked before parsing.
+// A key of 255 characters fits even if each of them is escaped, with its quotes and with
+// parameters, which RFC 9651 allows after a String.
 const maxKeyHeader = 1024
 
-// parseKey reads the key from the values of its header. No value is an
-// empty key, no error; an empty value is an invalid key.
+// parseKey returns the key in the values of its header. Without a value, it returns "" and
+// no error. An empty value is the empty key, which keyOf refuses.
 func parseKey(values []string) (string, error) {
 	if len(values) == 0 {
 		return "", nil
@@ -23,7 +23,7 @@ func parseKey(values []string) (string, error) {
 	if len(values) > 1 {
 		return "", errors.New("it was sent more than once")
 	}
-	v := strings.Trim(values[0], " \t") // RFC 9110, 5.5: not part of the value
+	v := strings.Trim(values[0], " \t") // RFC 9110, 5.5: surrounding white space is not part of the value
 	if len(v) > maxKeyHeader {
 		return "", fmt.Errorf("it is longer than %d bytes", maxKeyHeader)
 	}
@@ -45,8 +45,9 @@ func parseKey(values []string) (string, error) {
 	return v, nil
 }
 
-// keyOf returns the key of a request that is within bounds: of its header, or what
-// Options.Key makes of it.
+// keyOf returns the key of a request from its header or from Options.Key, or the refusal if
+// the key is missing or invalid. The request must be within the limits that outOfBounds
+// checks.
 func (g *Guard) keyOf(ctx context.Context, r *Request) (string, *Error) {
 	if g.opts.Key != nil {
 		return g.keyBy(g.derive(ctx, r))
@@ -59,7 +60,7 @@ func (g *Guard) keyOf(ctx context.Context, r *Request) (string, *Error) {
 	}
 	key, invalid := parseKey(values)
 	if invalid == nil && key == "" {
-		invalid = errors.New("it is empty") // whatever ValidateKey allows
+		invalid = errors.New("it is empty") // even if ValidateKey accepts an empty key
 	}
 	if invalid == nil {
 		invalid = g.opts.ValidateKey(key)
@@ -70,13 +71,14 @@ func (g *Guard) keyOf(ctx context.Context, r *Request) (string, *Error) {
 	return key, nil
 }
 
-// derivedKey has the results of Options.Key for a request.
+// derivedKey has the results of Options.Key for one request.
 type derivedKey struct {
 	key string
 	err error
 }
 
-// derive calls Options.Key, once for each request.
+// derive returns the results of Options.Key for a request. It calls Options.Key only once
+// for each request.
 func (g *Guard) derive(ctx context.Context, r *Request) *derivedKey {
 	if r.derived == nil {
 		key, err := g.opts.Key(ctx, r)
@@ -85,9 +87,9 @@ func (g *Guard) derive(ctx context.Context, r *Request) *derivedKey {
 	return r.derived
 }
 
-// keyless reports whether a request runs unguarded since Options.Key finds no key in
-// it. The function sees none that is out of bounds: such a request is
-// refused, since whether it has a key is not known.
+// keyless reports whether a request runs unguarded because Options.Key returns no key for
+// it. It does not pass a request to Options.Key that exceeds a limit: the guard refuses
+// such a request, because nobody knows whether it has a key.
 func (g *Guard) keyless(ctx context.Context, r *Request) bool {
 	if g.opts.Key == nil || !g.opts.KeyOptional || g.outOfBounds(r) != nil {
 		return false
@@ -96,7 +98,8 @@ func (g *Guard) keyless(ctx context.Context, r *Request) bool {
 	return d.err == nil && d.key == ""
 }
 
-// keyBy returns the derived key, or the refusal if it is not valid.
+// keyBy returns the key that Options.Key returned, or the refusal if the key is missing or
+// invalid.
 func (g *Guard) keyBy(d *derivedKey) (string, *Error) {
 	if d.err != nil {
 		return "", keyUnread("request", d.err)
@@ -110,8 +113,9 @@ func (g *Guard) keyBy(d *derivedKey) (string, *Error) {
 	return d.key, nil
 }
 
-// PrintableKey allows 1 to 255 printable ASCII characters, without a space at either end. It
-// is the default of Options.ValidateKey.
+// PrintableKey accepts keys of 1 to 255 printable ASCII characters, without a space at
+// either end. For any other key it returns an error that says why. It is the default of
+// Options.ValidateKey.
 func PrintableKey(key string) error {
 	switch {
 	case key == "":
@@ -129,7 +133,8 @@ func PrintableKey(key string) error {
 	return nil
 }
 
-// TokenKey allows 8 to 255 of A-Z, a-z, 0-9, "_" and "-".
+// TokenKey accepts keys of 8 to 255 characters from A-Z, a-z, 0-9, "_" and "-". For any
+// other key it returns an error that says why.
 func TokenKey(key string) error {
 	if len(key) < 8 || len(key) > 255 {
 		return fmt.Errorf("it has %d characters; 8 to 255 are allowed", len(key))
@@ -146,8 +151,9 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 }
 
-// UUIDKey allows a UUID of any version in its text form of 36 characters (RFC 9562, section
-// 4). Lower and upper case are two different keys.
+// UUIDKey accepts UUIDs of any version in their text form of 36 characters (RFC 9562,
+// section 4). For any other key it returns an error that says why. A UUID in lower case and
+// the same UUID in upper case are two different keys.
 func UUIDKey(key string) error {
 	if len(key) != 36 {
 		return errors.New("it is not a UUID of 36 characters")
@@ -167,7 +173,8 @@ func UUIDKey(key string) error {
 	return nil
 }
 
-// UUIDv4or7Key allows a UUID of version 4 or 7 (RFC 9562), as UUIDKey does.
+// UUIDv4or7Key accepts UUIDs of version 4 or 7 (RFC 9562), in the form that [UUIDKey]
+// accepts. For any other key it returns an error that says why.
 func UUIDv4or7Key(key string) error {
 	if err := UUIDKey(key); err != nil {
 		return err

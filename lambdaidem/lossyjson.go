@@ -11,24 +11,24 @@ import (
 	"unicode/utf8"
 )
 
-// This file finds values of which encoding/json loses a part. Two values that differ
-// only in such a part have the same JSON. They would have the same fingerprint, and a
-// replay would not return the value that the first caller received.
+// This file finds values that encoding/json does not write completely. Two values that
+// differ only in a part that is not written have the same JSON. They would have the same
+// fingerprint, and a replay would not return the value that the first caller received.
 
-// unseen returns an error if the JSON of v, which is text, does not show all of v:
-// encoding/json replaces bytes of a string that are not UTF-8 by U+FFFD, and writes
-// nothing of a struct without exported fields.
+// unseen returns an error if text, the JSON of v, does not show all of v: encoding/json
+// replaces bytes of a string that are not UTF-8 by U+FFFD, and writes nothing of a struct
+// without exported fields. name describes v in the error.
 //
-// unseen also returns an error if the type of v has a field that is missing from its
-// JSON although no tag omits the field; see hiddenField. A shadowed field is an error
-// only if strict is true.
+// unseen also returns an error if the type of v has a field that is missing from its JSON
+// although no tag omits the field; see hiddenField. A shadowed field is an error only if
+// strict is true.
 func unseen(text []byte, v any, name string, strict bool) error {
 	if why := hiddenFrom(reflect.TypeOf(v), strict); why != "" {
 		return fmt.Errorf("%s is of a type whose JSON hides a part: %s", name, why)
 	}
-	// encoding/json writes this escape only for invalid bytes: it doesn't escape the
-	// character U+FFFD itself. But a MarshalJSON method may write the escape too, so
-	// the search decides.
+	// encoding/json writes the escape \ufffd only for invalid bytes; it doesn't escape the
+	// character U+FFFD itself. But a MarshalJSON method may write the escape too, so only a
+	// search of v's strings can decide.
 	s := search{strict: strict, texts: bytes.Contains(text, []byte(`\ufffd`))}
 	if t := reflect.TypeOf(v); t == nil || !s.texts && !mayHide(t) {
 		return nil
@@ -39,21 +39,23 @@ func unseen(text []byte, v any, name string, strict bool) error {
 	return nil
 }
 
-// A search stops at these limits. A value may contain a cycle even if encoding/json
-// accepts it, because the cycle may be in a part that is not written.
+// Limits of a search. A value may contain a cycle even if encoding/json accepts it, because
+// the cycle may be in a part that is not written.
 const (
-	maxVisits = 1 << 20
-	maxNested = 1000 // the depth at which encoding/json begins to look for cycles
+	maxVisits = 1 << 20 // maximum number of values to visit
+	maxNested = 1000    // the depth at which encoding/json begins to look for cycles
 )
 
-// search visits a value and the values in it.
+// search visits a value and the values in it, and looks for one that encoding/json does not
+// write completely.
 type search struct {
-	texts          bool // also report strings that are not UTF-8
-	strict         bool // see unseen
+	texts          bool // also look for strings that are not UTF-8
+	strict         bool // also look for shadowed fields: see unseen
 	visits, nested int
 }
 
-// hidden is the finding of a search: where in the value, and what is wrong there.
+// hidden is what a search has found: where in the value, such as ".Items[2]", and what is
+// wrong there.
 type hidden struct{ where, what string }
 
 func (h *hidden) at(where string) *hidden {
@@ -99,7 +101,7 @@ func (s *search) value(v reflect.Value) *hidden {
 		}
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 {
-			return nil // base64, or numbers
+			return nil // encoding/json writes bytes as base64 or as numbers, so none is lost
 		}
 		for i := range v.Len() {
 			if found := s.value(v.Index(i)); found != nil {
@@ -117,7 +119,7 @@ func (s *search) value(v reflect.Value) *hidden {
 func (s *search) entries(v reflect.Value) *hidden {
 	for entries := v.MapRange(); entries.Next(); {
 		key := entries.Key()
-		if key.Kind() == reflect.String { // encoding/json doesn't call MarshalText on such a key
+		if key.Kind() == reflect.String { // encoding/json writes such a key as it is, even if it has a MarshalText method
 			if s.texts && !utf8.ValidString(key.String()) {
 				return notUTF8().at("[key]")
 			}
@@ -138,7 +140,7 @@ func (s *search) fields(v reflect.Value) *hidden {
 	}
 	for i := range v.NumField() {
 		f := t.Field(i)
-		if !seen(f) || f.Anonymous && hides(indirect(f.Type)) { // such as an embedded sync.Mutex
+		if !seen(f) || f.Anonymous && hides(indirect(f.Type)) { // skip a field like an embedded sync.Mutex
 			continue
 		}
 		if found := s.value(v.Field(i)); found != nil {
@@ -148,8 +150,9 @@ func (s *search) fields(v reflect.Value) *hidden {
 	return nil
 }
 
-// ownText checks the text of a value that has MarshalJSON or MarshalText.
-// json.RawMessage is accepted as it is.
+// ownText checks a value that has a MarshalJSON or MarshalText method: the method must
+// write valid UTF-8, and JSON without U+FFFD escapes. ownText accepts every
+// json.RawMessage.
 func (s *search) ownText(v reflect.Value) *hidden {
 	t := v.Type()
 	if !s.texts || t == rawJSON || !v.CanInterface() {
@@ -174,7 +177,7 @@ func (s *search) ownText(v reflect.Value) *hidden {
 
 func marshals(t reflect.Type) bool { return t.Implements(jsonMarshaler) || t.Implements(textMarshaler) }
 
-// seen reports whether encoding/json writes a field, or the fields promoted from it.
+// seen reports whether encoding/json writes the field, or fields that are promoted from it.
 func seen(f reflect.StructField) bool {
 	return f.Tag.Get("json") != "-" && (f.IsExported() || f.Anonymous)
 }
@@ -186,8 +189,8 @@ func indirect(t reflect.Type) reflect.Type {
 	return t
 }
 
-// hides reports whether t is a struct that has fields, but none that encoding/json
-// writes. It ignores the methods MarshalJSON and MarshalText.
+// hides reports whether t is a struct that has fields, but none that encoding/json writes.
+// It disregards the methods MarshalJSON and MarshalText.
 func hides(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct || t.NumField() == 0 {
 		return false
@@ -201,11 +204,10 @@ func hides(t reflect.Type) bool {
 	return true
 }
 
-var hiding sync.Map // reflect.Type to bool
+var hiding sync.Map // results of mayHide: reflect.Type to bool
 
-// mayHide reports whether a value of type t can contain a struct for which hides
-// returns true. An interface may contain any type. The result is computed once for
-// each type.
+// mayHide reports whether a value of type t can contain a struct for which hides returns
+// true. An interface may contain any type. mayHide caches the result for each type.
 func mayHide(t reflect.Type) bool {
 	if known, ok := hiding.Load(t); ok {
 		return known.(bool)

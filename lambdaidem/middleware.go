@@ -10,37 +10,39 @@ import (
 	"strings"
 )
 
-// Middleware guards a net/http handler. It can't know who the caller is, so it panics unless
-// Options.Principal or Options.AnonymousCallers is set.
+// Middleware guards a net/http handler. It can't know who the caller is, so it panics
+// unless Options.Principal or Options.AnonymousCallers is set.
 //
-// The middleware belongs inside the mux:
+// Register the middleware inside the mux:
 //
 //	mux.Handle("POST /payments", guard.Middleware(next))
 //
-// The record of a request belongs to the host and the path that the client asked for, before
-// any prefix was stripped. If an http.ServeMux matched a pattern without a subtree, and the
-// pattern fits the whole path that the client asked for, the pattern stands in for the path.
-// A retry must come to the same host. Behind proxies that change the host, let an outer
-// handler set r.Host. If a handler chooses between two guarded handlers by something else,
-// such as a header, give each a guard with a Namespace of its own; see [Guard.With].
+// A record belongs to the host and the path that the client requested, before any prefix
+// was stripped. If an http.ServeMux matched a pattern without a subtree, and the pattern
+// fits the whole requested path, the record belongs to the pattern instead of the path. A
+// retry must come to the same host. Behind proxies that change the host, let an outer
+// handler set r.Host. If something else decides between two guarded handlers, such as a
+// header, give each of the two a guard with its own Namespace; see [Guard.With].
 //
-// The middleware must know the whole body. It refuses a request if an outer handler has read
-// some of the body. It also refuses a body without a Content-Length, unless the server or its
-// mux calls the middleware directly. [Outermost] helps if outer handlers read nothing, or
-// give back what they have read.
+// The middleware must know the whole body. It refuses a request if an outer handler has
+// read some of the body. It also refuses a body without a Content-Length, unless the server
+// or its mux calls the middleware directly. [Outermost] helps if outer handlers read
+// nothing, or restore what they have read.
 //
-// The handler's answer is sent when it has been stored. The client gets the same answer as
-// without the guard, first and in a replay: headers of outer handlers are set by them anew,
-// changes that the handler made to those headers are repeated, and trailers are stored.
-// Informational responses (1xx) are not sent. A stream can't be stored, so Flush and Hijack
-// return an error. http.TimeoutHandler belongs outside the middleware; inside, it would
-// answer 503 while the handler still runs.
+// The handler's response is sent after it has been stored. The client receives the same
+// response as without the guard, both first and in a replay: outer handlers set their
+// headers again for a replay, the middleware repeats the handler's changes to those
+// headers, and trailers are stored. Informational responses (1xx) are not sent. A stream
+// can't be stored, so Flush and Hijack return an error. Put http.TimeoutHandler around the
+// middleware. Inside the middleware, it would respond with 503 while the handler still
+// runs.
 //
-// A request that is not guarded passes through untouched, and so does its answer. Its body is
-// read first if Options.Skip is set, or Options.Key together with Options.KeyOptional, and the
-// handler still gets all of it. With a store that has transactions the handler of such a
-// request can enlist writes. It gets a ResponseWriter that wraps the server's, so
-// http.MaxBytesReader can't ask the server to close the connection.
+// A request that is not guarded passes through unchanged, and so does its response. If
+// Options.Skip is set, or Options.Key together with Options.KeyOptional, the middleware
+// reads the body before it can decide, and the handler still receives the whole body. With
+// a store that has transactions, the handler of such a request can enlist writes. Its
+// ResponseWriter then wraps that of the server, so http.MaxBytesReader can't ask the server
+// to close the connection.
 func (g *Guard) Middleware(next http.Handler) http.Handler {
 	if g.opts.Principal == nil && !g.opts.AnonymousCallers {
 		panic("lambdaidem: Middleware: set Options.Principal, or Options.AnonymousCallers if callers need not be told apart")
@@ -48,8 +50,8 @@ func (g *Guard) Middleware(next http.Handler) http.Handler {
 	return &guarded{g, next}
 }
 
-// guarded is a handler behind a guard. Middleware returns a pointer to it, which isFirst can
-// compare with the server's handler.
+// guarded is the http.Handler that Middleware returns. It is used by pointer, so that
+// isFirst can compare it with the server's handler.
 type guarded struct {
 	g    *Guard
 	next http.Handler
@@ -64,7 +66,7 @@ func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	req := h.readRequest(r)
 	if g.bypasses(ctx, req) {
-		if r.Body != nil { // the part that was read, and the rest
+		if r.Body != nil { // restore the body: the part that was read, and the rest
 			whole := io.MultiReader(bytes.NewReader(req.Body), r.Body)
 			r = r.WithContext(ctx)
 			r.Body = struct {
@@ -77,7 +79,7 @@ func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	call := &httpCall{h: h, w: w, r: r, read: req}
 	resp, err := g.serve(ctx, req, &httpWork{g: g, served: call})
-	if err != nil { // a net/http handler returns no error: a transaction was rejected
+	if err != nil { // a net/http handler returns no error, so this one says that the transaction was rejected
 		resp = g.ownAnswer(ctx, req, conditionFailed(err))
 	}
 	if resp == nil {
@@ -86,21 +88,22 @@ func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	send(w, resp)
 }
 
-// httpCall is a call of the handler behind a guard.
+// httpCall implements the interface served for a net/http request: it calls the handler and
+// keeps its response.
 type httpCall struct {
 	h    *guarded
 	w    http.ResponseWriter
 	r    *http.Request
-	read *Request
-	run  *attempt // nil before the handler runs
-	own  Response // the handler's answer
+	read *Request // the request as the guard has read it, with its body
+	run  *attempt // the attempt that runs the handler; nil before the handler runs
+	own  Response // the handler's response
 }
 
-// serve calls a handler and returns its answer.
+// serve calls a handler and returns its response.
 func (c *httpCall) serve(ctx context.Context, handler http.Handler) (Response, error) {
 	kept := newBufferedAnswer(c.w.Header())
 	inside := inner(ctx, c.r, c.read)
-	defer giveBack(c.r, inside)
+	defer copyBack(c.r, inside)
 	handler.ServeHTTP(kept, inside)
 	c.own = kept.response()
 	return c.own, nil
@@ -111,8 +114,9 @@ func (c *httpCall) handle(ctx context.Context) (Response, error) {
 	return c.serve(ctx, c.h.next)
 }
 
-// answer calls the http.Handler that was given to Answer. The guarded handler's context has
-// ended. The context here has the same values, and ends when the request's does.
+// answer calls the http.Handler that was passed to the function Answer. The context of the
+// guarded handler has ended by then, so answer uses a context with the same values that
+// ends when the request's does.
 func (c *httpCall) answer(v any) (Response, error) {
 	if handler, ok := v.(http.Handler); ok {
 		return c.serve(c.run.inContext(c.r.Context()), handler)
@@ -122,7 +126,8 @@ func (c *httpCall) answer(v any) (Response, error) {
 
 func (c *httpCall) forget() { c.own = Response{} }
 
-// readRequest returns the Request that the client sent.
+// readRequest returns the request that the client sent, with its body. If part of it can't
+// be read or is invalid, readRequest sets malformed.
 func (h *guarded) readRequest(r *http.Request) *Request {
 	req := &Request{Method: strings.ToUpper(r.Method), headers: headers{sent: r.Header}}
 	for _, values := range r.Header {
@@ -142,8 +147,9 @@ func (h *guarded) readRequest(r *http.Request) *Request {
 	return req
 }
 
-// readBody reads the whole body, or enough of it to know that it is too large. A body that is
-// not whole is refused, because it could equal another one.
+// readBody reads the body, or as much as shows that it is too large. It returns an error if
+// it can't tell whether the body is complete, because a part of one body could equal
+// another body.
 func (h *guarded) readBody(r *http.Request, asked target) ([]byte, *Error) {
 	var body []byte
 	if r.Body != nil {
@@ -172,7 +178,8 @@ func (h *guarded) readBody(r *http.Request, asked target) ([]byte, *Error) {
 	}
 }
 
-// inner returns the request for the handler, with a copy of the body.
+// inner returns the request for the handler: a copy of r with the given context and with
+// the body that the guard has read.
 func inner(ctx context.Context, r *http.Request, read *Request) *http.Request {
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(read.Body))

@@ -10,12 +10,12 @@ import (
 	"slices"
 )
 
-// pass lets a request run unguarded. The request and its answer pass through unchanged, even
-// streams, until the handler enlists a write. From then on the answer is buffered, because it
-// must not be sent before the write has been made.
+// pass runs a request unguarded. The request and its response, even a stream, pass through
+// unchanged until the handler enlists a write. From then on the response is buffered,
+// because it must not be sent before the writes have been committed.
 func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
-	if attemptOf(ctx) != nil || h.g.transact == nil { // an outer guard commits what its handler enlists
+	if attemptOf(ctx) != nil || h.g.transact == nil { // an outer guard commits what its handler enlists, or the store has no transactions
 		h.next.ServeHTTP(w, r)
 		return
 	}
@@ -23,7 +23,7 @@ func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 	p := &passThrough{next: h.next, r: r, run: a, w: w, before: maps.Clone(w.Header())}
 	work := &httpWork{g: h.g, served: p}
 	d := a.runAlone(ctx, work)
-	if p.buffered == nil { // the answer has been sent, or is being sent
+	if p.buffered == nil { // the response has been sent, or is being sent
 		return
 	}
 	seen := &Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, headers: headers{sent: r.Header}}
@@ -38,29 +38,30 @@ func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 	send(w, resp)
 }
 
-// giveBack copies to r what a handler did to its copy of the request. The server needs it to
-// remove the files of an upload, and outer handlers may log the pattern.
-func giveBack(r, inside *http.Request) {
+// copyBack copies to r what a handler set in its copy of the request. The server needs the
+// MultipartForm to remove the temporary files of an upload, and outer handlers may log the
+// Pattern.
+func copyBack(r, inside *http.Request) {
 	r.Pattern = inside.Pattern
 	if r.MultipartForm == nil {
 		r.MultipartForm = inside.MultipartForm
 	}
 }
 
-// passThrough is an unguarded net/http request and its answer.
+// passThrough implements the interface served for a net/http request that runs unguarded.
 type passThrough struct {
 	next     http.Handler
 	r        *http.Request
 	run      *attempt
 	w        http.ResponseWriter
-	before   http.Header     // the header that outer handlers left
-	early    http.Header     // the header when buffering began, or when sync last looked at it
-	buffered *bufferedAnswer // nil if the answer goes straight to w
+	before   http.Header     // the headers that outer handlers have set
+	early    http.Header     // the header when buffering began, or when sync last compared it
+	buffered *bufferedAnswer // nil while the response goes straight to w
 }
 
 func (p *passThrough) handle(ctx context.Context) (Response, error) {
 	inside := p.r.WithContext(ctx)
-	defer giveBack(p.r, inside)
+	defer copyBack(p.r, inside)
 	p.next.ServeHTTP(p.writer(), inside)
 	return p.response(), nil
 }
@@ -74,8 +75,8 @@ func (p *passThrough) answer(v any) (Response, error) {
 	return p.response(), nil
 }
 
-// buffers is called before the answer begins, and reports whether to buffer it. If it returns
-// false, nothing can be enlisted any more.
+// buffers decides, before the response begins, whether to buffer it, and reports the
+// decision. If buffers returns false, the handler can't enlist writes from now on.
 func (p *passThrough) buffers() bool {
 	if p.buffered == nil && p.run.enlist.begun(errAnswerBegan) {
 		p.buffer()
@@ -84,15 +85,16 @@ func (p *passThrough) buffers() bool {
 	return p.buffered != nil
 }
 
-// buffer begins to buffer the answer. What the handler did to the header so far is kept.
+// buffer begins to buffer the response, including the changes to the header that the
+// handler has already made.
 func (p *passThrough) buffer() {
 	p.early = p.w.Header().Clone()
 	p.buffered = newBufferedAnswer(p.before)
 	p.buffered.header = p.w.Header().Clone()
 }
 
-// sync copies to the buffered answer what the handler did to the header that it got before
-// buffering began.
+// sync copies changes of the server's header to the buffered response. A handler that
+// called Header before buffering began may still change that header.
 func (p *passThrough) sync() {
 	if p.buffered == nil {
 		return
@@ -111,7 +113,8 @@ func (p *passThrough) sync() {
 	p.early = header.Clone()
 }
 
-// response returns the buffered answer; the zero Response if it was not buffered.
+// response returns the buffered response, or the zero Response if the response was not
+// buffered.
 func (p *passThrough) response() Response {
 	if !p.buffers() {
 		return Response{}
@@ -119,21 +122,23 @@ func (p *passThrough) response() Response {
 	return p.buffered.response()
 }
 
-// forget discards the handler's answer.
+// forget discards the handler's response.
 func (p *passThrough) forget() {
 	p.restore()
 	p.buffer()
 }
 
-// restore resets the header to what outer handlers left.
+// restore resets the header to what outer handlers have set.
 func (p *passThrough) restore() {
 	header := p.w.Header()
 	clear(header)
 	maps.Copy(header, p.before)
 }
 
-// writer returns the handler's ResponseWriter. It is a Flusher, Hijacker and Pusher if the
-// server's is. http.ResponseController finds other methods of the server's by Unwrap.
+// writer returns the ResponseWriter for the handler. It implements http.Flusher and
+// http.Hijacker if the server's ResponseWriter does. It implements http.Pusher if the
+// server's ResponseWriter is a Flusher and a Pusher but no Hijacker, as under HTTP/2.
+// http.ResponseController finds other methods of the server's ResponseWriter by Unwrap.
 func (p *passThrough) writer() http.ResponseWriter {
 	w := passThroughWriter{p}
 	_, flushes := p.w.(http.Flusher)
@@ -181,7 +186,7 @@ func (w passThroughWriter) Header() http.Header {
 }
 
 func (w passThroughWriter) WriteHeader(status int) {
-	informational := status >= 100 && status < 200 && status != http.StatusSwitchingProtocols // the answer has not begun
+	informational := status >= 100 && status < 200 && status != http.StatusSwitchingProtocols // an informational status does not begin the response
 	switch {
 	case informational && w.p.buffered == nil:
 		w.p.w.WriteHeader(status)
@@ -203,7 +208,7 @@ func (w passThroughWriter) ReadFrom(from io.Reader) (int64, error) {
 	if w.p.buffers() {
 		return io.Copy(struct{ io.Writer }{w.p.buffered}, from)
 	}
-	return io.Copy(w.p.w, from) // uses its ReadFrom, if it has one
+	return io.Copy(w.p.w, from) // io.Copy calls the ReadFrom method of w.p.w if there is one
 }
 
 type passThroughFlusher passThroughWriter

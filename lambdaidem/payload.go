@@ -1,10 +1,14 @@
 package lambdaidem
 
-import "strings"
+import (
+	"errors"
+	"strings"
+)
 
-// Whether a record's payload and a call's are the same. A deployment between two attempts
-// may change how fingerprints are made (a secret is rotated, a field is ignored, a type
-// grows), so two different fingerprints do not prove two different payloads.
+// This file decides whether a call has the payload of its record. A deployment between two
+// attempts may change how fingerprints are made: a secret is rotated, a field is ignored, a
+// type gains a field. So two different fingerprints do not prove two different payloads. A
+// call whose payload can't be compared is refused, too; see payloadUnsure.
 
 // likeness is what two fingerprints say about their payloads.
 type likeness int
@@ -47,16 +51,30 @@ func like(fingerprint, recorded string) likeness {
 	}
 }
 
-// refusedBy reports whether a released record without steps refuses this call's payload.
-// It does if it is bound to its payload and this one surely is another: an attempt gave
-// the service behind it a downstream key, or died, and so may have had an effect.
-func (c *call) refusedBy(rec Record) bool {
-	return rec.Bound != "" && c.compare(rec.Fingerprint) == anotherPayload
+// mayReplace reports whether the call may claim a released record without steps although its
+// payload is not the record's. It may if the record is not bound to its payload.
+//
+// A record that is bound by a downstream key also accepts a payload that can't be compared.
+// The service behind that key gets the same key again, and refuses a payload that has
+// changed. Nothing refuses it for a record that is bound otherwise: an inner call, for
+// example, may have a key that depends on the payload.
+func (c *call) mayReplace(rec Record) bool {
+	switch rec.Bound {
+	case "":
+		return true
+	case BoundByDownstreamKey:
+		return c.compare(rec.Fingerprint) != anotherPayload
+	default:
+		return false
+	}
 }
 
-// settingsUnknown stands for the settings in the fingerprint of a payload that could not
-// be compared with the one that the record is bound to. From then on no payload is surely
-// another than that.
+// errOtherSettings is why a payload can't be compared, for events.
+var errOtherSettings = errors.New("the record's fingerprint was made under other options or secrets, or by another version of the payload's type: see docs/operate.md, \"Something changes in a deployment\"")
+
+// settingsUnknown replaces the settings in the fingerprint of a record that was claimed with a
+// payload that could not be compared. From then on, no other payload can be compared with
+// the record's either.
 const settingsUnknown = "?"
 
 func doubtful(fingerprint string) string {
@@ -64,9 +82,9 @@ func doubtful(fingerprint string) string {
 	return settingsUnknown + "." + digest
 }
 
-// fingerprintOver returns the fingerprint of a record once this call has claimed it. It is
-// made by the secret that signs now. Otherwise a record that is retried for long would keep
-// a fingerprint by the old secret, and no longer fit once that is removed.
+// fingerprintOver returns the fingerprint that rec gets when this call claims it. It is made
+// with the current secret. Otherwise a record that is retried for a long time would keep a
+// fingerprint made with an old secret, and no call would match once that secret is removed.
 func (c *call) fingerprintOver(rec Record) string {
 	forgotten := rec.State == Released && rec.Bound == ""
 	inDoubt := c.compare(rec.Fingerprint) == maybeSame || strings.HasPrefix(rec.Fingerprint, settingsUnknown)

@@ -8,7 +8,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// principal returns the caller of a request.
+// principal returns the caller of a request, or the refusal if the caller can't be told
+// apart from others.
 func (g *Guard) principal(ctx context.Context, r *Request) (string, *Error) {
 	if g.opts.Principal == nil {
 		if r.anonymous != "" {
@@ -20,8 +21,9 @@ func (g *Guard) principal(ctx context.Context, r *Request) (string, *Error) {
 	return g.named(p, err, "Options.Principal")
 }
 
-// named returns the principal p, or an error if the user's function that returned p has
-// failed or has named nobody. by is the function's name.
+// named returns the principal p, or a refusal. p and err are the results of a function of
+// the application that names the caller; by is the function's name. named refuses if err is
+// not nil, or if p is empty and Options.AnonymousCallers is not set.
 func (g *Guard) named(p string, err error, by string) (string, *Error) {
 	failed := err != nil
 	if !failed && p == "" && !g.opts.AnonymousCallers {
@@ -38,21 +40,21 @@ func (g *Guard) named(p string, err error, by string) (string, *Error) {
 	return "", e
 }
 
-// caller has what a gateway says about the caller, for any kind of event. It must not have
-// anything that a client could send itself.
+// caller has what a gateway says about the caller, for any kind of event. No field may come
+// from something that a client could send itself.
 type caller struct {
-	token    bool // it brought a token that was checked
-	iss, sub string
+	token    bool   // the gateway has verified a JSON Web Token
+	iss, sub string // the issuer and subject claims of the JSON Web Token
 
-	iam      bool // it signed its request
-	arn      string
-	identity string // of a Cognito identity pool
+	iam      bool   // the gateway has verified an IAM signature
+	arn      string // the IAM caller's ARN
+	identity string // the id of the caller in a Cognito identity pool
 
-	authorizer  bool // a Lambda authorizer let it pass
-	principalID string
+	authorizer  bool   // a Lambda authorizer has accepted the request
+	principalID string // the principalId that the Lambda authorizer returned
 
-	certificate     bool // it showed a client certificate that was checked (mutual TLS)
-	subject, issuer string
+	certificate     bool   // the gateway has verified a client certificate (mutual TLS)
+	subject, issuer string // the distinguished names in the certificate
 
 	apiKeyID string
 }
@@ -61,9 +63,10 @@ type caller struct {
 // identity pool (Amazon Cognito, "Identity pools authentication flow").
 const sharedSession = "/CognitoIdentityCredentials"
 
-// principal returns the caller's name. This is the only place that decides which of several
-// credentials counts. If the gateway has authenticated the caller but names nobody, anonymous
-// says why. Both are empty if the gateway has authenticated nobody.
+// principal returns the caller's name. If the gateway has verified several credentials,
+// principal alone decides which one counts. If the gateway has authenticated the caller but
+// does not say who it is, anonymous says what is missing. Both results are "" if the
+// gateway has authenticated nobody.
 func (c caller) principal() (principal, anonymous string) {
 	switch {
 	case c.iss != "" && c.sub != "":
@@ -71,8 +74,8 @@ func (c caller) principal() (principal, anonymous string) {
 	case c.token:
 		return "", "the token of this request has no iss and sub"
 	case c.arn != "" && c.identity != "":
-		// The users of a Cognito identity pool share a role and so an ARN, so
-		// their identity belongs to it.
+		// The users of a Cognito identity pool share an IAM role and so an ARN. Only the
+		// ARN together with the identity names a user.
 		return PrincipalOf("iam", c.arn, c.identity), ""
 	case strings.HasSuffix(c.arn, sharedSession):
 		return "", "the ARN of this request is shared by the users of a Cognito identity pool, and the event names none of them"
@@ -97,7 +100,7 @@ func (c caller) principal() (principal, anonymous string) {
 	}
 }
 
-// restCaller reads a REST API's event.
+// restCaller returns what the event of a REST API says about the caller.
 func restCaller(e *events.APIGatewayProxyRequestContext) (c caller) {
 	claims, hasClaims := e.Authorizer["claims"].(map[string]any)
 	c.token = hasClaims
@@ -112,7 +115,7 @@ func restCaller(e *events.APIGatewayProxyRequestContext) (c caller) {
 	return c
 }
 
-// httpCaller reads an HTTP API's event.
+// httpCaller returns what the event of an HTTP API says about the caller.
 func httpCaller(e *events.APIGatewayV2HTTPRequestContext) (c caller) {
 	if cert := e.Authentication.ClientCert; cert.ClientCertPem != "" || cert.SubjectDN != "" || cert.IssuerDN != "" {
 		c.certificate, c.subject, c.issuer = true, cert.SubjectDN, cert.IssuerDN
@@ -128,11 +131,11 @@ func httpCaller(e *events.APIGatewayV2HTTPRequestContext) (c caller) {
 		c.iam, c.arn, c.identity = true, auth.IAM.UserARN, auth.IAM.CognitoIdentity.IdentityID
 	}
 	c.principalID, _ = auth.Lambda["principalId"].(string)
-	c.authorizer = auth.JWT == nil && auth.IAM == nil // without a context it arrives as {"lambda": null}
+	c.authorizer = auth.JWT == nil && auth.IAM == nil // an authorizer that returns no context arrives as {"lambda": null}, so auth.Lambda does not show it
 	return c
 }
 
-// functionURLCaller reads a function URL's event.
+// functionURLCaller returns what the event of a function URL says about the caller.
 func functionURLCaller(e *events.LambdaFunctionURLRequestContext) (c caller) {
 	if auth := e.Authorizer; auth != nil && auth.IAM != nil {
 		c.iam, c.arn = true, auth.IAM.UserARN
@@ -145,9 +148,9 @@ var (
 	kindEscapes      = strings.NewReplacer("|", "%7C", "%", "%25", ":", "%3A")
 )
 
-// PrincipalOf returns the text of a principal that a gateway has authenticated: the kind, a
-// colon, and the parts with "|" between them; see Request.Principal. It escapes "|" and "%"
-// in the parts, so that different parts never have the same text.
+// PrincipalOf returns a principal in the form that [Request.Principal] has: the kind, a
+// colon, and the parts, separated by "|". It escapes "|" and "%" in the parts, so that
+// different parts never yield the same principal.
 //
 //	lambdaidem.PrincipalOf("jwt", "https://issuer.example.com", "alice")
 func PrincipalOf(kind string, parts ...string) string {
@@ -160,7 +163,7 @@ func PrincipalOf(kind string, parts ...string) string {
 	b.WriteString(kindEscapes.Replace(kind))
 	for i, p := range parts {
 		b.WriteByte(":|"[min(i, 1)])
-		if strings.IndexByte(p, '|') >= 0 || strings.IndexByte(p, '%') >= 0 { // as almost never
+		if strings.IndexByte(p, '|') >= 0 || strings.IndexByte(p, '%') >= 0 { // rare, so avoid the replacer otherwise
 			p = principalEscapes.Replace(p)
 		}
 		b.WriteString(p)

@@ -106,11 +106,25 @@ func withStatus(err error) *Error {
 	return nil
 }
 
+// clientError returns the Error of a handler's error if the client may receive it, or nil. The
+// client must not receive a guard's refusal of an inner call if it would take it for a refusal
+// of its own request: after a 422 about the inner call's payload, for example, it would send
+// its request with a new key, and the request would be carried out twice.
+func clientError(err error) *Error {
+	e := withStatus(err)
+	if e == nil || e.rejected || e.replayed || codedAs[e.Code] == nil {
+		return e
+	}
+	if e.Status < 500 && e.Code != ErrInProgress && e.Code != ErrAttemptAbandoned {
+		return nil
+	}
+	return e
+}
+
 // answerOf returns the problem document for an error that a guarded handler returned. It
-// returns nil if the error has none, and is to be returned to the server: an error that is
-// no Error and has no mark.
+// returns nil if the error has none, and the server must receive the error instead.
 func (g *Guard) answerOf(err error, outcome Outcome) *Response {
-	if e := withStatus(err); e != nil {
+	if e := clientError(err); e != nil {
 		return problem(e)
 	}
 	if r := (*retryableError)(nil); errors.As(err, &r) && outcome == OutcomeReleased {
@@ -197,6 +211,14 @@ func principalUnknown(err error) *Error {
 func payloadMismatch(status int) *Error {
 	return &Error{Code: ErrPayloadMismatch, Status: status,
 		Detail: "This idempotency key was used with another request. Send a new key with a new request, and the same request with the same key."}
+}
+
+// payloadUnsure refuses a call whose payload can't be compared with the record's. It must not
+// tell the client to send a new key: if the payload is the same, that would carry it out
+// twice.
+func payloadUnsure(status int) *Error {
+	return &Error{Code: ErrPayloadMismatch, Status: status, Err: errOtherSettings, unsure: true,
+		Detail: "This idempotency key was used before, and this version of the service can't tell whether the request was the same. Do not send it with a new key until you know whether it was carried out."}
 }
 
 // inProgress refuses a call while another attempt runs.

@@ -29,7 +29,7 @@ func (i *Identity) scope(route string) string {
 // readable returns what is asked for, as scopes and events have it. A concrete path
 // may hold a secret, so Options.ScopePath has a say.
 func (g *Guard) readable(i *Identity) string {
-	of := i.of()
+	of := i.resource()
 	if i.kind() == "path" && g.opts.ScopePath != nil {
 		of = g.opts.ScopePath(of)
 	}
@@ -45,9 +45,9 @@ func (i *Identity) template(route string) string {
 	case i.Host == "":
 		return route
 	case i.Method == "":
-		return scopePart(i.of())
+		return scopePart(i.resource())
 	}
-	return scopePart(i.Method) + " " + scopePart(i.of())
+	return scopePart(i.Method) + " " + scopePart(i.resource())
 }
 
 // maxScopePart bounds each part of a scope, in bytes: callers, routes and

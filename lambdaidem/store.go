@@ -128,6 +128,11 @@ func (r Record) GoneAt(now time.Time) bool {
 // released record that is not bound accepts a request with another payload, so that a client
 // can correct its request. One that is bound refuses it with [ErrPayloadMismatch], because
 // the first payload may have had an effect.
+//
+// After a deployment it may be unknown whether two payloads are the same. With
+// BoundByDownstreamKey, the request then runs under the same downstream key, and the service
+// behind it refuses another payload. With the other two reasons the request is refused. So a
+// record that is bound for several reasons has one of these two.
 const (
 	BoundByDownstreamKey = "downstream_key" // a handler asked for a DownstreamKey, and may have used it
 	BoundByDeadAttempt   = "dead_attempt"   // an attempt died, after unknown effects

@@ -61,7 +61,7 @@ func (a *attempt) claimAt(now time.Time, over Record) Claim {
 		seen := over // a copy, so that a first claim needs none
 		c.Over = &seen
 		c.Fingerprint = a.call.fingerprintOver(over)
-		if c.Bound = over.Bound; over.State == InProgress && c.Bound == "" {
+		if c.Bound = over.Bound; over.State == InProgress && c.Bound != BoundByInnerCall {
 			c.Bound = BoundByDeadAttempt
 		}
 	}
@@ -174,12 +174,12 @@ func (a *attempt) emptyResult(end ending) Result {
 // lease returns the lease with which the attempt finishes its record.
 func (a *attempt) lease() Lease {
 	l := Lease{ID: a.id, Token: a.token, Scope: a.scope, Expires: a.expires(a.g.opts.Clock()), Bound: a.bound}
-	switch {
-	case l.Bound != "":
-	case a.keyed.Load():
-		l.Bound = BoundByDownstreamKey
+	switch { // BoundByDownstreamKey comes last, because it refuses the fewest payloads
+	case l.Bound != "" && l.Bound != BoundByDownstreamKey:
 	case a.inner.anyEffect():
 		l.Bound = BoundByInnerCall
+	case a.keyed.Load():
+		l.Bound = BoundByDownstreamKey
 	}
 	return l
 }

@@ -22,7 +22,7 @@ func (g *Guard) bypass(ctx context.Context, w work) decision {
 }
 
 func (a *attempt) runAlone(ctx context.Context, w work) decision {
-	a.keepBack()
+	a.setReserved()
 	defer a.enlist.end(errRunEnded)
 	w.run(a.inContext(ctx))
 	return a.commitAlone(ctx, w)

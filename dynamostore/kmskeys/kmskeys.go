@@ -1,15 +1,20 @@
-// Package kmskeys has the keys of dynamostore.Options.Encryption from AWS Key
-// Management Service: data keys, as "Data keys" in the AWS KMS developer guide
-// describes them.
+// Package kmskeys implements dynamostore.Options.Encryption with data keys from AWS Key
+// Management Service (AWS KMS). The section "Data keys" of the AWS KMS developer guide
+// describes data keys.
 //
-// A process asks GenerateDataKey for a key of its own once in Encryption.KeyFor, and
-// encrypts with it; the key, encrypted by KMS, is the id that stands beside each text.
-// Another process asks Decrypt for it, once in Encryption.KeyFor for each key that it
-// meets. So most requests cost nothing, and AWS's CloudTrail has who asked. Automatic
-// rotation of the KMS key needs nothing.
+//	store := dynamostore.New(client, "idempotency", func(o *dynamostore.Options) {
+//		o.Encryption = kmskeys.New(kms.NewFromConfig(cfg), keyARN)
+//	})
 //
-// The function's policy needs kms:GenerateDataKey and kms:Decrypt on that key;
-// operators need kms:Decrypt to see answers.
+// Each process calls GenerateDataKey once per Encryption.KeyFor, and encrypts with the
+// data key that it gets. Each encrypted text is stored with the id of its data key. The id
+// is the data key itself, encrypted by KMS. To decrypt, another process calls Decrypt with
+// the id, once per Encryption.KeyFor for each data key. So most requests need no call of
+// KMS. AWS CloudTrail logs who called KMS. Automatic rotation of the KMS key works without
+// changes.
+//
+// The function's IAM policy must allow kms:GenerateDataKey and kms:Decrypt on the KMS key.
+// Operators need kms:Decrypt to see answers.
 package kmskeys
 
 import (
@@ -29,40 +34,44 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
 
-// API is what is asked of KMS. A *kms.Client is one.
+// API has the methods of a KMS client that this package calls. *kms.Client implements it.
 type API interface {
 	GenerateDataKey(context.Context, *kms.GenerateDataKeyInput, ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error)
 	Decrypt(context.Context, *kms.DecryptInput, ...func(*kms.Options)) (*kms.DecryptOutput, error)
 }
 
-// Options are what [New] can be told. The zero value of every field is its default.
+// Options are the optional settings of [New].
 type Options struct {
-	// Older lists the ids or ARNs of other KMS keys that may decrypt, besides the one
-	// that encrypts: former keys, and one that will encrypt after the next deployment.
-	// No other KMS key is used to decrypt. Otherwise anyone who can write to the table
-	// could encrypt an answer with a KMS key of their own. The default is none.
+	// Older lists the ids or ARNs of other KMS keys that may decrypt data keys, besides
+	// the key that encrypts. These are former keys, and a key that will encrypt after the
+	// next deployment. A data key that was encrypted by any other KMS key is refused.
+	// Otherwise anyone who can write to the table could store an answer that they have
+	// encrypted with a KMS key of their own. Default: none.
 	Older []string
 
-	// Context is the encryption context, which KMS writes to CloudTrail and a policy
-	// can ask for ("Encryption context"). It is no secret. It must be the same for as
-	// long as what was encrypted lasts. Default: {"lambdaidem": "answers"}.
+	// Context is the encryption context of each call to KMS; see "Encryption context" in
+	// the AWS KMS developer guide. It is not secret: KMS logs it in CloudTrail. A key
+	// policy can demand a certain context. Data keys that were encrypted with another
+	// Context can't be decrypted, so don't change it before all their texts have expired.
+	// Default: {"lambdaidem": "answers"}.
 	Context map[string]string
 }
 
-// New returns an encryption with the KMS key of that id, ARN or alias. It sends nothing
-// yet. It panics if client is nil or a key is empty.
+// New returns an Encryption that encrypts with the KMS key of the given id, ARN or alias.
+// It sends no request. It panics if client is nil, or if key or a key in Options.Older is
+// empty.
 //
-// An answer is unavailable for good (500) only if KMS says that each of these keys was
-// deleted, and each is given by its ARN. Whatever else keeps a data key from being
-// decrypted, such as a KMS key that is missing in Older, another Context, or an alias or
-// a key id that KMS does not find, is taken for a mistake in a deployment. Replays then
-// fail with 503 until the mistake is corrected. Name keys by their ARNs, so that a
-// deleted key can be recognized.
+// An answer is unavailable for good, and its replays fail with 500, only if KMS reports
+// that all keys were deleted, and all are given by their ARNs. Any other error of Decrypt
+// is treated as a mistake in a deployment: a KMS key that is missing in Older, another
+// Context, or an alias or a key id that KMS does not find. Replays then fail with 503 until
+// the mistake is corrected. So specify all keys by their ARNs. Otherwise a deleted key
+// can't be told from a mistake.
 //
-// To change to another KMS key, add the new one to Older and deploy everywhere. Then
-// make it the key that encrypts, with the former one in Older, and deploy again. If both
-// are done in one deployment, the versions that don't name the new key answer replays of
-// what it encrypted with 503 until they are replaced.
+// To change to another KMS key, add the new key to Older and deploy everywhere. Then make
+// it the key that encrypts, with the former key in Older, and deploy again. If you do both
+// in one deployment, replays of answers that the new key encrypted fail with 503 in
+// processes of the old deployment.
 func New(client API, key string, optFns ...func(*Options)) dynamostore.Encryption {
 	o := Options{Context: map[string]string{"lambdaidem": "answers"}}
 	for _, fn := range optFns {
@@ -76,12 +85,14 @@ func New(client API, key string, optFns ...func(*Options)) dynamostore.Encryptio
 	return dynamostore.Encryption{Current: s.generate, Find: s.decrypt}
 }
 
+// service implements the functions Current and Find of dynamostore.Encryption with KMS.
 type service struct {
 	client  API
-	keys    []string // the first one encrypts
-	context map[string]string
+	keys    []string          // ids, ARNs or aliases of KMS keys; the first one encrypts
+	context map[string]string // Options.Context
 }
 
+// generate returns a new data key. It implements dynamostore.Encryption.Current.
 func (s *service) generate(ctx context.Context) (dynamostore.Key, error) {
 	out, err := s.client.GenerateDataKey(ctx, &kms.GenerateDataKeyInput{
 		KeyId: aws.String(s.keys[0]), KeySpec: types.DataKeySpecAes256, EncryptionContext: s.context,
@@ -92,6 +103,9 @@ func (s *service) generate(ctx context.Context) (dynamostore.Key, error) {
 	return dynamostore.Key{ID: base64.RawURLEncoding.EncodeToString(out.CiphertextBlob), Secret: out.Plaintext}, nil
 }
 
+// decrypt returns the data key with the given id, which is the data key encrypted by KMS. It
+// tries the KMS keys one after another. The error wraps dynamostore.ErrKeyGone if the data
+// key can never be decrypted. It implements dynamostore.Encryption.Find.
 func (s *service) decrypt(ctx context.Context, id string) (dynamostore.Key, error) {
 	blob, err := base64.RawURLEncoding.DecodeString(id)
 	if err != nil {
@@ -113,9 +127,10 @@ func (s *service) decrypt(ctx context.Context, id string) (dynamostore.Key, erro
 	return dynamostore.Key{}, errors.Join(failed...)
 }
 
-// isGone reports whether err, the error of Decrypt with the KMS key named key, says that
-// the KMS key was deleted. Other errors may come from a mistake in a deployment, and the
-// data key can be decrypted once the mistake is corrected:
+// isGone reports whether KMS has deleted a KMS key. key is the KMS key's id, ARN or alias,
+// and err is the error of a Decrypt with it. isGone returns false for errors that a mistake
+// in a deployment can cause, because the data key can be decrypted once the mistake is
+// corrected:
 //   - IncorrectKeyException: the data key was encrypted under a KMS key that this version
 //     of the function does not name.
 //   - InvalidCiphertextException: the data key was encrypted with another Options.Context.
@@ -128,8 +143,8 @@ func isGone(key string, err error) bool {
 	return ok && isKeyARN(key) && !strings.HasPrefix(notFound.ErrorMessage(), "Invalid arn")
 }
 
-// isKeyARN reports whether key is the ARN of a KMS key. An alias, and the ARN of an
-// alias, are not.
+// isKeyARN reports whether key is the ARN of a KMS key. It returns false for a key id, an
+// alias, and the ARN of an alias.
 func isKeyARN(key string) bool {
 	parsed, err := arn.Parse(key)
 	return err == nil && strings.HasPrefix(parsed.Resource, "key/")

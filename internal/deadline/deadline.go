@@ -1,10 +1,11 @@
-// Package deadline makes contexts that end at a deadline, and have a timer for it
-// only once somebody waits.
+// Package deadline implements contexts with a deadline that start a timer only when a
+// goroutine waits for them.
 //
-// A guarded request goes through several: of the claim, of the handler, of the
-// completion. Almost always each is over long before its deadline, and nobody asked.
-// A timer costs little to make but not to start: where it is the process's next one,
-// a sleeping thread is woken for it, in the middle of the request.
+// A guarded request uses several contexts with deadlines: for the claim, the handler and
+// the completion. Almost every context is canceled long before its deadline, and no
+// goroutine has waited for it. Allocating a timer is cheap, but starting one is not: if it
+// is the next timer of the process to fire, the runtime wakes a sleeping thread to wait
+// for it, in the middle of the request.
 package deadline
 
 import (
@@ -13,36 +14,38 @@ import (
 	"time"
 )
 
-// Context is what [context.WithDeadline] makes, with a timer only once there is a
-// caller of Done, or a context made of this one; see [Until] for one that needs none
-// even then. Err is exact without one. Where its parent and its deadline have both
-// ended it before anybody looked, it says that its parent did.
+// Context is a [context.Context] that ends like one made by [context.WithDeadline]. It
+// starts its timer only when Done is called or a context is derived from it. A context
+// that [Until] derives from it need not start the timer. Err is exact even without a
+// timer. If both the parent and the deadline have ended the Context by the time of the
+// first look at it, Err returns the parent's error.
 //
-// A Context may be part of something larger: Begin makes it one. Its methods may be
-// called from several goroutines at once.
+// A Context can be embedded in another struct: [Context.Begin] initializes a zero
+// Context. Its methods are safe for concurrent use.
 type Context struct {
 	parent context.Context
-	end    time.Time // zero: it has no deadline but its parent's
+	end    time.Time // the deadline; zero if only the parent's deadline applies
 
 	mu        sync.Mutex
-	std       context.Context // the standard library's that does the rest; nil: nobody has waited yet, or seen the end
+	std       context.Context // the standard library's context that all calls go to; nil until Done is called or the end is noticed
 	cancelStd context.CancelFunc
-	cancelled bool   // before there was std
-	inner     *inner // the context that Until made; nil: there is none
+	cancelled bool   // Cancel was called while std was nil
+	inner     *inner // the live context that Until derived from the parent; nil if there is none
 }
 
 var _ context.Context = (*Context)(nil)
 
-// With returns a context that ends at end, at the latest; a zero end is none. Cancel
-// must be called.
+// With returns a Context that ends when its parent does, and at end at the latest. If end
+// is zero, the Context has only its parent's deadline. The caller must call Cancel when it
+// no longer needs the Context.
 func With(parent context.Context, end time.Time) *Context {
 	c := new(Context)
 	c.Begin(parent, end)
 	return c
 }
 
-// Begin makes the zero Context one as [With] does. It is called once, before anything
-// else.
+// Begin initializes a zero Context, such as one embedded in a struct. Its arguments are
+// those of [With]. Call it once, before any other method.
 func (c *Context) Begin(parent context.Context, end time.Time) {
 	c.parent, c.end = parent, end
 	if last, ok := parent.Deadline(); ok && last.Before(end) {
@@ -50,7 +53,8 @@ func (c *Context) Begin(parent context.Context, end time.Time) {
 	}
 }
 
-// Deadline returns when the context ends.
+// Deadline returns the time at which the context ends at the latest, and whether it has a
+// deadline at all.
 func (c *Context) Deadline() (time.Time, bool) {
 	if c.end.IsZero() {
 		return c.parent.Deadline()
@@ -65,7 +69,8 @@ func (c *Context) Done() <-chan struct{} {
 	return c.standard().Done()
 }
 
-// Err returns what ended the context, if it has ended.
+// Err returns nil until the context has ended. After that it returns [context.Canceled]
+// or [context.DeadlineExceeded], and always the same one.
 func (c *Context) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,19 +79,19 @@ func (c *Context) Err() error {
 		return c.std.Err()
 	case c.cancelled:
 		return context.Canceled
-	case c.isOver():
-		return c.standard().Err() // the same from now on
+	case c.hasEnded():
+		return c.standard().Err() // keep the context, so that every later call returns the same error
 	}
 	return nil
 }
 
-// Value returns the parent's value.
+// Value returns the parent's value for key.
 func (c *Context) Value(key any) any {
 	c.mu.Lock()
 	from := c.std
 	switch {
 	case from != nil:
-	case c.cancelled: // context.Cause must not find the parent's
+	case c.cancelled: // context.Cause asks for a value, and must not get the parent's cause
 		from = c.standard()
 	default:
 		from = c.parent
@@ -95,7 +100,7 @@ func (c *Context) Value(key any) any {
 	return from.Value(key)
 }
 
-// Cancel ends the context, and what was made of it.
+// Cancel ends the context and every context derived from it.
 func (c *Context) Cancel() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,24 +110,25 @@ func (c *Context) Cancel() {
 	switch {
 	case c.std != nil:
 		c.cancelStd()
-	case c.isOver():
-		c.standard() // what had ended it before
+	case c.hasEnded():
+		c.standard() // record the reason for which the context had already ended
 		c.cancelStd()
 	default:
 		c.cancelled = true
 	}
 }
 
-// isOver tells whether the context has ended, though nobody has seen it yet.
-func (c *Context) isOver() bool {
+// hasEnded reports whether the parent or the deadline has ended the context. It is called
+// while std is nil, so no method has noticed the end yet.
+func (c *Context) hasEnded() bool {
 	return c.parent.Err() != nil || !c.end.IsZero() && !time.Now().Before(c.end)
 }
 
-// standard returns the context of the standard library that stands for this one.
+// standard returns std, which it creates on the first call. The caller holds mu.
 func (c *Context) standard() context.Context {
 	switch {
 	case c.std != nil:
-	case c.cancelled: // whatever has happened to its parent since
+	case c.cancelled: // ended by Cancel, even if the parent has ended since
 		c.std, c.cancelStd = context.WithCancel(context.WithoutCancel(c.parent))
 		c.cancelStd()
 	case c.end.IsZero():
@@ -133,8 +139,10 @@ func (c *Context) standard() context.Context {
 	return c.std
 }
 
-// Until is [context.WithDeadline]. If ctx is a [Context] that ends later, and nobody
-// waits for that, it is not waited for here either: one timer is enough.
+// Until returns the same context as [context.WithDeadline], but saves a timer if it can.
+// If ctx is a [Context] with a later deadline or none, and its timer has not been started,
+// the new context is derived from the parent of ctx instead. The timer of ctx is then not
+// started. Canceling ctx still cancels the new context.
 func Until(ctx context.Context, end time.Time) (context.Context, context.CancelFunc) {
 	if c, ok := ctx.(*Context); ok {
 		if limited, cancel := c.until(end); limited != nil {
@@ -144,8 +152,9 @@ func Until(ctx context.Context, end time.Time) (context.Context, context.CancelF
 	return context.WithDeadline(ctx, end)
 }
 
-// until makes a context past this one, of its parent. Cancel still ends it. It returns
-// nil where that would not be the same.
+// until derives a context from c's parent instead of from c, so that c needs no timer.
+// Canceling c cancels the new context too. until returns nil if the new context would not
+// behave like one derived from c, or if c already has such a context.
 func (c *Context) until(end time.Time) (context.Context, context.CancelFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,22 +162,23 @@ func (c *Context) until(end time.Time) (context.Context, context.CancelFunc) {
 		return nil, nil
 	}
 	limited, cancel := context.WithDeadline(c.parent, end)
-	c.inner = &inner{of: c, cancel: cancel}
+	c.inner = &inner{outer: c, cancel: cancel}
 	return limited, c.inner.end
 }
 
-// inner is a context that Until made past another one.
+// inner is a context that Until derived from the parent of another Context.
 type inner struct {
-	of     *Context
+	outer  *Context // the Context whose Cancel also ends this one
 	cancel context.CancelFunc
 }
 
+// end cancels the context and detaches it from the Context that it was derived past.
 func (in *inner) end() {
 	in.cancel()
-	c := in.of
+	c := in.outer
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.inner == in { // it may be another one by now
+	if c.inner == in { // false if end is called twice and Until has set another one in between
 		c.inner = nil
 	}
 }

@@ -1,6 +1,7 @@
-// Package jsonread reads JSON that programs of this project wrote, or DynamoDB did,
-// as quickly as it can be read. It is strict: what is unusual it gives up, and its
-// callers have a generous reader for that.
+// Package jsonread parses JSON that was written by this project or by DynamoDB, and is
+// optimized for speed. It rejects JSON that these writers do not produce, even if it is
+// valid. For JSON that it rejects, a caller needs a second, complete parser, such as
+// encoding/json.
 package jsonread
 
 import (
@@ -10,10 +11,12 @@ import (
 	"unicode/utf8"
 )
 
-// Reader reads JSON from left to right. Each method takes one thing, with the
-// white space before it, or reports false: then the text is given up.
+// Reader parses a JSON text from left to right. Each method consumes one token or value,
+// and the white space before it. If a method that parses a value reports false, the text
+// is rejected: the position is then undefined, and the Reader must not be used any more.
 //
-// What it returns shares its memory with the text, but for what was escaped.
+// The strings that it returns share memory with the text, except those that contained
+// escapes.
 type Reader struct {
 	text string
 	at   int
@@ -33,7 +36,8 @@ func (r *Reader) space() {
 	}
 }
 
-// Take takes the character, if it comes next.
+// Take consumes the character c and reports whether it came next. If it did not, only
+// white space is consumed.
 func (r *Reader) Take(c byte) bool {
 	r.space()
 	if r.at < len(r.text) && r.text[r.at] == c {
@@ -43,7 +47,8 @@ func (r *Reader) Take(c byte) bool {
 	return false
 }
 
-// Word takes the word.
+// Word consumes the literal w, such as null, and reports whether it came next. If it did
+// not, only white space is consumed.
 func (r *Reader) Word(w string) bool {
 	r.space()
 	if !strings.HasPrefix(r.text[r.at:], w) {
@@ -53,13 +58,14 @@ func (r *Reader) Word(w string) bool {
 	return true
 }
 
-// End tells whether nothing more comes.
+// End reports whether nothing but white space is left.
 func (r *Reader) End() bool {
 	r.space()
 	return r.at == len(r.text)
 }
 
-// Object takes an object; member takes each member's value.
+// Object parses an object. It calls member with the name of each member; member must
+// parse the member's value, and report false to reject the text.
 func (r *Reader) Object(member func(name string) bool) bool {
 	return r.Sequence('{', '}', func() bool {
 		name, ok := r.Text()
@@ -67,7 +73,8 @@ func (r *Reader) Object(member func(name string) bool) bool {
 	})
 }
 
-// Sequence takes what stands between two brackets, separated by commas.
+// Sequence parses comma-separated values between the brackets opens and closes. It calls
+// one to parse each value; one must report false to reject the text.
 func (r *Reader) Sequence(opens, closes byte, one func() bool) bool {
 	if !r.Take(opens) {
 		return false
@@ -86,7 +93,8 @@ func (r *Reader) Sequence(opens, closes byte, one func() bool) bool {
 	return false
 }
 
-// Text takes a text.
+// Text parses a string. It rejects strings that are not valid UTF-8, and escapes of
+// unpaired surrogates.
 func (r *Reader) Text() (string, bool) {
 	if !r.Take('"') {
 		return "", false
@@ -98,7 +106,7 @@ func (r *Reader) Text() (string, bool) {
 			r.at += i + 1
 			return rest[:i], all < utf8.RuneSelf || utf8.ValidString(rest[:i])
 		case c == '\\':
-			return r.escaped(i)
+			return r.escapedText(i)
 		case c < ' ':
 			return "", false
 		default:
@@ -108,11 +116,12 @@ func (r *Reader) Text() (string, bool) {
 	return "", false
 }
 
-// escaped takes the rest of a text whose first escape stands i bytes further on.
-func (r *Reader) escaped(i int) (string, bool) {
+// escapedText parses the rest of a string after its opening quote. Its first escape
+// begins i bytes after the reader's position.
+func (r *Reader) escapedText(i int) (string, bool) {
 	var b strings.Builder
 	rest := r.text[r.at:]
-	b.Grow(closing(rest, i)) // no escape is shorter than what it stands for
+	b.Grow(closingQuote(rest, i)) // an escape is never shorter than the character that it encodes
 	b.WriteString(rest[:i])
 	for i < len(rest) {
 		switch c := rest[i]; {
@@ -124,8 +133,8 @@ func (r *Reader) escaped(i int) (string, bool) {
 		case c != '\\':
 			b.WriteByte(c)
 			i++
-		case i+1 < len(rest) && short[rest[i+1]] != 0:
-			b.WriteByte(short[rest[i+1]])
+		case i+1 < len(rest) && shortEscapes[rest[i+1]] != 0:
+			b.WriteByte(shortEscapes[rest[i+1]])
 			i += 2
 		default:
 			unit, size := escape(rest[i:])
@@ -139,9 +148,9 @@ func (r *Reader) escaped(i int) (string, bool) {
 	return "", false
 }
 
-// closing returns where the quote stands that ends a text whose first escape stands at i.
-// If there is none, it is the end, or a byte after it.
-func closing(text string, i int) int {
+// closingQuote returns the index of the quote that ends a string whose first escape
+// begins at index i. If there is no such quote, it returns len(text) or len(text)+1.
+func closingQuote(text string, i int) int {
 	for i < len(text) && text[i] != '"' {
 		if text[i] == '\\' {
 			i++
@@ -151,11 +160,13 @@ func closing(text string, i int) int {
 	return i
 }
 
-// short is what the escapes of two characters stand for, by the second of them.
-var short = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+// shortEscapes maps the second character of each two-character escape, such as the n of
+// \n, to the character that the escape encodes. Other entries are 0.
+var shortEscapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escape returns the character that an escape of hexadecimal digits stands for, and the
-// escape's size in bytes: 0, if it is none.
+// escape decodes the \u escape, or the surrogate pair of two, that text begins with. It
+// returns the character and the length of the escape in bytes. The length is 0 if the
+// escape is invalid or a surrogate has no partner.
 func escape(text string) (rune, int) {
 	unit, ok := hex4(text)
 	if !ok || !utf16.IsSurrogate(unit) {
@@ -173,7 +184,8 @@ func sizeIf(ok bool, size int) int {
 	return 0
 }
 
-// hex4 returns the number that follows a backslash and a u.
+// hex4 returns the value of the \u escape that text begins with, and whether text begins
+// with one.
 func hex4(text string) (rune, bool) {
 	digits, ok := strings.CutPrefix(text, `\u`)
 	if !ok || len(digits) < 4 {
@@ -183,7 +195,8 @@ func hex4(text string) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// Int takes a whole number as encoding/json writes it, of up to nine digits.
+// Int parses an integer of at most nine digits without leading zeros, which is how
+// encoding/json writes integers.
 func (r *Reader) Int() (int, bool) {
 	r.space()
 	rest := r.text[r.at:]
@@ -204,7 +217,7 @@ func (r *Reader) Int() (int, bool) {
 	return n, err == nil
 }
 
-// Bool takes true or false.
+// Bool parses true or false. It returns the value, and whether there was one.
 func (r *Reader) Bool() (is, ok bool) {
 	if r.Word("true") {
 		return true, true
@@ -212,7 +225,8 @@ func (r *Reader) Bool() (is, ok bool) {
 	return false, r.Word("false")
 }
 
-// List takes an array; one takes each member.
+// List parses an array. It calls one to parse each element, and returns the elements; one
+// must report false to reject the text. An empty array gives an empty, non-nil slice.
 func List[T any](r *Reader, one func() (T, bool)) ([]T, bool) {
 	members := []T{}
 	ok := r.Sequence('[', ']', func() bool {

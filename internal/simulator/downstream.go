@@ -1,7 +1,8 @@
 package simulator
 
-// downstreamKey looks at the downstream key of a step that runs. A record and a step have
-// one key. While the record lasts, no two payloads run under it.
+// downstreamKey checks the downstream key of a step that runs. A record and a step have one
+// key. While the record lasts, no two payloads run under that key, unless a deployment leaves
+// in doubt whether they are the same.
 func (j *judge) downstreamKey(r *run, name, key string) {
 	a := r.actor
 	if r.record == "" {

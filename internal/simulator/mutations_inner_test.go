@@ -25,4 +25,12 @@ var innerMutations = []mistake{
 			return s.Release(ctx, l, now)
 		}}
 	}}, []Check{CheckOneCharge}},
+	{Mutation{Name: "inner call that binds like a downstream key", Store: func(s lambdaidem.Store, _ *actor) lambdaidem.Store {
+		return wrapped{Store: s, release: func(ctx context.Context, l lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
+			if l.Bound == lambdaidem.BoundByInnerCall {
+				l.Bound = lambdaidem.BoundByDownstreamKey
+			}
+			return s.Release(ctx, l, now)
+		}}
+	}}, []Check{CheckOneCharge}},
 }

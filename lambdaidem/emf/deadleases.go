@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// What a look at leases that are over measures: see [Observer.DeadLeases].
+// Metrics of the state of a store and its table: see [Observer.DeadLeases] and
+// [Observer.TTL].
 var (
 	deadLeases       = Metric{Name: "DeadLeases", Unit: Count}
 	recentDeadLeases = Metric{Name: "RecentDeadLeases", Unit: Count}
@@ -18,23 +19,23 @@ var (
 	ttlDisabled      = Metric{Name: "TTLDisabled", Unit: Count}
 )
 
-// recent is how long a dead lease counts as a recent one.
+// recent is how long after its end a dead lease counts in DeadLeases.Recent.
 const recent = time.Hour
 
-// DeadLeases is what a look found: the leases that are over while their attempts
-// neither completed nor gave up. Dead leases and held records are counted apart,
-// because the next retry takes over a dead lease, while a held record waits for an
-// operator. The zero DeadLeases has found none.
+// DeadLeases counts the leases that ended before their attempt completed or released the
+// record, usually because the attempt died. It counts held records separately from dead
+// leases: the next retry takes over a dead lease, but a held record waits for an operator.
+// Its zero value is empty and ready for [DeadLeases.Add].
 type DeadLeases struct {
-	Count      int           // dead leases
-	Recent     int           // of them, those that ended within the last hour
-	Oldest     time.Duration // since the end of the dead lease that ended first; 0 if there is none
-	Held       int           // held records
-	OldestHeld time.Duration // since the end of the held record's lease that ended first; 0 if there is none
+	Count      int           // number of dead leases, without those of held records
+	Recent     int           // number of those dead leases that ended within the last hour
+	Oldest     time.Duration // time since the end of the oldest dead lease; 0 if there is none
+	Held       int           // number of held records
+	OldestHeld time.Duration // time since the end of the oldest lease of a held record; 0 if there is none
 }
 
-// Add counts one more lease that ended so long ago. held reports whether its
-// record is held for an operator.
+// Add counts one more lease. ago is the time since the lease ended. held says whether its
+// record waits for an operator.
 func (d *DeadLeases) Add(ago time.Duration, held bool) {
 	if held {
 		d.Held++
@@ -48,12 +49,12 @@ func (d *DeadLeases) Add(ago time.Duration, held bool) {
 	}
 }
 
-// None reports whether nothing was found.
+// None reports whether there are neither dead leases nor held records.
 func (d *DeadLeases) None() bool { return d.Count == 0 && d.Held == 0 }
 
-// TTL writes whether the table deletes what has expired, as the metric
-// TTLDisabled, 0 or 1, by [service, function]. A table whose TTL is off grows for
-// ever and keeps what should have been erased.
+// TTL writes the metric TTLDisabled, with the dimensions [service, function]: 0 if the
+// table's TTL is enabled, 1 if it is not. A table without TTL grows forever and keeps
+// data that should have been deleted.
 func (o *Observer) TTL(enabled bool) {
 	disabled := int64(1)
 	if enabled {
@@ -64,17 +65,19 @@ func (o *Observer) TTL(enabled bool) {
 	o.write(o.clock(), nil, []measured{{ttlDisabled, disabled}})
 }
 
-// DeadLeases writes what a look at a store's dead leases found: a document of all
-// of them, by [service, function], and one for each route, by [service, function,
-// route], unless Options.NoRoutes is set. It writes zeros too, so that an alarm can
-// tell a look that found nothing from no look at all.
+// DeadLeases writes the counts of a store's dead leases and held records, as found by a
+// program that looks for them regularly. It writes one document for all, with the
+// dimensions [service, function]. Unless Options.NoRoutes is set, it also writes one for
+// each route, with the dimensions [service, function, route]. It writes zeros too, so that
+// an alarm can distinguish a search that found nothing from a search that did not run.
 //
-// The service and the function are those of the program that looks, not those of
-// the attempts that died. A route is what [lambdaidem.Event].Template would be; a
-// blank one is "(none)". Routes must be few: see the package's documentation.
+// The service and function are those of the program that calls DeadLeases, not those of
+// the attempts that died. The keys of byRoute have the form of [lambdaidem.Event].Template.
+// A blank one is written as "(none)". There must be few of them, because CloudWatch charges
+// for each.
 //
-// The metrics say how things stand, not what happened: an alarm takes their
-// maximum, not their sum.
+// The values are the state at one moment, not counts of new events. An alarm should use
+// their maximum, not their sum.
 func (o *Observer) DeadLeases(all DeadLeases, byRoute map[string]DeadLeases) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -89,7 +92,7 @@ func (o *Observer) DeadLeases(all DeadLeases, byRoute map[string]DeadLeases) {
 	}
 }
 
-// measured is a metric with its value.
+// measured is a metric of dead leases or of the table, with its value.
 type measured struct {
 	Metric
 	value int64
@@ -102,8 +105,9 @@ func (d *DeadLeases) values() []measured {
 	}
 }
 
-// write writes a document. It has one set of dimensions, since what is true of a
-// route is not true of all. The caller holds the lock.
+// write writes a document with one set of dimensions: with the route if route is not nil.
+// An event's document has both sets, but here the values of a route differ from those of
+// all routes. The caller holds mu.
 func (o *Observer) write(now time.Time, route *string, values []measured) {
 	b := append(o.line[:0], `{"_aws":{"Timestamp":`...)
 	b = strconv.AppendInt(b, now.UnixMilli(), 10)

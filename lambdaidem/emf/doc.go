@@ -1,41 +1,44 @@
-// Package emf counts what a guard does, as CloudWatch metrics: an
-// [lambdaidem.Observer] that writes each event as one line in CloudWatch's embedded
-// metric format (Amazon CloudWatch, "Specification: Embedded metric format"). On
-// Lambda a line on standard output is all that it takes: there is no agent, no
-// permission and no call to a service.
+// Package emf counts the outcomes of guarded calls as CloudWatch metrics. Its [Observer]
+// writes each event as one line of JSON, called a document here, in CloudWatch's embedded
+// metric format (Amazon CloudWatch, "Specification: Embedded metric format"). On Lambda,
+// CloudWatch extracts the metrics from the lines on standard output. No agent, permission
+// or API call is needed.
 //
 //	metrics := emf.New(func(o *emf.Options) { o.Service = "payments" })
 //	guard := lambdaidem.New(store, func(o *lambdaidem.Options) {
-//		o.Observer = lambdaidem.Observers(o.Observer, metrics) // warnings go on to slog
+//		o.Observer = lambdaidem.Observers(o.Observer, metrics) // keeps the default observer, which logs to slog
 //	})
 //
-// [Metrics] lists what there is; docs/metrics.md explains it and has an alarm.
-// The dimensions are [service, function], for alarms, which can't add up others, and
-// [service, function, route]. A route is a template or an operation, or "(none)":
-// never a path, a key, a caller or anything else that a client or a sender chose.
+// [Metrics] lists all metrics. docs/metrics.md explains them and has an example of an
+// alarm.
 //
-// Of attempts that died no guard can tell: [Observer.DeadLeases] writes what a look at
-// the store's dead leases found.
+// Each metric has two sets of dimensions: [service, function] and [service, function,
+// route]. The first set is for alarms, because an alarm can't add up the metrics of
+// several routes. A route is a route template or the name of an operation, or "(none)". It
+// is never a path, a key, a caller or any other text that a client or a sender chose.
 //
-// # Nothing is buffered
+// A guard can't report that its own attempt died. A program that looks for dead leases in
+// the store reports what it found with [Observer.DeadLeases].
 //
-// A process on Lambda is frozen once its answer has left, and may never be thawed:
-// what it still held would be late, or lost. So a document is written while the event
-// is told, before the answer leaves, and there is nothing to flush. It also makes
-// several invocations in one process no different from one, and keeps every document
-// far below CloudWatch's limits, however large a batch is: one event has at most seven
-// values. The price is a line of some 500 bytes for each event.
+// # No buffering
 //
-// # For readers of the log
+// Lambda freezes a process once it has responded, and may never resume it. Buffered
+// metrics would be late or lost. So Observe writes the document at once, before the
+// response is sent, and there is nothing to flush. This works the same when several
+// invocations share a process. It also keeps every document far below CloudWatch's limits,
+// whatever the size of a batch, because one event has at most seven values. The cost is a
+// line of about 500 bytes for each event.
 //
-// A document may have more than metrics: the reason why a store failed, and with
-// [Options].Records the record's id and the outcome. CloudWatch Logs Insights finds
-// them; docs/metrics.md has queries.
+// # Log queries
 //
-// # The log format
+// A document also has members that are not metrics: the reason of a store's failure and,
+// if [Options].Records is set, the record's id and the outcome. They can be queried with
+// CloudWatch Logs Insights. docs/metrics.md has example queries.
 //
-// With Lambda's JSON log format a line that is JSON already is taken as it is (AWS
-// Lambda, "Configuring JSON and plain text log formats"). Lambda takes a line without
-// a level for INFO: with an ApplicationLogLevel above INFO it drops these lines, and
+// # Log format
+//
+// With Lambda's JSON log format, Lambda passes on unchanged a line that is already JSON
+// (AWS Lambda, "Configuring JSON and plain text log formats"). A line without a level
+// counts as INFO. With an ApplicationLogLevel above INFO, Lambda drops these lines, and
 // there are no metrics (AWS Lambda, "Log-level filtering").
 package emf

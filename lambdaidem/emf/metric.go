@@ -5,14 +5,14 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/measure"
 )
 
-// Metric is one metric: its name is stable.
+// Metric describes one metric. Names of metrics don't change between versions.
 type Metric struct {
 	Name string
 	Unit Unit
-	Kind lambdaidem.Kind // that it counts; empty: it counts or measures something else
+	Kind lambdaidem.Kind // the kind of event that the metric counts; empty for all other metrics
 }
 
-// Unit is a unit of CloudWatch (Amazon CloudWatch API, MetricDatum).
+// Unit is a unit of a CloudWatch metric (Amazon CloudWatch API Reference, MetricDatum).
 type Unit string
 
 // The units.
@@ -22,7 +22,7 @@ const (
 	None         Unit = "None"
 )
 
-// counts names the count of each kind.
+// counts are the metrics that count the events of one kind.
 var counts = []Metric{
 	{"New", Count, lambdaidem.EventNew},
 	{"Replayed", Count, lambdaidem.EventReplayed},
@@ -46,17 +46,19 @@ var counts = []Metric{
 	{"SwitchedOff", Count, lambdaidem.EventSwitchedOff},
 }
 
-// What is not the count of a kind.
+// Metrics that don't count the events of one kind. Metrics of dead leases are in
+// deadleases.go.
 var (
 	duration        = Metric{Name: "Duration", Unit: Milliseconds}
 	handlerDuration = Metric{Name: "HandlerDuration", Unit: Milliseconds}
 	storeDuration   = Metric{Name: "StoreDuration", Unit: Milliseconds}
 	attempt         = Metric{Name: "Attempt", Unit: None}
 	throttled       = Metric{Name: "Throttled", Unit: Count}
-	otherKind       = Metric{Name: "Other", Unit: Count} // of a version that this package does not know
+	otherKind       = Metric{Name: "Other", Unit: Count} // events of kinds that this package does not know, from a later version of lambdaidem
 )
 
-// limits names the count of each limit that throttles.
+// limits are the metrics that count throttled store calls by the limit that throttled
+// them. The last one also counts values of throttle that are not in the list.
 var limits = []struct {
 	Metric
 	throttle string
@@ -69,7 +71,7 @@ var limits = []struct {
 	{Metric{Name: "ThrottledUnknown", Unit: Count}, measure.Unknown},
 }
 
-// Metrics lists every metric that there may be.
+// Metrics returns every metric that an [Observer] may write.
 func Metrics() []Metric {
 	all := append([]Metric{}, counts...)
 	all = append(all, otherKind, duration, handlerDuration, storeDuration, attempt, throttled)

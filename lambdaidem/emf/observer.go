@@ -12,24 +12,28 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/measure"
 )
 
-// Observer writes a document for each event. Make one with [New]; it is safe for
-// concurrent use.
+// Observer is a [lambdaidem.Observer] that writes a document for each event: a line of JSON
+// in CloudWatch's embedded metric format. Create one with [New]. It is safe for concurrent
+// use.
 type Observer struct {
 	routes   bool
 	records  bool
 	bypassed bool
 	clock    func() time.Time
 
-	// What every document has: its namespace and what is before its first set of
-	// dimensions; that and an event's sets of them; and their values.
+	// Parts of the JSON that are the same in every document, built once by New.
+	// namespace ends before the names of the first set of dimensions. head is namespace
+	// with all sets of an event's dimensions. dimensions has the values of service and
+	// function.
 	namespace, head, dimensions []byte
 
-	mu   sync.Mutex // held while a line is made and written, so that lines are whole
+	mu   sync.Mutex // held while a line is built and written, so that lines don't mix
 	w    io.Writer
-	line []byte
+	line []byte // the buffer of the last line, for reuse
 }
 
-// New returns an observer. It panics if an option is invalid, and names the field.
+// New returns an Observer. It panics if an option is invalid. The panic's text names the
+// field.
 func New(optFns ...func(*Options)) *Observer {
 	var o Options
 	for _, fn := range optFns {
@@ -59,18 +63,19 @@ func (o *Observer) Observe(_ context.Context, e lambdaidem.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.line = o.appendDocument(o.line[:0], now, e.Kind, e.RecordID, sample)
-	_, _ = o.w.Write(o.line) // one call, so that it is one line whoever else writes there
+	_, _ = o.w.Write(o.line) // a single call keeps the line whole if others write to the same file
 }
 
-// value is a metric with its value.
+// value is a metric of an event, with its value.
 type value struct {
 	Metric
 	value float64
 }
 
-// maxValues bounds the values of one event.
+// maxValues is the maximum number of values that appendValues appends for one event.
 const maxValues = 7
 
+// appendDocument appends the document of one event, including the newline.
 func (o *Observer) appendDocument(b []byte, now time.Time, kind lambdaidem.Kind, record string, s measure.Sample) []byte {
 	var room [maxValues]value
 	values := appendValues(room[:0], kind, s)
@@ -88,13 +93,13 @@ func (o *Observer) appendDocument(b []byte, now time.Time, kind lambdaidem.Kind,
 	if o.routes {
 		b = append(appendDimension(append(b, `,"route":"`...), s.Route), '"')
 	}
-	if o.records { // no metrics: for who reads the log
+	if o.records { // not metrics, but members for log queries
 		b = append(append(b, `,"outcome":"`...), s.Outcome...)
 		if b = append(b, '"'); record != "" {
 			b = append(appendText(append(b, `,"record":"`...), record, maxRecord), '"')
 		}
 	}
-	if s.Reason != "" { // no metric: for who reads the log
+	if s.Reason != "" { // not a metric, but a member for log queries
 		b = append(append(append(b, `,"reason":"`...), s.Reason...), '"')
 	}
 	for _, v := range values {
@@ -104,12 +109,12 @@ func (o *Observer) appendDocument(b []byte, now time.Time, kind lambdaidem.Kind,
 	return append(b, "}\n"...)
 }
 
-// appendValues appends what an event adds to the metrics.
+// appendValues appends the values that an event adds to the metrics.
 func appendValues(values []value, kind lambdaidem.Kind, s measure.Sample) []value {
 	values = append(values, value{countOf(kind), 1})
-	values = appendTime(values, duration, s.Call)
-	values = appendTime(values, handlerDuration, s.Handler)
-	values = appendTime(values, storeDuration, s.Store)
+	values = appendDuration(values, duration, s.Call)
+	values = appendDuration(values, handlerDuration, s.Handler)
+	values = appendDuration(values, storeDuration, s.Store)
 	if s.Attempt > 0 {
 		values = append(values, value{attempt, float64(s.Attempt)})
 	}
@@ -119,23 +124,23 @@ func appendValues(values []value, kind lambdaidem.Kind, s measure.Sample) []valu
 	return values
 }
 
-// appendTime appends a duration in milliseconds, to the microsecond, if there is
-// one.
-func appendTime(values []value, m Metric, d time.Duration) []value {
+// appendDuration appends a duration in milliseconds, rounded down to a microsecond, unless it
+// is 0 or negative.
+func appendDuration(values []value, m Metric, d time.Duration) []value {
 	if d <= 0 {
 		return values
 	}
 	return append(values, value{m, float64(d.Microseconds()) / 1000})
 }
 
-// What a document has of a text, in bytes: of a dimension's value as much as
-// CloudWatch takes, of a record's id more than any has.
+// The maximum lengths of texts in a document, in bytes. Longer texts are cut.
 const (
-	maxDimension = 1024
-	maxRecord    = 128
+	maxDimension = 1024 // CloudWatch's limit for the value of a dimension
+	maxRecord    = 128  // for a record's id, which is always shorter
 )
 
-// appendDimension appends a dimension's value. CloudWatch refuses one that is blank.
+// appendDimension appends the value of a dimension. It replaces a blank value by "(none)",
+// because CloudWatch rejects blank values.
 func appendDimension(b []byte, text string) []byte {
 	if strings.TrimSpace(text) == "" {
 		text = measure.None
@@ -143,9 +148,9 @@ func appendDimension(b []byte, text string) []byte {
 	return appendText(b, text, maxDimension)
 }
 
-// appendText appends most bytes of a text at most: printable ASCII, as CloudWatch
-// wants a dimension's value, with neither quotation marks nor backslashes, so that it
-// is JSON as it stands. All else is %XX, byte by byte.
+// appendText appends a text to a JSON string, cut to most bytes. CloudWatch accepts only
+// printable ASCII in the value of a dimension, so every other byte is written as %XX. So
+// are quotation marks and backslashes, which would need an escape in JSON.
 func appendText(b []byte, text string, most int) []byte {
 	const digits = "0123456789ABCDEF"
 	end := len(b) + most

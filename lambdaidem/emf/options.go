@@ -9,40 +9,42 @@ import (
 	"time"
 )
 
-// Options are an observer's settings. A field that is its zero value has its
-// default.
+// Options are the options of [New]. A field with its zero value gets its default.
 type Options struct {
-	// Namespace is that of the metrics: 1 to 255 letters, digits and . - _ / # :,
-	// the first no colon; those that begin with "AWS/" are AWS's own. Default:
-	// "Lambdaidem".
+	// Namespace is the CloudWatch namespace of the metrics. It has 1 to 255 letters,
+	// digits and the characters . - _ / # :, and must not begin with a colon or with
+	// "AWS/", which is reserved for AWS. Default: "Lambdaidem".
 	Namespace string
-	// Service is the dimension of that name: what the function is a part of.
-	// Default: Function.
+	// Service is the value of the dimension "service": the name of the service that the
+	// function is a part of. Default: the value of Function.
 	Service string
-	// Function is the dimension of that name. Default: the Lambda function's name;
-	// outside Lambda the program's file name.
+	// Function is the value of the dimension "function". Default: the name of the Lambda
+	// function or, outside Lambda, the program's file name.
 	Function string
-	// NoRoutes leaves the dimensions [service, function, route] out: CloudWatch
-	// charges for each metric with each combination of values. Default: false.
+	// NoRoutes omits the set of dimensions [service, function, route]. It saves money:
+	// CloudWatch charges for each metric with each combination of dimension values.
+	// Default: false.
 	NoRoutes bool
-	// Records adds to each document which record it is of, and what came of the call:
-	// the members "record" and "outcome", as a log line of [lambdaidem.SlogObserver]
-	// has them. They are no dimensions and cost nothing but their bytes: with them
-	// CloudWatch Logs Insights tells a record's history. Default: false.
+	// Records adds the members "record" and "outcome" to each document: the record's id
+	// and the event's kind. They have the same names and values as in the log lines of
+	// [lambdaidem.SlogObserver], and let CloudWatch Logs Insights list the history of a
+	// record. They are not dimensions, so they cost only their bytes. Default: false.
 	Records bool
-	// Bypassed counts calls that run unguarded by method, by a skip, or for lack of
-	// an optional key. Each is a document, of every GET for one. Default: false.
+	// Bypassed also counts the calls that run unguarded because of their HTTP method,
+	// Options.Skip of the guard, or a missing key that is optional. Each writes a
+	// document, for example every GET. Default: false.
 	Bypassed bool
-	// Writer is written to, one line a call, from one goroutine at a time. Its
-	// errors are ignored: there is nobody to tell. Default: os.Stdout, as it is when
-	// the observer is made.
+	// Writer receives the documents: one line per call of Write, and one call at a time.
+	// Its errors are ignored, because there is no caller to return them to. Default: the
+	// value of os.Stdout when New is called.
 	Writer io.Writer
-	// Clock tells the time of documents, which must be the real one: CloudWatch
-	// refuses what is more than two weeks old or two hours ahead. It is not that of
-	// lambdaidem.Options. Default: time.Now. For tests.
+	// Clock returns the time for a document's timestamp. Set it in tests only, because
+	// CloudWatch rejects metrics that are more than two weeks old or more than two hours
+	// in the future. It is independent of the guard's Options.Clock. Default: time.Now.
 	Clock func() time.Time
 }
 
+// settle returns the options with the defaults filled in.
 func (o Options) settle() Options {
 	if o.Namespace == "" {
 		o.Namespace = "Lambdaidem"
@@ -65,7 +67,7 @@ func (o Options) settle() Options {
 	return o
 }
 
-// check panics on what is invalid, and names the field.
+// check panics if an option is invalid. The panic's text names the field.
 func (o Options) check() {
 	if !validNamespace(o.Namespace) {
 		panic(fmt.Sprintf("emf: Options.Namespace is %q; it must be 1 to 255 of the characters that CloudWatch allows, and not one of AWS's", o.Namespace))

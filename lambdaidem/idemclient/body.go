@@ -8,15 +8,15 @@ import (
 	"net/http"
 )
 
-// repeatable readies a request for several attempts: out is what is sent, without
-// its key, and again gives the body anew; it is nil if the body can be sent only
-// once. The caller's request is not changed, and its body is closed or belongs to
-// out.
-func repeatable(req *http.Request, maxBuffer int64) (out *http.Request, again func() (io.ReadCloser, error), err error) {
-	out = req.WithContext(req.Context()) // shares the trailers, which a body may set while it is read
+// repeatable prepares a request for several attempts. out is the request to send, still
+// without its key. nextBody returns the body for a further attempt; it is nil if the body
+// can be sent only once. The caller's request is not changed. Its body is either closed
+// or will be closed with the body of out.
+func repeatable(req *http.Request, maxBuffer int64) (out *http.Request, nextBody func() (io.ReadCloser, error), err error) {
+	out = req.WithContext(req.Context()) // a shallow copy keeps the trailers, which reading the body may set
 	switch {
 	case req.Body == nil:
-		return out, func() (io.ReadCloser, error) { return nil, nil }, nil //nolint:nilnil // no body is a body
+		return out, func() (io.ReadCloser, error) { return nil, nil }, nil //nolint:nilnil // in http.Request a nil Body means no body
 	case req.GetBody != nil:
 		return out, req.GetBody, nil
 	case req.ContentLength > maxBuffer:
@@ -27,29 +27,29 @@ func repeatable(req *http.Request, maxBuffer int64) (out *http.Request, again fu
 		return nil, nil, err
 	}
 	if int64(len(data)) > maxBuffer {
-		out.Body = joined{io.MultiReader(bytes.NewReader(data), req.Body), req.Body}
+		out.Body = readCloser{io.MultiReader(bytes.NewReader(data), req.Body), req.Body}
 		return out, nil, nil
 	}
-	_ = req.Body.Close() // all of it was read
+	_ = req.Body.Close() // readBody has read all of it
 	if req.ContentLength > 0 && req.ContentLength != int64(len(data)) {
 		return nil, nil, fmt.Errorf("idemclient: the request's body has %d bytes; its ContentLength is %d", len(data), req.ContentLength)
 	}
-	again = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
-	out.GetBody = again
-	out.Body, _ = again()
-	if len(req.TransferEncoding) == 0 && len(req.Trailer) == 0 { // either of them needs chunks
+	nextBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
+	out.GetBody = nextBody
+	out.Body, _ = nextBody()
+	if len(req.TransferEncoding) == 0 && len(req.Trailer) == 0 { // both require chunked encoding, without a Content-Length
 		out.ContentLength = int64(len(data))
 		if len(data) == 0 {
-			out.Body = http.NoBody // else a length of 0 means that it is unknown
-			again = func() (io.ReadCloser, error) { return http.NoBody, nil }
-			out.GetBody = again
+			out.Body = http.NoBody // with another body, a ContentLength of 0 means unknown
+			nextBody = func() (io.ReadCloser, error) { return http.NoBody, nil }
+			out.GetBody = nextBody
 		}
 	}
-	return out, again, nil
+	return out, nextBody, nil
 }
 
-// readBody reads up to limit bytes of a request's body. The end of the context
-// closes the body, so that a reader which knows no context gives up too.
+// readBody reads up to limit bytes of a request's body. If the context ends, readBody closes
+// the body. This interrupts a Read that hangs, even if the body knows nothing of the context.
 func readBody(req *http.Request, limit int64) ([]byte, error) {
 	ctx := req.Context()
 	stop := context.AfterFunc(ctx, func() { _ = req.Body.Close() })
@@ -64,13 +64,14 @@ func readBody(req *http.Request, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// joined reads from one thing and closes another.
-type joined struct {
+// readCloser is a body that reads from Reader and closes Closer.
+type readCloser struct {
 	io.Reader
 	io.Closer
 }
 
-// closeBody keeps the promise of a RoundTripper where nothing is sent.
+// closeBody closes the body of a request that is not sent: http.RoundTripper requires
+// RoundTrip to close it even then.
 func closeBody(req *http.Request) {
 	if req.Body != nil {
 		_ = req.Body.Close()

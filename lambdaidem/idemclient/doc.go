@@ -21,60 +21,70 @@
 //
 // # Keys
 //
-// The key of a request is the first of these: the one that its header already has; the one of
-// [WithKey] in its context; for a redirect, the one of the redirected request; and the one of
-// [Options.NewKey], which is [RandomKey] by default. All attempts of a request, and the
-// requests of its redirects, have the same key. The response's Request.Header has it.
+// A request's key comes from the first of these sources that has one:
 //
-// After an error, a 5xx or a 409 for a request in progress, nobody knows whether the request
-// was carried out. To repeat it later, the caller needs its key. So give the key by WithKey
-// from the start, and to repeat the request after a crash, store it or derive it from the
-// number of the order. The same request under a new random key is a second payment.
+//  1. the request's header
+//  2. the request's context, see [WithKey]
+//  3. for a redirect, the request that was redirected
+//  4. [Options.NewKey], which is [RandomKey] by default
 //
-// A redirect to another host, or from https to http, is sent without a key, even if the
-// caller has set one.
+// All attempts of a request, and the requests of its redirects, have the same key. It is in
+// the header of the response's Request.
+//
+// After an error, a 5xx or a 409 for a request in progress, the caller does not know whether
+// the request was carried out. To repeat it later, the caller needs its key. So choose the key
+// before the first attempt and pass it with WithKey. To be able to repeat the request after a
+// crash, store the key or derive it from something stored, such as the number of an order. The
+// same request with a new random key could be a second payment.
+//
+// A redirect to a host that was not given to [New], or to plain HTTP on a host that was given
+// for https only, is sent without a key, even if the caller has set one.
 //
 // # Retries
 //
-//	no response: a network error     but not a certificate that is refused, plain HTTP on an
-//	                                 https port, or a context that has ended
+// A request is sent again in these cases:
+//
+//	network error, no response       except a rejected certificate, plain HTTP on an https
+//	                                 port, or a context that has ended
 //	408, 425, 429, 500, 502, 503,    unless the problem document has a final code; see below
 //	504
-//	409 idempotency_in_progress      any other 409 is the application's, and final
-//	a problem document that is cut   its code is unknown
+//	409 idempotency_in_progress      any other 409 comes from the application and is final
+//	incomplete problem document      because its code is unknown
 //
-// All other responses are final. So is a 500 or 409 with one of these codes, because a retry
-// would get it again: idempotency_answer_unavailable, idempotency_answer_unreadable,
+// All other responses are final. A response with one of these codes is also final, because a
+// retry would get it again: idempotency_answer_unavailable, idempotency_answer_unreadable,
 // idempotency_attempt_abandoned, idempotency_body_unknown, idempotency_payload_mismatch,
 // idempotency_permanent_failure, idempotency_record_foreign, idempotency_request_invalid,
 // idempotency_streaming_refused, idempotency_write_invalid. A response with the header
 // X-Idempotency-Replayed: true is final whatever its status, because a completed record never
 // changes. With the other codes of the guard (idempotency_condition_failed,
 // idempotency_not_begun, idempotency_out_of_time, idempotency_outcome_unknown,
-// idempotency_retryable_failure, idempotency_store_unavailable) and with unknown codes the
-// status decides. So it does if a problem document has a Content-Encoding, which happens only
-// if the caller has asked for one: the document is not read, and a 409 is final.
+// idempotency_retryable_failure, idempotency_store_unavailable) and with unknown codes, the
+// status decides. A problem document with a Content-Encoding is not read, so the status
+// decides there too, and a 409 is final. This happens only if the caller has asked for a
+// Content-Encoding.
 //
-// A response counts when its header has arrived. If its body is cut, the caller gets the
-// error from reading it, because it may have used the first part already. It is safe to send
-// the same request again, with the key in the response's Request.Header: the guard replays
-// the response.
+// A response counts as received when its header has arrived. If reading its body fails, the
+// caller gets the error and there is no retry, because the caller may already have used the
+// first part. It is then safe to send the same request again, with the key in the header of
+// the response's Request: the guard replays the response.
 //
 // # Waits
 //
 // The wait before a retry grows exponentially, with jitter, and is never shorter than the
 // server's Retry-After. If Retry-After is longer than [Options.MaxRetryAfter], or the wait
 // would end after the deadline of the context ([http.Client.Timeout] sets one), there is no
-// retry: the caller gets the last response or error at once. Retry-After is still in it.
+// retry: the caller gets the last response or error at once. The response still has its
+// Retry-After header.
 //
-// A server that accepts a request and does not respond uses up all of the time. Set
-// [http.Transport.ResponseHeaderTimeout] to limit each attempt. Its error counts as a network
-// error.
+// A server that accepts a request and never responds uses up all of the time before the
+// deadline. Set [http.Transport.ResponseHeaderTimeout] to limit each attempt. The resulting
+// error counts as a network error.
 //
 // # Bodies
 //
 // A retry gets its body from the request's GetBody, which [http.NewRequest] sets for bytes and
 // strings. A body without GetBody is read into memory before the first attempt if it has at
-// most [Options.MaxBuffer] bytes. It is then sent with a Content-Length, which the guard needs
-// anyway. A longer body is sent once, with a key and without retries.
+// most [Options.MaxBuffer] bytes. It is then sent with a Content-Length, which a guarded
+// handler requires anyway. A longer body is sent once, with a key and without retries.
 package idemclient

@@ -11,10 +11,11 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// origin is where a request goes. Keys are sent to given origins only.
+// origin is the scheme, host and port of a URL, in canonical form.
 type origin struct{ scheme, host, port string }
 
-// parseHost returns the origins that one of New's hosts names.
+// parseHost returns the origins for an entry of New's hosts. It returns two for a loopback
+// host without a scheme: https and http.
 func parseHost(entry string) ([]origin, error) {
 	scheme, authority, explicit := strings.Cut(entry, "://")
 	if !explicit {
@@ -51,8 +52,8 @@ func parseHost(entry string) ([]origin, error) {
 	return origins, nil
 }
 
-// originOf returns where a request to u goes. Every spelling of a host for which
-// net/http dials the same name is the same origin.
+// originOf returns the origin of u. URLs for which net/http dials the same host and port have
+// the same origin, whatever the spelling of the host.
 func originOf(u *url.URL) origin {
 	name, err := canonicalName(u.Hostname())
 	if err != nil { // net/http can't dial it
@@ -78,29 +79,29 @@ func canonicalName(host string) (string, error) {
 	if strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) {
 		ascii, err := idna.Lookup.ToASCII(host)
 		if err != nil {
-			return "", err //nolint:wrapcheck // the caller says what it is about
+			return "", err //nolint:wrapcheck // parseHost wraps it, originOf ignores it
 		}
 		host = ascii
 	}
 	host = strings.ToLower(host)
 	name := strings.TrimSuffix(host, ".")
 	if _, err := netip.ParseAddr(name); err == nil {
-		return host, nil // an address with a dot is a name that DNS resolves to anything
+		return host, nil // an address with a trailing dot is not an address but a name, which DNS may resolve to any host
 	}
 	return name, nil
 }
 
-// isExactName reports whether a canonical name could be a host's: printable ASCII
-// without wildcard, zone or empty last label.
+// isExactName reports whether a canonical name can be the name of one host: printable ASCII,
+// without a wildcard, an IPv6 zone or a trailing dot.
 func isExactName(name string) bool {
 	return name != "" && !strings.HasSuffix(name, ".") && !strings.ContainsFunc(name, func(r rune) bool {
 		return r <= ' ' || r > '~' || strings.ContainsRune(`*%"\`, r)
 	})
 }
 
-// isLoopback reports whether a host is this machine (RFC 6761, section 6.3), so that
-// plain HTTP to it crosses no network.
-func isLoopback(host string) bool { // host is canonical
+// isLoopback reports whether a canonical host name is this machine (RFC 6761, section 6.3). A
+// key may be sent there over plain HTTP, because the request crosses no network.
+func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true
 	}

@@ -12,20 +12,21 @@ import (
 type keyOfContext struct{}
 
 // WithKey returns a context whose guarded requests have this key, such as the number of an
-// order or a lambdaidem.DownstreamKey. Use a context for one operation: two payloads under one
-// key on one route are a mismatch, 422.
+// order or a lambdaidem.DownstreamKey. Use each context for one operation only: a second
+// payload under the same key on the same route gets a 422.
 //
 // A key has 1 to 255 printable ASCII characters, without a space at either end. With any other
-// key, even an empty one, RoundTrip returns an error. A random key in its place could mean a
-// second payment.
+// key, even an empty one, RoundTrip returns an error. It does not replace the key by a random
+// one, because that could mean a second payment.
 func WithKey(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, keyOfContext{}, key)
 }
 
-// keyed returns a copy of the request's header with a key.
-func (t *Transport) keyed(req *http.Request) (http.Header, error) {
+// headerWithKey returns a copy of the header of a guarded request, with a key added if it
+// has none.
+func (t *Transport) headerWithKey(req *http.Request) (http.Header, error) {
 	header := req.Header.Clone()
-	if values := t.keysIn(header); len(values) > 0 { // the caller's; or of a redirect, and copied by net/http
+	if values := t.keysIn(header); len(values) > 0 { // set by the caller, or copied by net/http for a redirect
 		for _, v := range values {
 			if strings.Trim(v, " \t") == "" {
 				return nil, fmt.Errorf("idemclient: the request's header %s is empty", t.opts.KeyHeader)
@@ -44,7 +45,7 @@ func (t *Transport) keyed(req *http.Request) (http.Header, error) {
 	return header, nil
 }
 
-// newValue returns the header's value for a request that has none.
+// newValue returns the value of the key's header for a request that has no such header.
 func (t *Transport) newValue(req *http.Request) (string, error) {
 	if key, ok := req.Context().Value(keyOfContext{}).(string); ok {
 		value, err := headerValue(key)
@@ -53,8 +54,8 @@ func (t *Transport) newValue(req *http.Request) (string, error) {
 		}
 		return value, nil
 	}
-	// net/http copies the header of the first request, without the key that this
-	// transport added to it. That key is in the request of the redirecting response.
+	// For a redirect, net/http copies the header of the first request, but not the key
+	// that this transport added. That key is in the Request of the redirecting response.
 	if from := lastRedirect(req, t.guards); from != nil {
 		if values := t.keysIn(from.Header); len(values) > 0 {
 			return values[0], nil
@@ -71,8 +72,8 @@ func (t *Transport) newValue(req *http.Request) (string, error) {
 	return value, nil
 }
 
-// lastRedirect returns the latest request before req in its chain of redirects for
-// which match reports true, or nil.
+// lastRedirect goes back through the redirects that led to req, and returns the first request
+// for which match reports true. It returns nil if there is none.
 func lastRedirect(req *http.Request, match func(*http.Request) bool) *http.Request {
 	for resp := req.Response; resp != nil && resp.Request != nil; resp = resp.Request.Response {
 		if match(resp.Request) {
@@ -82,11 +83,11 @@ func lastRedirect(req *http.Request, match func(*http.Request) bool) *http.Reque
 	return nil
 }
 
-// unkeyed returns an unguarded request for sending. A redirect to a host that may not have the
-// key loses it: net/http copies the header of the first request to every host, and with it a
-// key that the caller has set.
-func (t *Transport) unkeyed(req *http.Request) *http.Request {
-	if len(t.keysIn(req.Header)) == 0 || t.given(req) || lastRedirect(req, t.given) == nil {
+// withoutKey returns the form in which an unguarded request is sent. It removes the key from a
+// redirect to a host that was not passed to New. net/http copies the header of the first
+// request to every host, including a key that the caller has set.
+func (t *Transport) withoutKey(req *http.Request) *http.Request {
+	if len(t.keysIn(req.Header)) == 0 || t.hasListedHost(req) || lastRedirect(req, t.hasListedHost) == nil {
 		return req
 	}
 	out := req.WithContext(req.Context())
@@ -99,7 +100,8 @@ func (t *Transport) unkeyed(req *http.Request) *http.Request {
 	return out
 }
 
-// keysIn returns the values of the key's header, under its name in any case.
+// keysIn returns the values of the header KeyHeader. It ignores the case of the name, because
+// a caller may have set the header without canonicalizing it.
 func (t *Transport) keysIn(h http.Header) []string {
 	var values []string
 	for name, v := range h {
@@ -110,9 +112,9 @@ func (t *Transport) keysIn(h http.Header) []string {
 	return values
 }
 
-// headerValue returns the value of the header for a key. It is the key itself, because many
-// servers read nothing else, or a String of RFC 9651 if the key has a comma or a double
-// quote.
+// headerValue returns the value of the key's header for a key. It is the key itself, because
+// many servers don't understand anything else. A key with a comma or a double quote is sent as
+// a String of RFC 9651, in double quotes. The error says why a key is invalid.
 func headerValue(key string) (string, error) {
 	switch {
 	case key == "":
@@ -133,9 +135,9 @@ func headerValue(key string) (string, error) {
 	return key, nil
 }
 
-// RandomKey returns a random UUID of version 4 (RFC 9562, 5.4). Requests without a key get one.
-// Callers who may want to repeat a request after an error use it with [WithKey], so that they
-// know the key.
+// RandomKey returns a random UUID of version 4 (RFC 9562, section 5.4). It is the default of
+// [Options.NewKey]. A caller who may have to repeat a request after an error passes a RandomKey
+// to [WithKey], to know the key.
 func RandomKey() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails

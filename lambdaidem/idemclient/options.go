@@ -12,7 +12,7 @@ import (
 
 // Options are the options of [New]. An option function receives them with the defaults set. A
 // field that it sets to the zero value gets its default again. New panics if a value is not
-// valid, and names the field.
+// valid. The panic's text names the field.
 type Options struct {
 	// KeyHeader is the header that carries the idempotency key. Default:
 	// "Idempotency-Key".
@@ -24,28 +24,28 @@ type Options struct {
 	// RoundTrip returns an error. Default: [RandomKey].
 	NewKey func(*http.Request) (string, error)
 
-	// Methods are the HTTP methods that are guarded, in any case. Default: POST,
-	// PATCH.
+	// Methods are the HTTP methods whose requests are guarded, in upper or lower case.
+	// Default: POST, PATCH.
 	Methods []string
-	// Skip reports whether a request is sent once, without a key, such as one for a
-	// route that doesn't honor keys. Default: nil, no request is.
+	// Skip reports whether to send a request once and without a key, for example because
+	// its route doesn't honor keys. Default: nil, which skips no request.
 	Skip func(*http.Request) bool
 
-	// MaxAttempts is how often a request is sent at most, including the first time.
-	// With 1, requests get keys but no retries. Default: 6.
+	// MaxAttempts is the maximum number of times a request is sent, including the first
+	// time. With 1, requests get keys but no retries. Default: 6.
 	MaxAttempts int
 	// InitialWait is the wait before the second attempt. Each later wait is twice as
 	// long as the one before. A random part, up to half of the wait, is added or
 	// subtracted. Default: 200 ms, which spreads six attempts over about 6 s.
 	InitialWait time.Duration
-	// MaxWait is the longest wait before jitter: at least InitialWait, at most 146 years.
-	// Default: 10 s.
+	// MaxWait is the longest wait between attempts, before jitter is added. It must be at
+	// least InitialWait and at most 146 years. Default: 10 s.
 	MaxWait time.Duration
-	// MaxRetryAfter is the longest Retry-After that the client waits for. The caller gets
-	// a response with a longer one at once. Default: 1 minute.
+	// MaxRetryAfter is the longest Retry-After that the client waits for. If a response has
+	// a longer one, the caller gets that response at once. Default: 1 minute.
 	MaxRetryAfter time.Duration
-	// MaxBuffer is the size in bytes of the longest body that is kept in memory for
-	// retries, if the request has no GetBody. Default: 6 MiB, the limit of Lambda.
+	// MaxBuffer is the size in bytes of the largest body that is read into memory for
+	// retries, if the request has no GetBody. Default: 6 MiB, Lambda's limit for a request.
 	MaxBuffer int64
 
 	// Observe is called after each attempt of a guarded request, before the wait for the
@@ -54,21 +54,21 @@ type Options struct {
 	Observe func(context.Context, Attempt)
 }
 
-// Attempt describes one attempt of a guarded request, for logs and metrics. It has neither the
-// key nor the path, which may be secret.
+// Attempt describes one attempt of a guarded request, for logs and metrics. It includes neither
+// the key nor the path, because both may be secret.
 type Attempt struct {
-	Number   int           // 1 is the first
-	Method   string        // as the request has it
-	Host     string        // the URL's host and port
-	Status   int           // the response's; 0 if there was none
-	Code     string        // the problem document's "code", if it was read; the server chose this text
+	Number   int           // number of the attempt; 1 is the first
+	Method   string        // the request's method
+	Host     string        // host and port of the request's URL
+	Status   int           // status code of the response; 0 if there was none
+	Code     string        // "code" of the response's problem document, a text chosen by the server; empty if none was read
 	Err      error         // why there was no response, or why its problem document could not be read
-	Duration time.Duration // until the response's header, or the error
+	Duration time.Duration // time until the response's header arrived or the attempt failed
 	Retry    bool          // another attempt follows, unless the context ends first
-	Wait     time.Duration // before the next attempt; 0 if there is none
+	Wait     time.Duration // wait before the next attempt; 0 if there is none
 }
 
-// settle fills in the defaults.
+// settle returns the options with the defaults filled in and Methods in upper case.
 func (o Options) settle() Options {
 	defaultTo(&o.KeyHeader, "Idempotency-Key")
 	if o.NewKey == nil {
@@ -108,6 +108,7 @@ func (o Options) check() {
 	check(o.MaxBuffer > 0, "MaxBuffer", "positive", o.MaxBuffer)
 }
 
+// defaultTo sets *field to value if it has the zero value.
 func defaultTo[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
@@ -115,7 +116,8 @@ func defaultTo[T comparable](field *T, value T) {
 	}
 }
 
-// isToken reports whether s can be a method or the name of a header (RFC 9110, 5.6.2).
+// isToken reports whether s is a token, which every method and header name must be (RFC 9110,
+// section 5.6.2).
 func isToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		letterOrDigit := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'

@@ -23,12 +23,12 @@ type Transport struct {
 // New returns a Transport that sends requests through base, or [http.DefaultTransport] if base
 // is nil. It adds keys to requests for the given hosts only.
 //
-// A host is an exact name or address with an optional port: "api.example.com"
-// means https on port 443, "api.example.com:8443" https on that port. To send keys over plain
-// HTTP, write "http://api.internal:8080". A loopback host ("localhost:8080", "127.0.0.1",
-// "[::1]:8080") means both schemes, without a port each on its own default port. There are no
-// wildcards. Upper case, a trailing dot, and the Unicode or xn-- form of an international name
-// make no difference.
+// A host is an exact name or address with an optional port: "api.example.com" means https on
+// port 443, "api.example.com:8443" https on that port. To send keys over plain HTTP, write
+// "http://api.internal:8080". A loopback host ("localhost:8080", "127.0.0.1", "[::1]:8080")
+// means both https and http. If it has no port, each of them uses its default port. There are
+// no wildcards. Upper case, a trailing dot, and the Unicode or xn-- form of an international
+// name make no difference.
 //
 // New panics if hosts is empty, or if a host or an option is not valid.
 func New(base http.RoundTripper, hosts []string, optFns ...func(*Options)) *Transport {
@@ -57,62 +57,64 @@ func New(base http.RoundTripper, hosts []string, optFns ...func(*Options)) *Tran
 	return t
 }
 
-// RoundTrip sends one request: see the package's documentation. The error of the
-// last attempt is returned as it came. Of the answers only the last one is
-// returned; those before it are closed.
+// RoundTrip sends a request, with a key and retries if it is guarded: see the package's
+// documentation. It returns the response or the error of the last attempt, unchanged. It
+// closes the responses of earlier attempts.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.guards(req) {
-		sent := t.unkeyed(req)
+		sent := t.withoutKey(req)
 		resp, err := t.base.RoundTrip(sent)
 		nameRequest(resp, sent)
-		return resp, err //nolint:wrapcheck // base's error, untouched
+		return resp, err //nolint:wrapcheck // an unguarded request gets base's error unchanged
 	}
-	header, err := t.keyed(req)
+	header, err := t.headerWithKey(req)
 	if err != nil {
 		closeBody(req)
 		return nil, err
 	}
-	out, again, err := repeatable(req, t.opts.MaxBuffer)
+	out, nextBody, err := repeatable(req, t.opts.MaxBuffer)
 	if err != nil {
 		return nil, err
 	}
 	waits := &backoff.ExponentialBackOff{InitialInterval: t.opts.InitialWait, MaxInterval: t.opts.MaxWait,
 		Multiplier: 2, RandomizationFactor: 0.5}
 	for n := 1; ; n++ {
-		out.Header = header.Clone() // base may keep the last attempt's
+		out.Header = header.Clone() // base may still use the header of the attempt before
 		start := time.Now()
 		resp, err := t.base.RoundTrip(out)
 		took := time.Since(start)
 		nameRequest(resp, out)
 		v := judge(resp, err)
 		wait := sum(waits.NextBackOff(), min(v.after, t.opts.MaxRetryAfter))
-		v.retry = v.retry && n < t.opts.MaxAttempts && again != nil && v.after <= t.opts.MaxRetryAfter && mayWait(req, wait)
+		v.retry = v.retry && n < t.opts.MaxAttempts && nextBody != nil && v.after <= t.opts.MaxRetryAfter && mayWait(req, wait)
 		t.observe(req, n, resp, v, took, wait)
 		if !v.retry {
 			return resp, err
 		}
 		discard(resp)
 		if ended := sleep(req, wait); ended != nil {
-			return nil, fmt.Errorf("idemclient: stopped before attempt %d, after %s: %w", n+1, said(resp, err), ended)
+			return nil, fmt.Errorf("idemclient: stopped before attempt %d, after %s: %w", n+1, resultText(resp, err), ended)
 		}
-		body, err := again()
+		body, err := nextBody()
 		if err != nil {
 			return nil, fmt.Errorf("idemclient: GetBody failed before attempt %d: %w", n+1, err)
 		}
-		out = out.WithContext(out.Context()) // base may still read the last attempt's
+		out = out.WithContext(out.Context()) // a copy: base may still read the request of the attempt before
 		out.Body = body
 	}
 }
 
-// nameRequest makes a response name its request, as http.Transport does and other bases
-// may not: after a redirect, lastRedirect finds the requests before it by these names.
+// nameRequest sets the response's Request to the request that was sent. http.Transport does
+// so itself, but another RoundTripper may not. After a redirect, lastRedirect needs it to
+// find the requests that led there.
 func nameRequest(resp *http.Response, req *http.Request) {
 	if resp != nil {
 		resp.Request = req
 	}
 }
 
-// CloseIdleConnections closes those of base, if it can: [http.Client] asks for it.
+// CloseIdleConnections calls the method of that name of base, if base has one.
+// [http.Client.CloseIdleConnections] calls it.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
@@ -121,16 +123,16 @@ func (t *Transport) CloseIdleConnections() {
 
 // guards reports whether a request gets a key and retries.
 func (t *Transport) guards(req *http.Request) bool {
-	return slices.Contains(t.opts.Methods, strings.ToUpper(req.Method)) && t.given(req) &&
+	return slices.Contains(t.opts.Methods, strings.ToUpper(req.Method)) && t.hasListedHost(req) &&
 		(t.opts.Skip == nil || !t.opts.Skip(req))
 }
 
-// given reports whether a request goes to one of the hosts that may have keys.
-func (t *Transport) given(req *http.Request) bool {
+// hasListedHost reports whether a request goes to one of the hosts that were passed to New.
+func (t *Transport) hasListedHost(req *http.Request) bool {
 	return req.URL != nil && t.hosts[originOf(req.URL)]
 }
 
-// observe tells the user's function of an attempt.
+// observe calls Options.Observe, if it is set, with the result of attempt n.
 func (t *Transport) observe(req *http.Request, n int, resp *http.Response, v verdict, took, wait time.Duration) {
 	if t.opts.Observe == nil {
 		return
@@ -145,27 +147,28 @@ func (t *Transport) observe(req *http.Request, n int, resp *http.Response, v ver
 	t.opts.Observe(req.Context(), a)
 }
 
-// said returns what an attempt came to, in words.
-func said(resp *http.Response, err error) string {
+// resultText returns the error or the status of an attempt as text, for an error message.
+func resultText(resp *http.Response, err error) string {
 	if err != nil {
 		return err.Error()
 	}
 	return strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode)
 }
 
-// Bounds of what is read of an answer that is dropped, so that its connection can
-// be used again.
+// Limits for reading the body of a response that is followed by a retry. Its connection can
+// be reused only if the body has been read to the end.
 const (
 	discardBytes = 64 << 10
 	discardTime  = time.Second
 )
 
-// discard closes an answer that nobody will get.
+// discard closes a response that is followed by a retry. It first reads the body, within the
+// limits, so that the connection can be reused.
 func discard(resp *http.Response) {
 	if resp == nil || resp.Body == nil {
 		return
 	}
-	timer := time.AfterFunc(discardTime, func() { _ = resp.Body.Close() }) // it may stall
+	timer := time.AfterFunc(discardTime, func() { _ = resp.Body.Close() }) // ends a read that hangs
 	defer timer.Stop()
 	_, _ = io.CopyN(io.Discard, resp.Body, discardBytes)
 	_ = resp.Body.Close()

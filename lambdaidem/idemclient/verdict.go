@@ -12,12 +12,15 @@ import (
 	"time"
 )
 
-// This file decides whether the response of an attempt is final.
+// This file decides whether the result of an attempt is final or calls for a retry.
 
-// Codes of a guard's problem documents that decide more than the status does. They and
-// replayMark are copies, because this package must not import lambdaidem.
+// codeInProgress is the code of a guard's 409 for a request whose first attempt is still
+// running. Such a 409 is retried, any other 409 is final. The codes and replayMark are copies
+// of constants of lambdaidem, which this package must not import.
 const codeInProgress = "idempotency_in_progress"
 
+// finalCodes are the codes of a guard's problem documents that make a response final, even if
+// its status alone would call for a retry.
 var finalCodes = map[string]bool{
 	"idempotency_answer_unavailable": true,
 	"idempotency_answer_unreadable":  true,
@@ -31,38 +34,38 @@ var finalCodes = map[string]bool{
 	"idempotency_write_invalid":      true,
 }
 
-// replayMark is the header with which a guard marks a replay by default.
+// replayMark is the header that a guard adds to a replayed response by default.
 const replayMark = "X-Idempotency-Replayed"
 
-// maxProblem is how many bytes of a problem document are read. The guard's own have
-// about 400.
+// maxProblem is the maximum size of a problem document in bytes. The code of a longer one is
+// not read. A guard's problem documents have about 400 bytes.
 const maxProblem = 64 << 10
 
-// verdict says what to do after an attempt.
+// verdict is the decision whether to retry after an attempt, with its reasons.
 type verdict struct {
-	retry bool
-	code  string
+	retry bool          // the request should be sent again
+	code  string        // code of the response's problem document; empty if none was read
 	err   error         // why there is no response, or why its code could not be read
-	after time.Duration // Retry-After
+	after time.Duration // the response's Retry-After; 0 if it has none
 }
 
-// judge decides whether the response is final. What it reads of the body can be read from
-// resp.Body again.
+// judge decides whether to retry after an attempt that returned resp and err. If judge reads
+// the body, it replaces resp.Body, so that the caller can still read all of it.
 func judge(resp *http.Response, err error) verdict {
 	if err != nil {
 		return verdict{retry: !permanent(err), err: err}
 	}
-	if resp == nil || !passing(resp.StatusCode) && resp.StatusCode != http.StatusConflict {
+	if resp == nil || !isTemporary(resp.StatusCode) && resp.StatusCode != http.StatusConflict {
 		return verdict{}
 	}
 	if resp.Header.Get(replayMark) == "true" { // a completed record never changes
 		return verdict{}
 	}
-	v := verdict{retry: passing(resp.StatusCode)}
+	v := verdict{retry: isTemporary(resp.StatusCode)}
 	v.code, v.err = readCode(resp)
 	switch {
 	case v.err != nil:
-		v.retry = true // as if there were no response
+		v.retry = true // reading the body failed, which counts as a network error
 	case finalCodes[v.code]:
 		v.retry = false
 	case resp.StatusCode == http.StatusConflict:
@@ -72,8 +75,9 @@ func judge(resp *http.Response, err error) verdict {
 	return v
 }
 
-// passing reports whether a status says that a later attempt may succeed.
-func passing(status int) bool {
+// isTemporary reports whether a status stands for a temporary failure, so that a later
+// attempt may succeed.
+func isTemporary(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
 		http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -83,16 +87,18 @@ func passing(status int) bool {
 	}
 }
 
-// permanent reports whether the next attempt would meet the error again. Every other error
-// counts as a network error: with the key, an unnecessary attempt does no harm.
+// permanent reports whether the next attempt would fail with the same error. Every other error
+// counts as a network error and is retried. An unnecessary retry does no harm, because it has
+// the same key.
 func permanent(err error) bool {
 	if errors.Is(err, http.ErrSchemeMismatch) {
 		return true
 	}
 	if e := (tls.RecordHeaderError{}); errors.As(err, &e) && string(e.RecordHeader[:]) == "HTTP/" {
-		return true // of which http.Client makes ErrSchemeMismatch later
+		return true // the server speaks plain HTTP; http.Client turns the error into ErrSchemeMismatch only later
 	}
-	// crypto/tls wraps what crypto/x509 says; a transport of another make may not.
+	// crypto/tls wraps the errors of crypto/x509. Another RoundTripper may return them
+	// unwrapped.
 	if e := (*tls.CertificateVerificationError)(nil); errors.As(err, &e) {
 		return true
 	}
@@ -106,31 +112,32 @@ func permanent(err error) bool {
 	return errors.As(err, &e)
 }
 
-// readCode returns the "code" of a problem document (RFC 9457), or "" if there is none. The
-// error is that of reading the body.
+// readCode returns the "code" member of a problem document (RFC 9457). It returns "" if the
+// response is no problem document, or one that has no code or is too long. The error comes
+// from reading the body.
 func readCode(resp *http.Response) (string, error) {
-	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty if it is none
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty if it is not a valid media type
 	if media != "application/problem+json" || resp.Header.Get("Content-Encoding") != "" || resp.Body == nil {
 		return "", nil
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxProblem+1))
 	read := io.Reader(bytes.NewReader(data))
 	if err != nil {
-		resp.Body = joined{io.MultiReader(read, failing{err}), resp.Body}
+		resp.Body = readCloser{io.MultiReader(read, errorReader{err}), resp.Body}
 		return "", err
 	}
-	resp.Body = joined{io.MultiReader(read, resp.Body), resp.Body}
+	resp.Body = readCloser{io.MultiReader(read, resp.Body), resp.Body}
 	if len(data) > maxProblem {
 		return "", nil
 	}
 	var doc struct {
 		Code string `json:"code"`
 	}
-	_ = json.Unmarshal(data, &doc) // what is no such document has no code
+	_ = json.Unmarshal(data, &doc) // a malformed document has no code
 	return doc.Code, nil
 }
 
-// failing is the rest of a body that could not be read.
-type failing struct{ err error }
+// errorReader is a reader that returns the error with which reading a body ended.
+type errorReader struct{ err error }
 
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
+func (f errorReader) Read([]byte) (int, error) { return 0, f.err }

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// When the next attempt may begin.
+// This file decides when the next attempt begins, and waits for it.
 
-// mayWait reports whether a wait would end before the request's deadline.
+// mayWait reports whether the request has not ended yet, and will not end during the wait.
 func mayWait(req *http.Request, wait time.Duration) bool {
 	select {
 	case <-req.Context().Done():
@@ -34,7 +34,8 @@ func sum(a, b time.Duration) time.Duration {
 	return a + b
 }
 
-// sleep returns nil after d, or why the request ended before.
+// sleep waits for d and returns nil. If the request ends earlier, it returns the cause at
+// once.
 func sleep(req *http.Request, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -48,16 +49,16 @@ func sleep(req *http.Request, d time.Duration) error {
 	}
 }
 
-// retryAfter reads Retry-After (RFC 9110, 10.2.3): seconds or an HTTP-date. What is
-// neither counts as not sent, and so does a date that has passed. A date is
-// compared with the answer's own Date where it has one, so that the two machines'
-// clocks don't matter.
+// retryAfter returns the wait that the Retry-After header asks for: a number of seconds or an
+// HTTP-date (RFC 9110, section 10.2.3). It returns 0 if the header is missing or invalid, or
+// if its date has passed. A date is compared with the Date header of the same response, if
+// there is one. So a difference between the clocks of client and server doesn't matter.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	value := strings.Trim(h.Get("Retry-After"), " \t")
 	if value != "" && strings.Trim(value, "0123456789") == "" {
-		seconds, _ := strconv.ParseInt(value, 10, 64) // of digits alone it is MaxInt64 at worst
+		seconds, _ := strconv.ParseInt(value, 10, 64) // digits alone can only fail by overflow, which gives MaxInt64
 		if seconds > int64(math.MaxInt64/time.Second) {
-			return math.MaxInt64 // longer than anybody waits
+			return math.MaxInt64 // too long for a time.Duration
 		}
 		return time.Duration(seconds) * time.Second
 	}

@@ -11,36 +11,38 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// httpAnswer is an HTTP answer as a client gets it from the gateway or the
-// server that took it. Headers are by lower-case name.
+// httpAnswer is an HTTP response as a client receives it from the gateway or the server.
+// The names in Header and Trailer are in lower case.
 type httpAnswer struct {
 	Status  int
-	Reason  string // of a load balancer's status line
+	Reason  string // the statusDescription of a load balancer's response, such as "200 OK"; empty for other sources
 	Header  map[string][]string
 	Trailer map[string][]string
 	Body    string
-	Base64  bool
+	Base64  bool // Body is encoded as base64
 }
 
-// taken returns what becomes of a Lambda handler's answer: of an HTTP answer what its
-// gateway takes, of any other its JSON.
-func taken(t testing.TB, event, answer any, apart []string) any {
+// received returns the part of a Lambda handler's response that its caller receives, for
+// comparison. It returns an httpAnswer for an HTTP response, and the JSON text for any
+// other. It leaves out the headers named in ignored.
+func received(t testing.TB, event, answer any, ignored []string) any {
 	t.Helper()
 	switch a := answer.(type) {
 	case events.APIGatewayProxyResponse:
-		return httpAnswer{Status: a.StatusCode, Header: without(merged(a.Headers, a.MultiValueHeaders), apart), Body: a.Body, Base64: a.IsBase64Encoded}
+		return httpAnswer{Status: a.StatusCode, Header: without(merged(a.Headers, a.MultiValueHeaders), ignored), Body: a.Body, Base64: a.IsBase64Encoded}
 	case events.APIGatewayV2HTTPResponse:
-		return httpAnswer{Status: a.StatusCode, Header: without(withCookies(a.Headers, a.Cookies), apart), Body: a.Body, Base64: a.IsBase64Encoded}
+		return httpAnswer{Status: a.StatusCode, Header: without(withCookies(a.Headers, a.Cookies), ignored), Body: a.Body, Base64: a.IsBase64Encoded}
 	case events.LambdaFunctionURLResponse:
-		return httpAnswer{Status: a.StatusCode, Header: without(withCookies(a.Headers, a.Cookies), apart), Body: a.Body, Base64: a.IsBase64Encoded}
+		return httpAnswer{Status: a.StatusCode, Header: without(withCookies(a.Headers, a.Cookies), ignored), Body: a.Body, Base64: a.IsBase64Encoded}
 	case events.ALBTargetGroupResponse:
 		header := merged(a.Headers, nil)
-		// A load balancer reads the map of the form that it sent ("Lambda
+		// A load balancer that sends multi-value headers reads only the multi-value
+		// headers of the response, any other only the single-value ones ("Lambda
 		// functions as targets for Application Load Balancers").
 		if in, ok := event.(events.ALBTargetGroupRequest); ok && in.MultiValueHeaders != nil {
 			header = merged(nil, a.MultiValueHeaders)
 		}
-		return httpAnswer{Status: a.StatusCode, Reason: a.StatusDescription, Header: without(header, apart), Body: a.Body, Base64: a.IsBase64Encoded}
+		return httpAnswer{Status: a.StatusCode, Reason: a.StatusDescription, Header: without(header, ignored), Body: a.Body, Base64: a.IsBase64Encoded}
 	}
 	text, err := json.Marshal(answer)
 	if err != nil {
@@ -49,10 +51,10 @@ func taken(t testing.TB, event, answer any, apart []string) any {
 	return string(text)
 }
 
-// merged returns what a REST API makes of its two maps: one list for each name, in
-// which a value of both stands once ("Set up Lambda proxy integrations in API
-// Gateway"). Names are put in order, since a map that has one name in two
-// spellings has none.
+// merged combines the two maps of headers in a response as a REST API does: into one list
+// of values for each name, with a value that is in both maps only once ("Set up Lambda
+// proxy integrations in API Gateway"). It visits the names in sorted order. Otherwise the
+// order of values would be random if a map has two spellings of one name.
 func merged(single map[string]string, multi map[string][]string) map[string][]string {
 	all := make(map[string][]string, len(single)+len(multi))
 	for _, name := range slices.Sorted(maps.Keys(multi)) {
@@ -69,8 +71,9 @@ func merged(single map[string]string, multi map[string][]string) map[string][]st
 	return all
 }
 
-// withCookies returns what an answer of payload format 2.0 sends: the cookies are
-// headers of their own ("Create AWS Lambda proxy integrations for HTTP APIs").
+// withCookies returns the headers of a response in payload format version 2.0, which lists
+// the Set-Cookie headers separately as cookies ("Create AWS Lambda proxy integrations for
+// HTTP APIs").
 func withCookies(single map[string]string, cookies []string) map[string][]string {
 	all := merged(single, nil)
 	if len(cookies) > 0 {
@@ -79,15 +82,17 @@ func withCookies(single map[string]string, cookies []string) map[string][]string
 	return all
 }
 
-// answerOf returns the answer of a net/http handler.
-func answerOf(r *http.Response, body []byte, apart []string) httpAnswer {
-	return httpAnswer{Status: r.StatusCode, Header: without(merged(nil, r.Header), apart), Trailer: without(merged(nil, r.Trailer), apart), Body: string(body)}
+// answerOf returns the response of a net/http handler for comparison, without the headers
+// named in ignored.
+func answerOf(r *http.Response, body []byte, ignored []string) httpAnswer {
+	return httpAnswer{Status: r.StatusCode, Header: without(merged(nil, r.Header), ignored), Trailer: without(merged(nil, r.Trailer), ignored), Body: string(body)}
 }
 
-// without leaves out the headers in which a replay may differ.
-func without(header map[string][]string, apart []string) map[string][]string {
+// without deletes the headers in which a replay may differ from the first response:
+// [Mark] and those named in ignored.
+func without(header map[string][]string, ignored []string) map[string][]string {
 	delete(header, strings.ToLower(Mark))
-	for _, name := range apart {
+	for _, name := range ignored {
 		delete(header, strings.ToLower(name))
 	}
 	return header

@@ -2,12 +2,13 @@ package idemtest
 
 import "github.com/lambdaidem/toolkit/lambdaidem"
 
-// Caller is somebody whom a gateway vouches for. The zero Caller is nobody.
-// Make others by [JWT], [IAM], [Cognito], [Authorizer], [Certificate] and
-// [APIKey]; each panics if what tells the caller from others is empty.
+// Caller is the sender of a [Request], as authenticated by the gateway. The zero Caller is
+// not authenticated. Create others with [JWT], [IAM], [Cognito], [Authorizer],
+// [Certificate] and [APIKey]. Each of them panics if an argument is empty that it needs to
+// distinguish the caller from others.
 type Caller struct {
 	kind          callerKind
-	first, second string // what the constructor was given
+	first, second string // the arguments of the function that created the caller; second may be unused
 }
 
 type callerKind string
@@ -22,35 +23,38 @@ const (
 	apiKey      callerKind = "APIKey"
 )
 
-// JWT is who brought a token of an issuer (iss) that names a subject (sub).
+// JWT returns the caller who sent a JSON Web Token with these claims: the issuer (iss) and
+// the subject (sub). Neither may be empty.
 func JWT(iss, sub string) Caller {
 	return newCaller(jwt, iss, sub, iss != "" && sub != "", "iss and sub")
 }
 
-// IAM is who signed the request, by ARN.
+// IAM returns the caller with this ARN, who signed the request with AWS credentials.
 func IAM(arn string) Caller { return newCaller(iam, arn, "", arn != "", "arn") }
 
-// Cognito returns a user of a Cognito identity pool: identity tells them apart, arn
-// is that of the role which they share. arn may be empty in events of a REST
-// API.
+// Cognito returns a user of a Cognito identity pool. arn is the ARN of the role that the
+// users of the pool share. identity is the user's own id. arn may be empty for events of a
+// REST API.
 func Cognito(arn, identity string) Caller {
 	return newCaller(cognito, arn, identity, identity != "", "identity")
 }
 
-// Authorizer is whom a Lambda authorizer named by its principalId.
+// Authorizer returns the caller for whom a Lambda authorizer returned this principalId.
 func Authorizer(principalID string) Caller {
 	return newCaller(authorizer, principalID, "", principalID != "", "principalID")
 }
 
-// Certificate is who showed a client certificate (mutual TLS), by distinguished
-// names.
+// Certificate returns the caller who presented a client certificate (mutual TLS). subject
+// and issuer are distinguished names. issuer may be empty.
 func Certificate(subject, issuer string) Caller {
 	return newCaller(certificate, subject, issuer, subject != "", "subject")
 }
 
-// APIKey is who sent an API key of a REST API, by the key's id.
+// APIKey returns the caller who sent an API key of a REST API. id is the id of that key.
 func APIKey(id string) Caller { return newCaller(apiKey, id, "", id != "", "id") }
 
+// newCaller returns a caller. It panics if known is false; the text names needed, the
+// arguments that must not be empty.
 func newCaller(kind callerKind, first, second string, known bool, needed string) Caller {
 	if !known {
 		panic("idemtest: " + string(kind) + ": " + needed + " must not be empty: nothing would tell such a caller from others")
@@ -58,8 +62,8 @@ func newCaller(kind callerKind, first, second string, known bool, needed string)
 	return Caller{kind, first, second}
 }
 
-// Principal returns the caller as Request.Principal and records have it, made by
-// lambdaidem.PrincipalOf; empty for nobody.
+// Principal returns the principal under which a guard stores the caller's records, as
+// lambdaidem.PrincipalOf forms it. It returns "" for the zero Caller.
 func (c Caller) Principal() string {
 	switch c.kind {
 	case jwt:
@@ -82,7 +86,8 @@ func (c Caller) Principal() string {
 	}
 }
 
-// cantCarry is the panic of a builder whose event has no place for the caller.
+// cantCarry panics because an event of this kind can't contain the caller. knows names the
+// kinds of callers that it can contain.
 func (c Caller) cantCarry(event, knows string) {
 	panic("idemtest: " + event + " can't carry a caller made by " + string(c.kind) + "; it knows " + knows)
 }

@@ -10,34 +10,35 @@ import (
 //	clock := idemtest.NewClock()
 //	guard := lambdaidem.New(store, func(o *lambdaidem.Options) { o.Clock = clock.Now })
 //
-// Leases and records end by it: [Clock.Advance] by more than the time that the
-// invocation had left and Options.MaxSkew (2 s by default), and the lease of an
-// attempt that died is over. It stands still otherwise, so that no slow machine
-// ends a lease by chance. It moves no deadline of a context and no pause of a
-// guard that waits (Options.Wait): these go by real time.
+// The guard uses it to decide whether a lease has ended or a record has expired. To end
+// the lease of an attempt that died, call [Clock.Advance] with more than the time that the
+// invocation had left plus Options.MaxSkew (2 s by default). A Clock moves only when
+// Advance is called, so a slow machine never ends a lease by chance. It does not affect
+// deadlines of contexts and the pauses of a guard that waits (Options.Wait), which follow
+// real time.
 //
-// In a bubble of testing/synctest there is a second way. Leave Options.Clock
-// alone there: time.Now is virtual, and time.Sleep passes leases, records,
-// deadlines and pauses alike, without waiting. A Clock works there too, but
-// time.Sleep does not move it.
+// In a bubble of testing/synctest, a test can do without a Clock. Don't set Options.Clock
+// there: time.Now is virtual, and time.Sleep advances leases, records, deadlines and
+// pauses without any real waiting. A Clock also works in a bubble, but time.Sleep doesn't
+// move it.
 //
-// A Clock is safe for concurrent use. Make one with [NewClock].
+// A Clock is safe for concurrent use. Create one with [NewClock].
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-// NewClock returns a clock that shows the time at which it was made.
+// NewClock returns a Clock that is set to the current time.
 func NewClock() *Clock { return &Clock{now: time.Now().Round(0)} }
 
-// Now returns the time that the clock shows.
+// Now returns the time of the clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// Advance moves the clock on, or back where d is negative.
+// Advance moves the clock forward by d, or backward if d is negative.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,23 +9,23 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// These values are the same in every event.
+// Values that are the same in every event.
 const (
 	accountID = "123456789012"
 	protocol  = "HTTP/1.1"
 	sourceIP  = "192.0.2.1" // an address reserved for documentation (RFC 5737)
 )
 
-// APIGateway returns the request as an event of a REST API, payload format version
-// 1.0. A [JWT] caller appears as authenticated by a Cognito user pool authorizer.
+// APIGateway returns the request as an event of a REST API, in payload format version 1.0.
+// A [JWT] caller is represented as authenticated by a Cognito user pool authorizer.
 func (r Request) APIGateway() events.APIGatewayProxyRequest {
 	r = r.withDefaults()
 	r.Header.Set("Host", host)
-	query := parsed(r.Query)
+	query := parsedQuery(r.Query)
 	out := events.APIGatewayProxyRequest{
 		Resource: r.Route, Path: r.Path, HTTPMethod: r.Method,
-		Headers: lasts(r.Header), MultiValueHeaders: r.Header,
-		QueryStringParameters: lasts(query), MultiValueQueryStringParameters: query, PathParameters: r.parameters(),
+		Headers: lastValues(r.Header), MultiValueHeaders: r.Header,
+		QueryStringParameters: lastValues(query), MultiValueQueryStringParameters: query, PathParameters: r.parameters(),
 	}
 	out.Body, out.IsBase64Encoded = r.encoded()
 	c := &out.RequestContext
@@ -50,14 +50,14 @@ func (r Request) APIGateway() events.APIGatewayProxyRequest {
 	return out
 }
 
-// APIGatewayV2 returns the request as an event of an HTTP API, payload format version
+// APIGatewayV2 returns the request as an event of an HTTP API, in payload format version
 // 2.0.
 func (r Request) APIGatewayV2() events.APIGatewayV2HTTPRequest {
 	r = r.withDefaults()
 	headers, cookies := r.joined()
 	out := events.APIGatewayV2HTTPRequest{
 		Version: "2.0", RouteKey: r.Method + " " + r.Route, RawPath: r.Path, RawQueryString: r.Query,
-		Headers: headers, Cookies: cookies, QueryStringParameters: joined(parsed(r.Query)), PathParameters: r.parameters(),
+		Headers: headers, Cookies: cookies, QueryStringParameters: joined(parsedQuery(r.Query)), PathParameters: r.parameters(),
 	}
 	if r.Route == "$default" {
 		out.RouteKey = r.Route
@@ -95,7 +95,7 @@ func (r Request) FunctionURL() events.LambdaFunctionURLRequest {
 	headers, cookies := r.joined()
 	out := events.LambdaFunctionURLRequest{
 		Version: "2.0", RawPath: r.Path, RawQueryString: r.Query,
-		Headers: headers, Cookies: cookies, QueryStringParameters: joined(parsed(r.Query)),
+		Headers: headers, Cookies: cookies, QueryStringParameters: joined(parsedQuery(r.Query)),
 	}
 	out.Body, out.IsBase64Encoded = r.encoded()
 	c := &out.RequestContext
@@ -117,7 +117,7 @@ func (r Request) FunctionURL() events.LambdaFunctionURLRequest {
 // last value of each header and parameter.
 func (r Request) ALB() events.ALBTargetGroupRequest {
 	out, header, query := r.alb()
-	out.Headers, out.QueryStringParameters = lasts(header), lasts(query)
+	out.Headers, out.QueryStringParameters = lastValues(header), lastValues(query)
 	return out
 }
 
@@ -129,6 +129,8 @@ func (r Request) ALBMultiValue() events.ALBTargetGroupRequest {
 	return out
 }
 
+// alb returns what the events of load balancers with and without multi-value headers have
+// in common, and the headers and parameters, which each form has in fields of its own.
 func (r Request) alb() (out events.ALBTargetGroupRequest, header, query map[string][]string) {
 	r = r.withDefaults()
 	if r.Caller.kind != nobody {
@@ -141,7 +143,7 @@ func (r Request) alb() (out events.ALBTargetGroupRequest, header, query map[stri
 	}
 	query = make(map[string][]string)
 	for pair := range strings.SplitSeq(r.Query, "&") {
-		if pair != "" { // a load balancer does not unescape parameters
+		if pair != "" { // a load balancer passes parameters on without unescaping them
 			name, value, _ := strings.Cut(pair, "=")
 			query[name] = append(query[name], value)
 		}
@@ -161,9 +163,9 @@ func (r Request) encoded() (body string, isBase64 bool) {
 	return base64.StdEncoding.EncodeToString([]byte(r.Body)), true
 }
 
-// joined returns the headers in payload format 2.0, with names in lower case and
-// several values of a name joined by commas. That format has the cookies in a list
-// of their own.
+// joined returns the headers and cookies in payload format version 2.0. The names of
+// headers are in lower case, and the values of one name are joined with commas. Cookies
+// are not among the headers.
 func (r Request) joined() (headers map[string]string, cookies []string) {
 	for _, line := range r.Header.Values("Cookie") {
 		for c := range strings.SplitSeq(line, ";") {
@@ -179,6 +181,7 @@ func (r Request) joined() (headers map[string]string, cookies []string) {
 	return headers, cookies
 }
 
+// joined returns the values of each name, joined with commas.
 func joined(all map[string][]string) map[string]string {
 	out := make(map[string]string, len(all))
 	for name, values := range all {
@@ -187,9 +190,9 @@ func joined(all map[string][]string) map[string]string {
 	return out
 }
 
-// lasts returns the last value for each name, like gateways that pass only one value
-// per name.
-func lasts(all map[string][]string) map[string]string {
+// lastValues returns the last value of each name, as gateways do that pass on only one
+// value per name.
+func lastValues(all map[string][]string) map[string]string {
 	out := make(map[string]string, len(all))
 	for name, values := range all {
 		out[name] = values[len(values)-1]
@@ -197,7 +200,8 @@ func lasts(all map[string][]string) map[string]string {
 	return out
 }
 
-func parsed(query string) map[string][]string {
+// parsedQuery returns the parameters of a query. It panics if the query is malformed.
+func parsedQuery(query string) map[string][]string {
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		panic("idemtest: Request.Query: " + err.Error())
@@ -205,7 +209,8 @@ func parsed(query string) map[string][]string {
 	return values
 }
 
-// parameters returns the path parameters according to the route template.
+// parameters returns the values that the path has for the parameters of the route
+// template. It panics if the path doesn't match the template.
 func (r Request) parameters() map[string]string {
 	if !strings.HasPrefix(r.Route, "/") {
 		return nil

@@ -7,53 +7,59 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Verb is one of a store's.
+// Verb names a method of a store. A [Store] records its calls and can make them fail.
 type Verb string
 
-// The verbs of a lambdaidem.Store, that of a lambdaidem.StepStore, and that of a
-// lambdaidem.Transactor's transactions.
+// The methods of lambdaidem.Store, SaveSteps of lambdaidem.StepStore, and Commit of the
+// transactions of a lambdaidem.Transactor.
 const (
-	Acquire   Verb = "acquire"    // takes the lease
-	Complete  Verb = "complete"   // stores the answer
-	Release   Verb = "release"    // gives the lease back: no effect happened
-	Get       Verb = "get"        // reads, while a duplicate waits
-	SaveSteps Verb = "save_steps" // stores the result of a step
-	Commit    Verb = "commit"     // stores the answer, with what the handler enlisted
+	Acquire   Verb = "acquire"    // takes the lease on a record
+	Complete  Verb = "complete"   // stores the result of the handler
+	Release   Verb = "release"    // gives up the lease after an attempt without effect
+	Get       Verb = "get"        // reads a record, while a duplicate request waits
+	SaveSteps Verb = "save_steps" // stores the results of the handler's steps
+	Commit    Verb = "commit"     // stores the result together with the writes that the handler enlisted
 )
 
-// Fault is what becomes of one call of a [Store].
+// Fault is the way in which a call of a [Store] fails.
 type Fault string
 
-// The faults. [Refuse] makes more.
+// Faults for [Store.Next] and [Store.Always]. [Refuse] returns further ones.
 const (
-	// None lets the call through.
+	// None passes the call on to the inner store.
 	None Fault = ""
-	// LoseRequest: the call did not happen, but the caller can't know.
+	// LoseRequest fails the call without passing it on. The error does not say that the
+	// call was not applied, so the guard can't know.
 	LoseRequest Fault = "the request is lost"
-	// LoseReply: the call happened, but the caller can't know.
+	// LoseReply passes the call on, but discards its result and returns an error. The
+	// error does not say whether the call was applied, so the guard can't know.
 	LoseReply Fault = "the reply is lost"
-	// Hang: the call does not happen, and gives up when its context ends. Give
-	// the handler a context with a deadline: see [Invocation].
+	// Hang blocks the call until its context ends, and then fails it without passing it
+	// on. Give the handler a context with a deadline, such as one of [Invocation].
 	Hang Fault = "it hangs"
-	// KillBefore: the process dies before the call reaches the store. Make the call
-	// inside of [Crash].
+	// KillBefore kills the process instead of passing the call on. The handler must run
+	// inside [Crash].
 	KillBefore Fault = "the process dies before it"
-	// KillAfter: the call happens, and the process dies before the reply.
+	// KillAfter passes the call on and kills the process before the call returns. The
+	// handler must run inside [Crash].
 	KillAfter Fault = "the process dies after it"
 )
 
+// refused is the prefix of the faults that Refuse returns; the reason follows it.
 const refused = "refused: "
 
-// Refuse returns the fault of a call that surely did not happen, for a reason. With
-// lambdaidem.ReasonThrottled, say, it is what a busy table does.
+// Refuse returns a fault that fails the call with the given reason, without passing it on.
+// The error says that the call was not applied. For example, Refuse with
+// lambdaidem.ReasonThrottled acts like a throttled table.
 func Refuse(reason lambdaidem.Reason) Fault { return Fault(refused + string(reason)) }
 
+// refusal returns the reason of a fault made by Refuse. It reports false for other faults.
 func (f Fault) refusal() (lambdaidem.Reason, bool) {
 	reason, ok := strings.CutPrefix(string(f), refused)
 	return lambdaidem.Reason(reason), ok
 }
 
-// check panics on what a test can't have meant.
+// check panics if f or v has no known value, which is a mistake in the test.
 func (f Fault) check(v Verb) {
 	switch v {
 	case Acquire, Complete, Release, Get, SaveSteps, Commit:
@@ -69,5 +75,6 @@ func (f Fault) check(v Verb) {
 	}
 }
 
-// ErrInjected is what the errors of faults are caused by.
+// ErrInjected is wrapped by the errors of [LoseRequest], [LoseReply] and [Refuse]. The error
+// of [Hang] wraps that of the context instead.
 var ErrInjected = errors.New("injected by idemtest")

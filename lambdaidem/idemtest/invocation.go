@@ -10,14 +10,14 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// Invocation returns a context as Lambda gives one to a handler: it ends after
-// timeout, the function's, and has a lambdacontext with a request id of its own
-// and the ARN of a function named idemtest. It is cancelled when the test ends.
+// Invocation returns a context like the one that Lambda passes to a handler. It ends after
+// timeout, which stands for the timeout of the function, and it is canceled when the test
+// ends. Its lambdacontext has a new request id and the ARN of a function named idemtest.
 //
-// The deadline is one of real time, or of virtual time in a bubble of
-// testing/synctest; a [Clock] does not move it. The variable
-// lambdacontext.FunctionName, of which a guard makes its default namespace, is
-// the process's, and stays as it is: set Options.Namespace where it matters.
+// The deadline follows real time or, in a bubble of testing/synctest, virtual time. A
+// [Clock] does not move it. Invocation does not change the global variable
+// lambdacontext.FunctionName, from which a guard derives its default namespace. Set
+// Options.Namespace if a test depends on it.
 func Invocation(t testing.TB, timeout time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
@@ -28,10 +28,10 @@ func Invocation(t testing.TB, timeout time.Duration) context.Context {
 	})
 }
 
-// requestID returns a UUID of version 4, as Lambda's are.
+// requestID returns a random UUID of version 4, the form of Lambda's request ids.
 func requestID() string {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // never fails
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	x := hex.EncodeToString(b[:])
 	return x[:8] + "-" + x[8:12] + "-" + x[12:16] + "-" + x[16:20] + "-" + x[20:]

@@ -8,18 +8,20 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/process"
 )
 
-// Crash runs f as a process that dies: in a goroutine of its own, under a context
-// like that of [Invocation]. It returns when f has ended, and fails t if nothing
-// killed the process. [Store.Kill], [KillBefore] and [KillAfter] kill it.
+// Crash simulates a process that dies. It runs f in a new goroutine, with a context like
+// that of [Invocation], and returns when f has ended. Inside f, [Store.Kill] and the faults
+// [KillBefore] and [KillAfter] kill the simulated process. Crash fails t if none did.
 //
 //	idemtest.Crash(t, 10*time.Second, func(ctx context.Context) { _, _ = handler(ctx, event) })
 //
-// Nothing of a dead process reaches a [Store]: no completion and no release. The
-// goroutine that is killed ends by runtime.Goexit, which runs deferred functions.
-// Others end when they next call the store, and a batch starts no further message
-// and calls no hook of BatchOptions. A goroutine can't be stopped from outside, so
-// a handler that runs beside the killed one goes on until then, and the observer
-// may be told of the end. The memory of a guard, its cache for one, survives.
+// After the death, no call of the process reaches a [Store], neither a completion nor a
+// release. The goroutine that was killed ends with runtime.Goexit, which runs deferred
+// functions. Other goroutines of the process end when they next call the store. A batch
+// starts no further message and calls no hook of BatchOptions.
+//
+// The simulation has limits. A handler that runs in another goroutine continues until its
+// next call of the store, because a goroutine can't be stopped from outside. The observer
+// may still receive an event. The memory of a guard, such as its cache, survives.
 func Crash(t testing.TB, timeout time.Duration, f func(ctx context.Context)) {
 	t.Helper()
 	ctx, died := process.With(Invocation(t, timeout))
@@ -34,9 +36,9 @@ func Crash(t testing.TB, timeout time.Duration, f func(ctx context.Context)) {
 	}
 }
 
-// Kill kills the process to which a handler's context belongs: between two of its
-// effects, say. It does not return. It panics if ctx is not the context that [Crash]
-// passes on, or one derived from it.
+// Kill kills the simulated process in which a handler runs, for example between two of the
+// handler's effects. It does not return. ctx must be the context that [Crash] passes to its
+// function, or one derived from it. Otherwise Kill panics.
 func (s *Store) Kill(ctx context.Context) { kill(ctx) }
 
 func kill(ctx context.Context) {

@@ -11,34 +11,39 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Message is a message of a queue, a topic or a stream. [SQS], [SNS], [EventBridge],
-// [Kinesis] and [DynamoDBStream] make events of messages, as AWS sends them.
+// Message is a message of a queue, topic, event bus or stream. [SQS], [SNS], [EventBridge],
+// [Kinesis] and [DynamoDBStream] build events from messages, in the form that AWS sends.
 type Message struct {
-	// ID is what the source itself calls the message: the same in each delivery.
-	// Default: message-1, message-2 and so on, by its place in the event.
+	// ID is the id that the source gives the message. It is the same in each delivery.
+	// Default: message-1, message-2 and so on, by the message's position in the event.
 	ID string
-	// Key is the idempotency key that its sender gave ([lambdaidem.MessageKey]).
-	// Default: none. Streams have no place for one.
+	// Key is the idempotency key that the sender put on the message, under the name
+	// [lambdaidem.MessageKey]. Default: none. Kinesis and DynamoDBStream ignore it,
+	// because their records have no attributes.
 	Key string
-	// Group is what order counts in: the MessageGroupId of a FIFO queue, the
-	// partition key of a Kinesis record, the id of a table's item. Default: "group".
+	// Group is the group within which the source keeps the order of messages: the
+	// MessageGroupId of a FIFO queue, the partition key of a Kinesis record, or the id
+	// of the item in a DynamoDB table. Default: "group".
 	Group string
-	// Body is the message; of EventBridge the detail, a JSON object; of a table's
-	// stream the attribute body of the new image.
+	// Body is the text of the message. For EventBridge it is the detail, a JSON object.
+	// For DynamoDBStream it is the attribute "body" of the item's new image.
 	Body string
-	// Attributes are further message attributes, of type String: of SQS and SNS.
+	// Attributes are further message attributes, of type String. Only SQS and SNS have
+	// message attributes.
 	Attributes map[string]string
-	// Receives counts the deliveries. Default: 1.
+	// Receives is the number of deliveries so far, including this one. Only SQS events
+	// include it. Default: 1.
 	Receives int
 }
 
+// Parts of the ARNs in events: an ARN is arnHead, the service, arnTail and the resource.
 const (
 	region  = "us-east-1"
 	arnHead = "arn:aws:"
 	arnTail = ":" + region + ":" + accountID + ":"
 )
 
-// sent is when every message was sent.
+// sent is the time at which every message was sent.
 var sent = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func withMessageDefaults(all []Message) []Message {
@@ -56,7 +61,7 @@ func withMessageDefaults(all []Message) []Message {
 	return out
 }
 
-// attributes returns the message attributes, the key's among them.
+// attributes returns the message attributes, including the idempotency key.
 func (m Message) attributes() map[string]string {
 	all := make(map[string]string, len(m.Attributes)+1)
 	for name, value := range m.Attributes {
@@ -68,7 +73,8 @@ func (m Message) attributes() map[string]string {
 	return all
 }
 
-// SQS returns an event of a queue, by its name; one that ends in .fifo is a FIFO queue.
+// SQS returns an event with the messages, from the queue with that name. A queue whose name
+// ends in .fifo is a FIFO queue.
 func SQS(queue string, messages ...Message) events.SQSEvent {
 	out := events.SQSEvent{Records: []events.SQSMessage{}}
 	for i, m := range withMessageDefaults(messages) {
@@ -87,10 +93,10 @@ func SQS(queue string, messages ...Message) events.SQSEvent {
 	return out
 }
 
-// sequence returns a sequence number, the higher the later.
+// sequence returns the sequence number of the i-th message. It increases with i.
 func sequence(i int) string { return fmt.Sprintf("4959033827149025660855969253836%010d", i) }
 
-// SNS returns an event of a topic, by its name.
+// SNS returns an event of the topic with that name.
 func SNS(topic string, m Message) events.SNSEvent {
 	m = withMessageDefaults([]Message{m})[0]
 	arn := arnHead + "sns" + arnTail + topic
@@ -104,8 +110,8 @@ func SNS(topic string, m Message) events.SNSEvent {
 	}}}
 }
 
-// EventBridge returns an event of a bus. It panics if the message's Body is no JSON
-// object.
+// EventBridge returns an event of an event bus. It panics if the message's Body is not a
+// JSON object. A Key becomes a member of the detail.
 func EventBridge(source, detailType string, m Message) events.EventBridgeEvent {
 	m = withMessageDefaults([]Message{m})[0]
 	detail := map[string]json.RawMessage{}
@@ -120,7 +126,7 @@ func EventBridge(source, detailType string, m Message) events.EventBridgeEvent {
 	return events.EventBridgeEvent{Version: "0", ID: m.ID, Source: source, DetailType: detailType, AccountID: accountID, Region: region, Time: sent, Resources: []string{}, Detail: body}
 }
 
-// Kinesis returns an event of a data stream, by its name.
+// Kinesis returns an event of the data stream with that name, with a record for each message.
 func Kinesis(stream string, messages ...Message) events.KinesisTimeWindowEvent {
 	out := events.KinesisTimeWindowEvent{KinesisEvent: events.KinesisEvent{Records: []events.KinesisEventRecord{}}}
 	for i, m := range withMessageDefaults(messages) {
@@ -132,8 +138,9 @@ func Kinesis(stream string, messages ...Message) events.KinesisTimeWindowEvent {
 	return out
 }
 
-// DynamoDBStream returns an event of a table's stream, by the table's name: of items that
-// were put, whose key is the attribute id.
+// DynamoDBStream returns an event of the stream of the table with that name. Each message
+// becomes the record of an item that was inserted. The item's partition key is its
+// attribute "id".
 func DynamoDBStream(table string, messages ...Message) events.DynamoDBTimeWindowEvent {
 	out := events.DynamoDBTimeWindowEvent{DynamoDBEvent: events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{}}}
 	for i, m := range withMessageDefaults(messages) {

@@ -9,8 +9,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Recorder is an Observer that remembers what it was told. The zero
-// Recorder is ready, and safe for concurrent use:
+// Recorder is a lambdaidem.Observer that records events. Its zero value is ready to use. It
+// is safe for concurrent use.
 //
 //	var seen idemtest.Recorder
 //	guard := lambdaidem.New(store, func(o *lambdaidem.Options) { o.Observer = &seen })
@@ -19,21 +19,21 @@ type Recorder struct {
 	events []lambdaidem.Event
 }
 
-// Observe remembers an event.
+// Observe records an event.
 func (r *Recorder) Observe(_ context.Context, e lambdaidem.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, e)
 }
 
-// All returns what was observed so far, in order.
+// All returns the events recorded so far, in order.
 func (r *Recorder) All() []lambdaidem.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.events)
 }
 
-// Kinds returns the kind of each event so far, in order.
+// Kinds returns the kinds of the events recorded so far, in order.
 func (r *Recorder) Kinds() []lambdaidem.Kind {
 	var kinds []lambdaidem.Kind
 	for _, e := range r.All() {
@@ -42,7 +42,7 @@ func (r *Recorder) Kinds() []lambdaidem.Kind {
 	return kinds
 }
 
-// Last returns the last event. It ends the test if there was none.
+// Last returns the last event. If there is none, it fails and ends the test.
 func (r *Recorder) Last(t testing.TB) lambdaidem.Event {
 	t.Helper()
 	all := r.All()
@@ -53,7 +53,7 @@ func (r *Recorder) Last(t testing.TB) lambdaidem.Event {
 	return all[len(all)-1]
 }
 
-// Forget forgets what was observed so far.
+// Forget deletes the events recorded so far.
 func (r *Recorder) Forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,47 +10,50 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Request is an HTTP request that can be had as each event that a guard takes.
-// The zero value of every field is its default.
+// Request is an HTTP request, from which methods build the events of every HTTP source that
+// a guard supports. A field with its zero value gets its default.
 //
 //	r := idemtest.Request{Path: "/payments", Key: "order-1", Body: `{"amount":100}`, Caller: idemtest.JWT("https://issuer.example.com", "alice")}
 //	answer := idemtest.Twice(t, guard.APIGatewayV2(createPayment), r.APIGatewayV2())
 //
-// Every method makes a new event, which shares nothing with the Request.
+// Every method returns a new event, which shares no memory with the Request.
 type Request struct {
 	// Method is the HTTP method. Default: POST.
 	Method string
-	// Path is the concrete path, escaped as it stands in a URL. Default: "/".
-	// (HTTP APIs decode the path of their events, and this does not: where that
-	// matters, give it decoded.)
+	// Path is the path without route parameters, escaped as in a URL. An HTTP API
+	// decodes the path of its events, but APIGatewayV2 does not. If the difference
+	// matters to a test, pass the decoded path. Default: "/".
 	Path string
-	// Route is the route template, without the method: "/payments/{id}", say;
-	// path parameters of API Gateway events are taken from it. Function URLs and
-	// load balancers know none. Default: Path.
+	// Route is the route template without the method, such as "/payments/{id}". The path
+	// parameters of API Gateway events are derived from it. Function URLs and load
+	// balancers have no route templates. Default: Path.
 	Route string
 	// Query is the raw query, without "?". Default: none.
 	Query string
-	// Key is the idempotency key. Where its text needs it, it is sent as an RFC
-	// 9651 String, in quotes. Default: none, and no header.
+	// Key is the idempotency key. It is sent as it is, or as a String of RFC 9651, in
+	// double quotes, if a gateway or server would otherwise change it. Default: none,
+	// which sends no header.
 	Key string
-	// KeyHeader carries the key: the guard's Options.KeyHeader. Default:
-	// "Idempotency-Key".
+	// KeyHeader is the name of the header that carries the key. It must match the guard's
+	// Options.KeyHeader. Default: "Idempotency-Key".
 	KeyHeader string
-	// Body is the request's body. One that is not UTF-8 travels as base64 in
+	// Body is the request's body. A body that is not UTF-8 is encoded as base64 in
 	// events. Default: empty.
 	Body string
-	// Header has further headers. Where it has no Content-Type and there is a
-	// body, that is application/json.
+	// Header has further headers. If there is a body and Header has no Content-Type, the
+	// request gets the Content-Type application/json.
 	Header http.Header
-	// Caller is whom the gateway vouches for. Default: nobody. A method whose
-	// event can't carry the caller panics and says so: function URLs know
-	// [IAM] alone, HTTP APIs no [APIKey], load balancers and net/http nobody.
+	// Caller is the sender as authenticated by the gateway. Default: not authenticated. A
+	// method panics if its event can't contain the caller: function URLs support [IAM]
+	// only, HTTP APIs all but [APIKey], load balancers and net/http none.
 	Caller Caller
 }
 
 // host is the host of every request, whatever Request.Header says.
 const host = "example.com"
 
+// withDefaults returns a copy with the defaults filled in, and with the key and the
+// Content-Type in its own copy of Header.
 func (r Request) withDefaults() Request {
 	r.Method = cmp.Or(r.Method, http.MethodPost)
 	r.Path = cmp.Or(r.Path, "/")
@@ -72,8 +75,9 @@ func (r Request) withDefaults() Request {
 	return r
 }
 
-// sentKey returns a key as a header carries it: bare, or as an RFC 9651 String where
-// a gateway or a server would take the bare text apart.
+// sentKey returns the value of the key's header. It is the key itself, unless a gateway or
+// server would split it at a comma, unquote it or trim it. Such a key is sent as a String of
+// RFC 9651, in double quotes.
 func sentKey(key string) string {
 	if !strings.ContainsAny(key, `,"`) && strings.Trim(key, " ") == key {
 		return key
@@ -81,20 +85,20 @@ func sentKey(key string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
 }
 
-// HTTP returns the request as a net/http server hands it to a handler: with a
-// RequestURI, the Host example.com and the body's length.
+// HTTP returns the request as a net/http server passes it to a handler: with a RequestURI,
+// the Host example.com and the length of the body.
 func (r Request) HTTP(ctx context.Context) *http.Request {
 	r = r.withDefaults()
 	if r.Caller.kind != nobody {
 		r.Caller.cantCarry("a net/http request", "nobody: Options.Principal reads one from the request or its context")
 	}
 	out := httptest.NewRequestWithContext(ctx, r.Method, r.target(), strings.NewReader(r.Body))
-	r.Header.Del("Host") // a server keeps it apart
+	r.Header.Del("Host") // a server moves this header to Request.Host
 	out.Header = r.Header
 	return out
 }
 
-// target returns what a client asks a server for.
+// target returns the request target of the request line: the path and the query.
 func (r Request) target() string {
 	if r.Query == "" {
 		return r.Path
@@ -102,15 +106,16 @@ func (r Request) target() string {
 	return r.Path + "?" + r.Query
 }
 
-// Identity returns what the request's record is identified by as an event of API
-// Gateway, [Request.APIGateway] or [Request.APIGatewayV2], so that
+// Identity returns the identity of the record that a guard keeps for the request, if the
+// request arrives as an event of [Request.APIGateway] or [Request.APIGatewayV2]. Pass it to
+// Guard.RecordID to get the record's id:
 //
-//	guard.RecordID(r.Identity())
+//	id := guard.RecordID(r.Identity())
 //
-// is the record's id. That holds for a guard without an Options.Principal of its
-// own; with one, put what it returns into Identity.Principal. Other sources have
-// no route template, or a host, and so an identity of another form:
-// [Request.IdentityFunctionURL], [Request.IdentityALB], [Request.IdentityHTTP].
+// If the guard has its own Options.Principal, first set Principal of the identity to the
+// value that it returns. The other sources have no route template, or a host, so their
+// identities differ: use [Request.IdentityFunctionURL], [Request.IdentityALB] or
+// [Request.IdentityHTTP].
 func (r Request) Identity() lambdaidem.Identity {
 	r = r.withDefaults()
 	who := r.identity()
@@ -123,7 +128,8 @@ func (r Request) Identity() lambdaidem.Identity {
 	return who
 }
 
-// IdentityFunctionURL is [Request.Identity] for [Request.FunctionURL].
+// IdentityFunctionURL returns the identity of the record, like [Request.Identity], for an
+// event of [Request.FunctionURL].
 func (r Request) IdentityFunctionURL() lambdaidem.Identity {
 	r = r.withDefaults()
 	who := r.identity()
@@ -131,8 +137,8 @@ func (r Request) IdentityFunctionURL() lambdaidem.Identity {
 	return who
 }
 
-// IdentityALB is [Request.Identity] for [Request.ALB] and
-// [Request.ALBMultiValue].
+// IdentityALB returns the identity of the record, like [Request.Identity], for an event of
+// [Request.ALB] or [Request.ALBMultiValue].
 func (r Request) IdentityALB() lambdaidem.Identity {
 	r = r.withDefaults()
 	who := r.identity()
@@ -140,23 +146,26 @@ func (r Request) IdentityALB() lambdaidem.Identity {
 	return who
 }
 
-// IdentityHTTP is [Request.Identity] for [Request.HTTP], where an http.ServeMux
-// serves the request by a pattern that ends in Route: "POST /payments/{id}",
-// say. Where the middleware stands around the mux, or a router leads to it that
-// does not set the Pattern of http.Request, the record goes by path: set Route of the result
-// to "" and Path to the request's path.
+// IdentityHTTP returns the identity of the record, like [Request.Identity], for a request of
+// [Request.HTTP] that an http.ServeMux routes by a pattern ending in Route, such as
+// "POST /payments/{id}".
+//
+// In two cases a record is identified by path instead: if the guard's middleware wraps the
+// mux, and if another router is used that does not set http.Request.Pattern. Then set Route
+// of the result to "" and Path to the request's path.
 func (r Request) IdentityHTTP() lambdaidem.Identity {
 	who := r.Identity()
 	who.Principal, who.Host = "", host
 	return who
 }
 
+// identity returns the parts of the identity that are the same for every source.
 func (r Request) identity() lambdaidem.Identity {
 	return lambdaidem.Identity{Method: strings.ToUpper(r.Method), Key: r.Key}
 }
 
-// namesRoute reports whether a template names one route. The path stands in for
-// one that does not.
+// namesRoute reports whether a template identifies a single route. If it matches any number
+// of paths, such as $default or {proxy+}, a guard uses the path instead.
 func namesRoute(template string) bool {
 	return template != "$default" && !strings.Contains(template, "+}") && !strings.HasSuffix(template, "/") && !strings.HasSuffix(template, "...}")
 }

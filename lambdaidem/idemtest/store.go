@@ -26,9 +26,9 @@ type Store struct {
 	inner lambdaidem.Store
 
 	mu     sync.Mutex
-	next   map[Verb][]Fault // the faults of the next calls of a verb
-	always map[Verb]Fault   // the fault of all calls after those
-	calls  []Call
+	next   map[Verb][]Fault // set by Next: the faults of the next calls of each verb, one for each call
+	always map[Verb]Fault   // set by Always: the fault of every call when next has none left
+	calls  []Call           // every call so far
 }
 
 // Call is one call that reached a [Store]. Calls that a process makes after its
@@ -36,7 +36,7 @@ type Store struct {
 type Call struct {
 	Verb     Verb
 	RecordID string
-	Fault    Fault // None if the call was passed on
+	Fault    Fault // the fault of the call; None if it was only passed on
 }
 
 var _ lambdaidem.StepStore = (*Store)(nil)
@@ -50,9 +50,9 @@ func NewStore(inner lambdaidem.Store) *Store {
 	return &Store{inner: inner, next: map[Verb][]Fault{}, always: map[Verb]Fault{}}
 }
 
-// Next sets the faults of the next calls of a verb, one for each call. A call whose
-// fault is [None] is passed on. Note that a guard retries many failed calls: if one
-// reply to a completion is lost, the completion succeeds milliseconds later.
+// Next adds faults for the next calls of a verb, one for each call. A call whose fault is
+// [None] is passed on. A guard retries many failed calls. So if only one reply to Complete is
+// lost, the guard's next call of Complete succeeds milliseconds later.
 func (s *Store) Next(v Verb, faults ...Fault) {
 	for _, f := range faults {
 		f.check(v)
@@ -71,7 +71,7 @@ func (s *Store) Always(v Verb, f Fault) {
 	s.always[v] = f
 }
 
-// Calls returns every call so far, in order.
+// Calls returns every call that has reached the store so far, in order.
 func (s *Store) Calls() []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,27 +98,28 @@ func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.R
 	return s.call(ctx, Get, id, func() (lambdaidem.Record, error) { return s.inner.Get(ctx, id, now) })
 }
 
-// Load reads an answer that the inner store keeps apart from its record; see
-// lambdaidem.Loader. It can't be made to fail.
+// Load calls Load of the inner store, if it is a lambdaidem.Loader, to read an answer that is
+// stored separately from its record. Faults don't apply to it.
 func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.Result, error) {
 	process.EndIfDead(ctx)
 	if loader, ok := s.inner.(lambdaidem.Loader); ok {
-		return loader.Load(ctx, record) //nolint:wrapcheck // as the inner store has it
+		return loader.Load(ctx, record) //nolint:wrapcheck // passes the error of the inner store on unchanged
 	}
 	return record.Result, nil
 }
 
-// Prepare calls Prepare of the inner store, if it is a lambdaidem.Preparer. It can't
-// be made to fail.
+// Prepare calls Prepare of the inner store, if it is a lambdaidem.Preparer. Faults don't
+// apply to it.
 func (s *Store) Prepare(ctx context.Context) error {
 	process.EndIfDead(ctx)
 	if inner, ok := s.inner.(lambdaidem.Preparer); ok {
-		return inner.Prepare(ctx) //nolint:wrapcheck // as the inner store has it
+		return inner.Prepare(ctx) //nolint:wrapcheck // passes the error of the inner store on unchanged
 	}
 	return nil
 }
 
-// SaveSteps stores the results of steps; see lambdaidem.StepStore.
+// SaveSteps stores the results of a handler's steps; see lambdaidem.StepStore. It fails if the
+// inner store is not a StepStore.
 func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
 	return s.call(ctx, SaveSteps, lease.ID, func() (lambdaidem.Record, error) {
 		inner, ok := s.inner.(lambdaidem.StepStore)
@@ -130,7 +131,8 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 	})
 }
 
-// call records a call and calls pass, or fails, as the call's fault demands.
+// call records a call of a verb and determines its fault. Depending on the fault, it passes
+// the call on with pass, returns an error, or kills the process.
 func (s *Store) call(ctx context.Context, v Verb, id string, pass func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 	process.EndIfDead(ctx)
 	s.mu.Lock()
@@ -152,7 +154,7 @@ func (s *Store) call(ctx context.Context, v Verb, id string, pass func() (lambda
 	case LoseRequest:
 		return failed(lambdaidem.ReasonUnreachable, false, ErrInjected)
 	case LoseReply:
-		_, _ = pass() // the reply is lost, even if it is an error
+		_, _ = pass() // discard the reply, even if it is an error
 		return failed(lambdaidem.ReasonTimeout, false, ErrInjected)
 	case Hang:
 		<-ctx.Done()

@@ -12,27 +12,27 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
 
-// Mark is the header that replays have by default. It is left out of the
-// comparison of answers.
+// Mark is the header that a guard adds to replays by default. [Twice] and [TwiceHTTP]
+// ignore it when they compare responses.
 const Mark = "X-Idempotency-Replayed"
 
-// Twice calls a guarded Lambda handler twice with one event, and returns the
-// first answer. It fails t unless
+// Twice calls a guarded Lambda handler twice with the same event and returns the first
+// response. It fails t unless both of these hold:
 //
-//   - the first sending ran at least one guarded handler, the second none: a
-//     batch may run one for each of its messages, and a guarded handler may
-//     call lambdaidem.Do inside. An optimistic handler (Options.Optimistic) runs
-//     both times; its second run must be undone, its writes rejected in favor of
-//     the first answer;
-//   - both answers are equal: those of HTTP events by what their gateway takes
-//     of them (payload format 2.0 has no multiValueHeaders, say), any other by
-//     its JSON; and the errors have the same text.
+//   - The first call ran at least one guarded handler, and the second call ran none. A batch
+//     may run one for each message, and a guarded handler may itself call lambdaidem.Do. An
+//     optimistic handler (Options.Optimistic) runs in both calls. Its second run doesn't
+//     count if the transaction with its writes was rejected and the first response was
+//     returned instead.
+//   - Both calls returned equal responses, and errors with the same text. HTTP responses are
+//     compared by the parts that the gateway of the event uses. For example, payload format
+//     version 2.0 has no multiValueHeaders. Other responses are compared by their JSON.
 //
-// The header [Mark] is left out, and so are the headers named in apart: further
-// Options.ReplayMarks, or Options.UnstoredHeaders.
+// The comparison ignores the header [Mark] and the headers named in ignored, such as further
+// Options.ReplayMarks or Options.UnstoredHeaders.
 //
-// Use an event whose key no other test uses, or a fresh store.
-func Twice[In, Out any](t testing.TB, handler func(context.Context, In) (Out, error), event In, apart ...string) Out {
+// Use an event whose key no other test uses, or a new store.
+func Twice[In, Out any](t testing.TB, handler func(context.Context, In) (Out, error), event In, ignored ...string) Out {
 	t.Helper()
 	send := func() (answer Out, ran int64, err error) {
 		ctx, runs := runcount.With(t.Context())
@@ -45,22 +45,21 @@ func Twice[In, Out any](t testing.TB, handler func(context.Context, In) (Out, er
 	if textOf(firstErr) != textOf(secondErr) {
 		t.Errorf("the two answers differ:\nfirst error  %s\nsecond error %s", textOf(firstErr), textOf(secondErr))
 	}
-	a, b := taken(t, event, first, apart), taken(t, event, second, apart)
+	a, b := received(t, event, first, ignored), received(t, event, second, ignored)
 	if !reflect.DeepEqual(a, b) {
 		t.Errorf("the two answers differ:\nfirst  %+v\nsecond %+v", a, b)
 	}
 	return first
 }
 
-// TwiceHTTP sends one request twice to a guarded net/http handler, and returns
-// the first answer. It fails t unless the first sending ran at least one guarded
-// handler and the second none, and both answers have the same status, headers,
-// trailers and bytes. [Mark] and the headers named in apart are left out, as in
-// [Twice].
+// TwiceHTTP sends the same request twice to a guarded net/http handler and returns the first
+// response. It fails t unless the first request ran at least one guarded handler and the
+// second ran none, and both responses have the same status, headers, trailers and body. The
+// comparison ignores [Mark] and the headers named in ignored, like [Twice].
 //
-// It takes the place of the server: a request in the form that clients send,
-// without a RequestURI, gets one, and the Content-Length is that of the body.
-func TwiceHTTP(t testing.TB, handler http.Handler, r *http.Request, apart ...string) *http.Response {
+// TwiceHTTP sets the fields that a server would set: RequestURI, if the request was made for
+// a client and has none, and ContentLength.
+func TwiceHTTP(t testing.TB, handler http.Handler, r *http.Request, ignored ...string) *http.Response {
 	t.Helper()
 	var body []byte
 	if r.Body != nil {
@@ -74,7 +73,7 @@ func TwiceHTTP(t testing.TB, handler http.Handler, r *http.Request, apart ...str
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, served(ctx, r, body))
 		answer := w.Result()
-		return answerOf(answer, w.Body.Bytes(), apart), answer, runs.Load()
+		return answerOf(answer, w.Body.Bytes(), ignored), answer, runs.Load()
 	}
 	first, answer, ran := send()
 	second, _, ranAgain := send()
@@ -85,7 +84,7 @@ func TwiceHTTP(t testing.TB, handler http.Handler, r *http.Request, apart ...str
 	return answer
 }
 
-// served returns a request as a server hands it to a handler.
+// served returns a copy of a request in the form in which a server passes it to a handler.
 func served(ctx context.Context, r *http.Request, body []byte) *http.Request {
 	again := r.Clone(ctx)
 	again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -96,7 +95,8 @@ func served(ctx context.Context, r *http.Request, body []byte) *http.Request {
 	return again
 }
 
-// checkRuns judges how many guarded handlers each sending ran.
+// checkRuns fails t unless the first of two equal requests ran a guarded handler and the
+// second did not. first and second are the numbers of handlers that ran.
 func checkRuns(t testing.TB, first, second int64) {
 	t.Helper()
 	if first == 0 {

@@ -9,9 +9,9 @@ import (
 
 var _ lambdaidem.Transactor = (*Store)(nil)
 
-// Begin returns a transaction of the inner store, whose [Commit] can be made to
-// fail: see lambdaidem.Transactor. Around a store without transactions there are
-// none.
+// Begin begins a transaction of the inner store; see lambdaidem.Transactor. Faults for the
+// verb [Commit] make its commit fail. Begin returns nil if the inner store has no
+// transactions.
 func (s *Store) Begin(random io.Reader) lambdaidem.Tx {
 	inner, ok := s.inner.(lambdaidem.Transactor)
 	if !ok {
@@ -24,17 +24,18 @@ func (s *Store) Begin(random io.Reader) lambdaidem.Tx {
 	return &tx{Tx: begun, store: s}
 }
 
-// tx is a transaction of the inner store.
+// tx wraps a transaction of the inner store, so that its Commit can be made to fail.
 type tx struct {
 	lambdaidem.Tx
 	store *Store
 }
 
-// Unwrap returns the inner store's transaction, for its package to enlist in.
+// Unwrap returns the inner store's transaction. The package of the inner store needs it to
+// enlist writes.
 func (t *tx) Unwrap() lambdaidem.Tx { return t.Tx }
 
 func (t *tx) Commit(ctx context.Context, c *lambdaidem.Completion) (lambdaidem.Record, error) {
 	return t.store.call(ctx, Commit, c.Lease.ID, func() (lambdaidem.Record, error) {
-		return t.Tx.Commit(ctx, c) //nolint:wrapcheck // as the inner store has it
+		return t.Tx.Commit(ctx, c) //nolint:wrapcheck // passes the error of the inner store on unchanged
 	})
 }

@@ -13,18 +13,20 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
 )
 
-// What of JMESPath is safe where numbers are json.Number, and leads to a key that is
-// of one thing alone: an expression is looked at once, when it is compiled. The
-// library shows its syntax tree by reflection only.
+// This file decides which expressions New accepts. It rejects expressions that can't work with
+// numbers of type json.Number, and expressions that can give the same key for different
+// values. It walks the library's syntax tree by reflection, because the fields of the tree are
+// not exported.
 
-// maxExpression bounds an expression in bytes: its parser recurses.
+// maxExpression is the maximum length of an expression in bytes. It bounds the recursion of
+// the library's parser.
 const maxExpression = 4096
 
-// maxSlice bounds the numbers of a slice: the library adds them up without a look
-// at what overflows, and then reads beyond the list.
+// maxSlice is the maximum absolute value of the numbers in a slice such as [0:10]. The library
+// adds such numbers without checking for overflow, and would then read beyond the list.
 const maxSlice = 1_000_000
 
-// check says why an expression is refused.
+// check returns nil if the expression is accepted, or an error that says why not.
 func check(expression string) error {
 	switch {
 	case len(expression) > maxExpression:
@@ -39,28 +41,29 @@ func check(expression string) error {
 		return err
 	}
 	root := node{reflect.ValueOf(tree)}
-	if root.tellsTruth() {
-		return errTruth
+	if root.isBoolean() {
+		return errBoolean
 	}
 	return root.check(asResult)
 }
 
-// position is what becomes of a node's value.
+// position says how the rest of the expression uses a node's value.
 type position int
 
 const (
-	asResult   position = iota // it is the result, or a part of what is put together for it
-	insideOf                   // something else is made of it
-	comparedTo                 // something is compared to it: it may be a literal
+	asResult   position = iota // the value is the result, or a part of the list or object that is the result
+	insideOf                   // the value is an intermediate one, from which another value is computed
+	comparedTo                 // the value is compared with another one, so it may be a literal
 )
 
-// node is a node of the syntax tree.
+// node is a node of the library's syntax tree, a jmespath.ASTNode.
 type node struct{ v reflect.Value }
 
-// kind returns one of the library's AST constants, whose type it keeps to itself.
+// kind returns the node's type. It is one of the library's constants AST…, as an int because
+// their type is not exported.
 func (n node) kind() int { return int(n.v.FieldByName("nodeType").Int()) }
 
-// value returns what else there is to a node: a name, an operator, a literal.
+// value returns the node's own value, such as a name, an operator or a literal.
 func (n node) value() reflect.Value { return n.v.FieldByName("value").Elem() }
 
 func (n node) children() []node {
@@ -74,23 +77,24 @@ func (n node) children() []node {
 
 func (n node) isLiteral() bool { return n.kind() == int(jmespath.ASTLiteral) }
 
-// isText reports whether a node is a literal of a text that is not empty.
+// isText reports whether a node is the literal of a non-empty string.
 func (n node) isText() bool {
 	return n.isLiteral() && n.value().Kind() == reflect.String && n.value().Len() > 0
 }
 
-// tellsTruth reports whether the result can be nothing but true or false.
-func (n node) tellsTruth() bool {
+// isBoolean reports whether the value of the node is always true or false.
+func (n node) isBoolean() bool {
 	switch n.kind() {
 	case int(jmespath.ASTComparator), int(jmespath.ASTNotExpression):
 		return true
 	case int(jmespath.ASTFunctionExpression):
-		return functions[n.name()].truth
+		return functions[n.name()].boolean
 	}
 	return false
 }
 
-// name returns that of a function.
+// name returns the node's value if it is a string, such as the name of a function or of a
+// member. Otherwise it returns "".
 func (n node) name() string {
 	if v := n.value(); v.Kind() == reflect.String {
 		return v.String()
@@ -98,6 +102,8 @@ func (n node) name() string {
 	return ""
 }
 
+// check returns an error if the node, used in this position, can't be part of a key's
+// expression.
 func (n node) check(at position) error {
 	children := n.children()
 	switch n.kind() {
@@ -109,7 +115,7 @@ func (n node) check(at position) error {
 		return checkAll(children, at, at)
 	case int(jmespath.ASTAndExpression), int(jmespath.ASTPipe), int(jmespath.ASTSubexpression), int(jmespath.ASTIndexExpression), int(jmespath.ASTProjection):
 		return checkAll(children, insideOf, at)
-	case int(jmespath.ASTFilterProjection): // what, the projection of it, the condition
+	case int(jmespath.ASTFilterProjection): // children: the list, the expression for each element, the condition
 		return checkAll(children, insideOf, at, insideOf)
 	case int(jmespath.ASTFlatten), int(jmespath.ASTNotExpression):
 		return checkAll(children, insideOf)
@@ -127,12 +133,12 @@ func (n node) check(at position) error {
 		return errors.New(`"*" takes the members of an object in another order each time; name them: [a, b]`)
 	case int(jmespath.ASTExpRef):
 		return errors.New(`"&" may stand in map alone`)
-	default: // ASTEmpty, which the parser leaves where it overlooks an error
+	default: // ASTEmpty, which the parser returns for some errors that it overlooks
 		return errors.New("it is incomplete")
 	}
 }
 
-// checkAll checks a node's children, the i-th in the i-th position.
+// checkAll checks the first children of a node: nodes[i] in position at[i].
 func checkAll(nodes []node, at ...position) error {
 	for i, is := range at {
 		if err := nodes[i].check(is); err != nil {
@@ -143,7 +149,7 @@ func checkAll(nodes []node, at ...position) error {
 }
 
 func (n node) checkSlice() error {
-	parts := n.value() // start, stop and step, nil where they are not given
+	parts := n.value() // start, stop and step; nil if omitted
 	for i := range parts.Len() {
 		part := parts.Index(i)
 		if part.IsNil() {
@@ -159,13 +165,15 @@ func (n node) checkSlice() error {
 	return nil
 }
 
-// equalities are the library's tokens of == and !=, whose type it keeps to itself.
+// equalities are the library's constants for the operators == and !=, which it does not
+// export. They are read from parsed expressions.
 var equalities = [...]int64{operatorOf("a == b"), operatorOf("a != b")}
 
+// operatorOf returns the library's constant for the operator of a comparison.
 func operatorOf(comparison string) int64 {
 	tree, err := jmespath.NewParser().Parse(comparison)
 	if err != nil {
-		panic(err) // it is written here
+		panic(err) // can't happen: the comparisons are constants of this package
 	}
 	return node{reflect.ValueOf(tree)}.value().Int()
 }
@@ -181,8 +189,9 @@ func (n node) checkComparison() error {
 	return checkAll(sides, comparedTo, comparedTo)
 }
 
-// checkParts checks what is put together. Its parts are missed only where all of it
-// goes into the result.
+// checkParts checks a list [a, b] or an object {x: a} that the expression builds. It must be
+// the result or a part of it. In any other position, keyOf could not notice that a part is
+// missing.
 func (n node) checkParts(at position) error {
 	if at != asResult {
 		return errors.New("what [a, b] or {x: a} put together must be the result: what is made of it would not miss a part")
@@ -221,7 +230,7 @@ func (n node) checkLiteral(at position) error {
 		return errConstant
 	}
 	switch v := n.value(); v.Kind() {
-	case reflect.Invalid, reflect.String, reflect.Bool: // null is no value at all
+	case reflect.Invalid, reflect.String, reflect.Bool: // reflect.Invalid is null
 		return nil
 	default:
 		return errors.New("only a text, true, false and null can be compared to")

@@ -1,57 +1,62 @@
-// Package jmeskey makes idempotency keys by a JMESPath expression:
+// Package jmeskey derives idempotency keys from JSON with a JMESPath expression:
 //
 //	guard := lambdaidem.New(store, func(o *lambdaidem.Options) {
-//		o.Key = jmeskey.Must("order.id").Request // of the JSON body of an HTTP request
+//		o.Key = jmeskey.Must("order.id").Request // from the JSON body of an HTTP request
 //	})
 //	handler := lambdaidem.Handler(guard, "charge", jmeskey.Event[Order](jmeskey.Must("[customer, number]")), charge)
-//	key, err := jmeskey.Must("detail.id").JSON(message) // of any JSON text
+//	key, err := jmeskey.Must("detail.id").JSON(message) // from any JSON text
 //
-// It is apart from the guard, so that who does not use it does not link it.
+// It is a package of its own so that programs without it do not link the JMESPath library.
 //
-// # What becomes of a result
+// # From a result to a key
 //
-//   - A text is the key itself, if it is one by itself: 1 to 255 printable ASCII
-//     characters without spaces at the ends. Any other text is hashed.
-//   - A number is its own text: 9007199254740993 is not 9007199254740992, and
-//     1.0 is not 1. The number 1 and the text "1" are one key; where both may come,
-//     the payload tells them apart.
-//   - A list or an object is a hash: [lambdaidem.HashKey] of it. So is a text that
-//     begins like such a hash, so that no text can pass for one.
-//   - Nothing is a missing key, "": null, an empty text, list or object, and
-//     whatever the expression put together, [a, b], {x: a} or the list of a
-//     projection, of which any part is nothing. What stands so in the JSON itself is
-//     there: of [address] an address with an empty line is not missing.
-//   - True and false tell no two requests apart, and are an error.
+// The type of the expression's result decides the key:
 //
-// A projection leaves out what is nothing, and says so to nobody: items[*].id is
-// the same key for two items, one of them without an id, as for one. Write
-// items[*].[id], which is missing then. Likewise a || b is one key for whichever of
-// the two holds it. The payload still tells such requests apart: they get 422,
-// never each other's answer.
+//   - A string is the key itself if it is a valid key: 1 to 255 printable ASCII characters,
+//     without a space at either end. Any other string is hashed.
+//   - A number is the text of the number in the JSON. So 9007199254740993 and
+//     9007199254740992 are different keys, and so are 1.0 and 1. The number 1 and the string
+//     "1" are the same key. If a client may send both, the second request gets 422, because
+//     its payload differs.
+//   - A list or an object is hashed with [lambdaidem.HashKey]. A string that begins like such
+//     a hash is hashed too, so that a client can't send the hash of a list or an object.
+//   - null, an empty string, an empty list and an empty object give the missing key, "". So
+//     does a list or object that the expression builds, with [a, b], {x: a} or a projection,
+//     if any part of it is one of these. A list or object that the JSON itself contains may
+//     have such parts: the expression [address] gives a key for an address with an empty line.
+//   - true and false are an error, because they can't distinguish requests.
 //
-// # What JSON is read
+// A projection silently omits null. For example, items[*].id gives the same key for one item
+// with an id as for that item and a second one without an id. Write items[*].[id] instead,
+// which gives the missing key for the second case. Likewise, a || b gives the same key for a
+// value in a as for that value in b. Requests that get the same key this way but have
+// different payloads get 422. They never get each other's response.
 //
-// A key must not be ambiguous, so JSON that its readers disagree about has
-// none, and is an error: duplicate members, or members whose names some readers take
-// for one; trailing data; invalid UTF-8. So is what is no JSON, or larger or deeper
-// than [Options] allow.
+// # JSON that is rejected
 //
-// # What expressions are refused
+// A key must not be ambiguous. So JSON that different parsers may read differently is an
+// error: an object with duplicate members, or with members whose names some parsers treat as
+// equal; trailing data; invalid UTF-8. Invalid JSON is an error too, and so is JSON that
+// exceeds the limits of [Options].
 //
-// Numbers are read as their texts, since as float64, which JMESPath's library
-// computes with, two large ones are one. It then finds no number equal to or less
-// than another, and its functions on numbers fail. New refuses what can't work so,
-// and what makes one key of different things:
-//   - comparisons but == and != with a text, true, false or null;
-//   - abs, avg, ceil, floor, max, max_by, min, min_by, sort, sort_by, sum,
-//     to_number and type, which know no number but float64; and numbers in literals;
-//   - "*" on objects, keys and values, whose order is another each time;
-//   - join, which makes one text of different parts (write [a, b]), to_string,
-//     which makes a text of what is missing, and merge;
-//   - literals but texts as a part of [a, b] or {x: a}, beside one that is none, and
-//     what something is compared to: one that stands in for what is missing would be
-//     a key that many share;
-//   - [a, b] and {x: a} of which something is taken out again, since a part that is
-//     missing would not be missed; two members of one name;
-//   - slices whose step is 0 or whose numbers are beyond a million.
+// # Expressions that are rejected
+//
+// Numbers are kept as text, because JMESPath's library computes with float64, which would
+// make two large numbers equal. As a consequence, the library can't compare these numbers,
+// and its functions on numbers fail. [New] rejects expressions that can't work for this
+// reason, and expressions that can give the same key for different values:
+//
+//   - Comparisons, except == and != with a string, true, false or null.
+//   - The functions abs, avg, ceil, floor, max, max_by, min, min_by, sort, sort_by, sum,
+//     to_number and type, which support numbers as float64 only, and literal numbers.
+//   - "*" on objects, and the functions keys and values, because the order of their results
+//     is random.
+//   - join, which can make the same string of different parts (write [a, b] instead),
+//     to_string, which makes a string of a missing value, and merge.
+//   - Literals, because a literal in place of a missing value would be a key that many
+//     requests share. Two uses are allowed: a string as one part of [a, b] or {x: a}, if
+//     another part is not a literal, and a literal that something is compared with.
+//   - [a, b] and {x: a} if the expression then selects something from them, because a missing
+//     part would go unnoticed, and {x: a} with two members of the same name.
+//   - Slices with step 0, or with numbers beyond a million.
 package jmeskey

@@ -7,32 +7,34 @@ import (
 	"github.com/jmespath/go-jmespath"
 )
 
-// function says how a function of JMESPath may be used.
+// function says whether and how an expression may call a function of JMESPath.
 type function struct {
-	refused string     // why it may not be, if so
-	truth   bool       // it says true or false
-	takes   []position // what becomes of its arguments; passes stands for its own position
+	refused string     // why the function is rejected; empty if it is allowed
+	boolean bool       // the function always returns true or false
+	takes   []position // the position of each argument, see samePosition
 	more    bool       // the last argument may be repeated
 }
 
-// passes is the position of an argument that the function hands on as it is: that
-// of the function's result.
-const passes position = -1
+// samePosition stands for the position of the function's result. It is the position of an
+// argument that the function returns unchanged.
+const samePosition position = -1
 
+// Reasons for rejecting functions. The text follows the name of the function.
 const (
 	onNumbers = "knows no numbers but float64, and numbers are their texts here"
 	unordered = "takes the members of an object in another order each time"
 )
 
+// functions are the functions of JMESPath by name.
 var functions = map[string]function{
-	"contains":    {truth: true, takes: []position{insideOf, comparedTo}},
-	"ends_with":   {truth: true, takes: []position{insideOf, comparedTo}},
-	"starts_with": {truth: true, takes: []position{insideOf, comparedTo}},
+	"contains":    {boolean: true, takes: []position{insideOf, comparedTo}},
+	"ends_with":   {boolean: true, takes: []position{insideOf, comparedTo}},
+	"starts_with": {boolean: true, takes: []position{insideOf, comparedTo}},
 	"length":      {takes: []position{insideOf}},
-	"map":         {takes: []position{passes, insideOf}},
-	"not_null":    {takes: []position{passes}, more: true},
+	"map":         {takes: []position{samePosition, insideOf}},
+	"not_null":    {takes: []position{samePosition}, more: true},
 	"reverse":     {takes: []position{insideOf}},
-	"to_array":    {takes: []position{passes}},
+	"to_array":    {takes: []position{samePosition}},
 
 	"abs":       {refused: onNumbers},
 	"avg":       {refused: onNumbers},
@@ -54,6 +56,7 @@ var functions = map[string]function{
 	"merge":     {refused: "panics on what is no object, and lets one member hide another"},
 }
 
+// checkCall checks a call of a function and its arguments.
 func (n node) checkCall(at position) error {
 	name := n.name()
 	f, known := functions[name]
@@ -74,14 +77,14 @@ func (n node) checkCall(at position) error {
 		args[0] = args[0].children()[0]
 	}
 	switch {
-	case name == "contains" && !args[1].isLiteral(): // it compares as == does, and panics on two lists
+	case name == "contains" && !args[1].isLiteral(): // contains compares like ==, and panics on two lists
 		return errors.New("the function contains looks for a text, true, false or null alone: numbers are their texts here")
 	case (name == "starts_with" || name == "ends_with") && args[1].isLiteral() && !args[1].isText():
 		return fmt.Errorf("the function %s looks for a text alone", name)
 	}
 	for i, arg := range args {
 		takes := f.takes[min(i, len(f.takes)-1)]
-		if takes == passes {
+		if takes == samePosition {
 			takes = at
 		}
 		if err := arg.check(takes); err != nil {

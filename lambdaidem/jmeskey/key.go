@@ -13,18 +13,19 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
 )
 
-// Options bound the JSON that keys are made of. What is beyond a bound is an
-// error. The zero value of every field is its default.
+// Options are limits for the JSON from which keys are derived. JSON that exceeds a limit is
+// an error. A field with its zero value gets its default.
 type Options struct {
-	// MaxBytes is the largest JSON text in bytes. Default: 6 MiB, which is more than
-	// Lambda accepts.
+	// MaxBytes is the maximum size of a JSON text in bytes. Default: 6 MiB, which is more
+	// than Lambda accepts.
 	MaxBytes int
-	// MaxDepth is the deepest nesting. Default: 64, as it is that of
-	// lambdaidem.Options.MaxJSONDepth.
+	// MaxDepth is the maximum depth of nested objects and lists. Default: 64, the same as
+	// the default of lambdaidem.Options.MaxJSONDepth.
 	MaxDepth int
 }
 
-// Key makes keys by one expression. It is safe for concurrent use.
+// Key derives idempotency keys with one expression. Create one with [New] or [Must]. It is
+// safe for concurrent use.
 type Key struct {
 	expression string
 	compiled   *jmespath.JMESPath
@@ -32,9 +33,8 @@ type Key struct {
 	maxBytes   int
 }
 
-// New compiles an expression. The error says what is wrong with it, or why it is
-// refused: see the package's documentation. New panics on a negative option, and
-// names the field.
+// New compiles an expression. It returns an error if the expression is malformed or
+// rejected: see the package's documentation. New panics if an option is negative.
 func New(expression string, optFns ...func(*Options)) (*Key, error) {
 	var o Options
 	for _, fn := range optFns {
@@ -59,7 +59,8 @@ func New(expression string, optFns ...func(*Options)) (*Key, error) {
 	return &Key{expression, compiled, canon.Limits{Bytes: o.MaxBytes, Depth: o.MaxDepth}, o.MaxBytes}, nil
 }
 
-// Must is New for expressions that are known to be good: it panics on an error.
+// Must is like [New], but panics instead of returning an error. It is for expressions that are
+// constants of the program.
 func Must(expression string, optFns ...func(*Options)) *Key {
 	k, err := New(expression, optFns...)
 	if err != nil {
@@ -71,20 +72,23 @@ func Must(expression string, optFns ...func(*Options)) *Key {
 // String returns the expression.
 func (k *Key) String() string { return k.expression }
 
-// Request returns the key of an HTTP request, in its body, whatever its media type says:
-// for lambdaidem.Options.Key. A missing key is "". An error says why the body has no
-// key: see JSON.
+// Request returns the key from the JSON body of an HTTP request. Use it as
+// lambdaidem.Options.Key. It ignores the Content-Type. A missing key is "". The errors are
+// those of [Key.JSON].
 func (k *Key) Request(_ context.Context, r *lambdaidem.Request) (string, error) {
 	return k.JSON(r.Body)
 }
 
-// Event finds the keys of typed events, for [lambdaidem.Handler]: in the JSON of
-// the event as encoding/json writes it, so names are those of the fields' tags. A
-// number that In holds in an interface was a float64 before, and two large ones may
-// be one: give In a field of its own for it, an integer or a json.Number.
+// Event returns a function that derives the key of a typed event. Pass it to
+// [lambdaidem.Handler]. The function evaluates the expression on the JSON of the event, as
+// encoding/json writes it. So the names in the expression are those of the JSON tags.
 //
-// Errors: those of [Key.JSON], and an event that JSON doesn't show; see
-// [lambdaidem.HashKey].
+// If In keeps a number in a field of type any, encoding/json has decoded it as a float64, so
+// two large numbers may have become equal. Give In a field for such a number, with an integer
+// type or json.Number.
+//
+// The function returns the errors of [Key.JSON]. It also returns an error if the JSON does
+// not represent the event completely; see [lambdaidem.HashKey].
 func Event[In any](k *Key) func(context.Context, In) (string, error) {
 	return func(_ context.Context, in In) (string, error) {
 		if _, err := lambdaidem.HashKey(in); err != nil {
@@ -98,11 +102,11 @@ func Event[In any](k *Key) func(context.Context, In) (string, error) {
 	}
 }
 
-// JSON returns the key in a JSON text, a message's body say. A missing key is "".
+// JSON returns the key from a JSON text, such as the body of a message. A missing key is "".
 //
-// Errors: the text is too large, is no JSON, or is JSON that readers disagree about;
-// the result is true or false; a function was given what it does not take, such as
-// starts_with a number, or something missing.
+// JSON returns an error in these cases: the text exceeds a limit of [Options], is not JSON, or
+// is JSON that parsers may read differently; the result is true or false; a function gets an
+// argument that it does not support, such as a number or a missing value for starts_with.
 func (k *Key) JSON(text []byte) (string, error) {
 	if len(text) > k.maxBytes {
 		return "", fmt.Errorf("jmeskey: the JSON has %d bytes; at most %d are allowed", len(text), k.maxBytes)
@@ -128,4 +132,4 @@ func (k *Key) JSON(text []byte) (string, error) {
 	return key, nil
 }
 
-var errTruth = errors.New("the result is true or false, which tells no two requests apart")
+var errBoolean = errors.New("the result is true or false, which tells no two requests apart")

@@ -10,31 +10,33 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// keyOf returns the key that a result stands for, found in document; "" is a missing one.
+// keyOf returns the key for an expression's result on document. It returns "" for a missing
+// key.
 func keyOf(result, document any) (string, error) {
 	switch v := result.(type) {
 	case nil:
 		return "", nil
 	case bool:
-		return "", errTruth
+		return "", errBoolean
 	case string:
 		return orHash(v, v)
 	case json.Number:
 		return orHash(v.String(), v)
-	case float64: // of length
+	case float64: // only the function length returns one
 		return strconv.FormatFloat(v, 'f', -1, 64), nil
 	case []any, map[string]any:
-		if lacks(v, containersOf(document)) {
+		if isMissing(v, containersOf(document)) {
 			return "", nil
 		}
 		return lambdaidem.HashKey(v)
 	default:
-		return "", fmt.Errorf("the result is a %T", v) // the library has no others
+		return "", fmt.Errorf("the result is a %T", v) // can't happen: the library has no other types
 	}
 }
 
-// orHash returns a text if it is a key by itself, and else the hash of what it is the
-// text of, which is "" for an empty text. What begins like a hash is hashed, so that no client can write one.
+// orHash returns text if it is a valid key, and otherwise the hash of the value that it was
+// made from. The hash of an empty text is "". A text that begins like a hash is hashed, so
+// that a client can't send the hash of another value as its key.
 func orHash(text string, of any) (string, error) {
 	if lambdaidem.PrintableKey(text) == nil && !strings.HasPrefix(text, lambdaidem.HashKeyPrefix) {
 		return text, nil
@@ -42,10 +44,11 @@ func orHash(text string, of any) (string, error) {
 	return lambdaidem.HashKey(of)
 }
 
-// lacks reports whether something is nothing, or was put together by the expression
-// and has a part that is nothing. What stands in the document itself is there,
-// whatever it holds.
-func lacks(v any, given map[uintptr]bool) bool {
+// isMissing reports whether v is missing: null, or an empty string, list or object. A
+// list or object that the expression built is also missing if any of its parts is. One
+// that comes from the document is not, whatever its parts are. inDocument has the
+// identities of the document's lists and objects.
+func isMissing(v any, inDocument map[uintptr]bool) bool {
 	switch v := v.(type) {
 	case nil:
 		return true
@@ -55,11 +58,11 @@ func lacks(v any, given map[uintptr]bool) bool {
 		if len(v) == 0 {
 			return true
 		}
-		if given[identity(v)] {
+		if inDocument[identity(v)] {
 			return false
 		}
 		for _, part := range v {
-			if lacks(part, given) {
+			if isMissing(part, inDocument) {
 				return true
 			}
 		}
@@ -67,11 +70,11 @@ func lacks(v any, given map[uintptr]bool) bool {
 		if len(v) == 0 {
 			return true
 		}
-		if given[identity(v)] {
+		if inDocument[identity(v)] {
 			return false
 		}
 		for _, part := range v {
-			if lacks(part, given) {
+			if isMissing(part, inDocument) {
 				return true
 			}
 		}
@@ -79,27 +82,29 @@ func lacks(v any, given map[uintptr]bool) bool {
 	return false
 }
 
-// containersOf returns the identities of all lists and objects in a document. An
-// expression hands them on as they are, or makes new ones: it changes none.
+// containersOf returns the identities of all lists and objects in a document. Evaluating an
+// expression never changes or copies them, so a list or object with another identity was
+// built by the expression.
 func containersOf(document any) map[uintptr]bool {
-	given := make(map[uintptr]bool)
+	inDocument := make(map[uintptr]bool)
 	var note func(v any)
 	note = func(v any) {
 		switch v := v.(type) {
 		case []any:
-			given[identity(v)] = true // empty ones share theirs; they are nothing before this is asked
+			inDocument[identity(v)] = true // all empty lists share one identity, but isMissing never asks for it
 			for _, element := range v {
 				note(element)
 			}
 		case map[string]any:
-			given[identity(v)] = true
+			inDocument[identity(v)] = true
 			for _, member := range v {
 				note(member)
 			}
 		}
 	}
 	note(document)
-	return given
+	return inDocument
 }
 
+// identity returns the address of the memory of a list or object.
 func identity(container any) uintptr { return reflect.ValueOf(container).Pointer() }

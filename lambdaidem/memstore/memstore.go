@@ -1,10 +1,9 @@
-// Package memstore is a [lambdaidem.Store] in memory, for tests and demos: it
-// serves one process, and what it holds is lost when that process ends. Two
-// Lambda execution environments never share it, so it guards nothing in
-// production; use a database there.
+// Package memstore implements a [lambdaidem.Store] in memory, for tests and demos. Its
+// records are lost when the process ends, and Lambda execution environments don't share them.
+// So it does not make a function in production safe to retry. Use a database there, for
+// example with package dynamostore.
 //
-// It keeps every promise of the Store contract (see package storetest), reads
-// no clock and starts no goroutine.
+// It passes the suite of package storetest. It reads no clock and starts no goroutines.
 package memstore
 
 import (
@@ -18,20 +17,19 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Store is a [lambdaidem.Store] in memory, and a [lambdaidem.StepStore]. Make one
-// with [New]. All methods may be called from several goroutines at once. Nothing
-// in a record is shared with a caller: values are copied on the way in and on the
-// way out.
+// Store is a [lambdaidem.Store] and a [lambdaidem.StepStore] in memory. Create one with [New].
+// It is safe for concurrent use. It shares no memory with its callers: it copies what they
+// pass in and what it returns.
 //
-// Its one error besides [lambdaidem.ErrLeaseLost] and that of a late save of steps
-// is a *[lambdaidem.StoreError] with ReasonTimeout and NotApplied, from a call
-// whose context has ended.
+// A call whose context has ended changes nothing. It returns a *[lambdaidem.StoreError] with
+// ReasonTimeout and NotApplied. The only other errors are [lambdaidem.ErrLeaseLost] and the
+// error of SaveSteps for a late save.
 type Store struct {
 	mu      sync.Mutex
 	records map[string]lambdaidem.Record
 
-	// What has expired is looked for a few records at a time, so that no call
-	// pays for all: ids holds the key of every record, hand the next to look at.
+	// sweep checks a few records in each call, so that no single call takes long. ids has
+	// the id of every record. hand is the index in ids of the next record to check.
 	ids  []string
 	hand int
 }
@@ -46,7 +44,8 @@ func New() *Store {
 	return &Store{records: make(map[string]lambdaidem.Record)}
 }
 
-// Acquire takes the lease on a record: see [lambdaidem.Store].
+// Acquire takes the lease on a record; see [lambdaidem.Store]. It also deletes up to two
+// records that have long expired.
 func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem.Record, error) {
 	if err := ended(ctx, "acquire"); err != nil {
 		return lambdaidem.Record{}, err
@@ -62,7 +61,7 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 			return copied(r), nil
 		}
 	} else {
-		if !isSeen(r, *claim.Over) {
+		if !isUnchanged(r, *claim.Over) {
 			return copied(r), nil
 		}
 		attempt, steps = r.Attempt+1, r.Steps
@@ -83,7 +82,7 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 	}), nil
 }
 
-// Complete stores the result: see [lambdaidem.Store]. The moment of the call is
+// Complete stores the result of an attempt; see [lambdaidem.Store]. The time of the call is
 // result.At.
 func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Record, error) {
 	if err := ended(ctx, "complete"); err != nil {
@@ -101,16 +100,16 @@ func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lam
 		r.CompletedAt = result.At
 		r.Expires = result.Expires
 		r.Result = result
-		r.Steps = nil // replays don't pay for them
+		r.Steps = nil // a replay does not need them
 		return s.put(r), nil
-	case r.State == lambdaidem.Completed && r.Token == lease.Token: // L4
+	case r.State == lambdaidem.Completed && r.Token == lease.Token: // a repeated call, whose first reply was lost
 		return copied(r), nil
 	default:
 		return copied(r), lambdaidem.ErrLeaseLost
 	}
 }
 
-// Release says that the attempt had no effect: see [lambdaidem.Store].
+// Release gives up the lease of an attempt that had no effect; see [lambdaidem.Store].
 func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
 	if err := ended(ctx, "release"); err != nil {
 		return lambdaidem.Record{}, err
@@ -125,15 +124,15 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 		r.Expires = seconds(lease.Expires)
 		r.LastFailure, r.Bound = lease.LastFailure, lease.Bound
 		return s.put(r), nil
-	case r.State == lambdaidem.Released && r.Token == lease.Token: // L4
+	case r.State == lambdaidem.Released && r.Token == lease.Token: // a repeated call, whose first reply was lost
 		return copied(r), nil
 	default:
 		return copied(r), lambdaidem.ErrLeaseLost
 	}
 }
 
-// SaveSteps stores the results of steps: see [lambdaidem.StepStore]. It bounds
-// neither their number nor their bytes.
+// SaveSteps stores the results of an attempt's steps; see [lambdaidem.StepStore]. It limits
+// neither their number nor their size.
 func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
 	if err := ended(ctx, "save_steps"); err != nil {
 		return lambdaidem.Record{}, err
@@ -145,7 +144,7 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 	switch {
 	case r.State != lambdaidem.InProgress || r.Token != lease.Token:
 		return copied(r), lambdaidem.ErrLeaseLost
-	case maps.EqualFunc(r.Steps, steps, bytes.Equal): // L4
+	case maps.EqualFunc(r.Steps, steps, bytes.Equal): // a repeated call, whose first reply was lost
 		return copied(r), nil
 	case len(r.Steps) >= len(steps):
 		return lambdaidem.Record{}, &lambdaidem.StoreError{Op: "save_steps", Reason: lambdaidem.ReasonInvalid, NotApplied: true,
@@ -155,7 +154,7 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 	return s.put(r), nil
 }
 
-// Get reads the record: see [lambdaidem.Store].
+// Get returns the record with an id; see [lambdaidem.Store].
 func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
 	if err := ended(ctx, "get"); err != nil {
 		return lambdaidem.Record{}, err
@@ -165,15 +164,16 @@ func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.R
 	return copied(s.at(id, now)), nil
 }
 
-// Len returns the number of records in memory, including those that have expired
-// and that no sweep has dropped yet. It is for tests.
+// Len returns the number of records in memory, including expired records that have not been
+// deleted yet. It is for tests.
 func (s *Store) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.records)
 }
 
-// at returns the record that counts at now: the zero Record if it is gone.
+// at returns the record with an id. It returns the zero Record if there is none, or if it has
+// expired at now.
 func (s *Store) at(id string, now time.Time) lambdaidem.Record {
 	r := s.records[id]
 	if r.GoneAt(now) {
@@ -182,7 +182,7 @@ func (s *Store) at(id string, now time.Time) lambdaidem.Record {
 	return r
 }
 
-// put writes the record, and returns a copy of it.
+// put stores a record and returns a copy of it.
 func (s *Store) put(r lambdaidem.Record) lambdaidem.Record {
 	if _, known := s.records[r.ID]; !known {
 		s.ids = append(s.ids, r.ID)
@@ -191,9 +191,10 @@ func (s *Store) put(r lambdaidem.Record) lambdaidem.Record {
 	return copied(r)
 }
 
-// sweep looks at two records and drops those that have been gone for
-// lambdaidem.KeptAfterExpiry. An acquire adds at most one record, so memory stays in
-// proportion to the records that count or expired within that time.
+// sweep checks two records, and deletes those that expired at least
+// lambdaidem.KeptAfterExpiry ago. Acquire calls it once and adds at most one record. So memory
+// stays proportional to the number of records that have not expired or have expired only
+// recently.
 func (s *Store) sweep(now time.Time) {
 	for range min(2, len(s.ids)) {
 		if s.hand >= len(s.ids) {
@@ -212,16 +213,18 @@ func (s *Store) sweep(now time.Time) {
 	}
 }
 
-// isSeen reports whether r is the record that a takeover has seen. A
-// completed record never changes, so it can't be taken over.
-func isSeen(r, seen lambdaidem.Record) bool {
+// isUnchanged reports whether a takeover may replace r, the current record. r must not
+// have changed since the caller of Acquire read it as seen. A completed record can't be
+// taken over, because it never changes.
+func isUnchanged(r, seen lambdaidem.Record) bool {
 	return (r.State == lambdaidem.InProgress || r.State == lambdaidem.Released) &&
 		r.State == seen.State &&
 		r.Token == seen.Token &&
 		r.LeaseEnd.UnixMilli() == seen.LeaseEnd.UnixMilli()
 }
 
-// ended returns the error of a call whose context has ended: nothing is written.
+// ended returns the error for a call whose context has ended before it wrote anything, or nil
+// if the context has not ended.
 func ended(ctx context.Context, op string) error {
 	if err := ctx.Err(); err != nil {
 		return &lambdaidem.StoreError{Op: op, Reason: lambdaidem.ReasonTimeout, NotApplied: true, Err: err}
@@ -229,7 +232,7 @@ func ended(ctx context.Context, op string) error {
 	return nil
 }
 
-// copied returns r with a Value, a Failure and Steps of its own.
+// copied returns a copy of r that shares no memory with it.
 func copied(r lambdaidem.Record) lambdaidem.Record {
 	r.Result.Value = bytes.Clone(r.Result.Value)
 	if f := r.Result.Failure; f != nil {
@@ -243,7 +246,8 @@ func copied(r lambdaidem.Record) lambdaidem.Record {
 	return r
 }
 
-// milliseconds is t as a database keeps it.
+// milliseconds returns t truncated to milliseconds in UTC, the precision that a record keeps.
+// The zero time stays zero.
 func milliseconds(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}
@@ -251,7 +255,8 @@ func milliseconds(t time.Time) time.Time {
 	return time.UnixMilli(t.UnixMilli()).UTC()
 }
 
-// seconds is t as a database's TTL keeps it.
+// seconds returns t truncated to seconds in UTC, the precision of an expiry in a database's
+// TTL. The zero time stays zero.
 func seconds(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}

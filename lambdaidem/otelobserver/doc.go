@@ -1,28 +1,31 @@
-// Package otelobserver tells OpenTelemetry what a guard does: an
-// [lambdaidem.Observer] that makes metrics, and an event on the span that is current.
+// Package otelobserver reports the outcomes of guarded calls to OpenTelemetry. Its [Observer]
+// records metrics, and adds an event to the current span.
 //
-//	telemetry := otelobserver.New() // of the global meter provider
+//	telemetry := otelobserver.New() // uses the global meter provider
 //	guard := lambdaidem.New(store, func(o *lambdaidem.Options) {
-//		o.Observer = lambdaidem.Observers(o.Observer, telemetry) // warnings go on to slog
+//		o.Observer = lambdaidem.Observers(o.Observer, telemetry) // keeps the default observer, which logs to slog
 //	})
 //
-// It links OpenTelemetry's API and no SDK: which provider there is, and where it
-// sends what, is the program's to say. On Lambda the program's wrapper must flush the
-// provider before an invocation ends, since the process is frozen then; package emf
-// needs none of that.
+// The package links only OpenTelemetry's API. The program chooses the SDK, its providers and
+// its exporters. On Lambda the program must flush the meter provider before an invocation
+// ends, because Lambda freezes the process then. Package emf needs no flush.
 //
-// The metrics, of which docs/metrics.md says more:
+// These are the metrics. docs/metrics.md explains them.
 //
-//	lambdaidem.outcomes          {outcome}   how often each outcome was
-//	lambdaidem.call.duration     s           the whole call
-//	lambdaidem.handler.duration  s           of it, in the handler
-//	lambdaidem.store.duration    s           of it, in the store, but for the handler's steps
-//	lambdaidem.attempts          {attempt}   the number of the attempt that ran
-//	lambdaidem.store.throttles   {throttle}  how often the store was throttled
+//	lambdaidem.outcomes          {outcome}   number of events, by outcome
+//	lambdaidem.call.duration     s           duration of a call
+//	lambdaidem.handler.duration  s           time of the call that the handler took
+//	lambdaidem.store.duration    s           time of the call that the store took, without saves of steps
+//	lambdaidem.attempts          {attempt}   number of the attempt that ran: 1 is the first
+//	lambdaidem.store.throttles   {throttle}  number of store calls that failed because of throttling
 //
-// Their attributes are lambdaidem.outcome and lambdaidem.route; error.type, of a store
-// that failed; and lambdaidem.throttle, the limit that throttled it. The event is
-// lambdaidem.outcome with the same, and with lambdaidem.attempt and lambdaidem.cached.
-// A route is a template or an operation, or "(none)": never a path, a key, a caller or
-// anything else that a client or a sender chose.
+// The attributes are lambdaidem.outcome and lambdaidem.route, and error.type if the store
+// failed. lambdaidem.store.throttles has lambdaidem.route and lambdaidem.throttle, which is
+// the limit that throttled the store.
+//
+// The event on the span is named lambdaidem.outcome. It has all of these attributes, and
+// lambdaidem.attempt and lambdaidem.cached.
+//
+// A route is a route template or the name of an operation, or "(none)". It is never a path, a
+// key, a caller or any other text that a client or a sender chose.
 package otelobserver

@@ -13,39 +13,39 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/measure"
 )
 
-// scope names the instrumentation.
+// scope is the name of the meter, OpenTelemetry's instrumentation scope.
 const scope = "github.com/lambdaidem/toolkit/lambdaidem"
 
-// The attributes.
+// The keys of the attributes of metrics and span events.
 const (
 	outcomeKey  = attribute.Key("lambdaidem.outcome")
 	routeKey    = attribute.Key("lambdaidem.route")
 	throttleKey = attribute.Key("lambdaidem.throttle")
 	attemptKey  = attribute.Key("lambdaidem.attempt")
 	cachedKey   = attribute.Key("lambdaidem.cached")
-	errorKey    = attribute.Key("error.type") // of OpenTelemetry's semantic conventions
+	errorKey    = attribute.Key("error.type") // defined by OpenTelemetry's semantic conventions
 )
 
-// spanEvent names the event on a span.
+// spanEvent is the name of the event that is added to the current span.
 const spanEvent = "lambdaidem.outcome"
 
-// Options are an observer's settings. A field that is nil has its default.
+// Options are the options of [New]. A field that is nil gets its default.
 type Options struct {
-	// MeterProvider makes the instruments. Default: the global one,
-	// otel.GetMeterProvider, whether it is set before or after.
+	// MeterProvider creates the instruments. Default: the global meter provider, which
+	// may be set before or after the call of New.
 	MeterProvider metric.MeterProvider
 }
 
-// Observer makes metrics and span events. Make one with [New]; it is safe for
-// concurrent use.
+// Observer is a [lambdaidem.Observer] that records metrics and adds span events. Create one
+// with [New]. It is safe for concurrent use.
 type Observer struct {
 	outcomes, throttles  metric.Int64Counter
 	call, handler, store metric.Float64Histogram
 	attempts             metric.Int64Histogram
 }
 
-// New returns an observer. An instrument that the provider can't make is told to
-// otel.Handle, and does nothing.
+// New returns an Observer. If the provider can't create an instrument, New passes the error to
+// otel.Handle, and the Observer works without that instrument.
 func New(optFns ...func(*Options)) *Observer {
 	var o Options
 	for _, fn := range optFns {
@@ -61,7 +61,8 @@ func New(optFns ...func(*Options)) *Observer {
 	}
 	seconds := func(name, what string) metric.Float64Histogram {
 		i, err := m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(what),
-			// Those of http.server.request.duration in the semantic conventions; the SDK's own are for milliseconds.
+			// The bucket boundaries of http.server.request.duration in the semantic conventions. The
+			// SDK's default boundaries suit milliseconds, but these durations are in seconds.
 			metric.WithExplicitBucketBoundaries(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10))
 		return made[metric.Float64Histogram](i, err, noop.Float64Histogram{})
 	}
@@ -77,7 +78,8 @@ func New(optFns ...func(*Options)) *Observer {
 	}
 }
 
-// made returns an instrument, or one that does nothing.
+// made returns instrument. If err is not nil, it reports err to otel.Handle and returns
+// none, an instrument that does nothing.
 func made[T any](instrument T, err error, none T) T {
 	if err != nil {
 		otel.Handle(err)
@@ -86,7 +88,8 @@ func made[T any](instrument T, err error, none T) T {
 	return instrument
 }
 
-// Observe records the event.
+// Observe records the metrics of an event. If a span is recording in ctx, it also adds an
+// event to that span.
 func (o *Observer) Observe(ctx context.Context, e lambdaidem.Event) {
 	s := measure.Of(e)
 	o.record(ctx, s)
@@ -99,6 +102,7 @@ func (o *Observer) Observe(ctx context.Context, e lambdaidem.Event) {
 	}
 }
 
+// record records the metrics of an event.
 func (o *Observer) record(ctx context.Context, s measure.Sample) {
 	with := metric.WithAttributeSet(attribute.NewSet(attributes(s)...))
 	o.outcomes.Add(ctx, 1, with)
@@ -119,7 +123,7 @@ func (o *Observer) record(ctx context.Context, s measure.Sample) {
 	}
 }
 
-// attributes returns those of every metric but the throttles'.
+// attributes returns the attributes of every metric except the counter of throttles.
 func attributes(s measure.Sample) []attribute.KeyValue {
 	attrs := make([]attribute.KeyValue, 0, 6)
 	attrs = append(attrs, outcomeKey.String(s.Outcome), routeKey.String(s.Route))

@@ -11,12 +11,12 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// answerSteps check that a record returns exactly the answer that was stored.
+// answerSteps test that a store returns exactly the answer that was stored.
 var answerSteps = []Step{
 	{
 		Name: "text comes back byte for byte",
 		Rule: "R1",
-		Doc:  "A value is opaque: JSON is not re-encoded, white space and escapes stay.",
+		Doc:  "The store MUST return a value byte for byte. It must not encode JSON anew: white space and escapes stay.",
 		Run: func(ctx context.Context, e Env) error {
 			return keeps(ctx, e, "text", map[string]lambdaidem.Result{
 				"JSON with white space":         value("{ \"amount\" : 1.50,\n\t\"b\":1e2, \"a\":[ ] }\r\n "),
@@ -33,7 +33,7 @@ var answerSteps = []Step{
 	{
 		Name: "bytes come back byte for byte",
 		Rule: "R1",
-		Doc:  "A value need not be UTF-8.",
+		Doc:  "The store MUST return a value byte for byte, even if it is not UTF-8.",
 		Run: func(ctx context.Context, e Env) error {
 			every := make([]byte, 256)
 			for i := range every {
@@ -51,7 +51,7 @@ var answerSteps = []Step{
 	{
 		Name: "an empty value is a value",
 		Rule: "R1",
-		Doc:  "It comes back empty, and as no failure.",
+		Doc:  "A result with an empty or nil Value MUST come back with an empty Value and no Failure.",
 		Run: func(ctx context.Context, e Env) error {
 			none := value("")
 			none.Value = nil
@@ -61,7 +61,7 @@ var answerSteps = []Step{
 	{
 		Name: "a big value comes back whole",
 		Rule: "R3",
-		Doc:  "100 KB, as text and as bytes that nothing can compress.",
+		Doc:  "The store MUST accept a value of 100 KB and return it whole, even if it can't be compressed.",
 		Run: func(ctx context.Context, e Env) error {
 			const size = 100 << 10
 			random := make([]byte, size)
@@ -78,7 +78,7 @@ var answerSteps = []Step{
 	{
 		Name: "a value may be stored as failed",
 		Rule: "L1",
-		Doc:  "A 404 is a value whose outcome is failed: the outcome is kept, and there is no failure.",
+		Doc:  "The store MUST keep the outcome of a result independently of its Value: an HTTP response with status 404 is a Value whose Outcome is OutcomeFailed.",
 		Run: func(ctx context.Context, e Env) error {
 			failed := value(`{"statusCode":404}`)
 			failed.Outcome = lambdaidem.OutcomeFailed
@@ -88,7 +88,7 @@ var answerSteps = []Step{
 	{
 		Name: "a failure comes back whole",
 		Rule: "L1",
-		Doc:  "Code, type, message and status are kept; there is no value beside them.",
+		Doc:  "The store MUST return the code, type, message and status of a Failure, and no Value beside it.",
 		Run: func(ctx context.Context, e Env) error {
 			return keeps(ctx, e, "failure", map[string]lambdaidem.Result{
 				"a full one": failed(lambdaidem.Failure{Code: "card_declined", Type: "DeclinedError", Message: "declined: \"Müller\"\nas of 漢", Status: 402}),
@@ -99,7 +99,7 @@ var answerSteps = []Step{
 	{
 		Name: "an answer is the store's own",
 		Rule: "G3",
-		Doc:  "What a caller does to the bytes that it gave or got must not reach the record.",
+		Doc:  "The store MUST copy answers when it stores and returns them: a caller that overwrites their memory must not change the record.",
 		Run: func(ctx context.Context, e Env) error {
 			return firstErrorOf(
 				ownsAnswer(ctx, e.story(ctx, "an answer is the store's own, value"), value("first")),
@@ -109,16 +109,18 @@ var answerSteps = []Step{
 	},
 }
 
+// value returns a successful result with a value.
 func value(v string) lambdaidem.Result {
 	return lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte(v)}
 }
 
+// failed returns a failed result with a failure.
 func failed(f lambdaidem.Failure) lambdaidem.Result {
 	return lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, Failure: &f}
 }
 
-// keeps completes a record with each result. The completion, a read after it and a
-// refused acquire must all return that result.
+// keeps completes a record of its own with each of the results. It checks that the completion,
+// a read after it and a refused acquire all return that result.
 func keeps(ctx context.Context, e Env, step string, results map[string]lambdaidem.Result) error {
 	for name, result := range results {
 		s := e.story(ctx, step+": "+name)
@@ -134,18 +136,18 @@ func keeps(ctx context.Context, e Env, step string, results map[string]lambdaide
 	return nil
 }
 
-// ownsAnswer checks that the store keeps its own copy of an answer. It overwrites the
-// answer that it passes to Complete and every answer that a method returns, and checks
-// each time that the record is unchanged.
+// ownsAnswer checks that the store keeps its own copy of an answer. It overwrites the memory
+// of the answer that it passes to Complete, and of every answer that a method returns. Each
+// time it checks that the stored record is unchanged.
 func ownsAnswer(ctx context.Context, s *story, result lambdaidem.Result) error {
 	result.At = s.at(time.Second)
 	result.Expires = s.at(answerTTL)
-	held := s.acquires("the first acquire", s.claim("a", 0))
+	inProgress := s.acquires("the first acquire", s.claim("a", 0))
 	if s.err != nil {
 		return s.err
 	}
 	given := copied(result)
-	want := completed(held, result)
+	want := completed(inProgress, result)
 	calls := []struct {
 		what string
 		call func() (lambdaidem.Record, error)
@@ -159,7 +161,7 @@ func ownsAnswer(ctx context.Context, s *story, result lambdaidem.Result) error {
 			return s.store.Complete(ctx, s.lease("a", time.Second), copied(result))
 		}},
 		{"a release", func() (lambdaidem.Record, error) {
-			r, _ := s.store.Release(ctx, s.lease("a", 2*time.Second), s.at(2*time.Second)) // fails with ErrLeaseLost, which other steps check
+			r, _ := s.store.Release(ctx, s.lease("a", 2*time.Second), s.at(2*time.Second)) // the error is ErrLeaseLost; other steps check it
 			return r, nil
 		}},
 		{"a refused acquire", func() (lambdaidem.Record, error) { return s.store.Acquire(ctx, s.claim("b", 2*time.Second)) }},
@@ -168,10 +170,10 @@ func ownsAnswer(ctx context.Context, s *story, result lambdaidem.Result) error {
 	for _, c := range calls {
 		got, err := c.call()
 		if err != nil {
-			return fmt.Errorf("%s: unexpected error: %w", c.what, err)
+			return fmt.Errorf("%s returned an error, want none: %w", c.what, err)
 		}
 		scribble(got.Result)
-		s.stands("after the caller wrote over what it gave to and got from "+c.what, 2*time.Second, want)
+		s.reads("after the caller overwrote the answer that it passed to and got from "+c.what, 2*time.Second, want)
 	}
 	return s.err
 }
@@ -196,6 +198,7 @@ func scribble(r lambdaidem.Result) {
 	}
 }
 
+// firstErrorOf returns the first error that is not nil, or nil.
 func firstErrorOf(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {

@@ -14,60 +14,60 @@ var contextSteps = []Step{
 	{
 		Name: "an ended context acquires nothing",
 		Rule: "X8",
-		Doc:  "The error is a StoreError that says that nothing was written, and nothing was.",
+		Doc:  "Acquire with an ended context MUST write nothing and return a StoreError with NotApplied.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "an ended context acquires nothing")
-			s.surelyNot("acquire", func(ended context.Context) (lambdaidem.Record, error) {
+			s.rejectsEndedContext("acquire", func(ended context.Context) (lambdaidem.Record, error) {
 				return s.store.Acquire(ended, s.claim("a", 0))
 			})
-			s.stands("after the acquire that was not made", 0, gone)
+			s.reads("after the acquire with an ended context", 0, absent)
 
 			a := s.acquires("the first acquire", s.claim("a", 0))
-			s.surelyNot("acquire", func(ended context.Context) (lambdaidem.Record, error) {
+			s.rejectsEndedContext("acquire", func(ended context.Context) (lambdaidem.Record, error) {
 				return s.store.Acquire(ended, s.takeover("b", leaseLength, a))
 			})
-			s.stands("after the takeover that was not made", leaseLength, a)
+			s.reads("after the takeover with an ended context", leaseLength, a)
 			return s.err
 		},
 	},
 	{
 		Name: "an ended context completes nothing",
 		Rule: "X8",
-		Doc:  "The error is a StoreError that says that nothing was written, and nothing was: the completion can be tried again.",
+		Doc:  "Complete with an ended context MUST write nothing and return a StoreError with NotApplied, so that the guard can try again.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "an ended context completes nothing")
 			a := s.acquires("the first acquire", s.claim("a", 0))
-			s.surelyNot("complete", func(ended context.Context) (lambdaidem.Record, error) {
+			s.rejectsEndedContext("complete", func(ended context.Context) (lambdaidem.Record, error) {
 				return s.store.Complete(ended, s.lease("a", time.Second), s.answer(time.Second, "first"))
 			})
-			s.stands("after the completion that was not made", time.Second, a)
-			s.completes("the completion with a context that lives", a, s.answer(2*time.Second, "first"))
+			s.reads("after the completion with an ended context", time.Second, a)
+			s.completes("the completion with a live context", a, s.answer(2*time.Second, "first"))
 			return s.err
 		},
 	},
 	{
 		Name: "an ended context releases nothing",
 		Rule: "X8",
-		Doc:  "The error is a StoreError that says that nothing was written, and nothing was: the release can be tried again.",
+		Doc:  "Release with an ended context MUST write nothing and return a StoreError with NotApplied, so that the guard can try again.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "an ended context releases nothing")
 			a := s.acquires("the first acquire", s.claim("a", 0))
-			s.surelyNot("release", func(ended context.Context) (lambdaidem.Record, error) {
+			s.rejectsEndedContext("release", func(ended context.Context) (lambdaidem.Record, error) {
 				return s.store.Release(ended, s.lease("a", time.Second), s.at(time.Second))
 			})
-			s.stands("after the release that was not made", time.Second, a)
-			s.releases("the release with a context that lives", a, 2*time.Second)
+			s.reads("after the release with an ended context", time.Second, a)
+			s.releases("the release with a live context", a, 2*time.Second)
 			return s.err
 		},
 	},
 	{
 		Name: "an ended context reads nothing",
 		Rule: "X8",
-		Doc:  "A read that was not made must not look like a record that is not there.",
+		Doc:  "Get with an ended context MUST return a StoreError with NotApplied, so that the guard doesn't take a failed read for a missing record.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "an ended context reads nothing")
 			s.acquires("the first acquire", s.claim("a", 0))
-			s.surelyNot("get", func(ended context.Context) (lambdaidem.Record, error) {
+			s.rejectsEndedContext("get", func(ended context.Context) (lambdaidem.Record, error) {
 				return s.store.Get(ended, s.id, s.at(0))
 			})
 			return s.err
@@ -75,9 +75,9 @@ var contextSteps = []Step{
 	},
 }
 
-// surelyNot makes a call with an ended context. The store must say that it
-// wrote nothing.
-func (s *story) surelyNot(op string, call func(context.Context) (lambdaidem.Record, error)) {
+// rejectsEndedContext makes a call with a context that has ended. It checks that the error is a
+// StoreError with the given Op and with NotApplied set: nothing was written.
+func (s *story) rejectsEndedContext(op string, call func(context.Context) (lambdaidem.Record, error)) {
 	if s.err != nil {
 		return
 	}
@@ -87,12 +87,12 @@ func (s *story) surelyNot(op string, call func(context.Context) (lambdaidem.Reco
 	failure := (*lambdaidem.StoreError)(nil)
 	switch {
 	case err == nil:
-		s.err = fmt.Errorf("%s with an ended context: no error, want a *lambdaidem.StoreError", op)
+		s.err = fmt.Errorf("%s with an ended context: no error, want a *lambdaidem.StoreError with NotApplied set", op)
 	case !errors.As(err, &failure):
-		s.err = fmt.Errorf("%s with an ended context: the error is no *lambdaidem.StoreError: %w", op, err)
+		s.err = fmt.Errorf("%s with an ended context: the error must be a *lambdaidem.StoreError: %w", op, err)
 	case failure.Op != op:
-		s.err = fmt.Errorf("%s with an ended context: the error's Op is %q: %w", op, failure.Op, err)
+		s.err = fmt.Errorf("%s with an ended context: Op of the StoreError is %q, want %q: %w", op, failure.Op, op, err)
 	case !failure.NotApplied:
-		s.err = fmt.Errorf("%s with an ended context: the error's NotApplied is false: %w", op, err)
+		s.err = fmt.Errorf("%s with an ended context: NotApplied of the StoreError is false; set it, because nothing was written: %w", op, err)
 	}
 }

@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// fencingSteps are about the token: only a replaced token loses a lease.
+// fencingSteps test the fencing token: an attempt keeps its lease until another attempt's token
+// has replaced its own, whatever the time is.
 var fencingSteps = []Step{
 	{
 		Name: "completion is fenced",
 		Rule: "L3",
-		Doc:  "A completion under a token that does not hold the record changes nothing.",
+		Doc:  "Complete MUST change nothing and return ErrLeaseLost with the current record, unless the record is in progress under the lease's token.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "completion is fenced")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -22,7 +23,7 @@ var fencingSteps = []Step{
 	{
 		Name: "release is fenced",
 		Rule: "L3",
-		Doc:  "A release under a token that does not hold the record changes nothing.",
+		Doc:  "Release MUST change nothing and return ErrLeaseLost with the current record, unless the record is in progress under the lease's token.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "release is fenced")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -34,7 +35,7 @@ var fencingSteps = []Step{
 	{
 		Name: "a late completion succeeds",
 		Rule: "L3",
-		Doc:  "Passing its end loses no lease: an attempt that nobody replaced may complete however late.",
+		Doc:  "Complete MUST succeed after the end of the lease, however late, as long as the record has the lease's token. The end of a lease alone loses nothing.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "a late completion succeeds")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -46,7 +47,7 @@ var fencingSteps = []Step{
 	{
 		Name: "a late release succeeds",
 		Rule: "L3",
-		Doc:  "Passing its end loses no lease: an attempt that nobody replaced may release however late.",
+		Doc:  "Release MUST succeed after the end of the lease, however late, as long as the record has the lease's token. The end of a lease alone loses nothing.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "a late release succeeds")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -57,7 +58,7 @@ var fencingSteps = []Step{
 	{
 		Name: "a replaced attempt can't complete",
 		Rule: "L3",
-		Doc:  "After a takeover the old attempt learns of the new one, and of its answer once there is one.",
+		Doc:  "After a takeover, Complete of the old attempt MUST return ErrLeaseLost with the new attempt's record, including its answer once there is one.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "a replaced attempt can't complete")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -71,7 +72,7 @@ var fencingSteps = []Step{
 	{
 		Name: "a replaced attempt can't release",
 		Rule: "L3",
-		Doc:  "After a takeover the old attempt can't give the record away.",
+		Doc:  "After a takeover, Release of the old attempt MUST return ErrLeaseLost and leave the new attempt's record unchanged.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "a replaced attempt can't release")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -86,7 +87,7 @@ var fencingSteps = []Step{
 	{
 		Name: "no completion after release",
 		Rule: "L3",
-		Doc:  "A release says that nothing happened. The attempt that said so can't complete any more.",
+		Doc:  "Complete MUST return ErrLeaseLost after a Release under the same token: the attempt has reported that it had no effect.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "no completion after release")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -98,7 +99,7 @@ var fencingSteps = []Step{
 	{
 		Name: "no release after completion",
 		Rule: "L3",
-		Doc:  "A clean-up that comes late must not delete or release a completed record.",
+		Doc:  "Release MUST return ErrLeaseLost after a Complete under the same token: a late clean-up must not release or delete a completed record.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "no release after completion")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -110,31 +111,32 @@ var fencingSteps = []Step{
 	{
 		Name: "nothing to complete",
 		Rule: "L3",
-		Doc:  "A completion of what is not there is a lost lease. It creates nothing.",
+		Doc:  "Complete MUST return ErrLeaseLost with the zero Record if there is no record, and MUST NOT create one.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "nothing to complete")
-			s.losesCompletion("a completion without a record", "a", s.answer(0, "first"), gone)
+			s.losesCompletion("a completion without a record", "a", s.answer(0, "first"), absent)
 			return s.err
 		},
 	},
 	{
 		Name: "nothing to release",
 		Rule: "L3",
-		Doc:  "A release of what is not there is a lost lease. It creates nothing.",
+		Doc:  "Release MUST return ErrLeaseLost with the zero Record if there is no record, and MUST NOT create one.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "nothing to release")
-			s.losesRelease("a release without a record", "a", 0, gone)
+			s.losesRelease("a release without a record", "a", 0, absent)
 			return s.err
 		},
 	},
 }
 
-// replySteps repeat a call whose reply was lost.
+// replySteps repeat a call with the same token, as the guard does if the reply was lost. The
+// repeated call must succeed and change nothing.
 var replySteps = []Step{
 	{
 		Name: "acquire again",
 		Rule: "L4",
-		Doc:  "A plain acquire that is refused by its own token holds the lease; nothing is written twice.",
+		Doc:  "A repeated Acquire with the same token MUST change nothing and return the record: it is how the guard recognizes its own lease after a lost reply.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "acquire again")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -145,7 +147,7 @@ var replySteps = []Step{
 	{
 		Name: "take over again",
 		Rule: "L4",
-		Doc:  "A takeover that is refused by its own token holds the lease, under the same attempt number.",
+		Doc:  "A repeated takeover with the same token MUST change nothing and return the record, with the attempt number of the first: it is how the guard recognizes its own lease after a lost reply.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "take over again")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -158,7 +160,7 @@ var replySteps = []Step{
 	{
 		Name: "complete again",
 		Rule: "L4",
-		Doc:  "A completion that finds the record completed under its own token has succeeded. The first result stays.",
+		Doc:  "Complete MUST succeed without a change if the record is already completed under the same token. The first result stays, even if the second call has another.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "complete again")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -171,7 +173,7 @@ var replySteps = []Step{
 	{
 		Name: "release again",
 		Rule: "L4",
-		Doc:  "A release that finds the record released under its own token has succeeded.",
+		Doc:  "Release MUST succeed without a change if the record is already released under the same token.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "release again")
 			a := s.acquires("the first acquire", s.claim("a", 0))

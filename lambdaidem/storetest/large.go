@@ -11,13 +11,13 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// largeSteps are about a store that is a [lambdaidem.Loader]: it keeps whatever
-// Lambda can return. A store that is none has no part in them.
+// largeSteps test a store that is a [lambdaidem.Loader]. It must store any answer that Lambda
+// can return, up to 6 MB. Other stores pass these steps without a test.
 var largeSteps = []Step{
 	{
 		Name: "an answer of 6 MB comes back whole",
 		Rule: "R3",
-		Doc:  "As text, and as bytes that nothing can compress: a Loader loads every byte of what was completed.",
+		Doc:  "Load of a Loader MUST return every byte of an answer of 6 MB, even if it can't be compressed.",
 		Run: func(ctx context.Context, e Env) error {
 			if _, ok := e.Store.(lambdaidem.Loader); !ok {
 				return nil
@@ -32,7 +32,7 @@ var largeSteps = []Step{
 	{
 		Name: "a large answer is that of its own completion",
 		Rule: "G3",
-		Doc:  "A second completion under the same token, and one whose lease was lost, leave every byte of the stored answer as it is, whatever they have written themselves.",
+		Doc:  "Complete with a large answer MUST NOT change the stored answer if it is the second one under its token or its lease is lost, even if it has already written parts of its own answer.",
 		Run: func(ctx context.Context, e Env) error {
 			if _, ok := e.Store.(lambdaidem.Loader); !ok {
 				return nil
@@ -42,17 +42,17 @@ var largeSteps = []Step{
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			b := s.acquires("the takeover", s.takeover("b", leaseLength, a))
 			after := leaseLength + time.Second
-			s.losesCompletion("the completion of the attempt that was replaced", "a", s.answer(after, noise(1, size)), b)
+			s.losesCompletion("the completion of the replaced attempt", "a", s.answer(after, noise(1, size)), b)
 			done := s.completes("the completion", b, s.answer(after, noise(2, size)))
 			s.complete("another completion under the same token", "b", s.answer(after, noise(3, size)), done, nil)
-			s.losesCompletion("one more of the attempt that was replaced", "a", s.answer(after, noise(4, size)), done)
+			s.losesCompletion("another completion of the replaced attempt", "a", s.answer(after, noise(4, size)), done)
 			return s.err
 		},
 	},
 	{
 		Name: "an ended context loads nothing",
 		Rule: "R3",
-		Doc:  "A load that was not made is a StoreError that is not ReasonForeign: the answer is still there, and must not count as lost.",
+		Doc:  "Load with an ended context MUST return a StoreError with NotApplied and another reason than ReasonForeign: the answer still exists, and must not count as lost.",
 		Run: func(ctx context.Context, e Env) error {
 			loader, ok := e.Store.(lambdaidem.Loader)
 			if !ok {
@@ -65,13 +65,13 @@ var largeSteps = []Step{
 				return s.err
 			}
 			record, err := s.store.Get(ctx, s.id, s.at(time.Second))
-			if err != nil || record.Result.Apart == nil { // nothing to load
+			if err != nil || record.Result.Apart == nil { // the store keeps even this answer in the record
 				return err
 			}
-			s.surelyNot("load", func(ended context.Context) (lambdaidem.Record, error) {
+			s.rejectsEndedContext("load", func(ended context.Context) (lambdaidem.Record, error) {
 				_, err := loader.Load(ended, record)
 				if failure := (*lambdaidem.StoreError)(nil); errors.As(err, &failure) && failure.Reason == lambdaidem.ReasonForeign {
-					return record, fmt.Errorf("it says that the answer is lost: %s", err.Error()) // and so no StoreError
+					return record, fmt.Errorf("ReasonForeign says that the answer is lost, but it was only not read; use another reason: %s", err.Error()) // %s, so that rejectsEndedContext does not find the StoreError in it
 				}
 				return record, err
 			})
@@ -80,8 +80,8 @@ var largeSteps = []Step{
 	},
 }
 
-// noise returns text that is no UTF-8 and that nothing can compress; another for each
-// seed.
+// noise returns random bytes, which can't be compressed and are not UTF-8. The same seed gives
+// the same bytes.
 func noise(seed byte, size int) string {
 	b := make([]byte, size)
 	_, _ = rand.NewChaCha8([32]byte{seed}).Read(b) // never fails

@@ -7,13 +7,14 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// lockSteps are about the plain acquire: which records it locks over. Each
-// refusal must bring the whole record along, since the guard reads nothing else.
+// lockSteps test which records a plain Acquire, one without claim.Over, replaces. If Acquire
+// refuses the claim, it must return the complete record, because the guard decides by that
+// record alone what to do.
 var lockSteps = []Step{
 	{
 		Name: "a live lease refuses",
 		Rule: "L2",
-		Doc:  "While a lease is live nobody else gets the record; the refusal tells its fingerprint, lease end and attempt.",
+		Doc:  "While a lease is live, Acquire MUST refuse every other claim, and return the complete record: the guard needs its fingerprint, lease end and attempt.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "a live lease refuses")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -25,7 +26,7 @@ var lockSteps = []Step{
 	{
 		Name: "a dead lease refuses a plain acquire",
 		Rule: "L2",
-		Doc:  "A lease past its end means unknown effects: only a takeover, which raises the attempt number, gets the record.",
+		Doc:  "An Acquire without claim.Over MUST NOT take a record whose lease has ended. The attempt may have had effects, so only a takeover, which raises the attempt number, may take the record.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "a dead lease refuses a plain acquire")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -37,7 +38,7 @@ var lockSteps = []Step{
 	{
 		Name: "a released record refuses a plain acquire",
 		Rule: "L2",
-		Doc:  "A released record keeps its attempt number, which a plain acquire would lose.",
+		Doc:  "An Acquire without claim.Over MUST NOT take a released record, because it would lose the attempt number. Only a takeover may.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "a released record refuses a plain acquire")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -51,7 +52,7 @@ var lockSteps = []Step{
 	{
 		Name: "a completed record answers",
 		Rule: "L2",
-		Doc:  "A refused acquire is a replay: it brings the whole answer along.",
+		Doc:  "An Acquire that a completed record refuses MUST return the record with its complete answer, which the guard replays.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "a completed record answers")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -64,7 +65,7 @@ var lockSteps = []Step{
 	{
 		Name: "lease ends and moments are kept in milliseconds",
 		Rule: "L5",
-		Doc:  "LeaseEnd, StartedAt and CompletedAt are whole milliseconds; the caller's clock may be finer.",
+		Doc:  "The store MUST keep LeaseEnd, StartedAt and CompletedAt in whole milliseconds, truncating finer times of the caller.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "lease ends and moments are kept in milliseconds")
 			c := s.claim("a", 123_456_789*time.Nanosecond)
@@ -81,7 +82,7 @@ var lockSteps = []Step{
 	{
 		Name: "a claim's texts are kept",
 		Rule: "L2",
-		Doc:  "Fingerprint and scope come back as they were given, empty ones too.",
+		Doc:  "The store MUST return the fingerprint and the scope byte for byte, even if they are empty or not ASCII.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "a claim's texts are kept")
 			c := s.claim("a", 0)
@@ -99,7 +100,7 @@ var lockSteps = []Step{
 	{
 		Name: "records are apart",
 		Rule: "G3",
-		Doc:  "Ids count byte by byte, letter case included. What happens to one record happens to no other, under the same token too.",
+		Doc:  "Ids MUST be compared byte by byte, including letter case, and no call may change another record than its own, even if both have the same token.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "records are apart")
 			upper, longer := *s, *s
@@ -111,19 +112,19 @@ var lockSteps = []Step{
 			b := upper.acquires("the second record's acquire", upper.claim("token", 0))
 			c := longer.acquires("the third record's acquire", longer.claim("token", 0))
 			done := s.completes("the first record's completion", a, s.answer(time.Second, "first"))
-			upper.stands("after the first record's completion", time.Second, b)
+			upper.reads("after the first record's completion", time.Second, b)
 			released := upper.releases("the second record's release", b, 2*time.Second)
-			s.stands("after the second record's release", 3*time.Second, done)
-			longer.stands("after both", 3*time.Second, c)
+			s.reads("after the second record's release", 3*time.Second, done)
+			longer.reads("after both", 3*time.Second, c)
 			longer.completes("the third record's completion", c, longer.answer(4*time.Second, "third"))
-			s.stands("after the third record's completion", 5*time.Second, done)
-			upper.stands("after the third record's completion", 5*time.Second, released)
+			s.reads("after the third record's completion", 5*time.Second, done)
+			upper.reads("after the third record's completion", 5*time.Second, released)
 			return firstError(s, &upper, &longer)
 		},
 	},
 }
 
-// firstError is why the first of the stories that ended early did so.
+// firstError returns the error of the first story that failed, or nil if none did.
 func firstError(stories ...*story) error {
 	for _, s := range stories {
 		if s.err != nil {
@@ -133,5 +134,5 @@ func firstError(stories ...*story) error {
 	return nil
 }
 
-// gone is how a record stands that does not count.
-var gone = lambdaidem.Record{}
+// absent is what a store must return if there is no record, or if the record has expired.
+var absent = lambdaidem.Record{}

@@ -10,15 +10,15 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// racers is how many calls race for one record.
+// racers is the number of concurrent calls for one record.
 const racers = 16
 
-// raceSteps are about many callers at once.
+// raceSteps test concurrent calls for one record.
 var raceSteps = []Step{
 	{
 		Name: "one acquire of many wins",
 		Rule: "L2",
-		Doc:  "Of many acquires at once exactly one gets the lease; all others learn of it.",
+		Doc:  "Exactly one of many concurrent calls of Acquire MUST get the lease. All of them MUST return the winner's record.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "one acquire of many wins")
 			return s.oneWins(func(token string) lambdaidem.Claim { return s.claim(token, 0) })
@@ -27,7 +27,7 @@ var raceSteps = []Step{
 	{
 		Name: "one acquire of many over an expired record wins",
 		Rule: "L7",
-		Doc:  "Of many acquires at once over a record that is gone exactly one gets the lease.",
+		Doc:  "Exactly one of many concurrent calls of Acquire MUST get the lease if the record has expired. All of them MUST return the winner's record.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "one acquire of many over an expired record wins")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -42,7 +42,7 @@ var raceSteps = []Step{
 	{
 		Name: "one takeover of many wins",
 		Rule: "L6",
-		Doc:  "Of many takeovers of one dead lease at once exactly one gets it, as attempt 2; all others learn of it.",
+		Doc:  "Exactly one of many concurrent takeovers of the same record MUST get the lease, as attempt 2. All of them MUST return the winner's record.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "one takeover of many wins")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -55,10 +55,10 @@ var raceSteps = []Step{
 	{
 		Name: "one completion of many stays",
 		Rule: "G3",
-		Doc:  "Of many completions under one token at once, each with another result, one is stored, and every caller gets that one.",
+		Doc:  "One result of many concurrent calls of Complete under the same token MUST be stored, and every call MUST return that result.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "one completion of many stays")
-			held := s.acquires("the first acquire", s.claim("a", 0))
+			inProgress := s.acquires("the first acquire", s.claim("a", 0))
 			if s.err != nil {
 				return s.err
 			}
@@ -69,28 +69,28 @@ var raceSteps = []Step{
 				return err
 			})
 			if err != nil {
-				return fmt.Errorf("a completion among others: %w", err)
+				return fmt.Errorf("a concurrent call of Complete returned an error, want none: %w", err)
 			}
 			for i := range got {
-				what := fmt.Sprintf("completion %d among others", i)
-				if got[i], err = s.whole(got[i]); err != nil {
-					return fmt.Errorf("%s: %w", what, err)
+				call := fmt.Sprintf("concurrent call %d of Complete", i)
+				if got[i], err = s.loaded(got[i]); err != nil {
+					return fmt.Errorf("%s returned a wrong answer: %w", call, err)
 				}
-				if err := wrong(what, got[i], completed(held, got[0].Result)); err != nil {
+				if err := mismatch(call, got[i], completed(inProgress, got[0].Result)); err != nil {
 					return err
 				}
 			}
-			s.stands("after all completions", time.Second, got[0])
+			s.reads("after all completions", time.Second, got[0])
 			return s.err
 		},
 	},
 	{
 		Name: "completion or takeover",
 		Rule: "L3",
-		Doc:  "Of a late completion and takeovers at once exactly one wins: either the answer is stored and nobody gets the lease, or the completion is lost.",
+		Doc:  "Exactly one of a late completion and many concurrent takeovers MUST succeed: either the answer is stored and no takeover gets the lease, or Complete returns ErrLeaseLost.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "completion or takeover")
-			held := s.acquires("the first acquire", s.claim("a", 0))
+			inProgress := s.acquires("the first acquire", s.claim("a", 0))
 			if s.err != nil {
 				return s.err
 			}
@@ -105,7 +105,7 @@ var raceSteps = []Step{
 					}
 					return finishErr
 				}
-				c := s.takeover(fmt.Sprint("racer ", i), leaseLength, held)
+				c := s.takeover(fmt.Sprint("racer ", i), leaseLength, inProgress)
 				r, err := s.store.Acquire(ctx, c)
 				if owns(r, c) {
 					winners[i] = r
@@ -113,7 +113,7 @@ var raceSteps = []Step{
 				return err
 			})
 			if err != nil {
-				return fmt.Errorf("a completion among takeovers: %w", err)
+				return fmt.Errorf("a completion concurrent with takeovers, or one of them, returned an unexpected error: %w", err)
 			}
 			won := 0
 			for i, r := range winners {
@@ -121,21 +121,22 @@ var raceSteps = []Step{
 					continue
 				}
 				won++
-				s.stands(fmt.Sprintf("after racer %d took over", i), leaseLength, r)
+				s.reads(fmt.Sprintf("after takeover %d got the lease", i), leaseLength, r)
 			}
 			if finishErr == nil {
 				won++
-				s.stands("after the completion", leaseLength, finished)
+				s.reads("after the completion", leaseLength, finished)
 			}
 			if won != 1 {
-				return fmt.Errorf("of one completion and %d takeovers %d won, want 1", racers-1, won)
+				return fmt.Errorf("%d of one completion and %d concurrent takeovers succeeded, want 1; make each write conditional on the token, in one atomic operation", won, racers-1)
 			}
 			return s.err
 		},
 	},
 }
 
-// oneWins lets many claims, each under a token of its own, race for the record.
+// oneWins calls Acquire concurrently with many claims, each with its own token. It checks that
+// exactly one gets the lease, and that all calls return the record of that one.
 func (s *story) oneWins(claim func(token string) lambdaidem.Claim) error {
 	claims := make([]lambdaidem.Claim, racers)
 	got := make([]lambdaidem.Record, racers)
@@ -146,7 +147,7 @@ func (s *story) oneWins(claim func(token string) lambdaidem.Claim) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("an acquire among others: %w", err)
+		return fmt.Errorf("a concurrent call of Acquire returned an error, want none: %w", err)
 	}
 	winner, won := 0, 0
 	for i := range got {
@@ -156,24 +157,25 @@ func (s *story) oneWins(claim func(token string) lambdaidem.Claim) error {
 		}
 	}
 	if won != 1 {
-		return fmt.Errorf("of %d acquires at once %d got the lease, want 1", racers, won)
+		return fmt.Errorf("%d of %d concurrent calls of Acquire got the lease, want 1; check the condition and write the record in one atomic operation", won, racers)
 	}
 	want := claimed(claims[winner])
 	for i := range got {
-		if err := wrong(fmt.Sprintf("acquire %d among others", i), got[i], want); err != nil {
+		if err := mismatch(fmt.Sprintf("concurrent call %d of Acquire", i), got[i], want); err != nil {
 			return err
 		}
 	}
-	s.standsAt("after all acquires", want.StartedAt, want)
+	s.readsAt("after all acquires", want.StartedAt, want)
 	return s.err
 }
 
-// owns reports whether an acquire got the lease.
+// owns reports whether an Acquire with claim c that returned r got the lease.
 func owns(r lambdaidem.Record, c lambdaidem.Claim) bool {
 	return r.State == lambdaidem.InProgress && r.Token == c.Token
 }
 
-// race makes all calls at once, and joins their errors.
+// race makes all calls concurrently, waits for them and returns their errors, joined. i is the
+// number of the call, from 0.
 func race(call func(i int) error) error {
 	errs := make([]error, racers)
 	start := make(chan struct{})

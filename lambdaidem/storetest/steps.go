@@ -12,13 +12,14 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// savedSteps are about the results of an attempt's steps. A store that is
-// no lambdaidem.StepStore passes them all: the guard refuses steps on it.
+// savedSteps test a store that is a lambdaidem.StepStore, which stores the results of a
+// handler's steps. Other stores pass without a test, because the guard allows no steps with
+// them.
 var savedSteps = []Step{
 	{
 		Name: "steps are saved",
 		Rule: "E5",
-		Doc:  "They are there for every read, byte for byte, and nothing else of the record has changed; a save has all of them.",
+		Doc:  "SaveSteps MUST replace the record's steps by the given ones and change nothing else. Get and Acquire MUST return them byte for byte.",
 		Run: onStepStore("steps are saved", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			a = s.saves("the first save", a, time.Second, "charge", `{"id":"ch_1", "s":"\u00e9<&>漢"}`)
@@ -30,7 +31,7 @@ var savedSteps = []Step{
 	{
 		Name: "a save is fenced",
 		Rule: "E5",
-		Doc:  "A save under a token that does not hold the record changes nothing: not before and not after a takeover.",
+		Doc:  "SaveSteps MUST change nothing and return ErrLeaseLost with the current record, unless the record is in progress under the lease's token.",
 		Run: onStepStore("a save is fenced", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			s.losesSave("a save with another token", "b", time.Second, a)
@@ -42,7 +43,7 @@ var savedSteps = []Step{
 	{
 		Name: "a late save succeeds",
 		Rule: "L3",
-		Doc:  "Passing its end loses no lease: an attempt that nobody replaced may save its steps however late.",
+		Doc:  "SaveSteps MUST succeed after the end of the lease, however late, as long as the record has the lease's token. The end of a lease alone loses nothing.",
 		Run: onStepStore("a late save succeeds", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			s.saves("the save long after the lease's end", a, leaseLength+30*time.Minute, "charge", `1`)
@@ -51,9 +52,9 @@ var savedSteps = []Step{
 	{
 		Name: "no save after the attempt's end",
 		Rule: "E5",
-		Doc:  "Neither a released nor a completed record gets steps, nor one that is gone or was never there; and no save creates a record.",
+		Doc:  "SaveSteps MUST return ErrLeaseLost if the record is released, completed, expired or absent, and MUST NOT create a record.",
 		Run: onStepStore("no save after the attempt's end", func(s *stepStory) {
-			s.losesSave("a save without a record", "a", 0, gone)
+			s.losesSave("a save without a record", "a", 0, absent)
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			a = s.saves("a save", a, time.Second, "charge", `1`)
 			released := s.releases("the release", a, 2*time.Second)
@@ -61,13 +62,13 @@ var savedSteps = []Step{
 			b := s.acquiresOver("the acquire over the released record", "b", 4*time.Second, released)
 			done := s.completes("the completion", b, s.answer(5*time.Second, "first"))
 			s.losesSave("a save after the completion", "b", 6*time.Second, done)
-			s.lossAt("a save after the record's expiry", "b", done.Expires, gone)
+			s.losesSaveAt("a save after the record's expiry", "b", done.Expires, absent)
 		}),
 	},
 	{
 		Name: "a takeover keeps the steps",
 		Rule: "L6",
-		Doc:  "A dead attempt's steps are the next one's, those too that it saved after it was seen: the reply has them.",
+		Doc:  "A takeover MUST keep the record's steps and return them, including steps that were saved after claim.Over was read.",
 		Run: onStepStore("a takeover keeps the steps", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			seen := s.saves("the first save", a, time.Second, "charge", `1`)
@@ -75,7 +76,7 @@ var savedSteps = []Step{
 			c := s.takeover("b", leaseLength+time.Second, seen)
 			want := claimed(c)
 			want.Steps = now.Steps
-			s.acquire("the takeover of what was seen", c, want)
+			s.acquire("the takeover of the record as it was first seen", c, want)
 			s.acquire("the same takeover again", s.takeover("b", leaseLength+2*time.Second, seen), want)
 			s.saves("the next attempt's save", want, leaseLength+3*time.Second, "ship", `3`)
 		}),
@@ -83,7 +84,7 @@ var savedSteps = []Step{
 	{
 		Name: "a release keeps the steps",
 		Rule: "L1",
-		Doc:  "What a released record keeps of its attempts is their steps, for the attempt after it.",
+		Doc:  "Release MUST keep the record's steps for the next attempt.",
 		Run: onStepStore("a release keeps the steps", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			a = s.saves("a save", a, time.Second, "charge", `1`)
@@ -95,7 +96,7 @@ var savedSteps = []Step{
 	{
 		Name: "a completion drops the steps",
 		Rule: "E5",
-		Doc:  "A replay needs none of them, and must not pay for them.",
+		Doc:  "Complete MUST remove the record's steps, because a replay does not need them.",
 		Run: onStepStore("a completion drops the steps", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			a = s.saves("a save", a, time.Second, "charge", `1`)
@@ -107,18 +108,18 @@ var savedSteps = []Step{
 	{
 		Name: "what has expired has no steps",
 		Rule: "L7",
-		Doc:  "A lock over an expired record begins afresh.",
+		Doc:  "SaveSteps MUST return ErrLeaseLost after the record's expiry, and an Acquire after it MUST get a record without steps.",
 		Run: onStepStore("what has expired has no steps", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			a = s.saves("a save", a, time.Second, "charge", `1`)
-			s.lossAt("a save after the expiry", "a", a.Expires, gone)
+			s.losesSaveAt("a save after the expiry", "a", a.Expires, absent)
 			s.acquires("the acquire after the expiry", s.claim("b", lockTTL))
 		}),
 	},
 	{
 		Name: "save again",
 		Rule: "L4",
-		Doc:  "A save that finds exactly its steps under its own token has succeeded.",
+		Doc:  "SaveSteps MUST succeed without a change if the record already has exactly these steps under the same token.",
 		Run: onStepStore("save again", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			a = s.saves("the save", a, time.Second, "charge", `1`, "mail", `2`)
@@ -128,20 +129,20 @@ var savedSteps = []Step{
 	{
 		Name: "a save takes no step away",
 		Rule: "E5",
-		Doc:  "A save that comes late, of fewer steps or of others, changes nothing and is a StoreError that says so.",
+		Doc:  "SaveSteps MUST change nothing and return a StoreError with ReasonInvalid and NotApplied if the record has at least as many steps, and not the same: the save is a late one.",
 		Run: onStepStore("a save takes no step away", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			first := s.saves("the first save", a, time.Second, "charge", `1`)
 			both := s.saves("the second save", first, 2*time.Second, "mail", `2`)
-			s.savesNot("the first save, late", "a", 3*time.Second, first.Steps, both)
-			s.savesNot("a save of another result", "a", 3*time.Second, lambdaidem.Steps{"charge": []byte(`1`), "mail": []byte(`3`)}, both)
-			s.savesNot("a save of another step", "a", 3*time.Second, lambdaidem.Steps{"charge": []byte(`1`), "ship": []byte(`2`)}, both)
+			s.rejectsSave("the first save, late", "a", 3*time.Second, first.Steps, both)
+			s.rejectsSave("a save of another result", "a", 3*time.Second, lambdaidem.Steps{"charge": []byte(`1`), "mail": []byte(`3`)}, both)
+			s.rejectsSave("a save of another step", "a", 3*time.Second, lambdaidem.Steps{"charge": []byte(`1`), "ship": []byte(`2`)}, both)
 		}),
 	},
 	{
 		Name: "steps are their record's alone",
 		Rule: "G3",
-		Doc:  "Under one token too, a step of one record is none of another's.",
+		Doc:  "SaveSteps MUST NOT change the steps of another record, even if both have the same token.",
 		Run: func(ctx context.Context, e Env) error {
 			first, other := e.stepStory(ctx, "steps are their record's alone"), e.stepStory(ctx, "steps are their record's alone, another")
 			if first == nil {
@@ -150,16 +151,16 @@ var savedSteps = []Step{
 			a := first.acquires("the first record's acquire", first.claim("token", 0))
 			b := other.acquires("the other record's acquire", other.claim("token", 0))
 			a = first.saves("the first record's save", a, time.Second, "charge", `1`)
-			other.stands("after the first record's save", time.Second, b)
+			other.reads("after the first record's save", time.Second, b)
 			other.saves("the other record's save", b, 2*time.Second, "charge", `2`)
-			first.stands("after the other record's save", 2*time.Second, a)
+			first.reads("after the other record's save", 2*time.Second, a)
 			return firstError(first.story, other.story)
 		},
 	},
 	{
 		Name: "steps are the store's own",
 		Rule: "G3",
-		Doc:  "What a caller does to the steps that it gave or got must not reach the record.",
+		Doc:  "The store MUST copy steps when it stores and returns them: a caller that overwrites their memory must not change the record.",
 		Run: onStepStore("steps are the store's own", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			a = s.saves("the save", a, time.Second, "charge", `1`)
@@ -184,37 +185,37 @@ var savedSteps = []Step{
 				}
 				got, err := c.call()
 				if err != nil {
-					s.err = fmt.Errorf("%s: unexpected error: %w", c.what, err)
+					s.err = fmt.Errorf("%s returned an error, want none: %w", c.what, err)
 					return
 				}
 				scribbleSteps(got.Steps)
-				s.stands("after the caller wrote over what it gave to and got from "+c.what, 2*time.Second, want)
+				s.reads("after the caller overwrote the steps that it passed to and got from "+c.what, 2*time.Second, want)
 			}
 		}),
 	},
 	{
 		Name: "an ended context saves no steps",
 		Rule: "X8",
-		Doc:  "The error is a StoreError that says that nothing was written, and nothing was: the save can be tried again.",
+		Doc:  "SaveSteps with an ended context MUST write nothing and return a StoreError with NotApplied, so that the guard can try again.",
 		Run: onStepStore("an ended context saves no steps", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
-			s.surelyNot("save_steps", func(ended context.Context) (lambdaidem.Record, error) {
+			s.rejectsEndedContext("save_steps", func(ended context.Context) (lambdaidem.Record, error) {
 				return s.steps.SaveSteps(ended, s.lease("a", time.Second), lambdaidem.Steps{"charge": []byte(`1`)}, s.at(time.Second))
 			})
-			s.stands("after the save that was not made", time.Second, a)
-			s.saves("the save with a context that lives", a, 2*time.Second, "charge", `1`)
+			s.reads("after the save with an ended context", time.Second, a)
+			s.saves("the save with a live context", a, 2*time.Second, "charge", `1`)
 		}),
 	},
 }
 
-// stepStory is a story in which steps are saved.
+// stepStory is a story that also calls SaveSteps.
 type stepStory struct {
 	*story
 	steps lambdaidem.StepStore
 }
 
-// stepStory begins a story about the record called name; nil if the store keeps
-// no steps.
+// stepStory returns a new stepStory about the record that the step refers to as name. It
+// returns nil if the store is not a StepStore.
 func (e Env) stepStory(ctx context.Context, name string) *stepStory {
 	steps, ok := e.Store.(lambdaidem.StepStore)
 	if !ok {
@@ -223,7 +224,8 @@ func (e Env) stepStory(ctx context.Context, name string) *stepStory {
 	return &stepStory{e.story(ctx, name), steps}
 }
 
-// onStepStore returns the Run of a step that is one story.
+// onStepStore returns a function for Step.Run that calls tell with a new stepStory. If the
+// store is not a StepStore, the function returns nil without a test.
 func onStepStore(name string, tell func(*stepStory)) func(context.Context, Env) error {
 	return func(ctx context.Context, e Env) error {
 		s := e.stepStory(ctx, name)
@@ -235,54 +237,62 @@ func onStepStore(name string, tell func(*stepStory)) func(context.Context, Env) 
 	}
 }
 
-// saves: the attempt that holds the record adds steps, name and result by turns.
-// It returns the record.
-func (s *stepStory) saves(what string, held lambdaidem.Record, after time.Duration, more ...string) lambdaidem.Record {
-	want := held
-	want.Steps = copiedSteps(held.Steps)
+// saves calls SaveSteps with the token of the record inProgress, and checks that the
+// steps are stored. more has the names and results of the added steps, alternating. saves
+// returns the record that the store must now have.
+func (s *stepStory) saves(what string, inProgress lambdaidem.Record, after time.Duration, more ...string) lambdaidem.Record {
+	want := inProgress
+	want.Steps = copiedSteps(inProgress.Steps)
 	for pair := range slices.Chunk(more, 2) {
 		want.Steps[pair[0]] = []byte(pair[1])
 	}
-	s.save(what, held.Token, after, want.Steps, want, nil)
+	s.save(what, inProgress.Token, after, want.Steps, want, nil)
 	return want
 }
 
-// losesSave: the save changes nothing, and learns how the record stands.
-func (s *stepStory) losesSave(what, token string, after time.Duration, standing lambdaidem.Record) {
-	s.lossAt(what, token, s.at(after), standing)
+// losesSave calls SaveSteps and checks that it changes nothing, and returns ErrLeaseLost
+// with the current record.
+func (s *stepStory) losesSave(what, token string, after time.Duration, current lambdaidem.Record) {
+	s.losesSaveAt(what, token, s.at(after), current)
 }
 
-func (s *stepStory) lossAt(what, token string, now time.Time, standing lambdaidem.Record) {
-	more := copiedSteps(standing.Steps)
+// losesSaveAt is like losesSave, for a call at the time now.
+func (s *stepStory) losesSaveAt(what, token string, now time.Time, current lambdaidem.Record) {
+	more := copiedSteps(current.Steps)
 	more["of a lost lease"] = []byte(`true`)
-	s.saveAt(what, token, now, more, standing, lambdaidem.ErrLeaseLost)
+	s.saveAt(what, token, now, more, current, lambdaidem.ErrLeaseLost)
 }
 
+// save calls SaveSteps and checks that it returns the record want and the error wantErr. after
+// is the time of the call, from the beginning of the story.
 func (s *stepStory) save(what, token string, after time.Duration, steps lambdaidem.Steps, want lambdaidem.Record, wantErr error) {
 	s.saveAt(what, token, s.at(after), steps, want, wantErr)
 }
 
+// saveAt is like save, for a call at the time now.
 func (s *stepStory) saveAt(what, token string, now time.Time, steps lambdaidem.Steps, want lambdaidem.Record, wantErr error) {
-	s.check(what, now, want, wantErr, func() (lambdaidem.Record, error) {
+	s.check(what, "SaveSteps", now, want, wantErr, func() (lambdaidem.Record, error) {
 		return s.steps.SaveSteps(s.ctx, lambdaidem.Lease{ID: s.id, Token: token, Expires: now.Add(releaseTTL)}, copiedSteps(steps), now)
 	})
 }
 
-// savesNot: the save changes nothing, and is a StoreError that says so.
-func (s *stepStory) savesNot(what, token string, after time.Duration, steps lambdaidem.Steps, standing lambdaidem.Record) {
+// rejectsSave calls SaveSteps and checks that it changes nothing, and returns a
+// StoreError with ReasonInvalid and NotApplied.
+func (s *stepStory) rejectsSave(what, token string, after time.Duration, steps lambdaidem.Steps, current lambdaidem.Record) {
 	if s.err != nil {
 		return
 	}
 	_, err := s.steps.SaveSteps(s.ctx, s.lease(token, after), copiedSteps(steps), s.at(after))
 	failure := (*lambdaidem.StoreError)(nil)
 	if !errors.As(err, &failure) || failure.Reason != lambdaidem.ReasonInvalid || !failure.NotApplied {
-		s.err = fmt.Errorf("%s: the error is %w, want a *lambdaidem.StoreError with ReasonInvalid and NotApplied", what, errOrNone(err))
+		s.err = fmt.Errorf("%s: SaveSteps must return a *lambdaidem.StoreError with ReasonInvalid and NotApplied; its error is: %w", what, errOrNone(err))
 	}
-	s.stands(what, after, standing)
+	s.reads(what, after, current)
 }
 
-// acquiresOver: the takeover gets the lease, with the steps of what was seen. It
-// returns the record.
+// acquiresOver calls Acquire to take over the record that was read as seen. It checks that the
+// takeover gets the lease, and keeps the steps of that record. It returns the record that the
+// store must now have.
 func (s *stepStory) acquiresOver(what, token string, after time.Duration, seen lambdaidem.Record) lambdaidem.Record {
 	c := s.takeover(token, after, seen)
 	want := claimed(c)
@@ -291,8 +301,9 @@ func (s *stepStory) acquiresOver(what, token string, after time.Duration, seen l
 	return want
 }
 
-var errNone = errors.New("none")
+var errNone = errors.New("nil")
 
+// errOrNone returns err, or errNone if err is nil, so that a message can show it.
 func errOrNone(err error) error {
 	if err == nil {
 		return errNone
@@ -300,7 +311,7 @@ func errOrNone(err error) error {
 	return err
 }
 
-// copiedSteps returns steps that share nothing with steps; never nil.
+// copiedSteps returns a deep copy of steps. It is never nil.
 func copiedSteps(steps lambdaidem.Steps) lambdaidem.Steps {
 	own := make(lambdaidem.Steps, len(steps)+1)
 	for name, result := range steps {
@@ -309,7 +320,8 @@ func copiedSteps(steps lambdaidem.Steps) lambdaidem.Steps {
 	return own
 }
 
-// scribbleSteps writes over all that steps point to.
+// scribbleSteps overwrites the results of steps, and deletes all steps except "charge" from the
+// map.
 func scribbleSteps(steps lambdaidem.Steps) {
 	for name, result := range steps {
 		for i := range result {
@@ -321,7 +333,7 @@ func scribbleSteps(steps lambdaidem.Steps) {
 	}
 }
 
-// stepsText returns steps in one line.
+// stepsText returns steps as one line of text for a message.
 func stepsText(steps lambdaidem.Steps) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(steps)) {

@@ -1,18 +1,21 @@
-// Package storetest is the suite that every [lambdaidem.Store] must pass. It is
-// a table of steps ([Steps]), each a short story about one rule of the Store
-// contract. A store's own test is one line:
+// Package storetest implements a test suite for implementations of [lambdaidem.Store]. Every
+// Store must pass it. The suite is a list of steps, returned by [Steps]. Each step tests one
+// rule of the Store contract. To test a store, call [Test]:
 //
-//	storetest.Test(t, func(t *testing.T) lambdaidem.Store { return memstore.New() })
+//	func TestStore(t *testing.T) {
+//		storetest.Test(t, func(t *testing.T) lambdaidem.Store { return memstore.New() })
+//	}
 //
-// The suite returns errors instead of failing a test, so a broken store can
-// prove that it is caught, and a simulator can run it where there is no test.
+// A step reports a violation by returning an error, not by failing a test. So the suite also
+// runs outside of tests, with [Run], and tests of the suite can check that it detects broken
+// stores.
 //
-// Time is given to a store by its caller, so the suite never waits: it lives
-// two hours ahead of the wall clock ([Env].Base). No record of its own expires
-// before that by the wall clock, so that a database that deletes expired
-// records by itself (DynamoDB's TTL) can't interfere; and every record that it
-// leaves behind expires, within two days. Ids are fresh for each [Env]: the
-// table may hold other records, and steps may run in parallel.
+// The suite never waits, because each call of a store includes the time. The times that it
+// uses begin two hours after the current time, see [Env].Base. So none of its records expires
+// in real time during a run of up to two hours, and a database that deletes expired records
+// (DynamoDB's TTL) can't interfere. Every record that the suite leaves behind expires within
+// two days. Each [Env] uses new ids, so the table may contain other records, and steps may
+// run in parallel.
 package storetest
 
 import (
@@ -29,22 +32,24 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Env is what the steps run in. An Env serves one run of each step: a second
-// run would find the records of the first.
+// Env is the environment in which steps run. Create one with [NewEnv]. Run each step at most
+// once in an Env, because a second run would find the records of the first.
 type Env struct {
+	// Store is the store under test.
 	Store lambdaidem.Store
-	// Prefix begins the id of every record. It is random, so that two runs
-	// never meet in one table.
+	// Prefix is the prefix of the id of every record. It is random, so that two runs with
+	// the same table use different records.
 	Prefix string
-	// Base is the moment at which each step begins, whole seconds.
+	// Base is the time at which each step begins, in whole seconds. It is later than the
+	// current time.
 	Base time.Time
 }
 
-// ahead is how far Env.Base is ahead of the wall clock: the longest that a run
-// may take before a database deletes what the run still needs.
+// ahead is the time between the current time and Env.Base. It is the maximum duration of a
+// run: after that, a database may delete records that the run still needs.
 const ahead = 2 * time.Hour
 
-// NewEnv returns a fresh Env for one run over store.
+// NewEnv returns a new Env to run each step once on store.
 func NewEnv(store lambdaidem.Store) Env {
 	return Env{
 		Store:  store,
@@ -53,45 +58,48 @@ func NewEnv(store lambdaidem.Store) Env {
 	}
 }
 
-// id makes the id of the record that a step calls name.
+// id returns the id of the record that a step refers to as name.
 func (e Env) id(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return e.Prefix + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// Step is one rule, shown on one store.
+// Step tests one rule of the Store contract.
 type Step struct {
-	Name string // unique among the steps
-	Rule string // the rule's name in the contract: "L3", say
-	Doc  string // what must hold, and why
-	// Run plays the step. Its error says which promise the store broke; it is
-	// nil if the store kept them all.
+	Name string // unique name of the step
+	Rule string // short name of the rule in docs/correctness.md, such as "L3"
+	Doc  string // the rule: what a store must do, and why
+	// Run runs the step on e.Store. It returns nil if the store obeys the rule, or an
+	// error that says which call broke it and how.
 	Run func(ctx context.Context, e Env) error
 }
 
-// Steps returns every step of the suite, in the order of a record's life.
+// Steps returns all steps of the suite. Basic rules come first, so fix the first failing step
+// first.
 func Steps() []Step {
 	return slices.Concat(lifeSteps, lockSteps, fencingSteps, replySteps, takeoverSteps, expirySteps, answerSteps, largeSteps, savedSteps, raceSteps, contextSteps)
 }
 
-// Run plays every step on the store, one after the other. It returns nil if the
-// store kept every promise; else all the errors, joined, each with the name and
-// the rule of its step.
+// Run runs all steps on store, one after the other. It returns nil if all steps pass.
+// Otherwise it returns the errors of all failed steps, joined, each with the name, rule and
+// Doc of its step.
 func Run(ctx context.Context, store lambdaidem.Store) error {
 	e := NewEnv(store)
 	var errs []error
 	for _, step := range Steps() {
 		if err := step.Run(ctx, e); err != nil {
-			errs = append(errs, fmt.Errorf("%s (%s): %w", step.Name, step.Rule, err))
+			errs = append(errs, fmt.Errorf("%s (%s): %w\nThe rule: %s", step.Name, step.Rule, err, step.Doc))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Test plays each step as a parallel subtest on the store that newStore
-// returns. newStore is called once per step. It may return the same store each
-// time, unless that store deletes what has expired by its callers' clocks, as
-// memstore does: the steps' clocks differ by years.
+// Test runs each step as a parallel subtest, on a store that newStore returns. It calls
+// newStore once for each step.
+//
+// newStore may return the same store each time if the store deletes expired records by real
+// time only. A store such as memstore, which deletes records that have expired by the time in
+// a call, must be a new one for each step, because the times of steps differ by years.
 func Test(t *testing.T, newStore func(t *testing.T) lambdaidem.Store) {
 	t.Helper()
 	for _, step := range Steps() {

@@ -12,35 +12,38 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// story is what happens to one record. Each of its methods calls the store,
-// says what must come back, and reads the record once more to see that it stands
-// as the reply said. The first broken promise ends the story: what would follow
-// is not told, and err keeps why.
+// story is a sequence of calls that test the store with one record. A method such as
+// acquires makes a call, checks the record and the error that it returns, and then reads the
+// record with Get to check that it was stored. In all of these methods, what describes the
+// call in error messages. After the first failure, err is set and the methods do nothing.
 type story struct {
 	ctx   context.Context
 	store lambdaidem.Store
-	base  time.Time
-	id    string
-	err   error
+	base  time.Time // the time at which the story begins: Env.Base
+	id    string    // the record's id
+	err   error     // why the story failed; nil so far
 }
 
-// story begins a story about the record called name, which no other step uses.
+// story returns a new story about the record that the step refers to as name. Names must be
+// unique among all steps.
 func (e Env) story(ctx context.Context, name string) *story {
 	return &story{ctx: ctx, store: e.Store, base: e.Base, id: e.id(name)}
 }
 
-// at returns a moment of the story.
+// at returns the time that long after the beginning of the story.
 func (s *story) at(after time.Duration) time.Time { return s.base.Add(after) }
 
-// The lengths of the stories' leases and records, unless a step says otherwise.
+// Durations that a story uses unless a step chooses others. They count from the time of the
+// call.
 const (
-	leaseLength = time.Minute
-	lockTTL     = time.Hour
-	answerTTL   = 2 * time.Hour
-	releaseTTL  = 3 * time.Hour
+	leaseLength = time.Minute   // from a claim to the end of its lease
+	lockTTL     = time.Hour     // from a claim to the expiry of the record in progress
+	answerTTL   = 2 * time.Hour // from a completion to the expiry of the completed record
+	releaseTTL  = 3 * time.Hour // from a release to the expiry of the released record
 )
 
-// claim returns a plain claim at a moment of the story.
+// claim returns a claim for the case that there is no record. after is the time of the call,
+// from the beginning of the story. The texts of the claim contain token.
 func (s *story) claim(token string, after time.Duration) lambdaidem.Claim {
 	now := s.at(after)
 	return lambdaidem.Claim{
@@ -56,14 +59,14 @@ func (s *story) claim(token string, after time.Duration) lambdaidem.Claim {
 	}
 }
 
-// takeover returns a claim over the record that was seen.
+// takeover returns a claim that takes over the record that was read as seen.
 func (s *story) takeover(token string, after time.Duration, seen lambdaidem.Record) lambdaidem.Claim {
 	c := s.claim(token, after)
 	c.Over = &seen
 	return c
 }
 
-// answer returns a result with a value.
+// answer returns a successful result with a value, for a completion at that time.
 func (s *story) answer(after time.Duration, value string) lambdaidem.Result {
 	at := s.at(after)
 	return lambdaidem.Result{
@@ -74,142 +77,155 @@ func (s *story) answer(after time.Duration, value string) lambdaidem.Result {
 	}
 }
 
+// lease returns the lease of the attempt with that token, for a release at that time.
 func (s *story) lease(token string, after time.Duration) lambdaidem.Lease {
 	return lambdaidem.Lease{ID: s.id, Token: token, Expires: s.at(after).Add(releaseTTL).Truncate(time.Second), LastFailure: "failure of " + token, Bound: "release of " + token}
 }
 
-// acquires: the claim gets the lease. It returns the record.
+// acquires calls Acquire and checks that the claim gets the lease. It returns the record that
+// the store must now have.
 func (s *story) acquires(what string, c lambdaidem.Claim) lambdaidem.Record {
 	want := claimed(c)
 	s.acquire(what, c, want)
 	return want
 }
 
-// refuses: the claim does not get the lease, and learns all of the record that
-// stands in its way.
-func (s *story) refuses(what string, c lambdaidem.Claim, standing lambdaidem.Record) {
-	s.acquire(what, c, standing)
+// refuses calls Acquire and checks that the claim does not get the lease, and that the call
+// returns the complete current record.
+func (s *story) refuses(what string, c lambdaidem.Claim, current lambdaidem.Record) {
+	s.acquire(what, c, current)
 }
 
+// acquire calls Acquire and checks that it returns the record want and no error.
 func (s *story) acquire(what string, c lambdaidem.Claim, want lambdaidem.Record) {
-	s.check(what, c.Now, want, nil, func() (lambdaidem.Record, error) { return s.store.Acquire(s.ctx, c) })
+	s.check(what, "Acquire", c.Now, want, nil, func() (lambdaidem.Record, error) { return s.store.Acquire(s.ctx, c) })
 }
 
-// completes: the attempt that holds the record stores its result. It returns
-// the record.
-func (s *story) completes(what string, held lambdaidem.Record, r lambdaidem.Result) lambdaidem.Record {
-	want := completed(held, r)
-	s.complete(what, held.Token, r, want, nil)
+// completes calls Complete with the token of the record inProgress, and checks that the
+// result is stored. It returns the record that the store must now have.
+func (s *story) completes(what string, inProgress lambdaidem.Record, r lambdaidem.Result) lambdaidem.Record {
+	want := completed(inProgress, r)
+	s.complete(what, inProgress.Token, r, want, nil)
 	return want
 }
 
-// losesCompletion: the completion changes nothing, and learns how the record
-// stands.
-func (s *story) losesCompletion(what, token string, r lambdaidem.Result, standing lambdaidem.Record) {
-	s.complete(what, token, r, standing, lambdaidem.ErrLeaseLost)
+// losesCompletion calls Complete and checks that it changes nothing, and returns ErrLeaseLost
+// with the current record.
+func (s *story) losesCompletion(what, token string, r lambdaidem.Result, current lambdaidem.Record) {
+	s.complete(what, token, r, current, lambdaidem.ErrLeaseLost)
 }
 
+// complete calls Complete and checks that it returns the record want and the error wantErr.
 func (s *story) complete(what, token string, r lambdaidem.Result, want lambdaidem.Record, wantErr error) {
-	s.check(what, r.At, want, wantErr, func() (lambdaidem.Record, error) {
+	s.check(what, "Complete", r.At, want, wantErr, func() (lambdaidem.Record, error) {
 		return s.store.Complete(s.ctx, lambdaidem.Lease{ID: s.id, Token: token, Expires: r.Expires}, r)
 	})
 }
 
-// releases: the attempt that holds the record gives it back. It returns the
-// record.
-func (s *story) releases(what string, held lambdaidem.Record, after time.Duration) lambdaidem.Record {
-	want := held
+// releases calls Release with the token of the record inProgress, and checks that the
+// record is released. It returns the record that the store must now have.
+func (s *story) releases(what string, inProgress lambdaidem.Record, after time.Duration) lambdaidem.Record {
+	want := inProgress
 	want.State = lambdaidem.Released
-	lease := s.lease(held.Token, after)
+	lease := s.lease(inProgress.Token, after)
 	want.Expires, want.LastFailure, want.Bound = lease.Expires, lease.LastFailure, lease.Bound
-	s.release(what, held.Token, after, want, nil)
+	s.release(what, inProgress.Token, after, want, nil)
 	return want
 }
 
-// losesRelease: the release changes nothing, and learns how the record stands.
-func (s *story) losesRelease(what, token string, after time.Duration, standing lambdaidem.Record) {
-	s.release(what, token, after, standing, lambdaidem.ErrLeaseLost)
+// losesRelease calls Release and checks that it changes nothing, and returns ErrLeaseLost with
+// the current record.
+func (s *story) losesRelease(what, token string, after time.Duration, current lambdaidem.Record) {
+	s.release(what, token, after, current, lambdaidem.ErrLeaseLost)
 }
 
+// release calls Release and checks that it returns the record want and the error wantErr.
 func (s *story) release(what, token string, after time.Duration, want lambdaidem.Record, wantErr error) {
-	s.check(what, s.at(after), want, wantErr, func() (lambdaidem.Record, error) {
+	s.check(what, "Release", s.at(after), want, wantErr, func() (lambdaidem.Record, error) {
 		return s.store.Release(s.ctx, s.lease(token, after), s.at(after))
 	})
 }
 
-// stands: the record reads so at that moment.
-func (s *story) stands(what string, after time.Duration, want lambdaidem.Record) {
-	s.standsAt(what, s.at(after), want)
+// reads checks that Get returns the record want at the time after, counted from the
+// beginning of the story.
+func (s *story) reads(what string, after time.Duration, want lambdaidem.Record) {
+	s.readsAt(what, s.at(after), want)
 }
 
-func (s *story) standsAt(what string, now time.Time, want lambdaidem.Record) {
+// readsAt checks that Get returns the record want at the time now.
+func (s *story) readsAt(what string, now time.Time, want lambdaidem.Record) {
 	if s.err != nil {
 		return
 	}
 	got, err := s.store.Get(s.ctx, s.id, now)
 	switch {
 	case err != nil:
-		s.err = fmt.Errorf("%s: Get: unexpected error: %w", what, err)
+		s.err = fmt.Errorf("%s: Get returned an error, want none: %w", what, err)
 	default:
-		s.compare(what+": Get afterwards", got, want)
+		s.compare(what+": Get", got, want)
 	}
 }
 
-// check makes one call and reads the record after it.
-func (s *story) check(what string, now time.Time, want lambdaidem.Record, wantErr error, call func() (lambdaidem.Record, error)) {
+// check makes one call of the store's method and checks that it returns the record want
+// and the error wantErr, which is nil or ErrLeaseLost. Then it checks that Get also
+// returns want at the time now.
+func (s *story) check(what, method string, now time.Time, want lambdaidem.Record, wantErr error, call func() (lambdaidem.Record, error)) {
 	if s.err != nil {
 		return
 	}
 	got, err := call()
 	switch {
 	case err == nil && wantErr != nil:
-		s.err = fmt.Errorf("%s: no error, want %w", what, wantErr)
+		s.err = fmt.Errorf("%s: %s returned no error, want ErrLeaseLost (%w) and an unchanged record", what, method, wantErr)
+	case err != nil && wantErr == nil:
+		s.err = fmt.Errorf("%s: %s returned an error, want none: %w", what, method, err)
 	case !errors.Is(err, wantErr):
-		s.err = fmt.Errorf("%s: unexpected error: %w", what, err)
+		s.err = fmt.Errorf("%s: %s returned the wrong error, want ErrLeaseLost (%w): %w", what, method, wantErr, err)
 	default:
-		s.compare(what, got, want)
+		s.compare(what+": "+method, got, want)
 	}
-	s.standsAt(what, now, want)
+	s.readsAt("after "+what, now, want)
 }
 
-// compare says whether the record is the one that must be there, with its answer
-// wherever the store keeps it.
-func (s *story) compare(what string, got, want lambdaidem.Record) {
-	got, err := s.whole(got)
+// compare checks that the record got, which the call returned, equals want. It loads answers
+// that the store keeps separately from the record.
+func (s *story) compare(call string, got, want lambdaidem.Record) {
+	got, err := s.loaded(got)
 	if err == nil {
-		want, err = s.whole(want)
+		want, err = s.loaded(want)
 	}
 	if err != nil {
-		s.err = fmt.Errorf("%s: %w", what, err)
+		s.err = fmt.Errorf("%s returned a wrong answer: %w", call, err)
 		return
 	}
-	s.err = wrong(what, got, want)
+	s.err = mismatch(call, got, want)
 }
 
-// whole returns the record with its answer, which a Loader may keep apart.
-func (s *story) whole(r lambdaidem.Record) (lambdaidem.Record, error) {
+// loaded returns the record with its answer. It loads the answer if the store is a Loader and
+// keeps the answer separately from the record.
+func (s *story) loaded(r lambdaidem.Record) (lambdaidem.Record, error) {
 	if r.Result.Apart == nil {
 		return r, nil
 	}
 	loader, ok := s.store.(lambdaidem.Loader)
 	if !ok {
-		return r, errors.New("the store keeps the answer apart, and is no Loader")
+		return r, errors.New("Result.Apart is set, but the store does not implement lambdaidem.Loader")
 	}
 	if r.Result.Value != nil || r.Result.Failure != nil {
-		return r, errors.New("the answer is kept apart, and stands beside it too")
+		return r, errors.New("Result.Apart is set, so Result.Value and Result.Failure must be nil")
 	}
 	result, err := loader.Load(s.ctx, r)
-	if err == nil && result.Apart != nil {
-		err = errors.New("the answer is still apart")
-	}
-	if err != nil {
-		return r, fmt.Errorf("the load: %w", err)
+	switch {
+	case err != nil:
+		return r, fmt.Errorf("Load returned an error, want none: %w", err)
+	case result.Apart != nil:
+		return r, errors.New("Load returned a Result with Apart set; it must have the Value or the Failure instead")
 	}
 	r.Result = result
 	return r, nil
 }
 
-// claimed returns the record that a successful claim leaves.
+// claimed returns the record that a store must have after the claim got the lease.
 func claimed(c lambdaidem.Claim) lambdaidem.Record {
 	r := lambdaidem.Record{
 		ID:          c.ID,
@@ -230,7 +246,7 @@ func claimed(c lambdaidem.Claim) lambdaidem.Record {
 	return r
 }
 
-// completed returns the record that a completion makes of one in progress.
+// completed returns the record that a store must have after r was completed with result.
 func completed(r lambdaidem.Record, result lambdaidem.Result) lambdaidem.Record {
 	r.State = lambdaidem.Completed
 	r.Expires = result.Expires
@@ -240,18 +256,35 @@ func completed(r lambdaidem.Record, result lambdaidem.Result) lambdaidem.Record 
 	return r
 }
 
-// wrong says in which fields a record differs from the one that must be there;
-// nil if it is the same.
-func wrong(what string, got, want lambdaidem.Record) error {
+// mismatch returns an error that says how the record got, which the call returned,
+// differs from want. It returns nil if they are equal.
+func mismatch(call string, got, want lambdaidem.Record) error {
+	diffs := differences(got, want)
+	switch {
+	case len(diffs) == 0:
+		return nil
+	case len(differences(got, lambdaidem.Record{})) == 0:
+		return fmt.Errorf("%s returned the zero Record, as if there were no record; want one with State %q", call, want.State)
+	case len(differences(want, lambdaidem.Record{})) == 0:
+		return fmt.Errorf("%s returned a record with State %q; want the zero Record, because there is no record or it has expired", call, got.State)
+	default:
+		return fmt.Errorf("%s returned a wrong record: %s", call, strings.Join(diffs, "; "))
+	}
+}
+
+// differences returns a text for each field in which the record got differs from want.
+func differences(got, want lambdaidem.Record) []string {
 	var diffs []string
 	differs := func(field string, same bool, got, want any) {
 		if !same {
 			diffs = append(diffs, fmt.Sprintf("%s is %v, want %v", field, got, want))
 		}
 	}
-	same := func(field string, got, want any) { differs(field, got == want, got, want) }
+	same := func(field string, got, want any) {
+		differs(field, got == want, fmt.Sprintf("%#v", got), fmt.Sprintf("%#v", want))
+	}
 	moment := func(field string, got, want time.Time) {
-		differs(field, got.Equal(want), got.Format(time.RFC3339Nano), want.Format(time.RFC3339Nano))
+		differs(field, got.Equal(want), timeText(got), timeText(want))
 	}
 	same("ID", got.ID, want.ID)
 	same("State", string(got.State), string(want.State))
@@ -272,13 +305,18 @@ func wrong(what string, got, want lambdaidem.Record) error {
 	moment("Result.At", got.Result.At, want.Result.At)
 	moment("Result.Expires", got.Result.Expires, want.Result.Expires)
 	differs("Steps", maps.EqualFunc(got.Steps, want.Steps, bytes.Equal), stepsText(got.Steps), stepsText(want.Steps))
-	if len(diffs) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s: %s", what, strings.Join(diffs, "; "))
+	return diffs
 }
 
-// failure returns a record's failure in words; "none" if it has none.
+// timeText returns a time as text for a message; "zero" for the zero time.
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return "zero"
+	}
+	return t.Format(time.RFC3339Nano)
+}
+
+// failure returns a record's failure as text for a message; "none" if the record has none.
 func failure(r lambdaidem.Record) string {
 	if r.Result.Failure == nil {
 		return "none"
@@ -286,7 +324,7 @@ func failure(r lambdaidem.Record) string {
 	return fmt.Sprintf("%#v", *r.Result.Failure)
 }
 
-// excerpt is as much of an answer as fits a line.
+// excerpt returns an answer as text for a message, cut to its first 64 bytes.
 func excerpt(b []byte) string {
 	const most = 64
 	if len(b) <= most {

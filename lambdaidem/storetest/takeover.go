@@ -7,15 +7,16 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// century is longer than any valid expiry.
+// century is longer than the time to any valid expiry.
 const century = 100 * 365 * 24 * time.Hour
 
-// takeoverSteps are about acquires over a record that was seen.
+// takeoverSteps test takeovers: calls of Acquire with claim.Over, the record that was read
+// before.
 var takeoverSteps = []Step{
 	{
 		Name: "takeover of a dead lease",
 		Rule: "L6",
-		Doc:  "The record becomes the new attempt's in every field; each takeover raises the attempt number by one.",
+		Doc:  "A takeover of a record whose lease has ended MUST replace every field by the claim's, and MUST raise the attempt number by one.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "takeover of a dead lease")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -28,7 +29,7 @@ var takeoverSteps = []Step{
 	{
 		Name: "takeover of a released record",
 		Rule: "L6",
-		Doc:  "Even before the released lease's end. The fingerprint is the claim's: the client may have corrected its request.",
+		Doc:  "A takeover of a released record MUST succeed, even before the end of the released lease. It MUST store the claim's fingerprint and scope, because the client may have corrected its request.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "takeover of a released record")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -36,14 +37,14 @@ var takeoverSteps = []Step{
 			claim := s.takeover("b", 2*time.Second, released)
 			claim.Scope = "orders POST /payments user-1 corrected"
 			b := s.acquires("the takeover", claim)
-			s.refuses("a second takeover of what was released", s.takeover("c", 3*time.Second, released), b)
+			s.refuses("a second takeover of the released record", s.takeover("c", 3*time.Second, released), b)
 			return s.err
 		},
 	},
 	{
 		Name: "what binds a payload is the claim's and the release's",
 		Rule: "E6",
-		Doc:  "A takeover and a release set, replace or clear what binds a record to its payload; a completion keeps it.",
+		Doc:  "A takeover MUST set Bound to the claim's value and Release to the lease's, even if it is empty. Complete MUST keep it.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "what binds a payload")
 			a := s.acquires("an acquire", s.claim("a", 0))
@@ -62,7 +63,7 @@ var takeoverSteps = []Step{
 	{
 		Name: "takeover looks at the token",
 		Rule: "L6",
-		Doc:  "Another token means that another attempt was faster, with the same state and the same lease end or not.",
+		Doc:  "A takeover MUST be refused if the record has another token than claim.Over, even if the state and the lease end are the same: another attempt was faster.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "takeover looks at the token")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -75,7 +76,7 @@ var takeoverSteps = []Step{
 	{
 		Name: "takeover looks at the state",
 		Rule: "L6",
-		Doc:  "A record that was released or completed since it was seen is another record to judge, with the same token and the same lease end or not.",
+		Doc:  "A takeover MUST be refused if the record has another state than claim.Over, even if the token and the lease end are the same: the record was released or completed in the meantime.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "takeover looks at the state")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -95,7 +96,7 @@ var takeoverSteps = []Step{
 	{
 		Name: "takeover looks at the lease end",
 		Rule: "L6",
-		Doc:  "One millisecond of difference in the lease end refuses, with the same token and the same state.",
+		Doc:  "A takeover MUST be refused if the lease end differs from claim.Over by a millisecond, even if the token and the state are the same.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "takeover looks at the lease end")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -114,11 +115,11 @@ var takeoverSteps = []Step{
 	{
 		Name: "takeover creates nothing",
 		Rule: "L6",
-		Doc:  "A record that vanished since it was seen is acquired afresh, by a plain acquire, or not at all.",
+		Doc:  "A takeover MUST NOT create a record. If there is none any more, it MUST return the zero Record, and the guard makes a plain Acquire.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "takeover creates nothing")
 			seen := claimed(s.claim("a", 0))
-			s.refuses("a takeover of a record that is not there", s.takeover("b", leaseLength, seen), gone)
+			s.refuses("a takeover of a record that does not exist", s.takeover("b", leaseLength, seen), absent)
 			s.acquires("a plain acquire after it", s.claim("b", leaseLength+time.Second))
 			return s.err
 		},
@@ -126,27 +127,27 @@ var takeoverSteps = []Step{
 	{
 		Name: "a held record does not expire",
 		Rule: "L6",
-		Doc:  "A claim without an expiry (policy hold) is kept until it is settled: nothing but a takeover gets it, however late.",
+		Doc:  "A record whose claim has a zero Expires (policy Hold) MUST NOT expire. Only a takeover, Complete or Release of its own attempt may change it, however late.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "a held record does not expire")
 			hold := s.claim("a", 0)
 			hold.Expires = time.Time{}
 			a := s.acquires("the held acquire", hold)
-			s.stands("a century later", century, a)
+			s.reads("a century later", century, a)
 			s.refuses("a plain acquire a century later", s.claim("b", century), a)
 
 			over := s.takeover("b", 2*time.Minute, a)
 			over.Expires = time.Time{}
 			b := s.acquires("the held takeover", over)
-			s.stands("a century after the takeover", century, b)
-			s.completes("the completion", b, s.answer(3*time.Minute, "first")) // leaves nothing that never expires
+			s.reads("a century after the takeover", century, b)
+			s.completes("the completion", b, s.answer(3*time.Minute, "first")) // gives the record an expiry, so that the database deletes it after the run
 			return s.err
 		},
 	},
 	{
 		Name: "a takeover sets or lifts the expiry",
 		Rule: "L6",
-		Doc:  "The expiry is the last claim's: a held takeover lifts the one that a release had set, and a takeover under policy rerun sets one again.",
+		Doc:  "A takeover MUST set the expiry to the claim's. If it is zero (policy Hold), the record no longer expires, even if a release had set an expiry.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "a takeover sets or lifts the expiry")
 			a := s.acquires("the first acquire", s.claim("a", 0))
@@ -154,30 +155,30 @@ var takeoverSteps = []Step{
 			hold := s.takeover("b", 2*time.Second, released)
 			hold.Expires = time.Time{}
 			b := s.acquires("the held takeover", hold)
-			s.stands("a century later", century, b)
+			s.reads("a century later", century, b)
 			c := s.acquires("the takeover under policy rerun", s.takeover("c", 2*leaseLength, b))
-			s.standsAt("at the expiry of the last takeover", c.Expires, gone)
+			s.readsAt("at the expiry of the last takeover", c.Expires, absent)
 			return s.err
 		},
 	},
 	{
 		Name: "the end of a held record sets its expiry",
 		Rule: "L6",
-		Doc:  "Completion and release give a held record the expiry that the claim did not.",
+		Doc:  "Complete and Release MUST set the expiry of a record that had none (policy Hold).",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "the end of a held record sets its expiry, completed")
 			hold := s.claim("a", 0)
 			hold.Expires = time.Time{}
 			a := s.acquires("the held acquire", hold)
 			done := s.completes("the completion", a, s.answer(time.Second, "first"))
-			s.standsAt("at the answer's expiry", done.Expires, gone)
+			s.readsAt("at the answer's expiry", done.Expires, absent)
 
 			t := e.story(ctx, "the end of a held record sets its expiry, released")
 			hold = t.claim("a", 0)
 			hold.Expires = time.Time{}
 			a = t.acquires("the held acquire", hold)
 			released := t.releases("the release", a, time.Second)
-			t.standsAt("at the release's expiry", released.Expires, gone)
+			t.readsAt("at the release's expiry", released.Expires, absent)
 			return firstError(s, t)
 		},
 	},

@@ -1,10 +1,11 @@
-// Package eventkey puts the idempotency key on events to Amazon EventBridge. An
-// event has no attributes, so the key is a member of its detail:
+// Package eventkey adds an idempotency key to an Amazon EventBridge event that a guarded
+// handler sends. An event has no attributes, so the key becomes the first member of the
+// event's detail. The rest of the detail is not changed:
 //
-//	{"x-idempotency-key":"…", the rest as it was, byte for byte}
+//	{"x-idempotency-key":"…", the original members, byte for byte}
 //
-// See package propagate for which key that is. Rules that match a detail by its
-// members are not disturbed by one more.
+// Package propagate describes the key. An EventBridge rule matches the members that it
+// names, so an additional member does not affect it.
 package eventkey
 
 import (
@@ -21,13 +22,14 @@ import (
 	"github.com/lambdaidem/toolkit/propagate"
 )
 
-// Entry puts the key of what a guarded handler sends under name on an event. Each
-// entry of a PutEvents request needs a name of its own.
+// Entry adds an idempotency key to the detail of an event that a guarded handler sends. ctx
+// is the handler's context, and the key is derived from name. Each event that the handler
+// sends needs a different name, which must be the same in every attempt.
 //
-// The error is [propagate.ErrUnguarded] outside of a guarded handler,
-// [propagate.ErrOtherKey] if the detail has the member already, in any capitalization,
-// with another value (null is one) or twice, or says that the detail is no JSON object.
-// The event is unchanged then.
+// The error is [propagate.ErrUnguarded] if ctx is not the context of a guarded handler. It
+// is [propagate.ErrOtherKey] if the detail already has the member x-idempotency-key, in any
+// capitalization, with another value (such as null) or twice. Entry also returns an error if
+// the detail is not a JSON object. After an error the event is unchanged.
 func Entry(ctx context.Context, name string, e *types.PutEventsRequestEntry) error {
 	key, err := propagate.Key(ctx, name)
 	if err != nil {
@@ -36,7 +38,9 @@ func Entry(ctx context.Context, name string, e *types.PutEventsRequestEntry) err
 	return EntryWithKey(key, e)
 }
 
-// EntryWithKey puts a key from elsewhere on an event. Its errors are Entry's.
+// EntryWithKey is like [Entry], but adds the given key instead of a key that is derived from
+// a name. It needs no guarded handler. It returns an error if the key is not valid; see
+// [propagate.Check].
 func EntryWithKey(key string, e *types.PutEventsRequestEntry) error {
 	if err := propagate.Check(key); err != nil {
 		return err
@@ -49,9 +53,10 @@ func EntryWithKey(key string, e *types.PutEventsRequestEntry) error {
 	return nil
 }
 
-// withMember returns a detail with the key as its first member, or unchanged if the key
-// is there already, whatever the capitalization of its name. Consumers find the member
-// in any capitalization, and refuse a detail that has two.
+// withMember returns the detail with the key as an additional first member. If the detail
+// already has the same key, withMember returns it unchanged. It ignores the capitalization
+// of the member's name, because a consumer's guard ignores it too and refuses a detail with
+// two keys.
 func withMember(detail, key string) (string, error) {
 	members, err := membersOf(detail)
 	if err != nil {
@@ -78,7 +83,7 @@ func withMember(detail, key string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	before, after, _ := strings.Cut(detail, "{") // white space alone comes before it
+	before, after, _ := strings.Cut(detail, "{") // only white space can precede the brace
 	comma := ","
 	if len(members) == 0 {
 		comma = ""
@@ -91,8 +96,9 @@ type member struct {
 	value json.RawMessage
 }
 
-// membersOf reads the members of a JSON object, repeated ones too, each by itself:
-// readers disagree about which of them counts.
+// membersOf returns the members of a JSON object in their order. If a name occurs more than
+// once, membersOf returns every member with that name, because JSON parsers disagree about
+// which of them counts.
 func membersOf(detail string) ([]member, error) {
 	if !json.Valid([]byte(detail)) {
 		return nil, errors.New("eventkey: the detail is not valid JSON")
@@ -108,7 +114,7 @@ func membersOf(detail string) ([]member, error) {
 			return nil, fmt.Errorf("eventkey: the detail: %w", err)
 		}
 		var m member
-		m.name, _ = name.(string) // in valid JSON it is one
+		m.name, _ = name.(string) // always a string, because the detail is valid JSON
 		if err := d.Decode(&m.value); err != nil {
 			return nil, fmt.Errorf("eventkey: the detail: %w", err)
 		}

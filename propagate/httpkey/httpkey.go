@@ -1,6 +1,6 @@
-// Package httpkey puts the idempotency key on outgoing HTTP requests, as the header
-// Idempotency-Key. See package propagate for which key that is. Package
-// idemclient sends such a request again under that key.
+// Package httpkey adds an idempotency key to an HTTP request that a guarded handler sends,
+// as the header Idempotency-Key. Package propagate describes the key. An HTTP client of
+// package idemclient retries such a request with the same key.
 package httpkey
 
 import (
@@ -12,16 +12,17 @@ import (
 	"github.com/lambdaidem/toolkit/propagate"
 )
 
-// Header is the header's name.
+// Header is the name of the header that contains the key.
 const Header = "Idempotency-Key"
 
-// Request puts the key of what a guarded handler sends under name on a request. Two
-// requests need two names. ctx is the handler's, which the request's own need not
-// come from.
+// Request adds an idempotency key to a request that a guarded handler sends. ctx is the
+// handler's context; the request can have another context. The key is derived from name.
+// Each request that the handler sends needs a different name, which must be the same in
+// every attempt.
 //
-// The error is [propagate.ErrUnguarded] outside of a guarded handler, or
-// [propagate.ErrOtherKey] where the header is there already with another key. The
-// request is unchanged then.
+// The error is [propagate.ErrUnguarded] if ctx is not the context of a guarded handler. It
+// is [propagate.ErrOtherKey] if the request already has the header with another key, or more
+// than once. After an error the request is unchanged.
 func Request(ctx context.Context, name string, r *http.Request) error {
 	key, err := propagate.Key(ctx, name)
 	if err != nil {
@@ -30,9 +31,12 @@ func Request(ctx context.Context, name string, r *http.Request) error {
 	return RequestWithKey(key, r)
 }
 
-// RequestWithKey puts a key from elsewhere on a request. Its errors are Request's. A
-// key with a comma or a double quote is sent as a String of RFC 9651, since its bare
-// form is not valid.
+// RequestWithKey is like [Request], but adds the given key instead of a key that is derived
+// from a name. It needs no guarded handler. It returns an error if the key is not valid; see
+// [propagate.Check].
+//
+// The header's value is the key itself. A key with a comma or a double quote is sent as a
+// quoted String of RFC 9651, because a guard refuses such a key without quotes.
 func RequestWithKey(key string, r *http.Request) error {
 	if err := propagate.Check(key); err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Package sqskey puts the idempotency key on messages to Amazon SQS, as the
-// message attribute x-idempotency-key of type String. See package propagate for
-// which key that is.
+// Package sqskey adds an idempotency key to an Amazon SQS message that a guarded handler
+// sends, as the message attribute x-idempotency-key of type String. Package propagate
+// describes the key.
 //
 //	input := &sqs.SendMessageInput{…}
 //	if err := sqskey.Message(ctx, "receipt", input); err != nil {
@@ -8,10 +8,10 @@
 //	}
 //	_, err := client.SendMessage(ctx, input)
 //
-// On a FIFO queue [Options.Deduplicate] makes the key the MessageDeduplicationId too.
-// SQS then drops a repetition by itself, but only within 5 minutes of the first
-// one; a retry after a lease has ended, or a redrive, comes later. The consumer's
-// guard remembers for as long as its TTL says.
+// On a FIFO queue, [Options.Deduplicate] also sets the MessageDeduplicationId to the key.
+// SQS then drops a duplicate by itself, but only within 5 minutes of the first message. A
+// retry after a lease has ended, or a redrive, can come later than that. The consumer's
+// guard recognizes a duplicate until its record expires.
 package sqskey
 
 import (
@@ -27,22 +27,24 @@ import (
 	"github.com/lambdaidem/toolkit/propagate/internal/attribute"
 )
 
-// Options are settings of one message, or of the entries of one batch.
+// Options are the optional settings for one message, or for all entries of one batch.
 type Options struct {
-	// Deduplicate sets MessageDeduplicationId to the key, for FIFO queues; other
-	// queues refuse it. It can have 128 characters and no spaces, and a key that
-	// doesn't fit is an error; downstream keys fit. Default: false, the field is left
-	// alone.
+	// Deduplicate, if true, sets MessageDeduplicationId to the key. Set it only for FIFO
+	// queues, because other queues refuse the field. A key that is passed to a function
+	// ending in WithKey must then have at most 128 characters and no spaces. Default:
+	// false, which leaves MessageDeduplicationId unchanged.
 	Deduplicate bool
 }
 
-// Message puts the key of what a guarded handler sends under name on a message. Two
-// messages need two names.
+// Message adds an idempotency key to a message that a guarded handler sends. ctx is the
+// handler's context, and the key is derived from name. Each message that the handler sends
+// needs a different name, which must be the same in every attempt.
 //
-// The error is [propagate.ErrUnguarded] outside of a guarded handler,
-// [propagate.ErrOtherKey] if another key is there already, whatever the capitalization
-// of its name, or says what the message can't have: more than 10 attributes, for one.
-// The message is unchanged then.
+// The error is [propagate.ErrUnguarded] if ctx is not the context of a guarded handler. It
+// is [propagate.ErrOtherKey] if the message already has another key, whatever the
+// capitalization of the attribute's name. Message also returns an error if the message
+// can't have the key, for example because it already has 10 other attributes. After an
+// error the message is unchanged.
 func Message(ctx context.Context, name string, in *sqs.SendMessageInput, optFns ...func(*Options)) error {
 	key, err := propagate.Key(ctx, name)
 	if err != nil {
@@ -51,14 +53,15 @@ func Message(ctx context.Context, name string, in *sqs.SendMessageInput, optFns 
 	return MessageWithKey(key, in, optFns...)
 }
 
-// MessageWithKey puts a key from elsewhere on a message. Its errors are Message's.
+// MessageWithKey is like [Message], but adds the given key instead of a key that is derived
+// from a name. It needs no guarded handler. It returns an error if the key is not valid;
+// see [propagate.Check].
 func MessageWithKey(key string, in *sqs.SendMessageInput, optFns ...func(*Options)) error {
 	return put(key, &in.MessageAttributes, &in.MessageDeduplicationId, optFns)
 }
 
-// Entry puts the key of what a guarded handler sends under name on one entry of a
-// batch. Each entry needs a name of its own; [Batch] sees to that. Its errors are
-// Message's.
+// Entry is like [Message], for one entry of a batch. Each entry needs a different name.
+// [Batch] derives these names from the entries' Ids.
 func Entry(ctx context.Context, name string, e *types.SendMessageBatchRequestEntry, optFns ...func(*Options)) error {
 	key, err := propagate.Key(ctx, name)
 	if err != nil {
@@ -67,19 +70,22 @@ func Entry(ctx context.Context, name string, e *types.SendMessageBatchRequestEnt
 	return EntryWithKey(key, e, optFns...)
 }
 
-// EntryWithKey puts a key from elsewhere on one entry of a batch. Its errors are
-// Message's.
+// EntryWithKey is like [MessageWithKey], for one entry of a batch.
 func EntryWithKey(key string, e *types.SendMessageBatchRequestEntry, optFns ...func(*Options)) error {
 	return put(key, &e.MessageAttributes, &e.MessageDeduplicationId, optFns)
 }
 
-// Batch puts a key on each entry of a batch: that of the name that is made of name
-// and of the entry's Id. So an Id must say which entry it is, the same in every
-// attempt: an invoice's number, say. A place in the list will do only if the list
-// is always the same. Two batches of one handler need two names.
+// Batch adds an idempotency key to each entry of a batch that a guarded handler sends. The
+// key of an entry is derived from name and from the entry's Id. Each batch that the handler
+// sends needs a different name.
 //
-// The errors are Message's, with the Id before them, or say that an Id is missing or
-// not the only one of its kind. No entry is changed then.
+// An entry must have the same Id in every attempt. So make the Id from the subject of the
+// entry, such as an invoice number. An index into the list of entries is suitable only if
+// the list is the same in every attempt.
+//
+// Batch returns an error if an entry has no Id, or if two entries have the same Id. Its
+// other errors are those of [Message], with the Id of the entry. After an error no entry
+// is changed.
 func Batch(ctx context.Context, name string, in *sqs.SendMessageBatchInput, optFns ...func(*Options)) error {
 	entries := make([]types.SendMessageBatchRequestEntry, len(in.Entries))
 	seen := make(map[string]bool, len(entries))
@@ -101,6 +107,8 @@ func Batch(ctx context.Context, name string, in *sqs.SendMessageBatchInput, optF
 	return nil
 }
 
+// put adds the key to the fields of a message or of an entry. It changes none of them if it
+// returns an error.
 func put(key string, attributes *map[string]types.MessageAttributeValue, deduplication **string, optFns []func(*Options)) error {
 	var o Options
 	for _, fn := range optFns {
@@ -121,10 +129,13 @@ func put(key string, attributes *map[string]types.MessageAttributeValue, dedupli
 	return nil
 }
 
+// valueOf returns a message attribute of type String that contains the key.
 func valueOf(key string) types.MessageAttributeValue {
 	return types.MessageAttributeValue{DataType: aws.String(attribute.DataType), StringValue: &key}
 }
 
+// textOf returns the text of a message attribute. It returns false if the attribute's type
+// is not String.
 func textOf(v types.MessageAttributeValue) (string, bool) {
 	return aws.ToString(v.StringValue), aws.ToString(v.DataType) == attribute.DataType
 }

@@ -1,10 +1,11 @@
-// Package direct sends the first attempt of a request over the client's own HTTP
-// client, with its credentials, Region and endpoint, signed as the SDK signs it, but
-// without the SDK's middleware. That takes less than half of the processor time.
+// Package direct sends the first attempt of a request without the SDK's middleware, which
+// takes less than half of the processor time. It uses the HTTP client, credentials, Region
+// and endpoint of the SDK's client, and signs requests as the SDK does.
 //
-// The package knows one shape of request: that of the SDK it was built with. Before the
-// first request it has the SDK make one, which goes nowhere, and compares: see
-// [Transport.Ready]. Which clients it serves at all is decided in eligible.go.
+// The package builds requests as the version of the SDK does that it was written for. Before
+// the first request, it lets the SDK build a test request that is not sent, builds the same
+// request itself, and compares them; see [Transport.Ready]. Some settings of a client can't
+// be found by this comparison, and [Lost] looks for those.
 package direct
 
 import (
@@ -22,50 +23,54 @@ import (
 	"github.com/lambdaidem/toolkit/internal/deadline"
 )
 
-// Transport makes first attempts. It is safe for concurrent use.
+// Transport makes the first attempt of each call. It is safe for concurrent use.
 type Transport struct {
 	client  *wire.Client
-	options dynamodb.Options // of the SDK's client
+	options dynamodb.Options // the options of the SDK's client
 
-	rehearsal sync.Once
-	head      head // of every request
-	// signsItself is whether requests are signed by package sigv4, which makes the same
-	// signatures as the SDK's signer in less time.
+	rehearsal sync.Once // runs rehearse, which sets head, signsItself and unfit
+	head      head      // the header fields of every request
+	// signsItself reports whether package sigv4 signs requests instead of the SDK's
+	// signer. It makes the same signatures in less time.
 	signsItself bool
-	signer      sigv4.Signer
-	unfit       error // why the SDK's client makes the first attempts after all
+	signer      sigv4.Signer // used only if signsItself is true
+	unfit       error        // why the transport can't be used; nil if it can
 
-	single, several remembered // endpoints of transactions and of other requests
+	single, several endpointCache // the endpoints of requests for one item and of transactions
 	trace           traces
 }
 
 var _ wire.First = (*Transport)(nil)
 
-// New returns a transport for the requests of a client.
+// New returns a transport that makes the first attempts of a client's calls. The caller must
+// pass it to client.Use.
 func New(client *wire.Client) *Transport {
 	return &Transport{client: client, options: client.SDK().Options()}
 }
 
-// Ready returns an error that says why the transport can't be used, if it can't.
+// Ready returns nil if the transport can be used, and otherwise the reason why not. The
+// first call of Ready compares the transport's requests with the SDK's.
 func (t *Transport) Ready() error {
 	t.rehearsal.Do(func() {
-		t.unfit = errors.New("the rehearsal of its requests did not end") // if the user's code panics
+		t.unfit = errors.New("the rehearsal of its requests did not end") // the error if rehearse panics, in code of the user
 		t.unfit = t.rehearse()
 	})
 	return t.unfit
 }
 
-// attempt is an attempt with what its request is made of, in one allocation.
+// attempt is a wire.Attempt together with the parts of its request, so that all of them
+// take one allocation.
 type attempt struct {
 	wire.Attempt
 
 	url    url.URL
-	reader bytes.Reader
-	fields [mostFields]string
+	reader bytes.Reader       // reads the request's body
+	fields [mostFields]string // the values of the header fields
 }
 
-// Attempt makes the first attempt of a call: see [wire.First]. It leaves to the SDK
-// whatever fails before the request is sent, because the SDK's error says more.
+// Attempt implements [wire.First]. If anything fails before the request is sent, such as
+// getting the credentials, Attempt returns nil. The SDK's client then makes the attempt, and
+// its error says more.
 func (t *Transport) Attempt(ctx context.Context, r *wire.Request) *wire.Attempt {
 	if t.Ready() != nil || ctx.Err() != nil {
 		return nil
@@ -82,7 +87,7 @@ func (t *Transport) Attempt(ctx context.Context, r *wire.Request) *wire.Attempt 
 	}
 	a := &attempt{}
 	req, err := t.request(a.Traced(limited), a, r, to, &creds, newInvocation(), t.client.HTTP().Now())
-	if err != nil || limited.Err() != nil { // it may be too late to send the request
+	if err != nil || limited.Err() != nil { // don't send the request if the time is over
 		return nil
 	}
 	a.Send(t.client.HTTP(), req)

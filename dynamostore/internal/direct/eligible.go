@@ -11,9 +11,10 @@ import (
 	"github.com/aws/smithy-go/tracing"
 )
 
-// Lost says which of a client's settings only the SDK's middleware carries out, so that
-// a request that goes past it would pass over the setting. It returns "" if there is
-// none. Settings that show in a request need no rule here, because Ready compares.
+// Lost returns a description of a setting of the client that has an effect only through the
+// SDK's middleware, such as logging or tracing. A request sent without the middleware would
+// ignore the setting. Lost returns "" if the client has no such setting. It does not look
+// for settings that change the request itself, because [Transport.Ready] finds those.
 func Lost(client *dynamodb.Client) string {
 	o := client.Options()
 	if len(o.APIOptions) > 0 {
@@ -38,7 +39,8 @@ func Lost(client *dynamodb.Client) string {
 	if _, sdks := o.HTTPSignerV4.(*v4.Signer); !sdks {
 		return fmt.Sprintf("the client has a signer of its own, a %T", o.HTTPSignerV4)
 	}
-	// One of the user's may choose by the operation, which one request can't tell.
+	// A user's resolver may depend on the operation. The comparison in Ready can't find
+	// that, because it compares only one request.
 	if resolver := reflect.TypeOf(o.AuthSchemeResolver); resolver.Kind() != reflect.Pointer ||
 		resolver.Elem().PkgPath() != reflect.TypeFor[dynamodb.Options]().PkgPath() {
 		return fmt.Sprintf("the client has an AuthSchemeResolver of its own, a %v", resolver)

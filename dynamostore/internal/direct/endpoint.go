@@ -18,17 +18,18 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
-// endpoint is where requests go, and what they are signed for.
+// endpoint is the address to which requests are sent, and the scope of their signatures.
 type endpoint struct {
 	scheme, host, path string
-	headers            http.Header
-	name, region       string // of the signature
-	plain              bool   // the signature has its host as it is, and "/" for its path
+	headers            http.Header // header fields that the endpoint rules add to each request
+	name, region       string      // the service and the Region in the signature
+	plain              bool        // the canonical request has this host unchanged, and the path "/"
 }
 
-// remembered is the endpoint of the account that was asked for last. All else that
-// the rules look at is the same in all calls of a kind.
-type remembered struct {
+// endpointCache caches the endpoint for the account that was used last. All other
+// parameters of the SDK's endpoint rules are the same for all requests of one store, except
+// that transactions have different ones from other requests.
+type endpointCache struct {
 	last atomic.Pointer[accountsEndpoint]
 }
 
@@ -37,8 +38,10 @@ type accountsEndpoint struct {
 	to      *endpoint
 }
 
-// endpoint runs the client's endpoint rules, once for an account. A transaction has
-// rules of its own: they may ask for its tables' ARNs.
+// endpoint returns the endpoint for a request. It caches the result of the SDK's endpoint
+// rules, but not that of a resolver of the user's. It returns an error for a transaction
+// that names a table by its ARN, because the rules can depend on the ARNs. The SDK's client
+// then sends the request.
 func (t *Transport) endpoint(ctx context.Context, creds *aws.Credentials, r *wire.Request) (*endpoint, error) {
 	known := &t.single
 	several := r.Operation == wire.TransactWriteItems
@@ -102,8 +105,8 @@ func (t *Transport) resolve(ctx context.Context, account string, tables []string
 	return to, nil
 }
 
-// hasDefaultPort reports whether a URL names the port that its scheme has anyway: the
-// SDK's signer leaves it out.
+// hasDefaultPort reports whether the URL contains the default port of its scheme. The SDK's
+// signer omits such a port from the canonical request.
 func hasDefaultPort(u *url.URL) bool {
 	return u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80"
 }

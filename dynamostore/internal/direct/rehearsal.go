@@ -20,21 +20,22 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
-// rehearse has the SDK's client make a request, which goes nowhere, and takes from
-// it what all requests begin with. It returns an error unless the same request,
-// made here, is the same in every field and in its signature: then something in the
-// client's settings, or in a later SDK, is not as this package knows it.
+// rehearse lets the SDK's client build a request that is not sent, and copies its header
+// fields into t.head. Then it builds the same request itself, and returns an error if the
+// two differ in any header field or in the signature. They differ if the client has a
+// setting, or the program has a version of the SDK, that this package does not know.
 func (t *Transport) rehearse() error {
-	// The first two come of a transport that was forced.
+	// The next two cases are possible only if Options.Transport is TransportDirect: the
+	// store then ignores the result of Lost.
 	if t.options.Credentials == nil {
 		return errors.New("the client is anonymous: it has no credentials")
 	}
 	if t.options.EndpointDiscovery.EnableEndpointDiscovery == aws.EndpointDiscoveryEnabled {
-		// It sends requests of its own with the call's context, from a goroutine: one of
-		// them could take the outcome of the first attempt for its own.
+		// Endpoint discovery sends requests in other goroutines, with the context of a
+		// call. Such a request could receive the outcome of the call's first attempt.
 		return errors.New("the client discovers its endpoint")
 	}
-	ctx, actor := context.Background(), rehearsing{t.options.Credentials}
+	ctx, actor := context.Background(), rehearsalCredentials{t.options.Credentials}
 	table := aws.String("rehearsal")
 	var sdks *http.Request
 	var body []byte
@@ -42,7 +43,7 @@ func (t *Transport) rehearse() error {
 		o.Credentials = actor
 		o.HTTPClient = doFunc(func(r *http.Request) (*http.Response, error) {
 			sdks = r
-			body, _ = io.ReadAll(r.Body) // it is in memory
+			body, _ = io.ReadAll(r.Body) // never fails: the body is in memory
 			return refusedRehearsal(r), nil
 		})
 	})
@@ -51,7 +52,7 @@ func (t *Transport) rehearse() error {
 	}
 	t.head = headOf(sdks.Header, wire.GetItem)
 
-	creds, _ := actor.Retrieve(ctx) // no error
+	creds, _ := actor.Retrieve(ctx) // never fails
 	at, err := time.Parse(sigv4.TimeFormat, sdks.Header.Get(fieldDate))
 	if err != nil {
 		return fmt.Errorf("the SDK dates its requests in another way: %w", err)
@@ -80,19 +81,19 @@ func (t *Transport) rehearse() error {
 		return err == nil && differ(own, bySigner) == nil
 	}
 	bare := creds
-	bare.SessionToken = "" // the SDK's request has one
+	bare.SessionToken = "" // also compare the signatures of a request without a session token
 	bareBySigner, err := ours(bare, false)
 	t.signsItself = err == nil && alike(creds, bySigner) && alike(bare, bareBySigner)
 	return nil
 }
 
-// refusedRehearsal returns an answer that ends a call: it is not worth another attempt.
+// refusedRehearsal returns a response with an error that the SDK does not retry.
 func refusedRehearsal(r *http.Request) *http.Response {
 	const body = `{"__type":"com.amazonaws.dynamodb.v20120810#ValidationException","message":"rehearsal"}`
 	return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}
 }
 
-// differ returns an error if the two requests are not the same.
+// differ returns an error if this package's request and the SDK's request are not the same.
 func differ(ours, sdks *http.Request) error {
 	switch {
 	case ours.Method != sdks.Method || ours.URL.String() != sdks.URL.String() || ours.Host != sdks.Host:
@@ -112,15 +113,15 @@ func differ(ours, sdks *http.Request) error {
 	return nil
 }
 
-// headOf returns what a request of a session's credentials has that is the same in all,
-// and what is another in each.
+// headOf returns the head for a client's requests, given the header of a request of the
+// SDK that was signed with a session token.
 func headOf(h http.Header, operation wire.Operation) head {
 	of := head{targets: map[wire.Operation]string{}}
 	service, _ := strings.CutSuffix(h.Get(fieldTarget), string(operation))
 	for _, operation := range []wire.Operation{wire.PutItem, wire.UpdateItem, wire.GetItem, wire.TransactWriteItems} {
 		of.targets[operation] = service + string(operation)
 	}
-	left := map[string]string{} // the names, by themselves in lower case
+	left := map[string]string{} // names of fields not yet in the head, by the same names in lower case
 	for name := range h {
 		left[strings.ToLower(name)] = name
 	}
@@ -132,7 +133,7 @@ func headOf(h http.Header, operation wire.Operation) head {
 		switch f.name {
 		case fieldTarget, fieldInvocation, fieldDate, fieldToken:
 		default:
-			f.value = strings.Join(h[f.name], "") // of one, as a rule: differ says if not
+			f.value = strings.Join(h[f.name], "") // one value; if there are several, differ reports it
 		}
 		delete(left, lower)
 		of.fields = append(of.fields, f)
@@ -143,7 +144,7 @@ func headOf(h http.Header, operation wire.Operation) head {
 		case lineHost, lineLength:
 			of.fields = append(of.fields, headField{line: line})
 		default:
-			if _, sent := left[lower]; sent { // what is signed and not sent makes another signature
+			if _, sent := left[lower]; sent { // for a field that is signed but not sent, differ reports another signature
 				add(lower, line)
 			}
 		}
@@ -156,20 +157,21 @@ func headOf(h http.Header, operation wire.Operation) head {
 	return of
 }
 
-// rehearsing is in the place of the user's credentials, which may come over the
-// network.
-type rehearsing struct{ users aws.CredentialsProvider }
+// rehearsalCredentials provides fixed credentials for the rehearsal, because getting the
+// user's credentials may take a network request.
+type rehearsalCredentials struct{ users aws.CredentialsProvider }
 
-// rehearsed is a secret as long as AWS's: Go's FIPS 140-only mode panics at keys of less
-// than 112 bits.
-const rehearsed = "REHEARSAL-REHEARSAL-REHEARSAL-REHEARSAL-"
+// rehearsalSecret is the secret access key of the rehearsal. It is as long as those of
+// AWS, because Go's FIPS 140-only mode panics for keys of less than 112 bits.
+const rehearsalSecret = "REHEARSAL-REHEARSAL-REHEARSAL-REHEARSAL-"
 
-func (rehearsing) Retrieve(context.Context) (aws.Credentials, error) {
-	return aws.Credentials{AccessKeyID: "REHEARSAL", SecretAccessKey: rehearsed, SessionToken: "REHEARSAL", AccountID: "123456789012"}, nil
+func (rehearsalCredentials) Retrieve(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: "REHEARSAL", SecretAccessKey: rehearsalSecret, SessionToken: "REHEARSAL", AccountID: "123456789012"}, nil
 }
 
-// ProviderSources returns what the SDK tells of the credentials in its User-Agent.
-func (r rehearsing) ProviderSources() []aws.CredentialSource {
+// ProviderSources returns the sources of the user's credentials, which the SDK names in its
+// User-Agent.
+func (r rehearsalCredentials) ProviderSources() []aws.CredentialSource {
 	if of, ok := r.users.(aws.CredentialProviderSource); ok {
 		return of.ProviderSources()
 	}

@@ -17,23 +17,24 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
-// head is what the requests of a client begin with. It is taken from a request that
-// the SDK made: see direct.rehearse.
+// head describes the header fields of a client's requests. Transport.rehearse copies them
+// from a request that the SDK built.
 type head struct {
-	fields  []headField               // those that are signed, in the signature's order, and the others
-	targets map[wire.Operation]string // X-Amz-Target
-	// The names of the fields that are signed, of a session's credentials and of others.
+	fields  []headField               // first the signed fields, in the order of the signature, then the others
+	targets map[wire.Operation]string // the values of X-Amz-Target
+	// The names of the signed fields, separated by semicolons: for credentials with a
+	// session token, and for others.
 	signedSession, signed string
 }
 
-// headField is a header field.
+// headField describes one header field.
 type headField struct {
-	name  string // "": net/http writes it
-	value string // "": it is another in each request
-	line  string // what its line of the canonical request begins with; "": it isn't signed
+	name  string // the field's name; "" if net/http adds the field
+	value string // the field's value; "" if it differs between requests
+	line  string // the beginning of the field's line in the canonical request, such as "host:"; "" if the field is not signed
 }
 
-// The header fields that differ from request to request.
+// The header fields whose values differ between requests.
 const (
 	fieldTarget     = "X-Amz-Target"
 	fieldInvocation = "Amz-Sdk-Invocation-Id"
@@ -43,16 +44,17 @@ const (
 	fieldSignature  = "Authorization"
 )
 
-// The lines of the canonical request whose fields net/http writes.
+// The beginnings of lines of the canonical request, for the fields that net/http adds.
 const (
 	lineHost   = "host:"
 	lineLength = "content-length:"
 )
 
-// newInvocation returns an id for a call, a random UUID (RFC 9562, section 5.4).
+// newInvocation returns an Amz-Sdk-Invocation-Id for a call, a random UUID (RFC 9562,
+// section 5.4).
 func newInvocation() string {
 	var random [16]byte
-	_, _ = rand.Read(random[:]) // ends the process if it can't
+	_, _ = rand.Read(random[:]) // never returns an error
 	random[6], random[8] = random[6]&0x0F|0x40, random[8]&0x3F|0x80
 	var text [36]byte
 	hex.Encode(text[:8], random[:4])
@@ -64,12 +66,15 @@ func newInvocation() string {
 	return string(text[:])
 }
 
-// mostFields is how many fields a header has as a rule; one more costs an allocation.
+// mostFields is the number of header fields for which an attempt has space. More fields
+// take another allocation.
 const mostFields = 12
 
-// request builds the attempt's request, signed by those credentials.
+// request builds and signs the HTTP request of an attempt. of is the request to DynamoDB,
+// to is its endpoint, invocation is the id of the call, and at is the date of the signature.
 func (t *Transport) request(ctx context.Context, a *attempt, of *wire.Request, to *endpoint, creds *aws.Credentials, invocation string, at time.Time) (*http.Request, error) {
-	// A map of eight is half of what one of nine is.
+	// Compute the exact number of fields: Go allocates half as much memory for a map of
+	// eight as for a map of nine.
 	fields := len(t.head.fields) - len([...]string{lineHost, lineLength, fieldToken}) + len([...]string{fieldSignature}) + len(to.headers)
 	trace, traced := t.trace.id(ctx)
 	if traced {
@@ -106,8 +111,8 @@ func (t *Transport) request(ctx context.Context, a *attempt, of *wire.Request, t
 				value = strconv.Itoa(len(of.Body))
 			}
 		}
-		if signers := f.name == fieldDate || f.name == fieldToken; signers && (s.off || value == "") {
-			continue // it sets them; and not all credentials have a token
+		if signers := f.name == fieldDate || f.name == fieldToken; signers && (s.bySDK || value == "") {
+			continue // the SDK's signer sets both fields, and credentials without a session token need no field for it
 		}
 		if f.name != "" {
 			set(f.name, value)
@@ -124,12 +129,12 @@ func (t *Transport) request(ctx context.Context, a *attempt, of *wire.Request, t
 	a.reader.Reset(of.Body)
 	r := (&http.Request{
 		Method: http.MethodPost, URL: &a.url, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header,
-		// Readers that net/http knows to be in memory it sends with the header, in
-		// one packet.
+		// If net/http recognizes the body as an in-memory reader, it sends header and
+		// body in one packet.
 		Body: io.NopCloser(&a.reader), ContentLength: int64(len(of.Body)),
 	}).WithContext(ctx)
 	digest := sha256.Sum256(of.Body)
-	if s.off {
+	if s.bySDK {
 		return r, t.options.HTTPSignerV4.SignHTTP(ctx, *creds, r, hex.EncodeToString(digest[:]), to.name, to.region, at) //nolint:wrapcheck // nobody sees it: the SDK is asked then
 	}
 	signed := t.head.signed

@@ -19,16 +19,17 @@ import (
 // signing builds the canonical request (IAM User Guide, "Create a signed AWS API
 // request") of a POST to the root path without a query.
 type signing struct {
-	text []byte
-	off  bool // the SDK's signer signs this request
+	text  []byte // the canonical request
+	bySDK bool   // the SDK's signer signs this request, so text is not needed
 }
 
 var signings = sync.Pool{New: func() any { return new(signing) }}
 
-// signing begins one for a request to that endpoint.
+// signing returns a signing from the pool, for a request to the endpoint to. The caller must
+// call done.
 func (t *Transport) signing(to *endpoint, creds *aws.Credentials) *signing {
 	s, _ := signings.Get().(*signing)
-	s.off = !t.signsItself || !to.plain || !plainToken(creds.SessionToken)
+	s.bySDK = !t.signsItself || !to.plain || !plainToken(creds.SessionToken)
 	s.text = append(s.text[:0], "POST\n/\n\n"...)
 	return s
 }
@@ -36,8 +37,8 @@ func (t *Transport) signing(to *endpoint, creds *aws.Credentials) *signing {
 // done clears the text, which contains the session token, and returns s to the pool.
 func (s *signing) done() {
 	clear(s.text)
-	const mostKept = 64 << 10 // bytes
-	if cap(s.text) <= mostKept {
+	const maxPooled = 64 << 10 // bytes; larger buffers are left to the garbage collector
+	if cap(s.text) <= maxPooled {
 		signings.Put(s)
 	}
 }
@@ -45,12 +46,13 @@ func (s *signing) done() {
 // add appends a header field to the canonical request. line is the field's name and
 // colon, or "" for a field that is not signed.
 func (s *signing) add(line, value string) {
-	if line != "" && !s.off {
+	if line != "" && !s.bySDK {
 		s.text = append(append(append(s.text, line...), value...), '\n')
 	}
 }
 
-// canonical returns the complete canonical request. The slice is valid until done is
+// canonical completes and returns the canonical request. signed has the names of the signed
+// header fields, and digest is the SHA-256 of the body. The slice is valid until done is
 // called.
 func (s *signing) canonical(signed string, digest *[sha256.Size]byte) []byte {
 	s.text = append(append(append(s.text, '\n'), signed...), '\n')
@@ -64,9 +66,9 @@ func plainToken(token string) bool {
 	return strings.IndexByte(token, ' ') < 0 && strings.TrimSpace(token) == token
 }
 
-// silent reports whether the signer is the SDK's and does not log what it signs. It
-// returns false if it can't tell, as with a later version of the SDK whose signer has
-// no LogSigning option.
+// silent reports whether signer is the SDK's and does not log the requests that it signs.
+// It returns false if it can't find out: for example, if the signer of a later version of
+// the SDK has no LogSigning option.
 func silent(signer dynamodb.HTTPSignerV4) bool {
 	own, ok := signer.(*v4.Signer)
 	if !ok || own == nil {

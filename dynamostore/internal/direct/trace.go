@@ -10,14 +10,18 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// traces gives requests the header field by which Lambda detects recursive calls,
-// as the SDK's own middleware writes it.
+// traces provides the header field X-Amzn-Trace-Id, by which Lambda detects recursive calls.
+// It caches the field for the last trace id.
 type traces struct{ last atomic.Pointer[trace] }
 
+// trace is the value of an environment variable, raw, and the header field that the SDK makes
+// of it.
 type trace struct{ raw, field string }
 
+// id returns the value of the header field, which the SDK's own middleware computes. It
+// returns false if the SDK would not send the field: outside Lambda, or without a trace id.
 func (t *traces) id(ctx context.Context) (id string, ok bool) {
-	raw, traced := os.LookupEnv("_X_AMZN_TRACE_ID") // an empty one is sent too
+	raw, traced := os.LookupEnv("_X_AMZN_TRACE_ID") // the SDK sends the field even if the variable is empty
 	if !traced {
 		return "", false
 	}
@@ -34,7 +38,7 @@ func (t *traces) id(ctx context.Context) (id string, ok bool) {
 	return found.field, true
 }
 
-// nowhere is the end of a middleware stack.
+// nowhere is the last handler of a middleware stack. It does nothing.
 type nowhere struct{}
 
 func (nowhere) HandleBuild(context.Context, middleware.BuildInput) (middleware.BuildOutput, middleware.Metadata, error) {

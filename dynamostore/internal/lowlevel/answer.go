@@ -8,19 +8,19 @@ import (
 	"github.com/lambdaidem/toolkit/internal/jsonread"
 )
 
-// The answers. Each function reads an answer's body, or reports false for one that
-// it does not understand to the last character. What it returns may share its
-// memory with the body.
+// The functions below decode the body of a response. They return false unless they
+// understand all of it. Their results may share memory with the body.
 
-// Empty reports whether the answer is an object without members.
+// Empty reports whether the body is a JSON object without members.
 func Empty(body string) bool {
 	r := Reader{jsonread.New(body)}
 	return r.Take('{') && r.Take('}') && r.End()
 }
 
-// Item reads an answer whose one member, if it has one, is an item. Each of its
-// attributes goes to take, which takes the value from the reader. It reports whether
-// there is an item.
+// Item decodes a response that has no member except, at most, an item under the name
+// member. It calls take for each attribute of the item. take must read the attribute's
+// value from r, and return false if the value is not valid. found reports whether the
+// response has an item.
 func Item(body, member string, take func(r *Reader, name string) bool) (found, ok bool) {
 	r := Reader{jsonread.New(body)}
 	ok = r.Object(func(name string) bool {
@@ -33,8 +33,9 @@ func Item(body, member string, take func(r *Reader, name string) bool) (found, o
 	return found, ok && r.End()
 }
 
-// Refusal reads the error answer of a write whose condition does not hold, and the
-// item that stood in the way as [Item] does.
+// Refusal decodes the error response to a write whose condition failed. It calls take for
+// each attribute of the existing item, as [Item] does. found reports whether the response
+// has an item.
 func Refusal(body string, take func(r *Reader, name string) bool) (found, ok bool) {
 	_, ok = failure(body, "ConditionalCheckFailedException", "Item", func(r *Reader) bool {
 		found = true
@@ -43,7 +44,7 @@ func Refusal(body string, take func(r *Reader, name string) bool) (found, ok boo
 	return found, ok
 }
 
-// Cancellation reads the error answer of a transaction that was cancelled.
+// Cancellation decodes the error response to a cancelled transaction.
 func Cancellation(body string) (*types.TransactionCanceledException, bool) {
 	e := &types.TransactionCanceledException{}
 	message, ok := failure(body, "TransactionCanceledException", "CancellationReasons", func(r *Reader) bool {
@@ -57,7 +58,8 @@ func Cancellation(body string) (*types.TransactionCanceledException, bool) {
 	return e, ok
 }
 
-// reason takes why one action of a transaction was in the way, or was not.
+// reason reads one element of CancellationReasons: why one action of a cancelled
+// transaction failed, or that it did not fail.
 func (r *Reader) reason() (reason types.CancellationReason, ok bool) {
 	ok = r.Object(func(name string) (ok bool) {
 		var text string
@@ -76,8 +78,9 @@ func (r *Reader) reason() (reason types.CancellationReason, ok bool) {
 	return reason, ok
 }
 
-// failure reads an error answer of that code, whose one member of its own goes to
-// take. It returns the message.
+// failure decodes an error response with this error code, and returns its message. Besides
+// the code and the message, the response may have one member, with the name member. failure
+// calls take to read the value of that member.
 func failure(body, code, member string, take func(*Reader) bool) (message *string, ok bool) {
 	r := Reader{jsonread.New(body)}
 	var is string
@@ -103,8 +106,8 @@ func failure(body, code, member string, take func(*Reader) bool) (message *strin
 	return message, ok && r.End() && is == code
 }
 
-// Into returns what takes the attributes of an item, whatever they are, into a map: see
-// [Item].
+// Into returns a function that stores the attributes of an item in attrs, for the argument
+// take of [Item] and [Refusal]. It fails if a name occurs twice.
 func Into(attrs Attributes) func(*Reader, string) bool {
 	return func(r *Reader, name string) bool {
 		v, ok := r.Value()

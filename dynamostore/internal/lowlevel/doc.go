@@ -1,8 +1,9 @@
-// Package lowlevel writes the requests that a store sends, and reads their answers:
-// the JSON of DynamoDB's API, version 2012-08-10 (AWS, "DynamoDB low-level API").
+// Package lowlevel encodes requests to DynamoDB and decodes the responses. It implements
+// the part of the JSON of DynamoDB's API, version 2012-08-10 (AWS, "DynamoDB low-level
+// API"), that package dynamostore uses.
 //
-// It is strict where the SDK is generous. What it does not know, it reports, and
-// the SDK's own client serves the call: a request with a member that no store
-// sets, an answer with a member that no store asked for, null, a name that stands
-// twice, text that is not UTF-8.
+// Its functions are faster and stricter than the SDK. They report failure for JSON that
+// they don't expect: a member that dynamostore did not ask for, null, a duplicate name, or
+// text that is not UTF-8. The caller then decodes the response by [Plain], which is slower
+// and accepts more, or leaves the call to the SDK's client.
 package lowlevel

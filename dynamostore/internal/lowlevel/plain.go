@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Plain returns an answer in the form that the other functions of this package read. They
-// are quick and strict; Plain is for what they do not understand, such as a member that
-// is newer than this package, or text that is not UTF-8. It keeps the named members, and
-// reports false if the body is not one JSON object.
+// Plain rewrites the body of a response so that the other functions of this package can
+// decode it. They are fast and strict. Use Plain only if they fail, for example because
+// DynamoDB has added a member to the response, or a text is not UTF-8. Plain keeps the
+// named members and drops the others. It returns false if the body is not one JSON object.
 func Plain(body string, members ...string) (string, bool) {
 	var all map[string]any
 	d := json.NewDecoder(strings.NewReader(body))

@@ -9,20 +9,22 @@ import (
 	"github.com/lambdaidem/toolkit/internal/jsonread"
 )
 
-// Reader reads the values of attributes, each with the white space before it. What
-// it returns shares its memory with the text, but for what was escaped.
+// Reader reads DynamoDB's JSON from left to right. Each method reads one value, after any
+// white space, and returns false if the text is not such a value. Strings that it returns
+// share memory with the text, unless they were escaped.
 type Reader struct{ jsonread.Reader }
 
-// NewReader returns a reader of the text.
+// NewReader returns a Reader for the text.
 func NewReader(text string) Reader { return Reader{jsonread.New(text)} }
 
-// maxDepth bounds nested values: DynamoDB has up to 32 levels (AWS, "Quotas in
-// Amazon DynamoDB").
+// maxDepth limits how deeply values may be nested. DynamoDB allows 32 levels (AWS, "Quotas
+// in Amazon DynamoDB").
 const maxDepth = 40
 
-// attributes takes an object of attribute values.
+// attributes reads an object of attribute values. depth is the number of lists and maps
+// around it.
 func (r *Reader) attributes(depth int) (Attributes, bool) {
-	const usual = 14 // in an item of ours; a map of more is twice the size
+	const usual = 14 // attributes in most records; Go allocates twice the memory for a map of more
 	attrs := make(Attributes, usual)
 	ok := r.Object(func(name string) bool {
 		v, ok := r.value(depth)
@@ -35,7 +37,8 @@ func (r *Reader) attributes(depth int) (Attributes, bool) {
 	return attrs, ok
 }
 
-// value takes an attribute value: an object whose one member says its type.
+// value reads an attribute value: an object with one member, whose name is the value's
+// type, such as {"S":"text"}.
 func (r *Reader) value(depth int) (v types.AttributeValue, ok bool) {
 	if depth > maxDepth || !r.Take('{') {
 		return nil, false
@@ -99,23 +102,23 @@ func (r *Reader) binary() ([]byte, bool) {
 	return Binary(s)
 }
 
-// Binary returns the bytes of a text in base64.
+// Binary decodes base64. It returns false if text is not valid base64.
 func Binary(text string) ([]byte, bool) {
-	if strings.ContainsAny(text, "\r\n") { // which the decoder would pass over
+	if strings.ContainsAny(text, "\r\n") { // the decoder would ignore line breaks
 		return nil, false
 	}
 	data, err := base64.StdEncoding.DecodeString(text)
 	return data, err == nil
 }
 
-// Attributes takes an object of attribute values.
+// Attributes reads an object of attribute values, such as an item.
 func (r *Reader) Attributes() (Attributes, bool) { return r.attributes(0) }
 
-// Value takes an attribute value.
+// Value reads an attribute value.
 func (r *Reader) Value() (types.AttributeValue, bool) { return r.value(0) }
 
-// Scalar takes an attribute value of type S, N or B, as the text that stands for
-// it: a binary one in base64.
+// Scalar reads an attribute value of type S, N or B. kind is its type. text is the string,
+// the number in decimal, or the binary value in base64.
 func (r *Reader) Scalar() (kind, text string, ok bool) {
 	if !r.Take('{') {
 		return "", "", false

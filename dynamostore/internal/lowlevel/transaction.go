@@ -4,9 +4,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// AppendAction appends one write of a transaction. It reports false for a write that has
-// none of the four kinds or more than one, no table, no item or key, or a value that this
-// package does not know.
+// AppendAction appends one write of a transaction, in DynamoDB's JSON. It returns false if
+// the write can't be encoded: it does not have exactly one of the four kinds, lacks a table,
+// an item or a key, or has a value that [AppendValue] refuses.
 func AppendAction(b []byte, item *types.TransactWriteItem) ([]byte, bool) {
 	var a action
 	switch put, update, del, check := item.Put, item.Update, item.Delete, item.ConditionCheck; {
@@ -28,13 +28,13 @@ func AppendAction(b []byte, item *types.TransactWriteItem) ([]byte, bool) {
 	return a.appendTo(b)
 }
 
-// action is one write of a transaction.
+// action is one write of a transaction, of any kind.
 type action struct {
-	head      string // up to the table's name
+	head      string // the JSON before the table's name
 	table     *string
-	of        string // the member that has the attributes
-	attrs     Attributes
-	update    *string
+	of        string     // the JSON before attrs: the name of the member Item or Key
+	attrs     Attributes // the item to put, or the key of the item to write
+	update    *string    // the UpdateExpression; nil except for an update
 	condition *string
 	names     map[string]string
 	values    Attributes
@@ -54,8 +54,9 @@ func (a *action) appendTo(b []byte) (_ []byte, ok bool) {
 	return append(b, "}}"...), ok
 }
 
-// appendCondition writes what all conditional writes have, each member with a
-// comma before it.
+// appendCondition appends the members that all kinds of conditional writes can have, each
+// preceded by a comma: the condition, the names and values of the placeholders, and whether
+// the error returns the existing item.
 func appendCondition(b []byte, condition *string, names map[string]string, values Attributes, old types.ReturnValuesOnConditionCheckFailure) (_ []byte, ok bool) {
 	b = appendOptional(b, `,"ConditionExpression":`, condition)
 	if names != nil {

@@ -8,13 +8,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Attributes is an item, a key or the values of an expression.
+// Attributes is an item, a primary key or the values of an expression's placeholders.
 type Attributes = map[string]types.AttributeValue
 
-// AppendAttributes writes an object of attribute values. It reports false if a value
-// is nil, is a binary whose bytes are nil, or has a type that is not in today's SDK.
-// The SDK sends a nil binary as null, which DynamoDB refuses: writing it as an empty
-// one would store a value that nobody chose.
+// AppendAttributes appends an object of attribute values, in DynamoDB's JSON. It returns
+// false if a value is nil, is a binary value whose bytes are nil, or has a type that this
+// package does not know.
+//
+// A binary value with nil bytes is an error, because the SDK sends it as null, which
+// DynamoDB refuses. Encoded as an empty binary value, it would be stored, although the
+// caller did not ask for an empty value.
 func AppendAttributes(b []byte, attrs Attributes) (_ []byte, ok bool) {
 	b = append(b, '{')
 	first := true
@@ -31,7 +34,8 @@ func AppendAttributes(b []byte, attrs Attributes) (_ []byte, ok bool) {
 	return append(b, '}'), true
 }
 
-// AppendValue writes one attribute value: see [AppendAttributes].
+// AppendValue appends one attribute value, in DynamoDB's JSON. It returns false in the
+// cases of [AppendAttributes].
 func AppendValue(b []byte, v types.AttributeValue) (_ []byte, ok bool) {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -95,14 +99,14 @@ func appendBool(b []byte, v bool) []byte {
 	return append(b, "false"...)
 }
 
-// AppendBinary writes bytes in base64.
+// AppendBinary appends data as a JSON string in base64.
 func AppendBinary(b, data []byte) []byte {
 	b = append(b, '"')
 	b = base64.StdEncoding.AppendEncode(b, data)
 	return append(b, '"')
 }
 
-// AppendNames writes an object of texts.
+// AppendNames appends a JSON object of strings.
 func AppendNames(b []byte, names map[string]string) []byte {
 	b = append(b, '{')
 	first := true
@@ -117,8 +121,8 @@ func AppendNames(b []byte, names map[string]string) []byte {
 	return append(b, '}')
 }
 
-// AppendString writes a text (RFC 8259, section 7). A byte that is no UTF-8
-// becomes U+FFFD, as with the SDK.
+// AppendString appends a JSON string (RFC 8259, section 7). Like the SDK, it replaces each
+// invalid byte of UTF-8 by U+FFFD.
 func AppendString[T ~string | ~[]byte](b []byte, s T) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

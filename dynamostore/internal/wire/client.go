@@ -21,11 +21,11 @@ import (
 
 // Options are the settings of a Client.
 type Options struct {
-	Attempts       int           // of a call
-	AttemptTimeout time.Duration // of one attempt
-	BackoffBase    time.Duration // upper bound of the wait after the first attempt
-	BackoffMax     time.Duration // upper bound of any wait
-	Random         func() float64
+	Attempts       int            // the maximum number of attempts of a call, including the first
+	AttemptTimeout time.Duration  // the timeout of one attempt
+	BackoffBase    time.Duration  // the maximum wait after the first attempt; doubled for each further one
+	BackoffMax     time.Duration  // the maximum of any wait
+	Random         func() float64 // returns a number of at least 0 and below 1, to choose a random wait up to the maximum
 }
 
 // Client sends requests to DynamoDB. It is safe for concurrent use.
@@ -34,66 +34,67 @@ type Client struct {
 	sdk   *dynamodb.Client
 	http  *HTTP
 	quota retry.RateLimiter
-	first First // nil: the SDK's client makes first attempts too
+	first First // makes the first attempts; nil if the SDK's client makes them too
 }
 
-// New returns a client that takes everything from the SDK's client it is given, except
-// attempts, backoff, the time of an attempt and the retry quota.
+// New returns a client with the settings of an SDK's client, except for the number of
+// attempts, the backoff, the timeout of an attempt and the retry quota.
 func New(client *dynamodb.Client, o Options) *Client {
 	users := client.Options()
 	c := &Client{
 		opts:  o,
-		http:  newHTTP(&users), // over the user's: dynamodb.New would make a pool of connections of its own
+		http:  newHTTP(&users), // sends through the user's HTTP client, to share its pool of connections
 		quota: ratelimit.NewTokenRateLimit(retry.DefaultRetryRateTokens),
 	}
 	c.sdk = dynamodb.New(users, func(own *dynamodb.Options) {
 		own.HTTPClient = c.http
 		own.Protocol = protocol{own.Protocol}
 		own.Retryer = o.retryer(c.quota)
-		own.RetryMaxAttempts = 0 // the retryer has it
-		own.EndpointResolverV2 = remembering(users.EndpointResolverV2)
+		own.RetryMaxAttempts = 0 // the retryer limits the attempts
+		own.EndpointResolverV2 = cacheEndpoint(users.EndpointResolverV2)
 		own.APIOptions = append(own.APIOptions, func(stack *middleware.Stack) error {
-			if err := errors.Join(wants(stack, sdksRetry), wants(stack, sdksIdentity)); err != nil {
+			if err := errors.Join(requireMiddleware(stack, sdksRetry), requireMiddleware(stack, sdksIdentity)); err != nil {
 				return err
 			}
 			return errors.Join(
 				stack.Finalize.Insert(attemptLimit(o.AttemptTimeout), sdksRetry, middleware.After),
-				stack.Finalize.Insert(identityWanted{}, sdksIdentity, middleware.Before),
-				stack.Finalize.Insert(identityHad{}, sdksIdentity, middleware.After),
+				stack.Finalize.Insert(beforeIdentity{}, sdksIdentity, middleware.Before),
+				stack.Finalize.Insert(afterIdentity{}, sdksIdentity, middleware.After),
 				stack.Deserialize.Add(witness{}, middleware.Before),
-				outsideCalls(stack),
+				hideCallFromDiscovery(stack),
 			)
 		})
 	})
 	return c
 }
 
-// SDK returns the SDK's client that carries requests, with the settings of c.
+// SDK returns the SDK's client with which c sends requests.
 func (c *Client) SDK() *dynamodb.Client { return c.sdk }
 
-// WithOwnQuota returns a client like that of SDK whose retries do not use up the quota of
-// c's requests.
+// WithOwnQuota returns an SDK's client like that of [Client.SDK], but with a separate retry
+// quota: its retries don't use up the quota of c.
 func (c *Client) WithOwnQuota() *dynamodb.Client {
 	return dynamodb.New(c.sdk.Options(), func(own *dynamodb.Options) {
-		own.HTTPClient = c.http // dynamodb.New would make a pool of connections of its own
+		own.HTTPClient = c.http // otherwise dynamodb.New would create another pool of connections
 		own.Retryer = c.opts.retryer(ratelimit.NewTokenRateLimit(retry.DefaultRetryRateTokens))
 	})
 }
 
-// HTTP returns the HTTP client of all requests.
+// HTTP returns the HTTP client that sends all requests.
 func (c *Client) HTTP() *HTTP { return c.http }
 
-// AttemptTimeout returns the time that one attempt has.
+// AttemptTimeout returns the timeout of one attempt.
 func (c *Client) AttemptTimeout() time.Duration { return c.opts.AttemptTimeout }
 
-// Middleware of the SDK that this package inserts its own before or after.
+// The ids of the SDK's middleware before or after which this package inserts its own.
 const (
 	sdksRetry    = "Retry"
 	sdksIdentity = "GetIdentity"
 )
 
-// wants returns an error if the SDK's middleware of that name is gone.
-func wants(stack *middleware.Stack, id string) error {
+// requireMiddleware returns an error if the stack lacks the SDK's middleware with this id,
+// because an APIOption of the user's client has removed it.
+func requireMiddleware(stack *middleware.Stack, id string) error {
 	if _, ok := stack.Finalize.Get(id); ok {
 		return nil
 	}
@@ -101,7 +102,7 @@ func wants(stack *middleware.Stack, id string) error {
 		"give dynamostore.New a client that has it", id)
 }
 
-// retryer returns the SDK's standard retryer with the attempts and waits of Options.
+// retryer returns the SDK's standard retryer with the attempts and the backoff of o.
 func (o *Options) retryer(quota retry.RateLimiter) aws.Retryer {
 	return retry.NewStandard(func(so *retry.StandardOptions) {
 		so.RateLimiter = quota
@@ -113,25 +114,28 @@ func (o *Options) retryer(quota retry.RateLimiter) aws.Retryer {
 	})
 }
 
-// retryable says where this package differs from the SDK's own rules.
+// retryable reports whether an error is worth another attempt, if this package decides
+// that. For all other errors it returns aws.UnknownTernary, and the SDK's rules decide.
 func retryable(err error) aws.Ternary {
-	// Most errors are refusals by a condition. The SDK's rules come to the same, more
-	// slowly.
+	// Most errors are failed conditions. The SDK's rules have the same result, but take
+	// longer.
 	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
 		return aws.FalseTernary
 	}
 	if IsConflict(Code(err)) {
 		return aws.FalseTernary
 	}
-	// An answer that was cut leaves the fate of the attempt unknown. Every write is
-	// conditional on its token, so another attempt can only settle it.
+	// If a response was incomplete or damaged, it is unknown whether the attempt was
+	// applied. Another attempt can find out, and does no harm: each request is conditional,
+	// or has the same effect if it is applied twice.
 	if garbled := (*smithy.DeserializationError)(nil); errors.As(err, &garbled) {
 		return aws.TrueTernary
 	}
 	return aws.UnknownTernary
 }
 
-// backoff returns the wait after an attempt. The first attempt is 1.
+// backoff returns the random time to wait after an attempt. The first attempt has the
+// number 1.
 func (o *Options) backoff(attempt int) time.Duration {
 	bound := o.BackoffBase
 	for range attempt - 1 {
@@ -140,8 +144,9 @@ func (o *Options) backoff(attempt int) time.Duration {
 	return time.Duration(o.Random() * float64(bound))
 }
 
-// attemptLimit ends each attempt after its time. The SDK's retry loop takes a
-// context's own error for the caller's, so the limit has an error of its own.
+// attemptLimit is a middleware that limits the duration of each attempt. If an attempt
+// times out, its error is attemptTimedOut, because the SDK's retry loop would take the
+// context's own error for the end of the caller's context, and give up.
 type attemptLimit time.Duration
 
 func (attemptLimit) ID() string { return "lambdaidem.AttemptLimit" }
@@ -149,7 +154,7 @@ func (attemptLimit) ID() string { return "lambdaidem.AttemptLimit" }
 func (l attemptLimit) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 	middleware.FinalizeOutput, middleware.Metadata, error,
 ) {
-	late := false // the first attempt's, if it was made already
+	late := false // whether a First has already made this attempt, and it timed out
 	if c := callOf(ctx); c != nil && c.first != nil {
 		late = c.first.Late
 	}
@@ -162,7 +167,8 @@ func (l attemptLimit) HandleFinalize(ctx context.Context, in middleware.Finalize
 	return out, meta, err
 }
 
-// attemptTimedOut is retryable, and a timeout to the SDK and to reasonOf.
+// attemptTimedOut is the error of an attempt that took longer than Options.AttemptTimeout.
+// Its methods tell the SDK that it is retryable, and callers that it is a timeout.
 type attemptTimedOut time.Duration
 
 func (e attemptTimedOut) Error() string {
@@ -172,26 +178,27 @@ func (attemptTimedOut) RetryableError() bool { return true }
 func (attemptTimedOut) Timeout() bool        { return true }
 func (attemptTimedOut) Temporary() bool      { return true }
 
-// remembering returns a resolver that runs the SDK's endpoint rules once for
-// equal parameters: they are a pure function of them, account and table
-// included. A resolver of the user's own is left alone.
-func remembering(r dynamodb.EndpointResolverV2) dynamodb.EndpointResolverV2 {
+// cacheEndpoint returns an endpoint resolver that caches the last result of r, if r runs the
+// SDK's own endpoint rules. Their result depends only on the parameters, which include the
+// account and the table. Any other resolver is returned unchanged.
+func cacheEndpoint(r dynamodb.EndpointResolverV2) dynamodb.EndpointResolverV2 {
 	if reflect.TypeOf(r) != reflect.TypeOf(dynamodb.NewDefaultEndpointResolverV2()) {
 		return r
 	}
-	return &rememberingResolver{rules: r}
+	return &cachingResolver{rules: r}
 }
 
-// RunsSDKRules reports whether the endpoint resolver of a Client's SDK client runs the
-// SDK's own rules, whose result depends on their parameters alone.
+// RunsSDKRules reports whether r runs the SDK's own endpoint rules, so that its result
+// depends only on the parameters. r must be the resolver of the client that [Client.SDK]
+// returns.
 func RunsSDKRules(r dynamodb.EndpointResolverV2) bool {
-	_, ok := r.(*rememberingResolver)
+	_, ok := r.(*cachingResolver)
 	return ok
 }
 
-type rememberingResolver struct {
+type cachingResolver struct {
 	rules dynamodb.EndpointResolverV2
-	last  atomic.Pointer[resolvedEndpoint]
+	last  atomic.Pointer[resolvedEndpoint] // the most recent result; nil at first
 }
 
 type resolvedEndpoint struct {
@@ -199,7 +206,7 @@ type resolvedEndpoint struct {
 	endpoint smithyendpoints.Endpoint
 }
 
-func (r *rememberingResolver) ResolveEndpoint(ctx context.Context, params dynamodb.EndpointParameters) (smithyendpoints.Endpoint, error) {
+func (r *cachingResolver) ResolveEndpoint(ctx context.Context, params dynamodb.EndpointParameters) (smithyendpoints.Endpoint, error) {
 	if last := r.last.Load(); last != nil && sameParameters(&last.params, &params) {
 		return last.endpoint, nil
 	}

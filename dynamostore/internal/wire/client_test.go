@@ -72,7 +72,7 @@ func TestEndpointsFollowEveryParameter(t *testing.T) {
 // The rules run once for equal parameters, and an error is not remembered.
 func TestEndpointRulesAreRemembered(t *testing.T) {
 	rules := &usersResolver{failures: 1}
-	r := &rememberingResolver{rules: rules}
+	r := &cachingResolver{rules: rules}
 	for i, want := range []struct {
 		region string
 		asked  int

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// An Operation is an operation of DynamoDB's API, by the API's name.
+// An Operation is the name of an operation of DynamoDB's API.
 type Operation string
 
 // The operations that Do sends.
@@ -25,47 +25,49 @@ const (
 // A Request is one request to DynamoDB. It may be sent several times.
 type Request struct {
 	Operation Operation
-	// Tables are the names or ARNs of the tables that Body names, in its order. A
-	// request that is not a transaction has one. Endpoint rules may look at them.
+	// Tables has the names or ARNs of the tables in Body, in the same order. A
+	// transaction can have several, any other request has one. The SDK's endpoint rules
+	// can depend on them.
 	Tables []string
-	// Body is the request in JSON. HTTP clients may read it after Do has returned, so
-	// it must not be changed.
+	// Body is the request in JSON. It must not be changed after Do was called, because
+	// HTTP clients may read it even after Do has returned.
 	Body []byte
-	// Answer decodes what DynamoDB answers.
+	// Answer decodes DynamoDB's response.
 	Answer Answer
 
-	altered []byte // the body as the user's middleware wants it, if it differs
+	altered []byte // the body after the user's middleware has changed the request; nil if it hasn't
 }
 
-// An Answer decodes the body of DynamoDB's answer to a request. The methods may be
-// called once for each attempt. They may keep parts of body.
+// An Answer decodes the body of DynamoDB's response to a request. Its methods may be
+// called once for each attempt. They may retain parts of body.
 type Answer interface {
-	// Success decodes the answer to a request that DynamoDB carried out. It reports
-	// false for a body that is not such an answer, which is retried like a connection
-	// that was cut.
+	// Success decodes the response to a successful request. It returns false if body is
+	// not such a response. The request is then retried, as if the connection had been
+	// closed before the end of the response.
 	Success(body string) bool
-	// Refusal decodes an error answer and reports whether it says that the condition of
-	// the request does not hold. Do then returns [ErrRefused].
+	// Refusal decodes an error response. It reports whether the error is that the
+	// condition of the request failed. If so, Do returns [ErrRefused].
 	Refusal(body string) bool
 }
 
-// ErrRefused is the error of a request whose condition does not hold. The error that
-// Do returns may wrap the SDK's own as well.
+// ErrRefused is the error of a request whose condition failed. The error that Do returns
+// may wrap the SDK's error too.
 var ErrRefused = errors.New("the condition does not hold")
 
-// Do sends a request until DynamoDB has answered it, an error is not worth another
-// attempt, or the attempts of Options are used up. It returns ErrRefused where the
-// request's Answer says so, and otherwise the SDK's error of the last attempt.
+// Do sends a request until it succeeds, its condition fails, another error is not worth a
+// retry, or Options.Attempts are used up. It returns [ErrRefused] if the condition failed,
+// and otherwise the SDK's error of the last attempt.
 //
-// The fate covers all attempts of the call. Beside ErrRefused it is [Unknown] if an
-// earlier attempt may have been applied.
+// The Fate covers all attempts of the call. With ErrRefused it is [Unknown] if an earlier
+// attempt may have been applied.
 func (c *Client) Do(ctx context.Context, r *Request) (Fate, error) {
 	var made *Attempt
 	if c.first != nil {
 		if made = c.first.Attempt(ctx, r); made != nil {
 			switch {
 			case made.succeeded(r):
-				// As the SDK does after a call that succeeded at its first attempt.
+				// The SDK also adds to the quota after a call that succeeded at its
+				// first attempt.
 				_ = c.quota.AddTokens(retry.DefaultNoRetryIncrement) // never fails
 				return Applied, nil
 			case made.refused(r):
@@ -75,32 +77,32 @@ func (c *Client) Do(ctx context.Context, r *Request) (Fate, error) {
 	}
 	call := &call{Context: ctx, request: r, first: made}
 	if made != nil {
-		// Until the SDK's client has seen the outcome, which it does not if the
-		// caller's time is over.
-		call.unknown = !made.conn.neverHad()
+		// The middleware witness replaces this value by a more precise one, unless the
+		// caller's context has ended.
+		call.unknown = !made.conn.neverSent()
 	}
 	err := call.send(c.sdk)
 	return call.fate(err), call.refusal(err)
 }
 
-// Watch watches the attempts of a call of the SDK's typed client. send makes one call with
-// the context that it is given, by the client that Client.SDK returns or by one with the
-// same options.
+// Watch calls send, which makes one call of the SDK's typed client, and observes the
+// attempts of that call. send must pass its context to the call, and use the client that
+// [Client.SDK] returns, or one with the same options.
 func Watch(ctx context.Context, send func(context.Context) error) (Fate, error) {
 	call := &call{Context: ctx}
 	err := send(call)
 	return call.fate(err), call.identified(err)
 }
 
-// call is what the attempts of one call through the SDK's client share. The SDK offers
-// no other way to reach its middleware from outside than the context, so call is the
-// context of the SDK's call.
+// call is the state that the attempts of one call share. It is also the context of the
+// call, because the context is the only value that the SDK passes from the caller to the
+// middleware.
 type call struct {
 	context.Context //nolint:containedctx // see above
 
-	request *Request // nil: the call is a typed one
-	first   *Attempt // the first attempt, if the SDK's client need not make it
-	body    string   // of the last error answer
+	request *Request // the request that Do sends; nil for a call of Watch
+	first   *Attempt // the first attempt, made by a First; nil if the SDK's client has to make it
+	body    string   // the body of the last error response
 
 	unknown    bool // an attempt may have been applied
 	noIdentity bool // the last attempt failed to get credentials
@@ -108,7 +110,7 @@ type call struct {
 
 type callKey struct{}
 
-// Value lets callOf find the call.
+// Value implements context.Context. It returns the call itself for callKey.
 func (c *call) Value(key any) any {
 	if key == (callKey{}) {
 		return c
@@ -122,10 +124,11 @@ func callOf(ctx context.Context) *call {
 	return c
 }
 
-// outsideCalls keeps a request for DynamoDB's endpoints out of the call that it is made
-// for. With endpoint discovery, the SDK makes one in a goroutine of its own, with the
-// context of the call.
-func outsideCalls(stack *middleware.Stack) error {
+// hideCallFromDiscovery adds a middleware that hides the call from DescribeEndpoints
+// requests. With endpoint discovery, the SDK sends such a request in another goroutine,
+// with the context of the call for which it needs the endpoint. That request must not be
+// taken for an attempt of the call.
+func hideCallFromDiscovery(stack *middleware.Stack) error {
 	if stack.ID() != "DescribeEndpoints" {
 		return nil
 	}
@@ -137,7 +140,7 @@ func outsideCalls(stack *middleware.Stack) error {
 	}), middleware.Before)
 }
 
-// send makes the call.
+// send sends the request through the SDK's client, with all its retries.
 func (c *call) send(sdk *dynamodb.Client) error {
 	in, err := c.request.input()
 	if err != nil {
@@ -146,7 +149,7 @@ func (c *call) send(sdk *dynamodb.Client) error {
 	return in.send(c, sdk)
 }
 
-// refusal returns the error of a call that ended with err.
+// refusal returns the error of Do for a call that ended with the SDK's error err.
 func (c *call) refusal(err error) error {
 	switch Code(err) {
 	case "ConditionalCheckFailedException", "TransactionCanceledException":
@@ -157,14 +160,15 @@ func (c *call) refusal(err error) error {
 	return c.identified(err)
 }
 
-// succeeded reports whether the attempt got an answer that says that the request was
-// carried out.
+// succeeded reports whether the attempt got a complete response, and the request was
+// successful.
 func (a *Attempt) succeeded(r *Request) bool {
 	return a.whole() && a.Status == http.StatusOK && r.Answer.Success(a.Body)
 }
 
-// refused reports whether the attempt got an answer that says that the condition does
-// not hold. An answer that names its error in a header field is left to the SDK.
+// refused reports whether the attempt got a complete response, and the request's condition
+// failed. It returns false if the response names the error in a header field, and the SDK
+// then decodes the response.
 func (a *Attempt) refused(r *Request) bool {
 	return a.whole() && a.Status == http.StatusBadRequest && first(a.Header, "X-Amzn-Errortype") == "" && r.Answer.Refusal(a.Body)
 }

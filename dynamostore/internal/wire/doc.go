@@ -1,15 +1,16 @@
-// Package wire sends requests for items to DynamoDB and reports what became of them.
+// Package wire sends requests to DynamoDB and reports whether their writes were applied.
 //
-// The most dangerous fact in an idempotency store is whether a write was applied. A
-// lost reply, a timeout or a connection that was cut leaves it open, and the SDK
-// reports only the error of a call's last attempt. Package wire watches every attempt
-// and returns a [Fate] beside the error.
+// One call may send its request several times. In this package, each time is an attempt.
+// If a response is lost, the caller must know whether an attempt may have been applied, but
+// the SDK returns only the error of the last attempt. Package wire observes every attempt
+// and returns a [Fate] in addition to the error.
 //
-// [Client.Do] sends a [Request], which is encoded once: every attempt has the same
-// bytes, whichever transport carries it. [Watch] watches a call of the SDK's
-// own typed client, for operations that are not worth an encoding of their own.
+// [Client.Do] sends a [Request], whose body is encoded once, so every attempt sends the
+// same bytes. [Watch] observes a call of the SDK's typed client, for operations that are
+// too rare to be worth encoding by hand.
 //
-// A [First] makes the first attempt of a call without the SDK's middleware. Whatever it
-// cannot finish goes on through the SDK's client, which takes that attempt for its own
-// first one, so there is one retry loop, one retry quota and one reading of errors.
+// A [First] makes the first attempt of a call without the SDK's middleware, which is
+// faster. If that attempt does not settle the call, the SDK's client continues and treats
+// the attempt as its own first one. So there is one retry loop, one retry quota and one
+// interpretation of errors, those of the SDK.
 package wire

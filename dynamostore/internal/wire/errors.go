@@ -8,16 +8,16 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// Codes of errors that the package itself must tell apart (API reference,
-// "TransactWriteItems").
+// The error codes by which DynamoDB refuses a transaction because of an earlier one with the
+// same ClientRequestToken (API reference, "TransactWriteItems").
 const (
-	codeInProgress = "TransactionInProgressException"
-	codeOtherBytes = "IdempotentParameterMismatchException"
+	codeInProgress = "TransactionInProgressException"       // the earlier one has not ended
+	codeOtherBytes = "IdempotentParameterMismatchException" // the earlier one had another body
 )
 
-// Code returns the error code in DynamoDB's answer, or "" if err has none.
+// Code returns the error code in DynamoDB's response, or "" if err has none.
 func Code(err error) string {
-	const unnamed = "UnknownError" // the SDK's, for an answer that names no error
+	const unnamed = "UnknownError" // the SDK's code for a response that names no error
 	var api smithy.APIError
 	if !errors.As(err, &api) || api.ErrorCode() == unnamed {
 		return ""
@@ -25,8 +25,9 @@ func Code(err error) string {
 	return api.ErrorCode()
 }
 
-// IsConflict reports whether an error code says that another transaction was at work on
-// the same item. The guard retries such a call by itself.
+// IsConflict reports whether an error code means that the same item is being written by
+// another transaction, or by an earlier attempt of the same one. This package does not retry
+// such a request, because the guard retries the call.
 func IsConflict(code string) bool {
 	switch code {
 	case "TransactionConflictException", codeInProgress:
@@ -37,14 +38,15 @@ func IsConflict(code string) bool {
 	return false
 }
 
-// An IdentityError is the error of a call whose last attempt got no credentials. The
-// SDK has no type for it.
+// An IdentityError is the error of a call whose last attempt failed because it got no
+// credentials. The SDK has no error type for that.
 type IdentityError struct{ Err error }
 
 func (e *IdentityError) Error() string { return e.Err.Error() }
 func (e *IdentityError) Unwrap() error { return e.Err }
 
-// identified returns err, as an IdentityError if credentials were missing.
+// identified returns err, wrapped in an IdentityError if the last attempt got no
+// credentials.
 func (c *call) identified(err error) error {
 	if err != nil && c.noIdentity {
 		return &IdentityError{err}
@@ -52,17 +54,18 @@ func (c *call) identified(err error) error {
 	return err
 }
 
-// identityWanted and identityHad run before and after the SDK's middleware that gets the
-// credentials of an attempt.
+// beforeIdentity and afterIdentity are middleware that run before and after the SDK's
+// middleware GetIdentity, which gets the credentials of an attempt. afterIdentity runs only
+// if GetIdentity succeeds, so call.noIdentity tells whether it failed.
 type (
-	identityWanted struct{}
-	identityHad    struct{}
+	beforeIdentity struct{}
+	afterIdentity  struct{}
 )
 
-func (identityWanted) ID() string { return "lambdaidem.IdentityWanted" }
-func (identityHad) ID() string    { return "lambdaidem.IdentityHad" }
+func (beforeIdentity) ID() string { return "lambdaidem.IdentityWanted" }
+func (afterIdentity) ID() string  { return "lambdaidem.IdentityHad" }
 
-func (identityWanted) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
+func (beforeIdentity) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 	middleware.FinalizeOutput, middleware.Metadata, error,
 ) {
 	if c := callOf(ctx); c != nil {
@@ -71,7 +74,7 @@ func (identityWanted) HandleFinalize(ctx context.Context, in middleware.Finalize
 	return next.HandleFinalize(ctx, in)
 }
 
-func (identityHad) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
+func (afterIdentity) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 	middleware.FinalizeOutput, middleware.Metadata, error,
 ) {
 	if c := callOf(ctx); c != nil {

@@ -11,19 +11,19 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// Fate says whether a write was applied. Its zero value is Unknown.
+// Fate says whether a call's request was applied. Its zero value is Unknown.
 type Fate int
 
 const (
-	// Unknown means that an attempt was sent and that no answer says what became of it.
+	// Unknown means that an attempt may have been applied, or may still be applied.
 	Unknown Fate = iota
-	// NotApplied means that no attempt was applied, nor will be.
+	// NotApplied means that no attempt was applied, and none will be.
 	NotApplied
-	// Applied means that DynamoDB said that the request was carried out.
+	// Applied means that DynamoDB has confirmed that the request was applied.
 	Applied
 )
 
-// fate returns the fate of a call that ended with err.
+// fate returns the Fate of a call that ended with err.
 func (c *call) fate(err error) Fate {
 	switch {
 	case err == nil:
@@ -34,8 +34,9 @@ func (c *call) fate(err error) Fate {
 	return NotApplied
 }
 
-// witness is the outermost middleware of the Deserialize step, so it sees the outcome of
-// each attempt once, after the answer was decoded.
+// witness is the middleware that records in a call whether an attempt may have been
+// applied. It is the outermost middleware of the Deserialize step, so it runs once for each
+// attempt and gets the decoded response or the error.
 type witness struct{}
 
 func (witness) ID() string { return "lambdaidem.Witness" }
@@ -43,14 +44,14 @@ func (witness) ID() string { return "lambdaidem.Witness" }
 func (witness) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
 	middleware.DeserializeOutput, middleware.Metadata, error,
 ) {
-	if err := ctx.Err(); err != nil { // nothing was sent, and nothing will be
+	if err := ctx.Err(); err != nil { // too late to send anything, so call.unknown does not change
 		return middleware.DeserializeOutput{}, middleware.Metadata{}, &aws.RequestCanceledError{Err: err}
 	}
 	c := callOf(ctx)
 	if c == nil {
 		return next.HandleDeserialize(ctx, in)
 	}
-	if made := c.first; made != nil { // the HTTP client returns what came of it
+	if made := c.first; made != nil { // HTTP.Do returns the outcome of this attempt, and sends nothing
 		out, meta, err := next.HandleDeserialize(ctx, in)
 		c.unknown = err != nil && !made.conn.surelyNotApplied(err)
 		return out, meta, err
@@ -63,45 +64,46 @@ func (witness) HandleDeserialize(ctx context.Context, in middleware.DeserializeI
 	return out, meta, err
 }
 
-// connection counts the connections that an attempt was given to be sent over. The
-// error does not say: the SDK replaces it when a context ends, and an HTTP client that
-// retries by itself returns the last of several errors.
+// connection counts the connections over which an attempt may have been sent. The error of
+// the attempt does not contain this information: the SDK replaces the error when a context
+// ends, and an HTTP client that retries by itself returns only the last of several errors.
 type connection struct {
-	wanted atomic.Bool
-	had    atomic.Int32
+	wanted atomic.Bool  // the HTTP client has asked for a connection
+	had    atomic.Int32 // the number of connections that it got
 	hooks  httptrace.ClientTrace
 }
 
+// traced returns a context for the attempt whose hooks count its connections.
 func (c *connection) traced(ctx context.Context) context.Context {
 	c.hooks.GetConn = func(string) { c.wanted.Store(true) }
 	c.hooks.GotConn = func(httptrace.GotConnInfo) { c.had.Add(1) }
 	return httptrace.WithClientTrace(ctx, &c.hooks)
 }
 
-// neverHad reports whether the request was never sent: a connection was asked for, and
-// none was had in the whole attempt. It reports false if the HTTP client does not call
-// the hooks of net/http/httptrace, since nothing is known then.
-func (c *connection) neverHad() bool { return c.wanted.Load() && c.had.Load() == 0 }
+// neverSent reports whether the request was certainly not sent: the HTTP client asked for a
+// connection and got none in the whole attempt. If the HTTP client does not call the hooks
+// of net/http/httptrace, neverSent returns false.
+func (c *connection) neverSent() bool { return c.wanted.Load() && c.had.Load() == 0 }
 
-// surelyNotApplied reports whether an attempt that failed with err certainly wrote
-// nothing: the request was never sent, or DynamoDB refused it. A refusal counts only
-// if there was at most one connection: it answers the last delivery, and an HTTP client
-// that retries by itself may have delivered the request before.
+// surelyNotApplied reports whether an attempt that failed with err certainly wrote nothing,
+// because it was never sent or because DynamoDB refused it. A refusal is no proof if there
+// was more than one connection: an HTTP client that retries by itself may have sent the
+// request before, and the refusal is only the response to the last time.
 func (c *connection) surelyNotApplied(err error) bool {
-	return c.neverHad() || c.had.Load() <= 1 && surelyRefused(err)
+	return c.neverSent() || c.had.Load() <= 1 && surelyRefused(err)
 }
 
-// surelyRefused reports whether DynamoDB's own answer says that an attempt wrote
-// nothing: it is a 4xx with an error code. Every other error is ambiguous: a cut
-// connection, a timeout, a 5xx, an answer that can't be read. A failed dial is too,
-// because an HTTP client that retries by itself may have delivered the request before:
-// see connection.neverHad.
+// surelyRefused reports whether err is DynamoDB's response that a request was refused: a
+// 4xx with an error code. After any other error the request may have been applied: a
+// closed connection, a timeout, a 5xx, or a response that can't be decoded. Even a failed
+// dial proves nothing, because an HTTP client that retries by itself may have sent the
+// request before over another connection; see connection.neverSent.
 func surelyRefused(err error) bool {
 	var answer interface{ HTTPStatusCode() int }
 	switch code := Code(err); {
 	case !errors.As(err, &answer), code == "":
 		return false
-	case code == codeInProgress, code == codeOtherBytes: // an earlier attempt of this transaction may be in progress
+	case code == codeInProgress, code == codeOtherBytes: // an earlier attempt of this transaction may still commit
 		return false
 	}
 	status := answer.HTTPStatusCode()

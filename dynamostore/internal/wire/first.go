@@ -8,33 +8,34 @@ import (
 	"sync"
 )
 
-// A First makes the first attempt of calls in place of the SDK's client.
+// A First makes the first attempt of each call in place of the SDK's client.
 type First interface {
-	// Attempt makes the first attempt of a call. It returns nil if it did not send the
-	// request; the SDK's client then makes the first attempt.
+	// Attempt makes the first attempt of a call. If it did not send the request, it
+	// returns nil, and the SDK's client makes the first attempt.
 	Attempt(context.Context, *Request) *Attempt
 }
 
-// Use has f make the first attempts. It must be called before the first call.
+// Use lets f make the first attempts of c's calls. It must be called before the first call.
 func (c *Client) Use(f First) { c.first = f }
 
-// An Attempt is the outcome of an attempt to send a request: an answer, or an error.
+// An Attempt is the outcome of one attempt to send a request: a response or an error.
 type Attempt struct {
-	Status int // of the answer; 0: no answer came
-	Header http.Header
-	Body   string
-	Cut    error // why the rest of the body did not come
-	Err    error // why no answer came
-	Late   bool  // the attempt ran out of its time, before the caller's was over
+	Status int         // the response's status; 0 if there was no response
+	Header http.Header // the response's header
+	Body   string      // the response's body, or what was received of it
+	Cut    error       // why the body is incomplete or damaged; nil if it is complete
+	Err    error       // why there was no response; nil if there was one
+	Late   bool        // the attempt reached Options.AttemptTimeout while the caller's context had not ended
 
 	conn connection
 }
 
-// Traced returns a context to send the attempt with. The attempt learns from it whether
-// it had a connection.
+// Traced returns the context with which to send the attempt's request. The attempt counts
+// its connections through this context.
 func (a *Attempt) Traced(ctx context.Context) context.Context { return a.conn.traced(ctx) }
 
-// Send sends the attempt's request, and keeps what comes of it.
+// Send sends the attempt's request, and stores the response or the error in a. The context
+// of r must be derived from that of Traced.
 func (a *Attempt) Send(h *HTTP, r *http.Request) {
 	resp, err := h.Send(r)
 	if err != nil {
@@ -45,10 +46,11 @@ func (a *Attempt) Send(h *HTTP, r *http.Request) {
 	a.Body, a.Cut = h.body(resp)
 }
 
-// whole reports whether a whole answer came.
+// whole reports whether the attempt got a complete response.
 func (a *Attempt) whole() bool { return a.Err == nil && a.Cut == nil }
 
-// outcome returns what an HTTP client would have returned.
+// outcome returns the response or the error in the form in which an HTTP client returns it
+// for the request r.
 func (a *Attempt) outcome(r *http.Request) (*http.Response, error) {
 	if a.Err != nil {
 		return nil, a.Err
@@ -63,28 +65,29 @@ func (a *Attempt) outcome(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// failing is a reader that fails.
+// failing is a reader that always fails with err.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// buffers are those that bodies are read into.
+// buffers is a pool of the buffers into which the bodies of responses are read.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// mostKept is the size in bytes up to which a buffer is kept.
-const mostKept = 64 << 10
+// maxPooled is the maximum capacity in bytes of a buffer that is returned to the pool.
+const maxPooled = 64 << 10
 
-// body reads an answer's body to its end, and checks it.
+// body reads a response's body to its end and checks it against the checksum in the
+// header. With an error, it returns the bytes that it has read.
 func (h *HTTP) body(resp *http.Response) (string, error) {
 	buffer, _ := buffers.Get().(*bytes.Buffer)
 	buffer.Reset()
 	_, err := buffer.ReadFrom(resp.Body)
-	_ = resp.Body.Close() // it was read
+	_ = resp.Body.Close() // the body was read already
 	if err == nil {
 		err = h.damage(resp.Header, buffer.Bytes())
 	}
 	body := buffer.String()
-	if buffer.Cap() <= mostKept {
+	if buffer.Cap() <= maxPooled {
 		buffers.Put(buffer)
 	}
 	return body, err

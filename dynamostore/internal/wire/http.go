@@ -16,22 +16,23 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// HTTP is the user's HTTP client. It also checks answers for damage, learns DynamoDB's
-// clock from them, and hands the SDK's client the outcome of an attempt that a [First]
-// has made.
+// HTTP sends requests with the user's HTTP client. It also verifies the checksums of
+// responses, and estimates DynamoDB's clock from their Date. If a [First] has made an
+// attempt, HTTP gives the outcome of that attempt to the SDK's client.
 type HTTP struct {
-	users      dynamodb.HTTPClient
-	checksums  bool // answers are checked
-	clockFixed bool // requests are dated by DynamoDB's clock
+	users         dynamodb.HTTPClient
+	checksums     bool // verify the checksums of responses
+	correctsClock bool // date requests by DynamoDB's clock instead of the local one
 
-	clock atomic.Pointer[clockSeen]
+	clock atomic.Pointer[clockSeen] // DynamoDB's clock; nil until a response was received
 }
 
 func newHTTP(users *dynamodb.Options) *HTTP {
-	return &HTTP{users: users.HTTPClient, checksums: !users.DisableValidateResponseChecksum, clockFixed: !users.DisableClockSkewCorrection}
+	return &HTTP{users: users.HTTPClient, checksums: !users.DisableValidateResponseChecksum, correctsClock: !users.DisableClockSkewCorrection}
 }
 
-// Do makes HTTP the HTTP client of the SDK's client.
+// Do implements dynamodb.HTTPClient for the SDK's client. If a [First] has already made the
+// attempt, Do returns the outcome of that attempt and sends nothing.
 func (h *HTTP) Do(r *http.Request) (*http.Response, error) {
 	if c := callOf(r.Context()); c != nil && c.first != nil {
 		made := c.first
@@ -48,11 +49,13 @@ func (h *HTTP) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// bodyInMemory gives an SDK's request a body that net/http knows to be in memory. The SDK
-// closes its own once the answer's header is there. Where net/http isn't at the
-// body's end by then, it takes that for a failure of the request, and closes the
-// connection with the rest of the answer unread: "use of closed network connection"
-// (aws-sdk-go-v2, issue 2737).
+// bodyInMemory replaces the body of an SDK's request by a *bytes.Reader, which net/http
+// recognizes as an in-memory reader.
+//
+// The SDK closes its own body as soon as it has the header of the response. If net/http has
+// not yet reached the end of the request's body, it treats this as a failed request and
+// closes the connection before the response is read. The error is "use of closed network
+// connection" (aws-sdk-go-v2, issue 2737).
 func bodyInMemory(r *http.Request) error {
 	if r.Body == nil {
 		return nil
@@ -66,7 +69,7 @@ func bodyInMemory(r *http.Request) error {
 	return nil
 }
 
-// Send sends a request. It returns an answer with a body, or an error.
+// Send sends a request. It returns a response whose Body is not nil, or an error.
 func (h *HTTP) Send(r *http.Request) (*http.Response, error) {
 	resp, err := h.users.Do(r)
 	if err != nil {
@@ -75,21 +78,21 @@ func (h *HTTP) Send(r *http.Request) (*http.Response, error) {
 	if resp == nil || resp.Body == nil {
 		return nil, errors.New("the HTTP client returned neither an error nor an answer with a body")
 	}
-	if h.clockFixed {
-		h.look(resp.Header)
+	if h.correctsClock {
+		h.observeClock(resp.Header)
 	}
 	return resp, nil
 }
 
-// clockSeen is what an answer's Date told.
+// clockSeen is the difference between DynamoDB's clock and the local one, as of a response.
 type clockSeen struct {
-	date string
-	skew time.Duration // of DynamoDB's clock to ours
+	date string        // the Date of the response
+	skew time.Duration // how far DynamoDB's clock was ahead of the local one
 }
 
-// look learns the time from an answer, as the SDK does: not from one that comes
-// from a cache.
-func (h *HTTP) look(header http.Header) {
+// observeClock estimates DynamoDB's clock from the Date of a response. Like the SDK, it
+// ignores responses from a cache, which have the header field Age.
+func (h *HTTP) observeClock(header http.Header) {
 	date := first(header, "Date")
 	if last := h.clock.Load(); date == "" || last != nil && last.date == date || first(header, "Age") != "" {
 		return
@@ -99,8 +102,8 @@ func (h *HTTP) look(header http.Header) {
 	}
 }
 
-// Now returns the time by DynamoDB's clock, as far as answers have told it. Requests are
-// dated with it.
+// Now returns the time with which to date a request: the time by DynamoDB's clock, or by
+// the local clock if no response was received yet or the correction of clocks is disabled.
 func (h *HTTP) Now() time.Time {
 	if seen := h.clock.Load(); seen != nil {
 		return time.Now().Add(seen.skew)
@@ -108,12 +111,11 @@ func (h *HTTP) Now() time.Time {
 	return time.Now()
 }
 
-// fieldChecksum is the header field with the CRC-32 of an answer's body. DynamoDB
-// Local sends it with what succeeded alone.
+// fieldChecksum is the header field with the CRC-32 of a response's body. DynamoDB Local
+// sends it only if the request succeeded.
 const fieldChecksum = "X-Amz-Crc32"
 
-// first returns what Get returns of a name in its canonical form, which it needn't be
-// brought to each time.
+// first is like h.Get, but faster: name must be in its canonical form already.
 func first(h http.Header, name string) string {
 	if values := h[name]; len(values) > 0 {
 		return values[0]
@@ -121,7 +123,8 @@ func first(h http.Header, name string) string {
 	return ""
 }
 
-// damage returns an error if the body is not the one that was sent.
+// damage returns an error if the body does not match the checksum in the header. It returns
+// nil if there is no checksum.
 func (h *HTTP) damage(header http.Header, body []byte) error {
 	want := first(header, fieldChecksum)
 	if !h.checksums || want == "" {
@@ -137,8 +140,9 @@ func mismatch(want string, got uint32) error {
 	return nil
 }
 
-// checkedBody is a body whose end is an error if it is not the one that was sent.
-// (The SDK checks it too, and only logs what it finds.)
+// checkedBody is a response's body that verifies its checksum. If the checksum is wrong,
+// Read returns an error at the end of the body instead of io.EOF. (The SDK also verifies
+// the checksum, but it only logs a mismatch.)
 type checkedBody struct {
 	of   io.ReadCloser
 	want string

@@ -11,15 +11,14 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
 )
 
-// An input is a request as the SDK's client takes it. The user's own middleware may look
-// at it, and may ask for more than the request does, such as the capacity that it
-// consumes.
+// An input is a request in the form of the SDK's types. The user's own middleware gets it,
+// and may change it: for example, to ask for the consumed capacity.
 type input struct {
-	of   any // *dynamodb.PutItemInput and so on
-	send func(context.Context, *dynamodb.Client) error
+	of   any                                           // a pointer to the SDK's type, such as *dynamodb.PutItemInput
+	send func(context.Context, *dynamodb.Client) error // sends the request through the SDK's client
 }
 
-// input decodes the body of a request.
+// input decodes the body of a request into the SDK's type for its operation.
 func (r *Request) input() (input, error) {
 	switch r.Operation {
 	case PutItem:
@@ -50,8 +49,9 @@ func (r *Request) input() (input, error) {
 	return input{}, fmt.Errorf("the operation %q is not one of package wire", r.Operation)
 }
 
-// decode decodes a request into the SDK's type for it. The members of that type have the
-// names that they have in JSON, except attribute values, which are an interface.
+// decode decodes the JSON of a request into a pointer to the SDK's type. Package
+// encoding/json can decode all members of the SDK's types except attribute values, because
+// these are interfaces. So decode decodes the attribute values separately.
 func decode(body []byte, into any) error {
 	var values struct {
 		Item, Key, ExpressionAttributeValues attributes
@@ -91,7 +91,7 @@ func decode(body []byte, into any) error {
 	return nil
 }
 
-// action is one write of a transaction.
+// action is one write of a transaction, of any kind: it has the members of all kinds.
 type action struct {
 	TableName, UpdateExpression, ConditionExpression *string
 	Item, Key, ExpressionAttributeValues             attributes
@@ -135,7 +135,8 @@ func (a *action) check() *types.ConditionCheck {
 		ReturnValuesOnConditionCheckFailure: a.ReturnValuesOnConditionCheckFailure}
 }
 
-// attributes is a map of attribute values that decodes DynamoDB's JSON.
+// attributes is a map of attribute values that can be decoded from DynamoDB's JSON by
+// package encoding/json.
 type attributes map[string]types.AttributeValue
 
 func (a *attributes) UnmarshalJSON(text []byte) error {

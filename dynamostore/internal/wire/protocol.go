@@ -13,10 +13,12 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// protocol is the SDK's protocol, except that it sends the bytes of a Request and has its
-// Answer decode what comes back too. The SDK encodes maps in random order, so a
-// transaction that it encoded twice would have other bytes under the same
-// ClientRequestToken, which DynamoDB may take for another transaction.
+// protocol is the SDK's protocol with two differences, both for calls of [Client.Do]: it
+// sends the Body of the Request, and its Answer decodes the response too.
+//
+// The SDK encodes maps in random order. If it encoded a transaction again for each attempt,
+// attempts with the same ClientRequestToken would have different bytes, and DynamoDB might
+// take them for different transactions.
 type protocol struct{ smithyhttp.ClientProtocol }
 
 func (p protocol) SerializeRequest(ctx context.Context, schema *smithy.OperationSchema, in smithy.Serializable, req *smithyhttp.Request) error {
@@ -37,9 +39,10 @@ func (p protocol) SerializeRequest(ctx context.Context, schema *smithy.Operation
 	return nil
 }
 
-// body returns the bytes to send for the SDK's input. They are those of the request,
-// unless the user's middleware has changed the input. Then they are what the SDK encoded
-// the first time, which is the body of req.
+// body returns the bytes to send. These are r.Body, unless the user's middleware has
+// changed the input for the SDK. In that case, body returns the bytes that the SDK encoded
+// for the first attempt, which are the body of req, and the same bytes for every later
+// attempt.
 func (r *Request) body(in any, req *smithyhttp.Request) ([]byte, error) {
 	if r.altered != nil {
 		return r.altered, nil
@@ -72,7 +75,7 @@ func (p protocol) DeserializeResponse(ctx context.Context, schema *smithy.Operat
 	if !ok {
 		c.body = string(body)
 	}
-	// The SDK's output is for the user's middleware.
+	// The SDK decodes the response again, because the user's middleware may use its output.
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return p.ClientProtocol.DeserializeResponse(ctx, schema, registry, resp, out) //nolint:wrapcheck // it is the SDK's
 }

@@ -1,22 +1,19 @@
-// Package canon writes JSON texts in one spelling, so that two texts that
-// every reader takes for the same value have the same bytes and can be
-// compared by their hash.
+// Package canon writes a JSON text in a canonical form. Two texts that every JSON reader
+// understands as the same value have the same canonical form, so they can be compared by a
+// hash.
 //
-// What does not matter to a reader is dropped: white space, the order of an
-// object's members, and the way a string is escaped. What may matter is kept:
-// a number is its own text (1.0 is not 1, and 9007199254740993 is not
-// 9007199254740992), a string is its code points, without any Unicode
-// normalisation. What readers disagree about has no canonical form at all, see
-// [Append].
+// The canonical form omits what does not matter to a reader: white space, the order of an
+// object's members, and how a string is escaped. It keeps what may matter. A number is kept
+// as text: 1.0 differs from 1, and 9007199254740993 from 9007199254740992. A string is kept
+// as its code points, without Unicode normalization. A text that readers understand
+// differently has no canonical form; see [Append].
 //
-// RFC 8785 (JCS) is not what is wanted here: it passes every number through a
-// float64, which makes 9007199254740993 and 9007199254740992 equal, and so one
-// payment of two. The output differs from JCS in that, and in the order of
-// members, which is not JCS's UTF-16 order. The jsontext package of
-// go-json-experiment can be told to keep numbers as they are, and is the oracle
-// of the fuzz tests; it takes about 2.1 times as long on a body of 1 KB
-// (BenchmarkAgainstJSONText: 2.0 to 2.3), and has no opinion on names that
-// differ by case or underscores.
+// The form is not that of RFC 8785 (JCS). JCS converts every number to a float64, so
+// 9007199254740993 and 9007199254740992 become equal, and two payments would count as one.
+// JCS also sorts members by UTF-16 code units, which canon does not. The package jsontext
+// of go-json-experiment can keep numbers as they are, and the fuzz tests compare canon with
+// it. It takes about 2.1 times as long for a body of 1 KB (BenchmarkAgainstJSONText: 2.0 to
+// 2.3), and accepts names that differ only by case or underscores.
 package canon
 
 import (
@@ -26,32 +23,32 @@ import (
 	"unicode/utf8"
 )
 
-// The limits that hold where a field of [Limits] is zero or less.
+// Default limits, for fields of [Limits] that are zero or negative.
 const (
-	// DefaultBytes is above the 6 MB that a Lambda function can be sent
-	// (AWS: "Lambda quotas").
+	// DefaultBytes is more than the 6 MB that a Lambda function can receive (AWS: "Lambda
+	// quotas").
 	DefaultBytes = 8 << 20
-	// DefaultDepth is several times the depth of payloads met in practice.
+	// DefaultDepth is several times the depth of usual payloads.
 	DefaultDepth = 64
-	// DefaultMembers bounds the logarithmic factor of sorting at 14.
+	// DefaultMembers keeps the base-2 logarithm of the number of members, a factor in the
+	// cost of sorting them, at 14 or less.
 	DefaultMembers = 1 << 14
 
-	maxDepth = 10_000
+	maxDepth = 10_000 // maximum Limits.Depth
 )
 
-// Limits bound the work that one text can cause. A text beyond a limit is
-// still comparable, byte by byte. Zero, or less, means the default. Texts that
-// are to be compared must be given the same limits.
+// Limits bound the work for one text. A text that exceeds a limit has no canonical form,
+// and can be compared only byte by byte. Texts that are compared with each other must have
+// the same limits.
 type Limits struct {
-	// Bytes is the longest text, in bytes: by default DefaultBytes, at most
-	// math.MaxInt32.
+	// Bytes is the maximum length of a text in bytes, at most math.MaxInt32. Default:
+	// DefaultBytes.
 	Bytes int
-	// Depth is how many arrays and objects may be open at once: by default
-	// DefaultDepth, at most 10,000, since each takes a stack frame. The same
-	// bound holds in encoding/json.
+	// Depth is the maximum nesting of arrays and objects, at most 10,000, because each
+	// level needs a stack frame. The decoder of encoding/json has the same bound. Default:
+	// DefaultDepth.
 	Depth int
-	// Members is how many members one object may have: by default
-	// DefaultMembers.
+	// Members is the maximum number of members of one object. Default: DefaultMembers.
 	Members int
 }
 
@@ -59,7 +56,7 @@ func (l Limits) withDefaults() Limits {
 	if l.Bytes <= 0 {
 		l.Bytes = DefaultBytes
 	}
-	l.Bytes = min(l.Bytes, math.MaxInt32) // positions are kept in 32 bits
+	l.Bytes = min(l.Bytes, math.MaxInt32) // positions in the text have 32 bits
 	if l.Depth <= 0 {
 		l.Depth = DefaultDepth
 	}
@@ -70,28 +67,28 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Append appends the canonical form of the JSON text src to dst and reports
-// true. The form is itself valid JSON, never longer than src, and its own
+// Append appends the canonical form of the JSON text src to dst and returns the result and
+// true. The canonical form is valid JSON, is never longer than src, and is its own
 // canonical form.
 //
-// It returns dst as it was and false when src is beyond the limits, or when
-// readers of JSON may disagree about its value:
-//   - src is not exactly one value of RFC 8259: it is empty, broken, followed
-//     by more, led by a byte order mark, or not UTF-8;
-//   - an escape names half of a surrogate pair (RFC 8259, section 8.2);
-//   - two members of an object, however escaped, have the same name, or names
-//     that some reader takes for the same, so that their order decides: they
-//     differ only by case as in [strings.EqualFold], by underscores and dashes,
-//     or by the Turkish forms of i (İ and ı, and i with a dot above). So
-//     user_id, userId and user-id are one name, and _ is the empty name.
+// Append returns dst unchanged and false if src exceeds a limit, or if JSON readers may
+// disagree about its value:
 //
-// Then only src itself, byte by byte, tells it from other texts. Under the same
-// limits no text without a form equals the form of another, so that the two
-// kinds can't be taken for each other.
+//   - src is not exactly one JSON value of RFC 8259: it is empty, is invalid, has further
+//     text after the value, begins with a byte order mark, or is not UTF-8;
+//   - an escape is half of a surrogate pair (RFC 8259, section 8.2);
+//   - two members of an object have the same name after their escapes are decoded, or names
+//     that some reader treats as the same. Such names differ only by case as in
+//     [strings.EqualFold], by underscores and dashes, or by the Turkish forms of i (İ and
+//     ı, and i with a dot above). So user_id, userId and user-id are one name, and _ is the
+//     empty name.
 //
-// Whatever src holds, time and memory are linear in len(src): the buffers hold
-// at most about ten times src. Append may be called by several goroutines at
-// once. dst must not share memory with src.
+// A text without a canonical form can be compared only byte by byte. Under the same limits,
+// such a text never equals the canonical form of another text, so the two kinds can't be
+// confused.
+//
+// Time and memory are linear in len(src); the buffers have at most about ten times its
+// length. Append is safe for concurrent use. dst must not share memory with src.
 func Append(dst, src []byte, lim Limits) ([]byte, bool) {
 	lim = lim.withDefaults()
 	if len(src) > lim.Bytes || !utf8.Valid(src) {
@@ -105,18 +102,19 @@ func Append(dst, src []byte, lim Limits) ([]byte, bool) {
 	}
 	at := len(dst)
 	dst = slices.Grow(dst, len(s.spelt))[:at+len(s.spelt)]
-	s.place(dst[at:], 0, len(s.spelt), len(s.moved))
+	s.reorder(dst[at:], 0, len(s.spelt), len(s.moved))
 	return dst, true
 }
 
 var scanners = sync.Pool{New: func() any { return new(scanner) }}
 
-// maxRetained is how many bytes of buffers one scanner may keep for the next
-// text. A larger one, grown by a rare large text, is left to the collector.
+// maxRetained is the maximum size, in bytes, of the buffers that a scanner keeps for the
+// next text. Larger buffers, which a rare large text needs, are left to the garbage
+// collector.
 const maxRetained = 256 << 10
 
-// recycle keeps the scanner's buffers for another text, but no reference to
-// this one.
+// recycle keeps the scanner's buffers for another text. It drops the references to the
+// current text.
 func (s *scanner) recycle() {
 	if s.retained() > maxRetained {
 		return

@@ -9,21 +9,22 @@ import (
 	"unicode/utf8"
 )
 
-// Pointers are places in JSON texts, as RFC 6901 names them. They are safe for
-// concurrent use. Nil names none.
-type Pointers struct{ root place }
+// Pointers is a set of JSON Pointers (RFC 6901), which name parts of JSON texts. It is safe
+// for concurrent use. A nil *Pointers is the empty set.
+type Pointers struct{ root node }
 
-// A place is named by the tokens that lead to it.
-type place struct {
-	named bool // by the last token of a pointer
-	// What lies further inside: by a member's name in canonical spelling, and by
-	// an element's position for those names that are one too.
-	members  map[string]*place
-	elements map[int]*place
+// node is a node in the tree of all pointers. The path from the root to the node is the
+// tokens of a pointer, or of the beginning of one.
+type node struct {
+	named bool // a pointer ends here
+	// members has the child nodes by the name of an object's member, in canonical spelling.
+	// elements has, by index, those children whose token is an index of an array too.
+	members  map[string]*node
+	elements map[int]*node
 }
 
-// ParsePointers reads JSON Pointers (RFC 6901). The empty one, which names the
-// whole text, is refused.
+// ParsePointers parses JSON Pointers (RFC 6901). It returns an error for an invalid
+// pointer, and for the empty one, which names the whole text.
 func ParsePointers(pointers []string) (*Pointers, error) {
 	p := &Pointers{}
 	for _, pointer := range pointers {
@@ -49,35 +50,35 @@ func (p *Pointers) add(pointer string) error {
 		if strings.Count(token, "~") != strings.Count(token, "~0")+strings.Count(token, "~1") {
 			return errors.New(`has a "~" that is neither ~0 nor ~1 (RFC 6901, section 3)`)
 		}
-		at = at.inside(name)
+		at = at.child(name)
 	}
 	at.named = true
 	return nil
 }
 
-// inside returns the place of that name within another.
-func (at *place) inside(name string) *place {
+// child returns the child node for a token, and adds it if there is none.
+func (at *node) child(name string) *node {
 	spelled := spell(name)
 	next := at.members[spelled]
 	if next != nil {
 		return next
 	}
-	next = &place{}
+	next = &node{}
 	if at.members == nil {
-		at.members = make(map[string]*place)
+		at.members = make(map[string]*node)
 	}
 	at.members[spelled] = next
-	// An index has no leading zeros (RFC 6901, section 4), and no sign.
+	// An array index has neither leading zeros (RFC 6901, section 4) nor a sign.
 	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i <= math.MaxInt32 && strconv.Itoa(i) == name {
 		if at.elements == nil {
-			at.elements = make(map[int]*place)
+			at.elements = make(map[int]*node)
 		}
 		at.elements[i] = next
 	}
 	return next
 }
 
-// spell returns a name as it stands between the quotes of the canonical form.
+// spell returns name as the canonical form writes it, without the quotes.
 func spell(name string) string {
 	var out []byte
 	for _, r := range name {
@@ -86,14 +87,15 @@ func spell(name string) string {
 	return string(out)
 }
 
-// Cut takes the members and elements that the pointers name out of a text in
-// canonical form, in place, and returns what is left: again in canonical form.
-// A pointer that leads nowhere changes nothing. Positions are those in the whole
-// text, whatever else is taken out. Time is linear in the length of the text.
+// Cut removes the members and elements that the pointers name from text, which must be in
+// canonical form. It changes text in place and returns the rest, which is in canonical form
+// too. A pointer to a part that does not exist has no effect. An index counts the elements
+// of the original array, including those that Cut removes. Time is linear in the length of
+// the text.
 //
-// Two texts are the same afterwards exactly where they differ in nothing but
-// what the pointers name, or in whether that is there: what is left of an array
-// stands at positions that no pointer names, so no element takes another's place.
+// After Cut, two texts are equal if and only if they differ in nothing but the named parts,
+// or in whether those exist. This holds for arrays too: the pointers name the same indexes
+// in every text, so the n-th element that is left had the same index in every text.
 func (p *Pointers) Cut(text []byte) []byte {
 	if p == nil || len(p.root.members) == 0 {
 		return text
@@ -103,31 +105,33 @@ func (p *Pointers) Cut(text []byte) []byte {
 	return text[:c.kept]
 }
 
-// A cutter moves what is kept of a text to its front. The text is in canonical
-// form, so nothing of it is checked.
+// cutter moves the parts of a text that are kept to the front of the text. It does not
+// check the text, which is in canonical form.
 type cutter struct {
 	text []byte
-	pos  int // the next byte to be looked at
-	kept int // how much of the text is kept so far, never beyond pos
+	pos  int // the next byte to read
+	kept int // length of the part that is kept so far; at most pos
 }
 
-// value keeps a value but for what is named in it.
-func (c *cutter) value(at *place) {
+// value reads a value and keeps it, without the parts of it that the pointers name. at is
+// the node for the value.
+func (c *cutter) value(at *node) {
 	switch c.text[c.pos] {
 	case '{':
-		c.all('}', func(int) *place {
+		c.all('}', func(int) *node {
 			return at.members[string(c.text[c.pos+1:c.afterString(c.pos)-1])]
 		})
 	case '[':
-		c.all(']', func(i int) *place { return at.elements[i] })
+		c.all(']', func(i int) *node { return at.elements[i] })
 	default:
 		c.keep(c.after(c.pos))
 	}
 }
 
-// all keeps the members of an object, or the elements of an array, but for what
-// is named. find is the place of the one at pos, the i-th; nil: there is none.
-func (c *cutter) all(closing byte, find func(i int) *place) {
+// all reads an object or an array, which ends with closing, and keeps it without the
+// members or elements that the pointers name. find returns the node for the i-th member or
+// element, which begins at pos, or nil if no pointer leads there.
+func (c *cutter) all(closing byte, find func(i int) *node) {
 	c.keep(c.pos + 1)
 	first := c.kept
 	for i := 0; c.text[c.pos] != closing; i++ {
@@ -157,7 +161,7 @@ func (c *cutter) all(closing byte, find func(i int) *place) {
 	c.keep(c.pos + 1)
 }
 
-// keep keeps the text up to end.
+// keep keeps the text from pos to end.
 func (c *cutter) keep(end int) {
 	c.kept += copy(c.text[c.kept:], c.text[c.pos:end])
 	c.pos = end
@@ -188,7 +192,7 @@ func (c *cutter) after(i int) int {
 	}
 }
 
-// afterScalar returns the position after a number or a literal.
+// afterScalar returns the position after the number or literal that begins at i.
 func (c *cutter) afterScalar(i int) int {
 	for i < len(c.text) && c.text[i] != ',' && c.text[i] != '}' && c.text[i] != ']' {
 		i++

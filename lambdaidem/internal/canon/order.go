@@ -9,64 +9,68 @@ import (
 	"unsafe"
 )
 
-// Members are ordered by their folded names. Names that fold to the same are
-// duplicates, so this is a total order wherever there is a canonical form, and
-// one sort both orders members and finds duplicates. The order hangs on Go's
-// Unicode tables for letters that gain a case in a later version: the worst that
-// comes of it is one value with two forms, never two values with one.
+// This file sorts the members of objects by their folded names. Two names that some JSON
+// reader may treat as the same have the same folded name. They are duplicates, and a text
+// with duplicates has no canonical form, so one sort both orders members and finds
+// duplicates. Folding depends on the Unicode tables of the Go version. If a later version
+// adds a case variant of a letter, a value may get another form, but two different values
+// never get the same form.
 //
-// Reordering is put off until the text is read: an object that is moved with
-// each object around it would be copied once for each level. Since it does not
-// change the length of any value, the place of each is known beforehand.
+// Members are reordered only after the whole text is read. If each object were reordered
+// when it ends, an inner object would be copied again for every object around it.
+// Reordering does not change the length of a value, so the final position of each member is
+// known beforehand.
 
-// An opened object is one whose members are being read.
+// opened is an object whose members are being read.
 type opened struct {
-	start     int  // in out
-	members   int  // where its members begin, in open
-	names     int  // where their names begin, in names
-	moved     int  // how many objects were to be reordered before it
-	unordered bool // the members so far are not in order
+	start     int  // position of the object in the output
+	members   int  // index of its first member in scanner.open
+	names     int  // offset of its first folded name in scanner.names
+	moved     int  // len(scanner.moved) when the object began
+	unordered bool // the members read so far are not sorted
 }
 
-// An object that was read, and whose members are to be reordered.
+// object is an object that has been read, and whose members must be reordered.
 type object struct {
-	start, end   uint32 // in out
-	first, count uint32 // its members, in sorted
-	moved        uint32 // how many such objects came before it and what it holds
+	start, end   uint32 // position of the object in the output
+	first, count uint32 // its members in scanner.sorted: index of the first one, and their number
+	moved        uint32 // len(scanner.moved) when the object began; the objects inside it come after that
 }
 
-// A member of an object that is open.
+// member is a member of an object that is being read.
 type member struct {
-	prefix     uint64 // the first 8 bytes of the folded name
-	name, last uint32 // the folded name, in names
+	prefix     uint64 // the first 8 bytes of the folded name, for fast comparisons
+	name, last uint32 // begin and end of the folded name in scanner.names
 	position
 }
 
-// A position is where in out a member stands, and the objects in it that are
-// to be reordered: the last ones of moved[:moved].
+// position is the position of a member in the output. moved is len(scanner.moved) when the
+// member ended: if objects in the member must be reordered, they are the last elements of
+// scanner.moved[:moved].
 type position struct {
 	start, end uint32
 	moved      uint32
 }
 
-// begin opens an object.
+// begin starts reading an object.
 func (s *scanner) begin() opened {
 	return opened{start: s.at(), members: len(s.open), names: len(s.names), moved: len(s.moved)}
 }
 
-// name reads a member's name.
+// name reads the name of a member.
 func (s *scanner) name() (member, bool) {
 	start, name, begin := s.at(), len(s.names), s.pos
 	if !s.string() {
 		return member{}, false
 	}
 	spelt := s.src[begin:s.pos]
-	if s.from > begin { // it has an escape
+	if s.from > begin { // the name has an escape, so its canonical spelling is in out
 		s.flush()
 		spelt = s.out[start:]
 	}
-	// Folding the canonical spelling does no harm to its escapes: they stay
-	// different from each other and from all else, and none ends in an i.
+	// The name is folded with its escapes. That is safe: different escapes stay different
+	// from each other and from all other text, and no escape ends in an i, after which a
+	// dot would be dropped.
 	s.names = appendFolded(s.names, spelt[1:len(spelt)-1])
 	return member{
 		prefix:   prefix(s.names, name),
@@ -76,7 +80,8 @@ func (s *scanner) name() (member, bool) {
 	}, true
 }
 
-// add adds m, its value now read, to the object o.
+// add adds m, whose value has been read, to the object o. It reports false if the object
+// has too many members, or if m has the same name as the member before it.
 func (s *scanner) add(o *opened, m member) bool {
 	count := len(s.open) - o.members
 	if count == s.lim.Members {
@@ -95,7 +100,8 @@ func (s *scanner) add(o *opened, m member) bool {
 	return true
 }
 
-// end closes the object o, its last byte now taken.
+// end ends the object o, whose closing brace has been read. It reports false if two members
+// have the same name.
 func (s *scanner) end(o opened) bool {
 	if o.unordered {
 		members := s.open[o.members:]
@@ -118,7 +124,7 @@ func (s *scanner) end(o opened) bool {
 	return true
 }
 
-// sort puts members in order. It reports false if two have the same name.
+// sort sorts members by name. It reports false if two members have the same name.
 func (s *scanner) sort(members []member) bool {
 	const few = 12
 	if len(members) > few {
@@ -130,7 +136,7 @@ func (s *scanner) sort(members []member) bool {
 		}
 		return true
 	}
-	for i := 1; i < len(members); i++ { // each to its place among those before it
+	for i := 1; i < len(members); i++ { // insertion sort
 		for j := i; j > 0; j-- {
 			c := s.compare(&members[j-1], &members[j])
 			if c == 0 {
@@ -145,7 +151,7 @@ func (s *scanner) sort(members []member) bool {
 	return true
 }
 
-// compare orders members by their folded names.
+// compare compares the folded names of two members.
 func (s *scanner) compare(a, b *member) int {
 	s.cost++
 	switch {
@@ -159,13 +165,12 @@ func (s *scanner) compare(a, b *member) int {
 	return bytes.Compare(x, y)
 }
 
-// prefixSize is how many bytes of a name its prefix has, and how many there is room for
-// behind each name: appendFolded sees to that, since what it appends is no longer than
-// the name was.
+// prefixSize is the number of bytes in member.prefix. appendFolded leaves this much
+// capacity after each name, so that prefix can read 8 bytes even of a shorter name.
 const prefixSize = 8
 
-// prefix returns the first 8 bytes of the folded name that is the last of names, from
-// at on, as a number of the same order. What stands behind a shorter one is cut off.
+// prefix returns the first 8 bytes of the folded name names[at:] as a number that has the
+// same order as the name. If the name is shorter, the remaining bytes are zero.
 func prefix(names []byte, at int) uint64 {
 	p := binary.BigEndian.Uint64(names[at : at+prefixSize])
 	if behind := prefixSize - (len(names) - at); behind > 0 {
@@ -174,9 +179,10 @@ func prefix(names []byte, at int) uint64 {
 	return p
 }
 
-// place copies spelt[from:to] to dst, of the same length, and puts the members
-// of moved[:n] that lie in it in order.
-func (s *scanner) place(dst []byte, from, to, n int) {
+// reorder copies spelt[from:to] to dst, which has the same length, and reorders the members
+// of the objects in it. These objects are the last ones of moved[:n], as far as they begin
+// at from or later.
+func (s *scanner) reorder(dst []byte, from, to, n int) {
 	for n > 0 && int(s.moved[n-1].start) >= from {
 		o := s.moved[n-1]
 		copy(dst[int(o.end)-from:], s.spelt[o.end:to])
@@ -189,8 +195,8 @@ func (s *scanner) place(dst []byte, from, to, n int) {
 			}
 			next := at + int(m.end-m.start)
 			if m.moved > 0 && s.moved[m.moved-1].start >= m.start {
-				s.place(dst[at:next], int(m.start), int(m.end), int(m.moved))
-			} else { // nothing of it moves
+				s.reorder(dst[at:next], int(m.start), int(m.end), int(m.moved))
+			} else { // the member has no object to reorder
 				copy(dst[at:next], s.spelt[m.start:m.end])
 				s.cost += next - at
 			}
@@ -203,7 +209,7 @@ func (s *scanner) place(dst []byte, from, to, n int) {
 	s.cost += to - from
 }
 
-// retained returns the bytes that the scanner's buffers hold on to.
+// retained returns the size of the scanner's buffers in bytes.
 func (s *scanner) retained() int {
 	return cap(s.out) + cap(s.names) +
 		cap(s.open)*int(unsafe.Sizeof(member{})) +
@@ -211,23 +217,24 @@ func (s *scanner) retained() int {
 		cap(s.sorted)*int(unsafe.Sizeof(position{}))
 }
 
-// appendFolded appends name, in UTF-8 and in canonical spelling, as a reader
-// might see it that takes most names for the same. Two names fold to the same
-// bytes if, and only if, steps that one reader or another takes lead from one
-// to the other:
-//   - without regard to case, as strings.EqualFold: encoding/json;
-//   - without underscores and dashes: encoding/json/v2, with
-//     MatchCaseInsensitiveNames. Protobuf reads user_id and userId as one field
-//     too. A name of nothing else is the empty name;
-//   - with İ as i: strings.ToLower, and so json-iterator; with ı as I: Jackson,
-//     whose lower case is that of a locale, in the Turkish one;
-//   - with İ as an i and U+0307, the dot above: Jackson in other locales. The
-//     order of members needs an equivalence: as İ is i as well, the dot counts
-//     for nothing after any i.
+// appendFolded appends the folded form of name, which is UTF-8 in canonical spelling. Two
+// names that any of these readers treats as the same have the same folded form:
 //
-// Full case folding, which makes ss of ß, is left out: readers fold to lower
-// case, where İ is the only letter that becomes more than one, and we know of
-// none that does otherwise.
+//   - encoding/json ignores case as strings.EqualFold does;
+//   - encoding/json/v2 with MatchCaseInsensitiveNames also ignores underscores and dashes.
+//     Protobuf too reads user_id and userId as one field. A name that has no other
+//     characters is the empty name;
+//   - json-iterator, like strings.ToLower, reads İ as i. Jackson in the Turkish locale
+//     reads ı as I;
+//   - Jackson in other locales reads İ as i and U+0307, the dot above. Sorting needs an
+//     equivalence relation, and İ also equals i, so the dot is ignored after any i.
+//
+// Names also have the same folded form if several of these steps lead from one to the
+// other. Other names have different forms.
+//
+// appendFolded does not apply full case folding, which replaces ß by ss. Readers convert
+// names to lower case, where İ is the only letter that becomes more than one, and we know
+// of no reader that does otherwise.
 func appendFolded(dst, name []byte) []byte {
 	start, i, n := len(dst), 0, 0
 	dst = slices.Grow(dst, len(name)+prefixSize)
@@ -264,8 +271,8 @@ func appendFolded(dst, name []byte) []byte {
 
 const dotAbove = '\u0307'
 
-// foldedASCII is what becomes of a byte of ASCII: 0 if nothing does. No name
-// holds a 0 itself, since control characters are escaped.
+// foldedASCII maps each ASCII byte to its folded form; 0 means that the byte is dropped. A
+// name never has a byte 0, because the canonical form escapes control characters.
 var foldedASCII = func() (folded [utf8.RuneSelf]byte) {
 	for i := range folded {
 		switch c := byte(i); {
@@ -279,14 +286,15 @@ var foldedASCII = func() (folded [utf8.RuneSelf]byte) {
 	return folded
 }()
 
-// fold returns the least rune that differs from r by case only: by simple case
-// folding, but for the letters i of Turkish, which have none.
+// fold returns the smallest rune that differs from r only by simple case folding. The
+// Turkish letters İ and ı have no simple case folding; fold returns I for them.
 func fold(r rune) rune {
 	if r == 'İ' || r == 'ı' {
 		return 'I'
 	}
 	for {
-		// SimpleFold steps upwards through the runes, then back to the least.
+		// SimpleFold returns the next larger rune of the set, and after the largest one the
+		// smallest.
 		next := unicode.SimpleFold(r)
 		if next <= r {
 			return next

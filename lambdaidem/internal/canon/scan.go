@@ -2,19 +2,19 @@ package canon
 
 import "slices"
 
-// A scanner reads a JSON text in one pass. Its output is the text in canonical form,
-// except that the members of objects still have the order of src; moved lists the
-// objects whose members must be reordered.
+// scanner reads a JSON text in one pass. Its output is the text in canonical form, except
+// that the members of objects still have the order of src. moved has the objects whose
+// members must be reordered.
 //
-// The output so far is out followed by src[from:pos]. The scanner copies src[from:pos]
-// to out only before white space or an escape, where the output begins to differ from
-// src. A text without either is never copied.
+// The output so far is out followed by src[from:pos]. The scanner copies src[from:pos] to
+// out only before white space or an escape, where the output begins to differ from src. A
+// text without either is never copied.
 //
-// Its methods return false as soon as the text proves to have no canonical form. After
+// The methods return false as soon as the text turns out to have no canonical form. After
 // that, only reset may be called. src must be valid UTF-8.
 type scanner struct {
 	src  []byte
-	from int // where in src the output begins that is not yet in out
+	from int // where the part of src begins that is not yet copied to out
 	pos  int // the next byte of src to read
 	lim  Limits
 
@@ -24,7 +24,7 @@ type scanner struct {
 	names  []byte     // the folded names of those members
 	moved  []object   // closed objects whose members must be reordered, inner before outer
 	sorted []position // the members of the objects in moved, in their new order
-	cost   int        // comparisons, bytes compared and bytes placed; tests check that it grows linearly
+	cost   int        // comparisons, compared bytes and copied bytes; tests check that it grows linearly
 }
 
 func (s *scanner) reset(src []byte, lim Limits) {
@@ -143,9 +143,8 @@ func (s *scanner) literal(word string) bool {
 	return true
 }
 
-// number reads a number (RFC 8259, section 6). Its canonical form is its text: 1.0 and
-// 1 are different values, because converting a number could make two large numbers
-// equal.
+// number reads a number (RFC 8259, section 6). The canonical form of a number is its text,
+// so 1.0 and 1 are different values: a conversion could make two large numbers equal.
 func (s *scanner) number() bool {
 	src, i := s.src, s.pos
 	if i < len(src) && src[i] == '-' {
@@ -175,7 +174,7 @@ func (s *scanner) number() bool {
 	return true
 }
 
-// digits returns the position after the digits of src that begin at i.
+// digits returns the position after the digits in src that begin at i.
 func digits(src []byte, i int) int {
 	for i < len(src) && '0' <= src[i] && src[i] <= '9' {
 		i++
@@ -192,8 +191,8 @@ func (s *scanner) peek() byte {
 	return s.space()
 }
 
-// space returns the slow path of peek, for white space, control characters and the end of
-// the text.
+// space does the work of peek in the less usual cases: white space, control characters and
+// the end of the text.
 func (s *scanner) space() byte {
 	begin := s.pos
 	for ; s.pos < len(s.src); s.pos++ {

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// string reads a string, its opening quote at pos. In the canonical form only
-// the quote, the backslash and the control characters are escaped, each in its
-// shortest way and with lower-case digits.
+// string reads a string whose opening quote is at pos. The canonical form escapes only
+// quotes, backslashes and control characters, each in the shortest way and with lower-case
+// hexadecimal digits.
 func (s *scanner) string() bool {
 	src := s.src
 	i := s.pos + 1
@@ -38,17 +38,19 @@ func (s *scanner) string() bool {
 	}
 }
 
-// plain returns the position of the first byte of src, from i on, that a
-// string can't hold as it is: a quote, a backslash or a control character. It
-// is len(src) when there is none.
+// plain returns the position of the first byte in src[i:] that can't be part of a string
+// without an escape: a quote, a backslash or a control character. It returns len(src) if
+// there is none.
 func plain(src []byte, i int) int {
 	const (
 		ones  = 0x0101010101010101
 		highs = 0x80 * ones
 	)
 	for ; i+8 <= len(src); i += 8 {
-		// Eight bytes at once: x-n has the high bit of a byte set, and x does
-		// not, in the first byte of x that is less than n, and in none before.
+		// Check eight bytes at once. (x-n) &^ x, with n subtracted from each byte, has the
+		// high bit set in the first byte of x that is less than n, and in no byte before
+		// that one. In quote and backslash, a byte is less than 1 where w has that
+		// character.
 		w := binary.LittleEndian.Uint64(src[i:])
 		quote, backslash := w^('"'*ones), w^('\\'*ones)
 		found := (quote-ones)&^quote | (backslash-ones)&^backslash | (w-' '*ones)&^w
@@ -62,9 +64,9 @@ func plain(src []byte, i int) int {
 	return i
 }
 
-// unescape returns the code point that the escape at the start of src stands
-// for, and the length of the escape, both halves of a surrogate pair together.
-// The length is 0 if there is no valid escape.
+// unescape decodes the escape at the start of src. It returns the code point and the length
+// of the escape, including both halves of a surrogate pair. The length is 0 if there is no
+// valid escape.
 func unescape(src []byte) (rune, int) {
 	if len(src) < 2 {
 		return 0, 0
@@ -90,7 +92,7 @@ func unescape(src []byte) (rune, int) {
 			}
 			return r, 6
 		}
-		// DecodeRune gives U+FFFD for anything but a pair in its right order.
+		// DecodeRune returns U+FFFD unless the two halves are a pair in the right order.
 		if r = utf16.DecodeRune(r, hex4(src[6:])); r == utf8.RuneError {
 			return 0, 0
 		}
@@ -99,7 +101,8 @@ func unescape(src []byte) (rune, int) {
 	return 0, 0
 }
 
-// hex4 returns the number in the \uXXXX at the start of src, or -1.
+// hex4 returns the number in the escape \uXXXX at the start of src, or -1 if there is no
+// such escape.
 func hex4(src []byte) rune {
 	if len(src) < 6 || src[0] != '\\' || src[1] != 'u' {
 		return -1
@@ -121,7 +124,7 @@ func hex4(src []byte) rune {
 	return r
 }
 
-// appendEscaped appends r as the canonical form spells it.
+// appendEscaped appends r as the canonical form writes it in a string.
 func appendEscaped(dst []byte, r rune) []byte {
 	switch r {
 	case '"', '\\':

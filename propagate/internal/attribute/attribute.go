@@ -1,5 +1,6 @@
-// Package attribute is what SQS and SNS messages have in common, whose SDK types
-// differ: how a key becomes a message attribute and a deduplication id.
+// Package attribute turns an idempotency key into a message attribute and into a
+// deduplication id. Packages sqskey and snskey share it, because SQS and SNS have the same
+// rules although their SDK types differ.
 package attribute
 
 import (
@@ -11,24 +12,26 @@ import (
 	"github.com/lambdaidem/toolkit/propagate"
 )
 
-// Max is how many attributes a message can have: SQS takes no more ("Amazon SQS
-// message attributes"), and SNS drops a message with more on its way to an SQS
-// queue with raw message delivery ("Amazon SNS message attributes").
+// Max is the maximum number of attributes of a message. SQS refuses a message with more
+// ("Amazon SQS message attributes"). SNS accepts it, but drops it instead of delivering it
+// to an SQS queue with raw message delivery ("Amazon SNS message attributes").
 const Max = 10
 
-// maxDeduplicationID is how long a MessageDeduplicationId can be, in characters
-// (SendMessage and Publish, API references).
+// maxDeduplicationID is the maximum length of a MessageDeduplicationId in characters (API
+// references of SendMessage and Publish).
 const maxDeduplicationID = 128
 
-// DataType is the type of the key's attribute.
+// DataType is the DataType of the message attribute that contains the key.
 const DataType = "String"
 
-// Put returns attributes with the key among them, in a map of its own. value makes an
-// attribute, and text reads a String attribute, in the SDK's type.
+// Put returns a copy of attributes with an additional attribute that contains the key. If
+// attributes already contains the same key, Put returns it unchanged. V is the SDK's type
+// of an attribute: value returns an attribute with the given text, and text returns the
+// text of an attribute, with false if the attribute's type is not String.
 //
-// Consumers find the key whatever the capitalization of its name, and refuse a message
-// that has two. So an attribute of any capitalization is the key; if it differs from
-// key, or is there twice, the error is propagate.ErrOtherKey.
+// A consumer's guard ignores the capitalization of an attribute's name, and refuses a
+// message with two keys. So Put ignores it too. If attributes already contains a different
+// key, or more than one, the error is propagate.ErrOtherKey.
 func Put[V any](attributes map[string]V, key string, value func(string) V, text func(V) (string, bool)) (map[string]V, error) {
 	if err := propagate.Check(key); err != nil {
 		return nil, err
@@ -61,8 +64,10 @@ func Put[V any](attributes map[string]V, key string, value func(string) V, text 
 	return out, nil
 }
 
-// DeduplicationID returns the key as a MessageDeduplicationId, where none but the same is
-// there.
+// DeduplicationID returns the key as a MessageDeduplicationId. have is the message's
+// current MessageDeduplicationId, or nil. If it differs from the key, the error is
+// propagate.ErrOtherKey. DeduplicationID also returns an error if the key has a space or
+// more than 128 characters, because then it is not a valid MessageDeduplicationId.
 func DeduplicationID(have *string, key string) (*string, error) {
 	if have != nil && *have != key {
 		return nil, fmt.Errorf("%w: MessageDeduplicationId", propagate.ErrOtherKey)
@@ -71,13 +76,15 @@ func DeduplicationID(have *string, key string) (*string, error) {
 		return nil, fmt.Errorf("propagate: the key has %d characters; a MessageDeduplicationId can have at most %d", len(key), maxDeduplicationID)
 	}
 	for i := range len(key) {
-		if key[i] == ' ' { // all else that a key can have is allowed
+		if key[i] == ' ' { // all other characters of a valid key are allowed
 			return nil, errors.New("propagate: the key has a space; a MessageDeduplicationId can't have one")
 		}
 	}
 	return &key, nil
 }
 
-// EntryName tells the entries of one batch apart. It can't be the name of another
-// entry: an Id has no "#" (letters, digits, "-" and "_" alone).
+// EntryName returns the name of one entry of a batch, from which propagate.Key derives the
+// entry's key. name is the name of the batch, and id is the entry's Id. Different entries
+// have different names, because an Id contains only letters, digits, "-" and "_", and no
+// "#".
 func EntryName(name, id string) string { return name + "#" + id }

@@ -10,25 +10,26 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// answerView is an answer, decoded by its record's kind.
+// answerView is a record's stored answer, decoded for output. Which fields are set depends
+// on the kind of the record.
 type answerView struct {
 	Outcome lambdaidem.Outcome `json:"outcome,omitempty"`
 
-	// Of HTTP.
+	// The response, for a record of an HTTP request.
 	Status  int                 `json:"status,omitempty"`
 	Headers map[string][]string `json:"headers,omitempty"`
 	Cookies []string            `json:"cookies,omitempty"`
 	Body    string              `json:"body,omitempty"`
-	Base64  bool                `json:"base64,omitempty"` // Body is base64: it is binary
+	Base64  bool                `json:"base64,omitempty"` // Body is in base64, because it is binary
 
 	Value   json.RawMessage     `json:"value,omitempty"`
 	Failure *lambdaidem.Failure `json:"failure,omitempty"`
 
-	// Unreadable says why it can't be shown.
+	// Unreadable says why the answer can't be shown; "" if it can.
 	Unreadable string `json:"unreadable,omitempty"`
 }
 
-// answerOf decodes a result.
+// answerOf decodes the result of a record of the given kind.
 func answerOf(kind lambdaidem.RecordKind, r lambdaidem.Result) *answerView {
 	v := &answerView{Outcome: r.Outcome, Failure: r.Failure}
 	switch {
@@ -49,7 +50,7 @@ func answerOf(kind lambdaidem.RecordKind, r lambdaidem.Result) *answerView {
 	return v
 }
 
-// rows writes an answer for people.
+// rows adds the rows for the answer to a table.
 func (v *answerView) rows(w *table) {
 	switch {
 	case v.Unreadable != "":

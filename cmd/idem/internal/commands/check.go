@@ -23,32 +23,32 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
 
-// checking is what is checked.
-type checking struct {
+// checkCommand has the flags of the check command, and what it has found so far.
+type checkCommand struct {
 	enlisted []string
 	function string
 	queues   []string
 	maxSkew  time.Duration
 	timeout  time.Duration
-	// wholeBatch says that the function fails a batch as a whole instead of listing
-	// the records that failed.
+	// wholeBatch is true if the function fails a whole batch instead of listing the
+	// records that failed.
 	wholeBatch bool
 
 	found []finding
 }
 
-// finding is one thing that check says.
+// finding is one problem that check reports.
 type finding struct {
 	Code    string `json:"code"`
-	Warning bool   `json:"warning"` // it can be lived with, if you know what you do
+	Warning bool   `json:"warning"` // the table can be used in spite of the problem
 	Detail  string `json:"detail"`
-	// NotChecked marks what could not be looked at. Permission is the IAM action that
-	// looking takes.
+	// NotChecked is true if something could not be checked. Permission is then the IAM
+	// action that the check needs, if a permission may be what is missing.
 	NotChecked bool   `json:"notChecked"`
 	Permission string `json:"permission,omitempty"`
 }
 
-// What check finds beyond the table.
+// Codes of findings, in addition to those of dynamostore.TableCode.
 const (
 	visibilityTooShort    = "visibility_too_short"
 	visibilityBelowAdvice = "visibility_below_advice"
@@ -57,25 +57,27 @@ const (
 )
 
 func newCheck(a *app) *cobra.Command {
-	var o checking
+	var o checkCommand
 	c := &cobra.Command{
 		Use:   "check",
-		Short: "Check the table, the permissions, the keys, and what feeds a function",
-		Long: `Check that the table can serve: that it is there, its key, its TTL, its indexes, its
-Regions, and what these credentials may do with it. It writes nothing.
+		Short: "Check the table, the permissions, the keys, and a function's event sources",
+		Long: `Check whether the table can be used: that it exists, its key, its TTL, its indexes, its
+Regions, and what these credentials may do with it. check writes nothing.
 
-With --key-file or --kms-key it decrypts a sample of what the table's records have.
+With --key-file or --kms-key, check also decrypts a sample of the table's records.
 
-With --function it compares the visibility timeouts of the queues that feed the
-function (or of --queue) with the function's timeout and the batching window: a
-message that comes back while its attempt may still be running finds the lease, and
-burns a receive. It also looks for ReportBatchItemFailures in the function's event
-source mappings: without it Lambda takes a list of failed records for a success, and
-they are lost. --whole-batch says that the function lists none (BatchOptions.WholeBatch).
-It asks AWS about a deployed function: the local emulator can't answer.
+With --function, check compares the visibility timeout of each queue that feeds the
+function (or of each --queue) with the function's timeout plus the batching window. If
+the visibility timeout is too short, SQS delivers a message again while its attempt may
+still be running. That delivery finds a live lease, and a receive is wasted. check asks AWS
+about a deployed function: the local emulator can't answer.
 
-What can't be looked at is reported with the permission that it takes, after all
-that was found.`,
+With --function, check also looks for ReportBatchItemFailures in the function's event
+source mappings. Without it, Lambda takes a list of failed records for a success, and
+those records are lost. --whole-batch says that the function never returns such a list
+(BatchOptions.WholeBatch).
+
+If check can't check something, it reports that too, with the permission that it needs.`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.run(a, c.Context()); err != nil {
@@ -88,15 +90,15 @@ that was found.`,
 			} else {
 				printFindings(a, o.found)
 			}
-			return verdictOn(o.found)
+			return resultOf(o.found)
 		},
 	}
 	c.Flags().StringArrayVar(&o.enlisted, "enlisted", nil, "a table that handlers enlist writes to; may be repeated")
-	c.Flags().StringVar(&o.function, "function", "", "a function's name or ARN, whose queues and streams are checked")
-	c.Flags().BoolVar(&o.wholeBatch, "whole-batch", false, "with --function: its mappings need no ReportBatchItemFailures, because it fails whole batches")
-	c.Flags().StringArrayVar(&o.queues, "queue", nil, "with --function: a queue's URL, instead of those that feed the function; may be repeated")
-	c.Flags().DurationVar(&o.maxSkew, "max-skew", 2*time.Second, "the guard's Options.MaxSkew, which a lease lasts beyond the timeout")
-	c.Flags().DurationVar(&o.timeout, "timeout", 15*time.Second, "how long to wait for answers, in total")
+	c.Flags().StringVar(&o.function, "function", "", "the name or ARN of a function whose queues and streams are checked")
+	c.Flags().BoolVar(&o.wholeBatch, "whole-batch", false, "with --function: the function fails whole batches, so its mappings need no ReportBatchItemFailures")
+	c.Flags().StringArrayVar(&o.queues, "queue", nil, "with --function: the URL of a queue to check, instead of all queues that feed the function; may be repeated")
+	c.Flags().DurationVar(&o.maxSkew, "max-skew", 2*time.Second, "the guard's Options.MaxSkew: a lease ends this long after the function's timeout")
+	c.Flags().DurationVar(&o.timeout, "timeout", 15*time.Second, "how long to wait for replies, in total")
 	return c
 }
 
@@ -116,8 +118,9 @@ func printFindings(a *app, found []finding) {
 	}
 }
 
-// verdictOn returns the error with which check exits.
-func verdictOn(found []finding) error {
+// resultOf returns the error of the check command for its findings. The error decides the
+// exit code; it is nil if there are only warnings.
+func resultOf(found []finding) error {
 	incomplete := false
 	for _, f := range found {
 		if !f.NotChecked && !f.Warning {
@@ -131,9 +134,9 @@ func verdictOn(found []finding) error {
 	return nil
 }
 
-// run looks at everything and keeps what it finds in o.found. Its error is a mistake
-// in the command line or the configuration, or an interruption.
-func (o *checking) run(a *app, ctx context.Context) error { //nolint:revive // the app first, as everywhere here
+// run makes all checks and adds the problems to o.found. It returns an error only for a
+// wrong command line, a wrong configuration, or an interruption.
+func (o *checkCommand) run(a *app, ctx context.Context) error { //nolint:revive // the app first, as everywhere here
 	if len(o.queues) > 0 && o.function == "" {
 		return usage(errors.New("--queue needs --function: the two are compared"))
 	}
@@ -161,9 +164,10 @@ func (o *checking) run(a *app, ctx context.Context) error { //nolint:revive // t
 	return ctx.Err()
 }
 
-// table keeps the problems of a table. It reports whether the table is there and
-// answers.
-func (o *checking) table(err error) bool {
+// table adds the problems in err, an error of Store.CheckTable or Store.CheckKeys, to
+// o.found. It reports false if the table does not exist or DynamoDB did not reply, so that
+// further checks make no sense.
+func (o *checkCommand) table(err error) bool {
 	if err == nil {
 		return true
 	}
@@ -184,7 +188,7 @@ func (o *checking) table(err error) bool {
 			f.NotChecked, f.Permission = true, p.Action
 		case dynamostore.CheckFailed:
 			f.NotChecked, f.Permission = true, p.Action
-		case dynamostore.NoPermission: // these are for check alone: functions do without
+		case dynamostore.NoPermission: // only check needs these actions, not the functions
 			switch p.Action {
 			case "dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive", "dynamodb:Scan":
 				f.NotChecked, f.Permission = true, p.Action
@@ -196,9 +200,10 @@ func (o *checking) table(err error) bool {
 	return serves
 }
 
-// missed adds a finding that something could not be looked at. The finding names the
-// permission unless the service sent no reply, which no permission would mend.
-func (o *checking) missed(ctx context.Context, what, permission string, err error) {
+// addNotChecked adds a finding for something that could not be checked. what describes
+// it, and err is the error of the call. The finding names the permission that the call
+// needs, unless the service did not reply, because then a permission would not help.
+func (o *checkCommand) addNotChecked(ctx context.Context, what, permission string, err error) {
 	why := fmt.Sprintf("cause: %v", err)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		why = fmt.Sprintf("no answer within --timeout %v", o.timeout)
@@ -216,17 +221,18 @@ func (o *checking) missed(ctx context.Context, what, permission string, err erro
 		Detail: fmt.Sprintf("can't read %s; that takes the permission %s (%s)", what, permission, why)})
 }
 
-// feed is a queue that feeds a function.
+// feed is a queue that is an event source of the function.
 type feed struct {
 	url    string
-	window time.Duration // MaximumBatchingWindowInSeconds
+	window time.Duration // the mapping's MaximumBatchingWindowInSeconds
 }
 
-// checkFunction compares the visibility timeouts of the function's queues with its
-// timeout and the batching windows. It asks nothing if the table is local and Lambda
-// is not: the function is then not AWS's. It returns an error if there is no
-// configuration.
-func (o *checking) checkFunction(a *app, ctx context.Context, database string) error { //nolint:revive // the app first, as everywhere here
+// checkFunction adds a finding for each queue whose visibility timeout is too short for the
+// function's timeout and the batching window. If the table is local and Lambda is not,
+// checkFunction asks nothing, because the function is not deployed to AWS; it then adds one
+// finding that says so. database is the endpoint of DynamoDB, or "" for AWS's own. It
+// returns an error only if the AWS configuration can't be loaded.
+func (o *checkCommand) checkFunction(a *app, ctx context.Context, database string) error { //nolint:revive // the app first, as everywhere here
 	cfg, err := a.awsConfig(ctx)
 	if err != nil {
 		return err
@@ -240,17 +246,17 @@ func (o *checking) checkFunction(a *app, ctx context.Context, database string) e
 	}
 	f, err := functions.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: aws.String(o.function)})
 	if err != nil {
-		o.missed(ctx, "the timeout of function "+o.function+", and its queues", "lambda:GetFunctionConfiguration", err)
+		o.addNotChecked(ctx, "the timeout of function "+o.function+", and its queues", "lambda:GetFunctionConfiguration", err)
 		return nil
 	}
 	timeout := time.Duration(aws.ToInt32(f.Timeout)) * time.Second
 	for _, q := range o.feeds(ctx, functions, queues) {
 		visible, err := visibilityOf(ctx, queues, q.url)
 		if err != nil {
-			o.missed(ctx, "the visibility timeout of queue "+q.url, "sqs:GetQueueAttributes", err)
+			o.addNotChecked(ctx, "the visibility timeout of queue "+q.url, "sqs:GetQueueAttributes", err)
 			continue
 		}
-		if f := o.visibility(q, visible, timeout); f != nil {
+		if f := o.checkVisibility(q, visible, timeout); f != nil {
 			o.found = append(o.found, *f)
 		}
 	}
@@ -267,7 +273,7 @@ func isLocal(endpoint string) bool {
 	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// visibilityOf asks for a queue's visibility timeout.
+// visibilityOf reads a queue's visibility timeout from SQS.
 func visibilityOf(ctx context.Context, queues *sqs.Client, url string) (time.Duration, error) {
 	out, err := queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 		QueueUrl: aws.String(url), AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameVisibilityTimeout},
@@ -279,26 +285,26 @@ func visibilityOf(ctx context.Context, queues *sqs.Client, url string) (time.Dur
 	return time.Duration(seconds) * time.Second, err
 }
 
-// feeds returns the queues to check: those of --queue, or all that feed the
-// function. It also adds a finding for each mapping that loses failures. Where the
-// event source mappings can't be listed, the batching windows count as 0, and o.found
-// says so.
-func (o *checking) feeds(ctx context.Context, functions *lambda.Client, queues *sqs.Client) []feed {
-	windows := map[string]time.Duration{} // by account and queue
+// feeds returns the queues to check: those of --queue, or else all queues that are event
+// sources of the function. It also adds a finding for each event source mapping that
+// would ignore the failures that the function reports. If the mappings can't be listed,
+// feeds adds a finding and assumes batching windows of 0.
+func (o *checkCommand) feeds(ctx context.Context, functions *lambda.Client, queues *sqs.Client) []feed {
+	windows := map[string]time.Duration{} // batching windows by "account/queue"
 	var sources []arn.ARN
 	pages := lambda.NewListEventSourceMappingsPaginator(functions, &lambda.ListEventSourceMappingsInput{FunctionName: aws.String(o.function)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			o.missed(ctx, "the batching windows of what feeds function "+o.function+", and whether it reports failures", "lambda:ListEventSourceMappings", err)
+			o.addNotChecked(ctx, "the batching windows of what feeds function "+o.function+", and whether it reports failures", "lambda:ListEventSourceMappings", err)
 			break
 		}
 		for _, m := range page.EventSourceMappings {
 			source, err := arn.Parse(aws.ToString(m.EventSourceArn))
 			if err != nil {
-				continue // a self-managed source, which isn't a queue or a stream
+				continue // a self-managed source, which is neither a queue nor a stream
 			}
-			o.reporting(source, m.FunctionResponseTypes)
+			o.checkResponseTypes(source, m.FunctionResponseTypes)
 			if source.Service != "sqs" {
 				continue
 			}
@@ -308,7 +314,7 @@ func (o *checking) feeds(ctx context.Context, functions *lambda.Client, queues *
 	}
 	var all []feed
 	for _, url := range o.queues {
-		parts := strings.Split(url, "/") // it ends in account and name
+		parts := strings.Split(url, "/") // a queue's URL ends in account/name
 		all = append(all, feed{url, windows[strings.Join(parts[max(0, len(parts)-2):], "/")]})
 	}
 	if len(o.queues) > 0 {
@@ -317,7 +323,7 @@ func (o *checking) feeds(ctx context.Context, functions *lambda.Client, queues *
 	for _, source := range sources {
 		out, err := queues.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(source.Resource), QueueOwnerAWSAccountId: aws.String(source.AccountID)})
 		if err != nil {
-			o.missed(ctx, "the visibility timeout of queue "+source.Resource, "sqs:GetQueueUrl", err)
+			o.addNotChecked(ctx, "the visibility timeout of queue "+source.Resource, "sqs:GetQueueUrl", err)
 			continue
 		}
 		all = append(all, feed{aws.ToString(out.QueueUrl), windows[source.AccountID+"/"+source.Resource]})
@@ -325,13 +331,14 @@ func (o *checking) feeds(ctx context.Context, functions *lambda.Client, queues *
 	return all
 }
 
-// reporting adds a finding if Lambda would ignore the failures that the function reports
-// of a source's batches.
-func (o *checking) reporting(source arn.ARN, types []lambdatypes.FunctionResponseType) {
+// checkResponseTypes adds a finding if Lambda would ignore the list of failed records
+// that the function returns for a batch from this source. types are the
+// FunctionResponseTypes of the event source mapping.
+func (o *checkCommand) checkResponseTypes(source arn.ARN, types []lambdatypes.FunctionResponseType) {
 	switch source.Service {
 	case "sqs", "kinesis", "dynamodb":
 	default:
-		return // other sources have no partial batches that the guard answers
+		return // the guard returns lists of failed records only for these sources
 	}
 	if o.wholeBatch || slices.Contains(types, lambdatypes.FunctionResponseTypeReportBatchItemFailures) {
 		return
@@ -341,12 +348,14 @@ func (o *checking) reporting(source arn.ARN, types []lambdatypes.FunctionRespons
 		source.Service, source.Resource, o.function)})
 }
 
-// visibility compares a queue's visibility timeout with a function's timeout; nil:
-// it is long enough. Messages are in flight while Lambda waits for a batch to fill,
-// and a lease ends MaxSkew after the function's deadline. AWS advises six times the
-// timeout and the batching window, for the retries of batches that are throttled
-// (AWS Lambda, "Using Lambda with Amazon SQS").
-func (o *checking) visibility(q feed, visible, timeout time.Duration) *finding {
+// checkVisibility returns a finding if the queue's visibility timeout is too short, and nil
+// otherwise. visible is the visibility timeout; timeout is that of the function.
+//
+// A message must stay invisible until the lease of its attempt has ended, which is MaxSkew
+// after the function's deadline. It is also invisible while Lambda waits for a batch to
+// fill. AWS advises six times the timeout plus the batching window, which leaves time to
+// retry batches that are throttled (AWS Lambda, "Using Lambda with Amazon SQS").
+func (o *checkCommand) checkVisibility(q feed, visible, timeout time.Duration) *finding {
 	name := q.url[strings.LastIndex(q.url, "/")+1:]
 	advised := 6*timeout + q.window
 	waits := ""

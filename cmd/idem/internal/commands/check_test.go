@@ -149,8 +149,8 @@ func TestO3_ComparesVisibilityAndTimeout(t *testing.T) {
 	}
 	d.idem("check", "--function", "pay", "--queue", orders).want(t, exitFindings, "visibility_too_short")
 	d.idem("check", "--function", "pay", "--queue", strings.Replace(orders, "/orders", "/none", 1)).want(t, exitIncomplete, "none", "sqs:GetQueueAttributes")
-	o := checking{function: "f", maxSkew: 2 * time.Second}
-	if f := o.visibility(feed{url: "https://sqs/1/q"}, 12*time.Second, 10*time.Second); f == nil || !f.Warning {
+	o := checkCommand{function: "f", maxSkew: 2 * time.Second}
+	if f := o.checkVisibility(feed{url: "https://sqs/1/q"}, 12*time.Second, 10*time.Second); f == nil || !f.Warning {
 		t.Errorf("at the least that will do it says %+v", f)
 	}
 }

@@ -1,5 +1,6 @@
-// Package commands is the command idem but for its process: what it does is in
-// package dynamostore, and here is how it is asked for and what it says.
+// Package commands implements the subcommands of idem: their flags, their prompts and their
+// output. Package dynamostore does the work. Package main adds only signals, standard
+// streams and the exit code.
 package commands
 
 import (
@@ -11,15 +12,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Streams are what a command reads and writes.
+// Streams are the standard streams of the process.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
-	Asks     bool // a person at a terminal can be asked
-	Draws    bool // Err is a terminal: a progress bar makes sense
+	Asks     bool // In and Err are terminals, so a person can be asked for confirmation
+	Draws    bool // Err is a terminal, so it can show a progress bar
 }
 
-// Run runs a command line and returns its exit code: see exit.go.
+// Run runs idem with the given arguments, without the name of the program. It returns the
+// exit code: 0 on success, and otherwise one of those that idem --help lists.
 func Run(ctx context.Context, args []string, streams Streams) int {
 	root := newRoot(streams)
 	root.SetArgs(args)
@@ -38,7 +40,7 @@ func Run(ctx context.Context, args []string, streams Streams) int {
 	return exitDone
 }
 
-// app is what all commands of one run share.
+// app holds what all subcommands need: the streams and the values of the global flags.
 type app struct {
 	In          io.Reader
 	Out, Err    printer
@@ -46,19 +48,19 @@ type app struct {
 
 	connection
 
-	output string
+	output string // --output: outputTable or outputJSON
 }
 
 func newRoot(streams Streams) *cobra.Command {
 	a := &app{In: streams.In, Out: printer{streams.Out}, Err: printer{streams.Err}, Asks: streams.Asks, Draws: streams.Draws}
 	root := &cobra.Command{
 		Use:   "idem",
-		Short: "Look at idempotency records, and decide over those that wait for somebody",
+		Short: "Inspect idempotency records, and resolve those that wait for an operator",
 		Long: `idem works on a DynamoDB table of the toolkit's idempotency records.
 
 AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL_DYNAMODB, the shared configuration files
-and single sign-on count as they do for the AWS CLI. Whether a lease is live is
-judged by DynamoDB's clock, never by that of this machine.
+and single sign-on work as in the AWS CLI. idem uses DynamoDB's clock, never that of
+this machine, to decide whether a lease is live.
 
 Exit codes: ` + exitHelp,
 		Version:       version(),
@@ -69,7 +71,7 @@ Exit codes: ` + exitHelp,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
 	a.flags(root.PersistentFlags())
-	root.PersistentFlags().StringVarP(&a.output, "output", "o", outputTable, "table, for people, or json, for programs")
+	root.PersistentFlags().StringVarP(&a.output, "output", "o", outputTable, "the output format: table, or json for programs")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if a.output != outputTable && a.output != outputJSON {
 			return usage(fmt.Errorf("--output is %q; it must be %s or %s", a.output, outputTable, outputJSON))
@@ -82,7 +84,8 @@ Exit codes: ` + exitHelp,
 	return root
 }
 
-// version returns the module's, as the go command has built it in.
+// version returns the version of the module that the go command recorded in the binary, or
+// "unknown".
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
@@ -90,13 +93,14 @@ func version() string {
 	return "unknown"
 }
 
-// The forms of output.
+// The values of --output.
 const (
 	outputTable = "table"
 	outputJSON  = "json"
 )
 
-// arguments wraps a rule of cobra's, so that breaking it is a mistake of usage.
+// arguments returns a rule for positional arguments like the given one, whose errors have
+// the exit code of a wrong command line.
 func arguments(rule cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error { return usage(rule(c, args)) }
 }

@@ -11,26 +11,26 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// consent is how a destructive command knows that the operator means it.
-type consent struct {
-	yes bool
+// confirmation gets the operator's confirmation for a destructive command.
+type confirmation struct {
+	yes bool // --yes: the operator has confirmed the command already
 }
 
-func (c *consent) flags(f *pflag.FlagSet) {
-	f.BoolVar(&c.yes, "yes", false, "don't ask; needed where nobody can be asked")
+func (c *confirmation) flags(f *pflag.FlagSet) {
+	f.BoolVar(&c.yes, "yes", false, "don't ask for confirmation; required if there is no terminal")
 }
 
-// ask asks the operator to type word, unless --yes was given. Without a terminal to
-// ask on, it returns a usage error. If ctx ends while it waits, it returns the
-// cause at once, and nothing was changed.
-func (c *consent) ask(ctx context.Context, a *app, word, format string, args ...any) error {
+// ask prints the formatted question and asks the operator to type word, unless --yes was
+// given. It returns nil if the operator typed word. It returns a usage error if there is no
+// terminal. If ctx ends, ask returns an error with the cause without waiting any longer.
+func (c *confirmation) ask(ctx context.Context, a *app, word, format string, args ...any) error {
 	if c.yes {
 		return nil
 	}
 	if !a.Asks {
 		return usage(errors.New("there is no terminal to ask on; use --yes if you mean it"))
 	}
-	say(a.Err, "%s Type %q to go on: ", fmt.Sprintf(format, args...), word)
+	say(a.Err, "%s Type %q to continue: ", fmt.Sprintf(format, args...), word)
 	line, err := interruptible(ctx, func() (string, error) { return bufio.NewReader(a.In).ReadString('\n') })
 	switch {
 	case ctx.Err() != nil:
@@ -45,9 +45,9 @@ func (c *consent) ask(ctx context.Context, a *app, word, format string, args ...
 	}
 }
 
-// interruptible returns what read returns, or the cause of ctx as soon as it ends. A
-// read from a terminal can't be cancelled, so its goroutine may outlive the call: the
-// process is about to exit.
+// interruptible calls read and returns its results. If ctx ends first, it returns the cause
+// at once. A read from a terminal can't be cancelled, so the goroutine that calls read may
+// then outlive interruptible. That does no harm, because the process is about to exit.
 func interruptible[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	type result struct {
 		value T

@@ -13,18 +13,18 @@ func TestO2_OnlyTheWordIsConsent(t *testing.T) {
 		"": exitRefused, "\n": exitRefused, "y\n": exitRefused, "YES\n": exitRefused, "no\nyes\n": exitRefused, "yes yes\n": exitRefused,
 	} {
 		var out strings.Builder
-		err := (&consent{}).ask(t.Context(), &app{In: strings.NewReader(typed), Err: printer{&out}, Asks: true}, "yes", "Release %s?", "it\n")
+		err := (&confirmation{}).ask(t.Context(), &app{In: strings.NewReader(typed), Err: printer{&out}, Asks: true}, "yes", "Release %s?", "it\n")
 		if got := exitOfOrDone(err); got != code {
 			t.Errorf("%q: exit code %d (%v); want %d", typed, got, err, code)
 		}
-		if want := `Release it\n? Type "yes" to go on: `; out.String() != want {
+		if want := `Release it\n? Type "yes" to continue: `; out.String() != want {
 			t.Errorf("it asks %q; want %q", out.String(), want)
 		}
 	}
-	if err := (&consent{yes: true}).ask(t.Context(), &app{}, "yes", "?"); err != nil {
+	if err := (&confirmation{yes: true}).ask(t.Context(), &app{}, "yes", "?"); err != nil {
 		t.Errorf("with --yes: %v", err)
 	}
-	if err := (&consent{}).ask(t.Context(), &app{In: strings.NewReader("yes\n")}, "yes", "?"); exitOf(err) != exitUsage {
+	if err := (&confirmation{}).ask(t.Context(), &app{In: strings.NewReader("yes\n")}, "yes", "?"); exitOf(err) != exitUsage {
 		t.Errorf("without a terminal: %v", err)
 	}
 }
@@ -41,7 +41,7 @@ func TestO2_ASignalEndsAPrompt(t *testing.T) {
 	in, person := io.Pipe()
 	defer func() { _ = person.Close() }()
 	for name, wait := range map[string]func(context.Context, *app) error{
-		"a question":     func(ctx context.Context, a *app) error { return (&consent{}).ask(ctx, a, "yes", "?") },
+		"a question":     func(ctx context.Context, a *app) error { return (&confirmation{}).ask(ctx, a, "yes", "?") },
 		"standard input": func(ctx context.Context, a *app) error { _, err := read(ctx, a, "", "-"); return err },
 	} {
 		ctx, interrupt := context.WithCancel(t.Context())

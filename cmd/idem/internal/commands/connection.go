@@ -16,16 +16,16 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
 
-// connection says which table it is, and how it is reached.
+// connection has the values of the flags that describe the table and how to connect to it.
 type connection struct {
 	table, profile, region, endpoint string
-	attributes                       map[string]string
+	attributes                       map[string]string // --attribute: the names of renamed attributes, by their standard names
 	leaseIndex                       string
 	leaseShards                      int
 	keys                             keys
 }
 
-// The environment's names for the table and for its index of leases.
+// Environment variables that set the defaults of --table and --lease-index.
 const (
 	tableVariable = "IDEM_TABLE"
 	indexVariable = "IDEM_LEASE_INDEX"
@@ -35,14 +35,15 @@ func (c *connection) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.table, "table", os.Getenv(tableVariable), "the table's name or ARN; default: $"+tableVariable)
 	f.StringVar(&c.profile, "profile", "", "a profile of the shared configuration; default: $AWS_PROFILE")
 	f.StringVar(&c.region, "region", "", "the table's Region; default: $AWS_REGION, or the profile's")
-	f.StringVar(&c.endpoint, "endpoint-url", "", "DynamoDB's address; default: $AWS_ENDPOINT_URL_DYNAMODB, or AWS's")
+	f.StringVar(&c.endpoint, "endpoint-url", "", "the URL of DynamoDB; default: $AWS_ENDPOINT_URL_DYNAMODB, or the endpoint of AWS")
 	f.StringVar(&c.leaseIndex, "lease-index", os.Getenv(indexVariable), "the table's index of leases, dynamostore.Options.LeaseIndex; default: $"+indexVariable+", or none")
 	f.IntVar(&c.leaseShards, "lease-shards", 0, "dynamostore.Options.LeaseShards; 0: the default")
 	c.keys.flags(f)
-	f.StringToStringVar(&c.attributes, "attribute", nil, "a renamed attribute, by its standard name: id=pk; may be repeated")
+	f.StringToStringVar(&c.attributes, "attribute", nil, "a renamed attribute: its standard name and its name in the table, such as id=pk; may be repeated")
 }
 
-// renamed are the attributes that can be renamed.
+// renamed has the attributes that --attribute can rename, by their standard names, and for
+// each the option that renames it.
 var renamed = map[string]func(*dynamostore.Options) *string{
 	"id":                     func(o *dynamostore.Options) *string { return &o.IDAttribute },
 	"status":                 func(o *dynamostore.Options) *string { return &o.StatusAttribute },
@@ -52,7 +53,8 @@ var renamed = map[string]func(*dynamostore.Options) *string{
 	"validation":             func(o *dynamostore.Options) *string { return &o.ValidationAttribute },
 }
 
-// awsConfig returns that of the environment and the flags.
+// awsConfig returns the AWS configuration from the environment, the shared configuration
+// files, and the flags.
 func (c *connection) awsConfig(ctx context.Context) (aws.Config, error) {
 	var options []func(*config.LoadOptions) error
 	if c.profile != "" {
@@ -71,7 +73,8 @@ func (c *connection) awsConfig(ctx context.Context) (aws.Config, error) {
 	return cfg, nil
 }
 
-// store returns the table's.
+// store returns a Store for the table of the flags, and the client that it uses. The error
+// is a usage error if the flags are wrong.
 func (c *connection) store(ctx context.Context) (s *dynamostore.Store, client *dynamodb.Client, err error) {
 	if c.table == "" {
 		return nil, nil, usage(errors.New("which table? Use --table or " + tableVariable))
@@ -93,11 +96,12 @@ func (c *connection) store(ctx context.Context) (s *dynamostore.Store, client *d
 		if c.endpoint != "" {
 			o.BaseEndpoint = aws.String(c.endpoint)
 		}
-		// DynamoDB Local sends no checksum with an error answer; the SDK takes that
-		// for 0 and would log a warning for each.
+		// DynamoDB Local sends no checksum with an error response. The SDK takes the
+		// missing checksum for 0 and would log a warning for each such response.
 		o.DisableValidateResponseChecksum = c.endpoint != "" || os.Getenv("AWS_ENDPOINT_URL_DYNAMODB") != ""
 	})
-	// A name that no table can have is the user's mistake, and New's panic.
+	// New panics if the table's name is invalid. Here that is a mistake in the command
+	// line, so turn the panic into a usage error.
 	defer func() {
 		if v := recover(); v != nil {
 			s, client, err = nil, nil, usage(fmt.Errorf("%v", v))

@@ -14,29 +14,30 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// keys say how what a table keeps is encrypted: those of its functions.
+// keys has the values of the flags for the keys that the table's functions encrypt with.
 type keys struct {
-	file    string
-	kms     []string
-	context map[string]string
+	file    string            // --key-file
+	kms     []string          // --kms-key: the current KMS key first, then older ones
+	context map[string]string // --kms-context: the encryption context
 }
 
-// The environment's names for them.
+// Environment variables that replace --key-file and --kms-key if neither flag is given.
 const (
 	keyFileVariable = "IDEM_KEY_FILE"
 	kmsKeyVariable  = "IDEM_KMS_KEY"
 )
 
 func (k *keys) flags(f *pflag.FlagSet) {
-	f.StringVar(&k.file, "key-file", "", "a file that dynamostore.ParseKeys reads, one key per line: an id and the base64 of 32 bytes, the key that encrypts first; default: $"+keyFileVariable)
-	f.StringArrayVar(&k.kms, "kms-key", nil, "the KMS key of package kmskeys; again for each older one; default: $"+kmsKeyVariable)
-	f.StringToStringVar(&k.context, "kms-context", nil, "kmskeys.Options.Context, a pair each: name=value; default: that of package kmskeys")
+	f.StringVar(&k.file, "key-file", "", "a file in the format of dynamostore.ParseKeys: one key per line, an id and 32 bytes in base64; the first key encrypts; default: $"+keyFileVariable)
+	f.StringArrayVar(&k.kms, "kms-key", nil, "the KMS key of package kmskeys; repeat the flag for each older key; default: $"+kmsKeyVariable)
+	f.StringToStringVar(&k.context, "kms-context", nil, "a pair of kmskeys.Options.Context: name=value; may be repeated; default: that of package kmskeys")
 }
 
 func (k *keys) given() bool { return k.file != "" || len(k.kms) > 0 }
 
-// encryption returns what the flags ask for, or the environment where they ask for none;
-// else the zero one.
+// encryption returns the Encryption for the keys of the flags. If the flags give no key, it
+// uses the keys of the environment variables. If there are none, it returns the zero
+// Encryption.
 func (k *keys) encryption(cfg aws.Config) (dynamostore.Encryption, error) {
 	if !k.given() {
 		k.file = os.Getenv(keyFileVariable)
@@ -50,7 +51,7 @@ func (k *keys) encryption(cfg aws.Config) (dynamostore.Encryption, error) {
 	case k.file != "" && len(k.kms) > 0:
 		return dynamostore.Encryption{}, usage(errors.New("--key-file and --kms-key can't go together"))
 	case k.file != "":
-		return keysIn(k.file)
+		return readKeys(k.file)
 	case len(k.kms) > 0:
 		for _, key := range k.kms {
 			if key == "" {
@@ -66,10 +67,11 @@ func (k *keys) encryption(cfg aws.Config) (dynamostore.Encryption, error) {
 	return dynamostore.Encryption{}, nil
 }
 
-// checkFor returns an error if the record's functions encrypt answers and no key was
-// given: an answer in plain text would stay readable, and functions with
-// Encryption.Only would never replay it. It warns of a key for functions that don't
-// encrypt, as far as the record says: they could not read the answer.
+// checkFor returns an error if the functions that use the record encrypt answers and no
+// key was given. Without a key, the answer would be stored in plain text, and functions
+// with Encryption.Only would never replay it. checkFor prints a warning in the opposite
+// case, if a key was given and the record does not show that its functions encrypt,
+// because functions without the key can't read the answer.
 func (k *keys) checkFor(a *app, seen dynamostore.Inspected, result lambdaidem.Result) error {
 	noAnswer := result.Failure != nil && result.Failure.Code == lambdaidem.ErrAnswerUnavailable
 	encrypted := seen.Encrypted || seen.StepsUnread != nil
@@ -77,13 +79,13 @@ func (k *keys) checkFor(a *app, seen dynamostore.Inspected, result lambdaidem.Re
 	case encrypted && !k.given() && !noAnswer:
 		return usage(errors.New("the record's functions encrypt answers; give their key by --key-file or --kms-key, or settle it by --no-answer"))
 	case !encrypted && k.given():
-		say(a.Err, "WARNING: the record doesn't say that its functions encrypt answers, and yours will be encrypted: functions without this key can't replay it.\n")
+		say(a.Err, "WARNING: the record doesn't show that its functions encrypt answers. Your answer will be encrypted, and functions without this key can't replay it.\n")
 	}
 	return nil
 }
 
-// keysIn reads a key file.
-func keysIn(name string) (dynamostore.Encryption, error) {
+// readKeys returns the Encryption for the keys in a file. The errors are usage errors.
+func readKeys(name string) (dynamostore.Encryption, error) {
 	text, err := os.ReadFile(name) //nolint:gosec // it is the user's own
 	if err != nil {
 		return dynamostore.Encryption{}, usage(fmt.Errorf("--key-file: %w", err))

@@ -12,21 +12,21 @@ import (
 // The exit codes.
 const (
 	exitDone       = 0
-	exitFailed     = 1   // DynamoDB could not be asked, or said no
+	exitFailed     = 1   // DynamoDB could not be reached, or refused a request
 	exitUsage      = 2   // the command line is wrong
 	exitNone       = 3   // there is no such record, or it has expired
-	exitRefused    = 4   // nothing was changed: a live lease, a record that has changed or is completed, a no to a question
-	exitFindings   = 5   // check found something wrong
-	exitUnknown    = 6   // it may have been done: no reply came; look again
-	exitIncomplete = 7   // check found nothing wrong, and could not look at everything
-	exitStopped    = 130 // by a signal
+	exitRefused    = 4   // nothing was changed: the lease is live, the record has changed or is completed, or the operator did not confirm
+	exitFindings   = 5   // check found a problem
+	exitUnknown    = 6   // the reply to a write was lost, so it may have been applied
+	exitIncomplete = 7   // check found no problem, but could not check everything
+	exitStopped    = 130 // a signal stopped the command
 )
 
-const exitHelp = `0 done; 1 failed; 2 wrong usage; 3 no such record; 4 refused, and nothing
-changed; 5 check found something wrong; 6 unknown, it may have been done; 7 check
-could not look at everything; 130 stopped.`
+const exitHelp = `0 success; 1 failure; 2 wrong usage; 3 no such record; 4 refused, nothing
+was changed; 5 check found a problem; 6 the reply was lost, the change may have been made;
+7 check could not check everything; 130 stopped by a signal.`
 
-// codedError is an error with an exit code of its own.
+// codedError is an error with the exit code for it.
 type codedError struct {
 	error
 	code int
@@ -34,8 +34,8 @@ type codedError struct {
 
 func (e codedError) Unwrap() error { return e.error }
 
-// usage marks an error as a mistake in the command line, unless it is nil or the
-// command was interrupted.
+// usage returns err with the exit code of a wrong command line. It returns err itself if it
+// is nil, or if the command was interrupted.
 func usage(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err

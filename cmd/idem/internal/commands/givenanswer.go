@@ -19,9 +19,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// givenAnswer is an operator's answer to a record.
+// givenAnswer has the values of the flags of settle that describe the operator's answer.
 type givenAnswer struct {
-	set *pflag.FlagSet
+	set *pflag.FlagSet // tells which flags were given
 
 	status                int
 	headers               []string
@@ -37,22 +37,22 @@ type givenAnswer struct {
 
 func (g *givenAnswer) flags(f *pflag.FlagSet) {
 	g.set = f
-	f.IntVar(&g.status, "status", 0, "of an answer of HTTP: its status")
-	f.StringArrayVar(&g.headers, "header", nil, `of an answer of HTTP: "Name: value"; may be repeated`)
-	f.StringVar(&g.body, "body", "", "of an answer of HTTP: its body")
-	f.StringVar(&g.bodyFile, "body-file", "", "of an answer of HTTP: a file with its body; - is standard input")
-	f.StringVar(&g.answerFile, "answer-file", "", "of an answer of HTTP: a file with all of it, in the form of API Gateway's proxy response")
-	f.StringVar(&g.value, "value", "", "of a result: its JSON")
-	f.StringVar(&g.valueFile, "value-file", "", "of a result: a file with its JSON; - is standard input")
-	f.StringVar(&g.failCode, "fail-code", "", "of a permanent failure: its code")
-	f.StringVar(&g.failMessage, "fail-message", "", "of a permanent failure: its text")
-	f.StringVar(&g.failType, "fail-type", "", "of a permanent failure: the errorType that Lambda reports; default: the code")
-	f.IntVar(&g.failStatus, "fail-status", 0, "of a permanent failure: its HTTP status, if it has one")
-	f.BoolVar(&g.none, "no-answer", false, "it is done, and there is no answer: retries get answer unavailable")
-	f.StringVar(&g.outcome, "outcome", "", "succeeded or failed; default: by the status, as the guard does")
+	f.IntVar(&g.status, "status", 0, "HTTP response: the status")
+	f.StringArrayVar(&g.headers, "header", nil, `HTTP response: a header, "Name: value"; may be repeated`)
+	f.StringVar(&g.body, "body", "", "HTTP response: the body")
+	f.StringVar(&g.bodyFile, "body-file", "", "HTTP response: a file with the body; - is standard input")
+	f.StringVar(&g.answerFile, "answer-file", "", "HTTP response: a file with the whole response, in the form of API Gateway's proxy response; - is standard input")
+	f.StringVar(&g.value, "value", "", "result of Do or Handler: its JSON")
+	f.StringVar(&g.valueFile, "value-file", "", "result of Do or Handler: a file with its JSON; - is standard input")
+	f.StringVar(&g.failCode, "fail-code", "", "permanent failure: its code")
+	f.StringVar(&g.failMessage, "fail-message", "", "permanent failure: its text")
+	f.StringVar(&g.failType, "fail-type", "", "permanent failure: the errorType that Lambda reports; default: the code")
+	f.IntVar(&g.failStatus, "fail-status", 0, "permanent failure: its HTTP status, if it has one")
+	f.BoolVar(&g.none, "no-answer", false, "complete the record without an answer: retries get the error \"answer unavailable\"")
+	f.StringVar(&g.outcome, "outcome", "", "succeeded or failed; default: what the guard would decide from the status")
 }
 
-// The forms of an answer.
+// The forms of answer that an operator can give. The flags select one; see forms.
 const (
 	anAnswer      = "an answer of HTTP"
 	aStoredAnswer = "a stored answer"
@@ -62,8 +62,8 @@ const (
 	aMessage      = "a message's"
 )
 
-// forms are the flags of each form, of which one is used, and the kinds of record
-// that it fits.
+// forms has, for each form of answer, the flags that select it, and the kinds of record
+// that the answer fits.
 var forms = map[string]struct {
 	flags []string
 	kinds []lambdaidem.RecordKind
@@ -76,7 +76,8 @@ var forms = map[string]struct {
 	aMessage:      {nil, []lambdaidem.RecordKind{lambdaidem.RecordMessage}},
 }
 
-// form is which one is used; empty: none.
+// form returns the form of answer that the flags select, or "" if they select none. It
+// returns an error if they select more than one.
 func (g *givenAnswer) form() (string, error) {
 	used := ""
 	for form, of := range forms {
@@ -93,8 +94,8 @@ func (g *givenAnswer) form() (string, error) {
 	return used, nil
 }
 
-// result returns what the record is to keep. Whether its form is right is judged by
-// [lambdaidem.CheckResult].
+// result returns the result to store in a record of the given kind. It does not validate
+// the result; [lambdaidem.CheckResult] does.
 func (g *givenAnswer) result(ctx context.Context, a *app, kind lambdaidem.RecordKind) (lambdaidem.Result, error) {
 	none := lambdaidem.Result{}
 	form, err := g.form()
@@ -142,7 +143,7 @@ func (g *givenAnswer) result(ctx context.Context, a *app, kind lambdaidem.Record
 	return r, nil
 }
 
-// json returns a result's JSON, without white space between its tokens.
+// json returns the JSON in text or in the file, without white space between its tokens.
 func (g *givenAnswer) json(ctx context.Context, a *app, text, file string) ([]byte, error) {
 	raw, err := read(ctx, a, text, file)
 	if err != nil {
@@ -155,8 +156,8 @@ func (g *givenAnswer) json(ctx context.Context, a *app, text, file string) ([]by
 	return compact.Bytes(), nil
 }
 
-// stored returns an answer as it is stored, but for white space and the order of its
-// members.
+// stored returns the result for the response in --answer-file. The file has the JSON form
+// in which records store responses; white space and the order of members may differ.
 func (g *givenAnswer) stored(ctx context.Context, a *app) (lambdaidem.Result, error) {
 	raw, err := read(ctx, a, "", g.answerFile)
 	if err != nil {
@@ -169,7 +170,7 @@ func (g *givenAnswer) stored(ctx context.Context, a *app) (lambdaidem.Result, er
 	return lambdaidem.Result{Outcome: lambdaidem.DefaultOutcome(resp), Value: lambdaidem.EncodeAnswer(resp)}, nil
 }
 
-// http returns an answer of HTTP.
+// http returns the result for the HTTP response of --status, --header and --body.
 func (g *givenAnswer) http(ctx context.Context, a *app) (lambdaidem.Result, error) {
 	if g.status == 0 {
 		return lambdaidem.Result{}, errors.New("an answer of HTTP needs --status")
@@ -179,7 +180,7 @@ func (g *givenAnswer) http(ctx context.Context, a *app) (lambdaidem.Result, erro
 		return lambdaidem.Result{}, err
 	}
 	resp := &lambdaidem.Response{Status: g.status, Body: string(body)}
-	if !utf8.Valid(body) { // a Lambda's answer carries binary as base64
+	if !utf8.Valid(body) { // a Lambda function returns a binary body in base64
 		resp.Body, resp.Base64 = base64.StdEncoding.EncodeToString(body), true
 	}
 	for _, h := range g.headers {
@@ -195,10 +196,12 @@ func (g *givenAnswer) http(ctx context.Context, a *app) (lambdaidem.Result, erro
 	return lambdaidem.Result{Outcome: lambdaidem.DefaultOutcome(resp), Value: lambdaidem.EncodeAnswer(resp)}, nil
 }
 
-// maxAnswer bounds what is read of a file: what a store keeps at most.
+// maxAnswer is the maximum size in bytes of a file that read accepts. It equals the maximum
+// answer that a store can be set to keep.
 const maxAnswer = 64 << 20
 
-// read returns a text, or what a file has.
+// read returns text, or the contents of file if that is not empty. The file "-" is standard
+// input.
 func read(ctx context.Context, a *app, text, file string) ([]byte, error) {
 	var from io.Reader
 	switch {

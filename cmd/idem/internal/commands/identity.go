@@ -13,28 +13,29 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// identity is how a record is asked for, if not by its id: by what the guard makes
-// the id of.
+// identity has the values of the flags that identify a record other than by its id. A guard
+// makes the id of a record from the same values.
 type identity struct {
 	lambdaidem.Identity
-	route, path string // with the method before them
+	route, path string // --route and --path: the method, a space, and the route or path
 }
 
 func (i *identity) flags(f *pflag.FlagSet) {
-	f.StringVar(&i.Key, "key", "", "the idempotency key, as it was sent (or with --operation, as it was given)")
+	f.StringVar(&i.Key, "key", "", "the idempotency key, as the client sent it (with --operation: as the function passed it)")
 	f.StringVar(&i.Namespace, "namespace", "", "the guard's Options.Namespace; by default it is the function's name")
-	f.StringVar(&i.Principal, "caller", "", "whose key it is, as the guard has it: jwt:ISS|SUB, iam:ARN, …; empty: nobody's")
-	f.StringVar(&i.Tenant, "tenant", "", "Lambda's tenant id, where the function has tenant isolation")
+	f.StringVar(&i.Principal, "caller", "", "the caller that the key belongs to, in the guard's form: jwt:ISS|SUB, iam:ARN, …; empty: no caller")
+	f.StringVar(&i.Tenant, "tenant", "", "the Lambda tenant id, if the function has tenant isolation")
 	f.StringVar(&i.route, "route", "", `method and route template: "POST /payments/{id}"`)
-	f.StringVar(&i.path, "path", "", `method and path, where there is no template: "POST /payments/7"`)
+	f.StringVar(&i.path, "path", "", `method and path, if there is no template: "POST /payments/7"`)
 	f.StringVar(&i.Host, "host", "", "the host of a net/http request, in lower case")
 	f.StringVar(&i.Operation, "operation", "", "the operation of Do or Handler, or the source of a message")
-	f.BoolVar(&i.Handler, "handler", false, "with --operation: of Handler, not of Do")
-	f.BoolVar(&i.Message, "message", false, "with --operation: of a message of a queue or a stream")
-	f.BoolVar(&i.OwnID, "own-id", false, "with --message: --key is the id that the source gave it")
+	f.BoolVar(&i.Handler, "handler", false, "with --operation: the operation is of Handler, not of Do")
+	f.BoolVar(&i.Message, "message", false, "with --operation: the record is of a message from a queue or a stream")
+	f.BoolVar(&i.OwnID, "own-id", false, "with --message: --key is the id that the source gave the message")
 }
 
-// record returns the id of the record that is asked for.
+// record returns the id of the record that the command line identifies: the id in args, or
+// the id for the flags.
 func (i *identity) record(s *dynamostore.Store, args []string) (string, error) {
 	if len(args) == 1 {
 		if i.Key != "" {
@@ -49,12 +50,14 @@ func (i *identity) record(s *dynamostore.Store, args []string) (string, error) {
 	return recordIDOf(s, who), nil
 }
 
-// recordIDOf returns the id of the record of that identity, as a guard makes it.
+// recordIDOf returns the id of the record for an identity. It asks a guard, which makes the
+// ids.
 func recordIDOf(s *dynamostore.Store, who lambdaidem.Identity) string {
 	return lambdaidem.New(s, func(o *lambdaidem.Options) { o.Namespace = who.Namespace }).RecordID(who)
 }
 
-// identity returns what the flags say.
+// identity returns the identity that the flags describe. It returns an error if they don't
+// describe exactly one record.
 func (i *identity) identity() (lambdaidem.Identity, error) {
 	who := i.Identity
 	switch {
@@ -62,7 +65,7 @@ func (i *identity) identity() (lambdaidem.Identity, error) {
 		return who, errors.New("which record? Give its id, or a --key with --namespace and --route, --path or --operation")
 	case who.Namespace == "":
 		return who, errors.New("--key needs --namespace: the guard's Options.Namespace")
-	case count(i.route, i.path, who.Operation) != 1:
+	case countNonEmpty(i.route, i.path, who.Operation) != 1:
 		return who, errors.New("--key needs one of --route, --path and --operation")
 	case who.Operation == "" && (who.Handler || who.Message):
 		return who, errors.New("--handler and --message go with --operation")
@@ -78,7 +81,7 @@ func (i *identity) identity() (lambdaidem.Identity, error) {
 		return who, fmt.Errorf("%q is not a method and a route: \"POST /payments\"", i.route+i.path)
 	}
 	if i.route != "" {
-		who.Route, who.Path = of, of // the guard itself knows the templates that name no route
+		who.Route, who.Path = of, of // the guard uses the path if the template is a catch-all
 	} else {
 		who.Path = of
 	}
@@ -90,8 +93,8 @@ func (i *identity) identity() (lambdaidem.Identity, error) {
 	return who, nil
 }
 
-// count returns how many of the texts there are.
-func count(texts ...string) int {
+// countNonEmpty returns how many of the texts are not empty.
+func countNonEmpty(texts ...string) int {
 	n := 0
 	for _, t := range texts {
 		if t != "" {

@@ -20,35 +20,38 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
 
-// journal keeps the progress of a purge in a file. Progress that was not written
-// before the process died is made again, which does no harm.
+// journal saves the progress of a purge in a file, so that a purge can be resumed. If the
+// process dies before it saves the progress of a page, the page is purged again, which does
+// no harm.
 type journal struct {
-	file string // "": the progress is not kept
+	file string // the path of the file; "" if the progress is not saved
 
 	Purge purgeIdentity `json:"purge"`
-	After string        `json:"after"` // the key of the last item of the last page that was done
-	Kept  time.Time     `json:"kept"`
+	After string        `json:"after"` // the key of the last item of the last page that was purged
+	Kept  time.Time     `json:"kept"`  // when the file was written
 
 	// What the purge has done and found so far, for its report.
 	Sum   dynamostore.PurgeProgress `json:"sum"`
 	Found *findings                 `json:"found"`
 }
 
-// purgeIdentity is everything that makes two purges the same. A journal of another
-// one would skip items that were never looked at.
+// purgeIdentity identifies a purge: its table, the records that it selects, and its
+// options. A purge must not resume from the journal of another purge, because it would
+// skip items that were never examined.
 type purgeIdentity struct {
-	Table      string `json:"tableARN"` // with partition, Region and account
-	TableID    string `json:"tableID"`  // of this table, not of one that was restored under its name
+	Table      string `json:"tableARN"` // contains the partition, Region and account
+	TableID    string `json:"tableID"`  // tells the table from one that was restored under the same name
 	Region     string `json:"region"`
-	Endpoint   string `json:"endpoint,omitempty"`   // "": AWS's own
-	Attributes string `json:"attributes,omitempty"` // those that are renamed
+	Endpoint   string `json:"endpoint,omitempty"`   // "" for the endpoint of AWS
+	Attributes string `json:"attributes,omitempty"` // the renamed attributes
 	Filter     filter `json:"filter"`
 	Forget     bool   `json:"forget"`
 	Steps      bool   `json:"steps"`
 	DryRun     bool   `json:"dryRun"`
 }
 
-// differences returns the names of what differs, as flags where there are some.
+// differences describes how two purges differ, by the names of flags where possible. It
+// returns nil if they are the same.
 func (p purgeIdentity) differences(other purgeIdentity) (names []string) {
 	for _, one := range []struct {
 		name    string
@@ -71,9 +74,9 @@ func (p purgeIdentity) differences(other purgeIdentity) (names []string) {
 	return names
 }
 
-// identity returns what identifies this purge. It asks DynamoDB which table stands
-// behind the name, because the name alone is the same in every Region and account.
-func (p *purging) identity(ctx context.Context, c *connection, client *dynamodb.Client) (purgeIdentity, error) {
+// identity returns the identity of this purge. It reads the table's ARN and id from
+// DynamoDB, because the name alone may also exist in another Region or account.
+func (p *purgeCommand) identity(ctx context.Context, c *connection, client *dynamodb.Client) (purgeIdentity, error) {
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(c.table)})
 	if err != nil {
 		return purgeIdentity{}, fmt.Errorf("find out which table --state is for, which needs dynamodb:DescribeTable: %w", err)
@@ -92,8 +95,8 @@ func (p *purging) identity(ctx context.Context, c *connection, client *dynamodb.
 	}, nil
 }
 
-// openJournal reads the journal from file, if it exists. It returns an error if the
-// journal is of another purge.
+// openJournal returns the journal in file, or a new journal if file does not exist. It
+// returns an error if file is the journal of another purge.
 func openJournal(file string, purge purgeIdentity) (*journal, error) {
 	j := &journal{file: file, Purge: purge, Found: newFindings()}
 	text, err := os.ReadFile(file) //nolint:gosec // the operator names it
@@ -118,14 +121,15 @@ func openJournal(file string, purge purgeIdentity) (*journal, error) {
 	return j, nil
 }
 
-// keep writes the progress, whole or not at all.
+// keep records the progress, and writes the file if there is one. It replaces the file
+// atomically, so a crash leaves the old journal or the new one.
 func (j *journal) keep(sum dynamostore.PurgeProgress) error {
 	if j.After, j.Sum = sum.After, sum; j.file == "" {
 		return nil
 	}
 	j.Kept = time.Now().UTC()
 	text, err := json.Marshal(j)
-	if err != nil { // texts: can't happen
+	if err != nil { // can't happen: a journal has only strings, numbers and times
 		return fmt.Errorf("keep the progress: %w", err)
 	}
 	next := filepath.Join(filepath.Dir(j.file), "."+filepath.Base(j.file)+".next")
@@ -139,8 +143,8 @@ func (j *journal) keep(sum dynamostore.PurgeProgress) error {
 	return nil
 }
 
-// add returns the progress of a purge that was resumed. before is what it had done until then,
-// and since what it has done after that.
+// add returns the total progress of a purge that was resumed. before is the progress until
+// it stopped, and since is the progress after it was resumed.
 func add(before, since dynamostore.PurgeProgress) dynamostore.PurgeProgress {
 	since.Looked += before.Looked
 	since.Matched += before.Matched
@@ -159,7 +163,8 @@ func add(before, since dynamostore.PurgeProgress) dynamostore.PurgeProgress {
 	return since
 }
 
-// done removes the journal, so that the same command begins anew.
+// done removes the file after the purge is complete. The same command then starts a new
+// purge.
 func (j *journal) done() error {
 	if j.file == "" {
 		return nil

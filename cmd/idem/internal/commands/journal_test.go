@@ -101,7 +101,7 @@ func TestO2_PurgeRefusesTheStateOfAnotherRegion(t *testing.T) {
 	d := openDesk(t)
 	d.pay(d.guard, "k", paid)
 	file := filepath.Join(t.TempDir(), "state")
-	identity, err := (&purging{filter: filter{All: true}, dryRun: true}).identity(t.Context(), &connection{table: d.table}, d.client)
+	identity, err := (&purgeCommand{filter: filter{All: true}, dryRun: true}).identity(t.Context(), &connection{table: d.table}, d.client)
 	if err != nil || identity.Table == "" || identity.Table == d.table {
 		t.Fatalf("%+v, %v", identity, err)
 	}
@@ -130,7 +130,7 @@ func TestO2_PurgeRefusesTheStateOfAnotherRegion(t *testing.T) {
 // stopped: a real purge would skip what a dry run has only counted.
 func TestO2_EveryFlagThatChangesAPurgeIdentifiesIt(t *testing.T) {
 	d := openDesk(t)
-	identity := func(p purging) purgeIdentity {
+	identity := func(p purgeCommand) purgeIdentity {
 		t.Helper()
 		i, err := p.identity(t.Context(), &connection{table: d.table}, d.client)
 		if err != nil {
@@ -138,8 +138,8 @@ func TestO2_EveryFlagThatChangesAPurgeIdentifiesIt(t *testing.T) {
 		}
 		return i
 	}
-	own := identity(purging{filter: filter{Caller: "bob"}})
-	for differs, p := range map[string]purging{
+	own := identity(purgeCommand{filter: filter{Caller: "bob"}})
+	for differs, p := range map[string]purgeCommand{
 		"--dry-run":                {filter: filter{Caller: "bob"}, dryRun: true},
 		"--forget":                 {filter: filter{Caller: "bob"}, forget: true},
 		"--steps":                  {filter: filter{Caller: "bob"}, steps: true},
@@ -149,7 +149,7 @@ func TestO2_EveryFlagThatChangesAPurgeIdentifiesIt(t *testing.T) {
 			t.Errorf("a purge that differs in %s differs in %q", differs, got)
 		}
 	}
-	if got := own.differences(identity(purging{filter: filter{Caller: "bob"}, rate: 7, signed: signed{by: "carol"}})); len(got) > 0 {
+	if got := own.differences(identity(purgeCommand{filter: filter{Caller: "bob"}, rate: 7, operatorFlags: operatorFlags{by: "carol"}})); len(got) > 0 {
 		t.Errorf("the rate and the operator make another purge: %q", got)
 	}
 }
@@ -164,7 +164,7 @@ func TestO2_PurgeRefusesTheStateOfATableThatWasCreatedAnew(t *testing.T) {
 	t.Cleanup(server.Close)
 	client := dynamodb.New(dynamodb.Options{Region: "us-east-1", BaseEndpoint: aws.String(server.URL), Credentials: credentials.NewStaticCredentialsProvider("local", "local", "")})
 	open := func(file string) (*journal, error) {
-		return (&purging{state: file}).journal(t.Context(), &app{connection: connection{table: "t"}}, client)
+		return (&purgeCommand{state: file}).journal(t.Context(), &app{connection: connection{table: "t"}}, client)
 	}
 	file := filepath.Join(t.TempDir(), "state")
 	j, err := open(file)

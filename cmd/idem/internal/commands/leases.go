@@ -17,29 +17,29 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// search says how leases are looked for.
+// search has the flags of leases and watch that say how to find dead leases.
 type search struct {
 	scan   bool
 	rate   float64
 	limit  int
-	margin time.Duration
-	chosen func(lambdaidem.Record) bool // which leases to list; nil: all
+	margin time.Duration                // --max-skew: how long after its end a lease counts as dead
+	chosen func(lambdaidem.Record) bool // selects the leases to list; nil selects all
 }
 
 func (o *search) flags(f *pflag.FlagSet) {
-	f.BoolVar(&o.scan, "scan", false, "read the whole table, where it has no index of leases: slow and dear on a large one")
-	f.Float64Var(&o.rate, "rate", 100, "requests a second at most; with --scan read capacity units")
-	f.IntVar(&o.limit, "limit", 1000, "how many to show at most, those that died first")
-	f.DurationVar(&o.margin, "max-skew", 2*time.Second, "how long after its end a lease counts as dead: the guard's Options.MaxSkew")
+	f.BoolVar(&o.scan, "scan", false, "read the whole table, if it has no index of leases; slow and expensive on a large table")
+	f.Float64Var(&o.rate, "rate", 100, "the maximum requests per second; with --scan, read capacity units per second")
+	f.IntVar(&o.limit, "limit", 1000, "the maximum number of leases to show, oldest first")
+	f.DurationVar(&o.margin, "max-skew", 2*time.Second, "how long after its end a lease counts as dead; use the guard's Options.MaxSkew")
 }
 
-// leaseView is one lease that is over, as programs get it.
+// leaseView is a record whose lease has ended, as --output json prints it.
 type leaseView struct {
 	ID         string     `json:"id"`
 	State      string     `json:"state"` // dead or held
 	Over       int64      `json:"overSeconds"`
 	Attempt    int        `json:"attempt"`
-	Invocation string     `json:"invocation,omitempty"` // Lambda's request id of that attempt
+	Invocation string     `json:"invocation,omitempty"` // the Lambda request id of the attempt
 	Steps      int        `json:"steps"`
 	Scope      string     `json:"scope"`
 	Token      string     `json:"token"`
@@ -47,33 +47,34 @@ type leaseView struct {
 	LeaseEnd   *time.Time `json:"leaseEnd"`
 }
 
-// leasesView is all of them.
+// leasesView is the output of leases, as --output json prints it.
 type leasesView struct {
 	DatabaseTime time.Time   `json:"databaseTime"`
-	Leases       []leaseView `json:"leases"` // those that died first come first
-	More         bool        `json:"more"`   // there are others beyond --limit
-	Unreadable   int         `json:"unreadable,omitempty"`
+	Leases       []leaseView `json:"leases"`               // ordered by the ends of the leases
+	More         bool        `json:"more"`                 // there are more leases than --limit
+	Unreadable   int         `json:"unreadable,omitempty"` // the number of items that can't be read as records
 
-	some bool // of the leases, only those that search.chosen chose
+	filtered bool // --never-started was given, so only the leases that it selects are listed
 }
 
 func newLeases(a *app) *cobra.Command {
 	var (
 		o search
-		u unstarted
+		u neverStartedFlags
 	)
 	c := &cobra.Command{
 		Use:   "leases",
-		Short: "List leases whose attempts died, those held for an operator among them, by age",
-		Long: `List what is in progress under a lease that is over. A dead one is taken over by the
-next retry; a held one (policy hold) waits for release or settle.
+		Short: "List leases whose attempts died, oldest first, including those held for an operator",
+		Long: `List the records in progress whose lease has ended. The next retry takes over a dead
+lease. A held lease (policy Hold) waits for release or settle.
 
-It reads the table's index of leases. Without one, --scan reads the whole table.
+leases reads the table's index of leases. If the table has none, --scan reads the whole
+table.
 
-After an outage, --never-started lists the leases whose handlers never started, as the
-functions' log says. --release releases these records, each on the condition that the
-claim of the log line still holds it. Records with steps, or whose earlier attempt died,
-are left out: those attempts may have had effects.`,
+After an outage, --never-started lists the leases whose handlers never started, according
+to the functions' log. --release releases these records, each only if the claim in the log
+line still holds it. Records with steps, and records whose earlier attempt died, are left
+out, because those attempts may have had effects.`,
 		Example: `  idem leases
   aws logs filter-log-events --log-group-name /aws/lambda/transfers --start-time 1795485600000 \
     --filter-pattern '{ $.outcome = "never_started" }' --query 'events[].message' --output text > log
@@ -111,7 +112,7 @@ are left out: those attempts may have had effects.`,
 	return c
 }
 
-// check returns an error for a flag out of its bounds.
+// check returns an error if a flag is out of range.
 func (o *search) check() error {
 	switch {
 	case o.limit < 1:
@@ -122,18 +123,18 @@ func (o *search) check() error {
 	return checkRate(o.rate)
 }
 
-// look finds the leases.
+// look returns the leases that are dead by the database's clock.
 func (o *search) look(a *app, ctx context.Context, s *dynamostore.Store) (leasesView, error) { //nolint:revive // the app first, as everywhere here
 	if err := o.check(); err != nil {
 		return leasesView{}, usage(err)
 	}
-	clock, err := s.Inspect(ctx, "lambdaidem#clock") // for the time alone: no record is called that
+	clock, err := s.Inspect(ctx, "lambdaidem#clock") // reads only the time; no record has this id
 	if err != nil {
 		return leasesView{}, fmt.Errorf("ask for the database's clock: %w", err)
 	}
-	found := leasesView{DatabaseTime: clock.Now, Leases: []leaseView{}, some: o.chosen != nil}
+	found := leasesView{DatabaseTime: clock.Now, Leases: []leaseView{}, filtered: o.chosen != nil}
 	for rec, err := range o.records(a, ctx, s, clock.At().Add(-o.margin)) {
-		if err != nil && rec.ID != "" { // an item that can't be read
+		if err != nil && rec.ID != "" { // the item can't be read as a record
 			found.Unreadable++
 			continue
 		}
@@ -147,7 +148,8 @@ func (o *search) look(a *app, ctx context.Context, s *dynamostore.Store) (leases
 	return found, nil
 }
 
-// records returns what is in progress, of the index or of the whole table.
+// records returns records in progress: from the index those whose leases ended before the
+// given time, or from a scan all of them.
 func (o *search) records(a *app, ctx context.Context, s *dynamostore.Store, before time.Time) iter.Seq2[lambdaidem.Record, error] { //nolint:revive // the app first, as everywhere here
 	if a.leaseIndex != "" && !o.scan {
 		return s.DeadLeases(ctx, func(d *dynamostore.DeadLeasesOptions) { d.Before, d.Rate = before, o.rate })
@@ -166,11 +168,12 @@ func (o *search) records(a *app, ctx context.Context, s *dynamostore.Store, befo
 	}
 }
 
-// add keeps those that died first, as many as the limit allows.
+// add adds a record to v.Leases, if it is dead or held. If there are then more than limit,
+// it drops the one whose lease ended last.
 func (v *leasesView) add(rec lambdaidem.Record, now time.Time, limit int) {
 	one := leaseView{ID: rec.ID, State: stateOf(rec, now), Over: int64(now.Sub(rec.LeaseEnd) / time.Second), Attempt: rec.Attempt,
 		Steps: len(rec.Steps), Scope: rec.Scope, Token: rec.Token, Invocation: rec.Invocation, StartedAt: moment(rec.StartedAt), LeaseEnd: moment(rec.LeaseEnd)}
-	if one.State != "dead" && one.State != "held" { // expired: the next retry is the first
+	if one.State != "dead" && one.State != "held" { // an expired record needs no operator
 		return
 	}
 	at, _ := slices.BinarySearchFunc(v.Leases, one, func(x, y leaseView) int {
@@ -182,11 +185,11 @@ func (v *leasesView) add(rec lambdaidem.Record, now time.Time, limit int) {
 	}
 }
 
-// text writes them for people.
+// text prints the leases as a table.
 func (v *leasesView) text(to printer) error {
 	if len(v.Leases) == 0 {
-		if v.some {
-			say(to, "No lease is of a handler that is known never to have started.\n")
+		if v.filtered {
+			say(to, "No lease belongs to a handler that is known never to have started.\n")
 		} else {
 			say(to, "No lease is dead, and no record is held.\n")
 		}
@@ -194,7 +197,7 @@ func (v *leasesView) text(to printer) error {
 		return nil
 	}
 	w := newTable(to)
-	say(w.printer, "OVER SINCE\tSTATE\tATTEMPT\tSTEPS\tROUTE\tCALLER\tRECORD")
+	say(w.printer, "OVERDUE BY\tSTATE\tATTEMPT\tSTEPS\tROUTE\tCALLER\tRECORD")
 	named := slices.ContainsFunc(v.Leases, func(l leaseView) bool { return l.Invocation != "" })
 	if named {
 		say(w.printer, "\tINVOCATION")
@@ -212,14 +215,14 @@ func (v *leasesView) text(to printer) error {
 		say(w.printer, "\n")
 	}
 	if v.More {
-		say(w.printer, "(there are more; see --limit)\n")
+		say(w.printer, "(there are more than --limit)\n")
 	}
 	v.textOfUnreadable(w.printer)
 	return w.flush()
 }
 
-// textOfUnreadable says how many items could not be read. Any of them may be a lease
-// whose attempt died.
+// textOfUnreadable prints the number of items that can't be read as records. Each of them
+// may hold a dead lease.
 func (v *leasesView) textOfUnreadable(to printer) {
 	if v.Unreadable > 0 {
 		say(to, "(%s can't be read)\n", counted(v.Unreadable, "item", "items"))

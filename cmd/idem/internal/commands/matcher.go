@@ -12,32 +12,32 @@ import (
 )
 
 // matcher decides which records a purge erases. It also counts the records that each flag
-// matches by itself, and remembers parts of their scopes. With them, a purge that matches
-// nothing reports which flag may be mistyped, and a purge by caller lists what it does not
-// erase although it may belong to the same person.
+// matches by itself, and remembers values of the other records. So if a purge matches
+// nothing, it can report which flag may be mistyped. And a purge by caller can list records
+// that it does not erase although they may belong to the same person.
 type matcher struct {
 	*findings
 	tests  []*flagTest
-	caller string // the value of --caller as a scope has it; empty without the flag
+	caller string // the value of --caller, escaped as in a scope; "" without the flag
 }
 
-// findings has what a matcher reports at the end of a purge. A journal keeps it, so that the
-// report of a purge that was resumed covers the whole purge.
+// findings has what a matcher reports at the end of a purge. It is saved in the journal, so
+// that the report of a purge that was resumed covers the whole purge.
 type findings struct {
-	Records int `json:"records"` // that were compared
-	Chosen  int `json:"chosen"`  // of these, that match every flag
+	Records int `json:"records"` // records that were compared
+	Chosen  int `json:"chosen"`  // records that match every flag
 
-	Flags map[string]*flagFindings `json:"flags"` // by the name of the flag
+	Flags map[string]*flagFindings `json:"flags"` // the findings for each flag, by the name of the flag
 
-	Alike   map[string]bool `json:"alike"`   // callers other than that of --caller that may be the same person, at most seenAtMost
-	Unnamed int             `json:"unnamed"` // records without a caller that match every flag but --caller
-	Routes  map[string]bool `json:"routes"`  // namespace and route of the unnamed records, at most seenAtMost
+	Alike   map[string]bool `json:"alike"`   // other callers that may be the same person as --caller, at most seenAtMost
+	Unnamed int             `json:"unnamed"` // records without a caller that match every flag except --caller
+	Routes  map[string]bool `json:"routes"`  // namespace and route of the records counted in Unnamed, at most seenAtMost
 }
 
 // flagFindings has what a matcher found for one flag.
 type flagFindings struct {
-	Records int             `json:"records"` // that fit the flag
-	Seen    map[string]bool `json:"seen"`    // values of other records, at most seenAtMost
+	Records int             `json:"records"` // records that match the flag
+	Seen    map[string]bool `json:"seen"`    // values of records that don't match, at most seenAtMost
 }
 
 func newFindings() *findings {
@@ -46,19 +46,20 @@ func newFindings() *findings {
 
 const callerFlag = "--caller"
 
-// flagTest is the test of one flag.
+// flagTest tests whether records match one flag.
 type flagTest struct {
 	flag, want string
-	fits       func(lambdaidem.Record, *lambdaidem.RecordScope) bool // a nil scope: no guard made it
-	part       func(*lambdaidem.RecordScope) string                  // what want is compared with; nil: no part of the scope
+	fits       func(lambdaidem.Record, *lambdaidem.RecordScope) bool // reports a match; the scope is nil if it can't be parsed
+	part       func(*lambdaidem.RecordScope) string                  // returns the part of the scope to compare with want; nil if the flag compares ages
 	*flagFindings
 }
 
-// seenAtMost bounds the memory of a purge of a table with many callers.
+// seenAtMost limits the values that a matcher remembers of each kind, and so the memory of
+// a purge of a table with many callers.
 const seenAtMost = 1000
 
-// matcher returns a matcher for the filter that adds to found. Ages count from now, which is
-// the database's time.
+// matcher returns a matcher for the filter, which adds its findings to found. now is the
+// database's time; the ages are relative to it.
 func (f filter) matcher(a ages, now time.Time, found *findings) *matcher {
 	m := &matcher{findings: found, caller: lambdaidem.ScopePart(f.Caller)}
 	add := func(flag, want string, part func(*lambdaidem.RecordScope) string) {
@@ -70,7 +71,7 @@ func (f filter) matcher(a ages, now time.Time, found *findings) *matcher {
 	add("--namespace", lambdaidem.ScopePart(f.Namespace), func(s *lambdaidem.RecordScope) string { return s.Namespace })
 	if method, route, ok := strings.Cut(f.Route, " "); ok && method == strings.ToUpper(method) {
 		add("--route", method+" "+lambdaidem.ScopePart(route), func(s *lambdaidem.RecordScope) string { return s.Method + " " + s.Route })
-	} else { // an operation, which may have spaces, or a route of any method
+	} else { // the name of an operation, which may contain spaces, or a route with any method
 		add("--route", lambdaidem.ScopePart(f.Route), func(s *lambdaidem.RecordScope) string { return s.Route })
 	}
 	add(callerFlag, m.caller, func(s *lambdaidem.RecordScope) string { return s.Principal })
@@ -88,7 +89,8 @@ func (f filter) matcher(a ages, now time.Time, found *findings) *matcher {
 	return m
 }
 
-// add adds the test of a flag, with what was found for the flag before.
+// add adds the test of a flag. The test continues with the findings for the flag in the
+// journal, if there are any.
 func (m *matcher) add(t *flagTest) {
 	if m.Flags[t.flag] == nil {
 		m.Flags[t.flag] = &flagFindings{Seen: map[string]bool{}}
@@ -97,7 +99,8 @@ func (m *matcher) add(t *flagTest) {
 	m.tests = append(m.tests, t)
 }
 
-// endOf returns when a record was completed, or when it began if it wasn't.
+// endOf returns when a record was completed. If it is not completed, endOf returns when its
+// current attempt began.
 func endOf(rec lambdaidem.Record) time.Time {
 	if rec.CompletedAt.IsZero() {
 		return rec.StartedAt
@@ -105,15 +108,15 @@ func endOf(rec lambdaidem.Record) time.Time {
 	return rec.CompletedAt
 }
 
-// match reports whether the record fits every flag. A record whose scope no guard
-// made fits no flag that compares a part of the scope.
+// match reports whether the record matches every flag. If the scope of the record can't be
+// parsed, the record matches no flag that compares a part of the scope.
 func (m *matcher) match(rec lambdaidem.Record) bool {
 	var scope *lambdaidem.RecordScope
 	if s, err := lambdaidem.ParseScope(rec.Scope); err == nil {
 		scope = &s
 	}
 	m.Records++
-	all, others := true, true // others: every flag but --caller
+	all, others := true, true // others is whether every flag except --caller matches
 	for _, t := range m.tests {
 		if t.fits(rec, scope) {
 			t.Records++
@@ -134,9 +137,9 @@ func (m *matcher) match(rec lambdaidem.Record) bool {
 	return all
 }
 
-// remember notes a record that a purge by caller does not erase although it may hold data
-// of the same person: one without a caller, or one whose caller is like that of --caller.
-// others reports whether the record matches all other flags.
+// remember adds a record to the findings if a purge by caller does not erase it although it
+// may hold data of the same person. Such a record has no caller, or its caller is similar
+// to that of --caller. others reports whether the record matches all other flags.
 func (m *matcher) remember(scope *lambdaidem.RecordScope, others bool) {
 	switch {
 	case scope.Principal == "":
@@ -152,7 +155,7 @@ func (m *matcher) remember(scope *lambdaidem.RecordScope, others bool) {
 	}
 }
 
-// routeOf returns the parts of a scope that say what was called.
+// routeOf returns the namespace, the method and the route of a scope.
 func routeOf(scope *lambdaidem.RecordScope) string {
 	if scope.Method == "" {
 		return scope.Namespace + " " + scope.Route
@@ -160,8 +163,8 @@ func routeOf(scope *lambdaidem.RecordScope) string {
 	return scope.Namespace + " " + scope.Method + " " + scope.Route
 }
 
-// alike reports whether two callers that differ may be one person: one subject under
-// two issuers, or texts that differ by two characters at most.
+// alike reports whether two different callers may be the same person: they have the same
+// subject under two issuers, or they differ by at most two characters.
 func alike(caller, other string) bool {
 	const most = 2
 	if caller == other {
@@ -173,7 +176,8 @@ func alike(caller, other string) bool {
 	return max(len(caller)-len(other), len(other)-len(caller)) <= most*utf8.UTFMax && edits(caller, other) <= most
 }
 
-// subjectOf returns the part of a caller after its issuer; empty: it has no issuer.
+// subjectOf returns the part of a caller after the issuer, or "" if the caller has no
+// issuer.
 func subjectOf(caller string) string {
 	if at := strings.LastIndexByte(caller, '|'); at >= 0 {
 		return caller[at+1:]
@@ -181,15 +185,16 @@ func subjectOf(caller string) string {
 	return ""
 }
 
-// comparedView is what one flag was compared with, as programs get it.
+// comparedView says how many records match one flag of a purge, as --output json prints it.
 type comparedView struct {
 	Flag    string   `json:"flag"`
-	Value   string   `json:"value"`   // as it was compared: as it stands in a scope
-	Records int      `json:"records"` // that fit this flag
-	Nearest []string `json:"nearest,omitempty"`
+	Value   string   `json:"value"`             // the value of the flag, escaped as in a scope
+	Records int      `json:"records"`           // records that match this flag
+	Nearest []string `json:"nearest,omitempty"` // if no record matches: the most similar values
 }
 
-// compared explains a purge that matched nothing; nil: it matched something.
+// compared returns the findings for each flag if no record matched all flags, so that the
+// operator can find the mistyped one. Otherwise it returns nil.
 func (m *matcher) compared() (views []comparedView) {
 	if m.Chosen > 0 {
 		return nil
@@ -204,7 +209,7 @@ func (m *matcher) compared() (views []comparedView) {
 	return views
 }
 
-// nearest returns the three values that differ least from want, the nearest first.
+// nearest returns up to three of the values seen, those most similar to want first.
 func nearest(want string, seen map[string]bool) []string {
 	type candidate struct {
 		value string
@@ -227,7 +232,7 @@ func nearest(want string, seen map[string]bool) []string {
 // one text into the other (the Levenshtein distance).
 func edits(from, to string) int {
 	x, y := []rune(from), []rune(to)
-	row := make([]int, len(y)+1) // of x[:i] to each y[:j]
+	row := make([]int, len(y)+1) // row[j] is the distance between x[:i] and y[:j]
 	for j := range row {
 		row[j] = j
 	}
@@ -246,8 +251,8 @@ func edits(from, to string) int {
 	return row[len(y)]
 }
 
-// callersAlike returns the callers that may be the same person as the one of --caller,
-// sorted. It returns nil if nothing matched: compared names the nearest callers then.
+// callersAlike returns the callers that may be the same person as that of --caller, sorted.
+// It returns nil if no record matched, because compared then lists the nearest callers.
 func (m *matcher) callersAlike() []string {
 	if m.Chosen == 0 {
 		return nil
@@ -255,7 +260,8 @@ func (m *matcher) callersAlike() []string {
 	return slices.Sorted(maps.Keys(m.Alike))
 }
 
-// text prints compared, if the purge has matched nothing, and what a purge by caller leaves.
+// text prints compared, and the records that a purge by caller leaves although they may
+// belong to the same person.
 func (m *matcher) text(to printer, compared []comparedView) {
 	m.comparedText(to, compared)
 	if others := m.callersAlike(); len(others) > 0 {
@@ -269,7 +275,7 @@ func (m *matcher) text(to printer, compared []comparedView) {
 	}
 }
 
-// list prints one value a line, up to ten.
+// list prints the values, one per line, up to ten.
 func list(to printer, values []string) {
 	const most = 10
 	for _, value := range values[:min(most, len(values))] {

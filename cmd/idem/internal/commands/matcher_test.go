@@ -43,7 +43,7 @@ func TestO2_PurgeMatchesByScopeAndAge(t *testing.T) {
 		{filter{Since: "2026-11-22T10:00:01Z"}, []lambdaidem.Record{released}},
 		{filter{Since: "2026-11-22T10:00:00Z", Older: "90m", Tenant: "blue"}, []lambdaidem.Record{http}},
 	} {
-		p := purging{filter: c.filter, rate: 1}
+		p := purgeCommand{filter: c.filter, rate: 1}
 		ages, err := p.check()
 		if err != nil {
 			t.Fatal(err)

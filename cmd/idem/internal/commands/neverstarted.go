@@ -16,37 +16,38 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// An outage under policy hold can leave records held although no handler started. The
-// functions log these claims, so their log lines tell such records from those whose
-// handlers died.
+// An outage under policy Hold can leave records held although their handlers never started:
+// the claim of the lease was applied, but its reply was lost. The functions log each such
+// claim as "never_started". This file finds and releases these records by the log lines.
 
-// unstarted has the flags of leases that are about such claims.
-type unstarted struct {
-	logs    string // a file of log lines; "-": standard input; "": none
+// neverStartedFlags has the flags of leases that concern handlers that never started.
+type neverStartedFlags struct {
+	logs    string // --never-started: a file with log lines; "-" for standard input; "" if not given
 	release bool
-	signed
-	consent
+	operatorFlags
+	confirmation
 }
 
-func (u *unstarted) flags(f *pflag.FlagSet) {
-	f.StringVar(&u.logs, "never-started", "", `a file with log lines of the functions, or "-": list the leases whose handlers never started, by their "never_started" lines`)
+func (u *neverStartedFlags) flags(f *pflag.FlagSet) {
+	f.StringVar(&u.logs, "never-started", "", `list only the leases whose handlers never started, according to the "never_started" lines in this file of the functions' log; - is standard input`)
 	f.BoolVar(&u.release, "release", false, "with --never-started: release these records, so that the next retry runs")
-	u.signed.flags(f)
-	u.consent.flags(f)
+	u.operatorFlags.flags(f)
+	u.confirmation.flags(f)
 }
 
-// check returns an error for flags that don't fit together.
-func (u *unstarted) check() error {
+// check returns an error if the flags contradict each other.
+func (u *neverStartedFlags) check() error {
 	if u.release && u.logs == "" {
 		return errors.New("--release needs --never-started: without the functions' log it is not known which handlers never started")
 	}
 	return nil
 }
 
-// choose reads the log lines. It returns a function that reports whether a record is held by
-// one of their claims and has no trace of an attempt that ran: no step, and no attempt that
-// died. Without --never-started it returns nil.
-func (u *unstarted) choose(ctx context.Context, stdin io.Reader) (func(lambdaidem.Record) bool, error) {
+// choose reads the log lines and returns a function that selects records. The function
+// reports whether a record is held by a claim in the log and shows no sign of a handler
+// that ran: it has no step, and it was not taken over from an attempt that died. Without
+// --never-started, choose returns nil.
+func (u *neverStartedFlags) choose(ctx context.Context, stdin io.Reader) (func(lambdaidem.Record) bool, error) {
 	if u.logs == "" {
 		return nil, nil //nolint:nilnil // all leases are listed
 	}
@@ -68,9 +69,9 @@ func (u *unstarted) choose(ctx context.Context, stdin io.Reader) (func(lambdaide
 	}, nil
 }
 
-// claimsIn returns the TokenHash of each claim that the lines of a log are about, by the id
-// of the record. It looks at every JSON object of the log, and skips what is before, between
-// and after them, such as the name of a function.
+// claimsIn returns the token hashes of the claims in a log, by the ids of their records. It
+// reads the JSON objects in the log with the outcome "never_started", and skips all other
+// text, such as the names of functions.
 func claimsIn(log string) map[string][]string {
 	claims := map[string][]string{}
 	for {
@@ -96,9 +97,10 @@ func claimsIn(log string) map[string][]string {
 	}
 }
 
-// releaseAll releases the records of the leases, and reports each. A record that has changed
-// since it was listed stays as it is.
-func (u *unstarted) releaseAll(ctx context.Context, a *app, s *dynamostore.Store, leases []leaseView) error {
+// releaseAll releases the records of the leases after the operator has confirmed. It
+// leaves alone a record that has changed since it was listed. It prints each failure and
+// the number of records released, and returns all failures.
+func (u *neverStartedFlags) releaseAll(ctx context.Context, a *app, s *dynamostore.Store, leases []leaseView) error {
 	if len(leases) == 0 {
 		return nil
 	}

@@ -103,7 +103,7 @@ func TestX10_LeasesNeedsLogLinesOfClaims(t *testing.T) {
 func TestX10_LeasesReleasesNoRecordThatHasChanged(t *testing.T) {
 	d := openDesk(t)
 	taken, free := d.claimed("taken", nil), d.claimed("free", nil)
-	u := unstarted{signed: signed{by: "alice", reason: "r"}, consent: consent{yes: true}}
+	u := neverStartedFlags{operatorFlags: operatorFlags{by: "alice", reason: "r"}, confirmation: confirmation{yes: true}}
 	var errs strings.Builder
 	err := u.releaseAll(t.Context(), &app{Err: printer{&errs}}, d.store, []leaseView{{ID: taken.ID, Token: "another"}, {ID: free.ID, Token: free.Token}})
 	if !errors.Is(err, dynamostore.ErrRecordChanged) || !strings.Contains(errs.String(), "1 record released") || !strings.Contains(errs.String(), taken.ID) {

@@ -14,32 +14,32 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// decision is what a command needs that ends an attempt for good.
-type decision struct {
-	who     identity
-	token   string
-	ttl     time.Duration
-	maxSkew time.Duration
-	force   bool
-	again   bool // of settle alone
-	free    bool // of settle alone: a released record too
-	signed
-	consent
+// decisionFlags has the flags that release and settle have in common.
+type decisionFlags struct {
+	who      identity
+	token    string
+	ttl      time.Duration
+	maxSkew  time.Duration
+	force    bool
+	again    bool // --again, which only settle has
+	released bool // --released, which only settle has: a released record may be settled too
+	operatorFlags
+	confirmation
 
-	// check returns an error for a record that the command can't change, before
-	// anybody is asked; nil: it can change every record.
+	// check returns an error if the command can't change the record. It is called before
+	// the operator is asked to confirm. If it is nil, there is no such check.
 	check func(dynamostore.Inspected) error
 }
 
-// signed is who does it, and why.
-type signed struct{ by, reason string }
+// operatorFlags has the values of --by and --reason: who changes the record, and why.
+type operatorFlags struct{ by, reason string }
 
-// operatorVariable is the environment's name for the operator.
+// operatorVariable is the environment variable for the default of --by.
 const operatorVariable = "IDEM_OPERATOR"
 
-func (s *signed) flags(f *pflag.FlagSet) {
+func (s *operatorFlags) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.by, "by", operatorName(), "your name, which the record keeps; default: $"+operatorVariable+", or the user's name")
-	f.StringVar(&s.reason, "reason", "", "why, which the record keeps: a ticket, say (required)")
+	f.StringVar(&s.reason, "reason", "", "why you do it, such as a ticket; the record keeps it (required)")
 	f.Lookup("by").DefValue = ""
 }
 
@@ -53,17 +53,17 @@ func operatorName() string {
 	return ""
 }
 
-func (d *decision) flags(f *pflag.FlagSet) {
+func (d *decisionFlags) flags(f *pflag.FlagSet) {
 	d.who.flags(f)
-	d.signed.flags(f)
-	d.consent.flags(f)
-	f.StringVar(&d.token, "token", "", "the token that show printed: if another stands there by now, nothing is changed")
-	f.DurationVar(&d.ttl, "ttl", 24*time.Hour, "how long the record lasts from now on: the guard's Options.TTL")
+	d.operatorFlags.flags(f)
+	d.confirmation.flags(f)
+	f.StringVar(&d.token, "token", "", "the token that show printed; if the record has another token by now, nothing is changed")
+	f.DurationVar(&d.ttl, "ttl", 24*time.Hour, "how long the record lasts from now on; use the guard's Options.TTL")
 	maxSkewFlag(f, &d.maxSkew)
-	f.BoolVar(&d.force, "force", false, "end a live lease too: its attempt may still be running, and have its effects after a retry had them")
+	f.BoolVar(&d.force, "force", false, "also change a record whose lease is live: its attempt may still be running, and have its effects after those of a retry")
 }
 
-func (s *signed) operator(store *dynamostore.Store, optFns ...func(*dynamostore.OperatorOptions)) (*dynamostore.Operator, error) {
+func (s *operatorFlags) operator(store *dynamostore.Store, optFns ...func(*dynamostore.OperatorOptions)) (*dynamostore.Operator, error) {
 	if s.reason == "" {
 		return nil, usage(errors.New("why? Use --reason; the record keeps it"))
 	}
@@ -73,20 +73,23 @@ func (s *signed) operator(store *dynamostore.Store, optFns ...func(*dynamostore.
 
 // maxSkewFlag defines the flag --max-skew of a command that acts as an operator.
 func maxSkewFlag(f *pflag.FlagSet, maxSkew *time.Duration) {
-	f.DurationVar(maxSkew, "max-skew", 2*time.Second, "how far clocks may be apart: at least the guard's Options.MaxSkew")
+	f.DurationVar(maxSkew, "max-skew", 2*time.Second, "the maximum difference between clocks; at least the guard's Options.MaxSkew")
 }
 
 // maxSkewOption returns the OperatorOptions.MaxSkew for a value of --max-skew. A MaxSkew
 // of 0 selects the default of 2 s, so 1 ns stands for a --max-skew of 0.
 func maxSkewOption(maxSkew time.Duration) time.Duration { return max(maxSkew, 1) }
 
-// options sets what the flags say.
-func (d *decision) options(o *dynamostore.OperatorOptions) {
+// options sets the options of the Operator from the flags.
+func (d *decisionFlags) options(o *dynamostore.OperatorOptions) {
 	o.TTL, o.Force, o.Again, o.MaxSkew = d.ttl, d.force, d.again, maxSkewOption(d.maxSkew)
 }
 
-// prepare finds the record, makes sure that it is what was shown, and asks.
-func (d *decision) prepare(a *app, c *cobra.Command, args []string, does string) (*dynamostore.Operator, *dynamostore.Store, dynamostore.Inspected, error) {
+// prepare does what release and settle have in common before they change a record. It reads
+// the record and checks that its token is that of --token. It then shows the record and asks
+// the question, unless --yes was given. It returns the record as it is after the operator has
+// confirmed.
+func (d *decisionFlags) prepare(a *app, c *cobra.Command, args []string, question string) (*dynamostore.Operator, *dynamostore.Store, dynamostore.Inspected, error) {
 	none := dynamostore.Inspected{}
 	if d.ttl < lambdaidem.MinTTL || d.maxSkew < 0 {
 		return nil, nil, none, usage(fmt.Errorf("--ttl must be at least %v, --max-skew at least 0", lambdaidem.MinTTL))
@@ -107,7 +110,7 @@ func (d *decision) prepare(a *app, c *cobra.Command, args []string, does string)
 		return nil, nil, none, err
 	}
 	if d.token != "" && seen.Record.Token != d.token {
-		return nil, nil, none, told(a, seen, fmt.Errorf("%w: its token is %s, not %s", dynamostore.ErrRecordChanged, seen.Record.Token, d.token))
+		return nil, nil, none, printChanged(a, seen, fmt.Errorf("%w: its token is %s, not %s", dynamostore.ErrRecordChanged, seen.Record.Token, d.token))
 	}
 	if d.check != nil {
 		if err := d.check(seen); err != nil {
@@ -127,55 +130,57 @@ func (d *decision) prepare(a *app, c *cobra.Command, args []string, does string)
 		if d.force {
 			say(a.Err, "--force: if its lease is live, its attempt may still be running.\n")
 		}
-		if err := d.ask(c.Context(), a, "yes", "%s", does); err != nil {
+		if err := d.ask(c.Context(), a, "yes", "%s", question); err != nil {
 			return nil, nil, none, err
 		}
-		// The answer may have taken long, and a computer that slept meanwhile does not
-		// know how long.
+		// Read the record again. The operator may have taken long to confirm, and if this
+		// computer slept in the meantime, it does not know how much time has passed.
 		now, err := s.Inspect(c.Context(), seen.Record.ID)
 		if err != nil {
 			return nil, nil, none, err
 		}
 		if now.Record.Token != seen.Record.Token || now.Record.State != seen.Record.State || len(now.Operations) != len(seen.Operations) {
-			return nil, nil, none, told(a, now, dynamostore.ErrRecordChanged)
+			return nil, nil, none, printChanged(a, now, dynamostore.ErrRecordChanged)
 		}
 		seen = now
 	}
 	return o, s, seen, nil
 }
 
-// told adds to an error what the record is now, for people.
-func told(a *app, now dynamostore.Inspected, err error) error {
+// printChanged returns err. If err is dynamostore.ErrRecordChanged, printChanged first
+// prints how the record has changed.
+func printChanged(a *app, now dynamostore.Inspected, err error) error {
 	if err != nil && errors.Is(err, dynamostore.ErrRecordChanged) && now.Record.ID != "" {
 		v := viewOf(now)
 		say(a.Err, "The record is now %s, attempt %d, token %s.\n", v.State, v.Attempt, v.Token)
 		for _, op := range v.Operations[max(0, len(v.Operations)-1):] {
-			say(a.Err, "Last of all, %s %s it at %s: %s\n", clip(op.By), op.What, op.At.Format(time.RFC3339), clip(op.Reason))
+			say(a.Err, "Last operation: %s %s it at %s: %s\n", clip(op.By), op.What, op.At.Format(time.RFC3339), clip(op.Reason))
 		}
 	}
 	return err
 }
 
 func newRelease(a *app) *cobra.Command {
-	var d decision
+	var d decisionFlags
 	c := &cobra.Command{
 		Use:   "release [ID]",
-		Short: "Give a record back whose attempt died or is held: the next retry runs again",
-		Long: `Release a record that an attempt left in progress: the next retry runs the handler
-again. Do it where you know that nothing happened, or that doing it twice is no harm.
+		Short: "Release a record whose attempt died or is held, so that the next retry runs",
+		Long: `Release a record that an attempt left in progress, so that the next retry runs the
+handler again. Do it if you know that nothing happened, or that repeating the operation
+does no harm.
 
-It is conditional on the token that show printed, which it replaces: an attempt that
-completes after all is refused, and of two operators one wins. A live lease is
-refused, by DynamoDB's clock and --max-skew.`,
+The record is changed only if it still has the token that show printed, and gets a new
+one. So an attempt that completes later is refused, and of two operators only one
+succeeds. A record whose lease is live, by DynamoDB's clock and --max-skew, is refused.`,
 		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			o, _, seen, err := d.prepare(a, c, args, "Release it, so that the next retry runs again?")
+			o, _, seen, err := d.prepare(a, c, args, "Release the record, so that the next retry runs the handler again?")
 			if err != nil {
 				return err
 			}
 			now, err := o.Release(c.Context(), seen)
 			if err != nil {
-				return told(a, now, err)
+				return printChanged(a, now, err)
 			}
 			return a.printRecord(viewOf(now))
 		},
@@ -186,38 +191,39 @@ refused, by DynamoDB's clock and --max-skew.`,
 
 func newSettle(a *app) *cobra.Command {
 	var (
-		d      decision
+		d      decisionFlags
 		answer givenAnswer
 	)
 	c := &cobra.Command{
 		Use:   "settle [ID]",
 		Short: "Complete a record whose attempt died or is held, with an answer that every retry gets",
-		Long: `Settle a record with an answer of yours: every retry gets it, and none runs. Do it
-where you know what happened. The answer must be of the form of the record's kind:
+		Long: `Settle a record with an answer that you give. Every retry gets this answer, and none
+runs the handler. Do it if you know what happened. The answer must fit the record's kind:
 
-  http     --status, --header, --body or --body-file; or --answer-file as it is stored
+  http     --status, --header, and --body or --body-file; or --answer-file, a file with
+           the response in the form in which records store it
   value    --value or --value-file: the JSON of the result, as the handler's type
-           writes it, in any order of members; or --fail-code and --fail-message for
-           a permanent failure, which a retry of a typed handler gets with the code
-           as errorType; --fail-type gives another, such as the name of the Go type
-           of the error that the handler would have returned
-  message  nothing: that it is done is all its answer
-  any      --no-answer: it is done, and retries get "answer unavailable"
+           encodes it, with its members in any order; or --fail-code and --fail-message
+           for a permanent failure. A retry of a typed handler gets the code as
+           errorType. --fail-type gives another errorType, such as the name of the Go
+           type of the error that the handler would have returned
+  message  no flag: a message has no other answer than that it is done
+  any      --no-answer: the operation is done, and retries get "answer unavailable"
 
-An answer that can't be sent is refused: a Content-Length that is not the body's, a
-body on status 204, a line break in a header.
+An answer that can't be sent is refused, for example if Content-Length is not the length
+of the body, if a response with status 204 has a body, or if a header has a line break.
 
-Conditions are those of release. The record keeps its fingerprint, and its TTL
-counts from now. --again settles a record that an operator has settled; callers may
-have received the first answer.`,
+The record is changed under the same conditions as by release. It keeps its fingerprint,
+and its TTL starts now. --again settles a record again that an operator has settled;
+callers may have received the first answer.`,
 		Example: `  idem settle ID --token T --reason 'TICKET-1: the bank has it' \
     --status 201 --header 'Content-Type: application/json' --body '{"id":"p-1"}'`,
 		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			var result lambdaidem.Result
 			d.check = func(seen dynamostore.Inspected) (err error) {
-				if seen.Record.State == lambdaidem.Released && d.yes && !d.free {
-					return told(a, seen, fmt.Errorf("%w? It is released: its handler or an operator says that nothing happened, and the next retry runs. "+
+				if seen.Record.State == lambdaidem.Released && d.yes && !d.released {
+					return printChanged(a, seen, fmt.Errorf("%w? It is released: its handler or an operator says that nothing happened, and the next retry runs. "+
 						"If none must run, add --released", dynamostore.ErrRecordChanged))
 				}
 				if result, err = answer.result(c.Context(), a, viewOf(seen).Kind); err != nil {
@@ -228,7 +234,7 @@ have received the first answer.`,
 				}
 				return usage(lambdaidem.CheckResult(seen.Record.Scope, result))
 			}
-			o, s, seen, err := d.prepare(a, c, args, "Settle it, so that every retry gets your answer?")
+			o, s, seen, err := d.prepare(a, c, args, "Settle the record, so that every retry gets your answer?")
 			if err != nil {
 				return err
 			}
@@ -237,14 +243,14 @@ have received the first answer.`,
 				err = fmt.Errorf("%w; --again settles it again", err)
 			}
 			if err != nil {
-				return told(a, now, err)
+				return printChanged(a, now, err)
 			}
 			return a.printRecord(viewOf(now).withAnswer(c.Context(), s, now.Record))
 		},
 	}
 	d.flags(c.Flags())
-	c.Flags().BoolVar(&d.free, "released", false, "with --yes: settle a record that is released too")
-	c.Flags().BoolVar(&d.again, "again", false, "settle a record that an operator has settled: callers may have received that answer")
+	c.Flags().BoolVar(&d.released, "released", false, "with --yes: also settle a released record")
+	c.Flags().BoolVar(&d.again, "again", false, "settle a record again that an operator has settled; callers may have received the first answer")
 	answer.flags(c.Flags())
 	return c
 }

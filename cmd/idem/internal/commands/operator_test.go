@@ -194,7 +194,7 @@ func TestO2_SettleRefusesMistakesBeforeItAsks(t *testing.T) {
 func TestO2_AnOperatorsOptionsAreTheFlags(t *testing.T) {
 	for given, want := range map[time.Duration]time.Duration{0: 1, 1: 1, time.Second: time.Second, 5 * time.Second: 5 * time.Second} {
 		var o dynamostore.OperatorOptions
-		(&decision{ttl: time.Hour, maxSkew: given, force: true, again: true}).options(&o)
+		(&decisionFlags{ttl: time.Hour, maxSkew: given, force: true, again: true}).options(&o)
 		if o.MaxSkew != want || o.TTL != time.Hour || !o.Force || !o.Again {
 			t.Errorf("--max-skew %v: %+v; want MaxSkew %v, since 0 stands for the default of 2s", given, o, want)
 		}
@@ -264,12 +264,12 @@ func TestO2_TheErrorTypeOfASettledFailure(t *testing.T) {
 // A --max-skew of 0 is allowed, and means that all clocks agree.
 func TestO2_BoundsOfADecision(t *testing.T) {
 	for _, c := range []struct {
-		d    decision
+		d    decisionFlags
 		says string
 	}{
-		{decision{ttl: lambdaidem.MinTTL}, "Use --token"}, // the next thing that is wrong
-		{decision{ttl: lambdaidem.MinTTL, maxSkew: -1}, "--max-skew at least 0"},
-		{decision{ttl: lambdaidem.MinTTL - 1}, "--ttl must be at least 15m0s"},
+		{decisionFlags{ttl: lambdaidem.MinTTL}, "Use --token"}, // the next thing that is wrong
+		{decisionFlags{ttl: lambdaidem.MinTTL, maxSkew: -1}, "--max-skew at least 0"},
+		{decisionFlags{ttl: lambdaidem.MinTTL - 1}, "--ttl must be at least 15m0s"},
 	} {
 		if _, _, _, err := c.d.prepare(&app{}, nil, nil, ""); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("--ttl %v --max-skew %v: %v; want %q", c.d.ttl, c.d.maxSkew, err, c.says)

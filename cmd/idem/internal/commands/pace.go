@@ -10,22 +10,22 @@ import (
 
 // The bounds of --rate, in capacity units or requests a second.
 const (
-	leastRate = 0.001 // one in 17 minutes
+	leastRate = 0.001 // one unit in 17 minutes
 	mostRate  = 1e9
 )
 
-// checkRate returns an error unless perSecond is within the bounds of --rate.
+// checkRate returns an error if perSecond, the value of --rate, is out of bounds.
 func checkRate(perSecond float64) error {
-	if perSecond >= leastRate && perSecond <= mostRate { // false for NaN
+	if perSecond >= leastRate && perSecond <= mostRate { // false if perSecond is NaN
 		return nil
 	}
 	return fmt.Errorf("--rate is %v; it must be from %v to %.0f a second", perSecond, leastRate, float64(mostRate))
 }
 
-// pace returns a function that waits until the capacity units of a request may be
-// spent at this rate. The cost of a request is known only afterwards, so the next
-// request waits for it. The first second's worth is free. perSecond must pass
-// checkRate.
+// pace returns a function that limits capacity units to the given rate per second. The
+// function is called after each request with the units that the request consumed, and waits
+// until the rate allows them. The units of the first second pass without waiting. perSecond
+// must pass checkRate.
 func pace(perSecond float64) func(context.Context, float64) error {
 	burst := max(1, int(math.Ceil(perSecond)))
 	limit := rate.NewLimiter(rate.Limit(perSecond), burst)

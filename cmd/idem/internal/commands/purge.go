@@ -19,23 +19,23 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
 
-// purging is what is purged, and how.
-type purging struct {
+// purgeCommand has the flags of the purge command.
+type purgeCommand struct {
 	filter
 	forget, steps bool
 	dryRun        bool
 	rate          float64
 	maxSkew       time.Duration
-	state         string
-	after         string
-	signed
-	consent
+	state         string // the file of the journal; "" if progress is not saved
+	after         string // the key of the item to continue after; "" to begin at the start
+	operatorFlags
+	confirmation
 }
 
-// filter chooses records by their scope and age.
+// filter selects records by their scope and age. It has the values of the flags.
 type filter struct {
 	Namespace string `json:"namespace,omitempty"`
-	Route     string `json:"route,omitempty"` // with the method before it, or an operation
+	Route     string `json:"route,omitempty"` // the method, a space and the route; or an operation
 	Caller    string `json:"caller,omitempty"`
 	Tenant    string `json:"tenant,omitempty"`
 	Older     string `json:"olderThan,omitempty"`
@@ -43,27 +43,27 @@ type filter struct {
 	All       bool   `json:"all,omitempty"`
 }
 
-func (p *purging) flags(f *pflag.FlagSet) {
+func (p *purgeCommand) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.Namespace, "namespace", "", "records of this namespace")
 	f.StringVar(&p.Route, "route", "", `records of this route, "POST /payments", or of this operation`)
-	f.StringVar(&p.Caller, "caller", "", "records of this caller, as show has it")
+	f.StringVar(&p.Caller, "caller", "", "records of this caller, as show prints it")
 	f.StringVar(&p.Tenant, "tenant", "", "records of this tenant")
-	f.StringVar(&p.Older, "older-than", "", "records that were completed (or begun, if released) longer ago: 36h, 30d")
-	f.StringVar(&p.Since, "since", "", "records that were completed (or begun, if released) at this time or later: 2026-11-22T03:00:00Z, the point to which other data was restored, say")
-	f.BoolVar(&p.All, "all", false, "all records; needed where nothing else chooses")
-	f.BoolVar(&p.forget, "forget", false, "let the records expire too, and released ones, in 15 minutes: a retry then runs again, a SECOND time")
-	f.BoolVar(&p.steps, "steps", false, "erase the results of steps too, of records that are released or whose attempt died: no retry of them runs again")
-	f.BoolVar(&p.dryRun, "dry-run", false, "change nothing, and count what would be")
-	f.Float64Var(&p.rate, "rate", 100, "capacity units a second at most, reads and writes together")
+	f.StringVar(&p.Older, "older-than", "", "records that were completed (or begun, if released) longer ago than this: 36h, 30d")
+	f.StringVar(&p.Since, "since", "", "records that were completed (or begun, if released) at this time or later, such as the point to which other data was restored: 2026-11-22T03:00:00Z")
+	f.BoolVar(&p.All, "all", false, "all records; required if no other flag selects records")
+	f.BoolVar(&p.forget, "forget", false, "also make these records, and released ones, expire in 15 minutes: a retry then runs the handler a SECOND time")
+	f.BoolVar(&p.steps, "steps", false, "also erase the results of steps of records that are released or whose attempt died: no retry of these records runs again")
+	f.BoolVar(&p.dryRun, "dry-run", false, "change nothing; count what would be changed")
+	f.Float64Var(&p.rate, "rate", 100, "the maximum capacity units per second, reads and writes together")
 	maxSkewFlag(f, &p.maxSkew)
-	f.StringVar(&p.state, "state", "", "a file that the progress is kept in, so that the same command goes on where it was stopped or killed")
-	f.StringVar(&p.after, "after", "", "go on after this point, which a purge that stopped has printed")
-	p.signed.flags(f)
-	p.consent.flags(f)
+	f.StringVar(&p.state, "state", "", "a file to save the progress in, so that the same command continues where it was stopped or killed")
+	f.StringVar(&p.after, "after", "", "continue after this point, which a purge that stopped has printed")
+	p.operatorFlags.flags(f)
+	p.confirmation.flags(f)
 }
 
 func newPurge(a *app) *cobra.Command {
-	var p purging
+	var p purgeCommand
 	c := &cobra.Command{
 		Use:   "purge",
 		Short: "Erase answers by scope, caller and age; the records stay, so that nothing runs twice",
@@ -76,17 +76,17 @@ Released records and records in progress keep the results of their steps, becaus
 next attempt needs them. --steps erases those too, and completes the records without an
 answer: no retry of them runs again. Records with a live lease are never changed.
 
---forget lets the records expire too, 15 minutes later, when nothing that was sent
-before can arrive any more: a retry then runs, and has its effects a second time.
-DynamoDB deletes them later. Functions with a cache in the process (Options.Cache)
-may replay for the cache's age.
+--forget also makes the records expire 15 minutes later, when no request that was sent
+before can still arrive. A retry after that runs the handler, and has its effects a
+second time. DynamoDB deletes the records later. Functions with a cache (Options.Cache)
+may replay an answer until it leaves the cache.
 
-Repeat it an hour later if it has deleted parts of answers: a delayed request can write a
-deleted part once more. No record names such a part, and it stays until its TTL.
+If a purge has deleted parts of answers, repeat it an hour later: a delayed request can
+write a deleted part again. No record refers to such a part, and it stays until its TTL.
 
-It walks over the whole table, at --rate capacity units a second. It can be stopped
-and killed at any time: with --state, the same command goes on where it was; without,
-it begins anew and finds done what is done.`,
+purge scans the whole table, at --rate capacity units per second. It can be stopped or
+killed at any time. With --state, the same command then continues where it was. Without
+--state, it starts again, and skips the records that are already purged.`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return p.run(a, c) },
 	}
@@ -94,7 +94,7 @@ it begins anew and finds done what is done.`,
 	return c
 }
 
-func (p *purging) run(a *app, c *cobra.Command) error {
+func (p *purgeCommand) run(a *app, c *cobra.Command) error {
 	ctx := c.Context()
 	ages, err := p.check()
 	if err != nil {
@@ -117,7 +117,7 @@ func (p *purging) run(a *app, c *cobra.Command) error {
 			return err
 		}
 	}
-	clock, err := s.Inspect(ctx, "lambdaidem#clock") // for the time alone: no record is called that
+	clock, err := s.Inspect(ctx, "lambdaidem#clock") // reads only the time; no record has this id
 	if err != nil {
 		return fmt.Errorf("ask for the database's clock: %w", err)
 	}
@@ -133,14 +133,14 @@ func (p *purging) run(a *app, c *cobra.Command) error {
 		}
 		if bar != nil {
 			bar.Describe(fmt.Sprintf("%d purged", sum.Purged))
-			_ = bar.Set(sum.Looked) // a terminal that can't be drawn on
+			_ = bar.Set(sum.Looked) // the error means that the terminal can't show the bar
 		}
 		if err != nil {
 			return p.stopped(ctx, a, journal, sum, err)
 		}
 	}
 	if bar != nil {
-		_ = bar.Finish() // as above
+		_ = bar.Finish() // the error means that the terminal can't show the bar
 		say(a.Err, "\n")
 	}
 	if err := journal.done(); err != nil {
@@ -149,8 +149,9 @@ func (p *purging) run(a *app, c *cobra.Command) error {
 	return p.report(a, sum, match)
 }
 
-// journal opens the journal of --state, or one that keeps nothing.
-func (p *purging) journal(ctx context.Context, a *app, client *dynamodb.Client) (*journal, error) {
+// journal opens the journal in the file of --state. Without --state, it returns a journal
+// that saves nothing.
+func (p *purgeCommand) journal(ctx context.Context, a *app, client *dynamodb.Client) (*journal, error) {
 	if p.state == "" {
 		return &journal{After: p.after, Found: newFindings()}, nil
 	}
@@ -162,14 +163,15 @@ func (p *purging) journal(ctx context.Context, a *app, client *dynamodb.Client) 
 	return j, usage(err)
 }
 
-// ages are how old records must be; zero: any age.
+// ages limits the ages of the records to purge. A zero field sets no limit.
 type ages struct {
-	least time.Duration
-	since time.Time
+	least time.Duration // --older-than: the minimum age
+	since time.Time     // --since: the earliest time
 }
 
-// check says what is wrong with the flags, and how old records must be.
-func (p *purging) check() (a ages, err error) {
+// check returns an error if the flags are invalid, and otherwise the parsed values of
+// --older-than and --since.
+func (p *purgeCommand) check() (a ages, err error) {
 	if a.least, err = parseAge(p.Older); err == nil && p.Since != "" {
 		if a.since, err = time.Parse(time.RFC3339, p.Since); err != nil {
 			err = fmt.Errorf("--since is %q; it must be a time as RFC 3339 has it: 2026-11-22T03:00:00Z", p.Since)
@@ -191,15 +193,16 @@ func (p *purging) check() (a ages, err error) {
 	return a, err
 }
 
-// signer returns the operator. A dry run needs no reason: nothing is kept of it.
-func (p *purging) signer(s *dynamostore.Store) (*dynamostore.Operator, error) {
+// signer returns the Operator that purges. A dry run needs no --reason, because it changes
+// no record.
+func (p *purgeCommand) signer(s *dynamostore.Store) (*dynamostore.Operator, error) {
 	if p.dryRun && p.reason == "" {
 		p.reason = "dry run"
 	}
 	return p.operator(s, func(o *dynamostore.OperatorOptions) { o.MaxSkew = maxSkewOption(p.maxSkew) })
 }
 
-func (p *purging) confirm(ctx context.Context, a *app) error {
+func (p *purgeCommand) confirm(ctx context.Context, a *app) error {
 	if !p.forget {
 		return p.ask(ctx, a, "erase", "This erases the answers %s, for good. The records stay.", p.says())
 	}
@@ -207,7 +210,7 @@ func (p *purging) confirm(ctx context.Context, a *app) error {
 	return p.ask(ctx, a, "forget", "This forgets the records %s.", p.says())
 }
 
-// says returns what is chosen, for people.
+// says describes the selected records for a prompt.
 func (f filter) says() string {
 	if f.All && f.Older+f.Since == "" {
 		return "of the whole table"
@@ -223,7 +226,8 @@ func (f filter) says() string {
 	return "of " + strings.Join(parts, ", ")
 }
 
-// parseAge reads a duration that may be in days.
+// parseAge parses a duration as time.ParseDuration does, or a number of days such as "30d".
+// It returns 0 for an empty string.
 func parseAge(s string) (time.Duration, error) {
 	if s == "" {
 		return 0, nil
@@ -242,8 +246,9 @@ func parseAge(s string) (time.Duration, error) {
 	return age, nil
 }
 
-// bar returns a progress bar, where it can be drawn. How many items the table has is
-// what DynamoDB counted within the last six hours ("DescribeTable").
+// bar returns a progress bar, or nil if the output is not a terminal. The length of the bar
+// is the number of items in the table, which DynamoDB updates about every six hours
+// ("DescribeTable").
 func (a *app) bar(ctx context.Context, client *dynamodb.Client, table string) *progressbar.ProgressBar {
 	if !a.Draws {
 		return nil
@@ -255,18 +260,19 @@ func (a *app) bar(ctx context.Context, client *dynamodb.Client, table string) *p
 	return newBar(a.Err, items)
 }
 
-// stopped tells how to go on. That a write of the last page may have happened is no
-// matter: it is done again.
-func (p *purging) stopped(ctx context.Context, a *app, j *journal, sum dynamostore.PurgeProgress, err error) error {
+// stopped prints how to resume a purge that ended with err, and returns the error of the
+// command. It doesn't matter whether the last write was applied, because a resumed purge
+// repeats the last page.
+func (p *purgeCommand) stopped(ctx context.Context, a *app, j *journal, sum dynamostore.PurgeProgress, err error) error {
 	if a.Draws {
 		say(a.Err, "\n")
 	}
 	say(a.Err, "Stopped after %s, %d purged. ", counted(sum.Looked, "item", "items"), sum.Purged)
 	switch {
 	case j.file != "":
-		say(a.Err, "The same command goes on where it was: --state %s\n", j.file)
+		say(a.Err, "The same command continues where it was: --state %s\n", j.file)
 	case sum.After != "":
-		say(a.Err, "To go on, add: --after %s\n", shellQuote(sum.After))
+		say(a.Err, "To continue, add: --after %s\n", shellQuote(sum.After))
 	default:
 		say(a.Err, "\n")
 	}
@@ -277,10 +283,11 @@ func (p *purging) stopped(ctx context.Context, a *app, j *journal, sum dynamosto
 	return codedError{fmt.Errorf("purge: %w", err), code}
 }
 
-// purgeView is a purge that is done, as programs get it.
+// purgeView is the report of a complete purge, as --output json prints it. The counts are
+// those of dynamostore.PurgeProgress.
 type purgeView struct {
 	DryRun     bool    `json:"dryRun"`
-	Forgotten  bool    `json:"forgotten"` // the records expire in 15 minutes, and lost their answers
+	Forgotten  bool    `json:"forgotten"` // --forget: the records lost their answers and expire in 15 minutes
 	Looked     int     `json:"looked"`
 	Matched    int     `json:"matched"`
 	Purged     int     `json:"purged"`
@@ -288,24 +295,24 @@ type purgeView struct {
 	Changed    int     `json:"changedMeanwhile"`
 	InProgress int     `json:"inProgress"`
 	Parts      int     `json:"parts"`
-	Orphans    int     `json:"orphanedParts"` // of these, or found in a dry run: parts of attempts that never completed
+	Orphans    int     `json:"orphanedParts"` // deleted parts of attempts that never completed; in a dry run, those that would be deleted
 	KeptParts  int     `json:"keptParts"`
-	KeptSteps  int     `json:"keptSteps"`  // records
-	InnerCalls int     `json:"innerCalls"` // released records of which a retry needs the answer of a guarded call
+	KeptSteps  int     `json:"keptSteps"`  // records that keep the results of their steps
+	InnerCalls int     `json:"innerCalls"` // released records whose retry needs the answer of a guarded call
 	Foreign    int     `json:"foreign"`
 	Units      float64 `json:"capacityUnits"`
 	Seconds    float64 `json:"seconds"`
-	After      string  `json:"after,omitempty"` // the value of --after: the items before it are not in this report
+	After      string  `json:"after,omitempty"` // the value of --after; the report excludes the items before it
 
-	Compared []comparedView `json:"compared,omitempty"` // if nothing matched: each flag by itself
+	Compared []comparedView `json:"compared,omitempty"` // how many records match each flag, if no record matches all
 
 	// What a purge by caller left although it may hold data of the same person.
-	CallersAlike  []string `json:"callersAlike,omitempty"` // if something matched
-	WithoutCaller int      `json:"withoutCaller"`          // records that match every other flag
-	RoutesWithout []string `json:"routesWithoutCaller,omitempty"`
+	CallersAlike  []string `json:"callersAlike,omitempty"`        // similar callers; absent if no record matched
+	WithoutCaller int      `json:"withoutCaller"`                 // records without a caller that match every other flag
+	RoutesWithout []string `json:"routesWithoutCaller,omitempty"` // the routes of the records without a caller
 }
 
-func (p *purging) report(a *app, sum dynamostore.PurgeProgress, match *matcher) error {
+func (p *purgeCommand) report(a *app, sum dynamostore.PurgeProgress, match *matcher) error {
 	v := purgeView{
 		DryRun: p.dryRun, Forgotten: p.forget,
 		Looked: sum.Looked, Matched: sum.Matched, Purged: sum.Purged, Before: sum.Before, Changed: sum.Changed, InProgress: sum.InProgress,
@@ -314,7 +321,7 @@ func (p *purging) report(a *app, sum dynamostore.PurgeProgress, match *matcher) 
 		CallersAlike:  match.callersAlike(),
 		WithoutCaller: match.Unnamed, RoutesWithout: slices.Sorted(maps.Keys(match.Routes)),
 	}
-	if v.After = p.after; v.After == "" { // otherwise the part before it may have matched
+	if v.After = p.after; v.After == "" { // with --after, records before that key may have matched
 		v.Compared = match.compared()
 	}
 	if a.output == outputJSON {
@@ -325,7 +332,7 @@ func (p *purging) report(a *app, sum dynamostore.PurgeProgress, match *matcher) 
 	return nil
 }
 
-// text writes it for people.
+// text prints the report as sentences.
 func (v purgeView) text(to printer) {
 	does, would := "erased", "would be erased"
 	if v.Forgotten {
@@ -360,6 +367,6 @@ func (v purgeView) text(to printer) {
 	}
 	say(to, "Looked at %s. Capacity units: %g.\n", counted(v.Looked, "item", "items"), v.Units)
 	if v.After != "" {
-		say(to, "This report is of the items after --after alone. (With --state, a report is of the whole purge.)\n")
+		say(to, "This report covers only the items after --after. (With --state, a report covers the whole purge.)\n")
 	}
 }

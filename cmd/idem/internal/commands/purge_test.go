@@ -117,7 +117,7 @@ func TestO2_PurgeGoesOnFromItsState(t *testing.T) {
 		t.Fatalf("stopped at once, it ended with %d: %s", code, errs.String())
 	}
 	first := d.view("0").ID
-	identity, err := (&purging{filter: filter{Namespace: "shop"}}).identity(t.Context(), &connection{table: d.table}, d.client)
+	identity, err := (&purgeCommand{filter: filter{Namespace: "shop"}}).identity(t.Context(), &connection{table: d.table}, d.client)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestO2_AResumedPurgeReportsTheWhole(t *testing.T) {
 	d.pay(d.guard, "a", paid)
 	last := d.view("a").ID
 	state := filepath.Join(t.TempDir(), "purge.json")
-	identity, err := (&purging{filter: filter{Caller: "carol"}}).identity(t.Context(), &connection{table: d.table}, d.client)
+	identity, err := (&purgeCommand{filter: filter{Caller: "carol"}}).identity(t.Context(), &connection{table: d.table}, d.client)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestO2_AResumedPurgeReportsTheWhole(t *testing.T) {
 	if strings.Contains(resumed.out, "Nothing matched") {
 		t.Errorf("it says that nothing matched:\n%s", resumed.out)
 	}
-	after := d.idem(append(flags, "--after", last)...).want(t, exitDone, "of the items after --after alone")
+	after := d.idem(append(flags, "--after", last)...).want(t, exitDone, "only the items after --after")
 	if strings.Contains(after.out, "Nothing matched") {
 		t.Errorf("it says of a part that nothing matched:\n%s", after.out)
 	}
@@ -287,7 +287,7 @@ func TestO2_RateOfUnits(t *testing.T) {
 func TestO2_AStoppedPurgeCountsInWords(t *testing.T) {
 	for looked, want := range map[int]string{1: "Stopped after 1 item, 1 purged. ", 2: "Stopped after 2 items, 1 purged. "} {
 		var errs strings.Builder
-		_ = (&purging{}).stopped(t.Context(), &app{Err: printer{&errs}}, &journal{}, dynamostore.PurgeProgress{Looked: looked, Purged: 1}, errLater)
+		_ = (&purgeCommand{}).stopped(t.Context(), &app{Err: printer{&errs}}, &journal{}, dynamostore.PurgeProgress{Looked: looked, Purged: 1}, errLater)
 		if !strings.HasPrefix(errs.String(), want) {
 			t.Errorf("it prints %q; want %q", errs.String(), want)
 		}

@@ -17,8 +17,8 @@ func newShow(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show [ID]",
 		Short: "Show a record: its state, its answer decoded, its steps, and what operators did",
-		Long: `Show a record by its id (which stands in events, logs and leases), or by what the
-guard makes the id of: --key with --namespace, --caller and --route, --path or
+		Long: `Show a record by its id, which events, logs and leases contain, or by the values from
+which the guard makes the id: --key with --namespace, --caller, and --route, --path or
 --operation.`,
 		Example: `  idem show lambdaidem#yVLK2aFQkF3…
   idem show --namespace shop --route 'POST /payments' --caller 'jwt:https://issuer|alice' --key k1`,
@@ -40,11 +40,12 @@ guard makes the id of: --key with --namespace, --caller and --route, --path or
 		},
 	}
 	who.flags(c.Flags())
-	c.Flags().StringArrayVar(&downstream, "downstream", nil, "show the key that the handler passed on under this name: lambdaidem.DownstreamKey; may be repeated")
+	c.Flags().StringArrayVar(&downstream, "downstream", nil, "also show the key that the handler passed on under this name, as lambdaidem.DownstreamKey returns it; may be repeated")
 	return c
 }
 
-// find reads the record that is asked for. One that is not there is an error.
+// find reads the record that the command line identifies. It returns an error with the exit
+// code exitNone if there is no such record.
 func (a *app) find(c *cobra.Command, s *dynamostore.Store, who *identity, args []string) (dynamostore.Inspected, error) {
 	id, err := who.record(s, args)
 	if err != nil {

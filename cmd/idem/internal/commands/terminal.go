@@ -16,15 +16,15 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// printer writes to one of the command's streams. Clients choose much of what a
-// record contains, so a record can hold escape sequences for the operator's
-// terminal. A printer therefore has no Write method: the only ways to print are
-// say, a table and printJSON, and each of them escapes every value.
+// printer prints to one of the command's streams. A record contains text that clients
+// choose, so it can contain escape sequences that attack the operator's terminal. A printer
+// therefore has no Write method. The only ways to print are say, a table and printJSON, and
+// each of them escapes every value.
 type printer struct{ w io.Writer }
 
-// say formats and prints. The format is printed as it stands; each argument is
-// escaped, whatever its type and verb. A failed write is ignored, because there is
-// nobody to tell.
+// say formats its arguments like fmt.Fprintf and prints the result. It escapes each
+// argument, whatever its type and verb, but not the format. It ignores a failed write,
+// because there is no other place to report the failure.
 func say(to printer, format string, args ...any) {
 	escaped := make([]any, len(args))
 	for i, arg := range args {
@@ -33,15 +33,16 @@ func say(to printer, format string, args ...any) {
 	_, _ = fmt.Fprintf(to.w, format, escaped...)
 }
 
-// value is an argument of say.
+// value wraps an argument of say, so that fmt prints it escaped.
 type value struct{ v any }
 
-// Format formats the value by the verb and its flags, and escapes the result.
+// Format formats the value with the verb and its flags, and escapes the result.
 func (v value) Format(f fmt.State, verb rune) {
 	_, _ = io.WriteString(f, escape(fmt.Sprintf(fmt.FormatString(f, verb), v.v)))
 }
 
-// table aligns columns, which are separated by tabs.
+// table prints lines whose columns are separated by tabs, and aligns the columns. It prints
+// nothing before flush.
 type table struct {
 	printer
 
@@ -53,8 +54,8 @@ func newTable(to printer) *table {
 	return &table{printer{w}, w}
 }
 
-// row adds a row of two columns: a name, which is printed as it stands, and what the
-// format makes of the arguments, which are escaped.
+// row adds a row with two columns: the name, which is not escaped, and the formatted
+// arguments, which are.
 func (t *table) row(name, format string, args ...any) {
 	say(t.printer, name+"\t"+format+"\n", args...)
 }
@@ -86,17 +87,18 @@ func newBar(to printer, items int64) *progressbar.ProgressBar {
 		progressbar.OptionSetPredictTime(items > 0), progressbar.OptionSetWidth(30), progressbar.OptionThrottle(100*time.Millisecond))
 }
 
-// isPlain reports whether a terminal shows the character where it stands and as what
-// it is. Control characters (C0, DEL, C1), bidirectional controls, zero-width
-// characters, line separators, variation selectors and unassigned characters are not
-// plain; neither is a space other than U+0020.
+// isPlain reports whether a terminal shows the character visibly, unchanged, and in its
+// place. Control characters (C0, DEL, C1), bidirectional controls, zero-width characters,
+// line separators, variation selectors and unassigned characters are not plain. Neither is
+// a space other than U+0020.
 func isPlain(r rune) bool {
 	return unicode.IsPrint(r) && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// escape returns the text with every character that is not plain written as Go
-// writes it in a string literal: \n, \x1b, \u202e. Bytes that are not UTF-8 become
-// \xff and the like. A backslash stays as it is: only JSON output is exact.
+// escape returns the text with every character that is not plain escaped as in a Go string
+// literal, such as \n, \x1b or \u202e. A byte that is not UTF-8 becomes \xff or the like. A
+// backslash is not escaped, so the original text can't always be recovered. JSON output is
+// exact.
 func escape(s string) string {
 	return replaceUnsafe(s, func(b *strings.Builder, r rune, raw string) {
 		if isInvalid(r, raw) {
@@ -108,8 +110,9 @@ func escape(s string) string {
 	})
 }
 
-// escapeJSON escapes the same characters in JSON text by \u, and invalid UTF-8 as
-// U+FFFD. Newlines stay: the encoder has escaped those inside strings already.
+// escapeJSON returns JSON text with every character that is not plain escaped by \u.
+// Invalid UTF-8 becomes \ufffd. Newlines are kept, because the encoder has already
+// escaped those inside strings.
 func escapeJSON(text string) string {
 	return replaceUnsafe(text, func(b *strings.Builder, r rune, _ string) {
 		switch high, low := utf16.EncodeRune(r); {
@@ -123,7 +126,8 @@ func escapeJSON(text string) string {
 	})
 }
 
-// replaceUnsafe passes each character that is not plain to write; raw is its bytes.
+// replaceUnsafe returns s with each character that is not plain replaced by what write
+// writes. raw has the bytes of the character in s.
 func replaceUnsafe(s string, write func(b *strings.Builder, r rune, raw string)) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
@@ -141,7 +145,8 @@ func replaceUnsafe(s string, write func(b *strings.Builder, r rune, raw string))
 // isInvalid reports whether raw, decoded as r, is a byte that is not UTF-8.
 func isInvalid(r rune, raw string) bool { return r == utf8.RuneError && len(raw) == 1 }
 
-// counted returns a number of things in words: "1 record", "2 records".
+// counted returns the number and the noun in the singular or plural, such as "1 record" or
+// "2 records".
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -149,7 +154,8 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// clip shortens a text to what fits on a few lines of a terminal.
+// clip shortens a text to at most 400 characters, so that it fits on a few lines of a
+// terminal.
 func clip(s string) string {
 	const most = 400
 	if r := []rune(s); len(r) > most {
@@ -158,8 +164,8 @@ func clip(s string) string {
 	return s
 }
 
-// shellQuote returns the text as one word for bash or zsh. The word is plain, so say
-// prints it as it stands and it can be copied.
+// shellQuote returns the text quoted as one word for bash or zsh. The word has only plain
+// characters, so say prints it unchanged, and it can be copied into a command.
 func shellQuote(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return r == utf8.RuneError || !isPlain(r) }) < 0 {
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"

@@ -18,19 +18,19 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// link leads from a record to the record of what its handler sent.
+// link is the value of one --then: it leads from a record to the next one in the chain.
 type link struct {
-	from string // where the next record's key is: key, downstream:NAME, answer:POINTER or step:NAME
-	who  lambdaidem.Identity
+	from string              // where the next record's key is: key, downstream:NAME, answer:/POINTER or step:NAME/POINTER
+	who  lambdaidem.Identity // the identity of the next record, without its key
 }
 
-// hop is one record of a chain, as programs get it.
+// hop is one record of a chain, as --output json prints it.
 type hop struct {
 	From   string      `json:"from,omitempty"` // where the key came from; empty for the first record
 	Key    string      `json:"key,omitempty"`
 	ID     string      `json:"id,omitempty"`
-	Record *recordView `json:"record"`            // null: there is none, or it has expired
-	Unread string      `json:"unknown,omitempty"` // why the chain ends here
+	Record *recordView `json:"record"`            // null if there is no record, or if it has expired
+	Unread string      `json:"unknown,omitempty"` // why the key is unknown and the chain ends here; "" if it is known
 }
 
 func newTrace(a *app) *cobra.Command {
@@ -41,18 +41,19 @@ func newTrace(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "trace [ID]",
-		Short: "Follow a chain: a record, and those of the messages and stream records that came of it",
-		Long: `Follow a chain of records. The first is asked for as with show. Each --then names the
-next one: where its key is, and its scope as records and logs have it, without the
-caller if it has none:
+		Short: "Follow a chain: a record, and those of the messages and stream records that it led to",
+		Long: `Follow a chain of records. Identify the first record as for show. Each --then identifies
+the next one: where its key is, and its scope, as records and logs have it. Leave out the
+caller of the scope if there is none.
 
   downstream:NAME => SCOPE   the key that the handler passed on under this name
   answer:/POINTER => SCOPE   a member of the answer, by its JSON Pointer
   step:NAME/POINTER => SCOPE a member of a stored step's result
-  key => SCOPE               the same key, where the record before was found by one
+  key => SCOPE               the same key, if the record before was found by its key
 
-It reads one item for each record, and scans nothing. A record that is not there has
-not begun, or has expired. The chain ends where the next key can't be known.`,
+trace reads one item for each record, and scans nothing. If a record does not exist, its
+operation has not begun, or the record has expired. The chain ends where the next key is
+unknown.`,
 		Example: `  idem trace lambdaidem#yVLK2aFQkF3… --then 'answer:/id => receipts message receipt' --then 'key => notifications message notification'
   idem trace lambdaidem#yVLK2aFQkF3… --then 'downstream:mail => mails message mail'`,
 		Args: arguments(cobra.MaximumNArgs(1)),
@@ -74,7 +75,7 @@ not begun, or has expired. The chain ends where the next key can't be known.`,
 			}
 			key := ""
 			if len(args) == 0 {
-				given, err := who.identity() // without the quotes of a header
+				given, err := who.identity() // removes the quotes of a key in a header
 				if err != nil {
 					return usage(err)
 				}
@@ -92,11 +93,12 @@ not begun, or has expired. The chain ends where the next key can't be known.`,
 	}
 	who.flags(c.Flags())
 	c.Flags().StringArrayVar(&then, "then", nil, "the next record: where its key is, =>, and its scope; may be repeated")
-	c.Flags().StringArrayVar(&downstream, "downstream", nil, "show the key that each handler passed on under this name; may be repeated")
+	c.Flags().StringArrayVar(&downstream, "downstream", nil, "also show the key that each handler passed on under this name; may be repeated")
 	return c
 }
 
-// follow reads the records of a chain, one after the other.
+// follow reads the records of a chain, one after the other. seen is the first record, and
+// key its key, or "" if it is unknown. names are the downstream names of --downstream.
 func follow(ctx context.Context, s *dynamostore.Store, seen dynamostore.Inspected, key string, links []link, names []string) ([]hop, error) {
 	chain := []hop{hopOf(ctx, s, hop{ID: seen.Record.ID, Key: key}, seen, names)}
 	for _, l := range links {
@@ -117,9 +119,8 @@ func follow(ctx context.Context, s *dynamostore.Store, seen dynamostore.Inspecte
 	return chain, nil
 }
 
-// hopOf fills in the record, if it is there, with its answer and the keys that its
-// handler passed on: under the names that are asked for, and under those of its
-// steps.
+// hopOf returns h with the record, unless there is none or it has expired. The record has
+// its answer and the downstream keys for the given names and for the names of its steps.
 func hopOf(ctx context.Context, s *dynamostore.Store, h hop, seen dynamostore.Inspected, names []string) hop {
 	if seen.Record.GoneAt(seen.At()) {
 		return h
@@ -132,7 +133,7 @@ func hopOf(ctx context.Context, s *dynamostore.Store, h hop, seen dynamostore.In
 	return h
 }
 
-// parseLink reads the value of --then.
+// parseLink parses the value of --then.
 func parseLink(text string) (link, error) {
 	from, scope, ok := strings.Cut(text, "=>")
 	l := link{from: strings.TrimSpace(from)}
@@ -144,9 +145,10 @@ func parseLink(text string) (link, error) {
 	default:
 		return l, fmt.Errorf("%q is not key, downstream:NAME, answer:/POINTER or step:NAME/POINTER", l.from)
 	}
-	// The scope of Do has an empty method: two spaces after the namespace.
+	// In the scope of a call of Do, the method is empty, so two spaces follow the
+	// namespace.
 	scope = strings.TrimLeft(scope, " ")
-	if strings.Count(strings.TrimRight(scope, " "), " ") == 2 { // the caller is left out
+	if strings.Count(strings.TrimRight(scope, " "), " ") == 2 { // the scope has no caller, so add an empty one
 		scope = strings.TrimRight(scope, " ") + " "
 	}
 	parts, err := lambdaidem.ParseScope(scope)
@@ -157,7 +159,9 @@ func parseLink(text string) (link, error) {
 	return l, err
 }
 
-// identityOf returns the identity that a scope stands for, but for its key.
+// identityOf returns the identity of the records with a scope, without their key. It
+// returns an error if a part of the scope was shortened, because such a scope does not
+// identify a record.
 func identityOf(scope lambdaidem.RecordScope) (lambdaidem.Identity, error) {
 	var who lambdaidem.Identity
 	var route string
@@ -185,7 +189,7 @@ func identityOf(scope lambdaidem.RecordScope) (lambdaidem.Identity, error) {
 	return who, nil
 }
 
-// key returns the key of the next record.
+// key returns the key of the next record in the chain, which it finds in last.
 func (l *link) key(last *hop) (string, error) {
 	kind, rest, _ := strings.Cut(l.from, ":")
 	rec := last.Record
@@ -219,7 +223,8 @@ func (l *link) key(last *hop) (string, error) {
 	return member(text, rest, rest)
 }
 
-// member returns the string or the number that a JSON Pointer leads to.
+// member returns the string or the number at a JSON Pointer in text. shown is the pointer
+// to print in errors.
 func member(text []byte, pointer, shown string) (string, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
@@ -255,7 +260,7 @@ func member(text []byte, pointer, shown string) (string, error) {
 	return "", fmt.Errorf("it has no text and no number at %s", shown)
 }
 
-// textOf writes a chain for people: a row for each record.
+// textOf prints a chain as a table with a row for each record.
 func textOf(chain []hop, to printer) error {
 	w := newTable(to)
 	say(w.printer, "KEY FROM\tKEY\tSTATE\tATTEMPT\tBEGAN\tINVOCATION\tLAST FAILURE\tROUTE\tRECORD\n")

@@ -13,16 +13,16 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// recordView is a record as programs get it.
+// recordView is a record as --output json prints it.
 type recordView struct {
 	ID           string                     `json:"id"`
 	State        string                     `json:"state"`           // in progress, dead, held, completed, failed, released or expired
-	Lease        string                     `json:"lease,omitempty"` // live or over, of what is in progress
+	Lease        string                     `json:"lease,omitempty"` // live or over; empty unless the record is in progress
 	Token        string                     `json:"token"`
 	Attempt      int                        `json:"attempt"`
-	Invocation   string                     `json:"invocation,omitempty"`  // Lambda's request id of that attempt
-	LastFailure  string                     `json:"lastFailure,omitempty"` // why it was released
-	Bound        string                     `json:"bound,omitempty"`       // why only the same payload may run again: lambdaidem.Record.Bound
+	Invocation   string                     `json:"invocation,omitempty"`  // the Lambda request id of the attempt
+	LastFailure  string                     `json:"lastFailure,omitempty"` // why the attempt was released
+	Bound        string                     `json:"bound,omitempty"`       // why only the same payload may run again; see lambdaidem.Record.Bound
 	Kind         lambdaidem.RecordKind      `json:"kind,omitempty"`
 	Scope        string                     `json:"scope"`
 	Fingerprint  string                     `json:"fingerprint,omitempty"`
@@ -32,10 +32,10 @@ type recordView struct {
 	Expires      *time.Time                 `json:"expires,omitempty"`
 	DatabaseTime time.Time                  `json:"databaseTime"`
 	Steps        map[string]json.RawMessage `json:"steps,omitempty"`
-	StepsUnread  string                     `json:"stepsUnread,omitempty"` // why each is null
+	StepsUnread  string                     `json:"stepsUnread,omitempty"` // why the steps can't be decrypted; each is then null
 	Answer       *answerView                `json:"answer,omitempty"`
 	Operations   []operationView            `json:"operations,omitempty"`
-	Downstream   []downstreamView           `json:"downstreamKeys,omitempty"` // those that were asked for
+	Downstream   []downstreamView           `json:"downstreamKeys,omitempty"` // the keys for the names of --downstream
 
 	parts         lambdaidem.RecordScope
 	downstreamKey func(name string) string
@@ -47,7 +47,7 @@ type operationView struct {
 	Reason  string                    `json:"reason"`
 	At      time.Time                 `json:"at"`
 	Attempt int                       `json:"attempt"`
-	Token   string                    `json:"token"` // the record's from then on
+	Token   string                    `json:"token"` // the record's token after the operation
 	Forced  bool                      `json:"forced,omitempty"`
 }
 
@@ -56,7 +56,7 @@ type downstreamView struct {
 	Key  string `json:"key"`
 }
 
-// viewOf returns a record as it was seen, without its answer.
+// viewOf returns the view of a record, without its answer.
 func viewOf(seen dynamostore.Inspected) recordView {
 	rec, now := seen.Record, seen.At()
 	v := recordView{
@@ -87,7 +87,7 @@ func viewOf(seen dynamostore.Inspected) recordView {
 	return v
 }
 
-// stateOf returns a record's state in a word.
+// stateOf returns the state of a record at now, as idem prints it.
 func stateOf(rec lambdaidem.Record, now time.Time) string {
 	switch {
 	case rec.GoneAt(now):
@@ -107,7 +107,7 @@ func stateOf(rec lambdaidem.Record, now time.Time) string {
 	}
 }
 
-// withAnswer reads the answer too.
+// withAnswer returns the view with the answer of a completed record, which it loads.
 func (v recordView) withAnswer(ctx context.Context, s *dynamostore.Store, rec lambdaidem.Record) recordView {
 	if rec.State != lambdaidem.Completed {
 		return v
@@ -121,13 +121,13 @@ func (v recordView) withAnswer(ctx context.Context, s *dynamostore.Store, rec la
 	return v
 }
 
-// asJSON returns bytes as JSON: themselves if they are.
+// asJSON returns b if it is valid JSON, and otherwise a JSON string with the bytes of b.
 func asJSON(b []byte) json.RawMessage {
 	if json.Valid(b) {
 		return b
 	}
 	text, err := json.Marshal(string(b))
-	if err != nil { // a string: can't happen
+	if err != nil { // can't happen: a string always has a JSON form
 		panic(err)
 	}
 	return text
@@ -140,7 +140,7 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// text writes a record for people.
+// text prints the record as a table.
 func (v recordView) text(to printer) error {
 	w := newTable(to)
 	w.row("record", "%s", v.ID)
@@ -198,8 +198,8 @@ func (v recordView) text(to printer) error {
 	return w.flush()
 }
 
-// says returns the state and what it means. Nobody but the handler, or an operator,
-// says that nothing happened.
+// says returns the state and its meaning. For a released record, it says whether the
+// handler or an operator released it.
 func (v recordView) says() string {
 	if n := len(v.Operations); v.State == "released" && n > 0 && v.Operations[n-1].Token == v.Token {
 		return v.State + ": an operator decided that the next retry runs"
@@ -216,14 +216,14 @@ func (v recordView) says() string {
 	return v.State + ": " + means
 }
 
-// boundTo says what a record's Bound means.
+// boundTo describes a record's Bound.
 func boundTo(bound string) string {
 	why := map[string]string{
 		lambdaidem.BoundByDownstreamKey: "another service may have got a downstream key",
 		lambdaidem.BoundByDeadAttempt:   "an attempt died",
 		lambdaidem.BoundByInnerCall:     "a guarded call that the handler made may have had an effect",
 	}[bound]
-	if why == "" { // of a later version
+	if why == "" { // a later version of the toolkit wrote it
 		return clip(bound)
 	}
 	return bound + ": only the same payload runs again, because " + why
@@ -231,12 +231,12 @@ func boundTo(bound string) string {
 
 func orNobody(caller string) string {
 	if caller == "" {
-		return "(nobody's)"
+		return "(none)"
 	}
 	return caller
 }
 
-// relative returns a span of time as people say it.
+// relative returns a duration as "in 2h5m" or, if it is negative, as "2h5m ago".
 func relative(d time.Duration) string {
 	if d < 0 {
 		return span(-d) + " ago"
@@ -260,7 +260,7 @@ func span(d time.Duration) string {
 	}
 }
 
-// printRecord writes a record as it is asked for.
+// printRecord prints a record in the format of --output.
 func (a *app) printRecord(v recordView) error {
 	if a.output == outputJSON {
 		return printJSON(a.Out, v, true)

@@ -8,14 +8,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// watchView is one look, as programs get it: a line each.
+// watchView is the summary that watch prints after each search for leases. With --output
+// json, each summary is one line.
 type watchView struct {
 	DatabaseTime time.Time `json:"databaseTime"`
 	Dead         int       `json:"dead"`
 	Held         int       `json:"held"`
 	Oldest       int64     `json:"oldestSeconds"`
-	New          int       `json:"new"`  // since the look before
-	Gone         int       `json:"gone"` // since the look before
+	New          int       `json:"new"`  // leases that the previous search did not find
+	Gone         int       `json:"gone"` // leases that only the previous search found
 	More         bool      `json:"more"`
 }
 
@@ -27,7 +28,7 @@ func newWatch(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "watch",
-		Short: "Look at the leases again and again, and say what changed",
+		Short: "List the leases repeatedly, and report what changed",
 		Args:  arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if every < time.Second || looks < 0 {
@@ -60,12 +61,14 @@ func newWatch(a *app) *cobra.Command {
 		},
 	}
 	o.flags(c.Flags())
-	c.Flags().DurationVar(&every, "interval", 30*time.Second, "how long to wait between two looks")
-	c.Flags().IntVar(&looks, "looks", 0, "how many looks to take; 0: until it is stopped")
+	c.Flags().DurationVar(&every, "interval", 30*time.Second, "how long to wait between two searches")
+	c.Flags().IntVar(&looks, "looks", 0, "how many searches to make; 0: until watch is stopped")
 	return c
 }
 
-// since compares a look with the records of the one before; nil: there was none.
+// since compares the leases with those of the previous search, and returns the summary
+// and the ids of the records found. before has the ids of the previous search; it is nil
+// for the first search.
 func (v *leasesView) since(before map[string]bool) (watchView, map[string]bool) {
 	w := watchView{DatabaseTime: v.DatabaseTime, More: v.More}
 	now := map[string]bool{}
@@ -94,7 +97,7 @@ func (a *app) printLook(v watchView) error {
 	}
 	oldest, more := "", ""
 	if v.Dead+v.Held > 0 {
-		oldest = ", the oldest over since " + span(time.Duration(v.Oldest)*time.Second)
+		oldest = ", the oldest overdue by " + span(time.Duration(v.Oldest)*time.Second)
 	}
 	if v.More {
 		more = ", and more beyond --limit"

@@ -1,12 +1,13 @@
-// Package sigv4 signs requests that have their body in memory, by AWS Signature
-// Version 4 (IAM User Guide, "Create a signed AWS API request"). It gives what a new
-// signer of the SDK's gives, for a canonical request that its caller has written
-// already. (One that has signed before goes on with the secret that it met first
-// under an access key id, until the next day.)
+// Package sigv4 signs requests by AWS Signature Version 4 (IAM User Guide, "Create a signed
+// AWS API request"). The caller builds the canonical request, and the body is in memory.
 //
-// The SDK's signer reads the canonical request off an http.Request, header by
-// header, each time anew: it takes longer than all else that dynamostore does to
-// make a request. Whether both sign alike, dynamostore asks before it uses this one.
+// The signature is the same as that of a new SDK signer. (An SDK signer that was used before
+// can differ: for the rest of the day, it uses the first secret that it got for an access
+// key id.)
+//
+// The SDK's signer builds the canonical request from the header of an http.Request for each
+// signature. That takes longer than everything else that dynamostore does to build a
+// request. Before dynamostore uses this package, it compares the signatures of both.
 package sigv4
 
 import (
@@ -25,15 +26,16 @@ const (
 	algorithm = "AWS4-HMAC-SHA256"
 	final     = "aws4_request"
 
-	// TimeFormat is how a request is dated, in UTC: see [AppendDate].
+	// TimeFormat is the format of a request's date, in UTC.
 	TimeFormat = "20060102T150405Z"
 	dayLength  = len("20060102")
 )
 
-// Scope is what a signature holds for, besides its day.
+// Scope is the Region and the service for which a signature is valid. A signature is also
+// valid for one day only.
 type Scope struct{ Region, Service string }
 
-// AppendDate writes a time of a year of four digits by [TimeFormat].
+// AppendDate appends a time in the format [TimeFormat]. The year must have four digits.
 func AppendDate(b []byte, at time.Time) []byte {
 	at = at.UTC()
 	year, month, day := at.Date()
@@ -48,14 +50,14 @@ func appendTwo(b []byte, n int) []byte {
 	return append(b, digits[n/10], digits[n%10])
 }
 
-// Signer makes signatures. The zero Signer is ready. It keeps the key of the
-// credentials, the day and the scope that it signed for last: making one takes as
-// long as four signatures.
+// Signer makes signatures. The zero value is ready to use, and may be used concurrently. A
+// Signer caches the signing key for the last credentials, day and scope, because deriving
+// a key takes as long as four signatures.
 type Signer struct{ last atomic.Pointer[key] }
 
-// Authorization returns the value of the header field of that name. The date is that of
-// the request, by [TimeFormat]. Signed are the names of the header fields that the
-// canonical request has, in its order, with semicolons between them.
+// Authorization returns the value of the header field Authorization. date is the date of
+// the request, in the format [TimeFormat]. signed has the names of the header fields in the
+// canonical request, in the same order, separated by semicolons.
 func (s *Signer) Authorization(creds *aws.Credentials, of Scope, date, signed string, canonical []byte) string {
 	k := s.last.Load()
 	if k == nil || !k.is(creds, of, date) {
@@ -72,7 +74,7 @@ func (s *Signer) Authorization(creds *aws.Credentials, of Scope, date, signed st
 	b = append(append(b, k.scope...), '\n')
 	b = hex.AppendEncode(b, sum[:])
 	m.hash.Reset()
-	_, _ = m.hash.Write(b) // a hash's never fails
+	_, _ = m.hash.Write(b) // never fails
 	m.sum = m.hash.Sum(m.sum[:0])
 
 	b = append(b[:0], algorithm+" Credential="...)
@@ -83,15 +85,15 @@ func (s *Signer) Authorization(creds *aws.Credentials, of Scope, date, signed st
 	return string(b)
 }
 
-// key is a signing key, and what it was made for.
+// key is a signing key, with the credentials, day and scope that it was derived from.
 type key struct {
 	id, secret, day string
 	of              Scope
-	scope           string // of the credential
-	macs            sync.Pool
+	scope           string    // the credential scope, such as "20150830/eu-west-1/dynamodb/aws4_request"
+	macs            sync.Pool // of *mac, keyed with the signing key
 }
 
-// mac is an HMAC by the key, and room to work in.
+// mac is an HMAC with a signing key, and buffers that are reused for each signature.
 type mac struct {
 	hash hash.Hash
 	text []byte
@@ -108,7 +110,7 @@ func newKey(creds *aws.Credentials, of Scope, date string) *key {
 	derived := []byte("AWS4" + k.secret)
 	for _, part := range []string{k.day, of.Region, of.Service, final} {
 		h := hmac.New(sha256.New, derived)
-		_, _ = h.Write([]byte(part)) // a hash's never fails
+		_, _ = h.Write([]byte(part)) // never fails
 		derived = h.Sum(nil)
 	}
 	k.macs.New = func() any { return &mac{hash: hmac.New(sha256.New, derived)} }

@@ -1,0 +1,125 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// leftBehind is an order whose function leaves a charge in a goroutine and succeeds.
+type leftBehind struct {
+	begin chan struct{} // closed: the charge may begin
+	began chan struct{} // closed: the charge has begun
+	goOn  chan struct{} // closed: the charge may end
+	ended chan error    // what the charge returned
+}
+
+func newLeftBehind() *leftBehind {
+	return &leftBehind{begin: make(chan struct{}), began: make(chan struct{}), goOn: make(chan struct{}), ended: make(chan error, 1)}
+}
+
+// order makes the order. end is what the function of the charge returns.
+func (l *leftBehind) order(ctx context.Context, t *testing.T, g *lambdaidem.Guard, end error) {
+	t.Helper()
+	_, err := lambdaidem.Do(ctx, g, lambdaidem.Call{Operation: "order", Key: "o-1"}, func(ctx context.Context) (int, error) {
+		go func() {
+			<-l.begin
+			_, err := lambdaidem.Do(context.WithoutCancel(ctx), g, charge, func(context.Context) (int, error) {
+				close(l.began)
+				<-l.goOn
+				return 1, end
+			})
+			l.ended <- err
+		}()
+		return 1, nil
+	})
+	if err != nil {
+		t.Errorf("the order returned %v", err)
+	}
+}
+
+// An order has succeeded and left a charge in a goroutine. Its own record says nothing about
+// the charge any more, so the charge counts for the request around the order.
+func TestX4_ACallThatAnInnerCallLeftBehindCountsForTheRequestAround(t *testing.T) {
+	declined := lambdaidem.Permanent(errors.New("declined"))
+	for name, c := range map[string]struct {
+		when   func(*leftBehind) // what has happened when the handler answers 402
+		charge error
+		state  lambdaidem.State
+		status int
+		runs   bool // the charge runs
+	}{
+		"it has not begun":    {func(*leftBehind) {}, nil, lambdaidem.Completed, http.StatusPaymentRequired, false},
+		"it runs":             {func(l *leftBehind) { close(l.begin); <-l.began }, nil, lambdaidem.InProgress, http.StatusServiceUnavailable, true},
+		"it has been made":    {func(l *leftBehind) { close(l.begin); close(l.goOn); l.wait() }, nil, lambdaidem.Completed, http.StatusPaymentRequired, true},
+		"it was declined":     {func(l *leftBehind) { close(l.begin); close(l.goOn); l.wait() }, declined, lambdaidem.Completed, http.StatusPaymentRequired, true},
+		"its end is unknown":  {func(l *leftBehind) { close(l.begin); close(l.goOn); l.wait() }, lambdaidem.Uncertain(errWire), lambdaidem.InProgress, http.StatusServiceUnavailable, true},
+		"it was not made yet": {func(l *leftBehind) { close(l.begin); close(l.goOn); l.wait() }, lambdaidem.Retryable(errWire), lambdaidem.Completed, http.StatusPaymentRequired, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLeftBehind()
+				var r *rig
+				r = newRig(func(ctx context.Context, _ request) (response, error) {
+					l.order(ctx, t, r.guard, c.charge)
+					c.when(l)
+					return response{StatusCode: http.StatusPaymentRequired}, nil
+				})
+				r.store.forgetClaims()
+				if out := r.send(t, first()); out.StatusCode != c.status {
+					t.Errorf("the client gets %d %s", out.StatusCode, out.Body)
+				}
+				r.wantState(t, c.state)
+				closeOnce(l.begin)
+				closeOnce(l.goOn)
+				if err := <-l.ended; !c.runs && !errors.Is(err, lambdaidem.ErrOutOfTime) || c.runs && errors.Is(err, lambdaidem.ErrOutOfTime) {
+					t.Errorf("the charge returned %v", err)
+				}
+			})
+		})
+	}
+}
+
+// wait waits until the charge has returned.
+func (l *leftBehind) wait() { l.ended <- <-l.ended }
+
+func closeOnce(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+		close(c)
+	}
+}
+
+// While the order itself fails, its charge counts for the order alone, which is then unknown.
+func TestX4_ACallThatAFailedInnerCallLeftBehindIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin, ended := make(chan struct{}), make(chan error, 1)
+		var r *rig
+		r = newRig(func(ctx context.Context, _ request) (response, error) {
+			_, _ = lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "order", Key: "o-1"}, func(ctx context.Context) (int, error) {
+				go func() {
+					<-begin
+					ended <- r.charged(context.WithoutCancel(ctx))
+				}()
+				return 0, lambdaidem.Permanent(errWire)
+			})
+			close(begin)
+			if err := <-ended; !errors.Is(err, lambdaidem.ErrOutOfTime) {
+				t.Errorf("the charge returned %v", err)
+			}
+			if err := r.charged(ctx); err != nil { // a refused call leaves nothing behind
+				t.Errorf("the handler's own charge returned %v", err)
+			}
+			return response{StatusCode: http.StatusPaymentRequired}, nil
+		})
+		r.store.forgetClaims()
+		if out := r.send(t, first()); out.StatusCode != http.StatusPaymentRequired {
+			t.Errorf("the client gets %d %s", out.StatusCode, out.Body)
+		}
+	})
+}

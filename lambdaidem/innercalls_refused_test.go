@@ -1,0 +1,163 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+)
+
+// mismatched makes the call charge with one payload, and returns the guard's refusal of another.
+func (r *rig) mismatched(ctx context.Context, t testing.TB) error {
+	t.Helper()
+	with := func(payload int) error {
+		call := charge
+		call.Payload = payload
+		_, err := lambdaidem.Do(ctx, r.guard, call, func(context.Context) (int, error) { return 1, nil })
+		return err
+	}
+	if err := with(1); err != nil {
+		t.Error(err)
+	}
+	err := with(2)
+	if !errors.Is(err, lambdaidem.ErrPayloadMismatch) {
+		t.Errorf("the second charge returned %v", err)
+	}
+	return err
+}
+
+// keyless returns the guard's refusal of an inner call without a key.
+func (r *rig) keyless(ctx context.Context, _ testing.TB) error {
+	_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "charge"}, func(context.Context) (int, error) { return 1, nil })
+	return err
+}
+
+// A client that got the refusal of an inner call would take it for one of its own request, and
+// would send the request with a new key. It would then be carried out twice.
+func TestX2_ARefusedInnerCallIsNotTheClientsMistake(t *testing.T) {
+	refusals := map[string]func(*rig, context.Context, testing.TB) error{"another payload": (*rig).mismatched, "no key": (*rig).keyless}
+	for name, refusal := range refusals {
+		for mark, c := range map[string]struct {
+			by     func(error) error
+			status int // 0: the server gets the error
+		}{
+			"as it is":     {func(err error) error { return err }, 0},
+			"wrapped":      {func(err error) error { return errors.Join(errWire, err) }, 0},
+			"uncertain":    {lambdaidem.Uncertain, 0},
+			"retryable":    {lambdaidem.Retryable, http.StatusServiceUnavailable},
+			"permanent":    {lambdaidem.Permanent, http.StatusInternalServerError},
+			"in own words": {func(error) error { return lambdaidem.Reject(http.StatusConflict, "order_changed", "The order has changed.") }, http.StatusConflict},
+		} {
+			t.Run(name+", "+mark, func(t *testing.T) {
+				var r *rig
+				r = newRig(func(ctx context.Context, _ request) (response, error) { return response{}, c.by(refusal(r, ctx, t)) })
+				out, err := r.handler(t.Context(), first())
+				if strings.Contains(out.Body, "idempotency_payload_mismatch") || strings.Contains(out.Body, "idempotency_key_missing") || out.StatusCode != c.status {
+					t.Errorf("the client gets %d %s", out.StatusCode, out.Body)
+				}
+				if (err != nil) != (c.status == 0) {
+					t.Errorf("the server gets %v", err)
+				}
+			})
+		}
+	}
+}
+
+// A call in progress is the same to the client whether it is its own or an inner one: it
+// repeats the request later.
+func TestX2_AnInnerCallInProgressReachesTheClient(t *testing.T) {
+	var r *rig
+	r = newRig(func(ctx context.Context, _ request) (response, error) { return response{}, r.charged(ctx) })
+	defer r.busy(t)()
+	wantProblem(t, r.send(t, first()), http.StatusConflict, lambdaidem.ErrInProgress)
+}
+
+// A state machine that catches a code catches that of its own call only.
+func TestX2_ARefusedInnerCallIsNotTheInvokersMistake(t *testing.T) {
+	for name, c := range map[string]struct {
+		by   func(error) error
+		want string
+	}{
+		"as it is":  {func(err error) error { return err }, "Error"},
+		"permanent": {lambdaidem.Permanent, "Error"},
+		"retryable": {lambdaidem.Retryable, "Error"},
+		"uncertain": {lambdaidem.Uncertain, "Error"},
+		"in words":  {func(error) error { return lambdaidem.Reject(http.StatusConflict, "order_changed", "It has.") }, "order_changed"},
+	} {
+		r := newRig(nil)
+		h := lambdaidem.Handler(lambdaidem.New(memstore.New(), quiet), "order", func(_ context.Context, o order) (string, error) { return o.ID, nil },
+			func(ctx context.Context, _ order) (int, error) { return 1, c.by(r.mismatched(ctx, t)) })
+		if _, errorType, message := invoke(t, h, `{"ID":"o-1"}`); errorType != c.want {
+			t.Errorf("%s: Lambda reports %q, %q", name, errorType, message)
+		}
+	}
+}
+
+// An optimistic inner call makes a call of unknown outcome, and then finds its record finished
+// with another payload. None of its own writes were made, but the other call may have had its
+// effect.
+func TestX4_AnOptimisticInnerCallThatLostKeepsWhatIsInside(t *testing.T) {
+	for name, c := range map[string]struct {
+		inside error // what the call inside returns; nil: it makes none
+		want   lambdaidem.State
+	}{
+		"an unknown call": {lambdaidem.Uncertain(errWire), lambdaidem.InProgress},
+		"a settled call":  {lambdaidem.Permanent(errWire), lambdaidem.Completed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r *rig
+				r, _ = withLedger(func(ctx context.Context, _ request) (response, error) {
+					g := r.guard.With(optimistic)
+					call := lambdaidem.Call{Operation: "order", Key: "o-1", Payload: 1}
+					_, err := lambdaidem.Do(ctx, g, call, func(ctx context.Context) (int, error) {
+						_, _ = lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, c.inside })
+						first := call
+						first.Payload = 2
+						if _, err := lambdaidem.Do(context.Background(), g, first, func(ctx context.Context) (int, error) {
+							enlist(ctx, "theirs")
+							return 2, nil
+						}); err != nil {
+							t.Error(err)
+						}
+						enlist(ctx, "ours")
+						return 1, nil
+					})
+					if !errors.Is(err, lambdaidem.ErrPayloadMismatch) {
+						t.Errorf("the order returned %v", err)
+					}
+					return response{StatusCode: http.StatusPaymentRequired}, nil
+				})
+				r.store.forgetClaims()
+				_, _ = r.handler(t.Context(), first())
+				r.wantState(t, c.want)
+			})
+		})
+	}
+}
+
+// A failure of an inner HTTP handler is a failure in the replay too, from the store and from
+// the cache: it binds nothing.
+func TestF5_AReplayedFailureOfAnInnerHandlerBindsNothing(t *testing.T) {
+	for name, opt := range map[string]func(*lambdaidem.Options){"from the store": func(*lambdaidem.Options) {}, "from the cache": roomy} {
+		t.Run(name, func(t *testing.T) {
+			inner := newRig(func(context.Context, request) (response, error) { return response{StatusCode: http.StatusPaymentRequired}, nil }, opt)
+			r := newRig(func(ctx context.Context, _ request) (response, error) {
+				out, err := inner.handler(ctx, post("inner-1", "{}"))
+				if err != nil || out.StatusCode != http.StatusPaymentRequired {
+					t.Errorf("the inner handler returned %d, %v", out.StatusCode, err)
+				}
+				return response{StatusCode: http.StatusBadGateway}, nil
+			})
+			for _, body := range []string{paid100, paid101, paid102} {
+				r.mustRun(t, post("key-1", body))
+			}
+			inner.wantRuns(t, 1)
+		})
+	}
+}
