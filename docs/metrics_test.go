@@ -117,35 +117,3 @@ func TestMetrics_MissingMetricsAlarmWatchesWhatALookWrites(t *testing.T) {
 		}
 	}
 }
-
-// The alarm is on a metric that there is, with the dimensions that it has.
-func TestMetrics_AlarmWatchesAMetric(t *testing.T) {
-	_, alarm, found := strings.Cut(read(t, metricsPage), "```yaml\n")
-	alarm, _, closed := strings.Cut(alarm, "```")
-	if !found || !closed {
-		t.Fatal(metricsPage + " shows no YAML")
-	}
-	var l strings.Builder
-	emf.New(func(o *emf.Options) { o.Writer = &l }).Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventUncertain})
-	one := func(pattern string) string {
-		t.Helper()
-		m := regexp.MustCompile(pattern).FindStringSubmatch(alarm)
-		if m == nil {
-			t.Fatalf("the alarm has no %s", pattern)
-		}
-		return m[1]
-	}
-	var dimensions []string
-	for _, m := range regexp.MustCompile(`- Name: (\S+)`).FindAllStringSubmatch(alarm, -1) {
-		dimensions = append(dimensions, `"`+m[1]+`"`)
-	}
-	for _, want := range []string{
-		`"Namespace":"` + one(`Namespace: (\S+)`) + `"`,
-		`{"Name":"` + one(`MetricName: (\S+)`) + `"`,
-		`"Dimensions":[[` + strings.Join(dimensions, ",") + `],`,
-	} {
-		if !strings.Contains(l.String(), want) {
-			t.Errorf("the document has no %s: %s", want, l.String())
-		}
-	}
-}

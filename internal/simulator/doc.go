@@ -40,7 +40,7 @@
 // arrive in the other one late, one by one, out of order; the last writer wins. With
 // strong consistency all see one table, without TTL and transactions, and a write may
 // be refused for one of another Region's. What holds, and what must break, is what
-// docs/operate.md says of it: requests of a key in one Region or in any, and a Region
+// docs/regions.md says of it: requests of a key in one Region or in any, and a Region
 // that fails and whose keys move (failover.go). [TwoRegions] is the least case that
 // breaks: one key in two Regions, and nothing else that goes wrong.
 //

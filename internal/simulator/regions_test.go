@@ -145,7 +145,7 @@ func TestSimulate_D3_EventuallyConsistentRegionsBreakG1G2G3(t *testing.T) {
 			documented(t, s.twice, s.paid, s.runsWith[TwoLocks], s.runsWith[LockAfterDone])
 		}
 		if s.twice == 0 || s.paid == 0 {
-			t.Errorf("%d runs ran the handler twice and %d had its writes made twice: the warning in docs/operate.md is of nothing", s.twice, s.paid)
+			t.Errorf("%d runs ran the handler twice and %d had its writes made twice: the warning in docs/regions.md is of nothing", s.twice, s.paid)
 		}
 		if len(s.wrong) < s.twice {
 			t.Errorf("%d runs ran the handler twice, and the checks found something in %d", s.twice, len(s.wrong))
@@ -159,21 +159,21 @@ func TestSimulate_D3_EventuallyConsistentRegionsBreakG1G2G3(t *testing.T) {
 	}
 }
 
-// documented holds the figures of docs/operate.md against those that were counted.
+// documented holds the figures of docs/regions.md against those that were counted.
 // Chance moves them with every draw of the guard's, so they may be off by some.
 func documented(t *testing.T, counted ...int) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/operate.md")
+	text, err := os.ReadFile("../../docs/regions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	said := regexp.MustCompile(`Of 1,000 runs .* within a second, (\d+) ran the handler twice, and (\d+) .* In (\d+) both Regions .* in (\d+) one did`).FindSubmatch(text)
 	if said == nil {
-		t.Fatal("docs/operate.md has no figures")
+		t.Fatal("docs/regions.md has no figures")
 	}
 	for i, n := range counted {
 		if d, err := strconv.Atoi(string(said[i+1])); err != nil || max(d-n, n-d) > 30 {
-			t.Errorf("docs/operate.md says %s where %d were counted", said[i+1], n)
+			t.Errorf("docs/regions.md says %s where %d were counted", said[i+1], n)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func TestSimulate_D3_TTLOfAnotherRegionMayTakeAKeyThatIsUsedAgain(t *testing.T) 
 	s := overSeeds(t, seedsOf(50), func(seed uint64) Report { return RunRegions(seed, wire.Eventual, used(true), nil, false) })
 	t.Logf("of %d runs that used keys again after their TTL, %d lost a record to TTL in the other Region", s.seeds, s.runsWith[LostToTTL])
 	if !raceEnabled && s.paths[LostToTTL] == 0 {
-		t.Error("none did: the warning in docs/operate.md is of nothing")
+		t.Error("none did: the warning in docs/regions.md is of nothing")
 	}
 }
 

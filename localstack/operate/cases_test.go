@@ -80,6 +80,7 @@ func (w *world) throttles(t *testing.T) {
 	for _, r := range []request{hot, small} {
 		w.send(t, r).expect(t, http.StatusCreated, false, "pay_")
 	}
+	r.completed()
 }
 
 // ttlWasOff: check says so, one command mends it, and check says that too.
@@ -153,7 +154,7 @@ func (w *world) restored(t *testing.T) {
 		t.Errorf("not the one record of after that moment was forgotten: %s", out)
 	}
 	w.send(t, late).expect(t, http.StatusInternalServerError, false, "idempotency_answer_unavailable")
-	if _, out := r.shell.run(showCommand(late)); !regexp.MustCompile(`expires .*, in 1[456]m`).MatchString(out) {
+	if out := r.block(); !regexp.MustCompile(`expires .*, in 1[456]m`).MatchString(out) {
 		t.Errorf("the record doesn't expire in 15 minutes: %s", out)
 	}
 }

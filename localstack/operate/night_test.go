@@ -30,6 +30,7 @@ func TestD2_OperateMD_SolvesEachCase(t *testing.T) {
 	t.Run("erased", w.erased)
 	t.Run("slow", func(t *testing.T) { w.tooSlow(t, slow) })
 	t.Run("held by an outage", func(t *testing.T) { w.heldByAnOutage(t, locked) })
+	t.Run("a failed condition", w.conditionFailed)
 	t.Run("afterwards", w.afterwards)
 	if *update {
 		w.page.write(t)
@@ -90,10 +91,13 @@ func (w *world) stuck(t *testing.T, died casualties) {
 		t.Errorf("the page shows no held record: %s", seen)
 	}
 	listed := r.block()
-	if strings.Count(listed, "  held  ") != 2*3 || strings.Count(listed, "  dead  ") != 2*1 { // by scan, and by the index
+	if strings.Count(listed, "  held  ") != 3 || strings.Count(listed, "  dead  ") != 1 {
 		t.Errorf("the page lists not what died: %s", listed)
 	}
 	w.states(t, r.shell, died)
+	if over := r.block(); !strings.Contains(over, "completed: ") || !strings.Contains(over, "attempt      2") {
+		t.Errorf("the retry that took over is not shown: %s", over)
+	}
 }
 
 // held: of three records that wait for an operator one is settled, one released and one
@@ -108,9 +112,9 @@ func (w *world) held(t *testing.T, died casualties) {
 	if n := w.effects(key); n != 1 {
 		t.Errorf("the clearing house was asked %d times under the key %s that idem shows", n, key)
 	}
-	before := w.balance(t, "bob")
+	before := w.balanceOfBob(t)
 	r.block() // the transfer's end, by hand
-	if got := w.balance(t, "bob"); got != before+700 {
+	if got := w.balanceOfBob(t); got != before+700 {
 		t.Errorf("the recipient had %d, and has %d; want 700 more", before, got)
 	}
 	r.block() // settle
@@ -136,16 +140,25 @@ func (w *world) held(t *testing.T, died casualties) {
 		t.Errorf("who comes second is not told who was first: %s", refused)
 	}
 
+	if over := r.block(); !strings.Contains(over, "completed: ") || !strings.Contains(over, "alice released attempt 1") {
+		t.Errorf("the record that was released is not shown as completed: %s", over)
+	}
+
+	before = w.balanceOfBob(t)
+	r.block() // the own tables, before the answer
+	if got := w.balanceOfBob(t); got != before+700 {
+		t.Errorf("the recipient had %d, and has %d; want 700 more", before, got)
+	}
 	r.block() // settled again
 	w.send(t, died["transfer-19"].again()).expect(t, http.StatusCreated, true, `"amount":700`)
 }
 
-// balance returns what is in somebody's account in euros.
-func (w *world) balance(t *testing.T, subject string) int {
+// balanceOfBob returns the balance of the account in euros that the transfers go to.
+func (w *world) balanceOfBob(t *testing.T) int {
 	t.Helper()
 	out, err := w.stack.Database().Client().GetItem(t.Context(), &dynamodb.GetItemInput{
 		TableName: aws.String(w.stack.Table("AccountsTable")), ConsistentRead: aws.Bool(true),
-		Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "EUR https://issuer.example.com " + subject}},
+		Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "EUR https://issuer.example.com bob"}},
 	})
 	var account struct {
 		Balance int `dynamodbav:"balance"`

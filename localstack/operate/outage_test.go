@@ -7,6 +7,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
 )
 
@@ -30,6 +34,7 @@ func (w *world) outOfReach(t *testing.T) {
 		t.Errorf("the log doesn't have the reason: %s", out)
 	}
 	w.send(t, refused).expect(t, http.StatusCreated, false, "pay_")
+	r.completed()
 }
 
 // lockOf returns the id of the record that a request locks for a function's API, or "".
@@ -72,6 +77,9 @@ func (w *world) heldByAnOutage(t *testing.T, locked request) {
 		t.Errorf("the record is not released: %s", out)
 	}
 	w.send(t, locked.again()).expect(t, http.StatusCreated, false, `"reference":"shoes"`)
+	if out := r.block(); out != "No lease is dead, and no record is held.\n" {
+		t.Errorf("something is left: %s", out)
+	}
 }
 
 // tooSlow: an attempt that never ends dies at the function's timeout, the log says so,
@@ -88,9 +96,46 @@ func (w *world) tooSlow(t *testing.T, slow <-chan answer) {
 		t.Errorf("the log has so many timeouts: %s; want 1", out)
 	}
 	w.send(t, again).expect(t, http.StatusCreated, false, "pay_")
-	if _, out := r.shell.run(showCommand(again)); !strings.Contains(out, "attempt      2") {
+	if out := r.completed(); !strings.Contains(out, "attempt      2") {
 		t.Errorf("the retry is not the second attempt: %s", out)
 	}
+}
+
+// conditionFailed: the recipient's account is closed while a transfer is on its way.
+// The log names the write that failed, and the retry succeeds once the item is there
+// again.
+func (w *world) conditionFailed(t *testing.T) {
+	if err := w.stack.OpenAccount(t.Context(), "dave", "EUR", 0); err != nil {
+		t.Fatal(err)
+	}
+	id := &types.AttributeValueMemberS{Value: "EUR https://issuer.example.com dave"}
+	w.inject(func(r *proxy.Request) proxy.Fault {
+		if r.Operation != "TransactWriteItems" || !bytes.Contains(r.Body, []byte("balance + :amount")) {
+			return nil
+		}
+		return func(c *proxy.Call) {
+			if _, err := w.stack.Database().Client().DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+				TableName: aws.String(w.stack.Table("AccountsTable")), Key: map[string]types.AttributeValue{"id": id},
+			}); err != nil {
+				t.Error(err)
+			}
+			proxy.Pass(c)
+		}
+	})
+	failed := transfer("transfer-22", "bill")
+	failed.body = strings.Replace(failed.body, `"bob"`, `"dave"`, 1)
+	w.send(t, failed).expect(t, http.StatusInternalServerError, false, "idempotency_condition_failed")
+	w.inject(nil)
+
+	r := w.read(t, "A condition failed")
+	if out := r.block(); !strings.Contains(out, "credit") {
+		t.Errorf("the log doesn't name the write: %s", out)
+	}
+	if err := w.stack.OpenAccount(t.Context(), "dave", "EUR", 0); err != nil {
+		t.Fatal(err)
+	}
+	w.send(t, failed).expect(t, http.StatusCreated, false, "tra_")
+	r.completed()
 }
 
 // erased: a person's answers are gone, and no retry runs.

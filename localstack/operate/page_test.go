@@ -189,6 +189,17 @@ func (r *reader) block() string {
 	return printed
 }
 
+// completed runs the next block, which verifies that an incident is over: the record
+// is completed.
+func (r *reader) completed() string {
+	r.t.Helper()
+	out := r.block()
+	if !strings.Contains(out, "completed: retries get its answer") {
+		r.t.Errorf("the record is not completed: %s", out)
+	}
+	return out
+}
+
 var (
 	aToken    = regexp.MustCompile(`(--token |"token": "|token +)([A-Za-z0-9_-]{22})`)
 	aTransfer = regexp.MustCompile(`()(tra_[A-Z2-7]{26})`)

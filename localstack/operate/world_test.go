@@ -108,7 +108,7 @@ func openWorld(t *testing.T) *world {
 	w.exports, w.env = exports, clean(tools(t, install))
 	w.toReal = strings.NewReplacer(pageEndpoint, w.stack.Database().Endpoint(), pageTable, table,
 		`"TransfersTable"`, strconv.Quote(w.stack.Table("TransfersTable")), `"AccountsTable"`, strconv.Quote(w.stack.Table("AccountsTable")))
-	w.toPage = strings.NewReplacer(w.stack.Database().Endpoint(), pageEndpoint, table, pageTable)
+	w.toPage = strings.NewReplacer(w.stack.Database().Endpoint(), pageEndpoint, table, pageTable, w.stack.Table("AccountsTable"), "AccountsTable")
 	return w
 }
 

@@ -67,10 +67,11 @@ func operatorGuide(w io.Writer, s *stack.Stack) {
 		how = "--lease-index " + index
 	}
 	_, _ = fmt.Fprintf(w, `
-Find the leases of attempts that died, and look into records, by the operator's command (docs/idem.md).
+Find the leases of attempts that died, and look into records, with the operator's command (docs/idem.md). The first line
+installs it into Go's bin folder, in the version of the module that runs up.
 
+  go install -mod=mod github.com/lambdaidem/toolkit/cmd/idem
   export AWS_ENDPOINT_URL_DYNAMODB=%[1]s AWS_DEFAULT_REGION=%[2]s AWS_ACCESS_KEY_ID=%[3]s AWS_SECRET_ACCESS_KEY=%[3]s
-  idem() { go run -mod=mod github.com/lambdaidem/toolkit/cmd/idem "$@"; }  # in the module that runs up, in its version
   export IDEM_TABLE=%[4]s
   idem leases %[5]s
 `, s.Database().Endpoint(), s.Database().Config().Region, ddblocal.DummyCredential, records, how)
@@ -138,11 +139,13 @@ Look into the tables by the AWS CLI. It wants a Region and credentials; these ar
   AWS_DEFAULT_REGION=%[6]s AWS_ACCESS_KEY_ID=%[7]s AWS_SECRET_ACCESS_KEY=%[7]s \
     aws dynamodb scan --endpoint-url %[2]s --table-name %[3]s
 
-Find the leases of attempts that died, and look into records, by the operator's command (docs/idem.md).
+Find the leases of attempts that died, and look into records, with the operator's command (docs/idem.md). The first line
+installs it into Go's bin folder.
 
+  go install ./cmd/idem
   export AWS_ENDPOINT_URL_DYNAMODB=%[2]s AWS_DEFAULT_REGION=%[6]s AWS_ACCESS_KEY_ID=%[7]s AWS_SECRET_ACCESS_KEY=%[7]s
   export IDEM_TABLE=%[3]s IDEM_LEASE_INDEX=%[9]s
-  go run ./cmd/idem leases
+  idem leases
 
 Call a function past the API, with an event of your own. Its answer is in out.json.
 

@@ -117,6 +117,7 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options, report *r
 		return withFlags(err)
 	}
 	rehearsal.clearing.Store(s.Clearing())
+	rehearsal.killer.use(s)
 	show, message := guide, ""
 	if options.Template == "" {
 		show, message = projectGuide, aNotification

@@ -153,7 +153,7 @@ func runIdem(t *testing.T, guide string) {
 	t.Helper()
 	ran := 0
 	for command := range strings.SplitSeq(guide, "\n\n") {
-		if !strings.HasPrefix(command, "  ") || !strings.Contains(command, "/cmd/idem ") {
+		if !strings.HasPrefix(command, "  ") || !strings.Contains(command, "/cmd/idem\n") {
 			continue
 		}
 		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", command)
@@ -163,6 +163,7 @@ func runIdem(t *testing.T, guide string) {
 				cmd.Env = append(cmd.Env, variable)
 			}
 		}
+		cmd.Env = append(cmd.Env, binFolder(t)...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s%v\n%s", command, err, out)
 		}
@@ -171,6 +172,14 @@ func runIdem(t *testing.T, guide string) {
 	if ran == 0 {
 		t.Error("the guide shows no command of the operator's")
 	}
+}
+
+// binFolder is the environment in which `go install` puts commands into a folder of
+// this test alone, and a shell finds them there.
+func binFolder(t *testing.T) []string {
+	t.Helper()
+	folder := t.TempDir()
+	return []string{"GOBIN=" + folder, "PATH=" + folder + string(os.PathListSeparator) + os.Getenv("PATH")}
 }
 
 func freePort(t *testing.T) int {

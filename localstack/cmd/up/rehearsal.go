@@ -15,18 +15,21 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/clearing"
 	"github.com/lambdaidem/toolkit/localstack/emulator"
 	"github.com/lambdaidem/toolkit/localstack/stack"
+	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
 // rehearsal lets a person rehearse incidents: it stands between the functions and
 // DynamoDB and breaks their calls on demand. Others reach DynamoDB past it.
 //
 //	POST /table/STATE   STATE is one of tableStates
+//	POST /kill/FUNCTION kills the process of that function's next attempt, see killer
 //	GET /clearings      what the clearing house was told, by downstream key
 type rehearsal struct {
 	state    atomic.Value // a key of tableStates
 	proxy    *proxy.Proxy
 	server   *http.Server
 	url      string
+	killer   killer
 	clearing atomic.Pointer[clearing.Service] // nil until it has started, and with a user's template
 }
 
@@ -60,6 +63,7 @@ func startRehearsal(port int) (*rehearsal, error) {
 	r.state.Store("works")
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /table/{state}", r.setTable)
+	mux.HandleFunc("POST /kill/{function}", r.killer.mark)
 	mux.HandleFunc("GET /clearings", r.showClearings)
 	r.server = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	go func() { _ = r.server.Serve(listener) }() // ends by Close
@@ -69,7 +73,12 @@ func startRehearsal(port int) (*rehearsal, error) {
 // between puts the proxy between the functions and DynamoDB. Without a proxy, the
 // functions call DynamoDB directly, and no rehearsal is offered.
 func (r *rehearsal) between(o *emulator.Options) {
-	p, err := proxy.Start(o.Endpoint, func(*proxy.Request) proxy.Fault { return tableStates[r.state.Load().(string)] }) //nolint:forcetypeassert // it holds strings alone
+	p, err := proxy.Start(o.Endpoint, func(request *proxy.Request) proxy.Fault {
+		if fault := r.killer.fault(request); fault != nil {
+			return fault
+		}
+		return tableStates[r.state.Load().(string)] //nolint:forcetypeassert // it holds strings alone
+	})
 	if err == nil {
 		r.proxy, o.Endpoint = p, p.URL()
 	}
@@ -109,6 +118,19 @@ func (r *rehearsal) close() {
 	}
 }
 
+// someFunction returns the name of a function that has a route, or else of any.
+func someFunction(t *template.Template) string {
+	for _, f := range t.Functions {
+		if len(f.Routes) > 0 {
+			return f.LogicalID
+		}
+	}
+	for _, f := range t.Functions {
+		return f.LogicalID
+	}
+	return "FUNCTION"
+}
+
 // guide says how to rehearse.
 func (r *rehearsal) guide(w io.Writer, s *stack.Stack) {
 	if r.proxy == nil {
@@ -121,7 +143,12 @@ Rehearse an incident of docs/operate.md: break the functions' calls to DynamoDB.
   curl -X POST %[1]s/table/unreachable   # connections are cut before a request is carried out
   curl -X POST %[1]s/table/lost-replies  # requests are carried out, their replies are lost
   curl -X POST %[1]s/table/works         # ends it
-`, r.url)
+
+Kill a function in mid-flight: its next attempt dies when the handler has run, before the answer is stored. Send a request,
+repeat it until the lease is over (the function's timeout and 2 seconds), and see it run as attempt 2.
+
+  curl -X POST %[1]s/kill/%[2]s
+`, r.url, someFunction(s.Template()))
 	if s.Clearing() == nil {
 		return
 	}

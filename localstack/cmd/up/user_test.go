@@ -113,7 +113,7 @@ func runGuidesIdem(t *testing.T, folder, guide string) {
 		if !strings.Contains(paragraph, "\n  idem leases ") {
 			continue
 		}
-		cmd := inModule(folder, []string{"GOFLAGS="}, "/bin/sh", "-c", paragraph)
+		cmd := inModule(folder, append(binFolder(t), "GOFLAGS="), "/bin/sh", "-c", "set -e\n"+paragraph)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s\n%s", err, paragraph, out)
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,7 +69,8 @@ With --key-file or --kms-key, check also decrypts a sample of the table's record
 With --function, check compares the visibility timeout of each queue that feeds the
 function (or of each --queue) with the function's timeout plus the batching window. If
 the visibility timeout is too short, SQS delivers a message again while its attempt may
-still be running. That delivery finds a live lease, and a receive is wasted.
+still be running. That delivery finds a live lease, and a receive is wasted. check asks AWS
+about a deployed function: the local emulator can't answer.
 
 With --function, check also looks for ReportBatchItemFailures in the function's event
 source mappings. Without it, Lambda takes a list of failed records for a success, and
@@ -143,7 +146,7 @@ func (o *checkCommand) run(a *app, ctx context.Context) error { //nolint:revive 
 	if o.timeout <= 0 {
 		return usage(fmt.Errorf("--timeout is %v; it must be more than 0", o.timeout))
 	}
-	s, _, err := a.store(ctx)
+	s, client, err := a.store(ctx)
 	if err != nil {
 		return err
 	}
@@ -154,7 +157,7 @@ func (o *checkCommand) run(a *app, ctx context.Context) error { //nolint:revive 
 		o.table(s.CheckKeys(limited))
 	}
 	if o.function != "" {
-		if err := o.checkFunction(a, limited); err != nil {
+		if err := o.checkFunction(a, limited, aws.ToString(client.Options().BaseEndpoint)); err != nil {
 			return err
 		}
 	}
@@ -204,7 +207,11 @@ func (o *checkCommand) addNotChecked(ctx context.Context, what, permission strin
 	why := fmt.Sprintf("cause: %v", err)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		why = fmt.Sprintf("no answer within --timeout %v", o.timeout)
-	} else if _, replied := errors.AsType[smithy.APIError](err); !replied {
+	} else if reply, replied := errors.AsType[smithy.APIError](err); replied && reply.ErrorCode() == "UnknownOperationException" {
+		o.found = append(o.found, finding{Code: notChecked, NotChecked: true, Detail: fmt.Sprintf(
+			"can't read %s: the service at this endpoint has no %s; run check --function with AWS's endpoints after a deployment (%s)", what, permission, why)})
+		return
+	} else if !replied {
 		service, _, _ := strings.Cut(permission, ":")
 		o.found = append(o.found, finding{Code: notChecked, NotChecked: true, Detail: fmt.Sprintf(
 			"can't read %s: no reply; check the Region, the network and AWS_ENDPOINT_URL_%s (%s)", what, strings.ToUpper(service), why)})
@@ -221,14 +228,22 @@ type feed struct {
 }
 
 // checkFunction adds a finding for each queue whose visibility timeout is too short for the
-// function's timeout and the batching window. It returns an error only if the AWS
-// configuration can't be loaded.
-func (o *checkCommand) checkFunction(a *app, ctx context.Context) error { //nolint:revive // the app first, as everywhere here
+// function's timeout and the batching window. If the table is local and Lambda is not,
+// checkFunction asks nothing, because the function is not deployed to AWS; it then adds one
+// finding that says so. database is the endpoint of DynamoDB, or "" for AWS's own. It
+// returns an error only if the AWS configuration can't be loaded.
+func (o *checkCommand) checkFunction(a *app, ctx context.Context, database string) error { //nolint:revive // the app first, as everywhere here
 	cfg, err := a.awsConfig(ctx)
 	if err != nil {
 		return err
 	}
 	functions, queues := lambda.NewFromConfig(cfg), sqs.NewFromConfig(cfg)
+	if isLocal(database) && functions.Options().BaseEndpoint == nil {
+		o.found = append(o.found, finding{Code: notChecked, NotChecked: true, Detail: fmt.Sprintf(
+			"function %s: the table is at %s, and --function asks AWS for a deployed function; run it with AWS's endpoints after a deployment (up warns of missing ReportBatchItemFailures on this machine)",
+			o.function, database)})
+		return nil
+	}
 	f, err := functions.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: aws.String(o.function)})
 	if err != nil {
 		o.addNotChecked(ctx, "the timeout of function "+o.function+", and its queues", "lambda:GetFunctionConfiguration", err)
@@ -246,6 +261,16 @@ func (o *checkCommand) checkFunction(a *app, ctx context.Context) error { //noli
 		}
 	}
 	return nil
+}
+
+// isLocal reports whether an endpoint is on this machine. The endpoint of AWS is "".
+func isLocal(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // visibilityOf reads a queue's visibility timeout from SQS.

@@ -233,6 +233,29 @@ func TestO3_CheckEndsWhenNothingAnswersAndSaysWhatItWaitedFor(t *testing.T) {
 	d.idem("check", "--timeout", "0s").want(t, exitUsage, "--timeout")
 }
 
+// The local emulator has no configuration of functions to read.
+func TestO3_CheckFunctionSaysThatItNeedsAWS(t *testing.T) {
+	d := openDesk(t)
+	d.idem("check", "--function", "pay").
+		want(t, exitIncomplete, "NOT CHECKED not_checked: function pay: the table is at http://", "asks AWS for a deployed function")
+	emulated := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Amzn-Errortype", "UnknownOperationException") // as the emulator answers
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	t.Cleanup(emulated.Close)
+	t.Setenv("AWS_ENDPOINT_URL_LAMBDA", emulated.URL)
+	d.idem("check", "--function", "pay").
+		want(t, exitIncomplete, "the service at this endpoint has no lambda:GetFunctionConfiguration; run check --function with AWS's endpoints")
+	for endpoint, want := range map[string]bool{
+		"http://127.0.0.1:8000": true, "http://localhost:8000": true, "http://[::1]:8000": true,
+		"": false, "https://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com": false, "http://10.0.0.1:8000": false,
+	} {
+		if got := isLocal(endpoint); got != want {
+			t.Errorf("isLocal(%q) = %t", endpoint, got)
+		}
+	}
+}
+
 func TestO3_CheckBlamesNoPermissionWhenAServiceCannotBeReached(t *testing.T) {
 	d := openDesk(t)
 	t.Setenv("AWS_ENDPOINT_URL_LAMBDA", "http://127.0.0.1:1") // nobody's

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
+	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+	"github.com/lambdaidem/toolkit/localstack/stack"
+)
+
+// A user kills a function of their own in the middle of an attempt by the command that
+// the guide prints. The client gets an error, then 409 while the lease lasts, and then
+// the answer of attempt 2.
+func TestKill_AUsersFunctionDiesInMidFlightAndIsTakenOver(t *testing.T) {
+	t.Setenv(ddblocal.EndpointVariable, ddblocal.ForTest(t).Endpoint())
+	port := freePort(t)
+	t.Setenv("PORT", fmt.Sprint(port))
+	folder := usersModule(t)
+	file := filepath.Join(folder, "template.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := strings.Replace(string(text), "Timeout: 10", "Timeout: 2", 1) // so that the lease ends soon
+	if short == string(text) {
+		t.Fatal("the template has another timeout")
+	}
+	if err := os.WriteFile(file, []byte(short), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	reader, writer := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := run(ctx, writer, stack.Options{Template: file, Parameters: map[string]string{"Shop": "corner"}}, quiet())
+		ended <- err
+		_ = writer.CloseWithError(err)
+	}()
+	guide := readGuide(t, bufio.NewScanner(reader))
+	kill := regexp.MustCompile(`\n  curl -X POST (\S+/kill/)OrdersFunction\n`).FindStringSubmatch(guide)
+	if kill == nil {
+		t.Fatalf("the guide does not show how to kill a function:\n%s", guide)
+	}
+	if status, text := call(t, http.MethodPost, kill[1]+"Orders", ""); status != http.StatusNotFound || !strings.Contains(text, `"OrdersFunction"`) {
+		t.Errorf("an unknown function: %d %s", status, text)
+	}
+	if status, text := call(t, http.MethodPost, kill[1]+"OrdersFunction", ""); status != http.StatusOK {
+		t.Fatalf("marking the function: %d %s", status, text)
+	}
+
+	order := func() (int, string) {
+		return call(t, http.MethodPost, fmt.Sprintf("http://127.0.0.1:%d/orders", port), `{"pizzas":1}`, "Idempotency-Key", "order-1")
+	}
+	if status, text := order(); status != http.StatusInternalServerError {
+		t.Errorf("the first request got %d %s; want 500, as of a function that died", status, text)
+	}
+	if status, text := order(); status != http.StatusConflict || !strings.Contains(text, "idempotency_in_progress") {
+		t.Errorf("while the lease lasts a retry got %d %s; want 409", status, text)
+	}
+	status, body := 0, ""
+	for deadline := time.Now().Add(30 * time.Second); status != http.StatusCreated && time.Now().Before(deadline); {
+		status, body = order()
+	}
+	if status != http.StatusCreated || !strings.Contains(body, `"attempt":2`) {
+		t.Errorf("when the lease was over a retry got %d %s; want 201 of attempt 2", status, body)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// Only a request that stores an answer is one at which a process is killed.
+func TestKill_KnowsACompletion(t *testing.T) {
+	for _, test := range []struct {
+		operation, body string
+		want            bool
+	}{
+		{"UpdateItem", `{"Key":{"id":{"S":"lambdaidem#a"}},"ExpressionAttributeValues":{":status":{"S":"COMPLETED"}}}`, true},
+		{"TransactWriteItems", `{"TransactItems":[{"Update":{"Key":{"id":{"S":"lambdaidem#a"}},"ExpressionAttributeValues":{":status":{"S":"COMPLETED"}}}}]}`, true},
+		{"UpdateItem", `{"Key":{"id":{"S":"lambdaidem#a"}},"ExpressionAttributeValues":{":status":{"S":"INPROGRESS"}}}`, false},  // a takeover
+		{"UpdateItem", `{"Key":{"id":{"S":"lambdaidem#a"}},"ExpressionAttributeValues":{":step":{"S":"\"COMPLETED\""}}}`, false}, // a step's result
+		{"PutItem", `{"Item":{"id":{"S":"lambdaidem#a"},"status":{"S":"INPROGRESS"}}}`, false},                                   // the lease is taken
+		{"UpdateItem", `{"Key":{"id":{"S":"order-1"}},"ExpressionAttributeValues":{":status":{"S":"COMPLETED"}}}`, false},        // the handler's own table
+	} {
+		if got := completes(&proxy.Request{Operation: test.operation, Body: []byte(test.body)}); got != test.want {
+			t.Errorf("%s %s: %t", test.operation, test.body, got)
+		}
+	}
+}
