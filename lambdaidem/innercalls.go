@@ -67,21 +67,20 @@ func (i *innerCalls) begin() bool {
 	return true
 }
 
-// cancelBegin takes back a begin.
-func (i *innerCalls) cancelBegin() {
+// end takes back a begin.
+func (i *innerCalls) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.running--
 }
 
-// end ends a call that has begun. left is how the call ended: OutcomeSucceeded or
-// OutcomeFailed if its record has the answer, OutcomeReleased if it was refused,
-// OutcomeUncertain if its outcome is unknown, and "" if it changes nothing. effect reports
-// whether it may have had an effect. end returns the state of the handler.
-func (i *innerCalls) end(rec innerRecord, left Outcome, effect bool) handlerState {
+// record records how a call ended: left is OutcomeSucceeded or OutcomeFailed if its record
+// has the answer, OutcomeReleased if it was refused, OutcomeUncertain if its outcome is
+// unknown, and "" if it changes nothing. effect reports whether it may have had an effect.
+// record returns the state of the handler.
+func (i *innerCalls) record(rec innerRecord, left Outcome, effect bool) handlerState {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.running--
 	i.effect = i.effect || effect
 	switch {
 	case left == "", i.unsettled[rec] == OutcomeUncertain && left == OutcomeReleased:
@@ -138,14 +137,13 @@ func (a *attempt) innerOutcome() Outcome {
 }
 
 // beginInner reports whether a guarded call may begin that the attempt's handler makes. The
-// handlers around that one have to wait for the call too, because they may return before a
-// goroutine that an inner handler has left behind. If the call may begin, endInner must
-// follow.
+// handlers around that one have to wait for the call too, because an inner handler may leave
+// it in a goroutine and return. If the call may begin, endInner must follow.
 func (a *attempt) beginInner() bool {
 	for around := a; around != nil; around = around.outer {
 		if !around.inner.begin() {
 			for begun := a; begun != around; begun = begun.outer {
-				begun.inner.cancelBegin()
+				begun.inner.end()
 			}
 			return false
 		}
@@ -153,25 +151,33 @@ func (a *attempt) beginInner() bool {
 	return true
 }
 
-// endInner records how a guarded call that the attempt's handler made has ended: by d, or
-// by a panic, in which case d is zero. inner is the call's attempt; nil if the cache or a
-// check before the first request to the store has decided the call.
+// endInner ends a guarded call that the attempt's handler made; see recordInner.
+func (a *attempt) endInner(rec innerRecord, inner *attempt, d decision) {
+	a.recordInner(rec, inner, d)
+	for around := a; around != nil; around = around.outer {
+		around.inner.end()
+	}
+}
+
+// recordInner records how a guarded call that the attempt's handler made has ended: by d, or
+// by a panic, in which case d is zero. inner is the call's attempt; nil if the call was
+// decided without one.
 //
 // The call counts for the handler that made it. If that handler has succeeded meanwhile,
 // its own record says nothing about the call any more, so the call counts for the handler
 // around it too.
-func (a *attempt) endInner(rec innerRecord, inner *attempt, d decision) {
+func (a *attempt) recordInner(rec innerRecord, inner *attempt, d decision) {
 	left := inner.endingOf(d)
 	effect := left == OutcomeSucceeded || d.carriedOut() || inner != nil && inner.mayHaveHadEffect()
 	for around := a; around != nil; around = around.outer {
-		if around.inner.end(rec, left, effect) != handlerSucceeded {
+		if around.inner.record(rec, left, effect) != handlerSucceeded {
 			left = ""
 		}
 	}
 }
 
-// endingOf returns how an inner call ended whose attempt is a and whose decision is d, in
-// the terms of innerCalls.end.
+// endingOf returns how an inner call ended, as innerCalls.record takes it. a is the call's
+// attempt; nil if the call was decided without one.
 func (a *attempt) endingOf(d decision) Outcome {
 	switch {
 	case d.replays && d.failure != nil && d.failure.Code == ErrAnswerUnavailable: // it was carried out, and nobody knows how it ended

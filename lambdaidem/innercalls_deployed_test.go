@@ -76,6 +76,9 @@ func TestE6_ADeploymentDoesNotUnbindARequestThatMadeAnInnerCall(t *testing.T) {
 					if !strings.Contains(out.Body, "Do not send it with a new key") {
 						t.Errorf("the client is told %s", out.Body)
 					}
+					if e := r.seen.last(t); e.Kind != lambdaidem.EventMismatch || e.Err == nil {
+						t.Errorf("the event is %s, %v", e.Kind, e.Err)
+					}
 				}
 				if len(charges) != 1 || charges[paid100] != 1 {
 					t.Errorf("charged: %v", charges)

@@ -95,6 +95,62 @@ func closeOnce(c chan struct{}) {
 	}
 }
 
+// The charge of an order is refused because the request around the order has failed. The
+// order has not: its own failure is about the charge and is not stored, and nothing of the
+// order counts as running.
+func TestX4_ACallOfAnOrderThatTheRequestLeftBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, answered, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		var r *rig
+		var orders []error
+		order := func(ctx context.Context) error {
+			_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "order", Key: "o-1"}, func(ctx context.Context) (int, error) {
+				if len(orders) == 0 {
+					close(began)
+					<-answered
+				}
+				orders = append(orders, r.charged(ctx))
+				return 0, lambdaidem.Permanent(errors.Join(errWire, orders[len(orders)-1]))
+			})
+			return err
+		}
+		r = newRig(func(ctx context.Context, _ request) (response, error) {
+			go func() { ended <- order(context.WithoutCancel(ctx)) }()
+			<-began
+			return response{StatusCode: http.StatusPaymentRequired}, nil
+		})
+		r.send(t, first())
+		close(answered)
+		if err := <-ended; !errors.Is(err, lambdaidem.ErrOutOfTime) {
+			t.Errorf("the order returned %v", err)
+		}
+		_ = order(t.Context()) // it was released, and runs again
+		if len(orders) != 2 || !errors.Is(orders[0], lambdaidem.ErrOutOfTime) || orders[1] != nil {
+			t.Errorf("the charges returned %v", orders)
+		}
+	})
+}
+
+// An order that succeeds although its charge was refused is settled: that is its own decision.
+func TestX4_AnOrderMaySucceedWithoutItsCharge(t *testing.T) {
+	var r *rig
+	r = newRig(func(ctx context.Context, _ request) (response, error) {
+		if _, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "order", Key: "o-1"}, func(ctx context.Context) (int, error) {
+			if err := r.charged(ctx); !errors.Is(err, lambdaidem.ErrInProgress) {
+				t.Errorf("the charge returned %v", err)
+			}
+			return 1, nil
+		}); err != nil {
+			t.Error(err)
+		}
+		return response{StatusCode: http.StatusPaymentRequired}, nil
+	})
+	defer r.busy(t)()
+	r.store.forgetClaims()
+	r.send(t, first())
+	r.wantState(t, lambdaidem.Completed)
+}
+
 // While the order itself fails, its charge counts for the order alone, which is then unknown.
 func TestX4_ACallThatAFailedInnerCallLeftBehindIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

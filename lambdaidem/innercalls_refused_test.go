@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
@@ -46,12 +47,17 @@ func TestX2_ARefusedInnerCallIsNotTheClientsMistake(t *testing.T) {
 			by     func(error) error
 			status int // 0: the server gets the error
 		}{
-			"as it is":     {func(err error) error { return err }, 0},
-			"wrapped":      {func(err error) error { return errors.Join(errWire, err) }, 0},
-			"uncertain":    {lambdaidem.Uncertain, 0},
-			"retryable":    {lambdaidem.Retryable, http.StatusServiceUnavailable},
-			"permanent":    {lambdaidem.Permanent, http.StatusInternalServerError},
-			"in own words": {func(error) error { return lambdaidem.Reject(http.StatusConflict, "order_changed", "The order has changed.") }, http.StatusConflict},
+			"as it is":  {func(err error) error { return err }, 0},
+			"wrapped":   {func(err error) error { return errors.Join(errWire, err) }, 0},
+			"uncertain": {lambdaidem.Uncertain, 0},
+			"retryable": {lambdaidem.Retryable, http.StatusServiceUnavailable},
+			"permanent": {lambdaidem.Permanent, http.StatusInternalServerError},
+			"in its words": {func(error) error {
+				return lambdaidem.Reject(http.StatusConflict, lambdaidem.ErrPrincipalUnknown, "The order has changed.")
+			}, http.StatusConflict},
+			"in own words": {func(error) error {
+				return lambdaidem.Reject(http.StatusConflict, "order_changed", "The order has changed.")
+			}, http.StatusConflict},
 		} {
 			t.Run(name+", "+mark, func(t *testing.T) {
 				var r *rig
@@ -75,6 +81,36 @@ func TestX2_AnInnerCallInProgressReachesTheClient(t *testing.T) {
 	r = newRig(func(ctx context.Context, _ request) (response, error) { return response{}, r.charged(ctx) })
 	defer r.busy(t)()
 	wantProblem(t, r.send(t, first()), http.StatusConflict, lambdaidem.ErrInProgress)
+}
+
+func TestX2_AnAbandonedInnerCallReachesTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil)
+		holding := r.guard.With(hold)
+		call := func(ctx context.Context) error {
+			_, err := lambdaidem.Do(ctx, holding, charge, func(context.Context) (int, error) { return 0, lambdaidem.Uncertain(errWire) })
+			return err
+		}
+		_ = call(t.Context())
+		time.Sleep(time.Hour)
+		r = r.later(func(ctx context.Context, _ request) (response, error) { return response{}, call(ctx) })
+		wantProblem(t, r.send(t, first()), http.StatusConflict, lambdaidem.ErrAttemptAbandoned)
+	})
+}
+
+// The replay of an inner call that stored the refusal of another one.
+func TestX2_AStoredRefusalOfAnInnerCallIsNotTheClientsMistake(t *testing.T) {
+	var r *rig
+	r = newRig(func(ctx context.Context, _ request) (response, error) {
+		var err error
+		for range 2 {
+			_, err = lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "order", Key: "o-1"}, func(ctx context.Context) (int, error) {
+				return 0, lambdaidem.Permanent(r.mismatched(ctx, t))
+			})
+		}
+		return response{}, err
+	})
+	wantProblem(t, r.send(t, first()), http.StatusInternalServerError, lambdaidem.ErrPermanent)
 }
 
 // A state machine that catches a code catches that of its own call only.
@@ -146,7 +182,9 @@ func TestX4_AnOptimisticInnerCallThatLostKeepsWhatIsInside(t *testing.T) {
 func TestF5_AReplayedFailureOfAnInnerHandlerBindsNothing(t *testing.T) {
 	for name, opt := range map[string]func(*lambdaidem.Options){"from the store": func(*lambdaidem.Options) {}, "from the cache": roomy} {
 		t.Run(name, func(t *testing.T) {
-			inner := newRig(func(context.Context, request) (response, error) { return response{StatusCode: http.StatusPaymentRequired}, nil }, opt)
+			inner := newRig(func(context.Context, request) (response, error) {
+				return response{StatusCode: http.StatusPaymentRequired}, nil
+			}, opt)
 			r := newRig(func(ctx context.Context, _ request) (response, error) {
 				out, err := inner.handler(ctx, post("inner-1", "{}"))
 				if err != nil || out.StatusCode != http.StatusPaymentRequired {

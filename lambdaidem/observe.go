@@ -273,8 +273,8 @@ func (a *attempt) note(ctx context.Context, kind Kind, err error) {
 // refused reports a call that is refused before its record is known. If the handler of an
 // attempt made the call, that attempt learns whether the call may be accepted later.
 func (g *Guard) refused(ctx context.Context, who Identity, kind Kind, refusal *Error) {
-	if outer := attemptOf(ctx); outer != nil && outer.beginInner() {
-		outer.endInner(innerRecord{}, nil, decision{refusal: refusal})
+	if outer := attemptOf(ctx); outer != nil {
+		outer.recordInner(innerRecord{}, nil, decision{refusal: refusal})
 	}
 	e := g.event(kind, &who, refusal)
 	e.Scope = who.scope(g.readable(&who))

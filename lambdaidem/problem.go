@@ -112,7 +112,7 @@ func withStatus(err error) *Error {
 // its request with a new key, and the request would be carried out twice.
 func clientError(err error) *Error {
 	e := withStatus(err)
-	if e == nil || e.rejected || e.replayed || codedAs[e.Code] == nil {
+	if e == nil || e.rejected || codedAs[e.Code] == nil {
 		return e
 	}
 	if e.Status < 500 && e.Code != ErrInProgress && e.Code != ErrAttemptAbandoned {
