@@ -5,48 +5,58 @@ import (
 	"time"
 )
 
-// The optional interfaces of a Store. The guard checks whether a Store implements them. Their
-// errors are those of [Store].
+// This file has the optional interfaces of a Store. The guard tests by a type assertion
+// whether its Store implements them. Their methods return the same kinds of errors as
+// those of Store.
 
-// Loader is a Store that may keep answers outside their records, such as in several items.
-// A record whose Result.Apart is set has such an answer.
+// Loader is an optional interface of a [Store] that can store a large answer outside its
+// record, for example in several items. The Result of such a record has Apart set instead
+// of Value.
 type Loader interface {
-	// Load returns the complete result of a completed record, with the Value that
-	// Result.Apart stands for. It MUST return exactly the bytes that were stored, or an
-	// error: a StoreError with [ReasonForeign] if the answer is missing, damaged or
-	// another attempt's, so that reading it again would not help, and any other
-	// StoreError if it can't be read now. The guard calls Load for replays only.
+	// Load returns the complete result of a completed record. It reads the Value that is
+	// stored outside the record, which record.Result.Apart identifies. The guard calls
+	// Load only to replay an answer.
+	//
+	// Load MUST return exactly the bytes that were stored, or a *[StoreError]. The Reason
+	// is [ReasonForeign] if the answer is missing, damaged or written by another attempt,
+	// so that another read would fail too. It is another Reason if the answer can't be
+	// read now.
 	Load(ctx context.Context, record Record) (Result, error)
 }
 
-// StepStore is a Store that keeps the results of an attempt's steps.
+// StepStore is an optional interface of a [Store] that can store the results of the steps
+// that a handler runs with [Step].
 type StepStore interface {
-	// SaveSteps replaces the record's steps by steps, and changes nothing else, if the
-	// record is in progress under the lease's token. Otherwise it changes nothing and
-	// returns [ErrLeaseLost] with the current record. It also succeeds if the record
-	// already has exactly these steps under that token. Release and a takeover keep the
-	// steps, Complete removes them.
+	// SaveSteps replaces all steps of the record by steps if the record is in progress
+	// and has the lease's token. It changes no other part of the record. If the record
+	// already has exactly these steps, SaveSteps also succeeds. If the record has another
+	// state or token, SaveSteps changes nothing and returns [ErrLeaseLost] with the
+	// current record.
 	//
-	// Steps are only added. If the record has at least as many steps, and they are not
-	// these, the save is a late one: nothing changes, and the error is a StoreError with
-	// [ReasonInvalid] and NotApplied. If the steps can't be stored, it is one with
+	// Each call for one lease passes all earlier steps and a new one. If the record has
+	// other steps, and at least as many, this request has arrived after a later one.
+	// SaveSteps then changes nothing and returns a StoreError with [ReasonInvalid] and
+	// NotApplied. If the steps are too large to store, the error is a StoreError with
 	// [ReasonTooLarge] and NotApplied.
 	//
-	// A StepStore returns the steps with every record that is not completed. A takeover
-	// returns those that the record has at that time, which may be more than the caller
-	// has seen. If the lease is not the caller's, the results may be nil: the names alone
-	// show that there are steps.
+	// Release and a takeover keep the steps. Complete removes them.
+	//
+	// A StepStore returns the steps with every record that is not completed. Acquire
+	// returns the steps that the record has when it is taken over, which may be more than
+	// claim.Over has. If the caller does not hold the lease, the results in the map may
+	// be nil; the guard then uses only the names.
 	SaveSteps(ctx context.Context, lease Lease, steps Steps, now time.Time) (Record, error)
 }
 
-// Preparer is a Store that needs something before it can store a result, such as a key to
-// encrypt it.
+// Preparer is an optional interface of a [Store] that needs something before it can store
+// an answer, such as a key to encrypt the answer.
 type Preparer interface {
-	// Prepare gets what the store needs, so that a completion soon afterwards doesn't fail
-	// for lack of it. The guard calls Prepare before the handler of an optimistic attempt;
-	// Acquire prepares by itself. The error is a StoreError with NotApplied.
+	// Prepare obtains what the store needs to store an answer. The guard calls it before
+	// it runs a handler with Options.Optimistic, so that the handler does not run if its
+	// answer can't be stored. Other attempts call Acquire first, which prepares by
+	// itself. The error is a StoreError with NotApplied.
 	Prepare(ctx context.Context) error
 }
 
-// Steps maps the names of a record's steps to their results, as JSON.
+// Steps maps the name of each step of a record to the step's result, as JSON.
 type Steps map[string][]byte

@@ -12,29 +12,30 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/process"
 )
 
-// source describes one kind of event: how to list its messages and to read one.
+// source describes one kind of event source, such as SQS.
 type source[E, M any] struct {
-	list func(E) []M
-	read func(M) message
-	// lasts reports whether Lambda retries a message a limited number of times. If so,
-	// a message whose record is in progress waits for the lease to end, because failing
-	// it would use up a retry.
+	list func(E) []M     // returns the messages of an event
+	read func(M) message // converts a message of this source to the common type
+	// lasts reports whether Lambda retries a failed message only a limited number of
+	// times. If so, a message whose record is in progress waits until the other attempt
+	// has ended, because a failure would use up a retry.
 	lasts bool
 }
 
-// messageGuard guards the messages of one kind of event.
+// messageGuard is a guarded handler for the messages of one event source.
 type messageGuard[E, M any] struct {
 	source[E, M]
 	g      *Guard
 	opts   BatchOptions[M]
-	handle func(context.Context, M) error
+	handle func(context.Context, M) error // the user's handler
 
-	ownOnce, shortOnce sync.Once // for warnings that are logged once
+	ownOnce, shortOnce sync.Once // log the warnings of warnOfOwnID and timeToBegin once
 }
 
-// longestWait exceeds the timeout of any invocation: 15 minutes, or 90 on managed
-// instances (AWS Lambda, "Lambda quotas"). Every wait ends before the invocation's
-// deadline, in time to answer.
+// longestWait is the Options.Wait of messages with a limited number of retries. It exceeds
+// the timeout of any invocation, which is 15 minutes, or 90 minutes on managed instances
+// (AWS Lambda, "Lambda quotas"). Such a message therefore waits until shortly before the
+// invocation's deadline.
 const longestWait = 90 * time.Minute
 
 func guardMessages[E, M any](g *Guard, s source[E, M], h func(context.Context, M) error, optFns []func(*BatchOptions[M])) *messageGuard[E, M] {
@@ -54,15 +55,16 @@ func guardMessages[E, M any](g *Guard, s source[E, M], h func(context.Context, M
 // taken is the state of one message of a batch.
 type taken[M any] struct {
 	message
-	it        M
-	call      call
-	refusal   *Error // why the message can't be guarded; nil if it can
-	unguarded bool
-	begun     bool
-	end       done[struct{}]
+	it        M              // the message as the handler receives it
+	call      call           // the guarded call; only call.who is set if refusal or unguarded is
+	refusal   *Error         // why the message must not run, such as an invalid key; nil if it may
+	unguarded bool           // the message runs without a record: it has no key, or the guard is switched off
+	begun     bool           // the batch reached the message; false if an earlier failure or a lack of time prevented that
+	end       done[struct{}] // how the message ended
 }
 
-// take runs a batch. It returns the state of each message after the run.
+// take runs the handler for the messages of an event. It returns the state of each message
+// after the run.
 func (b *messageGuard[E, M]) take(ctx context.Context, event E) []*taken[M] {
 	list, mayBegin := b.list(event), b.timeToBegin(ctx)
 	all, items := make([]*taken[M], len(list)), make([]batch.Item, len(list))
@@ -86,13 +88,14 @@ func (b *messageGuard[E, M]) take(ctx context.Context, event E) []*taken[M] {
 	return all
 }
 
-// timeToBegin returns a function that returns an error if too little time is left to
-// begin another message. An invocation that times out can't report which messages
-// failed, so that Lambda retries the whole batch.
+// timeToBegin returns a function that returns an error if too little time is left to begin
+// another message. An invocation that times out can't report which messages failed, and
+// Lambda then retries the whole batch.
 //
-// Options.MinRunTime and Reserve must be left. But if the invocation starts with hardly more than
-// that, no message would ever begin, and all messages would end in the dead-letter
-// queue. In this case messages begin as long as half of the time is left.
+// A message may begin if Options.MinRunTime and Reserve are left. If their sum exceeds nine
+// tenths of the time at the start of the invocation, hardly any message would ever begin,
+// and the messages would end in the dead-letter queue. In this case messages begin as long
+// as half of the time is left.
 func (b *messageGuard[E, M]) timeToBegin(ctx context.Context) func() error {
 	deadline, limited := ctx.Deadline()
 	if !limited {
@@ -119,15 +122,16 @@ func (b *messageGuard[E, M]) timeToBegin(ctx context.Context) func() error {
 
 var errLate = errors.New("too little time is left of the invocation")
 
-// conclude ends the messages that did not begin. It logs one line and sends one event
-// for all of them, because near the deadline there is no time for more.
+// conclude sets the error of each message that did not begin, or whose handler called
+// runtime.Goexit. It logs one line and sends one event for all messages that did not
+// begin, because near the deadline there is no time for more.
 func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*taken[M], errs []error) {
 	var idle, late []*taken[M]
 	var why error // the error of the first late message, or of the first idle one if none is late
 	for i, err := range errs {
 		t := all[i]
 		if err == nil || t.end.err != nil {
-			continue // the message succeeded, or one has recorded its failure
+			continue // the message succeeded, or the method one has set its error
 		}
 		if t.begun {
 			t.end = done[struct{}]{err: err, outcome: OutcomeReleased} // the handler called runtime.Goexit
@@ -152,7 +156,8 @@ func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*taken[M], errs
 	}
 }
 
-// cutShort sends one event for all messages that there was no time to begin.
+// cutShort sends one EventOutOfTime for all messages that did not begin because too little
+// time was left.
 func (b *messageGuard[E, M]) cutShort(ctx context.Context, late []*taken[M], why error) {
 	who := late[0].call.who
 	who.Key, who.OwnID = "", false
@@ -170,7 +175,8 @@ func firstNames[M any](all []*taken[M]) []string {
 	return names
 }
 
-// identify sets the message's call, or its refusal if the message can't be guarded.
+// identify finds the key of a message. It sets the message's call, or refusal if the key is
+// missing or invalid, or unguarded if the message runs without a record.
 func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M], mayBegin func() error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -223,8 +229,9 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M], mayBegin
 	}
 }
 
-// warnOfOwnID warns once that policy Hold does not protect a message that is sent again
-// with a new id.
+// warnOfOwnID logs a warning, once, if policy Hold is set and the key of a message is the
+// id that the source gave it. If such a message is sent again, it has a new id, and Hold
+// does not prevent a second run.
 func (b *messageGuard[E, M]) warnOfOwnID(t *taken[M]) {
 	if b.g.opts.Policy != Hold || !t.call.who.OwnID {
 		return
@@ -235,11 +242,12 @@ func (b *messageGuard[E, M]) warnOfOwnID(t *taken[M]) {
 	})
 }
 
-// one runs one message. If the user's code panics, only this message of the batch fails.
+// one runs the handler for one message. If the user's code panics, only this message of the
+// batch fails.
 func (b *messageGuard[E, M]) one(ctx context.Context, t *taken[M]) {
 	func() {
 		defer func() {
-			if v := recover(); v != nil { // in Options.Outcome, or the observer
+			if v := recover(); v != nil { // Options.Outcome or the observer panicked
 				t.end = done[struct{}]{err: sound(&panicError{v, debug.Stack()}), outcome: OutcomeReleased}
 			}
 		}()
@@ -263,9 +271,9 @@ func (b *messageGuard[E, M]) one(ctx context.Context, t *taken[M]) {
 	}
 }
 
-// handlerOf returns the handler of one message, whose context ends after
-// BatchOptions.Timeout. The lease lasts longer, so that no other attempt runs while a
-// handler ignores the end of its context.
+// handlerOf returns the handler of one message. The handler's context ends after
+// BatchOptions.Timeout. The lease lasts until the end of the invocation, so that no other
+// attempt runs while a handler ignores the end of its context.
 func (b *messageGuard[E, M]) handlerOf(t *taken[M]) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if b.opts.Timeout > 0 {
@@ -279,8 +287,9 @@ func (b *messageGuard[E, M]) handlerOf(t *taken[M]) func(context.Context) error 
 
 var errTimeout = errors.New("the message's time, BatchOptions.Timeout, is over")
 
-// discards reports whether BatchOptions.Discard gives up a message. It calls Discard
-// only for messages that the guard would refuse again on every retry.
+// discards reports whether to acknowledge a message that was refused, because
+// BatchOptions.Discard returns true for it. discards calls Discard only if the guard would
+// refuse the message again on every retry.
 func (b *messageGuard[E, M]) discards(ctx context.Context, t *taken[M]) (discard bool) {
 	if b.opts.Discard == nil || t.end.refusal == nil || t.end.refusal.unfinished {
 		return false
@@ -303,8 +312,8 @@ func (b *messageGuard[E, M]) discards(ctx context.Context, t *taken[M]) (discard
 	return true
 }
 
-// unkeyed sends the event of a message that runs unguarded, and logs a warning if the
-// message has no key.
+// unkeyed sends EventBypassed or EventSwitchedOff for a message that runs unguarded. It logs
+// a warning unless the guard is switched off, because the sender may have forgotten the key.
 func (b *messageGuard[E, M]) unkeyed(ctx context.Context, t *taken[M]) {
 	b.g.bypassed(ctx)
 	if !b.g.off {
@@ -312,7 +321,8 @@ func (b *messageGuard[E, M]) unkeyed(ctx context.Context, t *taken[M]) {
 	}
 }
 
-// failed reports a message that was not handled to OnFailure or the log.
+// failed passes the error of a message to BatchOptions.OnFailure, or logs it if OnFailure is
+// nil. It logs nothing for a message that did not begin; conclude does.
 func (b *messageGuard[E, M]) failed(ctx context.Context, t *taken[M]) {
 	warn := func(err error) {
 		slog.Default().WarnContext(ctx, "a message failed", "source", t.source, "id", t.name, "record", t.recordID(), "error", err)
@@ -339,7 +349,8 @@ func (t *taken[M]) recordID() string {
 	return t.call.who.id()
 }
 
-// lambdaError returns the message's error in the form in which Lambda reports it.
+// lambdaError returns the message's error in the form that gives Lambda the right errorType
+// and message.
 func (t *taken[M]) lambdaError() error {
 	if p := (*panicError)(nil); errors.As(t.end.err, &p) {
 		return p.reported()
@@ -347,8 +358,9 @@ func (t *taken[M]) lambdaError() error {
 	return t.end.lambdaError()
 }
 
-// failures returns the names of the messages that failed, without duplicates, or an
-// error if the whole batch must fail.
+// failures returns the names of the messages that failed, without duplicates. It returns an
+// error instead if Lambda must retry the whole batch: with BatchOptions.WholeBatch, or if a
+// failed message has no name to report.
 func (b *messageGuard[E, M]) failures(all []*taken[M]) ([]string, error) {
 	var names []string
 	nameless, known := false, map[string]bool{}
@@ -368,8 +380,7 @@ func (b *messageGuard[E, M]) failures(all []*taken[M]) ([]string, error) {
 	return names, nil
 }
 
-// errorsOf returns the errors of the messages that failed, in the form in which Lambda
-// reports them.
+// errorsOf returns the errors of the messages that failed, in the form of lambdaError.
 func errorsOf[M any](all []*taken[M]) []error {
 	var errs []error
 	for _, t := range all {
@@ -380,7 +391,8 @@ func errorsOf[M any](all []*taken[M]) []error {
 	return errs
 }
 
-// reported returns a handler for events whose response names the failed messages.
+// reported returns a Lambda handler for events whose response lists the failed messages, such
+// as an SQSEvent. answer makes the response from the names of the failed messages.
 func reported[E, M, R any](b *messageGuard[E, M], answer func(names []string) R) func(context.Context, E) (R, error) {
 	return func(ctx context.Context, event E) (R, error) {
 		names, err := b.failures(b.take(ctx, event))
@@ -392,7 +404,7 @@ func reported[E, M, R any](b *messageGuard[E, M], answer func(names []string) R)
 	}
 }
 
-// failuresOf returns the list of failures for a response.
+// failuresOf returns the list of batch item failures for a response.
 func failuresOf[F any](names []string, failure func(name string) F) []F {
 	all := make([]F, len(names)) // not nil, so that its JSON is an empty list and not null
 	for i, name := range names {
@@ -401,8 +413,9 @@ func failuresOf[F any](names []string, failure func(name string) F) []F {
 	return all
 }
 
-// asynchronous returns a handler for events that Lambda retries only if the handler
-// returns an error. The error of an event with a single message is that of the message.
+// asynchronous returns a Lambda handler for events whose response Lambda ignores: it retries
+// an event if the handler returns an error. If the event has a single message, that error
+// is the message's error, and otherwise a BatchError.
 func asynchronous[E, M any](b *messageGuard[E, M]) func(context.Context, E) error {
 	return func(ctx context.Context, event E) error {
 		all := b.take(ctx, event)

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// BatchOptions configure the guarded handler of messages or stream records that
-// [Guard.SQS] or a similar method returns. The zero value of every field is its
-// default.
+// BatchOptions configure a guarded handler of messages or stream records, such as one that
+// [Guard.SQS] returns. The zero value of a field means its default.
 type BatchOptions[M any] struct {
 	// Key returns the idempotency key of a message. Returning "" means that the message
 	// has no key. Default: the key that the sender gave as [MessageKey], else the id that
@@ -17,32 +16,34 @@ type BatchOptions[M any] struct {
 	//
 	// A message that is redriven from a dead-letter queue, or sent again by its sender,
 	// has a new id. If the first delivery may have had effects, the sender must give a
-	// key, or Key must derive one from the message. Under policy [Hold], the guard warns
-	// once if it uses the id of the source.
+	// key, or Key must derive one from the message. Under policy [Hold], the guard logs a
+	// warning, once, if it uses the id of the source as the key.
 	//
-	// The guard calls Key for every message of a batch before the first one begins, so
-	// Key should be fast. Options.ValidateKey checks the key.
+	// The guard calls Key for every message of a batch before the first message begins,
+	// so Key should be fast. Options.ValidateKey checks the key that Key returns.
 	Key func(context.Context, M) (string, error)
-	// Operation names what the handler does. A record is identified by Operation and key.
-	// Default: the source's ARN; for an EventBridge event, see [Guard.EventBridge]. The
-	// consumers of a queue and of its dead-letter queue share their records if they have
-	// the same Operation and their guards have the same Options.Namespace. Two handlers
-	// of one source must have different Operations, or the second handler will skip the
-	// messages that the first has handled.
-	Operation string
-	// FingerprintAttributes names the attributes of SQS and SNS messages whose names,
-	// types and values the fingerprint covers: a tenant or a currency that is not in the
-	// body, for example. Case does not matter in the names. A message that lacks a named
-	// attribute differs from one that has it. Default: none, because tracers add
-	// attributes that differ each time a sender sends a message again.
+	// Operation names what the handler does. Operation and key together identify a record.
+	// Default: the source's ARN; for an EventBridge event, see [Guard.EventBridge].
 	//
-	// After a change of the list, a message whose key has a record from before fails with
-	// [ErrPayloadMismatch].
+	// The consumers of a queue and of its dead-letter queue share their records if they
+	// have the same Operation and their guards have the same Options.Namespace. Two
+	// handlers of one source must have different Operations, or the second handler skips
+	// the messages that the first has handled.
+	Operation string
+	// FingerprintAttributes names attributes of SQS and SNS messages that belong to the
+	// payload, such as a tenant or a currency that is not in the body. A message with the
+	// same key and another name, type or value of such an attribute fails with
+	// [ErrPayloadMismatch], and so does one that lacks the attribute. Case does not matter
+	// in the names. Default: none, because tracers add attributes that differ each time a
+	// sender sends a message again.
+	//
+	// After a change of the list, a message whose record was made before the change fails
+	// with [ErrPayloadMismatch].
 	FingerprintAttributes []string
-	// Wait is how long a message waits while another attempt for it is running. The wait
-	// ends before the invocation's deadline. Default: Options.Wait for a queue. For
-	// streams and asynchronous events the default is to wait until the deadline, because
-	// their retries may be used up before a lease ends.
+	// Wait is how long a message waits while another attempt for its key is running. The
+	// wait always ends before the invocation's deadline. Default: Options.Wait for a
+	// queue. Messages of streams and asynchronous events wait until shortly before the
+	// deadline by default, because their retries may be used up before a lease ends.
 	Wait time.Duration
 	// Timeout is the time after which the context of one message's handler ends, so that
 	// a slow message leaves time for the others. It does not include the time for
@@ -54,9 +55,9 @@ type BatchOptions[M any] struct {
 	// invocation times out, and Lambda retries the whole batch. No other attempt runs at
 	// the same time, because the lease lasts until the end of the invocation.
 	//
-	// Default: none, the context ends shortly before the invocation does. With
-	// Concurrency 1, each message has a chance to run if Timeout is the function's timeout
-	// less a second, divided by the batch size.
+	// Default: 0, no limit for one message; the context ends shortly before the
+	// invocation does. With Concurrency 1, every message of a batch can begin if Timeout
+	// is the function's timeout less a second, divided by the batch size.
 	Timeout time.Duration
 	// Concurrency is the number of messages that run at the same time. Messages of the
 	// same group (FIFO group, partition key, or item of a table) or with the same key
@@ -64,12 +65,13 @@ type BatchOptions[M any] struct {
 	Concurrency int
 	// StopBatch stops the whole batch after the first failure: no further message
 	// begins, as AWS recommends for FIFO queues ("Handling errors for an SQS event source
-	// in Lambda"). Default: only messages of the same group don't begin; see [Guard.SQS].
+	// in Lambda"). Default: false, only the later messages of the failed message's group
+	// don't begin; see [Guard.SQS].
 	StopBatch bool
-	// WholeBatch returns a *[BatchError] if any message fails, and Lambda retries the
-	// whole batch. Set it for event source mappings without ReportBatchItemFailures, for
-	// which Lambda treats a list of failures as a success. Default: the failed messages
-	// are reported.
+	// WholeBatch makes the handler return a *[BatchError] if any message fails, so that
+	// Lambda retries the whole batch. Set it for an event source mapping without
+	// ReportBatchItemFailures, for which Lambda treats a list of failures as a success.
+	// Default: false, the response lists the failed messages.
 	WholeBatch bool
 	// Discard reports whether to give up a message that the guard would refuse again on
 	// every retry, with [ErrKeyMissing], [ErrKeyInvalid] or [ErrPayloadMismatch]. If
@@ -78,19 +80,23 @@ type BatchOptions[M any] struct {
 	// until the limits of its mapping are reached, so store the message elsewhere and
 	// then return true.
 	//
-	// An error that Key returned is reported as ErrKeyInvalid too: return false if it may
-	// be temporary. A mismatch ends when the record of the other payload expires. Discard
-	// is not called if that record is not completed and the payload may be the same, under
-	// options that a deployment has changed: the message may have begun and not finished.
-	// Nor is it called for an identical message later in the same batch, which is
-	// acknowledged too. Discard must be safe for concurrent use if Concurrency is above
-	// 1. Default: nil, such a message is reported as failed.
+	// An error that BatchOptions.Key returned is reported as ErrKeyInvalid too. Return
+	// false if that error may be temporary. A mismatch ends when the record of the other
+	// payload expires.
+	//
+	// Discard is not called for a mismatch if the record is not completed, and a
+	// deployment has changed the fingerprint options since the record was made. The
+	// message may then be the one that has begun and not finished. An identical message
+	// later in the same batch is acknowledged with the first, without another call.
+	//
+	// Discard must be safe for concurrent use if Concurrency is above 1. Default: nil, a
+	// refused message is reported as failed.
 	Discard func(ctx context.Context, m M, why error) bool
-	// OnFailure is called for each message that was not handled, with the reason. The
-	// code of the error is [ErrNotBegun] if the message never began. OnFailure must be
-	// safe for concurrent use if Concurrency is above 1. Default: a warning on
-	// slog.Default() for each message that began and failed, and one for all messages of
-	// a batch that did not begin.
+	// OnFailure is called for each failed message, with its error. The error has the code
+	// [ErrNotBegun] if the handler was not called because too little time was left or an
+	// earlier message failed. OnFailure must be safe for concurrent use if Concurrency is
+	// above 1. Default: nil, the guard logs a warning on slog.Default() for each message
+	// that began and failed, and one warning for all messages that did not begin.
 	OnFailure func(context.Context, M, error)
 }
 
@@ -112,12 +118,12 @@ func settleBatch[M any](optFns []func(*BatchOptions[M])) BatchOptions[M] {
 	return o
 }
 
-// BatchError is the error of a batch that failed as a whole: with
-// BatchOptions.WholeBatch, or if an asynchronous event has several messages. errors.Is
-// and errors.As examine the errors of all messages.
+// BatchError is the error that a handler returns for a whole event: with
+// BatchOptions.WholeBatch, if a failed message has no id to report, or for an asynchronous
+// event of several messages. errors.Is and errors.As examine the errors of all messages.
 type BatchError struct {
 	Messages int     // the number of messages in the batch
-	Errs     []error // the errors of the messages that failed, in their order
+	Errs     []error // the errors of the messages that failed, in the order of the batch
 }
 
 // Error returns the number of failures and the text of the first one.

@@ -11,36 +11,38 @@ import (
 	"github.com/aws/aws-lambda-go/lambda/messages"
 )
 
-// MessageKey is the message attribute that carries an idempotency key over a queue
-// or a topic: of type String. On EventBridge, whose events have no attributes,
-// it is a member of the detail.
+// MessageKey is the name of the message attribute in which a sender gives the idempotency
+// key of an SQS or SNS message. The attribute must have type String. Events of EventBridge
+// have no attributes, so MessageKey is the name of a member of the detail there.
 const MessageKey = "x-idempotency-key"
 
 // message is a message or stream record of any event source.
 type message struct {
-	name   string // identifies the message in the response of a batch
-	source string // the ARN of the queue, topic or stream, if it has one
-	group  string // messages of one group must run in order; "" if order does not matter
-	sent   key    // the key that the sender gave
-	id     string // the id that the source gave, the same in each delivery
-	body   []byte
-	parts  []string // what the fingerprint covers besides the body and the chosen attributes
-	form   []string // what parts has, for payload.form
-	attrs  []attribute
+	name   string      // identifies the message in the response, such as the itemIdentifier of SQS
+	source string      // ARN of the queue, topic or stream, or a similar name for EventBridge; the default Operation
+	group  string      // messages of one group must run in order; "" if order does not matter
+	sent   key         // the idempotency key that the sender gave as MessageKey
+	id     string      // the id that the source gave, the same in each delivery
+	body   []byte      // the body or detail
+	parts  []string    // other values that the fingerprint covers, such as the group or an SNS subject
+	form   []string    // names of what parts contains; see payload.form
+	attrs  []attribute // message attributes
 }
 
-// key is the key that a sender gave, if any. err says why it is not valid.
+// key is the idempotency key that a sender gave with a message. given is false if there is
+// none. err says why the key is invalid.
 type key struct {
 	text  string
 	given bool
 	err   error
 }
 
-// attribute is a message attribute.
+// attribute is a message attribute of SQS or SNS.
 type attribute struct{ name, dataType, value string }
 
-// attribute adds a message attribute. Like the name of a header, the name of the key's
-// attribute matches without case.
+// attribute adds a message attribute. If it is MessageKey, in any case, attribute also sets
+// the message's key. The key is invalid if the attribute is not of type String, or if there
+// are two such attributes.
 func (m *message) attribute(name, dataType, value string) {
 	m.attrs = append(m.attrs, attribute{name, dataType, value})
 	if !strings.EqualFold(name, MessageKey) {
@@ -57,10 +59,10 @@ func (m *message) attribute(name, dataType, value string) {
 	}
 }
 
-// payload returns what the fingerprint of a message covers: the body, the parts that
-// the source adds, and the attributes in named. All of it is the same in every
-// delivery. A change of named or of the way between sender and handler, such as raw
-// message delivery, changes the payload's form.
+// payload returns what the fingerprint of a message covers: the body, the values in m.parts,
+// and the attributes whose names are in named. All of these are the same in every
+// delivery. The payload's form changes if named changes, or if the message takes another
+// way to the handler, such as SNS with raw message delivery.
 func (m *message) payload(named []string) (p payload, parts []string) {
 	isNamed := func(a attribute) bool {
 		return slices.ContainsFunc(named, func(name string) bool { return strings.EqualFold(name, a.name) })
@@ -72,7 +74,7 @@ func (m *message) payload(named []string) (p payload, parts []string) {
 		}
 	}
 	// The attributes come from a map, in random order. The sort is stable, so that an
-	// attribute of the queue stays before one of the same name in an envelope.
+	// attribute of the SQS message stays before one of the same name in an SNS envelope.
 	slices.SortStableFunc(counted, func(a, b attribute) int { return strings.Compare(a.name, b.name) })
 	parts = slices.Clone(m.parts)
 	for _, a := range counted {
@@ -88,10 +90,10 @@ func (m *message) payload(named []string) (p payload, parts []string) {
 	return payload{body: m.body, json: true, form: string(form)}, parts
 }
 
-// messageWork implements work for the handler of one message.
+// messageWork runs the handler of one message. It implements the interface work.
 type messageWork struct {
 	g       *Guard
-	attempt *attempt // whose handler this is; nil if it runs unguarded
+	attempt *attempt // the attempt that runs the handler; nil if it runs unguarded
 	fn      func(context.Context) error
 	err     error
 }
@@ -111,9 +113,9 @@ func (w *messageWork) run(ctx context.Context) {
 	w.err = sound(err)
 }
 
-// sound returns err, unless a method of err, or of an error that it wraps, panics. Then
-// sound returns an error that describes the panic, so that code that examines the error
-// later does not panic.
+// sound returns err if calling its methods does not panic. If a method of err, or of an
+// error that it wraps, panics, sound returns an error that describes the panic. Code that
+// examines the returned error later can't panic.
 func sound(err error) (safe error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -128,13 +130,14 @@ func sound(err error) (safe error) {
 	return err
 }
 
-// nobodysError is an error that no function returns, so that errors.Is and errors.As
-// visit every wrapped error when they search for it.
+// nobodysError is an error type that no error chain contains. A search for it makes
+// errors.Is and errors.As call the methods of every wrapped error.
 type nobodysError struct{ _ byte }
 
 func (*nobodysError) Error() string { return "" }
 
-// answered replaces an Answer by success, because a message has no other answer.
+// answered treats an error made by Answer as a success, because the handler of a message
+// returns no value that Answer could replace.
 func (w *messageWork) answered() {
 	if _, ok := w.err.(*answerError); ok { //nolint:errorlint // an error that wraps an Answer is an ordinary error
 		w.err = nil
@@ -149,15 +152,15 @@ func (w *messageWork) rejected(err error) ending {
 	return w.ending()
 }
 
-// ending returns how the handler ended. Even a permanent failure is never stored: after
-// the cause has been fixed, a message that is redriven from a dead-letter queue must
-// run.
+// ending returns the outcome of the handler. It never stores a failure, not even one that
+// Permanent marks: a message that is redriven from a dead-letter queue, after the cause has
+// been fixed, must run again.
 func (w *messageWork) ending() ending {
 	if w.err == nil {
 		return ending{outcome: OutcomeSucceeded, success: true, encoded: true}
 	}
 	outcome := OutcomeReleased
-	if p := (*panicError)(nil); errors.As(w.err, &p) { // ignore a mark on the value of a panic
+	if p := (*panicError)(nil); errors.As(w.err, &p) { // ignore Permanent and other marks on the value of a panic
 		if w.g.opts.Policy == Hold {
 			outcome = OutcomeUncertain
 		}
@@ -184,26 +187,26 @@ func (e *panicError) Unwrap() error {
 	return err
 }
 
-// reported returns the panic in the form in which Lambda reports panics of handlers
-// that are not guarded. It has no stack, because the stack is in the log.
+// reported returns the panic as the error that Lambda would report if the handler were not
+// guarded. It has no stack, because the stack is in the log.
 func (e *panicError) reported() error {
 	return messages.InvokeResponse_Error{Type: typeName(e.value), Message: fmt.Sprint(e.value)}
 }
 
-// takeMessage runs fn under the guard, like Do.
+// takeMessage runs the handler of a message under the guard, as Do does for a function.
 func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context) error) done[struct{}] {
 	w := &messageWork{g: g, fn: fn}
 	d := g.once(ctx, c, w)
 	switch {
 	case d.refusal != nil:
 		return refusedDo[struct{}](d.refusal)
-	case d.replays: // the message was handled before
+	case d.replays: // an earlier attempt has handled the message
 		return done[struct{}]{}
 	}
 	return done[struct{}]{err: w.err, outcome: OutcomeReleased}
 }
 
-// passMessage runs fn unguarded.
+// passMessage runs the handler of a message unguarded.
 func (g *Guard) passMessage(ctx context.Context, fn func(context.Context) error) done[struct{}] {
 	w := &messageWork{g: g, fn: fn}
 	if attemptOf(ctx) != nil { // inside the handler of an outer guard, which commits the enlisted writes

@@ -12,34 +12,34 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
 
-// Kind names what an [Event] tells of.
+// Kind is the kind of an [Event]: what has happened to a call.
 type Kind string
 
-// The kinds. Those marked (!) are worth a warning.
+// The kinds. Those marked (!) are logged as warnings.
 const (
-	EventNew          Kind = "new"           // the handler ran, its answer is stored
-	EventReplayed     Kind = "replayed"      // a stored answer was given again
-	EventInProgress   Kind = "in_progress"   // another attempt holds the lease
-	EventAbandoned    Kind = "abandoned"     // (!) held for an operator
-	EventMismatch     Kind = "mismatch"      // another payload under the same key
-	EventKeyMissing   Kind = "key_missing"   // no key, refused
-	EventKeyInvalid   Kind = "key_invalid"   // the key or the request was malformed, refused
-	EventBypassed     Kind = "bypassed"      // ran unguarded: method, skip, or no key and keys are optional
-	EventReleased     Kind = "released"      // the handler ran and its answer is not stored; a retry runs again
-	EventUncertain    Kind = "uncertain"     // (!) the attempt's effects are unknown, its lease is kept
-	EventLeaseLost    Kind = "lease_lost"    // (!) another attempt had taken over before this one ended
-	EventTakenOver    Kind = "taken_over"    // (!) an attempt died and this one takes its place
-	EventFailedOpen   Kind = "failed_open"   // (!) the store could not be reached, the handler runs unguarded
-	EventStoreError   Kind = "store_error"   // (!) the store could not be reached or refused
-	EventAnswerLost   Kind = "answer_lost"   // (!) the answer could not be stored; retries get 500, the handler never runs again
-	EventOutOfTime    Kind = "out_of_time"   // (!) too little time was left to begin
-	EventUnreadable   Kind = "unreadable"    // (!) the record is not ours, or damaged
-	EventNoPrincipal  Kind = "no_principal"  // (!) the caller could not be told apart from others
-	EventNeverStarted Kind = "never_started" // (!) a claim may hold its record though its handler never started: it could not be withdrawn
-	EventSwitchedOff  Kind = "switched_off"  // (!) ran unguarded, since the guard is off by the environment
+	EventNew          Kind = "new"           // the handler ran, and its answer is stored
+	EventReplayed     Kind = "replayed"      // a stored answer was returned without running the handler
+	EventInProgress   Kind = "in_progress"   // refused: another attempt is running
+	EventAbandoned    Kind = "abandoned"     // (!) refused: an attempt died, and an operator must decide about the record
+	EventMismatch     Kind = "mismatch"      // refused: the key was used with another payload
+	EventKeyMissing   Kind = "key_missing"   // refused: there is no key
+	EventKeyInvalid   Kind = "key_invalid"   // refused: the key or the request is malformed or too large
+	EventBypassed     Kind = "bypassed"      // ran unguarded because of its method, Skip or KeyOptional
+	EventReleased     Kind = "released"      // the handler ran, its answer is not stored, and a retry runs it again
+	EventUncertain    Kind = "uncertain"     // (!) the attempt may have had effects; the policy decides when its lease ends
+	EventLeaseLost    Kind = "lease_lost"    // (!) another attempt took over the record before this one had finished
+	EventTakenOver    Kind = "taken_over"    // (!) this attempt took over the record of an attempt that died
+	EventFailedOpen   Kind = "failed_open"   // (!) a store request failed; the handler runs without a lease (Options.FailOpen)
+	EventStoreError   Kind = "store_error"   // (!) a store request failed; see Event.Reason
+	EventAnswerLost   Kind = "answer_lost"   // (!) the handler ran, but its answer could not be stored; every retry gets 500
+	EventOutOfTime    Kind = "out_of_time"   // (!) too little time was left to run the handler
+	EventUnreadable   Kind = "unreadable"    // (!) the record is damaged or another tool's, or its answer does not fit the type
+	EventNoPrincipal  Kind = "no_principal"  // (!) refused: the caller could not be identified
+	EventNeverStarted Kind = "never_started" // (!) the handler did not start, but its record may be in progress: the release failed
+	EventSwitchedOff  Kind = "switched_off"  // (!) ran unguarded because the environment variable SwitchOff is set
 )
 
-// warns reports whether a kind is worth a warning.
+// warns reports whether an event of this kind is logged as a warning, whatever its error is.
 func (k Kind) warns() bool {
 	switch k {
 	case EventAbandoned, EventUncertain, EventLeaseLost, EventTakenOver, EventFailedOpen,
@@ -50,34 +50,34 @@ func (k Kind) warns() bool {
 	}
 }
 
-// level returns the level that an event of that kind, with that error, is logged at.
+// level returns the level at which an event of this kind, with the error err, is logged.
 func (k Kind) level(err error) slog.Level {
 	switch {
 	case k.warns(), k == EventNew && isPermanent(err), k == EventReleased && isWriteRejected(err):
 		return slog.LevelWarn
-	case k == EventBypassed: // every GET
+	case k == EventBypassed: // sent for every GET
 		return slog.LevelDebug
 	default:
 		return slog.LevelInfo
 	}
 }
 
-// isPermanent reports whether the handler marked err as Permanent. Nothing but a
-// log line shows its cause: the record and the client get no more than its text.
+// isPermanent reports whether the handler marked err as Permanent. Such an error is logged
+// as a warning, because only the log shows its cause: the record and the client have no
+// more than its text.
 func isPermanent(err error) bool {
 	_, ok := errors.AsType[*permanentError](err)
 	return ok
 }
 
-// isWriteRejected reports whether err is that of an enlisted write that the
-// handler's author has to mend: its condition failed and nothing says what that
-// means, or it can't be made.
+// isWriteRejected reports whether err shows a mistake in an enlisted write: the write is
+// invalid, or its condition failed and the handler has not said what the failure means.
 func isWriteRejected(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e != nil && (e.Code == ErrConditionFailed || e.Code == ErrWriteInvalid)
 }
 
-// kind returns the event that a refused request makes.
+// kind returns the kind of event to send for a request that is refused with code c.
 func (c Code) kind() Kind {
 	switch c {
 	case ErrKeyMissing:
@@ -91,41 +91,43 @@ func (c Code) kind() Kind {
 	}
 }
 
-// Event is one outcome of one guarded call.
+// Event describes one outcome of one guarded call. A call may send several events, such as
+// EventTakenOver and then EventNew.
 //
-// Route tells people what was asked for, and may be anything that a client can
-// send. Template never is: method and route template without a host, or the
-// operation that the code or the source of a message names. It is empty where
-// there is none: the path stands in for a template, or EventBridge's source and
-// detail type, which senders choose, for BatchOptions.Operation.
+// Route is for people. It may contain a path, which a client can choose freely. Template
+// is for metrics: it has a limited number of values. It is the method and the route
+// template without a host, or the operation. Template is empty if a request has no route
+// template, and for an EventBridge event without BatchOptions.Operation, because its
+// sender chooses the source and detail type.
 type Event struct {
 	Kind       Kind
-	RecordID   string        // id of the record, as Guard.RecordID has it; empty where the request has none
-	Scope      string        // the record's identity in one readable text, but for the key
-	Route      string        // what was asked for: method, host and route template or path; or the operation
-	Template   string        // what was asked for, as one of few, to count by; see below
-	Caller     string        // whose key it is: the principal, and the tenant where there is one
-	Key        string        // a short hash of the key, or the key if Options.ShowKeys; empty without one
-	Attempt    int           // attempt number; 0 where no attempt was begun
-	Duration   time.Duration // since the call began
-	Handler    time.Duration // spent in the handler; 0 if it did not run
-	Store      time.Duration // spent in the store, but for the handler's own steps; 0 if it was not asked
-	Messages   int           // how many messages of a batch the event is about: of an EventOutOfTime, those that had no time to begin; else 0
-	Cached     bool          // the record is from the process's own memory: the store was not asked
-	Invocation string        // Lambda's request id; empty outside Lambda and where the call has no record
-	TokenHash  string        // of an EventNeverStarted: the TokenHash of the claim's fencing token; else empty
-	Reason     Reason        // why the store failed, where it did
-	Throttle   Throttle      // which limit a throttled store ran into, where it said so
-	Err        error         // what went wrong, where something did
+	RecordID   string        // id of the record, as Guard.RecordID returns it; empty if the call was refused before or ran unguarded
+	Scope      string        // namespace, method, route, caller and tenant in one text; see ParseScope
+	Route      string        // method, host and route template or path; or the operation
+	Template   string        // method and route template, or the operation; a label for metrics, see above
+	Caller     string        // the principal, and the tenant if there is one
+	Key        string        // a short hash of the key, or the key itself with Options.ShowKeys; empty if there is no key
+	Attempt    int           // attempt number; 0 if the call has none
+	Duration   time.Duration // time since the call began
+	Handler    time.Duration // time spent in the handler; 0 if it did not run
+	Store      time.Duration // time spent in requests to the store, except those for steps, which are part of Handler
+	Messages   int           // number of messages that did not begin, in the EventOutOfTime of a batch; otherwise 0
+	Cached     bool          // the record came from Options.Cache, without a request to the store
+	Invocation string        // Lambda's request id; empty outside Lambda, and if RecordID is
+	TokenHash  string        // TokenHash of the attempt's fencing token, in an EventNeverStarted; otherwise empty
+	Reason     Reason        // why a store request failed; empty if none did
+	Throttle   Throttle      // the capacity limit that a throttled store request exceeded, if it is known
+	Err        error         // the error that caused the outcome; nil if there is none
 }
 
-// Observer is told each outcome, on the goroutine of the call: it should be
-// quick, must be safe for concurrent use, and must not panic.
+// Observer receives an [Event] for each outcome. The guard calls Observe on the goroutine
+// of the call and waits for it, so Observe should be fast. It must be safe for concurrent
+// use, and must not panic.
 type Observer interface {
 	Observe(context.Context, Event)
 }
 
-// ObserverFunc is a function as an [Observer].
+// ObserverFunc is an adapter that lets a function be used as an [Observer].
 type ObserverFunc func(context.Context, Event)
 
 // Observe calls f.
@@ -138,12 +140,13 @@ type discard struct{}
 
 func (discard) Observe(context.Context, Event) {}
 
-// unobserved reports whether nobody looks at an event of that kind with that
-// error, so that it need not be made.
+// unobserved reports whether the observer is known to ignore events of this kind with this
+// error. The guard then does not make the event.
 func (g *Guard) unobserved(kind Kind, err error) bool {
 	return ignores(g.opts.Observer, kind, err)
 }
 
+// ignores reports whether o is one of this package's observers and ignores such an event.
 func ignores(o Observer, kind Kind, err error) bool {
 	switch o := o.(type) {
 	case discard:
@@ -156,12 +159,11 @@ func ignores(o Observer, kind Kind, err error) bool {
 	return false
 }
 
-// Observers tells several observers of each event, in their order. To add one to
-// those that a guard has, the default included:
+// Observers returns an observer that passes each event to several observers, in their
+// order. It ignores nil observers. In an option function, Observers adds an observer to
+// the one that the guard has, such as the default:
 //
 //	o.Observer = lambdaidem.Observers(o.Observer, metrics)
-//
-// Nil ones are left out.
 func Observers(several ...Observer) Observer {
 	all := slices.DeleteFunc(slices.Clone(several), func(o Observer) bool { return o == nil || o == Discard })
 	switch len(all) {
@@ -181,10 +183,13 @@ func (all observers) Observe(ctx context.Context, e Event) {
 	}
 }
 
-// SlogObserver logs each event with log/slog. It logs at slog.LevelWarn the kinds
-// that are marked (!), an EventNew whose error [Permanent] marked, and an
-// EventReleased with [ErrConditionFailed] or [ErrWriteInvalid]; EventBypassed at
-// slog.LevelDebug, since every GET makes one; and the rest at slog.LevelInfo.
+// SlogObserver returns an observer that logs each event with logger:
+//
+//   - at slog.LevelWarn the kinds that are marked (!), an [EventNew] with an error marked
+//     by [Permanent], and an [EventReleased] with [ErrConditionFailed] or
+//     [ErrWriteInvalid];
+//   - at slog.LevelDebug an [EventBypassed], because every GET makes one;
+//   - at slog.LevelInfo all other events.
 func SlogObserver(logger *slog.Logger) Observer { return slogObserver{logger} }
 
 type slogObserver struct{ logger *slog.Logger }
@@ -223,12 +228,12 @@ func (o slogObserver) Observe(ctx context.Context, e Event) {
 	o.logger.LogAttrs(ctx, level, "idempotency", attrs...)
 }
 
-// warnings logs what is worth a warning on slog.Default(), as it is set at the
-// time of the event.
+// warnings is the default observer. It logs the events that SlogObserver logs as warnings,
+// on the slog.Default() of that moment.
 type warnings struct{}
 
 func (warnings) Observe(ctx context.Context, e Event) {
-	if e.Messages > 0 { // the batch logs one line by itself
+	if e.Messages > 0 { // messageGuard.conclude has logged these messages
 		return
 	}
 	if e.Kind.level(e.Err) >= slog.LevelWarn {
@@ -236,7 +241,8 @@ func (warnings) Observe(ctx context.Context, e Event) {
 	}
 }
 
-// keyLabel returns how a key stands in events: 12 hex digits of its SHA-256.
+// keyLabel returns Event.Key: the first 12 hex digits of the key's SHA-256, or the key itself
+// with Options.ShowKeys.
 func (g *Guard) keyLabel(key string) string {
 	if g.opts.ShowKeys || key == "" {
 		return key
@@ -245,14 +251,15 @@ func (g *Guard) keyLabel(key string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// TokenHash returns 32 hex digits that identify a fencing token: the first half of its
-// SHA-256. A log may have it. The token itself lets its owner change the record.
+// TokenHash returns the first 32 hex digits of the SHA-256 of a fencing token. Log the hash
+// and not the token, because anyone who has the token can change the record.
 func TokenHash(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:len(sum)/2])
 }
 
-// note tells the observer of an outcome of this call.
+// note sends an event about this call to the observer. err is the error that caused the
+// outcome, or nil.
 func (a *attempt) note(ctx context.Context, kind Kind, err error) {
 	if a.g.unobserved(kind, err) {
 		return
@@ -270,8 +277,9 @@ func (a *attempt) note(ctx context.Context, kind Kind, err error) {
 	a.g.opts.Observer.Observe(ctx, e)
 }
 
-// refused reports a call that is refused before its record is known. If the handler of an
-// attempt made the call, that attempt learns whether the call may be accepted later.
+// refused sends the event of a call that is refused before its record is looked up. If a
+// guarded handler made the call, and the call may be accepted later, refused also records
+// that in the handler's attempt; see innerCalls.
 func (g *Guard) refused(ctx context.Context, who Identity, kind Kind, refusal *Error) {
 	if outer := attemptOf(ctx); outer != nil {
 		outer.recordInner(innerRecord{}, nil, decision{refusal: refusal})
@@ -281,7 +289,7 @@ func (g *Guard) refused(ctx context.Context, who Identity, kind Kind, refusal *E
 	g.opts.Observer.Observe(ctx, e)
 }
 
-// bypassed counts a call that runs unguarded.
+// bypassed sends the event of a call that runs unguarded.
 func (g *Guard) bypassed(ctx context.Context) {
 	runcount.Add(ctx)
 	kind := EventBypassed
@@ -291,7 +299,7 @@ func (g *Guard) bypassed(ctx context.Context) {
 	g.opts.Observer.Observe(ctx, Event{Kind: kind})
 }
 
-// event says who called for what.
+// event returns an event with the fields that follow from the identity of a call.
 func (g *Guard) event(kind Kind, who *Identity, err error) Event {
 	e := Event{Kind: kind, Route: g.readable(who), Caller: scopePart(who.Principal), Key: g.keyLabel(who.Key), Err: err}
 	if who.Method != "" {

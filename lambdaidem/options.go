@@ -18,233 +18,251 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// Options configure a guard. An option function receives the Options with their
-// defaults filled in. A field that the function sets to its zero value has its default
-// again. [New] panics if a value is invalid, and names the field.
+// Options configure a guard. The option functions that are passed to [New] receive the
+// Options with all defaults filled in. Setting a field to its zero value restores its
+// default. New panics if a value is invalid, and names the field.
 type Options struct {
-	// Namespace separates the records of this function from those of other functions
-	// in the same table. Default: the Lambda function's name; outside Lambda the
-	// program's package path, else its file name.
+	// Namespace separates the records of this function from those of other functions in
+	// the same table. Default: the name of the Lambda function. Outside Lambda: the
+	// program's package path or, if that is unknown, its file name.
 	Namespace string
 
-	// KeyHeader is the name of the header with the idempotency key. Case does not
-	// matter. The header is not read if Key is set. Default: "Idempotency-Key".
+	// KeyHeader is the name of the request header with the idempotency key. Case does not
+	// matter. The header is ignored if Key is set. Default: "Idempotency-Key".
 	KeyHeader string
-	// Key returns the key of a guarded request, for keys that are not in a header:
-	// the key may be in the body or the path, or be the [HashKey] of the values that
-	// identify the operation. Package jmeskey makes such a function of a JMESPath
-	// expression. The guard calls Key once for each request, after Skip, and only if
-	// the request is within MaxURI, MaxBody and MaxHeaders. Key must not change the
-	// request. Returning "" means that the request has no key. An error made by
-	// [Reject] is sent to the client; any other error becomes 400 [ErrKeyInvalid]. As
-	// with a header, ValidateKey checks the key, and equal keys of different callers
-	// are different. Default: nil, the key is in KeyHeader.
+	// Key returns the idempotency key of a guarded request. Set it if the key is not in a
+	// header but in the body or the path, or if it is the [HashKey] of the values that
+	// identify the operation. Package jmeskey makes such a function from a JMESPath
+	// expression. Default: nil, the key is in KeyHeader.
+	//
+	// Returning "" means that the request has no key. An error made by [Reject] is sent
+	// to the client; any other error becomes 400 [ErrKeyInvalid]. ValidateKey checks the
+	// key, as it does for a header.
+	//
+	// The guard calls Key once for each request, after Skip, and only if the request is
+	// within MaxURI, MaxBody and MaxHeaders. Key must not change the request.
 	Key func(context.Context, *Request) (string, error)
-	// KeyOptional lets a request without a key run unguarded, which is reported as
+	// KeyOptional lets a request without a key run unguarded, and the event is
 	// [EventBypassed]. Default: false, such a request gets 400.
 	KeyOptional bool
-	// ValidateKey returns an error if a key is not acceptable. The client receives
-	// the error's text. Default: [PrintableKey]. See also [UUIDKey], [UUIDv4or7Key]
+	// ValidateKey returns an error if it does not accept a key. The client receives 400
+	// with the error's text. Default: [PrintableKey]. See also [UUIDKey], [UUIDv4or7Key]
 	// and [TokenKey].
 	ValidateKey func(key string) error
 
 	// Methods are the HTTP methods to guard. Case does not matter. Requests with
 	// other methods run unguarded. Default: POST, PATCH.
 	Methods []string
-	// Skip reports whether to run a request unguarded. Default: none is skipped.
+	// Skip reports whether to run a request unguarded. Default: nil, no request is
+	// skipped.
 	Skip func(*Request) bool
-	// Principal returns the caller of a request. Equal keys of two callers are
-	// different keys. Default: the caller whom the gateway has authenticated, see
-	// [Request.Principal]. An error made by [Reject] is sent to the client; any other
-	// error becomes 403 [ErrPrincipalUnknown]. So does an empty principal, unless
-	// AnonymousCallers is set.
+	// Principal returns a name for the caller of a request. The same key sent by two
+	// callers belongs to two records. An error made by [Reject] is sent to the client;
+	// any other error becomes 403 [ErrPrincipalUnknown]. An empty name becomes a 403 too,
+	// unless AnonymousCallers is set. Default: nil, the caller is the one that the
+	// gateway has authenticated; see [Request.Principal].
 	Principal func(context.Context, *Request) (string, error)
-	// AnonymousCallers allows callers who can't be told apart, and who therefore
-	// share their keys. Default: false; [Guard.Middleware] then requires Principal,
-	// and Principal must not return "". Events of a gateway that authenticates nobody
-	// are accepted without it.
+	// AnonymousCallers lets Principal return "" for callers that it can't tell apart.
+	// These callers share their keys. It also lets [Guard.Middleware] work without
+	// Principal. Default: false. Events from a gateway that authenticates nobody do not
+	// need it: if Principal is nil, all their callers share their keys.
 	AnonymousCallers bool
 
-	// TTL is the time for which a completed record replays, in whole seconds. A
-	// request that arrives later is a new request and has its effects again, so the
-	// TTL must exceed the time within which clients retry. It must be at least
-	// [MinTTL], 15 minutes. Default: 24 hours. The database keeps the record for
-	// [KeptAfterExpiry] longer.
+	// TTL is how long the answer of a completed record is replayed, in whole seconds. A
+	// request that arrives later is a new request, and the handler runs again. TTL must
+	// therefore exceed the time within which clients retry. It must be at least [MinTTL],
+	// 15 minutes. Default: 24 hours. The database keeps the record for [KeptAfterExpiry]
+	// longer.
 	TTL time.Duration
-	// Policy decides what happens to a record after an attempt died whose effects are
-	// unknown. Default: [Rerun].
+	// Policy decides what happens to a record after an attempt has died, or has ended
+	// without knowing whether it had an effect: the handler runs again, or an operator
+	// decides. Default: [Rerun].
 	Policy Policy
 	// MaxSkew is the largest difference between the clocks of two machines that the
-	// guard allows for. Every lease lasts MaxSkew longer than its attempt. Default:
-	// 2 s. If the difference is larger, a machine whose clock is ahead may take a
-	// live lease for expired, and two attempts for one key may run at the same time.
-	// Fencing still lets only one of them complete, and a completed record never
-	// changes.
+	// guard allows for. Every lease lasts MaxSkew longer than its attempt. If the
+	// difference is larger, a machine whose clock is ahead may find that a live lease has
+	// expired, and two attempts for one key may run at the same time. Only one of them can
+	// complete the record even then, because of their fencing tokens. Default: 2 s.
 	MaxSkew time.Duration
-	// LeaseDuration is the time that an attempt may take if its context has no
-	// deadline. Default: 60 s. The contexts of Lambda have a deadline.
+	// LeaseDuration is the time that an attempt may take if its context has no deadline.
+	// It has no effect in Lambda, whose contexts have a deadline. Default: 60 s.
 	LeaseDuration time.Duration
-	// Reserve is the time between the end of the handler's context and the deadline
-	// of the invocation, which the guard needs to store the answer. Default: 500 ms or
-	// a tenth of the time left, the smaller. If an invocation starts with hardly more
-	// time than Reserve (Reserve exceeds nine tenths of it), half of the time is
-	// reserved.
+	// Reserve is the time between the end of the handler's context and the deadline of
+	// the invocation. The guard uses it to store the answer. If Reserve exceeds nine
+	// tenths of the time that an invocation starts with, half of that time is reserved
+	// instead. Default: 500 ms or a tenth of the time left, whichever is less.
 	Reserve time.Duration
-	// CleanupTimeout is the maximum time for releasing a record, for storing an
-	// answer after the request's context has ended, and for the transaction of a
-	// request that runs unguarded. Inside the handler of another call, it is at most
-	// half of the time that the other call has left to store its answer. Default: 2 s.
+	// CleanupTimeout is the maximum time for releasing a record, for storing an answer
+	// too late (after the attempt's deadline has passed), and for committing the enlisted
+	// writes of a request that runs unguarded. For a call that a guarded handler makes,
+	// the maximum is also half of the time that remains to store that handler's answer.
+	// Default: 2 s.
 	CleanupTimeout time.Duration
 
-	// Wait is how long a duplicate request waits for the attempt in progress before
-	// it gets 409. Default: 0, it doesn't wait. The wait always ends in time to
-	// answer before the deadline of the invocation.
+	// Wait is how long a duplicate request waits for the attempt in progress before it
+	// gets 409. The wait always ends early enough to answer before the deadline of the
+	// invocation. Default: 0, a duplicate gets 409 at once.
 	Wait time.Duration
-	// MinRunTime is the time that must be left of the invocation, in addition to
-	// Reserve if that is set, for a request that has waited to begin its own attempt,
-	// and for a message of a batch to begin. If an invocation starts with hardly more
-	// time (their sum exceeds nine tenths of it), the messages of a batch begin as long
-	// as half of the time is left, and one warning says so if MinRunTime is above the
-	// default or Reserve is set. Default: 1 s.
+	// MinRunTime is the minimum time that a handler gets. It applies to a request that has
+	// waited for another attempt (see Wait), and to each message of a batch: the handler
+	// starts only if MinRunTime plus Reserve (if set) are left of the invocation. Default:
+	// 1 s.
+	//
+	// If that sum exceeds nine tenths of the time that an invocation starts with, the
+	// messages of a batch begin as long as half of the time is left. The guard logs a
+	// warning about this, once, if MinRunTime is above the default or Reserve is set.
 	MinRunTime time.Duration
 	// RetryAfter is the minimum value of the Retry-After header in a 409
 	// [ErrInProgress] and in a 503. It is sent in whole seconds, rounded up. Default:
 	// 1 s.
 	RetryAfter time.Duration
 
-	// Outcome decides whether a response is stored, and whether a retry runs again.
-	// Default: [DefaultOutcome]. A function of yours may call DefaultOutcome with the
-	// response that it received, to have the default under this guard's Policy. A
-	// return value that is not one of the Outcome constants means
-	// [OutcomeUncertain]. The function receives a copy of the response: changing it
-	// has no effect. If the handler made a guarded call that may succeed later, a
-	// response with another status than 200 to 399 is not stored, whatever the
-	// function returns; if the outcome of such a call is unknown, it is not released
+	// Outcome decides whether a response is stored, and whether a retry runs the handler
+	// again. It receives a copy of the response, so changing the copy has no effect. It
+	// may call [DefaultOutcome] with the copy, to get the default under this guard's
+	// Policy. A return value that is not one of the Outcome constants means
+	// [OutcomeUncertain]. Default: nil, the outcome is that of DefaultOutcome.
+	//
+	// If the handler has enlisted writes, and its response has a status of 200 to 399, the
+	// outcome must be [OutcomeSucceeded]. Any other outcome drops the writes, so the client
+	// gets 500 [ErrWriteInvalid] instead of a success.
+	//
+	// If the handler made a guarded call that was refused and may succeed later, a
+	// response with a status other than 200 to 399 is not stored, whatever the outcome
+	// is. If it is unknown whether such a call had its effect, the record is not released
 	// either, and the client gets 503 [ErrOutcomeUnknown]. See docs/effects.md, "Guarded
-	// calls inside a handler". If an outcome drops the enlisted writes of a response with a
-	// status of 200 to 399, the client gets 500 [ErrWriteInvalid] instead.
+	// calls inside a handler".
 	Outcome func(*Response) Outcome
-	// FailOpen runs the handler unguarded when the store can't be reached.
-	// It does not run after a failed takeover of an attempt that died, whose steps it might
-	// repeat. With Policy Hold, a handler that ran unguarded and was answered may leave
-	// its record held: the claim was applied, its reply was lost, and the answer could not
-	// be stored. Default: false, the client gets 503 and the handler does not run.
+	// FailOpen runs the handler without a lease if a request to the store fails. A retry
+	// may then run the handler again. Default: false, the client gets 503 and the handler
+	// does not run.
+	//
+	// Even with FailOpen, the handler does not run if it might repeat a step: if the
+	// record has steps, or if the failed request may have taken over the record of an
+	// attempt that died. Under policy [Hold], a record may wait for an operator although
+	// its handler has run and the client has its answer. That happens if the lease was
+	// taken, the store's reply was lost, and the answer could not be stored.
 	FailOpen bool
-	// Optimistic runs the handler without taking a lease first, and commits the
-	// enlisted writes, the answer and the record in one transaction. A new request
-	// then takes one round trip instead of two. Set it only if enlisted writes are the
-	// handler's only effects: duplicates run the handler too, both before and after
-	// the commit, and only their enlisted writes are dropped. (A duplicate whose
-	// answer is in Options.Cache does not run the handler.) An optimistic handler has
-	// attempt number 0 and can't use steps. Optimistic requires a store with
-	// transactions, Policy Rerun, and FailOpen unset. Default: false.
+	// Optimistic runs the handler without taking a lease first. The enlisted writes, the
+	// answer and the record are then committed in one transaction, so that a new request
+	// takes one round trip instead of two. Default: false.
+	//
+	// Set Optimistic only if enlisted writes are the handler's only effects. Duplicates run
+	// the handler too, both before and after the commit, and the transaction drops only
+	// their enlisted writes. (A duplicate whose answer is in Options.Cache does not run
+	// the handler.) The handler has attempt number 0 and can't use steps. Optimistic
+	// requires a store with transactions, policy [Rerun], and FailOpen unset.
 	Optimistic bool
-	// FingerprintIgnore are JSON Pointers (RFC 6901) to parts of a payload that may
-	// differ between a request and its retry, such as a timestamp or a trace id. The
-	// fingerprint does not cover these parts of JSON bodies over HTTP and of the
-	// payloads of [Do] and [Handler]. An ignored part may also be absent. An index
-	// refers to the whole array, before any element is left out. A pointer to a part
-	// that does not exist has no effect. Case matters. The pointers don't apply to a
-	// body that is not JSON, or that JSON readers may understand differently: the
-	// fingerprint covers every byte of such a body. Nothing that must be the same on
-	// every retry may depend on an ignored part. After a pointer is added, retries of
-	// older requests that contain the part get 422 until Options.TTL has passed.
-	// Default: none.
+	// FingerprintIgnore are JSON Pointers (RFC 6901) to parts of a payload that may differ
+	// between a request and its retry, such as a timestamp or a trace id. The fingerprint
+	// does not cover these parts of JSON bodies over HTTP and of the payloads of [Do] and
+	// [Handler]. Nothing that must be the same on every retry may depend on an ignored
+	// part. Default: none.
+	//
+	// An ignored part may also be absent. An index refers to the complete array, before
+	// ignored elements are left out. A pointer to a part that does not exist has no
+	// effect. Case matters. The pointers don't apply to a body that is not JSON, or that
+	// two JSON readers may understand differently, such as one with a repeated member. The
+	// fingerprint covers every byte of such a body.
+	//
+	// After a pointer is added, retries of older requests that contain the part get 422
+	// until Options.TTL has passed.
 	FingerprintIgnore []string
 	// FingerprintHeaders are the names of HTTP request headers that the fingerprint
-	// covers, besides path, query and body: the header with a tenant or a currency,
-	// for example. Case does not matter in the names. An absent header differs from
-	// an empty one, and the order of several values matters. After a change, retries
-	// of older requests get 422 until Options.TTL has passed. Default: none.
+	// covers, besides method, path, query and body: the header with a tenant or a
+	// currency, for example. Case does not matter in the names. An absent header differs
+	// from an empty one, and the order of several values matters. After a change of the
+	// list, retries of older requests get 422 until Options.TTL has passed. Default: none.
 	FingerprintHeaders []string
-	// FingerprintSecrets are the keys of the fingerprints' HMAC-SHA256 (RFC 2104),
-	// which replaces SHA-256. With a secret, someone who can read the table can't
-	// confirm a guess of a payload, such as an amount. Each secret must have at least
-	// 16 random bytes. The first secret signs new fingerprints; a fingerprint signed
-	// with any of them matches. The entry [Unsigned] means fingerprints without a
-	// secret. Default: none, fingerprints are unsigned.
+	// FingerprintSecrets are secret keys for fingerprints. With a secret, a fingerprint is
+	// an HMAC-SHA256 (RFC 2104) instead of a SHA-256, so that someone who can read the
+	// table can't confirm a guess of a payload, such as an amount. Each secret must have
+	// at least 16 random bytes. Default: none, fingerprints are plain SHA-256.
 	//
-	// To replace the first entry, first append the new one and deploy everywhere.
-	// Then move the new entry to the front and deploy everywhere. Remove the old
-	// entry when Options.TTL and the longest attempt have passed since. To introduce
-	// the first secret, do the same with [Unsigned] as the old entry. See
-	// docs/operate.md.
+	// The first entry makes new fingerprints. A fingerprint that was made with any of the
+	// entries matches. The entry [Unsigned] stands for fingerprints without a secret.
+	//
+	// To replace the first entry, append the new entry and deploy everywhere. Then move
+	// the new entry to the front and deploy everywhere. Remove the old entry once
+	// Options.TTL and the time of the longest attempt have passed since. To introduce the
+	// first secret, do the same with [Unsigned] as the old entry. See docs/operate.md.
 	FingerprintSecrets [][]byte
 	// MismatchStatus is the HTTP status of [ErrPayloadMismatch]: 422 or 409.
 	// Default: 422.
 	MismatchStatus int
 
-	// Cache configures a cache of finished records in the process, which lets a
-	// replay do without a request to the store. A process may replay a purged record
-	// for up to Cache.MaxAge. Default: nothing is kept.
+	// Cache configures a cache of completed records in the memory of the process. A replay
+	// from the cache needs no request to the store. The process may replay a record for up
+	// to Cache.MaxAge after an operator has purged it. Default: nothing is cached.
 	Cache CacheOptions
 
-	// ReplayMarks are headers to add to every replay. Default:
-	// X-Idempotency-Replayed: true. An empty, non-nil slice adds none.
+	// ReplayMarks are headers to add to every replayed response. An empty, non-nil slice
+	// adds none. Default: X-Idempotency-Replayed: true.
 	ReplayMarks []Mark
-	// OnReplay may change a replay before it is sent. Default: nil.
+	// OnReplay may change a replayed response before it is sent. Default: nil.
 	OnReplay func(context.Context, *Request, *Response)
-	// OnOwnAnswer may change a response that the guard itself makes (400, 409, 422,
-	// 503 …) before it is sent, for example to add CORS or tracing headers.
+	// OnOwnAnswer may change an error response that the guard itself makes (400, 409, 422,
+	// 503 and so on) before it is sent, for example to add CORS or tracing headers.
 	// Default: nil.
 	OnOwnAnswer func(context.Context, *Request, *Response, *Error)
-	// UnstoredHeaders are the names of response headers that are not stored, so that
-	// replays don't have them. Case does not matter. "Set-Cookie" also applies to
-	// Response.Cookies. Default: none.
+	// UnstoredHeaders are the names of response headers that are sent to the first caller
+	// only: they are not stored and not replayed. Case does not matter. "Set-Cookie" also
+	// applies to Response.Cookies. Default: none.
 	UnstoredHeaders []string
 
-	// Observer receives an event for each outcome. Default: [SlogObserver] on
-	// slog.Default() for warnings only. To have none, set [Discard].
+	// Observer receives an event for each outcome. Default: events that are worth a
+	// warning are logged on slog.Default(), as [SlogObserver] does. Set [Discard] to
+	// ignore all events.
 	Observer Observer
-	// ScopePath shortens the path of a request without a route template. The result
-	// appears in the record's readable scope and in events, where a path such as
-	// /reset/TOKEN would reveal a secret. ScopePath does not affect which record a
-	// request belongs to. Default: the whole path.
+	// ScopePath shortens the path of a request that has no route template, for the
+	// record's readable scope and for events, where a path such as /reset/TOKEN would
+	// reveal a secret. ScopePath does not affect which record a request belongs to.
+	// Default: nil, the whole path is shown.
 	ScopePath func(path string) string
-	// ShowKeys puts complete idempotency keys into events. Default: false, events
-	// have a short hash.
+	// ShowKeys puts complete idempotency keys into events. Default: false, events have a
+	// short hash of the key.
 	ShowKeys bool
 
-	// MaxURI is the maximum length of a request's host, path, route and query
-	// together, in bytes. A longer request gets 414. Default: 16 KiB.
+	// MaxURI is the maximum total length of the host, path, route and query of a request,
+	// in bytes. A longer request gets 414. Default: 16 KiB.
 	MaxURI int
-	// MaxBody is the maximum length of a guarded request's body, in bytes. A longer
+	// MaxBody is the maximum length of the body of a guarded request, in bytes. A longer
 	// body gets 413. Default: 6 MiB, which is more than Lambda accepts.
 	MaxBody int
-	// MaxHeaders is the maximum number of request headers. A request with more gets
-	// 431. Default: 500.
+	// MaxHeaders is the maximum number of request headers. In a net/http request, each
+	// value of a header counts. A request with more gets 431. Default: 500.
 	MaxHeaders int
-	// MaxJSONDepth is the maximum nesting of a JSON body that is fingerprinted by
-	// value, regardless of white space and the order of members. The fingerprint of a
-	// deeper body covers its bytes. Default: 64.
+	// MaxJSONDepth is the maximum nesting depth of a JSON body whose fingerprint does not
+	// depend on white space and the order of members. The fingerprint of a deeper body
+	// covers its exact bytes. Default: 64.
 	MaxJSONDepth int
 
-	// MaxStepBytes is the maximum size of all steps of a record together, names and
-	// results, in bytes. Each step writes all of them again. While a record has
-	// steps, every refused duplicate costs a write unit for each KB of them.
-	// Default: 16 KiB. A store may have a lower limit: in dynamostore the whole
-	// record is limited to 400 KB.
+	// MaxStepBytes is the maximum total size of the names and results of a record's steps,
+	// in bytes. Storing a step writes all steps of the record again. While a record has
+	// steps, every refused duplicate costs a write unit for each KB of them. Default:
+	// 16 KiB. A store may have a lower limit: in dynamostore the whole record is limited
+	// to 400 KB.
 	MaxStepBytes int
 
-	// Clock returns the current time. Default: time.Now. For tests.
+	// Clock returns the current time. Set it in tests only. Default: time.Now.
 	Clock func() time.Time
-	// Random is the source of tokens and jitter. It must be safe for concurrent use.
-	// Default: crypto/rand.Reader. For tests.
+	// Random is the source of random bytes for fencing tokens and jitter. It must be safe
+	// for concurrent use. Set it in tests only. Default: crypto/rand.Reader.
 	Random io.Reader
 }
 
 // defaultMinRunTime is the default of Options.MinRunTime.
 const defaultMinRunTime = time.Second
 
-// MinTTL is the minimum Options.TTL, 15 minutes. AWS accepts a request for up to 15
-// minutes after it was signed (Signature Version 4; error RequestExpired), so a
-// delayed write can reach the database that late, and must still find the record.
+// MinTTL is the minimum Options.TTL: 15 minutes. AWS accepts a request for up to 15 minutes
+// after it was signed (Signature Version 4; error RequestExpired). A delayed write can
+// reach the database that late, and must still find the record, which refuses it.
 const MinTTL = 15 * time.Minute
 
-// Mark is a header to add to replays.
+// Mark is a header to add to replayed responses; see Options.ReplayMarks.
 type Mark struct{ Name, Value string }
 
-// settle returns the options with their defaults filled in.
+// settle returns a copy of the options in which each zero field has its default.
 func (o Options) settle() Options {
 	defaultTo(&o.Namespace, defaultNamespace())
 	defaultTo(&o.KeyHeader, "Idempotency-Key")
@@ -294,7 +312,7 @@ func (o Options) settle() Options {
 	return o
 }
 
-// check panics if an option is invalid, and names the field.
+// check panics if an option is invalid. The panic names the field.
 func (o Options) check() {
 	check := func(ok bool, field, want string, got any) {
 		if !ok {
@@ -336,9 +354,10 @@ func defaultTo[T comparable](field *T, value T) {
 	}
 }
 
-// defaultNamespace returns the name of the Lambda function. Outside Lambda it returns
-// the package path of the program, or, if that is unknown or says nothing, the name of
-// the executable. The name must stay the same when the program is restarted or rebuilt.
+// defaultNamespace returns the name of the Lambda function. Outside Lambda it returns the
+// package path of the program or, if that is unknown or "command-line-arguments", the name
+// of the executable. The result must be the same after a restart or a rebuild, or the
+// program would not find its records.
 func defaultNamespace() string {
 	if lambdacontext.FunctionName != "" {
 		return lambdacontext.FunctionName

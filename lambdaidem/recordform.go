@@ -8,29 +8,32 @@ import (
 	"strings"
 )
 
-// What a record says to people and to programs of theirs, who have no guard's
-// options: whose it is, and what is in its answer.
+// This file is for operators' programs, such as the command idem, which read and write
+// records without a guard: it decodes the scope of a record, and decodes and checks its
+// answer.
 
-// RecordKind says what a record is of, and so which form its answer has.
+// RecordKind is the kind of call that a record belongs to. It determines the form of the
+// stored answer.
 type RecordKind string
 
 // The kinds.
 const (
-	RecordHTTP    RecordKind = "http"    // a request over HTTP: DecodeAnswer reads its answer
-	RecordValue   RecordKind = "value"   // a call of Do or Handler: the JSON of its result, or a Failure
-	RecordMessage RecordKind = "message" // a message of a queue or a stream: {}
+	RecordHTTP    RecordKind = "http"    // an HTTP request; DecodeAnswer decodes Result.Value
+	RecordValue   RecordKind = "value"   // a call of Do or Handler; Result.Value is the JSON of what the function returned
+	RecordMessage RecordKind = "message" // a message of a queue or a stream; Result.Value is {}
 )
 
-// RecordScope is [Record.Scope] in its parts, each as [ScopePart] writes it.
+// RecordScope has the parts of a [Record]'s Scope. Each part is escaped and shortened as
+// [ScopePart] does it.
 type RecordScope struct {
-	Namespace string
-	Method    string // of a request over HTTP; "" of Do, "invoke" of Handler, "message" of a message
-	Route     string // with the host before it, if it has one; or the operation
-	Principal string
-	Tenant    string
+	Namespace string // Options.Namespace of the guard
+	Method    string // HTTP method; "" for Do, "invoke" for Handler, "message" for a message
+	Route     string // route template or path, after the host if there is one; or the operation
+	Principal string // the caller; empty for all callers that share their keys
+	Tenant    string // Lambda's tenant id; empty without tenant isolation
 }
 
-// ParseScope reads the scope of a record that a guard has made.
+// ParseScope splits the Scope of a record that a guard has made into its parts.
 func ParseScope(scope string) (RecordScope, error) {
 	parts := strings.Split(scope, " ")
 	const least, most = 4, 5
@@ -44,7 +47,7 @@ func ParseScope(scope string) (RecordScope, error) {
 	return s, nil
 }
 
-// Kind returns the kind of the scope's records.
+// Kind returns the kind of the records that have this scope.
 func (s RecordScope) Kind() RecordKind {
 	switch s.Method {
 	case "", "invoke":
@@ -56,13 +59,14 @@ func (s RecordScope) Kind() RecordKind {
 	}
 }
 
-// ScopePart returns how a namespace, a route, a principal or a tenant stands in a scope:
-// spaces and percent signs escaped, and cut where it is over 256 bytes, with a hash
-// that tells it from others. What is looked for among records is compared so.
+// ScopePart returns a namespace, route, principal or tenant in the form that it has in a
+// scope. Spaces and percent signs are escaped. A text of more than 256 bytes is cut, and a
+// hash of the whole text is appended. To search records for a caller, compare
+// RecordScope.Principal with ScopePart of the caller's name.
 func ScopePart(s string) string { return scopePart(s) }
 
-// ParseKey returns the key that a guard reads from the value of its header: without
-// the quotes of an RFC 9651 String. An empty value is an error.
+// ParseKey returns the idempotency key in the value of a request header, as a guard reads
+// it: without the quotes of an RFC 9651 String. An empty key is an error.
 func ParseKey(value string) (string, error) {
 	key, err := parseKey([]string{value})
 	if err == nil && key == "" {
@@ -74,40 +78,46 @@ func ParseKey(value string) (string, error) {
 	return key, nil
 }
 
-// DecodeAnswer reads the answer of a [RecordHTTP]: Result.Value, loaded.
+// DecodeAnswer decodes the Result.Value of a [RecordHTTP] into a response. If Result.Apart is
+// set, get the Value from [Loader] first.
 func DecodeAnswer(value []byte) (*Response, error) { return decodeAnswer(value) }
 
-// EncodeAnswer returns an answer as a record keeps it.
+// EncodeAnswer encodes a response as the Result.Value of a [RecordHTTP].
 func EncodeAnswer(r *Response) []byte { return encodeAnswer(r) }
 
-// NoAnswer returns the failure of a record that is completed without an answer, and why
-// there is none: every retry gets [ErrAnswerUnavailable], and none runs.
+// NoAnswer returns a Result.Failure that completes a record without an answer. Every retry
+// gets [ErrAnswerUnavailable], and the handler does not run again. why is stored in the
+// failure's message.
 func NoAnswer(why string) *Failure {
 	f := answerNotKept()
 	f.Message = string(ErrAnswerUnavailable) + ": " + why
 	return f
 }
 
-// DownstreamKey returns what [DownstreamKey] returns in the attempts at this record, to
-// ask another service what it knows of an attempt that died.
+// DownstreamKey returns the key that the function [DownstreamKey] returns in every attempt
+// for this record. An operator can use it to ask another service whether an attempt that
+// died has called that service.
 func (r Record) DownstreamKey(name string) string { return downstreamKey(r.ID, name) }
 
-// CheckResult returns an error unless a record of that scope can replay the result:
-// every replay of another form would fail with [ErrAnswerUnreadable], or reach the
-// client broken. It requires
-//   - for a [RecordHTTP], a response as [EncodeAnswer] writes it, which can be sent:
-//     a status of 200 to 599, no body where the status has none (204, 205, 304), at
-//     most 6 MB, headers and cookies that HTTP allows, a Content-Length that is the
-//     body's, and a body that is encoded as its Content-Encoding says;
-//   - for a [RecordValue], JSON without white space between its tokens and at most
-//     6 MB, or a failure with a code and a message. The JSON is replayed by value: the
-//     order of members doesn't matter, but a number that the handler's type writes
-//     differently (1.50), or a member that it doesn't have, makes each replay fail. The
-//     type is not known here;
+// CheckResult returns an error if a record with the given scope could not replay r. An
+// operator's program should call it before it completes a record by hand. Otherwise every
+// replay might fail with [ErrAnswerUnreadable], or send a broken response to the client.
+// CheckResult requires
+//   - for a [RecordHTTP], a response as [EncodeAnswer] encodes it, which a server can send:
+//     a status of 200 to 599, no body if the status does not allow one (204, 205, 304), at
+//     most 6 MB, headers and cookies that HTTP allows, a Content-Length that equals the
+//     length of the body, and a body that is encoded as its Content-Encoding says;
+//   - for a [RecordValue], JSON of at most 6 MB without white space between its tokens, or
+//     a failure with a code and a message;
 //   - for a [RecordMessage], {}.
 //
-// A failure made by [NoAnswer] fits each kind. The outcome is [OutcomeSucceeded] or
-// [OutcomeFailed]; any other failure requires [OutcomeFailed].
+// r.Outcome must be [OutcomeSucceeded] or [OutcomeFailed], and [OutcomeFailed] for a
+// failure. A failure made by [NoAnswer] is valid for every kind, with either outcome.
+//
+// CheckResult does not know the type that the handler of a RecordValue returns. A replay
+// decodes the JSON into that type and encodes it again. The replay fails if the type writes
+// a number differently (such as 1.50), or does not have one of the members. The order of
+// the members does not matter.
 func CheckResult(scope string, r Result) error {
 	s, err := ParseScope(scope)
 	if err != nil {
@@ -168,8 +178,8 @@ func checkValue(value []byte) error {
 	return nil
 }
 
-// checkAnswer returns an error unless value is a response as a guard stores it, and
-// one that can be sent.
+// checkAnswer returns an error unless value is a response as a guard encodes it, and a server
+// can send that response.
 func checkAnswer(value []byte) error {
 	r, err := decodeAnswer(value)
 	if err != nil {
@@ -181,7 +191,8 @@ func checkAnswer(value []byte) error {
 	return checkSendable(r)
 }
 
-// normalized returns JSON with each member once.
+// normalized decodes a JSON text and encodes it again, which leaves each repeated member only
+// once.
 func normalized(text []byte) ([]byte, error) {
 	v, err := fromJSON[any](text, true)
 	if err != nil {

@@ -7,10 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// scope returns the readable form of the parts but for the key: namespace, method,
-// host and route, principal and, if there is one, tenant, parted by single
-// spaces; "invoke" of Handler and "message" of a queue or a stream stand for the method. Each part stands as in
-// scopePart, so that no two choices of parts are one text.
+// scope returns the identity without the key, as a readable text: namespace, method, route
+// with host, principal and, if there is one, tenant, separated by single spaces. The
+// method is "invoke" for Handler, "message" for a message, and empty for Do. route is the
+// result of Guard.readable. scopePart escapes spaces within the parts, so that two
+// identities with different parts never have the same text.
 func (i *Identity) scope(route string) string {
 	method := i.Method
 	switch {
@@ -26,8 +27,8 @@ func (i *Identity) scope(route string) string {
 	return s
 }
 
-// readable returns what is asked for, as scopes and events have it. A concrete path
-// may hold a secret, so Options.ScopePath has a say.
+// readable returns the host and the route template, path or operation of an identity, for
+// scopes and events. Options.ScopePath shortens a path, which may contain a secret.
 func (g *Guard) readable(i *Identity) string {
 	of := i.resource()
 	if i.kind() == "path" && g.opts.ScopePath != nil {
@@ -36,8 +37,9 @@ func (g *Guard) readable(i *Identity) string {
 	return scopePart(i.Host + of)
 }
 
-// template returns what is asked for, if that is one of few: see [Event]. route is how
-// events have the whole of it.
+// template returns Event.Template: the method and the route template without the host, or
+// the operation. It returns "" if the text would be chosen by a client or a sender, because
+// a metric can't have an unlimited number of values. route is Event.Route.
 func (i *Identity) template(route string) string {
 	switch {
 	case i.kind() == "path", i.Message && strings.HasPrefix(i.Operation, busOperation+":"):
@@ -50,19 +52,19 @@ func (i *Identity) template(route string) string {
 	return scopePart(i.Method) + " " + scopePart(i.resource())
 }
 
-// maxScopePart bounds each part of a scope, in bytes: callers, routes and
-// paths may be long, and the text stands in every record and every event.
+// maxScopePart is the maximum length of each part of a scope in bytes, before escaping.
+// Callers and paths may be long, and every record and every event contains the scope.
 const maxScopePart = 256
 
-// scopePart returns one part of a scope: a space in it is %20 and a percent sign
-// %25. What is longer than maxScopePart is cut, and "%~" and 16 hexadecimal
-// digits of its SHA-256 tell it from others that begin like it; no part that is
-// whole can have them, since its percent signs are escaped.
+// scopePart returns s as a part of a scope: a space becomes %20, and a percent sign %25. If
+// s is longer than maxScopePart, it is cut, and "%~" and 16 hexadecimal digits of its
+// SHA-256 are appended, so that two long texts with the same beginning differ. A part that
+// is not cut can't contain "%~", because its percent signs are escaped.
 func scopePart(s string) string {
 	whole := s
 	if len(s) > maxScopePart {
 		s = s[:maxScopePart]
-		for len(s) > 0 && !utf8.RuneStart(whole[len(s)]) { // not in the middle of a character
+		for len(s) > 0 && !utf8.RuneStart(whole[len(s)]) { // don't cut within a character
 			s = s[:len(s)-1]
 		}
 	}
@@ -76,5 +78,5 @@ func scopePart(s string) string {
 	return s
 }
 
-// A replacer is built once: that takes longer than its use.
+// scopeEscapes is shared because making a Replacer takes longer than using it.
 var scopeEscapes = strings.NewReplacer(" ", "%20", "%", "%25")

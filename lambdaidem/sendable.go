@@ -15,14 +15,13 @@ import (
 	"strings"
 )
 
-// maxLambdaResponse is the size of the largest response that Lambda returns, in
-// bytes (AWS Lambda, "Lambda quotas": 6 MB for synchronous invocations).
+// maxLambdaResponse is the maximum size of a response that Lambda returns, in bytes (AWS
+// Lambda, "Lambda quotas": 6 MB for synchronous invocations).
 const maxLambdaResponse = 6 << 20
 
-// checkSendable returns an error that says why a server could not send the response,
-// or why no client could read it. A guard stores whatever its handler returned; a
-// person who writes a response by hand has no first attempt that showed the mistake,
-// and each replay would repeat it.
+// checkSendable returns an error if a server could not send the response, or if no client
+// could read it. It checks responses that an operator writes by hand. Responses of handlers
+// are not checked: the first caller would see a mistake in one of those at once.
 func checkSendable(r *Response) error {
 	if r.Status < 200 || r.Status > 599 {
 		return fmt.Errorf("its status is %d; it must be 200 to 599", r.Status)
@@ -53,7 +52,7 @@ func checkSendable(r *Response) error {
 	return checkEncoding(r, body)
 }
 
-// single returns headers of one value each as headers of several.
+// single converts headers with one value each to the type of headers with several values.
 func single(headers map[string]string) map[string][]string {
 	all := make(map[string][]string, len(headers))
 	for name, value := range headers {
@@ -73,8 +72,8 @@ func checkHeaders(headers map[string][]string) error {
 	return nil
 }
 
-// checkLength holds the body against the status and the headers (RFC 9110, sections
-// 6.4.1 and 8.6; RFC 9112, section 6.1).
+// checkLength returns an error if the length of the body contradicts the status or the
+// headers (RFC 9110, sections 6.4.1 and 8.6; RFC 9112, section 6.1).
 func checkLength(r *Response, body []byte) error {
 	bodiless := r.Status == http.StatusNoContent || r.Status == http.StatusResetContent || r.Status == http.StatusNotModified
 	if bodiless && len(body) > 0 {
@@ -92,7 +91,7 @@ func checkLength(r *Response, body []byte) error {
 		return nil
 	case r.Status == http.StatusNoContent:
 		return errors.New("a response of status 204 has no Content-Length; leave the header out")
-	case r.Status == http.StatusNotModified: // that of the response it stands for
+	case r.Status == http.StatusNotModified: // the header has the length that a 200 response would have
 		return nil
 	}
 	for _, length := range lengths {
@@ -103,7 +102,7 @@ func checkLength(r *Response, body []byte) error {
 	return nil
 }
 
-// checkEncoding holds the body against its Content-Encoding.
+// checkEncoding returns an error if the body is not encoded as Content-Encoding says.
 func checkEncoding(r *Response, body []byte) error {
 	var encodings []string
 	for _, value := range valuesOf(r, "Content-Encoding") {
@@ -122,8 +121,9 @@ func checkEncoding(r *Response, body []byte) error {
 	return nil
 }
 
-// isEncoded reports whether the body can be of that content coding. A coding that
-// can't be recognized by its bytes is taken for one of any binary body.
+// isEncoded reports whether the body may have the given content coding. It checks gzip,
+// deflate and zstd by the bytes of the body. For any other coding it reports whether the
+// body is binary.
 func isEncoded(encoding string, binary bool, body []byte) bool {
 	switch encoding {
 	case "gzip", "x-gzip":
@@ -139,16 +139,16 @@ func isEncoded(encoding string, binary bool, body []byte) bool {
 	}
 }
 
-// readsWhole reports whether a stream has no error up to its end. It stops at a
-// length that no client would want to inflate.
+// readsWhole reports whether r can be read to its end without an error. It returns false for
+// more than 1 GiB, which no client would decompress.
 func readsWhole(r io.Reader) bool {
 	const most = 1 << 30
 	n, err := io.Copy(io.Discard, io.LimitReader(r, most))
 	return err == nil && n < most
 }
 
-// valuesOf returns the values of a header, whatever its capitalization, from every
-// place of the response that has headers.
+// valuesOf returns the values of a header, by its name in any case, from r.Header and
+// r.beside.
 func valuesOf(r *Response, name string) (values []string) {
 	for _, headers := range []map[string][]string{r.Header, single(r.beside)} {
 		for _, n := range slices.Sorted(maps.Keys(headers)) {
@@ -160,7 +160,8 @@ func valuesOf(r *Response, name string) (values []string) {
 	return values
 }
 
-// isHeaderName reports whether HTTP allows the name (RFC 9110, section 5.1).
+// isHeaderName reports whether HTTP allows name as the name of a header (RFC 9110, section
+// 5.1).
 func isHeaderName(name string) bool {
 	for i := range len(name) {
 		if c := name[i]; !isAlphanumeric(c) && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
@@ -170,8 +171,8 @@ func isHeaderName(name string) bool {
 	return name != ""
 }
 
-// isHeaderValue reports whether HTTP allows the value (RFC 9110, section 5.5): no
-// control characters but the tab.
+// isHeaderValue reports whether HTTP allows value as the value of a header: it must have no
+// control characters except tabs (RFC 9110, section 5.5).
 func isHeaderValue(value string) bool {
 	for i := range len(value) {
 		if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {

@@ -7,115 +7,119 @@ import (
 	"time"
 )
 
-// A Store keeps one record per idempotency key. It has no policy: every verb
-// returns the record as it now stands, and the [Guard] decides what follows.
-// Time and randomness come in through the call, so a store reads no clock.
+// A Store keeps one record for each idempotency key. It makes no decisions: each method
+// changes or reads a record and returns the record's current state, and the [Guard]
+// decides what to do next. A Store reads no clock and makes no random values. The caller
+// passes both in.
 //
-// The package lambdaidem/storetest holds the suite that every Store must pass.
+// Every method treats an expired record as absent, even if the database has not deleted
+// it yet. A record is expired if its Expires has passed at the time of the call and no
+// lease on it is live; see [Record.GoneAt]. A Store must not delete an expired record
+// before [KeptAfterExpiry] has passed, because a request that was sent before the expiry
+// may still arrive.
 //
-// A record whose Expires has passed at the call's now, and on which no lease is
-// live, is absent for every verb, whether or not the database has deleted it
-// yet: see [Record.GoneAt]. It must not be deleted before [KeptAfterExpiry] has
-// passed since then, because a call made before it expired may still be on its way.
+// The error of a method is a *[StoreError] or [ErrLeaseLost]. If it is unknown whether a
+// write was applied, the error is a StoreError whose NotApplied is false.
 //
-// Errors are *[StoreError], but for [ErrLeaseLost]. A verb that could not learn
-// whether its write happened says so with a StoreError whose NotApplied is
-// false.
+// Package lambdaidem/storetest has the tests that every Store must pass.
 type Store interface {
 	// Acquire takes the lease on a record.
 	//
-	// With claim.Over nil it MUST write the record only if there is none,
-	// with attempt number 1. With claim.Over set it MUST write only over
-	// exactly that record: same token, same state, same lease end, with
-	// the attempt number after it; it never creates a record then, and never
-	// takes over a completed one. The claim's invocation replaces the
-	// record's, and the record's last failure is erased.
+	// If claim.Over is nil, Acquire MUST write the record only if there is none. The new
+	// record has attempt number 1.
 	//
-	// It returns the record as it now stands: the lease is the caller's exactly
-	// when that record is in progress under claim.Token, which is also how a
-	// lost reply is recognised. A refusal is not an error. If the record
-	// is gone by the time of the refusal, the answer is the zero Record.
+	// If claim.Over is set, Acquire MUST write only if the record has the same token,
+	// state and lease end as claim.Over. It raises the attempt number by one, replaces
+	// the record's invocation by the claim's, and erases the last failure. It never
+	// creates a record, and never takes over a completed one.
+	//
+	// Acquire returns the current record. The caller holds the lease if and only if that
+	// record is in progress and has claim.Token. This is also true if an earlier request
+	// with the same claim was applied and its reply was lost. If another record prevents
+	// the write, err is nil. If that record has expired since, Acquire returns the zero
+	// Record.
 	Acquire(ctx context.Context, claim Claim) (Record, error)
 
-	// Complete stores the result, if the record is in progress under the
-	// lease's token, however late. It succeeds too if the record is
-	// already completed under that token. Otherwise it changes nothing
-	// and returns [ErrLeaseLost] with the record as it now stands. The call's
-	// now is result.At.
+	// Complete stores the result if the record is in progress and has the lease's token,
+	// even if the lease has ended. It also succeeds if the record is already completed
+	// under that token. Otherwise it changes nothing and returns [ErrLeaseLost] with the
+	// current record. The time of the call is result.At.
 	//
-	// A result that can't be stored is a StoreError with [ReasonTooLarge] or
-	// [ReasonEncoding] and NotApplied: the guard then completes the record
-	// without it.
+	// If the result can't be stored, the error is a StoreError with [ReasonTooLarge] or
+	// [ReasonEncoding] and NotApplied. The guard then completes the record without an
+	// answer.
 	Complete(ctx context.Context, lease Lease, result Result) (Record, error)
 
-	// Release says that the attempt had no effect. The record MUST be in
-	// progress under the lease's token, or released under it already;
-	// otherwise nothing changes and the error is [ErrLeaseLost], with the
-	// record as it now stands. The record keeps its attempt number, its
-	// fingerprint, its token and its invocation, and gets lease.LastFailure.
+	// Release ends an attempt that had no effect, so that the next attempt may begin. The
+	// record MUST be in progress and have the lease's token, or be released under that
+	// token already. Otherwise Release changes nothing and returns [ErrLeaseLost] with
+	// the current record. The record keeps its attempt number, fingerprint, token and
+	// invocation. Its expiry, last failure and Bound become those of the lease.
 	Release(ctx context.Context, lease Lease, now time.Time) (Record, error)
 
-	// Get reads the record, consistently: after a write has been answered, Get
-	// returns it or something later. No record is the zero Record, no error.
+	// Get returns the record, or the zero Record if there is none. The read is strongly
+	// consistent: it reflects every write whose reply was received before Get was called.
 	Get(ctx context.Context, id string, now time.Time) (Record, error)
 }
 
-// KeptAfterExpiry is how long a store keeps a record after its Expires: an hour.
+// KeptAfterExpiry is how long a store keeps a record after it has expired: one hour.
 //
-// A request to a database can arrive long after it was sent. It carries the time at
-// which it was made, so an expired record still refuses it; once the record is
-// deleted, nothing does, and a lock or a transaction that everybody has given up
-// would be carried out. AWS accepts a request for up to 15 minutes after it was
-// signed, and an invocation may sign the same request again for as long as it
-// runs, which is another 15 minutes on Lambda. The rest is for clocks that differ.
+// A request to the database may arrive long after it was sent. Its condition compares the
+// record's expiry with the time at which the request was made, so a record that has
+// expired since still refuses it. If the record were deleted, the database would carry
+// out a claim or a transaction that its sender gave up long ago.
+//
+// AWS accepts a request for up to 15 minutes after it was signed. An invocation may sign
+// the same request again for as long as it runs, which is another 15 minutes on Lambda.
+// The rest of the hour allows for clocks that differ.
 const KeptAfterExpiry = time.Hour
 
-// State is where a record is in its life.
+// State is the state of a record.
 type State string
 
-// The states. A failed record is a completed one whose Outcome is
+// The states. A record whose handler failed for good is Completed too, with the outcome
 // [OutcomeFailed].
 const (
 	Absent     State = ""           // there is no record
-	InProgress State = "INPROGRESS" // an attempt holds the lease, or died holding it
-	Completed  State = "COMPLETED"  // the answer is stored; never changes again
-	Released   State = "RELEASED"   // an attempt ended without effect; the next may begin
+	InProgress State = "INPROGRESS" // an attempt holds the lease, or died while it held the lease
+	Completed  State = "COMPLETED"  // the answer is stored; the record never changes again
+	Released   State = "RELEASED"   // the last attempt had no effect; the next attempt may begin
 )
 
-// Record is what a store keeps for one key.
+// Record is the state that a store keeps for one idempotency key.
 type Record struct {
-	ID          string    // see Claim.ID
+	ID          string    // primary key: a prefix and a hash, printable ASCII
 	State       State     // Absent in the zero Record
-	Token       string    // fencing token of the attempt that wrote last
-	Attempt     int       // 1 for the first attempt; raised by every takeover
-	LeaseEnd    time.Time // whole milliseconds; set by Acquire, kept afterwards
-	Expires     time.Time // whole seconds; zero: it does not expire (policy Hold)
-	Fingerprint string    // digest of the request, compared by the guard; opaque to the store
-	Scope       string    // readable, for people and for purging
-	StartedAt   time.Time // when the current attempt took the lease, whole milliseconds
-	Invocation  string    // names the invocation that made the current attempt; empty outside Lambda
-	LastFailure string    // why the current attempt was released; empty in progress, and where it is not known
-	Bound       string    // why the record keeps its payload when it is released: see BoundByDownstreamKey
-	CompletedAt time.Time // zero unless completed, whole milliseconds
-	Result      Result    // zero unless completed
-	Steps       Steps     // of a record that is not completed; nil: there are none
+	Token       string    // fencing token of the last attempt, the only one that may complete or release the record
+	Attempt     int       // number of the last attempt; the first has number 1
+	LeaseEnd    time.Time // when the last attempt's lease ends or ended, in whole milliseconds
+	Expires     time.Time // when the record expires, in whole seconds; zero if it doesn't, as in progress under policy Hold
+	Fingerprint string    // digest of the payload, which the guard compares; opaque to the store
+	Scope       string    // namespace, method, route and caller in readable form; see ParseScope
+	StartedAt   time.Time // when the last attempt took the lease, in whole milliseconds
+	Invocation  string    // Lambda's request id of the last attempt; empty outside Lambda
+	LastFailure string    // code or Go type of the error that released the record; empty if in progress or unknown
+	Bound       string    // why a released record refuses another payload, such as BoundByDownstreamKey; empty if it doesn't
+	CompletedAt time.Time // when the record was completed, in whole milliseconds; zero if it is not completed
+	Result      Result    // the stored answer; zero if the record is not completed
+	Steps       Steps     // stored results of the handler's steps; nil if there are none or the record is completed
 }
 
-// LeaseLiveAt reports whether an attempt holds the record at now. A lease is
-// compared in whole milliseconds and is over in the millisecond that it names.
+// LeaseLiveAt reports whether an attempt holds a live lease on the record at now. It
+// compares whole milliseconds. A lease is no longer live in the millisecond of LeaseEnd.
 func (r Record) LeaseLiveAt(now time.Time) bool {
 	return r.State == InProgress && r.LeaseEnd.UnixMilli() > now.UnixMilli()
 }
 
-// Held reports whether the record is in progress under policy [Hold]. If the lease is
-// over too, as it is in every record that dynamostore's DeadLeases returns, no retry
-// runs: the record waits for an operator. A guard under policy Hold also refuses a
-// record that isn't Held, if it is in progress and its lease is over.
+// Held reports whether the record is in progress under policy [Hold]. When the lease of
+// such a record ends, the record does not expire and no retry runs the handler, until an
+// operator decides. A guard with policy Hold does the same for a record in progress that
+// was acquired under the other policy, for which Held returns false.
 func (r Record) Held() bool { return r.State == InProgress && r.Expires.IsZero() }
 
-// GoneAt reports whether the record counts as absent at now: there is none, or
-// it has expired and no lease on it is live. Expiry is compared in
-// whole seconds, as DynamoDB's TTL is.
+// GoneAt reports whether every method of a [Store] treats the record as absent at now.
+// That is so if there is no record, or if it has expired and no lease on it is live.
+// GoneAt compares the expiry in whole seconds, like DynamoDB's TTL.
 func (r Record) GoneAt(now time.Time) bool {
 	if r.State == Absent {
 		return true
@@ -124,108 +128,111 @@ func (r Record) GoneAt(now time.Time) bool {
 	return expired && !r.LeaseLiveAt(now)
 }
 
-// Reasons why a record is bound to its payload: Claim.Bound, Lease.Bound and Record.Bound. A
-// released record that is not bound accepts a request with another payload, so that a client
-// can correct its request. One that is bound refuses it with [ErrPayloadMismatch], because
-// the first payload may have had an effect.
+// The values of Record.Bound, Claim.Bound and Lease.Bound. A released record without a
+// Bound accepts a request with another payload, so that a client can correct its request.
+// A record with a Bound refuses another payload with [ErrPayloadMismatch], because the
+// first payload may have had an effect.
 //
-// After a deployment it may be unknown whether two payloads are the same. With
-// BoundByDownstreamKey, the request then runs under the same downstream key, and the service
-// behind it refuses another payload. With the other two reasons the request is refused. So a
-// record that is bound for several reasons has one of these two.
+// After a deployment that changed how fingerprints are made, it may be unknown whether a
+// payload is the same. With BoundByDownstreamKey, the request then runs with the same
+// downstream key, and the service that receives the key refuses a payload that has changed.
+// With the other values, the request is refused. A record that is bound for several reasons
+// has one of those other values.
 const (
-	BoundByDownstreamKey = "downstream_key" // a handler asked for a DownstreamKey, and may have used it
-	BoundByDeadAttempt   = "dead_attempt"   // an attempt died, after unknown effects
-	BoundByInnerCall     = "inner_call"     // a guarded call that a handler made has had an effect, or may have
+	BoundByDownstreamKey = "downstream_key" // a handler called DownstreamKey, and may have sent the key to another service
+	BoundByDeadAttempt   = "dead_attempt"   // an attempt died, and its effects are unknown
+	BoundByInnerCall     = "inner_call"     // a handler made a guarded call, which had an effect or may have had one
 )
 
-// Claim asks for the lease on a record.
+// Claim is a request for the lease on a record; see Store.Acquire.
 type Claim struct {
-	ID          string    // the record's identity: a prefix and a hash, printable ASCII
-	Scope       string    // readable form of what the ID was made of, without the key
-	Fingerprint string    // becomes the record's
-	Token       string    // random, of this attempt alone
-	Now         time.Time // the caller's clock
-	LeaseEnd    time.Time // whole milliseconds
-	Expires     time.Time // whole seconds; zero: not until it is completed or released
-	Invocation  string    // becomes the record's: Lambda's request id, at most 128 bytes; empty outside Lambda
-	Bound       string    // becomes the record's: why it is bound to its payload, or empty; see BoundByDownstreamKey
-	Over        *Record   // nil: only if there is no record; else the record to take over
+	ID          string    // the record's primary key: a prefix and a hash, printable ASCII
+	Scope       string    // namespace, method, route and caller in readable form, without the key
+	Fingerprint string    // digest of the payload; becomes Record.Fingerprint
+	Token       string    // random fencing token of this attempt; becomes Record.Token
+	Now         time.Time // time of the call, by the caller's clock
+	LeaseEnd    time.Time // when the lease ends, in whole milliseconds
+	Expires     time.Time // when the record expires if it stays in progress, in whole seconds; zero if it doesn't
+	Invocation  string    // Lambda's request id, at most 128 bytes; empty outside Lambda
+	Bound       string    // becomes Record.Bound: why the record refuses another payload; empty if it doesn't
+	Over        *Record   // the record to take over; nil to acquire only if there is no record
 }
 
-// Lease is what an attempt needs to finish what it acquired.
+// Lease identifies the attempt that completes or releases a record, and has the values
+// that a release stores.
 type Lease struct {
-	ID          string
-	Token       string
-	Scope       string    // Claim.Scope, for what a store writes beside the record
-	Expires     time.Time // what a release sets as the record's expiry; whole seconds
-	LastFailure string    // what a release sets as the record's; at most 128 bytes
-	Bound       string    // what a release sets as the record's
+	ID          string    // the record's ID
+	Token       string    // the attempt's fencing token
+	Scope       string    // the Scope of the claim, for items that a store writes besides the record
+	Expires     time.Time // Record.Expires after a release, in whole seconds
+	LastFailure string    // Record.LastFailure after a release, at most 128 bytes
+	Bound       string    // Record.Bound after a release
 }
 
-// Result is what a completed record replays: a Value or a Failure, never both,
-// so that a permanent failure can't replay as a zero value.
+// Result is the stored answer of a completed record. Only one of Value, Failure and Apart
+// is set, so that a stored failure can't be replayed as a zero value.
 type Result struct {
 	Outcome Outcome   // OutcomeSucceeded or OutcomeFailed
-	Value   []byte    // opaque to the store; JSON as the guard writes it
-	Failure *Failure  // instead of a Value
-	Apart   any       // instead of a Value, from a store that is a Loader: what it needs to load it; opaque to the guard
-	At      time.Time // the moment of completion, whole milliseconds
-	Expires time.Time // the record's expiry from now on, whole seconds
+	Value   []byte    // the answer as JSON; opaque to the store
+	Failure *Failure  // the handler's error, if an error was stored instead of a Value
+	Apart   any       // from a Loader: where the Value is stored outside the record. Always nil in a Result to store
+	At      time.Time // when the record was completed, in whole milliseconds
+	Expires time.Time // when the completed record expires, in whole seconds
 }
 
-// Failure is as much of an error as a record keeps.
+// Failure is an error as a record stores it.
 type Failure struct {
-	Code    Code   `json:"code"`             // for errors.Is
-	Type    string `json:"type,omitempty"`   // Lambda's errorType: the Go type's name
-	Message string `json:"message"`          // the error's text
-	Status  int    `json:"status,omitempty"` // HTTP status, if the error has one
+	Code    Code   `json:"code"`             // the code that errors.Is finds in the replayed error
+	Type    string `json:"type,omitempty"`   // errorType that Lambda reports: the name of the error's Go type
+	Message string `json:"message"`          // text of the error
+	Status  int    `json:"status,omitempty"` // HTTP status; 0 if the error has none
 }
 
-// Reason says why a store could not do what it was asked. It is for logs and
-// for the guard's choice, never for clients.
+// Reason classifies the failure of a store call. The guard uses it to decide whether to
+// retry the call, and logs and metrics contain it. Clients never see it.
 type Reason string
 
 // The reasons.
 const (
-	ReasonUnknown     Reason = ""              // none of the below
-	ReasonTimeout     Reason = "timeout"       // no answer in time
-	ReasonUnreachable Reason = "unreachable"   // no connection
-	ReasonThrottled   Reason = "throttled"     // refused for capacity
-	ReasonConflict    Reason = "conflict"      // a transaction holds the item: busy, not unavailable
+	ReasonUnknown     Reason = ""              // none of the other reasons
+	ReasonTimeout     Reason = "timeout"       // the database did not reply in time
+	ReasonUnreachable Reason = "unreachable"   // no connection to the database
+	ReasonThrottled   Reason = "throttled"     // a capacity limit was exceeded; see Throttle
+	ReasonConflict    Reason = "conflict"      // a transaction is writing the item; a retry soon afterwards can succeed
 	ReasonNoTable     Reason = "no_table"      // the table does not exist
-	ReasonPermission  Reason = "no_permission" // the credentials don't allow it, or there are none
-	ReasonTooLarge    Reason = "too_large"     // the result does not fit the store
+	ReasonPermission  Reason = "no_permission" // there are no credentials, or they don't allow the request
+	ReasonTooLarge    Reason = "too_large"     // the result exceeds the size that the store can keep
 	ReasonEncoding    Reason = "encoding"      // the result could not be encoded
-	ReasonForeign     Reason = "foreign"       // the record is not ours, or damaged
+	ReasonForeign     Reason = "foreign"       // the record was written by another tool, or is damaged
 	ReasonInvalid     Reason = "invalid"       // the database refused the request as malformed
-	ReasonKey         Reason = "no_key"        // the key that encrypts what is stored can't be had now
+	ReasonKey         Reason = "no_key"        // the store encrypts answers, and its encryption key is not available now
 )
 
-// Throttle says which limit a throttled call ran into, by what an operator can do
-// about it. It is for logs and metrics, never for clients.
+// Throttle names the capacity limit that a throttled call exceeded, so that an operator
+// knows which one to raise. Logs and metrics contain it. Clients never see it.
 type Throttle string
 
 // The limits.
 const (
-	ThrottleUnknown     Throttle = ""                  // none, or the store did not say
-	ThrottleKeyRange    Throttle = "key_range"         // one key, or few, get more than a part of the table can give
-	ThrottleAccount     Throttle = "account"           // a quota of the account
-	ThrottleMaximum     Throttle = "on_demand_maximum" // the maximum that was set for the table or index
-	ThrottleProvisioned Throttle = "provisioned"       // the capacity that was provisioned for the table or index
+	ThrottleUnknown     Throttle = ""                  // the call was not throttled, or the database did not name the limit
+	ThrottleKeyRange    Throttle = "key_range"         // throughput of one partition: too many requests for one key or a few keys
+	ThrottleAccount     Throttle = "account"           // a quota of the AWS account
+	ThrottleMaximum     Throttle = "on_demand_maximum" // the maximum on-demand throughput set on the table or index
+	ThrottleProvisioned Throttle = "provisioned"       // the provisioned capacity of the table or index
 )
 
-// StoreError is the error of a store's verb. Its zero value says the least: why
-// is not known, nor whether the write happened.
+// StoreError is the error of a store method. With the zero values of Reason and NotApplied
+// it means that the cause is unknown, and that the write may have been applied.
 type StoreError struct {
-	Op         string // "acquire", "complete", "release", "get" or "save_steps"
-	Reason     Reason
-	Throttle   Throttle // of ReasonThrottled: which limit, where the store knows; Err has it in the store's own words
-	NotApplied bool     // surely nothing was written: judged over every attempt on the wire
+	Op         string   // the failed method, such as "acquire", "complete", "release", "get" or "save_steps"
+	Reason     Reason   // why the call failed
+	Throttle   Throttle // the exceeded limit if Reason is ReasonThrottled; empty if the database did not name it
+	NotApplied bool     // neither the request nor a retry of it wrote anything; if false, the write may have been applied
 	Err        error    // the cause
 }
 
-// Error says what was tried, why it failed and whether it may have happened.
+// Error returns the method, the reason, whether the write may have been applied, and the
+// cause.
 func (e *StoreError) Error() string {
 	why := string(e.Reason)
 	if why == "" {
@@ -241,7 +248,7 @@ func (e *StoreError) Error() string {
 // Unwrap returns the cause.
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// reasonOf returns the reason of a store's error; ReasonUnknown for any other.
+// reasonOf returns the Reason of the StoreError in err, or ReasonUnknown if there is none.
 func reasonOf(err error) Reason {
 	if err == nil {
 		return ReasonUnknown
@@ -252,7 +259,8 @@ func reasonOf(err error) Reason {
 	return ReasonUnknown
 }
 
-// throttleOf returns the limit that a store's error names.
+// throttleOf returns the Throttle of the StoreError in err, or ThrottleUnknown if there is
+// none.
 func throttleOf(err error) Throttle {
 	if e, ok := errors.AsType[*StoreError](err); ok {
 		return e.Throttle
@@ -260,8 +268,7 @@ func throttleOf(err error) Throttle {
 	return ThrottleUnknown
 }
 
-// notApplied reports whether a store's error says that surely nothing was
-// written.
+// notApplied reports whether err is a StoreError that guarantees that nothing was written.
 func notApplied(err error) bool {
 	e, ok := errors.AsType[*StoreError](err)
 	return ok && e.NotApplied

@@ -11,25 +11,25 @@ import (
 	"strings"
 )
 
-// Outermost lets a [Guard.Middleware] further inside know what the client asked
-// for and sent, whatever handlers between them strip, rewrite or read. Put it
-// around everything else:
+// Outermost records the URL, the host and the body length of each request as the client
+// sent them, for a [Guard.Middleware] inside next. Handlers between the two may strip a
+// prefix, rewrite the URL or read the body. Put Outermost around all other handlers:
 //
 //	http.ListenAndServe(addr, lambdaidem.Outermost(handler))
 //
-// It changes no answer. It is needed where the request comes from something
-// else than a net/http server and so has no RequestURI (lambdaurl of
-// aws-lambda-go, for one), and where bodies come without a Content-Length
-// through handlers that may have read some of them. The middleware says so when
-// it needs it.
+// The middleware needs Outermost in two cases: if the request does not come from a net/http
+// server and so has no RequestURI, as with lambdaurl of aws-lambda-go; and if a body without
+// a Content-Length comes through other handlers, which may have read some of it. In these
+// cases the middleware refuses a request with an error that asks for Outermost. Outermost
+// does not change the response.
 func Outermost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if o := originalOf(r); o != nil && o.uri == r.RequestURI { // one is outside of this one
+		if o := originalOf(r); o != nil && o.uri == r.RequestURI { // another Outermost is around this one
 			next.ServeHTTP(w, r)
 			return
 		}
 		o := &original{uri: r.RequestURI, host: r.Host, length: r.ContentLength}
-		if o.uri == "" { // a client's form of request, where 0 may mean unknown
+		if o.uri == "" { // not from a net/http server: a ContentLength of 0 may mean unknown
 			o.uri = r.URL.RequestURI()
 			if r.ContentLength == 0 && r.Body != nil && r.Body != http.NoBody {
 				o.length = -1
@@ -44,12 +44,13 @@ func Outermost(next http.Handler) http.Handler {
 	})
 }
 
-// original is a request as it came, as far as the guard needs it.
+// original has the parts of a request that outer handlers may change, as Outermost received
+// them.
 type original struct {
-	uri    string
-	host   string
-	length int64 // declared; -1: unknown
-	read   int64 // bytes of the body that were handed out
+	uri    string // the request URI
+	host   string // the Host header
+	length int64  // the declared Content-Length; -1 if unknown
+	read   int64  // the number of bytes that were read from the body
 }
 
 type originalKey struct{}
@@ -59,7 +60,7 @@ func originalOf(r *http.Request) *original {
 	return o
 }
 
-// countedBody counts what is read of a body.
+// countedBody is a request body that counts the bytes read from it in original.read.
 type countedBody struct {
 	io.ReadCloser
 	o *original
@@ -71,17 +72,17 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// target is what a client asked for, before any handler changed it. The host is
-// without its port, in lower case. What was rewritten counts as both: the whole
-// of what was asked for, rewrittenTo, and what became of it.
+// target is the host, path and query that the client requested, before any handler changed
+// them. The host is in lower case and has no port. If an outer handler has rewritten one of
+// them, the field has the original value, rewrittenTo and the new value, so that two
+// requests that are rewritten to the same URL have different records.
 type target struct{ host, path, query string }
 
 const rewrittenTo = " > "
 
-// targetOf reads what a request asks for: its own line, which a router
-// that strips a prefix from r.URL leaves as it was; and, behind Outermost, what
-// the client's was, which a handler may have replaced, or which a request that a
-// handler made of it has not.
+// targetOf returns the target of a request. It reads RequestURI and not URL, because
+// http.StripPrefix and routers change only URL. Behind Outermost it also uses the original
+// URI and host: a handler may have replaced RequestURI, or made a new request without one.
 func targetOf(r *http.Request) (target, *Error) {
 	o, uri := originalOf(r), r.RequestURI
 	if o != nil && uri == "" {
@@ -124,12 +125,11 @@ func both(first, second string) string {
 	return first + rewrittenTo + second
 }
 
-// routeOf returns the route template of a request that an http.ServeMux matched, and
-// the pattern's host, in lower case. Both are empty unless the pattern is
-// provably one route: it names one, it fits what the client asked for as a
-// whole, and nothing rewrote that on the way. A nested mux behind a stripped
-// prefix and the pattern of another router fail in one of these; then the
-// concrete path stands in.
+// routeOf returns the path and the host, in lower case, of the http.ServeMux pattern that
+// matched a request. The caller uses the pattern's path as the route template. Both results
+// are empty if the pattern does not match the complete path that the client requested, or
+// can match paths of different lengths. A nested mux behind http.StripPrefix and the
+// patterns of other routers fail this test. The concrete path then identifies the record.
 func routeOf(r *http.Request, asked target) (host, template string) {
 	if r.URL.EscapedPath() != asked.path {
 		return "", ""
@@ -152,9 +152,9 @@ func routeOf(r *http.Request, asked target) (host, template string) {
 	return host, template
 }
 
-// fits reports whether a pattern's path is one route and matches a path, segment
-// by segment, as http.ServeMux does. A subtree ("/a/"), a rest ("{rest...}") and
-// another router's wildcard ("*") are no one route.
+// fits reports whether the path of a pattern matches a path segment by segment, as
+// http.ServeMux does. It returns false for a pattern that matches any number of segments: a
+// subtree ("/a/"), a rest ("{rest...}") or the wildcard of another router ("*").
 func fits(template, path string) bool {
 	want, got := strings.Split(template, "/"), strings.Split(path, "/")
 	if len(want) != len(got) || strings.Contains(template, "*") {
@@ -173,7 +173,7 @@ func fits(template, path string) bool {
 		case last && w == "", strings.HasSuffix(w, "...}"):
 			return false
 		case strings.HasPrefix(w, "{") && strings.HasSuffix(w, "}"):
-			if g == "" || strings.ContainsAny(w, ":") { // a pattern of another router's making
+			if g == "" || strings.ContainsAny(w, ":") { // a colon: the syntax of another router
 				return false
 			}
 		case w != g:
@@ -183,8 +183,8 @@ func fits(template, path string) bool {
 	return true
 }
 
-// hostname returns a host without its port, the brackets of an IPv6 address and the
-// dot that may end a name.
+// hostname returns a host without its port, without the brackets of an IPv6 address, and
+// without a dot at the end.
 func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -192,9 +192,13 @@ func hostname(host string) string {
 	return strings.TrimSuffix(strings.Trim(host, "[]"), ".")
 }
 
-// bodyLength returns how many bytes of body the client sent, known once the body was
-// read to its end; -1 if nobody knows. A handler that replaced the body says by
-// ContentLength how long it is now.
+// bodyLength returns the number of bytes in the body that the client sent. readBody compares
+// it with the number of bytes that it has read, to detect that an outer handler read some
+// before. Call bodyLength after the body was read to its end. If an outer handler has
+// replaced the body, ContentLength must be the length of the new one.
+//
+// bodyLength returns unread if no outer handler has read the body, someRead if one has read
+// some of it, and -1 if the length is unknown. first is the result of isFirst.
 func bodyLength(r *http.Request, first bool) int64 {
 	o := originalOf(r)
 	counted := o != nil && o.uri == r.RequestURI
@@ -212,15 +216,15 @@ func bodyLength(r *http.Request, first bool) int64 {
 	}
 }
 
-// unread stands for whatever length the body has, since nobody read of it
-// before; someRead for more than is left.
+// Special results of bodyLength: unread means that the body is complete, whatever its length
+// is; someRead is larger than any body that can be left.
 const (
 	unread   = -2
 	someRead = math.MaxInt64
 )
 
-// isFirst reports whether a server hands its requests to h without any other
-// handler before it but a mux: then nobody has read the body.
+// isFirst reports whether the server calls h directly, or through an http.ServeMux only. No
+// other handler can then have read the body.
 func isFirst(r *http.Request, asked target, h *guarded) bool {
 	server, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
 	if server == nil || r.URL.EscapedPath() != asked.path || r.Form != nil || r.PostForm != nil || r.MultipartForm != nil {
