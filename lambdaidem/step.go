@@ -10,58 +10,58 @@ import (
 	"unicode/utf8"
 )
 
-// MaxStepName is the longest name of a [Step], in bytes.
+// MaxStepName is the maximum length of the name of a [Step], in bytes.
 const MaxStepName = 128
 
-// Step runs fn inside a guarded handler and stores its result in the handler's record.
-// If the handler runs again, because its attempt was released or died, Step returns the
-// stored result without running fn.
+// Step calls fn inside a guarded handler and stores fn's result in the handler's record. If
+// the handler runs again, because its attempt was released or died, Step returns the stored
+// result without calling fn.
 //
 //	charge, err := lambdaidem.Step(ctx, "charge", func(ctx context.Context) (Charge, error) {
 //		return psp.Charge(ctx, order, lambdaidem.DownstreamKey(ctx, "charge"))
 //	})
 //
-// ctx is the handler's context, or derived from it. name identifies the step within its
-// record. It has 1 to [MaxStepName] bytes of UTF-8. A second call of Step with the same
-// name returns the stored result without running fn. If a call with the same name is
+// ctx must be the handler's context or be derived from it. name identifies the step within
+// the record, and must have 1 to [MaxStepName] bytes of UTF-8. A second call of Step with the
+// same name returns the stored result without calling fn. If a call with the same name is
 // running, Step waits for it. Steps may run concurrently, in goroutines that the handler
 // waits for, but not inside the fn of another step.
 //
 // The result is stored as JSON, and every caller receives a value with the same JSON;
-// see [Do]. The names and results of all steps of a record can have up to
-// Options.MaxStepBytes together. They are stored until the record is completed, and
-// survive releases and takeovers. A released record normally accepts another payload
-// under its key. If the record has steps, another payload is refused with
-// [ErrPayloadMismatch].
+// see [Do]. The names and results of all steps of a record together may have up to
+// Options.MaxStepBytes. They survive releases and takeovers, and are deleted when the
+// record is completed. While a record has steps, it refuses another payload with
+// [ErrPayloadMismatch], even if it was released.
 //
 // If fn returns an error, nothing is stored, and Step returns that error. If the process
-// dies after fn has returned and before its result is stored, the next attempt runs fn
-// again, with the same [DownstreamKey]. Pass that key to the services that fn calls, so
-// that they recognize the second call. If fn makes a guarded call and gets an error, fn
-// should return the error. If fn returns a result instead, that result is stored, and later
-// attempts don't learn that the call is not settled.
+// dies after fn has returned and before its result is stored, the next attempt calls fn
+// again. Pass [DownstreamKey] to the services that fn calls: it is the same in both calls,
+// so the services can recognize the second one.
 //
-// A call of [Do] inside a guarded handler has its own record, and does not run again
-// either once that record is completed.
+// A call of [Do] inside a guarded handler has its own record, and needs no step. If fn
+// makes such a call nevertheless and gets an error, fn should return the error. If fn
+// returns a result instead, the result is stored, and later attempts don't learn that the
+// outcome of the call is still open.
 //
 // No write can be enlisted while fn runs, neither by fn nor by other goroutines of the
-// handler, because a retry that skips fn would not enlist it.
+// handler, because a retry that skips fn would not enlist the write.
 //
-// Step returns these errors besides those of fn:
+// Besides the errors of fn, Step returns these errors:
 //
-//   - An error before fn runs, if name is not valid, JSON can't represent a T, the steps
-//     are too large already, Step is called within a step, the store is not a
-//     [StepStore], or ctx has ended.
-//   - [ErrAnswerUnreadable]: the stored result does not fit T, because T has changed.
-//     fn does not run.
-//   - [ErrOutcomeUnknown]: fn ran, and its result is too large or has no JSON, or it is
-//     unknown whether the result was stored. The attempt is uncertain, whatever the
-//     handler returns: the caller gets 503, no further step runs, and no other attempt
-//     runs before the lease has ended.
-//   - [ErrLeaseLost]: fn ran, and another attempt has taken over the record. The
-//     handler's context has ended, and the caller receives what the record says.
+//   - An error without a code if fn was not called: name is not valid, JSON can't
+//     represent a T, the stored steps are too large, Step was called within a step, the
+//     store is not a [StepStore], the attempt is optimistic, or ctx has ended.
+//   - [ErrAnswerUnreadable] if the stored result does not fit T, because T has changed.
+//     fn was not called.
+//   - [ErrOutcomeUnknown] if fn ran, but its result is too large or has no JSON, or it is
+//     unknown whether the result was stored. Whatever the handler returns, the caller
+//     gets 503, no further step runs, and no other attempt runs before the lease has
+//     ended.
+//   - [ErrLeaseLost] if fn ran, but another attempt has taken over the record. The
+//     handler's context has ended, and the caller receives the answer of the record, or
+//     409 if the other attempt is still running.
 //
-// If no guard holds a lease for the handler, fn runs every time and nothing is stored.
+// If no guard holds a lease for the handler, Step calls fn every time and stores nothing.
 // That is so without a guard, for a request that runs unguarded, and with
 // Options.FailOpen while the store can't be reached.
 func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (T, error) {
@@ -77,7 +77,7 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 		return none, fmt.Errorf("step %q did not run: %w", name, err)
 	}
 	if a.open {
-		return fn(ctx) // with Options.FailOpen there is no record to store the result in
+		return fn(ctx) // the attempt runs without a lease, because of Options.FailOpen
 	}
 	if within, _ := ctx.Value(stepKey{}).(*attempt); within == a {
 		return none, fmt.Errorf("step %q did not run: it is within another step, which is stored whole or not at all", name)
@@ -100,19 +100,19 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 	return value, nil
 }
 
-// runStep calls fn. No write can be enlisted until fn has returned.
+// runStep calls fn. Until fn returns, enlisting a write panics.
 func runStep[T any](ctx context.Context, a *attempt, fn func(context.Context) (T, error)) (T, error) {
 	a.enlist.pause()
 	defer a.enlist.resume()
 	return fn(context.WithValue(ctx, stepKey{}, a))
 }
 
-// keepStep stores the result of a step. It returns the value that later calls decode
-// from the stored JSON.
+// keepStep stores the result of a step. It returns the value for the caller, which equals
+// the value that later calls decode from the stored JSON.
 func keepStep[T any](ctx context.Context, a *attempt, name string, value T) (T, error) {
 	settled := false
 	defer func() {
-		if !settled { // after a panic, the record must not be released as if fn had not run
+		if !settled { // after a panic, make the attempt uncertain: fn has run, and a retry would run it again
 			_ = a.steps.fail(name, errKeepingDied)
 		}
 	}()
@@ -131,10 +131,10 @@ func keepStep[T any](ctx context.Context, a *attempt, name string, value T) (T, 
 
 var errKeepingDied = errors.New("the encoding of the result or the store panicked or called runtime.Goexit")
 
-// stepKey is the context key for the attempt whose step is running.
+// stepKey is the key of a context value: the attempt whose step runs with that context.
 type stepKey struct{}
 
-// checkStep returns an error if a step with this name and result type can't be stored.
+// checkStep returns an error if name is invalid, or if no result of type T can be stored.
 func checkStep[T any](name string) error {
 	switch {
 	case name == "" || len(name) > MaxStepName:
@@ -151,8 +151,8 @@ func checkStep[T any](name string) error {
 	return nil
 }
 
-// noJSON reports whether encoding/json refuses every value of type t. For other types,
-// an error is possible only after the step has run.
+// noJSON reports whether encoding/json refuses every value of type t, so that the step need
+// not run at all. For other types, an error is known only once the step has a result.
 func noJSON(t reflect.Type) bool {
 	if marshals(t) || marshals(reflect.PointerTo(t)) {
 		return false
@@ -173,7 +173,7 @@ func noJSON(t reflect.Type) bool {
 	return false
 }
 
-// storedStep decodes the stored result of a step.
+// storedStep decodes text, the stored result of a step.
 func storedStep[T any](name string, text []byte) (T, error) {
 	value, err := replayed[T](text)
 	if err != nil {
@@ -184,7 +184,8 @@ func storedStep[T any](name string, text []byte) (T, error) {
 	return value, nil
 }
 
-// jsonKind describes the type of a JSON text, for an error.
+// jsonKind returns a description of the JSON type of text, such as "a JSON object", for an
+// error.
 func jsonKind(text []byte) string {
 	if len(text) == 0 {
 		return "which is empty"

@@ -11,30 +11,30 @@ import (
 	"github.com/lambdaidem/toolkit/internal/deadline"
 )
 
-// steps has the steps of an attempt's record. Its methods are safe for concurrent use
-// by the goroutines of the handler.
+// steps is the state of the steps that an attempt's handler runs; see the function Step. The
+// goroutines of the handler may call its methods concurrently.
 type steps struct {
-	// saving serializes saves. Each save writes all steps, so it must include those of
-	// the save before it.
+	// saving serializes the calls of StepStore.SaveSteps. Each call writes all steps, so
+	// it must include the steps of the call before.
 	saving sync.Mutex
 
 	mu      sync.Mutex
-	stored  Steps                    // the steps in the record; replaced on a change, because a store may read the old map
+	stored  Steps                    // the steps in the record; never modified but replaced, because a store may still read the old map
 	running map[string]chan struct{} // the running calls of Step by name; each channel is closed when its call ends
-	over    error                    // why no further step runs; nil while steps can run
+	over    error                    // why no further step may run; nil while steps may run
 	left    bool                     // a step was still running when the handler returned
-	unsaved error                    // why the result of a step that ran could not be stored; nil if all were stored
-	lostTo  *Record                  // the record when the lease was found lost; nil if it was not
+	unsaved error                    // why the result of a step could not be stored; nil if all results were stored
+	lostTo  *Record                  // the record of the attempt that has taken over, found by a save; nil if there is none
 	handler *deadline.Context        // the handler's context
-	stop    context.CancelFunc       // ends the current save; nil if there is none
+	stop    context.CancelFunc       // ends the running call of SaveSteps; nil if none is running
 }
 
 // errHandlerReturned is the error of a step that runs after the handler has returned.
 var errHandlerReturned = errors.New("the handler has returned; it must wait for the steps that it began")
 
-// begin returns the stored result of a step. If stored is false and err is nil, the
-// caller must run the step and then call end. begin waits while another call runs the
-// step.
+// begin returns the stored result of the step name. If stored is false and err is nil, the
+// caller must run the step and then call end. If another call is running the step, begin
+// waits until that call has ended. limit is the maximum of stepBytes.
 func (s *steps) begin(ctx context.Context, name string, limit int) (text []byte, stored bool, err error) {
 	for {
 		s.mu.Lock()
@@ -44,7 +44,7 @@ func (s *steps) begin(ctx context.Context, name string, limit int) (text []byte,
 		case s.over != nil:
 			err = s.over
 		case stored || busy != nil:
-		case ctx.Err() != nil: // no time is left
+		case ctx.Err() != nil: // the handler's time is over
 			err = context.Cause(ctx)
 		case size > limit:
 			err = stepsTooLarge(size, limit)
@@ -66,14 +66,15 @@ func (s *steps) begin(ctx context.Context, name string, limit int) (text []byte,
 	}
 }
 
-// any reports whether the record has a step.
+// any reports whether the record has at least one step.
 func (s *steps) any() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.stored) > 0
 }
 
-// end must be called after a step has run, whether or not it has succeeded.
+// end lets other calls of the step name continue. The caller of begin must call it after the
+// step has run, whether or not the step has succeeded.
 func (s *steps) end(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,8 +82,9 @@ func (s *steps) end(name string) {
 	delete(s.running, name)
 }
 
-// beginSave returns a copy of the stored steps with one more, or an error if no further
-// step can be stored. close calls stop if the handler returns before the save ends.
+// beginSave returns the steps to save: those already stored and a new one. It returns an
+// error if no further step may be stored. The method close calls stop if the handler returns
+// before the save has ended.
 func (s *steps) beginSave(name string, text []byte, stop context.CancelFunc) (Steps, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,8 +99,8 @@ func (s *steps) beginSave(name string, text []byte, stop context.CancelFunc) (St
 	return all, nil
 }
 
-// fail makes the attempt uncertain, because a step ran whose result can't be stored. It
-// returns the error for the step.
+// fail records that a step ran whose result can't be stored. The attempt then becomes
+// uncertain; see conclude. fail returns the error that Step returns.
 func (s *steps) fail(name string, why error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,8 +111,8 @@ func (s *steps) fail(name string, why error) error {
 	return err
 }
 
-// lost ends the handler's context, because another attempt has taken over the record.
-// It returns the error for the step.
+// lost records that another attempt has taken over the record, whose current state is rec. It
+// ends the handler's context, and returns the error that Step returns.
 func (s *steps) lost(name string, rec Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,8 +124,8 @@ func (s *steps) lost(name string, rec Record) error {
 	return err
 }
 
-// close prevents further steps from running or being stored, because the handler has
-// ended. It reports whether a step is still running.
+// close ends the use of steps, because the handler has returned: no further step may run or
+// be stored, and a running save is stopped. It reports whether a step is still running.
 func (s *steps) close() (running bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,12 +133,13 @@ func (s *steps) close() (running bool) {
 		s.over = errHandlerReturned
 	}
 	if s.stop != nil {
-		s.stop() // a save must not outlive the call
+		s.stop() // a save must not outlive the guarded call
 	}
 	return len(s.running) > 0
 }
 
-// stepsRefused returns an error if this attempt can't have steps.
+// stepsRefused returns an error if this attempt can't store steps: because it is optimistic,
+// or because its store is not a StepStore.
 func (a *attempt) stepsRefused() error {
 	if a.g.opts.Optimistic {
 		return errors.New("an optimistic attempt has no record to store it in before it ends (E4)")
@@ -147,9 +150,9 @@ func (a *attempt) stepsRefused() error {
 	return nil
 }
 
-// saveStep stores the result of a step. It retries as long as the attempt has time, even
-// after the handler's context has ended. If it is unknown whether the result was
-// stored, the attempt becomes uncertain.
+// saveStep stores the result of a step. It retries as long as the attempt has time, even after
+// the handler's context has ended. If the result can't be stored, or it is unknown whether
+// it was, the attempt becomes uncertain.
 func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error {
 	s := &a.steps
 	s.saving.Lock()
@@ -188,7 +191,8 @@ func (s *steps) endSave() {
 	s.stop = nil
 }
 
-// mayMend reports whether a save that failed with err can succeed later.
+// mayMend reports whether a call of SaveSteps that failed with err may succeed if it is
+// repeated.
 func mayMend(err error) bool {
 	switch reasonOf(err) {
 	case ReasonTooLarge, ReasonEncoding, ReasonInvalid, ReasonForeign:
@@ -198,15 +202,17 @@ func mayMend(err error) bool {
 	}
 }
 
-// stepContext returns the handler's context. Besides its deadline, steps.lost ends it.
+// stepContext returns the handler's context. It ends at its deadline, or earlier if a step
+// finds that another attempt has taken over the record; see steps.lost.
 func (a *attempt) stepContext(ctx context.Context) *handlerContext {
 	a.handling.a, a.steps.handler = a, &a.handling.Context
 	a.handling.Begin(ctx, a.handlerEnd())
 	return &a.handling
 }
 
-// conclude finishes the record after the handler has returned. If a step could not be
-// stored or found the lease lost, that decides the call, whatever the handler returned.
+// conclude finishes the record after the handler has returned. If the result of a step could
+// not be stored, or a step found that another attempt has taken over the record, what the
+// handler returned has no effect.
 func (a *attempt) conclude(ctx context.Context, w work) decision {
 	running := a.steps.close()
 	switch {
@@ -219,12 +225,13 @@ func (a *attempt) conclude(ctx context.Context, w work) decision {
 	return a.finish(ctx, w, w.ending())
 }
 
-// leavesStep reports whether an attempt whose handler died has run, or is still running,
-// a step that is not in the record. Such an attempt must not be released, because a
-// retry would repeat the step.
+// leavesStep is called after the handler has panicked. It reports whether a step has run, or
+// is still running, whose result is not in the record. If so, the record must not be
+// released, because a retry would run the step again.
 func (a *attempt) leavesStep() bool { return a.steps.close() || a.steps.unsaved != nil }
 
-// stepUnsaved refuses a call that has run a step whose result could not be stored.
+// stepUnsaved refuses a call, because its handler ran a step whose result could not be
+// stored. The record stays in progress until its lease ends.
 func (a *attempt) stepUnsaved(ctx context.Context) decision {
 	err := a.steps.unsaved
 	if _, refused := errors.AsType[*StoreError](err); refused {
@@ -234,8 +241,8 @@ func (a *attempt) stepUnsaved(ctx context.Context) decision {
 	return decision{refusal: outcomeUnknown(err, max(a.leaseEnd.Sub(a.g.opts.Clock()), a.g.opts.RetryAfter))}
 }
 
-// stepLost decides a call in which a step found the lease lost. It reads the record
-// again, because the other attempt may have completed it since.
+// stepLost decides a call in which a step found that another attempt has taken over the
+// record. It reads the record again, because that attempt may have completed it since.
 func (a *attempt) stepLost(ctx context.Context) decision {
 	rec := *a.steps.lostTo
 	read := a.finishContext(ctx)
@@ -248,7 +255,8 @@ func (a *attempt) stepLost(ctx context.Context) decision {
 	return a.lost(ctx, rec)
 }
 
-// stepBytes returns the size of the steps, to compare with Options.MaxStepBytes.
+// stepBytes returns the total size of the names and results of steps in bytes, which
+// Options.MaxStepBytes limits.
 func stepBytes(all Steps) int {
 	n := 0
 	for name, result := range all {

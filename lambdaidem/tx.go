@@ -10,18 +10,19 @@ import (
 	"sync"
 )
 
-// Transactor is a Store that can commit a handler's writes and the completion of its
-// record in one transaction. A handler enlists writes by a function of the store's
-// package, such as dynamostore.Enlist, which finds the transaction by [TxOf].
+// Transactor is an optional interface of a [Store] that can commit a handler's writes and the
+// completion of the handler's record in one transaction. A handler enlists such writes with
+// a function of the store's package, such as dynamostore.Enlist. That function gets the
+// transaction from [TxOf].
 type Transactor interface {
-	// Begin returns a transaction without writes, and sends nothing. The transaction
-	// reads from random the token by which the database recognizes it when it is sent
-	// again. A store that wraps another store returns nil if the inner store has no
-	// transactions.
+	// Begin returns a new transaction without writes. It sends nothing to the database.
+	// The transaction reads its idempotency token from random, by which the database
+	// recognizes a transaction that is sent again. If the store wraps another store that
+	// has no transactions, Begin returns nil.
 	Begin(random io.Reader) Tx
 }
 
-// transactorOf returns s as a Transactor, or nil if s has no transactions.
+// transactorOf returns s as a Transactor, or nil if s does not support transactions.
 func transactorOf(s Store) Transactor {
 	if t, ok := s.(Transactor); ok && t.Begin(rand.Reader) != nil {
 		return t
@@ -31,69 +32,73 @@ func transactorOf(s Store) Transactor {
 
 // Tx collects the writes that one run of a handler enlists, and commits them.
 type Tx interface {
-	// Seal ends enlisting. Enlisting a write after Seal MUST panic, because the write
-	// would be lost. Seal reports whether Commit has anything to do for an answer with
-	// the given outcome. For OutcomeFailed it has not, unless the handler asked that
-	// its writes be made then too. A write that could not be enlisted counts too, so
-	// that Commit can return its error.
+	// Seal ends enlisting: enlisting a write after Seal MUST panic, because the write
+	// would be lost. Seal reports whether the guard must call Commit for an answer with
+	// the given outcome. If writes are enlisted, Seal returns true for OutcomeSucceeded,
+	// and for OutcomeFailed if the handler asked that its writes be made even then. An
+	// invalid write counts as enlisted, so that Commit can return its error.
 	Seal(Outcome) bool
 
 	// Writes returns the number of writes enlisted so far, including those that
 	// Commit will find invalid.
 	Writes() int
 
-	// Refuse makes every attempt to enlist a write, or to change an enlisted one,
-	// panic with the text of why. Refuse(nil) allows enlisting again. The guard
-	// refuses writes while a part of the handler runs that a retry may skip.
+	// Refuse makes every later call that enlists a write, or changes an enlisted one,
+	// panic with the text of why. Refuse(nil) allows such calls again. The guard refuses
+	// writes while a step or an inner guarded call runs, because a retry may skip it.
 	Refuse(why error)
 
-	// Commit makes the enlisted writes and the completion in one transaction: either
-	// all of them happen, or none does. When it is called again with the same
-	// *Completion, Commit MUST send the same bytes under the same database token.
+	// Commit makes the enlisted writes and the completion in one transaction: either all
+	// of them are applied, or none is. If Commit is called again with the same
+	// *Completion, it MUST send the same bytes with the same idempotency token.
 	//
-	// Commit returns what Store.Complete returns. If the database refused the
-	// transaction for several reasons, the record's comes first: Commit succeeds if
-	// the record is already completed under the lease's token, and returns
-	// [ErrLeaseLost] with the current record if the record is not what the completion
-	// asks for. If the database refused one of the handler's conditions or writes,
-	// the error is a *[Rejected]. A StoreError with [ReasonConflict] or
-	// [ReasonThrottled] is worth another try. A StoreError whose NotApplied is false
-	// means that the transaction may have happened, in this call of Commit or in an
-	// earlier one.
+	// Commit returns the record, like Store.Complete. If the database refuses the
+	// transaction, Commit examines the record before the handler's writes:
+	//
+	//   - If the record is already completed under the lease's token, Commit succeeds.
+	//   - If the record is not in the state that the completion requires, the error is
+	//     [ErrLeaseLost], and Commit returns the current record.
+	//   - If one of the handler's writes or its condition failed, the error is a
+	//     *[Rejected].
+	//   - In all other cases the error is a *[StoreError]. With [ReasonConflict] or
+	//     [ReasonThrottled], another call may succeed. If NotApplied is false, the
+	//     transaction may have been applied, by this call of Commit or an earlier one.
 	Commit(context.Context, *Completion) (Record, error)
 }
 
-// Completion says how a transaction completes a record. At most one of Claim and
-// Alone is set. If neither is, the record must be in progress under the lease's
-// token, as for Store.Complete.
+// Completion specifies how a transaction completes a record. At most one of Claim and Alone
+// is set. If neither is set, the record must be in progress under the lease's token, as for
+// Store.Complete.
 type Completion struct {
-	Lease  Lease
-	Result Result
-	// Claim, if not nil, acquires the record and completes it in one step. The record
-	// must be free, or equal to Claim.Over, or in progress under the claim's token. A
-	// record with steps is never free.
+	Lease  Lease  // the lease of the attempt
+	Result Result // the answer to store
+	// Claim, if not nil, makes the transaction acquire the record and complete it at
+	// once, for an attempt without a lease. There must be no record, or a record that
+	// equals Claim.Over and has no steps, or a record in progress under the claim's token.
 	Claim *Claim
-	// Alone reports whether the transaction has only the handler's writes and no
-	// record, because the call runs unguarded.
+	// Alone means that the transaction has only the handler's writes and no record,
+	// because the call runs unguarded.
 	Alone bool
 }
 
-// Rejected is the error of a transaction that the database refused because of one of
-// the handler's writes. The guard treats Err as if the handler had returned it. Err
-// names the write, or is the error that the handler's author gave for a failed
-// condition.
+// Rejected is the error of a transaction that the database refused because of one of the
+// handler's writes. The guard treats it as if the handler had returned Err, or the result of
+// Verdict.
 type Rejected struct {
+	// Err names the write, or is the error that the handler specified for the failed
+	// condition.
 	Err error
-	// Verdict, if not nil, is called once, and replaces Err unless it returns nil.
-	// It calls the author's code, which may panic.
+	// Verdict, if not nil, returns an error that replaces Err, or nil to keep Err. It
+	// calls a function of the user, which may panic. The guard calls Verdict once.
 	Verdict func() error
-	// Unsettled reports whether the same transaction was sent before and may still
-	// commit. Only a change of the record prevents that. If Unsettled is false,
-	// nothing was written, and nothing will be.
+	// Unsettled means that an earlier request with the same transaction may still be
+	// applied, unless the record changes before. If Unsettled is false, nothing was
+	// written, and nothing will be.
 	Unsettled bool
 }
 
-// verdict returns the error to treat as the handler's.
+// verdict returns the error that the guard treats as the handler's: the result of Verdict,
+// or Err.
 func (r *Rejected) verdict() error {
 	if r.Verdict != nil {
 		if err := r.Verdict(); err != nil {
@@ -109,18 +114,20 @@ func (r *Rejected) Error() string { return "the transaction was rejected: " + r.
 // Unwrap returns Err.
 func (r *Rejected) Unwrap() error { return r.Err }
 
-// enlisting holds the transaction of one run of a handler, begun when the handler
-// first asks for it.
+// enlisting is the transaction of one run of a handler. TxOf begins it when the handler first
+// asks for it.
 type enlisting struct {
 	mu        sync.Mutex
-	tx        Tx
-	ended     error // why nothing can be enlisted any more; nil while enlisting is possible
+	tx        Tx    // nil until the handler calls TxOf
+	ended     error // why no write can be enlisted any more; nil while enlisting is possible
 	skippable int   // number of steps and guarded calls that are running inside the handler; see pause
 }
 
-// TxOf returns the transaction of the handler's run that ctx belongs to. It is for
-// the packages of stores, which let their users enlist writes in it. TxOf returns
-// the same transaction for the whole run. The error says why there is none.
+// TxOf returns the transaction in which the handler with the context ctx can enlist writes.
+// It is for packages that implement a store; handlers call a function such as
+// dynamostore.Enlist. Every call during one run of a handler returns the same transaction.
+// TxOf returns an error outside a guarded handler, within a step, after the handler has
+// returned or begun its answer, or if the store is not a [Transactor].
 func TxOf(ctx context.Context) (Tx, error) {
 	a := runOf(ctx)
 	if a == nil {
@@ -155,11 +162,11 @@ var (
 		"and a write enlisted by it would be missing then. Enlist before it begins, or after it has returned")
 )
 
-// pause refuses writes until the matching call of resume. A step, or a call with a
-// record of its own, is about to run. A retry skips such a part of the handler once
-// its result is stored, and the writes that the part enlisted would be missing from
-// the retry's transaction. The Tx can't tell which goroutine enlists a write, so
-// pause refuses the writes of all goroutines of the handler.
+// pause refuses enlisted writes until the matching call of resume. It is called before a step,
+// or an inner call with its own record, runs inside the handler. A retry skips the step or
+// call once its result is stored, and the writes that it enlisted would be missing from the
+// retry's transaction. The Tx can't tell which goroutine enlists a write, so pause refuses
+// the writes of all goroutines of the handler.
 func (e *enlisting) pause() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -169,7 +176,7 @@ func (e *enlisting) pause() {
 	}
 }
 
-// resume ends one pause. Writes are allowed again after the last one.
+// resume undoes one call of pause. Writes are allowed again once every pause has ended.
 func (e *enlisting) resume() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -179,7 +186,7 @@ func (e *enlisting) resume() {
 	}
 }
 
-// end ends enlisting for the given reason. It returns the transaction, or nil if the
+// end makes TxOf return the error why from now on. It returns the transaction, or nil if the
 // handler never asked for one.
 func (e *enlisting) end(why error) Tx {
 	e.mu.Lock()
@@ -190,8 +197,8 @@ func (e *enlisting) end(why error) Tx {
 	return e.tx
 }
 
-// begun reports whether the handler has asked for a transaction. If it has not, and
-// why is not nil, begun ends enlisting for that reason.
+// begun reports whether the handler has asked for a transaction. If it has not, and why is not
+// nil, TxOf returns the error why from now on.
 func (e *enlisting) begun(why error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -201,9 +208,9 @@ func (e *enlisting) begun(why error) bool {
 	return e.tx != nil
 }
 
-// seal ends enlisting. It returns the transaction to commit with an answer of the
-// given outcome, or nil if there is nothing to commit. dropped is the number of
-// enlisted writes that won't be made because of the outcome.
+// seal ends enlisting after the handler has returned. It returns the transaction to commit
+// with an answer of the given outcome, or nil if there is nothing to commit. dropped is the
+// number of enlisted writes that are not made because of the outcome.
 func (e *enlisting) seal(o Outcome) (tx Tx, dropped int) {
 	tx = e.end(errRunEnded)
 	switch {
@@ -217,9 +224,10 @@ func (e *enlisting) seal(o Outcome) (tx Tx, dropped int) {
 	return nil, tx.Writes()
 }
 
-// successWithoutWrites returns the error that replaces an answer whose status tells
-// the caller of a success, while the answer's outcome drops the enlisted writes. The
-// error is marked so that the record is settled as the outcome would have had it.
+// successWithoutWrites returns an error that replaces a successful answer if Options.Outcome
+// returned an outcome that drops the enlisted writes. The caller would otherwise take the
+// writes for done. The error has the mark (such as Retryable) that gives the record the same
+// outcome o. dropped is the number of writes, for the error's text.
 func successWithoutWrites(o Outcome, dropped int) error {
 	err := &Error{Code: ErrWriteInvalid, Status: http.StatusInternalServerError,
 		Detail: "The request was not carried out, since its answer contradicts what would be written.",
@@ -235,7 +243,7 @@ func successWithoutWrites(o Outcome, dropped int) error {
 	return Uncertain(err)
 }
 
-// drop forgets the transaction after the database has rejected it.
+// drop removes the transaction, after the database has rejected it.
 func (e *enlisting) drop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -10,24 +10,26 @@ import (
 	"sync"
 )
 
-// A typed payload counts by its JSON without those fields of structs that are zero,
-// so that a type may gain a field: what was recorded before, and what a client sends
-// that knows nothing of the field, stays the same payload. Only fields are left out.
-// The entries of maps, the elements of lists, what raw JSON has and what a type's
-// own MarshalJSON writes count as they are.
+// This file computes the text from which the fingerprint of a Go value is made. The text is
+// the value's JSON without struct fields that are zero. A new version of a program may
+// therefore add a field to a type: if the field is zero, the fingerprint stays the same,
+// and a retry matches a record that an older version made. Only struct fields are left
+// out. The text contains all entries of maps, all elements of lists, raw JSON, and what
+// MarshalJSON methods write.
 
-// typedJSON is the JSON of a value as it counts.
+// typedJSON is the text for the fingerprint of a Go value, and a description of its type.
 type typedJSON struct {
-	text []byte
-	// form describes the static type behind the text. Texts of two different forms may
-	// differ only because a new version of the program added a field, so they don't prove
-	// that the payloads differ. What a client may choose is not part of the form: neither
-	// the keys of maps nor the types of values in interfaces.
+	text []byte // the JSON without zero struct fields
+	// form is a digest of the value's static type. If two texts differ and have different
+	// forms, they may differ only because a new version of the program changed the type,
+	// so their payloads may still be the same. The form must not depend on data that a
+	// client chooses, so it covers neither the keys of maps nor the dynamic types of
+	// values in interfaces.
 	form   []byte
-	nested int
+	nested int // the current nesting depth, to stop at a cycle
 }
 
-// countTyped returns how v counts. v must be a value that json.Marshal accepts.
+// countTyped returns the typedJSON of v. json.Marshal must accept v.
 func countTyped(v any) (*typedJSON, error) {
 	c := &typedJSON{}
 	if v == nil {
@@ -82,7 +84,8 @@ func (c *typedJSON) value(v reflect.Value, quoted bool) error {
 	return c.leaf(v, quoted)
 }
 
-// leaf appends what encoding/json makes of a value.
+// leaf appends the JSON that json.Marshal writes for v. If quoted is true, v belongs to a
+// field with the tag option "string".
 func (c *typedJSON) leaf(v reflect.Value, quoted bool) error {
 	text, err := json.Marshal(v.Interface())
 	if err == nil && quoted {
@@ -100,7 +103,7 @@ func (c *typedJSON) fields(v reflect.Value) error {
 	first := true
 	for _, f := range fieldsOf(v.Type()) {
 		of, err := v.FieldByIndexErr(f.index)
-		if err != nil || f.leftOut(of) { // err: it is in an embedded pointer that is nil
+		if err != nil || f.leftOut(of) { // err: the field belongs to an embedded nil pointer
 			continue
 		}
 		if !first {
@@ -118,7 +121,8 @@ func (c *typedJSON) fields(v reflect.Value) error {
 	return nil
 }
 
-// leftOut reports whether a field doesn't count.
+// leftOut reports whether the fingerprint's text omits a field with the value v: because v is
+// zero, or because encoding/json omits it too.
 func (f *jsonField) leftOut(v reflect.Value) bool {
 	if v.IsZero() {
 		return true
@@ -153,7 +157,8 @@ func (c *typedJSON) entries(v reflect.Value) error {
 	for i, key := range keys {
 		names.SetMapIndex(key, reflect.ValueOf(i))
 	}
-	// encoding/json knows how a key is written: as a text, a number, or by MarshalText.
+	// Let encoding/json write the keys, which may be strings, numbers or have MarshalText.
+	// names maps each key to its index in keys.
 	text, err := json.Marshal(names.Interface())
 	if err != nil {
 		return err //nolint:wrapcheck // the caller says whose
@@ -194,7 +199,8 @@ func (c *typedJSON) name(name string) error {
 
 var fieldLists sync.Map // reflect.Type to []jsonField
 
-// fieldsOf returns what jsonFields shows, worked out once for each type.
+// fieldsOf returns the fields that encoding/json writes for the struct type t. It computes
+// them once for each type.
 func fieldsOf(t reflect.Type) []jsonField {
 	if known, ok := fieldLists.Load(t); ok {
 		return known.([]jsonField) //nolint:forcetypeassert // nothing else is stored
@@ -206,8 +212,8 @@ func fieldsOf(t reflect.Type) []jsonField {
 
 var forms sync.Map // reflect.Type to string
 
-// formOf returns a digest of what a type's JSON has: the same for every program
-// whose type has the same fields.
+// formOf returns a digest of the structure of a type's JSON. Two programs get the same
+// digest if their types have the same JSON fields with the same kinds of values.
 func formOf(t reflect.Type) string {
 	if known, ok := forms.Load(t); ok {
 		return known.(string) //nolint:forcetypeassert // nothing else is stored
@@ -218,6 +224,8 @@ func formOf(t reflect.Type) string {
 	return form
 }
 
+// appendForm appends a description of t for formOf. met has the types that are already
+// described, with their numbers, so that a recursive type ends.
 func appendForm(b []byte, t reflect.Type, met map[reflect.Type]int) []byte {
 	for t.Kind() == reflect.Pointer && !marshals(t) {
 		t = t.Elem()

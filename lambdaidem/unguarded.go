@@ -5,22 +5,25 @@ import (
 	"errors"
 )
 
-// A handler that runs unguarded has no record. The writes that it enlists are committed
-// in a transaction without a record, so that they are never lost unnoticed.
+// This file runs handlers unguarded, that is, without a record. Such a handler can enlist
+// writes too, and they must not be lost. The guard commits them in a transaction of their
+// own, before the answer is sent.
 
-// unguarded returns an attempt without an id, for a handler that runs unguarded. runOf
-// finds the attempt in the handler's context; attemptOf does not.
+// unguarded returns an attempt for a handler that runs without a record. The attempt has no
+// id, but it holds the writes that the handler enlists. runOf finds it in the handler's
+// context; attemptOf does not.
 func (g *Guard) unguarded(ctx context.Context) *attempt {
 	outer := runOf(ctx)
 	return &attempt{g: g, outer: outer, budget: newBudget(ctx, outer, &g.opts)}
 }
 
-// bypass runs a call unguarded. The caller receives the handler's answer, unless the
-// enlisted writes can't be committed.
+// bypass runs the handler of w without a record, and commits the writes that the handler
+// enlists. The zero decision means that the caller receives the handler's answer.
 func (g *Guard) bypass(ctx context.Context, w work) decision {
 	return g.unguarded(ctx).runAlone(ctx, w)
 }
 
+// runAlone does the work of bypass. a is an attempt made by Guard.unguarded.
 func (a *attempt) runAlone(ctx context.Context, w work) decision {
 	a.setReserved()
 	defer a.enlist.end(errRunEnded)
@@ -28,9 +31,9 @@ func (a *attempt) runAlone(ctx context.Context, w work) decision {
 	return a.commitAlone(ctx, w)
 }
 
-// commitAlone commits the writes that an unguarded handler enlisted. It tries for at most
-// Options.CleanupTimeout: no record stops a retry of the client from running meanwhile,
-// so it is better to return a 503 early.
+// commitAlone commits the writes that an unguarded handler enlisted. If it can't, the caller
+// gets a 503. It retries for at most Options.CleanupTimeout and not until the deadline:
+// without a record, a retry of the client would run at the same time.
 func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	if a.enlist.end(errRunEnded) == nil {
 		return decision{} // nothing was enlisted
@@ -65,15 +68,15 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	return a.unknown(err)
 }
 
-// rejectAlone replaces the answer of an unguarded handler by err, because none of its
-// enlisted writes were made.
+// rejectAlone replaces the answer of an unguarded handler by the error err, because none of
+// the handler's enlisted writes were made.
 func (a *attempt) rejectAlone(ctx context.Context, w work, err error) {
 	a.note(ctx, EventReleased, err)
 	w.rejected(err)
 }
 
-// hopeless reports whether a transaction that failed with err was not applied and would
-// fail the same way if it were sent again.
+// hopeless reports whether err shows that a transaction was not applied, and that it would
+// fail in the same way if it were sent again.
 func hopeless(err error) bool {
 	switch reasonOf(err) { //nolint:exhaustive // a read can't fail for these reasons; see hopelessRead for the others
 	case ReasonTooLarge, ReasonEncoding:

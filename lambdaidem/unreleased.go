@@ -11,46 +11,52 @@ import (
 	"github.com/lambdaidem/toolkit/internal/deadline"
 )
 
-// Limits of what a process does about claims that it left behind.
+// This file releases records that earlier calls of this process may have left in progress.
+// If the release of a record fails, or the reply to its claim is lost, the record may be in
+// progress although no handler is running. Every retry would be refused until the lease
+// ends, and under policy Hold until an operator decides. The process therefore remembers
+// the claim, and later calls try again to release the record. Such a late release is called
+// a withdrawal of the claim.
+
+// Limits of the work that one call does for claims that earlier calls have left.
 const (
-	maxUnreleased     = 1000                   // claims remembered; the oldest makes room for a new one
-	withdrawalsAtOnce = 4                      // withdrawals before one acquire
-	withdrawalTime    = 200 * time.Millisecond // for all of them, and never more than a twentieth of the time left
-	withdrawalPause   = time.Second            // after a withdrawal that failed, and the first pause after one that found nothing
+	maxUnreleased     = 1000                   // maximum number of remembered claims; a new one replaces the oldest
+	withdrawalsAtOnce = 4                      // maximum number of withdrawals before a call acquires its own record
+	withdrawalTime    = 200 * time.Millisecond // maximum time for these withdrawals; also at most a twentieth of the time left
+	withdrawalPause   = time.Second            // pause after a failed withdrawal, and the first pause if the claim may still arrive
 )
 
 var errUnreleasedForgotten = errors.New("this process has left too many claims behind to withdraw this one; its record may be held although no handler started: see docs/operate.md, \"An outage under Hold\"")
 
-// unreleased remembers the claims of this process that may hold their records although no
-// handler started, or although the handler had no effect: the release got no reply, or the
-// claim may still arrive. Attempts release such records before they acquire their own, and
-// when they meet one. A guard shares the list with the guards that With derives from it.
-// Two guards made by New have two lists, even on one store.
+// unreleased is a list of claims whose records may be in progress although no handler is
+// running. A call withdraws some of them before it acquires its own record, and also when
+// its own record is the one that a claim holds. A guard shares its list with the guards
+// that With derives from it. Two guards made by New have two lists, even with one store.
 type unreleased struct {
-	count atomic.Int64 // len(claims), to be read without the lock
+	count atomic.Int64 // len(claims), readable without mu
 
 	mu       sync.Mutex
 	claims   []*unreleasedClaim // oldest first
-	resuming time.Time          // no withdrawals before acquires until then
+	resuming time.Time          // after a failed withdrawal: next returns no claim before this time
 }
 
-// unreleasedClaim is one of these claims. The mutex of the list guards due, pause and
+// unreleasedClaim is a claim in the list unreleased. unreleased.mu guards due, pause and
 // withdrawn. The other fields don't change.
 type unreleasedClaim struct {
 	g          *Guard
-	lease      Lease
+	lease      Lease         // the lease to release
 	started    bool          // the handler was started, and had no effect
-	invocation string        // that made the claim
-	over       string        // token of the record that it would take over; empty: it would begin one
-	arrivesBy  time.Time     // when the claim can no longer arrive
-	due        time.Time     // of the next withdrawal
-	pause      time.Duration // until the withdrawal after that
-	withdrawn  bool          // being withdrawn by an attempt that is about to acquire
+	invocation string        // Lambda's request id of the claim's invocation, for events
+	over       string        // token of the record that the claim takes over; empty if it creates a record
+	arrivesBy  time.Time     // when the signature of the claim's request has expired, so that the store refuses it
+	due        time.Time     // when to withdraw the claim next
+	pause      time.Duration // the pause after the next withdrawal
+	withdrawn  bool          // a call is withdrawing the claim now
 }
 
-// newUnreleasedClaim describes the attempt's last claim. No further request is sent for the
-// claim, and a signature is valid for MinTTL at most. why is the error to store as the
-// record's last failure.
+// newUnreleasedClaim returns a description of the attempt's last claim. The claim is not sent
+// again, so it can't arrive later than MinTTL from now, when the signature of its last
+// request has expired. why is the error to store as the record's last failure.
 func (a *attempt) newUnreleasedClaim(why error) *unreleasedClaim {
 	now := time.Now()
 	lease := a.lease()
@@ -59,8 +65,8 @@ func (a *attempt) newUnreleasedClaim(why error) *unreleasedClaim {
 		arrivesBy: now.Add(MinTTL), due: now, pause: withdrawalPause}
 }
 
-// withdraw releases the record if the claim holds it. It reports whether the claim
-// is settled: it neither holds the record nor can take it any more.
+// withdraw releases the record if the claim holds its lease. settled reports whether the
+// claim can be forgotten: it does not hold the lease, and can't acquire it later either.
 func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, settled bool, err error) {
 	asked, now := time.Now(), c.g.opts.Clock()
 	lease := c.lease
@@ -69,9 +75,11 @@ func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, settled boo
 	return rec, c.settledBy(rec, err, asked), err
 }
 
-// settledBy reports whether the reply to a withdrawal that was sent at asked settles
-// the claim. A released record refuses it, and so does one with another token than
-// the claim expects. If there is no such record, the claim may still arrive.
+// settledBy reports whether a reply to Store.Release, rec and err, shows that the claim can
+// never acquire its record. A record refuses a delayed claim if it has been released under
+// the claim's token, is completed, or has another token than the one that the claim takes
+// over. If the record is still as the claim expects it, the claim can be applied until
+// arrivesBy. asked is the time when the release was sent.
 func (c *unreleasedClaim) settledBy(rec Record, err error, asked time.Time) bool {
 	switch {
 	case err == nil:
@@ -84,7 +92,8 @@ func (c *unreleasedClaim) settledBy(rec Record, err error, asked time.Time) bool
 	return !asked.Before(c.arrivesBy)
 }
 
-// remember adds a claim. It returns the one that had to make room; nil: none.
+// remember adds a claim. If the list is full, remember removes the oldest claim and returns
+// it; otherwise it returns nil.
 func (u *unreleased) remember(c *unreleasedClaim) (dropped *unreleasedClaim) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -104,7 +113,7 @@ func (u *unreleased) forget(c *unreleasedClaim) {
 	u.count.Store(int64(len(u.claims)))
 }
 
-// holding returns the claim that holds the record; nil: no claim of this list does.
+// holding returns the claim in the list that holds the lease on rec, or nil if there is none.
 func (u *unreleased) holding(rec Record) *unreleasedClaim {
 	if rec.State != InProgress || u.count.Load() == 0 {
 		return nil
@@ -119,7 +128,8 @@ func (u *unreleased) holding(rec Record) *unreleasedClaim {
 	return nil
 }
 
-// next returns the claim whose withdrawal has been due the longest, or nil if none is due.
+// next returns the claim that has been due for the longest time, or nil if no claim is due. It
+// marks the claim as being withdrawn.
 func (u *unreleased) next(now time.Time) *unreleasedClaim {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -138,7 +148,8 @@ func (u *unreleased) next(now time.Time) *unreleasedClaim {
 	return first
 }
 
-// tried takes note of a withdrawal that next asked for.
+// tried records the result of withdrawing a claim that next returned. If the claim is settled,
+// tried removes it. Otherwise tried sets when the claim is due again.
 func (u *unreleased) tried(c *unreleasedClaim, settled bool, err error) {
 	if settled {
 		u.forget(c)
@@ -149,7 +160,8 @@ func (u *unreleased) tried(c *unreleasedClaim, settled bool, err error) {
 	now := time.Now()
 	c.withdrawn = false
 	if !errors.Is(err, ErrLeaseLost) {
-		// The others come first now: this claim may fail for a reason of its own.
+		// Other claims come first after the pause: this one may fail for a reason of its
+		// own, such as a damaged record.
 		u.resuming, c.due = now.Add(withdrawalPause), now
 		return
 	}
@@ -160,14 +172,16 @@ func (u *unreleased) tried(c *unreleasedClaim, settled bool, err error) {
 	c.pause *= 2
 }
 
-// leaveBehind remembers the attempt's claim, unless the claim is settled. rec and err are
-// the result of its release, why is the error that was to be stored with the release.
+// leaveBehind adds the attempt's claim to the list of unreleased claims, unless the reply to
+// its release, rec and err, shows that the claim is settled. It sends EventNeverStarted if
+// the handler did not start and the record may be in progress. why is the error to store
+// as the record's last failure.
 func (a *attempt) leaveBehind(ctx context.Context, why error, rec Record, err error) {
 	c := a.newUnreleasedClaim(why)
 	if c.settledBy(rec, err, time.Now()) {
 		return
 	}
-	if errors.Is(err, ErrLeaseLost) { // it holds nothing, but may still arrive
+	if errors.Is(err, ErrLeaseLost) { // the claim does not hold the lease, but may still arrive
 		c.due, c.pause = c.due.Add(c.pause), 2*c.pause
 	} else if !c.started {
 		a.note(ctx, EventNeverStarted, err)
@@ -178,9 +192,9 @@ func (a *attempt) leaveBehind(ctx context.Context, why error, rec Record, err er
 	}
 }
 
-// withdrawUnreleased withdraws claims that earlier calls left behind: a few, in a
-// short time, until one fails. A process that can't reach its store loses that
-// time once a second at most.
+// withdrawUnreleased withdraws up to withdrawalsAtOnce claims that earlier calls have left. It
+// stops after withdrawalTime, or when a withdrawal fails. If the store can't be reached,
+// the process spends this time at most once per withdrawalPause.
 func (a *attempt) withdrawUnreleased(ctx context.Context) {
 	u := a.g.unreleased
 	if u.count.Load() == 0 {
@@ -203,9 +217,9 @@ func (a *attempt) withdrawUnreleased(ctx context.Context) {
 	}
 }
 
-// freed returns the record as it is after the release of the claim that holds it, if the
-// claim is in the process's list. Otherwise, or if the claim can't be released now, freed
-// returns rec.
+// freed withdraws the claim that holds the lease on rec, if the claim is in the list of
+// unreleased claims, and returns the resulting record. It returns rec if the claim is not
+// in the list or can't be withdrawn now.
 func (a *attempt) freed(ctx context.Context, rec Record) Record {
 	c := a.g.unreleased.holding(rec)
 	if c == nil {

@@ -9,14 +9,16 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
 )
 
-// What a record keeps of a value of Do and Handler, and how the value is rebuilt.
-// A replay has the same JSON as the first answer, or there is none.
+// This file converts the results of Do and Handler to the JSON that a record stores, and
+// back. A replay returns a value with the same JSON as the first caller's, or an error.
 
-// storable returns the JSON that a record keeps of v, and the value that the first
-// caller is to get: v itself, unless v's JSON can be rebuilt by value alone (an
-// interface that holds a struct comes back as a map, its members in another
-// order). Then all callers get the rebuilt value, the first one too. The error
-// says that JSON can't carry v.
+// storable returns the JSON to store for v, and the value to return to the first caller.
+//
+// That value is v itself if decoding the JSON gives a value with exactly the same JSON.
+// Otherwise it is the decoded value, if that differs from v only in the order of members.
+// This happens if an interface in v holds a struct, which is decoded into a map. The first
+// caller and all later callers then receive equal values. storable returns an error if
+// JSON can't represent v.
 func storable[T any](v T) ([]byte, T, error) {
 	if raw, ok := any(&v).(*json.RawMessage); ok {
 		if *raw != nil && !json.Valid(*raw) {
@@ -50,19 +52,22 @@ func storable[T any](v T) ([]byte, T, error) {
 	return nil, v, fmt.Errorf("the result of type %T can't be rebuilt from its JSON", v)
 }
 
-// rebuilt returns the value whose JSON text is. The error says that there is none of
-// this type, such as where the type has changed since.
+// rebuilt decodes text into a T. It returns an error unless the JSON of that T is exactly
+// text.
 func rebuilt[T any](text []byte) (T, error) { return rebuild[T](text, sameText) }
 
-// replayed returns the value of a stored text. A type that gained fields since still
-// has it: they are zero. A type that lost one doesn't.
+// replayed decodes a stored JSON text into a T for a replay. The type T may have changed since
+// the text was stored: it may have new fields, which are then zero. replayed returns an
+// error if T lacks a field that the text has.
 func replayed[T any](text []byte) (T, error) { return rebuild[T](text, grown) }
 
-// rebuild returns the value that text decodes to, if its own JSON is as good as text.
+// rebuild decodes text into a T and encodes that T again. It returns the T if good accepts
+// the new JSON, which is its. It tries each of numberForms, and returns the error of the
+// first one if all fail.
 func rebuild[T any](text []byte, good func(v any, its, text []byte) error) (T, error) {
 	var v T
 	if raw, ok := any(&v).(*json.RawMessage); ok {
-		if len(text) > 0 { // a nil one was stored as no text
+		if len(text) > 0 { // a nil RawMessage is stored as an empty text
 			*raw = bytes.Clone(text)
 		}
 		return v, nil
@@ -85,6 +90,7 @@ func rebuild[T any](text []byte, good func(v any, its, text []byte) error) (T, e
 	return v, why
 }
 
+// sameText returns an error unless the JSON of v, its, equals the stored text.
 func sameText(v any, its, text []byte) error {
 	if !bytes.Equal(its, text) {
 		return fmt.Errorf("its JSON as a %T would be another", v)
@@ -92,8 +98,9 @@ func sameText(v any, its, text []byte) error {
 	return nil
 }
 
-// grown accepts a JSON that has all that the stored one has, and beyond that only
-// fields of structs that are zero.
+// grown returns an error unless the JSON of v, its, has everything that the stored text has,
+// and otherwise only struct fields that are zero. Such a difference means that the type of
+// v has gained fields since the text was stored.
 func grown(v any, its, text []byte) error {
 	if bytes.Equal(its, text) {
 		return nil
@@ -108,14 +115,15 @@ func grown(v any, its, text []byte) error {
 	return sameText(v, its, text)
 }
 
-// has reports whether a JSON text has all members of another one, and is the same
-// otherwise.
+// has reports whether the JSON text whole equals part, except that objects in whole may have
+// additional members.
 func has(whole, part []byte) bool {
 	v, errV := fromJSON[any](whole, true)
 	w, errW := fromJSON[any](part, true)
 	return errV == nil && errW == nil && covers(v, w)
 }
 
+// covers is like has, for decoded JSON.
 func covers(whole, part any) bool {
 	switch part := part.(type) {
 	case map[string]any:
@@ -137,11 +145,12 @@ func covers(whole, part any) bool {
 	return whole == part
 }
 
-// numberForms are how numbers in an interface come back: as float64, as
-// encoding/json has it, or as json.Number where a float64 would be another
-// number.
+// numberForms are the values of fromJSON's parameter numbers, in the order in which rebuild
+// tries them. A number in an interface is decoded as a float64, like encoding/json does, or
+// as a json.Number if a float64 can't represent it exactly.
 var numberForms = [...]bool{false, true}
 
+// fromJSON decodes text. If numbers is true, numbers in interfaces become json.Numbers.
 func fromJSON[T any](text []byte, numbers bool) (v T, err error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if numbers {
@@ -150,8 +159,8 @@ func fromJSON[T any](text []byte, numbers bool) (v T, err error) {
 	return v, dec.Decode(&v)
 }
 
-// toJSON returns a value's JSON as Lambda's runtime writes it, without escapes for
-// HTML.
+// toJSON returns the JSON of v without HTML escapes and without a newline at the end, as the
+// Lambda runtime of aws-lambda-go writes it.
 func toJSON(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -162,10 +171,11 @@ func toJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
-// sameJSON reports whether two texts are one value, as F3 has it. Names that some
-// readers fold together have no canonical form; among what encoding/json itself
-// wrote they are told apart, and a member that was there twice shows in the
-// length.
+// sameJSON reports whether two JSON texts that encoding/json wrote have the same value. It
+// compares their canonical forms. A text has no canonical form if two of its member names
+// differ only in case, because some JSON readers treat such names as equal. sameJSON then
+// compares the decoded values, and also the lengths, because decoding hides a repeated
+// member.
 func sameJSON(a, b []byte) bool {
 	x, okX := canon.Append(nil, a, wholeValue)
 	y, okY := canon.Append(nil, b, wholeValue)
@@ -180,8 +190,9 @@ func sameJSON(a, b []byte) bool {
 	return errV == nil && errW == nil && reflect.DeepEqual(v, w)
 }
 
-// typedPayload returns what counts of a typed payload. What encoding/json can't show
-// would make different payloads equal, so it is refused.
+// typedPayload returns the payload for a Go value, from which its fingerprint is made. It
+// returns an error if the JSON of v does not show all of v, because two different values
+// would then have the same fingerprint.
 func typedPayload(v any) (payload, error) {
 	text, err := json.Marshal(v)
 	if err == nil {

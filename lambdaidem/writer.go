@@ -11,18 +11,20 @@ import (
 	"strings"
 )
 
-// bufferedAnswer is a ResponseWriter that buffers the answer. Its header begins with what outer
-// handlers have set, so that the handler can read, change and delete that as it could without
-// the guard.
+// bufferedAnswer is an http.ResponseWriter that buffers the whole response. Its header
+// initially has the fields that outer handlers have set, so that the handler can read,
+// change and delete them, as it could without the guard.
 type bufferedAnswer struct {
-	given  http.Header // what outer handlers have set; header begins with the same slices
-	header http.Header
-	sent   http.Header     // the header when the status was written; nil before that
-	kept   map[string]bool // names in sent that the handler has not changed
-	status int
+	given  http.Header     // the header that outer handlers have set; header initially has the same slices
+	header http.Header     // the header that the handler sees and changes
+	sent   http.Header     // a copy of header from when the status was written; nil before that
+	kept   map[string]bool // names of outer handlers' headers that the handler has not changed
+	status int             // 0 until the status is written
 	body   bytes.Buffer
 }
 
+// newBufferedAnswer returns a bufferedAnswer. outer is the header that outer handlers have
+// set, and is not changed.
 func newBufferedAnswer(outer http.Header) *bufferedAnswer {
 	before := outer.Clone()
 	if before == nil {
@@ -42,13 +44,14 @@ func (k *bufferedAnswer) WriteHeader(status int) {
 	}
 	k.status, k.sent, k.kept = status, k.header.Clone(), make(map[string]bool, len(k.given))
 	for name, before := range k.given {
-		// A slice that was set again belongs to the handler, even if it is equal.
+		// If the handler has set the header again, even to equal values, it is the handler's.
 		values, left := k.header[name]
 		k.kept[name] = left && slices.Equal(before, values) && (len(values) == 0 || &before[0] == &values[0])
 	}
 }
 
-// Write returns the errors that a net/http server returns.
+// Write appends p to the buffered body. Like the ResponseWriter of a net/http server, it
+// returns an error for a status without a body, and for more bytes than Content-Length.
 func (k *bufferedAnswer) Write(p []byte) (int, error) {
 	k.WriteHeader(http.StatusOK)
 	if k.status == http.StatusNoContent || k.status == http.StatusNotModified {
@@ -62,14 +65,15 @@ func (k *bufferedAnswer) Write(p []byte) (int, error) {
 	return k.body.Write(p)
 }
 
-// FlushError returns an error, because a stream can't be stored. http.ResponseController calls
-// it.
+// FlushError returns an error, because a streamed response can't be stored. It is called by
+// http.ResponseController.
 func (k *bufferedAnswer) FlushError() error {
 	return streamRefused("an answer that is flushed")
 }
 
-// response returns the answer. Its headers are the changes that the handler made: before a
-// replay, outer handlers set their headers again, and then the changes are repeated.
+// response returns the buffered response. Its Header, added and removed have only the
+// handler's changes to the header that outer handlers have set. Before a replay, outer
+// handlers set their headers again, and send then repeats these changes.
 func (k *bufferedAnswer) response() Response {
 	k.WriteHeader(http.StatusOK)
 	r := Response{Status: k.status, Body: k.body.String(), Header: make(map[string][]string, len(k.sent))}
@@ -79,7 +83,7 @@ func (k *bufferedAnswer) response() Response {
 		case k.kept[name]:
 		case !had:
 			r.Header[name] = values
-			if name == "Set-Cookie" || name == "Vary" { // an outer handler may set another one before a replay
+			if name == "Set-Cookie" || name == "Vary" { // append to the values that outer handlers may set before a replay
 				r.added = append(r.added, name)
 			}
 		case len(values) > len(before) && slices.Equal(before, values[:len(before)]):
@@ -100,8 +104,9 @@ func (k *bufferedAnswer) response() Response {
 	return r
 }
 
-// trailer returns the trailers: headers that were set after the status was written, and whose
-// names were declared in the header Trailer or have http.TrailerPrefix.
+// trailer returns the trailers: the headers that the handler set after it wrote the status,
+// and whose names have http.TrailerPrefix or are declared in the header Trailer. A nil value
+// means that the handler deleted a declared trailer that it had set before the status.
 func (k *bufferedAnswer) trailer() map[string][]string {
 	var trailer map[string][]string
 	for name, values := range k.header {
@@ -113,7 +118,7 @@ func (k *bufferedAnswer) trailer() map[string][]string {
 		}
 		trailer[name] = values
 	}
-	for name := range k.sent { // declared and set too early, then deleted
+	for name := range k.sent { // find declared trailers that were set before the status and then deleted
 		if _, left := k.header[name]; !left && k.declares(name) {
 			if trailer == nil {
 				trailer = make(map[string][]string)
@@ -124,6 +129,7 @@ func (k *bufferedAnswer) trailer() map[string][]string {
 	return trailer
 }
 
+// declares reports whether the header Trailer has the given name.
 func (k *bufferedAnswer) declares(trailer string) bool {
 	for _, names := range k.sent["Trailer"] {
 		for name := range strings.SplitSeq(names, ",") {
@@ -135,8 +141,8 @@ func (k *bufferedAnswer) declares(trailer string) bool {
 	return false
 }
 
-// send writes an answer, on top of the headers that outer handlers have set. Errors of the
-// client's connection are ignored.
+// send writes r to w. It applies the header changes in r to the header that outer handlers
+// have set. It ignores write errors, which mean that the client has closed the connection.
 func send(w http.ResponseWriter, r *Response) {
 	header := w.Header()
 	for _, name := range r.removed {

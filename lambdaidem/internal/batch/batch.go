@@ -1,6 +1,5 @@
-// Package batch runs the items of one batch in the order that they need, some at a
-// time, and says of each whether it was done. It knows nothing of where a batch
-// comes from, and keeps nothing between two of them.
+// Package batch calls a function for each item of a batch, several at a time, and returns the
+// error of each item. It keeps the order that some items require, and skips duplicates.
 package batch
 
 import (
@@ -8,29 +7,34 @@ import (
 	"slices"
 )
 
-// Item is one item of a batch, as far as its place among the others goes.
+// Item describes an item of a batch. Its fields determine when the item runs, relative to the
+// other items.
 type Item struct {
-	// Group holds items together whose order counts: each begins after the one
-	// before it, and none begins after one that failed. Empty: it has no order.
+	// Group is the same for items that must run in order, such as the messages of a FIFO
+	// group. An item begins after the item before it in the same group has ended. After
+	// an item has failed, no later item of its group begins. "" means that the order of
+	// this item does not matter.
 	Group string
-	// Key holds items together that mean one piece of work: each begins after the
-	// one before it. Empty: it is nobody's duplicate.
+	// Key is the same for items that must not run at the same time, because they use the
+	// same record. An item begins after the item before it with the same key has ended.
+	// "" means that the item has no key.
 	Key string
-	// Content tells items of one key apart that are no duplicates. A duplicate does
-	// not begin: it is done if the one before it was, and failed if that did.
+	// Content is a digest of the item's payload. An item with the same Key and Content as
+	// an earlier item is a duplicate: do is not called for it. It succeeds if the earlier
+	// item succeeded, and fails with ErrDuplicate otherwise.
 	Content string
 }
 
-// Options say how a batch is run.
+// Options configure Run.
 type Options struct {
-	Concurrency int  // how many items run at a time; 0: one
-	StopAll     bool // nothing begins any more after the first failure
-	// May is asked before each item begins. An error says that there is no time for
-	// it, and none for the others.
+	Concurrency int  // maximum number of items that run at the same time; 0 means 1
+	StopAll     bool // no item begins after the first failure of any item
+	// May is called before each item begins. If it returns an error, neither that item nor
+	// any later one begins, and they fail with this error. Nil means that all may begin.
 	May func() error
 }
 
-// Why an item did not begin. It counts as failed.
+// Errors of items that did not end normally.
 var (
 	ErrGroup     = errors.New("an earlier one of its group failed, and order counts")
 	ErrDuplicate = errors.New("it is a duplicate of an earlier one that failed")
@@ -38,9 +42,10 @@ var (
 	ErrDied      = errors.New("its handler called runtime.Goexit")
 )
 
-// Run calls do for each item at most once, with its place in the batch, and returns
-// an error for each; nil: it was done. It returns when every call has. The next to
-// begin is always the earliest that may. No call is on the caller's goroutine.
+// Run calls do at most once for each item, with the item's index, and returns an error for
+// each item, or nil if it succeeded. Of the items that may begin, the one with the lowest
+// index begins first. Run returns after all calls of do have returned. It calls do on other
+// goroutines than the caller's, because do may call runtime.Goexit.
 func Run(items []Item, o Options, do func(i int) error) []error {
 	r := run{items: items, opts: o, do: do, errs: make([]error, len(items))}
 	r.chain()
@@ -52,23 +57,24 @@ func Run(items []Item, o Options, do func(i int) error) []error {
 	return r.errs
 }
 
-// run is one batch on its way.
+// run is the state of one call of Run. Items are identified by their index.
 type run struct {
 	items   []Item
 	opts    Options
 	do      func(i int) error
-	errs    []error
-	ready   []int   // what may begin, the earliest first
-	waits   []int   // how many items each waits for; nil: none waits
-	after   [][]int // which items wait for each
-	failed  bool
-	lateErr error // from May: nothing begins any more
+	errs    []error // the errors of the items that have ended
+	ready   []int   // the items that may begin, in ascending order
+	waits   []int   // the number of items that each item still waits for
+	after   [][]int // the items that wait for each item
+	failed  bool    // an item has failed
+	lateErr error   // the error of Options.May; no item begins if it is not nil
 
-	groups map[string]bool     // that had a failure
-	ends   map[[2]string]error // of keys with contents
+	groups map[string]bool     // the groups in which an item has failed
+	ends   map[[2]string]error // how the first item with each pair of Key and Content ended
 }
 
-// chain has each item wait for the last one before it of its group, and of its key.
+// chain makes each item wait for the item before it in the same group, and for the item before
+// it with the same key. Items that wait for nothing become ready.
 func (r *run) chain() {
 	r.waits, r.after = make([]int, len(r.items)), make([][]int, len(r.items))
 	r.groups, r.ends = map[string]bool{}, map[[2]string]error{}
@@ -92,14 +98,15 @@ func (r *run) chain() {
 	}
 }
 
-// next takes the earliest that may begin.
+// next removes the first item from r.ready and returns it.
 func (r *run) next() int {
 	i := r.ready[0]
 	r.ready = r.ready[1:]
 	return i
 }
 
-// decided reports whether an item that may begin doesn't, and how it ends then.
+// decided reports whether item i ends without running, and with which error: nil for a
+// duplicate of an item that succeeded.
 func (r *run) decided(i int) (bool, error) {
 	item := r.items[i]
 	of := [2]string{item.Key, item.Content}
@@ -119,13 +126,14 @@ func (r *run) decided(i int) (bool, error) {
 	return r.lateErr != nil, r.lateErr
 }
 
-// ended reports whether one of that key and content has come to an end.
+// ended reports whether an item with the Key of[0] and the Content of[1] has ended.
 func (r *run) ended(of [2]string) bool {
 	_, ended := r.ends[of]
 	return ended
 }
 
-// settle takes note of how an item ended, and lets those begin that waited for it.
+// settle records the end of item i, whose error is r.errs[i]. Items that waited only for item i
+// become ready.
 func (r *run) settle(i int) {
 	item := r.items[i]
 	if r.errs[i] != nil {
@@ -133,7 +141,7 @@ func (r *run) settle(i int) {
 		r.groups[item.Group] = true
 	}
 	if of := [2]string{item.Key, item.Content}; !r.ended(of) {
-		r.ends[of] = r.errs[i] // the first one's; its duplicates may fail for other reasons
+		r.ends[of] = r.errs[i] // keep the first item's error; a duplicate may have failed for another reason, such as ErrGroup
 	}
 	for _, next := range r.after[i] {
 		if r.waits[next]--; r.waits[next] == 0 {
@@ -143,8 +151,9 @@ func (r *run) settle(i int) {
 	}
 }
 
-// oneByOne runs items on one goroutine, since to hand each over to one of its own
-// takes longer than all else here; on another one after an item that ended it.
+// oneByOne runs the items one after the other, on a single goroutine: starting a goroutine for
+// each item would take longer than everything else here. If an item calls runtime.Goexit,
+// which ends the goroutine, the remaining items run on a new one.
 func (r *run) oneByOne() {
 	one := func(i int) {
 		err := ErrDied
@@ -172,7 +181,8 @@ func (r *run) oneByOne() {
 	}
 }
 
-// together runs items on goroutines of their own. Only this one decides.
+// together runs up to Options.Concurrency items at the same time, each on its own goroutine.
+// Only the calling goroutine uses the fields of r.
 func (r *run) together() {
 	type end struct {
 		i   int

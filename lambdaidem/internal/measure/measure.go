@@ -1,6 +1,6 @@
-// Package measure says what of an event is counted, so that all observers that
-// count do it alike. Nothing that a client or a sender chose comes out of it: every
-// text is one of few.
+// Package measure converts an event of a guard to the values that observers such as packages emf
+// and otelobserver add to their metrics, so that all of them count in the same way. Each text
+// has a limited number of values, and none is chosen by a client or the sender of a message.
 package measure
 
 import (
@@ -10,29 +10,32 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// None is the route of what has no template.
+// None is the Sample.Route of an event without a route template.
 const None = "(none)"
 
-// Other stands for a value of a later version, or of another's store.
+// Other replaces a value that this version does not know, such as a Reason that a store of
+// another module returns.
 const Other = "other"
 
-// Sample is what one event adds to the metrics.
+// Sample has the values that one event adds to the metrics.
 type Sample struct {
 	Outcome string // Event.Kind, or Other
 	Route   string // Event.Template, or None if that is blank
 
-	// Of the one event that settles a call, so that no call is measured twice;
-	// each is 0 in every other, and where there is none. What is below 0 counts as
-	// none: a clock was set back.
+	// Call, Handler and Store are the durations of the event. They are 0 unless the event
+	// is the one that ends its call, so that no call is measured twice. A negative value
+	// means that the clock was set back. Ignore values that are not positive.
 	Call, Handler, Store time.Duration
-	// Attempt is the number of the attempt that ran; 0 where none did.
+	// Attempt is the number of the attempt if the event ends a call whose handler ran, and
+	// otherwise 0.
 	Attempt int
 
-	// Of a store that failed: why, and which limit throttled it. Empty: it did not.
+	// Reason and Throttle say why a request to the store failed. They are empty in all
+	// events but an EventStoreError.
 	Reason, Throttle string
 }
 
-// Of returns what an event adds.
+// Of returns the sample for an event.
 func Of(e lambdaidem.Event) Sample {
 	s := Sample{Outcome: known(e.Kind, Kinds), Route: e.Template}
 	if strings.TrimSpace(s.Route) == "" {
@@ -44,7 +47,7 @@ func Of(e lambdaidem.Event) Sample {
 	if ran(e.Kind) {
 		s.Attempt = e.Attempt
 	}
-	// One failure of the store may be told again by what follows from it.
+	// Other events may have the same store error as their cause, so count it only here.
 	if e.Kind == lambdaidem.EventStoreError {
 		s.Reason = known(e.Reason, Reasons)
 		if e.Reason == lambdaidem.ReasonThrottled {
@@ -54,8 +57,8 @@ func Of(e lambdaidem.Event) Sample {
 	return s
 }
 
-// settles reports whether an event of that kind ends a call that was begun, and is
-// the only such event of its call.
+// settles reports whether an event of this kind ends a call for which the guard looked up the
+// record. A call has at most one such event.
 func settles(k lambdaidem.Kind) bool {
 	switch k {
 	case lambdaidem.EventReplayed, lambdaidem.EventInProgress, lambdaidem.EventAbandoned, lambdaidem.EventMismatch, lambdaidem.EventUnreadable:
@@ -65,7 +68,7 @@ func settles(k lambdaidem.Kind) bool {
 	}
 }
 
-// ran reports whether an event of that kind ends a call whose handler ran.
+// ran reports whether an event of this kind ends a call whose handler ran.
 func ran(k lambdaidem.Kind) bool {
 	switch k {
 	case lambdaidem.EventNew, lambdaidem.EventReleased, lambdaidem.EventUncertain, lambdaidem.EventAnswerLost:
@@ -75,8 +78,8 @@ func ran(k lambdaidem.Kind) bool {
 	}
 }
 
-// Kinds, Reasons and Throttles are the values of Sample.Outcome, Sample.Reason and
-// Sample.Throttle, but for Other and Unknown.
+// Kinds, Reasons and Throttles list the values of Sample.Outcome, Sample.Reason and
+// Sample.Throttle, except Other and Unknown.
 var (
 	Kinds = []lambdaidem.Kind{lambdaidem.EventNew, lambdaidem.EventReplayed, lambdaidem.EventInProgress, lambdaidem.EventAbandoned, lambdaidem.EventMismatch,
 		lambdaidem.EventKeyMissing, lambdaidem.EventKeyInvalid, lambdaidem.EventBypassed, lambdaidem.EventReleased, lambdaidem.EventUncertain, lambdaidem.EventLeaseLost,
@@ -88,10 +91,10 @@ var (
 	Throttles = []lambdaidem.Throttle{lambdaidem.ThrottleKeyRange, lambdaidem.ThrottleAccount, lambdaidem.ThrottleMaximum, lambdaidem.ThrottleProvisioned}
 )
 
-// Unknown stands for what the store did not say.
+// Unknown is the Sample.Reason or Sample.Throttle if the store did not give one.
 const Unknown = "unknown"
 
-// known returns a value, if it is one of all.
+// known returns value if all contains it, Unknown if it is empty, and Other otherwise.
 func known[T ~string](value T, all []T) string {
 	if value == "" {
 		return Unknown

@@ -1,4 +1,6 @@
-// Package process lets idemtest simulate the death of a process in a test.
+// Package process lets package idemtest simulate the death of a process in a test. A simulated
+// process is a context: after it was killed, the goroutines that use the context end when
+// they next call [EndIfDead].
 package process
 
 import (
@@ -7,31 +9,31 @@ import (
 	"sync/atomic"
 )
 
-// Process is a simulated process: everything that runs under its context.
+// Process is a simulated process. All calls with its context belong to it.
 type Process struct{ dead atomic.Bool }
 
 type key struct{}
 
-// With returns a context of a new process.
+// With returns a context that belongs to a new process, and the process.
 func With(ctx context.Context) (context.Context, *Process) {
 	p := new(Process)
 	return context.WithValue(ctx, key{}, p), p
 }
 
-// Of returns the process to which a context belongs, or nil.
+// Of returns the process that ctx belongs to, or nil if it belongs to none.
 func Of(ctx context.Context) *Process {
 	p, _ := ctx.Value(key{}).(*Process)
 	return p
 }
 
-// Kill kills the process. Its goroutines end when they next call [EndIfDead].
+// Kill kills the process. Each of its goroutines ends when it next calls [EndIfDead].
 func (p *Process) Kill() { p.dead.Store(true) }
 
 // Dead reports whether the process was killed.
 func (p *Process) Dead() bool { return p.dead.Load() }
 
-// EndIfDead ends the calling goroutine by runtime.Goexit if the context belongs to
-// a dead process. Outside of such tests it does nothing.
+// EndIfDead calls runtime.Goexit, which ends the calling goroutine, if ctx belongs to a process
+// that was killed. Otherwise, and always outside tests, it does nothing.
 func EndIfDead(ctx context.Context) {
 	if p := Of(ctx); p != nil && p.Dead() {
 		runtime.Goexit()

@@ -1,4 +1,5 @@
-// Package runcount lets idemtest count how often a guarded handler really ran.
+// Package runcount lets package idemtest count how often a guarded handler ran, as opposed to
+// calls that the guard answered from a record.
 package runcount
 
 import (
@@ -8,16 +9,17 @@ import (
 
 type key struct{}
 
-// With returns a context that counts, and its counter.
+// With returns a context, and a counter of the handlers that run with that context.
 func With(ctx context.Context) (context.Context, *atomic.Int64) {
 	n := new(atomic.Int64)
 	return context.WithValue(ctx, key{}, n), n
 }
 
-// Add counts one run, if the context counts.
+// Add adds one run to the context's counter. It does nothing if ctx does not come from [With].
 func Add(ctx context.Context) { add(ctx, 1) }
 
-// Undo takes one run back: one whose effects were all rejected.
+// Undo subtracts one run from the context's counter. The guard calls it if none of the effects
+// of a run were committed.
 func Undo(ctx context.Context) { add(ctx, -1) }
 
 func add(ctx context.Context, delta int64) {
