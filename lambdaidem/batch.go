@@ -126,8 +126,8 @@ var errLate = errors.New("too little time is left of the invocation")
 // runtime.Goexit. It logs one line and sends one event for all messages that did not
 // begin, because near the deadline there is no time for more.
 func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*taken[M], errs []error) {
-	var idle, late []*taken[M]
-	var why error // the error of the first late message, or of the first idle one if none is late
+	var idle, late []*taken[M] // the messages that did not begin, and those of them for which no time was left
+	var why error // the error to log: of the first late message, or of the first idle one if none is late
 	for i, err := range errs {
 		t := all[i]
 		if err == nil || t.end.err != nil {

@@ -50,8 +50,9 @@ type Options struct {
 	// and [TokenKey].
 	ValidateKey func(key string) error
 
-	// Methods are the HTTP methods to guard. Case does not matter. Requests with
-	// other methods run unguarded. Default: POST, PATCH.
+	// Methods are the HTTP methods to guard. Case does not matter. Requests with other
+	// methods run unguarded: they need no key and have no record, and the handler runs for
+	// every retry. Default: POST, PATCH.
 	Methods []string
 	// Skip reports whether to run a request unguarded. Default: nil, no request is
 	// skipped.
@@ -74,9 +75,9 @@ type Options struct {
 	// 15 minutes. Default: 24 hours. The database keeps the record for [KeptAfterExpiry]
 	// longer.
 	TTL time.Duration
-	// Policy decides what happens to a record after an attempt has died, or has ended
-	// without knowing whether it had an effect: the handler runs again, or an operator
-	// decides. Default: [Rerun].
+	// Policy decides what happens after an attempt has died, or has ended without knowing
+	// whether it had an effect: a retry runs the handler again ([Rerun]), or the record
+	// waits for an operator ([Hold]). Default: Rerun.
 	Policy Policy
 	// MaxSkew is the largest difference between the clocks of two machines that the
 	// guard allows for. Every lease lasts MaxSkew longer than its attempt. If the

@@ -117,7 +117,7 @@ func keepStep[T any](ctx context.Context, a *attempt, name string, value T) (T, 
 		}
 	}()
 	text, value, err := storable(value)
-	if _, stream := any(value).(io.Reader); stream { // T is an interface type
+	if _, stream := any(value).(io.Reader); stream { // checkStep can't see this if T is an interface type
 		err = streamRefused(fmt.Sprintf("a result of type %T", value))
 	}
 	if err != nil {

@@ -182,7 +182,7 @@ func (r *run) oneByOne() {
 }
 
 // together runs up to Options.Concurrency items at the same time, each on its own goroutine.
-// Only the calling goroutine uses the fields of r.
+// Only the calling goroutine changes r.
 func (r *run) together() {
 	type end struct {
 		i   int
