@@ -16,10 +16,10 @@ import (
 type source[E, M any] struct {
 	list func(E) []M     // returns the messages of an event
 	read func(M) message // converts a message of this source to the common type
-	// lasts reports whether Lambda retries a failed message only a limited number of
-	// times. If so, a message whose record is in progress waits until the other attempt
-	// has ended, because a failure would use up a retry.
-	lasts bool
+	// limitedRetries reports whether Lambda retries a failed message only a limited
+	// number of times. If so, a message whose record is in progress waits until the other
+	// attempt has ended, because a failure would use up a retry.
+	limitedRetries bool
 }
 
 // messageGuard is a guarded handler for the messages of one event source.
@@ -46,16 +46,16 @@ func guardMessages[E, M any](g *Guard, s source[E, M], h func(context.Context, M
 	switch {
 	case b.opts.Wait > 0:
 		b.g = g.With(func(o *Options) { o.Wait = b.opts.Wait })
-	case s.lasts:
+	case s.limitedRetries:
 		b.g = g.With(func(o *Options) { o.Wait = longestWait })
 	}
 	return b
 }
 
-// taken is the state of one message of a batch.
-type taken[M any] struct {
+// batchMessage is the state of one message of a batch.
+type batchMessage[M any] struct {
 	message
-	it        M              // the message as the handler receives it
+	raw       M              // the message as the handler receives it
 	call      call           // the guarded call; only call.who is set if refusal or unguarded is
 	refusal   *Error         // why the message must not run, such as an invalid key; nil if it may
 	unguarded bool           // the message runs without a record: it has no key, or the guard is switched off
@@ -63,13 +63,13 @@ type taken[M any] struct {
 	end       done[struct{}] // how the message ended
 }
 
-// take runs the handler for the messages of an event. It returns the state of each message
+// runBatch runs the handler for the messages of an event. It returns the state of each message
 // after the run.
-func (b *messageGuard[E, M]) take(ctx context.Context, event E) []*taken[M] {
+func (b *messageGuard[E, M]) runBatch(ctx context.Context, event E) []*batchMessage[M] {
 	list, mayBegin := b.list(event), b.timeToBegin(ctx)
-	all, items := make([]*taken[M], len(list)), make([]batch.Item, len(list))
+	all, items := make([]*batchMessage[M], len(list)), make([]batch.Item, len(list))
 	for i, it := range list {
-		t := &taken[M]{it: it}
+		t := &batchMessage[M]{raw: it}
 		b.identify(ctx, t, mayBegin)
 		all[i], items[i].Group = t, t.group
 		if t.refusal == nil && !t.unguarded {
@@ -80,7 +80,7 @@ func (b *messageGuard[E, M]) take(ctx context.Context, event E) []*taken[M] {
 	errs := batch.Run(items, o, func(i int) error {
 		process.EndIfDead(ctx)
 		all[i].begun = true
-		b.one(ctx, all[i])
+		b.runMessage(ctx, all[i])
 		return all[i].end.err
 	})
 	process.EndIfDead(ctx)
@@ -125,13 +125,13 @@ var errLate = errors.New("too little time is left of the invocation")
 // conclude sets the error of each message that did not begin, or whose handler called
 // runtime.Goexit. It logs one line and sends one event for all messages that did not
 // begin, because near the deadline there is no time for more.
-func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*taken[M], errs []error) {
-	var idle, late []*taken[M] // the messages that did not begin, and those of them for which no time was left
-	var why error // the error to log: of the first late message, or of the first idle one if none is late
+func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*batchMessage[M], errs []error) {
+	var idle, late []*batchMessage[M] // the messages that did not begin, and those of them for which no time was left
+	var why error                     // the error to log: of the first late message, or of the first idle one if none is late
 	for i, err := range errs {
 		t := all[i]
 		if err == nil || t.end.err != nil {
-			continue // the message succeeded, or the method one has set its error
+			continue // the message succeeded, or runMessage has set its error
 		}
 		if t.begun {
 			t.end = done[struct{}]{err: err, outcome: OutcomeReleased} // the handler called runtime.Goexit
@@ -158,7 +158,7 @@ func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*taken[M], errs
 
 // cutShort sends one EventOutOfTime for all messages that did not begin because too little
 // time was left.
-func (b *messageGuard[E, M]) cutShort(ctx context.Context, late []*taken[M], why error) {
+func (b *messageGuard[E, M]) cutShort(ctx context.Context, late []*batchMessage[M], why error) {
 	who := late[0].call.who
 	who.Key, who.OwnID = "", false
 	e := b.g.event(EventOutOfTime, &who, why)
@@ -167,7 +167,7 @@ func (b *messageGuard[E, M]) cutShort(ctx context.Context, late []*taken[M], why
 }
 
 // firstNames returns the names of the first ten messages.
-func firstNames[M any](all []*taken[M]) []string {
+func firstNames[M any](all []*batchMessage[M]) []string {
 	var names []string
 	for _, t := range all[:min(len(all), 10)] {
 		names = append(names, t.name)
@@ -177,13 +177,13 @@ func firstNames[M any](all []*taken[M]) []string {
 
 // identify finds the key of a message. It sets the message's call, or refusal if the key is
 // missing or invalid, or unguarded if the message runs without a record.
-func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M], mayBegin func() error) {
+func (b *messageGuard[E, M]) identify(ctx context.Context, t *batchMessage[M], mayBegin func() error) {
 	defer func() {
 		if v := recover(); v != nil {
-			t.refusal = keyInvalid("The message's key could not be found.", sound(&panicError{v, nil}))
+			t.refusal = keyInvalid("The message's key could not be found.", safeError(&panicError{v, nil}))
 		}
 	}()
-	t.message = b.read(t.it)
+	t.message = b.read(t.raw)
 	who := Identity{Namespace: b.g.opts.Namespace, Tenant: tenantOf(ctx), Operation: b.opts.Operation, Message: true}
 	defaultTo(&who.Operation, t.source)
 	defer func() {
@@ -205,7 +205,7 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M], mayBegin
 	text, err := t.sent.text, t.sent.err
 	switch {
 	case b.opts.Key != nil:
-		text, err = b.opts.Key(ctx, t.it)
+		text, err = b.opts.Key(ctx, t.raw)
 	case !t.sent.given:
 		text, who.OwnID = t.id, true
 	case text == "" && err == nil: // an empty key is invalid, and not missing, like an empty header
@@ -216,7 +216,7 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M], mayBegin
 	}
 	switch {
 	case err != nil:
-		t.refusal = keyInvalid("The message's idempotency key is invalid.", sound(err))
+		t.refusal = keyInvalid("The message's idempotency key is invalid.", safeError(err))
 	case text == "" && b.g.opts.KeyOptional:
 		t.unguarded = true
 	case text == "":
@@ -232,7 +232,7 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, t *taken[M], mayBegin
 // warnOfOwnID logs a warning, once, if policy Hold is set and the key of a message is the
 // id that the source gave it. If such a message is sent again, it has a new id, and Hold
 // does not prevent a second run.
-func (b *messageGuard[E, M]) warnOfOwnID(t *taken[M]) {
+func (b *messageGuard[E, M]) warnOfOwnID(t *batchMessage[M]) {
 	if b.g.opts.Policy != Hold || !t.call.who.OwnID {
 		return
 	}
@@ -242,13 +242,13 @@ func (b *messageGuard[E, M]) warnOfOwnID(t *taken[M]) {
 	})
 }
 
-// one runs the handler for one message. If the user's code panics, only this message of the
-// batch fails.
-func (b *messageGuard[E, M]) one(ctx context.Context, t *taken[M]) {
+// runMessage runs the handler for one message. If the user's code panics, only this message of
+// the batch fails.
+func (b *messageGuard[E, M]) runMessage(ctx context.Context, t *batchMessage[M]) {
 	func() {
 		defer func() {
 			if v := recover(); v != nil { // Options.Outcome or the observer panicked
-				t.end = done[struct{}]{err: sound(&panicError{v, debug.Stack()}), outcome: OutcomeReleased}
+				t.end = done[struct{}]{err: safeError(&panicError{v, debug.Stack()}), outcome: OutcomeReleased}
 			}
 		}()
 		switch {
@@ -256,7 +256,7 @@ func (b *messageGuard[E, M]) one(ctx context.Context, t *taken[M]) {
 			b.g.refused(ctx, t.call.who, t.refusal.Code.kind(), t.refusal)
 			t.end = refusedDo[struct{}](t.refusal)
 		case t.unguarded:
-			b.unkeyed(ctx, t)
+			b.noteUnguarded(ctx, t)
 			t.end = b.g.passMessage(ctx, b.handlerOf(t))
 		default:
 			t.end = b.g.takeMessage(ctx, t.call, b.handlerOf(t))
@@ -274,14 +274,14 @@ func (b *messageGuard[E, M]) one(ctx context.Context, t *taken[M]) {
 // handlerOf returns the handler of one message. The handler's context ends after
 // BatchOptions.Timeout. The lease lasts until the end of the invocation, so that no other
 // attempt runs while a handler ignores the end of its context.
-func (b *messageGuard[E, M]) handlerOf(t *taken[M]) func(context.Context) error {
+func (b *messageGuard[E, M]) handlerOf(t *batchMessage[M]) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if b.opts.Timeout > 0 {
 			limited, cancel := context.WithTimeoutCause(ctx, b.opts.Timeout, errTimeout)
 			defer cancel()
 			ctx = limited
 		}
-		return b.handle(ctx, t.it)
+		return b.handle(ctx, t.raw)
 	}
 }
 
@@ -290,7 +290,7 @@ var errTimeout = errors.New("the message's time, BatchOptions.Timeout, is over")
 // discards reports whether to acknowledge a message that was refused, because
 // BatchOptions.Discard returns true for it. discards calls Discard only if the guard would
 // refuse the message again on every retry.
-func (b *messageGuard[E, M]) discards(ctx context.Context, t *taken[M]) (discard bool) {
+func (b *messageGuard[E, M]) discards(ctx context.Context, t *batchMessage[M]) (discard bool) {
 	if b.opts.Discard == nil || t.end.refusal == nil || t.end.refusal.unfinished {
 		return false
 	}
@@ -302,19 +302,20 @@ func (b *messageGuard[E, M]) discards(ctx context.Context, t *taken[M]) (discard
 	why := t.end.err
 	defer func() {
 		if v := recover(); v != nil {
-			discard, t.end.err = false, errors.Join(why, sound(&panicError{v, debug.Stack()}))
+			discard, t.end.err = false, errors.Join(why, safeError(&panicError{v, debug.Stack()}))
 		}
 	}()
-	if !b.opts.Discard(ctx, t.it, why) {
+	if !b.opts.Discard(ctx, t.raw, why) {
 		return false
 	}
 	slog.Default().WarnContext(ctx, "a message was discarded: it is acknowledged, and this time it did not run", "source", t.source, "id", t.name, "error", why)
 	return true
 }
 
-// unkeyed sends EventBypassed or EventSwitchedOff for a message that runs unguarded. It logs
-// a warning unless the guard is switched off, because the sender may have forgotten the key.
-func (b *messageGuard[E, M]) unkeyed(ctx context.Context, t *taken[M]) {
+// noteUnguarded sends EventBypassed or EventSwitchedOff for a message that runs unguarded. It
+// logs a warning unless the guard is switched off, because the sender may have forgotten the
+// key.
+func (b *messageGuard[E, M]) noteUnguarded(ctx context.Context, t *batchMessage[M]) {
 	b.g.bypassed(ctx)
 	if !b.g.off {
 		slog.Default().WarnContext(ctx, "a message without an idempotency key runs unguarded", "source", t.source, "id", t.name)
@@ -323,7 +324,7 @@ func (b *messageGuard[E, M]) unkeyed(ctx context.Context, t *taken[M]) {
 
 // failed passes the error of a message to BatchOptions.OnFailure, or logs it if OnFailure is
 // nil. It logs nothing for a message that did not begin; conclude does.
-func (b *messageGuard[E, M]) failed(ctx context.Context, t *taken[M]) {
+func (b *messageGuard[E, M]) failed(ctx context.Context, t *batchMessage[M]) {
 	warn := func(err error) {
 		slog.Default().WarnContext(ctx, "a message failed", "source", t.source, "id", t.name, "record", t.recordID(), "error", err)
 	}
@@ -338,11 +339,11 @@ func (b *messageGuard[E, M]) failed(ctx context.Context, t *taken[M]) {
 			warn(errors.Join(t.end.err, &panicError{v, debug.Stack()}))
 		}
 	}()
-	b.opts.OnFailure(ctx, t.it, t.end.err)
+	b.opts.OnFailure(ctx, t.raw, t.end.err)
 }
 
 // recordID returns the id of the message's record, or "" if the message has none.
-func (t *taken[M]) recordID() string {
+func (t *batchMessage[M]) recordID() string {
 	if t.refusal != nil || t.unguarded {
 		return ""
 	}
@@ -351,7 +352,7 @@ func (t *taken[M]) recordID() string {
 
 // lambdaError returns the message's error in the form that gives Lambda the right errorType
 // and message.
-func (t *taken[M]) lambdaError() error {
+func (t *batchMessage[M]) lambdaError() error {
 	if p := (*panicError)(nil); errors.As(t.end.err, &p) {
 		return p.reported()
 	}
@@ -361,7 +362,7 @@ func (t *taken[M]) lambdaError() error {
 // failures returns the names of the messages that failed, without duplicates. It returns an
 // error instead if Lambda must retry the whole batch: with BatchOptions.WholeBatch, or if a
 // failed message has no name to report.
-func (b *messageGuard[E, M]) failures(all []*taken[M]) ([]string, error) {
+func (b *messageGuard[E, M]) failures(all []*batchMessage[M]) ([]string, error) {
 	var names []string
 	nameless, known := false, map[string]bool{}
 	for _, t := range all {
@@ -381,7 +382,7 @@ func (b *messageGuard[E, M]) failures(all []*taken[M]) ([]string, error) {
 }
 
 // errorsOf returns the errors of the messages that failed, in the form of lambdaError.
-func errorsOf[M any](all []*taken[M]) []error {
+func errorsOf[M any](all []*batchMessage[M]) []error {
 	var errs []error
 	for _, t := range all {
 		if t.end.err != nil {
@@ -395,7 +396,7 @@ func errorsOf[M any](all []*taken[M]) []error {
 // as an SQSEvent. answer makes the response from the names of the failed messages.
 func reported[E, M, R any](b *messageGuard[E, M], answer func(names []string) R) func(context.Context, E) (R, error) {
 	return func(ctx context.Context, event E) (R, error) {
-		names, err := b.failures(b.take(ctx, event))
+		names, err := b.failures(b.runBatch(ctx, event))
 		if err != nil {
 			var none R
 			return none, err
@@ -418,7 +419,7 @@ func failuresOf[F any](names []string, failure func(name string) F) []F {
 // is the message's error, and otherwise a BatchError.
 func asynchronous[E, M any](b *messageGuard[E, M]) func(context.Context, E) error {
 	return func(ctx context.Context, event E) error {
-		all := b.take(ctx, event)
+		all := b.runBatch(ctx, event)
 		switch errs := errorsOf(all); {
 		case len(errs) == 0:
 			return nil

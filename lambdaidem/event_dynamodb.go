@@ -16,9 +16,9 @@ import (
 // windows are as for [Guard.Kinesis].
 func (g *Guard) DynamoDBStream(h func(context.Context, events.DynamoDBEventRecord) error, optFns ...func(*BatchOptions[events.DynamoDBEventRecord])) func(context.Context, events.DynamoDBTimeWindowEvent) (events.DynamoDBEventResponse, error) {
 	b := guardMessages(g, source[events.DynamoDBTimeWindowEvent, events.DynamoDBEventRecord]{
-		list:  func(e events.DynamoDBTimeWindowEvent) []events.DynamoDBEventRecord { return e.Records },
-		read:  streamRecord,
-		lasts: true,
+		list:           func(e events.DynamoDBTimeWindowEvent) []events.DynamoDBEventRecord { return e.Records },
+		read:           streamRecord,
+		limitedRetries: true,
 	}, h, optFns)
 	return unwindowed(func(e events.DynamoDBTimeWindowEvent) events.TimeWindowProperties { return e.TimeWindowProperties }, reported(b, func(names []string) events.DynamoDBEventResponse {
 		return events.DynamoDBEventResponse{BatchItemFailures: failuresOf(names, func(name string) events.DynamoDBBatchItemFailure {

@@ -21,9 +21,9 @@ import (
 // Region and account, which its sender can't choose, its source and its detail type.
 func (g *Guard) EventBridge(h func(context.Context, events.EventBridgeEvent) error, optFns ...func(*BatchOptions[events.EventBridgeEvent])) func(context.Context, events.EventBridgeEvent) error {
 	return asynchronous(guardMessages(g, source[events.EventBridgeEvent, events.EventBridgeEvent]{
-		list:  func(e events.EventBridgeEvent) []events.EventBridgeEvent { return []events.EventBridgeEvent{e} },
-		read:  eventBridgeMessage,
-		lasts: true,
+		list:           func(e events.EventBridgeEvent) []events.EventBridgeEvent { return []events.EventBridgeEvent{e} },
+		read:           eventBridgeMessage,
+		limitedRetries: true,
 	}, h, optFns))
 }
 

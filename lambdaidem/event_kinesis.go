@@ -27,9 +27,9 @@ import (
 // handled.
 func (g *Guard) Kinesis(h func(context.Context, events.KinesisEventRecord) error, optFns ...func(*BatchOptions[events.KinesisEventRecord])) func(context.Context, events.KinesisTimeWindowEvent) (events.KinesisEventResponse, error) {
 	b := guardMessages(g, source[events.KinesisTimeWindowEvent, events.KinesisEventRecord]{
-		list:  func(e events.KinesisTimeWindowEvent) []events.KinesisEventRecord { return e.Records },
-		read:  kinesisMessage,
-		lasts: true,
+		list:           func(e events.KinesisTimeWindowEvent) []events.KinesisEventRecord { return e.Records },
+		read:           kinesisMessage,
+		limitedRetries: true,
 	}, h, optFns)
 	return unwindowed(func(e events.KinesisTimeWindowEvent) events.TimeWindowProperties { return e.TimeWindowProperties }, reported(b, func(names []string) events.KinesisEventResponse {
 		return events.KinesisEventResponse{BatchItemFailures: failuresOf(names, func(name string) events.KinesisBatchItemFailure {

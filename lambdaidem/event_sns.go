@@ -17,9 +17,9 @@ import (
 // function at least one retry, and configure a destination for failures.
 func (g *Guard) SNS(h func(context.Context, events.SNSEventRecord) error, optFns ...func(*BatchOptions[events.SNSEventRecord])) func(context.Context, events.SNSEvent) error {
 	return asynchronous(guardMessages(g, source[events.SNSEvent, events.SNSEventRecord]{
-		list:  func(e events.SNSEvent) []events.SNSEventRecord { return e.Records },
-		read:  snsMessage,
-		lasts: true,
+		list:           func(e events.SNSEvent) []events.SNSEventRecord { return e.Records },
+		read:           snsMessage,
+		limitedRetries: true,
 	}, h, optFns))
 }
 

@@ -80,7 +80,7 @@ func fieldForm(field any, name string) (form []byte, missing bool, err error) {
 		return nil, false, err
 	}
 	whole, okWhole := canon.Append(nil, text, wholeValue)
-	counted, err := countTyped(field)
+	counted, err := newTypedJSON(field)
 	if err != nil {
 		return nil, false, fmt.Errorf("%s: %w", name, err)
 	}

@@ -104,19 +104,19 @@ func (w *messageWork) run(ctx context.Context) {
 	returned := false
 	defer func() {
 		if v := recover(); !returned {
-			w.err = sound(&panicError{v, debug.Stack()})
+			w.err = safeError(&panicError{v, debug.Stack()})
 		}
 		w.answered()
 	}()
 	err := w.fn(ctx)
 	returned = true
-	w.err = sound(err)
+	w.err = safeError(err)
 }
 
-// sound returns err if calling its methods does not panic. If a method of err, or of an
-// error that it wraps, panics, sound returns an error that describes the panic. Code that
+// safeError returns err if calling its methods does not panic. If a method of err, or of an
+// error that it wraps, panics, safeError returns an error that describes the panic. Code that
 // examines the returned error later can't panic.
-func sound(err error) (safe error) {
+func safeError(err error) (safe error) {
 	defer func() {
 		if v := recover(); v != nil {
 			safe = &panicError{fmt.Sprintf("a method of the error %T: %v", err, v), debug.Stack()}
@@ -124,17 +124,17 @@ func sound(err error) (safe error) {
 	}()
 	if err != nil {
 		_ = err.Error()
-		_ = errors.Is(err, &nobodysError{})
-		_ = errors.As(err, new(*nobodysError))
+		_ = errors.Is(err, &absentError{})
+		_ = errors.As(err, new(*absentError))
 	}
 	return err
 }
 
-// nobodysError is an error type that no error chain contains. A search for it makes
-// errors.Is and errors.As call the methods of every wrapped error.
-type nobodysError struct{ _ byte }
+// absentError is an error type that no error contains. A search for it makes errors.Is and
+// errors.As call the methods of every wrapped error.
+type absentError struct{ _ byte }
 
-func (*nobodysError) Error() string { return "" }
+func (*absentError) Error() string { return "" }
 
 // answered treats an error made by Answer as a success, because the handler of a message
 // returns no value that Answer could replace.
@@ -147,7 +147,7 @@ func (w *messageWork) answered() {
 func (*messageWork) replay(decision) error { return nil }
 
 func (w *messageWork) rejected(err error) ending {
-	w.err = sound(err)
+	w.err = safeError(err)
 	w.answered()
 	return w.ending()
 }

@@ -87,14 +87,14 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 		return none, fmt.Errorf("step %q did not run: %w", name, err)
 	}
 	if stored {
-		return storedStep[T](name, text)
+		return decodeStep[T](name, text)
 	}
 	defer a.steps.end(name)
 	value, err := runStep(ctx, a, fn)
 	if err != nil {
 		return value, err
 	}
-	if value, err = keepStep(ctx, a, name, value); err != nil {
+	if value, err = storeStep(ctx, a, name, value); err != nil {
 		return none, err
 	}
 	return value, nil
@@ -107,13 +107,13 @@ func runStep[T any](ctx context.Context, a *attempt, fn func(context.Context) (T
 	return fn(context.WithValue(ctx, stepKey{}, a))
 }
 
-// keepStep stores the result of a step. It returns the value for the caller, which equals
+// storeStep stores the result of a step. It returns the value for the caller, which equals
 // the value that later calls decode from the stored JSON.
-func keepStep[T any](ctx context.Context, a *attempt, name string, value T) (T, error) {
+func storeStep[T any](ctx context.Context, a *attempt, name string, value T) (T, error) {
 	settled := false
 	defer func() {
 		if !settled { // after a panic, make the attempt uncertain: fn has run, and a retry would run it again
-			_ = a.steps.fail(name, errKeepingDied)
+			_ = a.steps.fail(name, errStoringDied)
 		}
 	}()
 	text, value, err := storable(value)
@@ -129,7 +129,7 @@ func keepStep[T any](ctx context.Context, a *attempt, name string, value T) (T, 
 	return value, err
 }
 
-var errKeepingDied = errors.New("the encoding of the result or the store panicked or called runtime.Goexit")
+var errStoringDied = errors.New("the encoding of the result or the store panicked or called runtime.Goexit")
 
 // stepKey is the key of a context value: the attempt whose step runs with that context.
 type stepKey struct{}
@@ -173,8 +173,8 @@ func noJSON(t reflect.Type) bool {
 	return false
 }
 
-// storedStep decodes text, the stored result of a step.
-func storedStep[T any](name string, text []byte) (T, error) {
+// decodeStep decodes text, the stored result of a step.
+func decodeStep[T any](name string, text []byte) (T, error) {
 	value, err := replayed[T](text)
 	if err != nil {
 		var none T

@@ -179,7 +179,7 @@ func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error 
 			return nil
 		case errors.Is(err, ErrLeaseLost):
 			return s.lost(name, rec)
-		case !mayMend(err) || !a.pause(ctx, pause):
+		case !retryableSave(err) || !a.pause(ctx, pause):
 			return s.fail(name, err)
 		}
 	}
@@ -191,9 +191,9 @@ func (s *steps) endSave() {
 	s.stop = nil
 }
 
-// mayMend reports whether a call of SaveSteps that failed with err may succeed if it is
+// retryableSave reports whether a call of SaveSteps that failed with err may succeed if it is
 // repeated.
-func mayMend(err error) bool {
+func retryableSave(err error) bool {
 	switch reasonOf(err) {
 	case ReasonTooLarge, ReasonEncoding, ReasonInvalid, ReasonForeign:
 		return false

@@ -98,7 +98,7 @@ func targetOf(r *http.Request) (target, *Error) {
 	if err == nil && o != nil && (o.uri != uri || o.host != r.Host) {
 		var first target
 		if first, err = parseTarget(o.host, o.uri); err == nil {
-			asked = target{both(first.host, asked.host), both(first.path, asked.path), both(first.query, asked.query)}
+			asked = target{joinRewritten(first.host, asked.host), joinRewritten(first.path, asked.path), joinRewritten(first.query, asked.query)}
 		}
 	}
 	if err != nil {
@@ -118,7 +118,9 @@ func parseTarget(host, uri string) (target, error) {
 	return target{host: strings.ToLower(hostname(host)), path: u.EscapedPath(), query: u.RawQuery}, nil
 }
 
-func both(first, second string) string {
+// joinRewritten returns first if both values are equal, and otherwise both of them, separated
+// by rewrittenTo.
+func joinRewritten(first, second string) string {
 	if first == second {
 		return first
 	}
@@ -146,16 +148,16 @@ func routeOf(r *http.Request, asked target) (host, template string) {
 		return "", ""
 	}
 	host, template = strings.ToLower(pattern[:slash]), pattern[slash:]
-	if host != "" && host != asked.host || !fits(template, asked.path) {
+	if host != "" && host != asked.host || !matchesOneRoute(template, asked.path) {
 		return "", ""
 	}
 	return host, template
 }
 
-// fits reports whether the path of a pattern matches a path segment by segment, as
+// matchesOneRoute reports whether the path of a pattern matches a path segment by segment, as
 // http.ServeMux does. It returns false for a pattern that matches any number of segments: a
 // subtree ("/a/"), a rest ("{rest...}") or the wildcard of another router ("*").
-func fits(template, path string) bool {
+func matchesOneRoute(template, path string) bool {
 	want, got := strings.Split(template, "/"), strings.Split(path, "/")
 	if len(want) != len(got) || strings.Contains(template, "*") {
 		return false

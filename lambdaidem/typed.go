@@ -29,8 +29,8 @@ type typedJSON struct {
 	nested int // the current nesting depth, to stop at a cycle
 }
 
-// countTyped returns the typedJSON of v. json.Marshal must accept v.
-func countTyped(v any) (*typedJSON, error) {
+// newTypedJSON returns the typedJSON of v. json.Marshal must accept v.
+func newTypedJSON(v any) (*typedJSON, error) {
 	c := &typedJSON{}
 	if v == nil {
 		c.text = []byte("null")
@@ -92,7 +92,7 @@ func (c *typedJSON) leaf(v reflect.Value, quoted bool) error {
 		text, err = json.Marshal(string(text))
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // the caller says whose
+		return err //nolint:wrapcheck // the caller adds what the value is
 	}
 	c.text = append(c.text, text...)
 	return nil
@@ -103,7 +103,7 @@ func (c *typedJSON) fields(v reflect.Value) error {
 	first := true
 	for _, f := range fieldsOf(v.Type()) {
 		of, err := v.FieldByIndexErr(f.index)
-		if err != nil || f.leftOut(of) { // err: the field belongs to an embedded nil pointer
+		if err != nil || f.omits(of) { // err: the field belongs to an embedded nil pointer
 			continue
 		}
 		if !first {
@@ -121,9 +121,9 @@ func (c *typedJSON) fields(v reflect.Value) error {
 	return nil
 }
 
-// leftOut reports whether the fingerprint's text omits a field with the value v: because v is
+// omits reports whether the fingerprint's text omits a field with the value v: because v is
 // zero, or because encoding/json omits it too.
-func (f *jsonField) leftOut(v reflect.Value) bool {
+func (f *jsonField) omits(v reflect.Value) bool {
 	if v.IsZero() {
 		return true
 	}
@@ -161,11 +161,11 @@ func (c *typedJSON) entries(v reflect.Value) error {
 	// names maps each key to its index in keys.
 	text, err := json.Marshal(names.Interface())
 	if err != nil {
-		return err //nolint:wrapcheck // the caller says whose
+		return err //nolint:wrapcheck // the caller adds what the value is
 	}
 	var order map[string]int
 	if err := json.Unmarshal(text, &order); err != nil {
-		return err //nolint:wrapcheck // the caller says whose
+		return err //nolint:wrapcheck // the caller adds what the value is
 	}
 	if len(order) != len(keys) {
 		return errors.New("two keys of a map have one name in JSON")

@@ -35,23 +35,23 @@ var errUnreleasedForgotten = errors.New("this process has left too many claims b
 type unreleased struct {
 	count atomic.Int64 // len(claims), readable without mu
 
-	mu       sync.Mutex
-	claims   []*unreleasedClaim // oldest first
-	resuming time.Time          // after a failed withdrawal: next returns no claim before this time
+	mu          sync.Mutex
+	claims      []*unreleasedClaim // oldest first
+	pausedUntil time.Time          // after a failed withdrawal: next returns no claim before this time
 }
 
 // unreleasedClaim is a claim in the list unreleased. unreleased.mu guards due, pause and
-// withdrawn. The other fields don't change.
+// withdrawing. The other fields don't change.
 type unreleasedClaim struct {
-	g          *Guard
-	lease      Lease         // the lease to release
-	started    bool          // the handler was started, and had no effect
-	invocation string        // Lambda's request id of the claim's invocation, for events
-	over       string        // token of the record that the claim takes over; empty if it creates a record
-	arrivesBy  time.Time     // when the signature of the claim's request has expired, so that the store refuses it
-	due        time.Time     // when to withdraw the claim next
-	pause      time.Duration // the pause after the next withdrawal
-	withdrawn  bool          // a call is withdrawing the claim now
+	g           *Guard
+	lease       Lease         // the lease to release
+	started     bool          // the handler was started, and had no effect
+	invocation  string        // Lambda's request id of the claim's invocation, for events
+	over        string        // token of the record that the claim takes over; empty if it creates a record
+	arrivesBy   time.Time     // when the signature of the claim's request has expired, so that the store refuses it
+	due         time.Time     // when to withdraw the claim next
+	pause       time.Duration // the pause after the next withdrawal
+	withdrawing bool          // a call is withdrawing the claim now
 }
 
 // newUnreleasedClaim returns a description of the attempt's last claim. The claim is not sent
@@ -133,24 +133,24 @@ func (u *unreleased) holding(rec Record) *unreleasedClaim {
 func (u *unreleased) next(now time.Time) *unreleasedClaim {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if now.Before(u.resuming) {
+	if now.Before(u.pausedUntil) {
 		return nil
 	}
 	var first *unreleasedClaim
 	for _, c := range u.claims {
-		if !c.withdrawn && !now.Before(c.due) && (first == nil || c.due.Before(first.due)) {
+		if !c.withdrawing && !now.Before(c.due) && (first == nil || c.due.Before(first.due)) {
 			first = c
 		}
 	}
 	if first != nil {
-		first.withdrawn = true
+		first.withdrawing = true
 	}
 	return first
 }
 
-// tried records the result of withdrawing a claim that next returned. If the claim is settled,
-// tried removes it. Otherwise tried sets when the claim is due again.
-func (u *unreleased) tried(c *unreleasedClaim, settled bool, err error) {
+// withdrawalDone records the result of withdrawing a claim that next returned. If the claim is
+// settled, it is removed from the list. Otherwise withdrawalDone sets when it is due again.
+func (u *unreleased) withdrawalDone(c *unreleasedClaim, settled bool, err error) {
 	if settled {
 		u.forget(c)
 		return
@@ -158,11 +158,11 @@ func (u *unreleased) tried(c *unreleasedClaim, settled bool, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := time.Now()
-	c.withdrawn = false
+	c.withdrawing = false
 	if !errors.Is(err, ErrLeaseLost) {
 		// Other claims come first after the pause: this one may fail for a reason of its
 		// own, such as a damaged record.
-		u.resuming, c.due = now.Add(withdrawalPause), now
+		u.pausedUntil, c.due = now.Add(withdrawalPause), now
 		return
 	}
 	c.due = now.Add(c.pause)
@@ -210,7 +210,7 @@ func (a *attempt) withdrawUnreleased(ctx context.Context) {
 			return
 		}
 		_, settled, err := c.withdraw(within)
-		u.tried(c, settled, err)
+		u.withdrawalDone(c, settled, err)
 		if err != nil && !errors.Is(err, ErrLeaseLost) {
 			return
 		}

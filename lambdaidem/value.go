@@ -33,7 +33,7 @@ func storable[T any](v T) ([]byte, T, error) {
 	if err != nil {
 		return nil, v, err
 	}
-	if _, err := rebuilt[T](text); err == nil {
+	if _, err := decodeExact[T](text); err == nil {
 		return text, v, nil
 	}
 	for _, numbers := range numberForms {
@@ -45,26 +45,26 @@ func storable[T any](v T) ([]byte, T, error) {
 		if err != nil || !sameJSON(text, stable) {
 			continue
 		}
-		if again, err = rebuilt[T](stable); err == nil {
+		if again, err = decodeExact[T](stable); err == nil {
 			return stable, again, nil
 		}
 	}
 	return nil, v, fmt.Errorf("the result of type %T can't be rebuilt from its JSON", v)
 }
 
-// rebuilt decodes text into a T. It returns an error unless the JSON of that T is exactly
+// decodeExact decodes text into a T. It returns an error unless the JSON of that T is exactly
 // text.
-func rebuilt[T any](text []byte) (T, error) { return rebuild[T](text, sameText) }
+func decodeExact[T any](text []byte) (T, error) { return rebuild[T](text, sameText) }
 
 // replayed decodes a stored JSON text into a T for a replay. The type T may have changed since
 // the text was stored: it may have new fields, which are then zero. replayed returns an
 // error if T lacks a field that the text has.
-func replayed[T any](text []byte) (T, error) { return rebuild[T](text, grown) }
+func replayed[T any](text []byte) (T, error) { return rebuild[T](text, sameExceptNewFields) }
 
-// rebuild decodes text into a T and encodes that T again. It returns the T if good accepts
-// the new JSON, which is its. It tries each of numberForms, and returns the error of the
-// first one if all fail.
-func rebuild[T any](text []byte, good func(v any, its, text []byte) error) (T, error) {
+// rebuild decodes text into a T and encodes that T again. It returns the T if accept returns
+// nil for the T, its new JSON and text. It tries each of numberForms, and returns the error
+// of the first one if all fail.
+func rebuild[T any](text []byte, accept func(v any, encoded, text []byte) error) (T, error) {
 	var v T
 	if raw, ok := any(&v).(*json.RawMessage); ok {
 		if len(text) > 0 { // a nil RawMessage is stored as an empty text
@@ -76,9 +76,9 @@ func rebuild[T any](text []byte, good func(v any, its, text []byte) error) (T, e
 	for _, numbers := range numberForms {
 		again, err := fromJSON[T](text, numbers)
 		if err == nil {
-			var its []byte
-			if its, err = toJSON(again); err == nil {
-				if err = good(again, its, text); err == nil {
+			var encoded []byte
+			if encoded, err = toJSON(again); err == nil {
+				if err = accept(again, encoded, text); err == nil {
 					return again, nil
 				}
 			}
@@ -90,47 +90,47 @@ func rebuild[T any](text []byte, good func(v any, its, text []byte) error) (T, e
 	return v, why
 }
 
-// sameText returns an error unless the JSON of v, its, equals the stored text.
-func sameText(v any, its, text []byte) error {
-	if !bytes.Equal(its, text) {
+// sameText returns an error unless the JSON of v, encoded, equals the stored text.
+func sameText(v any, encoded, text []byte) error {
+	if !bytes.Equal(encoded, text) {
 		return fmt.Errorf("its JSON as a %T would be another", v)
 	}
 	return nil
 }
 
-// grown returns an error unless the JSON of v, its, has everything that the stored text has,
-// and otherwise only struct fields that are zero. Such a difference means that the type of
-// v has gained fields since the text was stored.
-func grown(v any, its, text []byte) error {
-	if bytes.Equal(its, text) {
+// sameExceptNewFields returns an error unless the JSON of v, encoded, has everything that the
+// stored text has, and otherwise only struct fields that are zero. Such a difference means
+// that the type of v has gained fields since the text was stored.
+func sameExceptNewFields(v any, encoded, text []byte) error {
+	if bytes.Equal(encoded, text) {
 		return nil
 	}
-	counted, err := countTyped(v)
+	counted, err := newTypedJSON(v)
 	if err != nil {
 		return err
 	}
-	if has(its, text) && has(text, counted.text) {
+	if contains(encoded, text) && contains(text, counted.text) {
 		return nil
 	}
-	return sameText(v, its, text)
+	return sameText(v, encoded, text)
 }
 
-// has reports whether the JSON text whole equals part, except that objects in whole may have
-// additional members.
-func has(whole, part []byte) bool {
+// contains reports whether the JSON text whole equals part, except that objects in whole may
+// have additional members.
+func contains(whole, part []byte) bool {
 	v, errV := fromJSON[any](whole, true)
 	w, errW := fromJSON[any](part, true)
 	return errV == nil && errW == nil && covers(v, w)
 }
 
-// covers is like has, for decoded JSON.
+// covers is like contains, for decoded JSON.
 func covers(whole, part any) bool {
 	switch part := part.(type) {
 	case map[string]any:
 		all, ok := whole.(map[string]any)
 		for name, v := range part {
-			its, there := all[name]
-			ok = ok && there && covers(its, v)
+			w, there := all[name]
+			ok = ok && there && covers(w, v)
 		}
 		return ok
 	case []any:
@@ -172,8 +172,8 @@ func toJSON(v any) ([]byte, error) {
 }
 
 // sameJSON reports whether two JSON texts that encoding/json wrote have the same value. It
-// compares their canonical forms. A text has no canonical form if two of its member names
-// differ only in case, because some JSON readers treat such names as equal. sameJSON then
+// compares their canonical forms. A text has no canonical form if some JSON readers treat two
+// of its member names as equal, such as names that differ only in case. sameJSON then
 // compares the decoded values, and also the lengths, because decoding hides a repeated
 // member.
 func sameJSON(a, b []byte) bool {
@@ -201,7 +201,7 @@ func typedPayload(v any) (payload, error) {
 	if err != nil {
 		return payload{}, err
 	}
-	counted, err := countTyped(v)
+	counted, err := newTypedJSON(v)
 	if err != nil {
 		return payload{}, err
 	}

@@ -15,12 +15,12 @@ import (
 // initially has the fields that outer handlers have set, so that the handler can read,
 // change and delete them, as it could without the guard.
 type bufferedAnswer struct {
-	given  http.Header     // the header that outer handlers have set; header initially has the same slices
-	header http.Header     // the header that the handler sees and changes
-	sent   http.Header     // a copy of header from when the status was written; nil before that
-	kept   map[string]bool // names of outer handlers' headers that the handler has not changed
-	status int             // 0 until the status is written
-	body   bytes.Buffer
+	outer     http.Header     // the header that outer handlers have set; header initially has the same slices
+	header    http.Header     // the header that the handler sees and changes
+	sent      http.Header     // a copy of header from when the status was written; nil before that
+	unchanged map[string]bool // names of outer handlers' headers that the handler has not changed
+	status    int             // 0 until the status is written
+	body      bytes.Buffer
 }
 
 // newBufferedAnswer returns a bufferedAnswer. outer is the header that outer handlers have
@@ -30,7 +30,7 @@ func newBufferedAnswer(outer http.Header) *bufferedAnswer {
 	if before == nil {
 		before = make(http.Header)
 	}
-	return &bufferedAnswer{given: before, header: maps.Clone(before)}
+	return &bufferedAnswer{outer: before, header: maps.Clone(before)}
 }
 
 func (k *bufferedAnswer) Header() http.Header { return k.header }
@@ -42,11 +42,11 @@ func (k *bufferedAnswer) WriteHeader(status int) {
 	if k.sent != nil || status >= 100 && status < 200 { // informational responses are not sent
 		return
 	}
-	k.status, k.sent, k.kept = status, k.header.Clone(), make(map[string]bool, len(k.given))
-	for name, before := range k.given {
+	k.status, k.sent, k.unchanged = status, k.header.Clone(), make(map[string]bool, len(k.outer))
+	for name, before := range k.outer {
 		// If the handler has set the header again, even to equal values, it is the handler's.
 		values, left := k.header[name]
-		k.kept[name] = left && slices.Equal(before, values) && (len(values) == 0 || &before[0] == &values[0])
+		k.unchanged[name] = left && slices.Equal(before, values) && (len(values) == 0 || &before[0] == &values[0])
 	}
 }
 
@@ -78,9 +78,9 @@ func (k *bufferedAnswer) response() Response {
 	k.WriteHeader(http.StatusOK)
 	r := Response{Status: k.status, Body: k.body.String(), Header: make(map[string][]string, len(k.sent))}
 	for name, values := range k.sent {
-		before, had := k.given[name]
+		before, had := k.outer[name]
 		switch {
-		case k.kept[name]:
+		case k.unchanged[name]:
 		case !had:
 			r.Header[name] = values
 			if name == "Set-Cookie" || name == "Vary" { // append to the values that outer handlers may set before a replay
@@ -93,7 +93,7 @@ func (k *bufferedAnswer) response() Response {
 			r.Header[name] = values
 		}
 	}
-	for name := range k.given {
+	for name := range k.outer {
 		if _, left := k.sent[name]; !left {
 			r.removed = append(r.removed, name)
 		}

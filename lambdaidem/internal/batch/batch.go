@@ -48,11 +48,11 @@ var (
 // goroutines than the caller's, because do may call runtime.Goexit.
 func Run(items []Item, o Options, do func(i int) error) []error {
 	r := run{items: items, opts: o, do: do, errs: make([]error, len(items))}
-	r.chain()
+	r.link()
 	if o.Concurrency <= 1 {
-		r.oneByOne()
+		r.sequentially()
 	} else {
-		r.together()
+		r.concurrently()
 	}
 	return r.errs
 }
@@ -73,9 +73,9 @@ type run struct {
 	ends   map[[2]string]error // how the first item with each pair of Key and Content ended
 }
 
-// chain makes each item wait for the item before it in the same group, and for the item before
+// link makes each item wait for the item before it in the same group, and for the item before
 // it with the same key. Items that wait for nothing become ready.
-func (r *run) chain() {
+func (r *run) link() {
 	r.waits, r.after = make([]int, len(r.items)), make([][]int, len(r.items))
 	r.groups, r.ends = map[string]bool{}, map[[2]string]error{}
 	lastOfGroup, lastOfKey := map[string]int{}, map[string]int{}
@@ -105,9 +105,9 @@ func (r *run) next() int {
 	return i
 }
 
-// decided reports whether item i ends without running, and with which error: nil for a
+// skips reports whether item i ends without running, and with which error: nil for a
 // duplicate of an item that succeeded.
-func (r *run) decided(i int) (bool, error) {
+func (r *run) skips(i int) (bool, error) {
 	item := r.items[i]
 	of := [2]string{item.Key, item.Content}
 	switch {
@@ -151,10 +151,10 @@ func (r *run) settle(i int) {
 	}
 }
 
-// oneByOne runs the items one after the other, on a single goroutine: starting a goroutine for
-// each item would take longer than everything else here. If an item calls runtime.Goexit,
-// which ends the goroutine, the remaining items run on a new one.
-func (r *run) oneByOne() {
+// sequentially runs the items one after the other, on a single goroutine: starting a
+// goroutine for each item would take longer than everything else here. If an item calls
+// runtime.Goexit, which ends the goroutine, the remaining items run on a new one.
+func (r *run) sequentially() {
 	one := func(i int) {
 		err := ErrDied
 		defer func() {
@@ -169,7 +169,7 @@ func (r *run) oneByOne() {
 			defer close(ended)
 			for len(r.ready) > 0 {
 				i := r.next()
-				if decided, err := r.decided(i); decided {
+				if skipped, err := r.skips(i); skipped {
 					r.errs[i] = err
 					r.settle(i)
 					continue
@@ -181,9 +181,9 @@ func (r *run) oneByOne() {
 	}
 }
 
-// together runs up to Options.Concurrency items at the same time, each on its own goroutine.
-// Only the calling goroutine changes r.
-func (r *run) together() {
+// concurrently runs up to Options.Concurrency items at the same time, each on its own
+// goroutine. Only the calling goroutine changes r.
+func (r *run) concurrently() {
 	type end struct {
 		i   int
 		err error
@@ -193,7 +193,7 @@ func (r *run) together() {
 	for {
 		for running < r.opts.Concurrency && len(r.ready) > 0 {
 			i := r.next()
-			if decided, err := r.decided(i); decided {
+			if skipped, err := r.skips(i); skipped {
 				r.errs[i] = err
 				r.settle(i)
 				continue

@@ -1,6 +1,7 @@
-// Package measure converts an event of a guard to the values that observers such as packages emf
-// and otelobserver add to their metrics, so that all of them count in the same way. Each text
-// has a limited number of values, and none is chosen by a client or the sender of a message.
+// Package measure converts an event of a guard to the values that observers such as packages
+// emf and otelobserver add to their metrics, so that all of them count in the same way. Each
+// text has a limited number of values, and none is chosen by a client or the sender of a
+// message.
 package measure
 
 import (
