@@ -76,9 +76,9 @@ type BatchOptions[M any] struct {
 	// Discard reports whether to give up a message that the guard would refuse again on
 	// every retry, with [ErrKeyMissing], [ErrKeyInvalid] or [ErrPayloadMismatch]. If
 	// Discard returns true, the message is acknowledged although it never ran, and a
-	// warning is logged on slog.Default(). A shard can't advance past such a message
-	// until the limits of its mapping are reached, so store the message elsewhere and
-	// then return true.
+	// warning is logged on slog.Default(). A shard of a stream can't advance past a failed
+	// message until the retry limits of its event source mapping are reached. To let it
+	// advance, store the message elsewhere and then return true.
 	//
 	// An error that BatchOptions.Key returned is reported as ErrKeyInvalid too. Return
 	// false if that error may be temporary. A mismatch ends when the record of the other

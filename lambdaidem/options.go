@@ -160,11 +160,11 @@ type Options struct {
 	// [Handler]. Nothing that must be the same on every retry may depend on an ignored
 	// part. Default: none.
 	//
-	// An ignored part may also be absent. An index refers to the complete array, before
-	// ignored elements are left out. A pointer to a part that does not exist has no
-	// effect. Case matters. The pointers don't apply to a body that is not JSON, or that
-	// two JSON readers may understand differently, such as one with a repeated member. The
-	// fingerprint covers every byte of such a body.
+	// An ignored part may also be absent. An array index in a pointer refers to the
+	// complete array, before ignored elements are left out. A pointer to a part that does
+	// not exist has no effect. Case matters. The pointers don't apply to a body that is
+	// not JSON, or that two JSON readers may understand differently, such as one with a
+	// repeated member. The fingerprint covers every byte of such a body.
 	//
 	// After a pointer is added, retries of older requests that contain the part get 422
 	// until Options.TTL has passed.

@@ -197,7 +197,7 @@ func (c *typedJSON) name(name string) error {
 	return err //nolint:wrapcheck // a text: can't happen
 }
 
-var fieldLists sync.Map // reflect.Type to []jsonField
+var fieldLists sync.Map // results of fieldsOf: reflect.Type to []jsonField
 
 // fieldsOf returns the fields that encoding/json writes for the struct type t. It computes
 // them once for each type.
@@ -210,7 +210,7 @@ func fieldsOf(t reflect.Type) []jsonField {
 	return fields
 }
 
-var forms sync.Map // reflect.Type to string
+var forms sync.Map // results of formOf: reflect.Type to string
 
 // formOf returns a digest of the structure of a type's JSON. Two programs get the same
 // digest if their types have the same JSON fields with the same kinds of values.

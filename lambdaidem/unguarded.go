@@ -32,8 +32,9 @@ func (a *attempt) runAlone(ctx context.Context, w work) decision {
 }
 
 // commitAlone commits the writes that an unguarded handler enlisted. If it can't, the caller
-// gets a 503. It retries for at most Options.CleanupTimeout and not until the deadline:
-// without a record, a retry of the client would run at the same time.
+// gets a 503. It tries for at most Options.CleanupTimeout and not until the deadline: a
+// client that stops waiting sends the request again, and there is no record to prevent that
+// retry from running at the same time.
 func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	if a.enlist.end(errRunEnded) == nil {
 		return decision{} // nothing was enlisted
