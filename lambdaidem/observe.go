@@ -278,8 +278,8 @@ func (a *attempt) note(ctx context.Context, kind Kind, err error) {
 }
 
 // refused sends the event of a call that is refused before its record is looked up. If a
-// guarded handler made the call, and the call may be accepted later, refused also records
-// that in the handler's attempt; see innerCalls.
+// guarded handler made the call, refused also records the refusal in that handler's attempt,
+// because it may change what becomes of the handler's answer; see attempt.recordInner.
 func (g *Guard) refused(ctx context.Context, who Identity, kind Kind, refusal *Error) {
 	if outer := attemptOf(ctx); outer != nil {
 		outer.recordInner(innerRecord{}, nil, decision{refusal: refusal})
