@@ -238,6 +238,24 @@ var (
 	errInnerRefused = errors.New("a guarded call that the handler made was refused and may succeed later, so the failure is not final")
 )
 
+// innerCallError is the cause of a guard's refusal of an inner call. The handler often returns
+// the refusal, and the event about the outer call must then say which call it is about.
+type innerCallError struct {
+	what   string // the operation or route
+	record string // the record's id
+	err    error  // the cause of the refusal; nil if its code says all
+}
+
+func (e *innerCallError) Error() string {
+	s := "the guarded call " + e.what + " inside the handler, record " + e.record
+	if e.err != nil {
+		s += ": " + e.err.Error()
+	}
+	return s
+}
+
+func (e *innerCallError) Unwrap() error { return e.err }
+
 // settle returns the outcome of a handler that has returned: o, unless a step or an inner
 // call is not settled; see the table at the top of this file. success reports whether the
 // answer tells the caller of a success. why is the reason for a change of the outcome, or
