@@ -217,6 +217,7 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, t *batchMessage[M], m
 	switch {
 	case err != nil:
 		t.refusal = keyInvalid("The message's idempotency key is invalid.", safeError(err))
+		t.refusal.forNow = b.opts.Key != nil
 	case text == "" && b.g.opts.KeyOptional:
 		t.unguarded = true
 	case text == "":

@@ -172,7 +172,7 @@ func (w *doWork[T]) ending() ending {
 		return ending{outcome: o, success: true, encoded: true}
 	}
 	var changed error
-	w.outcome, changed = w.attempt.settle(w.g.outcomeOfError(w.err), false)
+	w.outcome, changed = w.attempt.settleError(w.g.outcomeOfError(w.err), w.err)
 	return ending{outcome: w.outcome, err: w.err, changed: changed}
 }
 

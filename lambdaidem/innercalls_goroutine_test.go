@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/aws/aws-lambda-go/events"
+
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -176,6 +178,70 @@ func TestX4_ACallThatAFailedInnerCallLeftBehindIsRefused(t *testing.T) {
 		r.store.forgetClaims()
 		if out := r.send(t, first()); out.StatusCode != http.StatusPaymentRequired {
 			t.Errorf("the client gets %d %s", out.StatusCode, out.Body)
+		}
+	})
+}
+
+func oneMessage() events.SQSEvent {
+	return events.SQSEvent{Records: []events.SQSMessage{{MessageId: "m-1", EventSourceARN: "arn:q", Body: "{}"}}}
+}
+
+// A message inside a guarded handler succeeds and leaves a charge in a goroutine. The outcome of
+// the charge is unknown when the handler answers.
+func TestX4_ACallThatAnInnerMessageLeftBehindCountsForTheRequestAround(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r *rig
+		r = newRig(func(ctx context.Context, _ request) (response, error) {
+			begin, ended := make(chan struct{}), make(chan struct{})
+			_, _ = r.guard.SQS(func(ctx context.Context, _ events.SQSMessage) error {
+				go func() {
+					defer close(ended)
+					<-begin
+					_, _ = lambdaidem.Do(context.WithoutCancel(ctx), r.guard, charge, func(context.Context) (int, error) { return 0, lambdaidem.Uncertain(errWire) })
+				}()
+				return nil
+			})(ctx, oneMessage())
+			close(begin)
+			<-ended
+			return response{StatusCode: http.StatusPaymentRequired}, nil
+		})
+		r.send(t, first())
+		r.wantState(t, lambdaidem.InProgress)
+	})
+}
+
+// The key function of an inner message fails, so the message may succeed later.
+func TestX1_AnAnswerAboutAnInnerMessageWithoutAKeyIsNotStored(t *testing.T) {
+	var r *rig
+	r = newRig(func(ctx context.Context, _ request) (response, error) {
+		_, _ = r.guard.SQS(func(context.Context, events.SQSMessage) error { return nil }, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+			o.Key = func(context.Context, events.SQSMessage) (string, error) { return "", errWire }
+		})(ctx, oneMessage())
+		return response{StatusCode: http.StatusPaymentRequired}, nil
+	})
+	r.send(t, first())
+	r.wantState(t, lambdaidem.Released)
+}
+
+// The result of a step could not be stored, so the client is told 503. A call that the handler
+// left in a goroutine must not begin any more.
+func TestX4_NoInnerCallBeginsAfterAStepThatWasNotStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answered, ended := make(chan struct{}), make(chan error, 1)
+		var r *rig
+		r = newRig(func(ctx context.Context, _ request) (response, error) {
+			r.store.fail(save, refused(lambdaidem.ReasonInvalid))
+			_, err := lambdaidem.Step(ctx, "pay", func(context.Context) (int, error) { return 1, nil })
+			go func() {
+				<-answered
+				ended <- r.charged(context.WithoutCancel(ctx))
+			}()
+			return response{}, err
+		})
+		wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
+		close(answered)
+		if err := <-ended; !errors.Is(err, lambdaidem.ErrOutOfTime) {
+			t.Errorf("the call was made: %v", err)
 		}
 	})
 }

@@ -174,11 +174,10 @@ func (a *attempt) emptyResult(end ending) Result {
 // lease returns the lease with which the attempt finishes its record.
 func (a *attempt) lease() Lease {
 	l := Lease{ID: a.id, Token: a.token, Scope: a.scope, Expires: a.expires(a.g.opts.Clock()), Bound: a.bound}
-	switch { // BoundByDownstreamKey comes last, because it refuses the fewest payloads
-	case l.Bound != "" && l.Bound != BoundByDownstreamKey:
+	switch {
 	case a.inner.anyEffect():
 		l.Bound = BoundByInnerCall
-	case a.keyed.Load():
+	case l.Bound == "" && a.keyed.Load():
 		l.Bound = BoundByDownstreamKey
 	}
 	return l
