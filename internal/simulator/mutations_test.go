@@ -29,7 +29,7 @@ import (
 // not there is a mistake of the table below.
 func rewrite(what, old, with string) func(string, []byte) []byte {
 	return func(op string, body []byte) []byte {
-		if describe(&request{op: op, body: body}) != what {
+		if describe(op, body) != what {
 			return body
 		}
 		var doc map[string]json.RawMessage

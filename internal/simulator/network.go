@@ -21,6 +21,7 @@ type request struct {
 	signed time.Time // see signatureLife
 	op     string
 	body   []byte
+	what   string       // what it is for: see describe
 	tx     *transaction // nil: it is none
 	reply  chan reply
 	stands bool // its process stands still until the reply; under w.mu
@@ -74,13 +75,13 @@ func (a *actor) Do(req *http.Request) (*http.Response, error) {
 // submit puts a request before the world.
 func (a *actor) submit(op string, body []byte, signed time.Time) *request {
 	a.sent++
-	r := &request{actor: a, seq: a.sent, signed: signed, op: op, body: body, reply: make(chan reply, 1)}
+	r := &request{actor: a, seq: a.sent, signed: signed, op: op, body: body, what: describe(op, body), reply: make(chan reply, 1)}
 	if op == "TransactWriteItems" {
 		r.tx = parseTransaction(body)
 	}
 	a.w.mu.Lock()
 	a.w.inbox = append(a.w.inbox, r)
-	if describe(r) == "release" {
+	if r.what == "release" {
 		a.gaveUp++
 	}
 	a.asked = a.asked || op == "GetItem"
@@ -150,7 +151,7 @@ func (w *world) serve(r *request) reply {
 	}
 	if refused := r.outlived(); refused != nil {
 		w.book.path(SignatureExpired)
-		w.book.note(r.actor, "database: %s: its signature has expired", describe(r))
+		w.book.note(r.actor, "database: %s: its signature has expired", r.what)
 		return *refused
 	}
 	body := r.body
@@ -195,11 +196,14 @@ func (w *world) answer(r *request, status int, header http.Header, body []byte) 
 	return reply{status: status, header: header, body: body, cancelled: cancelled}
 }
 
+// attribute is the part of an attribute value that describe reads. S is empty for other types.
+type attribute struct{ S string }
+
 // describe names a request by what it is for.
-func describe(r *request) string {
-	switch r.op {
+func describe(op string, body []byte) string {
+	switch op {
 	case "PutItem":
-		if bytes.Contains(r.body, []byte(`"part":{"M"`)) {
+		if bytes.Contains(body, []byte(`"part":{"M"`)) {
 			return "write part"
 		}
 		return "acquire"
@@ -208,8 +212,8 @@ func describe(r *request) string {
 	case "TransactWriteItems":
 		return "commit"
 	case "UpdateItem":
-		var u struct{ ExpressionAttributeValues map[string]map[string]any }
-		if err := json.Unmarshal(r.body, &u); err == nil {
+		var u struct{ ExpressionAttributeValues map[string]attribute }
+		if err := json.Unmarshal(body, &u); err == nil {
 			if _, saves := u.ExpressionAttributeValues[":step_count"]; saves {
 				return "save step"
 			}
@@ -219,7 +223,7 @@ func describe(r *request) string {
 			if _, over := u.ExpressionAttributeValues[":seen_token"]; over {
 				return "take over"
 			}
-			switch u.ExpressionAttributeValues[":status"]["S"] {
+			switch u.ExpressionAttributeValues[":status"].S {
 			case "COMPLETED":
 				return "complete"
 			case "RELEASED":
@@ -227,5 +231,5 @@ func describe(r *request) string {
 			}
 		}
 	}
-	return r.op
+	return op
 }

@@ -213,15 +213,15 @@ func (a *actor) dated(header http.Header) http.Header {
 }
 
 // operatorsVerb names an operator's update by what it writes; empty: it is none.
-func operatorsVerb(values map[string]map[string]any) string {
+func operatorsVerb(values map[string]attribute) string {
 	_, keeps := values[":operations"]
 	_, takes := values[":token"]
 	_, seen := values[":seen_token"]
 	_, expires := values[":expiration"]
 	switch {
-	case keeps && values[":status"]["S"] == string(completed):
+	case keeps && values[":status"].S == string(completed):
 		return "settle"
-	case keeps && values[":status"]["S"] == string(released):
+	case keeps && values[":status"].S == string(released):
 		return "operator's release"
 	case keeps && expires:
 		return "forget"
