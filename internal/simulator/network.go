@@ -3,7 +3,6 @@ package simulator
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"net"
 	"net/http"
 	"runtime"
@@ -196,14 +195,13 @@ func (w *world) answer(r *request, status int, header http.Header, body []byte) 
 	return reply{status: status, header: header, body: body, cancelled: cancelled}
 }
 
-// attribute is the part of an attribute value that describe reads. S is empty for other types.
-type attribute struct{ S string }
-
-// describe names a request by what it is for.
+// describe names a request by what it is for. It looks for names and values in the body as
+// text: they are unambiguous, since a quotation mark inside a value is escaped.
 func describe(op string, body []byte) string {
+	has := func(text string) bool { return bytes.Contains(body, []byte(text)) }
 	switch op {
 	case "PutItem":
-		if bytes.Contains(body, []byte(`"part":{"M"`)) {
+		if has(`"part":{"M"`) {
 			return "write part"
 		}
 		return "acquire"
@@ -212,23 +210,25 @@ func describe(op string, body []byte) string {
 	case "TransactWriteItems":
 		return "commit"
 	case "UpdateItem":
-		var u struct{ ExpressionAttributeValues map[string]attribute }
-		if err := json.Unmarshal(body, &u); err == nil {
-			if _, saves := u.ExpressionAttributeValues[":step_count"]; saves {
-				return "save step"
-			}
-			if verb := operatorsVerb(u.ExpressionAttributeValues); verb != "" {
-				return verb
-			}
-			if _, over := u.ExpressionAttributeValues[":seen_token"]; over {
-				return "take over"
-			}
-			switch u.ExpressionAttributeValues[":status"].S {
-			case "COMPLETED":
-				return "complete"
-			case "RELEASED":
-				return "release"
-			}
+		completes, releases := has(`":status":{"S":"COMPLETED"}`), has(`":status":{"S":"RELEASED"}`)
+		operates, seen := has(`":operations":`), has(`":seen_token":`)
+		switch {
+		case has(`":step_count":`):
+			return "save step"
+		case operates && completes:
+			return "settle"
+		case operates && releases:
+			return "operator's release"
+		case operates && has(`":expiration":`):
+			return "forget"
+		case operates, seen && !has(`":token":`):
+			return "erase"
+		case seen:
+			return "take over"
+		case completes:
+			return "complete"
+		case releases:
+			return "release"
 		}
 	}
 	return op
