@@ -153,7 +153,9 @@ func Uncertain(err error) error {
 // another service don't say whether the call took effect. Over HTTP the response is
 // the problem document of an *[Error] in err, such as one from [Reject], or else a
 // 503 with Retry-After. The record is not released if the outcome of a guarded call
-// that the handler made is unknown. Retryable(nil) returns nil.
+// that the handler made is unknown. The mark doesn't pass from a [Do] to the guarded
+// handler around it, which may have had effects of its own: a handler that has had none
+// marks the error again. Retryable(nil) returns nil.
 func Retryable(err error) error {
 	if err == nil {
 		return nil

@@ -139,7 +139,8 @@ func TxOf(ctx context.Context) (Tx, error) {
 			"enlist in the handler, outside of its steps")
 	}
 	if a.g.transact == nil {
-		return nil, fmt.Errorf("the guard's store, a %T, has no transactions", a.g.store)
+		return nil, fmt.Errorf("the guard's store, a %T, has no transactions: use a store that has them, such as dynamostore.Store; "+
+			"in a test, use dynamostore.Capture, or a dynamostore.Store on DynamoDB Local", a.g.store)
 	}
 	a.enlist.mu.Lock()
 	defer a.enlist.mu.Unlock()
