@@ -301,7 +301,7 @@ func (a *attempt) settle(o Outcome, success bool) (settled Outcome, why error) {
 // the handler has marked as Uncertain is sent, because the handler chose its words.
 func (a *attempt) settleError(o Outcome, err error) (settled Outcome, why error) {
 	o, why = a.settle(o, false)
-	if a == nil || why != nil || o == OutcomeSucceeded || o == OutcomeFailed {
+	if a == nil || why != nil {
 		return o, why
 	}
 	if _, marked := err.(*uncertainError); marked { //nolint:errorlint // a mark inside err is not that of the whole error

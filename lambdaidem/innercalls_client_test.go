@@ -38,6 +38,35 @@ func TestX4_ARejectionOfAnInnerCallThatIsNotStoredIsNotSent(t *testing.T) {
 	}
 }
 
+// A rejection that tells the client to repeat the request is sent although it is not stored.
+func TestX2_ARejectionThatAsksForARetryIsSent(t *testing.T) {
+	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+		r := newRig(nil)
+		r = r.later(func(ctx context.Context, _ request) (response, error) {
+			return response{}, r.order(ctx, r.charged, lambdaidem.Reject(status, "try_again", "Repeat it later."))
+		})
+		end := r.busy(t)
+		if out := r.send(t, first()); out.StatusCode != status || !strings.Contains(out.Body, "try_again") {
+			t.Errorf("the client gets %d %s, want %d", out.StatusCode, out.Body, status)
+		}
+		end()
+	}
+}
+
+// An error that the handler marks as Uncertain is sent in its own words.
+func TestX2_AnUncertainErrorIsSentInItsOwnWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r *rig
+		r = newRig(func(ctx context.Context, _ request) (response, error) {
+			_ = r.unknownCharge(ctx, t, replyLost, nil)
+			return response{}, lambdaidem.Uncertain(noPayment)
+		})
+		r.store.forgetClaims()
+		wantProblem(t, r.send(t, first()), http.StatusPaymentRequired, "payment_failed")
+		r.wantState(t, lambdaidem.InProgress)
+	})
+}
+
 // A state machine must not catch the rejection either.
 func TestX4_ARejectionOfAnInnerCallThatIsNotStoredIsNotReported(t *testing.T) {
 	r := newRig(nil)
@@ -174,6 +203,62 @@ func TestX2_ARefusedInnerRequestIsNotTheClientsMistake(t *testing.T) {
 	}
 }
 
+// A request in progress is the same to the client whether it is its own or an inner one, so
+// the inner handler returns a response.
+func TestX2_AnInnerRequestInProgressIsAResponse(t *testing.T) {
+	began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	inner := newRig(func(context.Context, request) (response, error) {
+		close(began)
+		<-goOn
+		return response{StatusCode: http.StatusCreated}, nil
+	})
+	go func() {
+		defer close(done)
+		_, _ = inner.handler(context.Background(), first())
+	}()
+	<-began
+	r := newRig(func(ctx context.Context, in request) (response, error) { return inner.handler(ctx, in) }, func(o *lambdaidem.Options) { o.Namespace = "outer" })
+	wantProblem(t, r.send(t, first()), http.StatusConflict, lambdaidem.ErrInProgress)
+	close(goOn)
+	<-done
+}
+
+// The event about the outer request says which inner call was refused.
+func TestO1_TheEventNamesTheRefusedCall(t *testing.T) {
+	r := newRig(nil)
+	var id string
+	inner := r.guard
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		_, err := lambdaidem.Do(ctx, inner, charge, func(ctx context.Context) (int, error) {
+			id = lambdaidem.RecordID(ctx)
+			return 0, lambdaidem.Uncertain(errWire)
+		})
+		if err == nil {
+			t.Error("the charge succeeded")
+		}
+		return response{}, r.charged(ctx)
+	})
+	_, _ = r.handler(t.Context(), first())
+	if text := fmt.Sprint(r.seen.last(t).Err); id == "" || !strings.Contains(text, charge.Operation) || !strings.Contains(text, id) {
+		t.Errorf("the event says %s; want the operation and the record %s", text, id)
+	}
+}
+
+// A handler gives its own caller to the calls that it makes.
+func TestF2_PrincipalIsTheCallerOfTheHandler(t *testing.T) {
+	got := "unset"
+	r := newRig(func(ctx context.Context, _ request) (response, error) {
+		got = lambdaidem.Principal(ctx)
+		return response{StatusCode: http.StatusCreated}, nil
+	}, func(o *lambdaidem.Options) {
+		o.Principal = func(context.Context, *lambdaidem.Request) (string, error) { return "customer-7", nil }
+	})
+	r.send(t, first())
+	if got != "customer-7" || lambdaidem.Principal(t.Context()) != "" {
+		t.Errorf("the principal is %q in the handler, %q outside", got, lambdaidem.Principal(t.Context()))
+	}
+}
+
 // The same for a net/http handler, which returns no error.
 func TestX2_ARefusedInnerRequestOfNetHTTPIsNotTheClientsMistake(t *testing.T) {
 	inner := newRig(nil)
@@ -190,7 +275,7 @@ func TestX2_ARefusedInnerRequestOfNetHTTPIsNotTheClientsMistake(t *testing.T) {
 		w := send(ctx, "2")
 		return response{StatusCode: w.Code, Body: w.Body.String()}, nil
 	})
-	if out := r.send(t, first()); out.StatusCode != http.StatusInternalServerError || strings.Contains(out.Body, "idempotency_") || !strings.Contains(out.Body, "with the same key") {
+	if out := r.send(t, first()); out.StatusCode != http.StatusInternalServerError || strings.Contains(out.Body, "idempotency_") || strings.Contains(out.Body, `"code"`) || !strings.Contains(out.Body, "with the same key") {
 		t.Errorf("the client gets %d %s", out.StatusCode, out.Body)
 	}
 	if w := send(t.Context(), "2"); w.Code != http.StatusUnprocessableEntity {

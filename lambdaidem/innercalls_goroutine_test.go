@@ -210,6 +210,21 @@ func TestX4_ACallThatAnInnerMessageLeftBehindCountsForTheRequestAround(t *testin
 	})
 }
 
+// A message whose sender gave an invalid key is refused for ever.
+func TestX1_AnAnswerAboutAnInnerMessageWithAnInvalidKeyIsStored(t *testing.T) {
+	var r *rig
+	r = newRig(func(ctx context.Context, _ request) (response, error) {
+		e, invalid := oneMessage(), "\x00"
+		e.Records[0].MessageAttributes = map[string]events.SQSMessageAttribute{"x-idempotency-key": {DataType: "String", StringValue: &invalid}}
+		if out, err := r.guard.SQS(func(context.Context, events.SQSMessage) error { return nil })(ctx, e); err != nil || len(out.BatchItemFailures) != 1 {
+			t.Errorf("the message ended with %+v, %v", out, err)
+		}
+		return response{StatusCode: http.StatusPaymentRequired}, nil
+	})
+	r.send(t, first())
+	r.wantState(t, lambdaidem.Completed)
+}
+
 // The key function of an inner message fails, so the message may succeed later.
 func TestX1_AnAnswerAboutAnInnerMessageWithoutAKeyIsNotStored(t *testing.T) {
 	var r *rig
@@ -226,19 +241,44 @@ func TestX1_AnAnswerAboutAnInnerMessageWithoutAKeyIsNotStored(t *testing.T) {
 // The result of a step could not be stored, so the client is told 503. A call that the handler
 // left in a goroutine must not begin any more.
 func TestX4_NoInnerCallBeginsAfterAStepThatWasNotStored(t *testing.T) {
+	taken := func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		return lambdaidem.Record{State: lambdaidem.InProgress, Token: "another's"}, lambdaidem.ErrLeaseLost
+	}
+	for name, lost := range map[string]fault{"it is invalid": refused(lambdaidem.ReasonInvalid), "the lease is lost": taken} {
+		t.Run(name, func(t *testing.T) { beginsNoCallAfter(t, func(r *rig) { r.store.fail(save, lost) }) })
+	}
+}
+
+// Nor after a panic of Options.Outcome, of which the client knows no more.
+func TestX4_NoInnerCallBeginsAfterThePanicOfAnOutcome(t *testing.T) {
+	beginsNoCallAfter(t, func(*rig) {}, func(o *lambdaidem.Options) {
+		o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { panic("undecided") }
+	})
+}
+
+// beginsNoCallAfter lets a handler take a step, leave a call in a goroutine and return. The call
+// begins after that, and must be refused.
+func beginsNoCallAfter(t *testing.T, prepare func(*rig), optFns ...func(*lambdaidem.Options)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		answered, ended := make(chan struct{}), make(chan error, 1)
+		inner := newRig(nil)
 		var r *rig
 		r = newRig(func(ctx context.Context, _ request) (response, error) {
-			r.store.fail(save, refused(lambdaidem.ReasonInvalid))
+			prepare(r)
 			_, err := lambdaidem.Step(ctx, "pay", func(context.Context) (int, error) { return 1, nil })
 			go func() {
 				<-answered
-				ended <- r.charged(context.WithoutCancel(ctx))
+				ended <- inner.charged(context.WithoutCancel(ctx))
 			}()
-			return response{}, err
-		})
-		wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
+			return response{StatusCode: http.StatusCreated}, err
+		}, optFns...)
+		func() {
+			defer func() { _ = recover() }()
+			if out := r.send(t, first()); out.StatusCode < 400 {
+				t.Errorf("the client gets %d", out.StatusCode)
+			}
+		}()
 		close(answered)
 		if err := <-ended; !errors.Is(err, lambdaidem.ErrOutOfTime) {
 			t.Errorf("the call was made: %v", err)
