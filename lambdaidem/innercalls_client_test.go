@@ -214,7 +214,7 @@ func TestX2_AnInnerRequestInProgressIsAResponse(t *testing.T) {
 	})
 	go func() {
 		defer close(done)
-		_, _ = inner.handler(context.Background(), first())
+		_, _ = inner.handler(t.Context(), first())
 	}()
 	<-began
 	r := newRig(func(ctx context.Context, in request) (response, error) { return inner.handler(ctx, in) }, func(o *lambdaidem.Options) { o.Namespace = "outer" })

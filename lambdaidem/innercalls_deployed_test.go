@@ -93,7 +93,7 @@ func TestE6_ADeploymentDoesNotUnbindARequestThatMadeAnInnerCall(t *testing.T) {
 // payload of the request around it.
 func TestE6_AnInnerDownstreamKeyBindsTheRequestAsAnInnerCall(t *testing.T) {
 	var r *rig
-	r = newRig(func(ctx context.Context, in request) (response, error) {
+	r = newRig(func(ctx context.Context, _ request) (response, error) {
 		_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "charge", Key: "k"}, func(ctx context.Context) (int, error) {
 			_ = lambdaidem.DownstreamKey(ctx, "bank")
 			return 0, lambdaidem.Retryable(errWire)

@@ -44,7 +44,7 @@ func TestX6_AnInnerCallThatOutlivesItsLeaseIsNotSettled(t *testing.T) {
 				began := make(chan struct{})
 				go func() { // another process, such as the consumer of a queue
 					defer close(done)
-					_, _ = lambdaidem.Do(context.Background(), r.guard, charge, func(context.Context) (int, error) {
+					_, _ = lambdaidem.Do(t.Context(), r.guard, charge, func(context.Context) (int, error) {
 						close(began)
 						<-goOn
 						charged++
