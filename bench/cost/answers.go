@@ -18,8 +18,8 @@ type content struct {
 }
 
 var contents = []content{
-	{"JSON", "a list of orders, no two alike, as an application answers it", func(size int) (string, bool) { return orders(size), false }},
-	{"noise", "random bytes, as an image or an encrypted file; in the event they are base64", func(size int) (string, bool) { return noise(size), true }},
+	{"JSON", "a list of orders, no two alike, as an application would answer", func(size int) (string, bool) { return orders(size), false }},
+	{"noise", "random bytes, like an image or an encrypted file; in the event they are base64", func(size int) (string, bool) { return noise(size), true }},
 }
 
 // answer returns what the handler returns: a body of so many bytes.

@@ -22,10 +22,10 @@ type largest struct {
 }
 
 func (l largest) String() string {
-	return fmt.Sprintf("With the defaults no replay costs the refused write of a large item: at most %s* write units, at an answer of about %d KB as it is stored "+
-		"(%s* if namespace, route and caller are each as long as they may be). A partition takes %d write units a second, so %d replays a second of one key fit. "+
-		"A larger answer's replay costs 1* write unit and reads parts of at most %s read units each, of which a partition gives %d a second: %d replays a second. "+
-		"Inline, the replay of a record of 384 KB would cost %s* write units, and %d a second would fit.\n",
+	return fmt.Sprintf("With the defaults, no replay costs the refused write of a large item: at most %s* write units, for an answer that takes about %d KB in the table "+
+		"(%s* if namespace, route and caller are each as long as possible). A partition supports %d write units a second, which is enough for %d replays a second of one key.\n\n"+
+		"A replay of a larger answer costs 1* write unit, and reads parts of at most %s read units each. A partition supports %d read units a second, which is enough for %d replays a second.\n\n"+
+		"If the answer were stored inline, the replay of a record of 384 KB would cost %s* write units. A partition would support %d a second.\n",
 		number(l.refused), (l.answer+512)>>10, number(l.withMost), partitionWrites, int(partitionWrites/l.refused),
 		number(l.oneRead), partitionReads, int(partitionReads/l.oneRead),
 		number(l.inline), int(partitionWrites/l.inline))

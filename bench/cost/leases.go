@@ -109,16 +109,16 @@ func (r *rig) lives(ctx context.Context, set func(*dynamostore.Options)) ([]leas
 // leasesTable returns the section of the page.
 func leasesTable(all []leaseCost) string {
 	var b strings.Builder
-	_, _ = fmt.Fprintf(&b, "`Options.LeaseIndex` is off by default. Where it is on, a lock puts an entry into it and the end of the attempt takes it out, "+
-		"and each is a write of 1 unit, whatever the size of the record; a takeover moves the entry, which is 2. Nothing else writes to it: no replay, no conflict, no step, "+
-		"and nothing of an optimistic handler. In a transaction a write of the index is counted double, as DynamoDB Local has it; AWS's pages do not say. Units of the table are the same with it and without.\n\n"+
+	_, _ = fmt.Fprintf(&b, "`Options.LeaseIndex` is off by default. If it is on, a lock adds an entry to the index and the end of the attempt removes it. "+
+		"Each is a write of 1 unit, whatever the size of the record. A takeover moves the entry, which costs 2 units. Nothing else writes to the index: no replay, no conflict, no step, "+
+		"and no optimistic handler.\n\nIn a transaction, a write to the index counts double in DynamoDB Local; AWS's documentation does not say. The table's own units are the same with and without the index.\n\n"+
 		"| request | the table | the index |\n|---|---|---|\n")
 	for _, one := range all {
 		table := one.on
 		table.index = 0
 		_, _ = fmt.Fprintf(&b, "| %s | %s | %s |\n", one.name, cell(table), number(one.on.index))
 	}
-	_, _ = fmt.Fprintf(&b, "\nA look at it (`Store.DeadLeases`) costs 0.5 R for each shard, %s R with the default of %d shards (of one that is empty DynamoDB Local reports nothing), and for each lease that died 1 R to confirm it.\n",
+	_, _ = fmt.Fprintf(&b, "\nA query for dead leases (`Store.DeadLeases`) costs 0.5 R for each shard, which is %s R with the default of %d shards, and 1 R to confirm each dead lease. DynamoDB Local reports nothing for an empty shard.\n",
 		number(0.5*defaultShards), defaultShards)
 	return b.String()
 }

@@ -29,13 +29,13 @@ func (s study) markdown(p prices) string {
 	var b strings.Builder
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format, args...) }
 	say("### Units\n\n")
-	say("A new request / a replay, in write units; R are read units. * is computed: a refused write reports nothing. A conflict is 1* write unit everywhere.\n")
+	say("Each cell has the write units of a new request / of a replay. R means read units, and * a computed figure, because DynamoDB reports nothing for a refused write. A conflict costs 1* write unit everywhere.\n")
 	for _, c := range contents {
 		say("\n%s: %s.\n\n", c.name, c.what)
 		s.table(&b, c, func(f figures) string { return cell(f.first) + " / " + cell(f.replay) })
 	}
 	say("\n### Price\n\n")
-	say("Dollars for a million requests, of which %s are replays. $%s for a million write units, $%s for a million read units: %s. Storage comes on top; deleting by TTL costs nothing.\n",
+	say("Dollars for a million requests, of which %s are replays. A million write units cost $%s and a million read units $%s: %s. Storage costs extra; deletion by TTL costs nothing.\n",
 		shares(" / "), number(p.write), number(p.read), p.source)
 	for _, c := range contents {
 		say("\n%s:\n\n", c.name)
@@ -45,7 +45,7 @@ func (s study) markdown(p prices) string {
 		say("%s", s.nearness(p, rate).sentence(rate))
 	}
 	say("\n### Handlers that write\n\n")
-	say("Two writes of the handler's own, a put and an update of items below 1 KB, and an answer of JSON, kept by default. In a transaction each item costs double, and a cancelled one costs the same. A duplicate that races an optimistic handler pays as a replay does; where the answer is over parts it may have written them too.\n\n")
+	say("The handler makes two writes, a put and an update of items below 1 KB, and answers JSON. The options are the defaults. In a transaction each item costs double, and a cancelled transaction costs the same. A duplicate that runs beside an optimistic handler costs as much as a replay; if the answer is in parts, the duplicate may have written them too.\n\n")
 	say("| answer | the writes are | new | replay | a duplicate that races | $ for a million, %s replays |\n|---|---|---|---|---|---|\n", shares(" / "))
 	for _, e := range s.effects {
 		say("| %s | %s | %s | %s | %s | %s |\n", amount(e.size), e.mode.name, cell(e.first), cell(e.replay), cell(e.conflict), p.cell(e.figures))
@@ -59,7 +59,7 @@ func (n nearness) sentence(replays float64) string {
 	if n.above == 0 {
 		return fmt.Sprintf("\nAt %s %% replays the defaults are the cheapest layout for all of %d answers.\n", number(100*replays), n.of)
 	}
-	return fmt.Sprintf("\nAt %s %% replays the defaults are the cheapest layout for %d of %d answers, and at the worst %.1f %% dearer than it (%s of %d bytes).\n",
+	return fmt.Sprintf("\nAt %s %% replays the defaults are the cheapest layout for %d of %d answers. In the worst case they cost %.1f %% more than the cheapest layout (%s of %d bytes).\n",
 		number(100*replays), n.of-n.above, n.of, 100*(n.factor-1), n.content.name, n.size)
 }
 

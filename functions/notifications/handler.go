@@ -10,20 +10,20 @@ import (
 
 type handler struct {
 	mailer mailer
-	told   func(ctx context.Context, reference string) error // see package demo
+	told   func(ctx context.Context, reference string) error // called after the mail; fails if a demonstration asks for it
 }
 
-// notify has the payer told of one payment.
+// notify asks the mailer to send one mail about one payment.
 //
-// Every error is reported, and the message comes back: after the queue's visibility
-// timeout, and when that was of no use maxReceiveCount times, from the dead-letter
-// queue, once somebody has mended what was wrong. So there is no need to tell a mailer
-// that refuses for good from one that is out of order; both end where they should.
+// The guard reports every error to SQS, and the message returns after the queue's visibility
+// timeout. After maxReceiveCount attempts SQS moves it to the dead-letter queue, from which an
+// operator redrives it once the cause is repaired. So notify need not distinguish a mailer
+// that refuses a mail for good from one that fails for a while.
 //
-// The mailer can't be part of a transaction: it is called at least once, with a
-// key that is the same in every attempt, so that it sends one mail. There is no
-// lambdaidem.Step around the call: that would keep it from being made again where
-// something after it fails, and nothing comes after it.
+// The mailer can't take part in a transaction, so it is called at least once. It sends one
+// mail, because the key is the same in every attempt. The call is not in a lambdaidem.Step. A
+// step would prevent a second call if something after the call failed, but nothing that can
+// fail follows, except in a demonstration.
 func (h handler) notify(ctx context.Context, m events.SQSMessage) error {
 	n, err := notification.Parse(m.Body)
 	if err != nil {

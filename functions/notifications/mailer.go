@@ -15,20 +15,22 @@ import (
 	"github.com/lambdaidem/toolkit/propagate/httpkey"
 )
 
-// mailer is a service outside that sends mails. It honours Idempotency-Key for at
-// least as long as our own records live. Package localstack/mailer has one to try.
+// mailer is the client of an outside service that sends mails. The service must honor
+// Idempotency-Key for at least as long as this function's records live. Package
+// localstack/mailer implements such a service for local runs.
 type mailer struct {
 	base   string
 	client *http.Client
 }
 
 const (
-	// mailerTime is what a mailer gets in one attempt, retries included. It is less
-	// than the function's timeout, so that a slow mailer is a failure of one message,
-	// and not the end of the invocation.
+	// mailerTime is the maximum time for the mailer in one attempt, retries included. It
+	// is less than the function's timeout, so that a slow mailer fails one message
+	// instead of the complete invocation.
 	mailerTime = 5 * time.Second
-	// mailerCalls is how often it is called in one attempt, at most: a hiccup need not
-	// cost a visibility timeout. What takes longer to pass is the queue's business.
+	// mailerCalls is the maximum number of calls to the mailer in one attempt. A short
+	// failure is retried at once. After a longer failure, the queue delivers the message
+	// again.
 	mailerCalls = 3
 )
 
@@ -39,14 +41,14 @@ func newMailer(base string) (mailer, error) {
 	}
 	transport := idemclient.New(nil, []string{u.Scheme + "://" + u.Host}, func(o *idemclient.Options) { o.MaxAttempts = mailerCalls })
 	client := &http.Client{Transport: transport, Timeout: mailerTime,
-		// A redirect is a failure that somebody sees. Followed to another host, it would
-		// ask there for the mail again, without the key, and tell of payers to whom
-		// nobody configured.
+		// Don't follow redirects: the response is then an error. At another host, the
+		// request would ask for the mail again without the key, and would reveal the
+		// payer to a host that nobody configured.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return mailer{base, client}, nil
 }
 
-// mail is what the mailer is asked for.
+// mail is the body of a request to the mailer.
 type mail struct {
 	To        string `json:"to"`
 	PaymentID string `json:"payment"`
@@ -55,9 +57,10 @@ type mail struct {
 	Reference string `json:"reference"`
 }
 
-// tell has a mail sent. Any 2xx is an answer of success (RFC 9110, 15.3): a mailer may
-// say 201 of a mail that it made, 202 of one that it is to send, 200 or 204 of either.
-// After an error it is not known whether it was sent; the same key finds out.
+// tell asks the mailer to send a mail. Any 2xx means success (RFC 9110, section 15.3): a
+// mailer may answer 201 for a mail that it has created, 202 for one that it will send, and 200
+// or 204 for both. After an error, the mail may have been sent. It is safe to call tell again,
+// because the key is the same.
 func (m mailer) tell(ctx context.Context, n notification.Notification) error {
 	failed := func(err error) error { return fmt.Errorf("mail about payment %s: %w", n.PaymentID, err) }
 	body, err := json.Marshal(mail{n.To, n.PaymentID, n.Amount, n.Currency, n.Reference})

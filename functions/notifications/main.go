@@ -1,8 +1,8 @@
-// Command notifications is a Lambda function for a FIFO queue: it has a mailer tell
-// payers of their payments.
+// Command notifications is a Lambda function that consumes a FIFO queue. For each message it
+// asks a mailer to send a payer a mail about a payment.
 //
-// It shows the end of the way of a message: a consumer that carries out each key once,
-// and passes a key on to a service outside.
+// It shows how to guard the consumer of a queue, so that it handles each key once, and how to
+// pass a key on to an outside service.
 package main
 
 import (

@@ -10,21 +10,21 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Headers that a demonstration may send. They are not part of the fingerprint.
+// Headers that a demonstration may send. The fingerprint does not cover them.
 const (
-	delayHeader = "X-Demo-Delay-Ms"      // milliseconds to wait before anything happens
-	deafHeader  = "X-Demo-Deaf-Ms"       // milliseconds to wait without heed for the time that is left
-	failHeader  = "X-Demo-Fail-Attempts" // answer 500 up to and including this attempt
-	hangHeader  = "X-Demo-Hang-Attempts" // never return, up to and including this attempt
-	dieHeader   = "X-Demo-Die-Attempts"  // kill the process after the handler, up to and including this attempt
+	delayHeader = "X-Demo-Delay-Ms"      // milliseconds to wait before the handler runs; ends early with the context
+	deafHeader  = "X-Demo-Deaf-Ms"       // milliseconds to wait before the handler runs, even if the context ends
+	failHeader  = "X-Demo-Fail-Attempts" // number of the last attempt that answers 500
+	hangHeader  = "X-Demo-Hang-Attempts" // number of the last attempt that never returns
+	dieHeader   = "X-Demo-Die-Attempts"  // number of the last attempt whose process is killed after the handler has run
 )
 
 // maxDelay is the longest delay, in milliseconds.
 const maxDelay = 60_000
 
-// demonstrated lets a client ask for a slow handler, for one that does not obey its
-// context and for one that fails, hangs or dies, so that each can be seen over real HTTP. It is there only where DEMO=1 is set, which
-// template.yaml does not do: nobody outside should be able to ask for this.
+// demonstrated returns a handler that is slow, ignores its context, fails, hangs or dies if
+// the headers of a request ask for it. Use it only if the environment variable DEMO is 1.
+// template.yaml does not set DEMO, because no client of a real service may make it fail.
 func demonstrated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		delay, err := demoNumber(r, delayHeader, maxDelay)
@@ -64,12 +64,13 @@ func demonstrated(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 		if asked(dieHeader) {
-			demo.Die() // before the guard commits
+			demo.Die() // before the guard commits the enlisted writes
 		}
 	})
 }
 
-// demoNumber reads a header that may be absent, which is 0.
+// demoNumber returns the number in a header, from 0 to most. It is 0 if the header is
+// absent.
 func demoNumber(r *http.Request, header string, most int) (int, error) {
 	text := r.Header.Get(header)
 	if text == "" {

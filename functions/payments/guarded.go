@@ -12,24 +12,23 @@ import (
 
 type handlerV2 = func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)
 
-// guarded returns the Lambda handler: the guard, then the adapter, then the
-// application.
+// guarded returns the Lambda handler: the guard around the adapter around the application.
 //
-// The guard stands outside the adapter, where it sees the event as the gateway
-// wrote it. The adapter splits headers at commas, so inside it a key that is a
-// list looks like a header sent twice, and it keeps the authorizer, which tells
-// callers apart, out of the request.
+// The guard must be outside the adapter, where it receives the event as the gateway wrote it.
+// Inside the adapter, the request lacks the authorizer, which identifies the caller. The
+// adapter also splits headers at commas, so that a key with a comma would look like a header
+// that was sent twice.
 //
-// The adapter routes by the event's raw path. An API with a named stage has
-// that stage in front of it; the $default stage, which template.yaml uses, has
-// not.
+// The adapter routes by the event's raw path. If the API has a named stage, the raw path
+// begins with the stage. template.yaml uses the $default stage, which is not in the path.
 func guarded(guard *lambdaidem.Guard, app http.Handler) handlerV2 {
 	return guard.APIGatewayV2(proxied(app))
 }
 
-// proxied adapts the application to events. The adapter fails on an event that
-// is no HTTP request: a body that is no base64, or a path that is no URL. This
-// is the client's mistake, and would be a 502 if it were returned as an error.
+// proxied adapts the application to events. The adapter returns an error if it can't make an
+// HTTP request of the event, because the body is not base64 or the path is not a URL. proxied
+// answers 400 in that case, because the client made the mistake. The gateway would answer 500
+// if the handler returned the error.
 func proxied(app http.Handler) handlerV2 {
 	adapter := httpadapter.NewV2(app)
 	return func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
@@ -42,7 +41,7 @@ func proxied(app http.Handler) handlerV2 {
 	}
 }
 
-// isRequest reports whether the adapter can read an event.
+// isRequest reports whether the adapter can make an HTTP request of the event.
 func isRequest(adapter *httpadapter.HandlerAdapterV2, e events.APIGatewayV2HTTPRequest) bool {
 	_, err := adapter.EventToRequest(e)
 	return err == nil

@@ -17,7 +17,7 @@ import (
 	"github.com/lambdaidem/toolkit/functions/internal/order"
 )
 
-// application is an ordinary net/http application.
+// application is a net/http application, which knows nothing of Lambda or keys.
 type application struct {
 	payments ledger.Payments
 	accounts ledger.Accounts
@@ -32,11 +32,11 @@ func newApplication(payments ledger.Payments, accounts ledger.Accounts, health h
 	return mux
 }
 
-// create makes a payment. It enlists what it writes: the payment, the debit and
-// the answer, which the guard keeps for retries, are one transaction, after create
-// has returned. So the money moves exactly once, whatever crashes or gets lost,
-// and where the debit's condition fails nothing is written and the client
-// gets what the condition's Else says instead.
+// create makes a payment. It enlists its writes instead of making them. After create has
+// returned, the guard commits the payment, the debit and the response, which it stores for
+// retries, in one transaction. So the money moves exactly once, whatever crashes or is lost.
+// If the condition of the debit fails, nothing is written, and the client gets the answer that
+// Debit has set for that case.
 func (a application) create(w http.ResponseWriter, r *http.Request) {
 	owner, ok := ownerOf(w, r)
 	if !ok {
@@ -77,8 +77,8 @@ func parseOrder(body []byte) (order.Order, error) {
 	return in.Order()
 }
 
-// show answers with a payment of the caller's own. It is a GET, which the
-// guard lets pass.
+// show answers with a payment of the caller. The guard runs it unguarded, because it is a GET
+// and changes nothing.
 func (a application) show(w http.ResponseWriter, r *http.Request) {
 	owner, ok := ownerOf(w, r)
 	if !ok {
@@ -98,7 +98,8 @@ func (a application) show(w http.ResponseWriter, r *http.Request) {
 
 var paymentNotFound = problem{http.StatusNotFound, "payment_not_found", "You have no payment with this id."}
 
-// ownerOf tells whose request it is, or answers it if that can't be told.
+// ownerOf returns the caller of the request, which becomes the owner of the payment. If the
+// caller can't be identified, ownerOf answers 403 and returns false.
 func ownerOf(w http.ResponseWriter, r *http.Request) (string, bool) {
 	rc, _ := core.GetAPIGatewayV2ContextFromContext(r.Context())
 	owner, ok := caller.Of(rc)
@@ -111,9 +112,9 @@ func ownerOf(w http.ResponseWriter, r *http.Request) (string, bool) {
 func writeJSON(w http.ResponseWriter, status int, mediaType string, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // strings and numbers: can't happen
+		panic(err) // can't happen: v has only strings and numbers
 	}
 	w.Header().Set("Content-Type", mediaType)
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // into the adapter's buffer, which takes everything
+	_, _ = w.Write(body) // writing to the adapter's buffer can't fail
 }

@@ -6,13 +6,13 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
 
-// newHealth answers GET /health: whether a payment can be made, as far as tables
-// and permissions go. It is a GET, which the guard lets pass.
+// newHealth returns the handler of GET /health. It checks whether the tables and the
+// permissions allow a payment. The guard runs it unguarded, because it is a GET.
 //
-// All who have a token may ask, customers too, so it tells the status alone; what is
-// wrong is in the log.
+// Everybody with a token can call it, customers too. The response therefore has only the
+// status. The log has the problems.
 func newHealth(store *dynamostore.Store, payments, accounts string) *dynamostore.HealthCheck {
-	// No payment and no account has such an id.
+	// The key of the health check's test requests. No payment and no account has this id.
 	nobody := map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "health check"}}
 	return dynamostore.NewHealthCheck(store, func(o *dynamostore.HealthOptions) {
 		o.Enlisted = []dynamostore.EnlistedTable{

@@ -1,9 +1,9 @@
 // Command payments is a Lambda function for an HTTP API (payload format 2.0):
 // POST /payments and GET /payments/{id}, safe to retry, and GET /health.
 //
-// It shows how an ordinary net/http application is guarded. Of idempotency keys
-// the application knows nothing; its writes it enlists, so that they and its
-// answer are one.
+// It shows how to guard a net/http application. The application does not handle idempotency
+// keys. It enlists its writes, so that they are committed in one transaction with its
+// response.
 package main
 
 import (

@@ -9,12 +9,12 @@ import (
 
 const problemJSON = "application/problem+json"
 
-// problem is an error answer: a problem document of RFC 9457 in the same shape
-// as the guard's own.
+// problem is an error response: a problem document (RFC 9457) with the same members as those
+// of the guard.
 type problem struct {
 	status int
-	code   string
-	detail string // a sentence for the client; where a field is wrong, it begins with the field's name
+	code   string // stable, for programs
+	detail string // a sentence for the client; begins with the field's name if a field is invalid
 }
 
 func (p problem) MarshalJSON() ([]byte, error) {
@@ -34,7 +34,7 @@ func (p problem) write(w http.ResponseWriter) {
 func (p problem) event() events.APIGatewayV2HTTPResponse {
 	body, err := json.Marshal(p)
 	if err != nil {
-		panic(err) // strings and a number: can't happen
+		panic(err) // can't happen: p has only strings and a number
 	}
 	return events.APIGatewayV2HTTPResponse{StatusCode: p.status, Headers: map[string]string{"Content-Type": problemJSON}, Body: string(body)}
 }

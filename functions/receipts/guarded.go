@@ -10,28 +10,32 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// ttl is for how long a payment is known to have its receipt. A record of a stream
-// comes again for 24 hours at most, but one that was given up waits in the dead-letter
-// queue for up to 14 days until somebody looks, and may be handed in again by hand.
+// ttl is how long the guard remembers that a payment has its receipt. The stream delivers a
+// record for at most 24 hours. After that, the dead-letter queue names the record for up to 14
+// days, and an operator may send it to the function again.
 const ttl = 30 * 24 * time.Hour
 
 type streamHandler = func(context.Context, events.DynamoDBTimeWindowEvent) (events.DynamoDBEventResponse, error)
 
-// guarded returns the Lambda handler: what is no new payment is passed over, the rest is
-// guarded one by one. Passing over comes first, so that a refund costs no record.
+// guarded returns the Lambda handler. It guards each stream record of a new payment separately
+// and ignores the others. The filter is outside the guard, so that a refund gets no
+// idempotency record.
 //
-// The guard gets what never changes in a payment, and no more: all of a stream's record
-// counts as its payload, and one that somebody makes of the table's item, because the
-// stream gave it up, would be refused as another one if the payment was refunded since.
+// The guard receives only the attributes of a payment that never change, because its
+// fingerprint covers the complete stream record. If the stream gave a record up, an operator
+// builds it again from the table's item. Without AsMade, the guard would refuse that record as
+// a different payload if the payment was refunded in between.
 func guarded(guard *lambdaidem.Guard, h handler) streamHandler {
 	guard = guard.With(func(o *lambdaidem.Options) {
-		// Not the function's name: one that replaces this function begins with the last 24 hours
-		// of the stream, and would do them again.
+		// The default namespace is the function's name. A function that replaces this one
+		// under another name begins with the last 24 hours of the stream, and must find
+		// the records of this function.
 		o.Namespace, o.TTL = "receipts", ttl
 	})
 	each := guard.DynamoDBStream(h.receive, func(o *lambdaidem.BatchOptions[events.DynamoDBEventRecord]) {
-		// A payment has one receipt, whichever way word of it comes. The defaults, the
-		// stream's ARN and its own ids, are others if the stream is turned off and on.
+		// A payment has one receipt, whichever stream delivers it. The defaults for
+		// Operation and Key, the stream's ARN and the ids of its records, change if the
+		// stream is turned off and on.
 		o.Operation = "receipt"
 		o.Key = func(_ context.Context, r events.DynamoDBEventRecord) (string, error) {
 			return ledger.PaymentIDOf(r), nil

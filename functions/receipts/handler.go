@@ -14,21 +14,22 @@ import (
 type handler struct {
 	receipts ledger.Receipts
 	queue    queue
-	sent     func(ctx context.Context, reference string) error // see package demo
+	sent     func(ctx context.Context, reference string) error // called after the message; fails if a demonstration asks for it
 }
 
 // receive handles one new payment: it sends a notification and enlists a receipt.
 //
-// The two are not alike. The receipt and the record that the payment has one are one
-// transaction, made after receive has returned: the receipt is written exactly once.
-// The message is sent before that, and SQS takes part in no transaction. So it
-// is sent at least once: an attempt that dies in between is followed by another one,
-// which sends it again. It has the payment's ID as its key in every attempt, and the
-// consumer carries out a key once. Sending afterwards instead would lose the message of
-// an attempt that dies in between.
+// The receipt is written exactly once. After receive has returned, the guard commits the
+// receipt and the completion of the idempotency record in one transaction.
 //
-// What an attempt makes up, the time, goes into the receipt alone: the run that commits
-// decides on it. In the message it would be another one each time.
+// The message is sent at least once, because SQS takes part in no transaction. If the attempt
+// dies between the message and the transaction, the next attempt sends the message again. The
+// key of the message is the payment's ID in every attempt, and the consumer handles each key
+// once. If receive sent the message after the transaction, an attempt that dies in between
+// would lose the message.
+//
+// The current time is only in the receipt, where the committed run decides it. In the message,
+// it would be different in every attempt.
 func (h handler) receive(ctx context.Context, r events.DynamoDBEventRecord) error {
 	p, err := ledger.PaymentOf(r)
 	if err != nil {

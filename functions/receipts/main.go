@@ -1,10 +1,10 @@
-// Command receipts is a Lambda function for the stream of the table of payments: it
-// writes a receipt for each new payment, exactly once, and has the payer notified.
+// Command receipts is a Lambda function that consumes the stream of the table of payments. For
+// each new payment it writes a receipt, exactly once, and sends a message that makes the
+// notifications function notify the payer.
 //
-// It shows the transactional outbox as DynamoDB has it built in. A payment's writer
-// sends nothing: whatever it commits is in the table's stream, and what it does not
-// commit never is. Nothing can come between the write and the message, since the
-// write is the message.
+// It shows the transactional outbox that DynamoDB has built in. The function that writes a
+// payment sends no message. Every committed write is in the table's stream, and no other write
+// is, so a crash between the write and the message is impossible.
 package main
 
 import (

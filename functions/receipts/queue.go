@@ -17,29 +17,27 @@ type queue struct {
 	url    string
 }
 
-// sender is what sending needs of a *sqs.Client.
+// sender is the part of *sqs.Client that queue uses.
 type sender interface {
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 }
 
-// sendTime is what one send gets, the SDK's own retries included. It is so much less than
-// the function's timeout that a connection that hangs is the failure of one record, and
-// leaves the others of its batch their time.
+// sendTime is the maximum time to send one message, including the SDK's retries. It is much
+// less than the function's timeout, so that a connection that hangs fails one record and leaves
+// time for the others of the batch.
 const sendTime = 2 * time.Second
 
-// send sends a notification under the payment's ID: as the key for the consumer's
-// guard, and as deduplication id for SQS, which by that drops what is sent again within
-// 5 minutes.
+// send sends a notification with the payment's ID as its key, for the consumer's guard, and as
+// its deduplication ID. SQS drops a message with a deduplication ID that it has received
+// within the last 5 minutes.
 //
-// A payment's ID was made once, by the run that committed the payment, and there is one
-// notification of each. So it is a better key than the guarded handler's own,
-// [sqskey.Message]: that one is of this function's record and of the payload that it
-// began with, and would be another if the record was lost.
+// The payment's ID is a better key than the one that [sqskey.Message] derives from this
+// function's idempotency record. It is fixed once the payment is committed, and each payment
+// has one notification. The derived key would change if the record was lost.
 //
-// The message group is the payment. A group per owner would look like order, but
-// there is none to keep: payments are items of their own, and reach us in no order.
-// It would only let one notification that fails hold back the owner's others, until
-// they are in the dead-letter queue with it.
+// The message group is also the payment's ID. The payments of one owner arrive in no order, so
+// a group for each owner would keep no useful order. One failing notification would block the
+// other notifications of the owner, until all of them are in the dead-letter queue.
 func (q queue) send(ctx context.Context, n notification.Notification) error {
 	body, err := n.Body()
 	if err != nil {

@@ -21,13 +21,13 @@ type handler struct {
 	accounts ledger.Accounts
 }
 
-// create makes a refund. It reads the payment and enlists what it writes; the
-// guard commits that with the answer (see payments' create). What was read may
-// have changed by then: the condition on it is part of the transaction, so no two
-// refunds can take the same money.
+// create makes a refund. It reads the payment and enlists its writes, which the guard commits
+// in one transaction with the answer. The payment may have changed between the read and the
+// transaction. The transaction therefore has a condition on the amount that was read, so that
+// two refunds can't take the same money.
 //
-// What it rejects is stored and replayed like a success: a refund that was
-// refused stays refused under its key, even if it would fit later.
+// A rejection is stored and replayed like a success. A refund that was rejected stays rejected
+// under its key, even if it would be possible later.
 func (h handler) create(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 	owner, ok := caller.Of(e.RequestContext)
 	if !ok {
@@ -42,7 +42,7 @@ func (h handler) create(ctx context.Context, e events.APIGatewayV2HTTPRequest) (
 	case errors.Is(err, ledger.ErrNotFound):
 		return answer{}, lambdaidem.Reject(http.StatusNotFound, "payment_not_found", "You have no payment with this id.")
 	case err != nil:
-		return answer{}, lambdaidem.Retryable(err) // nothing was enlisted, so surely nothing happened
+		return answer{}, lambdaidem.Retryable(err) // the handler has had no effect
 	case amount > p.Refundable:
 		return answer{}, lambdaidem.Reject(http.StatusConflict, "refund_exceeds_rest",
 			fmt.Sprintf("amount: %d is more than the %d that is left to refund", amount, p.Refundable))
@@ -56,8 +56,8 @@ func (h handler) create(ctx context.Context, e events.APIGatewayV2HTTPRequest) (
 
 type answer = events.APIGatewayV2HTTPResponse
 
-// parseAmount reads and checks the body. Its errors are sentences for the
-// client that begin with the field's name.
+// parseAmount decodes and checks the body. The text of an error begins with the field's name
+// and is sent to the client.
 func parseAmount(e events.APIGatewayV2HTTPRequest) (int64, error) {
 	var in struct {
 		Amount *int64 `json:"amount"`

@@ -1,7 +1,7 @@
 // Command refunds is a Lambda function for an HTTP API (payload format 2.0):
 // POST /payments/{id}/refunds, safe to retry.
 //
-// It shows the guard right on a handler of events.
+// It shows how to guard a handler of API Gateway events without an adapter.
 package main
 
 import (

@@ -10,19 +10,20 @@ import (
 	"github.com/lambdaidem/toolkit/functions/internal/ledger"
 )
 
-// clearing is the base URL of the clearing house, which has to know of every
-// transfer. It honours Idempotency-Key for at least as long as our own records
-// live, and what it did it never undoes. Package localstack/clearing has one to try.
+// clearing is the base URL of the clearing house, an outside service that must approve every
+// transfer. It must honor Idempotency-Key for at least as long as this function's records
+// live. A clearing can't be undone. Package localstack/clearing implements such a service for
+// local runs.
 type clearing string
 
-// ruling is what it says of a transfer. One of the two is set.
+// ruling is the clearing house's decision about a transfer. Exactly one field is set.
 type ruling struct {
-	ID      string `json:"id"`     // of the clearing
-	Refused string `json:"reason"` // why there is none, and will be none
+	ID      string `json:"id"`     // ID of the clearing; empty if the transfer was refused
+	Refused string `json:"reason"` // why the transfer was refused, for good; empty if it was cleared
 }
 
-// clear tells the clearing house of a transfer. After an error it is not known
-// what it did; the same key finds out.
+// clear asks the clearing house to clear a transfer. After an error, the transfer may have been
+// cleared. Call clear again with the same key to find out.
 func (c clearing) clear(ctx context.Context, key string, t ledger.Transfer) (ruling, error) {
 	body, err := json.Marshal(map[string]any{"transfer": t.ID, "amount": t.Amount, "currency": t.Currency, "reference": t.Reference})
 	if err != nil {

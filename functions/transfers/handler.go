@@ -23,17 +23,17 @@ import (
 type handlerV2 = func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)
 
 type handler struct {
-	reserving *lambdaidem.Guard
+	reserving *lambdaidem.Guard // guards the reservation
 	transfers ledger.Transfers
 	accounts  ledger.Accounts
 	clearing  clearing
-	at        func(context.Context, events.APIGatewayV2HTTPRequest, point) // see demo.go
+	at        func(context.Context, events.APIGatewayV2HTTPRequest, point) // called at each point; crashes if a demonstration asks for it
 }
 
 func newHandler(guard *lambdaidem.Guard, transfers ledger.Transfers, accounts ledger.Accounts, house clearing) handler {
 	return handler{
-		// A reservation has no effects but enlisted writes, so it needs no lock: one
-		// transaction is all of it.
+		// The only effects of a reservation are enlisted writes, so it needs no lease: one
+		// transaction commits the writes and its record.
 		reserving: guard.With(func(o *lambdaidem.Options) { o.Optimistic = true }),
 		transfers: transfers, accounts: accounts, clearing: house,
 		at: func(context.Context, events.APIGatewayV2HTTPRequest, point) {},
@@ -43,36 +43,34 @@ func newHandler(guard *lambdaidem.Guard, transfers ledger.Transfers, accounts le
 type request struct {
 	order.Order
 
-	To string `json:"to"` // the recipient, as their token's sub has it
+	To string `json:"to"` // the recipient: the claim sub of the recipient's token
 }
 
-// create moves money from the caller's account to another one, and has the
-// clearing house told.
+// create moves money from the caller's account to another account, with the approval of the
+// clearing house.
 //
-// The clearing house is outside: it can't be part of a transaction, and what it
-// did can't be undone. So whatever can refuse the transfer must have its say
-// before the call, and nothing may refuse it afterwards. A condition on the
-// balance in the last transaction would come too late: the answer would be 402,
-// and the transfer cleared. Hence three parts, each safe to repeat:
+// The clearing house is an outside service. It can't take part in a transaction, and a clearing
+// can't be undone. So everything that can refuse the transfer must be checked before the call,
+// and nothing may refuse it afterwards. A condition on the balance in the last transaction
+// would be too late: the client would get 402 although the transfer was cleared. The handler
+// therefore has three phases, and each is safe to repeat:
 //
-//  1. reserve takes the money out of the account, in a transaction. All conditions
-//     are there. From here on the money is the transfer's.
-//  2. clear calls the clearing house, with a key that is the same in every attempt
-//     , so that it clears once, however often it is called.
-//  3. The money goes to the recipient, or back if the clearing house refuses, in
-//     one transaction with the answer.
+//  1. reserve takes the money out of the caller's account in a transaction, which checks all
+//     conditions. From now on the money belongs to the transfer.
+//  2. clear calls the clearing house, with a key that is the same in every attempt, so that
+//     the transfer is cleared once, however often clear is called.
+//  3. The money goes to the recipient, or back if the clearing house refuses, in one
+//     transaction with the answer.
 //
-// An account can be closed between parts 1 and 3. The writes of part 3 have conditions,
-// but no Else, so a failed condition is not stored as the answer: the attempt fails with
-// a 500, the transfer stays reserved, and a retry ends the transfer once the account
-// exists again. The 500 counts towards ApiServerErrorsAlarm, and the guard logs which
-// write failed.
+// An account can be closed between phases 1 and 3. The writes of phase 3 have conditions, but
+// no Else, so a failed condition is not stored as the answer. The attempt fails with a 500,
+// the transfer stays reserved, and a retry ends the transfer once the account exists again.
+// The 500 counts towards ApiServerErrorsAlarm, and the guard logs which write failed.
 //
-// Whichever line an attempt dies at, the next one passes the parts that are done:
-// steps keep what they returned, and a part that died before its step was
-// kept finds its own effect when it is repeated. It ends like the first would have.
-// If no retry ever comes, a reserved transfer stays, with its money in it: look for
-// those that are old, and repeat the request or give the money back.
+// If an attempt dies, the next attempt skips the steps whose results are stored. If a step had
+// its effect but its result was not stored, the step runs again, and returns the result of the
+// first time because of its key. If no retry ever comes, the transfer stays reserved and keeps
+// its money. Look for old reserved transfers, and repeat the request or give the money back.
 func (h handler) create(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 	owner, ok := caller.Of(e.RequestContext)
 	if !ok {
@@ -99,8 +97,9 @@ func (h handler) create(ctx context.Context, e events.APIGatewayV2HTTPRequest) (
 	})
 	if err != nil {
 		slog.WarnContext(ctx, "a transfer is reserved, and not known to be cleared", "transfer", t.ID, "error", err)
-		// Released, though the call may have had its effect: the next attempt makes
-		// the same call with the same key.
+		// Under policy Rerun, a 503 releases the record although the call may have had its
+		// effect. That is safe, because the next attempt makes the same call with the same
+		// key.
 		return answer{}, lambdaidem.Reject(http.StatusServiceUnavailable, "clearing_unavailable",
 			"The clearing house gave no answer. Repeat the request with the same key.")
 	}
@@ -108,7 +107,7 @@ func (h handler) create(ctx context.Context, e events.APIGatewayV2HTTPRequest) (
 	tx := dynamostore.Enlist(ctx)
 	defer h.at(ctx, e, ending)
 	if ruling.Refused != "" {
-		tx.AlsoWhenFailed() // the money goes back with the refusal
+		tx.AlsoWhenFailed() // commit the writes although the answer is an error: the money must go back
 		h.transfers.End(tx, t, ledger.Refused)
 		h.accounts.Credit(tx, t.From, t.Currency, t.Amount)
 		return answer{}, lambdaidem.Reject(http.StatusUnprocessableEntity, "transfer_refused", "The transfer was refused: "+ruling.Refused+".")
@@ -118,14 +117,15 @@ func (h handler) create(ctx context.Context, e events.APIGatewayV2HTTPRequest) (
 	return created(t, asked)
 }
 
-// reserve takes the money out of the caller's account, into a new transfer. It is
-// a call of its own with a record of its own, so that it happens once for all
-// attempts at the request: also where one died right after it, and where one that
-// was given up for dead wakes and does it late. Its payload is part of it, since a
-// released request without steps may come again with another one.
+// reserve takes the money out of the caller's account and adds a new transfer, which holds it.
 //
-// The record has a principal, because its answer names the customer: a purge by
-// caller erases it too.
+// The reservation is a guarded call with a record of its own, so that it happens once for all
+// attempts of the request. This holds if an attempt dies right after the reservation, and if
+// an attempt that was taken for dead continues and reserves late. The call has a payload,
+// because a released request without steps may be repeated with another payload.
+//
+// The call has a principal, so that a purge of the caller's records also erases this record,
+// whose answer names the customer.
 func (h handler) reserve(ctx context.Context, owner string, asked request) (ledger.Transfer, error) {
 	call := lambdaidem.Call{Operation: "reserve", Key: lambdaidem.RecordID(ctx), Principal: principal(owner), Payload: asked}
 	return lambdaidem.Do(ctx, h.reserving, call, func(ctx context.Context) (ledger.Transfer, error) {
@@ -147,7 +147,8 @@ func (h handler) reserve(ctx context.Context, owner string, asked request) (ledg
 	})
 }
 
-// principal returns the caller as the guard around the handler names it in scopes.
+// principal returns the name that the guard around the handler gives the caller in the scopes
+// of records.
 func principal(owner string) string {
 	issuer, subject, ok := strings.Cut(owner, " ")
 	if !ok {
@@ -156,18 +157,18 @@ func principal(owner string) string {
 	return lambdaidem.PrincipalOf("jwt", issuer, subject)
 }
 
-// peer is whom the owner calls so: a subject of the same issuer.
+// peer returns the customer with this subject and the same issuer as owner.
 func peer(owner, subject string) string {
 	issuer, _, _ := strings.Cut(owner, " ")
 	return issuer + " " + subject
 }
 
-// maxRecipient is the longest recipient, in bytes: OpenID Connect's bound for a
-// sub.
+// maxRecipient is the maximum length of a recipient in bytes, which is OpenID Connect's limit
+// for the claim sub.
 const maxRecipient = 255
 
-// parse reads and checks the body. Its errors are sentences for the client that
-// begin with the field's name.
+// parse decodes and checks the body. The text of an error begins with the field's name and is
+// sent to the client.
 func parse(e events.APIGatewayV2HTTPRequest, owner string) (request, error) {
 	var in struct {
 		order.Fields

@@ -1,9 +1,8 @@
 // Command transfers is a Lambda function for an HTTP API (payload format 2.0):
 // POST /transfers, safe to retry.
 //
-// It shows what to do about a service outside of the database that has to be
-// called before the answer is known: a step with a key for that service, between
-// two transactions.
+// It shows how to call an outside service whose answer decides the handler's own answer: in a
+// step, with a key for that service, between two transactions.
 package main
 
 import (

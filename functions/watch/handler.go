@@ -13,28 +13,29 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/emf"
 )
 
-// leases are those whose attempts died, in any order.
+// leases are the records whose attempts died, in any order.
 type leases = iter.Seq2[lambdaidem.Record, error]
 
-// watch looks for leases whose attempts died.
+// watch counts the leases whose attempts died.
 type watch struct {
-	leases  func(context.Context) leases
-	ttl     func(context.Context) (enabled bool, err error) // of the table
-	routes  []string
+	leases  func(context.Context) leases                    // queries the index of leases
+	ttl     func(context.Context) (enabled bool, err error) // reports whether the table's TTL is enabled
+	routes  []string                                        // routes and operations with metrics of their own
 	metrics *emf.Observer
 	clock   func() time.Time
 	log     *slog.Logger
 }
 
 const (
-	// reserve is kept of the invocation's time, to write what was found so far.
+	// reserve is the part of the invocation's time that is reserved for writing the
+	// metrics.
 	reserve = 2 * time.Second
-	// named is how many leases are logged one by one. The others are counted.
+	// named is the maximum number of leases that are logged. All of them are counted.
 	named = 20
 )
 
-// lookAtTTL writes whether the table deletes what has expired. If it can't know, it
-// writes nothing, and the alarm takes that for a bad sign.
+// lookAtTTL writes a metric of whether the table deletes expired items. If DynamoDB does not
+// say, lookAtTTL writes no metric, and the alarm treats the missing metric as a failure.
 func (w watch) lookAtTTL(ctx context.Context) {
 	enabled, err := w.ttl(ctx)
 	if err != nil {
@@ -47,12 +48,12 @@ func (w watch) lookAtTTL(ctx context.Context) {
 	}
 }
 
-// look returns the Lambda handler. What the schedule's event says is of no use.
+// look is the Lambda handler. It ignores the event of the schedule.
 //
-// A look that fails writes no metrics: any number would be too small, and a zero would
-// be a lie. The alarm takes missing ones for a bad sign. One that has no time left
-// writes what it found, and no zeros: there are so many that their exact number is of
-// no use.
+// If the query fails, look writes no metrics of leases, because every number would be too
+// small. The alarm treats missing metrics as a failure. If the time runs out, look writes the
+// numbers so far, and no zero for a route without leases. There are so many leases then that
+// the exact number does not matter.
 func (w watch) look(ctx context.Context) error {
 	if end, ok := ctx.Deadline(); ok {
 		limited, cancel := context.WithDeadline(ctx, end.Add(-reserve))
@@ -62,7 +63,7 @@ func (w watch) look(ctx context.Context) error {
 	w.lookAtTTL(ctx)
 	all, byRoute := emf.DeadLeases{}, map[string]emf.DeadLeases{}
 	for _, route := range w.routes {
-		byRoute[route] = emf.DeadLeases{} // zeros are told, too
+		byRoute[route] = emf.DeadLeases{} // write a zero for a route without dead leases
 	}
 	now, logged := w.clock(), 0
 	for rec, err := range w.leases(ctx) {

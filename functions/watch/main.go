@@ -1,13 +1,12 @@
-// Command watch is a Lambda function on a schedule: it looks for leases whose
-// attempts died, and writes how many there are, and since when, as CloudWatch metrics.
-// An alarm on them is in template.yaml.
+// Command watch is a Lambda function on a schedule. It finds leases whose attempts died, and
+// writes their number and their age as CloudWatch metrics. template.yaml has alarms on these
+// metrics.
 //
-// It reads and changes nothing. Releasing what it finds would gain nothing and say
-// what nobody knows. A release says that an attempt had no effect, while all that
-// is known of one that died is that its effects are unknown. Under policy Rerun
-// the next request takes the lease over by itself, without any release; a release
-// would only let a corrected payload use the key, and a reader under policy Hold
-// run what it must not. Under policy Hold it is a person who decides.
+// The function only reads. It releases no record, because a release states that the attempt had
+// no effect, and the effects of an attempt that died are unknown. Under policy Rerun, no release
+// is needed: the next request takes the record over. A release would only let another payload
+// use the key, and let a guard with policy Hold run a handler that it must not run. Under
+// policy Hold, a person decides.
 package main
 
 import (
@@ -30,13 +29,13 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/emf"
 )
 
-// watchedRoutes is a variable that template.yaml sets: the routes and operations that
-// may have metrics of their own, parted by commas, as their guards' own metrics have
-// them.
+// watchedRoutes is the environment variable with the routes and operations that get metrics of
+// their own, separated by commas. They are spelled as in the metrics of their guards, such as
+// "POST /payments". template.yaml sets it.
 const watchedRoutes = "WATCHED_ROUTES"
 
-// rate is of the requests to the table, in a second: after a bad hour there may be
-// many leases, and the table is in use.
+// rate is the maximum number of requests to the table per second. After an incident there may
+// be many dead leases, and the other functions need the table's capacity.
 const rate = 250
 
 func main() {
@@ -62,8 +61,8 @@ func main() {
 	lambda.Start(watch.look)
 }
 
-// ttlEnabled reports whether DynamoDB deletes what has expired in the table, by its
-// attribute expiration.
+// ttlEnabled reports whether DynamoDB deletes expired items of the table, by the TTL attribute
+// expiration.
 func ttlEnabled(ctx context.Context, client *dynamodb.Client, table string) (bool, error) {
 	out, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &table})
 	if err != nil {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// routeOf returns the route of a record's scope, as its guard's metrics have it: a method
-// and a template, or an operation. It is empty unless it is one of those that are
-// watched: where there is no template a scope has the path as the client asked for it,
-// and nothing that a client chose may be a metric's dimension.
+// routeOf returns the route in a record's scope, spelled as in the metrics of its guard: a
+// method and a route template, or an operation. It returns "" if the route is not one of
+// w.routes. A scope without a route template has the path that the client sent, and nothing
+// that a client chose may become a dimension of a metric.
 //
-// A scope is the namespace, the method, the route, the caller and, with tenant
-// isolation, the tenant, parted by single spaces; "invoke" and "message" stand for the
-// method of what has none, and Do has an empty one. See lambdaidem.Record.Scope.
+// A scope has the namespace, the method, the route, the caller and, with tenant isolation, the
+// tenant, separated by single spaces. Calls without an HTTP method have "invoke", "message"
+// or, for Do, an empty method.
 func (w watch) routeOf(scope string) string {
 	parts := strings.Split(scope, " ")
 	if len(parts) < 4 {

@@ -1,12 +1,11 @@
-// Package demo lets a demonstration say where a function is to fail, by words in a
-// payment's reference, which travels with the payment to every part that hears of
-// it:
+// Package demo makes handlers fail on request, for demonstrations. The request is in the
+// reference of a payment, which every function that processes the payment receives:
 //
-//	receipt-dies=2         attempts 1 and 2 of the part receipt kill their process
-//	notification-fails=1   attempt 1 of the part notification returns an error
+//	receipt-dies=2         attempts 1 and 2 of the handler "receipt" kill their process
+//	notification-fails=1   attempt 1 of the handler "notification" returns an error
 //
-// A function asks only where DEMO=1 is set, which template.yaml does not do: nobody
-// outside should be able to ask for this.
+// A function uses this package only if the environment variable DEMO is 1. template.yaml
+// does not set DEMO, because no client of a real service may make it fail.
 package demo
 
 import (
@@ -19,8 +18,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// At returns a place in a part's handler where it fails if the reference asks for it.
-// Have it where a failure hurts most: after an effect, before anything knows of it.
+// At returns a function that kills the process or returns an error if the reference asks
+// for it. part is the name of the handler in the reference. Call the function where a
+// failure does the most harm: after an effect, and before the effect is recorded.
 func At(part string) func(ctx context.Context, reference string) error {
 	return func(ctx context.Context, reference string) error {
 		attempt := lambdaidem.Attempt(ctx)
@@ -34,24 +34,24 @@ func At(part string) func(ctx context.Context, reference string) error {
 	}
 }
 
-// Nowhere fails nothing.
+// Nowhere takes the place of the function that At returns, and never fails.
 func Nowhere(context.Context, string) error { return nil }
 
-// number returns what a word of the text is said to be, 0 where nothing is said.
+// number returns N if the text contains the field word=N, and 0 otherwise.
 func number(text, word string) int {
 	for field := range strings.FieldsSeq(text) {
 		if value, ok := strings.CutPrefix(field, word+"="); ok {
-			n, _ := strconv.Atoi(value) // no number: 0
+			n, _ := strconv.Atoi(value) // 0 if value is not a number
 			return n
 		}
 	}
 	return 0
 }
 
-// Die kills the process by SIGKILL: nothing is cleaned up.
+// Die kills its own process with SIGKILL, so no cleanup runs. It does not return.
 func Die() {
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = self.Kill()
 	}
-	select {} // until that happens
+	select {} // the signal may take a moment
 }

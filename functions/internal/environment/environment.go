@@ -1,4 +1,5 @@
-// Package environment is what the functions need from theirs.
+// Package environment reads the environment variables of the functions, and makes the
+// clients and the metrics that all functions share.
 package environment
 
 import (
@@ -14,38 +15,40 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Environment is read once, when the function starts.
+// Environment is the configuration of a function. Load reads it once, when the function
+// starts.
 type Environment struct {
-	AWS      aws.Config       // to make further clients of
-	DynamoDB *dynamodb.Client // one for the life of the process: connections are dear
-	Demo     bool             // DEMO=1, see functions/payments/demo.go and package demo; never set where money is real
+	AWS      aws.Config       // for clients of other services
+	DynamoDB *dynamodb.Client // one client for the life of the process, so that its connections are reused
+	Demo     bool             // DEMO=1: requests may ask for failures; never set in production
 
-	values  map[string]string
-	metrics lambdaidem.Observer // see Observed
+	values  map[string]string   // variables by name; none is empty
+	metrics lambdaidem.Observer // counts the outcomes of guarded calls
 }
 
-// Names of variables that template.yaml sets.
+// The names of environment variables that template.yaml sets.
 const (
-	IdempotencyTable   = "IDEMPOTENCY_TABLE"       // the table of idempotency records
-	PaymentsTable      = "PAYMENTS_TABLE"          // the table of payments and refunds
-	AccountsTable      = "ACCOUNTS_TABLE"          // the table of accounts
-	TransfersTable     = "TRANSFERS_TABLE"         // the table of transfers
-	ReceiptsTable      = "RECEIPTS_TABLE"          // the table of receipts
+	IdempotencyTable   = "IDEMPOTENCY_TABLE"       // table of idempotency records
+	PaymentsTable      = "PAYMENTS_TABLE"          // table of payments and refunds
+	AccountsTable      = "ACCOUNTS_TABLE"          // table of accounts
+	TransfersTable     = "TRANSFERS_TABLE"         // table of transfers
+	ReceiptsTable      = "RECEIPTS_TABLE"          // table of receipts
 	NotificationsQueue = "NOTIFICATIONS_QUEUE_URL" // URL of the queue of notifications
 	ClearingURL        = "CLEARING_URL"            // base URL of the clearing service
 	MailerURL          = "MAILER_URL"              // base URL of the mailer
 
-	serviceName = "SERVICE_NAME" // what the functions are a part of: a dimension of their metrics
+	serviceName = "SERVICE_NAME" // name of the service that the functions belong to: a dimension of their metrics
 )
 
-// Get returns the value of a variable that Load was told of.
+// Get returns the value of a variable whose name was passed to Load.
 func (e Environment) Get(name string) string { return e.values[name] }
 
-// Service returns what the functions are a part of: a dimension of their metrics.
+// Service returns the name of the service that the functions belong to. It is a dimension
+// of their metrics.
 func (e Environment) Service() string { return e.values[serviceName] }
 
-// Load reads the environment: the variables with these names, all required, and the
-// service's. Its error names every one that is missing.
+// Load reads the variables with these names and SERVICE_NAME. All of them are required. The
+// error names every variable that is missing.
 func Load(ctx context.Context, names ...string) (Environment, error) {
 	e := Environment{Demo: os.Getenv("DEMO") == "1", values: map[string]string{}}
 	var problems []error
@@ -64,8 +67,8 @@ func Load(ctx context.Context, names ...string) (Environment, error) {
 	}
 	e.AWS, e.metrics = cfg, newMetrics(e.Get(serviceName))
 	e.DynamoDB = dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
-		// DynamoDB Local sends no checksum with an error answer; the SDK takes that
-		// for 0 and would log a warning for each.
+		// DynamoDB Local sends error replies without a checksum. The SDK would log a
+		// warning for each of them, because it takes an absent checksum for 0.
 		o.DisableValidateResponseChecksum = os.Getenv("AWS_ENDPOINT_URL_DYNAMODB") != ""
 	})
 	return e, nil

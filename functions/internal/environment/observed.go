@@ -5,18 +5,18 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/emf"
 )
 
-// Observed is an option of every guard here: what comes of each call is a CloudWatch
-// metric too, and warnings go on to the log.
+// Observed is a guard option for lambdaidem.New. It counts the outcome of each call as a
+// CloudWatch metric. Warnings are still logged.
 func (e Environment) Observed(o *lambdaidem.Options) {
 	o.Observer = lambdaidem.Observers(o.Observer, e.metrics)
 }
 
-// newMetrics counts for the alarms and the dashboard of template.yaml, which have the
-// same names. Without SERVICE_NAME it would count under another one, and every alarm
-// would be silent: hence it is required.
+// newMetrics returns an observer that writes the metrics to which the alarms and the
+// dashboard of template.yaml refer. service must be the SERVICE_NAME that template.yaml
+// sets. Under another name, no alarm would receive data.
 //
-// The records' ids are for the queries of template.yaml: with them a key's history can
-// be read from the log. They are hashes, and tell nothing of a key or a caller.
+// The metrics also contain the ids of records, so that the queries of template.yaml can
+// find the history of a key in the log. An id is a hash and reveals neither key nor caller.
 func newMetrics(service string) lambdaidem.Observer {
 	return emf.New(func(o *emf.Options) { o.Service, o.Records = service, true })
 }

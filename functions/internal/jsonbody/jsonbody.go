@@ -1,7 +1,7 @@
-// Package jsonbody reads a request's JSON body so strictly that no two readers
-// can take it for different things: unknown members, members in another case,
-// duplicate members, trailing data and invalid UTF-8 are all refused. Where
-// money moves, a misspelt optional field should be an error, not a silence.
+// Package jsonbody decodes JSON bodies that every JSON reader understands in the same way.
+// It refuses unknown members, members with different capitalization, duplicate members,
+// trailing data and invalid UTF-8. A service that moves money must not ignore a misspelled
+// optional field.
 package jsonbody
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Decode reads body, which must be one JSON object, into the struct that into
-// points at. Its errors are sentences for the client, and name the field.
+// Decode decodes body, which must be one JSON object, into the struct that into points to.
+// The text of an error names the field and may be sent to the client.
 func Decode(body []byte, into any) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return errors.New("the body is empty; send a JSON object")
@@ -39,7 +39,8 @@ func Decode(body []byte, into any) error {
 	}
 }
 
-// DecodeEvent decodes the body of an HTTP event, as Decode does.
+// DecodeEvent is like Decode for the body of an HTTP event. It decodes base64 first, if the
+// event says that the body is base64.
 func DecodeEvent(e events.APIGatewayV2HTTPRequest, into any) error {
 	body := []byte(e.Body)
 	if e.IsBase64Encoded {
@@ -51,11 +52,12 @@ func DecodeEvent(e events.APIGatewayV2HTTPRequest, into any) error {
 	return Decode(body, into)
 }
 
-// longestName keeps a client's own nonsense short when it is told of it, in
-// bytes.
+// longestName is the maximum length of a field's name in an error, in bytes. A client can
+// send names of any length.
 const longestName = 100
 
-// field names what a JSON Pointer (RFC 6901) points at.
+// field returns the name of the field that a JSON Pointer (RFC 6901) points to, for an
+// error.
 func field(p jsontext.Pointer) string {
 	name := string(p)
 	switch {
@@ -68,7 +70,7 @@ func field(p jsontext.Pointer) string {
 	}
 }
 
-// wanted says in JSON's words what a Go type takes.
+// wanted returns the JSON type that a Go type is decoded from, for an error.
 func wanted(t reflect.Type) string {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()

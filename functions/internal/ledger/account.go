@@ -8,29 +8,31 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Accounts is the name of the table of accounts. An account is what an owner has
-// in one currency: an item with the attributes id and balance, in minor units.
+// Accounts is the name of the table of accounts. An account is the money of one owner in one
+// currency. It is an item with the attributes id and balance. The balance is in minor
+// units, such as cents.
 //
-// The functions open none: where money comes from is not their business. Write
-// the item to the table, as stack.OpenAccount does for the demo and the tests:
+// The functions open no accounts. To open one, write the item to the table, as
+// stack.OpenAccount does for the demo and the tests:
 //
 //	{"id": {"S": "EUR https://issuer.example.com alice"}, "balance": {"N": "10000"}}
 type Accounts string
 
-// accountID returns the currency, which has three letters, then whose it is.
+// accountID returns the key of an account: the currency, which has three letters, a space
+// and the owner.
 func accountID(owner, currency string) itemID { return itemID{currency + " " + owner} }
 
-// What becomes of a request that an account is in the way of: an answer that is
-// stored and replayed.
+// The answers to requests that the state of an account forbids. The guard stores and
+// replays them.
 var (
 	ErrNoAccount         = lambdaidem.Reject(http.StatusNotFound, "account_not_found", "You have no account in this currency.")
 	ErrNoRecipient       = lambdaidem.Reject(http.StatusNotFound, "recipient_not_found", "The recipient has no account in this currency.")
 	ErrInsufficientFunds = lambdaidem.Reject(http.StatusPaymentRequired, "insufficient_funds", "Your account does not have that much.")
 )
 
-// Refusal returns the one of these errors that err is, by its code: of an error that a
-// call of lambdaidem.Do replays, the code and the message are all that survives.
-// It is nil if err is none of them.
+// Refusal returns ErrNoAccount, ErrNoRecipient or ErrInsufficientFunds if err has the code
+// of that error, and nil otherwise. It compares codes because lambdaidem.Do replays an
+// error with its code and message, but not with its identity.
 func Refusal(err error) error {
 	for _, refusal := range []error{ErrNoAccount, ErrNoRecipient, ErrInsufficientFunds} {
 		if own := (*lambdaidem.Error)(nil); errors.As(refusal, &own) && errors.Is(err, own.Code) {
@@ -40,9 +42,11 @@ func Refusal(err error) error {
 	return nil
 }
 
-// Debit enlists that an amount leaves an account, which never has less than 0.
-// The condition is looked at when the money moves, with the answer: there is no
-// moment between a check and a write.
+// Debit enlists taking an amount from an account. If the account does not exist, the answer
+// is ErrNoAccount. If its balance is too small, the answer is ErrInsufficientFunds.
+//
+// DynamoDB checks the balance in the transaction that moves the money and stores the answer,
+// so the balance can't change between the check and the write.
 func (a Accounts) Debit(tx *dynamostore.Tx, owner, currency string, amount int64) {
 	tx.UpdateValue("debit", string(a), accountID(owner, currency), "SET balance = balance - :amount", dynamostore.Args{":amount": amount}).
 		If("balance >= :amount", nil).
@@ -63,7 +67,8 @@ func (a Accounts) Credit(tx *dynamostore.Tx, owner, currency string, amount int6
 		If("attribute_exists(id)", nil)
 }
 
-// CheckRecipient enlists the condition that there is an account.
+// CheckRecipient enlists the condition that the account exists. If it does not, the answer
+// is ErrNoRecipient.
 func (a Accounts) CheckRecipient(tx *dynamostore.Tx, owner, currency string) {
 	tx.CheckValue("recipient", string(a), accountID(owner, currency), "attribute_exists(id)", nil).Else(ErrNoRecipient)
 }

@@ -1,5 +1,5 @@
-// Package ledger keeps accounts, payments and transfers in DynamoDB tables. It is
-// the one place that knows what their items look like.
+// Package ledger stores accounts, payments, transfers and receipts in DynamoDB tables. No
+// other package knows the attributes of their items.
 package ledger
 
 import (
@@ -19,60 +19,60 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Payment is one payment: an item of the table, and what a client is shown.
+// Payment is a payment, as an item of the table and as JSON for the client.
 type Payment struct {
 	ID         string `dynamodbav:"id" json:"id"`
-	Owner      string `dynamodbav:"owner" json:"-"` // see package caller
-	Amount     int64  `dynamodbav:"amount" json:"amount"`
+	Owner      string `dynamodbav:"owner" json:"-"`           // as caller.Of returns it
+	Amount     int64  `dynamodbav:"amount" json:"amount"`     // minor units, such as cents
 	Currency   string `dynamodbav:"currency" json:"currency"` // ISO 4217
 	Reference  string `dynamodbav:"reference" json:"reference,omitempty"`
-	CreatedAt  string `dynamodbav:"created_at" json:"createdAt"` // RFC 3339
-	Refundable int64  `dynamodbav:"refundable" json:"refundable"`
+	CreatedAt  string `dynamodbav:"created_at" json:"createdAt"`  // RFC 3339
+	Refundable int64  `dynamodbav:"refundable" json:"refundable"` // the rest of the amount that can still be refunded
 }
 
-// Refund is one refund: an item of the same table, and what a client is shown.
+// Refund is a refund, as an item of the table of payments and as JSON for the client.
 type Refund struct {
 	ID        string `dynamodbav:"id" json:"id"`
 	PaymentID string `dynamodbav:"payment_id" json:"paymentId"`
 	Amount    int64  `dynamodbav:"amount" json:"amount"`
 	Currency  string `dynamodbav:"currency" json:"currency"`
-	Left      int64  `dynamodbav:"left" json:"left"` // what could still be refunded then
+	Left      int64  `dynamodbav:"left" json:"left"` // Payment.Refundable after this refund
 }
 
-// MaxAmount is the largest amount in minor units (cents, say): 2^53-1, beyond
-// which readers of JSON that use floating point begin to round.
+// MaxAmount is the largest amount, in minor units such as cents: 2^53-1. JSON readers that
+// use floating point round larger integers.
 const MaxAmount = 1<<53 - 1
 
-// NewPaymentID makes up an ID of 130 random bits. Each run of a handler makes up
-// one of its own, and that of the run whose writes are committed counts.
+// NewPaymentID returns a new ID of 130 random bits. Each run of a handler makes another ID.
+// The payment has the ID of the run whose writes were committed.
 func NewPaymentID() string { return "pay_" + rand.Text() }
 
-// NewRefundID makes up an ID, like [NewPaymentID].
+// NewRefundID returns a new ID, like [NewPaymentID].
 func NewRefundID() string { return "ref_" + rand.Text() }
 
 var paymentID = regexp.MustCompile(`^pay_[A-Z2-7]{26}$`)
 
-// IsPaymentID reports whether a payment could have this ID. What a client puts
-// into a path is not sent to the table before it passes.
+// IsPaymentID reports whether id has the form of a payment's ID. An ID from a client's path
+// is used in a request to the table only if it has this form.
 func IsPaymentID(id string) bool { return paymentID.MatchString(id) }
 
-// Payments is the table of payments and their refunds.
+// Payments is the table of payments and refunds.
 type Payments struct {
 	API  API
 	Name string
 }
 
-// API is what reading needs of a *dynamodb.Client.
+// API is the part of *dynamodb.Client that Payments uses to read.
 type API interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 }
 
-// ErrNotFound says that there is no such payment, or that it is another
-// owner's: the two look alike, so that nobody learns which IDs exist.
+// ErrNotFound means that the payment does not exist or belongs to another owner. The error
+// is the same for both, so that a client can't find out which IDs exist.
 var ErrNotFound = errors.New("no such payment")
 
-// Get reads a payment of this owner, consistently: who has just paid sees it.
-// The error is [ErrNotFound] if there is none.
+// Get returns a payment of this owner. The read is consistent, so it finds a payment that
+// has just been committed. If the owner has no such payment, the error is [ErrNotFound].
 func (t Payments) Get(ctx context.Context, owner, id string) (Payment, error) {
 	if !IsPaymentID(id) {
 		return Payment{}, ErrNotFound
@@ -95,9 +95,9 @@ func (t Payments) Get(ctx context.Context, owner, id string) (Payment, error) {
 // Add enlists a new payment.
 func (t Payments) Add(tx *dynamostore.Tx, p Payment) { tx.PutValue("payment", t.Name, p) }
 
-// Refund enlists a refund of a payment that was read, and takes it from what is
-// left. If another refund came between, what was read is not so any more: nothing
-// is refunded, and the request is to be repeated.
+// Refund enlists the refund r of the payment p, and reduces what can still be refunded. The
+// condition compares Refundable with the value in p. If another refund was committed after p
+// was read, nothing is written. The client then gets a 503 and may repeat the request.
 func (t Payments) Refund(tx *dynamostore.Tx, p Payment, r Refund) {
 	tx.PutValue("refund", t.Name, r)
 	tx.UpdateValue("payment", t.Name, itemID{p.ID}, "SET refundable = :left", dynamostore.Args{":left": r.Left}).
@@ -106,7 +106,7 @@ func (t Payments) Refund(tx *dynamostore.Tx, p Payment, r Refund) {
 			"Another refund of this payment came between. Repeat the request with the same key.")))
 }
 
-// itemID is the key of an item, in every table.
+// itemID is the key of an item in any of the tables.
 type itemID struct {
 	ID string `dynamodbav:"id"`
 }

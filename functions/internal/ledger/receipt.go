@@ -6,19 +6,19 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
 
-// Receipt is what a payer is given for a payment: an item of a table.
+// Receipt confirms a payment to its payer. It is an item of the table of receipts.
 type Receipt struct {
 	ID        string `dynamodbav:"id"`
 	PaymentID string `dynamodbav:"payment_id"`
-	Owner     string `dynamodbav:"owner"` // the payment's
+	Owner     string `dynamodbav:"owner"` // the payment's owner
 	Amount    int64  `dynamodbav:"amount"`
-	Currency  string `dynamodbav:"currency"` // ISO 4217
-	PaidAt    string `dynamodbav:"paid_at"`  // RFC 3339
-	WrittenAt string `dynamodbav:"written_at"`
+	Currency  string `dynamodbav:"currency"`   // ISO 4217
+	PaidAt    string `dynamodbav:"paid_at"`    // RFC 3339
+	WrittenAt string `dynamodbav:"written_at"` // RFC 3339
 }
 
-// ReceiptID returns the ID of the receipt of a payment: "rec_" and the payment's random
-// bits. A payment has one, whoever writes it and however often.
+// ReceiptID returns the ID of the receipt of a payment: "rec_" and the random part of the
+// payment's ID. All writes of the receipt of one payment therefore have the same key.
 func ReceiptID(paymentID string) string { return "rec_" + strings.TrimPrefix(paymentID, "pay_") }
 
 // Receipts is the name of the table of receipts.
@@ -26,8 +26,8 @@ type Receipts string
 
 // Add enlists a receipt.
 //
-// There is no condition that it must be new. The idempotency record sees to that for
-// as long as it lives; after it, or when it is lost, the receipt is written over by one
-// that says the same of the payment. A condition would fail there, each time the record
-// of the stream comes, and so hold up all behind it.
+// The write has no condition that the receipt is new. While the idempotency record exists,
+// the guard prevents a second write. After that, a second write only replaces the receipt by
+// one with the same content, except WrittenAt. A condition would fail each time, and the
+// failing stream record would block the records behind it.
 func (t Receipts) Add(tx *dynamostore.Tx, r Receipt) { tx.PutValue("receipt", string(t), r) }

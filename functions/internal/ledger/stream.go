@@ -8,26 +8,25 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// IsNewPayment reports whether a record of the stream of the table of payments says
-// that a payment was made. The stream tells of everything that is written there: of
-// a refund, which is an item of its own, and of the payment that it takes from, which
-// is updated. No such record is a payment.
+// IsNewPayment reports whether a stream record of the table of payments is the insertion of
+// a payment. The stream also has records of refunds, which are items of the same table, and
+// of payments that were updated by a refund.
 //
-// The records of one transaction arrive apart and mixed with others', so each is
-// judged by itself.
+// The stream does not keep the records of one transaction together, so IsNewPayment looks
+// only at the one record.
 func IsNewPayment(r events.DynamoDBEventRecord) bool {
 	return events.DynamoDBOperationType(r.EventName) == events.DynamoDBOperationTypeInsert && IsPaymentID(PaymentIDOf(r))
 }
 
-// PaymentIDOf returns the ID of the item that a record is of.
+// PaymentIDOf returns the ID of the item that the stream record is about.
 func PaymentIDOf(r events.DynamoDBEventRecord) string { return r.Change.Keys["id"].String() }
 
-// lasting are the members of a payment that never change.
+// lasting are the attributes of a payment that never change.
 var lasting = []string{"id", "owner", "amount", "currency", "reference", "created_at"}
 
-// AsMade returns the record of a payment without what can change in a payment: what is left
-// to be refunded, and whatever else its item may get. So it is the same record by which
-// the stream told of the payment, whenever it is made of the table's item again.
+// AsMade returns the stream record with only those attributes of the payment that never
+// change. An operator who builds a stream record from the table's item, even after a refund,
+// therefore gets the same payload as the original record, and the guard recognizes it.
 func AsMade(r events.DynamoDBEventRecord) events.DynamoDBEventRecord {
 	image := make(map[string]events.DynamoDBAttributeValue, len(lasting))
 	for _, name := range lasting {
@@ -39,7 +38,8 @@ func AsMade(r events.DynamoDBEventRecord) events.DynamoDBEventRecord {
 	return r
 }
 
-// PaymentOf returns the payment as it was written. The stream needs the view NEW_IMAGE.
+// PaymentOf returns the payment in a stream record. The stream's view type must be NEW_IMAGE
+// or NEW_AND_OLD_IMAGES.
 func PaymentOf(r events.DynamoDBEventRecord) (Payment, error) {
 	item := make(map[string]types.AttributeValue, len(r.Change.NewImage))
 	for name, v := range r.Change.NewImage {
@@ -48,7 +48,7 @@ func PaymentOf(r events.DynamoDBEventRecord) (Payment, error) {
 			item[name] = &types.AttributeValueMemberS{Value: v.String()}
 		case events.DataTypeNumber:
 			item[name] = &types.AttributeValueMemberN{Value: v.Number()}
-		default: // a payment has nothing else
+		default: // a payment has only strings and numbers
 		}
 	}
 	var p Payment

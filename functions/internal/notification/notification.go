@@ -1,5 +1,5 @@
-// Package notification is what one function tells another about a payment, over a
-// queue: the message that both have to agree on.
+// Package notification defines the message about a payment that the receipts function sends
+// to the notifications function over a queue.
 package notification
 
 import (
@@ -11,15 +11,15 @@ import (
 	"github.com/lambdaidem/toolkit/functions/internal/ledger"
 )
 
-// Notification says that a payment was made, and who is to hear of it.
+// Notification tells the consumer that a payment was made, and whom to notify.
 //
-// It has only what the payment says itself: no time of sending, nothing made up.
-// Whoever sends it sends it again after a crash, under the same key, and it must be
-// the same message then: the consumer refuses another one under that key.
+// It contains only data of the payment: no time of sending and no random value. After a
+// crash, the sender sends it again with the same key, and it must be the same message then,
+// because the consumer refuses a different message with that key.
 type Notification struct {
 	PaymentID string `json:"payment"`
-	To        string `json:"to"` // the payment's owner
-	Amount    int64  `json:"amount"`
+	To        string `json:"to"`     // the owner of the payment
+	Amount    int64  `json:"amount"` // minor units, such as cents
 	Currency  string `json:"currency"`
 	Reference string `json:"reference"`
 	PaidAt    string `json:"paidAt"` // RFC 3339
@@ -30,12 +30,11 @@ func Of(p ledger.Payment) Notification {
 	return Notification{PaymentID: p.ID, To: p.Owner, Amount: p.Amount, Currency: p.Currency, Reference: p.Reference, PaidAt: p.CreatedAt}
 }
 
-// Parse reads a message's body, which must be a JSON object with these members alone,
-// each once and in this case. What is no notification is an error.
+// Parse decodes the body of a message. It returns an error if the body is not a valid
+// notification. Package jsonbody decodes it, so unknown or repeated members are errors too.
 //
-// It is as strict as a request's reader (package jsonbody), because readers disagree
-// about all else, and one of them mails. A member that is added one day is refused by a
-// consumer that is not deployed yet: the message then comes again.
+// Deploy the consumer before the sender when you add a member. A consumer that does not know
+// the member refuses the message, and the queue delivers it again.
 func Parse(body string) (Notification, error) {
 	var n Notification
 	if err := jsonbody.Decode([]byte(body), &n); err != nil {
@@ -47,9 +46,9 @@ func Parse(body string) (Notification, error) {
 	return n, nil
 }
 
-// Body returns the notification as the body of a message. It has no character that SQS
-// refuses (Amazon SQS API Reference, "SendMessage"): encoding/json escapes control
-// characters and replaces what is no UTF-8, and the two noncharacters are escaped here.
+// Body returns the notification as JSON for the body of a message. The JSON contains no
+// character that SQS refuses (Amazon SQS API Reference, "SendMessage"). encoding/json escapes
+// control characters and replaces invalid UTF-8. Body escapes U+FFFE and U+FFFF.
 func (n Notification) Body() (string, error) {
 	text, err := json.Marshal(n)
 	if err != nil {
@@ -58,5 +57,5 @@ func (n Notification) Body() (string, error) {
 	return noncharacters.Replace(string(text)), nil
 }
 
-// noncharacters escapes what can be within JSON strings alone.
+// noncharacters escapes U+FFFE and U+FFFF, which can occur only inside JSON strings.
 var noncharacters = strings.NewReplacer("\uFFFE", `\ufffe`, "\uFFFF", `\uffff`)

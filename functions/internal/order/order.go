@@ -1,4 +1,5 @@
-// Package order reads what a client asks for: an amount of money, and what for.
+// Package order checks the part of a request body that payments and transfers have in
+// common: an amount of money, a currency and a reference.
 package order
 
 import (
@@ -10,26 +11,26 @@ import (
 	"github.com/lambdaidem/toolkit/functions/internal/ledger"
 )
 
-// Order is what a client asks for.
+// Order is an amount of money with a reference, after all checks.
 type Order struct {
-	Amount    int64  `json:"amount"`    // minor units: cents, say; 1 to ledger.MaxAmount
+	Amount    int64  `json:"amount"`    // minor units, such as cents; 1 to ledger.MaxAmount
 	Currency  string `json:"currency"`  // three letters as in ISO 4217
-	Reference string `json:"reference"` // optional, for the client's own use
+	Reference string `json:"reference"` // optional, for the client's own use; at most 140 characters
 }
 
-// Fields are an order as it stands in a body, to be decoded by package jsonbody
-// by themselves or as a part of more.
+// Fields are the members of an order in a request body. Decode them with package jsonbody,
+// alone or embedded in a larger struct. A nil pointer means that the member is absent.
 type Fields struct {
 	Amount    *int64  `json:"amount"`
 	Currency  *string `json:"currency"`
 	Reference string  `json:"reference"`
 }
 
-// maxReference is the longest reference, in characters: as in a SEPA transfer.
+// maxReference is the maximum length of a reference, in characters, as in a SEPA transfer.
 const maxReference = 140
 
-// Order checks the fields. Its errors are sentences for the client that begin
-// with the field's name.
+// Order checks the fields and returns the order. The text of an error begins with the
+// field's name and may be sent to the client.
 func (f Fields) Order() (Order, error) {
 	switch {
 	case f.Amount == nil:
@@ -48,7 +49,8 @@ func (f Fields) Order() (Order, error) {
 	return Order{*f.Amount, *f.Currency, f.Reference}, nil
 }
 
-// isCurrency checks the form alone: which codes are in use changes by the year.
+// isCurrency reports whether s has the form of an ISO 4217 code. It has no list of codes,
+// because the list changes.
 func isCurrency(s string) bool {
 	if len(s) != 3 {
 		return false
