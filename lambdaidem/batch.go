@@ -288,9 +288,9 @@ func (b *messageGuard[E, M]) handlerOf(t *batchMessage[M]) func(context.Context)
 
 var errTimeout = errors.New("the message's time, BatchOptions.Timeout, is over")
 
-// discards reports whether to acknowledge a message that was refused, because
-// BatchOptions.Discard returns true for it. discards calls Discard only if the guard would
-// refuse the message again on every retry.
+// discards reports whether a refused message is acknowledged all the same, so that it is not
+// delivered again: BatchOptions.Discard returns true for it. discards does not call Discard
+// if a retry of the message could succeed.
 func (b *messageGuard[E, M]) discards(ctx context.Context, t *batchMessage[M]) (discard bool) {
 	if b.opts.Discard == nil || t.end.refusal == nil || t.end.refusal.unfinished {
 		return false
