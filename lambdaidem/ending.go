@@ -111,9 +111,9 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	case a.g.opts.Optimistic:
 		d = a.finishOptimistic(ctx, end)
 	case end.outcome == OutcomeReleased:
-		var overtaken *Record
-		if d, overtaken = a.release(ctx, end.err); overtaken != nil {
-			d = a.answerOf(ctx, *overtaken)
+		var takenOver *Record
+		if d, takenOver = a.release(ctx, end.err); takenOver != nil {
+			d = a.failedLate(ctx, *takenOver)
 		}
 	default:
 		a.note(ctx, EventUncertain, end.err)
@@ -206,9 +206,10 @@ func (a *attempt) lost(ctx context.Context, rec Record) decision {
 	return a.inProgress(ctx)
 }
 
-// answerOf decides a call that failed after another attempt had taken its record. If that
-// attempt has finished, its answer counts. Otherwise the client receives the handler's own.
-func (a *attempt) answerOf(ctx context.Context, rec Record) decision {
+// failedLate decides a call whose handler failed after another attempt had taken over the
+// record. If that attempt has finished, the client receives its answer. Otherwise the client
+// receives the answer of the handler that failed.
+func (a *attempt) failedLate(ctx context.Context, rec Record) decision {
 	if found := a.judge(rec); found == isFinished || found == isMismatch {
 		return a.fromRecord(ctx, found, rec)
 	}
@@ -217,8 +218,8 @@ func (a *attempt) answerOf(ctx context.Context, rec Record) decision {
 
 // release releases the record of an attempt that had no effects, so that a retry runs
 // the handler again. why is the error to report; nil if there is none. If another attempt
-// has taken the record, overtaken is the record.
-func (a *attempt) release(ctx context.Context, why error) (d decision, overtaken *Record) {
+// has taken over the record, release changes nothing and returns the record as takenOver.
+func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver *Record) {
 	switch rec, err := a.settleRelease(ctx, why); {
 	case err == nil:
 		a.note(ctx, EventReleased, why)
