@@ -67,7 +67,7 @@ func (p properties) code(f *Function, resource *node) error {
 	return err
 }
 
-// codeURI reads CodeUri, which is a path or an object in an S3 bucket. It returns an object as
+// codeURI reads CodeUri, which is a path or an object in a bucket. It returns an object as
 // s3://BUCKET/KEY.
 func (p properties) codeURI() (string, error) {
 	const key = "CodeUri"
