@@ -29,7 +29,7 @@ type found struct {
 	held, oldestHeld, recent int64
 }
 
-// watching is a watch that finds the given leases, with buffers for its metrics and log.
+// watching returns a watch that finds the given leases, with buffers for its metrics and log.
 func watching(all func(context.Context) leases) (w watch, written, logged *bytes.Buffer) {
 	written, logged = &bytes.Buffer{}, &bytes.Buffer{}
 	return watch{
