@@ -11,10 +11,10 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
-// unknownPayment could be a payment's id.
+// unknownPayment has the form of a payment's id, and no payment has it.
 const unknownPayment = "pay_ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// routes are those that take a body.
+// routes are the routes whose requests have a body.
 var routes = map[string]struct{ path, code string }{
 	"payments":  {"/payments", "payment_invalid"},
 	"refunds":   {"/payments/" + unknownPayment + "/refunds", "refund_invalid"},
@@ -77,8 +77,7 @@ func TestBadPathsAreNoServerErrors(t *testing.T) {
 	u.expectPayments(t, 0)
 }
 
-// TestWrongBase64IsA400 sends events that no gateway would write by the Lambda
-// Invoke API.
+// TestWrongBase64IsA400 sends events that no gateway would make, through the Lambda Invoke API.
 func TestWrongBase64IsA400(t *testing.T) {
 	tests := map[string]struct{ function, method, path, route string }{
 		"POST /payments":              {"PaymentsFunction", "POST", "/payments", "POST /payments"},

@@ -19,11 +19,11 @@ import (
 
 const dinner = `{"amount":1250,"currency":"EUR","reference":"dinner"}`
 
-// user is a caller of one test alone, so that tests don't see each other's
-// accounts, payments and records.
+// user is a caller that only one test uses, so that tests don't see each other's accounts,
+// payments and records.
 type user string
 
-// opening is what a new user's account in EUR has.
+// opening is the balance of a new user's account in EUR, in cents.
 const opening = 100_000
 
 func newUser(t *testing.T) user {
@@ -33,7 +33,7 @@ func newUser(t *testing.T) user {
 	return u
 }
 
-// open gives the user an account in EUR.
+// open opens an account of the user in EUR.
 func (u user) open(t *testing.T, balance int64) {
 	t.Helper()
 	if err := everything.OpenAccount(t.Context(), string(u), "EUR", balance); err != nil {
@@ -41,7 +41,7 @@ func (u user) open(t *testing.T, balance int64) {
 	}
 }
 
-// balance is what the user's account has.
+// balance returns the balance of the user's account in EUR, in cents.
 func (u user) balance(t *testing.T) int64 {
 	t.Helper()
 	for _, a := range scan[struct {
@@ -63,10 +63,10 @@ func (u user) expectBalance(t *testing.T, want int64) {
 	}
 }
 
-// request is one HTTP request.
+// request is an HTTP request of a user.
 type request struct {
-	method  string // empty: POST
-	path    string // empty: /payments
+	method  string // default POST
+	path    string // default /payments
 	keys    []string
 	body    string
 	headers map[string]string
@@ -74,7 +74,7 @@ type request struct {
 
 func order(key, body string) request { return request{keys: []string{key}, body: body} }
 
-// answer is what came back.
+// answer is the response to a request.
 type answer struct {
 	status int
 	header http.Header
@@ -150,7 +150,7 @@ func expectProblem(t *testing.T, a answer, status int, code string) {
 	}
 }
 
-// expectReplay checks that again is first, marked as a replay (R1, R2).
+// expectReplay checks that again equals first and is marked as a replay (R1, R2).
 func expectReplay(t *testing.T, first, again answer) {
 	t.Helper()
 	if again.status != first.status || again.body != first.body || !again.replayed() || first.replayed() {
@@ -169,10 +169,10 @@ type payment struct {
 	Owner      string `dynamodbav:"owner"`
 	Amount     int64  `dynamodbav:"amount"`
 	Refundable int64  `dynamodbav:"refundable"`
-	PaymentID  string `dynamodbav:"payment_id"` // of a refund
+	PaymentID  string `dynamodbav:"payment_id"` // the refunded payment; empty unless the item is a refund
 }
 
-// payments are the user's payments, as the table has them.
+// payments reads the user's payments and refunds from the table.
 func (u user) payments(t *testing.T) []payment {
 	t.Helper()
 	var own []payment
@@ -184,7 +184,7 @@ func (u user) payments(t *testing.T) []payment {
 	return own
 }
 
-// expectPayments checks how many there are, and that the account has paid them.
+// expectPayments checks the number of payments, and that the account has paid for all of them.
 func (u user) expectPayments(t *testing.T, n int) {
 	t.Helper()
 	made := u.payments(t)
@@ -193,7 +193,7 @@ func (u user) expectPayments(t *testing.T, n int) {
 	}
 	left := int64(opening)
 	for _, p := range made {
-		left -= p.Refundable // what was refunded came back
+		left -= p.Refundable // refunds went back to the account
 	}
 	u.expectBalance(t, left)
 }
@@ -208,7 +208,7 @@ type record struct {
 	Data    string `dynamodbav:"data"`
 }
 
-// records are the user's idempotency records, as the table has them.
+// records reads the user's idempotency records from the table.
 func (u user) records(t *testing.T) []record {
 	t.Helper()
 	var own []record
@@ -234,7 +234,7 @@ func (u user) expectNoRecord(t *testing.T) {
 	}
 }
 
-// awaitRecord waits until a request under way has its record.
+// awaitRecord waits until the record of a running request exists.
 func (u user) awaitRecord(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -14,7 +14,7 @@ func TestK1_QuotedAndBareAreOneKey(t *testing.T) {
 	u.expectPayments(t, 1)
 }
 
-// refusedKeys are keys that must be refused on every guarded route.
+// refusedKeys are keys that every guarded route must refuse.
 var refusedKeys = map[string]struct {
 	keys []string
 	code string

@@ -1,5 +1,5 @@
-// Package e2e_test drives the sample functions as the binaries that deploy, by
-// real HTTP requests through the Lambda emulator, over DynamoDB Local.
+// Package e2e_test tests the sample functions as the binaries that deploy. It sends real HTTP
+// requests through the Lambda emulator; the functions use DynamoDB Local.
 package e2e_test
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
-// everything is the one stack of this test process.
+// everything is the stack that all tests of this process share.
 var everything *stack.Stack
 
 func TestMain(m *testing.M) {
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (status int) {
-	var log bytes.Buffer // written by the emulator alone, read after it has stopped
+	var log bytes.Buffer // only the emulator writes to it; read after the emulator has stopped
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	defer cancel()
 	var err error

@@ -16,7 +16,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
-// requestOf is a request of the user's, as the function gets it.
+// requestOf returns a request of the user as the event that the function receives.
 func (u user) requestOf(t *testing.T, path, route, key, body string) []byte {
 	t.Helper()
 	r := idemtest.Request{Path: path, Route: route, Key: key, Body: body, Caller: idemtest.JWT(stack.Issuer, string(u))}
@@ -32,9 +32,8 @@ func mustJSON(t *testing.T, v any) []byte {
 	return text
 }
 
-// written are the documents that an invocation has written by the time when its answer
-// is there: a process of Lambda is frozen then, and a document that comes later may
-// never come.
+// written returns the metric documents that an invocation has written before its answer. Lambda
+// freezes a process after the answer, so a later document might never be written.
 func written(t *testing.T, function string, payload []byte) []metrics.Document {
 	t.Helper()
 	result, err := everything.Emulator().Invoke(t.Context(), function, payload)
@@ -53,8 +52,8 @@ func written(t *testing.T, function string, payload []byte) []metrics.Document {
 	return all
 }
 
-// said tells what a document says, in the dimensions that the alarms of template.yaml
-// have: outcome, how many of it, and by which route.
+// said returns the outcome, its count and its route from a document, in the dimensions that the
+// alarms of template.yaml use.
 func said(t *testing.T, function string, doc metrics.Document) string {
 	t.Helper()
 	of := everything.Template().Function(function)
@@ -73,8 +72,8 @@ func said(t *testing.T, function string, doc metrics.Document) string {
 	return text + " " + route
 }
 
-// O1: every function counts what comes of its calls, each in documents that CloudWatch
-// takes, under the dimensions of the alarms, before the answer leaves.
+// O1: before it answers, every function writes the outcome of a call in a document that
+// CloudWatch accepts, with the dimensions of the alarms.
 func TestO1_FunctionsCountBeforeTheyAnswer(t *testing.T) {
 	u := newUser(t)
 	paid := ledger.NewPaymentID()
@@ -110,7 +109,8 @@ func TestO1_FunctionsCountBeforeTheyAnswer(t *testing.T) {
 	}
 }
 
-// O1: with a record's id, which an alarm's log lines name, its history can be read.
+// O1: the history of a record can be found in the log by the record's id, which log lines of
+// alarms name.
 func TestO1_MetricsNameTheRecord(t *testing.T) {
 	u := newUser(t)
 	request := u.requestOf(t, "/payments", "/payments", "order-1", dinner)

@@ -24,7 +24,7 @@ func TestE2_PaymentWithoutFundsIsA402ThatReplays(t *testing.T) {
 	u.open(t, 1249)
 	first := u.mustSend(t, order("order-1", dinner))
 	expectProblem(t, first, http.StatusPaymentRequired, "insufficient_funds")
-	u.open(t, opening) // too late for this key
+	u.open(t, opening) // the stored refusal is replayed all the same
 	expectReplay(t, first, u.mustSend(t, order("order-1", dinner)))
 	u.expectPayments(t, 0)
 	u.expectRecord(t, "COMPLETED", 1, "failed")
@@ -41,7 +41,7 @@ func TestE2_PaymentWithoutAnAccountIsA404ThatReplays(t *testing.T) {
 	u.expectPayments(t, 0)
 }
 
-// Payments of several keys that together are more than the account has.
+// Payments with several keys that together exceed the balance.
 func TestG1_PaymentsAtOnceNeverOverdraw(t *testing.T) {
 	u := newUser(t)
 	u.open(t, 3*1250+1249)
@@ -49,7 +49,7 @@ func TestG1_PaymentsAtOnceNeverOverdraw(t *testing.T) {
 	answers := make([]answer, 8)
 	for i := range answers {
 		group.Go(func() (err error) {
-			for { // a transaction that met another one's is told to come back
+			for { // a transaction that conflicts with another one gets a 503 and is repeated
 				answers[i], err = u.send(t.Context(), order(fmt.Sprintf("order-%d", i), dinner))
 				if err != nil || answers[i].header.Get("Retry-After") == "" {
 					return err

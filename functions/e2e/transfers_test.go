@@ -14,7 +14,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
-// pair is two users with accounts, of one test alone.
+// pair is two users with accounts, which only one test uses.
 type pair struct{ from, to user }
 
 func newPair(t *testing.T) pair {
@@ -22,14 +22,15 @@ func newPair(t *testing.T) pair {
 	return pair{newUser(t), newUser(t)}
 }
 
-// transferOf is a transfer of 1250 in the pair. What the reference tells the
-// clearing house to do stands in localstack/clearing.
+// transferOf returns the request for a transfer of 1250 from one user of the pair to the other.
+// Words in the reference set the behavior of the clearing house; see localstack/clearing.
 func (p pair) transferOf(key, reference string) request {
 	return request{path: "/transfers", keys: []string{key},
 		body: fmt.Sprintf(`{"to":%q,"amount":1250,"currency":"EUR","reference":%q}`, p.to, reference)}
 }
 
-// crashing has the first attempt kill itself at a point of the handler.
+// crashing returns the request with a header that makes the first attempt kill its process at a
+// point of the handler.
 func crashing(r request, at string) request {
 	r.headers = map[string]string{"X-Demo-Crash": at}
 	return r
@@ -54,7 +55,7 @@ func (p pair) transfers(t *testing.T) []transfer {
 	return own
 }
 
-// effects are what the clearing house did for transfers of this pair.
+// effects returns what the clearing house did for the transfers of this pair.
 func (p pair) effects(t *testing.T) []clearing.Effect {
 	t.Helper()
 	var own []clearing.Effect
@@ -69,7 +70,7 @@ func (p pair) effects(t *testing.T) []clearing.Effect {
 	return own
 }
 
-// expectMoney checks that no cent was made or lost, whatever happened.
+// expectMoney checks that no money was created or lost.
 func (p pair) expectMoney(t *testing.T) {
 	t.Helper()
 	sum := p.from.balance(t) + p.to.balance(t)
@@ -83,8 +84,8 @@ func (p pair) expectMoney(t *testing.T) {
 	}
 }
 
-// expect checks how it ended: one transfer of that status, or none, with its one
-// effect outside, and where the money is.
+// expect checks the end of a transfer: that there is one transfer with this status, or none, that
+// it had one effect in the clearing house, and which account has the money.
 func (p pair) expect(t *testing.T, status string, moved int64) {
 	t.Helper()
 	all, effects := p.transfers(t), p.effects(t)
@@ -102,8 +103,8 @@ func (p pair) expect(t *testing.T, status string, moved int64) {
 	}
 }
 
-// insist repeats a request as a good client does, until it is told neither to
-// come back nor of a failure, for a minute.
+// insist repeats a request for up to a minute, until the response is neither a request to retry
+// nor a server error.
 func (u user) insist(t *testing.T, r request) answer {
 	t.Helper()
 	late := time.After(time.Minute)
@@ -166,7 +167,7 @@ func TestE2_TransferThatCannotBeIsRefusedBeforeAnybodyIsTold(t *testing.T) {
 			r := tt.with(t, p)
 			first := p.from.mustSend(t, r)
 			expectProblem(t, first, tt.status, tt.code)
-			p.from.open(t, opening) // too late for this key
+			p.from.open(t, opening) // the stored refusal is replayed all the same
 			expectReplay(t, first, p.from.mustSend(t, r))
 			p.expect(t, "", 0)
 		})
@@ -194,8 +195,8 @@ func TestL8_TwoTransfersOfOneKeyAtOnceAreOne(t *testing.T) {
 	p.expect(t, "done", 1250)
 }
 
-// A transfer that dies after an effect, at whichever line: the next attempt ends
-// it, and nothing is done twice.
+// An attempt dies after an effect, at each point of the handler. The next attempt ends the
+// transfer, and no effect happens twice.
 func TestE5_TransferThatDiesIsEndedByARetry(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"reserved", "cleared", "ending"} {
@@ -211,7 +212,7 @@ func TestE5_TransferThatDiesIsEndedByARetry(t *testing.T) {
 				t.Parallel()
 				p := newPair(t)
 				r := crashing(p.transferOf("t-1", reference), at)
-				expectStatus(t, p.from.mustSend(t, r), http.StatusInternalServerError) // by the gateway
+				expectStatus(t, p.from.mustSend(t, r), http.StatusInternalServerError) // the gateway's answer, because the process died
 				if all := p.transfers(t); len(all) != 1 || all[0].Status != "reserved" {
 					t.Errorf("after the crash the transfers are %+v; want one, reserved", all)
 				}
@@ -219,7 +220,7 @@ func TestE5_TransferThatDiesIsEndedByARetry(t *testing.T) {
 					t.Errorf("after the crash there are %d effects", n)
 				}
 				p.expectMoney(t)
-				a := p.from.insist(t, r) // when the lease is over
+				a := p.from.insist(t, r) // succeeds when the lease has ended
 				expectStatus(t, a, want.status)
 				expectReplay(t, a, p.from.mustSend(t, r))
 				p.expect(t, want.ends, want.moved)
@@ -237,7 +238,7 @@ func TestE6_ClearingHouseThatFailsIsAskedAgainUnderOneKey(t *testing.T) {
 			r := p.transferOf("t-1", reference)
 			expectProblem(t, p.from.mustSend(t, r), http.StatusServiceUnavailable, "clearing_unavailable")
 			p.expectMoney(t)
-			// What is reserved is for this transfer, and for no other under the key.
+			// The key belongs to the reserved transfer, so another payload is refused.
 			expectProblem(t, p.from.mustSend(t, p.transferOf("t-1", "other")), http.StatusUnprocessableEntity, "idempotency_payload_mismatch")
 			a := p.from.insist(t, r)
 			expectStatus(t, a, http.StatusCreated)
@@ -259,7 +260,7 @@ func TestE1_RefusedTransferGivesTheMoneyBackWithTheAnswer(t *testing.T) {
 	p.expect(t, "refused", 0)
 }
 
-// Transfers there and back between two accounts, all at once.
+// Concurrent transfers in both directions between two accounts.
 func TestG1_TransfersAtOnceMakeAndLoseNothing(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

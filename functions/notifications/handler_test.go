@@ -21,7 +21,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// setUp is the function with a mailer.
+// setUp is the function under test with a mailer.
 type setUp struct {
 	mailer  *outside.Service
 	store   *idemtest.Store
@@ -61,7 +61,7 @@ func (s *setUp) guarded() queueHandler {
 	return guarded(lambdaidem.New(s.store, func(o *lambdaidem.Options) { o.Observer, o.Clock = lambdaidem.Discard, s.clock.Now }), s.handler)
 }
 
-// deliver has the function handle a batch, and counts the failures.
+// deliver lets the function handle a batch, and returns the number of failed messages.
 func (s *setUp) deliver(t *testing.T, e events.SQSEvent) (failed int) {
 	t.Helper()
 	answer, err := s.guarded()(t.Context(), e)
@@ -75,7 +75,7 @@ func payment(reference string) ledger.Payment {
 	return ledger.Payment{ID: ledger.NewPaymentID(), Owner: "https://issuer.example.com alice", Amount: 1250, Currency: "EUR", Reference: reference, CreatedAt: "2026-01-02T03:04:05Z"}
 }
 
-// message is what functions/receipts sends of a payment, under a key.
+// message returns the message that functions/receipts sends about a payment, with this key.
 func message(t *testing.T, key string, p ledger.Payment) idemtest.Message {
 	t.Helper()
 	body, err := notification.Of(p).Body()
@@ -85,13 +85,13 @@ func message(t *testing.T, key string, p ledger.Payment) idemtest.Message {
 	return idemtest.Message{ID: "id-" + key, Key: key, Group: p.ID, Body: body}
 }
 
-// delivery is a batch of one message.
+// delivery returns a batch of one message.
 func delivery(t *testing.T, reference string) events.SQSEvent {
 	t.Helper()
 	return idemtest.SQS("notifications.fifo", message(t, "key-1", payment(reference)))
 }
 
-// expect checks that there is one mail, after so many calls under one key.
+// expect checks that the mailer sent one mail, after this number of calls with one key.
 func (s *setUp) expect(t *testing.T, calls int, refused bool) {
 	t.Helper()
 	all := s.mailer.Effects()
@@ -113,8 +113,8 @@ func TestE6_MessageThatComesAgainIsOneMail(t *testing.T) {
 	s.expect(t, 1, false)
 }
 
-// E6: an attempt that dies after the mailer was told is followed by one that tells it
-// again, with the same key.
+// E6: an attempt dies after the call of the mailer. The next attempt calls the mailer again, with
+// the same key.
 func TestE6_CrashAfterTheCallIsOneMail(t *testing.T) {
 	s, e := newSetUp(t), delivery(t, "order 7")
 	s.handler.told = func(ctx context.Context, _ string) error { s.store.Kill(ctx); return nil }
@@ -145,8 +145,8 @@ func TestV2_MailerThatRefusesForGoodIsReportedEachTime(t *testing.T) {
 
 func TestC1_MailerThatFailsForNowIsCalledAgain(t *testing.T) {
 	for reference, want := range map[string]struct{ failures, calls int }{
-		"mail-fails=2":  {0, 3}, // called again in the same attempt
-		"mail-fails=3":  {1, 4}, // in the next one
+		"mail-fails=2":  {0, 3}, // the same attempt calls again
+		"mail-fails=3":  {1, 4}, // the next attempt succeeds
 		"mail-loses=1":  {0, 2},
 		"mail-delay=20": {0, 1},
 	} {
@@ -182,8 +182,8 @@ func TestDemoFailsAfterTheMailerWasTold(t *testing.T) {
 	s.expect(t, 3, false)
 }
 
-// What a redrive, or a consumer of the dead-letter queue, hands in weeks later is done
-// already.
+// A message that was handled, and that a redrive or a consumer of the dead-letter queue delivers
+// weeks later, causes no second mail.
 func TestV3_MessageIsDoneOnceWhicheverWayItComes(t *testing.T) {
 	s := newSetUp(t)
 	m := message(t, "key-1", payment("order 7"))
@@ -196,7 +196,7 @@ func TestV3_MessageIsDoneOnceWhicheverWayItComes(t *testing.T) {
 	s.expect(t, 1, false)
 }
 
-// K5: a payer hears of a payment once, whichever key its message has.
+// K5: a payment causes one mail, whichever key its message has.
 func TestK5_PaymentIsOneMailWhateverKeyItsMessageHas(t *testing.T) {
 	s, p := newSetUp(t), payment("order 7")
 	other := p
@@ -215,7 +215,7 @@ func TestK5_PaymentIsOneMailWhateverKeyItsMessageHas(t *testing.T) {
 	}
 }
 
-// F1: the records are known to a function of another name, too.
+// F1: a function with another name finds the same records.
 func TestF1_RenamedFunctionSendsNothingAgain(t *testing.T) {
 	s, e := newSetUp(t), delivery(t, "order 7")
 	before := lambdacontext.FunctionName
@@ -246,8 +246,8 @@ func TestEverySuccessOfTheMailerIsOneAndNothingElse(t *testing.T) {
 	}
 }
 
-// E6: whoever a mailer points at gets neither a mail to send without the key nor to
-// know of the payer.
+// E6: the host that a redirect of the mailer names receives no request, and so learns nothing
+// about the payer.
 func TestE6_NoRedirectIsFollowed(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.Errorf("%s %s was asked for, with the key %q", r.Method, r.URL, r.Header.Get("Idempotency-Key"))
@@ -280,16 +280,16 @@ func TestL5_SlowMailerIsNotTheEndOfTheInvocation(t *testing.T) {
 	}
 	f := deployed.Function("NotificationsFunction")
 	m := (*setUp)(nil).mailerAt(t, "https://mailer.example.com")
-	// The last second before the deadline is for what the guard has to write. The
-	// messages of a batch are handled one after another.
+	// Leave the last second before the deadline for the guard's writes. The messages of a
+	// batch are handled one after another.
 	if limit := m.client.Timeout; limit <= 0 || time.Duration(f.Sources[0].BatchSize)*limit > f.Timeout-time.Second {
 		t.Errorf("the mailer gets %v for each of %d messages, of the function's %v", limit, f.Sources[0].BatchSize, f.Timeout)
 	}
 }
 
-// The queue, the dead-letter queue and the queue again after a redrive; and before that
-// the message is sent again for as long as the stream has its payment, or somebody hands
-// the payment in by hand because a dead-letter queue says that the stream gave it up.
+// The TTL covers the time in the queue, in the dead-letter queue, and in the queue again after a
+// redrive. Before that, the message can be sent again while the stream has the payment, or while
+// the stream's dead-letter queue names it and an operator may send it by hand.
 func TestL7_RecordsOutliveTheMessagesWayBack(t *testing.T) {
 	all, err := template.Read("../../template.yaml", template.Options{})
 	if err != nil {

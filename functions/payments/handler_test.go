@@ -20,10 +20,10 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// fakeTable is as much of DynamoDB as reading needs.
+// fakeTable implements ledger.API, which reads payments.
 type fakeTable struct {
 	items map[string]map[string]types.AttributeValue
-	err   error // what every call answers, if set
+	err   error // the error of every call, if not nil
 }
 
 func (f *fakeTable) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
@@ -33,7 +33,7 @@ func (f *fakeTable) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...f
 	return &dynamodb.GetItemOutput{Item: f.items[in.Key["id"].(*types.AttributeValueMemberS).Value]}, nil
 }
 
-// has adds a payment by alice, and returns its id.
+// has adds a payment of alice, and returns its id.
 func (f *fakeTable) has(t *testing.T) string {
 	t.Helper()
 	p := ledger.Payment{ID: ledger.NewPaymentID(), Owner: "https://issuer.example.com alice", Amount: 1250, Currency: "EUR", Refundable: 1250}
@@ -45,10 +45,10 @@ func (f *fakeTable) has(t *testing.T) string {
 	return p.ID
 }
 
-// enlisted is what the handler enlisted, over all calls.
+// enlisted are the writes that the handler has enlisted in all calls.
 type enlisted []*dynamostore.Captured
 
-// payments are those that would be made, each with its debit.
+// payments returns the payments that the enlisted writes would make, each with its debit.
 func (all *enlisted) payments(t *testing.T) []ledger.Payment {
 	t.Helper()
 	var made []ledger.Payment
@@ -79,8 +79,8 @@ func (all *enlisted) expect(t *testing.T, payments int) {
 	}
 }
 
-// setUp returns the function without payments and records. What it enlists is
-// captured; package ledger's tests and functions/e2e have it committed.
+// setUp returns the function without payments and records. Enlisted writes are captured, not
+// committed; the tests of package ledger and functions/e2e commit them.
 func setUp(t *testing.T) (handlerV2, *enlisted) {
 	t.Helper()
 	h, all, _ := setUpWith(&fakeTable{}, demonstrated)
@@ -100,7 +100,7 @@ func setUpWith(table *fakeTable, around func(http.Handler) http.Handler) (handle
 
 const validOrder = `{"amount":1250,"currency":"EUR","reference":"order 7"}`
 
-// post is a POST /payments by alice as API Gateway sends it.
+// post returns the event of a POST /payments by alice.
 func post(key, body string) events.APIGatewayV2HTTPRequest {
 	e := request("POST", "/payments", "alice")
 	e.RouteKey = "POST /payments"
@@ -112,7 +112,7 @@ func post(key, body string) events.APIGatewayV2HTTPRequest {
 	return e
 }
 
-// get is a GET /payments/{id}.
+// get returns the event of a GET /payments/{id} by alice.
 func get(id, user string) events.APIGatewayV2HTTPRequest {
 	e := request("GET", "/payments/"+id, user)
 	e.RouteKey = "GET /payments/{id}"

@@ -19,7 +19,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// tables are three tables in DynamoDB, of which one may be denied to the function.
+// tables are three tables in DynamoDB. The function may lack permission for one of them.
 type tables struct {
 	denied string
 	asked  []string
@@ -51,7 +51,7 @@ func (d *tables) Do(r *http.Request) (*http.Response, error) {
 	return answer(200, `{}`), nil
 }
 
-// enlistedIn is the action of a transaction of one.
+// enlistedIn returns the action of a transaction with one item.
 func enlistedIn(body string) string {
 	for _, action := range []string{"Put", "Update", "Delete", "ConditionCheck"} {
 		if strings.Contains(body, `"`+action+`":{`) {
@@ -75,7 +75,7 @@ func answer(status int, body string) *http.Response {
 		ContentLength: int64(len(body)), Body: io.NopCloser(strings.NewReader(body))}
 }
 
-// checked is the function over the tables.
+// checked returns the function with these tables.
 func checked(t *testing.T, d *tables) handlerV2 {
 	t.Helper()
 	store := dynamostore.New(dynamodb.New(dynamodb.Options{
@@ -106,7 +106,7 @@ func TestO3_HealthCoversWhatAPaymentWrites(t *testing.T) {
 	}
 }
 
-// K4: a health check takes no key and leaves no record.
+// K4: a health check needs no key and writes no record.
 func TestK4_HealthIsNotGuarded(t *testing.T) {
 	d := &tables{}
 	h := checked(t, d)

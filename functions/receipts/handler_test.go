@@ -28,7 +28,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// outgoing is a queue that keeps what is sent, or fails.
+// outgoing is a queue that stores the messages that are sent, or fails.
 type outgoing struct {
 	sent []*sqs.SendMessageInput
 	err  error
@@ -42,8 +42,8 @@ func (o *outgoing) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ..
 	return &sqs.SendMessageOutput{}, nil
 }
 
-// setUp is the function with a queue and a store in memory. What it enlists is
-// captured; TestG1 has it committed.
+// setUp is the function with a queue and a store in memory. Enlisted writes are captured, not
+// committed; TestG1 commits them.
 type setUp struct {
 	queue   *outgoing
 	store   *idemtest.Store
@@ -62,8 +62,8 @@ func (s *setUp) guarded(store lambdaidem.Store) streamHandler {
 	return guarded(lambdaidem.New(store, func(o *lambdaidem.Options) { o.Observer, o.Clock = lambdaidem.Discard, s.clock.Now }), s.handler)
 }
 
-// deliver has the function handle records, and returns the sequence numbers of those
-// that failed.
+// deliver lets the function handle stream records, and returns the sequence numbers of those that
+// failed.
 func (s *setUp) deliver(t *testing.T, records ...events.DynamoDBEventRecord) []string {
 	t.Helper()
 	ctx, captured := dynamostore.Capture(t.Context())
@@ -71,8 +71,9 @@ func (s *setUp) deliver(t *testing.T, records ...events.DynamoDBEventRecord) []s
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Writes of a batch have one name, since a record of a batch has a transaction of
-	// its own: Captured, which has one for all, makes an error of the second.
+	// Each record of a batch has a transaction of its own, so their writes may have the
+	// same name. Captured puts all writes into one transaction, where the second write
+	// with a name is an error.
 	writes, _ := captured.Writes()
 	for _, w := range writes {
 		var r ledger.Receipt
@@ -102,7 +103,7 @@ func payment() ledger.Payment {
 
 var sequence = 100
 
-// record is one of the stream of the table of payments, as Lambda delivers it.
+// record returns a stream record of the table of payments, as Lambda delivers it.
 func record(t *testing.T, what events.DynamoDBOperationType, item any) events.DynamoDBEventRecord {
 	t.Helper()
 	fields, err := attributevalue.MarshalMap(item)
@@ -167,8 +168,8 @@ func TestV2_RecordThatComesAgainHasOneReceipt(t *testing.T) {
 	s.expect(t, 1, 1)
 }
 
-// Refunds, what they change and what is removed are no new payments: nothing is done,
-// and no record of idempotency is paid for.
+// Stream records of refunds, updates and removals are not new payments: the function does nothing
+// and writes no idempotency record.
 func TestOnlyNewPaymentsHaveReceipts(t *testing.T) {
 	s, p := newSetUp(), payment()
 	failed := s.deliver(t,
@@ -182,7 +183,7 @@ func TestOnlyNewPaymentsHaveReceipts(t *testing.T) {
 	}
 }
 
-// The records of a transaction come apart, and mixed with others'.
+// The stream does not keep the records of a transaction together.
 func TestV2_RecordsMayComeInAnyOrderAndCompany(t *testing.T) {
 	s, a, b := newSetUp(), payment(), payment()
 	records := []events.DynamoDBEventRecord{
@@ -233,8 +234,8 @@ func TestWhatIsNoPaymentIsReported(t *testing.T) {
 	}
 }
 
-// A stream that was turned off and on has another ARN and gives other ids; the
-// dead-letter queue has a record for two weeks.
+// A stream that was turned off and on has another ARN, and its records have other ids. The
+// dead-letter queue names a record for two weeks.
 func TestK5_PaymentHasOneReceiptWhicheverWayItComes(t *testing.T) {
 	s, r := newSetUp(), insert(t, payment())
 	s.deliver(t, r)
@@ -247,7 +248,7 @@ func TestK5_PaymentHasOneReceiptWhicheverWayItComes(t *testing.T) {
 	s.expect(t, 1, 1)
 }
 
-// keys are those of the messages that were sent, each once.
+// keys returns the different keys of the sent messages.
 func (s *setUp) keys() []string {
 	all := map[string]bool{}
 	for _, m := range s.queue.sent {
@@ -256,8 +257,7 @@ func (s *setUp) keys() []string {
 	return slices.Collect(maps.Keys(all))
 }
 
-// F5: a record that the stream gave up is handed in by hand, made of the payment's item
-// as it is by then.
+// F5: an operator builds a record that the stream gave up from the payment's current item.
 func TestF5_RecordMadeOfTheItemOfTodayIsTheSame(t *testing.T) {
 	refused := errors.New("the table of receipts is out of reach")
 	for name, first := range map[string]func(*testing.T, *setUp, events.DynamoDBEventRecord){
@@ -277,7 +277,7 @@ func TestF5_RecordMadeOfTheItemOfTodayIsTheSame(t *testing.T) {
 			s, p := newSetUp(), payment()
 			first(t, s, insert(t, p))
 			s.handler.sent = demo.Nowhere
-			s.clock.Advance(time.Hour) // a lease is over
+			s.clock.Advance(time.Hour) // the lease ends
 			p.Refundable = 0
 			today := insert(t, p)
 			today.Change.NewImage["refunded_at"] = events.NewStringAttribute("2026-01-03")
@@ -294,7 +294,7 @@ func TestF5_RecordMadeOfTheItemOfTodayIsTheSame(t *testing.T) {
 	}
 }
 
-// F5: what never changes in a payment counts.
+// F5: the fingerprint covers the attributes of a payment that never change.
 func TestF5_AnotherPaymentUnderTheSameIDIsRefused(t *testing.T) {
 	for name, change := range map[string]func(p *ledger.Payment){
 		"owner":     func(p *ledger.Payment) { p.Owner = "bob" },
@@ -313,8 +313,8 @@ func TestF5_AnotherPaymentUnderTheSameIDIsRefused(t *testing.T) {
 	}
 }
 
-// A record of idempotency that is over, or lost: what is done again says the same, in
-// the same place.
+// If the idempotency record has expired or is lost, the handler runs again and writes the same
+// receipt with the same id.
 func TestReceiptWithoutItsRecordIsWrittenOverByItself(t *testing.T) {
 	s, p := newSetUp(), payment()
 	for range 2 {
@@ -330,7 +330,8 @@ func TestReceiptWithoutItsRecordIsWrittenOverByItself(t *testing.T) {
 	}
 }
 
-// F1: a function of another name begins with the last 24 hours of the stream.
+// F1: a function with another name, which begins with the last 24 hours of the stream, finds the
+// same records.
 func TestF1_RenamedFunctionDoesNothingAgain(t *testing.T) {
 	s, r := newSetUp(), insert(t, payment())
 	before := lambdacontext.FunctionName
@@ -356,8 +357,8 @@ func TestDemoFailsAfterTheMessageWasSent(t *testing.T) {
 	s.expect(t, 1, 3)
 }
 
-// G1: an attempt that dies after its message was sent is followed by one that sends
-// the same message again. The receipt is written once, with the record.
+// G1: an attempt dies after it has sent its message. The next attempt sends the same message
+// again. The receipt is written once, in the transaction that completes the record.
 func TestG1_ReceiptIsWrittenOnceAlthoughAnAttemptDied(t *testing.T) {
 	client := ddblocal.ForTest(t).Client()
 	names := template.TablesForTest(t, client, "../../template.yaml")
@@ -385,7 +386,7 @@ func TestG1_ReceiptIsWrittenOnceAlthoughAnAttemptDied(t *testing.T) {
 	if all := receipts(); len(all) != 0 || len(s.queue.sent) != 1 {
 		t.Fatalf("after the crash there are the receipts %v and %d messages; want none, and one", all, len(s.queue.sent))
 	}
-	s.clock.Advance(time.Hour) // the lease is over
+	s.clock.Advance(time.Hour) // the lease ends
 	s.handler.sent = demo.Nowhere
 	for range 2 {
 		if answer, err := s.guarded(store)(t.Context(), event); err != nil || len(answer.BatchItemFailures) != 0 {
@@ -401,8 +402,8 @@ func TestG1_ReceiptIsWrittenOnceAlthoughAnAttemptDied(t *testing.T) {
 	}
 }
 
-// A record of the stream can come for a day, and one that was given up may be handed
-// in by hand for as long as the dead-letter queue has it.
+// The TTL covers the day in which the stream can deliver a record, and the time in which the
+// dead-letter queue names it and an operator may send it by hand.
 func TestL7_RecordsOutliveThePaymentsWayBack(t *testing.T) {
 	deployed, err := template.Read("../../template.yaml", template.Options{})
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// V4: what is sent again within 5 minutes is dropped by the queue itself. What is in
-// the queue is what a consumer's guard reads.
+// V4: the queue drops a message that is sent again within 5 minutes. The consumer's guard can read
+// the key of the message.
 func TestV4_MessageThatIsSentAgainIsOneInTheQueue(t *testing.T) {
 	client := elasticmq.ForTest(t).Client()
 	fifo, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{
@@ -54,7 +54,7 @@ func TestV4_MessageThatIsSentAgainIsOneInTheQueue(t *testing.T) {
 	}
 }
 
-// hanging is a queue that never answers about one payment.
+// hanging is a queue that never answers for one payment.
 type hanging struct {
 	outgoing
 	payment string
@@ -68,7 +68,7 @@ func (h *hanging) SendMessage(ctx context.Context, in *sqs.SendMessageInput, opt
 	return h.outgoing.SendMessage(ctx, in, optFns...)
 }
 
-// V2: a send that hangs fails its own record, and leaves those behind it their time.
+// V2: a send that hangs fails only its own record, and leaves time for the records behind it.
 func TestV2_SendThatHangsIsOneFailure(t *testing.T) {
 	deployed, err := template.Read("../../template.yaml", template.Options{})
 	if err != nil {

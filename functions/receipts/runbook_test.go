@@ -15,8 +15,8 @@ import (
 	"github.com/lambdaidem/toolkit/functions/internal/ledger"
 )
 
-// byHand is the event that the runbook in docs/deploy.md has made of a payment's item
-// ("Payments without a receipt"): text for text what its query writes.
+// byHand returns the event that the runbook in docs/deploy.md ("Payments without a receipt") makes
+// of a payment's item. The text is exactly what the runbook's query writes.
 func byHand(t *testing.T, p ledger.Payment) events.DynamoDBTimeWindowEvent {
 	t.Helper()
 	item, err := attributevalue.MarshalMap(p)
@@ -50,10 +50,10 @@ func TestRunbookIsTheOneThatIsTested(t *testing.T) {
 	}
 }
 
-// K5, F5: what is handed in by hand is the payment that the stream told of, whatever
-// became of it there, and of the payment since.
+// K5, F5: an event that an operator sends by hand has the key and the payload of the stream record,
+// even if the stream record failed or the payment was refunded since.
 func TestK5_PaymentHandedInByHandIsTheSame(t *testing.T) {
-	for _, failed := range []int{0, 1} { // in the stream, before it was given up
+	for _, failed := range []int{0, 1} { // failed attempts in the stream before it gave the record up
 		s, p := newSetUp(), payment()
 		if failed > 0 {
 			s.queue.err = os.ErrDeadlineExceeded
@@ -73,8 +73,8 @@ func TestK5_PaymentHandedInByHandIsTheSame(t *testing.T) {
 	}
 }
 
-// Whoever hands a payment in by hand gets to know why it failed: a record without a
-// sequence number has none that a list of failures could name.
+// An operator who sends a payment by hand sees why it failed. The function returns an error,
+// because a record without a sequence number can't be in a list of failures.
 func TestV2_PaymentHandedInByHandFailsWithAReason(t *testing.T) {
 	s, p := newSetUp(), payment()
 	p.Owner = ""
@@ -84,7 +84,7 @@ func TestV2_PaymentHandedInByHandFailsWithAReason(t *testing.T) {
 	}
 }
 
-// A record without a key is no payment, and no crash.
+// A record without keys is not a payment, and does not crash the function.
 func TestRecordWithoutAKeyIsPassedOver(t *testing.T) {
 	for _, text := range []string{
 		`{"Records": [{"eventName": "INSERT", "dynamodb": {"Keys": {}}}]}`,

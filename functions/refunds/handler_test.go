@@ -29,14 +29,14 @@ const alice = "https://issuer.example.com alice"
 
 type handlerV2 = func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)
 
-// setUp is the function with tables as template.yaml describes them, and in them
-// an account and a payment of 1000 by alice.
+// setUp is the function with the tables of template.yaml, which have an account of alice and her
+// payment of 1000.
 type setUp struct {
 	h        handlerV2
 	client   *dynamodb.Client
 	payments ledger.Payments
 	accounts string
-	id       string // of the payment
+	id       string // ID of the payment
 }
 
 func newSetUp(t *testing.T) *setUp {
@@ -56,7 +56,7 @@ func guarded(store lambdaidem.Store, h handler) handlerV2 {
 	return lambdaidem.New(store, func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard }).APIGatewayV2(h.create)
 }
 
-// withoutTables is the function where none may be asked.
+// withoutTables returns the function for requests that must not read any table.
 func withoutTables() handlerV2 { return guarded(memstore.New(), handler{}) }
 
 type account struct {
@@ -75,7 +75,7 @@ func (s *setUp) put(t *testing.T, table string, v any) {
 	}
 }
 
-// expectLeft checks the payment, and that what was refunded is in the account.
+// expectLeft checks the rest of the payment, and that the refunds are in the account.
 func (s *setUp) expectLeft(t *testing.T, left int64) {
 	t.Helper()
 	p, err := s.payments.Get(t.Context(), alice, s.id)
@@ -93,7 +93,7 @@ func (s *setUp) expectLeft(t *testing.T, left int64) {
 	}
 }
 
-// post is a POST /payments/{id}/refunds by alice as API Gateway sends it.
+// post returns the event of a POST /payments/{id}/refunds by alice.
 func post(id, key, body string) events.APIGatewayV2HTTPRequest {
 	e := events.APIGatewayV2HTTPRequest{
 		Version:        "2.0",
@@ -142,7 +142,7 @@ func TestX1_RefusedRefundStaysRefused(t *testing.T) {
 	s.expectLeft(t, 1000)
 }
 
-// A refund calls nobody outside, so an absent account may refuse it for good.
+// A refund calls no outside service, so its refusal because of an absent account may be stored.
 func TestE2_RefundWithoutAnAccountIsRefused(t *testing.T) {
 	s := newSetUp(t)
 	key := map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "EUR " + alice}}
@@ -200,7 +200,7 @@ func TestBadInputNamesTheField(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			// No table: bad input must be refused before one is asked.
+			// There is no table, because invalid input must be refused before any read.
 			resp := idemtest.Twice(t, withoutTables(), post(ledger.NewPaymentID(), "key-1", tt.body))
 			expectProblem(t, resp, http.StatusBadRequest, "refund_invalid", tt.want)
 		})
@@ -221,8 +221,8 @@ func TestBase64BodyIsDecoded(t *testing.T) {
 	s.expectLeft(t, 999)
 }
 
-// G1: two refunds that saw the same rest can't both have it; the one that came
-// too late is released, and fits or is refused when it is repeated.
+// G1: two refunds that read the same rest can't both take it. The later one is released, and
+// succeeds or is refused when it is repeated.
 func TestG1_RefundsAtOnceTakeTheRestOnce(t *testing.T) {
 	s := newSetUp(t)
 	answers := make([]events.APIGatewayV2HTTPResponse, 4)
@@ -255,7 +255,7 @@ func TestG1_RefundsAtOnceTakeTheRestOnce(t *testing.T) {
 	s.expectLeft(t, 200)
 }
 
-// silent is a table that gives no answer.
+// silent is a table whose reads fail.
 type silent struct{}
 
 func (silent) GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
@@ -264,7 +264,7 @@ func (silent) GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb
 
 func TestX2_PaymentThatCannotBeReadIsReleased(t *testing.T) {
 	h := guarded(memstore.New(), handler{payments: ledger.Payments{API: silent{}}})
-	for range 2 { // the second is not told to wait for the first
+	for range 2 { // the second request does not find the first in progress
 		resp, err := h(t.Context(), post(ledger.NewPaymentID(), "key-1", `{"amount":1}`))
 		if err != nil {
 			t.Fatal(err)

@@ -13,11 +13,11 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// L6: what a crash leaves is held for an operator where a client of the demonstration
-// asked for that, and there alone.
+// L6: after a crash, the record is held for an operator if and only if the request asked for
+// policy Hold.
 func TestL6_PolicyAskedForHoldsACrash(t *testing.T) {
 	for name, tt := range map[string]struct {
-		first, again string // the header of each
+		first, again string // the policy header of the first request and of the retry
 		status       int
 		runs         int
 	}{

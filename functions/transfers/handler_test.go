@@ -20,7 +20,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// Transfers that come as far as the database are in functions/e2e.
+// The tests of transfers that reach the database are in functions/e2e.
 
 // setUp returns the function with empty tables.
 func setUp(t *testing.T) handlerV2 {
@@ -32,7 +32,7 @@ func setUp(t *testing.T) handlerV2 {
 	return guard.APIGatewayV2(h.create)
 }
 
-// post is a POST /transfers by alice as API Gateway sends it.
+// post returns the event of a POST /transfers by alice.
 func post(key, body string) events.APIGatewayV2HTTPRequest {
 	e := events.APIGatewayV2HTTPRequest{Version: "2.0", RouteKey: "POST /transfers", RawPath: "/transfers", Body: body,
 		Headers: map[string]string{"content-type": "application/json", "idempotency-key": key}}
@@ -80,8 +80,8 @@ func TestF2_TokenThatNamesNobodyMovesNothing(t *testing.T) {
 	}
 }
 
-// A record within that replays a refusal gives back its code alone; the answer is
-// to be the same.
+// A replay of the reservation's refusal has only the refusal's code and message. The answer must
+// be the same as the first time.
 func TestRefusalIsTheSameFirstHandAndReplayed(t *testing.T) {
 	h := setUp(t)
 	expectProblem(t, idemtest.Twice(t, h, post("key-1", `{"amount":1,"currency":"EUR","to":"bob"}`)),
@@ -95,9 +95,9 @@ func TestRefusalIsTheSameFirstHandAndReplayed(t *testing.T) {
 	}
 }
 
-// The reservation's record holds who sends how much to whom, so an erasure by caller
-// has to find that record. This test needs no database: the reservation's call is
-// observed before it fails for want of a transaction.
+// The reservation's record says who sends how much to whom, so a purge of a caller's records must
+// find it. This test needs no database: it observes the call of the reservation, which then fails
+// because there is no transaction.
 func TestO2_TheReservationNamesTheCallerAsTheRequestDoes(t *testing.T) {
 	for _, subject := range []string{"alice", "a|b", "100%"} {
 		e := post("key-1", `{"amount":1,"currency":"EUR","to":"bob"}`)

@@ -20,7 +20,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// books are the tables of accounts and transfers.
+// books are the tables of accounts and transfers of a test.
 type books struct {
 	client              *dynamodb.Client
 	accounts, transfers string
@@ -65,8 +65,8 @@ func (b books) expect(t *testing.T, alice, bob int, status ledger.Status) {
 	}
 }
 
-// The reservation was refused, and its attempt died before it could answer. The retry gets
-// the answer that the client of the first attempt would have had.
+// The reservation is refused, and the attempt dies before it answers. The retry gets the answer
+// that the first attempt would have given.
 func TestR1_ARefusalThatIsReplayedInsideIsTheSameAnswer(t *testing.T) {
 	client := ddblocal.ForTest(t).Client()
 	names := template.TablesForTest(t, client, "../../template.yaml")
@@ -94,15 +94,15 @@ func TestR1_ARefusalThatIsReplayedInsideIsTheSameAnswer(t *testing.T) {
 	expectProblem(t, resp, http.StatusPaymentRequired, "insufficient_funds", "Your account does not have that much.")
 }
 
-// An account is closed while the clearing house rules. The money can't be booked then,
-// and the ruling can't be undone, so a retry must be able to end the transfer later.
+// An account is closed during the call of the clearing house. The money can't be credited then,
+// and the clearing can't be undone, so a retry must be able to end the transfer later.
 func TestE2_AccountClosedDuringTheClearingOnlyDelaysTheTransfer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ruling       int
 		said         string
 		closed       string
 		alice        int    // balance of alice while the account is closed
-		reopened     string // with this balance
+		reopened     string // balance with which the closed account is opened again
 		status       int
 		aliceAtEnd   int
 		bobAtEnd     int

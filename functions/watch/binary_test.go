@@ -22,8 +22,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// O2: the binary that deploys, with the environment and the table that template.yaml
-// gives it, finds an attempt of a guarded function that died.
+// O2: the binary that deploys, with the environment and the table of template.yaml, finds an
+// attempt of a guarded function that died.
 func TestO2_TheBinaryFindsAnAttemptThatDied(t *testing.T) {
 	own := rand.Text()
 	sam, err := template.Read("../../template.yaml", template.Options{Rename: func(kind, name string) string {
@@ -83,7 +83,7 @@ func TestO2_TheBinaryFindsAnAttemptThatDied(t *testing.T) {
 	}
 	expect(look(), 0, 0)
 
-	// As functions/payments is guarded, by a clock of an hour ago.
+	// A guard like that of functions/payments, whose clock is an hour slow.
 	store := dynamostore.New(client, env["IDEMPOTENCY_TABLE"], func(o *dynamostore.Options) {
 		o.LeaseIndex, o.AttemptTimeout = env["IDEMPOTENCY_LEASE_INDEX"], time.Minute
 	})

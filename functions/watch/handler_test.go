@@ -22,14 +22,14 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)
 
 var errNoTTL = errors.New("not asked")
 
-// found is what a document says.
+// found is the content of a metric document.
 type found struct {
 	route                    string
 	count, oldest            int64
 	held, oldestHeld, recent int64
 }
 
-// watching is a watch over what it is given, with what it writes and logs.
+// watching returns a watch that finds the given leases, with buffers for its metrics and log.
 func watching(all func(context.Context) leases) (w watch, written, logged *bytes.Buffer) {
 	written, logged = &bytes.Buffer{}, &bytes.Buffer{}
 	return watch{
@@ -57,20 +57,20 @@ func documents(t *testing.T, written *bytes.Buffer) []found {
 	return all
 }
 
-// dead is the record of an attempt whose lease ended so long ago.
+// dead returns the record of an attempt whose lease ended this long ago.
 func dead(scope string, ago time.Duration) lambdaidem.Record {
 	return lambdaidem.Record{ID: "lambdaidem#" + scope, State: lambdaidem.InProgress, Attempt: 2, Scope: scope, LeaseEnd: now.Add(-ago), Expires: now.Add(time.Hour),
 		Invocation: "6bc28136-xmpl"}
 }
 
-// held is the record of such an attempt under policy Hold, which does not expire.
+// held returns such a record under policy Hold, which does not expire.
 func held(scope string, ago time.Duration) lambdaidem.Record {
 	rec := dead(scope, ago)
 	rec.Expires = time.Time{}
 	return rec
 }
 
-// step is one of an iteration.
+// step is one step of an iteration over leases: a record or an error.
 type step struct {
 	rec lambdaidem.Record
 	err error
@@ -88,7 +88,8 @@ func these(steps ...step) func(context.Context) leases {
 	}
 }
 
-// O2: the count and the age of the oldest are told, of all and by route; zeros too.
+// O2: the metrics have the count and the age of the oldest lease, in total and by route, including
+// zeros.
 func TestO2_WhatIsFoundIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		found []step
@@ -124,8 +125,7 @@ func TestO2_WhatIsFoundIsTold(t *testing.T) {
 	}
 }
 
-// What is logged leads an operator to the record, and says nothing that a client
-// chose.
+// A log line identifies the record for an operator, and has nothing that a client chose.
 func TestO2_TheLogNamesTheRecords(t *testing.T) {
 	var many []step
 	for i := range 100 {
@@ -153,7 +153,7 @@ func TestO2_TheLogNamesTheRecords(t *testing.T) {
 	}
 }
 
-// A look that fails says nothing: any number would be too small.
+// If the query fails, look writes no metrics, because every number would be too small.
 func TestO2_ALookThatFailsWritesNoMetrics(t *testing.T) {
 	throttled := &lambdaidem.StoreError{Reason: lambdaidem.ReasonThrottled}
 	for _, steps := range [][]step{{{err: throttled}}, {{rec: dead("payments POST /payments alice", time.Hour)}, {err: throttled}}} {
@@ -164,7 +164,7 @@ func TestO2_ALookThatFailsWritesNoMetrics(t *testing.T) {
 	}
 }
 
-// A look that runs out of time says what it found, if that is anything.
+// If the time runs out, look writes what it has found so far, unless that is nothing.
 func TestO2_ALookEndsBeforeItsInvocation(t *testing.T) {
 	for _, first := range [][]step{{{rec: dead("payments POST /payments alice", time.Hour)}}, nil} {
 		w, written, logged := watching(func(ctx context.Context) leases {
@@ -199,7 +199,7 @@ func TestO2_ALookEndsBeforeItsInvocation(t *testing.T) {
 	}
 }
 
-// A route is one of those that are watched, or none.
+// routeOf returns one of the watched routes or "".
 func TestO1_RoutesAreOfFew(t *testing.T) {
 	w := watch{routes: []string{"POST /payments/{id}", "notification", "charge", "arn:aws:sqs:eu-west-1:111122223333:orders"}}
 	for scope, want := range map[string]string{
@@ -237,8 +237,8 @@ func FuzzO1_RoutesAreOfFew(f *testing.F) {
 	})
 }
 
-// O2: the table's TTL is told at every look; where it can't be known nothing is,
-// which the alarm takes for a bad sign, and the look goes on.
+// O2: every call of look writes the metric of the table's TTL. If DynamoDB does not say whether TTL
+// is on, look writes no such metric, which the alarm treats as a failure, and continues.
 func TestO2_TheTablesTTLIsTold(t *testing.T) {
 	for want, ttl := range map[string]func(context.Context) (bool, error){
 		`"TTLDisabled":0`: func(context.Context) (bool, error) { return true, nil },

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// ForTest returns the server that all tests of a process share: give each test a table of its own. It never skips: if
-// no server can be had, the test fails and says why. The server ends with the process.
+// ForTest returns the server that all tests of a process share. Give each test its own tables. If no server can be found
+// or started, ForTest fails the test and says why; it never skips the test. The server ends with the process.
 //
-// A test that stops the server needs one of its own: [Start] with Options.Own.
+// A test that stops the server must call [Start] with Options.Own instead.
 func ForTest(t testing.TB) *Server {
 	t.Helper()
 	server, err := shared()
@@ -21,7 +21,7 @@ func ForTest(t testing.TB) *Server {
 }
 
 var shared = sync.OnceValues(func() (*Server, error) {
-	// Long enough for a first download on a slow line; go test itself gives up after ten minutes.
+	// Long enough for a download over a slow connection, and less than the ten minutes of go test.
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	return Start(ctx)

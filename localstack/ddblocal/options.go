@@ -7,22 +7,22 @@ import (
 	"path/filepath"
 )
 
-// Options say how [Start] starts a server. The zero value of each field is its default. All but Progress and Own apply
-// only to a server that Start starts itself, not to one found by AWS_ENDPOINT_URL_DYNAMODB.
+// Options configure [Start]. The zero value of each field is its default. All fields except Progress and Own apply only to
+// a server that Start starts itself, not to the one at AWS_ENDPOINT_URL_DYNAMODB.
 type Options struct {
-	// Progress gets a line or two when something has to be downloaded first, and nothing otherwise.
-	// Default: os.Stderr.
+	// Progress receives a few lines while something is downloaded, and nothing otherwise. Default: os.Stderr.
 	Progress io.Writer
 
-	// Port is the TCP port to listen on, 1 to 65535. Default: 0, a free one.
+	// Port is the TCP port to listen on, 1 to 65535. Default: 0, a free port.
 	Port int
 
-	// DataDir is a folder to keep the tables in, so that they outlive [Server.Stop] and [Server.Start]; it is created
-	// if it is not there. One server at a time may use it. Default: "", tables are in memory and gone after Stop.
+	// DataDir is the folder for the tables, which then still exist after [Server.Stop] and [Server.Start]. It is
+	// created if it does not exist. Only one server at a time may use it. Default: "", tables are in memory and are
+	// lost after Stop.
 	DataDir string
 
-	// Own demands a server of one's own: AWS_ENDPOINT_URL_DYNAMODB is not looked at. It is for callers that
-	// mean to stop the server. Default: false.
+	// Own starts a new server even if AWS_ENDPOINT_URL_DYNAMODB is set. Set it if you want to stop the server.
+	// Default: false.
 	Own bool
 }
 

@@ -14,7 +14,7 @@ import (
 const (
 	image = "amazon/dynamodb-local:" + Version
 
-	// The image's port, and a folder that its user may write to.
+	// The image's port, and a folder to which the image's user may write.
 	containerPort = 8000
 	containerData = "/home/dynamodblocal/data"
 )
@@ -22,7 +22,7 @@ const (
 //go:embed pom.xml
 var pom []byte
 
-// program returns DynamoDB Local, which keeps its tables in o.DataDir.
+// program describes a DynamoDB Local that stores its tables in o.DataDir, or in memory if that is empty.
 func (s *Server) program(o Options) jarserver.Program {
 	return jarserver.Program{
 		Name: "DynamoDB Local", Version: Version, Slug: "dynamodb-local", Size: "about 50 MB",
@@ -34,19 +34,20 @@ func (s *Server) program(o Options) jarserver.Program {
 			if !s.answersFor(ctx, endpoint, origin(r)) {
 				return false, nil
 			}
-			// The first real request loads the native SQLite library, and finds out if that can't be.
+			// The first real request loads the native SQLite library. If the library can't be loaded, it fails.
 			return true, s.listTables(ctx, endpoint)
 		},
 	}
 }
 
-// origin is the one CORS origin that a run allows: Start recognizes its own server by it.
+// origin returns the only CORS origin that the server of a run allows. Start recognizes its own server by this origin.
 func origin(r jarserver.Run) string { return "http://" + r.Name + ".invalid" }
 
 func javaArgs(lib, dataDir string, r jarserver.Run) []string {
 	args := []string{
 		"-Djava.library.path=" + lib,
-		// The server unpacks a native library there at each start, and leaves it there when it is killed.
+		// The server unpacks a native library there at each start, and leaves it behind when it is killed. The
+		// folder of the run is removed.
 		"-Djava.io.tmpdir=" + r.Dir,
 		"-cp", filepath.Join(lib, "*"),
 		"software.amazon.dynamodb.services.local.main.ServerRunner",
@@ -59,7 +60,7 @@ func dockerArgs(dataDir string, r jarserver.Run) []string {
 	inside := ""
 	if dataDir != "" {
 		inside = containerData
-		// As this user, so that the files are this user's and can be removed.
+		// Run as this user, so that this user owns the files and can remove them.
 		args = append(args, "--mount", "type=bind,source="+dataDir+",target="+containerData,
 			"--user", fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()))
 	}
@@ -68,7 +69,7 @@ func dockerArgs(dataDir string, r jarserver.Run) []string {
 	return append(args, serverArgs(inside, containerPort, origin(r))...)
 }
 
-// serverArgs are DynamoDB Local's own options (Amazon DynamoDB Developer Guide, "DynamoDB local usage notes").
+// serverArgs returns the command-line options of DynamoDB Local (Amazon DynamoDB Developer Guide, "DynamoDB local usage notes").
 func serverArgs(dataDir string, port int, origin string) []string {
 	storage := []string{"-inMemory"}
 	if dataDir != "" {

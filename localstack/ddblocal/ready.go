@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// answersFor reports whether the server at the endpoint is the one that was started with this origin. Another one may
-// have taken the port: no answer of that one may count, or a test would run on somebody else's tables.
+// answersFor reports whether the server at the endpoint is the one that was started with this origin. Another server may
+// have taken the port. Without this check, a test could run on that server's tables.
 func (s *Server) answersFor(ctx context.Context, endpoint, origin string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -29,7 +29,7 @@ func (s *Server) answersFor(ctx context.Context, endpoint, origin string) bool {
 	return errors.Join(readErr, resp.Body.Close()) == nil && resp.Header.Get("Access-Control-Allow-Origin") == origin
 }
 
-// listTables sends the cheapest request that needs the whole server.
+// listTables sends the cheapest request that needs the database itself, not only the HTTP server.
 func (s *Server) listTables(ctx context.Context, endpoint string) error {
 	_, err := s.Client().ListTables(ctx, &dynamodb.ListTablesInput{Limit: aws.Int32(1)}, func(o *dynamodb.Options) {
 		o.BaseEndpoint, o.RetryMaxAttempts = &endpoint, 1

@@ -7,19 +7,19 @@
 //	defer server.Stop()
 //	client := server.Client()
 //
-// A test asks for the server that its process shares, and gives its queues names of their own:
+// All tests of a process share one server. Each test must give its queues unique names:
 //
 //	client := elasticmq.ForTest(t).Client()
 //
-// [Start] takes the first of these that is available:
+// [Start] uses the first of these that is available:
 //
-//  1. The endpoint in AWS_ENDPOINT_URL_SQS, the variable that the AWS SDKs and the AWS CLI read too. Any SQS will do.
-//  2. Java 17 or later, with Maven for the first run: it copies org.elasticmq:elasticmq-server_2.13 into the user's
-//     cache folder ([os.UserCacheDir], then lambdaidem/elasticmq-VERSION). Delete that folder to fetch it again.
+//  1. The endpoint in AWS_ENDPOINT_URL_SQS, which may be any SQS. The AWS SDKs and the AWS CLI read this variable too.
+//  2. Java 17 or later, with Maven for the first run. Maven copies org.elasticmq:elasticmq-server_2.13 into the user's
+//     cache folder ([os.UserCacheDir], then lambdaidem/elasticmq-VERSION). Delete that folder to download it again.
 //  3. Docker, with the image softwaremill/elasticmq.
 //
-// The server listens on 127.0.0.1 and checks no signature. It dies with the process that started it. Queues are in
-// memory and gone when it stops.
+// The server listens on 127.0.0.1 and checks no signature. It ends with the process that started it. Queues are in memory
+// and are lost when the server stops.
 //
 // QUEUE.md lists where ElasticMQ differs from SQS.
 package elasticmq
@@ -46,46 +46,45 @@ import (
 )
 
 const (
-	// Version is the release of ElasticMQ that Start runs, by Java and by Docker alike.
+	// Version is the release of ElasticMQ that Start runs, with Java or with Docker.
 	Version = "1.6.12"
 
-	// EndpointVariable is the environment variable that names an endpoint to use instead of starting one. The AWS SDKs
-	// and the AWS CLI read it too.
+	// EndpointVariable is the environment variable with the endpoint of a running SQS, which Start uses instead of
+	// starting one. The AWS SDKs and the AWS CLI read it too.
 	EndpointVariable = "AWS_ENDPOINT_URL_SQS"
 
 	// DefaultAccountID is the account in ARNs and queue URLs unless Options.AccountID is set.
 	DefaultAccountID = "000000000000"
 
 	defaultRegion = "us-east-1"
-	dummy         = "local" // access key id and secret
+	dummy         = "local" // the access key ID and the secret access key
 	image         = "softwaremill/elasticmq:" + Version
 	containerPort = 9324
 )
 
-// Options say how [Start] starts a server. The zero value of each field is its default. All but Own apply only to a
-// server that Start starts itself.
+// Options configure [Start]. The zero value of each field is its default. All fields except Own apply only to a server
+// that Start starts itself.
 type Options struct {
-	Progress  io.Writer // gets a line or two when something has to be downloaded first. Default: os.Stderr
-	Port      int       // the TCP port to listen on, 1 to 65535. Default: a free one
-	Region    string    // in ARNs. Default: us-east-1
-	AccountID string    // in ARNs and queue URLs. Default: [DefaultAccountID]
+	Progress  io.Writer // receives a few lines while something is downloaded. Default: os.Stderr
+	Port      int       // the TCP port to listen on, 1 to 65535. Default: 0, a free port
+	Region    string    // the Region in ARNs. Default: us-east-1
+	AccountID string    // the account in ARNs and queue URLs. Default: [DefaultAccountID]
 	Own       bool      // start a server even if AWS_ENDPOINT_URL_SQS is set. Default: false
 }
 
-// Server is an ElasticMQ, or another SQS at AWS_ENDPOINT_URL_SQS. Its methods may be called by several goroutines at
-// once.
+// Server is a running ElasticMQ, or the SQS at AWS_ENDPOINT_URL_SQS. Its methods are safe for concurrent use.
 type Server struct {
 	endpoint string
 	region   string
 	http     *http.Client
-	jar      *jarserver.Server // nil: not ours
+	jar      *jarserver.Server // nil if the server was found at EndpointVariable
 }
 
-// Start finds or starts a server, as the package documentation says, and returns when it answers. The context bounds
-// the start alone, not the server's life.
+// Start finds or starts a server, as the package documentation describes, and returns when the server answers. The
+// context limits the start, not the lifetime of the server.
 //
-// It fails when AWS_ENDPOINT_URL_SQS is set and doesn't answer, when neither Java nor Docker can run ElasticMQ, when the
-// server dies early, when Options.Port is taken, or when the server doesn't answer within a minute.
+// Start fails if the SQS at AWS_ENDPOINT_URL_SQS doesn't answer, if neither Java nor Docker can run ElasticMQ, if the
+// server ends early, if Options.Port is in use, or if the server doesn't answer within a minute.
 func Start(ctx context.Context, optFns ...func(*Options)) (*Server, error) {
 	o := Options{}
 	for _, fn := range optFns {
@@ -124,7 +123,7 @@ func (s *Server) program(o Options) jarserver.Program {
 		Name: "ElasticMQ", Version: Version, Slug: "elasticmq", Size: "about 40 MB",
 		Variable: EndpointVariable, Image: image, POM: pom,
 		Java: func(lib string, r jarserver.Run) []string {
-			// A server for one machine starts faster with one compiler and the simplest collector.
+			// The JVM starts faster with one JIT compiler and the serial garbage collector.
 			args := []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.io.tmpdir=" + r.Dir}
 			args = append(args, settings(o, "127.0.0.1", r.Port, r.Port)...)
 			return append(args, "-cp", filepath.Join(lib, "*"), "org.elasticmq.server.Main")
@@ -136,7 +135,7 @@ func (s *Server) program(o Options) jarserver.Program {
 			}
 		},
 		Ready: func(ctx context.Context, r jarserver.Run) (bool, error) {
-			// Another server may have taken the port, so the run's own output counts, and not an answer alone.
+			// Another server may have taken the port and answer there, so check the output of this run first.
 			output, err := os.ReadFile(filepath.Join(r.Dir, "output"))
 			switch {
 			case err != nil:
@@ -151,7 +150,8 @@ func (s *Server) program(o Options) jarserver.Program {
 	}
 }
 
-// settings returns ElasticMQ's configuration as system properties, which win over its configuration file.
+// settings returns ElasticMQ's configuration as system properties, which override its configuration file. The server
+// listens on the port bind and returns URLs with the port published.
 func settings(o Options, host string, bind, published int) []string {
 	return []string{
 		"-Drest-sqs.bind-hostname=" + host,
@@ -172,11 +172,11 @@ func (s *Server) listQueues(ctx context.Context, endpoint string) error {
 	return err
 }
 
-// Endpoint returns the server's base URL, such as "http://127.0.0.1:49152", without a slash at its end.
+// Endpoint returns the server's base URL without a final slash, such as "http://127.0.0.1:49152".
 func (s *Server) Endpoint() string { return s.endpoint }
 
-// Owned reports whether the server was started here. It is false for one found by AWS_ENDPOINT_URL_SQS, which others may
-// be using.
+// Owned reports whether Start has started the server. It is false for the SQS at AWS_ENDPOINT_URL_SQS, which other
+// programs may use.
 func (s *Server) Owned() bool { return s.jar != nil }
 
 // Client returns a client for the server, with made-up credentials. All clients of one server share an HTTP client.
@@ -188,12 +188,12 @@ func (s *Server) Client(optFns ...func(*sqs.Options)) *sqs.Client {
 	}, optFns...)
 }
 
-// CloseIdleConnections closes the connections of [Server.Client] that no request uses now.
+// CloseIdleConnections closes the connections of [Server.Client] that no request uses.
 func (s *Server) CloseIdleConnections() { s.http.CloseIdleConnections() }
 
-// Stop ends the server and returns when its process is gone and its port is free. Stopping twice does nothing, and so
-// does stopping a server that is not [Server.Owned]. An error says that the server had died before, or that it couldn't
-// be stopped within 10 seconds.
+// Stop ends the server and returns when its process has ended and its port is free. Stop does nothing if the server is
+// stopped already or is not [Server.Owned]. An error means that the server had ended before the call, or that it didn't
+// end within 10 seconds.
 func (s *Server) Stop() error {
 	s.CloseIdleConnections()
 	if s.jar == nil {
@@ -205,8 +205,8 @@ func (s *Server) Stop() error {
 	return nil
 }
 
-// ForTest returns the server that all tests of a process share: give each test queues of its own. If no server can be
-// had, the test fails and says why. The server ends with the process.
+// ForTest returns the server that all tests of a process share. Give each test its own queues. If no server can be found
+// or started, ForTest fails the test and says why. The server ends with the process.
 func ForTest(t testing.TB) *Server {
 	t.Helper()
 	server, err := shared()
@@ -218,7 +218,7 @@ func ForTest(t testing.TB) *Server {
 }
 
 var shared = sync.OnceValues(func() (*Server, error) {
-	// Long enough for a first download on a slow line; go test itself gives up after ten minutes.
+	// Long enough for a download over a slow connection, and less than the ten minutes of go test.
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	return Start(ctx)

@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// OpenAccount gives a user (see [Token]) an account with a balance in minor units
-// of a currency, cents say, in place of the one that may be there: the functions
-// move money, and open no accounts.
+// OpenAccount writes an account of a user (see [Token]) with a balance in minor units of the
+// currency, such as cents. It replaces an existing account. The functions themselves only move
+// money and open no accounts.
 func (s *Stack) OpenAccount(ctx context.Context, user, currency string, balance int64) error {
 	_, err := s.database.Client().PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: aws.String(s.Table("AccountsTable")),

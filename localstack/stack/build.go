@@ -13,21 +13,22 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// What follows a refusal: which functions are built here.
+// The ends of error texts, which say which functions can be built.
 const knownRuntimes = "known are provided.al2023, provided.al2 and provided, which run a bootstrap"
 
 const knownCode = "known are a folder with a Go main package (BuildMethod go1.x, or none), " +
 	"one with a Makefile that has build-LOGICALID (BuildMethod makefile), and one with a bootstrap that is built for this machine (no BuildMethod)"
 
-// building is what has to be done for one function.
+// building is how to build one function.
 type building struct {
 	logicalID string
-	folder    string   // of its code
-	command   []string // makes the bootstrap; nil where it is there
+	folder    string   // folder of the function's code
+	command   []string // command that builds the bootstrap; nil if the folder has a bootstrap already
 }
 
-// plan finds out how the functions are built, before anything is started. It
-// says where each bootstrap will be.
+// plan returns how to build each function, and stores the path of each bootstrap in
+// s.binaries. It returns an error for a function that can't be built, so that Start fails
+// before it starts anything.
 func (s *Stack) plan() ([]building, error) {
 	var all []building
 	for _, f := range s.template.Functions {
@@ -46,7 +47,7 @@ func (s *Stack) plan() ([]building, error) {
 	return all, nil
 }
 
-// build makes the functions' binaries as sam build would, but for this machine.
+// build builds the binaries of the functions as sam build does, but for this machine.
 func build(ctx context.Context, all []building, progress io.Writer) error {
 	for _, b := range all {
 		if b.command == nil {
@@ -60,9 +61,9 @@ func build(ctx context.Context, all []building, progress io.Writer) error {
 	return nil
 }
 
-// source returns the folder of a function's code: CodeUri, relative to the template's
-// own folder ("sam build", AWS SAM CLI command reference). What can't be built
-// here is an error that says so.
+// source returns the folder of a function's code. CodeUri is relative to the folder of the
+// template (AWS SAM CLI command reference, "sam build"). source returns an error if the
+// function can't be built here.
 func (s *Stack) source(f *template.Function) (string, error) {
 	switch {
 	case f.PackageType == "Image":
@@ -97,30 +98,30 @@ func (s *Stack) source(f *template.Function) (string, error) {
 	return folder, nil
 }
 
-// compile returns the command that makes a function's bootstrap, or nil where it is
-// there. Go code is compiled although a bootstrap lies beside it, which may be
-// older.
+// compile returns the command that builds a function's bootstrap, or nil if the folder has only
+// a bootstrap. If the folder has Go code too, the code is compiled, because the bootstrap may
+// be out of date.
 func (s *Stack) compile(f *template.Function, folder string) []string {
 	if f.BuildMethod == "makefile" {
-		// GOOS and GOARCH empty: for this machine.
+		// Empty GOOS and GOARCH mean this machine.
 		return []string{"make", "--no-print-directory", "build-" + f.LogicalID, "ARTIFACTS_DIR=" + s.artifacts(f), "GOOS=", "GOARCH="}
 	}
 	if f.BuildMethod == "" && !hasGo(folder) {
 		return nil
 	}
-	// lambda.norpc leaves out the protocol of a runtime that is gone.
+	// The build tag lambda.norpc leaves out the protocol of the retired go1.x runtime.
 	return []string{"go", "build", "-tags", "lambda.norpc", "-o", filepath.Join(s.artifacts(f), "bootstrap"), "."}
 }
 
-// artifacts returns the folder that a function's bootstrap is built into.
+// artifacts returns the folder for the function's bootstrap.
 func (s *Stack) artifacts(f *template.Function) string { return filepath.Join(s.folder, f.LogicalID) }
 
-// run runs a command in a folder. Its words are in the error.
+// run runs a command in a folder. The error includes the command and its output.
 func run(ctx context.Context, command []string, folder string) error {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir = folder
 	cmd.Env = forThisMachine(os.Environ())
-	cmd.WaitDelay = 5 * time.Second // for the command's children, when ctx has ended
+	cmd.WaitDelay = 5 * time.Second // after ctx has ended, children of the command may keep its output open
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s, in %s\n%s", err, strings.Join(cmd.Args, " "), folder, output)
 	}
@@ -137,8 +138,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// forThisMachine drops what a make that started us told its children, its flags
-// and its job server, and the platform that the user may build for.
+// forThisMachine returns env without the variables that select a target platform, and without
+// those that a parent make passes to its children, such as its flags and job server.
 func forThisMachine(env []string) []string {
 	var kept []string
 	for _, variable := range env {

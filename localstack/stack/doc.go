@@ -1,7 +1,6 @@
-// Package stack starts everything that a SAM template describes on this machine,
-// this project's own template.yaml unless another is named:
-// DynamoDB Local with the tables, the functions as the binaries that deploy,
-// and the Lambda emulator with the HTTP API before them.
+// Package stack starts everything that a SAM template describes on this machine: DynamoDB Local
+// with the tables, ElasticMQ with the queues, and the Lambda emulator, which runs the binaries
+// of the functions behind their APIs. The default template is this project's template.yaml.
 //
 //	s, err := stack.Start(ctx, stack.Options{})
 //	if err != nil {
@@ -10,5 +9,5 @@
 //	defer s.Stop()
 //	resp, err := http.Get(s.URL() + "/payments/1")
 //
-// It is what the demo, `make up` and the end-to-end tests have in common.
+// The demo, `make up` and the end-to-end tests use this package.
 package stack

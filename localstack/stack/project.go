@@ -10,9 +10,10 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/mailer"
 )
 
-// own adds what this project's own template needs beside it: the clearing house
-// that the transfers function calls, the mailer of notifications, who signs the tokens of [Token], and DEMO=1,
-// which makes the functions honour the X-Demo- headers.
+// own prepares the options for this project's template. It starts the clearing house that the
+// transfers function calls and the mailer that the notifications function calls. It sets their
+// URLs, the issuer and audience of [Token], and DEMO=1, with which the functions obey X-Demo-
+// headers.
 func (s *Stack) own(o *Options) error {
 	root, err := moduleRoot()
 	if err != nil {
@@ -32,7 +33,7 @@ func (s *Stack) own(o *Options) error {
 	return nil
 }
 
-// over lays one map over another.
+// over adds the entries of upper to under, and returns under.
 func over(under, upper map[string]string) map[string]string {
 	for name, value := range upper {
 		under[name] = value
@@ -40,10 +41,10 @@ func over(under, upper map[string]string) map[string]string {
 	return under
 }
 
-// modulePath is the first line of our go.mod.
+// modulePath is the first line of this project's go.mod.
 const modulePath = "module github.com/lambdaidem/toolkit\n"
 
-// moduleRoot finds this project's folder at or above the working directory.
+// moduleRoot returns this project's folder, which is the working directory or a parent of it.
 func moduleRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// startSQS starts ElasticMQ, or finds the SQS at AWS_ENDPOINT_URL_SQS. It does nothing for
-// a template that neither has queues nor reads any.
+// startSQS starts ElasticMQ, or uses the SQS at AWS_ENDPOINT_URL_SQS. It does nothing if the
+// template has no queues and its functions read none.
 func (s *Stack) startSQS(ctx context.Context, o Options) error {
 	if len(s.template.Queues) == 0 && !readsQueues(s.template) {
 		return nil
@@ -33,8 +33,8 @@ func (s *Stack) startSQS(ctx context.Context, o Options) error {
 	return err //nolint:wrapcheck // it says what was started
 }
 
-// createQueues creates the template's queues, and gives the functions their endpoint and
-// URLs.
+// createQueues creates the template's queues, and sets the endpoint of SQS and the URLs of the
+// queues in the environments of the functions.
 func (s *Stack) createQueues(ctx context.Context, o Options) error {
 	if s.sqs == nil {
 		return nil
@@ -62,7 +62,8 @@ func (s *Stack) createQueues(ctx context.Context, o Options) error {
 	return nil
 }
 
-// readsQueues tells whether a function reads a queue, or has one told of failures.
+// readsQueues reports whether a function reads a queue, or has a queue as its OnFailure
+// destination.
 func readsQueues(t *template.Template) bool {
 	for _, f := range t.Functions {
 		for _, source := range f.Sources {
@@ -74,9 +75,9 @@ func readsQueues(t *template.Template) bool {
 	return false
 }
 
-// replace gives functions the URL that a queue has at its endpoint, where their
-// environment has the template's. Where it stands among other text it stays: SQS goes by
-// the name at its end.
+// replace changes environment variables whose value is the URL of a queue in the template to
+// the queue's URL at the endpoint. It doesn't change a URL within a longer value. Such a URL
+// still works, because SQS uses only the queue's name at its end.
 func (s *Stack) replace(old, other string) {
 	for _, f := range s.template.Functions {
 		for name, value := range f.Environment {
@@ -87,7 +88,7 @@ func (s *Stack) replace(old, other string) {
 	}
 }
 
-// startSources begins to deliver what the template's event source mappings read.
+// startSources starts the event source mappings of the template.
 func (s *Stack) startSources(ctx context.Context, o Options) error {
 	options := eventsource.Options{Template: s.template, Invoke: s.emulator.Invoke, Capacity: s.emulator.Capacity, Log: o.FunctionLog}
 	if s.sqs != nil {
@@ -99,7 +100,8 @@ func (s *Stack) startSources(ctx context.Context, o Options) error {
 	return err
 }
 
-// stopSQS ends the SQS that was started here; somebody else's loses our queues alone.
+// stopSQS stops the SQS if startSQS has started it. Otherwise it only deletes the template's
+// queues.
 func (s *Stack) stopSQS() error {
 	if s.sqs.Owned() {
 		return s.sqs.Stop() //nolint:wrapcheck // it says what was stopped
@@ -112,7 +114,7 @@ func (s *Stack) stopSQS() error {
 	for _, own := range s.template.Queues {
 		found, err := client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(own.Name)})
 		if missing := (*types.QueueDoesNotExist)(nil); errors.As(err, &missing) {
-			continue // it may not have been made
+			continue // it was never created
 		}
 		if err == nil {
 			_, err = client.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: found.QueueUrl})

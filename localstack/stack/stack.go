@@ -27,91 +27,91 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// Options say how [Start] starts a stack. The zero value of every field is its
-// default.
+// Options configure [Start]. The zero value of every field is its default.
 type Options struct {
-	// Template is the path of a SAM template, whose functions are built and run:
-	// those of Go, see EMULATOR.md. Default: the template.yaml of the checkout of
-	// this project that the working directory is in, with all that it needs.
+	// Template is the path of a SAM template whose functions are built and run. They must
+	// be in Go, have a Makefile, or be built already. Default: this project's
+	// template.yaml, with the services that it needs. The working directory must then be
+	// in a checkout of this project.
 	Template string
 
-	// Parameters are values of the template's Parameters, and References those of
-	// its dynamic references, as in [template.Options]. Default: none; for this
-	// project's own template those that a local run needs.
+	// Parameters are the values of the template's Parameters, and References the values
+	// of its dynamic references, as in [template.Options]. Default: none. For this
+	// project's template, the parameters that a local run needs are set too.
 	Parameters, References map[string]string
 
-	// Port is where the HTTP API listens, on 127.0.0.1. Default: a free one.
+	// Port is the TCP port of the HTTP API on 127.0.0.1. Default: 0, a free port.
 	Port int
 
-	// MaxProcesses bounds the processes of one function; further requests wait
-	// in line. Default: 16.
+	// MaxProcesses is the maximum number of processes of one function. Further requests
+	// wait for a process. Default: 16.
 	MaxProcesses int
 
-	// Env is added to every function's environment. With this project's own
-	// template DEMO=1, which makes the functions honour the X-Demo- headers (see
-	// functions/payments/demo.go), is there unless it is overridden here.
+	// Env is added to the environment of every function. For this project's template it
+	// also has DEMO=1, unless Env overrides it. With DEMO=1, X-Demo- headers of a request
+	// can make the functions slow or fail.
 	Env map[string]string
 
-	// Change may alter what the template says before anything starts: shorten a
-	// timeout, say. It is called again if tables have to have other names. Default:
-	// nothing is altered.
+	// Change may change the template before anything starts, for example to shorten a
+	// timeout. It is called a second time if the tables need generated names. Default: nil.
 	Change func(*template.Template)
 
-	// Database may set how DynamoDB Local is started: apart from others', or
-	// with a folder to keep its data in. Default: as [ddblocal.Start] does.
+	// Database may change the options of DynamoDB Local, for example to start a separate
+	// server or to store its data in a folder. Default: nil, the defaults of
+	// [ddblocal.Start].
 	Database func(*ddblocal.Options)
 
-	// Queues may set how ElasticMQ is started. Default: as [elasticmq.Start] does.
+	// Queues may change the options of ElasticMQ. Default: nil, the defaults of
+	// [elasticmq.Start].
 	Queues func(*elasticmq.Options)
 
-	// QueueEndpoint is given the endpoint of SQS and returns the one that the functions
-	// call: that of a proxy, say. Default: the same.
+	// QueueEndpoint receives the endpoint of SQS and returns the endpoint that the
+	// functions use, such as that of a proxy. Default: nil, the same endpoint.
 	QueueEndpoint func(endpoint string) string
 
-	// Emulator may alter how the emulator is started, when DynamoDB Local
-	// answers already: put something between it and the functions, by Endpoint,
-	// or let processes outlive their timeout. Default: nothing is altered.
+	// Emulator may change the options of the emulator. DynamoDB Local is running when it
+	// is called. It can put a proxy between DynamoDB Local and the functions with the
+	// option Endpoint, or let processes outlive their timeout. Default: nil.
 	Emulator func(*emulator.Options)
 
-	// Progress gets a line when something that takes seconds begins. Default:
+	// Progress receives a line when something begins that takes seconds. Default:
 	// os.Stderr.
 	Progress io.Writer
 
-	// FunctionLog gets what the functions write and what the emulator has to
-	// say. Default: os.Stderr.
+	// FunctionLog receives the output of the functions and the log of the emulator.
+	// Default: os.Stderr.
 	FunctionLog io.Writer
 }
 
-// Stack is everything, running.
+// Stack is a running template with all services that it needs.
 type Stack struct {
 	template *template.Template
 	database *ddblocal.Server
-	clearing *clearing.Service // nil but with this project's own template
-	mailer   *mailer.Service   // nil, as clearing
-	sqs      *elasticmq.Server // nil: the template has no queues
+	clearing *clearing.Service // nil unless the template is this project's
+	mailer   *mailer.Service   // nil unless the template is this project's
+	sqs      *elasticmq.Server // nil if the template has no queues
 	emulator *emulator.Emulator
 	sources  *eventsource.Mappings
-	root     string            // of the template
-	label    string            // what tells this stack's tables and queues from others'
-	folder   string            // of what is built
-	binaries map[string]string // by the functions' logical IDs
+	root     string            // folder of the template
+	label    string            // random part of the generated names of tables and queues
+	folder   string            // folder for the built binaries
+	binaries map[string]string // paths by the logical IDs of the functions
 
-	foreignDatabase bool // DynamoDB Local was there before, and others may use it
+	foreignDatabase bool // DynamoDB Local was running before, and other programs may use it
 }
 
-// Start builds and starts everything, and returns when it answers. The stack
-// runs until [Stack.Stop], or until ctx ends; then Stop must still be called.
+// Start builds and starts everything, and returns when the APIs answer. The stack runs until
+// [Stack.Stop] is called or ctx ends. Stop must be called in both cases.
 //
-// It fails, with nothing left running, when there is something in the template
-// that a local run doesn't know, when a parameter has no value (then the error is
-// a [template.MissingValueError] too), when the functions can't be built, when no
-// DynamoDB Local can be had (the error names the ways to get one) or when the
-// port is taken.
+// Start fails if the template uses something that a local run doesn't support, if a parameter
+// has no value (the error is then also a [template.MissingValueError]), if a function can't be
+// built, if no DynamoDB Local is available (the error says how to get one), or if the port is
+// in use. If Start fails, nothing is left running.
 func Start(ctx context.Context, o Options) (*Stack, error) {
 	if o.Progress == nil {
 		o.Progress = os.Stderr
 	}
-	o.Progress = &lockedWriter{w: o.Progress} // two goroutines report to it
+	o.Progress = &lockedWriter{w: o.Progress} // two goroutines write to it
 	if o.FunctionLog == nil {
 		o.FunctionLog = os.Stderr
 	}
@@ -123,8 +123,8 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	return s, nil
 }
 
-// start starts one thing after the other, what functions call before them and
-// what calls functions after them; Stop ends all in the other order.
+// start starts the services that the functions call, then the emulator with the functions, and
+// then the event source mappings, which call functions. Stop stops them in the reverse order.
 func (s *Stack) start(ctx context.Context, o Options) error {
 	if err := isFree(o.Port); err != nil {
 		return err
@@ -161,8 +161,8 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	return s.startSources(ctx, o)
 }
 
-// isFree returns an error if a port of loopback is taken: before anything is built. 0
-// is a free port of the system's choice.
+// isFree returns an error if the port is in use on the loopback interface. Port 0 is always
+// free.
 func isFree(port int) error {
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
@@ -171,7 +171,7 @@ func isFree(port int) error {
 	return listener.Close() //nolint:wrapcheck // it never fails
 }
 
-// read reads the template, and makes the folder for what is built of it.
+// read reads the template, prints its warnings, and creates the folder for the binaries.
 func (s *Stack) read(o Options) error {
 	path, err := filepath.Abs(o.Template)
 	if err != nil {
@@ -191,7 +191,7 @@ func (s *Stack) read(o Options) error {
 	return nil
 }
 
-// readAgain reads the template with the names that tables and queues have now.
+// readAgain reads the template, with the current result of rename for tables and queues.
 func (s *Stack) readAgain(o Options) error {
 	var err error
 	s.template, err = template.Read(o.Template, template.Options{Parameters: o.Parameters, References: o.References, Rename: s.rename})
@@ -204,18 +204,19 @@ func (s *Stack) readAgain(o Options) error {
 	return nil
 }
 
-// rename gives names of their own to what stands beside others'.
+// rename returns the name of a resource. It generates a name for a table or a queue in a server
+// that was running before, because other programs may use the same name there.
 func (s *Stack) rename(resourceType, name string) string {
 	switch {
 	case resourceType == "AWS::DynamoDB::Table" && s.foreignDatabase:
 		return "local-" + name + "-" + s.label
 	case resourceType == "AWS::SQS::Queue" && os.Getenv(elasticmq.EndpointVariable) != "":
-		return "local-" + s.label + "-" + name // .fifo stays at its end
+		return "local-" + s.label + "-" + name // name comes last, because the name of a FIFO queue must end in .fifo
 	}
 	return name
 }
 
-// startEmulator starts the emulator, with all that the functions call behind it.
+// startEmulator starts the emulator. The services that the functions call must be running.
 func (s *Stack) startEmulator(ctx context.Context, o Options) error {
 	options := emulator.Options{
 		Template:     s.template,
@@ -250,8 +251,8 @@ func (s *Stack) startDatabase(ctx context.Context, options Options) error {
 		return err
 	}
 	if !s.database.Owned() {
-		// Others may use it too: our tables need names of their own, as
-		// CloudFormation would give them.
+		// Other programs may use the server too, so the tables need generated names, as
+		// CloudFormation generates them.
 		s.foreignDatabase = true
 		if err := s.readAgain(options); err != nil {
 			return err
@@ -260,16 +261,17 @@ func (s *Stack) startDatabase(ctx context.Context, options Options) error {
 	return template.CreateTables(ctx, s.database.Client(), s.template.Tables)
 }
 
-// Stop ends the event source mappings, the functions, the emulator, the queues,
-// DynamoDB Local and the services outside, in this order, and removes what was built.
-// A DynamoDB Local or an SQS that was there before stays, without our tables and
-// queues. Stopping twice does nothing.
+// Stop stops the event source mappings, the functions, the emulator, the queues, DynamoDB Local
+// and the outside services, in this order, and removes the binaries. If DynamoDB Local or SQS was
+// running before, Stop only deletes the stack's tables or queues there. A second call does
+// nothing.
 func (s *Stack) Stop() error {
 	var errs []error
 	delivered := func() error { return nil }
 	if s.sources != nil {
-		// Beside the emulator: it refuses what waits in line there, which the sources
-		// would wait for. What was not begun comes again.
+		// Close the sources and the emulator at the same time. The sources wait for
+		// invocations that wait for a process, and only the emulator's Close refuses those.
+		// The messages of a refused invocation are not lost: they are delivered again.
 		closed := make(chan error, 1)
 		go func(m *eventsource.Mappings) { closed <- m.Close() }(s.sources)
 		delivered = func() error { return <-closed }
@@ -312,14 +314,14 @@ func (s *Stack) deleteTables() error {
 	var errs []error
 	for _, t := range s.template.Tables {
 		_, err := s.database.Client().DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String(t.Name)})
-		if missing := (*types.ResourceNotFoundException)(nil); err != nil && !errors.As(err, &missing) { // it may not have been made
+		if missing := (*types.ResourceNotFoundException)(nil); err != nil && !errors.As(err, &missing) { // it may not have been created
 			errs = append(errs, fmt.Errorf("delete the table %s: %w", t.Name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// URL returns the base URL of the HTTP API, without a slash at its end.
+// URL returns the base URL of the HTTP API, without a final slash.
 func (s *Stack) URL() string { return s.emulator.URL() }
 
 // Emulator returns the Lambda emulator.
@@ -328,22 +330,23 @@ func (s *Stack) Emulator() *emulator.Emulator { return s.emulator }
 // Database returns the DynamoDB Local.
 func (s *Stack) Database() *ddblocal.Server { return s.database }
 
-// Template returns what runs, with the names that the tables have.
+// Template returns the running template, with the actual names of the tables and queues.
 func (s *Stack) Template() *template.Template { return s.template }
 
-// Clearing returns the clearing house that the transfers function of this
-// project's own template calls; nil with any other template.
+// Clearing returns the clearing house that the transfers function calls. It is nil unless the
+// template is this project's.
 func (s *Stack) Clearing() *clearing.Service { return s.clearing }
 
-// Mailer returns the service that the notifications function of this project's own
-// template calls; nil with any other template.
+// Mailer returns the mail service that the notifications function calls. It is nil unless the
+// template is this project's.
 func (s *Stack) Mailer() *mailer.Service { return s.mailer }
 
-// SQS returns the SQS with the template's queues; nil if the template has none.
+// SQS returns the SQS with the template's queues. It is nil if the template has no queues and
+// reads none.
 func (s *Stack) SQS() *elasticmq.Server { return s.sqs }
 
-// Table returns the name of a table by its logical ID in the template. It panics
-// if there is none.
+// Table returns the name of the table with this logical ID. It panics if the template has no
+// such table.
 func (s *Stack) Table(logicalID string) string {
 	for _, t := range s.template.Tables {
 		if t.LogicalID == logicalID {
@@ -354,7 +357,7 @@ func (s *Stack) Table(logicalID string) string {
 }
 
 func say(w io.Writer, what string) {
-	// A report that can't be written must not stop what it reports on.
+	// Ignore a write error, because progress is not essential.
 	_, _ = fmt.Fprintln(w, what+" …")
 }
 

@@ -8,8 +8,8 @@ func (e *evaluator) choose(n *node) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Only the chosen branch is evaluated: the other may refer to what this
-	// environment has not.
+	// Evaluate only the chosen branch. The other branch may refer to something that does
+	// not exist in this environment.
 	if holds {
 		return e.eval(n.arg.items[1])
 	}
@@ -31,7 +31,7 @@ func (e *evaluator) named(at *node, name string) (bool, error) {
 }
 
 func (e *evaluator) condition(n *node) (bool, error) {
-	// {"Condition": name} is a mapping everywhere but among conditions.
+	// {"Condition": name} refers to a condition here. Elsewhere it is an ordinary mapping.
 	if name := n.field("Condition"); name != nil && len(n.keys) == 1 {
 		return e.named(n, name.text)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// TableAPI is the part of *dynamodb.Client that CreateTables calls.
+// TableAPI is the part of *dynamodb.Client that CreateTables uses.
 type TableAPI interface {
 	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
 	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
@@ -20,13 +20,13 @@ type TableAPI interface {
 	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
 }
 
-// activeWithin bounds the wait for a new table to become active.
+// activeWithin is the maximum time for a new table to become active.
 const activeWithin = time.Minute
 
-// CreateTables creates the tables, on demand and with TTL as described, and
-// returns when all of them are active. It may be called again: a table that is
-// there is kept with what is in it, unless its key, its stream or its TTL attribute is
-// another one, or it lacks an index, which is an error.
+// CreateTables creates the tables in on-demand mode, with their TTL, streams and indexes, and
+// returns when all of them are active. It may be called again: an existing table is left as it
+// is. CreateTables returns an error if an existing table has another key, stream or TTL
+// attribute, or lacks an index.
 func CreateTables(ctx context.Context, api TableAPI, tables []Table) error {
 	for _, t := range tables {
 		if err := createTable(ctx, api, t); err != nil {
@@ -90,7 +90,7 @@ func hasIndex(t *types.TableDescription, want Index) bool {
 	})
 }
 
-// streamOf returns the view type of a table's stream; empty: it has none.
+// streamOf returns the view type of a table's stream, or "" if the table has no stream.
 func streamOf(t *types.TableDescription) string {
 	if t.StreamSpecification == nil || !aws.ToBool(t.StreamSpecification.StreamEnabled) {
 		return ""
@@ -102,8 +102,8 @@ func setTTL(ctx context.Context, api TableAPI, t Table) error {
 	if t.TTLAttribute == "" {
 		return nil
 	}
-	// An UpdateTimeToLive that changes nothing is a ValidationException, so
-	// it is sent only where TTL is off.
+	// DynamoDB refuses an UpdateTimeToLive that changes nothing with a
+	// ValidationException, so send one only if TTL is off.
 	found, err := api.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(t.Name)})
 	if err != nil {
 		return fmt.Errorf("reading its TTL: %w", err)

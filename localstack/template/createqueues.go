@@ -15,13 +15,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// CreateQueues creates the queues with their attributes, dead-letter queues before
-// those that name them. It may be called again: a queue that is there is kept with
-// what is in it, unless one of its attributes is another one, which is an error. A
-// dead-letter queue that is none of queues must be there already.
+// CreateQueues creates the queues with their attributes, and each dead-letter queue before the
+// queues that use it. It may be called again: an existing queue is left as it is. CreateQueues
+// returns an error if an existing queue has other attributes. A dead-letter queue that is not
+// in queues must exist already.
 //
-// Names count, not ARNs: the redrive policy names its target by the ARN that the
-// endpoint gives it, since the account there need not be the template's.
+// CreateQueues finds a dead-letter queue by the name in its ARN. The redrive policy gets the
+// queue's ARN at the endpoint, whose account and Region may differ from the template's.
 func CreateQueues(ctx context.Context, client *sqs.Client, queues []Queue) error {
 	c := queueCreator{client: client, queues: queues, arns: map[string]string{}}
 	for _, q := range queues {
@@ -35,11 +35,12 @@ func CreateQueues(ctx context.Context, client *sqs.Client, queues []Queue) error
 type queueCreator struct {
 	client *sqs.Client
 	queues []Queue
-	arns   map[string]string // of what is there, at the endpoint, by name
+	arns   map[string]string // ARNs at the endpoint of the queues created so far, by name
 }
 
-// create returns the queue's ARN at the endpoint. above are the names of the queues
-// whose messages would end in it.
+// create creates the queue, after its dead-letter queue, and returns its ARN at the endpoint.
+// above has the names of the queues whose dead-letter queues lead to this one, to detect a
+// cycle.
 func (c *queueCreator) create(ctx context.Context, q Queue, above []string) (string, error) {
 	fail := func(format string, args ...any) (string, error) {
 		return "", fmt.Errorf("queue %s (%s): "+format, append([]any{q.Name, q.LogicalID}, args...)...)
@@ -73,13 +74,15 @@ func (c *queueCreator) create(ctx context.Context, q Queue, above []string) (str
 	return arn, nil
 }
 
-// deadLetter returns the ARN, at the endpoint, of the queue that q's policy names.
+// deadLetter returns the ARN of q's dead-letter queue at the endpoint. It creates that queue if
+// it is one of c.queues.
 func (c *queueCreator) deadLetter(ctx context.Context, q Queue, above []string) (string, error) {
 	name, ok := QueueName(q.DeadLetter)
 	if !ok {
 		return "", fmt.Errorf("queue %s (%s): its dead-letter queue %s is no queue's ARN", q.Name, q.LogicalID, q.DeadLetter)
 	}
-	// AWS refuses to create such a queue, but not every other SQS does.
+	// AWS refuses a dead-letter queue of the other kind, but other implementations of SQS
+	// may accept it.
 	if strings.HasSuffix(name, ".fifo") != q.FIFO {
 		return "", fmt.Errorf("queue %s (%s): creating it: its dead-letter queue %s is of another kind: both have to be FIFO queues, or neither", q.Name, q.LogicalID, name)
 	}
@@ -105,7 +108,7 @@ func (c *queueCreator) arn(ctx context.Context, url *string) (string, error) {
 	return out.Attributes[string(types.QueueAttributeNameQueueArn)], nil
 }
 
-// attributes returns those of CreateQueue, but for the redrive policy.
+// attributes returns the attributes for CreateQueue, without the redrive policy.
 func (q Queue) attributes() map[string]string {
 	seconds := func(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
 	a := map[string]string{
@@ -117,7 +120,7 @@ func (q Queue) attributes() map[string]string {
 	if q.MaxBytes != 0 {
 		a["MaximumMessageSize"] = strconv.Itoa(q.MaxBytes)
 	}
-	if q.FIFO { // a standard queue refuses both
+	if q.FIFO { // a standard queue does not accept these attributes
 		a["FifoQueue"] = "true"
 		a["ContentBasedDeduplication"] = strconv.FormatBool(q.ContentDeduplicates)
 	}
@@ -129,7 +132,7 @@ func redrivePolicy(target string, receives int) string {
 		Target   string `json:"deadLetterTargetArn"`
 		Receives int    `json:"maxReceiveCount"`
 	}{target, receives})
-	if err != nil { // a string and a number always marshal
+	if err != nil { // can't happen: the struct has only a string and a number
 		panic(err)
 	}
 	return string(policy)

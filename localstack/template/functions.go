@@ -49,7 +49,7 @@ func (r *reader) function(logicalID string, resource *node) (*Function, error) {
 	return f, err
 }
 
-// code reads where a function's code is and what sam build would do with it.
+// code reads where the code of a function is and how sam build would build it.
 func (p properties) code(f *Function, resource *node) error {
 	var err error
 	if f.Runtime, err = p.text("Runtime", ""); err != nil {
@@ -67,7 +67,8 @@ func (p properties) code(f *Function, resource *node) error {
 	return err
 }
 
-// codeURI reads a path, or the place of an object in a bucket in either of its two forms.
+// codeURI reads CodeUri, which is a path or an object in a bucket. It returns an object as
+// s3://BUCKET/KEY.
 func (p properties) codeURI() (string, error) {
 	const key = "CodeUri"
 	value, err := p.get(key)
@@ -89,8 +90,10 @@ func (p properties) codeURI() (string, error) {
 	return "s3://" + bucket + "/" + name, err
 }
 
-// maxConcurrency reads CapacityProviderConfig, which puts a function on Lambda Managed Instances. Its
-// default depends on the runtime and on the instance, so it has to be given here.
+// maxConcurrency returns the PerExecutionEnvironmentMaxConcurrency of a function that runs on
+// Lambda Managed Instances, which is a function with a CapacityProviderConfig. It returns 0 for
+// other functions. The value is required, because its default depends on the runtime and the
+// instance.
 func (p properties) maxConcurrency() (int, error) {
 	const key = "PerExecutionEnvironmentMaxConcurrency"
 	config, ok, err := p.inner("CapacityProviderConfig")
@@ -189,8 +192,9 @@ func (p properties) event(f *Function, name, kind string) error {
 	return nil
 }
 
-// isElsewhere tells whether an event's source can't be known here: a queue or a stream
-// of another stack. What is wrong with one that is here is said by who reads it.
+// isElsewhere reports whether the source of an event is known only to AWS, such as a queue or a
+// stream of another stack. It ignores all other errors, which queueSource or streamSource
+// returns.
 func (p properties) isElsewhere() bool {
 	for _, key := range []string{"Queue", "Stream"} {
 		if _, err := p.get(key); errors.Is(err, errElsewhere) {

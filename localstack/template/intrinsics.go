@@ -16,7 +16,7 @@ type evaluator struct {
 	conditions *node
 	mappings   *node
 	resources  *node
-	pending    map[string]bool // conditions and names under evaluation, to refuse cycles
+	pending    map[string]bool // conditions and names under evaluation, to detect cycles
 	missing    MissingValueError
 }
 
@@ -53,7 +53,7 @@ func (e *evaluator) eval(n *node) (*node, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The place of a result is where the function was written.
+		// Errors about the result must refer to the line of the function.
 		placed := *value
 		placed.line, placed.column = n.line, n.column
 		return &placed, nil
@@ -97,7 +97,8 @@ func (e *evaluator) call(n *node) (*node, error) {
 	}
 }
 
-// errElsewhere is the cause of what only AWS knows: another stack's export, say.
+// errElsewhere is the cause of an error about a value that only AWS knows, such as an export of
+// another stack.
 var errElsewhere = errors.New("known to AWS alone")
 
 func textNode(text string) *node { return &node{kind: scalar, text: text} }
@@ -286,7 +287,7 @@ func (e *evaluator) arguments(n *node, count int) ([]*node, error) {
 	return out, nil
 }
 
-// text evaluates n, which must come out as a scalar.
+// text evaluates n and returns the result, which must be a scalar. what names n in an error.
 func (e *evaluator) text(n *node, what string) (string, error) {
 	value, err := e.eval(n)
 	if err != nil {

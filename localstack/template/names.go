@@ -1,7 +1,7 @@
 package template
 
-// nameProperty says which property names a resource. A resource without one
-// is called by its logical ID, where CloudFormation would generate a name.
+// nameProperty has the property with the name of a resource, by the resource's type. A resource
+// without that property gets its logical ID as its name. CloudFormation would generate a name.
 var nameProperty = map[string]string{
 	"AWS::DynamoDB::Table":      "TableName",
 	"AWS::Serverless::Function": "FunctionName",
@@ -10,9 +10,9 @@ var nameProperty = map[string]string{
 	"AWS::IAM::Role":            "RoleName",
 }
 
-// physicalName returns what a resource is called, by the template or by
-// [Options].Rename. Resources without a name, such as APIs, are not renamed: events
-// refer to them by their logical IDs.
+// physicalName returns the name of a resource, after [Options].Rename. Resources of types without
+// a name property, such as APIs, are not renamed, because events refer to them by their logical
+// IDs.
 func (e *evaluator) physicalName(logicalID string, resource *node) (string, error) {
 	name, err := e.templatesName(logicalID, resource)
 	if _, named := nameProperty[typeOf(resource)]; err == nil && named && e.options.Rename != nil {
@@ -42,8 +42,8 @@ func (e *evaluator) templatesName(logicalID string, resource *node) (string, err
 	return e.text(value, resolving)
 }
 
-// generatedName returns the name of a resource that has none of its own: its logical ID,
-// and .fifo after it where a FIFO queue must end so.
+// generatedName returns the name of a resource whose name property is absent: its logical ID,
+// followed by .fifo for a FIFO queue.
 func (e *evaluator) generatedName(logicalID string, resource *node) (string, error) {
 	fifo := resource.field("Properties").field("FifoQueue")
 	if typeOf(resource) != "AWS::SQS::Queue" || fifo == nil {
@@ -59,8 +59,8 @@ func (e *evaluator) generatedName(logicalID string, resource *node) (string, err
 	return logicalID, nil
 }
 
-// queueURL returns what !Ref of a queue is: the SDKs send it to their endpoint, whichever
-// that is.
+// queueURL returns the result of !Ref for a queue. The URL works with any endpoint, because the
+// SDKs send it as a parameter to the endpoint that they are configured with.
 func (e *evaluator) queueURL(name string) string {
 	return "https://sqs." + e.options.Region + ".amazonaws.com/" + e.options.AccountID + "/" + name
 }
@@ -92,7 +92,7 @@ func (e *evaluator) attribute(at *node, name, attribute string) (*node, error) {
 		return textNode(e.arn("lambda", "function:"+physical)), nil
 	case "AWS::SQS::Queue.Arn":
 		return textNode(e.arn("sqs", physical)), nil
-	case "AWS::DynamoDB::Table.StreamArn": // of no stream that is there: its label is the moment when it is made
+	case "AWS::DynamoDB::Table.StreamArn": // a placeholder: the label of a real stream is its creation time
 		return textNode(e.arn("dynamodb", "table/"+physical+"/stream/local")), nil
 	case "AWS::SQS::Queue.QueueName":
 		return textNode(physical), nil

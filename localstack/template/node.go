@@ -16,17 +16,17 @@ const (
 	list
 	mapping
 	call    // an intrinsic function, not yet evaluated
-	noValue // what AWS::NoValue leaves behind: the property is removed
+	noValue // the result of AWS::NoValue, which removes the property
 )
 
-// node is one value of the template with the place where it was written.
+// node is a value of the template, with its position in the file.
 type node struct {
 	kind   kind
-	text   string // of a scalar
+	text   string // value of a scalar
 	items  []*node
-	keys   []string // of a mapping, in the template's order
+	keys   []string // keys of a mapping, in the template's order
 	fields map[string]*node
-	fn     string // of a call: the short name, "Ref" or "Sub"
+	fn     string // name of a call's function without the prefix Fn::, such as "Ref" or "Sub"
 	arg    *node
 	line   int
 	column int
@@ -68,8 +68,8 @@ func parseYAML(data []byte) (*node, error) {
 	return convert(doc.Content[0])
 }
 
-// convert turns the YAML library's tree into nodes, so that the rest of the package sees
-// both spellings of an intrinsic function (!Sub x and {"Fn::Sub": x}) as one.
+// convert converts a tree of the YAML library into nodes. Both spellings of an intrinsic
+// function (!Sub x and {"Fn::Sub": x}) become the same node.
 func convert(n *yaml.Node) (*node, error) {
 	out, err := converted(n)
 	if err != nil || !strings.HasPrefix(n.Tag, "!") || strings.HasPrefix(n.Tag, "!!") { // a core YAML tag such as !!str
@@ -82,7 +82,7 @@ func convert(n *yaml.Node) (*node, error) {
 	return call, nil
 }
 
-// converted converts a node without its tag.
+// converted converts a node, and ignores its tag.
 func converted(n *yaml.Node) (*node, error) {
 	out := &node{line: n.Line, column: n.Column}
 	switch n.Kind { //nolint:exhaustive // a document has been taken apart, and scalars are below
@@ -107,7 +107,8 @@ func converted(n *yaml.Node) (*node, error) {
 	return out, nil
 }
 
-// mappingOf converts a mapping. content has each key before its value.
+// mappingOf converts a mapping into out, or into a call if it is an intrinsic function. content
+// has each key before its value.
 func mappingOf(out *node, content []*yaml.Node) (*node, error) {
 	out.kind, out.fields = mapping, map[string]*node{}
 	for pair := range slices.Chunk(content, 2) {
@@ -140,7 +141,7 @@ func mappingOf(out *node, content []*yaml.Node) (*node, error) {
 	return &node{kind: call, fn: short, arg: arg, line: out.line, column: out.column}, nil
 }
 
-// splitGetAtt turns Name.Attribute into the list form of GetAtt.
+// splitGetAtt converts Name.Attribute into the list form of GetAtt's argument.
 func splitGetAtt(n *node) *node {
 	name, attribute, _ := strings.Cut(n.text, ".")
 	part := func(text string) *node {
@@ -153,7 +154,7 @@ func splitGetAtt(n *node) *node {
 type placeError struct {
 	line, column int
 	message      string
-	cause        error // nil, or what a caller may want to know
+	cause        error // errElsewhere if only AWS knows the value, otherwise nil
 }
 
 func (e *placeError) Error() string {

@@ -5,22 +5,23 @@ import (
 	"strings"
 )
 
-// valueInStore begins the types whose value CloudFormation reads from Parameter Store at deployment ("CloudFormation-supplied
-// parameter types"): what a template or a deployment gives is the name there, and what !Ref returns is the value behind it.
-// AWS::SSM::Parameter::Name is none of them: its value is the name.
+// valueInStore is the prefix of the parameter types whose value CloudFormation reads from Parameter Store at deployment
+// ("CloudFormation-supplied parameter types"). A template or a deployment gives the name in Parameter Store, and !Ref
+// returns the value that is stored there. AWS::SSM::Parameter::Name is not such a type, because its value is the name.
 const valueInStore = "AWS::SSM::Parameter::Value<"
 
-// MissingValueError is in the chain of an error of [Read] when values have to be given in [Options]. It names all of them, in
-// the order in which the template needs them, except for those that only a given value brings up (by a condition, say).
+// MissingValueError means that values are missing in [Options]. It is in the chain of an error of [Read], and names all
+// missing values, in the order in which the template needs them. Further values may be missing once these are given, for
+// example because of a condition.
 type MissingValueError struct {
 	Parameters []string // keys of Options.Parameters
 	References []string // keys of Options.References
 
-	name   string // of the template
+	name   string // name of the template
 	places []error
 }
 
-// Error has a line for each value, with its place in the template.
+// Error returns a line for each missing value, with its position in the template.
 func (e *MissingValueError) Error() string {
 	lines := make([]string, len(e.places))
 	for i, at := range e.places {
@@ -29,7 +30,8 @@ func (e *MissingValueError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// missingParameter notes that a parameter has no value, and returns a stand-in, so that reading goes on and finds the others.
+// missingParameter records that a parameter has no value. It returns a placeholder of the parameter's type, so that
+// reading continues and finds further missing values.
 func (e *evaluator) missingParameter(at *node, name, kind, format string, args ...any) *node {
 	if !slices.Contains(e.missing.Parameters, name) {
 		e.missing.Parameters = append(e.missing.Parameters, name)
@@ -45,7 +47,7 @@ func (e *evaluator) missingParameter(at *node, name, kind, format string, args .
 	}
 }
 
-// missingReference notes that a dynamic reference has no value.
+// missingReference records that a dynamic reference has no value.
 func (e *evaluator) missingReference(at *node, name, format string, args ...any) {
 	if !slices.Contains(e.missing.References, name) {
 		e.missing.References = append(e.missing.References, name)
@@ -91,8 +93,8 @@ func (e *evaluator) parameter(at *node, name string, parameter *node) (*node, er
 	return textNode(value), nil
 }
 
-// allowed checks a value against AllowedValues; nil allows all. Those of a parameter that is in Parameter Store are names
-// there, so they say nothing of its value.
+// allowed returns an error if values is not nil and does not have the value. Don't call it for a parameter whose value is
+// in Parameter Store, because the AllowedValues of such a parameter are names, not values.
 func allowed(name, value string, values *node) error {
 	if values == nil || values.kind != list {
 		return nil

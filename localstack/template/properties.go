@@ -4,10 +4,10 @@ import (
 	"strconv"
 )
 
-// properties are a resource's Properties with the Globals of its kind beneath.
+// properties are the Properties of a resource, merged with the Globals for its type.
 type properties struct {
 	reader *reader
-	owner  string // the logical ID, for errors
+	owner  string // the logical ID and the path below it, for errors
 	node   *node
 }
 
@@ -19,8 +19,9 @@ func (r *reader) properties(logicalID, globals string, resource *node) propertie
 	return properties{r, logicalID, merge(r.globals.field(globals), own)}
 }
 
-// merge lays own over global as "Globals section of the AWS SAM template"
-// says: mappings are merged, lists are concatenated, anything else is replaced.
+// merge combines the global and a resource's own value as the page "Globals section of the AWS
+// SAM template" describes: mappings are merged, lists are concatenated, and own replaces any
+// other value.
 func merge(global, own *node) *node {
 	switch {
 	case global == nil:
@@ -50,7 +51,7 @@ func merge(global, own *node) *node {
 	}
 }
 
-// get evaluates one property; nil means that it is not there.
+// get evaluates a property. It returns nil if the property is absent, null or AWS::NoValue.
 func (p properties) get(key string) (*node, error) {
 	raw := p.node.field(key)
 	if raw == nil {
@@ -66,7 +67,7 @@ func (p properties) get(key string) (*node, error) {
 	return value, nil
 }
 
-// text reads a scalar property; fallback is returned where it is not there.
+// text returns a scalar property, or fallback if the property is absent.
 func (p properties) text(key, fallback string) (string, error) {
 	value, err := p.get(key)
 	if err != nil || value == nil {
@@ -78,7 +79,7 @@ func (p properties) text(key, fallback string) (string, error) {
 	return value.text, nil
 }
 
-// number reads a whole number between least and most.
+// number returns an integer property from least to most, or fallback if the property is absent.
 func (p properties) number(key string, fallback, least, most int) (int, error) {
 	value, err := p.get(key)
 	if err != nil || value == nil {
@@ -91,7 +92,7 @@ func (p properties) number(key string, fallback, least, most int) (int, error) {
 	return number, nil
 }
 
-// texts reads a list of scalars.
+// texts returns a property that is a list of scalars, or nil if the property is absent.
 func (p properties) texts(key string) ([]string, error) {
 	value, err := p.get(key)
 	if err != nil || value == nil {
@@ -110,9 +111,8 @@ func (p properties) texts(key string) ([]string, error) {
 	return out, nil
 }
 
-// inner reads a property that is a mapping itself; what is in it is evaluated
-// only when it is read. Where the property is missing, ok is false and the
-// result has no fields.
+// inner returns a property that is a mapping. The values in the mapping are evaluated only when
+// they are read. If the property is absent, ok is false and inner has no fields.
 func (p properties) inner(key string) (inner properties, ok bool, err error) {
 	inner = properties{p.reader, p.owner + "." + key, p.node.field(key)}
 	if inner.node != nil && inner.node.kind == call {

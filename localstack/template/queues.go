@@ -2,20 +2,20 @@ package template
 
 import "time"
 
-// Queue is one AWS::SQS::Queue. Its defaults are those of CloudFormation.
+// Queue is a resource of type AWS::SQS::Queue. Its defaults are those of CloudFormation.
 type Queue struct {
 	LogicalID           string
-	Name                string // QueueName, or the logical ID where there is none; .fifo at the end of a FIFO queue's
-	URL                 string // what !Ref of it is
+	Name                string // QueueName, or the logical ID (plus .fifo for a FIFO queue) if there is none
+	URL                 string // the result of !Ref for the queue
 	FIFO                bool
 	ContentDeduplicates bool          // ContentBasedDeduplication
 	Visibility          time.Duration // default 30 s
 	Delay               time.Duration // default 0
 	Retention           time.Duration // default 4 days
 	ReceiveWait         time.Duration // default 0: short polling
-	MaxBytes            int           // 0: not set
-	DeadLetter          string        // ARN of the queue that takes what was received too often; empty: none
-	MaxReceives         int           // of RedrivePolicy; 0 without one
+	MaxBytes            int           // 0 if not set
+	DeadLetter          string        // ARN of the dead-letter queue; empty if there is none
+	MaxReceives         int           // maxReceiveCount of the RedrivePolicy; 0 if there is none
 }
 
 func (r *reader) queue(logicalID string, resource *node) (Queue, error) {
@@ -63,7 +63,7 @@ func (r *reader) queue(logicalID string, resource *node) (Queue, error) {
 	return q, err
 }
 
-// truth reads a property that is true or false.
+// truth returns a boolean property, or fallback if the property is absent.
 func (p properties) truth(key string, fallback bool) (bool, error) {
 	value, err := p.get(key)
 	if err != nil || value == nil {
@@ -75,7 +75,8 @@ func (p properties) truth(key string, fallback bool) (bool, error) {
 	return value.text == "true", nil
 }
 
-// seconds reads a duration in whole seconds.
+// seconds returns a property in whole seconds, or fallback if the property is absent. All limits
+// are in seconds.
 func (p properties) seconds(key string, fallback, least, most int) (time.Duration, error) {
 	n, err := p.number(key, fallback, least, most)
 	return time.Duration(n) * time.Second, err

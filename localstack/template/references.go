@@ -2,12 +2,13 @@ package template
 
 import "regexp"
 
-// dynamicReference matches what CloudFormation reads from another service: {{resolve:ssm:NAME:VERSION}}, and the same with
-// ssm-secure or secretsmanager ("Using dynamic references to specify template values").
+// dynamicReference matches a dynamic reference, whose value CloudFormation reads from another service:
+// {{resolve:ssm:NAME:VERSION}}, and the same with ssm-secure or secretsmanager ("Using dynamic references to specify
+// template values").
 var dynamicReference = regexp.MustCompile(`\{\{resolve:([^{}]*)\}\}`)
 
-// value is eval with the dynamic references in the result put in. They come last, as in CloudFormation, since intrinsic
-// functions may make them.
+// value is like eval, and also replaces the dynamic references in the result. Like CloudFormation, it replaces them last,
+// because the result of an intrinsic function may contain a dynamic reference.
 func (e *evaluator) value(n *node) (*node, error) {
 	value, err := e.eval(n)
 	if err != nil {
@@ -16,9 +17,10 @@ func (e *evaluator) value(n *node) (*node, error) {
 	return e.resolve(n, value)
 }
 
-// resolve returns n with every dynamic reference in it replaced by the value that was given for it. It was written at at.
+// resolve returns n with every dynamic reference in it replaced by its value in Options.References. at is the position for
+// errors.
 func (e *evaluator) resolve(at, n *node) (*node, error) {
-	out := *n // another place of the template may hold the same node
+	out := *n // a copy: other parts of the template may share the node
 	var err error
 	switch n.kind {
 	case scalar:
@@ -45,7 +47,7 @@ func (e *evaluator) resolve(at, n *node) (*node, error) {
 				return nil, err
 			}
 		}
-	default: // it holds no text
+	default: // no other kind contains text
 	}
 	return &out, err
 }

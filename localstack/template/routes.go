@@ -56,13 +56,14 @@ func (p properties) restAPIRoute() (Route, error) {
 		return Route{}, err
 	}
 	for i, media := range route.BinaryMediaTypes {
-		// SAM writes a slash in a media type as ~1.
+		// In SAM, ~1 stands for a slash in a media type.
 		route.BinaryMediaTypes[i] = strings.ReplaceAll(media, "~1", "/")
 	}
 	return route, p.authorize(&route, api)
 }
 
-// api finds the API of an event: the one it names, or the implicit one.
+// api returns the properties of an event's API: the one that the event names, or the implicit
+// API.
 func (p properties) api(route *Route, key, implicit, globals, kind string) (properties, error) {
 	logicalID, err := p.text(key, implicit)
 	if err != nil {
@@ -87,8 +88,7 @@ func (p properties) api(route *Route, key, implicit, globals, kind string) (prop
 	return api, nil
 }
 
-// methodAndPath reads Method and Path; an HttpApi event without either is the
-// $default route.
+// methodAndPath reads Method and Path. An HttpApi event without both is the $default route.
 func (p properties) methodAndPath(route *Route) error {
 	path, err := p.text("Path", "")
 	if err != nil {

@@ -7,23 +7,23 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 )
 
-// Source is an event source mapping: an SQS or DynamoDB event of a function. Its
-// defaults are Lambda's ("AWS::Lambda::EventSourceMapping").
+// Source is an event source mapping: an event of type SQS or DynamoDB of a function. Its defaults
+// are those of Lambda ("AWS::Lambda::EventSourceMapping").
 type Source struct {
 	Name            string
-	ARN             string        // of the queue, or of the table's stream as the template names it
-	Table           string        // name of the table whose stream it is; empty: it is a queue
-	BatchSize       int           // default 10 of a queue, 100 of a stream
+	ARN             string        // ARN of the queue, or ARN of the stream in the template
+	Table           string        // name of the stream's table; empty for a queue
+	BatchSize       int           // default 10 for a queue, 100 for a stream
 	Window          time.Duration // MaximumBatchingWindowInSeconds, default 0
 	ReportsFailures bool          // FunctionResponseTypes has ReportBatchItemFailures
-	Concurrency     int           // MaximumConcurrency of a queue, ParallelizationFactor of a stream; 0: not set
+	Concurrency     int           // MaximumConcurrency of a queue, ParallelizationFactor of a stream; 0 if not set
 
-	// Of a stream.
+	// The other fields are used only for a stream.
 	FromStart bool          // StartingPosition is TRIM_HORIZON, not LATEST
 	Bisects   bool          // BisectBatchOnFunctionError
-	Retries   int           // MaximumRetryAttempts; -1, the default: without end
-	MaxAge    time.Duration // MaximumRecordAgeInSeconds; 0, the default: without end
-	OnFailure string        // ARN that is told of what was given up; empty: nobody
+	Retries   int           // MaximumRetryAttempts; -1, the default, means no limit
+	MaxAge    time.Duration // MaximumRecordAgeInSeconds; 0, the default, means no limit
+	OnFailure string        // ARN of the OnFailure destination; empty if there is none
 }
 
 // Kind returns the event's type in a template: SQS or DynamoDB.
@@ -34,7 +34,8 @@ func (s Source) Kind() string {
 	return "SQS"
 }
 
-// tableOfStream returns the name of the table in the ARN of its stream; empty: it is none.
+// tableOfStream returns the name of the table in a stream's ARN, or "" if arn is not the ARN of a
+// stream.
 func tableOfStream(arn string) string {
 	_, after, ok := strings.Cut(arn, ":table/")
 	name, _, stream := strings.Cut(after, "/stream/")
@@ -44,7 +45,7 @@ func tableOfStream(arn string) string {
 	return name
 }
 
-// QueueName returns the name of the queue in its ARN, arn:PARTITION:sqs:REGION:ACCOUNT:NAME.
+// QueueName returns the name in a queue's ARN, arn:PARTITION:sqs:REGION:ACCOUNT:NAME.
 // It reports false for any other text.
 func QueueName(text string) (name string, ok bool) {
 	queue, err := arn.Parse(text)
@@ -54,7 +55,7 @@ func QueueName(text string) (name string, ok bool) {
 	return queue.Resource, true
 }
 
-// queueSource reads an event of type SQS.
+// queueSource returns the source of an event of type SQS.
 func (p properties) queueSource(name string) (Source, error) {
 	s := Source{Name: name, Retries: -1}
 	var err error
@@ -74,7 +75,7 @@ func (p properties) queueSource(name string) (Source, error) {
 	return s, p.common(&s, 10)
 }
 
-// streamSource reads an event of type DynamoDB.
+// streamSource returns the source of an event of type DynamoDB.
 func (p properties) streamSource(name string) (Source, error) {
 	s := Source{Name: name}
 	var err error
@@ -122,10 +123,11 @@ func (p properties) streamSource(name string) (Source, error) {
 	return s, p.common(&s, 100)
 }
 
-// notEmulated are properties that would change which messages a function gets.
+// notEmulated are properties that are refused, because a local run without them would behave
+// differently.
 var notEmulated = []string{"TumblingWindowInSeconds", "ProvisionedPollerConfig"}
 
-// common reads what both kinds have.
+// common reads the properties that queues and streams have in common.
 func (p properties) common(s *Source, batchSize int) error {
 	for _, key := range notEmulated {
 		if n := p.node.field(key); n != nil {

@@ -1,13 +1,13 @@
 package template
 
-// Table is one AWS::DynamoDB::Table.
+// Table is a resource of type AWS::DynamoDB::Table.
 type Table struct {
 	LogicalID    string
-	Name         string // TableName, or the logical ID where there is none
+	Name         string // TableName, or the logical ID if there is none
 	Attributes   []Attribute
 	Key          []KeyPart
-	TTLAttribute string // empty: no TTL
-	Stream       string // its StreamViewType; empty: no stream
+	TTLAttribute string // empty if TTL is off
+	Stream       string // StreamViewType; empty if there is no stream
 	Indexes      []Index
 }
 
@@ -28,7 +28,7 @@ type Index struct {
 	Name       string
 	Key        []KeyPart
 	Projection string   // ALL, KEYS_ONLY or INCLUDE
-	NonKey     []string // for INCLUDE
+	NonKey     []string // projected attributes, with INCLUDE only
 }
 
 func (r *reader) table(logicalID string, resource *node) (Table, error) {
@@ -120,7 +120,7 @@ func (p properties) keySchema() ([]KeyPart, error) {
 	return key, err
 }
 
-// each calls read for every mapping of a list property.
+// each calls read for every mapping in a list property, until read returns an error.
 func (p properties) each(key string, read func(properties) error) error {
 	value, err := p.get(key)
 	if err != nil || value == nil {
@@ -140,7 +140,7 @@ func (p properties) each(key string, read func(properties) error) error {
 	return nil
 }
 
-// required reads a scalar property that must be there.
+// required returns a scalar property. It returns an error if the property is absent or empty.
 func (p properties) required(key string) (string, error) {
 	value, err := p.text(key, "")
 	if err == nil && value == "" {

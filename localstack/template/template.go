@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Template is what a local run needs of a SAM template. It is plain data: a
-// caller may change it before use, say to shorten a timeout in a test.
+// Template has those parts of a SAM template that a local run needs. It is plain data. A caller
+// may change it before use, for example to shorten a timeout in a test.
 type Template struct {
 	Functions []*Function // in the template's order
 	Tables    []Table     // in the template's order
@@ -17,46 +17,46 @@ type Template struct {
 	Region    string
 	AccountID string
 
-	// Warnings name what the template asks for and a local run does not do, each
-	// with its place: path:line:column.
+	// Warnings name parts of the template that a local run ignores. Each begins with
+	// path:line:column.
 	Warnings []string
 }
 
-// Function is one AWS::Serverless::Function.
+// Function is a resource of type AWS::Serverless::Function.
 type Function struct {
 	LogicalID   string
-	Name        string // FunctionName, or the logical ID where there is none
+	Name        string // FunctionName, or the logical ID if there is none
 	Handler     string
 	Runtime     string
-	PackageType string        // Zip or Image; empty: Zip
-	CodeURI     string        // relative to the template's folder, empty: that folder; s3://BUCKET/KEY where it is an object in a bucket
-	InlineCode  bool          // there is code in the template itself
-	BuildMethod string        // of the resource's Metadata, what sam build is to do; empty: none
+	PackageType string        // Zip or Image; empty means Zip
+	CodeURI     string        // relative to the template's folder; empty means that folder; s3://BUCKET/KEY for an object in a bucket
+	InlineCode  bool          // the template contains the code
+	BuildMethod string        // from the resource's Metadata, for sam build; empty if not set
 	MemoryMB    int           // default 128
 	Timeout     time.Duration // default 3 s; between 1 s and 900 s in a template
-	// MaxConcurrency is CapacityProviderConfig's PerExecutionEnvironmentMaxConcurrency,
-	// how many invocations an environment has at a time on Lambda Managed Instances;
-	// 0 for a function that runs on none.
+	// MaxConcurrency is the maximum number of concurrent invocations of an execution
+	// environment on Lambda Managed Instances, from PerExecutionEnvironmentMaxConcurrency
+	// in CapacityProviderConfig. It is 0 for a function that does not run on them.
 	MaxConcurrency int
-	LogGroup       string            // LoggingConfig's, default /aws/lambda/NAME
-	LogFormat      string            // LoggingConfig's: Text (the default) or JSON
+	LogGroup       string            // from LoggingConfig; default /aws/lambda/NAME
+	LogFormat      string            // from LoggingConfig: Text (the default) or JSON
 	Environment    map[string]string // never nil
 	Routes         []Route
-	URL            *FunctionURL // nil without FunctionUrlConfig
-	Sources        []Source     // SQS and DynamoDB events
-	OtherEvents    []string     // "Name (Type)" of the events of any other type, or of another stack's queue or stream
+	URL            *FunctionURL // nil if there is no FunctionUrlConfig
+	Sources        []Source     // events of type SQS and DynamoDB
+	OtherEvents    []string     // "Name (Type)" of each event of another type, or with a queue or stream of another stack
 }
 
-// APIKind tells the two kinds of API Gateway apart.
+// APIKind is a kind of API Gateway API.
 type APIKind int
 
-// The kinds of API that route requests to functions.
+// The kinds of API.
 const (
 	HTTPAPI APIKind = iota // AWS::Serverless::HttpApi, payload format 2.0
 	RESTAPI                // AWS::Serverless::Api, payload format 1.0
 )
 
-// Route is one HttpApi or Api event of a function.
+// Route is an event of type HttpApi or Api of a function.
 type Route struct {
 	API        string // the API's logical ID
 	Kind       APIKind
@@ -64,9 +64,9 @@ type Route struct {
 	Path       string // "/payments/{id}"; empty for the $default route
 	Stage      string // "$default" unless the API names one
 	Authorizer *Authorizer
-	Scopes     []string      // the token needs one of them; empty: none is asked for
-	Timeout    time.Duration // of the integration: 30 s for HTTP APIs, 29 s for REST APIs
-	// BinaryMediaTypes are the REST API's; HTTP APIs have none.
+	Scopes     []string      // the token must have one of them; empty if none is required
+	Timeout    time.Duration // timeout of the integration; default 30 s for HTTP APIs, 29 s for REST APIs
+	// BinaryMediaTypes are those of the REST API. It is nil for HTTP APIs.
 	BinaryMediaTypes []string
 }
 
@@ -83,11 +83,11 @@ func (r Route) Key() string {
 // REST API.
 type Authorizer struct {
 	Name   string
-	Header string // the header that carries the token, default "Authorization"
+	Header string // request header with the token, default "Authorization"
 }
 
-// FunctionURL is a function's FunctionUrlConfig; only AuthType NONE and
-// InvokeMode BUFFERED are read, the others are refused.
+// FunctionURL is the FunctionUrlConfig of a function. It has no fields, because Read refuses any
+// AuthType except NONE and any InvokeMode except BUFFERED.
 type FunctionURL struct{}
 
 // Function returns the function with this logical ID or name, or nil.
@@ -100,17 +100,16 @@ func (t *Template) Function(id string) *Function {
 	return nil
 }
 
-// Options are what CloudFormation would know at deployment.
+// Options are values that CloudFormation would know at deployment.
 type Options struct {
-	// Parameters are values of the template's Parameters, by their names; they
-	// override the defaults. For a type AWS::SSM::Parameter::Value<…> it is the
-	// value itself, not the name in Parameter Store, which a deployment gives and
-	// which its default is. A parameter that has neither is an error where a local
-	// run needs it.
+	// Parameters are the values of the template's Parameters by name. They override the
+	// defaults. For the types AWS::SSM::Parameter::Value<…>, give the value itself. (A
+	// deployment gives the name in Parameter Store, and so does the default.) If a local
+	// run needs a parameter without a value, Read returns a [MissingValueError].
 	Parameters map[string]string
-	// References are values of the template's dynamic references, by what stands
-	// between "{{resolve:" and "}}", such as "ssm:/shop/table:1". One that is
-	// missing is an error where a local run needs it.
+	// References are the values of the template's dynamic references. The key is the text
+	// between "{{resolve:" and "}}", such as "ssm:/shop/table:1". If a local run needs a
+	// missing reference, Read returns a [MissingValueError].
 	References map[string]string
 	// Region is AWS::Region. Default: us-east-1.
 	Region string
@@ -118,8 +117,9 @@ type Options struct {
 	AccountID string
 	// StackName is AWS::StackName. Default: local.
 	StackName string
-	// Rename gives a resource of a type, such as AWS::SQS::Queue, another name than the
-	// template does: everywhere, in ARNs and URLs too. Default: none has another one.
+	// Rename returns the name to use for a resource of a type, such as AWS::SQS::Queue,
+	// given its name in the template. The result also appears in ARNs and URLs. Default:
+	// nil, names are not changed.
 	Rename func(resourceType, name string) string
 
 	tablesOnly bool // skip everything but tables; see TablesForTest
@@ -134,7 +134,7 @@ func Read(path string, options Options) (*Template, error) {
 	return Parse(path, data, options)
 }
 
-// Parse is Read for a template in memory; name stands for its path in errors.
+// Parse is like Read for a template in memory. Errors begin with name in place of a path.
 func Parse(name string, data []byte, options Options) (*Template, error) {
 	options.Region = orElse(options.Region, "us-east-1")
 	options.AccountID = orElse(options.AccountID, "000000000000")
@@ -196,7 +196,7 @@ func parse(data []byte, options Options) (*Template, error) {
 		if options.tablesOnly && !strings.HasSuffix(typeOf(resources.fields[logicalID]), "Table") {
 			continue
 		}
-		// After a missing value, an error may only mean that its stand-in is invalid.
+		// If a value is missing, ignore other errors: its placeholder may be the cause.
 		if err := r.resource(t, logicalID, resources.fields[logicalID]); err != nil && len(r.missing.places) == 0 {
 			return nil, err
 		}
@@ -208,15 +208,15 @@ func parse(data []byte, options Options) (*Template, error) {
 	return t, nil
 }
 
-// reader turns resources into functions, tables and queues.
+// reader converts resources into functions, tables and queues.
 type reader struct {
 	evaluator
 	globals  *node
 	warnings []string // each begins with its line and column
 }
 
-// replacements names the resource types that would be missing from a local run
-// without a word, and what to write instead.
+// replacements are the resource types that are refused, with the types to use instead. Without
+// this list, such resources would be silently missing from a local run.
 var replacements = map[string]string{
 	"AWS::Serverless::SimpleTable": "AWS::DynamoDB::Table",
 	"AWS::DynamoDB::GlobalTable":   "AWS::DynamoDB::Table",

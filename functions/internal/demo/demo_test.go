@@ -13,8 +13,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// attempts has a place passed in so many attempts at one record, each of which ends
-// in an error, and returns what the place said.
+// attempts calls the function that At returns in this many attempts for one record, each of which
+// fails, and returns its results.
 func attempts(t *testing.T, n int, reference string) []error {
 	t.Helper()
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
@@ -49,7 +49,7 @@ func TestFirstAttemptsFailAsAskedFor(t *testing.T) {
 	}
 }
 
-// An unguarded handler has no attempts that could be counted.
+// In an unguarded handler the attempt number is 0, so the handler never fails on request.
 func TestOutsideOfAGuardNothingFails(t *testing.T) {
 	if err := demo.At("receipt")(t.Context(), "receipt-fails=9 receipt-dies=9"); err != nil {
 		t.Error(err)
@@ -59,7 +59,7 @@ func TestOutsideOfAGuardNothingFails(t *testing.T) {
 	}
 }
 
-// The process that dies is this program's own, started again.
+// The process that dies is a second process of this test program.
 func TestFirstAttemptDiesAsAskedFor(t *testing.T) {
 	if reference := os.Getenv("DEMO_TEST_REFERENCE"); reference != "" {
 		attempts(t, 1, reference)

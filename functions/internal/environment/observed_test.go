@@ -17,8 +17,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// O1: what comes of a call is on standard output when the call returns, under the
-// service and with the record; what is worth a warning is in the log, too.
+// O1: when a call returns, its outcome is on standard output, with the service and the record. An
+// outcome that is worth a warning is also in the log.
 func TestO1_CallsAreCountedAndWarningsLogged(t *testing.T) {
 	t.Setenv("SERVICE_NAME", "shop")
 	t.Setenv("AWS_LAMBDA_FUNCTION_NAME", "shop-pay")

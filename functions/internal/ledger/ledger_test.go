@@ -20,7 +20,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// bank is the tables of template.yaml, and a guard that commits to them.
+// bank has the tables of template.yaml, and a guard that commits to them.
 type bank struct {
 	client   *dynamodb.Client
 	payments ledger.Payments
@@ -42,7 +42,7 @@ func newBank(t *testing.T) bank {
 	}
 }
 
-// open gives alice an account in EUR.
+// open opens an account of alice in EUR.
 func (b bank) open(t *testing.T, balance int64) {
 	t.Helper()
 	_, err := b.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(string(b.accounts)), Item: map[string]types.AttributeValue{
@@ -64,7 +64,7 @@ func (b bank) wantBalance(t *testing.T, want string) {
 	}
 }
 
-// commit commits what is enlisted, under a key of its own.
+// commit commits the writes that the function enlist adds to a transaction, with a new key.
 func (b bank) commit(ctx context.Context, enlist func(*dynamostore.Tx)) error {
 	_, err := lambdaidem.Do(ctx, b.guard, lambdaidem.Call{Operation: "test", Key: rand.Text()}, func(ctx context.Context) (string, error) {
 		enlist(dynamostore.Enlist(ctx))
@@ -73,7 +73,7 @@ func (b bank) commit(ctx context.Context, enlist func(*dynamostore.Tx)) error {
 	return err
 }
 
-// pay makes a payment of 1000 by alice.
+// pay makes a payment of 1000 for alice.
 func (b bank) pay(t *testing.T) ledger.Payment {
 	t.Helper()
 	p := ledger.Payment{ID: ledger.NewPaymentID(), Owner: "alice", Amount: 1000, Currency: "EUR", CreatedAt: "2026-01-02T03:04:05Z", Refundable: 1000}
@@ -83,7 +83,7 @@ func (b bank) pay(t *testing.T) ledger.Payment {
 	return p
 }
 
-// refund refunds a part of what is left.
+// refund refunds a part of the payment.
 func (b bank) refund(ctx context.Context, p ledger.Payment, amount int64) error {
 	r := ledger.Refund{ID: ledger.NewRefundID(), PaymentID: p.ID, Amount: amount, Currency: p.Currency, Left: p.Refundable - amount}
 	return b.commit(ctx, func(tx *dynamostore.Tx) { b.payments.Refund(tx, p, r) })

@@ -32,8 +32,7 @@ func TestF5_BodyIsTheSameForOnePayment(t *testing.T) {
 	}
 }
 
-// Amazon SQS API Reference, "SendMessage": what a message may have, and the rest of
-// Unicode none.
+// Amazon SQS API Reference, "SendMessage": a message may contain only these characters.
 func TestBodyHasNoCharacterThatSQSRefuses(t *testing.T) {
 	odd := payment
 	var all strings.Builder
@@ -73,7 +72,7 @@ func TestParseRefusesWhatIsNoNotification(t *testing.T) {
 	}
 }
 
-// What is a notification is one again after it was sent on.
+// Parse returns the notification that Body has encoded.
 func FuzzParse(f *testing.F) {
 	body, err := notification.Of(payment).Body()
 	if err != nil {

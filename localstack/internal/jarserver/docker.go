@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// byDocker returns the way by Docker, after pulling the image if it is not there.
+// byDocker returns a launcher that runs the program with Docker. It pulls the image first if Docker doesn't have it.
 func byDocker(ctx context.Context, p Program, o Options, sh string) (*launcher, error) {
 	docker, err := exec.LookPath("docker")
 	if err != nil {

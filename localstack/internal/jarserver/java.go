@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// minJava runs the bytecode of all programs.
+// minJava is the oldest Java release that runs all programs of this package.
 const minJava = 17
 
-// byJava returns the way by Java, after fetching the program if it is not in the cache.
+// byJava returns a launcher that runs the program with Java. It downloads the program first if the cache doesn't have it.
 func byJava(ctx context.Context, p Program, o Options, sh string) (*launcher, error) {
 	java, err := findJava(ctx)
 	if err != nil {
@@ -33,7 +33,8 @@ func byJava(ctx context.Context, p Program, o Options, sh string) (*launcher, er
 	return &launcher{program: p, name: "Java", sh: sh, argv: func(r Run) []string { return append([]string{java}, p.Java(lib, r)...) }}, nil
 }
 
-// findJava returns the java of JAVA_HOME, which is also Maven's, or else of PATH, if it is recent enough.
+// findJava returns the path of java: from JAVA_HOME if that is set, as Maven does, and from PATH otherwise. It returns an
+// error if that java is older than minJava.
 func findJava(ctx context.Context) (string, error) {
 	java, err := exec.LookPath("java")
 	if home := os.Getenv("JAVA_HOME"); home != "" {
@@ -58,8 +59,8 @@ func findJava(ctx context.Context) (string, error) {
 
 var javaVersionLine = regexp.MustCompile(`(?m)^\S+ version "(?:1\.)?(\d+)`)
 
-// javaVersion reads the feature release from the output of `java -version`: 17 from "17.0.15" and from "17-ea", 8 from
-// "1.8.0_392". Other lines may come before, such as what JAVA_TOOL_OPTIONS causes.
+// javaVersion returns the feature release in the output of `java -version`: 17 for "17.0.15" and "17-ea", 8 for
+// "1.8.0_392". Other lines may precede it, for example if JAVA_TOOL_OPTIONS is set.
 func javaVersion(output []byte) (int, error) {
 	match := javaVersionLine.FindSubmatch(output)
 	if match == nil {
@@ -68,9 +69,8 @@ func javaVersion(output []byte) (int, error) {
 	return strconv.Atoi(string(match[1]))
 }
 
-// fetch returns the folder with the program's jars and all that they need, dir/lib. Maven fills it on the first call. The
-// folder appears by a rename, complete or not at all, so that neither an interrupted download nor a concurrent one can
-// leave half of it.
+// fetch returns dir/lib, the folder with the program's jars and their dependencies. On the first call, Maven downloads
+// them into another folder, which is then renamed. So dir/lib is always complete, even if a download was interrupted.
 func fetch(ctx context.Context, p Program, dir string, progress io.Writer) (string, error) {
 	lib := filepath.Join(dir, "lib")
 	if exists(lib) {
@@ -83,7 +83,7 @@ func fetch(ctx context.Context, p Program, dir string, progress io.Writer) (stri
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	// Packages of tests run as processes side by side: one of them downloads, the others wait.
+	// go test runs several test processes at the same time: one of them downloads, and the others wait for it.
 	unlock, err := lockFile(ctx, filepath.Join(dir, "lock"))
 	if err != nil {
 		return "", err
@@ -97,7 +97,7 @@ func fetchLocked(ctx context.Context, p Program, mvn, dir, lib string, progress 
 		return nil
 	}
 	partial := filepath.Join(dir, "lib.partial")
-	if err := os.RemoveAll(partial); err != nil { // an interrupted one's
+	if err := os.RemoveAll(partial); err != nil { // left by an interrupted download
 		return err
 	}
 	pomFile := filepath.Join(dir, "pom.xml")
@@ -121,9 +121,9 @@ func fetchLocked(ctx context.Context, p Program, mvn, dir, lib string, progress 
 	return nil
 }
 
-// output runs a command that may take long, calls tick every 10 seconds, and returns all that it printed.
+// output runs a command, calls tick every 10 seconds while it runs, and returns everything that it printed.
 func output(cmd *exec.Cmd, tick func()) ([]byte, error) {
-	// A child of a killed command may hold its output open: don't wait for that.
+	// Children of a killed command may keep its output open. Don't wait for them.
 	cmd.WaitDelay = time.Second
 	done := make(chan struct{})
 	var out []byte
@@ -144,7 +144,7 @@ func output(cmd *exec.Cmd, tick func()) ([]byte, error) {
 	}
 }
 
-// say writes a line of progress. That it can't be written is no reason not to go on.
+// say writes a line of progress. It ignores write errors, because progress is not essential.
 func say(w io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintf(w, format+"\n", args...)
 }

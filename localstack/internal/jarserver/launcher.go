@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// findLauncher returns the first way to start a server that is there.
+// findLauncher returns a launcher for Java or, if that is not possible, for Docker. If neither is possible, the error says
+// why.
 func findLauncher(ctx context.Context, p Program, o Options) (*launcher, error) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -28,7 +29,7 @@ func findLauncher(ctx context.Context, p Program, o Options) (*launcher, error) 
 	return nil, noneError(p, o, javaErr.Error(), dockerErr.Error())
 }
 
-// noneError names the three ways and what each one lacks.
+// noneError returns an error that names the three ways to get a server, and why each is not available.
 func noneError(p Program, o Options, java, docker string) error {
 	endpoint := "it is not set"
 	if o.Own {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// lockFile takes an exclusive lock between processes, and waits for it as long as the context lets it. The lock goes with
-// the process, however that ends.
+// lockFile takes an exclusive lock on a file. It waits for other processes until the context ends. The kernel releases the
+// lock when the process ends for any reason.
 func lockFile(ctx context.Context, path string) (unlock func() error, err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -4,7 +4,8 @@ package jarserver
 
 import "context"
 
-// lockFile takes no lock here: two processes that fetch at once may disturb each other, and the second try mends it.
+// lockFile does nothing on this platform. Two processes that download at the same time may disturb each other; the next
+// call repairs that.
 func lockFile(context.Context, string) (unlock func() error, err error) {
 	return func() error { return nil }, nil
 }

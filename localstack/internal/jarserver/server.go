@@ -1,5 +1,5 @@
-// Package jarserver runs a server that is published as a jar and as a container image: by Java, with Maven for the
-// first download, or else by Docker. The server dies with the process that started it.
+// Package jarserver runs a server that is published both as a jar and as a container image. It uses Java, with Maven for
+// the first download, or otherwise Docker. The server ends with the process that started it.
 package jarserver
 
 import (
@@ -14,56 +14,58 @@ import (
 )
 
 const (
-	// readyWithin is generous: a JVM on a busy machine with few cores takes seconds.
+	// readyWithin is the maximum time until the server is ready. It is long, because a JVM takes seconds to start on a
+	// busy machine with few cores.
 	readyWithin = 60 * time.Second
 
-	// portAttempts bounds how often a lost race for a free port is run again.
+	// portAttempts is the maximum number of free ports to try. Another process may take a free port before the server
+	// does.
 	portAttempts = 5
 )
 
 var errNotReady = fmt.Errorf("it did not answer within %s", readyWithin)
 
-// Program describes a server that can be run. All fields are required.
+// Program describes a server to run. All fields are required.
 type Program struct {
 	Name     string // for people, such as "DynamoDB Local"
 	Version  string
-	Slug     string // begins the names of the cache folder, of temporary folders and of containers
-	Size     string // of the download, for people
-	Variable string // the environment variable with the endpoint of a server that runs already
+	Slug     string // prefix of the names of the cache folder, temporary folders and containers
+	Size     string // size of the download, for people
+	Variable string // environment variable with the endpoint of a running server
 	Image    string // the container image, with its tag
-	POM      []byte // what Maven reads to fetch the jars of Version
+	POM      []byte // the pom.xml with which Maven downloads the jars
 
-	// Java returns the arguments of java for a run; the jars are in the folder lib.
+	// Java returns the arguments of java for a run. lib is the folder with the jars.
 	Java func(lib string, r Run) []string
-	// Docker returns the arguments of docker run, after its name: what to publish, the image, and the command.
+	// Docker returns the arguments of docker run that follow --name: the published port, the image and the command.
 	Docker func(r Run) []string
-	// Ready reports whether this run answers on its port, and not another server. An error means that it never will.
+	// Ready reports whether the server of this run, and no other server, answers on the port. An error means that the
+	// server never will.
 	Ready func(ctx context.Context, r Run) (bool, error)
 }
 
-// Options say how [Start] starts a server.
+// Options configure [Start].
 type Options struct {
-	Progress io.Writer           // gets a line or two while something is downloaded; nil is os.Stderr
-	Port     int                 // the TCP port to listen on, 1 to 65535; 0 is a free one
-	Own      bool                // the caller ignores Program.Variable: error messages say so
-	FreePort func() (int, error) // proposes a port if Port is 0; nil is [FreePort]
+	Progress io.Writer           // receives a few lines while something is downloaded; nil means os.Stderr
+	Port     int                 // the TCP port to listen on, 1 to 65535; 0 means a free port
+	Own      bool                // the caller has not used Program.Variable, which error messages say
+	FreePort func() (int, error) // returns a port if Port is 0; nil means [FreePort]
 }
 
-// Server is a program that runs, or that was stopped and can be started again. Its methods may be called by several
-// goroutines at once.
+// Server is a running program, or a stopped program that can be started again. Its methods are safe for concurrent use.
 type Server struct {
 	launcher *launcher
 	port     int
 
 	mu      sync.Mutex
-	run     Run      // the last one
-	process *process // nil: stopped
+	run     Run      // the current or the last run
+	process *process // nil if the server is stopped
 }
 
-// Start starts a program and returns when it is ready. The context bounds the start alone, not the server's life.
+// Start starts a program and returns when it is ready. The context limits the start, not the lifetime of the server.
 //
-// It fails when neither Java nor Docker can run the program, when the server dies early (the error ends with what the
-// server printed), when Options.Port is taken ([ErrPortTaken]), or when the server isn't ready within a minute.
+// Start fails if neither Java nor Docker can run the program, if the server ends early (the error then includes its
+// output), if Options.Port is in use ([ErrPortTaken]), or if the server isn't ready within a minute.
 func Start(ctx context.Context, p Program, o Options) (*Server, error) {
 	if o.Progress == nil {
 		o.Progress = os.Stderr
@@ -79,7 +81,7 @@ func Start(ctx context.Context, p Program, o Options) (*Server, error) {
 	if o.Port != 0 {
 		return started(s, s.Start(ctx))
 	}
-	// The port is free when it is picked and may be taken when the server binds to it, a JVM's start later.
+	// Another process may take the free port while the JVM starts.
 	for attempt := 1; ; attempt++ {
 		if s.port, err = o.FreePort(); err != nil {
 			return nil, err
@@ -99,7 +101,7 @@ func started(s *Server, err error) (*Server, error) {
 	return s, nil
 }
 
-// FreePort returns a TCP port of 127.0.0.1 that is free now.
+// FreePort returns a TCP port of 127.0.0.1 that no process uses at the moment.
 func FreePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -109,17 +111,17 @@ func FreePort() (int, error) {
 	return port, l.Close()
 }
 
-// Port returns the TCP port. It stays the same over Stop and Start.
+// Port returns the TCP port. Stop and Start don't change it.
 func (s *Server) Port() int { return s.port }
 
-// Endpoint returns the base URL, such as "http://127.0.0.1:49152", without a slash at its end.
+// Endpoint returns the server's base URL without a final slash, such as "http://127.0.0.1:49152".
 func (s *Server) Endpoint() string { return Endpoint(s.port) }
 
 // Endpoint returns the base URL of a server on a port of 127.0.0.1.
 func Endpoint(port int) string { return fmt.Sprintf("http://127.0.0.1:%d", port) }
 
-// Start starts a server again that Stop stopped, on the same port, and returns when it is ready. On a server that runs
-// it does nothing.
+// Start restarts a stopped server on the same port, and returns when it is ready. If the server is running, Start does
+// nothing.
 func (s *Server) Start(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +146,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// waitReady returns when the run is ready.
+// waitReady waits until the run is ready, or returns an error if its process ends or ctx ends first.
 func waitReady(ctx context.Context, program Program, p *process, r Run) error {
 	for {
 		if ready, err := program.Ready(ctx, r); ready || err != nil {
@@ -159,9 +161,9 @@ func waitReady(ctx context.Context, program Program, p *process, r Run) error {
 	}
 }
 
-// Stop ends the server as a crash would (SIGKILL) and returns when its process is gone and its port is free. Stopping
-// twice does nothing. An error says that the server had died before, with what it printed, or that it couldn't be
-// stopped within 10 seconds.
+// Stop ends the server with SIGKILL, as in a crash, and returns when the process has ended and the port is free. Stop does
+// nothing if the server is stopped already. An error means that the server had ended before the call (the error then
+// includes its output), or that it didn't end within 10 seconds.
 func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +182,8 @@ func (s *Server) Stop() error {
 	return nil
 }
 
-// Supervisor returns the last run, and the process that watches over it: nil if the server is stopped.
+// Supervisor returns the current or the last run, and the process that watches over it. The process is nil if the server
+// is stopped.
 func (s *Server) Supervisor() (Run, *os.Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +193,7 @@ func (s *Server) Supervisor() (Run, *os.Process) {
 	return s.run, s.process.cmd.Process
 }
 
-// Died returns nil if the server runs or was stopped, else an error with what it printed.
+// Died returns an error with the server's output if the server has ended without a call of Stop, and nil otherwise.
 func (s *Server) Died() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

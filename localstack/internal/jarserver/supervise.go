@@ -11,30 +11,31 @@ import (
 	"time"
 )
 
-// stopWithin bounds Stop. The command gets SIGKILL, so a pause this long means that the machine is stuck.
+// stopWithin is the maximum time for Stop. SIGKILL takes effect at once, unless the machine itself hangs.
 const stopWithin = 10 * time.Second
 
-// ErrPortTaken says that the server died because something else listens on its port.
+// ErrPortTaken means that the server ended because another process listens on its port.
 var ErrPortTaken = errors.New("the port is in use")
 
-// launcher is a way to run a program.
+// launcher runs a program with Java or with Docker.
 type launcher struct {
 	program Program
-	name    string // in error messages
-	sh      string // the POSIX shell
+	name    string // Java or Docker, for error messages
+	sh      string // path of the POSIX shell that runs the supervisor
 
-	// argv is the command line of a run. It stays in the foreground for as long as the server lives.
+	// argv returns the command line of a run. The command runs in the foreground until the server ends.
 	argv func(Run) []string
 
-	// container is true if argv runs `docker run` with the run's name: killing that command leaves its container.
+	// container is true if argv is a `docker run` that names the container after the run. If that command is killed,
+	// the container continues to run and must be removed.
 	container bool
 }
 
-// Run is what differs between two runs of a program.
+// Run identifies one run of a program.
 type Run struct {
 	Port int    // the TCP port to listen on
-	Name string // unique in the world, of letters, digits and hyphens
-	Dir  string // a folder for output and temporary files; the supervisor removes it
+	Name string // a globally unique name of letters, digits and hyphens
+	Dir  string // folder for output and temporary files; the supervisor removes it when the run ends
 }
 
 func newRun(p Program, port int) (Run, error) {
@@ -46,19 +47,19 @@ func newRun(p Program, port int) (Run, error) {
 	return Run{Port: port, Name: name, Dir: dir}, nil
 }
 
-// supervisor is a shell script that runs a command until it ends or until standard input does, whichever comes first.
-// Nobody ever writes to standard input: it ends when the process that holds its other end closes it or dies, of
-// whatever. (Linux has PR_SET_PDEATHSIG, but that follows the thread which forked, and Go retires threads.)
+// supervisor is a shell script that runs a command until the command ends or standard input is closed. Nobody writes to
+// standard input. It is closed when the process that has its other end closes it or ends for any reason. (Linux has
+// PR_SET_PDEATHSIG for this purpose, but it depends on the thread that forked, and Go may end that thread earlier.)
 //
-// Standard output tells the other way: it ends when the supervisor does, and brings the last of what the command
-// printed. The command writes to a file, so that it never blocks for want of a reader.
+// Standard output is closed when the supervisor ends. Before that, the supervisor writes the last 8 KB of the command's
+// output to it. The command itself writes to a file, so that it never waits for a reader.
 //
-// Signals are ignored, by the command too, which inherits that: Ctrl-C on a terminal reaches the whole process group,
-// and the server should outlive it for as long as its parent is still shutting down.
+// The supervisor ignores signals, and the command inherits that. Ctrl-C on a terminal sends a signal to the whole process
+// group, but the server must continue to run while its parent shuts down.
 //
-// The watcher reads by the shell's own `read`, so it is one process, and killing it leaves nothing behind.
+// The watcher uses the shell's built-in read. It is therefore a single process, and killing it leaves nothing behind.
 //
-// Arguments: the run's folder, the container's name or nothing, the command's words.
+// Arguments: the folder of the run, the name of the container (empty if there is none), the words of the command.
 const supervisor = `
 dir=$1 container=$2
 shift 2
@@ -76,7 +77,7 @@ tail -c 8192 "$dir/output"
 rm -rf "$dir"
 `
 
-// process is a supervisor and its command. It has no goroutine.
+// process is a running supervisor with its command. It needs no goroutine.
 type process struct {
 	cmd    *exec.Cmd
 	parent *os.File // the writing end of the supervisor's standard input
@@ -84,7 +85,7 @@ type process struct {
 	output strings.Builder
 }
 
-// supervise starts a run.
+// supervise starts the supervisor and the command of a run.
 func supervise(l *launcher, r Run) (_ *process, err error) {
 	defer func() {
 		if err != nil {
@@ -107,7 +108,8 @@ func supervise(l *launcher, r Run) (_ *process, err error) {
 	cmd := exec.Command(l.sh, args...)
 	cmd.Stdin, cmd.Stdout = stdin, stdout
 	err = cmd.Start()
-	// The child has its own copies; ours would keep the pipes open after it has ended.
+	// The child has its own copies of these two files. Copies in this process would keep the pipes open after the child
+	// has ended.
 	err = errors.Join(err, stdin.Close(), stdout.Close())
 	if err != nil {
 		return nil, errors.Join(err, parent.Close(), life.Close())
@@ -115,7 +117,7 @@ func supervise(l *launcher, r Run) (_ *process, err error) {
 	return &process{cmd: cmd, parent: parent, life: life}, nil
 }
 
-// waitEnd waits for the supervisor's end, no longer than d, and reports whether it came.
+// waitEnd waits up to d for the supervisor to end, and reports whether it has ended.
 func (p *process) waitEnd(d time.Duration) (bool, error) {
 	if err := p.life.SetReadDeadline(time.Now().Add(d)); err != nil {
 		return false, err
@@ -127,7 +129,7 @@ func (p *process) waitEnd(d time.Duration) (bool, error) {
 	return err == nil, err
 }
 
-// died returns nil if the command still runs after d, else an error with what it printed.
+// died waits up to d. It returns nil if the command is still running then, and an error with its output otherwise.
 func (p *process) died(d time.Duration) error {
 	ended, err := p.waitEnd(d)
 	if !ended {
@@ -135,7 +137,7 @@ func (p *process) died(d time.Duration) error {
 	}
 	output := strings.TrimSpace(p.output.String())
 	lower := strings.ToLower(output)
-	// "Address already in use" by Java and by Docker's proxy, "port is already allocated" by Docker.
+	// Java and Docker's proxy print "Address already in use", Docker itself prints "port is already allocated".
 	if strings.Contains(lower, "already in use") || strings.Contains(lower, "already allocated") {
 		return fmt.Errorf("%w: %s", ErrPortTaken, output)
 	}
@@ -145,14 +147,14 @@ func (p *process) died(d time.Duration) error {
 	return fmt.Errorf("it died; it printed: %s", output)
 }
 
-// stop kills the command and waits until all is cleaned up.
+// stop kills the command, and waits until the supervisor has cleaned up and ended.
 func (p *process) stop() error {
 	err := p.parent.Close()
 	ended, endErr := p.waitEnd(stopWithin)
 	if !ended {
 		err = errors.Join(err, endErr, fmt.Errorf("its process %d did not end within %s", p.cmd.Process.Pid, stopWithin), p.cmd.Process.Kill())
 	}
-	// The exit status is that of `rm`, and says nothing about the server.
+	// Ignore the exit status: it is that of the script's last command, rm, and says nothing about the server.
 	var exit *exec.ExitError
 	if waitErr := p.cmd.Wait(); waitErr != nil && !errors.As(waitErr, &exit) {
 		err = errors.Join(err, waitErr)

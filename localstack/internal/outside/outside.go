@@ -1,7 +1,7 @@
-// Package outside is an outside service that honours Idempotency-Key, to try
-// retries on: a key has one effect, and one answer. What it did it never undoes, and
-// it can be slow, fail, or do its work and lose the answer, as its orders ask for.
-// Packages clearing and mailer say what the service is about.
+// Package outside implements an outside service that honors Idempotency-Key, for tests of
+// retries. Each key has one effect and one answer, and an effect is never undone. Words in an
+// order can make the service slow, make it fail, or make it lose the answer after the effect.
+// Packages clearing and mailer use it for two services.
 package outside
 
 import (
@@ -18,20 +18,20 @@ import (
 	"time"
 )
 
-// Kind is what a service is about. O is an order: the body of a call, as JSON.
+// Kind describes a service. O is the type of an order, which is the JSON body of a call.
 type Kind[O comparable] struct {
-	Path    string                                  // that orders are posted to
-	Prefix  string                                  // of the words that tell how to behave
-	Words   func(O) string                          // the text that they are looked for in
-	Valid   func(O) bool                            // whether a body is an order at all
-	Answer  func(n int, o O) (status int, b string) // to the n-th order, as JSON
-	Refusal string                                  // the body of a 422
+	Path    string                                  // path to which orders are posted
+	Prefix  string                                  // prefix of the words in an order that set the behavior
+	Words   func(O) string                          // returns the text of an order that contains these words
+	Valid   func(O) bool                            // reports whether a body is a valid order
+	Answer  func(n int, o O) (status int, b string) // returns the answer to the n-th order, as JSON
+	Refusal string                                  // body of the 422 for a refused order
 }
 
 // Effect is what a service did for one key.
 type Effect[O comparable] struct {
 	Order   O
-	Calls   int // with that key, those that failed too
+	Calls   int // number of calls with the key, including failed calls
 	Refused bool
 }
 
@@ -40,15 +40,15 @@ type Service[O comparable] struct {
 	kind     Kind[O]
 	listener net.Listener
 	server   *http.Server
-	done     chan struct{} // closed when nothing is served any more
+	done     chan struct{} // closed when the server has stopped
 
 	mu      sync.Mutex
-	calls   map[string]int // by key
+	calls   map[string]int // number of calls by key
 	effects map[string]*effect[O]
 	misuses []string
 }
 
-// effect is what was done for a key, and the answer that it keeps.
+// effect is the effect of a key, and the answer to every call with that key.
 type effect[O comparable] struct {
 	order   O
 	refused bool
@@ -74,17 +74,17 @@ func Start[O comparable](kind Kind[O]) (*Service[O], error) {
 	return s, nil
 }
 
-// URL is the service's base URL.
+// URL returns the service's base URL.
 func (s *Service[O]) URL() string { return "http://" + s.listener.Addr().String() }
 
-// Close cuts every connection.
+// Close stops the service and closes every connection.
 func (s *Service[O]) Close() error {
 	err := s.server.Close()
 	<-s.done
 	return err
 }
 
-// Done is what the service did, by key.
+// Done returns the effects by key.
 func (s *Service[O]) Done() map[string]Effect[O] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,15 +95,15 @@ func (s *Service[O]) Done() map[string]Effect[O] {
 	return all
 }
 
-// Calls counts the calls by key, those too that had no effect.
+// Calls returns the number of calls by key, including calls without an effect.
 func (s *Service[O]) Calls() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.calls)
 }
 
-// Misuses are the calls that no careful client makes: without a key, or with one
-// for two orders.
+// Misuses describes the calls that a correct client never makes: without a key, without a
+// valid order, or with one key for two orders.
 func (s *Service[O]) Misuses() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,13 +129,13 @@ func (s *Service[O]) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "out of order, as was asked for", http.StatusServiceUnavailable)
 		return
 	case call <= wanted.loses:
-		panic(http.ErrAbortHandler) // cuts the connection
+		panic(http.ErrAbortHandler) // closes the connection without an answer
 	}
 	delay := time.NewTimer(time.Until(done.at.Add(wanted.delay)))
 	defer delay.Stop()
 	select {
 	case <-delay.C:
-	case <-r.Context().Done(): // the caller has gone
+	case <-r.Context().Done(): // the caller has disconnected
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(done.status)
@@ -144,8 +144,9 @@ func (s *Service[O]) serve(w http.ResponseWriter, r *http.Request) {
 
 var errOtherOrder = errors.New("one key for two orders")
 
-// do has the effect of a call, if its key had none, and returns it; nil: the call
-// fails without one.
+// do counts a call and returns the effect of its key. It makes the effect if the key has none.
+// It returns a nil effect if the order makes this call fail, and errOtherOrder if the key has
+// the effect of another order.
 func (s *Service[O]) do(key string, o O, wanted behaviour) (done *effect[O], call int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,15 +175,15 @@ func (s *Service[O]) misused(how string) {
 	s.misuses = append(s.misuses, how)
 }
 
-// behaviour is how a service was asked to behave towards one order.
+// behaviour is how the service behaves towards one order.
 type behaviour struct {
-	delay        time.Duration // from the effect to the answer
-	fails, loses int           // up to this call of a key
+	delay        time.Duration // minimum time from the effect to the answer
+	fails, loses int           // number of the last call of a key that fails, or loses its answer
 	refuses      bool
 }
 
-// behaviourIn reads the words of a text. What is no number above 0 asks for
-// nothing.
+// behaviourIn returns the behavior that the words of a text ask for. A word whose value is not
+// a number above 0 has no effect, except refuse, which needs no number.
 func behaviourIn(text, prefix string) behaviour {
 	var b behaviour
 	for word := range strings.FieldsSeq(text) {
@@ -191,7 +192,7 @@ func behaviourIn(text, prefix string) behaviour {
 			continue
 		}
 		name, number, _ := strings.Cut(own, "=")
-		n, _ := strconv.Atoi(number) // no number: 0
+		n, _ := strconv.Atoi(number) // 0 if number is not a number
 		switch name {
 		case "delay":
 			b.delay = time.Duration(max(n, 0)) * time.Millisecond
