@@ -237,6 +237,55 @@ func TestKeys_AreNotKept(t *testing.T) {
 	}
 }
 
+type customerID struct{}
+
+// newPaymentsAPI guards a handler: each customer has keys of its own.
+func newPaymentsAPI(store lambdaidem.Store, pay lambdaidem.APIGatewayV2Handler) lambdaidem.APIGatewayV2Handler {
+	guard := lambdaidem.New(store, func(o *lambdaidem.Options) {
+		o.Principal = func(ctx context.Context, _ *lambdaidem.Request) (string, error) {
+			id, _ := ctx.Value(customerID{}).(string)
+			return id, nil // an empty one gets 403
+		}
+	})
+	guarded := guard.APIGatewayV2(pay)
+	return func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+		if a := e.RequestContext.Authorizer; a != nil && a.JWT != nil {
+			ctx = context.WithValue(ctx, customerID{}, a.JWT.Claims["customer_id"])
+		}
+		return guarded(ctx, e)
+	}
+}
+
+func TestKeys_OfAClaim(t *testing.T) {
+	runs := 0
+	handler := newPaymentsAPI(memstore.New(), func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+		runs++
+		return events.APIGatewayV2HTTPResponse{StatusCode: http.StatusCreated}, nil
+	})
+	for _, c := range []struct {
+		login, customer string
+		status, runs    int
+	}{
+		{"alice", "customer-7", http.StatusCreated, 1},
+		{"bob", "customer-7", http.StatusCreated, 1}, // a replay: the same customer
+		{"alice", "customer-8", http.StatusCreated, 2},
+		{"alice", "", http.StatusForbidden, 2},
+	} {
+		e := idemtest.Request{Path: "/payments", Key: "k-17", Body: `{"amount":40}`, Caller: idemtest.JWT("https://issuer.example.com", c.login)}.APIGatewayV2()
+		if c.customer != "" {
+			e.RequestContext.Authorizer.JWT.Claims["customer_id"] = c.customer
+		}
+		answer, err := handler(t.Context(), e)
+		if err != nil || answer.StatusCode != c.status || runs != c.runs {
+			t.Errorf("%+v: %d, %d runs, %v", c, answer.StatusCode, runs, err)
+		}
+	}
+	answer, err := handler(t.Context(), idemtest.Request{Path: "/payments", Key: "k-17", Body: `{"amount":40}`}.APIGatewayV2())
+	if err != nil || answer.StatusCode != http.StatusForbidden {
+		t.Errorf("without a token: %d, %v", answer.StatusCode, err)
+	}
+}
+
 // charge is a typed handler's event.
 type charge struct {
 	RequestID string `json:"request_id"`

@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -38,11 +39,11 @@ func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.
 	}
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	if !ok {
-		if fate == wire.NotApplied && wire.Code(err) == codeValidation {
-			// DynamoDB refused the request as a whole and did not name a write.
-			return lambdaidem.Record{}, fate, writeInvalid(&WriteError{Err: err})
+		failure := failed(opCommit, fate, err)
+		if fate == wire.NotApplied && (wire.Code(err) == codeValidation || p.refusedTable(err)) {
+			return lambdaidem.Record{}, fate, writeInvalid(p.writeError(err))
 		}
-		return lambdaidem.Record{}, fate, failed(opCommit, fate, err)
+		return lambdaidem.Record{}, fate, failure
 	}
 	reasons := cancelled.CancellationReasons
 	if want := p.records() + len(p.writes); len(reasons) != want {
@@ -54,6 +55,29 @@ func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.
 		}
 	}
 	return lambdaidem.Record{}, fate, p.writeFailed(fate, reasons[p.records():], err)
+}
+
+// refusedTable reports whether DynamoDB refused the transaction because a table of an enlisted
+// write does not exist or may not be written to. DynamoDB does not always say which table. It
+// is not the record's if the attempt has a lease, because the lease was written to that table.
+func (p *prepared) refusedTable(err error) bool {
+	if p.completion.Claim != nil || len(p.writes) == 0 {
+		return false
+	}
+	return reasonOf(err) == lambdaidem.ReasonNoTable || wire.Code(err) == codeDenied
+}
+
+// writeError returns the WriteError of a transaction that DynamoDB refused as a whole, with
+// err. DynamoDB does not name a write, so the text lists all writes and their tables.
+func (p *prepared) writeError(err error) *WriteError {
+	if len(p.writes) == 1 {
+		return &WriteError{Write: p.writes[0].name, Err: fmt.Errorf("to table %s: %w", aws.ToString(p.writes[0].table), err)}
+	}
+	var all []string
+	for _, w := range p.writes {
+		all = append(all, fmt.Sprintf("%q to table %s", w.name, aws.ToString(w.table)))
+	}
+	return &WriteError{Err: fmt.Errorf("one of %s: %w", strings.Join(all, ", "), err)}
 }
 
 // refused returns the result of a transaction in which the record's condition failed. The

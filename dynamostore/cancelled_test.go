@@ -80,6 +80,8 @@ func TestE2_ReasonsAreReadInTheirOrder(t *testing.T) {
 		"conflict without a cancellation":              {apiError("TransactionConflictException"), nil, ""},
 		"throttled as a whole":                         {apiError("ProvisionedThroughputExceededException"), nil, ""},
 		"invalid as a whole":                           {apiError("ValidationException"), lambdaidem.ErrWriteInvalid, ""},
+		"a table that may not be written":              {apiError("AccessDeniedException"), lambdaidem.ErrWriteInvalid, ""},
+		"credentials that have expired":                {apiError("ExpiredTokenException"), lambdaidem.ErrOutcomeUnknown, ""},
 		"reasons for another number of writes: unread": {cancelledBy(condition, condition), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
@@ -71,6 +72,36 @@ func TestCaptureServesAHandlerWithoutTransactions(t *testing.T) {
 	if err != nil || len(writes) != 2 || writes[1].Action.Update == nil || writes[0].Action.Put.Item["amount"].(*types.AttributeValueMemberN).Value != "30" {
 		t.Errorf("%+v, %v", writes, err)
 	}
+}
+
+func TestCaptureServesTwice(t *testing.T) {
+	guard := lambdaidem.New(memstore.New())
+	guarded := lambdaidem.Handler(guard, "pay", func(_ context.Context, p payment) (string, error) { return p.ID, nil }, pay)
+	var calls []*dynamostore.Captured
+	idemtest.Twice(t, func(ctx context.Context, p payment) (payment, error) {
+		ctx, captured := dynamostore.Capture(ctx)
+		calls = append(calls, captured)
+		return guarded(ctx, p)
+	}, payment{"p1", 30})
+	first, err := calls[0].Writes()
+	if err != nil || len(first) != 2 || first[0].Name != "payment" || first[1].Name != "debit" {
+		t.Errorf("the first call enlisted %+v, %v", first, err)
+	}
+	if again, err := calls[1].Writes(); err != nil || len(again) != 0 {
+		t.Errorf("the retry enlisted %+v, %v", again, err)
+	}
+}
+
+// Without Capture, the panic says what a test can do.
+func TestEnlistSaysWhatATestCanDo(t *testing.T) {
+	defer func() {
+		if v := fmt.Sprint(recover()); !strings.Contains(v, "*memstore.Store") || !strings.Contains(v, "in a test, use dynamostore.Capture") {
+			t.Errorf("the panic is %s", v)
+		}
+	}()
+	_, _ = lambdaidem.Do(t.Context(), lambdaidem.New(memstore.New()), lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (payment, error) {
+		return pay(ctx, payment{"p1", 30})
+	})
 }
 
 // What would keep the writes from being made is seen in a unit test.

@@ -27,17 +27,17 @@ func (s *Store) checkEnlisted(ctx context.Context, table string) TableProblems {
 	if len(problems) > 0 {
 		return problems
 	}
-	refused := map[string]error{}
 	actions := probes(table, out.Table)
-	for action, probe := range actions {
-		if err := s.probe(ctx, probe); err != nil {
-			refused[action] = err
+	for _, action := range slices.Sorted(maps.Keys(actions)) {
+		if err := s.probe(ctx, actions[action]); err != nil {
+			problems = append(problems, failedCheck(s.wire.SDK(), table, action, err))
+		}
+		if problems.noReply() {
+			break
 		}
 	}
-	for _, action := range slices.Sorted(maps.Keys(refused)) {
-		p := failedCheck(s.wire.SDK(), table, action, refused[action])
-		p.Warning = p.Code == NoPermission && len(refused) < len(actions)
-		problems = append(problems, p)
+	for _, p := range problems {
+		p.Warning = p.Code == NoPermission && len(problems) < len(actions)
 	}
 	return problems
 }

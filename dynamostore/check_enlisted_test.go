@@ -88,3 +88,21 @@ func TestS1_CheckTableNamesTheEnlistedActionsThatAreNotAllowed(t *testing.T) {
 		t.Errorf("found %v\n%v", got, err)
 	}
 }
+
+// The first action that gets no reply is the last that is tried: each other would wait as long.
+func TestO3_CheckTableTriesNoFurtherActionAfterOneWithoutAReply(t *testing.T) {
+	client, _ := inMemory()
+	client = dynamodb.New(client.Options(), func(o *dynamodb.Options) {
+		o.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
+			_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+			if operation == "TransactWriteItems" && strings.Contains(bodyOf(r), "accounts") {
+				return nil, errors.New("connection refused")
+			}
+			return described{}.answer(operation), nil
+		})
+	})
+	err := New(client, "records", quick).CheckTable(t.Context(), "accounts", "payments")
+	if got := codes(t, err); !slices.Equal(got, []TableCode{Unreachable}) {
+		t.Errorf("found %v\n%v", got, err)
+	}
+}

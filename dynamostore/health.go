@@ -99,18 +99,18 @@ func (h Health) Err() error {
 // HealthCheck checks at little cost whether a store can serve guarded requests. It can be
 // called at any rate and by any number of goroutines. It returns its last result until
 // [HealthOptions].Cache has passed. Then one caller checks the store again, and concurrent
-// callers wait for its result. A HealthCheck reads no record and writes nothing, because
-// each of its writes has a condition that never holds.
+// callers wait for its result. A HealthCheck reads no record: its GetItem has a key that no
+// item has. It writes nothing: each of its writes has a condition that never holds.
 //
 // A HealthCheck is also an http.Handler; see [HealthCheck.ServeHTTP].
 //
 // It makes these calls, in this order, at these costs:
 //
 //	each time            GetItem                             0.5 read units
-//	each WritesEvery     PutItem, UpdateItem, refused        1 write unit each
-//	                     actions on enlisted tables, refused 2 write units each
+//	each WritesEvery     PutItem and UpdateItem              1 write unit each
+//	                     an action on each enlisted table    2 write units each
 //	each SettingsEvery   DescribeTable, DescribeTimeToLive   nothing
-//	each time            Options.Encryption                  no units; it asks for a key once in KeyFor
+//	each time            Options.Encryption                  no units; the key is fetched once per Encryption.KeyFor
 //
 // A write whose condition fails consumes units for the larger of the existing item and the
 // new one (AWS, "DynamoDB read and write operations" and "Working with items and

@@ -413,17 +413,40 @@ func TestX4_TransactionThatNeverHappenedIsUnknownToTheCaller(t *testing.T) {
 	}
 }
 
+// A table of an enlisted write is missing. Nothing was written, and the error says which write
+// and table it is, so the record need not keep its lease. Under Hold the handler may have had
+// other effects before.
 func TestE3_MissingTableIsNamed(t *testing.T) {
-	b := openBank(t)
-	_, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "transfer", Key: "k"}, func(ctx context.Context) (string, error) {
-		Enlist(ctx).PutValue("one", "no-such-table", account{"carol", 1})
-		return "moved", nil
-	})
-	if !errors.Is(err, lambdaidem.ErrOutcomeUnknown) && !errors.Is(err, lambdaidem.ErrWriteInvalid) {
-		t.Errorf("got %v", err)
+	for policy, want := range map[lambdaidem.Policy]lambdaidem.State{lambdaidem.Rerun: lambdaidem.Released, lambdaidem.Hold: lambdaidem.InProgress} {
+		for _, writes := range []int{1, 2} {
+			b := openBank(t, func(o *lambdaidem.Options) { o.Policy = policy })
+			_, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "transfer", Key: "k"}, func(ctx context.Context) (string, error) {
+				tx := Enlist(ctx)
+				tx.PutValue("one", "no-such-table", account{"carol", 1})
+				if writes == 2 {
+					tx.PutValue("two", b.accounts, account{"carol", 1})
+				}
+				return "moved", nil
+			})
+			if !errors.Is(err, lambdaidem.ErrWriteInvalid) || !strings.Contains(err.Error(), `"one"`) || !strings.Contains(err.Error(), "no-such-table") {
+				t.Errorf("%s, %d writes: got %v", policy, writes, err)
+			}
+			if n := len(b.wire.bodies("TransactWriteItems")); n != 1 {
+				t.Errorf("it was sent %d times; asking again can only end alike", n)
+			}
+			if rec := b.record(t, "k"); rec.State != want {
+				t.Errorf("%s: the record is %s, want %s", policy, rec.State, want)
+			}
+		}
 	}
-	if n := len(b.wire.bodies("TransactWriteItems")); n != 1 {
-		t.Errorf("it was sent %d times; asking again can only end alike", n)
+}
+
+// Without a lease, the missing table may be that of the records.
+func TestE4_AMissingTableMayBeThatOfTheRecords(t *testing.T) {
+	b := openBank(t, optimistic)
+	b.wire.after("TransactWriteItems", apiError("ResourceNotFoundException"))
+	if _, err := b.do(t.Context(), "k", well); !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 const (
 	codeValidation = "ValidationException"
 	codeNoResource = "ResourceNotFoundException"
+	codeDenied     = "AccessDeniedException"
 )
 
 // reasonByCode maps DynamoDB's error codes to the reason of a StoreError (AWS, "Error
@@ -30,7 +31,7 @@ var reasonByCode = map[string]lambdaidem.Reason{
 
 	codeNoResource: lambdaidem.ReasonNoTable,
 
-	"AccessDeniedException":               lambdaidem.ReasonPermission,
+	codeDenied:                            lambdaidem.ReasonPermission,
 	"AccessDenied":                        lambdaidem.ReasonPermission,
 	"NotAuthorized":                       lambdaidem.ReasonPermission,
 	"OptInRequired":                       lambdaidem.ReasonPermission,

@@ -83,8 +83,8 @@ func (s *Store) setSteps(ctx context.Context, it *item, steps lambdaidem.Steps) 
 	return nil
 }
 
-// setSteps sets the item's steps to a copy of steps, and its encoding to the given one. If
-// there are no steps, it removes both.
+// setSteps stores a copy of steps in the item, together with the encoding of the steps. If
+// there are no steps, it removes the item's steps and their encoding.
 func (it *item) setSteps(encoding string, steps lambdaidem.Steps) {
 	it.dropSteps()
 	if len(steps) == 0 {

@@ -175,13 +175,13 @@ func (s *Store) completionAction(c *lambdaidem.Completion, answer lambdaidem.Res
 	return s.updateAction(&s.writes.claimOver, ours, given), nil
 }
 
-// tokenLife limits how long a transaction without a record is retried. DynamoDB ignores a
-// repeated transaction only while it remembers the ClientRequestToken, for 10 minutes
-// (AWS, "Amazon DynamoDB Transactions: How it works"). After that, DynamoDB would apply
-// the transaction a second time.
+// tokenLife limits how long a transaction is retried if it does not write a record, such as
+// that of an unguarded handler. DynamoDB recognizes a repeated transaction by its
+// ClientRequestToken for 10 minutes (AWS, "Amazon DynamoDB Transactions: How it works").
+// After that, DynamoDB would apply the transaction a second time.
 //
-// A transaction with a record can be retried at any time. Once the transaction has been
-// applied, the record's condition no longer holds.
+// A transaction that writes a record can be retried at any time: once it has been applied,
+// its condition on the record no longer holds.
 const tokenLife = 9 * time.Minute
 
 var errTokenTooOld = errors.New("the transaction was first sent longer ago than DynamoDB surely remembers it: sent again, it might happen twice")

@@ -104,6 +104,18 @@ func Key(ctx context.Context) string {
 	return ""
 }
 
+// Principal returns the caller of the guarded call whose handler has this context, as the
+// guard identified it: Request.Principal, or what Options.Principal, HandlerOptions.Principal
+// or Call.Principal says. Give it to a [Do] inside the handler as Call.Principal, so that
+// one caller's inner call never gets another's result. It returns "" if callers are
+// anonymous, and if the call runs unguarded.
+func Principal(ctx context.Context) string {
+	if a := attemptOf(ctx); a != nil {
+		return a.call.who.Principal
+	}
+	return ""
+}
+
 // RecordID returns the id of the record of the guarded call whose handler has this
 // context: 54 bytes of printable ASCII. Every attempt for one key of one caller on one
 // route has the same id, and no other attempt has it, so a handler can derive the ids

@@ -217,6 +217,7 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, t *batchMessage[M], m
 	switch {
 	case err != nil:
 		t.refusal = keyInvalid("The message's idempotency key is invalid.", safeError(err))
+		t.refusal.forNow = b.opts.Key != nil
 	case text == "" && b.g.opts.KeyOptional:
 		t.unguarded = true
 	case text == "":
@@ -287,9 +288,9 @@ func (b *messageGuard[E, M]) handlerOf(t *batchMessage[M]) func(context.Context)
 
 var errTimeout = errors.New("the message's time, BatchOptions.Timeout, is over")
 
-// discards reports whether to acknowledge a message that was refused, because
-// BatchOptions.Discard returns true for it. discards calls Discard only if the guard would
-// refuse the message again on every retry.
+// discards reports whether a refused message is acknowledged all the same, so that it is not
+// delivered again: BatchOptions.Discard returns true for it. discards does not call Discard
+// if a retry of the message could succeed.
 func (b *messageGuard[E, M]) discards(ctx context.Context, t *batchMessage[M]) (discard bool) {
 	if b.opts.Discard == nil || t.end.refusal == nil || t.end.refusal.unfinished {
 		return false

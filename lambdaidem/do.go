@@ -45,7 +45,9 @@ type Call struct {
 // handler's own operation and key is refused with [ErrRequestInvalid].
 //
 // Do returns the error that fn returned, with an outcome as for a handler (see [Reject],
-// [Permanent], [Uncertain] and [Retryable]). If the stored result is a failure, Do returns
+// [Permanent], [Uncertain] and [Retryable]). Inside a guarded handler, an error that
+// released the call's record loses its mark, because the handler may have had effects of
+// its own: a handler that has had none marks the error with Retryable again. If the stored result is a failure, Do returns
 // an *[Error] with its code. If the guard refuses the call, Do returns an *Error with one of
 // these codes: [ErrRequestInvalid], [ErrKeyMissing], [ErrKeyInvalid], [ErrPayloadMismatch],
 // [ErrInProgress], [ErrAttemptAbandoned], [ErrStoreUnavailable], [ErrOutOfTime],
@@ -172,7 +174,7 @@ func (w *doWork[T]) ending() ending {
 		return ending{outcome: o, success: true, encoded: true}
 	}
 	var changed error
-	w.outcome, changed = w.attempt.settle(w.g.outcomeOfError(w.err), false)
+	w.outcome, changed = w.attempt.settleError(w.g.outcomeOfError(w.err), w.err)
 	return ending{outcome: w.outcome, err: w.err, changed: changed}
 }
 

@@ -44,6 +44,7 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 		case !settled && a.rejected && !a.unsettled: // Rejected.Verdict panicked, and nothing was written
 			a.died(ctx)
 		case !settled: // the handler has returned and may have had effects
+			a.inner.setHandler(handlerFailed)
 			a.ended = OutcomeUncertain
 			a.note(ctx, EventUncertain, errEndingDied)
 		}
@@ -110,7 +111,10 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	case a.g.opts.Optimistic:
 		d = a.finishOptimistic(ctx, end)
 	case end.outcome == OutcomeReleased:
-		d = a.release(ctx, end.err)
+		var overtaken *Record
+		if d, overtaken = a.release(ctx, end.err); overtaken != nil {
+			d = a.answerOf(ctx, *overtaken)
+		}
 	default:
 		a.note(ctx, EventUncertain, end.err)
 		if a.unsettled {
@@ -202,17 +206,27 @@ func (a *attempt) lost(ctx context.Context, rec Record) decision {
 	return a.inProgress(ctx)
 }
 
+// answerOf decides a call that failed after another attempt had taken its record. If that
+// attempt has finished, its answer counts. Otherwise the client receives the handler's own.
+func (a *attempt) answerOf(ctx context.Context, rec Record) decision {
+	if found := a.judge(rec); found == isFinished || found == isMismatch {
+		return a.fromRecord(ctx, found, rec)
+	}
+	return decision{}
+}
+
 // release releases the record of an attempt that had no effects, so that a retry runs
-// the handler again. why is the error to report; nil if there is none.
-func (a *attempt) release(ctx context.Context, why error) decision {
+// the handler again. why is the error to report; nil if there is none. If another attempt
+// has taken the record, overtaken is the record.
+func (a *attempt) release(ctx context.Context, why error) (d decision, overtaken *Record) {
 	switch rec, err := a.settleRelease(ctx, why); {
 	case err == nil:
 		a.note(ctx, EventReleased, why)
 	case errors.Is(err, ErrLeaseLost) && rec.State == Completed && rec.Token == a.token: // an earlier request of this attempt has committed
-		return a.replay(ctx, rec, EventNew)
+		return a.replay(ctx, rec, EventNew), nil
 	case a.open && a.unsettled:
 		a.note(ctx, EventUncertain, why)
-		return a.unknown(why)
+		return a.unknown(why), nil
 	case a.open: // with FailOpen there may be no record to release
 		a.note(ctx, EventReleased, why)
 		if a.mayHold {
@@ -220,14 +234,16 @@ func (a *attempt) release(ctx context.Context, why error) decision {
 		}
 	case errors.Is(err, ErrLeaseLost):
 		a.note(ctx, EventLeaseLost, why)
+		a.ended = careful(a.ended, OutcomeReleased) // the other attempt may carry out the call
+		return decision{}, &rec
 	case a.unsettled: // the record is unchanged, so the transaction may still commit
 		a.note(ctx, EventStoreError, err)
-		return a.unknown(err)
+		return a.unknown(err), nil
 	default:
 		a.note(ctx, EventStoreError, err)
 		a.leaveBehind(ctx, why, rec, err)
 	}
-	return decision{}
+	return decision{}, nil
 }
 
 // withdraw releases the record if a claim without a reply may have taken it. If the

@@ -25,27 +25,27 @@ const (
 	ErrKeyMissing        Code = "idempotency_key_missing"        // 400
 	ErrKeyInvalid        Code = "idempotency_key_invalid"        // 400
 	ErrRequestInvalid    Code = "idempotency_request_invalid"    // 400: the event can't be decoded
-	ErrBodyUnknown       Code = "idempotency_body_unknown"       // 411 or 500: the body can't be known whole
+	ErrBodyUnknown       Code = "idempotency_body_unknown"       // 411 or 500: the guard can't read the whole body before the handler runs
 	ErrBodyTooLarge      Code = "idempotency_body_too_large"     // 413
 	ErrURITooLong        Code = "idempotency_uri_too_long"       // 414
 	ErrHeadersTooMany    Code = "idempotency_headers_too_many"   // 431
-	ErrPrincipalUnknown  Code = "idempotency_principal_unknown"  // 403: the caller can't be told apart from others
-	ErrPayloadMismatch   Code = "idempotency_payload_mismatch"   // 422, or 409 by option
-	ErrInProgress        Code = "idempotency_in_progress"        // 409 with Retry-After
-	ErrAttemptAbandoned  Code = "idempotency_attempt_abandoned"  // 409: held for an operator
+	ErrPrincipalUnknown  Code = "idempotency_principal_unknown"  // 403: the guard can't identify the caller
+	ErrPayloadMismatch   Code = "idempotency_payload_mismatch"   // 422, or Options.MismatchStatus: the key belongs to another payload, or may
+	ErrInProgress        Code = "idempotency_in_progress"        // 409 with Retry-After: another attempt is running
+	ErrAttemptAbandoned  Code = "idempotency_attempt_abandoned"  // 409: an attempt died, and the record waits for an operator
 	ErrStoreUnavailable  Code = "idempotency_store_unavailable"  // 503 with Retry-After; the handler did not run
 	ErrOutOfTime         Code = "idempotency_out_of_time"        // 503 with Retry-After; the handler did not run
 	ErrOutcomeUnknown    Code = "idempotency_outcome_unknown"    // 503 with Retry-After; the handler ran, or a guarded call that it made may have run
-	ErrAnswerUnavailable Code = "idempotency_answer_unavailable" // 500: it ran, its answer could not be kept
-	ErrAnswerUnreadable  Code = "idempotency_answer_unreadable"  // 500: it ran, what was stored of its answer does not fit this program
-	ErrRecordForeign     Code = "idempotency_record_foreign"     // 500: the record is not ours, or damaged
+	ErrAnswerUnavailable Code = "idempotency_answer_unavailable" // 500: the handler ran, but its answer could not be stored
+	ErrAnswerUnreadable  Code = "idempotency_answer_unreadable"  // 500: the handler ran, but this version of the program can't decode the stored answer
+	ErrRecordForeign     Code = "idempotency_record_foreign"     // 500: another program wrote the record, or it is damaged; the handler did not run
 	ErrStreaming         Code = "idempotency_streaming_refused"  // 500: a stream can't be stored and replayed
-	ErrPermanent         Code = "idempotency_permanent_failure"  // 500: what Permanent marked, if it has no code of its own
-	ErrRetryable         Code = "idempotency_retryable_failure"  // 503: what Retryable marked, if it has no code of its own
-	ErrConditionFailed   Code = "idempotency_condition_failed"   // 500: a condition of an enlisted write failed, and nothing says what that means
+	ErrPermanent         Code = "idempotency_permanent_failure"  // 500: an error that Permanent marked and that has no code of its own
+	ErrRetryable         Code = "idempotency_retryable_failure"  // 503: an error that Retryable marked and that has no code of its own
+	ErrConditionFailed   Code = "idempotency_condition_failed"   // 500: the condition of an enlisted write failed, and the write has no Else
 	ErrWriteInvalid      Code = "idempotency_write_invalid"      // 500: an enlisted write can't be made
-	ErrNotBegun          Code = "idempotency_not_begun"          // of a message: an earlier one failed, or too little time was left
-	ErrLeaseLost         Code = "idempotency_lease_lost"         // from a Store: the token was replaced
+	ErrNotBegun          Code = "idempotency_not_begun"          // for a message: an earlier message failed, or too little time was left
+	ErrLeaseLost         Code = "idempotency_lease_lost"         // from a Store: another attempt or an operator has replaced the fencing token
 )
 
 // Error is an error with a code and the problem document that an HTTP client
@@ -153,7 +153,9 @@ func Uncertain(err error) error {
 // another service don't say whether the call took effect. Over HTTP the response is
 // the problem document of an *[Error] in err, such as one from [Reject], or else a
 // 503 with Retry-After. The record is not released if the outcome of a guarded call
-// that the handler made is unknown. Retryable(nil) returns nil.
+// that the handler made is unknown. The mark doesn't pass from a [Do] to the guarded
+// handler around it, which may have had effects of its own: a handler that has had none
+// marks the error again. Retryable(nil) returns nil.
 func Retryable(err error) error {
 	if err == nil {
 		return nil

@@ -86,6 +86,8 @@ func (d done[T]) lambdaError() error {
 		return byCode(d.refusal.withoutCause())
 	case d.replay != nil && d.replay.Code != ErrAnswerUnavailable:
 		return invokeError(d.replay)
+	case d.replay != nil: // the answer of the call itself could not be stored
+		return byCode(d.replay.err())
 	case d.outcome == OutcomeFailed:
 		return invokeError(failureOf(d.err))
 	}

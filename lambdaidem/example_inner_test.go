@@ -34,6 +34,9 @@ func placeOrder(ctx context.Context, in checkout) (string, error) {
 		Key:       in.OrderID,
 		Payload:   in, // an order that has changed is refused, and is not paid a second time
 	}, pay)
+	if errors.Is(err, lambdaidem.ErrRetryable) {
+		return "", lambdaidem.Retryable(err) // placeOrder has had no effect of its own yet
+	}
 	if err != nil {
 		return "", err
 	}

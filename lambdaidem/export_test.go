@@ -94,3 +94,6 @@ func ReadAnswer(data []byte) (quick *Response, ok bool, whole *Response, err err
 	whole, err = unmarshalAnswer(data)
 	return quick, ok, whole, err
 }
+
+// ByCode is how a typed handler returns a refusal of its own guard.
+var ByCode = byCode

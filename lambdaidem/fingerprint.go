@@ -16,16 +16,17 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
 )
 
-// A fingerprint is a digest of a payload, after a short digest of the settings
-// that it was made under and a dot. Two fingerprints with the same digest are of
-// the same payload. Two with different digests are of different payloads only if
-// they were made under the same settings: see call.compare.
+// A fingerprint is a short digest of the settings under which it was made, a dot, and a
+// digest of the payload. Fingerprints with equal payload digests belong to equal payloads.
+// Different payload digests prove different payloads only if the settings are equal; see
+// call.compare.
 
-// payload is what a fingerprint is made of, besides the parts that count as they are.
+// payload is the part of a call's payload that may be JSON. The other parts, such as the
+// method and the path of a request, are compared byte by byte.
 type payload struct {
 	body []byte
-	json bool   // the body counts by value, if it is JSON that all readers understand alike
-	form string // what the text of the body depends on besides its content and the options: see typedPayload
+	json bool   // compare the body by value if it is JSON that all readers understand in the same way
+	form string // describes the Go types of a typed payload, because they decide which fields the body has: see typedPayload
 }
 
 // requestCall returns the call that a request makes. Its payload is the method, the
@@ -38,7 +39,7 @@ func (g *Guard) requestCall(who Identity, r *Request) call {
 	return g.newCall(who, p, r.Method, r.Path, sortedQuery(r.Query))
 }
 
-// newCall returns the call of who with a payload of these parts.
+// newCall returns the call of who. Its payload consists of p and parts.
 func (g *Guard) newCall(who Identity, p payload, parts ...string) call {
 	signers := g.counts.signers
 	c := call{who: who, fingerprint: g.fingerprint(&signers[0], p, parts)}
@@ -55,7 +56,7 @@ func (g *Guard) newCall(who Identity, p payload, parts ...string) call {
 	return c
 }
 
-// fingerprint returns a payload's fingerprint by one signer.
+// fingerprint returns the fingerprint of a payload, made by one signer.
 func (g *Guard) fingerprint(s *signer, p payload, parts []string) string {
 	scratch := scratchPool.Get().(*[]byte)
 	defer putScratch(scratch)
@@ -68,11 +69,11 @@ func (g *Guard) fingerprint(s *signer, p payload, parts []string) string {
 	return string(out[:])
 }
 
-// settingsSize is how many bytes of the settings' digest a fingerprint has. They
-// only tell apart the settings that one record meets in its life.
+// settingsSize is the number of bytes of the settings' digest in a fingerprint. Few bytes are
+// enough, because they only distinguish the settings that one record meets in its life.
 const settingsSize = 6
 
-// appendCounted appends what counts: the text that a fingerprint is the digest of.
+// appendCounted appends the text that the fingerprint is a digest of.
 func (g *Guard) appendCounted(buf []byte, p payload, parts []string) []byte {
 	for _, part := range parts {
 		buf = appendPart(buf, part)
@@ -87,13 +88,13 @@ func (g *Guard) appendCounted(buf []byte, p payload, parts []string) []byte {
 	return append(append(buf, 'b'), p.body...)
 }
 
-// signer makes fingerprints: under a secret, or without one.
+// signer makes fingerprints with one secret, or without a secret.
 type signer struct {
-	secret   []byte            // nil: the digest is SHA-256, unsigned
+	secret   []byte            // key of the HMAC; nil if the digest is a plain SHA-256
 	settings [sha256.Size]byte // digest of the options that fingerprints depend on
 }
 
-// settingsFor returns the digest of the settings of a payload of that form.
+// settingsFor returns the digest of the settings for a payload with the given form.
 func (s *signer) settingsFor(form string) [sha256.Size]byte {
 	if form == "" {
 		return s.settings
@@ -110,14 +111,15 @@ func (s *signer) digest(text []byte) [sha256.Size]byte {
 	return [sha256.Size]byte(mac.Sum(nil))
 }
 
-// counted is what the options say of fingerprints, made ready for use.
+// counted holds the options for fingerprints, prepared for use.
 type counted struct {
 	ignore  *canon.Pointers
 	headers []string // in lower case, sorted, each once
 	signers []signer // the first one signs; fingerprints of the others match too
 }
 
-// counted panics if an option is invalid, and names the field.
+// counted prepares the options for fingerprints. It panics if one is invalid, and names the
+// field.
 func (o Options) counted() counted {
 	var c counted
 	if len(o.FingerprintIgnore) > 0 {
@@ -134,7 +136,7 @@ func (o Options) counted() counted {
 	}
 	slices.Sort(c.headers)
 	c.headers = slices.Compact(c.headers)
-	for i, secret := range o.FingerprintSecrets { // which no text may show
+	for i, secret := range o.FingerprintSecrets { // no error text may show a secret
 		if isUnsigned(secret) {
 			c.signers = append(c.signers, o.signer(nil, c.headers))
 			continue
@@ -150,13 +152,13 @@ func (o Options) counted() counted {
 	return c
 }
 
-// signer returns the signer of a secret, nil for none, under these options.
+// signer returns a signer with the given secret, or without a secret if it is nil.
 func (o Options) signer(secret []byte, headers []string) signer {
 	s := signer{secret: secret}
-	text := appendPart(nil, "fingerprint settings 1") // raise it whenever the text that counts changes
+	text := appendPart(nil, "fingerprint settings 1") // increase the number whenever appendCounted changes
 	if secret == nil {
 		text = appendPart(text, "unsigned")
-	} else { // an HMAC of a constant names the secret, and is of no more use in guessing it than any fingerprint
+	} else { // identify the secret by the HMAC of a constant, which reveals no more about it than any fingerprint does
 		name := s.digest([]byte("fingerprint secret"))
 		text = appendPart(text, string(name[:]))
 	}
@@ -186,9 +188,10 @@ const unsigned = "unsigned" // shorter than any secret
 
 func isUnsigned(secret []byte) bool { return string(secret) == unsigned }
 
-// withHeaders returns the parts of a request's payload with the chosen headers:
-// each by its name and the number of its values, so that an absent one is
-// not an empty one. White space around a value is not part of it (RFC 9110, 5.5).
+// withHeaders returns the parts of a request's payload, including the headers in
+// Options.FingerprintHeaders. Each header has its name and its number of values, so that an
+// absent header differs from an empty one. White space around a value is removed (RFC 9110,
+// section 5.5).
 func (g *Guard) withHeaders(r *Request) []string {
 	parts := []string{r.Method, r.Path, sortedQuery(r.Query)}
 	for _, name := range g.counts.headers {
@@ -203,18 +206,16 @@ func (g *Guard) withHeaders(r *Request) []string {
 
 var scratchPool = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
 
-// putScratch gives a buffer back, unless it grew so far that keeping it would
-// be waste.
+// putScratch returns a buffer to the pool, unless it has grown too large to keep.
 func putScratch(b *[]byte) {
 	if cap(*b) <= 1<<20 {
 		scratchPool.Put(b)
 	}
 }
 
-// isJSON reports whether a body of this media type counts by value: a JSON type
-// (RFC 8259, and RFC 6839's +json), or none given. A body of any other type
-// counts byte by byte, so that nothing is called equal that its readers tell
-// apart.
+// isJSON reports whether a body with this media type is compared by value. That is so for a
+// JSON type (RFC 8259, and +json of RFC 6839) and for an empty type. A body of any other type
+// is compared byte by byte, because its readers may distinguish what JSON readers don't.
 func isJSON(contentType string) bool {
 	if contentType == "" || contentType == "application/json" {
 		return true
@@ -223,9 +224,8 @@ func isJSON(contentType string) bool {
 	return err == nil && (t == "application/json" || strings.HasSuffix(t, "+json"))
 }
 
-// sortedQuery sorts a raw query by parameter name, whichever way that is
-// escaped. The order of the values of one name stays, since it can matter, and
-// so does the escaping.
+// sortedQuery sorts the parameters of a raw query by their unescaped names. It keeps the order
+// of the values of one name, because that order can matter, and it keeps the escaping.
 func sortedQuery(raw string) string {
 	if !strings.Contains(raw, "&") {
 		return raw
@@ -235,8 +235,8 @@ func sortedQuery(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// parameterName returns the name in one parameter of a raw query, unescaped if it
-// can be.
+// parameterName returns the unescaped name of one parameter of a raw query. If the name has an
+// invalid escape, parameterName returns it as it is.
 func parameterName(parameter string) string {
 	name, _, _ := strings.Cut(parameter, "=")
 	if unescaped, err := url.QueryUnescape(name); err == nil {

@@ -143,7 +143,12 @@ func (g *Guard) once(ctx context.Context, c call, w work) (d decision) {
 			g.refused(ctx, c.who, EventOutOfTime, e)
 			return decision{refusal: e}
 		}
-		defer func() { outer.endInner(innerRecord{g.storeKey, c.who.id()}, a, d) }()
+		defer func() {
+			if d.refusal != nil {
+				d.refusal.Err = &innerCallError{g.readable(&c.who), c.who.id(), d.refusal.Err}
+			}
+			outer.endInner(innerRecord{g.storeKey, c.who.id()}, a, d)
+		}()
 	}
 	if guardedInside(ctx, &c) {
 		e := guardedTwice()

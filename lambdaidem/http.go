@@ -144,13 +144,23 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 	who, kind, refusal := g.identify(ctx, r)
 	if refusal != nil {
 		g.refused(ctx, who, kind, refusal)
-		return g.ownAnswer(ctx, r, refusal), nil
+		return g.refuse(ctx, r, refusal)
 	}
 	d := g.once(ctx, g.requestCall(who, r), w)
 	if d.replays {
 		return w.again(ctx, r, d), nil
 	}
 	return w.own(ctx, r, d)
+}
+
+// refuse returns the results of serve for a refused request: the problem document, or the
+// refusal as an error if the request is an inner call and its handler must not pass the
+// document on; see clientError.
+func (g *Guard) refuse(ctx context.Context, r *Request, refusal *Error) (*Response, error) {
+	if attemptOf(ctx) != nil && clientError(refusal) == nil {
+		return nil, refusal
+	}
+	return g.ownAnswer(ctx, r, refusal), nil
 }
 
 // pass runs one HTTP request unguarded. A nil response with a nil error means that the
@@ -215,7 +225,7 @@ func (w *httpWork) ending() ending {
 		}
 		return end
 	}
-	outcome, changed := w.attempt.settle(w.g.outcomeOfError(w.err), false)
+	outcome, changed := w.attempt.settleError(w.g.outcomeOfError(w.err), w.err)
 	end := ending{outcome: outcome, err: w.err, changed: changed}
 	problem := w.g.answerOf(w.err, outcome)
 	if problem == nil || w.errorStands {
@@ -230,7 +240,7 @@ func (w *httpWork) ending() ending {
 func (w *httpWork) own(ctx context.Context, r *Request, d decision) (*Response, error) {
 	switch {
 	case d.refusal != nil:
-		return w.g.ownAnswer(ctx, r, d.refusal), nil //nolint:nilerr // the refusal is the answer
+		return w.g.refuse(ctx, r, d.refusal)
 	case w.replaced:
 		return &w.response, nil
 	case clientError(w.err) != nil:

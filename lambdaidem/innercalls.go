@@ -236,7 +236,27 @@ var (
 	errInnerRunning = errors.New("the handler has returned while a guarded call that it made is still running; it must wait for the call")
 	errInnerUnknown = errors.New("the outcome of a guarded call that the handler made is unknown")
 	errInnerRefused = errors.New("a guarded call that the handler made was refused and may succeed later, so the failure is not final")
+	// errUncertainCause is why a rejection is not sent.
+	errUncertainCause = errors.New("the handler rejected the request with an error that has other causes, so the outcome is uncertain")
 )
+
+// innerCallError is the cause of a guard's refusal of an inner call. The handler often returns
+// the refusal, and the event about the outer call must then say which call it is about.
+type innerCallError struct {
+	what   string // the operation or route
+	record string // the record's id
+	err    error  // the cause of the refusal; nil if its code says all
+}
+
+func (e *innerCallError) Error() string {
+	s := "the guarded call " + e.what + " inside the handler, record " + e.record
+	if e.err != nil {
+		s += ": " + e.err.Error()
+	}
+	return s
+}
+
+func (e *innerCallError) Unwrap() error { return e.err }
 
 // settle returns the outcome of a handler that has returned: o, unless a step or an inner
 // call is not settled; see the table at the top of this file. success reports whether the
@@ -273,6 +293,32 @@ func (a *attempt) settle(o Outcome, success bool) (settled Outcome, why error) {
 		return o, nil
 	}
 	return left, why
+}
+
+// settleError is like settle, for a handler that returned err. It also returns why the client
+// must not receive err although its outcome is not changed: err has a rejection that tells the
+// client not to repeat the request, but is not stored, so a retry may succeed. An error that
+// the handler has marked as Uncertain is sent, because the handler chose its words.
+func (a *attempt) settleError(o Outcome, err error) (settled Outcome, why error) {
+	o, why = a.settle(o, false)
+	if a == nil || why != nil {
+		return o, why
+	}
+	if _, marked := err.(*uncertainError); marked { //nolint:errorlint // a mark inside err is not that of the whole error
+		return o, nil
+	}
+	if e := clientError(err); e == nil || !e.rejected || serverFailed(e.Status) || asksForRetry(e.Status) {
+		return o, nil
+	}
+	switch left := a.innerOutcome(); {
+	case left == OutcomeUncertain:
+		return o, errInnerUnknown
+	case left == OutcomeReleased:
+		return o, errInnerRefused
+	case o == OutcomeUncertain:
+		return o, errUncertainCause
+	}
+	return o, nil
 }
 
 // outermost reports whether the attempt's answer goes to a client. Otherwise it goes to the

@@ -2,6 +2,7 @@ package lambdaidem_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -92,7 +93,7 @@ func TestE6_ADeploymentDoesNotUnbindARequestThatMadeAnInnerCall(t *testing.T) {
 // payload of the request around it.
 func TestE6_AnInnerDownstreamKeyBindsTheRequestAsAnInnerCall(t *testing.T) {
 	var r *rig
-	r = newRig(func(ctx context.Context, in request) (response, error) {
+	r = newRig(func(ctx context.Context, _ request) (response, error) {
 		_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "charge", Key: "k"}, func(ctx context.Context) (int, error) {
 			_ = lambdaidem.DownstreamKey(ctx, "bank")
 			return 0, lambdaidem.Retryable(errWire)
@@ -151,6 +152,22 @@ func TestE6_AnInnerCallBindsARecordForGood(t *testing.T) {
 		}).mustRun(t, post("key-1", paid100))
 		if bound := r.record(t).Bound; bound != lambdaidem.BoundByInnerCall {
 			t.Errorf("the record is bound by %q", bound)
+		}
+	})
+}
+
+// An operator who purges must learn that the record needs the answer of an inner call, also if
+// an attempt has died.
+func TestO2_AnInnerCallIsNotHiddenByADeadAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil)
+		r.later(func(context.Context, request) (response, error) { return response{}, lambdaidem.Uncertain(errWire) }).mustRun(t, first())
+		time.Sleep(leaseWithoutDeadline)
+		r.later(func(ctx context.Context, _ request) (response, error) {
+			return response{}, errors.Join(errWire, r.charged(ctx))
+		}).mustRun(t, first())
+		if rec := r.record(t); rec.Bound != lambdaidem.BoundByInnerCall {
+			t.Errorf("released, needs the answer of an inner call, and is bound by %q: purge does not warn", rec.Bound)
 		}
 	})
 }

@@ -683,3 +683,28 @@ func TestX4_TheEventNamesAnInnerCallThatStillRuns(t *testing.T) {
 		time.Sleep(time.Minute)
 	})
 }
+
+// Under Hold, only the handler itself can say that it has had no effect, so it marks the
+// error of an inner call again.
+func TestX2_TheHandlerMarksTheErrorOfAnInnerCallAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		again bool
+		want  lambdaidem.State
+	}{"returned": {false, lambdaidem.InProgress}, "marked again": {true, lambdaidem.Released}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, lambdaidem.Retryable(errWire) })
+				if !errors.Is(err, lambdaidem.ErrRetryable) {
+					t.Errorf("the inner call returned %v", err)
+				}
+				if c.again {
+					err = lambdaidem.Retryable(err)
+				}
+				return response{}, err
+			})
+			_, _ = r.handler(t.Context(), first())
+			r.wantState(t, c.want)
+		})
+	}
+}

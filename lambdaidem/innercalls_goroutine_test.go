@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/aws/aws-lambda-go/events"
+
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -176,6 +178,110 @@ func TestX4_ACallThatAFailedInnerCallLeftBehindIsRefused(t *testing.T) {
 		r.store.forgetClaims()
 		if out := r.send(t, first()); out.StatusCode != http.StatusPaymentRequired {
 			t.Errorf("the client gets %d %s", out.StatusCode, out.Body)
+		}
+	})
+}
+
+func oneMessage() events.SQSEvent {
+	return events.SQSEvent{Records: []events.SQSMessage{{MessageId: "m-1", EventSourceARN: "arn:q", Body: "{}"}}}
+}
+
+// A message inside a guarded handler succeeds and leaves a charge in a goroutine. The outcome of
+// the charge is unknown when the handler answers.
+func TestX4_ACallThatAnInnerMessageLeftBehindCountsForTheRequestAround(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r *rig
+		r = newRig(func(ctx context.Context, _ request) (response, error) {
+			begin, ended := make(chan struct{}), make(chan struct{})
+			_, _ = r.guard.SQS(func(ctx context.Context, _ events.SQSMessage) error {
+				go func() {
+					defer close(ended)
+					<-begin
+					_, _ = lambdaidem.Do(context.WithoutCancel(ctx), r.guard, charge, func(context.Context) (int, error) { return 0, lambdaidem.Uncertain(errWire) })
+				}()
+				return nil
+			})(ctx, oneMessage())
+			close(begin)
+			<-ended
+			return response{StatusCode: http.StatusPaymentRequired}, nil
+		})
+		r.send(t, first())
+		r.wantState(t, lambdaidem.InProgress)
+	})
+}
+
+// A message whose sender gave an invalid key is refused for ever.
+func TestX1_AnAnswerAboutAnInnerMessageWithAnInvalidKeyIsStored(t *testing.T) {
+	var r *rig
+	r = newRig(func(ctx context.Context, _ request) (response, error) {
+		e, invalid := oneMessage(), "\x00"
+		e.Records[0].MessageAttributes = map[string]events.SQSMessageAttribute{"x-idempotency-key": {DataType: "String", StringValue: &invalid}}
+		if out, err := r.guard.SQS(func(context.Context, events.SQSMessage) error { return nil })(ctx, e); err != nil || len(out.BatchItemFailures) != 1 {
+			t.Errorf("the message ended with %+v, %v", out, err)
+		}
+		return response{StatusCode: http.StatusPaymentRequired}, nil
+	})
+	r.send(t, first())
+	r.wantState(t, lambdaidem.Completed)
+}
+
+// The key function of an inner message fails, so the message may succeed later.
+func TestX1_AnAnswerAboutAnInnerMessageWithoutAKeyIsNotStored(t *testing.T) {
+	var r *rig
+	r = newRig(func(ctx context.Context, _ request) (response, error) {
+		_, _ = r.guard.SQS(func(context.Context, events.SQSMessage) error { return nil }, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+			o.Key = func(context.Context, events.SQSMessage) (string, error) { return "", errWire }
+		})(ctx, oneMessage())
+		return response{StatusCode: http.StatusPaymentRequired}, nil
+	})
+	r.send(t, first())
+	r.wantState(t, lambdaidem.Released)
+}
+
+// The result of a step could not be stored, so the client is told 503. A call that the handler
+// left in a goroutine must not begin any more.
+func TestX4_NoInnerCallBeginsAfterAStepThatWasNotStored(t *testing.T) {
+	taken := func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		return lambdaidem.Record{State: lambdaidem.InProgress, Token: "another's"}, lambdaidem.ErrLeaseLost
+	}
+	for name, lost := range map[string]fault{"it is invalid": refused(lambdaidem.ReasonInvalid), "the lease is lost": taken} {
+		t.Run(name, func(t *testing.T) { beginsNoCallAfter(t, func(r *rig) { r.store.fail(save, lost) }) })
+	}
+}
+
+// Nor after a panic of Options.Outcome, of which the client knows no more.
+func TestX4_NoInnerCallBeginsAfterThePanicOfAnOutcome(t *testing.T) {
+	beginsNoCallAfter(t, func(*rig) {}, func(o *lambdaidem.Options) {
+		o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { panic("undecided") }
+	})
+}
+
+// beginsNoCallAfter lets a handler take a step, leave a call in a goroutine and return. The call
+// begins after that, and must be refused.
+func beginsNoCallAfter(t *testing.T, prepare func(*rig), optFns ...func(*lambdaidem.Options)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		answered, ended := make(chan struct{}), make(chan error, 1)
+		inner := newRig(nil)
+		var r *rig
+		r = newRig(func(ctx context.Context, _ request) (response, error) {
+			prepare(r)
+			_, err := lambdaidem.Step(ctx, "pay", func(context.Context) (int, error) { return 1, nil })
+			go func() {
+				<-answered
+				ended <- inner.charged(context.WithoutCancel(ctx))
+			}()
+			return response{StatusCode: http.StatusCreated}, err
+		}, optFns...)
+		func() {
+			defer func() { _ = recover() }()
+			if out := r.send(t, first()); out.StatusCode < 400 {
+				t.Errorf("the client gets %d", out.StatusCode)
+			}
+		}()
+		close(answered)
+		if err := <-ended; !errors.Is(err, lambdaidem.ErrOutOfTime) {
+			t.Errorf("the call was made: %v", err)
 		}
 	})
 }

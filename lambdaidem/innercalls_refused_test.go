@@ -155,7 +155,7 @@ func TestX4_AnOptimisticInnerCallThatLostKeepsWhatIsInside(t *testing.T) {
 						_, _ = lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, c.inside })
 						first := call
 						first.Payload = 2
-						if _, err := lambdaidem.Do(context.Background(), g, first, func(ctx context.Context) (int, error) {
+						if _, err := lambdaidem.Do(t.Context(), g, first, func(ctx context.Context) (int, error) {
 							enlist(ctx, "theirs")
 							return 2, nil
 						}); err != nil {

@@ -448,13 +448,12 @@ func TestX1_AnAnswerAboutAnInnerCallWithoutAKeyOrCallerIsNotStored(t *testing.T)
 		}, lambdaidem.Released},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var inner handler
-			r := newRig(func(ctx context.Context, in request) (response, error) { return inner(ctx, in) })
+			var inner func(context.Context, request) response
+			r := newRig(func(ctx context.Context, in request) (response, error) { return inner(ctx, in), nil })
 			guarded := r.guard.With(func(o *lambdaidem.Options) { o.Namespace = "inner" }, c.opt).APIGatewayV2(status(201))
-			inner = func(ctx context.Context, in request) (response, error) {
-				out, err := guarded(ctx, in)
-				out.StatusCode = http.StatusPaymentRequired
-				return out, err
+			inner = func(ctx context.Context, in request) response {
+				_, _ = guarded(ctx, in)
+				return response{StatusCode: http.StatusPaymentRequired}
 			}
 			if out := r.send(t, first()); out.StatusCode < 400 {
 				t.Errorf("the answer is %+v", out)

@@ -129,10 +129,10 @@ func validJSONName(s string) bool {
 	})
 }
 
-// promoted returns the embedded field from which struct type t has its MarshalJSON or
-// MarshalText method. The JSON of the struct then shows only that field. ok is false if t
-// has no such method, if it declares the method itself, or if it has no other field that
-// JSON would show.
+// promoted finds a struct type whose JSON silently lacks fields. If t gets its MarshalJSON or
+// MarshalText method from an embedded field, the JSON of t shows that field only, and
+// promoted returns it. ok is false if t has no such method, if t declares the method itself,
+// or if t has no other field that would be missing.
 func promoted(t reflect.Type) (field reflect.StructField, ok bool) {
 	method := "MarshalJSON"
 	of := t

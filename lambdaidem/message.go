@@ -157,7 +157,8 @@ func (w *messageWork) rejected(err error) ending {
 // been fixed, must run again.
 func (w *messageWork) ending() ending {
 	if w.err == nil {
-		return ending{outcome: OutcomeSucceeded, success: true, encoded: true}
+		o, _ := w.attempt.settle(OutcomeSucceeded, true)
+		return ending{outcome: o, success: true, encoded: true}
 	}
 	outcome := OutcomeReleased
 	if p := (*panicError)(nil); errors.As(w.err, &p) { // ignore Permanent and other marks on the value of a panic

@@ -79,7 +79,10 @@ func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	call := &httpCall{h: h, w: w, r: r, read: req}
 	resp, err := g.serve(ctx, req, &httpWork{g: g, served: call})
-	if err != nil { // a net/http handler returns no error, so this one says that the transaction was rejected
+	switch refusal := withStatus(err); { // a net/http handler returns no error, so it is the guard's
+	case refusal != nil: // the request is an inner call; see Guard.refuse
+		resp = g.ownAnswer(ctx, req, innerRefused(err))
+	case err != nil: // the transaction was rejected
 		resp = g.ownAnswer(ctx, req, conditionFailed(err))
 	}
 	if resp == nil {

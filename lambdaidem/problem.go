@@ -68,7 +68,10 @@ func documentOf(e *Error) string {
 	if e.Detail != "" {
 		body = appendText(append(body, `,"detail":`...), e.Detail)
 	}
-	body = append(appendText(append(body, `,"code":`...), string(e.Code)), '}')
+	if e.Code != "" {
+		body = appendText(append(body, `,"code":`...), string(e.Code))
+	}
+	body = append(body, '}')
 	if bytes.ContainsAny(body, "<>&") { // as encoding/json has it: nobody must take it for HTML
 		var escaped bytes.Buffer
 		json.HTMLEscape(&escaped, body)
@@ -109,16 +112,25 @@ func withStatus(err error) *Error {
 // clientError returns the Error of a handler's error if the client may receive it, or nil. The
 // client must not receive a guard's refusal of an inner call if it would take it for a refusal
 // of its own request: after a 422 about the inner call's payload, for example, it would send
-// its request with a new key, and the request would be carried out twice.
+// its request with a new key, and the request would be carried out twice. After a 500 that
+// says that the inner call's answer can't be read, it would not repeat its request.
 func clientError(err error) *Error {
 	e := withStatus(err)
 	if e == nil || e.rejected || codedAs[e.Code] == nil {
 		return e
 	}
-	if e.Status < 500 && e.Code != ErrInProgress && e.Code != ErrAttemptAbandoned {
-		return nil
+	switch e.Code { //nolint:exhaustive // all other refusals are about the key, the payload or the answer of the inner call
+	case ErrInProgress, ErrAttemptAbandoned, ErrStoreUnavailable, ErrOutOfTime, ErrOutcomeUnknown, ErrConditionFailed, ErrWriteInvalid:
+		return e
 	}
-	return e
+	return nil
+}
+
+// innerRefused returns what a client receives in place of the refusal of an inner request; see
+// clientError. It has no code: a code would be about the inner request.
+func innerRefused(err error) *Error {
+	return &Error{Status: http.StatusInternalServerError, Err: err,
+		Detail: "A part of the request was refused. Repeat the request with the same key."}
 }
 
 // answerOf returns the problem document for an error that a guarded handler returned. It

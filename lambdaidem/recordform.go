@@ -23,8 +23,8 @@ const (
 	RecordMessage RecordKind = "message" // a message of a queue or a stream; Result.Value is {}
 )
 
-// RecordScope has the parts of a [Record]'s Scope. Each part is escaped and shortened as
-// [ScopePart] does it.
+// RecordScope is the Scope of a [Record], split into its parts. The fields have the parts as
+// they are stored: escaped and shortened by [ScopePart].
 type RecordScope struct {
 	Namespace string // Options.Namespace of the guard
 	Method    string // HTTP method; "" for Do, "invoke" for Handler, "message" for a message

@@ -136,8 +136,8 @@ func (r Record) GoneAt(now time.Time) bool {
 // After a deployment that changed how fingerprints are made, it may be unknown whether a
 // payload is the same. With BoundByDownstreamKey, the request then runs with the same
 // downstream key, and the service that receives the key refuses a payload that has changed.
-// With the other values, the request is refused. A record that is bound for several reasons
-// has one of those other values.
+// With the other values, the request is refused. If there are several reasons, the first of
+// inner call, dead attempt and downstream key counts.
 const (
 	BoundByDownstreamKey = "downstream_key" // a handler called DownstreamKey, and may have sent the key to another service
 	BoundByDeadAttempt   = "dead_attempt"   // an attempt died, and its effects are unknown

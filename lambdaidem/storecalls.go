@@ -80,39 +80,6 @@ func (a *attempt) expires(now time.Time) time.Time {
 	return ceil(now.Add(a.g.opts.TTL), time.Second)
 }
 
-// wait polls the store until the record is no longer busy, or for Options.Wait. It
-// returns the record and what it means. ctx must end early enough to answer before the
-// invocation's deadline.
-func (a *attempt) wait(ctx context.Context, rec Record) (Record, finding) {
-	if a.g.opts.Wait == 0 {
-		return rec, isBusy
-	}
-	ctx, cancel := a.waitContext(ctx)
-	defer cancel()
-	var unread error // the error of the last read that ctx did not cut short
-	for pause := firstPause; ; pause = min(pause+pause/2, longestPause) {
-		if !a.pause(ctx, pause) {
-			if unread != nil {
-				a.note(ctx, EventStoreError, unread)
-			}
-			return rec, isBusy
-		}
-		asked := time.Now()
-		now, err := a.g.store.Get(ctx, a.id, a.g.opts.Clock())
-		a.spent(asked)
-		if ctx.Err() == nil {
-			unread = err
-		}
-		if err != nil {
-			continue // the record was in progress when last read, so read it again
-		}
-		now = a.freed(ctx, now)
-		if found := a.judge(now); found != isBusy {
-			return now, found
-		}
-	}
-}
-
 // load returns the complete result of a finished record.
 func (a *attempt) load(ctx context.Context, rec Record) (Result, error) {
 	if rec.Result.Apart == nil {
@@ -174,11 +141,10 @@ func (a *attempt) emptyResult(end ending) Result {
 // lease returns the lease with which the attempt finishes its record.
 func (a *attempt) lease() Lease {
 	l := Lease{ID: a.id, Token: a.token, Scope: a.scope, Expires: a.expires(a.g.opts.Clock()), Bound: a.bound}
-	switch { // BoundByDownstreamKey comes last, because it refuses the fewest payloads
-	case l.Bound != "" && l.Bound != BoundByDownstreamKey:
+	switch {
 	case a.inner.anyEffect():
 		l.Bound = BoundByInnerCall
-	case a.keyed.Load():
+	case l.Bound == "" && a.keyed.Load():
 		l.Bound = BoundByDownstreamKey
 	}
 	return l

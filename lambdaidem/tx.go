@@ -16,9 +16,9 @@ import (
 // transaction from [TxOf].
 type Transactor interface {
 	// Begin returns a new transaction without writes. It sends nothing to the database.
-	// The transaction reads its idempotency token from random, by which the database
-	// recognizes a transaction that is sent again. If the store wraps another store that
-	// has no transactions, Begin returns nil.
+	// The transaction makes its idempotency token from bytes of random. By that token, the
+	// database recognizes a transaction that is sent again. If the store wraps another
+	// store, and that store has no transactions, Begin returns nil.
 	Begin(random io.Reader) Tx
 }
 
@@ -53,7 +53,8 @@ type Tx interface {
 	// *Completion, it MUST send the same bytes with the same idempotency token.
 	//
 	// Commit returns the record, like Store.Complete. If the database refuses the
-	// transaction, Commit examines the record before the handler's writes:
+	// transaction, Commit looks for the cause first in the record, then in the handler's
+	// writes:
 	//
 	//   - If the record is already completed under the lease's token, Commit succeeds.
 	//   - If the record is not in the state that the completion requires, the error is
@@ -139,7 +140,8 @@ func TxOf(ctx context.Context) (Tx, error) {
 			"enlist in the handler, outside of its steps")
 	}
 	if a.g.transact == nil {
-		return nil, fmt.Errorf("the guard's store, a %T, has no transactions", a.g.store)
+		return nil, fmt.Errorf("the guard's store, a %T, has no transactions: use a store that has them, such as dynamostore.Store; "+
+			"in a test, use dynamostore.Capture, or a dynamostore.Store on DynamoDB Local", a.g.store)
 	}
 	a.enlist.mu.Lock()
 	defer a.enlist.mu.Unlock()

@@ -113,7 +113,7 @@ func (u *unreleased) forget(c *unreleasedClaim) {
 	u.count.Store(int64(len(u.claims)))
 }
 
-// holding returns the claim in the list that holds the lease on rec, or nil if there is none.
+// holding returns the claim in u that has the lease on rec, or nil if none has it.
 func (u *unreleased) holding(rec Record) *unreleasedClaim {
 	if rec.State != InProgress || u.count.Load() == 0 {
 		return nil

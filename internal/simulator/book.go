@@ -189,7 +189,7 @@ func (b *book) served(r *request, status int, out []byte) {
 			text = fmt.Sprintf("cancelled: %q", codes)
 		}
 	}
-	b.note(r.actor, "database: %s: %s", describe(r), text)
+	b.note(r.actor, "database: %s: %s", r.what, text)
 	b.lateForOperator(r, status)
 	if r.tx != nil {
 		b.committed(r, status, out)

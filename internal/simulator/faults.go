@@ -142,7 +142,7 @@ func (w *world) meet(r *request, f Fault) {
 	if r.tx != nil {
 		w.book.path(met(f))
 	}
-	w.book.note(r.actor, "%s: %s", describe(r), f)
+	w.book.note(r.actor, "%s: %s", r.what, f)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r.actor.met[f] = true

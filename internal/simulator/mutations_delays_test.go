@@ -18,7 +18,7 @@ var delayMutations = []mistake{
 		return shiftExpiry(tooEarly)("", body)
 	}}, []Check{CheckOneEffect, CheckRefused, CheckHeld, CheckTogether, CheckCreated}},
 	{Mutation{Name: "forget immediately", Request: func(op string, body []byte) []byte {
-		if describe(&request{op: op, body: body}) != "forget" {
+		if describe(op, body) != "forget" {
 			return body
 		}
 		return expiryOnTheWire.ReplaceAll(body, []byte(`"$1":{"N":"1"}`))

@@ -10,7 +10,7 @@ import (
 // keepShard has a write leave the shard as it stands.
 func keepShard(what string) func(string, []byte) []byte {
 	return func(op string, body []byte) []byte {
-		if describe(&request{op: op, body: body}) != what {
+		if describe(op, body) != what {
 			return body
 		}
 		var doc map[string]json.RawMessage
@@ -50,7 +50,7 @@ var leaseIndexMutations = []mistake{
 	{Mutation{Name: "shard kept by a release", Request: keepShard("release")}, []Check{CheckLeaseShard}},
 	{Mutation{Name: "shard not put back by a takeover", Request: keepShard("take over")}, []Check{CheckLeaseShard}},
 	{Mutation{Name: "shard not written by a lock", Request: func(op string, body []byte) []byte {
-		if describe(&request{op: op, body: body}) != "acquire" {
+		if describe(op, body) != "acquire" {
 			return body
 		}
 		var doc, item map[string]json.RawMessage

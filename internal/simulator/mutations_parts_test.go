@@ -13,7 +13,7 @@ import (
 // inPart changes the item of a part that is written.
 func inPart(change func(item map[string]map[string]any)) func(string, []byte) []byte {
 	return func(op string, body []byte) []byte {
-		if describe(&request{op: op, body: body}) != "write part" {
+		if describe(op, body) != "write part" {
 			return body
 		}
 		var doc map[string]json.RawMessage

@@ -27,7 +27,7 @@ func acquiring(change func(*lambdaidem.Record, *actor)) func(lambdaidem.Store, *
 
 // removeSteps has a takeover take the record's steps away.
 func removeSteps(op string, body []byte) []byte {
-	if describe(&request{op: op, body: body}) != takeOver {
+	if describe(op, body) != takeOver {
 		return body
 	}
 	var doc map[string]json.RawMessage

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ import (
 // not there is a mistake of the table below.
 func rewrite(what, old, with string) func(string, []byte) []byte {
 	return func(op string, body []byte) []byte {
-		if describe(&request{op: op, body: body}) != what {
+		if describe(op, body) != what {
 			return body
 		}
 		var doc map[string]json.RawMessage
@@ -331,11 +332,34 @@ func strangeToken(op string, request []byte, status int, body []byte) []byte {
 	return bytes.ReplaceAll(body, []byte(put.Item["token"]["S"]), []byte("AAAAAAAAAAAAAAAAAAAAAA"))
 }
 
+// searchFrom is the seed at which TestMutations begins to search for a mistake that few
+// seeds show: the first seed that showed the mistake when this was written. A seed that shows
+// the mistake no longer costs time and nothing else, because the search tries the other
+// default seeds next. All other searches begin at seed 0.
+var searchFrom = map[string]uint64{
+	"TTL below the minimum":                              7568,
+	"transaction under any token":                        2732,
+	"takeover by token only":                             951,
+	"takeover by lease end only":                         951,
+	"released record that forgets what binds it":         793,
+	"no margin for the database's clock":                 309,
+	"dead lease claimed without comparing what was seen": 266,
+	"inner call that the guard does not recognize":       204,
+	"failed open, committed alone":                       194,
+	"held record claimed":                                167,
+	"no fencing on completion":                           147,
+	"unmarked error released under hold":                 127,
+	"conflict taken for a failed condition":              120,
+	"claim not withdrawn by a later invocation":          114,
+}
+
 // TestMutations proves the proof: each mistake is found within the default
 // seeds, by a check that stands for the rule it breaks.
 func TestMutations(t *testing.T) {
 	limit := uint64(10_000)
+	unknown := maps.Clone(searchFrom)
 	for _, m := range slices.Concat(mutations, effectMutations, stepMutations, partMutations, operatorMutations, leaseIndexMutations, delayMutations, deploymentMutations, outageMutations, innerMutations) {
+		delete(unknown, m.Name)
 		t.Run(m.Name, func(t *testing.T) {
 			var (
 				next  atomic.Uint64
@@ -346,10 +370,11 @@ func TestMutations(t *testing.T) {
 			for range runtime.GOMAXPROCS(0) {
 				wg.Go(func() {
 					for found.Load() == nil {
-						seed := next.Add(1) - 1
-						if seed >= limit {
+						tried := next.Add(1) - 1
+						if tried >= limit {
 							return
 						}
+						seed := (searchFrom[m.Name] + tried) % limit
 						r := inBubble(t, seed, &m.Mutation, false)
 						for _, v := range r.Wrong {
 							other.Store(v.Check, true)
@@ -374,5 +399,8 @@ func TestMutations(t *testing.T) {
 			slices.Sort(by)
 			t.Logf("caught by %q at seed %d, after %d seeds", slices.Compact(by), r.Seed, min(next.Load(), limit))
 		})
+	}
+	for name := range unknown {
+		t.Errorf("searchFrom names %q, which is no mistake", name)
 	}
 }

@@ -3,7 +3,6 @@ package simulator
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"net"
 	"net/http"
 	"runtime"
@@ -21,6 +20,7 @@ type request struct {
 	signed time.Time // see signatureLife
 	op     string
 	body   []byte
+	what   string       // what it is for: see describe
 	tx     *transaction // nil: it is none
 	reply  chan reply
 	stands bool // its process stands still until the reply; under w.mu
@@ -74,13 +74,13 @@ func (a *actor) Do(req *http.Request) (*http.Response, error) {
 // submit puts a request before the world.
 func (a *actor) submit(op string, body []byte, signed time.Time) *request {
 	a.sent++
-	r := &request{actor: a, seq: a.sent, signed: signed, op: op, body: body, reply: make(chan reply, 1)}
+	r := &request{actor: a, seq: a.sent, signed: signed, op: op, body: body, what: describe(op, body), reply: make(chan reply, 1)}
 	if op == "TransactWriteItems" {
 		r.tx = parseTransaction(body)
 	}
 	a.w.mu.Lock()
 	a.w.inbox = append(a.w.inbox, r)
-	if describe(r) == "release" {
+	if r.what == "release" {
 		a.gaveUp++
 	}
 	a.asked = a.asked || op == "GetItem"
@@ -150,7 +150,7 @@ func (w *world) serve(r *request) reply {
 	}
 	if refused := r.outlived(); refused != nil {
 		w.book.path(SignatureExpired)
-		w.book.note(r.actor, "database: %s: its signature has expired", describe(r))
+		w.book.note(r.actor, "database: %s: its signature has expired", r.what)
 		return *refused
 	}
 	body := r.body
@@ -195,11 +195,13 @@ func (w *world) answer(r *request, status int, header http.Header, body []byte) 
 	return reply{status: status, header: header, body: body, cancelled: cancelled}
 }
 
-// describe names a request by what it is for.
-func describe(r *request) string {
-	switch r.op {
+// describe names a request by what it is for. It looks for names and values in the body as
+// text: they are unambiguous, since a quotation mark inside a value is escaped.
+func describe(op string, body []byte) string {
+	has := func(text string) bool { return bytes.Contains(body, []byte(text)) }
+	switch op {
 	case "PutItem":
-		if bytes.Contains(r.body, []byte(`"part":{"M"`)) {
+		if has(`"part":{"M"`) {
 			return "write part"
 		}
 		return "acquire"
@@ -208,24 +210,26 @@ func describe(r *request) string {
 	case "TransactWriteItems":
 		return "commit"
 	case "UpdateItem":
-		var u struct{ ExpressionAttributeValues map[string]map[string]any }
-		if err := json.Unmarshal(r.body, &u); err == nil {
-			if _, saves := u.ExpressionAttributeValues[":step_count"]; saves {
-				return "save step"
-			}
-			if verb := operatorsVerb(u.ExpressionAttributeValues); verb != "" {
-				return verb
-			}
-			if _, over := u.ExpressionAttributeValues[":seen_token"]; over {
-				return "take over"
-			}
-			switch u.ExpressionAttributeValues[":status"]["S"] {
-			case "COMPLETED":
-				return "complete"
-			case "RELEASED":
-				return "release"
-			}
+		completes, releases := has(`":status":{"S":"COMPLETED"}`), has(`":status":{"S":"RELEASED"}`)
+		operates, seen := has(`":operations":`), has(`":seen_token":`)
+		switch {
+		case has(`":step_count":`):
+			return "save step"
+		case operates && completes:
+			return "settle"
+		case operates && releases:
+			return "operator's release"
+		case operates && has(`":expiration":`):
+			return "forget"
+		case operates, seen && !has(`":token":`):
+			return "erase"
+		case seen:
+			return "take over"
+		case completes:
+			return "complete"
+		case releases:
+			return "release"
 		}
 	}
-	return r.op
+	return op
 }

@@ -211,22 +211,3 @@ func (a *actor) dated(header http.Header) http.Header {
 	header.Set("Date", time.Now().Add(a.w.plan.operators.ahead).UTC().Format(http.TimeFormat))
 	return header
 }
-
-// operatorsVerb names an operator's update by what it writes; empty: it is none.
-func operatorsVerb(values map[string]map[string]any) string {
-	_, keeps := values[":operations"]
-	_, takes := values[":token"]
-	_, seen := values[":seen_token"]
-	_, expires := values[":expiration"]
-	switch {
-	case keeps && values[":status"]["S"] == string(completed):
-		return "settle"
-	case keeps && values[":status"]["S"] == string(released):
-		return "operator's release"
-	case keeps && expires:
-		return "forget"
-	case keeps, seen && !takes:
-		return "erase"
-	}
-	return ""
-}

@@ -223,7 +223,7 @@ func (b *book) lateForOperator(r *request, status int) {
 	defer b.w.mu.Unlock()
 	a := r.actor
 	h := b.historyOf(a.order)
-	if verb := describe(r); status == http.StatusOK || a.run == nil || h == nil || verb != "complete" && verb != "release" && verb != "commit" {
+	if verb := r.what; status == http.StatusOK || a.run == nil || h == nil || verb != "complete" && verb != "release" && verb != "commit" {
 		return
 	}
 	if slices.ContainsFunc(h.freed, func(at time.Time) bool { return at.After(a.run.began) }) {

@@ -57,7 +57,7 @@ func Play(c Small, script []int, timeline bool) (r Report, next []int, more bool
 	}
 	w.turnUntil(&all)
 	for _, late := range w.tree.held {
-		w.book.note(late.actor, "%s arrives late", describe(late))
+		w.book.note(late.actor, "%s arrives late", late.what)
 		w.serve(late)
 	}
 	next, more = w.tree.next()

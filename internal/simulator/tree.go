@@ -144,7 +144,7 @@ func (w *world) move(m move) {
 	t.moved[r.actor] = true
 	if m.held {
 		t.held = slices.DeleteFunc(t.held, func(x *request) bool { return x == r })
-		w.book.note(r.actor, "%s arrives late", describe(r))
+		w.book.note(r.actor, "%s arrives late", r.what)
 		w.serve(r)
 		return
 	}

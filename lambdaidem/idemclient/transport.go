@@ -121,7 +121,8 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// guards reports whether a request gets a key and retries.
+// guards reports whether t gives the request a key and retries it. That depends on its method,
+// its host and Options.Skip.
 func (t *Transport) guards(req *http.Request) bool {
 	return slices.Contains(t.opts.Methods, strings.ToUpper(req.Method)) && t.hasListedHost(req) &&
 		(t.opts.Skip == nil || !t.opts.Skip(req))

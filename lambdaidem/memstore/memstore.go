@@ -109,7 +109,8 @@ func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lam
 	}
 }
 
-// Release gives up the lease of an attempt that had no effect; see [lambdaidem.Store].
+// Release ends the lease of an attempt whose handler had no effect, so that a retry can run
+// the handler at once. It returns the record; see [lambdaidem.Store].
 func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
 	if err := ended(ctx, "release"); err != nil {
 		return lambdaidem.Record{}, err

@@ -217,9 +217,9 @@ func (s *story) loaded(r lambdaidem.Record) (lambdaidem.Record, error) {
 	result, err := loader.Load(s.ctx, r)
 	switch {
 	case err != nil:
-		return r, fmt.Errorf("Load returned an error, want none: %w", err)
+		return r, fmt.Errorf("the Load returned an error, want none: %w", err)
 	case result.Apart != nil:
-		return r, errors.New("Load returned a Result with Apart set; it must have the Value or the Failure instead")
+		return r, errors.New("the Load returned a Result with Apart set; it must have the Value or the Failure instead")
 	}
 	r.Result = result
 	return r, nil

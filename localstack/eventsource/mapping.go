@@ -150,7 +150,7 @@ func (m *mapping) warnUnreported() {
 	if m.source.ReportsFailures {
 		return
 	}
-	m.printf("the mapping has no %s: Lambda takes an answer that lists failed records for a success, and they are lost; "+
+	m.printf("WARNING: the mapping has no %s: Lambda takes an answer that lists failed records for a success, and they are lost; "+
 		"set it, or let the function fail the whole batch (BatchOptions.WholeBatch)", reportSetting)
 }
 

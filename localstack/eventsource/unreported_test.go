@@ -18,7 +18,7 @@ func TestV2_AMappingThatDoesNotReportFailuresIsNamedAtTheStart(t *testing.T) {
 		orders.ReportsFailures, stream.ReportsFailures = false, false
 		w.start(succeeds, orders, refunds, stream)
 		synctest.Wait()
-		const warning = ": the mapping has no FunctionResponseTypes: [ReportBatchItemFailures]"
+		const warning = ": WARNING: the mapping has no FunctionResponseTypes: [ReportBatchItemFailures]"
 		w.logs("eventsource: Consumer/Orders" + warning)
 		w.logs("eventsource: Consumer/Ledger" + warning)
 		expect(t, "warnings", strings.Count(w.log.String(), warning), 2)

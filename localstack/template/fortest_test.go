@@ -1,8 +1,10 @@
 package template_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -37,4 +39,61 @@ Resources:
 	if renamed != "dev-records" {
 		t.Errorf("Options.Rename was asked for %q", renamed)
 	}
+}
+
+// Parameters, functions and whatever else no table uses are not read.
+func TestTablesForTest_ReadsOnlyTables(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "template.yaml")
+	text := `
+Parameters: {MailerUrl: {Type: String}}
+Resources:
+  Mailer:
+    Type: AWS::Serverless::Function
+    Properties:
+      Environment: {Variables: {MAILER_URL: !Ref MailerUrl, NETWORK: !ImportValue network}}
+  Queue:
+    Type: AWS::SQS::Queue
+    Properties: {QueueName: !ImportValue queue}
+  Old: {Type: AWS::Lambda::Function}
+  Records:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      AttributeDefinitions: [{AttributeName: id, AttributeType: S}]
+      KeySchema: [{AttributeName: id, KeyType: HASH}]
+`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if names := template.TablesForTest(t, ddblocal.ForTest(t).Client(), path); len(names) != 1 || names["Records"] == "" {
+		t.Errorf("the tables are %v", names)
+	}
+}
+
+// A table of a type that is not read is still an error: the test would miss it.
+func TestTablesForTest_RefusesTablesThatItCannotCreate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "template.yaml")
+	if err := os.WriteFile(path, []byte("Resources: {Records: {Type: AWS::Serverless::SimpleTable}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inner := &fatal{TB: t}
+	done := make(chan struct{})
+	go func() { // Fatal ends its goroutine
+		defer close(done)
+		template.TablesForTest(inner, nil, path)
+	}()
+	<-done
+	if !strings.Contains(inner.said, "use AWS::DynamoDB::Table") {
+		t.Errorf("it said %q", inner.said)
+	}
+}
+
+// fatal is a test that notes why it failed.
+type fatal struct {
+	testing.TB
+	said string
+}
+
+func (f *fatal) Fatal(args ...any) {
+	f.said = fmt.Sprint(args...)
+	runtime.Goexit()
 }

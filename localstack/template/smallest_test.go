@@ -58,3 +58,42 @@ func TestO1_TheSmallestSetOfAlarmsIsTheTemplates(t *testing.T) {
 		t.Errorf("the set has %d alarms", len(doc.Resources))
 	}
 }
+
+// The page's alarm on several functions adds up what the alarm on one function counts, and
+// has its threshold.
+func TestO1_TheAlarmOnSeveralFunctionsIsTheTemplates(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "metrics.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(page), "\n### Several functions\n")
+	_, snippet, shown := strings.Cut(section, "```yaml\n")
+	snippet, _, closed := strings.Cut(snippet, "```")
+	if !found || !shown || !closed {
+		t.Fatal("docs/metrics.md has no alarm on several functions")
+	}
+	var alarms map[string]resource
+	if err := yaml.Unmarshal([]byte(snippet), &alarms); err != nil {
+		t.Fatal(err)
+	}
+	there, deployed := everythingCounted(t), deployedResources(t)
+	for name, r := range alarms {
+		if got, want := thresholdRow(t, name, r), thresholdRow(t, name, deployed[name]); got != want {
+			t.Errorf("the page's alarm is\n%s\nthe template's is\n%s", got, want)
+		}
+		in, expression := inputs(t, name, r)
+		functions := map[string]bool{}
+		for _, i := range in {
+			functions[i.values["function"]] = true
+			if !there[i.counted] {
+				t.Errorf("%s is on %+v, which nobody writes", name, i.counted)
+			}
+		}
+		if expression != "SUM(METRICS())" || len(functions) != len(in) || len(in) < 2 {
+			t.Errorf("%s is %s of the functions %v", name, expression, functions)
+		}
+	}
+	if len(alarms) != 1 {
+		t.Errorf("the page has %d alarms on several functions", len(alarms))
+	}
+}

@@ -73,16 +73,21 @@ func TestDeliveries_V2(t *testing.T) {
 // TestDeliveries_Mutations is how the checks prove themselves: each known mistake is
 // found.
 func TestDeliveries_Mutations(t *testing.T) {
-	for _, mut := range []Mutation{
-		{Name: "no guard", Unguarded: true},
-		{Name: "order forgotten", Unordered: true},
-		{Name: "a failure not reported", Silent: true},
-		{Name: "a key for each delivery", Fresh: true},
-		{Name: "records that end before messages do", Guard: func(o *lambdaidem.Options) { o.TTL = lambdaidem.MinTTL }},
+	const limit = 1000
+	for _, mistake := range []struct {
+		Mutation
+		from uint64 // the seed at which the search begins; it tries all others below limit next
+	}{
+		{Mutation{Name: "no guard", Unguarded: true}, 0},
+		{Mutation{Name: "order forgotten", Unordered: true}, 0},
+		{Mutation{Name: "a failure not reported", Silent: true}, 0},
+		{Mutation{Name: "a key for each delivery", Fresh: true}, 0},
+		{Mutation{Name: "records that end before messages do", Guard: func(o *lambdaidem.Options) { o.TTL = lambdaidem.MinTTL }}, 373},
 	} {
-		t.Run(mut.Name, func(t *testing.T) {
-			for seed := range uint64(1000) {
-				if r := inBubble(t, seed, &mut); len(r.Wrong) > 0 {
+		t.Run(mistake.Name, func(t *testing.T) {
+			for tried := range uint64(limit) {
+				seed := (mistake.from + tried) % limit
+				if r := inBubble(t, seed, &mistake.Mutation); len(r.Wrong) > 0 {
 					t.Logf("seed %d: %s", seed, r.Wrong[0])
 					return
 				}

@@ -157,9 +157,11 @@ func (p *parser) atEnd() bool { return p.pos == len(p.tokens)-1 }
 // keyword returns the next token in upper case when it is a keyword, else empty.
 // Each is one in every kind of expression: none can be an attribute's name.
 func (p *parser) keyword() string {
-	word := strings.ToUpper(p.peek())
-	if slices.Contains(keywords, word) {
-		return word
+	next := p.peek()
+	for _, word := range keywords {
+		if len(word) == len(next) && strings.EqualFold(word, next) {
+			return word
+		}
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // The types of an attribute value, as the protocol writes them.
@@ -61,6 +63,10 @@ var errSerialization = errors.New("malformed attribute value")
 // the form only; checked does the rest, because DynamoDB words the two alike
 // but answers them as different errors.
 func (v *Value) UnmarshalJSON(data []byte) error {
+	if typ, text, ok := cutScalar(data); ok {
+		*v = Value{Type: typ, Text: string(text)}
+		return nil
+	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {
 		return errSerialization
@@ -80,6 +86,35 @@ func (v *Value) UnmarshalJSON(data []byte) error {
 		}
 	}
 	return nil
+}
+
+// cutScalar returns the type and the text of a string or number whose JSON has no
+// escapes, such as {"S":"text"}. Most values are such ones, and need no decoder.
+func cutScalar(data []byte) (typ string, text []byte, ok bool) {
+	const begin, end = `{"S":"`, `"}`
+	if len(data) < len(begin)+len(end) || !bytes.HasSuffix(data, []byte(end)) {
+		return "", nil, false
+	}
+	switch string(data[:len(begin)]) {
+	case `{"S":"`:
+		typ = TypeString
+	case `{"N":"`:
+		typ = TypeNumber
+	default:
+		return "", nil, false
+	}
+	text = data[len(begin) : len(data)-len(end)]
+	return typ, text, !slices.ContainsFunc(text, escaped)
+}
+
+// escaped reports whether a byte of a string may stand otherwise in JSON as
+// encoding/json writes and reads it.
+func escaped(c byte) bool {
+	switch c {
+	case '"', '\\', '<', '>', '&':
+		return true
+	}
+	return c < ' ' || c >= utf8.RuneSelf
 }
 
 var allTypes = []string{
@@ -121,6 +156,9 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	var member any
 	switch v.Type {
 	case TypeString, TypeNumber:
+		if b, ok := appendScalar(nil, v); ok {
+			return b, nil
+		}
 		member = v.Text
 	case TypeBinary:
 		member = []byte(v.Text)
@@ -150,6 +188,18 @@ func (v Value) MarshalJSON() ([]byte, error) {
 		return nil, fmt.Errorf("wire: a value of type %q can't be written", v.Type)
 	}
 	return json.Marshal(map[string]any{v.Type: member})
+}
+
+// appendScalar writes a string or number that cutScalar can read.
+func appendScalar(b []byte, v Value) ([]byte, bool) {
+	for i := range len(v.Text) {
+		if escaped(v.Text[i]) {
+			return b, false
+		}
+	}
+	b = append(append(b, `{"`...), v.Type...)
+	b = append(append(b, `":"`...), v.Text...)
+	return append(b, `"}`...), true
 }
 
 // String returns the value in the protocol's form, for messages and timelines.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strconv"
 	"sync"
 
 	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
@@ -15,8 +16,8 @@ import (
 // run, and before its answer is stored.
 type killer struct {
 	mu     sync.Mutex
-	stack  *stack.Stack    // nil until it has started
-	marked map[string]bool // functions, by logical ID, whose next attempt dies
+	stack  *stack.Stack   // nil until it has started
+	marked map[string]int // by logical ID of each function to kill: the number of answers to let pass before
 }
 
 // use makes the functions of a stack known.
@@ -26,7 +27,8 @@ func (k *killer) use(s *stack.Stack) {
 	k.stack = s
 }
 
-// mark handles POST /kill/{function}.
+// mark handles POST /kill/{function}. The query parameter after is the number of answers of
+// the function that are stored before the process is killed; the default is 0.
 func (k *killer) mark(w http.ResponseWriter, req *http.Request) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -34,17 +36,30 @@ func (k *killer) mark(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "the functions have not started yet", http.StatusServiceUnavailable)
 		return
 	}
+	after := 0
+	if text := req.FormValue("after"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 16)
+		if err != nil {
+			http.Error(w, fmt.Sprintf("after is %q; give the number of answers to let pass, such as 1", text), http.StatusBadRequest)
+			return
+		}
+		after = int(n)
+	}
 	function := req.PathValue("function")
 	var all []string
 	for _, f := range k.stack.Template().Functions {
 		all = append(all, f.LogicalID)
 		if f.LogicalID == function {
 			if k.marked == nil {
-				k.marked = map[string]bool{}
+				k.marked = map[string]int{}
 			}
-			k.marked[function] = true
-			_, _ = fmt.Fprintf(w, "the process of the next attempt of %s is killed when its handler has run, before its answer is stored; "+
-				"the lease lasts until the function's timeout and MaxSkew are over\n", function)
+			k.marked[function] = after
+			when := "before its answer is stored"
+			if after > 0 {
+				when = fmt.Sprintf("before an answer is stored, but not until %d others have been", after)
+			}
+			_, _ = fmt.Fprintf(w, "the process of the next attempt of %s is killed when its handler has run, %s; "+
+				"the lease lasts until the function's timeout and MaxSkew are over\n", function, when)
 			return
 		}
 	}
@@ -59,10 +74,14 @@ func (k *killer) fault(r *proxy.Request) proxy.Fault {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for function := range k.marked {
+	for function, after := range k.marked {
 		for _, p := range k.stack.Emulator().Processes(function) {
 			if p.TraceID != r.TraceID {
 				continue
+			}
+			if after > 0 {
+				k.marked[function]--
+				return nil
 			}
 			delete(k.marked, function)
 			return func(c *proxy.Call) {

@@ -56,13 +56,17 @@ func TestKill_AUsersFunctionDiesInMidFlightAndIsTakenOver(t *testing.T) {
 	if status, text := call(t, http.MethodPost, kill[1]+"Orders", ""); status != http.StatusNotFound || !strings.Contains(text, `"OrdersFunction"`) {
 		t.Errorf("an unknown function: %d %s", status, text)
 	}
-	if status, text := call(t, http.MethodPost, kill[1]+"OrdersFunction", ""); status != http.StatusOK {
-		t.Fatalf("marking the function: %d %s", status, text)
+	mark := func(after string) {
+		t.Helper()
+		if status, text := call(t, http.MethodPost, kill[1]+"OrdersFunction"+after, ""); status != http.StatusOK {
+			t.Fatalf("marking the function: %d %s", status, text)
+		}
 	}
-
+	orders := fmt.Sprintf("http://127.0.0.1:%d/orders", port)
 	order := func() (int, string) {
-		return call(t, http.MethodPost, fmt.Sprintf("http://127.0.0.1:%d/orders", port), `{"pizzas":1}`, "Idempotency-Key", "order-1")
+		return call(t, http.MethodPost, orders, `{"pizzas":1}`, "Idempotency-Key", "order-1")
 	}
+	mark("")
 	if status, text := order(); status != http.StatusInternalServerError {
 		t.Errorf("the first request got %d %s; want 500, as of a function that died", status, text)
 	}
@@ -75,6 +79,23 @@ func TestKill_AUsersFunctionDiesInMidFlightAndIsTakenOver(t *testing.T) {
 	}
 	if status != http.StatusCreated || !strings.Contains(body, `"attempt":2`) {
 		t.Errorf("when the lease was over a retry got %d %s; want 201 of attempt 2", status, body)
+	}
+
+	if status, text := call(t, http.MethodPost, kill[1]+"OrdersFunction?after=-1", ""); status != http.StatusBadRequest {
+		t.Errorf("-1 answers to let pass: %d %s", status, text)
+	}
+	outer := func(header ...string) (int, string) {
+		return call(t, http.MethodPost, orders, `{"pizzas":1}`, append(header, "Idempotency-Key", "order-2", "X-Inner", "inner-2")...)
+	}
+	mark("?after=1") // the inner call is stored, and the process dies before the outer answer is
+	if status, text := outer(); status != http.StatusInternalServerError {
+		t.Errorf("a request with an inner call got %d %s; want 500, as of a function that died", status, text)
+	}
+	if status, text := call(t, http.MethodPost, orders, `{"pizzas":1}`, "Idempotency-Key", "order-3", "X-Inner", "inner-2"); status != http.StatusCreated || !strings.Contains(text, `"inner":"by order-2"`) {
+		t.Errorf("the inner call of another request got %d %s; want the stored answer", status, text)
+	}
+	if status, text := outer(); status != http.StatusConflict || !strings.Contains(text, "idempotency_in_progress") {
+		t.Errorf("the outer request got %d %s; want 409, as its answer is not stored", status, text)
 	}
 	stop()
 	if err := <-ended; err != nil {

@@ -22,7 +22,8 @@ import (
 // DynamoDB and breaks their calls on demand. Others reach DynamoDB past it.
 //
 //	POST /table/STATE   STATE is one of tableStates
-//	POST /kill/FUNCTION kills the process of that function's next attempt, see killer
+//	POST /kill/FUNCTION kills the process of that function's next attempt, see killer;
+//	                    ?after=N lets N answers be stored first
 //	GET /clearings      what the clearing house was told, by downstream key
 type rehearsal struct {
 	state    atomic.Value // a key of tableStates
@@ -91,7 +92,7 @@ func (r *rehearsal) setTable(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	r.state.Store(state)
-	_, _ = fmt.Fprintf(w, "the table is %s for the functions\n", state)
+	_, _ = fmt.Fprintf(w, "the functions now see the table in the state %s\n", state)
 }
 
 func (r *rehearsal) showClearings(w http.ResponseWriter, _ *http.Request) {
@@ -148,6 +149,9 @@ Kill a function in mid-flight: its next attempt dies when the handler has run, b
 repeat it until the lease is over (the function's timeout and 2 seconds), and see it run as attempt 2.
 
   curl -X POST %[1]s/kill/%[2]s
+
+If the handler makes a guarded call (lambdaidem.Do), it dies before the answer of that call is stored. To store that answer
+first, let one answer pass: add ?after=1 to the URL.
 `, r.url, someFunction(s.Template()))
 	if s.Clearing() == nil {
 		return

@@ -65,7 +65,10 @@ func (u *neverStartedFlags) choose(ctx context.Context, stdin io.Reader) (func(l
 		return nil, usage(fmt.Errorf(`--never-started %s has no log line in JSON with "outcome":"never_started" and "token_hash"`, u.logs))
 	}
 	return func(rec lambdaidem.Record) bool {
-		return slices.Contains(claims[rec.ID], lambdaidem.TokenHash(rec.Token)) && len(rec.Steps) == 0 && rec.Bound != lambdaidem.BoundByDeadAttempt
+		if len(rec.Steps) > 0 || rec.Bound != "" && rec.Bound != lambdaidem.BoundByDownstreamKey {
+			return false // an earlier attempt may have died: BoundByInnerCall hides BoundByDeadAttempt
+		}
+		return slices.Contains(claims[rec.ID], lambdaidem.TokenHash(rec.Token))
 	}, nil
 }
 

@@ -113,3 +113,19 @@ func TestX10_LeasesReleasesNoRecordThatHasChanged(t *testing.T) {
 		t.Errorf("the record that changed is %s, %v", rec.State, err)
 	}
 }
+
+// A record that is bound by an inner call may also be that of an attempt that died.
+func TestX10_ARecordThatMayHideADeadAttemptIsLeftOut(t *testing.T) {
+	for bound, want := range map[string]bool{
+		"": true, lambdaidem.BoundByDownstreamKey: true, lambdaidem.BoundByInnerCall: false, lambdaidem.BoundByDeadAttempt: false, "a reason of a later version": false,
+	} {
+		rec := lambdaidem.Record{ID: "r", State: lambdaidem.InProgress, Token: "t", Attempt: 3, Bound: bound}
+		choose, err := (&neverStartedFlags{logs: "-"}).choose(t.Context(), strings.NewReader(neverStarted(rec)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if choose(rec) != want {
+			t.Errorf("bound by %q: chosen is %t", bound, !want)
+		}
+	}
+}

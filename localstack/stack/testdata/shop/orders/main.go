@@ -9,6 +9,7 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -29,16 +30,24 @@ type order struct {
 	Key      string `json:"key"`
 	Attempt  int    `json:"attempt"`
 	Request  string `json:"request"`
+	Inner    string `dynamodbav:",omitempty" json:"inner,omitempty"`
 }
 
 // create makes an order, by an enlisted write. X-Until names a file to wait for,
 // whatever becomes of the context, and X-Journal one that gets a line of what
-// the attempt does outside.
+// the attempt does outside. X-Inner is the key of a guarded call inside the handler.
 func create(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 	lc, _ := lambdacontext.FromContext(ctx)
 	made := order{
 		ID: "order-" + lambdaidem.RecordID(ctx), Shop: os.Getenv("SHOP"), Currency: os.Getenv("CURRENCY"),
 		Key: lambdaidem.Key(ctx), Attempt: lambdaidem.Attempt(ctx), Request: lc.AwsRequestID,
+	}
+	if key := e.Headers["x-inner"]; key != "" {
+		result, err := lambdaidem.Do(ctx, guard(), lambdaidem.Call{Operation: "inner", Key: key}, func(context.Context) (string, error) { return "by " + made.Key, nil })
+		if err != nil {
+			return events.APIGatewayV2HTTPResponse{}, err
+		}
+		made.Inner = result
 	}
 	dynamostore.Enlist(ctx).PutValue("order", os.Getenv("TABLE"), made)
 	if file := e.Headers["x-until"]; file != "" {
@@ -76,14 +85,18 @@ func note(file string, made order) error {
 	return journal.Close()
 }
 
-func main() {
+// guard returns the guard of all calls.
+var guard = sync.OnceValue(func() *lambdaidem.Guard {
 	cfg, err := config.LoadDefaultConfig(context.Background())
 	if err != nil {
 		log.Fatal(err)
 	}
-	guard := lambdaidem.New(dynamostore.New(dynamodb.NewFromConfig(cfg), os.Getenv("TABLE")))
-	rerun := guard.APIGatewayV2(create)
-	held := guard.With(func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold }).APIGatewayV2(create)
+	return lambdaidem.New(dynamostore.New(dynamodb.NewFromConfig(cfg), os.Getenv("TABLE")))
+})
+
+func main() {
+	rerun := guard().APIGatewayV2(create)
+	held := guard().With(func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold }).APIGatewayV2(create)
 	lambda.Start(func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		if e.RawPath == "/held-orders" {
 			return held(ctx, e)

@@ -217,8 +217,10 @@ func (a *attempt) conclude(ctx context.Context, w work) decision {
 	running := a.steps.close()
 	switch {
 	case a.steps.unsaved != nil:
+		a.inner.setHandler(handlerFailed)
 		return a.stepUnsaved(ctx)
 	case a.steps.lostTo != nil:
+		a.inner.setHandler(handlerFailed)
 		return a.stepLost(ctx)
 	}
 	a.steps.left = running

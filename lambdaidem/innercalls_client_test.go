@@ -1,0 +1,284 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/idemclient"
+)
+
+var noPayment = lambdaidem.Reject(http.StatusPaymentRequired, "payment_failed", "The payment failed.")
+
+// The charge is being made elsewhere, so the order around it rejects, and the handler returns
+// the order's error. The record is released, because a retry may succeed. The client must not
+// be told 402, because it would not retry.
+func TestX4_ARejectionOfAnInnerCallThatIsNotStoredIsNotSent(t *testing.T) {
+	r := newRig(nil)
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		if err := r.order(ctx, r.charged, noPayment); err != nil {
+			return response{}, err
+		}
+		return response{StatusCode: http.StatusCreated}, nil
+	})
+	end := r.busy(t)
+	r.store.forgetClaims()
+	out := r.send(t, first())
+	state := r.record(t).State
+	end()
+	if out.StatusCode == http.StatusPaymentRequired && state != lambdaidem.Completed {
+		t.Errorf("the client is told %d, which is not stored: the record is %s; a retry gets %d", out.StatusCode, state, r.send(t, first()).StatusCode)
+	}
+}
+
+// A rejection that tells the client to repeat the request is sent although it is not stored.
+func TestX2_ARejectionThatAsksForARetryIsSent(t *testing.T) {
+	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+		r := newRig(nil)
+		r = r.later(func(ctx context.Context, _ request) (response, error) {
+			return response{}, r.order(ctx, r.charged, lambdaidem.Reject(status, "try_again", "Repeat it later."))
+		})
+		end := r.busy(t)
+		if out := r.send(t, first()); out.StatusCode != status || !strings.Contains(out.Body, "try_again") {
+			t.Errorf("the client gets %d %s, want %d", out.StatusCode, out.Body, status)
+		}
+		end()
+	}
+}
+
+// An error that the handler marks as Uncertain is sent in its own words.
+func TestX2_AnUncertainErrorIsSentInItsOwnWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r *rig
+		r = newRig(func(ctx context.Context, _ request) (response, error) {
+			_ = r.unknownCharge(ctx, t, replyLost, nil)
+			return response{}, lambdaidem.Uncertain(noPayment)
+		})
+		r.store.forgetClaims()
+		wantProblem(t, r.send(t, first()), http.StatusPaymentRequired, "payment_failed")
+		r.wantState(t, lambdaidem.InProgress)
+	})
+}
+
+// A state machine must not catch the rejection either.
+func TestX4_ARejectionOfAnInnerCallThatIsNotStoredIsNotReported(t *testing.T) {
+	r := newRig(nil)
+	h := lambdaidem.Handler(r.guard, "checkout", func(_ context.Context, o order) (string, error) { return o.ID, nil },
+		func(ctx context.Context, _ order) (int, error) { return 1, r.order(ctx, r.charged, noPayment) })
+	defer r.busy(t)()
+	if _, errorType, _ := invoke(t, h, `{"ID":"o-1"}`); errorType == "payment_failed" {
+		t.Error("the invoker is told payment_failed, and the charge is being made")
+	}
+}
+
+// The charge was made, and the reply to its completion was lost. The handler rejects, with the
+// cause or without. The record is uncertain, so the client must not be told 402.
+func TestX4_ARejectionBesideAnUnknownOutcomeIsNotSent(t *testing.T) {
+	for name, wrap := range map[string]func(error) error{
+		"alone":     func(error) error { return noPayment },
+		"joined":    func(err error) error { return errors.Join(noPayment, err) },
+		"wrapped":   func(err error) error { return fmt.Errorf("%w: %w", noPayment, err) },
+		"permanent": func(err error) error { return lambdaidem.Permanent(fmt.Errorf("%w: %w", noPayment, err)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r *rig
+				r = newRig(func(ctx context.Context, _ request) (response, error) {
+					return response{}, wrap(r.unknownCharge(ctx, t, replyLost, nil))
+				})
+				out, _ := r.handler(t.Context(), first())
+				if state := r.record(t).State; out.StatusCode == http.StatusPaymentRequired && state != lambdaidem.Completed {
+					t.Errorf("the client is told %d; the record is %s", out.StatusCode, state)
+				}
+			})
+		})
+	}
+}
+
+// Under Hold, a rejection that is joined with an error without a mark is uncertain.
+func TestX2_AnUncertainRejectionIsNotSent(t *testing.T) {
+	r := newRig(func(context.Context, request) (response, error) { return response{}, errors.Join(noPayment, errWire) }, hold)
+	out := r.send(t, first())
+	if state := r.record(t).State; out.StatusCode == http.StatusPaymentRequired && state != lambdaidem.Completed {
+		t.Errorf("the client is told %d; the record is %s", out.StatusCode, state)
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A payment was made and not shipped. The next version can't read the answer of the charge, and
+// its handler returns that error. The record is released, because a version that is rolled back
+// to can read it. So the client must not get a code after which it stops.
+func TestX4_AnUnreadableInnerAnswerDoesNotStopTheClient(t *testing.T) {
+	for name, unreadable := range map[string]func(context.Context, *rig) error{
+		"another type": func(ctx context.Context, r *rig) error {
+			_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (string, error) { return "", nil })
+			return err
+		},
+		"another layout": func(ctx context.Context, r *rig) error {
+			r.store.fail(acquire, refused(lambdaidem.ReasonForeign))
+			return r.charged(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, shipped, calls := newRig(nil), 0, 0
+			version := func(charge func(context.Context) error) *rig {
+				return r.later(func(ctx context.Context, _ request) (response, error) {
+					if err := charge(ctx); err != nil {
+						return response{}, err
+					}
+					shipped++
+					return response{StatusCode: http.StatusCreated}, nil
+				})
+			}
+			broken, rolledBack := version(func(ctx context.Context) error { return unreadable(ctx, r) }), version(r.charged)
+			r.later(func(ctx context.Context, _ request) (response, error) { // paid; shipping failed
+				return response{StatusCode: http.StatusBadGateway}, r.charged(ctx)
+			}).send(t, first())
+			client := http.Client{Transport: idemclient.New(roundTrip(func(req *http.Request) (*http.Response, error) {
+				now := broken
+				if calls++; calls > 1 {
+					now = rolledBack
+				}
+				w := httptest.NewRecorder()
+				out, err := now.handler(req.Context(), first())
+				if err != nil {
+					out = response{StatusCode: http.StatusInternalServerError} // as the gateway answers
+				}
+				for name, value := range out.Headers {
+					w.Header().Set(name, value)
+				}
+				w.WriteHeader(out.StatusCode)
+				_, _ = io.WriteString(w, out.Body)
+				return w.Result(), nil
+			}), []string{"api.example.com"})}
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://api.example.com/payments", strings.NewReader("{}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, _ := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			if shipped != 1 {
+				t.Errorf("paid, never shipped: after %d calls the client stops with %s", calls, body)
+			}
+		})
+	}
+}
+
+// The guard of an inner HTTP handler refuses another payload for its own key. The handler
+// passes on what it gets. A client that was told to send a new key would pay twice.
+func TestX2_ARefusedInnerRequestIsNotTheClientsMistake(t *testing.T) {
+	inner := newRig(nil)
+	paid := 0
+	r := newRig(func(ctx context.Context, in request) (response, error) {
+		_, err := lambdaidem.Do(ctx, inner.guard, lambdaidem.Call{Operation: "charge", Key: lambdaidem.Key(ctx)}, func(context.Context) (int, error) { paid++; return 1, nil })
+		if err != nil {
+			return response{}, err
+		}
+		return inner.handler(ctx, post("order-7", in.Body)) // the order has a key of its own
+	})
+	inner.send(t, post("order-7", `{"amount":1}`))
+	for range 2 {
+		out, err := r.handler(t.Context(), post("key-1", `{"amount":2}`))
+		if !errors.Is(err, lambdaidem.ErrPayloadMismatch) || out.Body != "" {
+			t.Errorf("the server gets %v, the client %s", err, out.Body)
+		}
+	}
+	r.wantState(t, lambdaidem.Released)
+	if paid != 1 {
+		t.Errorf("paid %d times", paid)
+	}
+}
+
+// A request in progress is the same to the client whether it is its own or an inner one, so
+// the inner handler returns a response.
+func TestX2_AnInnerRequestInProgressIsAResponse(t *testing.T) {
+	began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	inner := newRig(func(context.Context, request) (response, error) {
+		close(began)
+		<-goOn
+		return response{StatusCode: http.StatusCreated}, nil
+	})
+	go func() {
+		defer close(done)
+		_, _ = inner.handler(t.Context(), first())
+	}()
+	<-began
+	r := newRig(func(ctx context.Context, in request) (response, error) { return inner.handler(ctx, in) }, func(o *lambdaidem.Options) { o.Namespace = "outer" })
+	wantProblem(t, r.send(t, first()), http.StatusConflict, lambdaidem.ErrInProgress)
+	close(goOn)
+	<-done
+}
+
+// The event about the outer request says which inner call was refused.
+func TestO1_TheEventNamesTheRefusedCall(t *testing.T) {
+	r := newRig(nil)
+	var id string
+	inner := r.guard
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		_, err := lambdaidem.Do(ctx, inner, charge, func(ctx context.Context) (int, error) {
+			id = lambdaidem.RecordID(ctx)
+			return 0, lambdaidem.Uncertain(errWire)
+		})
+		if err == nil {
+			t.Error("the charge succeeded")
+		}
+		return response{}, r.charged(ctx)
+	})
+	_, _ = r.handler(t.Context(), first())
+	if text := fmt.Sprint(r.seen.last(t).Err); id == "" || !strings.Contains(text, charge.Operation) || !strings.Contains(text, id) {
+		t.Errorf("the event says %s; want the operation and the record %s", text, id)
+	}
+}
+
+// A handler gives its own caller to the calls that it makes.
+func TestF2_PrincipalIsTheCallerOfTheHandler(t *testing.T) {
+	got := "unset"
+	r := newRig(func(ctx context.Context, _ request) (response, error) {
+		got = lambdaidem.Principal(ctx)
+		return response{StatusCode: http.StatusCreated}, nil
+	}, func(o *lambdaidem.Options) {
+		o.Principal = func(context.Context, *lambdaidem.Request) (string, error) { return "customer-7", nil }
+	})
+	r.send(t, first())
+	if got != "customer-7" || lambdaidem.Principal(t.Context()) != "" {
+		t.Errorf("the principal is %q in the handler, %q outside", got, lambdaidem.Principal(t.Context()))
+	}
+}
+
+// The same for a net/http handler, which returns no error.
+func TestX2_ARefusedInnerRequestOfNetHTTPIsNotTheClientsMistake(t *testing.T) {
+	inner := newRig(nil)
+	guarded := inner.guard.With(anonymous).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) }))
+	send := func(ctx context.Context, body string) *httptest.ResponseRecorder {
+		req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/orders", strings.NewReader(body))
+		req.Header.Set("Idempotency-Key", "order-7")
+		w := httptest.NewRecorder()
+		guarded.ServeHTTP(w, req)
+		return w
+	}
+	send(t.Context(), "1")
+	r := newRig(func(ctx context.Context, _ request) (response, error) {
+		w := send(ctx, "2")
+		return response{StatusCode: w.Code, Body: w.Body.String()}, nil
+	})
+	if out := r.send(t, first()); out.StatusCode != http.StatusInternalServerError || strings.Contains(out.Body, "idempotency_") || strings.Contains(out.Body, `"code"`) || !strings.Contains(out.Body, "with the same key") {
+		t.Errorf("the client gets %d %s", out.StatusCode, out.Body)
+	}
+	if w := send(t.Context(), "2"); w.Code != http.StatusUnprocessableEntity {
+		t.Errorf("a request of its own gets %d %s", w.Code, w.Body)
+	}
+}

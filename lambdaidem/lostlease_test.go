@@ -1,0 +1,86 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// An inner call loses its lease and then fails, while another attempt makes the same call. So the
+// inner call is not settled, and the 402 is not stored.
+func TestX6_AnInnerCallThatLostItsLeaseAndFailedIsNotSettled(t *testing.T) {
+	r := newRig(nil)
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		r.store.fail(release, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+			return lambdaidem.Record{State: lambdaidem.InProgress, Token: "another's", LeaseEnd: time.Now().Add(time.Hour)}, lambdaidem.ErrLeaseLost
+		})
+		_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, lambdaidem.Retryable(errWire) })
+		if err == nil {
+			t.Error("the call succeeded")
+		}
+		return response{StatusCode: http.StatusPaymentRequired}, nil
+	})
+	r.store.forgetClaims()
+	r.send(t, first())
+	if state := r.record(t).State; state == lambdaidem.Completed {
+		t.Error("a 402 is stored although another attempt is making the charge")
+	}
+}
+
+// The same without an injected fault: the inner call ignores the end of its context.
+func TestX6_AnInnerCallThatOutlivesItsLeaseIsNotSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		charged, goOn, done := 0, make(chan struct{}), make(chan struct{})
+		r := newRig(nil)
+		r = r.later(func(ctx context.Context, _ request) (response, error) {
+			short, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			_, err := lambdaidem.Do(short, r.guard, charge, func(context.Context) (int, error) {
+				time.Sleep(10 * time.Second) // past the lease of 3 s
+				began := make(chan struct{})
+				go func() { // another process, such as the consumer of a queue
+					defer close(done)
+					_, _ = lambdaidem.Do(t.Context(), r.guard, charge, func(context.Context) (int, error) {
+						close(began)
+						<-goOn
+						charged++
+						return 1, nil
+					})
+				}()
+				<-began
+				return 0, lambdaidem.Retryable(errWire)
+			})
+			if err != nil {
+				return response{StatusCode: http.StatusPaymentRequired}, nil
+			}
+			return response{StatusCode: http.StatusCreated}, nil
+		})
+		r.send(t, first())
+		close(goOn)
+		<-done
+		if again := r.send(t, first()); again.StatusCode == http.StatusPaymentRequired && charged == 1 {
+			t.Error("charged, and every retry replays 402")
+		}
+	})
+}
+
+// An attempt that fails after another has finished its record answers as the record does.
+func TestX6_AFailureAfterALostLeaseGetsTheRecordsAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil)
+		h := r.guarded(func(context.Context, request) (response, error) {
+			time.Sleep(2 * time.Minute) // past the lease
+			if out, err := r.guarded(status(http.StatusCreated))(t.Context(), first()); err != nil || out.StatusCode != http.StatusCreated {
+				t.Errorf("the other attempt gets %+v, %v", out, err)
+			}
+			return response{}, lambdaidem.Retryable(lambdaidem.Reject(http.StatusPaymentRequired, "no_limit", "Not now."))
+		})
+		if out, err := h(t.Context(), first()); err != nil || out.StatusCode != http.StatusCreated {
+			t.Errorf("the record is %s with 201, and the client is told %d", r.record(t).State, out.StatusCode)
+		}
+	})
+}

@@ -1,0 +1,39 @@
+package lambdaidem
+
+import (
+	"context"
+	"time"
+)
+
+// wait polls the store until the record is no longer busy, or for Options.Wait. It
+// returns the record and what it means. ctx must end early enough to answer before the
+// invocation's deadline.
+func (a *attempt) wait(ctx context.Context, rec Record) (Record, finding) {
+	if a.g.opts.Wait == 0 {
+		return rec, isBusy
+	}
+	ctx, cancel := a.waitContext(ctx)
+	defer cancel()
+	var unread error // the error of the last read that ctx did not cut short
+	for pause := firstPause; ; pause = min(pause+pause/2, longestPause) {
+		if !a.pause(ctx, pause) {
+			if unread != nil {
+				a.note(ctx, EventStoreError, unread)
+			}
+			return rec, isBusy
+		}
+		asked := time.Now()
+		now, err := a.g.store.Get(ctx, a.id, a.g.opts.Clock())
+		a.spent(asked)
+		if ctx.Err() == nil {
+			unread = err
+		}
+		if err != nil {
+			continue // the record was in progress when last read, so read it again
+		}
+		now = a.freed(ctx, now)
+		if found := a.judge(now); found != isBusy {
+			return now, found
+		}
+	}
+}
