@@ -8,7 +8,8 @@ import (
 // TablesForTest creates the tables of a template file with random names, for use by one test. It
 // returns the names by the logical IDs of the tables. optFns may set [Options], such as values
 // of the template's parameters. On an error, TablesForTest fails the test.
-// It reads only the tables: a parameter that no table uses needs no value.
+//
+// It reads only the tables, so a parameter that no table uses needs no value.
 func TablesForTest(t testing.TB, api TableAPI, path string, optFns ...func(*Options)) map[string]string {
 	t.Helper()
 	var options Options

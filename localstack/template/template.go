@@ -122,7 +122,7 @@ type Options struct {
 	// nil, names are not changed.
 	Rename func(resourceType, name string) string
 
-	tablesOnly bool // skip everything but tables; see TablesForTest
+	tablesOnly bool // set by TablesForTest: read only the tables
 }
 
 // Read reads the SAM template at path. Errors begin with path:line:column.
