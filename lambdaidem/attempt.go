@@ -18,43 +18,52 @@ import (
 type attempt struct {
 	budget
 	g          *Guard
-	outer      *attempt // the attempt whose handler made this call; nil if there is none
+	outer      *attempt // the attempt whose handler made this call; nil if a client made it
 	call       call
 	work       work
-	id         string   // the record's
-	scope      string   // the record's
+	id         string   // id of the record
+	scope      string   // Claim.Scope
 	token      string   // fencing token: random, used by this attempt only
 	random     [16]byte // the bytes of token
-	invocation string   // identifies this invocation in the record; see Claim
+	invocation string   // Claim.Invocation
 	steps      steps
 
 	acquiring deadline.Context // the context of everything before the handler
 	handling  handlerContext   // the handler's context
 
-	began      time.Time     // when the attempt began, by Options.Clock
-	number     int           // attempt number of the record
-	handler    time.Duration // time spent in the handler
-	stored     time.Duration // time spent in the store, except for steps
-	mayHold    bool          // a claim was sent whose reply is missing, so the attempt may hold the lease
-	over       *Record       // the record that the last claim replaces; nil if the claim begins a record
-	started    bool          // the handler has been started
-	open       bool          // the handler runs without a lease because of Options.FailOpen
-	rejected   bool          // the transaction was rejected
-	unsettled  bool          // the rejected transaction may still commit: it was sent before, and can be applied until the record changes
-	contests   int           // completions that failed because another attempt had taken the record
-	finishedAt time.Time     // Result.At of the last result (see isResult)
-	asked      time.Time     // when the store was asked to store that result
-	first      Completion    // the first completion, without a claim
-	enlist     enlisting     // the writes that the handler enlists
-	wrote      bool          // a transaction has stored the answer
-	inner      innerCalls    // the guarded calls that the handler makes
-	ended      Outcome       // what the record says, for the handler that made this call: see innerCalls.end
-	cached     bool          // the record is from the process's cache
-	memory     *cacheEntry   // the cache entry, if cached
+	began     time.Time     // when the attempt began, by Options.Clock
+	number    int           // Record.Attempt; 0 until the record is known
+	inHandler time.Duration // time spent in the handler
+	inStore   time.Duration // time spent in the store, except for storing steps
 
-	fingerprint string      // the record's, or the call's until the record is known
-	bound       string      // the record's: see Claim.Bound
-	keyed       atomic.Bool // the handler asked for a downstream key
+	// How the record was acquired.
+	mayHold    bool    // the reply to a claim is missing, so this attempt may hold the lease
+	over       *Record // the record that the last claim replaces; nil if the claim creates a record
+	failedOpen bool    // the handler runs without a lease because of Options.FailOpen
+	cached     bool    // the record is from the process's cache
+	memory     *cacheEntry
+
+	// What the handler has done.
+	started     bool        // the handler has been started
+	enlist      enlisting   // the writes that it enlists
+	inner       innerCalls  // the guarded calls that it makes
+	askedForKey atomic.Bool // it has called DownstreamKey
+
+	// How the record is completed.
+	rejected   bool       // the database has rejected the transaction with the handler's writes
+	unsettled  bool       // an earlier request of the rejected transaction may still commit, until the record changes
+	contests   int        // number of completions that failed because another attempt had taken the record
+	finishedAt time.Time  // Result.At of the last result; see isResult
+	asked      time.Time  // when the store was asked to store that result
+	first      Completion // the first completion, without a claim
+	wrote      bool       // a transaction has stored the answer
+
+	// innerEnding is how this call ended, for the handler that made it; see
+	// innerCalls.record.
+	innerEnding Outcome
+
+	fingerprint string // Record.Fingerprint, or that of the call until the record is known
+	bound       string // Claim.Bound of the last claim
 }
 
 func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
@@ -280,7 +289,7 @@ func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 				a.release(ctx, errObserverDied)
 			}
 		}()
-		a.note(ctx, EventTakenOver, nil)
+		a.report(ctx, EventTakenOver, nil)
 		noted = true
 	}
 }
@@ -291,15 +300,15 @@ func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 // attempt that died, which may have stored a step since.
 func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d decision, may bool) {
 	if reasonOf(err) == ReasonForeign {
-		a.note(ctx, EventUnreadable, err)
+		a.report(ctx, EventUnreadable, err)
 		a.withdraw(ctx) // the store may have taken the record over before it found the steps unreadable
 		return decision{refusal: recordForeign(err), unreturned: true}, false
 	}
-	a.note(ctx, EventStoreError, err)
+	a.report(ctx, EventStoreError, err)
 	tookOver := seen.State == InProgress && a.mayHold
 	if a.g.opts.FailOpen && ctx.Err() == nil && len(seen.Steps) == 0 && !tookOver {
-		a.open = true
-		a.note(ctx, EventFailedOpen, err)
+		a.failedOpen = true
+		a.report(ctx, EventFailedOpen, err)
 		return decision{}, true
 	}
 	a.withdraw(ctx)
@@ -318,10 +327,10 @@ func (a *attempt) fromRecord(ctx context.Context, found finding, rec Record) dec
 			refusal = payloadUnsure(a.g.opts.MismatchStatus)
 			refusal.unfinished = rec.State != Completed
 		}
-		a.note(ctx, EventMismatch, refusal.Err)
+		a.report(ctx, EventMismatch, refusal.Err)
 		return decision{refusal: refusal}
 	default:
-		a.note(ctx, EventAbandoned, nil)
+		a.report(ctx, EventAbandoned, nil)
 		return decision{refusal: attemptAbandoned()}
 	}
 }
@@ -336,28 +345,28 @@ func (a *attempt) replay(ctx context.Context, rec Record, as Kind) decision {
 		a.remember(rec)
 		d := decision{replays: true, value: result.Value, failure: result.Failure, outcome: result.Outcome, from: a.memory}
 		if err := a.work.replay(d); err != nil {
-			a.note(ctx, EventUnreadable, err)
+			a.report(ctx, EventUnreadable, err)
 			return decision{refusal: answerUnreadable(err), unreturned: true}
 		}
-		a.note(ctx, as, nil)
+		a.report(ctx, as, nil)
 		return d
 	case reasonOf(err) == ReasonForeign: // another read would fail too
-		a.note(ctx, EventUnreadable, err)
+		a.report(ctx, EventUnreadable, err)
 		return decision{refusal: answerGone(err), unreturned: true}
 	default:
-		a.note(ctx, EventStoreError, err)
+		a.report(ctx, EventStoreError, err)
 		return decision{refusal: answerUnread(err, a.g.opts.RetryAfter), unreturned: true}
 	}
 }
 
 // inProgress refuses a call because another attempt is running.
 func (a *attempt) inProgress(ctx context.Context) decision {
-	a.note(ctx, EventInProgress, nil)
+	a.report(ctx, EventInProgress, nil)
 	return decision{refusal: inProgress(a.g.opts.RetryAfter)}
 }
 
 // outOfTime refuses a call that has no time left to run.
 func (a *attempt) outOfTime(ctx context.Context, why error) decision {
-	a.note(ctx, EventOutOfTime, why)
+	a.report(ctx, EventOutOfTime, why)
 	return decision{refusal: outOfTime(why, a.g.opts.RetryAfter)}
 }

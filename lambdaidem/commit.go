@@ -18,7 +18,7 @@ import (
 func (a *attempt) completion(r Result, tx Tx) *Completion {
 	a.first = Completion{Lease: a.lease(), Result: r}
 	c := &a.first
-	if tx != nil && (a.g.opts.Optimistic || a.open) {
+	if tx != nil && (a.g.opts.Optimistic || a.failedOpen) {
 		return a.completionOver(c, a.replaced())
 	}
 	return c
@@ -48,7 +48,7 @@ func (c *Completion) with(r Result) *Completion {
 // enlisted writes, or a transaction without writes if the completion must claim the
 // record. It returns nil if Store.Complete can complete the attempt.
 func (a *attempt) carrier(tx Tx) Tx {
-	if tx == nil && (a.g.opts.Optimistic || a.open && a.rejected) {
+	if tx == nil && (a.g.opts.Optimistic || a.failedOpen && a.rejected) {
 		return a.g.transact.Begin(a.g.opts.Random)
 	}
 	return tx
@@ -71,18 +71,18 @@ func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end 
 		a.number = rec.Attempt
 	}
 	if c.Claim != nil && c.Claim.Over != nil && c.Claim.Over.State == InProgress {
-		a.note(ctx, EventTakenOver, nil)
+		a.report(ctx, EventTakenOver, nil)
 	}
 	if !isResult(rec.Result, c.Result) {
 		return a.replay(ctx, rec, EventNew)
 	}
-	a.ended = c.Result.Outcome
+	a.innerEnding = c.Result.Outcome
 	a.rememberOwn(rec, c.Result)
 	switch {
 	case unstorable != nil:
-		a.note(ctx, EventAnswerLost, unstorable)
+		a.report(ctx, EventAnswerLost, unstorable)
 	default:
-		a.note(ctx, EventNew, end.err)
+		a.report(ctx, EventNew, end.err)
 	}
 	return decision{}
 }
@@ -108,11 +108,11 @@ func (a *attempt) contested(ctx context.Context, rec Record) (d decision, seen R
 		return a.inProgress(ctx), rec, false
 	case found != isFree:
 		return a.overruled(ctx, found, rec), rec, false
-	case len(rec.Steps) > 0 && a.open: // a retry that gets the lease continues after the steps
+	case len(rec.Steps) > 0 && a.failedOpen: // a retry that gets the lease continues after the steps
 		return a.inProgress(ctx), rec, false
 	case len(rec.Steps) > 0:
 		a.number = rec.Attempt
-		a.note(ctx, EventAbandoned, errStepsRemain)
+		a.report(ctx, EventAbandoned, errStepsRemain)
 		return decision{refusal: stepsRemain(errStepsRemain)}, rec, false
 	}
 	if a.contests++; a.contests >= maxClaims {
@@ -137,7 +137,7 @@ func (a *attempt) consult(ctx context.Context) (d decision, known bool, err erro
 			break
 		}
 		if hopelessRead(err) || !a.pause(ctx, pause) {
-			a.note(ctx, EventStoreError, err)
+			a.report(ctx, EventStoreError, err)
 			return a.unknown(err), false, err
 		}
 	}
@@ -181,10 +181,10 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 		return d
 	}
 	if end.outcome == OutcomeReleased && !a.unsettled {
-		a.note(ctx, EventReleased, end.err)
+		a.report(ctx, EventReleased, end.err)
 		return decision{}
 	}
-	a.note(ctx, EventUncertain, end.err)
+	a.report(ctx, EventUncertain, end.err)
 	return decision{refusal: outcomeUnknown(end.err, a.g.opts.RetryAfter)}
 }
 
@@ -194,12 +194,12 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 // runtime.Goexit.
 func (a *attempt) diedOptimistic(ctx context.Context, v any) decision {
 	a.inner.setHandler(handlerFailed)
-	a.ended = a.innerOutcome()
+	a.innerEnding = a.innerOutcome()
 	d, known, _ := a.consult(ctx)
 	if known {
 		return d
 	}
-	a.note(ctx, EventReleased, errHandlerDied)
+	a.report(ctx, EventReleased, errHandlerDied)
 	if v != nil {
 		panic(v)
 	}

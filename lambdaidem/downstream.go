@@ -38,7 +38,7 @@ func DownstreamKey(ctx context.Context, name string) string {
 	if a == nil {
 		return ""
 	}
-	a.keyed.Store(true)
+	a.askedForKey.Store(true)
 	for around := a.outer; around != nil; around = around.outer {
 		around.inner.setEffect() // the key of this record may depend on the payload of that one
 	}

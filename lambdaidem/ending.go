@@ -24,7 +24,7 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 	if hctx.Err() != nil {
 		switch {
 		case a.g.opts.Optimistic: // there is no lease to release
-		case a.open:
+		case a.failedOpen:
 			a.withdraw(ctx)
 		default:
 			a.release(ctx, fmt.Errorf("%w: %w", ErrOutOfTime, hctx.Err()))
@@ -45,15 +45,15 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 			a.died(ctx)
 		case !settled: // the handler has returned and may have had effects
 			a.inner.setHandler(handlerFailed)
-			a.ended = OutcomeUncertain
-			a.note(ctx, EventUncertain, errEndingDied)
+			a.innerEnding = OutcomeUncertain
+			a.report(ctx, EventUncertain, errEndingDied)
 		}
 	}()
 	a.started = true
 	runcount.Add(ctx)
 	started := time.Now()
 	w.run(hctx)
-	a.handler = time.Since(started)
+	a.inHandler = time.Since(started)
 	returned = true
 	hctx.Cancel()
 	d = a.conclude(ctx, w)
@@ -76,11 +76,11 @@ func (a *attempt) died(ctx context.Context) {
 		outcome = OutcomeUncertain
 	}
 	if outcome, _ = a.settle(outcome, false); outcome == OutcomeUncertain {
-		a.ended = OutcomeUncertain
-		a.note(ctx, EventUncertain, errHandlerDied)
+		a.innerEnding = OutcomeUncertain
+		a.report(ctx, EventUncertain, errHandlerDied)
 		return
 	}
-	a.ended = a.innerOutcome()
+	a.innerEnding = a.innerOutcome()
 	a.release(ctx, errHandlerDied)
 }
 
@@ -99,11 +99,11 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	case OutcomeSucceeded, OutcomeFailed:
 		return a.complete(ctx, w, end, tx)
 	case OutcomeReleased:
-		a.ended = a.innerOutcome()
+		a.innerEnding = a.innerOutcome()
 	case OutcomeUncertain:
-		a.ended = OutcomeUncertain
+		a.innerEnding = OutcomeUncertain
 	default: // keep the lease, because the handler may have had effects
-		a.ended = OutcomeUncertain
+		a.innerEnding = OutcomeUncertain
 		end.err = fmt.Errorf("Options.Outcome returned %q, which is no outcome", end.outcome)
 	}
 	var d decision
@@ -116,7 +116,7 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 			d = a.failedLate(ctx, *takenOver)
 		}
 	default:
-		a.note(ctx, EventUncertain, end.err)
+		a.report(ctx, EventUncertain, end.err)
 		if a.unsettled {
 			d = a.unknown(end.err)
 		}
@@ -163,8 +163,8 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 		}
 		if errors.Is(err, ErrLeaseLost) {
 			if c.Claim == nil {
-				if a.open {
-					a.ended = end.outcome
+				if a.failedOpen {
+					a.innerEnding = end.outcome
 				}
 				return a.lost(ctx, rec)
 			}
@@ -180,26 +180,26 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			c = c.with(a.withoutAnswer(end))
 			continue
 		}
-		if a.open && tx == nil || tx != nil && hopeless(err) || !a.pause(ctx, pause) {
+		if a.failedOpen && tx == nil || tx != nil && hopeless(err) || !a.pause(ctx, pause) {
 			break
 		}
 	}
-	a.note(ctx, EventStoreError, err)
-	if a.open && tx == nil {
-		a.ended = end.outcome
+	a.report(ctx, EventStoreError, err)
+	if a.failedOpen && tx == nil {
+		a.innerEnding = end.outcome
 		return decision{} // with FailOpen, the handler's answer is sent without the store
 	}
-	a.note(ctx, EventUncertain, err)
+	a.report(ctx, EventUncertain, err)
 	return a.unknown(err)
 }
 
 // lost decides a call whose lease another attempt has taken. The caller receives what
 // the record says, because the answer of this attempt was not stored.
 func (a *attempt) lost(ctx context.Context, rec Record) decision {
-	if a.open && rec.State != Completed {
+	if a.failedOpen && rec.State != Completed {
 		return decision{} // with FailOpen, only a completed record replaces the handler's answer
 	}
-	a.note(ctx, EventLeaseLost, nil)
+	a.report(ctx, EventLeaseLost, nil)
 	if found := a.judge(rec); found == isFinished || found == isMismatch {
 		return a.fromRecord(ctx, found, rec)
 	}
@@ -222,26 +222,26 @@ func (a *attempt) failedLate(ctx context.Context, rec Record) decision {
 func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver *Record) {
 	switch rec, err := a.settleRelease(ctx, why); {
 	case err == nil:
-		a.note(ctx, EventReleased, why)
+		a.report(ctx, EventReleased, why)
 	case errors.Is(err, ErrLeaseLost) && rec.State == Completed && rec.Token == a.token: // an earlier request of this attempt has committed
 		return a.replay(ctx, rec, EventNew), nil
-	case a.open && a.unsettled:
-		a.note(ctx, EventUncertain, why)
+	case a.failedOpen && a.unsettled:
+		a.report(ctx, EventUncertain, why)
 		return a.unknown(why), nil
-	case a.open: // with FailOpen there may be no record to release
-		a.note(ctx, EventReleased, why)
+	case a.failedOpen: // with FailOpen there may be no record to release
+		a.report(ctx, EventReleased, why)
 		if a.mayHold {
 			a.leaveBehind(ctx, why, rec, err)
 		}
 	case errors.Is(err, ErrLeaseLost):
-		a.note(ctx, EventLeaseLost, why)
-		a.ended = careful(a.ended, OutcomeReleased) // the other attempt may carry out the call
+		a.report(ctx, EventLeaseLost, why)
+		a.innerEnding = careful(a.innerEnding, OutcomeReleased) // the other attempt may carry out the call
 		return decision{}, &rec
 	case a.unsettled: // the record is unchanged, so the transaction may still commit
-		a.note(ctx, EventStoreError, err)
+		a.report(ctx, EventStoreError, err)
 		return a.unknown(err), nil
 	default:
-		a.note(ctx, EventStoreError, err)
+		a.report(ctx, EventStoreError, err)
 		a.leaveBehind(ctx, why, rec, err)
 	}
 	return decision{}, nil
@@ -257,7 +257,7 @@ func (a *attempt) withdraw(ctx context.Context) {
 	a.mayHold = false
 	rec, err := a.settleRelease(ctx, nil)
 	if err != nil && !errors.Is(err, ErrLeaseLost) {
-		a.note(ctx, EventStoreError, err)
+		a.report(ctx, EventStoreError, err)
 	}
 	a.leaveBehind(ctx, nil, rec, err)
 }

@@ -187,7 +187,7 @@ func (a *attempt) endingOf(d decision) Outcome {
 	case d.refusal == nil && a == nil:
 		return ""
 	case d.refusal == nil:
-		return a.ended
+		return a.innerEnding
 	}
 	var left Outcome
 	switch {

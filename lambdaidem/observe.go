@@ -258,9 +258,9 @@ func TokenHash(token string) string {
 	return hex.EncodeToString(sum[:len(sum)/2])
 }
 
-// note sends an event about this call to the observer. err is the error that caused the
+// report sends an event about this call to the observer. err is the error that caused the
 // outcome, or nil.
-func (a *attempt) note(ctx context.Context, kind Kind, err error) {
+func (a *attempt) report(ctx context.Context, kind Kind, err error) {
 	if a.g.unobserved(kind, err) {
 		return
 	}
@@ -268,7 +268,7 @@ func (a *attempt) note(ctx context.Context, kind Kind, err error) {
 		a.scope = a.call.who.scope(a.g.readable(&a.call.who))
 	}
 	e := a.g.event(kind, &a.call.who, err)
-	e.RecordID, e.Scope, e.Attempt, e.Handler, e.Store, e.Cached = a.id, a.scope, a.number, a.handler, a.stored, a.cached
+	e.RecordID, e.Scope, e.Attempt, e.Handler, e.Store, e.Cached = a.id, a.scope, a.number, a.inHandler, a.inStore, a.cached
 	e.Invocation = a.invocation
 	if kind == EventNeverStarted {
 		e.TokenHash = TokenHash(a.token)

@@ -76,7 +76,7 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 	if err := a.stepsRefused(); err != nil {
 		return none, fmt.Errorf("step %q did not run: %w", name, err)
 	}
-	if a.open {
+	if a.failedOpen {
 		return fn(ctx) // the attempt runs without a lease, because of Options.FailOpen
 	}
 	if within, _ := ctx.Value(stepKey{}).(*attempt); within == a {

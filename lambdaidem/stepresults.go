@@ -237,9 +237,9 @@ func (a *attempt) leavesStep() bool { return a.steps.close() || a.steps.unsaved 
 func (a *attempt) stepUnsaved(ctx context.Context) decision {
 	err := a.steps.unsaved
 	if _, refused := errors.AsType[*StoreError](err); refused {
-		a.note(ctx, EventStoreError, err)
+		a.report(ctx, EventStoreError, err)
 	}
-	a.note(ctx, EventUncertain, err)
+	a.report(ctx, EventUncertain, err)
 	return decision{refusal: outcomeUnknown(err, max(a.leaseEnd.Sub(a.g.opts.Clock()), a.g.opts.RetryAfter))}
 }
 

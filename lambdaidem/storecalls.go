@@ -12,7 +12,7 @@ import (
 
 // spent adds the time since asked to the time spent in the store, which events report.
 // The time for storing steps is part of the handler's time instead.
-func (a *attempt) spent(asked time.Time) { a.stored += time.Since(asked) }
+func (a *attempt) spent(asked time.Time) { a.inStore += time.Since(asked) }
 
 // claim asks the store for the lease. over is the record to take over, or the zero
 // Record. If another transaction is writing the item, claim retries for up to
@@ -144,7 +144,7 @@ func (a *attempt) lease() Lease {
 	switch {
 	case a.inner.anyEffect():
 		l.Bound = BoundByInnerCall
-	case l.Bound == "" && a.keyed.Load():
+	case l.Bound == "" && a.askedForKey.Load():
 		l.Bound = BoundByDownstreamKey
 	}
 	return l
@@ -163,7 +163,7 @@ func (a *attempt) settleRelease(ctx context.Context, why error) (Record, error) 
 		lease.LastFailure = failure
 		rec, err := a.g.store.Release(ctx, lease, a.g.opts.Clock())
 		a.spent(asked)
-		if err == nil || errors.Is(err, ErrLeaseLost) || a.open || !a.pause(ctx, pause) {
+		if err == nil || errors.Is(err, ErrLeaseLost) || a.failedOpen || !a.pause(ctx, pause) {
 			return rec, err
 		}
 	}

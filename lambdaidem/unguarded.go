@@ -64,15 +64,15 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 			break
 		}
 	}
-	a.note(ctx, EventStoreError, err)
-	a.note(ctx, EventUncertain, err)
+	a.report(ctx, EventStoreError, err)
+	a.report(ctx, EventUncertain, err)
 	return a.unknown(err)
 }
 
 // rejectAlone replaces the answer of an unguarded handler by the error err, because none of
 // the handler's enlisted writes were made.
 func (a *attempt) rejectAlone(ctx context.Context, w work, err error) {
-	a.note(ctx, EventReleased, err)
+	a.report(ctx, EventReleased, err)
 	w.rejected(err)
 }
 

@@ -184,7 +184,7 @@ func (a *attempt) leaveBehind(ctx context.Context, why error, rec Record, err er
 	if errors.Is(err, ErrLeaseLost) { // the claim does not hold the lease, but may still arrive
 		c.due, c.pause = c.due.Add(c.pause), 2*c.pause
 	} else if !c.started {
-		a.note(ctx, EventNeverStarted, err)
+		a.report(ctx, EventNeverStarted, err)
 	}
 	if dropped := a.g.unreleased.remember(c); dropped != nil && !dropped.started {
 		dropped.g.opts.Observer.Observe(ctx, Event{Kind: EventNeverStarted, RecordID: dropped.lease.ID, Scope: dropped.lease.Scope,

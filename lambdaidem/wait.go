@@ -18,7 +18,7 @@ func (a *attempt) wait(ctx context.Context, rec Record) (Record, finding) {
 	for pause := firstPause; ; pause = min(pause+pause/2, longestPause) {
 		if !a.pause(ctx, pause) {
 			if unread != nil {
-				a.note(ctx, EventStoreError, unread)
+				a.report(ctx, EventStoreError, unread)
 			}
 			return rec, isBusy
 		}
