@@ -11,10 +11,10 @@ import (
 	"github.com/lambdaidem/toolkit/internal/deadline"
 )
 
-// attempt is the protocol for one guarded call: acquire the record, run the handler,
-// finish the record. Only the methods of attempt decide what a record means and what
-// follows from it. The state of an invocation is here and not in the Guard, because one
-// process may serve several invocations at once.
+// attempt carries out the protocol for one guarded call: it acquires the record, runs the
+// handler and finishes the record. Only its methods decide what a record means and what
+// follows from it. Each attempt has its own state, because one process may serve several
+// invocations at once.
 type attempt struct {
 	budget
 	g          *Guard
@@ -28,7 +28,7 @@ type attempt struct {
 	invocation string   // Claim.Invocation
 	steps      steps
 
-	acquiring deadline.Context // the context of everything before the handler
+	acquiring deadline.Context // the context in which the record is acquired
 	handling  handlerContext   // the handler's context
 
 	began     time.Time     // when the attempt began, by Options.Clock
@@ -77,7 +77,8 @@ func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
 	return a
 }
 
-// handlerContext is the handler's context. Its value for attemptKey is the attempt.
+// handlerContext is the context of a guarded handler. Its Value method returns the attempt
+// for the key attemptKey{}, so that runOf finds the attempt.
 type handlerContext struct {
 	deadline.Context
 	a *attempt
@@ -161,15 +162,16 @@ func (a *attempt) inContext(ctx context.Context) context.Context {
 type finding int
 
 const (
-	isFree      finding = iota // the call may acquire the record or take it over
+	isFree      finding = iota // there is no record, or the call may take the record over
 	isOurs                     // this attempt holds the lease
 	isBusy                     // another attempt holds the lease
-	isAbandoned                // an attempt died, and an operator must decide
-	isMismatch                 // the record belongs to another payload, or may: see payloadUnsure
-	isFinished                 // the record's answer must be replayed
+	isAbandoned                // an attempt died under policy Hold, and an operator must decide
+	isMismatch                 // the record has another payload, or one that can't be compared with the call's
+	isFinished                 // the record has an answer, which must be replayed
 )
 
-// judge decides what a record means to the call.
+// judge decides what a record means to the call. Store.Get and Store.Acquire return
+// expired records as absent, so judge does not look at Record.Expires.
 func (a *attempt) judge(rec Record) finding {
 	switch now := a.g.opts.Clock(); {
 	case rec.State == Absent:
@@ -193,8 +195,8 @@ func (a *attempt) judge(rec Record) finding {
 	}
 }
 
-// acquire acquires the record. may reports whether the handler may run; if it may not,
-// d is the decision about the call.
+// acquire acquires the lease on the record. If may is true, the handler may run. Otherwise
+// d is what the caller receives instead, such as a replay or a refusal.
 func (a *attempt) acquire(request context.Context) (d decision, may bool) {
 	a.setReserved()
 	ctx := &a.acquiring
@@ -204,7 +206,7 @@ func (a *attempt) acquire(request context.Context) (d decision, may bool) {
 		return a.outOfTime(ctx, ctx.Err()), false
 	}
 	a.withdrawUnreleased(ctx)
-	var over Record // the record to take over; zero: there is none
+	var over Record // the record to take over; zero to create one
 	for {
 		seen, rec, found, err := a.contend(ctx, over)
 		if err != nil {
@@ -221,7 +223,7 @@ func (a *attempt) acquire(request context.Context) (d decision, may bool) {
 		case isOurs:
 			a.acquired(ctx, seen, rec)
 			return decision{}, true
-		case isBusy, isFree: // isFree: the wait has left too little time to run the handler
+		case isBusy, isFree: // isFree if waiting has left too little time to run the handler
 			a.withdraw(ctx)
 			return a.inProgress(ctx), false
 		default:
@@ -230,8 +232,8 @@ func (a *attempt) acquire(request context.Context) (d decision, may bool) {
 	}
 }
 
-// prepare calls Preparer.Prepare for an optimistic attempt, which does not call Acquire
-// before its handler runs. Its results are those of acquire.
+// prepare calls Preparer.Prepare, if the store has it, before the handler of an optimistic
+// attempt runs. Such an attempt does not call Acquire. The results are as for acquire.
 func (a *attempt) prepare(request context.Context) (d decision, may bool) {
 	store, ok := a.g.store.(Preparer)
 	if !ok {
@@ -254,9 +256,9 @@ func (a *attempt) prepare(request context.Context) (d decision, may bool) {
 // first. After that, the call is refused with ErrInProgress.
 const maxClaims = 8
 
-// contend claims the record until it is no longer free: this attempt has it, or the
-// record stands in the way. It returns the record that the last claim replaced, the
-// resulting record, and what that record means, which is never isFree.
+// contend claims the record, and tries again while other attempts change the record in
+// between. It returns the record that the last claim was to replace, the record after that
+// claim, and what the latter means, which is never isFree.
 func (a *attempt) contend(ctx context.Context, over Record) (seen, rec Record, found finding, err error) {
 	for range maxClaims {
 		rec, err = a.claim(ctx, over)
@@ -275,9 +277,9 @@ func (a *attempt) contend(ctx context.Context, over Record) (seen, rec Record, f
 	return over, rec, isBusy, nil
 }
 
-// acquired records that this attempt holds the lease. over is the record that the claim
-// replaced. Reporting a takeover may panic in Options.Observer. acquired then releases the
-// lease before the panic continues, because the handler will not start.
+// acquired records that this attempt holds the lease on rec. over is the record that the
+// claim replaced. If it was in progress, acquired reports a takeover. If Options.Observer
+// panics then, acquired releases the lease, because the handler will not start.
 func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 	a.mayHold = false
 	a.number, a.fingerprint, a.steps.stored = rec.Attempt, rec.Fingerprint, rec.Steps
@@ -294,10 +296,13 @@ func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 	}
 }
 
-// notAcquired decides a call whose claim failed with err. Its results are those of
-// acquire: the handler may run only with Options.FailOpen. It does not run if it may repeat
-// a step: a record with steps was seen, or the claim may have taken over the record of an
-// attempt that died, which may have stored a step since.
+// notAcquired decides a call whose claim failed with err. seen is the record that the claim
+// was to replace. The results are as for acquire: the handler may run only with
+// Options.FailOpen.
+//
+// Even then it does not run if it might repeat a step. That is possible if seen has steps,
+// or if the claim may have taken over the record of a dead attempt, which may have stored
+// a step after it was read.
 func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d decision, may bool) {
 	if reasonOf(err) == ReasonForeign {
 		a.report(ctx, EventUnreadable, err)
@@ -315,7 +320,8 @@ func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d de
 	return decision{refusal: storeUnavailable(err, a.g.opts.RetryAfter)}, false
 }
 
-// fromRecord decides a call whose record is finished, abandoned or of another payload.
+// fromRecord decides a call from its record, whose meaning is found: isFinished,
+// isAbandoned or isMismatch.
 func (a *attempt) fromRecord(ctx context.Context, found finding, rec Record) decision {
 	a.number = rec.Attempt
 	switch found {
@@ -335,9 +341,9 @@ func (a *attempt) fromRecord(ctx context.Context, found finding, rec Record) dec
 	}
 }
 
-// replay decides a call by the answer of a finished record. It refuses the call if it
-// can't read the complete answer. as is the kind of event to report: EventNew if a
-// transaction of this attempt has stored the answer.
+// replay returns the decision to send the answer of a finished record. If the answer can't
+// be loaded or decoded, it refuses the call. as is the kind of event to report:
+// EventReplayed, or EventNew if this attempt has stored the answer.
 func (a *attempt) replay(ctx context.Context, rec Record, as Kind) decision {
 	switch result, err := a.load(ctx, rec); {
 	case err == nil:

@@ -8,13 +8,16 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
 
-// This file completes attempts by a transaction: those whose handler enlisted writes,
-// and those without a lease, which are optimistic or run because of Options.FailOpen.
+// This file completes records by a transaction. An attempt needs a transaction if its
+// handler has enlisted writes, or if it has no lease, because of Options.Optimistic or
+// Options.FailOpen. Without a lease, the transaction also claims the record.
 
-// completion returns the completion to commit with tx, or with Store.Complete if tx is
-// nil. An attempt that runs because of Options.FailOpen may have taken a record over
-// without knowing, so its completion replaces the same record as its last claim. The
-// record then keeps what a new record would lose, such as its attempt number.
+// completion returns the completion that stores r: by tx, or by Store.Complete if tx is
+// nil. If the attempt has no lease, the completion also claims the record.
+//
+// With Options.FailOpen, a claim may have taken over the record although its reply was
+// lost. The completion therefore takes over the same record as the last claim. A claim for
+// a new record would lose its data, such as the attempt number.
 func (a *attempt) completion(r Result, tx Tx) *Completion {
 	a.first = Completion{Lease: a.lease(), Result: r}
 	c := &a.first
@@ -24,29 +27,29 @@ func (a *attempt) completion(r Result, tx Tx) *Completion {
 	return c
 }
 
-// completionOver returns a copy of the completion that also claims the record. seen is
-// the record that the claim replaces; the zero Record if none was seen.
+// completionOver returns a copy of c that also claims the record. seen is the record that
+// the claim takes over, or the zero Record to create one.
 func (a *attempt) completionOver(c *Completion, seen Record) *Completion {
 	next := *c
 	now := a.g.opts.Clock()
 	claim := a.claimAt(now, seen)
-	if claim.LeaseEnd.IsZero() { // the attempt never claimed a lease
+	if claim.LeaseEnd.IsZero() { // an optimistic attempt has never claimed a lease
 		claim.LeaseEnd = ceil(now, leaseUnit)
 	}
 	next.Claim = &claim
 	return &next
 }
 
-// with returns a copy of the completion with another result.
+// with returns a copy of c with the result r.
 func (c *Completion) with(r Result) *Completion {
 	next := *c
 	next.Result = r
 	return &next
 }
 
-// carrier returns the transaction that completes the attempt: tx if the handler
-// enlisted writes, or a transaction without writes if the completion must claim the
-// record. It returns nil if Store.Complete can complete the attempt.
+// carrier returns the transaction that completes the record: tx if it is not nil, or a
+// transaction without writes if the completion must also claim the record. It returns nil
+// if Store.Complete can complete the record.
 func (a *attempt) carrier(tx Tx) Tx {
 	if tx == nil && (a.g.opts.Optimistic || a.failedOpen && a.rejected) {
 		return a.g.transact.Begin(a.g.opts.Random)
@@ -54,7 +57,7 @@ func (a *attempt) carrier(tx Tx) Tx {
 	return tx
 }
 
-// save sends the completion to the store.
+// save sends the completion to the store: by tx, or by Store.Complete if tx is nil.
 func (a *attempt) save(ctx context.Context, tx Tx, c *Completion) (Record, error) {
 	defer a.spent(time.Now())
 	if tx != nil {
@@ -63,11 +66,14 @@ func (a *attempt) save(ctx context.Context, tx Tx, c *Completion) (Record, error
 	return a.g.store.Complete(ctx, c.Lease, c.Result)
 }
 
-// completed ends an attempt whose record is completed. The record may have an earlier
-// answer of this attempt, stored by a transaction that was given up although it might
-// still commit. A completed record never changes, so the caller receives that answer.
+// completed ends an attempt after the store has reported its record, rec, as completed.
+//
+// The record may have another answer than c: an earlier transaction of this attempt was
+// rejected, and a request with it committed all the same. A completed record never
+// changes, so the caller receives the answer in the record. unstorable is why the
+// handler's answer could not be stored; nil if it could.
 func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end ending, unstorable error) decision {
-	if rec.Attempt > 0 { // 0 in the reply to a transaction
+	if rec.Attempt > 0 { // the reply to a transaction has no attempt number
 		a.number = rec.Attempt
 	}
 	if c.Claim != nil && c.Claim.Over != nil && c.Claim.Over.State == InProgress {
@@ -87,16 +93,17 @@ func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end 
 	return decision{}
 }
 
-// isResult reports whether the result in a record is the one that was to be stored. Two
-// results of one attempt differ in At; see emptyResult.
+// isResult reports whether has, the result in a record, is meant, the result that this
+// attempt sent. It compares At, which differs between two results of one attempt.
 func isResult(has, meant Result) bool { return has.At.Equal(meant.At) }
 
-// errStepsRemain is why an optimistic attempt leaves a record with steps alone.
+// errStepsRemain is why an optimistic attempt can't complete a record that has steps. It is
+// sent in an event and never to the client.
 var errStepsRemain = errors.New("the record has steps of a version without Options.Optimistic, and an optimistic attempt can't continue after steps: see docs/operate.md, \"Something changes in a deployment\"")
 
-// contested handles a completion that failed to claim its record. If the record means
-// that the call must not complete, d is the decision about the call. Otherwise free is
-// true, and the completion may be tried again over seen.
+// contested decides what follows if a completion could not claim its record, whose current
+// state is rec. If free is true, the caller may try the completion again, with a claim that
+// takes over seen. Otherwise d is what the caller of the guarded call receives.
 func (a *attempt) contested(ctx context.Context, rec Record) (d decision, seen Record, free bool) {
 	rec = a.freed(ctx, rec)
 	found := a.judge(rec)
@@ -121,9 +128,10 @@ func (a *attempt) contested(ctx context.Context, rec Record) (d decision, seen R
 	return decision{}, rec, true
 }
 
-// consult reads the record before an optimistic attempt sends an answer that it does
-// not store. known reports whether the record decides the call, by d. If the record
-// can't be read, d refuses the call and err is not nil.
+// consult reads the record of an optimistic attempt whose answer is not stored. If known is
+// true, the record decides the call, and d is what the caller receives: for example, the
+// answer that another attempt has stored. If the record can't be read, err is not nil, and
+// d refuses the call.
 func (a *attempt) consult(ctx context.Context) (d decision, known bool, err error) {
 	finishing := a.finishContext(ctx)
 	defer finishing.Cancel()
@@ -155,9 +163,9 @@ func (a *attempt) consult(ctx context.Context) (d decision, known bool, err erro
 	return a.overruled(ctx, found, rec), true, nil
 }
 
-// overruled decides a call by its record although the handler has run. None of an
-// optimistic attempt's writes were made, so overruled takes its run off the count of
-// runs that package idemtest checks.
+// overruled decides a call from its record although the handler has run. If the attempt is
+// optimistic, none of the handler's writes were made. overruled then subtracts the run from
+// the number of runs that package idemtest checks.
 func (a *attempt) overruled(ctx context.Context, found finding, rec Record) decision {
 	if a.g.opts.Optimistic {
 		runcount.Undo(ctx)
@@ -165,7 +173,8 @@ func (a *attempt) overruled(ctx context.Context, found finding, rec Record) deci
 	return a.fromRecord(ctx, found, rec)
 }
 
-// hopelessRead reports whether repeating a failed read would fail the same way.
+// hopelessRead reports whether a read that failed with err would fail the same way if it
+// were repeated.
 func hopelessRead(err error) bool {
 	switch reasonOf(err) { //nolint:exhaustive // all other reasons may be temporary
 	case ReasonNoTable, ReasonPermission, ReasonInvalid, ReasonForeign:
@@ -174,7 +183,9 @@ func hopelessRead(err error) bool {
 	return false
 }
 
-// finishOptimistic ends an optimistic attempt whose answer is not stored.
+// finishOptimistic ends an optimistic attempt whose outcome is released or uncertain, so
+// that its answer is not stored. If another attempt has changed the record meanwhile, the
+// record decides the call.
 func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 	d, known, err := a.consult(ctx)
 	if known || err != nil {
@@ -188,10 +199,10 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 	return decision{refusal: outcomeUnknown(end.err, a.g.opts.RetryAfter)}
 }
 
-// diedOptimistic ends an optimistic attempt whose handler panicked with v, or called
-// runtime.Goexit, in which case v is nil. If the record decides the call, its decision
-// replaces the panic. Otherwise diedOptimistic panics with v again. Nothing can stop
-// runtime.Goexit.
+// diedOptimistic ends an optimistic attempt whose handler panicked with the value v. If the
+// record decides the call, that decision replaces the panic. Otherwise diedOptimistic
+// panics with v again. If the handler called runtime.Goexit, v is nil, and the goroutine
+// exits in either case.
 func (a *attempt) diedOptimistic(ctx context.Context, v any) decision {
 	a.inner.setHandler(handlerFailed)
 	a.innerEnding = a.innerOutcome()

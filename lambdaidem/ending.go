@@ -9,12 +9,14 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
 
-// This file runs the handler of an attempt and finishes its record. The part of the
-// protocol before that is in attempt.go.
+// This file runs the handler of an attempt and finishes its record. The file attempt.go
+// has the part before that, which acquires the record.
 
-// run calls the handler and finishes the record.
+// run calls the handler and finishes the record. Its result is what the caller receives.
 func (a *attempt) run(ctx context.Context, w work) (d decision) {
-	for outer := a.outer; outer != nil; outer = outer.outer { // a retry of an outer call replays this call
+	// The outer handlers must not enlist writes while this call runs: their retries replay
+	// this call, so the writes would be missing from the retries' transactions.
+	for outer := a.outer; outer != nil; outer = outer.outer {
 		outer.enlist.pause()
 		defer outer.enlist.resume()
 	}
@@ -34,10 +36,10 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 	returned, settled := false, false
 	defer a.enlist.end(errRunEnded)
 	defer func() {
-		// After a panic or runtime.Goexit, settle the record. Don't recover, so that
-		// the panic continues with its value and stack.
+		// After a panic or runtime.Goexit, finish the record. Don't recover, so that the
+		// panic continues with its value and stack.
 		switch {
-		case !settled && a.g.opts.Optimistic: // recover, because the record's answer may replace the panic
+		case !settled && a.g.opts.Optimistic: // here recover, because a stored answer may replace the panic
 			d = a.diedOptimistic(ctx, recover())
 		case !returned:
 			a.died(ctx)
@@ -61,15 +63,16 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 	return d
 }
 
-// These errors stand for a panic in events. The value of the panic is not examined,
-// because its methods could panic too.
+// Errors for the events of a call that panicked. They do not contain the value of the
+// panic, because calling one of its methods could panic too.
 var (
 	errHandlerDied  = errors.New("the handler panicked or called runtime.Goexit")
 	errObserverDied = errors.New("Options.Observer panicked or called runtime.Goexit before the handler started")
 	errEndingDied   = errors.New("the handler returned; then Options.Outcome, the encoding of its result or the store panicked or called runtime.Goexit")
 )
 
-// died ends an attempt whose handler did not return.
+// died finishes the record after the handler has panicked or called runtime.Goexit. It
+// releases the record, unless the handler may have had effects that a retry would repeat.
 func (a *attempt) died(ctx context.Context) {
 	outcome := OutcomeReleased
 	if a.leavesStep() || a.g.opts.Policy == Hold {
@@ -84,9 +87,12 @@ func (a *attempt) died(ctx context.Context) {
 	a.release(ctx, errHandlerDied)
 }
 
-// finish settles the record by how the handler ended. If an inner call changed the outcome,
-// the client gets ErrOutcomeUnknown instead of the handler's answer: a 402, say, would tell
-// the client not to repeat the request.
+// finish completes the record with the handler's answer, releases it, or leaves it in
+// progress, depending on end.outcome.
+//
+// If an inner call or a step changed the outcome, the client gets ErrOutcomeUnknown instead
+// of the handler's answer. After a 402, for example, the client would not repeat the
+// request.
 func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	if end.changed != nil {
 		end.err = errors.Join(end.changed, end.err)
@@ -124,21 +130,22 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	if end.changed == nil || !a.outermost() || d.refusal != nil || d.replays {
 		return d
 	}
-	if end.outcome == OutcomeReleased { // a retry need not wait for the end of the lease
+	if end.outcome == OutcomeReleased { // the client may retry before the lease would have ended
 		return decision{refusal: outcomeUnknown(end.err, a.g.opts.RetryAfter)}
 	}
 	return a.unknown(end.err)
 }
 
-// unknown refuses a call that may have had its effects. The client is told to retry
-// after the lease has ended.
+// unknown refuses a call with ErrOutcomeUnknown, because the handler may have had effects.
+// Retry-After is the time until the lease ends, but at least Options.RetryAfter.
 func (a *attempt) unknown(why error) decision {
 	return decision{refusal: outcomeUnknown(why, max(a.leaseEnd.Sub(a.g.opts.Clock()), a.g.opts.RetryAfter))}
 }
 
-// complete stores the answer, together with the writes in tx unless it is nil. It
-// retries as long as there is time. After that, it is unknown whether the record is
-// completed, and the caller must not receive an answer that may not be stored.
+// complete stores the answer in the record, together with the enlisted writes of tx, which
+// is nil if there are none. It retries a failed request as long as there is time. If the
+// answer may not have been stored by then, the caller receives ErrOutcomeUnknown instead
+// of the answer.
 func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
 	request, finishing := ctx, a.finishContext(ctx)
 	defer finishing.Cancel()
@@ -154,11 +161,11 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			a.wrote = tx != nil
 			return a.completed(ctx, rec, c, end, unstorable)
 		}
-		if rejected := (*Rejected)(nil); errors.As(err, &rejected) { // this request wrote nothing
+		if rejected := (*Rejected)(nil); errors.As(err, &rejected) { // the database refused a write of the handler
 			finishing.Cancel()
 			a.enlist.drop()
 			a.rejected, a.unsettled = true, a.unsettled || rejected.Unsettled
-			a.inner.setHandler(handlerRunning) // the verdict may be an Answer whose handler makes calls
+			a.inner.setHandler(handlerRunning) // the verdict may be an Answer with a handler that makes guarded calls
 			return a.finish(request, w, w.rejected(rejected.verdict()))
 		}
 		if errors.Is(err, ErrLeaseLost) {
@@ -193,8 +200,9 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	return a.unknown(err)
 }
 
-// lost decides a call whose lease another attempt has taken. The caller receives what
-// the record says, because the answer of this attempt was not stored.
+// lost decides a call whose record another attempt has taken over or completed. rec is the
+// current record. It decides what the caller receives, because the answer of this attempt
+// was not stored.
 func (a *attempt) lost(ctx context.Context, rec Record) decision {
 	if a.failedOpen && rec.State != Completed {
 		return decision{} // with FailOpen, only a completed record replaces the handler's answer
@@ -247,9 +255,9 @@ func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver
 	return decision{}, nil
 }
 
-// withdraw releases the record if a claim without a reply may have taken it. If the
-// release fails, or the claim may still arrive later, a later call of this process tries
-// again.
+// withdraw releases the record if the reply to a claim was lost, so that the claim may have
+// acquired the lease. If the release fails, or the claim may still reach the database, a
+// later call of this process tries the release again; see unreleased.go.
 func (a *attempt) withdraw(ctx context.Context) {
 	if !a.mayHold {
 		return

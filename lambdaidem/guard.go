@@ -10,17 +10,17 @@ import (
 	"strconv"
 )
 
-// Guard makes handlers safe to retry. It is safe for concurrent use.
+// Guard makes handlers safe to retry. Make one with New. It is safe for concurrent use.
 type Guard struct {
 	store    Store
-	storeKey any        // equal for guards on one store, if the store's type is comparable
-	transact Transactor // store, if it has transactions; else nil
-	opts     Options    // with the defaults filled in
-	off      bool       // switched off by the environment; see SwitchOff
-	cache    *cache     // nil without Options.Cache
-	counts   counted    // the fingerprint options
-	// unreleased has the claims of this process that may still hold their records. Guards
-	// derived by With share it.
+	storeKey any        // identifies the store in innerRecord: the store itself, or a unique pointer if it is not comparable
+	transact Transactor // the store, if it has transactions; else nil
+	opts     Options    // the options, with defaults filled in
+	off      bool       // the guard runs every call unguarded; set by the environment variable SwitchOff
+	cache    *cache     // the cache of finished records; nil without Options.Cache
+	counts   counted    // the fingerprint options, checked and prepared for use
+	// unreleased lists claims of earlier calls whose records may be in progress although no
+	// handler is running. Guards derived by With share the list.
 	unreleased *unreleased
 }
 
@@ -82,27 +82,27 @@ func switchedOff() bool {
 	return off
 }
 
-// call identifies one guarded call, for any kind of event. It is made by
-// Guard.newCall.
+// call identifies one guarded call, for any kind of event: by the identity of its record and
+// by its payload. Guard.newCall makes it.
 type call struct {
-	who         Identity
-	fingerprint string          // the fingerprint for a record that the call begins
-	others      func() []string // fingerprints by the other secrets, computed at the first call; nil if there is one secret at most
+	who         Identity        // identifies the record
+	fingerprint string          // digest of the payload, for a record that the call creates
+	others      func() []string // returns the payload's fingerprints by all secrets but the first; nil if there is at most one secret
 }
 
-// work runs the user's handler for one guarded call. A kind of event implements it to
-// store and replay the handler's answer.
+// work is one guarded call as its kind of event handles it: it runs the user's handler, and
+// encodes and decodes the handler's answer.
 type work interface {
 	// run calls the handler. It is called at most once.
 	run(context.Context)
 	// ending returns how the handler ended. It is called once, after run has
 	// returned. It may call other code of the user, such as Options.Outcome.
 	ending() ending
-	// encode returns the value to store. It is called if ending.encoded is true.
+	// encode returns the answer in the form in which the record stores it. It is called if
+	// ending.encoded is true.
 	encode() ([]byte, error)
-	// replay decodes the answer of a finished record, which the caller receives
-	// although the handler does not run. The error says why the answer can't be
-	// decoded.
+	// replay decodes the stored answer in d, which the caller receives instead of a run
+	// of the handler. The error says why the answer can't be decoded.
 	replay(d decision) error
 	// rejected replaces what the handler returned by err, because none of the
 	// enlisted writes were made. It returns the new ending.
@@ -112,29 +112,29 @@ type work interface {
 // ending is how a run of the handler ended.
 type ending struct {
 	outcome Outcome
-	success bool // the answer tells the caller of a success, whatever the outcome is
-	encoded bool // store the value from work.encode; otherwise store err as a Failure
-	err     error
-	changed error // why an inner call or a step changed the outcome: see attempt.settle; nil if none did
+	success bool  // the answer tells the caller that the call succeeded; independent of outcome
+	encoded bool  // store the value from work.encode; if false, store err as a Failure
+	err     error // the handler's error, for the event and the record; nil if there is none
+	changed error // why attempt.settle changed the outcome, because of an inner call or a step; nil if it did not
 }
 
-// decision is what the caller of a guarded call receives. The zero decision stands for
-// what the handler returned.
+// decision says what the caller of a guarded call receives. The zero decision means that
+// the caller receives what the handler returned.
 type decision struct {
-	refusal *Error // the guard refuses the call
+	refusal *Error // the caller receives this error of the guard; nil if the call is not refused
 
-	replays bool // the call replays value or failure, the answer of a finished record
-	value   []byte
-	failure *Failure
-	outcome Outcome     // of the finished record: OutcomeSucceeded or OutcomeFailed
-	from    *cacheEntry // the cache entry of the replay; nil if the store returned it
+	replays bool        // the caller receives a stored answer, which is value or failure
+	value   []byte      // the stored answer, if replays is true and failure is nil
+	failure *Failure    // the stored error, if the record has one instead of a value
+	outcome Outcome     // outcome of the replayed record: OutcomeSucceeded or OutcomeFailed
+	from    *cacheEntry // the cache entry of the replayed record; nil if the record came from the store
 
-	unreturned bool // with a refusal: the call has an answer, or may have one, that can't be read
+	unreturned bool // if refusal is set: the record has, or may have, an answer that can't be read
 }
 
-// once runs one call under the guard: it decides the call by its record, or runs the
-// handler. If the handler of another attempt makes the call, that attempt learns how the
-// call ended: see attempt.endInner.
+// once handles one guarded call: it runs the handler, or it replays or refuses the call
+// because of what the record says. If the handler of another attempt makes the call, once
+// records in that attempt how the call ended; see attempt.endInner.
 func (g *Guard) once(ctx context.Context, c call, w work) (d decision) {
 	var a *attempt
 	if outer := attemptOf(ctx); outer != nil {
@@ -172,10 +172,10 @@ func (g *Guard) once(ctx context.Context, c call, w work) (d decision) {
 	return a.run(ctx, w)
 }
 
-// guardedInside reports whether a call is made by a handler that is running under the
-// same record. Such a call would wait for that handler, which waits for the call. With
-// Options.Optimistic it would complete the record first, and the handler's writes would
-// be dropped.
+// guardedInside reports whether the call c is made inside a handler that is guarded by the
+// same record. The call would wait for the end of that handler, which waits for the call.
+// With Options.Optimistic, the call would instead complete the record before the handler
+// does, and the handler's writes would be dropped.
 func guardedInside(ctx context.Context, c *call) bool {
 	outer := runOf(ctx)
 	if outer == nil {

@@ -7,7 +7,8 @@ import (
 	"net/http"
 )
 
-// Outcome is what becomes of a handler's answer and of its record.
+// Outcome says what happens to a handler's answer and to its record after the handler has
+// returned.
 type Outcome string
 
 // The outcomes. Only the first two are ever stored.
@@ -18,8 +19,8 @@ const (
 	OutcomeUncertain Outcome = "uncertain" // not stored: something may have happened, and the Policy decides when the lease has ended
 )
 
-// Policy says what happens when the lease of an attempt ends that died or was uncertain.
-// Nobody knows which effects it had.
+// Policy says what the guard does with a record whose attempt died or was uncertain, once
+// the attempt's lease has ended. It is then unknown which effects the attempt had.
 type Policy string
 
 // The policies.
@@ -28,16 +29,16 @@ const (
 	// Effects outside the transaction happen at least once. Rerun is the default.
 	Rerun Policy = "rerun"
 	// Hold refuses every request with 409 [ErrAttemptAbandoned] until an operator
-	// decides. Effects outside the transaction happen at most once. Under Hold a
-	// 5xx, a panic and an error without a mark are uncertain by default; [Retryable]
-	// marks an error after which nothing has happened. A record that was begun under
-	// Hold is held by guards with the other policy too.
+	// decides. Effects outside the transaction happen at most once. Under Hold, a 5xx,
+	// a panic, and an error that no function of this package has marked are uncertain by
+	// default. [Retryable] marks an error after which nothing has happened. If a record
+	// was created under Hold, guards with policy Rerun hold it too.
 	Hold Policy = "hold"
 )
 
-// outcomeOf returns the outcome of a response. Options.Outcome gets a copy. If it could
-// change the response itself, retries would replay another answer than the first caller
-// receives.
+// outcomeOf returns the outcome of a response by Options.Outcome, or by the default rule.
+// Options.Outcome gets a copy of the response. If it changed the original, a replay would
+// differ from the answer that the first caller receives.
 func (g *Guard) outcomeOf(r *Response) Outcome {
 	if g.opts.Outcome == nil {
 		return defaultOutcome(r, g.opts.Policy)
@@ -57,12 +58,12 @@ func (g *Guard) outcomeOf(r *Response) Outcome {
 // A status that is not between 200 and 499 counts as a 5xx, because the gateway sends
 // one to the client instead.
 //
-// A 409 with the JSON of [ErrInProgress] or [ErrAttemptAbandoned] counts as a 5xx,
-// because it may be the refusal of a guard in another service, and a retry may find the
-// work done.
+// A 409 with the problem document of [ErrInProgress] or [ErrAttemptAbandoned] counts as a
+// 5xx. The handler may have passed on the refusal of a guard in another service, and a
+// retry may succeed there.
 //
-// DefaultOutcome knows the policy only of a response that a guard has passed to
-// Options.Outcome.
+// DefaultOutcome knows the guard's policy only if r is the response that a guard has passed
+// to Options.Outcome. For any other response it assumes [Rerun].
 //
 // If the handler made guarded calls that are not settled, the guard may change the
 // outcome that DefaultOutcome or Options.Outcome returns; see Options.Outcome.
@@ -96,8 +97,8 @@ func asksForRetry(status int) bool {
 // serverFailed reports whether the client sees a 5xx.
 func serverFailed(status int) bool { return status < 200 || status > 499 }
 
-// refusedForNow reports whether the response is a guard's refusal of a call that a retry
-// may find done.
+// refusedForNow reports whether the body of the response is a guard's problem document with
+// ErrInProgress or ErrAttemptAbandoned. A retry of such a call may succeed.
 func refusedForNow(r *Response) bool {
 	body := []byte(r.Body)
 	if r.Base64 {
@@ -123,10 +124,13 @@ func (g *Guard) outcomeOfError(err error) Outcome {
 	return OutcomeReleased
 }
 
-// marked returns the outcome that the marks of an error and of the errors that it wraps
-// stand for, or "" if there is no mark. Of several marks, the most careful one counts. An
-// error without a mark that is joined with others may be that of a call that had its
-// effect, so under Hold it makes the outcome uncertain.
+// marked returns the outcome that err asks for, or "" if it asks for none. Permanent,
+// Uncertain and Retryable mark an error with an outcome, and Reject's status has one. marked
+// also examines the errors that err wraps. If they ask for different outcomes, careful
+// chooses one.
+//
+// If err joins several errors, policy Hold makes the outcome uncertain as soon as one of
+// them has no mark: that error may come from a call that had an effect.
 func (g *Guard) marked(err error) Outcome {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case nil, *passedOn:
@@ -141,9 +145,9 @@ func (g *Guard) marked(err error) Outcome {
 		switch {
 		case e == nil:
 			return ""
-		case e.Code == ErrOutcomeUnknown: // of a call inside, whatever mark its cause has
+		case e.Code == ErrOutcomeUnknown: // a guarded call inside the handler may have had effects
 			return OutcomeUncertain
-		case e.replayed && e.Code != ErrAnswerUnavailable: // of a Do inside: every retry meets it again
+		case e.replayed && e.Code != ErrAnswerUnavailable: // a Do inside the handler returned a stored error, as it will in every retry
 			return OutcomeFailed
 		case e.rejected:
 			return g.outcomeOf(&Response{Status: e.Status})
@@ -165,9 +169,10 @@ func (g *Guard) marked(err error) Outcome {
 	return ""
 }
 
-// markWithin returns the outcome of the most careful mark inside err, which itself is inside
-// a mark: OutcomeUncertain, also if err wraps ErrOutcomeUnknown; OutcomeFailed; or "". An
-// error that Reject made is not a mark here. The mark around it decides, not its status.
+// markWithin returns the outcome of the marks inside err, for an err that is itself inside a
+// mark. It is OutcomeUncertain if err wraps an Uncertain error or ErrOutcomeUnknown, else
+// OutcomeFailed if err wraps a Permanent error, else "". The status of an error made by
+// Reject does not count, because the mark around that error decides.
 func markWithin(err error) Outcome {
 	if u := (*uncertainError)(nil); errors.As(err, &u) || errors.Is(err, ErrOutcomeUnknown) {
 		return OutcomeUncertain
@@ -178,12 +183,13 @@ func markWithin(err error) Outcome {
 	return ""
 }
 
-// careful returns the more careful of the outcomes of two marks.
+// careful returns the outcome that applies if both a and b do: uncertain comes before
+// failed, failed before released, and released before succeeded. "" means no outcome.
 func careful(a, b Outcome) Outcome {
 	for _, o := range []Outcome{OutcomeUncertain, OutcomeFailed, OutcomeReleased, OutcomeSucceeded} {
 		if a == o || b == o {
 			return o
 		}
 	}
-	return a + b // of Options.Outcome's own making, or none
+	return a + b // both are "", or one is an invalid value of Options.Outcome
 }
