@@ -11,20 +11,22 @@ import (
 
 // Call describes one call of [Do].
 type Call struct {
-	// Operation names what is done, such as "charge". Together with Key it identifies
-	// the record, as the route does over HTTP. Required.
+	// Operation names what fn does, such as "charge". Together with Key and Principal it
+	// identifies the record, as the route does over HTTP. Required.
 	Operation string
 	// Key is the idempotency key. Options.ValidateKey must accept it. Required, unless
 	// Options.KeyOptional is set.
 	Key string
-	// Principal is the caller that the key belongs to. The same key of another principal
-	// has another record. Default: "", all callers share their keys.
+	// Principal is the caller to whom the key belongs. Two principals with the same key
+	// have different records. Default: "", which means that all callers share their keys.
 	Principal string
-	// Payload is compared with the payload of the first call with this key, as JSON: the
-	// order of members does not matter, nor do struct fields with zero values. A call
-	// with another payload gets [ErrPayloadMismatch]. Default: nil, which equals nil only.
+	// Payload is what a retry must repeat, such as the arguments of the operation. A call
+	// whose Payload differs from that of the first call with this key gets
+	// [ErrPayloadMismatch]. Payloads are compared as JSON: the order of members does not
+	// matter, and struct fields with zero values are ignored. Default: nil, which is
+	// equal only to nil.
 	Payload any
-	// Skip makes this call run unguarded, like Options.Skip for HTTP. The event is
+	// Skip makes this call run unguarded, like Options.Skip for HTTP, and sends an
 	// [EventBypassed].
 	Skip bool
 }
@@ -32,17 +34,18 @@ type Call struct {
 // Do calls fn and stores its result under a key. Later calls with the same key return the
 // stored result and do not call fn.
 //
-// The result is stored as JSON, so a later caller gets a value with the same JSON. The first
-// caller gets the value that fn returned if it can be rebuilt from its JSON, and otherwise
-// the rebuilt value too: an interface that held a struct then holds a map, for example. A
-// result that has no JSON is returned to the first caller alone, and the event is
-// [EventAnswerLost]. Later callers get [ErrAnswerUnavailable].
+// The result is stored as JSON, and later callers get a value that is decoded from this
+// JSON. If decoding would change the value, the first caller gets the decoded value too. For
+// example, an interface that held a struct then holds a map. If the result can't be encoded
+// as JSON, only the first caller gets it, and Do sends an [EventAnswerLost]. Later callers
+// get [ErrAnswerUnavailable].
 //
 // Do may be called inside a guarded handler. The call has a record of its own, so it is not
-// repeated when the handler runs again. While fn runs, nothing can be enlisted in the
-// handler's transaction; fn has its own. What the call's outcome means for the handler's
-// record is a table in docs/effects.md, "Guarded calls inside a handler". A call under the
-// handler's own operation and key is refused with [ErrRequestInvalid].
+// repeated when the handler runs again. While fn runs, it can enlist writes only in its own
+// transaction, and the handler can't enlist any in its transaction. A table in
+// docs/effects.md, "Guarded calls inside a handler", shows how the outcome of the call
+// affects the handler's record. A call with the same operation and key as the handler is
+// refused with [ErrRequestInvalid].
 //
 // Do returns the error that fn returned, with an outcome as for a handler (see [Reject],
 // [Permanent], [Uncertain] and [Retryable]). Inside a guarded handler, an error that
@@ -60,13 +63,13 @@ func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (
 	return got.value, got.err
 }
 
-// done is how a call of Do ended.
+// done is the result of a call of Do.
 type done[T any] struct {
 	value   T
 	err     error
-	outcome Outcome  // if fn returned err
-	replay  *Failure // if err was stored
-	refusal *Error   // if the guard refused the call
+	outcome Outcome  // outcome of err, if fn has run and returned it; otherwise empty
+	replay  *Failure // the stored failure, if err is made from it; otherwise nil
+	refusal *Error   // equal to err if the guard refused the call; otherwise nil
 }
 
 func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
@@ -86,7 +89,7 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 	w := &doWork[T]{g: g, fn: fn, inside: attemptOf(ctx) != nil}
 	if g.off || c.Skip || c.Key == "" && g.opts.KeyOptional {
 		g.bypassed(ctx)
-		if w.inside { // part of the outer handler, whose guard examines the marks of the error
+		if w.inside { // fn runs as a part of the outer handler, whose guard decides by the returned error
 			w.run(ctx)
 			w.inside = false
 		} else if d := g.bypass(ctx, w); d.refusal != nil {
@@ -120,16 +123,16 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 	return done[T]{value: w.again}
 }
 
-// doWork implements work for fn.
+// doWork implements work for one call of Do.
 type doWork[T any] struct {
 	g       *Guard
-	attempt *attempt // nil if fn runs unguarded
+	attempt *attempt // the attempt that runs fn; nil if fn runs unguarded
 	fn      func(context.Context) (T, error)
-	result  T
-	err     error
-	outcome Outcome
-	inside  bool // Do was called inside a guarded handler
-	again   T    // the stored result
+	result  T       // what fn returned, or the value of an Answer that replaces it
+	err     error   // what fn returned, or the error that replaces it after a rejected transaction
+	outcome Outcome // outcome of err; empty while it is not known, and if err is nil
+	inside  bool    // Do was called inside a guarded handler
+	again   T       // the decoded stored result; zero unless the call is replayed
 }
 
 func (w *doWork[T]) replay(d decision) (err error) {
@@ -148,7 +151,8 @@ func (w *doWork[T]) run(ctx context.Context) {
 	w.answered()
 }
 
-// answered replaces an Answer by the result that it stands for.
+// answered checks whether the error of fn was made by the function Answer. If so, it
+// replaces the result and the error by the value that Answer was given.
 func (w *doWork[T]) answered() {
 	a, ok := w.err.(*answerError) //nolint:errorlint // an error that wraps an Answer is an ordinary error
 	if !ok {
@@ -189,9 +193,10 @@ func (w *doWork[T]) encode() ([]byte, error) {
 	return text, err
 }
 
-// own returns what fn returned.
+// own returns the result of a call in which fn has run. If the record was released and Do
+// was called inside a guarded handler, own hides the marks of the error; see passedOn.
 func (w *doWork[T]) own() done[T] {
-	if w.err != nil && w.outcome == "" { // it ran unguarded
+	if w.err != nil && w.outcome == "" { // fn ran unguarded
 		w.outcome = w.g.outcomeOfError(w.err)
 	}
 	if w.inside && w.err != nil && w.outcome == OutcomeReleased {

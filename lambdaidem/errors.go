@@ -11,16 +11,15 @@ import (
 	"github.com/aws/aws-lambda-go/lambda/messages"
 )
 
-// Code identifies a kind of error, both on the wire and in Go. A client reads the
-// Code in the "code" member of a problem document. A Go caller compares an error
-// that a handler, a replay or [Do] returned with a Code by errors.Is, such as
-// errors.Is(err, lambdaidem.ErrInProgress).
+// Code identifies a kind of error, over HTTP and in Go. An HTTP client finds the Code in the
+// "code" member of a problem document. A Go program compares errors with a Code by
+// errors.Is, such as errors.Is(err, lambdaidem.ErrInProgress).
 type Code string
 
 // Error returns the code.
 func (c Code) Error() string { return string(c) }
 
-// The codes of the guard's own answers, with their HTTP status.
+// The codes of the errors that a guard returns, with their HTTP status.
 const (
 	ErrKeyMissing        Code = "idempotency_key_missing"        // 400
 	ErrKeyInvalid        Code = "idempotency_key_invalid"        // 400
@@ -54,33 +53,31 @@ const (
 type Error struct {
 	Code       Code
 	Status     int           // HTTP status
-	Type       string        // RFC 9457 "type", a URI; empty: the code's page in this project's documentation
-	Detail     string        // RFC 9457 "detail": a sentence for the client; no internals
-	RetryAfter time.Duration // 0: no Retry-After header; sent in whole seconds, rounded up
-	Err        error         // the cause, for logs; never sent
+	Type       string        // RFC 9457 "type", a URI; if empty, a guard's code links to docs/errors.md, and other codes get "about:blank"
+	Detail     string        // RFC 9457 "detail": text for the client, which should not show internals
+	RetryAfter time.Duration // the Retry-After header, rounded up to whole seconds; 0 means no header
+	Err        error         // the cause, for logs; never sent to the client
 
-	// rejected reports whether Reject made the error. The outcome rule may store
-	// such an error, because it is the application's decision. An Error that a guard
-	// made is never stored, even if a handler returns it from a nested Do.
+	// rejected reports whether Reject made the error. Such an error is the application's
+	// decision, so its status decides the outcome, and it may be stored.
 	rejected bool
-	// unsure reports whether a mismatch may be with the same payload, because the record's
-	// fingerprint was made under settings that this guard doesn't know.
+	// unsure is set in an ErrPayloadMismatch if the payload may be the same after all: the
+	// record's fingerprint was made under settings that this guard does not know.
 	unsure bool
-	// unfinished reports whether a mismatch is unsure and the record is not completed. The
-	// handler may then have begun the call and not finished it.
+	// unfinished is set if unsure is set and the record is not completed. The handler may
+	// then have begun the call and not finished it.
 	unfinished bool
-	// forNow reports whether the same call may be accepted later: a function of the application
-	// that names the key or the caller has failed.
+	// forNow is set if Options.Key or Options.Principal, or a function like them, has
+	// failed. The same call may be accepted later.
 	forNow bool
-	// replayed reports whether the error was read from a record. Its Error method
-	// then returns message, the complete text of the original error.
-	replayed bool
-	message  string
-	// replayedType is the name of the original error's Go type.
-	replayedType string
+	// replayed is set if the error was read from a record.
+	replayed     bool
+	message      string // text of the original error, which the method Error returns; if replayed
+	replayedType string // name of the original error's Go type; if replayed
 }
 
-// Error returns code, detail and cause.
+// Error returns the code, the detail and the cause in one text. For a replayed error, it
+// returns the text of the original error.
 func (e *Error) Error() string {
 	if e == nil {
 		return "a nil *lambdaidem.Error, returned as an error"
@@ -111,9 +108,10 @@ func (e *Error) Unwrap() []error {
 
 // Reject returns an error with which a handler refuses a request. An HTTP client
 // receives a problem document (RFC 9457) with the given status; the caller of [Do]
-// receives an *Error. Options.Outcome decides about the error as about any response
-// with that status. By default a 404 is stored and replayed, and a 503 releases the
-// record. [Handler] reports code as the errorType of the error. Reject panics if status is not between 400 and 599.
+// receives an *Error. The error has the same outcome as a response with that status; see
+// [DefaultOutcome] and Options.Outcome. By default, a 404 is stored and replayed, and a 503
+// releases the record. [Handler] reports code as the errorType of the error. Reject panics
+// if status is not between 400 and 599.
 func Reject(status int, code Code, detail string) error {
 	if status < 400 || status > 599 {
 		panic(fmt.Sprintf("lambdaidem: Reject: status is %d; it must be 400 to 599", status))
@@ -121,12 +119,15 @@ func Reject(status int, code Code, detail string) error {
 	return &Error{Code: code, Status: status, Detail: detail, rejected: true}
 }
 
-// Permanent marks an error that every retry would meet again. The error is stored,
-// and a retry receives the stored error without running the handler. Over HTTP the
-// first response and every replay are the same problem document. From a typed handler
-// they have the same Lambda errorType and message. From [Do] a replay is an *[Error]
-// with the same code and message; nothing else of err is stored. No failure is stored
-// while a guarded call that the handler made is not settled; see docs/effects.md,
+// Permanent marks an error with which every retry would fail too. The error is stored,
+// and a retry receives the stored error without running the handler.
+//
+// Over HTTP, the first response and every replay are the same problem document. From a
+// typed handler, they have the same Lambda errorType and message. From [Do], a replay is
+// an *[Error] with the same code and message; nothing else of err is stored.
+//
+// The error is not stored if the outcome of a guarded call that the handler made is
+// unknown, or if such a call was refused and may succeed later; see docs/effects.md,
 // "Guarded calls inside a handler". Permanent(nil) returns nil.
 func Permanent(err error) error {
 	if err == nil {
@@ -135,7 +136,7 @@ func Permanent(err error) error {
 	return &permanentError{err}
 }
 
-// Uncertain marks an error that leaves unknown whether the handler had its effect,
+// Uncertain marks an error after which nobody knows whether the handler had its effect,
 // such as a timeout of the card network. The attempt keeps its lease, so that no
 // other attempt runs until the lease ends. Then Options.Policy decides: under [Rerun]
 // the next request runs the handler again; under [Hold] no request runs it until an
@@ -163,14 +164,15 @@ func Retryable(err error) error {
 	return &retryableError{err}
 }
 
-// Answer returns an error that the guard treats as if the handler had returned v.
-// Use it where the failed condition of an enlisted write is not a failure of the
-// request, such as "already paid". v must have the type that the handler returns; a
-// nil v means the nil value of that type, if the type has one. For net/http, v is an
-// http.Handler that writes the response. The guard calls that handler with the
-// request. [Key], [RecordID] and [DownstreamKey] work there as in the guarded
-// handler, but nothing can be enlisted. An error that wraps an Answer is an ordinary
-// error.
+// Answer returns an error that the guard treats as if the handler had returned v instead.
+// Use it as the error of an enlisted write whose failed condition is not a failure of the
+// request, such as "already paid".
+//
+// v must have the type that the handler returns. A nil v means the nil value of that type,
+// if the type has one. For net/http, v is an http.Handler, and the guard calls it with the
+// request to write the response. [Key], [RecordID] and [DownstreamKey] work in it as in
+// the guarded handler, but it can't enlist writes. An error that wraps an Answer is an
+// ordinary error.
 func Answer(v any) error { return &answerError{v} }
 
 type answerError struct{ v any }
@@ -225,8 +227,8 @@ type uncertainError struct{ err error }
 func (e *uncertainError) Error() string { return e.err.Error() }
 func (e *uncertainError) Unwrap() error { return e.err }
 
-// typeName returns the name that Lambda reports as the errorType of v, an error or
-// the value of a panic.
+// typeName returns the name that Lambda reports as the errorType of v, which is an error
+// or the value of a panic: the name of its Go type, without package.
 func typeName(v any) string {
 	t := reflect.TypeOf(v)
 	if t == nil {
@@ -238,16 +240,18 @@ func typeName(v any) string {
 	return t.Name()
 }
 
-// passedOn wraps the error that a Do inside a guarded handler returns after its
-// record was released. The wrapper hides marks such as Retryable in err: nothing
-// happened in the inner call, but the handler around that call may have had effects.
+// passedOn wraps the error that Do returns to a guarded handler if the record of that Do
+// was released. The wrapper hides marks such as Retryable in err, so that they don't decide
+// about the handler's own record. Nothing happened in the Do, but the handler may have had
+// effects.
 type passedOn struct{ err error }
 
 func (e *passedOn) Error() string { return e.err.Error() }
 func (e *passedOn) Unwrap() error { return e.err }
 
-// unmarked strips the marks of Permanent, Uncertain and Retryable from err, because
-// Lambda's errorType must name the type of the marked error.
+// unmarked returns the error that Permanent, Uncertain or Retryable has marked in err, or
+// err if there is no mark. Lambda's errorType must be the type of that error, and not of
+// the mark.
 func unmarked(err error) error {
 	for {
 		if p := (*permanentError)(nil); errors.As(err, &p) {
@@ -262,9 +266,9 @@ func unmarked(err error) error {
 	}
 }
 
-// failureOf returns the parts of err that a record stores. Invalid UTF-8 is replaced
-// before the first caller receives the text, because a store may return such bytes
-// changed.
+// failureOf returns the parts of err that a record stores. It replaces invalid UTF-8,
+// because a store may return such bytes changed. A typed handler's first caller gets the
+// text after this replacement, so it is the same in every replay.
 func failureOf(err error) *Failure {
 	f := &Failure{Code: ErrPermanent, Message: err.Error(), Status: http.StatusInternalServerError}
 	cause := unmarked(err)
@@ -274,9 +278,9 @@ func failureOf(err error) *Failure {
 	}
 	if own, ok := cause.(*Error); ok && own != nil { //nolint:errorlint // what wraps an *Error has a type of its own
 		switch {
-		case own.replayed: // by a nested Do, which reports the original type
+		case own.replayed: // returned by a Do inside the handler; report the type of the original error
 			f.Type = own.replayedType
-		case own.rejected && codedAs[own.Code] == nil: // only the guard reports its own codes
+		case own.rejected && codedAs[own.Code] == nil: // the application may not report one of the guard's own codes as a type
 			f.Type = string(own.Code)
 		}
 	}
@@ -287,7 +291,7 @@ func failureOf(err error) *Failure {
 	return f
 }
 
-// err returns the recorded failure as an error.
+// err returns the stored failure as an error, for a replay.
 func (f *Failure) err() *Error {
 	return &Error{Code: f.Code, Status: f.Status, replayed: true, message: f.Message, replayedType: f.Type}
 }

@@ -30,7 +30,7 @@ type payload struct {
 }
 
 // requestCall returns the call that a request makes. Its payload is the method, the
-// concrete path, the sorted query, the chosen headers and the body.
+// concrete path, the sorted query, the headers in Options.FingerprintHeaders, and the body.
 func (g *Guard) requestCall(who Identity, r *Request) call {
 	p := payload{body: r.Body, json: isJSON(r.contentType())}
 	if len(g.counts.headers) > 0 {
@@ -44,7 +44,7 @@ func (g *Guard) newCall(who Identity, p payload, parts ...string) call {
 	signers := g.counts.signers
 	c := call{who: who, fingerprint: g.fingerprint(&signers[0], p, parts)}
 	if len(signers) > 1 {
-		parts := slices.Clone(parts) // otherwise the parts of every call would be on the heap
+		parts := slices.Clone(parts) // without the copy, the parts of every call would escape to the heap
 		c.others = sync.OnceValue(func() []string {
 			var all []string
 			for i := range signers[1:] {
@@ -113,9 +113,9 @@ func (s *signer) digest(text []byte) [sha256.Size]byte {
 
 // counted holds the options for fingerprints, prepared for use.
 type counted struct {
-	ignore  *canon.Pointers
-	headers []string // in lower case, sorted, each once
-	signers []signer // the first one signs; fingerprints of the others match too
+	ignore  *canon.Pointers // the JSON Pointers of Options.FingerprintIgnore; nil if there are none
+	headers []string        // the names in Options.FingerprintHeaders: lower case, sorted, without duplicates
+	signers []signer        // one for each secret, or one without a secret; new records use the first, and existing records may match any
 }
 
 // counted prepares the options for fingerprints. It panics if one is invalid, and names the
@@ -173,18 +173,19 @@ func (o Options) signer(secret []byte, headers []string) signer {
 	return s
 }
 
-// minSecret is the minimum length of a secret in bytes. A shorter one could be found by
-// trying all secrets of its length.
+// minSecret is the minimum length of a secret in bytes. A shorter secret could be guessed by
+// trying all secrets of that length.
 const minSecret = 16
 
-// Unsigned returns an entry of Options.FingerprintSecrets that stands for fingerprints
-// without a secret, which are plain SHA-256. As the first entry it leaves the
-// fingerprints of new records unsigned, while those signed with the other entries
-// match. As a later entry it makes fingerprints match that were recorded before there
-// was a secret.
+// Unsigned returns an entry for Options.FingerprintSecrets that stands for "no secret": a
+// fingerprint made with it is a plain SHA-256.
+//
+// As the first entry, Unsigned makes the guard store fingerprints without a secret, while
+// records that were signed with one of the other entries still match. As a later entry, it
+// lets records match that were stored before the guard had a secret.
 func Unsigned() []byte { return []byte(unsigned) }
 
-const unsigned = "unsigned" // shorter than any secret
+const unsigned = "unsigned" // shorter than minSecret, so that it can't be a secret
 
 func isUnsigned(secret []byte) bool { return string(secret) == unsigned }
 

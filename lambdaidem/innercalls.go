@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// This file decides what the guarded calls inside a handler, its inner calls, mean for the
-// handler's own record. docs/effects.md has the same rules for users.
+// An inner call is a guarded call that a guarded handler makes. This file decides how inner
+// calls affect the record of the handler that makes them, the outer record. docs/effects.md
+// has the same rules for users.
 //
 // First, attempt.endInner decides how an inner call ended:
 //
@@ -24,20 +25,21 @@ import (
 //	released     released       released                 uncertain
 //	uncertain    uncertain      uncertain                uncertain
 //
-// If the table makes a failure less final, attempt.finish sends the client a 503 instead of
-// the handler's answer: after a 402, for example, the client would not repeat the request.
+// If the outcome changes according to this table, attempt.finish sends the client a 503
+// instead of the handler's answer. After a 402, for example, the client would not repeat the
+// request.
 //
-// Also, an inner call that may have had an effect binds the outer record to its payload; see
-// BoundByInnerCall.
+// An inner call that may have had an effect also binds the outer record to its payload:
+// once released, the record refuses another payload. See BoundByInnerCall.
 
 // innerCalls is the state of the guarded calls that one handler makes. A handler may make
 // several calls at the same time.
 type innerCalls struct {
 	mu        sync.Mutex
 	handler   handlerState
-	running   int                     // calls that have not returned, with the calls inside them
+	running   int                     // number of calls that have not returned, including calls inside calls
 	effect    bool                    // a call, or a call inside it, may have had an effect
-	unsettled map[innerRecord]Outcome // OutcomeReleased for a refused call, OutcomeUncertain for an unknown one
+	unsettled map[innerRecord]Outcome // the calls that are not settled: OutcomeReleased if refused, OutcomeUncertain if unknown
 }
 
 // handlerState says whether a handler may still make guarded calls.
@@ -45,18 +47,19 @@ type handlerState int
 
 const (
 	handlerRunning   handlerState = iota
-	handlerSucceeded              // calls that it left in goroutines may still begin
-	handlerFailed                 // no call may begin any more
+	handlerSucceeded              // the handler has returned a success; its goroutines may still begin calls
+	handlerFailed                 // the handler has ended without success; no further call may begin
 )
 
-// innerRecord identifies the record of an inner call. It is zero for all calls that were
-// refused before their records were known.
+// innerRecord identifies the record of an inner call. Calls that were refused before their
+// records were known all have the zero innerRecord.
 type innerRecord struct {
-	store any // Guard.storeKey
-	id    string
+	store any    // Guard.storeKey
+	id    string // Record.ID
 }
 
-// begin reports whether an inner call may begin. If it may, it counts as running until end.
+// begin reports whether an inner call may begin. If so, the caller must call end when the
+// inner call has returned.
 func (i *innerCalls) begin() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -67,24 +70,25 @@ func (i *innerCalls) begin() bool {
 	return true
 }
 
-// end takes back a begin.
+// end undoes one successful call of begin.
 func (i *innerCalls) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.running--
 }
 
-// record records how a call ended: left is OutcomeSucceeded or OutcomeFailed if its record
-// has the answer, OutcomeReleased if it was refused, OutcomeUncertain if its outcome is
-// unknown, and "" if it changes nothing. effect reports whether it may have had an effect.
-// record returns the state of the handler.
+// record records how the call for the record rec ended, and returns the state of the
+// handler. left is OutcomeSucceeded or OutcomeFailed if the call's record has an answer,
+// OutcomeReleased if the call was refused, OutcomeUncertain if its outcome is unknown, and
+// "" if its end does not affect the outer record. effect reports whether the call may have
+// had an effect.
 func (i *innerCalls) record(rec innerRecord, left Outcome, effect bool) handlerState {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.effect = i.effect || effect
 	switch {
 	case left == "", i.unsettled[rec] == OutcomeUncertain && left == OutcomeReleased:
-	case left == OutcomeSucceeded, left == OutcomeFailed: // also if an earlier call for the record was not settled
+	case left == OutcomeSucceeded, left == OutcomeFailed: // now settled, even if an earlier call for this record was not
 		delete(i.unsettled, rec)
 	default:
 		if i.unsettled == nil {
@@ -115,8 +119,9 @@ func (i *innerCalls) setHandler(s handlerState) {
 	i.handler = s
 }
 
-// outcome returns OutcomeUncertain if a call is unknown or running, OutcomeReleased if a
-// call was refused, and "" if all calls are settled.
+// outcome summarizes the calls: left is OutcomeUncertain if a call is unknown or still
+// running, else OutcomeReleased if a call was refused, else "". running reports whether a
+// call is still running.
 func (i *innerCalls) outcome() (left Outcome, running bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -129,16 +134,17 @@ func (i *innerCalls) outcome() (left Outcome, running bool) {
 	return left, false
 }
 
-// innerOutcome returns OutcomeUncertain if an inner call of the attempt's handler is
-// unknown or running, OutcomeReleased if one was refused, and "" if all are settled.
+// innerOutcome returns OutcomeUncertain if an inner call of the attempt's handler is unknown
+// or still running, else OutcomeReleased if an inner call was refused, else "".
 func (a *attempt) innerOutcome() Outcome {
 	left, _ := a.inner.outcome()
 	return left
 }
 
-// beginInner reports whether a guarded call may begin that the attempt's handler makes. The
-// handlers around that one have to wait for the call too, because an inner handler may leave
-// it in a goroutine and return. If the call may begin, endInner must follow.
+// beginInner reports whether the attempt's handler may begin a guarded call. If so, the
+// caller must call endInner when the call has returned. The call also counts as running for
+// all outer handlers: the attempt's own handler may return first and leave the call running
+// in a goroutine.
 func (a *attempt) beginInner() bool {
 	for around := a; around != nil; around = around.outer {
 		if !around.inner.begin() {
@@ -159,13 +165,13 @@ func (a *attempt) endInner(rec innerRecord, inner *attempt, d decision) {
 	}
 }
 
-// recordInner records how a guarded call that the attempt's handler made has ended: by d, or
-// by a panic, in which case d is zero. inner is the call's attempt; nil if the call was
-// decided without one.
+// recordInner records how a guarded call of the attempt's handler has ended. d is what the
+// caller of that call received; it is zero if the call panicked. inner is the call's
+// attempt, or nil if the call was decided without an attempt.
 //
-// The call counts for the handler that made it. If that handler has succeeded meanwhile,
-// its own record says nothing about the call any more, so the call counts for the handler
-// around it too.
+// The result counts for the handler that made the call. If that handler has already
+// succeeded, its own record can't reflect the result any more. The result then counts for
+// the next outer handler too.
 func (a *attempt) recordInner(rec innerRecord, inner *attempt, d decision) {
 	left := inner.endingOf(d)
 	effect := left == OutcomeSucceeded || d.carriedOut() || inner != nil && inner.mayHaveHadEffect()
@@ -176,11 +182,12 @@ func (a *attempt) recordInner(rec innerRecord, inner *attempt, d decision) {
 	}
 }
 
-// endingOf returns how an inner call ended, as innerCalls.record takes it. a is the call's
-// attempt; nil if the call was decided without one.
+// endingOf returns how an inner call with the decision d ended: the argument left of
+// innerCalls.record. a is the call's attempt, or nil if the call was decided without an
+// attempt.
 func (a *attempt) endingOf(d decision) Outcome {
 	switch {
-	case d.replays && d.failure != nil && d.failure.Code == ErrAnswerUnavailable: // it was carried out, and nobody knows how it ended
+	case d.replays && d.failure != nil && d.failure.Code == ErrAnswerUnavailable: // the record has no answer, so it is unknown whether the call succeeded
 		return OutcomeReleased
 	case d.replays:
 		return d.outcome
@@ -199,38 +206,39 @@ func (a *attempt) endingOf(d decision) Outcome {
 	switch {
 	case a == nil || !a.started:
 		return left
-	case a.g.opts.Optimistic: // none of its own writes were made; the calls that it made were
+	case a.g.opts.Optimistic: // the writes of the call's handler were not made, but calls inside it may have had effects
 		return careful(left, a.innerOutcome())
-	default: // it ran, and another attempt has the record
+	default: // the call's handler ran, and its answer is not stored
 		return OutcomeUncertain
 	}
 }
 
-// carriedOut reports whether the call has been carried out, or may have been, although its
-// answer can't be returned.
+// carriedOut reports whether the call was carried out, or may have been, although the caller
+// does not receive the call's answer: the answer was not stored, or can't be read.
 func (d *decision) carriedOut() bool {
 	return d.unreturned || d.failure != nil && d.failure.Code == ErrAnswerUnavailable
 }
 
-// mayHaveHadEffect reports whether an attempt that did not succeed may have had an effect:
-// it stored a step, made writes with a failure, or has a record that is bound to its payload.
+// mayHaveHadEffect reports whether the attempt may have had an effect even if it did not
+// succeed: its writes were committed with a stored failure, the record has steps, or the
+// record was bound to its payload before.
 func (a *attempt) mayHaveHadEffect() bool { return a.wrote || a.steps.any() || a.bound != "" }
 
-// temporary reports whether the same call may succeed later, after a guard has refused it
-// with e.
+// temporary reports whether a call that a guard has refused with e may succeed if it is
+// repeated later.
 func (e *Error) temporary() bool {
 	switch e.Code { //nolint:exhaustive // a call that is refused with another code is always refused
 	case ErrInProgress, ErrAttemptAbandoned, ErrStoreUnavailable, ErrOutOfTime, ErrOutcomeUnknown:
 		return true
-	case ErrAnswerUnavailable, ErrAnswerUnreadable, ErrRecordForeign: // the next deployment may be able to read the record
+	case ErrAnswerUnavailable, ErrAnswerUnreadable, ErrRecordForeign: // after another deployment, the record may be readable
 		return true
-	case ErrPayloadMismatch: // the next deployment may be able to compare the payloads
+	case ErrPayloadMismatch: // after another deployment, it may be possible to compare the payloads
 		return e.unsure
 	}
 	return e.forNow || e.rejected && (asksForRetry(e.Status) || serverFailed(e.Status))
 }
 
-// Reasons for events: why an inner call is refused, or the handler's answer is not stored.
+// Reasons, sent in events, why an inner call is refused or a handler's answer is not stored.
 var (
 	errInnerTooLate = errors.New("the handler that makes this call has returned without success; it must wait for the calls that it makes")
 	errInnerRunning = errors.New("the handler has returned while a guarded call that it made is still running; it must wait for the call")

@@ -5,22 +5,24 @@ import (
 	"strings"
 )
 
-// This file decides whether a call has the payload of its record. A deployment between two
-// attempts may change how fingerprints are made: a secret is rotated, a field is ignored, a
-// type gains a field. So two different fingerprints do not prove two different payloads. A
-// call whose payload can't be compared is refused, too; see payloadUnsure.
+// This file decides whether a call has the same payload as its record. A deployment between
+// two attempts may change how fingerprints are made: a secret is rotated, a field is
+// ignored, or a type gets a new field. Two different fingerprints therefore don't prove that
+// the payloads differ. A call whose payload can't be compared is refused too, with another
+// text than a mismatch; see payloadUnsure.
 
-// likeness is what two fingerprints say about their payloads.
+// likeness is the result of comparing the payloads of two fingerprints.
 type likeness int
 
 const (
 	samePayload    likeness = iota // the digests are equal
-	anotherPayload                 // the digests differ, and were made under the same settings
-	maybeSame                      // the digests differ, and were made under different settings
+	anotherPayload                 // the digests differ although they were made under the same settings
+	maybeSame                      // can't be compared: the digests differ, but so do the settings under which they were made
 )
 
-// compare compares a recorded fingerprint with this call's payload, by all secrets of the
-// guard.
+// compare compares the payload of this call with the payload of a record, whose fingerprint
+// is recorded. It makes fingerprints of the call's payload with every secret of the guard,
+// because the record's may have been made with any of them.
 func (c *call) compare(recorded string) likeness {
 	best := like(c.fingerprint, recorded)
 	if best == samePayload || c.others == nil {
@@ -38,6 +40,7 @@ func (c *call) compare(recorded string) likeness {
 	return best
 }
 
+// like compares two fingerprints, which have the form SETTINGS.DIGEST.
 func like(fingerprint, recorded string) likeness {
 	ownSettings, ownDigest, _ := strings.Cut(fingerprint, ".")
 	settings, digest, _ := strings.Cut(recorded, ".")
@@ -51,13 +54,13 @@ func like(fingerprint, recorded string) likeness {
 	}
 }
 
-// mayReplace reports whether the call may claim a released record without steps although its
-// payload is not the record's. It may if the record is not bound to its payload.
+// mayReplace reports whether the call may claim rec, a released record without steps, even
+// if the call has another payload than the record. It may if Record.Bound is empty.
 //
-// A record that is bound by a downstream key also accepts a payload that can't be compared.
-// The service behind that key gets the same key again, and refuses a payload that has
-// changed. Nothing refuses it for a record that is bound otherwise: an inner call, for
-// example, may have a key that depends on the payload.
+// With BoundByDownstreamKey, the payload must not be known to differ, but it may be one
+// that can't be compared. The other service gets the same downstream key again, and
+// refuses a payload that has changed. With another Bound there is no such check. For
+// example, the key of an inner call may depend on the payload.
 func (c *call) mayReplace(rec Record) bool {
 	switch rec.Bound {
 	case "":
@@ -69,24 +72,26 @@ func (c *call) mayReplace(rec Record) bool {
 	}
 }
 
-// errOtherSettings is why a payload can't be compared, for events.
+// errOtherSettings says in events why a payload can't be compared with the record's.
 var errOtherSettings = errors.New("the record's fingerprint was made under other options or secrets, or by another version of the payload's type: see docs/operate.md, \"Something changes in a deployment\"")
 
-// settingsUnknown replaces the settings in the fingerprint of a record that was claimed with a
-// payload that could not be compared. From then on, no other payload can be compared with
-// the record's either.
+// settingsUnknown replaces SETTINGS in the fingerprint of a record that was claimed with a
+// payload that could not be compared with the record's. No settings are equal to it, so a
+// different digest never proves a different payload from then on.
 const settingsUnknown = "?"
 
+// doubtful returns the fingerprint with settingsUnknown in place of its settings.
 func doubtful(fingerprint string) string {
 	_, digest, _ := strings.Cut(fingerprint, ".")
 	return settingsUnknown + "." + digest
 }
 
-// fingerprintOver returns the fingerprint that rec gets when this call claims it. It is made
-// with the current secret. Otherwise a record that is retried for a long time would keep a
-// fingerprint made with an old secret, and no call would match once that secret is removed.
+// fingerprintOver returns the fingerprint that rec gets when this call claims it: that of the
+// call's payload, made with the first secret. If the record kept its old fingerprint, it
+// could be retried until the secret of that fingerprint is removed from the options, and
+// then no call would match.
 func (c *call) fingerprintOver(rec Record) string {
-	forgotten := rec.State == Released && rec.Bound == ""
+	forgotten := rec.State == Released && rec.Bound == "" // the record accepts any payload
 	inDoubt := c.compare(rec.Fingerprint) == maybeSame || strings.HasPrefix(rec.Fingerprint, settingsUnknown)
 	if inDoubt && !forgotten {
 		return doubtful(c.fingerprint)

@@ -13,9 +13,11 @@ import (
 	"time"
 )
 
-// This file has the answers that the guard makes itself.
+// This file makes the guard's own answers: its errors, with the texts that clients see, and
+// the problem documents (RFC 9457) in which HTTP clients receive them.
 
-// problemType is where a code is explained: RFC 9457's "type".
+// problemType, followed by a code of the guard, is the "type" of a problem document: the URL
+// of the page that explains the code.
 const problemType = "https://github.com/lambdaidem/toolkit/blob/main/docs/errors.md#"
 
 // problem returns the HTTP response for an error: a problem document (RFC 9457) with the code
@@ -38,8 +40,8 @@ func problem(e *Error) *Response {
 
 const problemMedia = "application/problem+json" // RFC 9457, section 3
 
-// busy returns the problem document of ErrInProgress, which is always the same. It is made
-// once, because clients get it more often than the others.
+// busy returns the problem document of ErrInProgress. It is made only once, because it is
+// always the same, and is sent more often than others.
 var busy = sync.OnceValue(func() *written {
 	e := inProgress(0)
 	return &written{*e, documentOf(e), statusLine(e.Status)}
@@ -53,7 +55,7 @@ type written struct {
 
 // documentOf returns the text of an error's problem document.
 func documentOf(e *Error) string {
-	var room [512]byte // enough for the guard's own
+	var room [512]byte // enough for every document with a code of the guard
 	body := append(room[:0], `{"type":`...)
 	switch {
 	case e.Type != "":
@@ -61,7 +63,7 @@ func documentOf(e *Error) string {
 	case strings.HasPrefix(string(e.Code), "idempotency_"):
 		body = appendText(body, problemType+string(e.Code))
 	default:
-		body = append(body, `"about:blank"`...) // RFC 9457, 4.2.1: no more than the status says
+		body = append(body, `"about:blank"`...) // the problem means no more than its status (RFC 9457, section 4.2.1)
 	}
 	body = appendText(append(body, `,"title":`...), http.StatusText(e.Status))
 	body = strconv.AppendInt(append(body, `,"status":`...), int64(e.Status), 10)
@@ -80,7 +82,7 @@ func documentOf(e *Error) string {
 	return string(body)
 }
 
-// wholeSeconds returns d in seconds, rounded up, for Retry-After (RFC 9110, 10.2.3).
+// wholeSeconds returns d in seconds, rounded up, for Retry-After (RFC 9110, section 10.2.3).
 func wholeSeconds(d time.Duration) int64 {
 	whole := int64(d / time.Second)
 	if d%time.Second > 0 {
@@ -89,7 +91,8 @@ func wholeSeconds(d time.Duration) int64 {
 	return whole
 }
 
-// ownAnswer returns the response for an error of the guard, as Options.OnOwnAnswer left it.
+// ownAnswer returns the response for an error of the guard: its problem document, which
+// Options.OnOwnAnswer may have changed.
 func (g *Guard) ownAnswer(ctx context.Context, r *Request, e *Error) *Response {
 	resp := problem(e)
 	if g.opts.OnOwnAnswer != nil {
@@ -98,9 +101,10 @@ func (g *Guard) ownAnswer(ctx context.Context, r *Request, e *Error) *Response {
 	return resp
 }
 
-// withStatus returns the Error with an HTTP status that is or is wrapped by err, or nil.
+// withStatus returns the first *Error in err's tree of wrapped errors, or nil if there is
+// none or it has no HTTP status.
 func withStatus(err error) *Error {
-	if err == nil { // errors.As would allocate
+	if err == nil { // skip errors.As, which allocates
 		return nil
 	}
 	if e := (*Error)(nil); errors.As(err, &e) && e != nil && e.Status != 0 {
@@ -133,8 +137,9 @@ func innerRefused(err error) *Error {
 		Detail: "A part of the request was refused. Repeat the request with the same key."}
 }
 
-// answerOf returns the problem document for an error that a guarded handler returned. It
-// returns nil if the error has none, and the server must receive the error instead.
+// answerOf returns the problem document for an error that a guarded handler returned.
+// outcome is the outcome of the error. If the result is nil, the error has no problem
+// document, and the handler's error is returned to the server unchanged.
 func (g *Guard) answerOf(err error, outcome Outcome) *Response {
 	if e := clientError(err); e != nil {
 		return problem(e)
@@ -158,8 +163,9 @@ func keyInvalid(detail string, err error) *Error {
 	return &Error{Code: ErrKeyInvalid, Status: http.StatusBadRequest, Detail: detail, Err: err}
 }
 
-// keyUnread returns the error if the application's key function failed with err: err itself if
-// Reject made it. in names where the key is looked for.
+// keyUnread returns the refusal of a call whose key could not be found, because the
+// application's key function failed with err. If err has an HTTP status, such as an error
+// made by Reject, it is the refusal. in names where the key was looked for.
 func keyUnread(in string, err error) *Error {
 	if own := withStatus(err); own != nil {
 		return own
@@ -169,7 +175,7 @@ func keyUnread(in string, err error) *Error {
 	return e
 }
 
-// keyKind returns the kind of event for a refusal because of the key.
+// keyKind returns the kind of event to report for e, a refusal because of the key.
 func keyKind(e *Error) Kind {
 	if e.Code == ErrKeyMissing {
 		return EventKeyMissing
@@ -181,7 +187,7 @@ func requestInvalid(detail string, err error) *Error {
 	return &Error{Code: ErrRequestInvalid, Status: http.StatusBadRequest, Detail: detail, Err: err}
 }
 
-// notBegun returns the error of a message whose handler did not run.
+// notBegun returns the error of a message whose handler was not started, because of why.
 func notBegun(why error) *Error {
 	return &Error{Code: ErrNotBegun, Status: http.StatusServiceUnavailable, Detail: "The message was not begun.", Err: why}
 }
@@ -200,7 +206,7 @@ func bodyUnknown(status int, detail string, err error) *Error {
 	return &Error{Code: ErrBodyUnknown, Status: status, Detail: detail, Err: err}
 }
 
-// guardedTwice refuses a call that the handler of the same record makes.
+// guardedTwice refuses a call made inside a handler that is guarded by the same record.
 func guardedTwice() *Error {
 	return &Error{Code: ErrRequestInvalid, Status: http.StatusInternalServerError,
 		Detail: "The request is guarded twice.",
@@ -213,104 +219,108 @@ func uriTooLong(size, limit int) *Error {
 		Detail: fmt.Sprintf("The request's target has %d bytes; at most %d are allowed.", size, limit)}
 }
 
-// principalUnknown refuses a caller who can't be told apart from others.
+// principalUnknown refuses a request whose caller could not be identified.
 func principalUnknown(err error) *Error {
 	return &Error{Code: ErrPrincipalUnknown, Status: http.StatusForbidden,
 		Detail: "The caller can't be told apart from others.", Err: err}
 }
 
-// payloadMismatch refuses a call whose record belongs to another payload.
+// payloadMismatch refuses a call whose record has another payload.
 func payloadMismatch(status int) *Error {
 	return &Error{Code: ErrPayloadMismatch, Status: status,
 		Detail: "This idempotency key was used with another request. Send a new key with a new request, and the same request with the same key."}
 }
 
-// payloadUnsure refuses a call whose payload can't be compared with the record's. It must not
-// tell the client to send a new key: if the payload is the same, that would carry it out
-// twice.
+// payloadUnsure refuses a call whose payload can't be compared with the record's. Its text
+// must not tell the client to use a new key: if the payload is the same, the request would
+// be carried out twice.
 func payloadUnsure(status int) *Error {
 	return &Error{Code: ErrPayloadMismatch, Status: status, Err: errOtherSettings, unsure: true,
 		Detail: "This idempotency key was used before, and this version of the service can't tell whether the request was the same. Do not send it with a new key until you know whether it was carried out."}
 }
 
-// inProgress refuses a call while another attempt runs.
+// inProgress refuses a call because another attempt is running.
 func inProgress(retryAfter time.Duration) *Error {
 	return &Error{Code: ErrInProgress, Status: http.StatusConflict, RetryAfter: retryAfter,
 		Detail: "A request with this idempotency key is in progress. Repeat this request later to get its answer."}
 }
 
-// attemptAbandoned refuses a call whose record waits for an operator.
+// attemptAbandoned refuses a call because an earlier attempt died under policy Hold. The
+// record stays in progress until an operator decides.
 func attemptAbandoned() *Error {
 	return &Error{Code: ErrAttemptAbandoned, Status: http.StatusConflict,
 		Detail: "An earlier attempt of this request ended without a known outcome. It has to be looked into before the key can be used again."}
 }
 
-// stepsRemain refuses a request whose earlier attempt has stored steps, because an
-// optimistic attempt would have the effects of those steps again.
+// stepsRemain refuses a call whose record has steps of an earlier attempt. This attempt is
+// optimistic, so it can't skip those steps, and would repeat their effects.
 func stepsRemain(err error) *Error {
 	return &Error{Code: ErrAttemptAbandoned, Status: http.StatusConflict, Err: err,
 		Detail: "An earlier attempt of this request has completed some of its steps, and this version of the service can't continue after them. It has to be looked into before the key can be used again."}
 }
 
-// storeUnavailable refuses a call because the store did not answer.
+// storeUnavailable refuses a call because its record could not be acquired: the store did not
+// answer, or reported an error.
 func storeUnavailable(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrStoreUnavailable, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
 		Detail: "The request was not carried out, since it can't be told now whether it was before. Repeat it later."}
 }
 
-// outOfTime refuses a call because no time is left for its handler.
+// outOfTime refuses a call because too little time is left to run its handler.
 func outOfTime(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrOutOfTime, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
 		Detail: "The request was not carried out, since no time was left for it. Repeat it."}
 }
 
-// outcomeUnknown replaces the answer of a handler whose record could not be completed, or that
-// made a guarded call that is not settled.
+// outcomeUnknown replaces the answer of a handler if the record could not be completed, or
+// if a guarded call that the handler made changed the outcome; see attempt.settle.
 func outcomeUnknown(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrOutcomeUnknown, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
 		Detail: "What became of the request could not be recorded. Repeat it with the same key to learn it."}
 }
 
-// conditionFailed replaces the answer of a handler if the condition of an enlisted write failed,
-// and the write's Else gave no answer.
+// conditionFailed replaces the answer of a net/http handler whose transaction was rejected
+// with err, if err is not an answer and has no problem document of its own.
 func conditionFailed(err error) *Error {
 	return &Error{Code: ErrConditionFailed, Status: http.StatusInternalServerError, Err: err,
 		Detail: "Nothing that the request would have written was written, since what it depends on is not as it should be. Repeat it with the same key."}
 }
 
-// answerNotKept returns the failure that is stored in place of an answer that can't be stored.
+// answerNotKept returns the failure to store in place of an answer that can't be encoded or
+// is too large.
 func answerNotKept() *Failure {
 	return &Failure{Code: ErrAnswerUnavailable, Status: http.StatusInternalServerError,
 		Message: string(ErrAnswerUnavailable) + ": the operation was carried out, but its answer could not be kept"}
 }
 
-// answerUnavailable refuses a call whose record has no answer, although the call was carried
-// out.
+// answerUnavailable refuses a call whose record has the failure f in place of an answer. The
+// call was carried out before.
 func answerUnavailable(f *Failure) *Error {
 	return &Error{Code: f.Code, Status: f.Status, Detail: "The request was carried out, but its answer could not be kept. It will not be carried out again.", replayed: true, message: f.Message}
 }
 
-// answerGone refuses a call whose answer is stored outside the record, and is missing or
-// damaged.
+// answerGone refuses a call whose answer was stored outside the record, and is now missing
+// or damaged.
 func answerGone(err error) *Error {
 	return &Error{Code: ErrAnswerUnavailable, Status: http.StatusInternalServerError, Err: err,
 		Detail: "The request was carried out, but its stored answer is lost. It will not be carried out again."}
 }
 
-// answerUnread refuses a call whose answer can't be read now.
+// answerUnread refuses a call because reading its stored answer failed, and may succeed
+// later.
 func answerUnread(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrStoreUnavailable, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
 		Detail: "The request was carried out before, but its answer can't be read now. Repeat it later to get that answer."}
 }
 
-// answerUnreadable refuses a call whose answer this program can't decode: another version
-// stored it, or it is damaged.
+// answerUnreadable refuses a call whose stored answer this program can't decode, because
+// another version of the program stored it, or because it is damaged.
 func answerUnreadable(err error) *Error {
 	return &Error{Code: ErrAnswerUnreadable, Status: http.StatusInternalServerError, Err: err,
 		Detail: "The request was carried out, but its stored answer can't be read by this version of the service. It will not be carried out again."}
 }
 
-// recordForeign refuses a call whose record another program wrote, or that is damaged.
+// recordForeign refuses a call whose record was written by another program or is damaged.
 func recordForeign(err error) *Error {
 	return &Error{Code: ErrRecordForeign, Status: http.StatusInternalServerError,
 		Detail: "What is stored under this key can't be read. The request was not carried out.", Err: err}

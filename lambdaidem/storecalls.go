@@ -7,16 +7,17 @@ import (
 	"time"
 )
 
-// This file calls the store for an attempt. attempt.go decides what follows from the
-// replies.
+// This file has the calls that an attempt makes to its store: which values they send, and
+// how they are retried. The callers in the other files of attempt decide what follows from
+// the replies.
 
 // spent adds the time since asked to the time spent in the store, which events report.
 // The time for storing steps is part of the handler's time instead.
 func (a *attempt) spent(asked time.Time) { a.inStore += time.Since(asked) }
 
-// claim asks the store for the lease. over is the record to take over, or the zero
-// Record. If another transaction is writing the item, claim retries for up to
-// conflictPatience.
+// claim asks the store for the lease, and returns the record as Store.Acquire does. over is
+// the record to take over, or the zero Record to create one. If a transaction of another
+// attempt is writing the record, claim retries for up to conflictPatience.
 func (a *attempt) claim(ctx context.Context, over Record) (Record, error) {
 	var patience time.Time
 	for pause := 5 * time.Millisecond; ; pause *= 2 {
@@ -43,8 +44,8 @@ func (a *attempt) claim(ctx context.Context, over Record) (Record, error) {
 	}
 }
 
-// replaced returns the record that the last claim replaces; the zero Record if the claim
-// begins a record, or if there was none.
+// replaced returns the record that the last claim takes over. It returns the zero Record if
+// that claim creates a record, or if the attempt has made no claim.
 func (a *attempt) replaced() Record {
 	if a.over == nil {
 		return Record{}
@@ -52,22 +53,24 @@ func (a *attempt) replaced() Record {
 	return *a.over
 }
 
-// claimAt returns a claim at now. over is the record to take over, or the zero Record.
+// claimAt returns a claim to send at the time now. over is the record to take over, or the
+// zero Record to create one.
 func (a *attempt) claimAt(now time.Time, over Record) Claim {
 	o := &a.g.opts
 	c := Claim{ID: a.id, Scope: a.scope, Fingerprint: a.call.fingerprint, Token: a.token, Now: now, LeaseEnd: a.leaseEnd,
 		Invocation: a.invocation}
 	if over.State != Absent {
-		seen := over // a copy, so that a first claim needs none
+		seen := over // only the copy escapes to the heap, so a claim that creates a record allocates nothing
 		c.Over = &seen
 		c.Fingerprint = a.call.fingerprintOver(over)
 		if c.Bound = over.Bound; over.State == InProgress && c.Bound != BoundByInnerCall {
 			c.Bound = BoundByDeadAttempt
 		}
 	}
-	if o.Policy != Hold { // under Hold, the record of a dead attempt waits for an operator and must not expire
+	if o.Policy != Hold { // under Hold, the record of a dead attempt must not expire before an operator decides
 		c.Expires = a.expires(now)
-		// The record must not expire before the lease has ended by every clock.
+		// Even on a machine whose clock is ahead by MaxSkew, the record must not expire
+		// before the lease has ended.
 		if least := ceil(a.leaseEnd.Add(o.MaxSkew).Add(time.Second), time.Second); c.Expires.Before(least) {
 			c.Expires = least
 		}
@@ -75,7 +78,8 @@ func (a *attempt) claimAt(now time.Time, over Record) Claim {
 	return c
 }
 
-// expires returns when a record that is finished now expires.
+// expires returns the expiry of a record that is completed or released at now: Options.TTL
+// later, in whole seconds.
 func (a *attempt) expires(now time.Time) time.Time {
 	return ceil(now.Add(a.g.opts.TTL), time.Second)
 }
@@ -102,8 +106,8 @@ func unloadable(err error) error {
 	return &StoreError{Op: "load", Reason: ReasonForeign, NotApplied: true, Err: err}
 }
 
-// result returns the result to store. If the answer can't be encoded, the result says
-// so to later callers, and the error says why.
+// result returns the result to store. If the answer can't be encoded, err says why, and the
+// result has a failure instead, with which every later call is refused.
 func (a *attempt) result(w work, end ending) (Result, error) {
 	r := a.emptyResult(end)
 	if !end.encoded {
@@ -118,16 +122,17 @@ func (a *attempt) result(w work, end ending) (Result, error) {
 	return r, nil
 }
 
-// withoutAnswer returns the result to store if the answer can't be stored.
+// withoutAnswer returns the result to store for an answer that can't be encoded or is too
+// large. Later calls get ErrAnswerUnavailable, and the handler does not run again.
 func (a *attempt) withoutAnswer(end ending) Result {
 	r := a.emptyResult(end)
 	r.Failure = answerNotKept()
 	return r
 }
 
-// emptyResult returns a result without Value or Failure. Each result of an attempt has a
-// different At, so that completed can tell whether the record has this result or an
-// earlier one of the same attempt.
+// emptyResult returns a result without Value or Failure, and sets a.asked to the current
+// time. Each result of an attempt has a different At, so that isResult can distinguish the
+// results of one attempt.
 func (a *attempt) emptyResult(end ending) Result {
 	a.asked = a.g.opts.Clock()
 	now := a.asked.Truncate(time.Millisecond)
@@ -138,7 +143,8 @@ func (a *attempt) emptyResult(end ending) Result {
 	return Result{Outcome: end.outcome, At: now, Expires: a.expires(now)}
 }
 
-// lease returns the lease with which the attempt finishes its record.
+// lease returns the attempt's lease, with the expiry and the Bound that the record gets if
+// it is released now.
 func (a *attempt) lease() Lease {
 	l := Lease{ID: a.id, Token: a.token, Scope: a.scope, Expires: a.expires(a.g.opts.Clock()), Bound: a.bound}
 	switch {
@@ -150,8 +156,10 @@ func (a *attempt) lease() Lease {
 	return l
 }
 
-// settleRelease releases the record, even if the request's context has ended. why is
-// the error to store as the record's last failure; nil if there is none.
+// settleRelease calls Store.Release, even if ctx has ended. It retries a failed call until
+// the time for cleanup is over. An attempt without a lease, because of Options.FailOpen,
+// tries only once. why is the error to store as the record's last failure; nil if there is
+// none.
 func (a *attempt) settleRelease(ctx context.Context, why error) (Record, error) {
 	cleaning := a.cleanupContext(ctx)
 	defer cleaning.Cancel()

@@ -18,11 +18,11 @@ import (
 // the claim, and later calls try again to release the record. Such a late release is called
 // a withdrawal of the claim.
 
-// Limits of the work that one call does for claims that earlier calls have left.
+// Limits of the memory and time that a process spends on claims of earlier calls.
 const (
 	maxUnreleased     = 1000                   // maximum number of remembered claims; a new one replaces the oldest
 	withdrawalsAtOnce = 4                      // maximum number of withdrawals before a call acquires its own record
-	withdrawalTime    = 200 * time.Millisecond // maximum time for these withdrawals; also at most a twentieth of the time left
+	withdrawalTime    = 200 * time.Millisecond // maximum time for these withdrawals; less if a twentieth of the call's remaining time is less
 	withdrawalPause   = time.Second            // pause after a failed withdrawal, and the first pause if the claim may still arrive
 )
 
@@ -49,14 +49,15 @@ type unreleasedClaim struct {
 	invocation  string        // Lambda's request id of the claim's invocation, for events
 	over        string        // token of the record that the claim takes over; empty if it creates a record
 	arrivesBy   time.Time     // when the signature of the claim's request has expired, so that the store refuses it
-	due         time.Time     // when to withdraw the claim next
-	pause       time.Duration // the pause after the next withdrawal
+	due         time.Time     // the earliest time for the next withdrawal
+	pause       time.Duration // how long to wait after the next withdrawal if the claim may still arrive; then doubled
 	withdrawing bool          // a call is withdrawing the claim now
 }
 
-// newUnreleasedClaim returns a description of the attempt's last claim. The claim is not sent
-// again, so it can't arrive later than MinTTL from now, when the signature of its last
-// request has expired. why is the error to store as the record's last failure.
+// newUnreleasedClaim returns the attempt's last claim as an entry for the list. The claim is
+// not sent again. The signatures of all its requests expire within MinTTL from now, and the
+// store refuses a request that arrives later. why is the error to store as the record's
+// last failure; nil if there is none.
 func (a *attempt) newUnreleasedClaim(why error) *unreleasedClaim {
 	now := time.Now()
 	lease := a.lease()
@@ -65,8 +66,9 @@ func (a *attempt) newUnreleasedClaim(why error) *unreleasedClaim {
 		arrivesBy: now.Add(MinTTL), due: now, pause: withdrawalPause}
 }
 
-// withdraw releases the record if the claim holds its lease. settled reports whether the
-// claim can be forgotten: it does not hold the lease, and can't acquire it later either.
+// withdraw releases the record if the claim holds its lease, and returns the record as
+// Store.Release does. If settled is true, the claim can be removed from the list: it does
+// not hold the lease, and can't acquire it later either.
 func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, settled bool, err error) {
 	asked, now := time.Now(), c.g.opts.Clock()
 	lease := c.lease
@@ -75,11 +77,13 @@ func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, settled boo
 	return rec, c.settledBy(rec, err, asked), err
 }
 
-// settledBy reports whether a reply to Store.Release, rec and err, shows that the claim can
-// never acquire its record. A record refuses a delayed claim if it has been released under
-// the claim's token, is completed, or has another token than the one that the claim takes
-// over. If the record is still as the claim expects it, the claim can be applied until
-// arrivesBy. asked is the time when the release was sent.
+// settledBy reports whether the claim does not hold the lease and can never acquire it. rec
+// and err are the results of Store.Release, which was called at the time asked.
+//
+// A request with the claim may still be on its way to the database. It changes nothing if
+// the record has been released under the claim's token, is completed, or has another token
+// than the record that the claim takes over. If the record is still as the claim expects
+// it, the request can be applied until arrivesBy.
 func (c *unreleasedClaim) settledBy(rec Record, err error, asked time.Time) bool {
 	switch {
 	case err == nil:
@@ -160,8 +164,9 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, settled bool, err error)
 	now := time.Now()
 	c.withdrawing = false
 	if !errors.Is(err, ErrLeaseLost) {
-		// Other claims come first after the pause: this one may fail for a reason of its
-		// own, such as a damaged record.
+		// The withdrawal failed, perhaps because the store can't be reached, so withdraw
+		// no claim for a while. Afterwards, the other claims that are due come first,
+		// because this claim may fail for a reason of its own, such as a damaged record.
 		u.pausedUntil, c.due = now.Add(withdrawalPause), now
 		return
 	}
@@ -172,16 +177,17 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, settled bool, err error)
 	c.pause *= 2
 }
 
-// leaveBehind adds the attempt's claim to the list of unreleased claims, unless the reply to
-// its release, rec and err, shows that the claim is settled. It sends EventNeverStarted if
-// the handler did not start and the record may be in progress. why is the error to store
-// as the record's last failure.
+// leaveBehind adds the attempt's claim to the list of unreleased claims, so that a later
+// call releases the record. rec and err are the results of the attempt's own release. If
+// they show that the claim is settled, leaveBehind does nothing. It sends an
+// EventNeverStarted if the handler did not start and the record may be in progress. why is
+// the error to store as the record's last failure; nil if there is none.
 func (a *attempt) leaveBehind(ctx context.Context, why error, rec Record, err error) {
 	c := a.newUnreleasedClaim(why)
 	if c.settledBy(rec, err, time.Now()) {
 		return
 	}
-	if errors.Is(err, ErrLeaseLost) { // the claim does not hold the lease, but may still arrive
+	if errors.Is(err, ErrLeaseLost) { // the claim does not hold the lease now, but may still reach the database
 		c.due, c.pause = c.due.Add(c.pause), 2*c.pause
 	} else if !c.started {
 		a.report(ctx, EventNeverStarted, err)
@@ -192,9 +198,9 @@ func (a *attempt) leaveBehind(ctx context.Context, why error, rec Record, err er
 	}
 }
 
-// withdrawUnreleased withdraws up to withdrawalsAtOnce claims that earlier calls have left. It
-// stops after withdrawalTime, or when a withdrawal fails. If the store can't be reached,
-// the process spends this time at most once per withdrawalPause.
+// withdrawUnreleased withdraws up to withdrawalsAtOnce claims of earlier calls. It stops
+// after withdrawalTime, or when a withdrawal fails. After a failure, the process withdraws
+// nothing for withdrawalPause, so an outage of the store does not delay every call.
 func (a *attempt) withdrawUnreleased(ctx context.Context) {
 	u := a.g.unreleased
 	if u.count.Load() == 0 {
@@ -217,9 +223,9 @@ func (a *attempt) withdrawUnreleased(ctx context.Context) {
 	}
 }
 
-// freed withdraws the claim that holds the lease on rec, if the claim is in the list of
-// unreleased claims, and returns the resulting record. It returns rec if the claim is not
-// in the list or can't be withdrawn now.
+// freed checks whether an earlier call of this process holds the lease on rec by a claim in
+// the list of unreleased claims. If so, freed withdraws the claim and returns the resulting
+// record. It returns rec if there is no such claim, or if the withdrawal fails.
 func (a *attempt) freed(ctx context.Context, rec Record) Record {
 	c := a.g.unreleased.holding(rec)
 	if c == nil {
