@@ -149,6 +149,33 @@ func TestO2_ReleasedRecordRunsAgainWithItsSteps(t *testing.T) {
 	}
 }
 
+// The first attempt passes on a downstream key and is released, the second one dies. Its
+// record then refuses more payloads than a downstream key alone would: after a deployment
+// that changes how fingerprints are made, nobody can tell whether the payload is the same.
+func TestO2_AReleasedRecordOfADeadAttemptIsBoundByItsDeathNotByADownstreamKey(t *testing.T) {
+	d := openDesk(t)
+	for _, end := range []func(error) error{lambdaidem.Retryable, lambdaidem.Uncertain} {
+		if _, err := d.do(t, d.guard, "k", func(ctx context.Context) (string, error) {
+			lambdaidem.DownstreamKey(ctx, "card")
+			return "", end(errLater)
+		}); !errors.Is(err, errLater) {
+			t.Fatal(err)
+		}
+	}
+	seen := d.inspect(t, d.id("k"))
+	if seen.Record.State != lambdaidem.InProgress || seen.Record.Bound != lambdaidem.BoundByDownstreamKey {
+		t.Fatalf("the record is %s, bound by %q", seen.Record.State, seen.Record.Bound)
+	}
+	done, err := d.operator(t, "alice").Release(t.Context(), seen)
+	if err != nil || done.Record.Bound != lambdaidem.BoundByDeadAttempt {
+		t.Fatalf("released: it is bound by %q, %v", done.Record.Bound, err)
+	}
+	deployed := d.guard.With(func(o *lambdaidem.Options) { o.FingerprintSecrets = [][]byte{[]byte("a secret of 16 or more")} })
+	if _, err := d.do(t, deployed, "k", nil); !errors.Is(err, lambdaidem.ErrPayloadMismatch) {
+		t.Errorf("a payload that can't be compared got %v; want ErrPayloadMismatch", err)
+	}
+}
+
 func TestO2_HeldRecordWaitsForItsOperator(t *testing.T) {
 	d := openDesk(t)
 	hold := d.guard.With(func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
