@@ -769,6 +769,35 @@ func TestX5_FailedOpenCompletesTheRecordThatItTookOver(t *testing.T) {
 	}
 }
 
+// A call that failed open and meets a record with steps at its commit does not claim the
+// record, because the steps would be lost. The record needs no operator: a retry that gets
+// the lease continues after the steps.
+func TestX5_FailedOpenLeavesARecordWithStepsToARetry(t *testing.T) {
+	charged, fails := 0, true
+	r, l := withLedger(func(ctx context.Context, _ request) (response, error) {
+		if _, err := lambdaidem.Step(ctx, "charge", func(context.Context) (int, error) { charged++; return 1, nil }); err != nil || fails {
+			return response{StatusCode: 503}, err
+		}
+		enlist(ctx, "write")
+		return created(ctx)
+	}, failOpen)
+	r.mustRun(t, first())
+	fails = false
+	r.store.fail(acquire, requestLost)
+	r.seen.forget()
+	wantProblem(t, r.send(t, first()), 409, lambdaidem.ErrInProgress)
+	r.wantEvents(t, lambdaidem.EventStoreError, lambdaidem.EventFailedOpen, lambdaidem.EventInProgress)
+	l.wantDone(t)
+	if rec := r.record(t); rec.State != lambdaidem.Released || len(rec.Steps) != 1 {
+		t.Errorf("the record is %s, with the steps %v", rec.State, rec.Steps)
+	}
+	before := charged
+	if out := r.send(t, first()); out.StatusCode != 201 || replayed(out) || charged != before {
+		t.Errorf("the retry gets %+v; it ran the step %d times", out, charged-before)
+	}
+	l.wantDone(t, "write")
+}
+
 // Where the release that would keep a late transaction from happening can't be
 // written, nobody says that nothing happened (X8).
 func TestX8_UnsettledRejectionThatCantBeReleasedIsUnknown(t *testing.T) {
