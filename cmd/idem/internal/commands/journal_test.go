@@ -82,10 +82,12 @@ func TestO2_TheCountsOfAResumedPurgeAddUp(t *testing.T) {
 	}
 }
 
-// A journal of a version that did not keep the table's ARN binds nothing.
+// A journal of a version that did not keep the table's ARN binds nothing. One without the
+// findings for each flag has nothing for the report.
 func TestO2_AnOlderJournalIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state")
-	for _, text := range []string{`{"table":"t","after":"lambdaidem#5"}`, `{"purge":{"tableARN":"arn:aws:dynamodb:eu-west-1:1:table/t"},"after":"lambdaidem#5"}`, `not JSON`, ``} {
+	for _, text := range []string{`{"table":"t","after":"lambdaidem#5"}`, `{"purge":{"tableARN":"arn:aws:dynamodb:eu-west-1:1:table/t"},"after":"lambdaidem#5"}`,
+		`{"purge":{"tableARN":"arn:aws:dynamodb:eu-west-1:1:table/t"},"after":"lambdaidem#5","found":{"records":1,"chosen":1}}`, `not JSON`, ``} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
