@@ -547,6 +547,29 @@ func TestL7_ASettledRecordLastsItsWholeTTL(t *testing.T) {
 	}
 }
 
+// The operator's TTL may be shorter than that of the functions. A record that would have
+// lasted longer then keeps its expiry, because after it a retry runs the handler again.
+func TestL7_AnOperatorNeverShortensTheLifeOfARecord(t *testing.T) {
+	for name, act := range map[string]func(*Operator, Inspected) (Inspected, error){
+		"release": func(o *Operator, seen Inspected) (Inspected, error) { return o.Release(t.Context(), seen) },
+		"settle":  func(o *Operator, seen Inspected) (Inspected, error) { return o.Settle(t.Context(), seen, settled) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := openDesk(t)
+			d.guard = d.guard.With(func(o *lambdaidem.Options) { o.TTL = 72 * time.Hour })
+			d.die(t, "k")
+			seen := d.inspect(t, d.id("k"))
+			done, err := act(d.operator(t, "alice", func(o *OperatorOptions) { o.TTL = time.Hour }), seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !done.Record.Expires.Equal(seen.Record.Expires) {
+				t.Errorf("it expired at %v, and expires at %v now", seen.Record.Expires, done.Record.Expires)
+			}
+		})
+	}
+}
+
 func TestO2_NoDateNoVerdict(t *testing.T) {
 	d := openDesk(t)
 	users := d.client.Options()
