@@ -1,7 +1,9 @@
 package commands
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"os"
 	"path/filepath"
 	"strings"
@@ -131,6 +133,24 @@ func TestO2_SettleWantsTheFormOfTheKind(t *testing.T) {
 	_, _ = lambdaidem.Do(t.Context(), d.guard, lambdaidem.Call{Operation: "charge", Key: "n"}, uncertain)
 	d.idem("show", "-o", "json", "--namespace", "shop", "--operation", "charge", "--key", "n").want(t, exitDone).into(t, &value)
 	settle(value, "--no-answer").want(t, exitDone, "none: idempotency_answer_unavailable")
+}
+
+// A body that is not UTF-8 reaches the client byte for byte: the retry's response has it in
+// base64 and says so, as a Lambda function returns a binary body.
+func TestO2_ABinaryBodyOfASettledAnswerReachesTheClient(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.guard, "k", died)
+	v, body := d.view("k"), []byte("%PDF-1.7\n\xff\xfe\x00")
+	file := filepath.Join(t.TempDir(), "receipt.pdf")
+	if err := os.WriteFile(file, body, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.idem("settle", v.ID, "--token", v.Token, "--reason", "r", "--yes", "--status", "200", "--header", "Content-Type: application/pdf", "--body-file", file).
+		want(t, exitDone, "(base64) ")
+	got := d.pay(d.guard, "k", paid)
+	if sent, err := base64.StdEncoding.DecodeString(got.Body); err != nil || !got.IsBase64Encoded || !bytes.Equal(sent, body) {
+		t.Errorf("a retry got %+v", got)
+	}
 }
 
 // A mistake in an operator's answer is mended by an operator, and both are kept.
