@@ -91,6 +91,20 @@ func TestO2_DestructiveVerbsAsk(t *testing.T) {
 	d.typing("yes\n", "release", v.ID, "--reason", "r").want(t, exitDone, "released")
 }
 
+// With --yes nobody sees the record, not even at a terminal, so only --token says which
+// attempt is meant.
+func TestO2_YesAtATerminalWantsATokenToo(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.guard, "k", died)
+	v := d.view("k")
+	for _, verb := range [][]string{{"release", v.ID}, {"settle", v.ID, "--no-answer"}} {
+		d.typing("", append(verb, "--reason", "r", "--yes")...).want(t, exitUsage, "Use --token")
+	}
+	if d.view("k").Token != v.Token {
+		t.Error("the record changed")
+	}
+}
+
 func TestO2_SettleWantsTheFormOfTheKind(t *testing.T) {
 	d := openDesk(t)
 	d.pay(d.guard, "k", died)
