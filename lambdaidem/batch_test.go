@@ -150,6 +150,23 @@ func TestV2_NoNameIsNeverReported(t *testing.T) {
 	})
 }
 
+// V2: the failure of a message that can't be named fails the batch even if another message,
+// which has a name, fails after it.
+func TestV2_ANamedFailureHidesNoNamelessOne(t *testing.T) {
+	everySource(t, func(t *testing.T, s batchSource) {
+		if s.async {
+			t.Skip("nothing is reported by name")
+		}
+		e := effects{fail: func(string, int) error { return errBroken }}
+		c := s.behind(batchGuard(), e.handle, want{key: func(body string) (string, error) { return "key-" + body, nil }})
+		failed, err := c.deliver(t.Context(), t, msg{group: "a", body: "x"}, msg{id: "2", group: "b", body: "2"})
+		if all := (*lambdaidem.BatchError)(nil); !errors.As(err, &all) || len(all.Errs) != 2 || failed != nil {
+			t.Errorf("reported %q, %v; want an error of both messages", failed, err)
+		}
+		e.want(t, s.name, "failed x", "failed 2")
+	})
+}
+
 // V2: a failure is never stored, whatever it is marked with: a message that comes
 // back from a dead-letter queue, after a mend, must run.
 func TestV2_FailuresAreNotStored(t *testing.T) {
