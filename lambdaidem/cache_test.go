@@ -542,6 +542,24 @@ func TestR4_ALostAnswerIsRemembered(t *testing.T) {
 	r.wantRuns(t, 1)
 }
 
+// The reply to a transaction has neither a fingerprint nor an attempt number. The cache gets
+// both from the attempt, so an event of a replay from memory names the attempt, and a
+// request with another payload is refused.
+func TestR4_TheAnswerOfATransactionIsRememberedWithItsAttempt(t *testing.T) {
+	r, _ := withLedger(enlisting(created), roomy)
+	r.store.fail(commit, func(_ context.Context, _ string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		rec, err := call()
+		rec.Attempt, rec.Fingerprint = 0, ""
+		return rec, err
+	})
+	r.send(t, first())
+	r.wantFromMemory(t, first())
+	if e := r.seen.last(t); e.Kind != lambdaidem.EventReplayed || e.Attempt != 1 {
+		t.Errorf("the event is %s of attempt %d", e.Kind, e.Attempt)
+	}
+	wantProblem(t, r.send(t, post("key-1", `{"amount":7}`)), http.StatusUnprocessableEntity, lambdaidem.ErrPayloadMismatch)
+}
+
 // X2: a permanent failure replays from memory as from the store.
 func TestR4_AFailureFromMemory(t *testing.T) {
 	store := newFaulty()
