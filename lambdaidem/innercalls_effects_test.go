@@ -286,6 +286,29 @@ func TestX4_AnInnerCallWhoseAnswerCantBeReturned(t *testing.T) {
 	}
 }
 
+// A handler passes on that an inner call has no answer. Nobody knows how the call ended, so the
+// error is no failure of the request that could be stored. The server gets it as it is, and
+// the record ends as after any other error.
+func TestX4_AnInnerCallWithoutAnAnswerIsNoFailureToStore(t *testing.T) {
+	for policy, state := range map[lambdaidem.Policy]lambdaidem.State{lambdaidem.Rerun: lambdaidem.Released, lambdaidem.Hold: lambdaidem.InProgress} {
+		t.Run(string(policy), func(t *testing.T) {
+			r := newRig(nil)
+			if _, err := lambdaidem.Do(t.Context(), r.guard, charge, func(context.Context) (any, error) { return make(chan int), nil }); err != nil {
+				t.Fatal(err)
+			}
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (any, error) { return 1, nil })
+				return response{}, err
+			}, func(o *lambdaidem.Options) { o.Policy = policy })
+			r.store.forgetClaims()
+			if out, err := r.handler(t.Context(), first()); !errors.Is(err, lambdaidem.ErrAnswerUnavailable) {
+				t.Errorf("the server gets %+v, %v; want the handler's error", out, err)
+			}
+			r.wantState(t, state)
+		})
+	}
+}
+
 // The record of an inner call is bound to its payload, because an attempt has died. So is the
 // record of a request that makes the call again.
 func TestE6_ABoundInnerRecordBindsTheRequestAroundIt(t *testing.T) {
