@@ -288,6 +288,9 @@ func TestX2_UncertainKeepsTheLease(t *testing.T) {
 	for name, err := range map[string]error{
 		"plain": lambdaidem.Uncertain(timeout), "wrapped": fmt.Errorf("charge: %w", lambdaidem.Uncertain(timeout)),
 		"inside permanent": lambdaidem.Permanent(lambdaidem.Uncertain(timeout)), // the weaker promise counts
+		// The call behind the error is not known to the guard: another service says so, for example.
+		"permanent of an unknown outcome": lambdaidem.Permanent(fmt.Errorf("%w: %w", lambdaidem.ErrOutcomeUnknown, timeout)),
+		"retryable of an unknown outcome": lambdaidem.Retryable(fmt.Errorf("%w: %w", lambdaidem.ErrOutcomeUnknown, timeout)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(func(context.Context, request) (response, error) { return response{}, err })
