@@ -161,20 +161,28 @@ func TestR2_UnstoredHeadersOfMiddleware(t *testing.T) {
 	}
 }
 
-// R2: hooks and marks stand over what outer handlers set.
+// R2: hooks and marks stand over what outer handlers set, also where the handler has added to
+// an outer handler's values.
 func TestR2_MarksReplaceWhatOuterHandlersSet(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), anonymous, func(o *lambdaidem.Options) {
 		o.ReplayMarks = append(o.ReplayMarks, lambdaidem.Mark{Name: "x-cache", Value: "HIT"})
-		o.OnReplay = func(_ context.Context, _ *lambdaidem.Request, r *lambdaidem.Response) { r.Set("vary", "hook") }
+		o.OnReplay = func(_ context.Context, _ *lambdaidem.Request, r *lambdaidem.Response) {
+			r.Set("vary", "hook")
+			r.Set("Link", "hook")
+		}
 	})
-	inner := g.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Add("Vary", "Accept") }))
+	inner := g.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Add("Vary", "Accept")
+		w.Header().Add("Link", "inner")
+	}))
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Origin")
+		w.Header().Set("Link", "outer")
 		inner.ServeHTTP(w, r)
 	})
 	serve(h, posted(t, "/a"))
 	w := serve(h, posted(t, "/a"))
-	for name, want := range map[string]string{mark: "[true]", "x-cache": "[HIT]", "X-Cache": "[]", "vary": "[hook]"} {
+	for name, want := range map[string]string{mark: "[true]", "x-cache": "[HIT]", "X-Cache": "[]", "vary": "[hook]", "Link": "[hook]"} {
 		if got := fmt.Sprint(w.Header()[name]); got != want {
 			t.Errorf("the replay has %s: %s, want %s", name, got, want)
 		}
