@@ -378,6 +378,23 @@ func TestR3_AnAnswerWhoseRecordChangedMeanwhileIsAskedForAgain(t *testing.T) {
 	}
 }
 
+// R3: a record that can't be read any more hides no missing part. Nobody can say that the
+// record changed, so the answer is lost for good, and the error names the part.
+func TestR3_AMissingPartIsNamedEvenIfTheRecordIsDamagedToo(t *testing.T) {
+	client, table := freshTable(t)
+	s := New(client, table, patient)
+	done := completes(t, s, claim, withValue([]byte(noise(2*partSize))))
+	if _, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(table), Key: s.key(partIDs(t, done)[1])}); err != nil {
+		t.Fatal(err)
+	}
+	putItem(t, client, table, attributes{attrID: str(claim.ID), attrStatus: str("none of ours")})
+	_, err := s.Load(t.Context(), done)
+	wantStoreError(t, err, opLoad, lambdaidem.ReasonForeign, true)
+	if !strings.Contains(err.Error(), "part 2 of 2 is missing") {
+		t.Errorf("error %q doesn't name the part", err)
+	}
+}
+
 // R3: a read that fails says why, and never that the answer is lost; reads are
 // consistent.
 func TestR3_AReadOfAPartThatFailsIsNoLoss(t *testing.T) {
