@@ -37,11 +37,11 @@ type attempt struct {
 	inStore   time.Duration // time spent in the store, except for storing steps
 
 	// How the record was acquired.
-	mayHold    bool    // the reply to a claim is missing, so this attempt may hold the lease
-	over       *Record // the record that the last claim replaces; nil if the claim creates a record
-	failedOpen bool    // the handler runs without a lease because of Options.FailOpen
-	cached     bool    // the record is from the process's cache
-	memory     *cacheEntry
+	mayHoldLease  bool    // the reply to a claim is missing, so this attempt may hold the lease
+	lastClaimOver *Record // the record that the last claim replaces; nil if the claim creates a record
+	failedOpen    bool    // the handler runs without a lease because of Options.FailOpen
+	cached        bool    // the record is from the process's cache
+	memory        *cacheEntry
 
 	// What the handler has done.
 	started     bool        // the handler has been started
@@ -50,13 +50,13 @@ type attempt struct {
 	askedForKey atomic.Bool // it has called DownstreamKey
 
 	// How the record is completed.
-	rejected   bool       // the database has rejected the transaction with the handler's writes
-	unsettled  bool       // an earlier request of the rejected transaction may still commit, until the record changes
-	contests   int        // number of completions that failed because another attempt had taken the record
-	finishedAt time.Time  // Result.At of the last result; see isResult
-	asked      time.Time  // when the store was asked to store that result
-	first      Completion // the first completion, without a claim
-	wrote      bool       // a transaction has stored the answer
+	txRejected      bool       // the database has rejected the transaction with the handler's writes
+	txMayCommit     bool       // an earlier request of the rejected transaction may still commit, until the record changes
+	failedClaims    int        // number of completions that failed because another attempt had taken the record
+	lastResultAt    time.Time  // Result.At of the last result; see isResult
+	lastResultMade  time.Time  // when the store was asked to store that result
+	firstCompletion Completion // the first completion, without a claim
+	storedByTx      bool       // a transaction has stored the answer
 
 	// innerEnding is how this call ended, for the handler that made it; see
 	// innerCalls.record.
@@ -115,10 +115,10 @@ func Key(ctx context.Context) string {
 }
 
 // Principal returns the caller of the guarded call whose handler has this context, as the
-// guard identified it: Request.Principal, or what Options.Principal, HandlerOptions.Principal
-// or Call.Principal says. Give it to a [Do] inside the handler as Call.Principal, so that
-// one caller's inner call never gets another's result. It returns "" if callers are
-// anonymous, and if the call runs unguarded.
+// guard identified it: Request.Principal, or what Options.Principal,
+// HandlerOptions.Principal or Call.Principal says. Give it to a [Do] inside the handler
+// as Call.Principal, so that one caller's inner call never gets another's result. It
+// returns "" if callers are anonymous, and if the call runs unguarded.
 func Principal(ctx context.Context) string {
 	if a := attemptOf(ctx); a != nil {
 		return a.call.who.Principal
@@ -158,34 +158,34 @@ func (a *attempt) inContext(ctx context.Context) context.Context {
 	return context.WithValue(ctx, attemptKey{}, a)
 }
 
-// finding is what a record means to a call.
-type finding int
+// meaning is what a record means to a call.
+type meaning int
 
 const (
-	isFree      finding = iota // there is no record, or the call may take the record over
-	isOurs                     // this attempt holds the lease
+	isFree      meaning = iota // there is no record, or the call may take the record over
+	isAcquired                 // this attempt holds the lease
 	isBusy                     // another attempt holds the lease
 	isAbandoned                // an attempt died under policy Hold, and an operator must decide
 	isMismatch                 // the record has another payload, or one that can't be compared with the call's
 	isFinished                 // the record has an answer, which must be replayed
 )
 
-// judge decides what a record means to the call. Store.Get and Store.Acquire return
-// expired records as absent, so judge does not look at Record.Expires.
-func (a *attempt) judge(rec Record) finding {
+// meaningOf decides what a record means to the call. Store.Get and Store.Acquire return
+// expired records as absent, so meaningOf does not look at Record.Expires.
+func (a *attempt) meaningOf(rec Record) meaning {
 	switch now := a.g.opts.Clock(); {
 	case rec.State == Absent:
 		return isFree
 	case rec.State == Released && len(rec.Steps) == 0 && a.call.mayReplace(rec):
 		return isFree // even for another payload, so that a client can correct its request
-	case a.call.compare(rec.Fingerprint) != samePayload:
+	case a.call.comparePayload(rec.Fingerprint) != samePayload:
 		return isMismatch
 	case rec.State == Released:
 		return isFree
 	case rec.State == Completed:
 		return isFinished
 	case rec.Token == a.token:
-		return isOurs
+		return isAcquired
 	case rec.LeaseLiveAt(now):
 		return isBusy
 	case a.g.opts.Policy == Hold, rec.Held():
@@ -195,9 +195,9 @@ func (a *attempt) judge(rec Record) finding {
 	}
 }
 
-// acquire acquires the lease on the record. If may is true, the handler may run. Otherwise
-// d is what the caller receives instead, such as a replay or a refusal.
-func (a *attempt) acquire(request context.Context) (d decision, may bool) {
+// acquire acquires the lease on the record. If mayRun is true, the handler may run.
+// Otherwise d is what the caller receives instead, such as a replay or a refusal.
+func (a *attempt) acquire(request context.Context) (d decision, mayRun bool) {
 	a.setReserved()
 	ctx := &a.acquiring
 	ctx.Begin(request, a.acquireEnd())
@@ -208,33 +208,33 @@ func (a *attempt) acquire(request context.Context) (d decision, may bool) {
 	a.withdrawUnreleased(ctx)
 	var over Record // the record to take over; zero to create one
 	for {
-		seen, rec, found, err := a.contend(ctx, over)
+		seen, rec, means, err := a.claimRepeatedly(ctx, over)
 		if err != nil {
 			return a.notAcquired(request, seen, err)
 		}
-		if found == isBusy {
-			rec, found = a.wait(ctx, rec)
-			if found == isFree && a.left()-a.reserve >= a.g.opts.MinRunTime {
+		if means == isBusy {
+			rec, means = a.wait(ctx, rec)
+			if means == isFree && a.left()-a.reserve >= a.g.opts.MinRunTime {
 				over = rec
 				continue
 			}
 		}
-		switch found {
-		case isOurs:
+		switch means {
+		case isAcquired:
 			a.acquired(ctx, seen, rec)
 			return decision{}, true
 		case isBusy, isFree: // isFree if waiting has left too little time to run the handler
 			a.withdraw(ctx)
 			return a.inProgress(ctx), false
 		default:
-			return a.fromRecord(ctx, found, rec), false
+			return a.fromRecord(ctx, means, rec), false
 		}
 	}
 }
 
 // prepare calls Preparer.Prepare, if the store has it, before the handler of an optimistic
 // attempt runs. Such an attempt does not call Acquire. The results are as for acquire.
-func (a *attempt) prepare(request context.Context) (d decision, may bool) {
+func (a *attempt) prepare(request context.Context) (d decision, mayRun bool) {
 	store, ok := a.g.store.(Preparer)
 	if !ok {
 		return decision{}, true
@@ -256,10 +256,10 @@ func (a *attempt) prepare(request context.Context) (d decision, may bool) {
 // first. After that, the call is refused with ErrInProgress.
 const maxClaims = 8
 
-// contend claims the record, and tries again while other attempts change the record in
-// between. It returns the record that the last claim was to replace, the record after that
-// claim, and what the latter means, which is never isFree.
-func (a *attempt) contend(ctx context.Context, over Record) (seen, rec Record, found finding, err error) {
+// claimRepeatedly claims the record, and tries again while other attempts change the
+// record in between. It returns the record that the last claim was to replace, the record
+// after that claim, and what the latter means, which is never isFree.
+func (a *attempt) claimRepeatedly(ctx context.Context, over Record) (seen, rec Record, means meaning, err error) {
 	for range maxClaims {
 		rec, err = a.claim(ctx, over)
 		if reasonOf(err) == ReasonConflict {
@@ -268,9 +268,9 @@ func (a *attempt) contend(ctx context.Context, over Record) (seen, rec Record, f
 		if err != nil {
 			return over, rec, isBusy, err
 		}
-		rec = a.freed(ctx, rec)
-		if found = a.judge(rec); found != isFree {
-			return over, rec, found, nil
+		rec = a.withdrawClaimOn(ctx, rec)
+		if means = a.meaningOf(rec); means != isFree {
+			return over, rec, means, nil
 		}
 		over = rec
 	}
@@ -281,7 +281,7 @@ func (a *attempt) contend(ctx context.Context, over Record) (seen, rec Record, f
 // claim replaced. If it was in progress, acquired reports a takeover. If Options.Observer
 // panics then, acquired releases the lease, because the handler will not start.
 func (a *attempt) acquired(ctx context.Context, over, rec Record) {
-	a.mayHold = false
+	a.mayHoldLease = false
 	a.number, a.fingerprint, a.steps.stored = rec.Attempt, rec.Fingerprint, rec.Steps
 	a.holdTo(rec.LeaseEnd)
 	if over.State == InProgress {
@@ -303,14 +303,14 @@ func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 // Even then it does not run if it might repeat a step. That is possible if seen has steps,
 // or if the claim may have taken over the record of a dead attempt, which may have stored
 // a step after it was read.
-func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d decision, may bool) {
+func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d decision, mayRun bool) {
 	if reasonOf(err) == ReasonForeign {
 		a.report(ctx, EventUnreadable, err)
 		a.withdraw(ctx) // the store may have taken the record over before it found the steps unreadable
 		return decision{refusal: recordForeign(err), unreturned: true}, false
 	}
 	a.report(ctx, EventStoreError, err)
-	tookOver := seen.State == InProgress && a.mayHold
+	tookOver := seen.State == InProgress && a.mayHoldLease
 	if a.g.opts.FailOpen && ctx.Err() == nil && len(seen.Steps) == 0 && !tookOver {
 		a.failedOpen = true
 		a.report(ctx, EventFailedOpen, err)
@@ -320,16 +320,16 @@ func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d de
 	return decision{refusal: storeUnavailable(err, a.g.opts.RetryAfter)}, false
 }
 
-// fromRecord decides a call from its record, whose meaning is found: isFinished,
-// isAbandoned or isMismatch.
-func (a *attempt) fromRecord(ctx context.Context, found finding, rec Record) decision {
+// fromRecord decides a call from its record. means is what the record means to the call:
+// isFinished, isAbandoned or isMismatch.
+func (a *attempt) fromRecord(ctx context.Context, means meaning, rec Record) decision {
 	a.number = rec.Attempt
-	switch found {
+	switch means {
 	case isFinished:
 		return a.replay(ctx, rec, EventReplayed)
 	case isMismatch:
 		refusal := payloadMismatch(a.g.opts.MismatchStatus)
-		if a.call.compare(rec.Fingerprint) == maybeSame {
+		if a.call.comparePayload(rec.Fingerprint) == maybeSamePayload {
 			refusal = payloadUnsure(a.g.opts.MismatchStatus)
 			refusal.unfinished = rec.State != Completed
 		}

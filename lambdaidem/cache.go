@@ -63,7 +63,7 @@ type cache struct {
 // Only answer and bytes change after it was created.
 type cacheEntry struct {
 	id     string
-	record Record                   // a copy with the fields that attempt.judge and a replay need
+	record Record                   // a copy with the fields that attempt.meaningOf and a replay need
 	asked  time.Time                // the time before the request to the store that returned the record
 	answer atomic.Pointer[Response] // the decoded HTTP response; nil until the record is replayed
 	bytes  int
@@ -184,7 +184,7 @@ func (g *Guard) recall(ctx context.Context, c call, w work) (decision, bool) {
 		return decision{}, false
 	}
 	a.memory = m
-	return a.fromRecord(ctx, a.judge(m.record), m.record), true
+	return a.fromRecord(ctx, a.meaningOf(m.record), m.record), true
 }
 
 // remember caches a finished record with its complete answer, unless the record came from
@@ -205,5 +205,5 @@ func (a *attempt) rememberOwn(rec Record, result Result) {
 	if rec.Fingerprint == "" { // the reply to a transaction lacks these fields
 		rec.Fingerprint, rec.Attempt = a.fingerprint, a.number
 	}
-	a.g.cache.put(a.id, rec, a.asked)
+	a.g.cache.put(a.id, rec, a.lastResultMade)
 }

@@ -19,10 +19,10 @@ import (
 // lost. The completion therefore takes over the same record as the last claim. A claim for
 // a new record would lose its data, such as the attempt number.
 func (a *attempt) completion(r Result, tx Tx) *Completion {
-	a.first = Completion{Lease: a.lease(), Result: r}
-	c := &a.first
+	a.firstCompletion = Completion{Lease: a.lease(), Result: r}
+	c := &a.firstCompletion
 	if tx != nil && (a.g.opts.Optimistic || a.failedOpen) {
-		return a.completionOver(c, a.replaced())
+		return a.completionOver(c, a.recordOfLastClaim())
 	}
 	return c
 }
@@ -47,11 +47,11 @@ func (c *Completion) with(r Result) *Completion {
 	return &next
 }
 
-// carrier returns the transaction that completes the record: tx if it is not nil, or a
+// completingTx returns the transaction that completes the record: tx if it is not nil, or a
 // transaction without writes if the completion must also claim the record. It returns nil
 // if Store.Complete can complete the record.
-func (a *attempt) carrier(tx Tx) Tx {
-	if tx == nil && (a.g.opts.Optimistic || a.failedOpen && a.rejected) {
+func (a *attempt) completingTx(tx Tx) Tx {
+	if tx == nil && (a.g.opts.Optimistic || a.failedOpen && a.txRejected) {
 		return a.g.transact.Begin(a.g.opts.Random)
 	}
 	return tx
@@ -101,20 +101,21 @@ func isResult(has, meant Result) bool { return has.At.Equal(meant.At) }
 // sent in an event and never to the client.
 var errStepsRemain = errors.New("the record has steps of a version without Options.Optimistic, and an optimistic attempt can't continue after steps: see docs/operate.md, \"Something changes in a deployment\"")
 
-// contested decides what follows if a completion could not claim its record, whose current
-// state is rec. If free is true, the caller may try the completion again, with a claim that
-// takes over seen. Otherwise d is what the caller of the guarded call receives.
-func (a *attempt) contested(ctx context.Context, rec Record) (d decision, seen Record, free bool) {
-	rec = a.freed(ctx, rec)
-	found := a.judge(rec)
-	if found == isBusy {
-		rec, found = a.wait(ctx, rec)
+// claimFailed decides what follows if a completion could not claim its record, whose
+// current state is rec. If mayRetry is true, the caller may try the completion again,
+// with a claim that takes over seen. Otherwise d is what the caller of the guarded call
+// receives.
+func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, seen Record, mayRetry bool) {
+	rec = a.withdrawClaimOn(ctx, rec)
+	means := a.meaningOf(rec)
+	if means == isBusy {
+		rec, means = a.wait(ctx, rec)
 	}
 	switch {
-	case found == isBusy, found == isOurs:
+	case means == isBusy, means == isAcquired:
 		return a.inProgress(ctx), rec, false
-	case found != isFree:
-		return a.overruled(ctx, found, rec), rec, false
+	case means != isFree:
+		return a.fromRecordAfterRun(ctx, means, rec), rec, false
 	case len(rec.Steps) > 0 && a.failedOpen: // a retry that gets the lease continues after the steps
 		return a.inProgress(ctx), rec, false
 	case len(rec.Steps) > 0:
@@ -122,17 +123,17 @@ func (a *attempt) contested(ctx context.Context, rec Record) (d decision, seen R
 		a.report(ctx, EventAbandoned, errStepsRemain)
 		return decision{refusal: stepsRemain(errStepsRemain)}, rec, false
 	}
-	if a.contests++; a.contests >= maxClaims {
+	if a.failedClaims++; a.failedClaims >= maxClaims {
 		return a.inProgress(ctx), rec, false
 	}
 	return decision{}, rec, true
 }
 
-// consult reads the record of an optimistic attempt whose answer is not stored. If known is
-// true, the record decides the call, and d is what the caller receives: for example, the
-// answer that another attempt has stored. If the record can't be read, err is not nil, and
-// d refuses the call.
-func (a *attempt) consult(ctx context.Context) (d decision, known bool, err error) {
+// checkRecord reads the record of an optimistic attempt whose answer is not stored. If
+// decided is true, the record decides the call, and d is what the caller receives: for
+// example, the answer that another attempt has stored. If the record can't be read, err
+// is not nil, and d refuses the call.
+func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, err error) {
 	finishing := a.finishContext(ctx)
 	defer finishing.Cancel()
 	ctx = finishing
@@ -144,38 +145,38 @@ func (a *attempt) consult(ctx context.Context) (d decision, known bool, err erro
 		if err == nil {
 			break
 		}
-		if hopelessRead(err) || !a.pause(ctx, pause) {
+		if readFailsAgain(err) || !a.pause(ctx, pause) {
 			a.report(ctx, EventStoreError, err)
 			return a.unknown(err), false, err
 		}
 	}
-	rec = a.freed(ctx, rec)
-	found := a.judge(rec)
-	if found == isBusy {
-		rec, found = a.wait(ctx, rec)
+	rec = a.withdrawClaimOn(ctx, rec)
+	means := a.meaningOf(rec)
+	if means == isBusy {
+		rec, means = a.wait(ctx, rec)
 	}
-	switch found { //nolint:exhaustive // the record decides the call in all other cases
+	switch means { //nolint:exhaustive // the record decides the call in all other cases
 	case isFree:
 		return decision{}, false, nil
-	case isBusy, isOurs:
+	case isBusy, isAcquired:
 		return a.inProgress(ctx), true, nil
 	}
-	return a.overruled(ctx, found, rec), true, nil
+	return a.fromRecordAfterRun(ctx, means, rec), true, nil
 }
 
-// overruled decides a call from its record although the handler has run. If the attempt is
-// optimistic, none of the handler's writes were made. overruled then subtracts the run from
-// the number of runs that package idemtest checks.
-func (a *attempt) overruled(ctx context.Context, found finding, rec Record) decision {
+// fromRecordAfterRun decides a call from its record although the handler has run. If the
+// attempt is optimistic, none of the handler's writes were made. fromRecordAfterRun then
+// subtracts the run from the number of runs that package idemtest checks.
+func (a *attempt) fromRecordAfterRun(ctx context.Context, means meaning, rec Record) decision {
 	if a.g.opts.Optimistic {
 		runcount.Undo(ctx)
 	}
-	return a.fromRecord(ctx, found, rec)
+	return a.fromRecord(ctx, means, rec)
 }
 
-// hopelessRead reports whether a read that failed with err would fail the same way if it
+// readFailsAgain reports whether a read that failed with err would fail the same way if it
 // were repeated.
-func hopelessRead(err error) bool {
+func readFailsAgain(err error) bool {
 	switch reasonOf(err) { //nolint:exhaustive // all other reasons may be temporary
 	case ReasonNoTable, ReasonPermission, ReasonInvalid, ReasonForeign:
 		return true
@@ -187,11 +188,11 @@ func hopelessRead(err error) bool {
 // that its answer is not stored. If another attempt has changed the record meanwhile, the
 // record decides the call.
 func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
-	d, known, err := a.consult(ctx)
-	if known || err != nil {
+	d, decided, err := a.checkRecord(ctx)
+	if decided || err != nil {
 		return d
 	}
-	if end.outcome == OutcomeReleased && !a.unsettled {
+	if end.outcome == OutcomeReleased && !a.txMayCommit {
 		a.report(ctx, EventReleased, end.err)
 		return decision{}
 	}
@@ -199,15 +200,15 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 	return decision{refusal: outcomeUnknown(end.err, a.g.opts.RetryAfter)}
 }
 
-// diedOptimistic ends an optimistic attempt whose handler panicked with the value v. If the
-// record decides the call, that decision replaces the panic. Otherwise diedOptimistic
-// panics with v again. If the handler called runtime.Goexit, v is nil, and the goroutine
-// exits in either case.
-func (a *attempt) diedOptimistic(ctx context.Context, v any) decision {
+// handlerDiedOptimistic ends an optimistic attempt whose handler panicked with the value
+// v. If the record decides the call, that decision replaces the panic. Otherwise
+// handlerDiedOptimistic panics with v again. If the handler called runtime.Goexit, v is
+// nil, and the goroutine exits in either case.
+func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 	a.inner.setHandler(handlerFailed)
 	a.innerEnding = a.innerOutcome()
-	d, known, _ := a.consult(ctx)
-	if known {
+	d, decided, _ := a.checkRecord(ctx)
+	if decided {
 		return d
 	}
 	a.report(ctx, EventReleased, errHandlerDied)

@@ -50,13 +50,14 @@ type Call struct {
 // Do returns the error that fn returned, with an outcome as for a handler (see [Reject],
 // [Permanent], [Uncertain] and [Retryable]). Inside a guarded handler, an error that
 // released the call's record loses its mark, because the handler may have had effects of
-// its own: a handler that has had none marks the error with Retryable again. If the stored result is a failure, Do returns
-// an *[Error] with its code. If the guard refuses the call, Do returns an *Error with one of
-// these codes: [ErrRequestInvalid], [ErrKeyMissing], [ErrKeyInvalid], [ErrPayloadMismatch],
-// [ErrInProgress], [ErrAttemptAbandoned], [ErrStoreUnavailable], [ErrOutOfTime],
-// [ErrOutcomeUnknown], [ErrAnswerUnavailable], [ErrAnswerUnreadable], [ErrRecordForeign],
-// [ErrStreaming], or, because of a write that fn enlisted, [ErrConditionFailed] or
-// [ErrWriteInvalid]. Use errors.Is to compare them.
+// its own: a handler that has had none marks the error with Retryable again. If the
+// stored result is a failure, Do returns an *[Error] with its code. If the guard refuses
+// the call, Do returns an *Error with one of these codes: [ErrRequestInvalid],
+// [ErrKeyMissing], [ErrKeyInvalid], [ErrPayloadMismatch], [ErrInProgress],
+// [ErrAttemptAbandoned], [ErrStoreUnavailable], [ErrOutOfTime], [ErrOutcomeUnknown],
+// [ErrAnswerUnavailable], [ErrAnswerUnreadable], [ErrRecordForeign], [ErrStreaming], or,
+// because of a write that fn enlisted, [ErrConditionFailed] or [ErrWriteInvalid]. Use
+// errors.Is to compare them.
 func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (T, error)) (T, error) {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Principal: c.Principal, Operation: c.Operation, Key: c.Key}
 	got := do(ctx, g, who, c, fn)
@@ -95,7 +96,7 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 		} else if d := g.bypass(ctx, w); d.refusal != nil {
 			return refusedDo[T](d.refusal)
 		}
-		return w.own()
+		return w.handlerResult()
 	}
 	if c.Key == "" {
 		return refuse(EventKeyMissing, keyMissing("The call of "+c.Operation+" has no idempotency key."))
@@ -111,12 +112,12 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 		return refuse(EventKeyInvalid, &Error{Code: ErrRequestInvalid, Status: http.StatusInternalServerError,
 			Detail: "The result can't be stored.", Err: fmt.Errorf("a result of type %T would lose a part: %s", zero, why)})
 	}
-	d := g.once(ctx, g.newCall(who, given, c.Operation), w)
+	d := g.handleCall(ctx, g.newCall(who, given, c.Operation), w)
 	switch {
 	case d.refusal != nil:
 		return refusedDo[T](d.refusal)
 	case !d.replays:
-		return w.own()
+		return w.handlerResult()
 	case d.failure != nil:
 		return done[T]{err: d.failure.err(), replay: d.failure}
 	}
@@ -193,9 +194,10 @@ func (w *doWork[T]) encode() ([]byte, error) {
 	return text, err
 }
 
-// own returns the result of a call in which fn has run. If the record was released and Do
-// was called inside a guarded handler, own hides the marks of the error; see passedOn.
-func (w *doWork[T]) own() done[T] {
+// handlerResult returns the result of a call in which fn has run. If the record was
+// released and Do was called inside a guarded handler, handlerResult hides the marks of
+// the error; see passedOn.
+func (w *doWork[T]) handlerResult() done[T] {
 	if w.err != nil && w.outcome == "" { // fn ran unguarded
 		w.outcome = w.g.outcomeOfError(w.err)
 	}

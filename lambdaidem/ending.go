@@ -40,11 +40,11 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 		// panic continues with its value and stack.
 		switch {
 		case !settled && a.g.opts.Optimistic: // here recover, because a stored answer may replace the panic
-			d = a.diedOptimistic(ctx, recover())
+			d = a.handlerDiedOptimistic(ctx, recover())
 		case !returned:
-			a.died(ctx)
-		case !settled && a.rejected && !a.unsettled: // Rejected.Verdict panicked, and nothing was written
-			a.died(ctx)
+			a.handlerDied(ctx)
+		case !settled && a.txRejected && !a.txMayCommit: // Rejected.Verdict panicked, and nothing was written
+			a.handlerDied(ctx)
 		case !settled: // the handler has returned and may have had effects
 			a.inner.setHandler(handlerFailed)
 			a.innerEnding = OutcomeUncertain
@@ -71,9 +71,10 @@ var (
 	errEndingDied   = errors.New("the handler returned; then Options.Outcome, the encoding of its result or the store panicked or called runtime.Goexit")
 )
 
-// died finishes the record after the handler has panicked or called runtime.Goexit. It
-// releases the record, unless the handler may have had effects that a retry would repeat.
-func (a *attempt) died(ctx context.Context) {
+// handlerDied finishes the record after the handler has panicked or called
+// runtime.Goexit. It releases the record, unless the handler may have had effects that a
+// retry would repeat.
+func (a *attempt) handlerDied(ctx context.Context) {
 	outcome := OutcomeReleased
 	if a.leavesStep() || a.g.opts.Policy == Hold {
 		outcome = OutcomeUncertain
@@ -123,7 +124,7 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 		}
 	default:
 		a.report(ctx, EventUncertain, end.err)
-		if a.unsettled {
+		if a.txMayCommit {
 			d = a.unknown(end.err)
 		}
 	}
@@ -151,20 +152,20 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	defer finishing.Cancel()
 	ctx = finishing
 	result, unstorable := a.result(w, end)
-	tx = a.carrier(tx)
+	tx = a.completingTx(tx)
 	c := a.completion(result, tx)
 	var err error
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		var rec Record
 		rec, err = a.save(ctx, tx, c)
 		if err == nil {
-			a.wrote = tx != nil
+			a.storedByTx = tx != nil
 			return a.completed(ctx, rec, c, end, unstorable)
 		}
 		if rejected := (*Rejected)(nil); errors.As(err, &rejected) { // the database refused a write of the handler
 			finishing.Cancel()
 			a.enlist.drop()
-			a.rejected, a.unsettled = true, a.unsettled || rejected.Unsettled
+			a.txRejected, a.txMayCommit = true, a.txMayCommit || rejected.Unsettled
 			a.inner.setHandler(handlerRunning) // the verdict may be an Answer with a handler that makes guarded calls
 			return a.finish(request, w, w.rejected(rejected.verdict()))
 		}
@@ -175,8 +176,8 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 				}
 				return a.lost(ctx, rec)
 			}
-			d, over, free := a.contested(ctx, rec)
-			if !free {
+			d, over, mayRetry := a.claimFailed(ctx, rec)
+			if !mayRetry {
 				return d
 			}
 			c = a.completionOver(c, over)
@@ -187,7 +188,7 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			c = c.with(a.withoutAnswer(end))
 			continue
 		}
-		if a.failedOpen && tx == nil || tx != nil && hopeless(err) || !a.pause(ctx, pause) {
+		if a.failedOpen && tx == nil || tx != nil && commitFailsAgain(err) || !a.pause(ctx, pause) {
 			break
 		}
 	}
@@ -208,8 +209,8 @@ func (a *attempt) lost(ctx context.Context, rec Record) decision {
 		return decision{} // with FailOpen, only a completed record replaces the handler's answer
 	}
 	a.report(ctx, EventLeaseLost, nil)
-	if found := a.judge(rec); found == isFinished || found == isMismatch {
-		return a.fromRecord(ctx, found, rec)
+	if means := a.meaningOf(rec); means == isFinished || means == isMismatch {
+		return a.fromRecord(ctx, means, rec)
 	}
 	return a.inProgress(ctx)
 }
@@ -218,8 +219,8 @@ func (a *attempt) lost(ctx context.Context, rec Record) decision {
 // record. If that attempt has finished, the client receives its answer. Otherwise the client
 // receives the answer of the handler that failed.
 func (a *attempt) failedLate(ctx context.Context, rec Record) decision {
-	if found := a.judge(rec); found == isFinished || found == isMismatch {
-		return a.fromRecord(ctx, found, rec)
+	if means := a.meaningOf(rec); means == isFinished || means == isMismatch {
+		return a.fromRecord(ctx, means, rec)
 	}
 	return decision{}
 }
@@ -228,29 +229,29 @@ func (a *attempt) failedLate(ctx context.Context, rec Record) decision {
 // the handler again. why is the error to report; nil if there is none. If another attempt
 // has taken over the record, release changes nothing and returns the record as takenOver.
 func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver *Record) {
-	switch rec, err := a.settleRelease(ctx, why); {
+	switch rec, err := a.sendRelease(ctx, why); {
 	case err == nil:
 		a.report(ctx, EventReleased, why)
 	case errors.Is(err, ErrLeaseLost) && rec.State == Completed && rec.Token == a.token: // an earlier request of this attempt has committed
 		return a.replay(ctx, rec, EventNew), nil
-	case a.failedOpen && a.unsettled:
+	case a.failedOpen && a.txMayCommit:
 		a.report(ctx, EventUncertain, why)
 		return a.unknown(why), nil
 	case a.failedOpen: // with FailOpen there may be no record to release
 		a.report(ctx, EventReleased, why)
-		if a.mayHold {
-			a.leaveBehind(ctx, why, rec, err)
+		if a.mayHoldLease {
+			a.rememberClaim(ctx, why, rec, err)
 		}
 	case errors.Is(err, ErrLeaseLost):
 		a.report(ctx, EventLeaseLost, why)
-		a.innerEnding = careful(a.innerEnding, OutcomeReleased) // the other attempt may carry out the call
+		a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased) // the other attempt may carry out the call
 		return decision{}, &rec
-	case a.unsettled: // the record is unchanged, so the transaction may still commit
+	case a.txMayCommit: // the record is unchanged, so the transaction may still commit
 		a.report(ctx, EventStoreError, err)
 		return a.unknown(err), nil
 	default:
 		a.report(ctx, EventStoreError, err)
-		a.leaveBehind(ctx, why, rec, err)
+		a.rememberClaim(ctx, why, rec, err)
 	}
 	return decision{}, nil
 }
@@ -259,13 +260,13 @@ func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver
 // acquired the lease. If the release fails, or the claim may still reach the database, a
 // later call of this process tries the release again; see unreleased.go.
 func (a *attempt) withdraw(ctx context.Context) {
-	if !a.mayHold {
+	if !a.mayHoldLease {
 		return
 	}
-	a.mayHold = false
-	rec, err := a.settleRelease(ctx, nil)
+	a.mayHoldLease = false
+	rec, err := a.sendRelease(ctx, nil)
 	if err != nil && !errors.Is(err, ErrLeaseLost) {
 		a.report(ctx, EventStoreError, err)
 	}
-	a.leaveBehind(ctx, nil, rec, err)
+	a.rememberClaim(ctx, nil, rec, err)
 }

@@ -249,10 +249,10 @@ type passedOn struct{ err error }
 func (e *passedOn) Error() string { return e.err.Error() }
 func (e *passedOn) Unwrap() error { return e.err }
 
-// unmarked returns the error that Permanent, Uncertain or Retryable has marked in err, or
-// err if there is no mark. Lambda's errorType must be the type of that error, and not of
-// the mark.
-func unmarked(err error) error {
+// withoutMarks returns the error that Permanent, Uncertain or Retryable has marked in
+// err, or err if there is no mark. Lambda's errorType must be the type of that error, and
+// not of the mark.
+func withoutMarks(err error) error {
 	for {
 		if p := (*permanentError)(nil); errors.As(err, &p) {
 			err = p.err
@@ -271,7 +271,7 @@ func unmarked(err error) error {
 // text after this replacement, so it is the same in every replay.
 func failureOf(err error) *Failure {
 	f := &Failure{Code: ErrPermanent, Message: err.Error(), Status: http.StatusInternalServerError}
-	cause := unmarked(err)
+	cause := withoutMarks(err)
 	f.Type = typeName(cause)
 	if own, ok := cause.(messages.InvokeResponse_Error); ok { //nolint:errorlint // Lambda doesn't unwrap the error either
 		f.Type, f.Message = own.Type, own.Message

@@ -105,7 +105,7 @@ func (d done[T]) lambdaError() error {
 			return byCode(e.withoutCause())
 		}
 	case *retryableError, *uncertainError, *permanentError:
-		err = unmarked(err)
+		err = withoutMarks(err)
 	}
 	if e, ok := err.(*Error); ok && e != nil && e.rejected { //nolint:errorlint // as above
 		return invokeError(failureOf(e))

@@ -19,7 +19,7 @@ import (
 // A fingerprint is a short digest of the settings under which it was made, a dot, and a
 // digest of the payload. Fingerprints with equal payload digests belong to equal payloads.
 // Different payload digests prove different payloads only if the settings are equal; see
-// call.compare.
+// call.comparePayload.
 
 // payload is the part of a call's payload that may be JSON. The other parts, such as the
 // method and the path of a request, are compared byte by byte.
@@ -33,7 +33,7 @@ type payload struct {
 // concrete path, the sorted query, the headers in Options.FingerprintHeaders, and the body.
 func (g *Guard) requestCall(who Identity, r *Request) call {
 	p := payload{body: r.Body, json: isJSON(r.contentType())}
-	if len(g.counts.headers) > 0 {
+	if len(g.fingerprints.headers) > 0 {
 		return g.newCall(who, p, g.withHeaders(r)...)
 	}
 	return g.newCall(who, p, r.Method, r.Path, sortedQuery(r.Query))
@@ -41,7 +41,7 @@ func (g *Guard) requestCall(who Identity, r *Request) call {
 
 // newCall returns the call of who. Its payload consists of p and parts.
 func (g *Guard) newCall(who Identity, p payload, parts ...string) call {
-	signers := g.counts.signers
+	signers := g.fingerprints.signers
 	c := call{who: who, fingerprint: g.fingerprint(&signers[0], p, parts)}
 	if len(signers) > 1 {
 		parts := slices.Clone(parts) // without the copy, the parts of every call would escape to the heap
@@ -60,7 +60,7 @@ func (g *Guard) newCall(who Identity, p payload, parts ...string) call {
 func (g *Guard) fingerprint(s *signer, p payload, parts []string) string {
 	scratch := scratchPool.Get().(*[]byte)
 	defer putScratch(scratch)
-	*scratch = g.appendCounted((*scratch)[:0], p, parts)
+	*scratch = g.appendFingerprinted((*scratch)[:0], p, parts)
 	settings, digest := s.settingsFor(p.form), s.digest(*scratch)
 	var out [2*settingsSize + 1 + 2*sha256.Size]byte
 	hex.Encode(out[:], settings[:settingsSize])
@@ -69,12 +69,13 @@ func (g *Guard) fingerprint(s *signer, p payload, parts []string) string {
 	return string(out[:])
 }
 
-// settingsSize is the number of bytes of the settings' digest in a fingerprint. Few bytes are
-// enough, because they only distinguish the settings that one record meets in its life.
+// settingsSize is the number of bytes of the settings' digest in a fingerprint. Few bytes
+// are enough, because they only distinguish the settings that one record meets in its
+// life.
 const settingsSize = 6
 
-// appendCounted appends the text that the fingerprint is a digest of.
-func (g *Guard) appendCounted(buf []byte, p payload, parts []string) []byte {
+// appendFingerprinted appends the text that the fingerprint is a digest of.
+func (g *Guard) appendFingerprinted(buf []byte, p payload, parts []string) []byte {
 	for _, part := range parts {
 		buf = appendPart(buf, part)
 	}
@@ -82,7 +83,7 @@ func (g *Guard) appendCounted(buf []byte, p payload, parts []string) []byte {
 	if p.json {
 		taken, byValue := canon.Append(append(buf, 'j'), p.body, canon.Limits{Bytes: g.opts.MaxBody, Depth: g.opts.MaxJSONDepth})
 		if byValue {
-			return taken[:at+1+len(g.counts.ignore.Cut(taken[at+1:]))]
+			return taken[:at+1+len(g.fingerprints.ignore.Cut(taken[at+1:]))]
 		}
 	}
 	return append(append(buf, 'b'), p.body...)
@@ -111,17 +112,17 @@ func (s *signer) digest(text []byte) [sha256.Size]byte {
 	return [sha256.Size]byte(mac.Sum(nil))
 }
 
-// counted holds the options for fingerprints, prepared for use.
-type counted struct {
+// fingerprintOptions holds the options for fingerprints, prepared for use.
+type fingerprintOptions struct {
 	ignore  *canon.Pointers // the JSON Pointers of Options.FingerprintIgnore; nil if there are none
 	headers []string        // the names in Options.FingerprintHeaders: lower case, sorted, without duplicates
 	signers []signer        // one for each secret, or one without a secret; new records use the first, and existing records may match any
 }
 
-// counted prepares the options for fingerprints. It panics if one is invalid, and names the
-// field.
-func (o Options) counted() counted {
-	var c counted
+// fingerprintOptions prepares the options for fingerprints. It panics if one is invalid,
+// and names the field.
+func (o Options) fingerprintOptions() fingerprintOptions {
+	var c fingerprintOptions
 	if len(o.FingerprintIgnore) > 0 {
 		var err error
 		if c.ignore, err = canon.ParsePointers(o.FingerprintIgnore); err != nil {
@@ -155,7 +156,7 @@ func (o Options) counted() counted {
 // signer returns a signer with the given secret, or without a secret if it is nil.
 func (o Options) signer(secret []byte, headers []string) signer {
 	s := signer{secret: secret}
-	text := appendPart(nil, "fingerprint settings 1") // increase the number whenever appendCounted changes
+	text := appendPart(nil, "fingerprint settings 1") // increase the number whenever appendFingerprinted changes
 	if secret == nil {
 		text = appendPart(text, "unsigned")
 	} else { // identify the secret by the HMAC of a constant, which reveals no more about it than any fingerprint does
@@ -195,7 +196,7 @@ func isUnsigned(secret []byte) bool { return string(secret) == unsigned }
 // section 5.5).
 func (g *Guard) withHeaders(r *Request) []string {
 	parts := []string{r.Method, r.Path, sortedQuery(r.Query)}
-	for _, name := range g.counts.headers {
+	for _, name := range g.fingerprints.headers {
 		values := r.Values(http.CanonicalHeaderKey(name))
 		parts = append(parts, name, strconv.Itoa(len(values)))
 		for _, v := range values {
@@ -214,9 +215,10 @@ func putScratch(b *[]byte) {
 	}
 }
 
-// isJSON reports whether a body with this media type is compared by value. That is so for a
-// JSON type (RFC 8259, and +json of RFC 6839) and for an empty type. A body of any other type
-// is compared byte by byte, because its readers may distinguish what JSON readers don't.
+// isJSON reports whether a body with this media type is compared by value. That is so for
+// a JSON type (RFC 8259, and +json of RFC 6839) and for an empty type. A body of any
+// other type is compared byte by byte, because its readers may distinguish what JSON
+// readers don't.
 func isJSON(contentType string) bool {
 	if contentType == "" || contentType == "application/json" {
 		return true
@@ -225,8 +227,9 @@ func isJSON(contentType string) bool {
 	return err == nil && (t == "application/json" || strings.HasSuffix(t, "+json"))
 }
 
-// sortedQuery sorts the parameters of a raw query by their unescaped names. It keeps the order
-// of the values of one name, because that order can matter, and it keeps the escaping.
+// sortedQuery sorts the parameters of a raw query by their unescaped names. It keeps the
+// order of the values of one name, because that order can matter, and it keeps the
+// escaping.
 func sortedQuery(raw string) string {
 	if !strings.Contains(raw, "&") {
 		return raw
@@ -236,8 +239,8 @@ func sortedQuery(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// parameterName returns the unescaped name of one parameter of a raw query. If the name has an
-// invalid escape, parameterName returns it as it is.
+// parameterName returns the unescaped name of one parameter of a raw query. If the name
+// has an invalid escape, parameterName returns it as it is.
 func parameterName(parameter string) string {
 	name, _, _ := strings.Cut(parameter, "=")
 	if unescaped, err := url.QueryUnescape(name); err == nil {

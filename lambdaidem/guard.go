@@ -12,13 +12,13 @@ import (
 
 // Guard makes handlers safe to retry. Make one with New. It is safe for concurrent use.
 type Guard struct {
-	store    Store
-	storeKey any        // identifies the store in innerRecord: the store itself, or a unique pointer if it is not comparable
-	transact Transactor // the store, if it has transactions; else nil
-	opts     Options    // the options, with defaults filled in
-	off      bool       // the guard runs every call unguarded; set by the environment variable SwitchOff
-	cache    *cache     // the cache of finished records; nil without Options.Cache
-	counts   counted    // the fingerprint options, checked and prepared for use
+	store        Store
+	storeKey     any                // identifies the store in innerRecord: the store itself, or a unique pointer if it is not comparable
+	transact     Transactor         // the store, if it has transactions; else nil
+	opts         Options            // the options, with defaults filled in
+	off          bool               // the guard runs every call unguarded; set by the environment variable SwitchOff
+	cache        *cache             // the cache of finished records; nil without Options.Cache
+	fingerprints fingerprintOptions // the fingerprint options, checked and prepared for use
 	// unreleased lists claims of earlier calls whose records may be in progress although no
 	// handler is running. Guards derived by With share the list.
 	unreleased *unreleased
@@ -57,7 +57,7 @@ func (g *Guard) With(optFns ...func(*Options)) *Guard {
 	if o.Cache != g.opts.Cache {
 		cache = newCache(o.Cache)
 	}
-	return &Guard{store: g.store, storeKey: g.storeKey, transact: g.transact, opts: o, off: g.off, cache: cache, counts: o.counted(), unreleased: g.unreleased}
+	return &Guard{store: g.store, storeKey: g.storeKey, transact: g.transact, opts: o, off: g.off, cache: cache, fingerprints: o.fingerprintOptions(), unreleased: g.unreleased}
 }
 
 // SwitchOff is the name of an environment variable that switches off every guard of a
@@ -132,10 +132,10 @@ type decision struct {
 	unreturned bool // if refusal is set: the record has, or may have, an answer that can't be read
 }
 
-// once handles one guarded call: it runs the handler, or it replays or refuses the call
-// because of what the record says. If the handler of another attempt makes the call, once
-// records in that attempt how the call ended; see attempt.endInner.
-func (g *Guard) once(ctx context.Context, c call, w work) (d decision) {
+// handleCall handles one guarded call: it runs the handler, or it replays or refuses the
+// call because of what the record says. If the handler of another attempt makes the call,
+// handleCall records in that attempt how the call ended; see attempt.endInner.
+func (g *Guard) handleCall(ctx context.Context, c call, w work) (d decision) {
 	var a *attempt
 	if outer := attemptOf(ctx); outer != nil {
 		if !outer.beginInner() {
@@ -161,12 +161,12 @@ func (g *Guard) once(ctx context.Context, c call, w work) (d decision) {
 	a = g.newAttempt(ctx, c)
 	a.work = w
 	if g.opts.Optimistic {
-		if d, may := a.prepare(ctx); !may {
+		if d, mayRun := a.prepare(ctx); !mayRun {
 			return d
 		}
 		return a.run(ctx, w)
 	}
-	if d, may := a.acquire(ctx); !may {
+	if d, mayRun := a.acquire(ctx); !mayRun {
 		return d
 	}
 	return a.run(ctx, w)

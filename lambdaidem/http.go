@@ -146,11 +146,11 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 		g.refused(ctx, who, kind, refusal)
 		return g.refuse(ctx, r, refusal)
 	}
-	d := g.once(ctx, g.requestCall(who, r), w)
+	d := g.handleCall(ctx, g.requestCall(who, r), w)
 	if d.replays {
 		return w.again(ctx, r, d), nil
 	}
-	return w.own(ctx, r, d)
+	return w.handlerResponse(ctx, r, d)
 }
 
 // refuse returns the results of serve for a refused request: the problem document, or the
@@ -173,9 +173,9 @@ func (g *Guard) pass(ctx context.Context, r *Request, w *httpWork) (*Response, e
 		return nil, w.err
 	case g.transact == nil: // the store has no transactions, so there is nothing to commit
 		w.run(ctx)
-		return w.own(ctx, r, decision{})
+		return w.handlerResponse(ctx, r, decision{})
 	}
-	return w.own(ctx, r, g.bypass(ctx, w))
+	return w.handlerResponse(ctx, r, g.bypass(ctx, w))
 }
 
 // httpWork implements work for one HTTP request.
@@ -235,9 +235,9 @@ func (w *httpWork) ending() ending {
 	return end
 }
 
-// own returns the results of serve for a request whose handler has run: nil to send the
-// handler's response, or the response that replaces it.
-func (w *httpWork) own(ctx context.Context, r *Request, d decision) (*Response, error) {
+// handlerResponse returns the results of serve for a request whose handler has run: nil
+// to send the handler's response, or the response that replaces it.
+func (w *httpWork) handlerResponse(ctx context.Context, r *Request, d decision) (*Response, error) {
 	switch {
 	case d.refusal != nil:
 		return w.g.refuse(ctx, r, d.refusal)

@@ -129,7 +129,7 @@ func (i *innerCalls) outcome() (left Outcome, running bool) {
 		return OutcomeUncertain, true
 	}
 	for _, one := range i.unsettled {
-		left = careful(left, one)
+		left = outcomeOfBoth(left, one)
 	}
 	return left, false
 }
@@ -207,7 +207,7 @@ func (a *attempt) endingOf(d decision) Outcome {
 	case a == nil || !a.started:
 		return left
 	case a.g.opts.Optimistic: // the writes of the call's handler were not made, but calls inside it may have had effects
-		return careful(left, a.innerOutcome())
+		return outcomeOfBoth(left, a.innerOutcome())
 	default: // the call's handler ran, and its answer is not stored
 		return OutcomeUncertain
 	}
@@ -222,7 +222,7 @@ func (d *decision) carriedOut() bool {
 // mayHaveHadEffect reports whether the attempt may have had an effect even if it did not
 // succeed: its writes were committed with a stored failure, the record has steps, or the
 // record was bound to its payload before.
-func (a *attempt) mayHaveHadEffect() bool { return a.wrote || a.steps.any() || a.bound != "" }
+func (a *attempt) mayHaveHadEffect() bool { return a.storedByTx || a.steps.any() || a.bound != "" }
 
 // temporary reports whether a call that a guard has refused with e may succeed if it is
 // repeated later.

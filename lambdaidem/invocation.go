@@ -43,7 +43,7 @@ func failureCode(err error) string {
 	if status, ok := errors.AsType[failedStatus](err); ok {
 		return fmt.Sprintf("http_%d", int(status))
 	}
-	cause := unmarked(err)
+	cause := withoutMarks(err)
 	if own, ok := errors.AsType[*Error](cause); ok && own != nil {
 		return label(string(own.Code))
 	}

@@ -197,7 +197,7 @@ func (e *panicError) reported() error {
 // takeMessage runs the handler of a message under the guard, as Do does for a function.
 func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context) error) done[struct{}] {
 	w := &messageWork{g: g, fn: fn}
-	d := g.once(ctx, c, w)
+	d := g.handleCall(ctx, c, w)
 	switch {
 	case d.refusal != nil:
 		return refusedDo[struct{}](d.refusal)

@@ -115,7 +115,7 @@ func refusedForNow(r *Response) bool {
 
 // outcomeOfError returns the outcome of an error that a handler returned.
 func (g *Guard) outcomeOfError(err error) Outcome {
-	if o := g.marked(err); o != "" {
+	if o := g.outcomeOfMarks(err); o != "" {
 		return o
 	}
 	if g.opts.Policy == Hold {
@@ -124,23 +124,23 @@ func (g *Guard) outcomeOfError(err error) Outcome {
 	return OutcomeReleased
 }
 
-// marked returns the outcome that err asks for, or "" if it asks for none. Permanent,
-// Uncertain and Retryable mark an error with an outcome, and Reject's status has one. marked
-// also examines the errors that err wraps. If they ask for different outcomes, careful
-// chooses one.
+// outcomeOfMarks returns the outcome that err asks for, or "" if it asks for none.
+// Permanent, Uncertain and Retryable mark an error with an outcome, and Reject's status
+// has one. outcomeOfMarks also examines the errors that err wraps. If they ask for
+// different outcomes, outcomeOfBoth chooses one.
 //
 // If err joins several errors, policy Hold makes the outcome uncertain as soon as one of
 // them has no mark: that error may come from a call that had an effect.
-func (g *Guard) marked(err error) Outcome {
+func (g *Guard) outcomeOfMarks(err error) Outcome {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case nil, *passedOn:
 		return ""
 	case *uncertainError:
 		return OutcomeUncertain
 	case *permanentError:
-		return careful(OutcomeFailed, markWithin(e.err))
+		return outcomeOfBoth(OutcomeFailed, outcomeWithinMark(e.err))
 	case *retryableError:
-		return careful(OutcomeReleased, markWithin(e.err))
+		return outcomeOfBoth(OutcomeReleased, outcomeWithinMark(e.err))
 	case *Error:
 		switch {
 		case e == nil:
@@ -152,28 +152,29 @@ func (g *Guard) marked(err error) Outcome {
 		case e.rejected:
 			return g.outcomeOf(&Response{Status: e.Status})
 		}
-		return g.marked(e.Err)
+		return g.outcomeOfMarks(e.Err)
 	case interface{ Unwrap() error }:
-		return g.marked(e.Unwrap())
+		return g.outcomeOfMarks(e.Unwrap())
 	case interface{ Unwrap() []error }:
 		var all Outcome
 		for _, one := range e.Unwrap() {
-			o := g.marked(one)
+			o := g.outcomeOfMarks(one)
 			if o == "" && one != nil && g.opts.Policy == Hold {
 				return OutcomeUncertain
 			}
-			all = careful(all, o)
+			all = outcomeOfBoth(all, o)
 		}
 		return all
 	}
 	return ""
 }
 
-// markWithin returns the outcome of the marks inside err, for an err that is itself inside a
-// mark. It is OutcomeUncertain if err wraps an Uncertain error or ErrOutcomeUnknown, else
-// OutcomeFailed if err wraps a Permanent error, else "". The status of an error made by
-// Reject does not count, because the mark around that error decides.
-func markWithin(err error) Outcome {
+// outcomeWithinMark returns the outcome of the marks inside err, for an err that is
+// itself inside a mark. It is OutcomeUncertain if err wraps an Uncertain error or
+// ErrOutcomeUnknown, else OutcomeFailed if err wraps a Permanent error, else "". The
+// status of an error made by Reject does not count, because the mark around that error
+// decides.
+func outcomeWithinMark(err error) Outcome {
 	if u := (*uncertainError)(nil); errors.As(err, &u) || errors.Is(err, ErrOutcomeUnknown) {
 		return OutcomeUncertain
 	}
@@ -183,9 +184,9 @@ func markWithin(err error) Outcome {
 	return ""
 }
 
-// careful returns the outcome that applies if both a and b do: uncertain comes before
+// outcomeOfBoth returns the outcome that applies if both a and b do: uncertain comes before
 // failed, failed before released, and released before succeeded. "" means no outcome.
-func careful(a, b Outcome) Outcome {
+func outcomeOfBoth(a, b Outcome) Outcome {
 	for _, o := range []Outcome{OutcomeUncertain, OutcomeFailed, OutcomeReleased, OutcomeSucceeded} {
 		if a == o || b == o {
 			return o

@@ -27,7 +27,7 @@ func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	seen := &Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, headers: headers{sent: r.Header}}
-	resp, err := work.own(ctx, seen, d)
+	resp, err := work.handlerResponse(ctx, seen, d)
 	if err != nil {
 		resp = h.g.ownAnswer(ctx, seen, conditionFailed(err))
 	}

@@ -11,37 +11,37 @@ import (
 // the payloads differ. A call whose payload can't be compared is refused too, with another
 // text than a mismatch; see payloadUnsure.
 
-// likeness is the result of comparing the payloads of two fingerprints.
-type likeness int
+// payloadMatch is the result of comparing the payloads of two fingerprints.
+type payloadMatch int
 
 const (
-	samePayload    likeness = iota // the digests are equal
-	anotherPayload                 // the digests differ although they were made under the same settings
-	maybeSame                      // can't be compared: the digests differ, but so do the settings under which they were made
+	samePayload      payloadMatch = iota // the digests are equal
+	anotherPayload                       // the digests differ although they were made under the same settings
+	maybeSamePayload                     // can't be compared: the digests differ, but so do the settings under which they were made
 )
 
-// compare compares the payload of this call with the payload of a record, whose fingerprint
-// is recorded. It makes fingerprints of the call's payload with every secret of the guard,
-// because the record's may have been made with any of them.
-func (c *call) compare(recorded string) likeness {
-	best := like(c.fingerprint, recorded)
+// comparePayload compares the payload of this call with the payload of a record, whose
+// fingerprint is recorded. It makes fingerprints of the call's payload with every secret
+// of the guard, because the record's may have been made with any of them.
+func (c *call) comparePayload(recorded string) payloadMatch {
+	best := compareFingerprints(c.fingerprint, recorded)
 	if best == samePayload || c.others == nil {
 		return best
 	}
 	for _, other := range c.others() {
-		switch like(other, recorded) {
+		switch compareFingerprints(other, recorded) {
 		case samePayload:
 			return samePayload
 		case anotherPayload:
 			best = anotherPayload
-		case maybeSame:
+		case maybeSamePayload:
 		}
 	}
 	return best
 }
 
-// like compares two fingerprints, which have the form SETTINGS.DIGEST.
-func like(fingerprint, recorded string) likeness {
+// compareFingerprints compares two fingerprints, which have the form SETTINGS.DIGEST.
+func compareFingerprints(fingerprint, recorded string) payloadMatch {
 	ownSettings, ownDigest, _ := strings.Cut(fingerprint, ".")
 	settings, digest, _ := strings.Cut(recorded, ".")
 	switch {
@@ -50,7 +50,7 @@ func like(fingerprint, recorded string) likeness {
 	case ownSettings == settings:
 		return anotherPayload
 	default:
-		return maybeSame
+		return maybeSamePayload
 	}
 }
 
@@ -66,7 +66,7 @@ func (c *call) mayReplace(rec Record) bool {
 	case "":
 		return true
 	case BoundByDownstreamKey:
-		return c.compare(rec.Fingerprint) != anotherPayload
+		return c.comparePayload(rec.Fingerprint) != anotherPayload
 	default:
 		return false
 	}
@@ -80,21 +80,21 @@ var errOtherSettings = errors.New("the record's fingerprint was made under other
 // different digest never proves a different payload from then on.
 const settingsUnknown = "?"
 
-// doubtful returns the fingerprint with settingsUnknown in place of its settings.
-func doubtful(fingerprint string) string {
+// withUnknownSettings returns the fingerprint with settingsUnknown in place of its settings.
+func withUnknownSettings(fingerprint string) string {
 	_, digest, _ := strings.Cut(fingerprint, ".")
 	return settingsUnknown + "." + digest
 }
 
-// fingerprintOver returns the fingerprint that rec gets when this call claims it: that of the
-// call's payload, made with the first secret. If the record kept its old fingerprint, it
-// could be retried until the secret of that fingerprint is removed from the options, and
-// then no call would match.
+// fingerprintOver returns the fingerprint that rec gets when this call claims it: that of
+// the call's payload, made with the first secret. If the record kept its old fingerprint,
+// it could be retried until the secret of that fingerprint is removed from the options,
+// and then no call would match.
 func (c *call) fingerprintOver(rec Record) string {
 	forgotten := rec.State == Released && rec.Bound == "" // the record accepts any payload
-	inDoubt := c.compare(rec.Fingerprint) == maybeSame || strings.HasPrefix(rec.Fingerprint, settingsUnknown)
+	inDoubt := c.comparePayload(rec.Fingerprint) == maybeSamePayload || strings.HasPrefix(rec.Fingerprint, settingsUnknown)
 	if inDoubt && !forgotten {
-		return doubtful(c.fingerprint)
+		return withUnknownSettings(c.fingerprint)
 	}
 	return c.fingerprint
 }

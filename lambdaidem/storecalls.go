@@ -25,13 +25,13 @@ func (a *attempt) claim(ctx context.Context, over Record) (Record, error) {
 		a.beginLease(now)
 		asked := time.Now()
 		claim := a.claimAt(now, over)
-		a.over, a.bound = claim.Over, claim.Bound
+		a.lastClaimOver, a.bound = claim.Over, claim.Bound
 		rec, err := a.g.store.Acquire(ctx, claim)
 		a.spent(asked)
 		if err == nil {
 			return rec, nil
 		}
-		a.mayHold = a.mayHold || !notApplied(err)
+		a.mayHoldLease = a.mayHoldLease || !notApplied(err)
 		if reasonOf(err) != ReasonConflict {
 			return rec, err
 		}
@@ -44,13 +44,13 @@ func (a *attempt) claim(ctx context.Context, over Record) (Record, error) {
 	}
 }
 
-// replaced returns the record that the last claim takes over. It returns the zero Record if
-// that claim creates a record, or if the attempt has made no claim.
-func (a *attempt) replaced() Record {
-	if a.over == nil {
+// recordOfLastClaim returns the record that the last claim takes over. It returns the
+// zero Record if that claim creates a record, or if the attempt has made no claim.
+func (a *attempt) recordOfLastClaim() Record {
+	if a.lastClaimOver == nil {
 		return Record{}
 	}
-	return *a.over
+	return *a.lastClaimOver
 }
 
 // claimAt returns a claim to send at the time now. over is the record to take over, or the
@@ -134,12 +134,12 @@ func (a *attempt) withoutAnswer(end ending) Result {
 // time. Each result of an attempt has a different At, so that isResult can distinguish the
 // results of one attempt.
 func (a *attempt) emptyResult(end ending) Result {
-	a.asked = a.g.opts.Clock()
-	now := a.asked.Truncate(time.Millisecond)
-	if !now.After(a.finishedAt) {
-		now = a.finishedAt.Add(time.Millisecond)
+	a.lastResultMade = a.g.opts.Clock()
+	now := a.lastResultMade.Truncate(time.Millisecond)
+	if !now.After(a.lastResultAt) {
+		now = a.lastResultAt.Add(time.Millisecond)
 	}
-	a.finishedAt = now
+	a.lastResultAt = now
 	return Result{Outcome: end.outcome, At: now, Expires: a.expires(now)}
 }
 
@@ -156,11 +156,11 @@ func (a *attempt) lease() Lease {
 	return l
 }
 
-// settleRelease calls Store.Release, even if ctx has ended. It retries a failed call until
+// sendRelease calls Store.Release, even if ctx has ended. It retries a failed call until
 // the time for cleanup is over. An attempt without a lease, because of Options.FailOpen,
 // tries only once. why is the error to store as the record's last failure; nil if there is
 // none.
-func (a *attempt) settleRelease(ctx context.Context, why error) (Record, error) {
+func (a *attempt) sendRelease(ctx context.Context, why error) (Record, error) {
 	cleaning := a.cleanupContext(ctx)
 	defer cleaning.Cancel()
 	ctx = cleaning

@@ -60,7 +60,7 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 			a.rejectAlone(ctx, w, rejected.verdict())
 			return decision{}
 		}
-		if hopeless(err) || !a.pause(ctx, pause) {
+		if commitFailsAgain(err) || !a.pause(ctx, pause) {
 			break
 		}
 	}
@@ -76,12 +76,12 @@ func (a *attempt) rejectAlone(ctx context.Context, w work, err error) {
 	w.rejected(err)
 }
 
-// hopeless reports whether err shows that a transaction was not applied, and that it would
-// fail in the same way if it were sent again.
-func hopeless(err error) bool {
-	switch reasonOf(err) { //nolint:exhaustive // a read can't fail for these reasons; see hopelessRead for the others
+// commitFailsAgain reports whether err shows that a transaction was not applied, and that
+// it would fail in the same way if it were sent again.
+func commitFailsAgain(err error) bool {
+	switch reasonOf(err) { //nolint:exhaustive // a read can't fail for these reasons; see readFailsAgain for the others
 	case ReasonTooLarge, ReasonEncoding:
 		return notApplied(err)
 	}
-	return hopelessRead(err) && notApplied(err)
+	return readFailsAgain(err) && notApplied(err)
 }

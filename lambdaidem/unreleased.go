@@ -62,29 +62,29 @@ func (a *attempt) newUnreleasedClaim(why error) *unreleasedClaim {
 	now := time.Now()
 	lease := a.lease()
 	lease.LastFailure = failureCode(why)
-	return &unreleasedClaim{g: a.g, lease: lease, started: a.started, invocation: a.invocation, over: a.replaced().Token,
+	return &unreleasedClaim{g: a.g, lease: lease, started: a.started, invocation: a.invocation, over: a.recordOfLastClaim().Token,
 		arrivesBy: now.Add(MinTTL), due: now, pause: withdrawalPause}
 }
 
 // withdraw releases the record if the claim holds its lease, and returns the record as
-// Store.Release does. If settled is true, the claim can be removed from the list: it does
+// Store.Release does. If resolved is true, the claim can be removed from the list: it does
 // not hold the lease, and can't acquire it later either.
-func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, settled bool, err error) {
+func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, resolved bool, err error) {
 	asked, now := time.Now(), c.g.opts.Clock()
 	lease := c.lease
 	lease.Expires = ceil(now.Add(c.g.opts.TTL), time.Second)
 	rec, err = c.g.store.Release(ctx, lease, now)
-	return rec, c.settledBy(rec, err, asked), err
+	return rec, c.resolvedBy(rec, err, asked), err
 }
 
-// settledBy reports whether the claim does not hold the lease and can never acquire it. rec
+// resolvedBy reports whether the claim does not hold the lease and can never acquire it. rec
 // and err are the results of Store.Release, which was called at the time asked.
 //
 // A request with the claim may still be on its way to the database. It changes nothing if
 // the record has been released under the claim's token, is completed, or has another token
 // than the record that the claim takes over. If the record is still as the claim expects
 // it, the request can be applied until arrivesBy.
-func (c *unreleasedClaim) settledBy(rec Record, err error, asked time.Time) bool {
+func (c *unreleasedClaim) resolvedBy(rec Record, err error, asked time.Time) bool {
 	switch {
 	case err == nil:
 		return true
@@ -132,8 +132,8 @@ func (u *unreleased) holding(rec Record) *unreleasedClaim {
 	return nil
 }
 
-// next returns the claim that has been due for the longest time, or nil if no claim is due. It
-// marks the claim as being withdrawn.
+// next returns the claim that has been due for the longest time, or nil if no claim is
+// due. It marks the claim as being withdrawn.
 func (u *unreleased) next(now time.Time) *unreleasedClaim {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -152,10 +152,11 @@ func (u *unreleased) next(now time.Time) *unreleasedClaim {
 	return first
 }
 
-// withdrawalDone records the result of withdrawing a claim that next returned. If the claim is
-// settled, it is removed from the list. Otherwise withdrawalDone sets when it is due again.
-func (u *unreleased) withdrawalDone(c *unreleasedClaim, settled bool, err error) {
-	if settled {
+// withdrawalDone records the result of withdrawing a claim that next returned. If the
+// claim is resolved, it is removed from the list. Otherwise withdrawalDone sets when it
+// is due again.
+func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error) {
+	if resolved {
 		u.forget(c)
 		return
 	}
@@ -177,14 +178,14 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, settled bool, err error)
 	c.pause *= 2
 }
 
-// leaveBehind adds the attempt's claim to the list of unreleased claims, so that a later
+// rememberClaim adds the attempt's claim to the list of unreleased claims, so that a later
 // call releases the record. rec and err are the results of the attempt's own release. If
-// they show that the claim is settled, leaveBehind does nothing. It sends an
+// they show that the claim is resolved, rememberClaim does nothing. It sends an
 // EventNeverStarted if the handler did not start and the record may be in progress. why is
 // the error to store as the record's last failure; nil if there is none.
-func (a *attempt) leaveBehind(ctx context.Context, why error, rec Record, err error) {
+func (a *attempt) rememberClaim(ctx context.Context, why error, rec Record, err error) {
 	c := a.newUnreleasedClaim(why)
-	if c.settledBy(rec, err, time.Now()) {
+	if c.resolvedBy(rec, err, time.Now()) {
 		return
 	}
 	if errors.Is(err, ErrLeaseLost) { // the claim does not hold the lease now, but may still reach the database
@@ -215,18 +216,19 @@ func (a *attempt) withdrawUnreleased(ctx context.Context) {
 		if c == nil {
 			return
 		}
-		_, settled, err := c.withdraw(within)
-		u.withdrawalDone(c, settled, err)
+		_, resolved, err := c.withdraw(within)
+		u.withdrawalDone(c, resolved, err)
 		if err != nil && !errors.Is(err, ErrLeaseLost) {
 			return
 		}
 	}
 }
 
-// freed checks whether an earlier call of this process holds the lease on rec by a claim in
-// the list of unreleased claims. If so, freed withdraws the claim and returns the resulting
-// record. It returns rec if there is no such claim, or if the withdrawal fails.
-func (a *attempt) freed(ctx context.Context, rec Record) Record {
+// withdrawClaimOn checks whether an earlier call of this process holds the lease on rec
+// by a claim in the list of unreleased claims. If so, withdrawClaimOn withdraws the claim
+// and returns the resulting record. It returns rec if there is no such claim, or if the
+// withdrawal fails.
+func (a *attempt) withdrawClaimOn(ctx context.Context, rec Record) Record {
 	c := a.g.unreleased.holding(rec)
 	if c == nil {
 		return rec
@@ -235,8 +237,8 @@ func (a *attempt) freed(ctx context.Context, rec Record) Record {
 	defer a.spent(asked)
 	within := deadline.With(ctx, asked.Add(min(withdrawalTime, max(a.left(), 0)/20)))
 	defer within.Cancel()
-	now, settled, err := c.withdraw(within)
-	if settled {
+	now, resolved, err := c.withdraw(within)
+	if resolved {
 		a.g.unreleased.forget(c)
 	}
 	if err != nil && !errors.Is(err, ErrLeaseLost) {

@@ -8,7 +8,7 @@ import (
 // wait polls the store until the record is no longer busy, or for Options.Wait. It
 // returns the record and what it means. ctx must end early enough to answer before the
 // invocation's deadline.
-func (a *attempt) wait(ctx context.Context, rec Record) (Record, finding) {
+func (a *attempt) wait(ctx context.Context, rec Record) (Record, meaning) {
 	if a.g.opts.Wait == 0 {
 		return rec, isBusy
 	}
@@ -31,9 +31,9 @@ func (a *attempt) wait(ctx context.Context, rec Record) (Record, finding) {
 		if err != nil {
 			continue // the record was in progress when last read, so read it again
 		}
-		now = a.freed(ctx, now)
-		if found := a.judge(now); found != isBusy {
-			return now, found
+		now = a.withdrawClaimOn(ctx, now)
+		if means := a.meaningOf(now); means != isBusy {
+			return now, means
 		}
 	}
 }
