@@ -142,7 +142,7 @@ func (s *steps) close() (running bool) {
 // or because its store is not a StepStore.
 func (a *attempt) stepsRefused() error {
 	if a.g.opts.Optimistic {
-		return errors.New("an optimistic attempt has no record to store it in before it ends (E4)")
+		return errors.New("Options.Optimistic is set, so there is no record to store the step in until the handler has returned")
 	}
 	if _, ok := a.g.store.(StepStore); !ok {
 		return fmt.Errorf("a %T keeps no steps: it is no StepStore", a.g.store)
