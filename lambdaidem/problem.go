@@ -189,7 +189,7 @@ func requestInvalid(detail string, err error) *Error {
 
 // notBegun returns the error of a message whose handler was not started, because of why.
 func notBegun(why error) *Error {
-	return &Error{Code: ErrNotBegun, Status: http.StatusServiceUnavailable, Detail: "The message was not begun.", Err: why}
+	return &Error{Code: ErrNotBegun, Status: http.StatusServiceUnavailable, Detail: "The message was not handled.", Err: why}
 }
 
 func headersTooMany(got, most int) *Error {
@@ -222,7 +222,7 @@ func uriTooLong(size, limit int) *Error {
 // principalUnknown refuses a request whose caller could not be identified.
 func principalUnknown(err error) *Error {
 	return &Error{Code: ErrPrincipalUnknown, Status: http.StatusForbidden,
-		Detail: "The caller can't be told apart from others.", Err: err}
+		Detail: "The caller could not be identified.", Err: err}
 }
 
 // payloadMismatch refuses a call whose record has another payload.
@@ -249,54 +249,54 @@ func inProgress(retryAfter time.Duration) *Error {
 // record stays in progress until an operator decides.
 func attemptAbandoned() *Error {
 	return &Error{Code: ErrAttemptAbandoned, Status: http.StatusConflict,
-		Detail: "An earlier attempt of this request ended without a known outcome. It has to be looked into before the key can be used again."}
+		Detail: "An earlier attempt of this request ended without a known outcome. An operator must examine it before the key can be used again."}
 }
 
 // stepsRemain refuses a call whose record has steps of an earlier attempt. This attempt is
 // optimistic, so it can't skip those steps, and would repeat their effects.
 func stepsRemain(err error) *Error {
 	return &Error{Code: ErrAttemptAbandoned, Status: http.StatusConflict, Err: err,
-		Detail: "An earlier attempt of this request has completed some of its steps, and this version of the service can't continue after them. It has to be looked into before the key can be used again."}
+		Detail: "An earlier attempt of this request has completed some of its steps, and this version of the service can't continue after them. An operator must examine it before the key can be used again."}
 }
 
 // storeUnavailable refuses a call because its record could not be acquired: the store did not
 // answer, or reported an error.
 func storeUnavailable(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrStoreUnavailable, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
-		Detail: "The request was not carried out, since it can't be told now whether it was before. Repeat it later."}
+		Detail: "The request was not carried out, because it is not known at the moment whether an earlier one with this key was. Repeat it later."}
 }
 
 // outOfTime refuses a call because too little time is left to run its handler.
 func outOfTime(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrOutOfTime, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
-		Detail: "The request was not carried out, since no time was left for it. Repeat it."}
+		Detail: "The request was not carried out, because too little time was left. Repeat it."}
 }
 
 // outcomeUnknown replaces the answer of a handler if the record could not be completed, or
 // if a guarded call that the handler made changed the outcome; see attempt.settle.
 func outcomeUnknown(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrOutcomeUnknown, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
-		Detail: "What became of the request could not be recorded. Repeat it with the same key to learn it."}
+		Detail: "The outcome of the request could not be recorded. Repeat it with the same key to get its outcome."}
 }
 
 // conditionFailed replaces the answer of a net/http handler whose transaction was rejected
 // with err, if err is not an answer and has no problem document of its own.
 func conditionFailed(err error) *Error {
 	return &Error{Code: ErrConditionFailed, Status: http.StatusInternalServerError, Err: err,
-		Detail: "Nothing that the request would have written was written, since what it depends on is not as it should be. Repeat it with the same key."}
+		Detail: "The request wrote nothing, because a condition that it requires is not met. Repeat it with the same key."}
 }
 
 // answerNotKept returns the failure to store in place of an answer that can't be encoded or
 // is too large.
 func answerNotKept() *Failure {
 	return &Failure{Code: ErrAnswerUnavailable, Status: http.StatusInternalServerError,
-		Message: string(ErrAnswerUnavailable) + ": the operation was carried out, but its answer could not be kept"}
+		Message: string(ErrAnswerUnavailable) + ": the operation was carried out, but its answer could not be stored"}
 }
 
 // answerUnavailable refuses a call whose record has the failure f in place of an answer. The
 // call was carried out before.
 func answerUnavailable(f *Failure) *Error {
-	return &Error{Code: f.Code, Status: f.Status, Detail: "The request was carried out, but its answer could not be kept. It will not be carried out again.", replayed: true, message: f.Message}
+	return &Error{Code: f.Code, Status: f.Status, Detail: "The request was carried out, but its answer could not be stored. It will not be carried out again.", replayed: true, message: f.Message}
 }
 
 // answerGone refuses a call whose answer was stored outside the record, and is now missing
@@ -323,5 +323,5 @@ func answerUnreadable(err error) *Error {
 // recordForeign refuses a call whose record was written by another program or is damaged.
 func recordForeign(err error) *Error {
 	return &Error{Code: ErrRecordForeign, Status: http.StatusInternalServerError,
-		Detail: "What is stored under this key can't be read. The request was not carried out.", Err: err}
+		Detail: "The record for this idempotency key can't be read, so the request was not carried out now.", Err: err}
 }
