@@ -93,10 +93,10 @@ simulator_test = GOGC=1600 $(GO) test
 .PHONY: test-simulator
 test-simulator:
 	$(call say,the simulator: 10000 seeds, every order of small cases, every known mistake)
-	$(simulator_test) ./internal/simulator -run '^Test(Simulate|Exhaustive|Mutations)' -count=1 -timeout 20m -v
+	$(simulator_test) ./simulator -run '^Test(Simulate|Exhaustive|Mutations)' -count=1 -timeout 20m -v
 	$(call say,the simulator: 10000 seeds of this commit from $(commit_seed) on)
-	$(simulator_test) ./internal/simulator -run '^TestSimulate_G3' -count=1 -timeout 10m -v -args -seed=$(commit_seed) -seeds=10000
-	$(simulator_test) ./internal/simulator/deliveries -count=1 -timeout 10m -v
+	$(simulator_test) ./simulator -run '^TestSimulate_G3' -count=1 -timeout 10m -v -args -seed=$(commit_seed) -seeds=10000
+	$(simulator_test) ./simulator/deliveries -count=1 -timeout 10m -v
 
 # What the race detector has no time for.
 .PHONY: test-cost
@@ -106,7 +106,7 @@ test-cost:
 
 .PHONY: simulate
 simulate: ## Try many more seeds in the simulator (SEEDS=1000000)
-	$(simulator_test) ./internal/simulator -run '^TestSimulate' -count=1 -timeout 0 -v -args -seeds=$(SEEDS)
+	$(simulator_test) ./simulator -run '^TestSimulate' -count=1 -timeout 0 -v -args -seeds=$(SEEDS)
 
 # Chaos starts and stops a DynamoDB Local of its own.
 .PHONY: chaos

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
-	fakewire "github.com/lambdaidem/toolkit/internal/simulator/wire"
+	"github.com/lambdaidem/toolkit/internal/memdynamo"
 )
 
 // validate returns a WriteError if DynamoDB would refuse the write whatever the table
@@ -24,7 +24,7 @@ func (w *Write) validate() error {
 	client := dynamodb.New(dynamodb.Options{
 		Region:      "us-east-1",
 		Credentials: aws.AnonymousCredentials{},
-		HTTPClient:  &fakewire.Client{DB: fakewire.New(time.Now)},
+		HTTPClient:  &memdynamo.Client{DB: memdynamo.New(time.Now)},
 		Retryer:     aws.NopRetryer{},
 	})
 	alone := *w

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	fakewire "github.com/lambdaidem/toolkit/internal/simulator/wire"
+	"github.com/lambdaidem/toolkit/internal/memdynamo"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -28,7 +28,7 @@ func openShifted(t *testing.T) *shiftedDesk {
 	t.Helper()
 	d := &shiftedDesk{table: "records"}
 	d.client = dynamodb.New(dynamodb.Options{
-		Region: "eu-west-1", HTTPClient: &fakewire.Client{DB: fakewire.New(d.now)},
+		Region: "eu-west-1", HTTPClient: &memdynamo.Client{DB: memdynamo.New(d.now)},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "secret"}, nil
 		}),

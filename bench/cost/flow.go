@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
-	"github.com/lambdaidem/toolkit/internal/simulator/wire"
+	"github.com/lambdaidem/toolkit/internal/memdynamo"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -92,7 +92,7 @@ func inMemory(ctx context.Context) (*rig, error) {
 		Region:       "us-east-1",
 		Credentials:  aws.NewCredentialsCache(credentials.NewStaticCredentialsProvider("local", "local", "")),
 		BaseEndpoint: aws.String("http://dynamodb.invalid"),
-		HTTPClient:   &wire.Client{DB: wire.New(clock)},
+		HTTPClient:   &memdynamo.Client{DB: memdynamo.New(clock)},
 	}))
 	r.meter.computes = true
 	return r, err

@@ -1,4 +1,4 @@
-// Package redelivery proves on whole processes what internal/simulator/deliveries
+// Package redelivery proves on whole processes what simulator/deliveries
 // proves in virtual time: consumers of SQS, SNS, EventBridge, Kinesis and DynamoDB
 // Streams do each message once, however it is delivered.
 //

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
-	"github.com/lambdaidem/toolkit/internal/simulator/wire"
+	"github.com/lambdaidem/toolkit/internal/memdynamo"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -32,9 +32,9 @@ func (d *lateDesk) now() time.Time { return time.Now().Add(d.offset) }
 
 func openLateDesk(t *testing.T) *lateDesk {
 	d := &lateDesk{t: t}
-	db := wire.New(d.now)
+	db := memdynamo.New(d.now)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		op, body, err := wire.Request(r)
+		op, body, err := memdynamo.Request(r)
 		if err != nil {
 			http.Error(w, err.Error(), 500)
 			return

@@ -1,0 +1,169 @@
+package simulator
+
+import (
+	"regexp"
+
+	"github.com/lambdaidem/toolkit/internal/memdynamo"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// arrives looks at a transaction that reaches the database.
+func (j *judge) arrives(r *request, s *sent, body string) {
+	if s.body != body {
+		j.brokenLocked(r.actor, CheckSameBytes, "its token came before with other bytes")
+	}
+}
+
+// committed looks at a transaction that was applied.
+func (j *judge) committed(c *commit) {
+	a := c.request.actor
+	if c.cents != 0 || c.price != price*int64(len(c.paid)) || c.unknown > 0 {
+		j.brokenLocked(a, CheckBalance, "%d cents came in from nowhere, %d into the shop's account, for %d payments and %d of nobody", c.cents, c.price, len(c.paid), c.unknown)
+	}
+	for _, r := range c.paid {
+		r.paid++
+		if r.actor != a {
+			j.brokenLocked(a, CheckTogether, "it committed what process %d enlisted", r.actor.id)
+		}
+		if !r.commits() {
+			j.brokenLocked(a, CheckRefused, "it ended by %q, and what it enlisted was committed", r.meant)
+		}
+		guarded := a.order.Unguarded == ""
+		if guarded != (c.record != nil) || guarded && c.record.id != r.record {
+			j.brokenLocked(a, CheckTogether, "its payment was committed without the completion of its record")
+		}
+	}
+	if l := c.life; l != nil {
+		if l.paid += len(c.paid); l.paid > 1 {
+			j.brokenLocked(a, CheckOneEffect, "its record has %d payments", l.paid)
+		}
+	}
+}
+
+// completion looks at a completion: what the attempt enlisted must come with it.
+func (j *judge) completion(r *request) {
+	a := r.actor
+	if a.run != nil && a.run.commits() && !a.run.refused() && (r.tx == nil || r.tx.actions == 1) {
+		j.brokenLocked(a, CheckTogether, "its record was completed without what it enlisted")
+	}
+}
+
+// conditionFailed looks at a run whose author is asked about a failed condition.
+func (j *judge) conditionFailed(r *run) {
+	a := r.actor
+	if a.reason == nil {
+		j.brokenLocked(a, CheckRecordFirst, "the author is asked, and no transaction was cancelled")
+		return
+	}
+	records := 0
+	if a.order.Unguarded == "" {
+		records = 1
+	}
+	if a.reason[0] != memdynamo.ReasonNone && records > 0 || a.reason[records] != memdynamo.ReasonConditionalCheckFailed {
+		j.brokenLocked(a, CheckRecordFirst, "the author is asked, and the reasons are %q", a.reason)
+	}
+}
+
+// consulted looks at what an optimistic attempt lets out.
+func (j *judge) consulted(a *actor, got result) {
+	if !a.hasty || a.run == nil || a.dead || a.knows {
+		return
+	}
+	switch got.Code {
+	case string(lambdaidem.ErrStoreUnavailable), string(lambdaidem.ErrOutcomeUnknown), string(lambdaidem.ErrOutOfTime):
+		return // it says no more than that nobody knows
+	}
+	if a.run.panicked() && a.asked { // a panic says no more than that it failed
+		return
+	}
+	j.brokenLocked(a, CheckConsulted, "it answered %d %s%s, and knew nothing of its record", got.Status, got.Code, got.failed)
+}
+
+// byProcess finds out which run an answer is of.
+var byProcess = regexp.MustCompile(`of process (\d+)`)
+
+// checkEffects holds answers and accounts against what was enlisted.
+func (j *judge) checkEffects() {
+	if !j.b.w.plan.effects.enlist {
+		return
+	}
+	if sum, least := j.b.w.balances(); sum != j.b.funds || least < 0 {
+		j.broken(nil, CheckBalance, "all accounts hold %d, they should hold %d; one of them holds %d", sum, j.b.funds, least)
+	}
+	for _, ans := range j.b.answers {
+		a, got := ans.actor, ans.got
+		if said := byProcess.FindStringSubmatch(got.Body); got.carriesAnswer() && said != nil {
+			j.checkSaid(a, got, j.b.runOf(said[1]))
+		}
+		if a.order.Unguarded != "" && a.run != nil {
+			j.checkUnguarded(a, got)
+		}
+		j.countAnswer(a, got)
+	}
+	for _, r := range j.b.runs {
+		if r.paid > 1 && (r.record != "" || !r.actor.stale) {
+			j.broken(r.actor, CheckOneEffect, "it paid %d times", r.paid)
+		}
+	}
+}
+
+// checkSaid holds an answer against the run that it names.
+func (j *judge) checkSaid(a *actor, got result, r *run) {
+	switch {
+	case r == nil:
+		j.broken(a, CheckCreated, "it was answered %q, of a run that never was", got.Body)
+	case got.Status == 201 && r.commits() && r.paid == 0:
+		j.broken(a, CheckCreated, "it was answered %q, and nothing was paid", got.Body)
+	case got.Status != 201 && (!r.commits() || r.refused()) && r.paid > 0 && !r.actor.unsettled():
+		j.broken(a, CheckRefused, "it was answered %d %q, and %d were paid", got.Status, got.Body, r.paid)
+	}
+}
+
+// unsettled tells whether a copy of a transaction of the process may have arrived
+// after its fate was read. Nobody can know of that.
+func (a *actor) unsettled() bool { return a.met[Twice] }
+
+// checkUnguarded holds the answer to a request that ran unguarded against what it
+// has done.
+func (j *judge) checkUnguarded(a *actor, got result) {
+	r := a.run
+	least, most := 0, 1
+	switch {
+	case !r.commits():
+		most = 0
+	case got.carriesAnswer() && !r.refused():
+		least = 1
+	case got.failed != "", got.Code == string(lambdaidem.ErrOutcomeUnknown):
+	case !a.unsettled():
+		most = 0
+	}
+	if r.paid < least || r.paid > most && !a.stale {
+		j.broken(a, CheckUnguarded, "it was answered %d %s%s, ended by %q, and paid %d times", got.Status, got.Code, got.failed, r.how, r.paid)
+	}
+}
+
+// countAnswer counts the paths that an answer tells of.
+func (j *judge) countAnswer(a *actor, got result) {
+	r := a.run
+	if r == nil {
+		return
+	}
+	refusal := lambdaidem.Code(got.Code)
+	l := j.b.lastLife(a)
+	of := map[Path]bool{
+		LoserReplayed:  a.hasty && got.Replayed,
+		LoserBusy:      a.hasty && refusal == lambdaidem.ErrInProgress,
+		HeldRespected:  a.hasty && refusal == lambdaidem.ErrAttemptAbandoned,
+		StepsRespected: a.hasty && refusal == lambdaidem.ErrAttemptAbandoned && l != nil && len(l.steps) > 0,
+		ConsultedFirst: a.hasty && r.meant.traits().leaves != completed && a.knows,
+		AloneRefused:   a.order.Unguarded != "" && (r.refused() || refusal == lambdaidem.ErrStoreUnavailable),
+		AloneUnknown:   a.order.Unguarded != "" && refusal == lambdaidem.ErrOutcomeUnknown,
+		OpenDropped:    a.open && r.commits() && (got.Replayed || refusal == lambdaidem.ErrInProgress),
+		OpenUnknown:    a.open && r.commits() && refusal == lambdaidem.ErrOutcomeUnknown,
+	}
+	for p, yes := range of {
+		if yes {
+			j.b.path(p)
+		}
+	}
+}

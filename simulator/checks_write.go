@@ -1,0 +1,78 @@
+package simulator
+
+import (
+	"time"
+
+	"github.com/lambdaidem/toolkit/internal/memdynamo"
+)
+
+// write checks one write to a record against the record's life. a is the actor whose attempt
+// the write belongs to, and r is the request that brought it.
+func (j *judge) write(a *actor, r *request, w memdynamo.Write, as change, h *history) {
+	if a.order.Unguarded != "" {
+		j.brokenLocked(a, CheckOwnRecord, "it runs unguarded, and wrote to a record")
+	}
+	if as.claims && !a.hasty && !a.open {
+		j.brokenLocked(a, CheckLockFirst, "it completed a record that it had no lease on")
+	}
+	if h.order.Key != a.order.Key || h.order.Owner != a.order.Owner {
+		j.brokenLocked(a, CheckOwnRecord, "wrote to the record of %+v", h.order)
+	}
+	if len(h.lives) == 0 {
+		j.brokenLocked(a, CheckLockFirst, "an update made the record")
+		return
+	}
+	l, now := h.lives[len(h.lives)-1], time.Now()
+	j.steps(a, w, as, l)
+	j.leaseShard(a, w, as)
+	after, token := stateOf(w.After), w.After["token"].Text
+	before := stateOf(w.Before)
+	p := &j.b.w.plan
+	if l.completed != nil && w.After.String() != l.completed.String() {
+		j.brokenLocked(a, CheckCompletedNeverChanges, "%s became %s", l.completed, w.After)
+	}
+	if before == completed && as.begins && !expired(w.Before, now.Add(p.skew)) {
+		j.brokenLocked(a, CheckCompletedNeverChanges, "a lock was written over %s", w.Before)
+	}
+	if after == inProgress || as.claims {
+		if before == inProgress && token != w.Before["token"].Text {
+			end := millis(w.Before["in_progress_expiration"])
+			// By its own clock the taker may be as much ahead as clocks differ.
+			if p.skew <= p.maxSkew && now.Add(p.skew).Before(end) {
+				j.brokenLocked(a, CheckLeaseBeforeLock, "the lease of %s had %v left", w.Before["token"].Text, end.Sub(now))
+			}
+		}
+		if died := l.tokens[w.Before["token"].Text]; as.over && before == inProgress && died != nil && (died.holds() || a.holds()) {
+			j.brokenLocked(a, CheckHeld, "under policy %s it took over from process %d, which died under policy %s", a.policy, died.id, died.policy)
+		}
+		if as.over && number(w.After["attempt"]) != number(w.Before["attempt"])+1 {
+			j.brokenLocked(a, CheckAttemptRaised, "attempt %d after %d", number(w.After["attempt"]), number(w.Before["attempt"]))
+		}
+	}
+	switch after {
+	case inProgress:
+		end := millis(w.After["in_progress_expiration"])
+		if due := a.ends.Add(a.skew + p.maxSkew); end.Before(due) {
+			j.brokenLocked(a, CheckLeaseOutlives, "the lease ends %v before the deadline and MaxSkew", due.Sub(end))
+		}
+		if _, ok := w.After["expiration"]; ok && expiry(w.After).Before(end.Add(p.maxSkew+time.Second)) {
+			j.brokenLocked(a, CheckExpiry, "it expires at %v, its lease ends at %v", expiry(w.After), end)
+		} else if ok == a.holds() {
+			j.brokenLocked(a, CheckExpiry, "under policy %s; has an expiration: %v", a.policy, ok)
+		}
+	case completed, released:
+		if !as.claims && (before != inProgress || l.tokens[token] != a || w.Before["token"].Text != token) {
+			j.brokenLocked(a, CheckFenced, "%s was written over %s of token %s", after, before, w.Before["token"].Text)
+		}
+		if a.run == nil {
+			break
+		}
+		how := a.run.how
+		if r.tx != nil && r.tx.actions > 1 { // as it was sent before any condition failed
+			how = a.run.meant
+		}
+		if after != a.run.leaves(how) {
+			j.brokenLocked(a, CheckStoredEndings, "under policy %s an attempt that ended by %q left the record %s%s", a.policy, how, after, a.run.innerText())
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package simulator
+
+import (
+	"math/rand/v2"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/internal/memdynamo"
+)
+
+// The index in which leases that died are found (O2). Nothing asks it here: what is
+// held against the rule is the attribute that puts a record there.
+
+// leaseIndex says which processes write it.
+type leaseIndex int
+
+// The processes with the index.
+const (
+	none leaseIndex = iota
+	all
+	some // every other one: a rolling deployment, in both directions
+)
+
+// newLeaseIndex decides which processes of a plan write the index. It draws from a
+// random stream of its own, so that the rest of each plan does not depend on it.
+func newLeaseIndex(seed uint64, p *plan) {
+	p.leaseIndex = []leaseIndex{none, none, all, some}[rand.New(rand.NewPCG(seed, 0x1ea5e)).IntN(4)]
+}
+
+// indexes tells whether the process writes the index.
+func (a *actor) indexes() bool {
+	switch a.w.plan.leaseIndex {
+	case all:
+		return true
+	case some:
+		return a.starter().id%2 == 0
+	default:
+		return false
+	}
+}
+
+func (a *actor) leaseIndex(o *dynamostore.Options) {
+	if a.indexes() {
+		o.LeaseIndex, o.LeaseShards = "leases", 5
+	}
+}
+
+const leaseShard = "lease_shard"
+
+// leaseShard holds a write to a record against the rule of the index. What another
+// version wrote stays as it is, unless this write is one that knows better.
+func (j *judge) leaseShard(a *actor, w memdynamo.Write, as change) {
+	before, after := w.Before[leaseShard].Text, w.After[leaseShard].Text
+	_, there := w.After[leaseShard]
+	in := stateOf(w.After) == inProgress
+	begins := as.begins || as.over || as.claims // writes all of the record, or all of the attempt
+	switch {
+	case there && after == "":
+		j.brokenLocked(a, CheckLeaseShard, "its shard is no text: %v", w.After[leaseShard])
+	case !a.indexes() && as.begins && there:
+		j.brokenLocked(a, CheckLeaseShard, "it has the shard %s, written by a process without the index", after)
+	case !a.indexes() && !as.begins && !as.claims && !as.whole && before != after:
+		j.brokenLocked(a, CheckLeaseShard, "a process without the index made the shard %q of %q", after, before)
+	case a.indexes() && in && begins && !there:
+		j.brokenLocked(a, CheckLeaseShard, "it is in progress and has no shard")
+	case a.indexes() && !in && there:
+		j.brokenLocked(a, CheckLeaseShard, "it is %s and has the shard %s", stateOf(w.After), after)
+	case in && !begins && before != after, before != "" && after != "" && before != after:
+		j.brokenLocked(a, CheckLeaseShard, "the shard %q became %q", before, after)
+	}
+	if in && there {
+		j.b.paths[LeaseIndexed]++
+	}
+	if before != "" && !there {
+		j.b.paths[LeaseUnindexed]++
+	}
+}

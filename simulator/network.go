@@ -1,0 +1,235 @@
+package simulator
+
+import (
+	"bytes"
+	"cmp"
+	"net"
+	"net/http"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/lambdaidem/toolkit/internal/memdynamo"
+)
+
+// request is one attempt of one call on the wire.
+type request struct {
+	actor  *actor
+	seq    int
+	signed time.Time // see signatureLife
+	op     string
+	body   []byte
+	what   string       // what it is for: see describe
+	tx     *transaction // nil: it is none
+	reply  chan reply
+	stands bool // its process stands still until the reply; under w.mu
+	over   bool // its sender takes it back; under w.mu
+}
+
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+	err    error
+
+	cancelled []string // why the database cancelled the transaction; nil if it did not
+}
+
+// errReset is what a caller sees of a connection that broke after the request
+// was sent.
+var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+
+// Do sends a request of the SDK's into the world: aws.HTTPClient.
+func (a *actor) Do(req *http.Request) (*http.Response, error) {
+	a.mustLive()
+	op, body, err := memdynamo.Request(req)
+	if err != nil {
+		return nil, err
+	}
+	r := a.submit(op, body, signedAt(req))
+	select {
+	case got := <-r.reply:
+		a.mustLive()
+		if got.err != nil {
+			return nil, got.err
+		}
+		a.heard(r, got)
+		return memdynamo.Response(req, got.status, a.dated(got.header), got.body), nil
+	case <-req.Context().Done():
+		if a.standsAt(r) { // it notices nothing before it goes on
+			select {
+			case <-r.reply:
+			case <-a.killed:
+			}
+		}
+		a.mustLive()
+		return nil, req.Context().Err()
+	case <-a.killed:
+		runtime.Goexit()
+		return nil, nil
+	}
+}
+
+// submit puts a request before the world.
+func (a *actor) submit(op string, body []byte, signed time.Time) *request {
+	a.sent++
+	r := &request{actor: a, seq: a.sent, signed: signed, op: op, body: body, what: describe(op, body), reply: make(chan reply, 1)}
+	if op == "TransactWriteItems" {
+		r.tx = parseTransaction(body)
+	}
+	a.w.mu.Lock()
+	a.w.inbox = append(a.w.inbox, r)
+	if r.what == "release" {
+		a.gaveUp++
+	}
+	a.asked = a.asked || op == "GetItem"
+	a.w.mu.Unlock()
+	a.w.stir()
+	return r
+}
+
+// deal gives each new request its fate, in an order that doesn't depend on
+// which goroutine came first.
+func (w *world) deal() {
+	for _, r := range w.takeInbox() {
+		f := None
+		if !w.healed {
+			if f = w.plan.outage.fault(w.rng, time.Since(w.born), r); f == None {
+				f = w.plan.fault(w.rng, r)
+			}
+		}
+		w.befall(r, f, w.inTime(r))
+	}
+}
+
+func (w *world) takeInbox() []*request {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	inbox := w.inbox
+	w.inbox = nil
+	slices.SortFunc(inbox, func(a, b *request) int {
+		return cmp.Or(cmp.Compare(a.actor.id, b.actor.id), cmp.Compare(a.seq, b.seq))
+	})
+	return inbox
+}
+
+// inTime is the passage of a request that takes its time on the wire.
+type inTime struct {
+	w           *world
+	r           *request
+	there, back time.Duration
+}
+
+func (w *world) inTime(r *request) inTime { return inTime{w, r, w.ms(20), w.ms(20)} }
+
+func (p inTime) arrive(do func()) { p.w.in(p.there, do) }
+func (p inTime) late()            { p.w.in(p.lateness(), func() { p.w.serve(p.r) }) }
+func (p inTime) again()           { p.w.in(p.there+p.lateness(), func() { p.w.serve(p.r) }) }
+func (p inTime) slow()            { p.w.in(p.w.ms(2_000), func() { p.w.serve(p.r) }) }
+func (p inTime) lateness() time.Duration {
+	if p.r.tx != nil {
+		return p.w.lateness(max(p.w.plan.lateBy, p.w.plan.effects.lateBy))
+	}
+	return p.w.lateness(p.w.plan.lateBy)
+}
+func (p inTime) wake(do func()) {
+	p.w.in(p.w.plan.timeout+p.w.plan.maxSkew+p.w.ms(20_000), do)
+}
+func (p inTime) reply(rep reply) { p.w.in(p.back, func() { p.r.reply <- rep }) }
+func (p inTime) silence() {
+	if p.w.rng.IntN(2) == 0 {
+		p.reply(reply{err: errReset})
+	}
+}
+
+// serve lets the database serve a request.
+func (w *world) serve(r *request) reply {
+	if r.op == working { // a handler's own step
+		return reply{status: http.StatusOK}
+	}
+	if refused := r.outlived(); refused != nil {
+		w.book.path(SignatureExpired)
+		w.book.note(r.actor, "database: %s: its signature has expired", r.what)
+		return *refused
+	}
+	body := r.body
+	if w.mut != nil && w.mut.Request != nil {
+		body = w.mut.Request(r.op, body)
+	}
+	w.serving = r
+	defer func() { w.serving = nil }()
+	db := w.dbs[0]
+	if w.global != nil {
+		var refused *reply
+		if db, refused = w.global.receive(r, body); refused != nil {
+			return *refused
+		}
+	}
+	if r.tx != nil {
+		w.book.arrives(r, body)
+		if other := w.underway[r.tx.token]; other != nil && other != r {
+			status, header, out := memdynamo.Error(memdynamo.TransactionInProgress, "Transaction is in progress")
+			w.book.served(r, status, out)
+			return reply{status: status, header: header, body: out}
+		}
+		delete(w.underway, r.tx.token)
+	}
+	status, header, out := db.Serve(r.op, body)
+	w.book.served(r, status, out)
+	return w.answer(r, status, header, out)
+}
+
+// answer returns the database's answer to a request.
+func (w *world) answer(r *request, status int, header http.Header, body []byte) reply {
+	var cancelled []string
+	if r.tx != nil {
+		cancelled = cancellation(body) // before a mistake changes what the process is told
+	}
+	if w.mut != nil && w.mut.Reply != nil {
+		if changed := w.mut.Reply(r.op, r.body, status, body); string(changed) != string(body) {
+			body, header = changed, header.Clone()
+			header.Del("X-Amz-Crc32")
+		}
+	}
+	return reply{status: status, header: header, body: body, cancelled: cancelled}
+}
+
+// describe names a request by what it is for. It looks for names and values in the body as
+// text: they are unambiguous, since a quotation mark inside a value is escaped.
+func describe(op string, body []byte) string {
+	has := func(text string) bool { return bytes.Contains(body, []byte(text)) }
+	switch op {
+	case "PutItem":
+		if has(`"part":{"M"`) {
+			return "write part"
+		}
+		return "acquire"
+	case "GetItem":
+		return "get"
+	case "TransactWriteItems":
+		return "commit"
+	case "UpdateItem":
+		completes, releases := has(`":status":{"S":"COMPLETED"}`), has(`":status":{"S":"RELEASED"}`)
+		operates, seen := has(`":operations":`), has(`":seen_token":`)
+		switch {
+		case has(`":step_count":`):
+			return "save step"
+		case operates && completes:
+			return "settle"
+		case operates && releases:
+			return "operator's release"
+		case operates && has(`":expiration":`):
+			return "forget"
+		case operates, seen && !has(`":token":`):
+			return "erase"
+		case seen:
+			return "take over"
+		case completes:
+			return "complete"
+		case releases:
+			return "release"
+		}
+	}
+	return op
+}

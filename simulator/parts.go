@@ -1,0 +1,180 @@
+package simulator
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/internal/memdynamo"
+)
+
+// Answers that their records don't keep as they are (R3): compressed, or in items
+// of their own. The store's thresholds are made tiny for it.
+
+// large is what a plan says of them. The zero value: there are none.
+type large struct {
+	inline  int  // Options.MaxInline; 0: the store's own thresholds
+	padding int  // bytes that answers have more, so that they can be compressed
+	loses   bool // parts get lost now and then, as if TTL had taken them
+}
+
+// newLarge gives some plans large answers. It draws from a random stream of its own, so
+// that the rest of each plan does not depend on it.
+func newLarge(seed uint64, p *plan) {
+	r := rand.New(rand.NewPCG(seed, 0x1a49e))
+	if r.Float64() >= 0.2 {
+		return
+	}
+	p.large = large{inline: []int{20, 20, 1000}[r.IntN(3)], padding: []int{0, 3000}[r.IntN(2)], loses: r.Float64() < 0.3}
+	if p.large.padding == 0 {
+		p.large.inline = 20
+	}
+}
+
+// options makes the store's thresholds tiny.
+func (l *large) options(o *dynamostore.Options) {
+	if l.inline > 0 {
+		o.MaxInline, o.CompressFrom = l.inline, 1
+	}
+}
+
+// pad returns what an answer has beside what matters.
+func (l *large) pad() string { return strings.Repeat(" .", l.padding/2) }
+
+// losses lets parts get lost, now and then.
+func (w *world) losses() {
+	w.in(w.plan.paced(w.ms(10_000)), func() {
+		if w.isHealed() {
+			return
+		}
+		for _, item := range w.dbs[0].Items(table) {
+			if isPart(item) && w.book.named(item["id"].Text) && w.rng.IntN(2) == 0 {
+				w.mustServe("DeleteItem", fmt.Sprintf(`{"TableName":%q,"Key":{"id":{"S":%q}}}`, table, item["id"].Text))
+			}
+		}
+		w.losses()
+	})
+}
+
+// named tells whether a completed record has a part of that id: what nothing names
+// yet may be of an attempt that is about to complete.
+func (b *book) named(id string) bool {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	for _, h := range b.records {
+		if slices.ContainsFunc(h.lives, func(l *life) bool { return slices.Contains(l.parts, id) }) {
+			return true
+		}
+	}
+	return false
+}
+
+func isPart(item memdynamo.Item) bool { _, ok := item["part"]; return ok }
+
+// part enters a write to a part, and tells whether it was one.
+func (b *book) part(w memdynamo.Write) bool {
+	if !isPart(w.Before) && !isPart(w.After) {
+		return false
+	}
+	id := w.Key["id"].Text
+	if w.After == nil {
+		b.noteLocked(nil, "a part is lost")
+		b.paths[PartLost]++
+		delete(b.parts, id)
+		for _, h := range b.records {
+			for _, l := range h.lives {
+				if l.gone.IsZero() && slices.Contains(l.parts, id) {
+					l.lost = true
+					b.judge.partGone(w, l)
+				}
+			}
+		}
+		return true
+	}
+	b.paths[PartWritten]++
+	b.judge.part(b.w.serving.actor, w)
+	b.parts[id] = w.After
+	return true
+}
+
+// keepAnswer enters the answer that a completed record stored, wherever it is.
+func (l *life) keepAnswer(b *book, a *actor) {
+	item := l.completed
+	stored := item["data"].Text
+	if count := number(item["parts"].Map["count"]); count > 0 {
+		sum := base64.RawURLEncoding.EncodeToString([]byte(item["parts"].Map["checksum"].Text))
+		stored = ""
+		for n := range count {
+			id := fmt.Sprintf("%s#%d#%s", item["id"].Text, n+1, sum)
+			l.parts = append(l.parts, id)
+			p, ok := b.parts[id]
+			b.judge.partOf(a, item, p, ok)
+			stored += p["data"].Text
+		}
+		b.paths[AnswerApart]++
+	}
+	if item["encoding"].Text == "gzip" {
+		b.paths[AnswerCompressed]++
+		r, err := gzip.NewReader(strings.NewReader(stored))
+		if err == nil {
+			var plain []byte
+			plain, err = io.ReadAll(r)
+			stored = string(plain)
+		}
+		b.judge.readable(a, err)
+	}
+	var s struct {
+		StatusCode int    `json:"statusCode"`
+		Body       string `json:"body"`
+	}
+	err := json.Unmarshal([]byte(stored), &s)
+	b.judge.readable(a, err)
+	l.text = fmt.Sprintf("%d %s", s.StatusCode, s.Body)
+}
+
+// part looks at a part that is written.
+func (j *judge) part(a *actor, w memdynamo.Write) {
+	if w.Before != nil && !bytes.Equal([]byte(w.Before["data"].Text), []byte(w.After["data"].Text)) {
+		j.brokenLocked(a, CheckWhole, "a part was overwritten by other bytes")
+	}
+	if h := j.b.historyOf(a.order); h != nil && h.id != w.After["part"].Map["record"].Text {
+		j.brokenLocked(a, CheckOwnRecord, "wrote a part of another's record")
+	}
+}
+
+// partOf looks at a part that a completion names.
+func (j *judge) partOf(a *actor, record, part memdynamo.Item, ok bool) {
+	if !ok {
+		j.brokenLocked(a, CheckWhole, "the record is completed, and a part of its answer is not there")
+		return
+	}
+	if part["part"].Map["token"].Text != record["token"].Text {
+		j.brokenLocked(a, CheckWhole, "a part of the answer is of another attempt")
+	}
+	if outlives := number(part["expiration"]) - number(record["expiration"]); outlives < int64(time.Hour/time.Second) {
+		j.brokenLocked(a, CheckPartOutlives, "a part expires %d s after its record", outlives)
+	}
+}
+
+// partGone looks at a part that is deleted while its record stands.
+func (j *judge) partGone(w memdynamo.Write, l *life) {
+	if w.Op == "TTL" && !deletable(l.completed, time.Now()) {
+		j.brokenLocked(nil, CheckPartOutlives, "TTL deletes a part, and its record stands")
+	}
+}
+
+// readable looks at how a completed record's answer could be read.
+func (j *judge) readable(a *actor, err error) {
+	if err != nil && !errors.Is(err, io.EOF) {
+		j.brokenLocked(a, CheckWhole, "the stored answer can't be read: %v", err)
+	}
+}

@@ -1,0 +1,314 @@
+package simulator
+
+import (
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lambdaidem/toolkit/internal/memdynamo"
+)
+
+// A global table ("How DynamoDB global tables work"): with eventual consistency each
+// Region has a copy, asks it alone, and sends the others what it wrote, one item at
+// a time; with strong consistency all Regions see one table. Of the table that
+// handlers write to, each Region has its own accounts, and the other's payments.
+
+// regions is what a plan says of them. The zero value: there is one.
+type regions struct {
+	mode     memdynamo.Consistency
+	anywhere bool // each request goes to any Region; else all of a key go to one
+	lag      int  // milliseconds that a write may take to another Region
+	failover failover
+
+	// foreignTTL lets TTL delete in each Region what is expired there, though
+	// another Region may have written it since. AWS doesn't say that it doesn't.
+	foreignTTL bool
+
+	// Mistakes.
+	unordered bool // an older write replaces a newer one
+	locally   bool // a strong table's conditions are asked of the Region's copy
+	byClient  bool // all requests of a client go to one Region, instead of those of a key
+}
+
+// regionNames are the Regions: a strong table has three, an eventual one as many as
+// copies are simulated.
+var regionNames = map[memdynamo.Consistency][]string{
+	memdynamo.Eventual: {"eu-central-1", "eu-west-1"},
+	memdynamo.Strong:   {"eu-central-1", "eu-west-1", "eu-west-3"},
+}
+
+// What a world has seen of its Regions.
+const (
+	Replicated     Path = "Regions: a write arrived"
+	Outdated       Path = "Regions: a write arrived after a newer one"
+	ArrivedApart   Path = "Regions: a write arrived before others of its transaction"
+	TwoLocks       Path = "Regions: a lock beside another Region's"
+	LockAfterDone  Path = "Regions: a lock, and another Region has the answer"
+	AnswerTaken    Path = "Regions: the last writer took a stored answer away"
+	AnswersDiffer  Path = "Regions: one order, two answers"
+	LostToTTL      Path = "Regions: TTL of one Region took what another one had renewed"
+	Unreached      Path = "Regions: a request to one that is down"
+	RegionsMet     Path = "Regions: a write met another Region's"
+	RegionsRefused Path = "Regions: a write was refused as if it had"
+	ReadStale      Path = "Regions: an eventually consistent read"
+)
+
+// regionConflict is the message of a ReplicatedWriteConflictException.
+const regionConflict = "One or more items in this request are being modified by a request in another Region"
+
+// global is the Regions of a world.
+type global struct {
+	w      *world
+	plan   *regions
+	copies []*replica          // by Region; a strong table's are for eventually consistent reads
+	writer map[string]ownWrite // of a strong table, by item: who wrote last
+	actors []*actor            // all processes; under w.mu
+	onWay  map[string]int      // writes that have not arrived, by item
+	apart  map[passengers]int  // of them, by transaction
+	doubts map[string]bool     // the records in doubt when the Region failed
+}
+
+// replica is a Region's copy of the table.
+type replica struct {
+	db     *memdynamo.DB
+	stamps map[string]stamp // by item, of the last write
+}
+
+// stamp is when and where an item was written: the later one wins.
+type stamp struct {
+	at     time.Time
+	region int
+}
+
+func (s stamp) before(o stamp) bool {
+	if c := s.at.Compare(o.at); c != 0 {
+		return c < 0
+	}
+	return s.region < o.region
+}
+
+// passengers are the writes of one transaction that one Region sends another one.
+type passengers struct{ from, to, transaction int }
+
+// ownWrite is a write to a strong table, in progress to its other Regions.
+type ownWrite struct {
+	region int
+	until  time.Time
+}
+
+// openRegions makes the table in all Regions.
+func (w *world) openRegions() {
+	p := &w.plan.regions
+	g := &global{w: w, plan: p, writer: map[string]ownWrite{}, onWay: map[string]int{}, apart: map[passengers]int{}, doubts: map[string]bool{}}
+	w.global = g
+	names := regionNames[p.mode]
+	var all []*memdynamo.DB
+	for range names {
+		db := memdynamo.New(time.Now)
+		g.copies = append(g.copies, &replica{db, map[string]stamp{}})
+		all = append(all, db)
+	}
+	if p.mode == memdynamo.Eventual || p.locally {
+		w.dbs = all
+	}
+	for _, r := range tableRequests {
+		if r.op == "CreateTable" || p.mode == memdynamo.Eventual {
+			w.mustServe(r.op, r.body)
+		}
+	}
+	for _, db := range w.dbs {
+		db.Global(table, p.mode, names...)
+	}
+	if !g.copied() { // the one table, and what eventually consistent reads see of it
+		for _, c := range g.copies {
+			c.db.Serve("CreateTable", []byte(createTable(table)))
+		}
+	}
+	if f := &p.failover; f.fails {
+		w.in(f.at, g.fail)
+		w.in(max(f.moved, f.back), func() {}) // nothing is over before
+	}
+}
+
+// copied tells whether each Region decides by a copy of its own.
+func (g *global) copied() bool { return len(g.w.dbs) > 1 }
+
+// home returns the Region to which all requests of a record go.
+func (g *global) home(o order) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(o.record()))
+	return int(h.Sum32() % uint32(len(g.copies))) //nolint:gosec // a few
+}
+
+// place says in which Region a process runs.
+func (g *global) place(a *actor) {
+	g.w.mu.Lock()
+	defer g.w.mu.Unlock()
+	g.actors = append(g.actors, a)
+	switch {
+	case g.plan.anywhere:
+		if a.region = a.rng.IntN(len(g.copies)); g.failed(a.region) {
+			a.region++ // the first one
+		}
+	case g.plan.byClient:
+		a.region = int(a.id/1000) % len(g.copies) //nolint:gosec // a few
+	default:
+		a.region = g.home(a.order)
+		f, now := &g.plan.failover, time.Since(g.w.born)
+		switch {
+		case !f.fails || a.region != 0 || now < f.at:
+		case now >= f.moved:
+			a.region = 1
+		default:
+			g.w.book.judge.brokenLocked(a, CheckHarness, "it was sent to a Region that was left")
+		}
+	}
+}
+
+// receive returns the database that serves a request, or why none does.
+func (g *global) receive(r *request, body []byte) (*memdynamo.DB, *reply) {
+	from := r.actor.region
+	if g.failed(from) {
+		g.w.book.path(Unreached)
+		return nil, &reply{err: errReset}
+	}
+	if g.copied() {
+		return g.copies[from].db, nil
+	}
+	if r.op == "GetItem" && !strings.Contains(string(body), `"ConsistentRead":true`) {
+		g.w.book.path(ReadStale)
+		return g.copies[from].db, nil
+	}
+	if g.meets(r, body) {
+		g.w.book.path(RegionsMet)
+		status, header, out := memdynamo.Error(memdynamo.ReplicatedWriteConflict, regionConflict)
+		g.w.book.served(r, status, out)
+		return nil, &reply{status: status, header: header, body: out}
+	}
+	return g.w.dbs[0], nil
+}
+
+// meets tells whether another Region's write to the same item is in progress.
+func (g *global) meets(r *request, body []byte) bool {
+	if r.op != "PutItem" && r.op != "UpdateItem" {
+		return false
+	}
+	last, ok := g.writer[itemOf(body)]
+	return ok && last.region != r.actor.region && time.Now().Before(last.until)
+}
+
+// wrote sees a Region's own write, and sends it to the others.
+func (g *global) wrote(from int, write memdynamo.Write) {
+	id := write.Key["id"].Text
+	if write.Table == accounts && !strings.HasPrefix(id, payment) {
+		return
+	}
+	if !g.copied() && g.w.serving != nil {
+		from = g.w.serving.actor.region
+		g.writer[id] = ownWrite{from, time.Now().Add(g.w.ms(40))}
+	}
+	s := stamp{time.Now(), from}
+	g.look(from, write)
+	for to, c := range g.copies {
+		if to == from && g.copied() {
+			c.stamps[id] = s
+			continue
+		}
+		g.onWay[id]++
+		g.apart[passengers{from, to, write.Transaction}]++
+		g.w.in(g.w.ms(g.plan.lag), func() { g.arrive(to, write, s) })
+	}
+}
+
+// arrive puts another Region's write into a copy, if it is the last one (last
+// writer wins). None arrives from or at a Region that has failed.
+func (g *global) arrive(to int, write memdynamo.Write, s stamp) {
+	if g.failed(to) || g.failed(s.region) {
+		back := g.plan.failover.back - time.Since(g.w.born)
+		g.w.in(back+g.w.ms(g.plan.lag), func() { g.arrive(to, write, s) })
+		return
+	}
+	c, id := g.copies[to], write.Key["id"].Text
+	g.onWay[id]--
+	with := passengers{s.region, to, write.Transaction}
+	if g.apart[with]--; write.Transaction > 0 && g.apart[with] > 0 {
+		g.w.book.path(ArrivedApart)
+	}
+	if s.before(c.stamps[id]) && !g.plan.unordered {
+		g.w.book.path(Outdated)
+		return
+	}
+	before, there := c.db.Item(write.Table, write.Key)
+	by := c.stamps[id].region
+	c.stamps[id] = s
+	c.db.Replicate(write.Table, write.Key, write.After)
+	g.w.book.path(Replicated)
+	switch lives := there && !expired(before, time.Now()); {
+	case lives && write.Op == "TTL" && by != s.region:
+		g.w.book.path(LostToTTL)
+	case lives && stateOf(before) == completed && before["token"].Text != write.After["token"].Text:
+		g.w.book.path(AnswerTaken)
+	}
+}
+
+// settled looks whether all has arrived, as it must have once all is quiet.
+func (g *global) settled() {
+	for id, n := range g.onWay {
+		if n != 0 {
+			g.w.book.judge.broken(nil, CheckHarness, "%d writes to %s have not arrived", n, id)
+		}
+	}
+}
+
+// conclude counts the orders that were answered in two ways, and returns all records
+// and those that were in doubt.
+func (g *global) conclude() (records, doubts []string) {
+	said := map[order]string{}
+	for _, ans := range g.w.book.answers {
+		if o, text := ans.actor.order, ans.got.text(); ans.got.carriesAnswer() {
+			if was, ok := said[o]; ok && was != text {
+				g.w.book.path(AnswersDiffer)
+			}
+			said[o] = text
+		}
+	}
+	for _, h := range g.w.book.sorted() {
+		records = append(records, h.order.record())
+	}
+	return records, slices.Sorted(maps.Keys(g.doubts))
+}
+
+// look counts what goes wrong by two copies: a lock that one Region grants, while
+// another one has the record locked or answered.
+func (g *global) look(from int, write memdynamo.Write) {
+	if !g.copied() || stateOf(write.After) != inProgress || stateOf(write.Before) == inProgress {
+		return
+	}
+	for other, c := range g.copies {
+		if other == from {
+			continue
+		}
+		there, _ := c.db.Item(table, write.Key)
+		switch {
+		case there["token"].Text == write.Before["token"].Text:
+		case stateOf(there) == inProgress && time.Now().Before(millis(there["in_progress_expiration"])):
+			g.w.book.path(TwoLocks)
+		case stateOf(there) == completed && !expired(there, time.Now()):
+			g.w.book.path(LockAfterDone)
+		}
+	}
+}
+
+// mayExpire tells whether TTL may delete an item in a Region: where its key is used,
+// so that no other Region's write to it is on its way.
+func (w *world) mayExpire(region int, key memdynamo.Item) bool {
+	g := w.global
+	if g == nil || g.plan.foreignTTL {
+		return true
+	}
+	f := &g.plan.failover
+	left := f.fails && region == 0 && time.Since(w.born) >= f.at
+	return !left && g.copies[region].stamps[key["id"].Text].region == region
+}

@@ -1,0 +1,76 @@
+package simulator
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lambdaidem/toolkit/internal/memdynamo"
+)
+
+// RunRegions turns the world of one seed with a global table: the plan is the one
+// that [Run] draws, but for what a table with that consistency doesn't have. change
+// says how the table is used; it may be nil, as mut may. It must be called in a
+// synctest bubble.
+func RunRegions(seed uint64, mode memdynamo.Consistency, change func(seed uint64, p *plan), mut *Mutation, timeline bool) Report {
+	p := drawPlan(seed, rand.New(rand.NewPCG(seed, 0x1de3907e47)))
+	p.operators = operators{} // who have a Region of their own, as everyone
+	p.large.loses = false
+	p.inner = false               // the table of charges is not a global one
+	if mode == memdynamo.Strong { // which has no transactions
+		p.effects = effects{}
+	}
+	lag := rand.New(rand.NewPCG(seed, 0x4e910))
+	p.regions = regions{mode: mode, lag: []int{200, 1000, 1000, 3000}[lag.IntN(4)]}
+	if change != nil {
+		change(seed, &p)
+	}
+	if mut != nil && mut.Regions != nil {
+		mut.Regions(&p.regions)
+	}
+	return newWorld(seed, &p, mut).live(timeline)
+}
+
+// anywhere lets each request go to any Region.
+func anywhere(_ uint64, p *plan) { p.regions.anywhere = true }
+
+// failing lets the first Region fail. A process that stands still past its lease and
+// then goes on is left out: Lambda ends each at its timeout.
+func failing(wait waits) func(uint64, *plan) {
+	return func(seed uint64, p *plan) {
+		stalls := func(f Fault) bool { return f == Stall }
+		p.keys, p.faults, p.effects.lateBy = 4, slices.DeleteFunc(p.faults, stalls), 20*time.Second
+		p.regions.failover = newFailover(seed, p, wait)
+	}
+}
+
+// TwoRegions sends one key to one Region and, up to gap later, to another one, where
+// nothing else goes wrong; and once more to each when every write has arrived. It
+// must be called in a synctest bubble.
+func TwoRegions(seed uint64, mode memdynamo.Consistency, gap time.Duration, timeline bool) Report {
+	p := plan{keys: 1, timeout: 3 * time.Second, ttl: 24 * time.Hour, maxSkew: 2 * time.Second, regions: regions{mode: mode, lag: 1000}}
+	if mode == memdynamo.Eventual {
+		p.effects = effects{enlist: true, outside: 1, verdicts: []Ending{RefusedSilent}}
+	}
+	w := newWorld(seed, &p, nil)
+	var number uint64
+	send := func(gap time.Duration) {
+		var all sync.WaitGroup
+		for region := range 2 {
+			number++
+			id := number
+			all.Go(func() {
+				time.Sleep(time.Duration(region) * gap)
+				a := w.newActor(id, order{Key: "k", Owner: "alice", Payload: "p"})
+				a.region = region
+				w.invocation(a, &all)
+			})
+		}
+		w.turnUntil(&all)
+	}
+	send(time.Duration(w.rng.Int64N(int64(gap))))
+	w.heal()
+	send(0)
+	return w.report(timeline)
+}

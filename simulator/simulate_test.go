@@ -1,0 +1,172 @@
+package simulator
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+var (
+	seeds = flag.Int("seeds", 0, "how many seeds TestSimulate tries; 0: 10,000, or 300 under the race detector")
+	first = flag.Uint64("seed", 0, "the first seed")
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// inBubble turns the world of one seed.
+func inBubble(t *testing.T, seed uint64, mut *Mutation, timeline bool) (r Report) {
+	synctest.Test(t, func(*testing.T) { r = Run(seed, mut, timeline) })
+	return r
+}
+
+// TestSimulate_G3 holds every rule that checks.go names (G2, G3, L2 to L8, X1 to
+// X9) against each seed's run.
+func TestSimulate_G3(t *testing.T) {
+	n := *seeds
+	if n == 0 {
+		n = 10_000
+		if raceEnabled {
+			n = 300
+		}
+	}
+	var (
+		next   atomic.Int64
+		mu     sync.Mutex
+		total  = &tally{faults: map[Fault]int{}, events: map[lambdaidem.Kind]int{}, endings: map[Ending]int{}, paths: map[Path]int{}}
+		failed []Report
+		wg     sync.WaitGroup
+		began  = time.Now()
+	)
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for {
+				i := next.Add(1) - 1
+				mu.Lock()
+				stop := len(failed) >= 3
+				mu.Unlock()
+				if i >= int64(n) || stop {
+					return
+				}
+				r := inBubble(t, *first+uint64(i), nil, false)
+				mu.Lock()
+				total.add(r)
+				if len(r.Wrong) > 0 {
+					failed = append(failed, r)
+				}
+				if *seeds > 20_000 && total.seeds%10_000 == 0 {
+					t.Logf("%d seeds, %v", total.seeds, time.Since(began).Round(time.Second))
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	for _, r := range failed {
+		t.Errorf("seed %d breaks %v; again: go test ./simulator -run TestSimulate -seed %d -seeds 1\n%s", r.Seed, r.Wrong, r.Seed, r.Timeline)
+	}
+	t.Logf("%v in %v", total, time.Since(began).Round(time.Second))
+	enough := total.seeds >= 10_000 // among fewer a rare one may be missing by chance
+	for _, f := range allFaults {
+		if enough && total.faults[f] == 0 {
+			t.Errorf("no run had the fault %q, so nothing was proved of it", f)
+		}
+	}
+	for _, e := range endings {
+		if enough && total.endings[e.ending] == 0 && e.ending != Running {
+			t.Errorf("no handler ended by %q, so nothing was proved of it", e.ending)
+		}
+	}
+	for _, p := range allPaths {
+		if enough && total.paths[p] == 0 {
+			t.Errorf("no transaction went the path %q, so nothing was proved of it", p)
+		}
+	}
+	for _, k := range []lambdaidem.Kind{lambdaidem.EventTakenOver, lambdaidem.EventLeaseLost, lambdaidem.EventReplayed, lambdaidem.EventUncertain, lambdaidem.EventAbandoned, lambdaidem.EventMismatch} {
+		if enough && total.events[k] == 0 {
+			t.Errorf("no run had the outcome %q, so nothing was proved of it", k)
+		}
+	}
+}
+
+// tally adds reports up.
+type tally struct {
+	seeds, requests, runs, transactions int
+	faults                              map[Fault]int
+	events                              map[lambdaidem.Kind]int
+	endings                             map[Ending]int
+	paths                               map[Path]int
+}
+
+func (s *tally) add(r Report) {
+	s.seeds, s.requests, s.runs = s.seeds+1, s.requests+r.Requests, s.runs+r.Runs
+	s.transactions += r.Transactions
+	for p, n := range r.Paths {
+		s.paths[p] += n
+	}
+	for f, n := range r.Faults {
+		s.faults[f] += n
+	}
+	for k, n := range r.Events {
+		s.events[k] += n
+	}
+	for e, n := range r.Endings {
+		s.endings[e] += n
+	}
+}
+
+func (s *tally) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d seeds, %d requests, %d runs of the handler, %d transactions\n", s.seeds, s.requests, s.runs, s.transactions)
+	count := func(title string, lines []string) {
+		slices.Sort(lines)
+		fmt.Fprintf(&b, "  %s: %s\n", title, strings.Join(lines, ", "))
+	}
+	var lines []string
+	for f, n := range s.faults {
+		lines = append(lines, fmt.Sprintf("%s %d", f, n))
+	}
+	count("faults", lines)
+	lines = nil
+	for k, n := range s.events {
+		lines = append(lines, fmt.Sprintf("%s %d", k, n))
+	}
+	count("outcomes", lines)
+	lines = nil
+	for e, n := range s.endings {
+		lines = append(lines, fmt.Sprintf("%s %d", e, n))
+	}
+	count("endings", lines)
+	lines = nil
+	for p, n := range s.paths {
+		lines = append(lines, fmt.Sprintf("%s %d", p, n))
+	}
+	count("paths of transactions", lines)
+	return b.String()
+}
+
+// TestSimulate_SameSeedSameRun is the simulator's own promise.
+func TestSimulate_SameSeedSameRun(t *testing.T) {
+	for seed := range uint64(50) {
+		a, b := inBubble(t, seed, nil, true), inBubble(t, seed, nil, true)
+		if a.Timeline != b.Timeline {
+			x, y := strings.Split(a.Timeline, "\n"), strings.Split(b.Timeline, "\n")
+			for i := range min(len(x), len(y)) {
+				if x[i] != y[i] {
+					t.Fatalf("seed %d: line %d is once\n%s\nand once\n%s", seed, i, x[i], y[i])
+				}
+			}
+			t.Fatalf("seed %d: two runs of %d and %d lines", seed, len(x), len(y))
+		}
+	}
+}

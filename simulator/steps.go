@@ -1,0 +1,188 @@
+package simulator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lambdaidem/toolkit/internal/memdynamo"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// What handlers do in steps (E5): calls to other services, with a downstream key
+// each (E6).
+
+// stepNames are the steps that a run takes, in this order.
+var stepNames = []string{"reserve", "notify"}
+
+// newSteps decides whether the handlers of a plan take steps. It draws from a random
+// stream of its own, so that the rest of each plan does not depend on it.
+func newSteps(seed uint64, p *plan) {
+	r := rand.New(rand.NewPCG(seed, 0x57e95))
+	p.steps = p.effects.optimistic < 1 && r.Float64() < 0.25
+}
+
+// call is a call to another service, in a step.
+type call struct {
+	record, name string
+}
+
+// step is what a record stored of a step.
+type step struct {
+	text string
+	at   time.Time
+	by   *actor
+}
+
+// takeSteps takes the run's steps. An error ends the run.
+func (a *actor) takeSteps(ctx context.Context, r *run) error {
+	for _, name := range stepNames {
+		got, err := lambdaidem.Step(ctx, name, func(ctx context.Context) (string, error) {
+			if !a.sleep(ctx, time.Duration(a.rng.Int64N(int64(20*time.Millisecond)))) {
+				return "", ctx.Err()
+			}
+			key := lambdaidem.DownstreamKey(ctx, name)
+			if m := a.w.mut; m != nil && m.Key != nil && key != "" {
+				key = m.Key(key, r)
+			}
+			a.w.book.stepRuns(r, name, key)
+			return r.stepText(name), nil
+		})
+		if err != nil {
+			a.w.book.endRun(a, stepEnding(err))
+			return fmt.Errorf("step %s: %w", name, err)
+		}
+		a.w.book.stepResult(r, name, got)
+	}
+	return nil
+}
+
+func stepEnding(err error) Ending {
+	switch {
+	case errors.Is(err, lambdaidem.ErrOutcomeUnknown):
+		return StepUnknown
+	case errors.Is(err, lambdaidem.ErrLeaseLost):
+		return StepLost
+	default:
+		return StepRefused
+	}
+}
+
+// stepText returns a step's result: it names the record, so that nobody can get
+// another's unnoticed, and the run.
+func (r *run) stepText(name string) string { return name + " for " + r.answer() }
+
+// stepRuns enters that a step is run, not read.
+func (b *book) stepRuns(r *run, name, key string) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	if r.actor.dead {
+		return
+	}
+	b.noteLocked(r.actor, "step %s runs", name)
+	b.paths[StepRuns]++
+	b.judge.stepRuns(r, name, key)
+}
+
+// stepResult enters what a step returned.
+func (b *book) stepResult(r *run, name, text string) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	if r.actor.dead {
+		return
+	}
+	if text != r.stepText(name) {
+		b.paths[StepRead]++
+		b.noteLocked(r.actor, "step %s was stored: %s", name, text)
+	}
+	b.judge.stepResult(r, name, text)
+}
+
+// keepSteps enters the steps that a write left in the record.
+func (l *life) keepSteps(a *actor, w memdynamo.Write) {
+	for name, v := range w.After["steps"].Map {
+		if _, ok := l.steps[name]; !ok {
+			l.steps[name] = step{text: strings.Trim(v.Text, `"`), at: time.Now(), by: a}
+		}
+	}
+}
+
+// lifeOf returns the life of its record in which an actor had the lease; nil if it
+// never had.
+func (b *book) lifeOf(a *actor) *life {
+	h := b.historyOf(a.order)
+	if h == nil {
+		return nil
+	}
+	for _, l := range slices.Backward(h.lives) {
+		for _, holder := range l.tokens {
+			if holder == a {
+				return l
+			}
+		}
+	}
+	return nil
+}
+
+// lastLife returns the last life of an actor's record; nil if it never had one.
+func (b *book) lastLife(a *actor) *life {
+	if h := b.historyOf(a.order); h != nil && len(h.lives) > 0 {
+		return h.lives[len(h.lives)-1]
+	}
+	return nil
+}
+
+// stepRuns looks at a step that is run.
+func (j *judge) stepRuns(r *run, name, key string) {
+	a := r.actor
+	if l := j.b.lifeOf(a); l != nil && !a.open {
+		if s, ok := l.steps[name]; ok && (s.by == a || !s.at.After(r.began)) {
+			j.brokenLocked(a, CheckStepOnce, "step %s runs, and was stored before by process %d", name, s.by.id)
+		}
+	}
+	j.downstreamKey(r, name, key)
+}
+
+// stepResult looks at what a step returned.
+func (j *judge) stepResult(r *run, name, text string) {
+	a := r.actor
+	o := a.order
+	if want := fmt.Sprintf("%s for %s/%s/%s by", name, o.Owner, o.Key, o.Payload); !strings.HasPrefix(text, want) {
+		j.brokenLocked(a, CheckOwnStep, "step %s should be %q, and is %q", name, want, text)
+	}
+	if l := j.b.lifeOf(a); l != nil && !a.open {
+		if s, ok := l.steps[name]; !ok || s.text != text {
+			j.brokenLocked(a, CheckOwnStep, "step %s returned %q, and its record has %q", name, text, s.text)
+		}
+	}
+}
+
+// steps holds a write against the steps of its record.
+func (j *judge) steps(a *actor, w memdynamo.Write, as change, l *life) {
+	after, before := w.After["steps"].Map, w.Before["steps"].Map
+	token := w.After["token"].Text
+	switch {
+	case stateOf(w.After) == completed:
+		if len(after) > 0 {
+			j.brokenLocked(a, CheckStepsDropped, "the completed record has %d steps", len(after))
+		}
+		if as.claims && as.over && len(before) > 0 {
+			j.brokenLocked(a, CheckStepsKept, "an optimistic attempt claimed a record with %d steps", len(before))
+		}
+		return
+	case as.begins:
+		return
+	}
+	for name := range before {
+		if after[name].Text != before[name].Text {
+			j.brokenLocked(a, CheckStepsKept, "step %s was %q, and is %q", name, before[name].Text, after[name].Text)
+		}
+	}
+	if saves := stateOf(w.After) == inProgress && !as.over; saves && l.tokens[token] != a {
+		j.brokenLocked(a, CheckFenced, "it stored a step under the token of another")
+	}
+}

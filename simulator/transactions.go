@@ -1,0 +1,374 @@
+package simulator
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lambdaidem/toolkit/internal/memdynamo"
+)
+
+// transaction is what the simulator wants to know of a TransactWriteItems.
+type transaction struct {
+	token   string
+	actions int
+	record  recordAction
+	over    bool // the claim is over a record that was seen
+}
+
+// recordAction is what a transaction does with a record.
+type recordAction int
+
+// The actions. An unguarded run has no record.
+const (
+	noRecord  recordAction = iota
+	completes              // an update, under the lease
+	claims                 // a put of a new record, or an update of one that was seen; completes at once
+)
+
+// parseTransaction reads the body of a TransactWriteItems.
+func parseTransaction(body []byte) *transaction {
+	var in struct {
+		ClientRequestToken string
+		TransactItems      []map[string]struct {
+			TableName                 string
+			ExpressionAttributeValues map[string]json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		panic("simulator: a transaction can't be read: " + err.Error())
+	}
+	t := &transaction{token: in.ClientRequestToken, actions: len(in.TransactItems)}
+	for kind, action := range in.TransactItems[0] {
+		if action.TableName == table {
+			_, t.over = action.ExpressionAttributeValues[":seen_token"]
+			t.record = completes
+			if kind == "Put" || t.over {
+				t.record = claims
+			}
+		}
+	}
+	return t
+}
+
+// records tells how many actions come before the handler's.
+func (t *transaction) records() int {
+	if t.record == noRecord {
+		return 0
+	}
+	return 1
+}
+
+// someWrite returns the place of one of the handler's writes; of the record, where
+// there are none.
+func (t *transaction) someWrite(n int) int {
+	if writes := t.actions - t.records(); writes > 0 {
+		return t.records() + n%writes
+	}
+	return 0
+}
+
+// reasons returns those of a transaction that one action alone kept from happening.
+func (t *transaction) reasons(code string, at int) []string {
+	all := slices.Repeat([]string{memdynamo.ReasonNone}, t.actions)
+	all[at] = code
+	return all
+}
+
+// cancellation is why a transaction was cancelled: a code for each action; nil if
+// the answer says something else.
+func cancellation(out []byte) []string {
+	if !strings.Contains(string(out), memdynamo.TransactionCanceled) {
+		return nil
+	}
+	var in struct{ CancellationReasons []struct{ Code string } }
+	if err := json.Unmarshal(out, &in); err != nil {
+		panic("simulator: a cancellation can't be read: " + err.Error())
+	}
+	var codes []string
+	for _, r := range in.CancellationReasons {
+		codes = append(codes, r.Code)
+	}
+	return codes
+}
+
+// Path is a way that a transaction, or an attempt with one, went.
+type Path string
+
+// The paths.
+const (
+	UnderLease       Path = "committed under the lease"
+	ClaimedFree      Path = "claimed a record that was free"
+	ClaimedOver      Path = "claimed a record over what was seen"
+	ClaimedDead      Path = "claimed a dead lease"
+	CommittedOpen    Path = "committed after failing open"
+	CommittedAlone   Path = "committed unguarded"
+	CommittedFailed  Path = "committed beside a failed answer"
+	RecordAlone      Path = "optimistic, without writes"
+	KnownToken       Path = "token known, nothing written"
+	TokenForgotten   Path = "arrived when its token was forgotten"
+	StillRunning     Path = "refused while it was in progress"
+	ByRecord         Path = "cancelled: the record"
+	ByOwnRecord      Path = "cancelled: the record, which it had completed"
+	ByCondition      Path = "cancelled: the condition"
+	ByBoth           Path = "cancelled: the record and the condition"
+	ByConflict       Path = "cancelled: conflict on the record"
+	ByWriteConflict  Path = "cancelled: conflict on a write"
+	ByThrottling     Path = "cancelled: throttled"
+	LoserReplayed    Path = "optimistic, lost the race and replayed"
+	LoserBusy        Path = "optimistic, found another one under way"
+	HeldRespected    Path = "optimistic, found the record held"
+	ConsultedFirst   Path = "optimistic, consulted the record before another end"
+	AloneRefused     Path = "unguarded, refused"
+	AloneUnknown     Path = "unguarded, unknown"
+	OpenDropped      Path = "failed open, found the record taken"
+	OpenUnknown      Path = "failed open, unknown"
+	StepRuns         Path = "step run"
+	StepRead         Path = "step read, which another attempt had stored"
+	AnswerApart      Path = "answer in parts"
+	AnswerCompressed Path = "answer compressed"
+	AnswerGone       Path = "answer of which a part was lost"
+	PartWritten      Path = "part written"
+	PartLost         Path = "part lost"
+	SignatureExpired Path = "arrived with an expired signature"
+	StepsRespected   Path = "optimistic, found a record with steps"
+	LeaseIndexed     Path = "in progress with a shard"
+	LeaseUnindexed   Path = "shard removed"
+	ClaimWithdrawn   Path = "withdrawn by a later invocation"
+	PanicUnknown     Path = "unknown, and the author panicked about its condition"
+	InnerRefused     Path = "inner call refused"
+	InnerUnknown     Path = "inner call unknown"
+	InnerReplayed    Path = "inner call replayed"
+)
+
+// allPaths are those that must be gone, for a simulation to prove anything.
+var allPaths = []Path{
+	UnderLease, ClaimedFree, ClaimedOver, ClaimedDead, CommittedOpen, CommittedAlone, CommittedFailed, RecordAlone,
+	KnownToken, TokenForgotten, StillRunning, ByRecord, ByOwnRecord, ByCondition, ByBoth, ByConflict, ByWriteConflict, ByThrottling,
+	LoserReplayed, LoserBusy, HeldRespected, ConsultedFirst, AloneRefused, AloneUnknown, OpenDropped, OpenUnknown, StepRuns, StepRead, StepsRespected,
+	LeaseIndexed, LeaseUnindexed, SignatureExpired, ClaimWithdrawn, PanicUnknown, InnerRefused, InnerUnknown, InnerReplayed,
+	AnswerApart, AnswerCompressed, AnswerGone, PartWritten, PartLost,
+	OperatorReleased, OperatorSettled, OperatorErased, OperatorForgot, OperatorTold, OperatorWaited, OperatorUnknown, LateForOperator,
+	met(RequestLost), met(RequestLate), met(ReplyLost), met(Twice), met(Throttled), met(FailBefore), met(FailAfter),
+	met(KillBefore), met(KillAfter), met(Stall), met(Unfinished),
+}
+
+// met returns the path of a transaction that met a fault.
+func met(f Fault) Path { return Path("met: " + string(f)) }
+
+// path counts that a path was gone.
+func (b *book) path(p Path) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	b.paths[p]++
+}
+
+// sent is a ClientRequestToken as the database knows it.
+type sent struct {
+	body    string
+	applied time.Time // zero: never
+}
+
+// tokenLife is for how long the database knows a token.
+const tokenLife = 10 * time.Minute
+
+// arrives looks at a transaction that reaches the database.
+func (b *book) arrives(r *request, body []byte) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	token := r.tx.token
+	if b.w.mut != nil {
+		token = parseTransaction(body).token
+	}
+	s := b.sent[token]
+	if s == nil {
+		s = &sent{body: string(body)}
+		b.sent[token] = s
+	}
+	b.judge.arrives(r, s, string(body))
+	if !s.applied.IsZero() && time.Since(s.applied) >= tokenLife {
+		b.paths[TokenForgotten]++
+		r.actor.stale = true
+	}
+	b.commit = &commit{request: r, sent: s}
+}
+
+// commit is what the transaction that is served now has written.
+type commit struct {
+	request *request
+	sent    *sent
+	record  *history // that it wrote
+	life    *life    // of it
+	before  state    // of it
+	paid    []*run   // whose payments it wrote
+	unknown int      // payments of nobody
+	cents   int64    // what came into all accounts together
+	price   int64    // what went into the shop's
+	writes  int
+}
+
+// account enters a write to the accounts or the books.
+func (b *book) account(w memdynamo.Write) {
+	c := b.commit
+	if b.w.serving == nil || c == nil { // the world's own
+		return
+	}
+	id := w.Key["id"].Text
+	if number, ok := strings.CutPrefix(id, payment); ok {
+		r := b.runOf(number)
+		if r == nil {
+			c.unknown++
+			return
+		}
+		c.paid = append(c.paid, r)
+		b.noteLocked(b.w.serving.actor, "EFFECT payment of process %s", number)
+		return
+	}
+	change := number(w.After["cents"]) - number(w.Before["cents"])
+	c.cents += change
+	if id == shop {
+		c.price += change
+	}
+}
+
+// runOf returns the run of the process of that number; nil if there is none.
+func (b *book) runOf(process string) *run {
+	n, err := strconv.ParseUint(process, 10, 64)
+	if err != nil {
+		return nil
+	}
+	return b.runBy[n]
+}
+
+// committed closes the book of the transaction that was served: it was applied, it
+// was known already, or it was refused.
+func (b *book) committed(r *request, status int, out []byte) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	c := b.commit
+	b.commit = nil
+	switch {
+	case status == 200 && c.writes == 0:
+		b.paths[KnownToken]++
+	case status == 200:
+		c.sent.applied = time.Now()
+		b.transactions++
+		b.paths[c.path()]++
+		if c.life != nil && r.actor.open {
+			b.paths[CommittedOpen]++
+		}
+		b.judge.committed(c)
+	case strings.Contains(string(out), memdynamo.TransactionInProgress):
+		b.paths[StillRunning]++
+	}
+	b.cancelledLocked(r, out)
+}
+
+// path returns how the transaction got the record.
+func (c *commit) path() Path {
+	tx := c.request.tx
+	switch {
+	case tx.record == noRecord:
+		return CommittedAlone
+	case tx.actions == 1:
+		return RecordAlone
+	case len(c.paid) > 0 && c.paid[0].meant != Created:
+		return CommittedFailed
+	case tx.record == completes:
+		return UnderLease
+	case tx.over && c.before == inProgress:
+		return ClaimedDead
+	case tx.over:
+		return ClaimedOver
+	default:
+		return ClaimedFree
+	}
+}
+
+// cancelled enters a cancellation that no database decided on.
+func (b *book) cancelled(r *request, out []byte) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	b.cancelledLocked(r, out)
+}
+
+func (b *book) cancelledLocked(r *request, out []byte) {
+	codes := cancellation(out)
+	if codes == nil {
+		return
+	}
+	first, rest := codes[0], codes[1:]
+	if r.tx.record == noRecord {
+		first, rest = memdynamo.ReasonNone, codes
+	}
+	byRecord, byWrite := first == memdynamo.ReasonConditionalCheckFailed, slices.Contains(rest, memdynamo.ReasonConditionalCheckFailed)
+	switch {
+	case byRecord && byWrite:
+		b.paths[ByBoth]++
+	case byRecord:
+		b.paths[ByRecord]++
+	case byWrite:
+		b.paths[ByCondition]++
+	case first == memdynamo.ReasonTransactionConflict:
+		b.paths[ByConflict]++
+	case slices.Contains(rest, memdynamo.ReasonTransactionConflict):
+		b.paths[ByWriteConflict]++
+	case slices.Contains(codes, memdynamo.ReasonThrottling):
+		b.paths[ByThrottling]++
+	}
+	if byRecord && b.completedBy(r.actor) {
+		b.paths[ByOwnRecord]++
+	}
+}
+
+// completedBy tells whether an actor completed its record.
+func (b *book) completedBy(a *actor) bool {
+	return slices.ContainsFunc(b.historyOf(a.order).completed(), func(l *life) bool { return l.completedBy == a })
+}
+
+// heard enters a reply that a process got. What the process does next is judged by this
+// reply, and not by the database's last one, which may be to a late copy of the request.
+func (a *actor) heard(r *request, got reply) {
+	a.w.mu.Lock()
+	defer a.w.mu.Unlock()
+	if r.tx != nil {
+		a.reason = got.cancelled
+	}
+	switch {
+	case r.op == "GetItem":
+		a.knows = a.knows || got.status == 200
+	case r.tx != nil && r.tx.record != noRecord:
+		a.knows = a.knows || got.status == 200 || cancellation(got.body) != nil
+	}
+}
+
+// enlisted enters that a run enlists its transfer.
+func (b *book) enlisted(r *run, whenFailed bool, verdict Ending) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	r.enlisted, r.whenFailed, r.verdict = true, whenFailed, verdict
+}
+
+// conditionFailed enters that the author of a handler is asked what a failed
+// condition means, and returns what he says.
+func (b *book) conditionFailed(r *run) error {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	b.judge.conditionFailed(r)
+	r.how = r.verdict
+	b.noteLocked(r.actor, "handler's author is asked: %s", r.how)
+	return r.how.traits().verdict(r)
+}
+
+// commits tells whether what a run enlisted is to be made, if its condition holds.
+func (r *run) commits() bool {
+	return r.enlisted && r.leaves(r.meant) == completed && (r.meant == Created || r.whenFailed)
+}
+
+// panicked reports whether the handler panicked, or its author did about a failed condition.
+func (r *run) panicked() bool { return r.how == Panicked || r.how == RefusedPanicked }
+
+// refused tells whether the run's condition failed.
+func (r *run) refused() bool { return r.how != r.meant }

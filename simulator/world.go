@@ -1,0 +1,239 @@
+package simulator
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/internal/memdynamo"
+)
+
+const table = "idempotency"
+
+// world is one run: the database, the network, the processes, and the book of
+// what happened. It must live in a synctest bubble. Everything that two
+// goroutines touch is under mu; what decides is only ever done by the goroutine
+// that turns the world, while all others stand still.
+type world struct {
+	plan plan
+	rng  *rand.Rand
+	seed uint64
+	born time.Time
+	dbs  []*memdynamo.DB // one; or one for each Region that has a copy of its own
+	mut  *Mutation
+
+	mu    sync.Mutex
+	inbox []*request // sent, and not yet dealt with
+	book  *book
+
+	wake      chan struct{}
+	agenda    agenda
+	processes []*process // that serve several invocations; under mu
+	serving   *request   // whose write OnWrite is told of
+	healed    bool       // no more faults
+	global    *global    // the Regions; nil: there is one
+	tree      *tree      // decides instead of chance; nil in a run by seed
+
+	underway map[string]*request // transactions that run, and don't end yet; by their tokens
+}
+
+// mustServe asks every database for what can't fail.
+func (w *world) mustServe(op, body string) {
+	for _, db := range w.dbs {
+		if status, _, out := db.Serve(op, []byte(body)); status != http.StatusOK {
+			panic(fmt.Sprintf("simulator: %s: %s", op, out))
+		}
+	}
+}
+
+// tableRequests make the table.
+var tableRequests = []struct{ op, body string }{
+	{"CreateTable", createTable(table)},
+	{"UpdateTimeToLive", `{"TableName":"` + table + `","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expiration"}}`},
+}
+
+// createTable returns the request for a table whose key is id.
+func createTable(name string) string {
+	return `{"TableName":"` + name + `","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}]}`
+}
+
+func newWorld(seed uint64, p *plan, mut *Mutation) *world {
+	r := rand.New(rand.NewPCG(seed, 0x1de3907e47))
+	w := &world{rng: r, seed: seed, born: time.Now(), wake: make(chan struct{}, 1), mut: mut, underway: map[string]*request{}}
+	if p == nil {
+		drawn := drawPlan(seed, r)
+		if mut != nil && mut.Plan != nil {
+			mut.Plan(&drawn)
+		}
+		p = &drawn
+	}
+	w.plan = *p
+	w.book = newBook(w)
+	w.dbs = []*memdynamo.DB{memdynamo.New(time.Now)}
+	if w.plan.regions.mode == "" {
+		for _, r := range tableRequests {
+			w.mustServe(r.op, r.body)
+		}
+	} else {
+		w.openRegions()
+	}
+	if w.plan.effects.enlist {
+		w.openAccounts()
+	}
+	if w.plan.inner {
+		w.openInner()
+	}
+	for i, db := range w.dbs {
+		db.OnWrite(w.book.wrote)
+		if w.global != nil {
+			db.OnWrite(func(write memdynamo.Write) { w.global.wrote(i, write) })
+		}
+	}
+	return w
+}
+
+// drawPlan draws the character of the run of a seed, but for Regions.
+func drawPlan(seed uint64, r *rand.Rand) plan {
+	p := newPlan(r)
+	newEffects(seed, &p)
+	newSteps(seed, &p)
+	newInner(seed, &p)
+	newLarge(seed, &p)
+	newOperators(seed, &p)
+	newLeaseIndex(seed, &p)
+	newDelays(seed, &p)
+	newDeployments(seed, &p)
+	newOutage(seed, &p)
+	return p
+}
+
+// in lets do happen after d.
+func (w *world) in(d time.Duration, do func()) {
+	w.agenda.seq++
+	heap.Push(&w.agenda, event{time.Now().Add(d), w.agenda.seq, do})
+}
+
+// ms returns a random time of up to n milliseconds, in nanoseconds so that no two
+// fall together.
+func (w *world) ms(n int) time.Duration {
+	return 1 + time.Duration(w.rng.Int64N(int64(n)*int64(time.Millisecond)))
+}
+
+// stir tells the turning goroutine that there is something to look at.
+func (w *world) stir() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// turnUntil lets the world go on until all that the groups stand for is done.
+func (w *world) turnUntil(groups ...*sync.WaitGroup) {
+	done := make(chan struct{})
+	go func() {
+		for _, g := range groups {
+			g.Wait()
+		}
+		close(done)
+	}()
+	w.turn(done)
+}
+
+// turn lets the world go on until done is closed.
+func (w *world) turn(done <-chan struct{}) {
+	for {
+		synctest.Wait()
+		if w.tree != nil {
+			select {
+			case <-done: // a tree ends here, whether or not somebody stirred
+				return
+			default:
+			}
+			if w.branch() {
+				continue
+			}
+			select {
+			case <-w.wake: // what it told of was seen: time passes now
+			default:
+			}
+		}
+		w.deal()
+		var timer <-chan time.Time
+		if w.agenda.Len() > 0 {
+			next := w.agenda.heap[0]
+			if d := time.Until(next.at); d > 0 {
+				timer = time.After(d)
+			} else {
+				heap.Pop(&w.agenda)
+				next.do()
+				continue
+			}
+		}
+		select {
+		case <-w.wake:
+		case <-timer:
+		case <-done:
+			return
+		}
+	}
+}
+
+// settle works off the agenda: what is still on the wire arrives.
+func (w *world) settle() {
+	for w.agenda.Len() > 0 {
+		next := heap.Pop(&w.agenda).(event)
+		if d := time.Until(next.at); d > 0 {
+			time.Sleep(d)
+		}
+		next.do()
+		synctest.Wait()
+		w.deal()
+	}
+}
+
+// sweep lets TTL delete what it may, when it pleases, but every 20 minutes at least.
+func (w *world) sweep() {
+	w.in(min(w.plan.paced(w.ms(10_000)), w.ms(20*60_000)), func() {
+		for i, db := range w.dbs {
+			for _, key := range db.Expired(table) {
+				if w.rng.IntN(2) == 0 && w.mayExpire(i, key) {
+					db.DeleteExpired(table, key)
+				}
+			}
+		}
+		if !w.healed {
+			w.sweep()
+		}
+	})
+}
+
+// heal ends all faults, and waits until everything late has arrived and every
+// lease is over.
+func (w *world) heal() {
+	w.mu.Lock()
+	w.healed = true
+	w.mu.Unlock()
+	w.settle()
+	if w.global != nil {
+		w.global.settled()
+	}
+	if w.plan.effects.enlist {
+		w.deposit(wealth) // so that what is asked for once more can be paid
+	}
+	if w.plan.operators.forget {
+		time.Sleep(signatureLife + 2*w.plan.maxSkew) // until what was forgotten has expired
+	}
+	time.Sleep(w.plan.timeout + w.plan.maxSkew + w.plan.skew + time.Second)
+	synctest.Wait()
+}
+
+// isHealed tells whether faults have ended.
+func (w *world) isHealed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.healed
+}
