@@ -7,8 +7,6 @@ import (
 	"io"
 	"sync/atomic"
 	"time"
-
-	"github.com/lambdaidem/toolkit/internal/deadline"
 )
 
 // attempt carries out the protocol for one guarded call: it acquires the record, runs the
@@ -27,9 +25,6 @@ type attempt struct {
 	random     [16]byte // the bytes of token
 	invocation string   // Claim.Invocation
 	steps      steps
-
-	acquiring deadline.Context // the context in which the record is acquired
-	handling  handlerContext   // the handler's context
 
 	began     time.Time     // when the attempt began, by Options.Clock
 	number    int           // Record.Attempt; 0 until the record is known
@@ -75,20 +70,6 @@ func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
 	}
 	a.token = base64.RawURLEncoding.EncodeToString(a.random[:])
 	return a
-}
-
-// handlerContext is the context of a guarded handler. Its Value method returns the attempt
-// for the key attemptKey{}, so that runOf finds the attempt.
-type handlerContext struct {
-	deadline.Context
-	a *attempt
-}
-
-func (c *handlerContext) Value(key any) any {
-	if key == (attemptKey{}) {
-		return c.a
-	}
-	return c.Context.Value(key)
 }
 
 type attemptKey struct{}
@@ -199,9 +180,8 @@ func (a *attempt) meaningOf(rec Record) meaning {
 // Otherwise d is what the caller receives instead, such as a replay or a refusal.
 func (a *attempt) acquire(request context.Context) (d decision, mayRun bool) {
 	a.setReserved()
-	ctx := &a.acquiring
-	ctx.Begin(request, a.acquireEnd())
-	defer ctx.Cancel()
+	ctx, cancel := withDeadline(request, a.acquireEnd())
+	defer cancel()
 	if ctx.Err() != nil {
 		return a.outOfTime(ctx, ctx.Err()), false
 	}
@@ -240,9 +220,8 @@ func (a *attempt) prepare(request context.Context) (d decision, mayRun bool) {
 		return decision{}, true
 	}
 	a.setReserved()
-	ctx := &a.acquiring
-	ctx.Begin(request, a.acquireEnd())
-	defer ctx.Cancel()
+	ctx, cancel := withDeadline(request, a.acquireEnd())
+	defer cancel()
 	asked := time.Now()
 	err := store.Prepare(ctx)
 	a.spent(asked)

@@ -134,9 +134,8 @@ func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, seen
 // example, the answer that another attempt has stored. If the record can't be read, err
 // is not nil, and d refuses the call.
 func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, err error) {
-	finishing := a.finishContext(ctx)
-	defer finishing.Cancel()
-	ctx = finishing
+	ctx, cancel := a.finishContext(ctx)
+	defer cancel()
 	var rec Record
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		asked := time.Now()

@@ -21,8 +21,8 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 		defer outer.enlist.resume()
 	}
 	a.setReserved()
-	hctx := a.stepContext(ctx)
-	defer hctx.Cancel()
+	hctx, cancel := a.stepContext(ctx)
+	defer cancel()
 	if hctx.Err() != nil {
 		switch {
 		case a.g.opts.Optimistic: // there is no lease to release
@@ -57,7 +57,7 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 	w.run(hctx)
 	a.inHandler = time.Since(started)
 	returned = true
-	hctx.Cancel()
+	cancel()
 	d = a.conclude(ctx, w)
 	settled = true
 	return d
@@ -148,9 +148,9 @@ func (a *attempt) unknown(why error) decision {
 // answer may not have been stored by then, the caller receives ErrOutcomeUnknown instead
 // of the answer.
 func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
-	request, finishing := ctx, a.finishContext(ctx)
-	defer finishing.Cancel()
-	ctx = finishing
+	request := ctx
+	ctx, cancel := a.finishContext(ctx)
+	defer cancel()
 	result, unstorable := a.result(w, end)
 	tx = a.completingTx(tx)
 	c := a.completion(result, tx)
@@ -163,7 +163,7 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			return a.completed(ctx, rec, c, end, unstorable)
 		}
 		if rejected := (*Rejected)(nil); errors.As(err, &rejected) { // the database refused a write of the handler
-			finishing.Cancel()
+			cancel()
 			a.enlist.drop()
 			a.txRejected, a.txMayCommit = true, a.txMayCommit || rejected.Unsettled
 			a.inner.setHandler(handlerRunning) // the verdict may be an Answer with a handler that makes guarded calls

@@ -161,9 +161,8 @@ func (a *attempt) lease() Lease {
 // tries only once. why is the error to store as the record's last failure; nil if there is
 // none.
 func (a *attempt) sendRelease(ctx context.Context, why error) (Record, error) {
-	cleaning := a.cleanupContext(ctx)
-	defer cleaning.Cancel()
-	ctx = cleaning
+	ctx, cancel := a.cleanupContext(ctx)
+	defer cancel()
 	failure := failureCode(why)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		asked := time.Now()

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"time"
-
-	"github.com/lambdaidem/toolkit/internal/deadline"
 )
 
 const (
@@ -156,22 +154,30 @@ func (b *budget) cleanupEnd() time.Time {
 
 // finishContext returns the context for storing the answer. It ignores cancellation of the
 // request's context. It ends at finishEnd, or, if that time has passed, at cleanupEnd.
-func (b *budget) finishContext(ctx context.Context) *deadline.Context {
+func (b *budget) finishContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	end := b.finishEnd()
 	if time.Until(end) <= 0 {
 		end = b.cleanupEnd()
 	}
-	return deadline.With(context.WithoutCancel(ctx), end)
+	return withDeadline(context.WithoutCancel(ctx), end)
 }
 
 // cleanupContext returns the context for releasing a record, or for the transaction of a
 // call that runs unguarded. It is like finishContext, but never ends after cleanupEnd.
-func (b *budget) cleanupContext(ctx context.Context) *deadline.Context {
+func (b *budget) cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	end := b.cleanupEnd()
 	if due := b.finishEnd(); time.Until(due) > 0 {
 		end = earlier(end, due)
 	}
-	return deadline.With(context.WithoutCancel(ctx), end)
+	return withDeadline(context.WithoutCancel(ctx), end)
+}
+
+// withDeadline is [context.WithDeadline], except that a zero end sets no deadline.
+func withDeadline(parent context.Context, end time.Time) (context.Context, context.CancelFunc) {
+	if end.IsZero() {
+		return context.WithCancel(parent)
+	}
+	return context.WithDeadline(parent, end)
 }
 
 // pause sleeps for a random time between d/2 and d, or until ctx ends. It reports whether

@@ -7,8 +7,6 @@ import (
 	"maps"
 	"sync"
 	"time"
-
-	"github.com/lambdaidem/toolkit/internal/deadline"
 )
 
 // steps is the state of the steps that an attempt's handler runs; see the function Step. The
@@ -25,7 +23,7 @@ type steps struct {
 	left    bool                     // a step was still running when the handler returned
 	unsaved error                    // why the result of a step could not be stored; nil if all results were stored
 	lostTo  *Record                  // the record of the attempt that has taken over, found by a save; nil if there is none
-	handler *deadline.Context        // the handler's context
+	cancel  context.CancelFunc       // ends the handler's context
 	stop    context.CancelFunc       // ends the running call of SaveSteps; nil if none is running
 }
 
@@ -119,7 +117,7 @@ func (s *steps) lost(name string, rec Record) error {
 	err := fmt.Errorf("step %q ran, and its result was not stored: %w: another attempt has taken over", name, ErrLeaseLost)
 	if s.over == nil {
 		s.over, s.lostTo = err, &rec
-		s.handler.Cancel()
+		s.cancel()
 	}
 	return err
 }
@@ -157,10 +155,9 @@ func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error 
 	s := &a.steps
 	s.saving.Lock()
 	defer s.saving.Unlock()
-	saving := a.finishContext(ctx)
-	defer saving.Cancel()
-	ctx = saving
-	all, err := s.beginSave(name, text, saving.Cancel)
+	ctx, cancel := a.finishContext(ctx)
+	defer cancel()
+	all, err := s.beginSave(name, text, cancel)
 	if err != nil {
 		return err
 	}
@@ -204,10 +201,10 @@ func retryableSave(err error) bool {
 
 // stepContext returns the handler's context. It ends at its deadline, or earlier if a step
 // finds that another attempt has taken over the record; see steps.lost.
-func (a *attempt) stepContext(ctx context.Context) *handlerContext {
-	a.handling.a, a.steps.handler = a, &a.handling.Context
-	a.handling.Begin(ctx, a.handlerEnd())
-	return &a.handling
+func (a *attempt) stepContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	within, cancel := withDeadline(ctx, a.handlerEnd())
+	a.steps.cancel = cancel
+	return a.inContext(within), cancel
 }
 
 // conclude finishes the record after the handler has returned. If the result of a step could
@@ -247,8 +244,8 @@ func (a *attempt) stepUnsaved(ctx context.Context) decision {
 // record. It reads the record again, because that attempt may have completed it since.
 func (a *attempt) stepLost(ctx context.Context) decision {
 	rec := *a.steps.lostTo
-	read := a.finishContext(ctx)
-	defer read.Cancel()
+	read, cancel := a.finishContext(ctx)
+	defer cancel()
 	asked := time.Now()
 	if now, err := a.g.store.Get(read, a.id, a.g.opts.Clock()); err == nil {
 		rec = now

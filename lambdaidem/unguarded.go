@@ -47,9 +47,8 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	if tx == nil {
 		return decision{}
 	}
-	committing := a.cleanupContext(ctx)
-	defer committing.Cancel()
-	ctx = committing
+	ctx, cancel := a.cleanupContext(ctx)
+	defer cancel()
 	c := &Completion{Alone: true}
 	var err error
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {

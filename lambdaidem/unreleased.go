@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/lambdaidem/toolkit/internal/deadline"
 )
 
 // This file releases records that earlier calls of this process may have left in progress.
@@ -209,8 +207,8 @@ func (a *attempt) withdrawUnreleased(ctx context.Context) {
 	}
 	asked := time.Now()
 	defer a.spent(asked)
-	within := deadline.With(ctx, asked.Add(min(withdrawalTime, max(a.left(), 0)/20)))
-	defer within.Cancel()
+	within, cancel := context.WithDeadline(ctx, asked.Add(min(withdrawalTime, max(a.left(), 0)/20)))
+	defer cancel()
 	for range withdrawalsAtOnce {
 		c := u.next(time.Now())
 		if c == nil {
@@ -235,8 +233,8 @@ func (a *attempt) withdrawClaimOn(ctx context.Context, rec Record) Record {
 	}
 	asked := time.Now()
 	defer a.spent(asked)
-	within := deadline.With(ctx, asked.Add(min(withdrawalTime, max(a.left(), 0)/20)))
-	defer within.Cancel()
+	within, cancel := context.WithDeadline(ctx, asked.Add(min(withdrawalTime, max(a.left(), 0)/20)))
+	defer cancel()
 	now, resolved, err := c.withdraw(within)
 	if resolved {
 		a.g.unreleased.forget(c)

@@ -14,13 +14,11 @@ import (
 	"errors"
 	"net/url"
 	"sync"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/lambdaidem/toolkit/dynamostore/internal/direct/sigv4"
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
-	"github.com/lambdaidem/toolkit/internal/deadline"
 )
 
 // Transport makes the first attempt of each call. It is safe for concurrent use.
@@ -75,7 +73,7 @@ func (t *Transport) Attempt(ctx context.Context, r *wire.Request) *wire.Attempt 
 	if t.Ready() != nil || ctx.Err() != nil {
 		return nil
 	}
-	limited, cancel := deadline.Until(ctx, time.Now().Add(t.client.AttemptTimeout()))
+	limited, cancel := context.WithTimeout(ctx, t.client.AttemptTimeout())
 	defer cancel()
 	creds, err := t.options.Credentials.Retrieve(limited)
 	if err != nil {
