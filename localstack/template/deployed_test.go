@@ -1,10 +1,12 @@
 package template_test
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,8 +18,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// resource is one of template.yaml as it is written, for what no local run reads. Of
-// an intrinsic function only its argument is left: !GetAtt Queue.Arn is Queue.Arn.
+// resource is a resource as the template has it, with the properties that no local run reads.
+// Of an intrinsic function only the argument is left: !GetAtt Queue.Arn is Queue.Arn.
 type resource struct {
 	Type                string         `yaml:"Type"`
 	DeletionPolicy      string         `yaml:"DeletionPolicy"`
@@ -25,19 +27,69 @@ type resource struct {
 	Properties          map[string]any `yaml:"Properties"`
 }
 
-// deployed is template.yaml. It is parsed once, so nobody may change it.
-var deployed = sync.OnceValues(func() (doc struct {
-	Globals struct {
+type document struct {
+	Parameters map[string]any `yaml:"Parameters"`
+	Globals    struct {
 		Function shared `yaml:"Function"`
 	} `yaml:"Globals"`
 	Resources map[string]resource `yaml:"Resources"`
-}, err error) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "template.yaml"))
+}
+
+// deployed returns template.yaml with the resources of monitoring.yaml, which it nests. It
+// reads both once, so nobody may change the result.
+var deployed = sync.OnceValues(func() (document, error) {
+	doc, err := readDocument("template.yaml", nil)
 	if err != nil {
 		return doc, err
 	}
-	return doc, yaml.Unmarshal(text, &doc)
+	nested, err := readDocument("monitoring.yaml", passed(doc))
+	for name, r := range nested.Resources {
+		doc.Resources[name] = r
+	}
+	return doc, err
 })
+
+// passed returns what template.yaml passes for the parameters of monitoring.yaml.
+func passed(doc document) map[string]any {
+	all, _ := doc.Resources["Monitoring"].Properties["Parameters"].(map[string]any)
+	return all
+}
+
+// readDocument reads one of the project's templates. It replaces the references to its
+// parameters by the given values.
+func readDocument(name string, values map[string]any) (doc document, err error) {
+	text, err := os.ReadFile(filepath.Join("..", "..", name))
+	if err != nil {
+		return doc, err
+	}
+	for parameter, value := range values {
+		ref := regexp.MustCompile(`!Ref ` + parameter + `\b`)
+		text = ref.ReplaceAllLiteral(text, fmt.Appendf(nil, "!Ref '%v'", value))
+		text = bytes.ReplaceAll(text, []byte("${"+parameter+"}"), fmt.Appendf(nil, "${%v}", value))
+	}
+	return doc, yaml.Unmarshal(text, &doc)
+}
+
+func TestD2_MonitoringGetsEachOfItsParameters(t *testing.T) {
+	doc, err := readDocument("template.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nested, err := readDocument("monitoring.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := passed(doc)
+	if diff := cmp.Diff(keysOf(nested.Parameters), keysOf(got)); diff != "" {
+		t.Errorf("monitoring.yaml's parameters, and what template.yaml passes (-want +got):\n%s", diff)
+	}
+	for parameter, value := range got {
+		resource, attribute, _ := strings.Cut(fmt.Sprint(value), ".")
+		if want := resource + attribute; parameter != want && parameter != strings.TrimSuffix(resource, "Queue")+"QueueName" && parameter != "Service" {
+			t.Errorf("the parameter %s gets %v", parameter, value)
+		}
+	}
+}
 
 func deployedResources(t *testing.T) map[string]resource {
 	t.Helper()
