@@ -234,24 +234,25 @@ func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver
 		a.report(ctx, EventReleased, why)
 	case errors.Is(err, ErrLeaseLost) && rec.State == Completed && rec.Token == a.token: // an earlier request of this attempt has committed
 		return a.replay(ctx, rec, EventNew), nil
-	case a.failedOpen && a.txMayCommit:
-		a.report(ctx, EventUncertain, why)
-		return a.unknown(why), nil
 	case a.failedOpen: // with FailOpen there may be no record to release
-		a.report(ctx, EventReleased, why)
 		if a.mayHoldLease {
 			a.rememberClaim(ctx, why, rec, err)
 		}
+		if a.txMayCommit {
+			a.report(ctx, EventUncertain, why)
+			return a.unknown(why), nil
+		}
+		a.report(ctx, EventReleased, why)
 	case errors.Is(err, ErrLeaseLost):
 		a.report(ctx, EventLeaseLost, why)
 		a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased) // the other attempt may carry out the call
 		return decision{}, &rec
-	case a.txMayCommit: // the record is unchanged, so the transaction may still commit
-		a.report(ctx, EventStoreError, err)
-		return a.unknown(err), nil
 	default:
 		a.report(ctx, EventStoreError, err)
 		a.rememberClaim(ctx, why, rec, err)
+		if a.txMayCommit { // the record is unchanged, so the transaction may still commit
+			return a.unknown(err), nil
+		}
 	}
 	return decision{}, nil
 }

@@ -809,6 +809,34 @@ func TestX8_UnsettledRejectionThatCantBeReleasedIsUnknown(t *testing.T) {
 	})
 }
 
+// The rejection of a transaction that may still commit is to be released, and the release
+// fails. A later call of the process sends it again, so that the record is not held. The
+// release is safe: a transaction that commits before it completes the record, and one that
+// arrives after it is refused.
+func TestX10_TheReleaseAfterAnUnsettledRejectionIsSentAgain(t *testing.T) {
+	for name, open := range map[string]bool{"with a lease": false, "failed open": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, l := withLedger(enlisting(created), hold, func(o *lambdaidem.Options) { o.FailOpen = open })
+				if open {
+					r.store.fail(acquire, replyLost)
+				}
+				r.store.fail(commit, unsettled(lambdaidem.Retryable(errors.New("later"))))
+				r.store.failAlways(release, requestLost)
+				wantProblem(t, r.send(t, first()), 503, lambdaidem.ErrOutcomeUnknown)
+				r.wantState(t, lambdaidem.InProgress)
+				r.store.failAlways(release, nil)
+				r.send(t, post("key-2", "{}"))
+				r.wantState(t, lambdaidem.Released)
+				if out := r.send(t, first()); out.StatusCode != 201 || replayed(out) {
+					t.Errorf("the retry gets %+v", out)
+				}
+				l.wantDone(t, "write", "write")
+			})
+		})
+	}
+}
+
 // A rejection whose transaction may still happen is nobody's word that nothing
 // happened, however the attempt ends without a record of it (X8).
 func TestX8_UnsettledRejectionWithoutARecordIsUnknown(t *testing.T) {

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"net/http"
 	"regexp"
 
 	"github.com/lambdaidem/toolkit/internal/memdynamo"
@@ -112,10 +113,27 @@ func (j *judge) checkSaid(a *actor, got result, r *run) {
 	switch {
 	case r == nil:
 		j.broken(a, CheckCreated, "it was answered %q, of a run that never was", got.Body)
-	case got.Status == 201 && r.commits() && r.paid == 0:
-		j.broken(a, CheckCreated, "it was answered %q, and nothing was paid", got.Body)
-	case got.Status != 201 && (!r.commits() || r.refused()) && r.paid > 0 && !r.actor.unsettled():
+	case got.isOwn(r) && r.commits():
+		if r.paid == 0 {
+			j.broken(a, CheckCreated, "it was answered %d %q, and nothing was paid", got.Status, got.Body)
+		}
+	case r.paid > 0 && !r.actor.unsettled():
 		j.broken(a, CheckRefused, "it was answered %d %q, and %d were paid", got.Status, got.Body, r.paid)
+	}
+}
+
+// isOwn reports whether the result is what the run's handler returned, and not what its author
+// said about a failed condition. It knows the endings whose answers name their run.
+func (got result) isOwn(r *run) bool {
+	switch r.meant {
+	case Created:
+		return got.Status == http.StatusCreated
+	case Declined:
+		return got.Status == http.StatusPaymentRequired && got.Code == ""
+	case Rejected:
+		return got.Status == http.StatusConflict && got.Code == insufficient
+	default:
+		return false
 	}
 }
 
