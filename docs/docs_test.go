@@ -131,6 +131,8 @@ func TestArchitecture_NamesWhatExists(t *testing.T) {
 	}
 }
 
+func TestTutorial_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "docs/tutorial.md") }
+
 func TestTesting_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "docs/testing.md") }
 
 func TestEncryption_ShowsCodeThatCompiles(t *testing.T) {

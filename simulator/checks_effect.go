@@ -124,14 +124,14 @@ func (j *judge) checkSaid(a *actor, got result, r *run) {
 
 // isOwn reports whether the result is what the run's handler returned, and not what its author
 // said about a failed condition. It knows the endings whose answers name their run.
-func (got result) isOwn(r *run) bool {
-	switch r.meant {
+func (r result) isOwn(of *run) bool {
+	switch of.meant {
 	case Created:
-		return got.Status == http.StatusCreated
+		return r.Status == http.StatusCreated
 	case Declined:
-		return got.Status == http.StatusPaymentRequired && got.Code == ""
+		return r.Status == http.StatusPaymentRequired && r.Code == ""
 	case Rejected:
-		return got.Status == http.StatusConflict && got.Code == insufficient
+		return r.Status == http.StatusConflict && r.Code == insufficient
 	default:
 		return false
 	}
