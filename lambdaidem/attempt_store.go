@@ -130,7 +130,7 @@ func (a *attempt) withoutAnswer(end ending) Result {
 	return r
 }
 
-// emptyResult returns a result without Value or Failure, and sets a.asked to the current
+// emptyResult returns a result without Value or Failure, and sets lastResultMade to the current
 // time. Each result of an attempt has a different At, so that isResult can distinguish the
 // results of one attempt.
 func (a *attempt) emptyResult(end ending) Result {

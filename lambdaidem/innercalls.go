@@ -235,7 +235,7 @@ func (e *Error) temporary() bool {
 	case ErrPayloadMismatch: // after another deployment, it may be possible to compare the payloads
 		return e.unsure
 	}
-	return e.forNow || e.rejected && (asksForRetry(e.Status) || serverFailed(e.Status))
+	return e.forNow || asksForRetry(e.Status) || serverFailed(e.Status)
 }
 
 // Reasons, sent in events, why an inner call is refused or a handler's answer is not stored.

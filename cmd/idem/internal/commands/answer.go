@@ -41,7 +41,7 @@ func answerOf(kind lambdaidem.RecordKind, r lambdaidem.Result) *answerView {
 			break
 		}
 		v.Status, v.Headers, v.Cookies, v.Body, v.Base64 = resp.Status, resp.Header, resp.Cookies, resp.Body, resp.Base64
-		if !v.Base64 && !utf8.ValidString(v.Body) {
+		if !utf8.ValidString(v.Body) {
 			v.Body, v.Base64 = base64.StdEncoding.EncodeToString([]byte(v.Body)), true
 		}
 	case len(r.Value) > 0:
