@@ -137,14 +137,14 @@ func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, er
 	ctx, cancel := a.finishContext(ctx)
 	defer cancel()
 	var rec Record
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	for try := 1; ; try++ {
 		asked := time.Now()
 		rec, err = a.g.store.Get(ctx, a.id, a.g.opts.Clock())
 		a.spent(asked)
 		if err == nil {
 			break
 		}
-		if readFailsAgain(err) || !a.pause(ctx, pause) {
+		if readFailsAgain(err) || !a.backOff(ctx, try) {
 			a.report(ctx, EventStoreError, err)
 			return a.unknown(err), false, err
 		}

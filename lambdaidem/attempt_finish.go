@@ -155,7 +155,7 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	tx = a.completingTx(tx)
 	c := a.completion(result, tx)
 	var err error
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	for try := 1; ; try++ {
 		var rec Record
 		rec, err = a.save(ctx, tx, c)
 		if err == nil {
@@ -188,7 +188,7 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			c = c.with(a.withoutAnswer(end))
 			continue
 		}
-		if a.failedOpen && tx == nil || tx != nil && commitFailsAgain(err) || !a.pause(ctx, pause) {
+		if a.failedOpen && tx == nil || tx != nil && commitFailsAgain(err) || !a.backOff(ctx, try) {
 			break
 		}
 	}

@@ -164,13 +164,13 @@ func (a *attempt) sendRelease(ctx context.Context, why error) (Record, error) {
 	ctx, cancel := a.cleanupContext(ctx)
 	defer cancel()
 	failure := failureCode(why)
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	for try := 1; ; try++ {
 		asked := time.Now()
 		lease := a.lease()
 		lease.LastFailure = failure
 		rec, err := a.g.store.Release(ctx, lease, a.g.opts.Clock())
 		a.spent(asked)
-		if err == nil || errors.Is(err, ErrLeaseLost) || a.failedOpen || !a.pause(ctx, pause) {
+		if err == nil || errors.Is(err, ErrLeaseLost) || a.failedOpen || !a.backOff(ctx, try) {
 			return rec, err
 		}
 	}

@@ -180,6 +180,14 @@ func withDeadline(parent context.Context, end time.Time) (context.Context, conte
 	return context.WithDeadline(parent, end)
 }
 
+// backOff pauses after the failed try of a store call with this number, and reports whether
+// there is time for another try. The first pause lasts up to firstPause, and each further
+// pause up to twice as long as the one before, but at most longestPause.
+func (b *budget) backOff(ctx context.Context, try int) bool {
+	doublings := min(try-1, 6) // six reach longestPause, and more could overflow
+	return b.pause(ctx, min(firstPause<<doublings, longestPause))
+}
+
 // pause sleeps for a random time between d/2 and d, or until ctx ends. It reports whether
 // ctx is still active.
 func (b *budget) pause(ctx context.Context, d time.Duration) bool {

@@ -166,7 +166,7 @@ func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error 
 		return s.fail(name, stepsTooLarge(size, limit))
 	}
 	store := a.g.store.(StepStore) //nolint:forcetypeassert // stepsRefused has checked the type
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	for try := 1; ; try++ {
 		rec, err := store.SaveSteps(ctx, a.lease(), all, a.g.opts.Clock())
 		switch {
 		case err == nil:
@@ -176,7 +176,7 @@ func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error 
 			return nil
 		case errors.Is(err, ErrLeaseLost):
 			return s.lost(name, rec)
-		case !retryableSave(err) || !a.pause(ctx, pause):
+		case !retryableSave(err) || !a.backOff(ctx, try):
 			return s.fail(name, err)
 		}
 	}

@@ -51,7 +51,7 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	defer cancel()
 	c := &Completion{Alone: true}
 	var err error
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	for try := 1; ; try++ {
 		if _, err = a.save(ctx, tx, c); err == nil {
 			return decision{}
 		}
@@ -59,7 +59,7 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 			a.rejectAlone(ctx, w, rejected.verdict())
 			return decision{}
 		}
-		if commitFailsAgain(err) || !a.pause(ctx, pause) {
+		if commitFailsAgain(err) || !a.backOff(ctx, try) {
 			break
 		}
 	}
