@@ -226,6 +226,7 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, t *batchMessage[M], m
 		who.Key = text
 		p, parts := t.payload(b.opts.FingerprintAttributes)
 		t.call = b.g.newCall(who, p, parts...)
+		t.call.repeated = b.opts.Repeated != nil && b.opts.Repeated(t.raw)
 		b.warnOfOwnID(t)
 	}
 }

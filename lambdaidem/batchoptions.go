@@ -22,6 +22,10 @@ type BatchOptions[M any] struct {
 	// The guard calls Key for every message of a batch before the first message begins,
 	// so Key should be fast. Options.ValidateKey checks the key that Key returns.
 	Key func(context.Context, M) (string, error)
+	// Repeated reports whether a message probably repeats an earlier one, like
+	// Options.Repeated for HTTP. [Redelivered] is such a function for SQS. Default: nil,
+	// no message is looked up.
+	Repeated func(M) bool
 	// Operation names what the handler does. Operation and key together identify a record.
 	// Default: the source's ARN; for an EventBridge event, see [Guard.EventBridge].
 	//

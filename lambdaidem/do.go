@@ -26,6 +26,9 @@ type Call struct {
 	// matter, and struct fields with zero values are ignored. Default: nil, which is
 	// equal only to nil.
 	Payload any
+	// Repeated says that this call probably repeats an earlier one, like
+	// Options.Repeated for HTTP.
+	Repeated bool
 	// Skip makes this call run unguarded, like Options.Skip for HTTP, and sends an
 	// [EventBypassed].
 	Skip bool
@@ -112,7 +115,9 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 		return refuse(EventKeyInvalid, &Error{Code: ErrRequestInvalid, Status: http.StatusInternalServerError,
 			Detail: "The result can't be stored.", Err: fmt.Errorf("a result of type %T would lose a part: %s", zero, why)})
 	}
-	d := g.handleCall(ctx, g.newCall(who, given, c.Operation), w)
+	made := g.newCall(who, given, c.Operation)
+	made.repeated = c.Repeated
+	d := g.handleCall(ctx, made, w)
 	switch {
 	case d.refusal != nil:
 		return refusedDo[T](d.refusal)

@@ -88,6 +88,7 @@ type call struct {
 	who         Identity        // identifies the record
 	fingerprint string          // digest of the payload, for a record that the call creates
 	others      func() []string // returns the payload's fingerprints by all secrets but the first; nil if there is at most one secret
+	repeated    bool            // the call is said to repeat an earlier one; see attempt.lookUp
 }
 
 // work is one guarded call as its kind of event handles it: it runs the user's handler, and
@@ -160,6 +161,9 @@ func (g *Guard) handleCall(ctx context.Context, c call, w work) (d decision) {
 	}
 	a = g.newAttempt(ctx, c)
 	a.work = w
+	if d, finished := a.lookUp(ctx); finished {
+		return d
+	}
 	if g.opts.Optimistic {
 		if d, mayRun := a.prepare(ctx); !mayRun {
 			return d

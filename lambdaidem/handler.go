@@ -12,6 +12,10 @@ type HandlerOptions[In any] struct {
 	// Skip reports whether to run the handler for an event unguarded. Default: nil, every
 	// event is guarded.
 	Skip func(context.Context, In) bool
+	// Repeated reports whether an event probably repeats an earlier one, like
+	// Options.Repeated for HTTP. An example is a retry of Step Functions whose input
+	// has the RetryCount of the context object. Default: nil, no event is looked up.
+	Repeated func(context.Context, In) bool
 }
 
 // Handler guards a typed Lambda handler.
@@ -65,6 +69,7 @@ func handle[In, Out any](
 ) done[Out] {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Operation: operation, Handler: true}
 	c := Call{Operation: operation, Payload: in, Skip: g.off || o.Skip != nil && o.Skip(ctx, in)}
+	c.Repeated = !c.Skip && o.Repeated != nil && o.Repeated(ctx, in)
 	refuse := func(kind Kind, e *Error) done[Out] {
 		g.refused(ctx, who, kind, e)
 		return refusedDo[Out](e)

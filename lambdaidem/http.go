@@ -146,7 +146,9 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 		g.refused(ctx, who, kind, refusal)
 		return g.refuse(ctx, r, refusal)
 	}
-	d := g.handleCall(ctx, g.requestCall(who, r), w)
+	c := g.requestCall(who, r)
+	c.repeated = g.opts.Repeated != nil && g.opts.Repeated(r)
+	d := g.handleCall(ctx, c, w)
 	if d.replays {
 		return w.again(ctx, r, d), nil
 	}

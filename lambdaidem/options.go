@@ -57,6 +57,14 @@ type Options struct {
 	// Skip reports whether to run a request unguarded. Default: nil, no request is
 	// skipped.
 	Skip func(*Request) bool
+	// Repeated reports whether a request probably repeats an earlier one. If it returns
+	// true, the guard reads the record before it tries to lock it. If the record has the
+	// answer, the read replaces a write that would be refused: one read unit for each 4 KB
+	// of the record, instead of one write unit, which costs five times as much, for each
+	// KB. If not, the request costs the read in addition, and is handled as usual. So a
+	// client that lies about a repetition gains nothing. [SentAgain] can be used here.
+	// Default: nil, no request is looked up.
+	Repeated func(*Request) bool
 	// Principal returns a name for the caller of a request. The same key sent by two
 	// callers belongs to two records. An error made by [Reject] is sent to the client;
 	// any other error becomes 403 [ErrPrincipalUnknown]. An empty name becomes a 403 too,

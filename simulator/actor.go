@@ -173,6 +173,9 @@ func (a *actor) newGuard(in surroundings) *lambdaidem.Guard {
 		o.Policy, o.Optimistic, o.KeyOptional = a.policy, a.hasty || p.effects.optimistic == 1, p.effects.unguarded > 0
 		o.Clock, o.Random, o.Observer = a.clock, in, in
 		a.version().options(o)
+		if p.lookUp {
+			lookUps(o)
+		}
 		if m := a.w.mut; m != nil && m.Options != nil {
 			m.Options(o)
 		}
@@ -271,6 +274,9 @@ func (a *actor) event() events.APIGatewayV2HTTPRequest {
 		Headers: map[string]string{"idempotency-key": a.order.Key, "content-type": "application/json"},
 	}
 	e.RequestContext.HTTP.Method = http.MethodPost
+	if a.saysRepeated() {
+		e.Headers["idempotency-attempt"] = "2"
+	}
 	switch a.order.Unguarded {
 	case noKey:
 		delete(e.Headers, "idempotency-key")

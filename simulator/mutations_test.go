@@ -358,7 +358,7 @@ var searchFrom = map[string]uint64{
 func TestMutations(t *testing.T) {
 	limit := uint64(10_000)
 	unknown := maps.Clone(searchFrom)
-	for _, m := range slices.Concat(mutations, effectMutations, stepMutations, partMutations, operatorMutations, leaseIndexMutations, delayMutations, deploymentMutations, outageMutations, innerMutations) {
+	for _, m := range slices.Concat(mutations, effectMutations, stepMutations, partMutations, operatorMutations, leaseIndexMutations, delayMutations, deploymentMutations, outageMutations, innerMutations, lookupMutations) {
 		delete(unknown, m.Name)
 		t.Run(m.Name, func(t *testing.T) {
 			var (

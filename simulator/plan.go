@@ -36,6 +36,7 @@ type plan struct {
 	effects      effects // what handlers enlist
 	steps        bool    // handlers take steps
 	inner        bool    // handlers make guarded calls
+	lookUp       bool    // guards look up requests that say that they are repeated
 	large        large   // answers
 	operators    operators
 	leaseIndex   leaseIndex

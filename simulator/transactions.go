@@ -141,6 +141,7 @@ const (
 	InnerRefused     Path = "inner call refused"
 	InnerUnknown     Path = "inner call unknown"
 	InnerReplayed    Path = "inner call replayed"
+	LookedUp         Path = "looked up"
 )
 
 // allPaths are those that must be gone, for a simulation to prove anything.
@@ -148,7 +149,7 @@ var allPaths = []Path{
 	UnderLease, ClaimedFree, ClaimedOver, ClaimedDead, CommittedOpen, CommittedAlone, CommittedFailed, RecordAlone,
 	KnownToken, TokenForgotten, StillRunning, ByRecord, ByOwnRecord, ByCondition, ByBoth, ByConflict, ByWriteConflict, ByThrottling,
 	LoserReplayed, LoserBusy, HeldRespected, ConsultedFirst, AloneRefused, AloneUnknown, OpenDropped, OpenUnknown, StepRuns, StepRead, StepsRespected,
-	LeaseIndexed, LeaseUnindexed, SignatureExpired, ClaimWithdrawn, PanicUnknown, InnerRefused, InnerUnknown, InnerReplayed,
+	LeaseIndexed, LeaseUnindexed, SignatureExpired, ClaimWithdrawn, PanicUnknown, InnerRefused, InnerUnknown, InnerReplayed, LookedUp,
 	AnswerApart, AnswerCompressed, AnswerGone, PartWritten, PartLost,
 	OperatorReleased, OperatorSettled, OperatorErased, OperatorForgot, OperatorTold, OperatorWaited, OperatorUnknown, LateForOperator,
 	met(RequestLost), met(RequestLate), met(ReplyLost), met(Twice), met(Throttled), met(FailBefore), met(FailAfter),
@@ -337,6 +338,8 @@ func (a *actor) heard(r *request, got reply) {
 		a.reason = got.cancelled
 	}
 	switch {
+	case r.op == "GetItem" && a.w.plan.lookUp && r.seq == 1 && a.run == nil:
+		a.w.book.paths[LookedUp]++
 	case r.op == "GetItem":
 		a.knows = a.knows || got.status == 200
 	case r.tx != nil && r.tx.record != noRecord:

@@ -108,6 +108,7 @@ func drawPlan(seed uint64, r *rand.Rand) plan {
 	newDelays(seed, &p)
 	newDeployments(seed, &p)
 	newOutage(seed, &p)
+	newLookups(seed, &p)
 	return p
 }
 

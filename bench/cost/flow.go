@@ -66,10 +66,11 @@ var modes = []mode{
 // silent writes nothing.
 var silent = mode{"", false, false, func(context.Context, *rig, string) error { return nil }}
 
-// figures are what the three kinds of requests consume.
+// figures are what the kinds of requests consume.
 type figures struct {
 	first, replay, conflict units
-	fits                    bool // false: the layout can't keep the answer
+	lookedUp                units // a replay that a guard with Options.Repeated looks up
+	fits                    bool  // false: the layout can't keep the answer
 }
 
 // rig is a table, in memory or in DynamoDB, and the guard over it.
@@ -123,18 +124,21 @@ func (r *rig) measure(ctx context.Context, l layout, m mode, answer events.APIGa
 			o.Namespace = long
 		}
 	})
-	serve := guard.APIGatewayV2(func(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+	handler := func(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		return answer, m.write(ctx, r, lambdaidem.RecordID(ctx))
-	})
+	}
+	serve := guard.APIGatewayV2(handler)
+	lookUp := guard.With(func(o *lambdaidem.Options) { o.Repeated = func(*lambdaidem.Request) bool { return true } }).APIGatewayV2(handler)
 	ctx = invoked(ctx)
 	f := figures{fits: true}
 	key := rand.Text()
 	r.meter.take()
 	for _, one := range []struct {
+		serve    lambdaidem.APIGatewayV2Handler
 		spent    *units
 		replayed bool
-	}{{&f.first, false}, {&f.replay, true}} {
-		got, err := serve(ctx, r.request(key))
+	}{{serve, &f.first, false}, {serve, &f.replay, true}, {lookUp, &f.lookedUp, true}} {
+		got, err := one.serve(ctx, r.request(key))
 		*one.spent = r.meter.take()
 		_, marked := got.Headers["X-Idempotency-Replayed"]
 		if err == nil && (got.StatusCode != answer.StatusCode || got.Body != answer.Body || marked != one.replayed) {

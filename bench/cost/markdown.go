@@ -44,6 +44,14 @@ func (s study) markdown(p prices) string {
 	for _, rate := range rates {
 		say("%s", s.nearness(p, rate).sentence(rate))
 	}
+	say("\n### Repeated requests\n\n")
+	say("A replay of a request that `Options.Repeated` recognizes is a read, and no refused write. The options of the store are the defaults, and prices are those of a million replays. If such a request has no finished record, it costs one read unit more than any other.\n\n")
+	say("| answer | locked first | $ | looked up | $ | locked first / looked up |\n|---|---|---|---|---|---|\n")
+	for _, one := range s.rows {
+		f := one.by[byDefault]
+		locked, lookedUp := p.of(f.replay), p.of(f.lookedUp)
+		say("| %s, %s | %s | %s | %s | %s | %s |\n", amount(one.size), one.content.name, cell(f.replay), dollars(locked), cell(f.lookedUp), dollars(lookedUp), number(math.Round(10*locked/lookedUp)/10))
+	}
 	say("\n### Handlers that write\n\n")
 	say("The handler makes two writes, a put and an update of items below 1 KB, and answers JSON. The options are the defaults. In a transaction each item costs double, and a cancelled transaction costs the same. A duplicate that runs beside an optimistic handler costs as much as a replay; if the answer is in parts, the duplicate may have written them too.\n\n")
 	say("| answer | the writes are | new | replay | a duplicate that races | $ for a million, %s replays |\n|---|---|---|---|---|---|\n", shares(" / "))

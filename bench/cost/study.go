@@ -132,9 +132,11 @@ type prices struct {
 // million returns the price of a million requests, of which a share are replays, in
 // dollars. Storage and conflicts are left out.
 func (p prices) million(f figures, replays float64) float64 {
-	of := func(u units) float64 { return p.write*(u.write+u.refused) + p.read*u.read }
-	return (1-replays)*of(f.first) + replays*of(f.replay)
+	return (1-replays)*p.of(f.first) + replays*p.of(f.replay)
 }
+
+// of returns the price of a million requests that consume u each.
+func (p prices) of(u units) float64 { return p.write*(u.write+u.refused) + p.read*u.read }
 
 // least returns the price in the cheapest layout.
 func (p prices) least(by []figures, replays float64) float64 {

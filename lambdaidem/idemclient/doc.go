@@ -64,6 +64,9 @@
 // decides there too, and a 409 is final. This happens only if the caller has asked for a
 // Content-Encoding.
 //
+// A retry has the header Idempotency-Attempt: 2 for the first retry, 3 for the second. A
+// lambdaidem guard with Options.Repeated uses it to make replays cheaper.
+//
 // A response counts as received when its header has arrived. If reading its body fails, the
 // caller gets the error and there is no retry, because the caller may already have used the
 // first part. It is then safe to send the same request again, with the key in the header of

@@ -57,6 +57,10 @@ func New(base http.RoundTripper, hosts []string, optFns ...func(*Options)) *Tran
 	return t
 }
 
+// attemptHeader has the number of the attempt in each retry. A guard with
+// lambdaidem.Options.Repeated can use it to look up the record instead of locking it.
+const attemptHeader = "Idempotency-Attempt"
+
 // RoundTrip sends a request, with a key and retries if it is guarded: see the package's
 // documentation. It returns the response or the error of the last attempt, unchanged. It
 // closes the responses of earlier attempts.
@@ -80,6 +84,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		Multiplier: 2, RandomizationFactor: 0.5}
 	for n := 1; ; n++ {
 		out.Header = header.Clone() // base may still use the header of the attempt before
+		if n > 1 {
+			out.Header.Set(attemptHeader, strconv.Itoa(n))
+		}
 		start := time.Now()
 		resp, err := t.base.RoundTrip(out)
 		took := time.Since(start)

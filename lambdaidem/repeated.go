@@ -1,0 +1,65 @@
+package lambdaidem
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+)
+
+// AttemptHeader is the request header in which a client says how many times it has sent a
+// request, including this time: 2 for the first retry. Package idemclient sets it on retries.
+// The guard believes it only as far as Options.Repeated says.
+const AttemptHeader = "Idempotency-Attempt"
+
+// SentAgain reports whether the header [AttemptHeader] says that the client has sent the
+// request before. It is a function for Options.Repeated.
+func SentAgain(r *Request) bool {
+	said := r.Values(AttemptHeader)
+	return len(said) == 1 && aboveOne(said[0])
+}
+
+// Redelivered reports whether SQS has delivered the message before, according to its
+// attribute ApproximateReceiveCount. It is a function for BatchOptions.Repeated.
+func Redelivered(m events.SQSMessage) bool {
+	return aboveOne(m.Attributes["ApproximateReceiveCount"])
+}
+
+func aboveOne(number string) bool {
+	n, err := strconv.Atoi(number)
+	return err == nil && n > 1
+}
+
+// lookUp reads the record of a call that is said to be repeated. If the record is finished,
+// finished is true, and d replays its answer. In all other cases the call is handled as if it
+// had not been looked up. That includes a read that fails: the claim decides what follows.
+func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
+	if !a.call.repeated {
+		return decision{}, false
+	}
+	a.setReserved()
+	ctx, cancel := withDeadline(request, a.acquireEnd())
+	defer cancel()
+	rec, err := a.readInHalfTheTime(ctx)
+	if err != nil {
+		a.report(request, EventStoreError, err)
+		return decision{}, false
+	}
+	if a.meaningOf(rec) != isFinished {
+		return decision{}, false
+	}
+	return a.fromRecord(ctx, isFinished, rec), true
+}
+
+// readInHalfTheTime reads the record. A slow read leaves half of the time to the claim.
+func (a *attempt) readInHalfTheTime(ctx context.Context) (Record, error) {
+	asked := time.Now()
+	defer a.spent(asked)
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, end.Sub(asked)/2)
+		defer cancel()
+	}
+	return a.g.store.Get(ctx, a.id, a.g.opts.Clock())
+}
