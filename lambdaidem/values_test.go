@@ -353,3 +353,19 @@ func TestF3_PayloadsWithReplacementCharacters(t *testing.T) {
 type textual string
 
 func (t textual) MarshalText() ([]byte, error) { return []byte(t), nil }
+
+// A type that contains itself is examined once.
+func TestX4_AResultOfARecursiveTypeIsStored(t *testing.T) {
+	type node struct {
+		Name string
+		Next *node
+	}
+	r := newRig(nil)
+	call := lambdaidem.Call{Operation: "list", Key: "list-1", Payload: node{"in", &node{Name: "side"}}}
+	for range 2 {
+		got, err := lambdaidem.Do(t.Context(), r.guard, call, func(context.Context) (node, error) { return node{"a", &node{Name: "b"}}, nil })
+		if err != nil || got.Name != "a" || got.Next == nil || got.Next.Name != "b" {
+			t.Errorf("the result is %+v, %v", got, err)
+		}
+	}
+}
