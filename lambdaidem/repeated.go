@@ -2,6 +2,7 @@ package lambdaidem
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,8 +17,7 @@ const AttemptHeader = "Idempotency-Attempt"
 // SentAgain reports whether the header [AttemptHeader] says that the client has sent the
 // request before. It is a function for Options.Repeated.
 func SentAgain(r *Request) bool {
-	said := r.Values(AttemptHeader)
-	return len(said) == 1 && aboveOne(said[0])
+	return slices.ContainsFunc(r.Values(AttemptHeader), aboveOne)
 }
 
 // Redelivered reports whether SQS has delivered the message before, according to its

@@ -121,8 +121,16 @@ func TestR5_AFailedReadLeavesTheRequestToTheLock(t *testing.T) {
 				r.store.fail(get, f)
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
+				start := time.Now()
 				if out := r.sendCtx(ctx, t, again(first())); out.StatusCode != 201 {
 					t.Errorf("the answer is %+v", out)
+				}
+				took := time.Since(start)
+				if took > 4900*time.Millisecond {
+					t.Errorf("it took %v; the read may take half of the time before the end of the reserve", took)
+				}
+				if e := r.seen.last(t); e.Store != took {
+					t.Errorf("the event says that the store took %v of %v", e.Store, took)
 				}
 				r.wantRuns(t, 1)
 				r.wantEvents(t, lambdaidem.EventStoreError, lambdaidem.EventNew)
