@@ -85,3 +85,29 @@ func TestX7_TheContextsOfAClaimAndOfACompletionEndWithThem(t *testing.T) {
 		t.Error("the answer is out, and the completion's context has not ended")
 	}
 }
+
+// Store calls are tried again after 20 ms, then after twice as long each time, and at last
+// after a second; each pause may be half as long, so that processes don't keep step.
+func TestX3_PausesGrowUpToASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil)
+		var tries []time.Time
+		r.store.failAlways(complete, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+			tries = append(tries, time.Now())
+			return lambdaidem.Record{}, errWire
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		wantProblem(t, r.sendCtx(ctx, t, first()), 503, lambdaidem.ErrOutcomeUnknown)
+		longest := 20 * time.Millisecond
+		for i, at := range tries[1:] {
+			if gap := at.Sub(tries[i]); gap < longest/2 || gap > longest {
+				t.Errorf("pause %d was %v; want %v to %v", i+1, gap, longest/2, longest)
+			}
+			longest = min(2*longest, time.Second)
+		}
+		if len(tries) < 20 {
+			t.Errorf("there were %d tries in 20 s", len(tries))
+		}
+	})
+}
