@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -57,6 +58,8 @@ func TestF1_KeysLeadToRecordsAsInTheGuard(t *testing.T) {
 	_, _ = d.guard.SQS(func(context.Context, events.SQSMessage) error { return nil })(ctx, events.SQSEvent{Records: []events.SQSMessage{
 		{MessageId: "m-1", EventSourceARN: "arn:aws:sqs:eu-west-1:1:q", EventSource: "aws:sqs", Body: "{}"},
 	}})
+	tenant := lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{TenantID: "blue"})
+	_, _ = lambdaidem.Do(tenant, d.guard, lambdaidem.Call{Operation: "charge it", Key: "k"}, func(context.Context) (string, error) { return "of blue", nil })
 	anonymous := d.guard.With(func(o *lambdaidem.Options) { o.AnonymousCallers = true })
 	for _, target := range []string{"http://pay.example/payments/7"} {
 		r := httptest.NewRequestWithContext(ctx, http.MethodPost, target, strings.NewReader("{}"))
@@ -68,6 +71,7 @@ func TestF1_KeysLeadToRecordsAsInTheGuard(t *testing.T) {
 		says  string
 	}{
 		"a call":    {[]string{"--operation", "charge it", "--key", `"k"`, "--caller", "bob"}, `{"cents":5}`},
+		"a tenant":  {[]string{"--operation", "charge it", "--key", "k", "--tenant", "blue"}, "of blue"},
 		"a handler": {[]string{"--operation", "bill", "--handler", "--key", "k"}, "failed failure idempotency_permanent_failure (500, errorString): no account"},
 		"a message": {[]string{"--operation", "arn:aws:sqs:eu-west-1:1:q", "--message", "--own-id", "--key", "m-1"}, "succeeded: {}"},
 		"a path":    {[]string{"--path", "POST /payments/7", "--host", "pay.example", "--key", "k"}, "(base64) /w=="},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambdacontext"
@@ -126,7 +127,7 @@ func TestO2_TraceFollowsAChain(t *testing.T) {
 	if hops[2].Record == nil || len(hops[2].Record.Downstream) != 2 || hops[2].Record.Downstream[0] != (downstreamView{"charge", charged}) || hops[2].Record.Downstream[1] != (downstreamView{"mail", mail}) {
 		t.Errorf("the message's handler passed on %+v", hops[2].Record)
 	}
-	d.idem(append([]string{"trace", hops[0].ID}, chain...)...).want(t, exitDone, "POST /payments/{id}", "message receipt", "of-the-queue", "dead", "downstream charge: "+charged+", of "+hops[2].ID)
+	d.idem(append([]string{"trace", hops[0].ID}, chain...)...).want(t, exitDone, "POST /payments/{id}", "message receipt", "of-the-queue", "dead", hops[0].Record.StartedAt.Format(time.RFC3339), "downstream charge: "+charged+", of "+hops[2].ID)
 
 	// By a step's result; and the first record by its id has no key to go on with.
 	hops = nil
