@@ -153,9 +153,9 @@ func TestCost_TransactionsCostDouble(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []figures{
-		{first: units{write: 2 + 2}, replay: units{refused: 1}, conflict: units{refused: 1}, fits: true},
-		{first: units{write: 1 + 2*3}, replay: units{refused: 1}, conflict: units{refused: 1}, fits: true},
-		{first: units{write: 2 * 3}, replay: units{refused: 2 * 3}, conflict: units{refused: 2 * 3}, fits: true},
+		{first: units{write: 2 + 2}, replay: units{refused: 1}, conflict: units{refused: 1}, lookedUp: units{read: 1}, fits: true},
+		{first: units{write: 1 + 2*3}, replay: units{refused: 1}, conflict: units{refused: 1}, lookedUp: units{read: 1}, fits: true},
+		{first: units{write: 2 * 3}, replay: units{refused: 2 * 3}, conflict: units{refused: 2 * 3}, lookedUp: units{read: 1}, fits: true},
 	} {
 		got, err := r.measure(t.Context(), layouts[byDefault], modes[i], contents[0].answer(205))
 		if err != nil || got != want {
@@ -181,6 +181,7 @@ func TestCost_DifferencesAreFound(t *testing.T) {
 		"nothing":            {func(*study) {}, 0, 0},
 		"a write":            {func(s *study) { s.rows[0].by[1].first.write-- }, 1, 0},
 		"a read":             {func(s *study) { s.rows[0].by[0].replay.read++ }, 1, 0},
+		"a look-up":          {func(s *study) { s.rows[0].by[1].lookedUp.read++ }, 1, 0},
 		"a handler's write":  {func(s *study) { s.effects[0].first.write-- }, 1, 0},
 		"a transaction":      {func(s *study) { s.effects[1].first.write-- }, 0, 1},
 		"its refused writes": {func(s *study) { s.effects[1].replay.refused-- }, 1, 0},
@@ -192,7 +193,7 @@ func TestCost_DifferencesAreFound(t *testing.T) {
 		measured := fresh()
 		c.change(&measured)
 		others, transactions, compared := fresh().differences(measured)
-		if len(others) != c.others || len(transactions) != c.transactions || compared != 16 {
+		if len(others) != c.others || len(transactions) != c.transactions || compared != 20 {
 			t.Errorf("%s: others %q, transactions %q, of %d", name, others, transactions, compared)
 		}
 	}

@@ -182,7 +182,7 @@ func (s study) differences(measured study) (others, transactions []string, compa
 	for i, one := range s.rows {
 		for j, f := range one.by {
 			m := measured.rows[i].by[j]
-			compared += 3
+			compared += 4
 			if f != m {
 				others = append(others, fmt.Sprintf("%s, %s, %s: computed %+v, measured %+v", amount(one.size), one.content.name, layouts[j].name, f, m))
 			}
@@ -190,7 +190,7 @@ func (s study) differences(measured study) (others, transactions []string, compa
 	}
 	for i, one := range s.effects {
 		m := measured.effects[i]
-		compared += 3
+		compared += 4
 		if one.figures == m.figures {
 			continue
 		}
