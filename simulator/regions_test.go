@@ -163,7 +163,7 @@ func TestSimulate_D3_EventuallyConsistentRegionsBreakG1G2G3(t *testing.T) {
 // Chance moves them with every draw of the guard's, so they may be off by some.
 func documented(t *testing.T, counted ...int) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/regions.md")
+	text, err := os.ReadFile("../docs/regions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
