@@ -56,7 +56,7 @@ func (k *killer) mark(w http.ResponseWriter, req *http.Request) {
 			k.marked[function] = after
 			when := "before its answer is stored"
 			if after > 0 {
-				when = fmt.Sprintf("before an answer is stored, but not until %d others have been", after)
+				when = fmt.Sprintf("before an answer is stored, after %d other answers have been stored", after)
 			}
 			_, _ = fmt.Fprintf(w, "the process of the next attempt of %s is killed when its handler has run, %s; "+
 				"the lease lasts until the function's timeout and MaxSkew are over\n", function, when)
