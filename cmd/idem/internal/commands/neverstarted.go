@@ -101,8 +101,8 @@ func claimsIn(log string) map[string][]string {
 }
 
 // releaseAll releases the records of the leases after the operator has confirmed. It
-// leaves alone a record that has changed since it was listed. It prints each failure and
-// the number of records released, and returns all failures.
+// leaves alone a record that has changed since it was listed. It stops if ctx ends. It
+// prints each failure and the number of records released, and returns all failures.
 func (u *neverStartedFlags) releaseAll(ctx context.Context, a *app, s *dynamostore.Store, leases []leaseView) error {
 	if len(leases) == 0 {
 		return nil
@@ -115,6 +115,7 @@ func (u *neverStartedFlags) releaseAll(ctx context.Context, a *app, s *dynamosto
 		return err
 	}
 	var failures []error
+	released := 0
 	for _, l := range leases {
 		seen, err := s.Inspect(ctx, l.ID)
 		switch {
@@ -130,8 +131,10 @@ func (u *neverStartedFlags) releaseAll(ctx context.Context, a *app, s *dynamosto
 			if ctx.Err() != nil {
 				break
 			}
+			continue
 		}
+		released++
 	}
-	say(a.Err, "%s released.\n", counted(len(leases)-len(failures), "record", "records"))
+	say(a.Err, "%s released.\n", counted(released, "record", "records"))
 	return errors.Join(failures...)
 }

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -111,6 +112,24 @@ func TestX10_LeasesReleasesNoRecordThatHasChanged(t *testing.T) {
 	}
 	if rec, err := d.store.Get(t.Context(), taken.ID, time.Now()); err != nil || rec.State != lambdaidem.InProgress {
 		t.Errorf("the record that changed is %s, %v", rec.State, err)
+	}
+}
+
+// After an interruption, the records that were not reached do not count as released.
+func TestX10_LeasesCountsOnlyWhatItReleased(t *testing.T) {
+	d := openDesk(t)
+	var leases []leaseView
+	for _, key := range []string{"a", "b", "c", "d", "e"} {
+		rec := d.claimed(key, nil)
+		leases = append(leases, leaseView{ID: rec.ID, Token: rec.Token})
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	u := neverStartedFlags{operatorFlags: operatorFlags{by: "alice", reason: "r"}, confirmation: confirmation{yes: true}}
+	var errs strings.Builder
+	err := u.releaseAll(ctx, &app{Err: printer{&errs}}, d.store, leases)
+	if err == nil || !strings.Contains(errs.String(), "0 records released") {
+		t.Errorf("%v; it says %s", err, errs.String())
 	}
 }
 
