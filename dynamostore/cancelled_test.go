@@ -258,6 +258,17 @@ func TestE1_TransactionWithoutARecordIsNotSentWhenItsTokenIsForgotten(t *testing
 	}
 }
 
+// A condition that fails after a lost request may have failed because that request was
+// applied. Without a record nothing can tell, so the error is no rejection.
+func TestE1_UnguardedConditionAfterALostRequestIsUnknown(t *testing.T) {
+	client, _ := inMemory(loseRequest, cancelledBy("ConditionalCheckFailed"))
+	_, err := alone(New(client, "records", quick)).Commit(t.Context(), &lambdaidem.Completion{Alone: true})
+	failure, rejected := (*lambdaidem.StoreError)(nil), (*lambdaidem.Rejected)(nil)
+	if !errors.As(err, &failure) || failure.NotApplied || errors.As(err, &rejected) {
+		t.Errorf("the error is %v; want a StoreError that may have been applied", err)
+	}
+}
+
 // What was sent once and may have happened stays so, whatever refuses it later
 // (X8), until a reply settles it.
 func TestX8_TransactionIsJudgedOverEveryCall(t *testing.T) {

@@ -246,6 +246,26 @@ func TestO2_ARecordThatRanAgainIsForgottenAgain(t *testing.T) {
 	}
 }
 
+// A retry released a forgotten record again and set a later expiry.
+func TestO2_AForgottenRecordWithALaterExpiryIsForgottenAgain(t *testing.T) {
+	d := openDesk(t)
+	fails := func(context.Context) (string, error) { return "", errLater }
+	forget := func(p *PurgeOptions) { p.Forget = true }
+	_, _ = d.do(t, d.guard, "k", fails)
+	d.purge(t, d.operator(t, "alice"), forget)
+	soon := d.inspect(t, d.id("k")).Record.Expires
+	_, _ = d.do(t, d.guard, "k", fails)
+	if late := d.inspect(t, d.id("k")).Record.Expires; late.Sub(soon) < time.Hour {
+		t.Fatalf("the retry lets the record expire at %v, %v after the purge did", late, late.Sub(soon))
+	}
+	if sum := d.purge(t, d.operator(t, "alice"), forget); sum.Purged != 1 || sum.Before != 0 {
+		t.Errorf("the second purge says %+v", sum)
+	}
+	if again := d.inspect(t, d.id("k")).Record.Expires; again.Sub(soon) > time.Minute {
+		t.Errorf("the record expires %v later than after the first purge", again.Sub(soon))
+	}
+}
+
 // An item that TTL deletes before the purge writes has no answer any more.
 func TestO2_WhatIsDeletedMeanwhileIsPurged(t *testing.T) {
 	for _, forget := range []bool{false, true} {

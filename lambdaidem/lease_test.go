@@ -230,6 +230,20 @@ func TestL7_RecordsOutliveLeases(t *testing.T) {
 	})
 }
 
+// L7: with the shortest TTL and the longest deadline, the record outlives its lease by
+// MaxSkew all the same.
+func TestL7_TheShortestTTLOutlivesTheLongestLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil, func(o *lambdaidem.Options) { o.TTL, o.MaxSkew = lambdaidem.MinTTL, time.Minute })
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+		defer cancel()
+		r.sendCtx(ctx, t, first())
+		if c := r.store.allClaims()[0]; c.Expires.Sub(c.LeaseEnd) < time.Minute {
+			t.Errorf("the record expires %v after its lease has ended; want a minute or more", c.Expires.Sub(c.LeaseEnd))
+		}
+	})
+}
+
 // L7: from the moment of completion, the TTL counts anew.
 func TestL7_CompletionResetsTheTTL(t *testing.T) {
 	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {

@@ -938,6 +938,25 @@ func TestX2_WrappedAnswerIsAnError(t *testing.T) {
 	l.wantDone(t)
 }
 
+// If the transaction of an unguarded request is rejected, the error that replaces the
+// handler's success becomes a problem document, as in a guarded request.
+func TestE1_UnguardedRejectionsBecomeProblemDocuments(t *testing.T) {
+	in := first()
+	in.RequestContext.HTTP.Method = http.MethodPut
+	for _, c := range []struct {
+		verdict error
+		status  int
+		code    lambdaidem.Code
+	}{
+		{lambdaidem.Retryable(errors.New("later")), 503, lambdaidem.ErrRetryable},
+		{lambdaidem.Permanent(errors.New("never")), 500, lambdaidem.ErrPermanent},
+	} {
+		r, _ := withLedger(enlisting(created))
+		r.store.fail(commit, rejects(c.verdict))
+		wantProblem(t, r.send(t, in), c.status, c.code)
+	}
+}
+
 // An unguarded request that can't commit is answered in time (L5, E1).
 func TestL5_UnguardedCommitLeavesTimeToAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

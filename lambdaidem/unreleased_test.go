@@ -208,6 +208,44 @@ func TestX10_AWithdrawalThatFailsComesLastTheNextTime(t *testing.T) {
 	})
 }
 
+// unreleasable is a store that can't release one of its records.
+type unreleasable struct {
+	lambdaidem.Store
+	id string
+}
+
+func (s unreleasable) Release(ctx context.Context, lease lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
+	if lease.ID == s.id {
+		return lambdaidem.Record{}, &lambdaidem.StoreError{Op: "release", Reason: lambdaidem.ReasonForeign, Err: errWire}
+	}
+	return s.Store.Release(ctx, lease, now)
+}
+
+// A record that can never be released, whether its claim is the oldest or the newest,
+// does not keep other claims from being withdrawn.
+func TestX10_ADamagedRecordDoesNotBlockOtherWithdrawals(t *testing.T) {
+	for damaged := range 2 {
+		t.Run(fmt.Sprintf("claim %d", damaged), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(nil, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+				leaveBehind(t, r, first())
+				time.Sleep(time.Second)
+				leaveBehind(t, r, post("key-2", "{}"))
+				claims := r.store.allClaims()
+				r.store.Store = unreleasable{r.store.Store, claims[damaged].ID}
+				for i := range 3 {
+					time.Sleep(time.Minute)
+					r.send(t, post(fmt.Sprintf("later-%d", i), "{}"))
+				}
+				other, err := r.store.Store.Get(t.Context(), claims[1-damaged].ID, time.Now())
+				if err != nil || other.State != lambdaidem.Released {
+					t.Errorf("after three requests the other claim's record is %s, %v; want released", other.State, err)
+				}
+			})
+		})
+	}
+}
+
 // A claim that arrives after its withdrawal found nothing is withdrawn too.
 func TestX10_AClaimThatArrivesLateIsWithdrawn(t *testing.T) {
 	for _, late := range []time.Duration{2 * time.Second, lambdaidem.MinTTL - time.Second} {

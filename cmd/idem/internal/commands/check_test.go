@@ -12,6 +12,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -341,4 +342,20 @@ func serveOrders(t *testing.T) string {
 	url = server.URL + "/000000000000/orders"
 	t.Setenv("AWS_ENDPOINT_URL_SQS", server.URL)
 	return url
+}
+
+// A finding that was not checked counts more than a warning, and less than a problem.
+func TestO3_TheWorstFindingDecidesTheExitCode(t *testing.T) {
+	notChecked, warning, wrong := finding{NotChecked: true}, finding{Warning: true}, finding{}
+	for code, found := range map[int][]finding{
+		exitDone: {warning}, exitIncomplete: {notChecked, warning}, exitFindings: {notChecked, warning, wrong},
+	} {
+		if got := exitOfOrDone(resultOf(found)); got != code {
+			t.Errorf("%+v: exit code %d; want %d", found, got, code)
+		}
+		slices.Reverse(found)
+		if got := exitOfOrDone(resultOf(found)); got != code {
+			t.Errorf("%+v: exit code %d; want %d", found, got, code)
+		}
+	}
 }

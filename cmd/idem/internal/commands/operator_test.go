@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +25,7 @@ func TestO2_SettleCompletesWithTheGivenAnswer(t *testing.T) {
 	d.idem("settle", v.ID, "--token", v.Token, "--reason", "TICKET-1", "--yes", "--status", "201", "--header", "Content-Type: application/json", "--header", "X: 1", "--header", "X: 2", "--body", `{"id":"p-9"}`).
 		want(t, exitDone, "completed: ", "alice settled attempt 1", "TICKET-1")
 	got := d.pay(d.held(), "k", paid)
-	if got.StatusCode != 201 || got.Body != `{"id":"p-9"}` || got.Headers["X-Idempotency-Replayed"] != "true" || d.runs != 1 {
+	if got.StatusCode != 201 || got.Body != `{"id":"p-9"}` || got.Headers["X"] != "1, 2" || got.Headers["X-Idempotency-Replayed"] != "true" || d.runs != 1 {
 		t.Errorf("a retry got %+v after %d runs", got, d.runs)
 	}
 	after := d.view("k")
@@ -89,6 +90,38 @@ func TestO2_DestructiveVerbsAsk(t *testing.T) {
 		t.Fatal("the record changed")
 	}
 	d.typing("yes\n", "release", v.ID, "--reason", "r").want(t, exitDone, "released")
+}
+
+// onRead calls do before the first byte is read.
+type onRead struct {
+	io.Reader
+	do func()
+}
+
+func (r *onRead) Read(p []byte) (int, error) {
+	if r.do != nil {
+		r.do()
+		r.do = nil
+	}
+	return r.Reader.Read(p)
+}
+
+// A handler can release its record while the operator is being asked. The record keeps its
+// token then.
+func TestO2_ARecordReleasedDuringTheQuestionIsNotSettled(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.guard, "k", died)
+	v := d.view("k")
+	release := func() {
+		if _, err := d.store.Release(t.Context(), lambdaidem.Lease{ID: v.ID, Token: v.Token, Expires: time.Now().Add(time.Hour)}, time.Now()); err != nil {
+			t.Error(err)
+		}
+	}
+	answer := Streams{In: &onRead{strings.NewReader("yes\n"), release}, Asks: true}
+	d.at(answer, "settle", v.ID, "--reason", "r", "--status", "201").want(t, exitRefused, "not any more", "The record is now released")
+	if now := d.view("k"); now.State != "released" || now.Token != v.Token {
+		t.Errorf("it became %+v", now)
+	}
 }
 
 // With --yes nobody sees the record, not even at a terminal, so only --token says which
@@ -328,4 +361,20 @@ func TestO2_AHeldRecordsTTLIsSaid(t *testing.T) {
 			t.Errorf("%s: it says %q", key, g.err)
 		}
 	}
+}
+
+// A file that is too large for any answer is refused, not cut.
+func TestO2_TooLargeAnAnswerIsRefused(t *testing.T) {
+	tooLarge := io.LimitReader(zeros{}, maxAnswer+1)
+	if _, err := read(t.Context(), &app{In: tooLarge}, "", "-"); err == nil || !strings.Contains(err.Error(), "more than 67108864 bytes") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// zeros is an endless input.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }

@@ -61,7 +61,7 @@ func TestF1_KeysLeadToRecordsAsInTheGuard(t *testing.T) {
 	tenant := lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{TenantID: "blue"})
 	_, _ = lambdaidem.Do(tenant, d.guard, lambdaidem.Call{Operation: "charge it", Key: "k"}, func(context.Context) (string, error) { return "of blue", nil })
 	anonymous := d.guard.With(func(o *lambdaidem.Options) { o.AnonymousCallers = true })
-	for _, target := range []string{"http://pay.example/payments/7"} {
+	for _, target := range []string{"http://pay.example/payments/7", "http://pay.example/"} {
 		r := httptest.NewRequestWithContext(ctx, http.MethodPost, target, strings.NewReader("{}"))
 		r.Header.Set("Idempotency-Key", "k")
 		anonymous.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("\xff")) })).ServeHTTP(httptest.NewRecorder(), r)
@@ -75,6 +75,8 @@ func TestF1_KeysLeadToRecordsAsInTheGuard(t *testing.T) {
 		"a handler": {[]string{"--operation", "bill", "--handler", "--key", "k"}, "failed failure idempotency_permanent_failure (500, errorString): no account"},
 		"a message": {[]string{"--operation", "arn:aws:sqs:eu-west-1:1:q", "--message", "--own-id", "--key", "m-1"}, "succeeded: {}"},
 		"a path":    {[]string{"--path", "POST /payments/7", "--host", "pay.example", "--key", "k"}, "(base64) /w=="},
+		// This route matches every path, so the guard has used the path.
+		"a catch-all": {[]string{"--route", "POST /", "--host", "pay.example", "--key", "k"}, "(base64) /w=="},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d.idem(append([]string{"show", "--namespace", "shop"}, c.flags...)...).want(t, exitDone, c.says)
