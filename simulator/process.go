@@ -8,7 +8,7 @@ import (
 )
 
 // process serves invocations with one guard, one after another, as a process on Lambda does.
-// Its clock, its policy and its version are those of the first invocation. Only plans with
+// Its clock, its policy, its version and its Region are those of the first invocation. Only plans with
 // an outage have such processes. In all others each invocation has a process of its own.
 type process struct {
 	first  *actor
@@ -44,7 +44,7 @@ func (w *world) enter(a *actor) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.processes {
-		if p.lives() {
+		if p.lives() && p.first.region == a.region {
 			a.joinLocked(p)
 			return
 		}

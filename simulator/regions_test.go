@@ -245,6 +245,7 @@ func TestSimulate_D3_FailoverAtOnceRisksWhatWasInDoubt(t *testing.T) {
 func lagging(wait waits) func(uint64, *plan) {
 	return func(seed uint64, p *plan) {
 		p.timeout, p.maxSkew, p.skew, p.slow, p.regions.lag = 10*time.Second, 100*time.Millisecond, 0, 0.8, 3000
+		newDeployments(seed, p) // again, because the time between deployments depends on the timeout
 		failing(wait)(seed, p)
 	}
 }
