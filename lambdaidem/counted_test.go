@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-lambda-go/events"
+
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
@@ -157,6 +159,41 @@ func TestF4_ChosenHeadersCount(t *testing.T) {
 		{"one not chosen", with("x-c: 1"), with("x-c: 2"), true},
 	} {
 		t.Run(c.name, func(t *testing.T) { wantSame(t, c.a, c.b, c.same, counting("x-B", "X-a")) })
+	}
+}
+
+// Events in payload format 2.0 have the cookies apart from the headers.
+func TestF4_ACookieHeaderCounts(t *testing.T) {
+	with := func(cookies ...string) request {
+		in := first()
+		in.Cookies = cookies
+		return in
+	}
+	seen := func(o *lambdaidem.Options) {
+		o.Skip = func(r *lambdaidem.Request) bool {
+			if got := r.Values("cookie"); len(got) > 1 || len(got) == 1 && got[0] != "a=1; b=2" && got[0] != "a=1" && got[0] != "a=2" {
+				t.Errorf("the Cookie header is %q", got)
+			}
+			return false
+		}
+	}
+	wantSame(t, with("a=1", "b=2"), with("a=1", "b=2"), true, counting("Cookie"), seen)
+	wantSame(t, with("a=1"), with("a=2"), false, counting("Cookie"), seen)
+	wantSame(t, with("a=1"), with(), false, counting("cookie"), seen)
+	wantSame(t, with("a=1"), with("a=2"), true)
+	h := lambdaidem.New(memstore.New(), anonymous, counting("Cookie")).FunctionURL(func(context.Context, events.LambdaFunctionURLRequest) (events.LambdaFunctionURLResponse, error) {
+		return events.LambdaFunctionURLResponse{StatusCode: http.StatusCreated}, nil
+	})
+	for cookie, want := range map[string]int{"a=1": http.StatusCreated, "a=2": http.StatusUnprocessableEntity} {
+		in := events.LambdaFunctionURLRequest{RawPath: "/", Headers: map[string]string{"idempotency-key": "key-1"}, Cookies: []string{"a=1"}}
+		in.RequestContext.HTTP.Method = http.MethodPost
+		if _, err := h(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		in.Cookies = []string{cookie}
+		if out, err := h(t.Context(), in); err != nil || out.StatusCode != want {
+			t.Errorf("a function URL with the cookie %s answers %d, %v, want %d", cookie, out.StatusCode, err, want)
+		}
 	}
 }
 

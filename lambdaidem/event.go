@@ -91,6 +91,10 @@ type headers struct {
 	// event has only single, the gateway has joined repeated headers with commas.
 	multi  map[string][]string
 	single map[string]string
+
+	// cookies has the cookies of an event in payload format 2.0, which has no Cookie header
+	// (API Gateway, "Create AWS Lambda proxy integrations for HTTP APIs").
+	cookies []string
 }
 
 // appendTo appends the values of the named header to values. Case does not matter. If a
@@ -115,6 +119,9 @@ func (h *headers) appendTo(values []string, name string) []string {
 	}
 	for _, have := range several {
 		values = append(values, h.single[have])
+	}
+	if len(h.cookies) > 0 && strings.EqualFold(name, "Cookie") {
+		values = append(values, strings.Join(h.cookies, "; "))
 	}
 	return values
 }

@@ -23,7 +23,7 @@ func (httpAPI) request(e *events.APIGatewayV2HTTPRequest, r *Request) {
 		Method:   strings.ToUpper(e.RequestContext.HTTP.Method),
 		Path:     e.RawPath,
 		Query:    e.RawQueryString,
-		headers:  headers{single: e.Headers},
+		headers:  headers{single: e.Headers, cookies: e.Cookies},
 		nHeaders: len(e.Headers),
 	}
 	r.setBody(e.Body, e.IsBase64Encoded)
