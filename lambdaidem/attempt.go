@@ -283,9 +283,13 @@ func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 // or if the claim may have taken over the record of a dead attempt, which may have stored
 // a step after it was read.
 func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d decision, mayRun bool) {
-	if reasonOf(err) == ReasonForeign {
+	defer func() {
+		if !mayRun { // deferred, because Options.Observer may panic
+			a.withdraw(ctx)
+		}
+	}()
+	if reasonOf(err) == ReasonForeign { // the store may have taken the record over before it found the steps unreadable
 		a.report(ctx, EventUnreadable, err)
-		a.withdraw(ctx) // the store may have taken the record over before it found the steps unreadable
 		return decision{refusal: recordForeign(err), unreturned: true}, false
 	}
 	a.report(ctx, EventStoreError, err)
@@ -295,7 +299,6 @@ func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d de
 		a.report(ctx, EventFailedOpen, err)
 		return decision{}, true
 	}
-	a.withdraw(ctx)
 	return decision{refusal: storeUnavailable(err, a.g.opts.RetryAfter)}, false
 }
 

@@ -27,9 +27,10 @@ const (
 var errUnreleasedForgotten = errors.New("this process has left too many claims behind to withdraw this one; its record may be held although no handler started: see docs/operate.md, \"An outage under Hold\"")
 
 // unreleased is a list of claims whose records may be in progress although no handler is
-// running. A call withdraws some of them before it acquires its own record, and also when
-// its own record is the one that a claim holds. A guard shares its list with the guards
-// that With derives from it. Two guards made by New have two lists, even with one store.
+// running. Before a call acquires its own record, it withdraws a few claims that are due. If
+// it then finds that a claim in the list holds its own record, it withdraws that claim too.
+// A guard shares its list with the guards that With derives from it. Two guards made by New
+// have separate lists, even if they use one store.
 type unreleased struct {
 	count atomic.Int64 // len(claims), readable without mu
 
@@ -186,12 +187,15 @@ func (a *attempt) rememberClaim(ctx context.Context, why error, rec Record, err 
 	if c.resolvedBy(rec, err, time.Now()) {
 		return
 	}
-	if errors.Is(err, ErrLeaseLost) { // the claim does not hold the lease now, but may still reach the database
+	late := errors.Is(err, ErrLeaseLost) // the claim does not hold the lease now, but may still reach the database
+	if late {
 		c.due, c.pause = c.due.Add(c.pause), 2*c.pause
-	} else if !c.started {
+	}
+	dropped := a.g.unreleased.remember(c) // before the events, because Options.Observer may panic
+	if !late && !c.started {
 		a.report(ctx, EventNeverStarted, err)
 	}
-	if dropped := a.g.unreleased.remember(c); dropped != nil && !dropped.started {
+	if dropped != nil && !dropped.started {
 		dropped.g.opts.Observer.Observe(ctx, Event{Kind: EventNeverStarted, RecordID: dropped.lease.ID, Scope: dropped.lease.Scope,
 			Invocation: dropped.invocation, TokenHash: TokenHash(dropped.lease.Token), Err: errUnreleasedForgotten})
 	}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -206,6 +207,62 @@ func TestX10_AWithdrawalThatFailsComesLastTheNextTime(t *testing.T) {
 			t.Errorf("%v; the second claim's record is %s, the first one's %s", err, second.State, r.record(t).State)
 		}
 	})
+}
+
+// panics is an observer that panics at the nth event of a kind.
+type panics struct {
+	at lambdaidem.Kind
+	n  int
+}
+
+func (p *panics) Observe(_ context.Context, e lambdaidem.Event) {
+	if e.Kind != p.at {
+		return
+	}
+	if p.n--; p.n == 0 {
+		panic("the exporter has a bug")
+	}
+}
+
+// An observer that panics does not leave a claim behind: the process lives on, and withdraws it.
+func TestX10_AnObserverThatPanicsLeavesNoClaimBehind(t *testing.T) {
+	for name, c := range map[string]struct {
+		at     panics
+		outage func(*faulty)
+	}{
+		"the claim's reply is lost": {panics{lambdaidem.EventStoreError, 1}, func(s *faulty) { s.fail(acquire, replyLost) }},
+		"the withdrawal fails": {panics{lambdaidem.EventStoreError, 2}, func(s *faulty) {
+			s.fail(acquire, replyLost)
+			s.failAlways(release, requestLost)
+		}},
+		"the handler never started": {panics{lambdaidem.EventNeverStarted, 1}, func(s *faulty) {
+			s.fail(acquire, replyLost)
+			s.failAlways(release, requestLost)
+		}},
+		"the record is unreadable": {panics{lambdaidem.EventUnreadable, 1}, func(s *faulty) { s.fail(acquire, unreadable) }},
+		"the release fails":        {panics{lambdaidem.EventStoreError, 1}, func(s *faulty) { s.failAlways(release, requestLost) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(nil, hold, func(o *lambdaidem.Options) { o.Observer = &c.at })
+				h := r.guard.SQS(func(context.Context, events.SQSMessage) error { return lambdaidem.Retryable(errWire) }, silent[events.SQSMessage])
+				c.outage(r.store)
+				if out, err := h(t.Context(), oneMessage()); err != nil || len(out.BatchItemFailures) != 1 {
+					t.Fatalf("the batch returned %+v, %v", out, err)
+				}
+				r.store.failAlways(release, nil)
+				time.Sleep(time.Minute)
+				r.send(t, post("key-2", "{}"))
+				r.wantState(t, lambdaidem.Released)
+			})
+		})
+	}
+}
+
+// unreadable applies a claim and then finds the record unreadable.
+func unreadable(_ context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+	rec, _ := call()
+	return rec, &lambdaidem.StoreError{Op: verb, Reason: lambdaidem.ReasonForeign, Err: errWire}
 }
 
 // unreleasable is a store that can't release one of its records.
