@@ -196,7 +196,7 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 		return decision{}
 	}
 	a.report(ctx, EventUncertain, end.err)
-	return decision{refusal: outcomeUnknown(end.err, a.g.opts.RetryAfter)}
+	return decision{refusal: outcomeUnknown(shownOnly{end.err}, a.g.opts.RetryAfter)}
 }
 
 // handlerDiedOptimistic ends an optimistic attempt whose handler panicked with the value

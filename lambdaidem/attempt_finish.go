@@ -79,7 +79,7 @@ func (a *attempt) handlerDied(ctx context.Context) {
 	if a.leavesStep() || a.g.opts.Policy == Hold {
 		outcome = OutcomeUncertain
 	}
-	if outcome, _ = a.settle(outcome, false); outcome == OutcomeUncertain {
+	if outcome, _ = a.settle(outcome, mayRepeat); outcome == OutcomeUncertain {
 		a.innerEnding = OutcomeUncertain
 		a.report(ctx, EventUncertain, errHandlerDied)
 		return
@@ -91,9 +91,8 @@ func (a *attempt) handlerDied(ctx context.Context) {
 // finish completes the record with the handler's answer, releases it, or leaves it in
 // progress, depending on end.outcome.
 //
-// If an inner call or a step changed the outcome, the client gets ErrOutcomeUnknown instead
-// of the handler's answer. After a 402, for example, the client would not repeat the
-// request.
+// If end.changed is set, the caller gets ErrOutcomeUnknown instead of the handler's answer. After
+// a 402, for example, a client would not repeat the request.
 func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	if end.changed != nil {
 		end.err = errors.Join(end.changed, end.err)
@@ -125,16 +124,18 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	default:
 		a.report(ctx, EventUncertain, end.err)
 		if a.txMayCommit {
-			d = a.unknown(end.err)
+			d = a.unknown(shownOnly{end.err})
 		}
 	}
-	if end.changed == nil || !a.outermost() || d.refusal != nil || d.replays {
+	if end.changed == nil || d.refusal != nil || d.replays {
 		return d
 	}
-	if end.outcome == OutcomeReleased { // the client may retry before the lease would have ended
-		return decision{refusal: outcomeUnknown(end.err, a.g.opts.RetryAfter)}
+	d = a.unknown(shownOnly{end.err})
+	d.replaced = true
+	if end.outcome == OutcomeReleased { // the caller may retry before the lease would have ended
+		d.refusal.RetryAfter = a.g.opts.RetryAfter
 	}
-	return a.unknown(end.err)
+	return d
 }
 
 // unknown refuses a call with ErrOutcomeUnknown, because the handler may have had effects.
@@ -142,6 +143,14 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 func (a *attempt) unknown(why error) decision {
 	return decision{refusal: outcomeUnknown(why, max(a.leaseEnd.Sub(a.g.opts.Clock()), a.g.opts.RetryAfter))}
 }
+
+// shownOnly is the cause of an ErrOutcomeUnknown that replaces the handler's error err. It has
+// the text of err for the log, and hides err from errors.Is and errors.As. If a caller found a
+// code of the handler in it, such as "card_declined", the caller would take the unknown outcome
+// for a definite one.
+type shownOnly struct{ err error }
+
+func (e shownOnly) Error() string { return e.err.Error() }
 
 // complete stores the answer in the record, together with the enlisted writes of tx, which
 // is nil if there are none. It retries a failed request as long as there is time. If the
@@ -240,7 +249,7 @@ func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver
 		}
 		if a.txMayCommit {
 			a.report(ctx, EventUncertain, why)
-			return a.unknown(why), nil
+			return a.unknown(shownOnly{why}), nil
 		}
 		a.report(ctx, EventReleased, why)
 	case errors.Is(err, ErrLeaseLost):
@@ -248,8 +257,8 @@ func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver
 		a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased) // the other attempt may carry out the call
 		return decision{}, &rec
 	default:
+		defer a.rememberClaim(ctx, why, rec, err) // deferred, because Options.Observer may panic
 		a.report(ctx, EventStoreError, err)
-		a.rememberClaim(ctx, why, rec, err)
 		if a.txMayCommit { // the record is unchanged, so the transaction may still commit
 			return a.unknown(err), nil
 		}
@@ -266,8 +275,8 @@ func (a *attempt) withdraw(ctx context.Context) {
 	}
 	a.mayHoldLease = false
 	rec, err := a.sendRelease(ctx, nil)
+	defer a.rememberClaim(ctx, nil, rec, err) // deferred, because Options.Observer may panic
 	if err != nil && !errors.Is(err, ErrLeaseLost) {
 		a.report(ctx, EventStoreError, err)
 	}
-	a.rememberClaim(ctx, nil, rec, err)
 }

@@ -364,7 +364,7 @@ func (t *batchMessage[M]) lambdaError() error {
 // failures returns the names of the messages that failed, without duplicates. It returns an
 // error instead if Lambda must retry the whole batch: with BatchOptions.WholeBatch, or if a
 // failed message has no name to report.
-func (b *messageGuard[E, M]) failures(all []*batchMessage[M]) ([]string, error) {
+func (b *messageGuard[E, M]) failures(ctx context.Context, all []*batchMessage[M]) ([]string, error) {
 	var names []string
 	nameless, known := false, map[string]bool{}
 	for _, t := range all {
@@ -378,16 +378,23 @@ func (b *messageGuard[E, M]) failures(all []*batchMessage[M]) ([]string, error) 
 		}
 	}
 	if len(names) > 0 && (b.opts.WholeBatch || nameless) {
-		return nil, &BatchError{Messages: len(all), Errs: errorsOf(all)}
+		return nil, &BatchError{Messages: len(all), Errs: errorsOf(ctx, all)}
 	}
 	return names, nil
 }
 
-// errorsOf returns the errors of the messages that failed, in the form of lambdaError.
-func errorsOf[M any](all []*batchMessage[M]) []error {
+// errorsOf returns the errors of the messages that failed, in the form of lambdaError. Inside
+// a guarded handler, which calls the handler of messages itself, it returns the errors as
+// they are.
+func errorsOf[M any](ctx context.Context, all []*batchMessage[M]) []error {
+	inside := attemptOf(ctx) != nil
 	var errs []error
 	for _, t := range all {
-		if t.end.err != nil {
+		switch {
+		case t.end.err == nil:
+		case inside:
+			errs = append(errs, t.end.err)
+		default:
 			errs = append(errs, t.lambdaError())
 		}
 	}
@@ -398,7 +405,7 @@ func errorsOf[M any](all []*batchMessage[M]) []error {
 // as an SQSEvent. answer makes the response from the names of the failed messages.
 func reported[E, M, R any](b *messageGuard[E, M], answer func(names []string) R) func(context.Context, E) (R, error) {
 	return func(ctx context.Context, event E) (R, error) {
-		names, err := b.failures(b.runBatch(ctx, event))
+		names, err := b.failures(ctx, b.runBatch(ctx, event))
 		if err != nil {
 			var none R
 			return none, err
@@ -422,7 +429,7 @@ func failuresOf[F any](names []string, failure func(name string) F) []F {
 func asynchronous[E, M any](b *messageGuard[E, M]) func(context.Context, E) error {
 	return func(ctx context.Context, event E) error {
 		all := b.runBatch(ctx, event)
-		switch errs := errorsOf(all); {
+		switch errs := errorsOf(ctx, all); {
 		case len(errs) == 0:
 			return nil
 		case len(all) == 1:

@@ -23,8 +23,9 @@ type Call struct {
 	// Payload is what a retry must repeat, such as the arguments of the operation. A call
 	// whose Payload differs from that of the first call with this key gets
 	// [ErrPayloadMismatch]. Payloads are compared as JSON: the order of members does not
-	// matter, and struct fields with zero values are ignored. Default: nil, which is
-	// equal only to nil.
+	// matter, and struct fields with zero values are ignored. The Go type of Payload must
+	// not depend on what a client sends, because payloads of two types can't be compared: see
+	// docs/effects.md, "Steps and downstream keys". Default: nil, which is equal only to nil.
 	Payload any
 	// Repeated says that this call probably repeats an earlier one, like
 	// Options.Repeated for HTTP.
@@ -51,9 +52,9 @@ type Call struct {
 // refused with [ErrRequestInvalid].
 //
 // Do returns the error that fn returned, with an outcome as for a handler (see [Reject],
-// [Permanent], [Uncertain] and [Retryable]). Inside a guarded handler, an error that
-// released the call's record loses its mark, because the handler may have had effects of
-// its own: a handler that has had none marks the error with Retryable again. If the
+// [Permanent], [Uncertain] and [Retryable]). Inside a guarded handler, the error is wrapped
+// and has no mark, because the handler may have had effects of its own: a handler that has
+// had none marks the error with Retryable again. If the
 // stored result is a failure, Do returns an *[Error] with its code. If the guard refuses
 // the call, Do returns an *Error with one of these codes: [ErrRequestInvalid],
 // [ErrKeyMissing], [ErrKeyInvalid], [ErrPayloadMismatch], [ErrInProgress],
@@ -180,11 +181,11 @@ func (w *doWork[T]) rejected(err error) ending {
 
 func (w *doWork[T]) ending() ending {
 	if w.err == nil {
-		o, _ := w.attempt.settle(OutcomeSucceeded, true)
+		o, _ := w.attempt.settle(OutcomeSucceeded, success)
 		return ending{outcome: o, success: true, encoded: true}
 	}
 	var changed error
-	w.outcome, changed = w.attempt.settleError(w.g.outcomeOfError(w.err), w.err)
+	w.outcome, changed = w.attempt.settleError(w.g.outcomeOfError(w.err, OutcomeFailed), w.err)
 	return ending{outcome: w.outcome, err: w.err, changed: changed}
 }
 
@@ -199,17 +200,17 @@ func (w *doWork[T]) encode() ([]byte, error) {
 	return text, err
 }
 
-// handlerResult returns the result of a call in which fn has run. If the record was
-// released and Do was called inside a guarded handler, handlerResult hides the marks of
-// the error; see passedOn.
+// handlerResult returns the result of a call in which fn has run. If Do was called inside a
+// guarded handler, handlerResult hides the marks of the error; see passedOn.
 func (w *doWork[T]) handlerResult() done[T] {
 	if w.err != nil && w.outcome == "" { // fn ran unguarded
-		w.outcome = w.g.outcomeOfError(w.err)
+		w.outcome = w.g.outcomeOfError(w.err, OutcomeFailed)
 	}
-	if w.inside && w.err != nil && w.outcome == OutcomeReleased {
-		return done[T]{value: w.result, err: &passedOn{w.err}, outcome: w.outcome}
+	got := done[T]{value: w.result, err: w.err, outcome: w.outcome}
+	if w.inside && w.err != nil {
+		got.err = &passedOn{w.err, w.outcome}
 	}
-	return done[T]{value: w.result, err: w.err, outcome: w.outcome}
+	return got
 }
 
 // streams reports whether T is an io.Reader, such as the streaming responses of API Gateway

@@ -32,13 +32,18 @@ import (
 // key.
 //
 // DownstreamKey returns "" if the call runs unguarded, because there is no record that a
-// retry would share.
+// retry would share. It panics if the handler has returned without success: the record may be
+// released already, and then the key could not bind it to its payload any more. A handler
+// must therefore wait for its goroutines.
 func DownstreamKey(ctx context.Context, name string) string {
 	a := attemptOf(ctx)
 	if a == nil {
 		return ""
 	}
-	a.askedForKey.Store(true)
+	a.askedForKey.Store(true) // before the check, because a release reads it after the handler has failed
+	if a.inner.handlerHasFailed() {
+		panic("lambdaidem: DownstreamKey was called after the handler had returned without success; the handler must wait for its goroutines")
+	}
 	for around := a.outer; around != nil; around = around.outer {
 		around.inner.setEffect() // the key of this record may depend on the payload of that one
 	}

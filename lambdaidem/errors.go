@@ -240,14 +240,29 @@ func typeName(v any) string {
 	return t.Name()
 }
 
-// passedOn wraps the error that Do returns to a guarded handler if the record of that Do
-// was released. The wrapper hides marks such as Retryable in err, so that they don't decide
-// about the handler's own record. Nothing happened in the Do, but the handler may have had
-// effects.
-type passedOn struct{ err error }
+// passedOn wraps the error of an inner call when the call returns it to the handler that
+// made the call. The marks in err, such as Retryable, and the status of a rejection describe
+// what happened in the inner call. The wrapper hides them, so that they don't decide about
+// the record of the handler, which may have had effects of its own.
+type passedOn struct {
+	err     error
+	outcome Outcome // of the inner call
+}
 
 func (e *passedOn) Error() string { return e.err.Error() }
 func (e *passedOn) Unwrap() error { return e.err }
+
+// withoutPassedOn returns the error that an inner call wrapped as passedOn, or err if err is no
+// such error. It does not look at the errors that err wraps.
+func withoutPassedOn(err error) error {
+	for {
+		p, ok := err.(*passedOn) //nolint:errorlint // the error itself alone
+		if !ok {
+			return err
+		}
+		err = p.err
+	}
+}
 
 // withoutMarks returns the error that Permanent, Uncertain or Retryable has marked in
 // err, or err if there is no mark. Lambda's errorType must be the type of that error, and
@@ -271,7 +286,7 @@ func withoutMarks(err error) error {
 // text after this replacement, so it is the same in every replay.
 func failureOf(err error) *Failure {
 	f := &Failure{Code: ErrPermanent, Message: err.Error(), Status: http.StatusInternalServerError}
-	cause := withoutMarks(err)
+	cause := withoutMarks(withoutPassedOn(err))
 	f.Type = typeName(cause)
 	if own, ok := cause.(messages.InvokeResponse_Error); ok { //nolint:errorlint // Lambda doesn't unwrap the error either
 		f.Type, f.Message = own.Type, own.Message

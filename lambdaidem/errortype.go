@@ -91,10 +91,7 @@ func (d done[T]) lambdaError() error {
 	case d.outcome == OutcomeFailed:
 		return invokeError(failureOf(d.err))
 	}
-	err := d.err
-	if p, ok := err.(*passedOn); ok { //nolint:errorlint // what Do itself wrapped
-		err = p.err
-	}
+	err := withoutPassedOn(d.err)
 	switch e := err.(type) { //nolint:errorlint // the error itself alone: what wraps one has an errorType of its own
 	case *Error:
 		switch {

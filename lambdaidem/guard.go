@@ -116,7 +116,7 @@ type ending struct {
 	success bool  // the answer tells the caller that the call succeeded; independent of outcome
 	encoded bool  // store the value from work.encode; if false, store err as a Failure
 	err     error // the handler's error, for the event and the record; nil if there is none
-	changed error // why attempt.settle changed the outcome, because of an inner call or a step; nil if it did not
+	changed error // why the caller must not receive the handler's answer, according to attempt.settle; nil if it may
 }
 
 // decision says what the caller of a guarded call receives. The zero decision means that
@@ -131,6 +131,7 @@ type decision struct {
 	from    *cacheEntry // the cache entry of the replayed record; nil if the record came from the store
 
 	unreturned bool // if refusal is set: the record has, or may have, an answer that can't be read
+	replaced   bool // if refusal is set: it replaces the handler's answer; see ending.changed
 }
 
 // handleCall handles one guarded call: it runs the handler, or it replays or refuses the

@@ -34,7 +34,9 @@ type Request struct {
 	derived   *derivedKey // the result of Options.Key; nil until the guard has called it
 }
 
-// Values returns the values of a header in their order. Case does not matter in name.
+// Values returns the values of a header in their order. Case does not matter in name. The
+// cookies of an HTTP API or a function URL are one value of "Cookie", joined by "; ", although
+// the event has them apart from its headers.
 func (r *Request) Values(name string) []string { return r.headers.appendTo(nil, name) }
 
 // contentType returns the Content-Type header. It joins several values by commas, and the
@@ -219,15 +221,15 @@ func (w *httpWork) rejected(err error) ending {
 func (w *httpWork) ending() ending {
 	w.replaced = false
 	if w.err == nil {
-		status := w.response.Status
-		end := ending{success: 200 <= status && status < 400, encoded: true}
-		end.outcome, end.changed = w.attempt.settle(w.g.outcomeOf(&w.response), end.success)
+		status, tells := w.response.Status, answerOfResponse(&w.response)
+		end := ending{success: tells == success, encoded: true}
+		end.outcome, end.changed = w.attempt.settle(w.g.outcomeOf(&w.response), tells)
 		if end.outcome == OutcomeReleased || end.outcome == OutcomeUncertain {
 			end.err = failedStatus(status)
 		}
 		return end
 	}
-	outcome, changed := w.attempt.settleError(w.g.outcomeOfError(w.err), w.err)
+	outcome, changed := w.attempt.settleError(w.g.outcomeOfError(w.err, OutcomeFailed), w.err)
 	end := ending{outcome: outcome, err: w.err, changed: changed}
 	problem := w.g.answerOf(w.err, outcome)
 	if problem == nil || w.errorStands {

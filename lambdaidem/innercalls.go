@@ -2,6 +2,7 @@ package lambdaidem
 
 import (
 	"errors"
+	"net/http"
 	"sync"
 )
 
@@ -25,9 +26,9 @@ import (
 //	released     released       released                 uncertain
 //	uncertain    uncertain      uncertain                uncertain
 //
-// If the outcome changes according to this table, attempt.finish sends the client a 503
-// instead of the handler's answer. After a 402, for example, the client would not repeat the
-// request.
+// If the outcome changes according to this table, attempt.finish gives the caller a 503
+// instead of the handler's answer. So it does if the answer is a 402, for example, that is
+// not stored while an inner call is not settled: the client would not repeat the request.
 //
 // An inner call that may have had an effect also binds the outer record to its payload:
 // once released, the record refuses another payload. See BoundByInnerCall.
@@ -47,8 +48,8 @@ type handlerState int
 
 const (
 	handlerRunning   handlerState = iota
-	handlerSucceeded              // the handler has returned a success; its goroutines may still begin calls
-	handlerFailed                 // the handler has ended without success; no further call may begin
+	handlerSucceeded              // the handler has succeeded; goroutines that it started may still make guarded calls
+	handlerFailed                 // the handler has ended without success; no further guarded call may begin
 )
 
 // innerRecord identifies the record of an inner call. Calls that were refused before their
@@ -111,6 +112,13 @@ func (i *innerCalls) anyEffect() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.effect
+}
+
+// handlerHasFailed reports whether the handler has ended without success.
+func (i *innerCalls) handlerHasFailed() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.handler == handlerFailed
 }
 
 func (i *innerCalls) setHandler(s handlerState) {
@@ -193,7 +201,7 @@ func (a *attempt) endingOf(d decision) Outcome {
 		return d.outcome
 	case d.refusal == nil && a == nil:
 		return ""
-	case d.refusal == nil:
+	case d.refusal == nil, d.replaced:
 		return a.innerEnding
 	}
 	var left Outcome
@@ -244,8 +252,8 @@ var (
 	errInnerRunning = errors.New("the handler has returned while a guarded call that it made is still running; it must wait for the call")
 	errInnerUnknown = errors.New("the outcome of a guarded call that the handler made is unknown")
 	errInnerRefused = errors.New("a guarded call that the handler made was refused and may succeed later, so the failure is not final")
-	// errUncertainCause is why a rejection is not sent.
-	errUncertainCause = errors.New("the handler rejected the request with an error that has other causes, so the outcome is uncertain")
+	// errUncertainCause is why a final error is not sent.
+	errUncertainCause = errors.New("the handler's error tells the client not to repeat the request, but its outcome is uncertain")
 )
 
 // innerCallError is the cause of a guard's refusal of an inner call. The handler often returns
@@ -266,17 +274,51 @@ func (e *innerCallError) Error() string {
 
 func (e *innerCallError) Unwrap() error { return e.err }
 
+// answerTells says what the answer of a handler tells the caller.
+type answerTells int
+
+const (
+	mayRepeat answerTells = iota // the call failed, and the caller may repeat it
+	success                      // the call succeeded
+	final                        // the call failed, and the caller has no reason to repeat it, such as after a 402
+)
+
+// answerOfResponse returns what a response tells the client.
+func answerOfResponse(r *Response) answerTells {
+	switch {
+	case 200 <= r.Status && r.Status < 400:
+		return success
+	case serverFailed(r.Status), asksForRetry(r.Status), r.Status == http.StatusConflict && refusedForNow(r):
+		return mayRepeat
+	}
+	return final
+}
+
+// answerOfError returns what an error of the handler tells the client.
+func answerOfError(err error) answerTells {
+	e := clientError(err)
+	switch {
+	case e == nil, serverFailed(e.Status), asksForRetry(e.Status):
+		return mayRepeat
+	case !e.rejected && codedAs[e.Code] != nil: // the refusal of an inner call that may be repeated; see clientError
+		return mayRepeat
+	}
+	return final
+}
+
 // settle returns the outcome of a handler that has returned: o, unless a step or an inner
-// call is not settled; see the table at the top of this file. success reports whether the
-// answer tells the caller of a success. why is the reason for a change of the outcome, or
-// nil. Unless the handler has succeeded, inner calls that have not begun yet are refused from
-// now on: the client is told that the request failed, so no further effect may follow.
-func (a *attempt) settle(o Outcome, success bool) (settled Outcome, why error) {
+// call is not settled; see the table at the top of this file. tells is what the handler's
+// answer tells the caller. why is the reason why the caller must not receive that answer, or
+// nil: the outcome is changed, or the answer is final, but it is not stored, and an inner
+// call is not settled. Unless the handler has succeeded, inner calls that have not begun yet
+// are refused from now on: the client is told that the request failed, so no further effect
+// may follow.
+func (a *attempt) settle(o Outcome, tells answerTells) (settled Outcome, why error) {
 	stored := o == OutcomeSucceeded || o == OutcomeFailed
 	switch {
 	case a == nil:
 		return o, nil
-	case success && stored:
+	case tells == success && stored:
 		a.inner.setHandler(handlerSucceeded)
 		return o, nil
 	}
@@ -289,46 +331,33 @@ func (a *attempt) settle(o Outcome, success bool) (settled Outcome, why error) {
 		why = errInnerRunning
 	case left == OutcomeUncertain:
 		why = errInnerUnknown
-	case left == OutcomeReleased && stored:
+	case left == OutcomeReleased && (stored || tells == final):
 		why = errInnerRefused
-		if a.g.opts.Policy == Hold {
-			left = OutcomeUncertain
-		}
 	default:
 		return o, nil
 	}
-	if !stored && o != OutcomeReleased { // uncertain, or an invalid value of Options.Outcome
-		return o, nil
-	}
-	return left, why
-}
-
-// settleError is like settle, for a handler that returned err. It also returns why the client
-// must not receive err although its outcome is not changed: err has a rejection that tells the
-// client not to repeat the request, but is not stored, so a retry may succeed. An error that
-// the handler has marked as Uncertain is sent, because the handler chose its words.
-func (a *attempt) settleError(o Outcome, err error) (settled Outcome, why error) {
-	o, why = a.settle(o, false)
-	if a == nil || why != nil {
+	switch {
+	case stored && left == OutcomeReleased && a.g.opts.Policy == Hold:
+		return OutcomeUncertain, why
+	case stored, o == OutcomeReleased:
+		return left, why
+	case tells == final: // o is uncertain, or an invalid value of Options.Outcome
 		return o, why
-	}
-	if _, marked := err.(*uncertainError); marked { //nolint:errorlint // a mark inside err is not that of the whole error
-		return o, nil
-	}
-	if e := clientError(err); e == nil || !e.rejected || serverFailed(e.Status) || asksForRetry(e.Status) {
-		return o, nil
-	}
-	switch left := a.innerOutcome(); {
-	case left == OutcomeUncertain:
-		return o, errInnerUnknown
-	case left == OutcomeReleased:
-		return o, errInnerRefused
-	case o == OutcomeUncertain:
-		return o, errUncertainCause
 	}
 	return o, nil
 }
 
-// outermost reports whether the attempt's answer goes to a client. Otherwise it goes to the
-// handler of another attempt.
-func (a *attempt) outermost() bool { return a.outer == nil || a.outer.id == "" }
+// settleError is like settle, for a handler that returned err. If err is final and its
+// outcome is uncertain, the caller must not receive it either. An error that the handler has
+// marked as Uncertain is sent, because the handler chose its words.
+func (a *attempt) settleError(o Outcome, err error) (settled Outcome, why error) {
+	tells := answerOfError(err)
+	if _, marked := err.(*uncertainError); marked { //nolint:errorlint // a mark inside err is not that of the whole error
+		tells = mayRepeat
+	}
+	o, why = a.settle(o, tells)
+	if a != nil && why == nil && tells == final && o == OutcomeUncertain {
+		why = errUncertainCause
+	}
+	return o, why
+}

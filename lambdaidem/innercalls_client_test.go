@@ -282,3 +282,130 @@ func TestX2_ARefusedInnerRequestOfNetHTTPIsNotTheClientsMistake(t *testing.T) {
 		t.Errorf("a request of its own gets %d %s", w.Code, w.Body)
 	}
 }
+
+// An answer that the client would not repeat its request after is not sent while the charge may
+// be made, in whichever form the handler gives it, and whatever Options.Outcome says of it.
+func TestX4_AFinalAnswerBesideAnUnsettledCallIsNotSent(t *testing.T) {
+	answers := map[string]func() (response, error){
+		"a response": func() (response, error) {
+			return response{StatusCode: http.StatusPaymentRequired, Body: "declined"}, nil
+		},
+		"a conflict":  func() (response, error) { return response{StatusCode: http.StatusConflict, Body: "declined"}, nil },
+		"a rejection": func() (response, error) { return response{}, noPayment },
+		"an error":    func() (response, error) { return response{}, &lambdaidem.Error{Code: "declined", Status: 402} },
+		"an error with it": func() (response, error) {
+			return response{}, &lambdaidem.Error{Code: "declined", Status: 402, Err: errWire}
+		},
+	}
+	for _, outcome := range []lambdaidem.Outcome{lambdaidem.OutcomeReleased, lambdaidem.OutcomeUncertain, "nonsense"} {
+		for _, unknown := range []bool{false, true} {
+			for name, answer := range answers {
+				t.Run(fmt.Sprint(name, ", ", outcome, ", unknown: ", unknown), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						var r *rig
+						r = newRig(func(ctx context.Context, _ request) (response, error) {
+							if unknown {
+								_ = r.unknownCharge(ctx, t, requestLost, nil)
+							} else if err := r.charged(ctx); !errors.Is(err, lambdaidem.ErrInProgress) {
+								t.Errorf("the charge returned %v", err)
+							}
+							return answer()
+						}, func(o *lambdaidem.Options) {
+							o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { return outcome }
+						})
+						if !unknown {
+							defer r.busy(t)()
+						}
+						wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
+					})
+				})
+			}
+		}
+	}
+}
+
+// An answer after which the client repeats its request is sent as it is, and so is any answer
+// that Options.Outcome calls uncertain if no inner call is open.
+func TestX4_OtherAnswersThatAreNotStoredAreSent(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		body   string
+		busy   bool
+	}{
+		{status: http.StatusTooManyRequests, busy: true},
+		{status: http.StatusServiceUnavailable, busy: true},
+		{status: http.StatusConflict, body: `{"code":"idempotency_in_progress"}`, busy: true},
+		{status: http.StatusAccepted, busy: true},
+		{status: http.StatusPaymentRequired},
+	} {
+		t.Run(fmt.Sprint(c.status), func(t *testing.T) {
+			var r *rig
+			r = newRig(func(ctx context.Context, _ request) (response, error) {
+				_ = r.charged(ctx)
+				return response{StatusCode: c.status, Body: c.body}, nil
+			}, func(o *lambdaidem.Options) {
+				o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { return lambdaidem.OutcomeUncertain }
+			})
+			if c.busy {
+				defer r.busy(t)()
+			}
+			if out := r.send(t, first()); out.StatusCode != c.status || out.Body != c.body {
+				t.Errorf("the answer is %+v", out)
+			}
+		})
+	}
+}
+
+// An *Error that Reject has not made has no outcome of its own. Under Hold, the record is held,
+// so the client must not take the error for an answer. If Options.Outcome is not asked, Rerun
+// releases the record, and the client may have the error.
+func TestX2_AnErrorOfTheHandlersOwnIsNotSentIfUncertain(t *testing.T) {
+	declined := func(context.Context, request) (response, error) {
+		return response{}, &lambdaidem.Error{Code: "declined", Status: http.StatusPaymentRequired}
+	}
+	r := newRig(declined, hold)
+	wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
+	r.wantState(t, lambdaidem.InProgress)
+	r = newRig(declined)
+	if out := r.send(t, first()); out.StatusCode != http.StatusPaymentRequired {
+		t.Errorf("under Rerun the answer is %+v", out)
+	}
+	r.wantState(t, lambdaidem.Released)
+}
+
+// The function of an inner call chose its words for the inner call: the client of the handler
+// must not receive its rejection, because the charge may have been made.
+func TestX4_AnUncertainRejectionOfAnInnerCallIsNotSent(t *testing.T) {
+	var r *rig
+	r = newRig(func(ctx context.Context, _ request) (response, error) {
+		_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, lambdaidem.Uncertain(noPayment) })
+		return response{}, err
+	})
+	wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
+	r.wantState(t, lambdaidem.InProgress)
+}
+
+// The order around a charge of unknown outcome rejects. The handler around the order would
+// try another card after a rejection, so it must be told that the outcome is unknown. A caller
+// outside a handler must not find the rejection's code in the error either.
+func TestX4_ACallAroundAnUnsettledCallTellsItsCaller(t *testing.T) {
+	const declined lambdaidem.Code = "payment_failed"
+	synctest.Test(t, func(t *testing.T) {
+		var r, other *rig
+		unknown := func(r **rig) func(context.Context) error {
+			return func(ctx context.Context) error { return (*r).unknownCharge(ctx, t, requestLost, nil) }
+		}
+		r = newRig(func(ctx context.Context, _ request) (response, error) {
+			if err := r.order(ctx, unknown(&r), noPayment); errors.Is(err, declined) || !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+				t.Errorf("inside a handler, the order returned %v", err)
+			}
+			return response{StatusCode: http.StatusBadGateway}, nil
+		})
+		r.send(t, first())
+		r.wantState(t, lambdaidem.InProgress)
+		other = newRig(nil)
+		if err := other.order(t.Context(), unknown(&other), noPayment); errors.Is(err, declined) || !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+			t.Errorf("outside a handler, the order returned %v", err)
+		}
+	})
+}

@@ -552,11 +552,12 @@ func TestX4_AnAnswerThatIsNotFinalIsNotSent(t *testing.T) {
 	}
 }
 
-// The handler around the call gets the call's own error. The guard around that handler knows.
-func TestX4_AnErrorThatIsNotFinalReachesTheHandlerAround(t *testing.T) {
+// The handler around a call is told that the outcome is unknown, like a client. If it
+// received the definite error, it might try something else, such as another card.
+func TestX4_AnErrorThatIsNotFinalDoesNotReachTheHandlerAround(t *testing.T) {
 	r := newRig(nil)
 	r = r.later(func(ctx context.Context, _ request) (response, error) {
-		if err := r.order(ctx, r.charged, lambdaidem.Permanent(errWire)); !errors.Is(err, errWire) || errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+		if err := r.order(ctx, r.charged, lambdaidem.Permanent(errWire)); errors.Is(err, errWire) || !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
 			t.Errorf("the inner call returned %v", err)
 		}
 		return response{StatusCode: http.StatusPaymentRequired}, nil

@@ -123,7 +123,7 @@ func TestX4_ACallOfAnOrderThatTheRequestLeftBehind(t *testing.T) {
 		})
 		r.send(t, first())
 		close(answered)
-		if err := <-ended; !errors.Is(err, lambdaidem.ErrOutOfTime) {
+		if err := <-ended; !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
 			t.Errorf("the order returned %v", err)
 		}
 		_ = order(t.Context()) // it was released, and runs again
@@ -284,4 +284,25 @@ func beginsNoCallAfter(t *testing.T, prepare func(*rig), optFns ...func(*lambdai
 			t.Errorf("the call was made: %v", err)
 		}
 	})
+}
+
+// A goroutine outlives its handler, which has failed, and asks for a downstream key. The record
+// has been released and forgets its payload, so the key would bind nothing.
+func TestE6_NoDownstreamKeyAfterTheHandlerHasFailed(t *testing.T) {
+	for status, refused := range map[int]bool{http.StatusServiceUnavailable: true, http.StatusPaymentRequired: true, http.StatusCreated: false} {
+		late, asked := make(chan struct{}), make(chan any)
+		r := newRig(func(ctx context.Context, _ request) (response, error) {
+			go func() {
+				defer func() { asked <- recover() }()
+				<-late
+				_ = lambdaidem.DownstreamKey(ctx, "charge")
+			}()
+			return response{StatusCode: status}, nil
+		})
+		r.send(t, first())
+		close(late)
+		if v := <-asked; (v != nil) != refused {
+			t.Errorf("after a %d, it panicked with %v", status, v)
+		}
+	}
 }

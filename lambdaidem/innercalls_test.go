@@ -386,7 +386,7 @@ func TestX4_ACallAroundAnUnknownOutcomeIsUncertain(t *testing.T) {
 			_ = r.unknownCharge(ctx, t, hangs, nil)
 			return 0, errWire
 		})
-		if rec := r.record(t); !errors.Is(err, errWire) || rec.State != lambdaidem.InProgress {
+		if rec := r.record(t); !errors.Is(err, lambdaidem.ErrOutcomeUnknown) || errors.Is(err, errWire) || rec.State != lambdaidem.InProgress {
 			t.Errorf("%v; the record is %s", err, rec.State)
 		}
 	})

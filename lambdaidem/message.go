@@ -157,7 +157,7 @@ func (w *messageWork) rejected(err error) ending {
 // been fixed, must run again.
 func (w *messageWork) ending() ending {
 	if w.err == nil {
-		o, _ := w.attempt.settle(OutcomeSucceeded, true)
+		o, _ := w.attempt.settle(OutcomeSucceeded, success)
 		return ending{outcome: o, success: true, encoded: true}
 	}
 	outcome := OutcomeReleased
@@ -165,10 +165,10 @@ func (w *messageWork) ending() ending {
 		if w.g.opts.Policy == Hold {
 			outcome = OutcomeUncertain
 		}
-	} else if o := w.g.outcomeOfError(w.err); o != OutcomeSucceeded && o != OutcomeFailed {
+	} else if o := w.g.outcomeOfError(w.err, ""); o != OutcomeSucceeded && o != OutcomeFailed {
 		outcome = o
 	}
-	outcome, changed := w.attempt.settle(outcome, false)
+	outcome, changed := w.attempt.settle(outcome, mayRepeat)
 	return ending{outcome: outcome, err: w.err, changed: changed}
 }
 
@@ -204,7 +204,11 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 	case d.replays: // an earlier attempt has handled the message
 		return done[struct{}]{}
 	}
-	return done[struct{}]{err: w.err, outcome: OutcomeReleased}
+	err := w.err
+	if err != nil && attemptOf(ctx) != nil {
+		err = &passedOn{err, OutcomeReleased}
+	}
+	return done[struct{}]{err: err, outcome: OutcomeReleased}
 }
 
 // passMessage runs the handler of a message unguarded.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 )
 
 // Outcome says what happens to a handler's answer and to its record after the handler has
@@ -113,9 +114,12 @@ func refusedForNow(r *Response) bool {
 	return json.Unmarshal(body, &doc) == nil && (doc.Code == ErrInProgress || doc.Code == ErrAttemptAbandoned)
 }
 
-// outcomeOfError returns the outcome of an error that a handler returned.
-func (g *Guard) outcomeOfError(err error) Outcome {
-	if o := g.outcomeOfMarks(err); o != "" {
+// outcomeOfError returns the outcome of an error that a handler returned. innerFailure is the
+// outcome of an error that is the stored failure of an inner call: OutcomeFailed, because
+// every retry gets it again, or "" if the handler is of messages. A failed message is
+// released and would run again, so the error counts as one without a mark there.
+func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
+	if o := g.outcomeOfMarks(err, innerFailure); o != "" {
 		return o
 	}
 	if g.opts.Policy == Hold {
@@ -131,9 +135,17 @@ func (g *Guard) outcomeOfError(err error) Outcome {
 //
 // If err joins several errors, policy Hold makes the outcome uncertain as soon as one of
 // them has no mark: that error may come from a call that had an effect.
-func (g *Guard) outcomeOfMarks(err error) Outcome {
+func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
-	case nil, *passedOn:
+	case nil:
+		return ""
+	case *passedOn:
+		switch e.outcome { //nolint:exhaustive // after any other outcome, only the handler knows what its error means
+		case OutcomeFailed:
+			return innerFailure
+		case OutcomeUncertain:
+			return OutcomeUncertain
+		}
 		return ""
 	case *uncertainError:
 		return OutcomeUncertain
@@ -147,18 +159,18 @@ func (g *Guard) outcomeOfMarks(err error) Outcome {
 			return ""
 		case e.Code == ErrOutcomeUnknown: // a guarded call inside the handler may have had effects
 			return OutcomeUncertain
-		case e.replayed && e.Code != ErrAnswerUnavailable: // a Do inside the handler returned a stored error, as it will in every retry
-			return OutcomeFailed
+		case e.replayed && e.Code != ErrAnswerUnavailable: // the stored failure of an inner call
+			return innerFailure
 		case e.rejected:
 			return g.outcomeOf(&Response{Status: e.Status})
 		}
-		return g.outcomeOfMarks(e.Err)
+		return g.outcomeOfMarks(e.Err, innerFailure)
 	case interface{ Unwrap() error }:
-		return g.outcomeOfMarks(e.Unwrap())
+		return g.outcomeOfMarks(e.Unwrap(), innerFailure)
 	case interface{ Unwrap() []error }:
 		var all Outcome
 		for _, one := range e.Unwrap() {
-			o := g.outcomeOfMarks(one)
+			o := g.outcomeOfMarks(one, innerFailure)
 			if o == "" && one != nil && g.opts.Policy == Hold {
 				return OutcomeUncertain
 			}
@@ -173,15 +185,31 @@ func (g *Guard) outcomeOfMarks(err error) Outcome {
 // itself inside a mark. It is OutcomeUncertain if err wraps an Uncertain error or
 // ErrOutcomeUnknown, else OutcomeFailed if err wraps a Permanent error, else "". The
 // status of an error made by Reject does not count, because the mark around that error
-// decides.
+// decides. For the same reason, a Permanent error of an inner call does not count.
 func outcomeWithinMark(err error) Outcome {
 	if u := (*uncertainError)(nil); errors.As(err, &u) || errors.Is(err, ErrOutcomeUnknown) {
 		return OutcomeUncertain
 	}
-	if p := (*permanentError)(nil); errors.As(err, &p) {
+	if wrapsPermanent(err) {
 		return OutcomeFailed
 	}
 	return ""
+}
+
+// wrapsPermanent reports whether err or an error that it wraps is marked as Permanent. It
+// ignores the errors of inner calls.
+func wrapsPermanent(err error) bool {
+	switch e := err.(type) { //nolint:errorlint // the tree is walked here
+	case *passedOn:
+		return false
+	case *permanentError:
+		return true
+	case interface{ Unwrap() error }:
+		return wrapsPermanent(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), wrapsPermanent)
+	}
+	return false
 }
 
 // outcomeOfBoth returns the outcome that applies if both a and b do: uncertain comes before

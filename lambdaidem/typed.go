@@ -24,7 +24,7 @@ type typedJSON struct {
 	// forms, they may differ only because a new version of the program changed the type,
 	// so their payloads may still be the same. The form must not depend on data that a
 	// client chooses, so it covers neither the keys of maps nor the dynamic types of
-	// values in interfaces.
+	// values in interfaces. For the value as a whole, Call.Payload asks the same of users.
 	form   []byte
 	nested int // the current nesting depth, to stop at a cycle
 }

@@ -284,6 +284,9 @@ func TestF3_WhatAStructHidesIsFoundEverywhere(t *testing.T) {
 	}
 }
 
+// choice is a payload that has one of several types, as the client chose.
+type choice struct{ By any }
+
 // A payload whose Go types a deployment changed may be the one that the record is bound to.
 // It runs, under the same downstream key. A payload whose data changed does not run, even if
 // the data decides about entries of maps and about types in interfaces.
@@ -295,6 +298,7 @@ func TestE6_ADownstreamKeyOutlivesAChangedType(t *testing.T) {
 		"a field that the client always sent": {orderV1{ID: "o-1"}, orderV2{ID: "o-1", Note: "as ever"}, true},
 		"a field behind an interface":         {[]any{orderV1{ID: "o-1"}}, []any{orderV2{ID: "o-1"}}, true},
 		"another type behind an interface":    {[]any{orderV1{ID: "o-1"}}, []any{int64(1), "b"}, false},
+		"another type in a field":             {choice{orderV1{ID: "o-1"}}, choice{lineV2{SKU: "o-2"}}, false},
 		"a struct in a map":                   {map[string]any{"o": orderV1{ID: "o-1"}}, map[string]any{"o": orderV2{ID: "o-1"}}, true},
 		"another value":                       {orderV1{ID: "o-1"}, orderV1{ID: "o-2"}, false},
 		"another value in a map":              {map[string]any{"id": 1}, map[string]any{"id": 2}, false},

@@ -65,6 +65,9 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	}
 	a.report(ctx, EventStoreError, err)
 	a.report(ctx, EventUncertain, err)
+	if _, rejected := errors.AsType[*Rejected](err); rejected { // err has the error that the handler specified for the condition
+		err = shownOnly{err}
+	}
 	return a.unknown(err)
 }
 
