@@ -208,7 +208,7 @@ func (w *doWork[T]) handlerResult() done[T] {
 	}
 	got := done[T]{value: w.result, err: w.err, outcome: w.outcome}
 	if w.inside && w.err != nil {
-		got.err = &passedOn{w.err, w.outcome}
+		got.err = &passedOn{w.err, w.outcome == OutcomeFailed}
 	}
 	return got
 }

@@ -245,8 +245,8 @@ func typeName(v any) string {
 // what happened in the inner call. The wrapper hides them, so that they don't decide about
 // the record of the handler, which may have had effects of its own.
 type passedOn struct {
-	err     error
-	outcome Outcome // of the inner call
+	err    error
+	stored bool // the inner call's record has the error as its failure, so every retry gets it again
 }
 
 func (e *passedOn) Error() string { return e.err.Error() }

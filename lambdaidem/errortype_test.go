@@ -83,6 +83,35 @@ func TestX2_APermanentFailureIsTheSameBytesOnTheWire(t *testing.T) {
 	}
 }
 
+// A typed handler that returns the error of an inner call reports the type of that error,
+// whether the inner record is released or has the error, and however deep the call is.
+func TestX2_AnErrorOfAnInnerCallKeepsItsErrorType(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"released":  {&declined{"stolen"}, `{"errorMessage":"card declined: stolen","errorType":"declined"}`},
+		"retryable": {lambdaidem.Retryable(&declined{"stolen"}), `{"errorMessage":"card declined: stolen","errorType":"declined"}`},
+		"rejected":  {lambdaidem.Reject(404, "no_order", "There is none."), `{"errorMessage":"no_order: There is none.","errorType":"no_order"}`},
+		"for now":   {lambdaidem.Reject(503, "closed", "It is night."), `{"errorMessage":"closed: It is night.","errorType":"closed"}`},
+	} {
+		g := lambdaidem.New(memstore.New(), quiet)
+		inside := func(ctx context.Context, operation string, f func(context.Context) (receipt, error)) (receipt, error) {
+			return lambdaidem.Do(ctx, g, lambdaidem.Call{Operation: operation, Key: "the-card"}, f)
+		}
+		h := lambdaidem.Handler(g, "order", func(_ context.Context, o order) (string, error) { return o.ID, nil }, func(ctx context.Context, _ order) (receipt, error) {
+			return inside(ctx, "pay", func(ctx context.Context) (receipt, error) {
+				return inside(ctx, "charge", func(context.Context) (receipt, error) { return receipt{}, c.err })
+			})
+		})
+		for _, event := range []string{`{"ID":"o-1"}`, `{"ID":"o-1"}`, `{"ID":"o-2"}`} {
+			if got := onTheWire(t, h, event); got != c.want {
+				t.Errorf("%s, %s is answered %s, want %s", name, event, got, c.want)
+			}
+		}
+	}
+}
+
 // X2: a failure that replays inside another call keeps its errorType there too.
 func TestX2_AFailureThatReplaysInsideKeepsItsErrorType(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), quiet)

@@ -206,7 +206,7 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 	}
 	err := w.err
 	if err != nil && attemptOf(ctx) != nil {
-		err = &passedOn{err, OutcomeReleased}
+		err = &passedOn{err, false}
 	}
 	return done[struct{}]{err: err, outcome: OutcomeReleased}
 }

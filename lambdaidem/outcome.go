@@ -140,13 +140,10 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	case nil:
 		return ""
 	case *passedOn:
-		switch e.outcome { //nolint:exhaustive // after any other outcome, only the handler knows what its error means
-		case OutcomeFailed:
+		if e.stored {
 			return innerFailure
-		case OutcomeUncertain:
-			return OutcomeUncertain
 		}
-		return ""
+		return "" // only the handler knows what its error means; see also attempt.settle
 	case *uncertainError:
 		return OutcomeUncertain
 	case *permanentError:

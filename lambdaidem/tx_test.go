@@ -865,6 +865,41 @@ func TestX8_UnsettledRejectionWithoutARecordIsUnknown(t *testing.T) {
 	}
 }
 
+// The caller of Do must not find the code of a rejection in the error if the transaction may
+// still commit: the caller would take the unknown outcome for a definite one.
+func TestX8_UnsettledRejectionHidesItsCode(t *testing.T) {
+	const declined lambdaidem.Code = "card_declined"
+	for name, c := range map[string]struct {
+		opt     func(*lambdaidem.Options)
+		verdict error
+		key     string
+		before  func(*faulty)
+	}{
+		"held":                  {hold, errors.Join(lambdaidem.Reject(503, declined, "No."), errWire), "k", nil},
+		"can't be released":     {quiet, lambdaidem.Retryable(lambdaidem.Reject(402, declined, "No.")), "k", func(s *faulty) { s.failAlways(release, requestLost) }},
+		"optimistic, released":  {optimistic, lambdaidem.Retryable(lambdaidem.Reject(402, declined, "No.")), "k", nil},
+		"failed open, released": {func(o *lambdaidem.Options) { o.FailOpen = true }, lambdaidem.Retryable(lambdaidem.Reject(402, declined, "No.")), "k", func(s *faulty) { s.fail(acquire, requestLost) }},
+		"unguarded":             {func(o *lambdaidem.Options) { o.KeyOptional = true }, lambdaidem.Reject(402, declined, "No."), "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, _ := withLedger(nil, c.opt)
+				if c.before != nil {
+					c.before(r.store)
+				}
+				r.store.failAlways(commit, unsettled(c.verdict))
+				_, err := lambdaidem.Do(t.Context(), r.guard, lambdaidem.Call{Operation: "charge", Key: c.key}, func(ctx context.Context) (int, error) {
+					enlist(ctx, "write")
+					return 1, nil
+				})
+				if errors.Is(err, declined) || !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+					t.Errorf("Do returned %v", err)
+				}
+			})
+		})
+	}
+}
+
 // The answer to a rejection is stored by a second transaction. If DynamoDB rejects the second
 // one, the first may still commit.
 func TestX8_ALaterRejectionDoesNotSettleAnEarlierOne(t *testing.T) {
