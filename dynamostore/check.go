@@ -167,7 +167,7 @@ func failedCheck(client *dynamodb.Client, table, action string, err error) *Tabl
 			table, client.Options().Region)
 	case lambdaidem.ReasonPermission:
 		p.Code = NoPermission
-		p.Detail = fmt.Sprintf("the credentials don't allow %s on table %q; add it to the function's policy (cause: %v)", action, table, err)
+		p.Detail = fmt.Sprintf("these credentials don't allow %s on table %q; add it to their policy (cause: %v)", action, table, err)
 	case lambdaidem.ReasonTimeout:
 		p.Code = TimedOut
 		p.Detail = fmt.Sprintf("%s on table %q got no answer in time; look at the network, and at the AWS Health Dashboard (cause: %v)", action, table, err)

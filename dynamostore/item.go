@@ -232,7 +232,7 @@ type foreignItemError struct{ why string }
 func (e *foreignItemError) Error() string {
 	return "the item under this id is not a record of this toolkit, or is damaged: " + e.why +
 		"; if the table's attributes are renamed, give this store the names that its functions have" +
-		"; otherwise delete the item if nothing uses it, or give this guard another namespace or table"
+		"; otherwise don't touch it, because a retry of its request may run a second time, and see docs/operate.md, \"An answer is lost\""
 }
 
 func isForeign(err error) bool {

@@ -294,7 +294,7 @@ func (w *httpWork) replay(d decision) (err error) {
 func (w *httpWork) again(ctx context.Context, r *Request, d decision) *Response {
 	g, resp := w.g, w.replayed
 	if d.failure != nil {
-		return g.ownAnswer(ctx, r, answerUnavailable(d.failure))
+		return g.ownAnswer(ctx, r, answerUnavailable(d.failure, d.outcome))
 	}
 	if resp.Header == nil {
 		resp.Header = make(map[string][]string) // for the hook to write to

@@ -235,6 +235,29 @@ func TestX4_NoAnswerIsAnswerUnavailable(t *testing.T) {
 	}
 }
 
+// The client of a record that an operator ended without knowing what happened is not told that
+// its request was carried out.
+func TestX4_NoAnswerOfAFailedRecordPromisesNothing(t *testing.T) {
+	for outcome, says := range map[lambdaidem.Outcome]string{
+		lambdaidem.OutcomeSucceeded: "The request was carried out, but",
+		lambdaidem.OutcomeFailed:    "it is not known here whether it was carried out",
+	} {
+		r := newRig(func(context.Context, request) (response, error) { return response{}, lambdaidem.Uncertain(errWire) })
+		_, _ = r.handler(t.Context(), first())
+		rec := r.record(t)
+		if _, err := r.store.Store.Complete(t.Context(), lambdaidem.Lease{ID: rec.ID, Token: rec.Token}, lambdaidem.Result{
+			Outcome: outcome, Failure: lambdaidem.NoAnswer("it is lost"), At: time.Now(), Expires: time.Now().Add(time.Hour),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		out := r.send(t, first())
+		wantProblem(t, out, 500, lambdaidem.ErrAnswerUnavailable)
+		if !strings.Contains(out.Body, says) {
+			t.Errorf("%s: the client is told %s", outcome, out.Body)
+		}
+	}
+}
+
 func TestK1_ParseKeyIsTheGuards(t *testing.T) {
 	for value, want := range map[string]string{`abc`: "abc", `"a\"b"`: `a"b`, ` abc `: "abc", ``: "", `""`: "", `a,b`: "", `"a`: ""} {
 		if got, err := lambdaidem.ParseKey(value); got != want || (err == nil) != (want != "") {

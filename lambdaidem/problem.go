@@ -293,10 +293,15 @@ func answerNotKept() *Failure {
 		Message: string(ErrAnswerUnavailable) + ": the operation was carried out, but its answer could not be stored"}
 }
 
-// answerUnavailable refuses a call whose record has the failure f in place of an answer. The
-// call was carried out before.
-func answerUnavailable(f *Failure) *Error {
-	return &Error{Code: f.Code, Status: f.Status, Detail: "The request was carried out, but its answer could not be stored. It will not be carried out again.", replayed: true, message: f.Message}
+// answerUnavailable refuses a call whose record is completed with the failure f in place of an
+// answer. If the record's outcome is OutcomeFailed, the handler has failed, or an operator
+// has ended the record: by settling it without an answer, or by erasing its steps.
+func answerUnavailable(f *Failure, outcome Outcome) *Error {
+	detail := "The request was carried out, but its answer could not be stored. It will not be carried out again."
+	if outcome == OutcomeFailed {
+		detail = "The request has ended, and there is no answer to repeat: it is not known here whether it was carried out. It will not be carried out again."
+	}
+	return &Error{Code: f.Code, Status: f.Status, Detail: detail, replayed: true, message: f.Message}
 }
 
 // answerGone refuses a call whose answer was stored outside the record, and is now missing

@@ -31,6 +31,8 @@ func TestD2_OperateMD_SolvesEachCase(t *testing.T) {
 	t.Run("slow", func(t *testing.T) { w.tooSlow(t, slow) })
 	t.Run("held by an outage", func(t *testing.T) { w.heldByAnOutage(t, locked) })
 	t.Run("a failed condition", w.conditionFailed)
+	t.Run("a failing handler", w.handlerFails)
+	t.Run("a lost answer", w.answerLost)
 	t.Run("afterwards", w.afterwards)
 	if *update {
 		w.page.write(t)
@@ -218,8 +220,13 @@ func (w *world) states(t *testing.T, sh *shell, died casualties) {
 
 	gaveUp := payment("alice", "order-2", "X-Demo-Fail-Attempts", "1")
 	w.send(t, gaveUp).expect(t, http.StatusInternalServerError, false, "demo_failure")
-	show("released", gaveUp, 0, "released: the handler reported that nothing happened")
+	show("released", gaveUp, 0, "released: its last attempt failed")
 	w.send(t, gaveUp).expect(t, http.StatusCreated, false, "pay_")
+
+	refused := transfer("transfer-0", "nobody")
+	refused.body = strings.Replace(refused.body, "bob", "carol", 1)
+	w.send(t, refused).expect(t, http.StatusNotFound, false, "recipient_not_found")
+	show("failed", refused, 0, "failed: retries get its answer, a failure")
 
 	show("none", payment("alice", "order-0"), 3, "there is no record")
 

@@ -101,6 +101,41 @@ func (w *world) tooSlow(t *testing.T, slow <-chan answer) {
 	}
 }
 
+// handlerFails: a handler answers 500 twice. Its record says so, and the retry is answered.
+func (w *world) handlerFails(t *testing.T) {
+	r := w.read(t, "A handler fails or dies")
+	fails := payment("alice", "order-13", "X-Demo-Fail-Attempts", "2")
+	for range 2 {
+		w.send(t, fails).expect(t, http.StatusInternalServerError, false, "demo_failure")
+	}
+	if out := r.block(); !strings.Contains(out, "last failure  http_500") || !strings.Contains(out, "attempt       2") {
+		t.Errorf("the handler's failure is not shown: %s", out)
+	}
+	w.send(t, fails).expect(t, http.StatusCreated, false, "pay_")
+	if out := r.completed(); !strings.Contains(out, "attempt      3") {
+		t.Errorf("the retry is not the third attempt: %s", out)
+	}
+}
+
+// answerLost: the item of a payment is damaged, so its answer can't be read.
+func (w *world) answerLost(t *testing.T) {
+	r := w.read(t, "An answer is lost")
+	paid := payment("alice", "order-14")
+	w.send(t, paid).expect(t, http.StatusCreated, false, "pay_")
+	id := aRecord.FindString(w.newShell(t).must("%s", showCommand(paid)))
+	if _, err := w.stack.Database().Client().UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: aws.String(w.stack.Table("IdempotencyTable")), Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}},
+		UpdateExpression: aws.String("SET #d = :d"), ExpressionAttributeNames: map[string]string{"#d": "data"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":d": &types.AttributeValueMemberS{Value: "{"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.send(t, paid).expect(t, http.StatusInternalServerError, false, "idempotency_answer_unreadable")
+	if out := r.block(); !strings.Contains(out, "can't be read: decode the stored answer") {
+		t.Errorf("the damage is not shown: %s", out)
+	}
+}
+
 // conditionFailed: the recipient's account is closed while a transfer is on its way.
 // The log names the write that failed, and the retry succeeds once the item is there
 // again.

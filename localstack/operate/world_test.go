@@ -56,7 +56,7 @@ type world struct {
 // Names on the page that are others here, as they are others for every reader.
 const (
 	pageTable    = "IdempotencyTable"
-	pageEndpoint = "http://127.0.0.1:8000"
+	pageEndpoint = "http://127.0.0.1:3001"
 	setUpTitle   = "Before the night"     // the section that installs and exports
 	logFile      = "up.log"               // where the page has the functions' log
 	pageMoment   = "2026-11-23T03:00:00Z" // to which the page restores

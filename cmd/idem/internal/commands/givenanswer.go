@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"os"
 	"slices"
 	"strings"
@@ -48,8 +49,8 @@ func (g *givenAnswer) flags(f *pflag.FlagSet) {
 	f.StringVar(&g.failMessage, "fail-message", "", "permanent failure: its text")
 	f.StringVar(&g.failType, "fail-type", "", "permanent failure: the errorType that Lambda reports; default: the code")
 	f.IntVar(&g.failStatus, "fail-status", 0, "permanent failure: its HTTP status, if it has one")
-	f.BoolVar(&g.none, "no-answer", false, "complete the record without an answer: retries get the error \"answer unavailable\"")
-	f.StringVar(&g.outcome, "outcome", "", "succeeded or failed; default: what the guard would decide from the status")
+	f.BoolVar(&g.none, "no-answer", false, "complete the record without an answer: retries get the error \"answer unavailable\"; with --outcome succeeded, they are told that the operation was carried out")
+	f.StringVar(&g.outcome, "outcome", "", "succeeded or failed; default: what the guard would decide from the status, and failed with --no-answer")
 }
 
 // The forms of answer that an operator can give. The flags select one; see forms.
@@ -113,7 +114,12 @@ func (g *givenAnswer) result(ctx context.Context, a *app, kind lambdaidem.Record
 	case aMessage:
 		r.Value = []byte("{}")
 	case noAnswer:
-		r.Failure = lambdaidem.NoAnswer("the operation was carried out, and an operator settled it without an answer")
+		r.Outcome = lambdaidem.OutcomeFailed
+		why := "an operator ended it without an answer, and nobody knows whether the operation was carried out"
+		if lambdaidem.Outcome(g.outcome) == lambdaidem.OutcomeSucceeded {
+			why = "the operation was carried out, and an operator settled it without an answer"
+		}
+		r.Failure = lambdaidem.NoAnswer(why)
 	case aFailure:
 		r.Outcome = lambdaidem.OutcomeFailed
 		r.Failure = &lambdaidem.Failure{Code: lambdaidem.Code(g.failCode), Type: cmp.Or(g.failType, g.failCode), Message: g.failMessage, Status: g.failStatus}
@@ -191,9 +197,19 @@ func (g *givenAnswer) http(ctx context.Context, a *app) (lambdaidem.Result, erro
 		if resp.Header == nil {
 			resp.Header = map[string][]string{}
 		}
-		resp.Header[name] = append(resp.Header[name], strings.TrimSpace(value))
+		value = strings.TrimSpace(value)
+		if strings.EqualFold(name, "Content-Type") && isJSON(value) && !json.Valid(body) {
+			return lambdaidem.Result{}, fmt.Errorf("the body is no JSON, although the Content-Type is %s", value)
+		}
+		resp.Header[name] = append(resp.Header[name], value)
 	}
 	return lambdaidem.Result{Outcome: lambdaidem.DefaultOutcome(resp), Value: lambdaidem.EncodeAnswer(resp)}, nil
+}
+
+// isJSON reports whether a media type is one of JSON (RFC 8259, and +json of RFC 6839).
+func isJSON(contentType string) bool {
+	t, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (t == "application/json" || strings.HasSuffix(t, "+json"))
 }
 
 // maxAnswer is the maximum size in bytes of a file that read accepts. It equals the maximum

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -182,6 +183,27 @@ func TestO2_SettleWantsTheFormOfTheKind(t *testing.T) {
 	settle(value, "--no-answer").want(t, exitDone, "none: idempotency_answer_unavailable")
 }
 
+// An operator who does not know what happened ends a record without an answer. The client must
+// not be told that the request was carried out, unless the operator says so.
+func TestO2_ARecordThatEndsWithoutAnAnswer(t *testing.T) {
+	d := openDesk(t)
+	for key, c := range map[string]struct {
+		args  []string
+		shown string
+		told  string
+	}{
+		"k-1": {nil, "nobody knows whether the operation was carried out", "it is not known here whether it was carried out"},
+		"k-2": {[]string{"--outcome", "succeeded"}, "the operation was carried out, and an operator", "The request was carried out"},
+	} {
+		d.pay(d.guard, key, died)
+		v := d.view(key)
+		d.idem(append([]string{"settle", v.ID, "--token", v.Token, "--reason", "r", "--yes", "--no-answer"}, c.args...)...).want(t, exitDone, c.shown)
+		if got := d.pay(d.guard, key, paid); got.StatusCode != http.StatusInternalServerError || !strings.Contains(got.Body, c.told) {
+			t.Errorf("with %q, a retry gets %+v", c.args, got)
+		}
+	}
+}
+
 // A body that is not UTF-8 reaches the client byte for byte: the retry's response has it in
 // base64 and says so, as a Lambda function returns a binary body.
 func TestO2_ABinaryBodyOfASettledAnswerReachesTheClient(t *testing.T) {
@@ -293,7 +315,12 @@ func TestO2_OutcomeOfAGivenAnswer(t *testing.T) {
 		{lambdaidem.RecordValue, []string{"--fail-code", "c", "--value", "1"}, ""},
 		{lambdaidem.RecordValue, nil, ""},
 		{lambdaidem.RecordMessage, nil, lambdaidem.OutcomeSucceeded},
-		{lambdaidem.RecordMessage, []string{"--no-answer"}, lambdaidem.OutcomeSucceeded},
+		{lambdaidem.RecordMessage, []string{"--no-answer"}, lambdaidem.OutcomeFailed},
+		{lambdaidem.RecordMessage, []string{"--no-answer", "--outcome", "succeeded"}, lambdaidem.OutcomeSucceeded},
+		{lambdaidem.RecordHTTP, []string{"--status", "200", "--header", "content-type: application/json", "--body", `{"id":1`}, ""},
+		{lambdaidem.RecordHTTP, []string{"--status", "200", "--header", "Content-Type: application/vnd.a+json; charset=utf-8", "--body", ""}, ""},
+		{lambdaidem.RecordHTTP, []string{"--status", "200", "--header", "Content-Type: text/plain", "--body", `{"id":1`}, lambdaidem.OutcomeSucceeded},
+		{lambdaidem.RecordHTTP, []string{"--status", "200", "--header", "X-Note: application/json", "--body", `{"id":1`}, lambdaidem.OutcomeSucceeded},
 		{lambdaidem.RecordMessage, []string{"--status", "200"}, ""},
 	} {
 		var g givenAnswer

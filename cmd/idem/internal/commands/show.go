@@ -56,7 +56,12 @@ func (a *app) find(c *cobra.Command, s *dynamostore.Store, who *identity, args [
 		return seen, fmt.Errorf("read %s: %w", id, err)
 	}
 	if seen.Record.State == lambdaidem.Absent {
-		return seen, codedError{fmt.Errorf("there is no record %s", id), exitNone}
+		if len(args) == 0 {
+			err = fmt.Errorf("there is no record %s of this key; compare the namespace, the route, the caller and the table with the log line of a request: another spelling is another record", id)
+		} else {
+			err = fmt.Errorf("there is no record %s", id)
+		}
+		return seen, codedError{err, exitNone}
 	}
 	return seen, nil
 }

@@ -31,14 +31,14 @@ func TestL9_ShowNamesTheInvocationAndTheLastFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := []string{"show", "--namespace", "shop", "--operation", "arn:q", "--message", "--own-id", "--key", "m-1"}
-	d.idem(asked...).want(t, exitDone, "invocation    invocation-1", "last failure  bank_closed", "released: the handler reported that nothing happened")
+	d.idem(asked...).want(t, exitDone, "invocation    invocation-1", "last failure  bank_closed", "released: its last attempt failed")
 	held := d.held()
 	d.pay(held, "k", died)
 	d.idem(append([]string{"release", "--token", d.view("k").Token, "--reason", "none", "--by", "bob", "--yes"}, byKey("k")...)...).want(t, exitDone, "released: an operator decided")
 	d.pay(held, "k", func(context.Context) (events.APIGatewayV2HTTPResponse, error) {
 		return events.APIGatewayV2HTTPResponse{}, lambdaidem.Retryable(errLater)
 	})
-	d.idem(append([]string{"show"}, byKey("k")...)...).want(t, exitDone, "released: the handler reported", "operator")
+	d.idem(append([]string{"show"}, byKey("k")...)...).want(t, exitDone, "released: its last attempt failed", "operator")
 	var v recordView
 	got := d.idem(append(asked, "-o", "json")...).want(t, exitDone)
 	if got.into(t, &v); v.Invocation != "invocation-1" || v.LastFailure != "bank_closed" || strings.Contains(got.out, "4111") {

@@ -198,8 +198,9 @@ func (v recordView) text(to printer) error {
 	return w.flush()
 }
 
-// says returns the state and its meaning. For a released record, it says whether the
-// handler or an operator released it.
+// says returns the state and its meaning. For a released record, it says whether an
+// operator released it. Otherwise an attempt did, after its handler had failed. That does
+// not mean that nothing happened: under policy Rerun every error releases the record.
 func (v recordView) says() string {
 	if n := len(v.Operations); v.State == "released" && n > 0 && v.Operations[n-1].Token == v.Token {
 		return v.State + ": an operator decided that the next retry runs"
@@ -210,7 +211,7 @@ func (v recordView) says() string {
 		"held":        "its attempt died or ended unsure; retries are refused (idempotency_attempt_abandoned) until an operator decides",
 		"completed":   "retries get its answer",
 		"failed":      "retries get its answer, a failure",
-		"released":    "the handler reported that nothing happened; the next retry runs",
+		"released":    "its last attempt failed, and no answer is stored; the next retry runs",
 		"expired":     "it counts as absent; the next retry runs as the first",
 	}[v.State]
 	return v.State + ": " + means
