@@ -177,8 +177,22 @@ func (a *attempt) meaningOf(rec Record) meaning {
 }
 
 // acquire acquires the lease on the record. If mayRun is true, the handler may run.
-// Otherwise d is what the caller receives instead, such as a replay or a refusal.
+// Otherwise d is what the caller receives instead, such as a replay or a refusal. If
+// Options.Observer panics, acquire leaves no lease behind, because the handler will not
+// start.
 func (a *attempt) acquire(request context.Context) (d decision, mayRun bool) {
+	returned := false
+	defer func() {
+		if !returned {
+			a.withdraw(request)
+		}
+	}()
+	d, mayRun = a.tryToAcquire(request)
+	returned = true
+	return d, mayRun
+}
+
+func (a *attempt) tryToAcquire(request context.Context) (d decision, mayRun bool) {
 	a.setReserved()
 	ctx, cancel := withDeadline(request, a.acquireEnd())
 	defer cancel()
@@ -192,7 +206,8 @@ func (a *attempt) acquire(request context.Context) (d decision, mayRun bool) {
 		if err != nil {
 			return a.notAcquired(request, seen, err)
 		}
-		if means == isBusy {
+		waited := means == isBusy
+		if waited {
 			rec, means = a.wait(ctx, rec)
 			if means == isFree && a.left()-a.reserve >= a.g.opts.MinRunTime {
 				over = rec
@@ -201,6 +216,10 @@ func (a *attempt) acquire(request context.Context) (d decision, mayRun bool) {
 		}
 		switch means {
 		case isAcquired:
+			if waited && len(rec.Steps) > 0 { // a read returns the names of the steps, and not always their results
+				a.withdraw(ctx)
+				return a.inProgress(ctx), false
+			}
 			a.acquired(ctx, seen, rec)
 			return decision{}, true
 		case isBusy, isFree: // isFree if waiting has left too little time to run the handler
@@ -283,13 +302,9 @@ func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 // or if the claim may have taken over the record of a dead attempt, which may have stored
 // a step after it was read.
 func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d decision, mayRun bool) {
-	defer func() {
-		if !mayRun { // deferred, because Options.Observer may panic
-			a.withdraw(ctx)
-		}
-	}()
-	if reasonOf(err) == ReasonForeign { // the store may have taken the record over before it found the steps unreadable
+	if reasonOf(err) == ReasonForeign {
 		a.report(ctx, EventUnreadable, err)
+		a.withdraw(ctx) // the store may have taken the record over before it found the steps unreadable
 		return decision{refusal: recordForeign(err), unreturned: true}, false
 	}
 	a.report(ctx, EventStoreError, err)
@@ -299,6 +314,7 @@ func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d de
 		a.report(ctx, EventFailedOpen, err)
 		return decision{}, true
 	}
+	a.withdraw(ctx)
 	return decision{refusal: storeUnavailable(err, a.g.opts.RetryAfter)}, false
 }
 

@@ -207,10 +207,15 @@ func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 	a.inner.setHandler(handlerFailed)
 	a.innerEnding = a.innerOutcome()
 	d, decided, _ := a.checkRecord(ctx)
-	if decided {
+	switch {
+	case decided:
 		return d
+	case a.txMayCommit:
+		a.innerEnding = OutcomeUncertain
+		a.report(ctx, EventUncertain, errEndingDied)
+	default:
+		a.report(ctx, EventReleased, errHandlerDied)
 	}
-	a.report(ctx, EventReleased, errHandlerDied)
 	if v != nil {
 		panic(v)
 	}

@@ -119,7 +119,7 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	case end.outcome == OutcomeReleased:
 		var takenOver *Record
 		if d, takenOver = a.release(ctx, end.err); takenOver != nil {
-			d = a.failedLate(ctx, *takenOver)
+			d = a.failedLate(ctx, *takenOver, end)
 		}
 	default:
 		a.report(ctx, EventUncertain, end.err)
@@ -217,8 +217,12 @@ func (a *attempt) lost(ctx context.Context, rec Record) decision {
 	if a.failedOpen && rec.State != Completed {
 		return decision{} // with FailOpen, only a completed record replaces the handler's answer
 	}
+	means := a.meaningOf(rec)
+	if a.failedOpen && means == isMismatch {
+		return decision{} // the record is of another payload, so it has no answer for this call
+	}
 	a.report(ctx, EventLeaseLost, nil)
-	if means := a.meaningOf(rec); means == isFinished || means == isMismatch {
+	if means == isFinished || means == isMismatch {
 		return a.fromRecord(ctx, means, rec)
 	}
 	return a.inProgress(ctx)
@@ -226,10 +230,15 @@ func (a *attempt) lost(ctx context.Context, rec Record) decision {
 
 // failedLate decides a call whose handler failed after another attempt had taken over the
 // record. If that attempt has finished, the client receives its answer. Otherwise the client
-// receives the answer of the handler that failed.
-func (a *attempt) failedLate(ctx context.Context, rec Record) decision {
-	if means := a.meaningOf(rec); means == isFinished || means == isMismatch {
+// receives the answer of the handler that failed, unless the answer is final: the other
+// attempt may succeed, and the client would not learn of it.
+func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decision {
+	means := a.meaningOf(rec)
+	switch {
+	case means == isFinished, means == isMismatch:
 		return a.fromRecord(ctx, means, rec)
+	case end.final:
+		return a.inProgress(ctx)
 	}
 	return decision{}
 }

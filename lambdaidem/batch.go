@@ -59,6 +59,7 @@ type batchMessage[M any] struct {
 	call      call           // the guarded call; only call.who is set if refusal or unguarded is
 	refusal   *Error         // why the message must not run, such as an invalid key; nil if it may
 	unguarded bool           // the message runs without a record: it has no key, or the guard is switched off
+	panicked  bool           // the user's code panicked before the message could run; a later version may handle the message
 	begun     bool           // the batch reached the message; false if an earlier failure or a lack of time prevented that
 	end       done[struct{}] // how the message ended
 }
@@ -138,7 +139,8 @@ func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*batchMessage[M
 			b.failed(ctx, t)
 			continue
 		}
-		t.end = refusedDo[struct{}](notBegun(err))
+		t.end = refusedDo[struct{}](ctx, notBegun(err))
+		b.notBegunInside(ctx, t)
 		isLate := err == errLate || err == ctx.Err() //nolint:errorlint // timeToBegin returns these errors unwrapped
 		if why == nil || isLate && len(late) == 0 {
 			why = err
@@ -154,6 +156,20 @@ func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*batchMessage[M
 	if len(idle) > 0 && b.opts.OnFailure == nil {
 		slog.Default().WarnContext(ctx, "messages were not begun", "source", idle[0].source, "count", len(idle), "ids", firstNames(idle), "why", why)
 	}
+}
+
+// notBegunInside records a message that did not begin as refused, if a guarded handler calls
+// the handler of messages: the message may succeed later.
+func (b *messageGuard[E, M]) notBegunInside(ctx context.Context, t *batchMessage[M]) {
+	outer := attemptOf(ctx)
+	if outer == nil {
+		return
+	}
+	var rec innerRecord
+	if t.refusal == nil && !t.unguarded {
+		rec = innerRecord{b.g.storeKey, t.call.who.id()}
+	}
+	outer.recordInner(rec, nil, decision{refusal: t.end.refusal})
 }
 
 // cutShort sends one EventOutOfTime for all messages that did not begin because too little
@@ -181,6 +197,7 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, t *batchMessage[M], m
 	defer func() {
 		if v := recover(); v != nil {
 			t.refusal = keyInvalid("The message's key could not be found.", safeError(&panicError{v, nil}))
+			t.refusal.forNow, t.panicked = true, true
 		}
 	}()
 	t.message = b.read(t.raw)
@@ -256,7 +273,7 @@ func (b *messageGuard[E, M]) runMessage(ctx context.Context, t *batchMessage[M])
 		switch {
 		case t.refusal != nil:
 			b.g.refused(ctx, t.call.who, t.refusal.Code.kind(), t.refusal)
-			t.end = refusedDo[struct{}](t.refusal)
+			t.end = refusedDo[struct{}](ctx, t.refusal)
 		case t.unguarded:
 			b.noteUnguarded(ctx, t)
 			t.end = b.g.passMessage(ctx, b.handlerOf(t))
@@ -293,7 +310,7 @@ var errTimeout = errors.New("the message's time, BatchOptions.Timeout, is over")
 // delivered again: BatchOptions.Discard returns true for it. discards does not call Discard
 // if a retry of the message could succeed.
 func (b *messageGuard[E, M]) discards(ctx context.Context, t *batchMessage[M]) (discard bool) {
-	if b.opts.Discard == nil || t.end.refusal == nil || t.end.refusal.unfinished {
+	if b.opts.Discard == nil || t.end.refusal == nil || t.end.refusal.unfinished || t.panicked {
 		return false
 	}
 	switch t.end.refusal.Code {
@@ -383,17 +400,19 @@ func (b *messageGuard[E, M]) failures(ctx context.Context, all []*batchMessage[M
 	return names, nil
 }
 
-// errorsOf returns the errors of the messages that failed, in the form of lambdaError. Inside
-// a guarded handler, which calls the handler of messages itself, it returns the errors as
-// they are.
+// errorsOf returns the errors of the messages that failed, in the form of lambdaError. If a
+// guarded handler calls the handler of messages, errorsOf hides their marks instead; see
+// passedOn. An unguarded message is a part of that handler, and keeps its mark.
 func errorsOf[M any](ctx context.Context, all []*batchMessage[M]) []error {
 	inside := attemptOf(ctx) != nil
 	var errs []error
 	for _, t := range all {
 		switch {
 		case t.end.err == nil:
-		case inside:
+		case inside && t.unguarded:
 			errs = append(errs, t.end.err)
+		case inside:
+			errs = append(errs, &passedOn{t.end.err, false})
 		default:
 			errs = append(errs, t.lambdaError())
 		}

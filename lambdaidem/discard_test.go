@@ -134,3 +134,23 @@ func TestV2_AnEventThatArrivesThroughAQueueIsNotAnother(t *testing.T) {
 		t.Errorf("of four deliveries these ran: %q", keys)
 	}
 }
+
+// A panic of BatchOptions.Repeated or Key is a mistake of this version, not of the sender.
+func TestV3_AMessageIsNotDiscardedAfterAPanic(t *testing.T) {
+	for name, panics := range map[string]func(*lambdaidem.BatchOptions[events.SQSMessage]){
+		"Repeated": func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+			o.Repeated = func(events.SQSMessage) bool { panic("a mistake") }
+		},
+		"Key": func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+			o.Key = func(context.Context, events.SQSMessage) (string, error) { panic("a mistake") }
+		},
+	} {
+		h := newRig(nil).guard.SQS(func(context.Context, events.SQSMessage) error { return nil }, silent[events.SQSMessage], panics,
+			func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+				o.Discard = func(context.Context, events.SQSMessage, error) bool { return true }
+			})
+		if out, err := h(t.Context(), oneMessage()); err != nil || len(out.BatchItemFailures) != 1 {
+			t.Errorf("after a panic of %s, the batch returned %+v, %v", name, out, err)
+		}
+	}
+}

@@ -74,22 +74,30 @@ type done[T any] struct {
 	err     error
 	outcome Outcome  // outcome of err, if fn has run and returned it; otherwise empty
 	replay  *Failure // the stored failure, if err is made from it; otherwise nil
-	refusal *Error   // equal to err if the guard refused the call; otherwise nil
+	refusal *Error   // the guard's refusal of the call, which err is or wraps; otherwise nil
 }
 
-func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
+// refusedDo returns the result of a call that the guard has refused with e. Inside a guarded
+// handler, the refusal is wrapped too: it may have been made by a function of the inner guard,
+// such as Options.Key, and must not be taken for a rejection of the handler.
+func refusedDo[T any](ctx context.Context, e *Error) done[T] {
+	if attemptOf(ctx) != nil {
+		return done[T]{err: &passedOn{e, false}, refusal: e}
+	}
+	return done[T]{err: e, refusal: e}
+}
 
 func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(context.Context) (T, error)) done[T] {
 	var zero T
 	refuse := func(kind Kind, e *Error) done[T] {
 		g.refused(ctx, who, kind, e)
-		return refusedDo[T](e)
+		return refusedDo[T](ctx, e)
 	}
 	if c.Operation == "" {
-		return refusedDo[T](requestInvalid("Call.Operation is empty; name what is done.", nil))
+		return refusedDo[T](ctx, requestInvalid("Call.Operation is empty; name what is done.", nil))
 	}
 	if streams[T]() {
-		return refusedDo[T](streamRefused(fmt.Sprintf("a result of type %T", zero)))
+		return refusedDo[T](ctx, streamRefused(fmt.Sprintf("a result of type %T", zero)))
 	}
 	w := &doWork[T]{g: g, fn: fn, inside: attemptOf(ctx) != nil}
 	if g.off || c.Skip || c.Key == "" && g.opts.KeyOptional {
@@ -98,7 +106,7 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 			w.run(ctx)
 			w.inside = false
 		} else if d := g.bypass(ctx, w); d.refusal != nil {
-			return refusedDo[T](d.refusal)
+			return refusedDo[T](ctx, d.refusal)
 		}
 		return w.handlerResult()
 	}
@@ -121,7 +129,7 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 	d := g.handleCall(ctx, made, w)
 	switch {
 	case d.refusal != nil:
-		return refusedDo[T](d.refusal)
+		return refusedDo[T](ctx, d.refusal)
 	case !d.replays:
 		return w.handlerResult()
 	case d.failure != nil:
@@ -186,7 +194,7 @@ func (w *doWork[T]) ending() ending {
 	}
 	var changed error
 	w.outcome, changed = w.attempt.settleError(w.g.outcomeOfError(w.err, OutcomeFailed), w.err)
-	return ending{outcome: w.outcome, err: w.err, changed: changed}
+	return ending{outcome: w.outcome, final: answerOfError(w.err) == final, err: w.err, changed: changed}
 }
 
 func (w *doWork[T]) encode() ([]byte, error) {

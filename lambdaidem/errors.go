@@ -265,7 +265,7 @@ func withoutPassedOn(err error) error {
 }
 
 // withoutMarks returns the error that Permanent, Uncertain or Retryable has marked in
-// err, or err if there is no mark. Lambda's errorType must be the type of that error, and
+// err, or err if there is no mark, without passedOn. Lambda's errorType must be the type of that error, and
 // not of the mark.
 func withoutMarks(err error) error {
 	for {
@@ -276,7 +276,7 @@ func withoutMarks(err error) error {
 		} else if r := (*retryableError)(nil); errors.As(err, &r) {
 			err = r.err
 		} else {
-			return err
+			return withoutPassedOn(err)
 		}
 	}
 }
@@ -286,7 +286,7 @@ func withoutMarks(err error) error {
 // text after this replacement, so it is the same in every replay.
 func failureOf(err error) *Failure {
 	f := &Failure{Code: ErrPermanent, Message: err.Error(), Status: http.StatusInternalServerError}
-	cause := withoutMarks(withoutPassedOn(err))
+	cause := withoutMarks(err)
 	f.Type = typeName(cause)
 	if own, ok := cause.(messages.InvokeResponse_Error); ok { //nolint:errorlint // Lambda doesn't unwrap the error either
 		f.Type, f.Message = own.Type, own.Message

@@ -92,20 +92,21 @@ func (d done[T]) lambdaError() error {
 		return invokeError(failureOf(d.err))
 	}
 	err := withoutPassedOn(d.err)
-	switch e := err.(type) { //nolint:errorlint // the error itself alone: what wraps one has an errorType of its own
-	case *Error:
+	switch err.(type) { //nolint:errorlint // the error itself alone: what wraps one has an errorType of its own
+	case *retryableError, *uncertainError, *permanentError:
+		err = withoutMarks(err)
+	}
+	if e, ok := err.(*Error); ok { //nolint:errorlint // as above
 		switch {
-		case e == nil || e.rejected || codedAs[e.Code] == nil:
+		case e == nil:
+		case e.rejected:
+			return invokeError(failureOf(e))
+		case codedAs[e.Code] == nil:
 		case clientError(e) == nil: // Lambda reports the errorType "Error", so that a state machine does not take it for its own
 			return e.withoutCause()
 		default: // a guard made it, perhaps that of an inner call
 			return byCode(e.withoutCause())
 		}
-	case *retryableError, *uncertainError, *permanentError:
-		err = withoutMarks(err)
-	}
-	if e, ok := err.(*Error); ok && e != nil && e.rejected { //nolint:errorlint // as above
-		return invokeError(failureOf(e))
 	}
 	return err
 }

@@ -72,7 +72,7 @@ func handle[In, Out any](
 	c.Repeated = !c.Skip && o.Repeated != nil && o.Repeated(ctx, in)
 	refuse := func(kind Kind, e *Error) done[Out] {
 		g.refused(ctx, who, kind, e)
-		return refusedDo[Out](e)
+		return refusedDo[Out](ctx, e)
 	}
 	if !c.Skip {
 		var err error

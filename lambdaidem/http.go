@@ -151,8 +151,11 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 	c := g.requestCall(who, r)
 	c.repeated = g.opts.Repeated != nil && g.opts.Repeated(r)
 	d := g.handleCall(ctx, c, w)
-	if d.replays {
-		return w.again(ctx, r, d), nil
+	switch {
+	case d.replays && d.failure != nil: // the record has no response
+		return g.refuse(ctx, r, answerUnavailable(d.failure, d.outcome))
+	case d.replays:
+		return w.again(ctx, r), nil
 	}
 	return w.handlerResponse(ctx, r, d)
 }
@@ -162,7 +165,7 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 // document on; see clientError.
 func (g *Guard) refuse(ctx context.Context, r *Request, refusal *Error) (*Response, error) {
 	if attemptOf(ctx) != nil && clientError(refusal) == nil {
-		return nil, refusal
+		return nil, &passedOn{refusal, false}
 	}
 	return g.ownAnswer(ctx, r, refusal), nil
 }
@@ -222,7 +225,7 @@ func (w *httpWork) ending() ending {
 	w.replaced = false
 	if w.err == nil {
 		status, tells := w.response.Status, answerOfResponse(&w.response)
-		end := ending{success: tells == success, encoded: true}
+		end := ending{success: tells == success, final: tells == final, encoded: true}
 		end.outcome, end.changed = w.attempt.settle(w.g.outcomeOf(&w.response), tells)
 		if end.outcome == OutcomeReleased || end.outcome == OutcomeUncertain {
 			end.err = failedStatus(status)
@@ -230,7 +233,7 @@ func (w *httpWork) ending() ending {
 		return end
 	}
 	outcome, changed := w.attempt.settleError(w.g.outcomeOfError(w.err, OutcomeFailed), w.err)
-	end := ending{outcome: outcome, err: w.err, changed: changed}
+	end := ending{outcome: outcome, final: answerOfError(w.err) == final, err: w.err, changed: changed}
 	problem := w.g.answerOf(w.err, outcome)
 	if problem == nil || w.errorStands {
 		return end
@@ -289,13 +292,9 @@ func (w *httpWork) replay(d decision) (err error) {
 }
 
 // again returns the stored response with Options.ReplayMarks added, as changed by
-// Options.OnReplay. If the record has a failure instead of a response, again returns a
-// problem document.
-func (w *httpWork) again(ctx context.Context, r *Request, d decision) *Response {
+// Options.OnReplay.
+func (w *httpWork) again(ctx context.Context, r *Request) *Response {
 	g, resp := w.g, w.replayed
-	if d.failure != nil {
-		return g.ownAnswer(ctx, r, answerUnavailable(d.failure, d.outcome))
-	}
 	if resp.Header == nil {
 		resp.Header = make(map[string][]string) // for the hook to write to
 	}

@@ -182,7 +182,7 @@ func (a *attempt) endInner(rec innerRecord, inner *attempt, d decision) {
 // the next outer handler too.
 func (a *attempt) recordInner(rec innerRecord, inner *attempt, d decision) {
 	left := inner.endingOf(d)
-	effect := left == OutcomeSucceeded || d.carriedOut() || inner != nil && inner.mayHaveHadEffect()
+	effect := left == OutcomeSucceeded || left == OutcomeUncertain || d.carriedOut() || inner != nil && inner.mayHaveHadEffect()
 	for around := a; around != nil; around = around.outer {
 		if around.inner.record(rec, left, effect) != handlerSucceeded {
 			left = ""
@@ -236,7 +236,7 @@ func (a *attempt) mayHaveHadEffect() bool { return a.storedByTx || a.steps.any()
 // repeated later.
 func (e *Error) temporary() bool {
 	switch e.Code { //nolint:exhaustive // a call that is refused with another code is always refused
-	case ErrInProgress, ErrAttemptAbandoned, ErrStoreUnavailable, ErrOutOfTime, ErrOutcomeUnknown:
+	case ErrInProgress, ErrAttemptAbandoned, ErrStoreUnavailable, ErrOutOfTime, ErrOutcomeUnknown, ErrNotBegun:
 		return true
 	case ErrAnswerUnavailable, ErrAnswerUnreadable, ErrRecordForeign: // after another deployment, the record may be readable
 		return true

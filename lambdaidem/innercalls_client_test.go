@@ -1,6 +1,7 @@
 package lambdaidem_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/idemclient"
@@ -407,5 +409,100 @@ func TestX4_ACallAroundAnUnsettledCallTellsItsCaller(t *testing.T) {
 		if err := other.order(t.Context(), unknown(&other), noPayment); errors.Is(err, declined) || !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
 			t.Errorf("outside a handler, the order returned %v", err)
 		}
+	})
+}
+
+// The record of an inner request has no response to replay. The client of the handler around it
+// must not be told so: it would not repeat its own request.
+func TestX4_AnInnerReplayWithoutAnAnswerIsAnError(t *testing.T) {
+	t.Run("an event", func(t *testing.T) {
+		r := newRig(nil)
+		inner := r.guard.With(func(o *lambdaidem.Options) { o.Namespace = "charges" }).
+			APIGatewayV2(func(context.Context, request) (response, error) { return response{StatusCode: http.StatusCreated}, nil })
+		r = r.later(func(ctx context.Context, in request) (response, error) {
+			out, err := inner(ctx, in)
+			if err != nil || out.StatusCode != http.StatusCreated {
+				return out, err
+			}
+			return response{StatusCode: http.StatusServiceUnavailable}, nil // the charge is made, and the order fails
+		})
+		r.store.fail(complete, refused(lambdaidem.ReasonTooLarge))
+		r.send(t, first())
+		if out, err := r.handler(t.Context(), first()); err == nil || !errors.Is(err, lambdaidem.ErrAnswerUnavailable) {
+			t.Errorf("the client is told %+v, %v", out, err)
+		}
+	})
+	t.Run("net/http", func(t *testing.T) {
+		r := newRig(nil, anonymous)
+		inner := r.guard.With(func(o *lambdaidem.Options) { o.Namespace = "charges" }).
+			Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) }))
+		outer := r.guard.Middleware(http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
+			charged := httptest.NewRecorder()
+			inner.ServeHTTP(charged, in)
+			if charged.Code == http.StatusCreated {
+				charged = httptest.NewRecorder()
+				charged.Code = http.StatusServiceUnavailable
+			}
+			w.WriteHeader(charged.Code)
+			_, _ = w.Write(charged.Body.Bytes())
+		}))
+		r.store.fail(complete, refused(lambdaidem.ReasonTooLarge))
+		serve(outer, posted(t, "/"))
+		if got := serve(outer, posted(t, "/")); got.Code != http.StatusInternalServerError || strings.Contains(got.Body.String(), "answer_unavailable") {
+			t.Errorf("the client is told %d %s", got.Code, got.Body)
+		}
+	})
+}
+
+// The transaction of an inner call was rejected, after another inner call had written. The
+// client must not be told that its request wrote nothing.
+func TestX4_TheRejectionOfAnInnerTransactionIsNotTheClients(t *testing.T) {
+	for _, code := range []lambdaidem.Code{lambdaidem.ErrConditionFailed, lambdaidem.ErrWriteInvalid} {
+		r, l := withLedger(nil)
+		do := func(ctx context.Context, operation string) error {
+			_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: operation, Key: "k"}, func(ctx context.Context) (int, error) { enlist(ctx, operation); return 1, nil })
+			return err
+		}
+		r.handler = r.guarded(func(ctx context.Context, _ request) (response, error) {
+			return response{StatusCode: http.StatusCreated}, cmp.Or(do(ctx, "charge"), do(ctx, "ship"))
+		})
+		r.store.fail(commit, nil, rejects(&lambdaidem.Error{Code: code, Status: http.StatusInternalServerError, Detail: "The request wrote nothing."}))
+		if out, err := r.handler(t.Context(), first()); err == nil || out.Body != "" {
+			t.Errorf("%s: the client is told %+v, %v", code, out, err)
+		}
+		l.wantDone(t, "charge")
+	}
+}
+
+// An inner call's writes with a failure may have been committed when the reply was lost. They
+// bind the outer record, even once the call has been made again and its outcome is known.
+func TestE6_AnInnerCallThatWasUnknownBindsThePayload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lost := true
+		r, l := withLedger(nil)
+		r.handler = r.guarded(func(ctx context.Context, in request) (response, error) {
+			fee := func(ctx context.Context) (int, error) {
+				enlist(ctx, "fee for "+in.Body).whenFailed = true
+				return 0, noPayment
+			}
+			call := lambdaidem.Call{Operation: "charge", Key: in.Body, Payload: in.Body}
+			if lost {
+				lost = false
+				r.store.failAlways(commit, replyLost)
+				short, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				if _, err := lambdaidem.Do(short, r.guard, call, fee); !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+					t.Errorf("the inner call returned %v", err)
+				}
+				r.store.failAlways(commit, nil)
+			}
+			if _, err := lambdaidem.Do(ctx, r.guard, call, fee); !errors.Is(err, lambdaidem.Code("payment_failed")) {
+				t.Errorf("made again, the inner call returned %v", err)
+			}
+			return response{StatusCode: http.StatusServiceUnavailable}, nil // try another card later
+		})
+		r.send(t, post("key-1", `"a"`))
+		wantProblem(t, r.send(t, post("key-1", `"b"`)), http.StatusUnprocessableEntity, lambdaidem.ErrPayloadMismatch)
+		l.wantDone(t, `fee for "a"`)
 	})
 }

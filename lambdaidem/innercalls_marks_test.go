@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
@@ -98,7 +101,7 @@ func TestX4_TheHandlersOwnMarkDecides(t *testing.T) {
 
 // A guarded handler of messages, called inside a guarded handler, is an inner call too.
 func TestX4_TheMarksOfAnInnerMessageDoNotPassOn(t *testing.T) {
-	event := events.SNSEvent{Records: []events.SNSEventRecord{{SNS: events.SNSEntity{MessageID: "m-1", TopicArn: "arn:aws:sns:eu-central-1:1:t", Message: "{}"}}}}
+	event := oneNotice()
 	two := events.SNSEvent{Records: []events.SNSEventRecord{event.Records[0], {SNS: events.SNSEntity{MessageID: "m-2", TopicArn: "arn:aws:sns:eu-central-1:1:t", Message: "{}"}}}}
 	for name, in := range map[string]events.SNSEvent{"one message": event, "two messages": two} {
 		for form, err := range map[string]error{
@@ -131,10 +134,153 @@ func TestX4_TheMarkOfAnUnguardedInnerMessageCounts(t *testing.T) {
 			o.Key = func(context.Context, events.SNSEventRecord) (string, error) { return "", nil }
 		})
 	r = r.later(func(ctx context.Context, _ request) (response, error) {
-		return response{}, inner(ctx, events.SNSEvent{Records: []events.SNSEventRecord{{SNS: events.SNSEntity{MessageID: "m-1", TopicArn: "arn:aws:sns:eu-central-1:1:t"}}}})
+		return response{}, inner(ctx, oneNotice())
 	})
 	for range 2 {
 		r.send(t, first())
 	}
 	r.wantRuns(t, 2)
+}
+
+// The value of a panic is no mark, not even in an unguarded message, which is a part of the
+// handler around it.
+func TestX7_APanicOfAnUnguardedInnerMessageIsNoMark(t *testing.T) {
+	r := newRig(nil, hold, func(o *lambdaidem.Options) { o.KeyOptional = true })
+	inner := r.guard.SNS(func(context.Context, events.SNSEventRecord) error { panic(lambdaidem.Retryable(errWire)) }, silent[events.SNSEventRecord],
+		func(o *lambdaidem.BatchOptions[events.SNSEventRecord]) {
+			o.Key = func(context.Context, events.SNSEventRecord) (string, error) { return "", nil }
+		})
+	r = r.later(func(ctx context.Context, _ request) (response, error) { return response{}, inner(ctx, oneNotice()) })
+	for range 2 {
+		_, _ = r.handler(t.Context(), first())
+	}
+	r.wantRuns(t, 1)
+}
+
+func oneNotice() events.SNSEvent {
+	return events.SNSEvent{Records: []events.SNSEventRecord{{SNS: events.SNSEntity{MessageID: "m-1", TopicArn: "arn:aws:sns:eu-central-1:1:t", Message: "{}"}}}}
+}
+
+// What the key or principal function of an inner guard says of its error is about the inner
+// call too.
+func TestX4_TheErrorOfAnInnerKeyFunctionIsNoMark(t *testing.T) {
+	for name, err := range map[string]error{
+		"plain":     errWire,
+		"retryable": lambdaidem.Retryable(errWire),
+		"permanent": lambdaidem.Permanent(errWire),
+		"rejection": lambdaidem.Reject(http.StatusConflict, "no_order", "There is no such order."),
+	} {
+		ship := func(g *lambdaidem.Guard, key, principal error) func(context.Context) error {
+			h := lambdaidem.Handler(g, "ship", func(context.Context, order) (string, error) { return "k", key },
+				func(context.Context, order) (int, error) { return 1, nil },
+				func(o *lambdaidem.HandlerOptions[order]) {
+					o.Principal = func(context.Context, order) (string, error) { return "alice", principal }
+				})
+			return func(ctx context.Context) error { _, err := h(ctx, order{"o-1"}); return err }
+		}
+		overHTTP := func(g *lambdaidem.Guard) func(context.Context) error {
+			h := g.With(func(o *lambdaidem.Options) {
+				o.Key = func(context.Context, *lambdaidem.Request) (string, error) { return "", err }
+			}).APIGatewayV2(func(context.Context, request) (response, error) { return response{StatusCode: http.StatusCreated}, nil })
+			return func(ctx context.Context) error {
+				out, err := h(ctx, first())
+				if err == nil && out.StatusCode >= http.StatusBadRequest {
+					err = errBroken
+				}
+				return err
+			}
+		}
+		message := func(g *lambdaidem.Guard) func(context.Context) error {
+			h := g.SNS(func(context.Context, events.SNSEventRecord) error { return nil }, silent[events.SNSEventRecord], func(o *lambdaidem.BatchOptions[events.SNSEventRecord]) {
+				o.Key = func(context.Context, events.SNSEventRecord) (string, error) { return "", err }
+			})
+			return func(ctx context.Context) error { return h(ctx, oneNotice()) }
+		}
+		for source, call := range map[string]func(*lambdaidem.Guard) func(context.Context) error{
+			"key":           func(g *lambdaidem.Guard) func(context.Context) error { return ship(g, err, nil) },
+			"principal":     func(g *lambdaidem.Guard) func(context.Context) error { return ship(g, nil, err) },
+			"key over HTTP": overHTTP,
+			"message's key": message,
+		} {
+			t.Run(name+" "+source, func(t *testing.T) {
+				r := newRig(nil, hold)
+				inner := call(r.guard)
+				runs := 0
+				h := r.guard.SQS(func(ctx context.Context, _ events.SQSMessage) error {
+					runs++
+					return inner(ctx)
+				}, silent[events.SQSMessage])
+				for range 3 {
+					if out, err := h(t.Context(), oneMessage()); err != nil || len(out.BatchItemFailures) != 1 {
+						t.Fatalf("the batch returned %+v, %v", out, err)
+					}
+				}
+				if runs != 1 {
+					t.Errorf("the handler ran %d times", runs)
+				}
+			})
+		}
+	}
+}
+
+// An inner call's mark does not tell the client that nothing happened, although the record is
+// released: the handler may have had effects of its own.
+func TestX4_TheClientIsNotToldTheMarkOfAnInnerCall(t *testing.T) {
+	r := newRig(nil)
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, lambdaidem.Retryable(errWire) })
+		return response{}, err
+	})
+	if out, err := r.handler(t.Context(), first()); err == nil || strings.Contains(out.Body, string(lambdaidem.ErrRetryable)) {
+		t.Errorf("the client is told %+v, %v", out, err)
+	}
+	r.wantState(t, lambdaidem.Released)
+	r = r.later(func(context.Context, request) (response, error) {
+		return response{}, fmt.Errorf("closed: %w", lambdaidem.Retryable(errWire))
+	})
+	wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrRetryable)
+}
+
+// A message inside a handler that did not begin may succeed later, so a failure of the handler
+// is not stored.
+func TestX4_AnInnerMessageThatDidNotBeginIsRefused(t *testing.T) {
+	for name, key := range map[string]func() (string, error){
+		"for lack of time":       nil,
+		"its key function fails": func() (string, error) { return "", errWire },
+		"its key panics":         func() (string, error) { panic(errWire) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				down := true
+				r := newRig(nil)
+				inner := r.guard.SQS(func(context.Context, events.SQSMessage) error { return nil }, silent[events.SQSMessage], func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+					if key != nil {
+						o.Key = func(_ context.Context, m events.SQSMessage) (string, error) {
+							if down {
+								return key()
+							}
+							return m.MessageId, nil
+						}
+					}
+				})
+				r = r.later(func(ctx context.Context, _ request) (response, error) {
+					if down && key == nil {
+						time.Sleep(5*time.Second - 300*time.Millisecond)
+					}
+					out, err := inner(ctx, oneMessage())
+					if len(out.BatchItemFailures) > 0 {
+						return response{StatusCode: http.StatusPaymentRequired}, err
+					}
+					return response{StatusCode: http.StatusCreated}, err
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				wantProblem(t, r.sendCtx(ctx, t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
+				down = false
+				if out := r.send(t, first()); out.StatusCode != http.StatusCreated {
+					t.Errorf("the retry gets %+v", out)
+				}
+			})
+		})
+	}
 }

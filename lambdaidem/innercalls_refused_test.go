@@ -199,3 +199,24 @@ func TestF5_AReplayedFailureOfAnInnerHandlerBindsNothing(t *testing.T) {
 		})
 	}
 }
+
+// The invoker of a handler does not see why an inner guard refused, such as what the store
+// said, however the handler marks the refusal.
+func TestX5_AMarkedInnerRefusalHidesItsCause(t *testing.T) {
+	for name, mark := range map[string]func(error) error{
+		"as it is":  func(err error) error { return err },
+		"retryable": lambdaidem.Retryable,
+		"uncertain": lambdaidem.Uncertain,
+		"twice":     func(err error) error { return lambdaidem.Uncertain(lambdaidem.Retryable(err)) },
+	} {
+		r := newRig(nil)
+		h := lambdaidem.Handler(r.guard, "checkout", func(_ context.Context, o order) (string, error) { return o.ID, nil },
+			func(ctx context.Context, _ order) (int, error) {
+				r.store.fail(acquire, refused(lambdaidem.ReasonUnreachable))
+				return 1, mark(r.charged(ctx))
+			})
+		if _, errorType, message := invoke(t, h, `{"ID":"o-1"}`); errorType != string(lambdaidem.ErrStoreUnavailable) || strings.Contains(message, "secret") {
+			t.Errorf("%s: the invoker sees %s: %s", name, errorType, message)
+		}
+	}
+}

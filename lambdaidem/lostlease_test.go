@@ -84,3 +84,60 @@ func TestX6_AFailureAfterALostLeaseGetsTheRecordsAnswer(t *testing.T) {
 		}
 	})
 }
+
+// The handler ran, and failed open: the record that it then finds is of another payload. The
+// client gets the handler's answer. After a 422, it would send the request with a new key.
+func TestX5_FailedOpenBesideAnotherPayload(t *testing.T) {
+	r := newRig(nil, failOpen)
+	r.send(t, post("key-1", `{"amount":1}`))
+	r.store.fail(acquire, refused(lambdaidem.ReasonUnreachable))
+	if out := r.send(t, post("key-1", `{"amount":2}`)); out.StatusCode != http.StatusCreated || out.Body != "run 2" {
+		t.Errorf("the answer is %+v", out)
+	}
+}
+
+// An attempt has lost its lease and fails. A final answer is not sent, because the attempt that
+// is running may succeed.
+func TestX6_AFinalAnswerIsNotSentWhileAnotherAttemptRuns(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func() (response, error)
+		want int
+	}{
+		"an error":            {func() (response, error) { return response{}, lambdaidem.Retryable(noPayment) }, http.StatusConflict},
+		"a response":          {func() (response, error) { return response{StatusCode: http.StatusPaymentRequired}, nil }, http.StatusConflict},
+		"one to repeat after": {func() (response, error) { return response{StatusCode: http.StatusServiceUnavailable}, nil }, http.StatusServiceUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(nil, func(o *lambdaidem.Options) {
+					o.Outcome = func(r *lambdaidem.Response) lambdaidem.Outcome {
+						if r.Status == http.StatusPaymentRequired {
+							return lambdaidem.OutcomeReleased
+						}
+						return lambdaidem.DefaultOutcome(r)
+					}
+				})
+				goOn, done := make(chan struct{}), make(chan struct{})
+				other := r.guarded(func(context.Context, request) (response, error) {
+					<-goOn
+					return response{StatusCode: http.StatusCreated}, nil
+				})
+				h := r.guarded(func(context.Context, request) (response, error) {
+					time.Sleep(time.Hour) // past the lease
+					go func() {
+						defer close(done)
+						_, _ = other(context.WithoutCancel(t.Context()), first())
+					}()
+					synctest.Wait()
+					return c.end()
+				})
+				out, err := h(t.Context(), first())
+				close(goOn)
+				<-done
+				if err != nil || out.StatusCode != c.want {
+					t.Errorf("the client is told %d %s, %v; want %d", out.StatusCode, out.Body, err, c.want)
+				}
+			})
+		})
+	}
+}

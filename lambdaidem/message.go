@@ -200,15 +200,11 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 	d := g.handleCall(ctx, c, w)
 	switch {
 	case d.refusal != nil:
-		return refusedDo[struct{}](d.refusal)
+		return refusedDo[struct{}](ctx, d.refusal)
 	case d.replays: // an earlier attempt has handled the message
 		return done[struct{}]{}
 	}
-	err := w.err
-	if err != nil && attemptOf(ctx) != nil {
-		err = &passedOn{err, false}
-	}
-	return done[struct{}]{err: err, outcome: OutcomeReleased}
+	return done[struct{}]{err: w.err, outcome: OutcomeReleased}
 }
 
 // passMessage runs the handler of a message unguarded.
@@ -217,7 +213,7 @@ func (g *Guard) passMessage(ctx context.Context, fn func(context.Context) error)
 	if attemptOf(ctx) != nil { // inside the handler of an outer guard, which commits the enlisted writes
 		w.run(ctx)
 	} else if d := g.bypass(ctx, w); d.refusal != nil {
-		return refusedDo[struct{}](d.refusal)
+		return refusedDo[struct{}](ctx, d.refusal)
 	}
 	return done[struct{}]{err: w.err, outcome: OutcomeReleased}
 }

@@ -137,7 +137,7 @@ func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 // them has no mark: that error may come from a call that had an effect.
 func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
-	case nil:
+	case nil, *panicError: // the value of a panic is no mark
 		return ""
 	case *passedOn:
 		if e.stored {
@@ -187,24 +187,24 @@ func outcomeWithinMark(err error) Outcome {
 	if u := (*uncertainError)(nil); errors.As(err, &u) || errors.Is(err, ErrOutcomeUnknown) {
 		return OutcomeUncertain
 	}
-	if wrapsPermanent(err) {
+	if hasMark[*permanentError](err) {
 		return OutcomeFailed
 	}
 	return ""
 }
 
-// wrapsPermanent reports whether err or an error that it wraps is marked as Permanent. It
-// ignores the errors of inner calls.
-func wrapsPermanent(err error) bool {
+// hasMark reports whether err or an error that it wraps has the type M, which is that of a
+// mark. It ignores the errors of inner calls.
+func hasMark[M error](err error) bool {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case *passedOn:
 		return false
-	case *permanentError:
+	case M:
 		return true
 	case interface{ Unwrap() error }:
-		return wrapsPermanent(e.Unwrap())
+		return hasMark[M](e.Unwrap())
 	case interface{ Unwrap() []error }:
-		return slices.ContainsFunc(e.Unwrap(), wrapsPermanent)
+		return slices.ContainsFunc(e.Unwrap(), hasMark[M])
 	}
 	return false
 }

@@ -124,8 +124,12 @@ func clientError(err error) *Error {
 		return e
 	}
 	switch e.Code { //nolint:exhaustive // all other refusals are about the key, the payload or the answer of the inner call
-	case ErrInProgress, ErrAttemptAbandoned, ErrStoreUnavailable, ErrOutOfTime, ErrOutcomeUnknown, ErrConditionFailed, ErrWriteInvalid:
+	case ErrInProgress, ErrAttemptAbandoned, ErrStoreUnavailable, ErrOutOfTime, ErrOutcomeUnknown:
 		return e
+	case ErrConditionFailed, ErrWriteInvalid: // nothing was written: by the handler itself, or only by the inner call
+		if _, inner := errors.AsType[*passedOn](err); !inner {
+			return e
+		}
 	}
 	return nil
 }
@@ -144,7 +148,7 @@ func (g *Guard) answerOf(err error, outcome Outcome) *Response {
 	if e := clientError(err); e != nil {
 		return problem(e)
 	}
-	if r := (*retryableError)(nil); errors.As(err, &r) && outcome == OutcomeReleased {
+	if outcome == OutcomeReleased && hasMark[*retryableError](err) {
 		return problem(&Error{Code: ErrRetryable, Status: http.StatusServiceUnavailable, RetryAfter: g.opts.RetryAfter,
 			Detail: "The request was not carried out. Repeat it later."})
 	}

@@ -1008,3 +1008,29 @@ func TestL5_UnguardedCommitLeavesTimeToAnswer(t *testing.T) {
 		}
 	})
 }
+
+// The verdict of an optimistic inner call panics while its transaction may still commit. The
+// handler around it recovers and fails, and this failure is not stored.
+func TestX8_AnOptimisticInnerCallThatPanicsWhileItsTransactionMayCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := withLedger(nil)
+		inner := r.guard.With(optimistic)
+		r.handler = r.guarded(func(ctx context.Context, _ request) (out response, err error) {
+			defer func() {
+				if recover() != nil {
+					out, err = response{StatusCode: 402}, nil
+				}
+			}()
+			_, err = lambdaidem.Do(ctx, inner, charge, func(ctx context.Context) (int, error) {
+				enlist(ctx, "debit")
+				return 1, nil
+			})
+			return response{StatusCode: 201}, err
+		})
+		r.store.fail(commit, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+			return lambdaidem.Record{}, &lambdaidem.Rejected{Err: errWire, Unsettled: true, Verdict: func() error { panic("own") }}
+		})
+		wantProblem(t, r.send(t, first()), 503, lambdaidem.ErrOutcomeUnknown)
+		r.wantState(t, lambdaidem.InProgress)
+	})
+}

@@ -240,17 +240,26 @@ func TestX10_AnObserverThatPanicsLeavesNoClaimBehind(t *testing.T) {
 			s.failAlways(release, requestLost)
 		}},
 		"the record is unreadable": {panics{lambdaidem.EventUnreadable, 1}, func(s *faulty) { s.fail(acquire, unreadable) }},
-		"the release fails":        {panics{lambdaidem.EventStoreError, 1}, func(s *faulty) { s.failAlways(release, requestLost) }},
+		"the store fails while the call waits": {panics{lambdaidem.EventStoreError, 1}, func(s *faulty) {
+			s.failAlways(acquire, func(_ context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+				_, _ = call()
+				return lambdaidem.Record{}, &lambdaidem.StoreError{Op: verb, Reason: lambdaidem.ReasonConflict, Err: errWire}
+			})
+			s.failAlways(get, requestLost)
+		}},
+		"the release fails": {panics{lambdaidem.EventStoreError, 1}, func(s *faulty) { s.failAlways(release, requestLost) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(nil, hold, func(o *lambdaidem.Options) { o.Observer = &c.at })
+				r := newRig(nil, hold, waiting(3*time.Second), func(o *lambdaidem.Options) { o.Observer = &c.at })
 				h := r.guard.SQS(func(context.Context, events.SQSMessage) error { return lambdaidem.Retryable(errWire) }, silent[events.SQSMessage])
 				c.outage(r.store)
 				if out, err := h(t.Context(), oneMessage()); err != nil || len(out.BatchItemFailures) != 1 {
 					t.Fatalf("the batch returned %+v, %v", out, err)
 				}
 				r.store.failAlways(release, nil)
+				r.store.failAlways(get, nil)
+				r.store.failAlways(acquire, nil)
 				time.Sleep(time.Minute)
 				r.send(t, post("key-2", "{}"))
 				r.wantState(t, lambdaidem.Released)
