@@ -241,15 +241,15 @@ func (p *purge) isDone(it *item, now time.Time) bool {
 func (p *purge) wasForgotten(it *item, now time.Time) bool {
 	n := len(it.Operations)
 	holdsNothing := it.isErased() || it.Status == lambdaidem.Released && len(it.Steps) == 0
-	return n > 0 && it.Operations[n-1].What == OperationForgotten && holdsNothing && it.Expiration.n <= p.forgottenAt(now).n
+	return n > 0 && it.Operations[n-1].What == OperationForgotten && holdsNothing && it.Expiration.n <= deletionOf(p.forgottenAt(now)).n
 }
 
-// forgottenAt returns the TTL attribute for a record that is forgotten now. The record
-// expires only when the request that sets the attribute can no longer arrive, by every
-// clock. Otherwise a late request could set an expiry in the past, and the record would
-// not refuse requests that were sent in the meantime.
-func (p *purge) forgottenAt(now time.Time) integer {
-	return deletionOf(now.Add(lambdaidem.MinTTL + p.o.opts.MaxSkew + time.Second))
+// forgottenAt returns when a record that is forgotten now expires: only when the request that
+// sets the expiry can no longer arrive, by every clock. Otherwise a late request could set an
+// expiry in the past, and the record would not refuse requests that were sent in the
+// meantime.
+func (p *purge) forgottenAt(now time.Time) time.Time {
+	return now.Add(lambdaidem.MinTTL + p.o.opts.MaxSkew + time.Second)
 }
 
 // isErased reports whether the record is completed and has no answer to erase: the answer
@@ -277,8 +277,12 @@ func (p *purge) record(ctx context.Context, it *item, clock Inspected) error {
 // refused because the record has changed since it was read.
 func (p *purge) writes(it *item, clock Inspected) (all []func(context.Context) (bool, error)) {
 	add := func(write func(context.Context) (bool, error)) { all = append(all, write) }
-	if p.erasesSteps(it, clock) {
-		add(func(ctx context.Context) (bool, error) { return p.completeWithoutSteps(ctx, it, clock) })
+	switch {
+	case p.erasesSteps(it, clock):
+		add(func(ctx context.Context) (bool, error) { return p.eraseSteps(ctx, it, clock) })
+		return all
+	case p.opts.Forget && it.Status == lambdaidem.Released && len(it.Steps) > 0:
+		add(func(ctx context.Context) (bool, error) { return p.forgetSteps(ctx, it, clock) })
 		return all
 	}
 	hasParts := it.Erasing != nil || it.Parts != nil && it.Parts.Count > 0
@@ -300,9 +304,9 @@ func (p *purge) writes(it *item, clock Inspected) (all []func(context.Context) (
 // has another token.
 const isAsSeen = "#token = :seen_token AND #status = :seen_state"
 
-// expiresNoSooner is a condition that holds if the record does not expire before the time
-// that the write sets. If two purges forget a record, the condition keeps the later one
-// from extending the record's life.
+// expiresNoSooner is a condition that holds if the record never expires, or expires at or after
+// the time that the write sets. A write with this condition can shorten a record's life, but
+// not extend it, even if two purges forget the same record.
 const expiresNoSooner = "(attribute_not_exists(#expiration) OR #expiration >= :expiration)"
 
 func (it *item) asSeen() attributes {
@@ -329,7 +333,7 @@ func (p *purge) forget(ctx context.Context, it *item, now time.Time) (bool, erro
 		next.Token, next.Failure = own, nil // the new token refuses takeovers that were sent earlier
 	}
 	// Never extend the record's life.
-	if next.Expiration = p.forgottenAt(now); it.Expiration.there {
+	if next.Expiration = deletionOf(p.forgottenAt(now)); it.Expiration.there {
 		next.Expiration.n = min(next.Expiration.n, it.Expiration.n)
 	}
 	return p.removeAnswer(ctx, it, next, isAsSeen+" AND "+expiresNoSooner, attrSteps, attrToken, attrExpiration)

@@ -489,3 +489,41 @@ func TestO2_PurgeCountsRequestsThatNeedTheAnswerOfAnInnerCall(t *testing.T) {
 		t.Errorf("it says %+v", sum)
 	}
 }
+
+// A released record whose handler has completed a step is forgotten. A retry that comes before
+// the record expires does not run without the step. The record does not last longer than it
+// would have.
+func TestO2_AForgottenRecordWithStepsDoesNotRunBeforeItExpires(t *testing.T) {
+	for _, ttl := range []time.Duration{24 * time.Hour, lambdaidem.MinTTL} {
+		d := openShifted(t)
+		g := d.guard(New(d.client, d.table), func(o *lambdaidem.Options) { o.TTL = ttl })
+		charged := 0
+		pay := func() error {
+			_, err := d.pay(t, g, func(ctx context.Context) (string, error) {
+				_, err := lambdaidem.Step(ctx, "charge", func(context.Context) (int, error) { charged++; return 1, nil })
+				return "", lambdaidem.Retryable(errors.Join(err, errors.New("later")))
+			})
+			return err
+		}
+		_ = pay()
+		before := d.inspect(t).Record.Expires
+		var last PurgeProgress
+		for range 2 { // the second finds nothing to do
+			for progress, err := range d.operator(t).Purge(t.Context(), func(o *PurgeOptions) { o.Forget = true }) {
+				if last = progress; err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if last.Matched != 1 || last.Before != 1 || last.Purged != 0 {
+			t.Errorf("the second purge reports %+v", last)
+		}
+		if err := pay(); !errors.Is(err, lambdaidem.ErrAnswerUnavailable) || charged != 1 {
+			t.Errorf("the retry got %v; charged %d times", err, charged)
+		}
+		after := d.inspect(t)
+		if left := after.Record.Expires.Sub(after.Now); left > lambdaidem.MinTTL+time.Minute || after.Record.Expires.After(before) || ttl > time.Hour && left < lambdaidem.MinTTL {
+			t.Errorf("with a TTL of %v, the record expires in %v", ttl, left)
+		}
+	}
+}

@@ -26,21 +26,41 @@ func (p *purge) erasesSteps(it *item, clock Inspected) bool {
 	}
 }
 
-// completeWithoutSteps completes a record without an answer, which removes its steps. It
-// also gives the record a new fencing token, so an attempt that is still running can't
-// store anything. It reports false if the record has changed since it was read.
-func (p *purge) completeWithoutSteps(ctx context.Context, it *item, clock Inspected) (bool, error) {
-	seen := Inspected{Record: it.record(), Operations: it.Operations, Now: clock.Now, read: clock.read}
-	next, err := p.o.nextItem(seen, OperationErased, false)
-	if err != nil {
-		return false, err
-	}
+// eraseSteps erases the steps of a record; see completeWithoutSteps.
+func (p *purge) eraseSteps(ctx context.Context, it *item, clock Inspected) (bool, error) {
+	seen := p.inspected(it, clock)
 	expires := p.o.expires(seen)
 	if seen.Record.Expires.IsZero() {
 		// The record is held under policy Hold. It must never expire, because a retry
 		// after the expiry would run without the steps, and how long retries may arrive
 		// is unknown.
 		expires = time.Time{}
+	}
+	return p.completeWithoutSteps(ctx, seen, OperationErased, expires)
+}
+
+// forgetSteps forgets a released record with steps. The record must not stay released: a retry
+// before the record expires would run without the steps, and repeat their effects.
+func (p *purge) forgetSteps(ctx context.Context, it *item, clock Inspected) (bool, error) {
+	seen := p.inspected(it, clock)
+	expires := p.forgottenAt(seen.At())
+	if own := seen.Record.Expires; !own.IsZero() && own.Before(expires) { // never extend the record's life
+		expires = own
+	}
+	return p.completeWithoutSteps(ctx, seen, OperationForgotten, expires)
+}
+
+func (p *purge) inspected(it *item, clock Inspected) Inspected {
+	return Inspected{Record: it.record(), Operations: it.Operations, Now: clock.Now, read: clock.read}
+}
+
+// completeWithoutSteps completes a record without an answer, which removes its steps. It
+// also gives the record a new fencing token, so an attempt that is still running can't
+// store anything. It reports false if the record has changed since it was read.
+func (p *purge) completeWithoutSteps(ctx context.Context, seen Inspected, what OperationKind, expires time.Time) (bool, error) {
+	next, err := p.o.nextItem(seen, what, false)
+	if err != nil {
+		return false, err
 	}
 	next.finish(lambdaidem.Result{
 		Outcome: lambdaidem.OutcomeFailed,

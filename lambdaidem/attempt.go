@@ -35,6 +35,7 @@ type attempt struct {
 	mayHoldLease  bool    // the reply to a claim is missing, so this attempt may hold the lease
 	lastClaimOver *Record // the record that the last claim replaces; nil if the claim creates a record
 	failedOpen    bool    // the handler runs without a lease because of Options.FailOpen
+	lookedUpBusy  bool    // lookUp has read a record that has steps, or that the call may not take over
 	cached        bool    // the record is from the process's cache
 	memory        *cacheEntry
 
@@ -300,7 +301,7 @@ func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 //
 // Even then it does not run if it might repeat a step. That is possible if seen has steps,
 // or if the claim may have taken over the record of a dead attempt, which may have stored
-// a step after it was read.
+// a step after it was read. Nor does it run if lookUp has read a record that forbids it.
 func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d decision, mayRun bool) {
 	if reasonOf(err) == ReasonForeign {
 		a.report(ctx, EventUnreadable, err)
@@ -309,7 +310,7 @@ func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d de
 	}
 	a.report(ctx, EventStoreError, err)
 	tookOver := seen.State == InProgress && a.mayHoldLease
-	if a.g.opts.FailOpen && ctx.Err() == nil && len(seen.Steps) == 0 && !tookOver {
+	if a.g.opts.FailOpen && ctx.Err() == nil && len(seen.Steps) == 0 && !tookOver && !a.lookedUpBusy {
 		a.failedOpen = true
 		a.report(ctx, EventFailedOpen, err)
 		return decision{}, true

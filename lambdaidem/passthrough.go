@@ -138,7 +138,8 @@ func (p *passThrough) restore() {
 // writer returns the ResponseWriter for the handler. It implements http.Flusher and
 // http.Hijacker if the server's ResponseWriter does. It implements http.Pusher if the
 // server's ResponseWriter is a Flusher and a Pusher but no Hijacker, as under HTTP/2.
-// http.ResponseController finds other methods of the server's ResponseWriter by Unwrap.
+// http.ResponseController finds other methods of the server's ResponseWriter by Unwrap; see
+// passThroughController.
 func (p *passThrough) writer() http.ResponseWriter {
 	w := passThroughWriter{p}
 	_, flushes := p.w.(http.Flusher)
@@ -173,7 +174,28 @@ func (p *passThrough) writer() http.ResponseWriter {
 
 type passThroughWriter struct{ p *passThrough }
 
-func (w passThroughWriter) Unwrap() http.ResponseWriter { return w.p.w }
+func (w passThroughWriter) Unwrap() http.ResponseWriter { return passThroughController{w} }
+
+// passThroughController is the ResponseWriter in which http.ResponseController looks for methods
+// that the handler's ResponseWriter does not have. The server's ResponseWriter may be wrapped in
+// one that has no method but Unwrap, such as that of a logging handler. The controller would
+// then find Hijack in the server's ResponseWriter, and take the connection although the guard
+// buffers the response.
+type passThroughController struct{ passThroughWriter }
+
+func (w passThroughController) Unwrap() http.ResponseWriter { return w.p.w }
+
+func (w passThroughController) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return passThroughHijacker(w.passThroughWriter).Hijack()
+}
+
+// FlushError is the method that http.ResponseController calls to flush.
+func (w passThroughWriter) FlushError() error {
+	if w.p.buffers() {
+		return w.p.buffered.FlushError()
+	}
+	return http.NewResponseController(w.p.w).Flush()
+}
 
 func (w passThroughWriter) Header() http.Header {
 	if w.p.buffered == nil && w.p.run.enlist.begun(nil) {
@@ -213,14 +235,7 @@ func (w passThroughWriter) ReadFrom(from io.Reader) (int64, error) {
 
 type passThroughFlusher passThroughWriter
 
-func (w passThroughFlusher) Flush() { _ = w.FlushError() }
-
-func (w passThroughFlusher) FlushError() error {
-	if w.p.buffers() {
-		return w.p.buffered.FlushError()
-	}
-	return http.NewResponseController(w.p.w).Flush()
-}
+func (w passThroughFlusher) Flush() { _ = passThroughWriter(w).FlushError() }
 
 type passThroughHijacker passThroughWriter
 

@@ -46,10 +46,13 @@ func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 		a.report(request, EventStoreError, err)
 		return decision{}, false
 	}
-	if a.meaningOf(rec) != isFinished {
+	switch means := a.meaningOf(rec); means {
+	case isFinished:
+		return a.fromRecord(ctx, means, rec), true
+	default:
+		a.lookedUpBusy = means != isFree || len(rec.Steps) > 0
 		return decision{}, false
 	}
-	return a.fromRecord(ctx, isFinished, rec), true
 }
 
 // readInHalfTheTime reads the record. A slow read leaves half of the time to the claim.

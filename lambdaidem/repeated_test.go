@@ -206,3 +206,46 @@ func TestR5_RepeatedCallsOfDoAndHandler(t *testing.T) {
 		}
 	}
 }
+
+// Reads succeed, and writes are throttled. The record that was looked up forbids the handler to
+// run without a lease.
+func TestX5_FailOpenKnowsTheRecordThatWasLookedUp(t *testing.T) {
+	lookedUp := func(o *lambdaidem.Options) {
+		o.FailOpen = true
+		o.Repeated = func(*lambdaidem.Request) bool { return true }
+	}
+	t.Run("steps", func(t *testing.T) {
+		steps, fails := 0, true
+		r := newRig(func(ctx context.Context, _ request) (response, error) {
+			_, err := lambdaidem.Step(ctx, "charge", func(context.Context) (int, error) { steps++; return 1, nil })
+			if fails {
+				return response{StatusCode: http.StatusServiceUnavailable}, err
+			}
+			return response{StatusCode: http.StatusCreated}, err
+		}, lookedUp)
+		r.send(t, first())
+		fails = false
+		r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+		wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrStoreUnavailable)
+		if out := r.send(t, first()); out.StatusCode != http.StatusCreated || steps != 1 {
+			t.Errorf("the retry got %+v; the step ran %d times", out, steps)
+		}
+	})
+	t.Run("held", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(func(context.Context, request) (response, error) { return response{}, lambdaidem.Uncertain(errWire) }, lookedUp, hold)
+			_, _ = r.handler(t.Context(), first())
+			time.Sleep(time.Hour)
+			r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+			wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrStoreUnavailable)
+			r.wantRuns(t, 1)
+		})
+	})
+	t.Run("free", func(t *testing.T) {
+		r := newRig(nil, lookedUp)
+		r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+		if out := r.send(t, first()); out.StatusCode != http.StatusCreated {
+			t.Errorf("without a record, the answer is %+v", out)
+		}
+	})
+}

@@ -1034,3 +1034,74 @@ func TestX8_AnOptimisticInnerCallThatPanicsWhileItsTransactionMayCommit(t *testi
 		r.wantState(t, lambdaidem.InProgress)
 	})
 }
+
+// logged is the ResponseWriter of a logging handler. It has only Unwrap, by which
+// http.ResponseController finds the methods of the server's ResponseWriter.
+type logged struct{ http.ResponseWriter }
+
+func (l logged) Unwrap() http.ResponseWriter { return l.ResponseWriter }
+
+// An unguarded handler that has enlisted a write can neither flush its response nor take the
+// connection before the write is committed, whatever is around the guard. Once it has flushed,
+// it can't enlist.
+func TestE1_NothingLeavesAnUnguardedHandlerBeforeTheCommit(t *testing.T) {
+	flush := func(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() }
+	hijack := func(w http.ResponseWriter) error {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_ = c.Close()
+		}
+		return err
+	}
+	for name, around := range map[string]func(http.ResponseWriter) http.ResponseWriter{
+		"the server's": func(w http.ResponseWriter) http.ResponseWriter { return w },
+		"a logging":    func(w http.ResponseWriter) http.ResponseWriter { return logged{w} },
+	} {
+		for does, c := range map[string]struct {
+			first, then func(http.ResponseWriter) error
+			status      int
+		}{
+			"flushes":       {nil, flush, http.StatusConflict},
+			"hijacks":       {nil, hijack, http.StatusConflict},
+			"flushes first": {flush, nil, http.StatusOK},
+		} {
+			t.Run(name+" writer, "+does, func(t *testing.T) {
+				r, l := withLedger(nil, anonymous)
+				r.store.fail(commit, rejects(lambdaidem.Reject(http.StatusConflict, "no_funds", "No.")))
+				h := r.guard.Middleware(http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
+					if c.first != nil {
+						if err := c.first(w); err != nil {
+							t.Errorf("first: %v", err)
+						}
+						defer func() {
+							if recover() == nil {
+								t.Error("a write was enlisted after the response had begun")
+							}
+						}()
+					}
+					enlist(in.Context(), "debit")
+					if err := c.then(w); does == "hijacks" && err == nil {
+						t.Error("the connection was taken")
+					}
+					_, _ = w.Write([]byte("paid"))
+				}))
+				s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) { h.ServeHTTP(around(w), in) }))
+				defer s.Close()
+				defer s.Client().CloseIdleConnections()
+				in, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.URL, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp, err := s.Client().Do(in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = resp.Body.Close()
+				if resp.StatusCode != c.status {
+					t.Errorf("the client got %d, want %d", resp.StatusCode, c.status)
+				}
+				l.wantDone(t)
+			})
+		}
+	}
+}
