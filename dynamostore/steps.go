@@ -107,9 +107,9 @@ func (it *item) marksSteps() bool {
 		(it.Status == lambdaidem.InProgress || it.Status == lambdaidem.Released)
 }
 
-// strangeSteps returns why an item that is not completed has no valid steps. It returns ""
-// if the steps are valid or there are none. An item with steps and without their encoding
-// has been changed by a version of this package from before steps were introduced.
+// strangeSteps returns what is wrong with the steps of an item that is not completed. It
+// returns "" if they are valid or there are none. If an item has steps but no encoding for
+// them, a version of this package that did not know steps has overwritten a part of it.
 func (it *item) strangeSteps() string {
 	if len(it.Steps) > 0 && !it.marksSteps() {
 		return "it has " + attrSteps + " and no " + attrEncoding + ": a version that knows no steps has written over it"

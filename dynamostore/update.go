@@ -12,8 +12,8 @@ type write struct {
 	condition string            // the ConditionExpression
 	names     map[string]string // the ExpressionAttributeNames of the UpdateExpression and the condition
 	returns   types.ReturnValue // the item that the response to a successful write has
-	head      string            // the beginning of the write's JSON as a request
-	action    string            // the beginning of the write's JSON as an action of a transaction
+	head      string            // what the write's JSON begins with if it is a request of its own
+	action    string            // what the write's JSON begins with if it is an action of a transaction
 }
 
 type writes struct{ lock, takeover, completion, release, saving, resealing, claim, claimOver, probe write }

@@ -32,9 +32,9 @@ type messageGuard[E, M any] struct {
 	ownOnce, shortOnce sync.Once // log the warnings of warnOfOwnID and timeToBegin once
 }
 
-// longestWait is the Options.Wait of messages with a limited number of retries. It exceeds
-// the timeout of any invocation, which is 15 minutes, or 90 minutes on managed instances
-// (AWS Lambda, "Lambda quotas"). Such a message therefore waits until shortly before the
+// longestWait is the Options.Wait of messages with a limited number of retries. No invocation
+// lasts longer: the maximum timeout is 15 minutes, or 90 minutes on managed instances (AWS
+// Lambda, "Lambda quotas"). Such a message therefore waits until shortly before the
 // invocation's deadline.
 const longestWait = 90 * time.Minute
 
@@ -127,8 +127,8 @@ var errLate = errors.New("too little time is left of the invocation")
 // runtime.Goexit. It logs one line and sends one event for all messages that did not
 // begin, because near the deadline there is no time for more.
 func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*batchMessage[M], errs []error) {
-	var idle, late []*batchMessage[M] // the messages that did not begin, and those of them for which no time was left
-	var why error                     // the error to log: of the first late message, or of the first idle one if none is late
+	var idle, late []*batchMessage[M] // idle: all messages that did not begin; late: those that did not begin because too little time was left
+	var why error                     // the error to log: that of the first message in late; if there is none, that of the first message in idle
 	for i, err := range errs {
 		t := all[i]
 		if err == nil || t.end.err != nil {

@@ -29,7 +29,7 @@ const (
 	ErrURITooLong        Code = "idempotency_uri_too_long"       // 414
 	ErrHeadersTooMany    Code = "idempotency_headers_too_many"   // 431
 	ErrPrincipalUnknown  Code = "idempotency_principal_unknown"  // 403: the guard can't identify the caller
-	ErrPayloadMismatch   Code = "idempotency_payload_mismatch"   // 422, or Options.MismatchStatus: the key belongs to another payload, or may
+	ErrPayloadMismatch   Code = "idempotency_payload_mismatch"   // 422, or Options.MismatchStatus: the key belongs, or may belong, to another payload
 	ErrInProgress        Code = "idempotency_in_progress"        // 409 with Retry-After: another attempt is running
 	ErrAttemptAbandoned  Code = "idempotency_attempt_abandoned"  // 409: an attempt died, and the record waits for an operator
 	ErrStoreUnavailable  Code = "idempotency_store_unavailable"  // 503 with Retry-After; the handler did not run

@@ -242,8 +242,8 @@ func (w *httpWork) ending() ending {
 	return end
 }
 
-// handlerResponse returns the results of serve for a request whose handler has run: nil
-// to send the handler's response, or the response that replaces it.
+// handlerResponse returns what serve returns for a request whose handler has run: a nil
+// Response if the caller is to send the handler's response, or the Response that replaces it.
 func (w *httpWork) handlerResponse(ctx context.Context, r *Request, d decision) (*Response, error) {
 	switch {
 	case d.refusal != nil:

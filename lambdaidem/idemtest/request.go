@@ -164,8 +164,9 @@ func (r Request) identity() lambdaidem.Identity {
 	return lambdaidem.Identity{Method: strings.ToUpper(r.Method), Key: r.Key}
 }
 
-// namesRoute reports whether a template identifies a single route. If it matches any number
-// of paths, such as $default or {proxy+}, a guard uses the path instead.
+// namesRoute reports whether a template names a route. A catch-all does not: $default,
+// {proxy+}, or a pattern of http.ServeMux that ends in "/" or "{name...}". A guard then uses
+// the request's path.
 func namesRoute(template string) bool {
 	return template != "$default" && !strings.Contains(template, "+}") && !strings.HasSuffix(template, "/") && !strings.HasSuffix(template, "...}")
 }

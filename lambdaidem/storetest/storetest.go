@@ -45,8 +45,9 @@ type Env struct {
 	Base time.Time
 }
 
-// ahead is the time between the current time and Env.Base. It is the maximum duration of a
-// run: after that, a database may delete records that the run still needs.
+// ahead is how far in the future the clock of a run starts; see Env.Base. A run must not take
+// longer: records that have not expired by its clock would then have expired by the
+// database's, which may delete them.
 const ahead = 2 * time.Hour
 
 // NewEnv returns a new Env to run each step once on store.

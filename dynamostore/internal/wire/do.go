@@ -166,9 +166,9 @@ func (a *Attempt) succeeded(r *Request) bool {
 	return a.whole() && a.Status == http.StatusOK && r.Answer.Success(a.Body)
 }
 
-// refused reports whether the attempt got a complete response, and the request's condition
-// failed. It returns false if the response names the error in a header field, and the SDK
-// then decodes the response.
+// refused reports whether the response is complete and says that the request's condition
+// failed. If the response names the error in a header field, refused returns false and leaves
+// the decoding to the SDK.
 func (a *Attempt) refused(r *Request) bool {
 	return a.whole() && a.Status == http.StatusBadRequest && first(a.Header, "X-Amzn-Errortype") == "" && r.Answer.Refusal(a.Body)
 }

@@ -9,7 +9,8 @@ import (
 
 type key struct{}
 
-// With returns a context, and a counter of the handlers that run with that context.
+// With returns a copy of ctx that carries a counter, and the counter. It counts the handlers
+// that are started with that context.
 func With(ctx context.Context) (context.Context, *atomic.Int64) {
 	n := new(atomic.Int64)
 	return context.WithValue(ctx, key{}, n), n
