@@ -17,14 +17,15 @@ import (
 
 // The paths of operators.
 const (
-	OperatorReleased Path = "an operator released"
-	OperatorSettled  Path = "an operator settled"
-	OperatorErased   Path = "an operator erased"
-	OperatorForgot   Path = "an operator forgot"
-	OperatorTold     Path = "an operator was told that the record had changed"
-	OperatorWaited   Path = "an operator was told that the lease is live"
-	OperatorUnknown  Path = "an operator was told that nobody knows"
-	LateForOperator  Path = "an attempt ended later than an operator decided"
+	OperatorReleased    Path = "an operator released"
+	OperatorSettled     Path = "an operator settled"
+	OperatorErased      Path = "an operator erased"
+	OperatorForgot      Path = "an operator forgot"
+	OperatorForgotSteps Path = "an operator forgot a released record with steps"
+	OperatorTold        Path = "an operator was told that the record had changed"
+	OperatorWaited      Path = "an operator was told that the lease is live"
+	OperatorUnknown     Path = "an operator was told that nobody knows"
+	LateForOperator     Path = "an attempt ended later than an operator decided"
 )
 
 // payload returns what the record of a token was begun with.
@@ -87,6 +88,10 @@ func (b *book) operated(a *actor, w memdynamo.Write, h *history) {
 		if after == completed {
 			l.completed, l.lost = w.After, true
 		}
+		if endsSteps(w) {
+			b.paths[OperatorForgotSteps]++
+			l.completedAt, l.completedBy, l.settled = now, a, true
+		}
 		clear(l.steps)
 	case stateOf(w.Before) == completed: // erased; or its parts are gone
 		b.paths[OperatorErased]++
@@ -116,9 +121,19 @@ func forgetting(w memdynamo.Write) bool {
 		!slices.ContainsFunc(w.Before["operations"].List, func(before memdynamo.Value) bool { return before.Map["token"].Text == last["token"].Text })
 }
 
+// endsSteps reports whether an operator's write forgets a released record that has steps. The
+// record is completed without an answer, because a retry would run without the steps.
+func endsSteps(w memdynamo.Write) bool {
+	return forgetting(w) && stateOf(w.Before) == released && len(w.Before["steps"].Map) > 0
+}
+
 // operated holds an operator's write against what it was shown.
 func (j *judge) operated(a *actor, w memdynamo.Write, h *history) {
 	op, before, after := a.operates, stateOf(w.Before), stateOf(w.After)
+	forgotten := before
+	if endsSteps(w) {
+		forgotten = completed
+	}
 	j.operatedOn(a, w, before)
 	if h.order.Key != a.order.Key || h.order.Owner != a.order.Owner {
 		j.brokenLocked(a, CheckOwnRecord, "wrote to the record of %+v", h.order)
@@ -128,7 +143,7 @@ func (j *judge) operated(a *actor, w memdynamo.Write, h *history) {
 	case w.After == nil:
 		j.brokenLocked(a, CheckPurgeSpares, "to %s it deleted %s", op.act, w.Before)
 		return
-	case !purges && after == inProgress, purges && after != before, forgetting(w) && op.act != forgets:
+	case !purges && after == inProgress, purges && after != forgotten, forgetting(w) && op.act != forgets:
 		j.brokenLocked(a, CheckAsShown, "to %s it made %s of %s", op.act, w.After, w.Before)
 	}
 	for _, kept := range []string{"validation", "scope", "attempt", "started_at", "in_progress_expiration"} {
@@ -141,6 +156,9 @@ func (j *judge) operated(a *actor, w memdynamo.Write, h *history) {
 		if forgetting(w) {
 			kept = kept[2:]
 			j.forgotten(a, w)
+		}
+		if endsSteps(w) {
+			kept = nil
 		}
 		for _, kept := range kept {
 			if w.After[kept].Text != w.Before[kept].Text {

@@ -151,7 +151,7 @@ var allPaths = []Path{
 	LoserReplayed, LoserBusy, HeldRespected, ConsultedFirst, AloneRefused, AloneUnknown, OpenDropped, OpenUnknown, StepRuns, StepRead, StepsRespected,
 	LeaseIndexed, LeaseUnindexed, SignatureExpired, ClaimWithdrawn, PanicUnknown, InnerRefused, InnerUnknown, InnerReplayed, LookedUp,
 	AnswerApart, AnswerCompressed, AnswerGone, PartWritten, PartLost,
-	OperatorReleased, OperatorSettled, OperatorErased, OperatorForgot, OperatorTold, OperatorWaited, OperatorUnknown, LateForOperator,
+	OperatorReleased, OperatorSettled, OperatorErased, OperatorForgot, OperatorForgotSteps, OperatorTold, OperatorWaited, OperatorUnknown, LateForOperator,
 	met(RequestLost), met(RequestLate), met(ReplyLost), met(Twice), met(Throttled), met(FailBefore), met(FailAfter),
 	met(KillBefore), met(KillAfter), met(Stall), met(Unfinished),
 }
