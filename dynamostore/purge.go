@@ -28,8 +28,9 @@ type PurgeOptions struct {
 	// Forget erases the answers and steps of completed and released records, and makes
 	// the records expire 15 minutes ([lambdaidem.MinTTL]) plus OperatorOptions.MaxSkew
 	// later. After that, a retry runs the handler again and repeats its effects. Before
-	// that, a retry of a completed record gets [lambdaidem.ErrAnswerUnavailable].
-	// Default: false.
+	// that, a retry gets [lambdaidem.ErrAnswerUnavailable], unless the record is released
+	// and has no steps. A released record with steps is completed without an answer,
+	// because a retry would repeat the steps. Default: false.
 	//
 	// The delay is necessary because the request that sets the expiry may arrive late, as
 	// long as its signature is valid. Even then, the expiry must not be in the past. TTL

@@ -469,3 +469,31 @@ func TestF3_ABodyThatBreaksOffIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A hook or an operator may spell the header of an answer differently from net/http, which then
+// must not add a Content-Type of its own.
+func TestR1_AContentTypeInLowerCaseIsTheOnlyOne(t *testing.T) {
+	g := lambdaidem.New(memstore.New(), anonymous, func(o *lambdaidem.Options) {
+		o.OnReplay = func(_ context.Context, _ *lambdaidem.Request, r *lambdaidem.Response) { r.Set("content-type", "application/json") }
+	})
+	s := httptest.NewServer(g.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })))
+	defer s.Close()
+	defer s.Client().CloseIdleConnections()
+	for range 2 {
+		in, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Header.Set("Idempotency-Key", "k")
+		resp, err := s.Client().Do(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if got := resp.Header["Content-Type"]; len(got) != 1 || replayedHTTP(resp) && got[0] != "application/json" {
+			t.Errorf("the response has the Content-Type %q", got)
+		}
+	}
+}
+
+func replayedHTTP(r *http.Response) bool { return r.Header.Get(mark) == "true" }

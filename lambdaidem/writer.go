@@ -141,6 +141,8 @@ func (k *bufferedAnswer) declares(trailer string) bool {
 	return false
 }
 
+const contentType = "Content-Type"
+
 // send writes r to w. It applies the header changes in r to the header that outer handlers
 // have set. It ignores write errors, which mean that the client has closed the connection.
 func send(w http.ResponseWriter, r *Response) {
@@ -151,6 +153,9 @@ func send(w http.ResponseWriter, r *Response) {
 	for name, values := range r.Header {
 		if slices.Contains(r.added, name) {
 			values = append(slices.Clip(header[name]), values...)
+		}
+		if strings.EqualFold(name, contentType) {
+			name = contentType // under another spelling, net/http would not find it, and send one of its own too
 		}
 		header[name] = values
 	}

@@ -170,6 +170,9 @@ func (g *givenAnswer) stored(ctx context.Context, a *app) (lambdaidem.Result, er
 		return lambdaidem.Result{}, err
 	}
 	resp, err := lambdaidem.DecodeAnswer(raw)
+	if err == nil {
+		err = checkJSON(resp)
+	}
 	if err != nil {
 		return lambdaidem.Result{}, err
 	}
@@ -197,13 +200,30 @@ func (g *givenAnswer) http(ctx context.Context, a *app) (lambdaidem.Result, erro
 		if resp.Header == nil {
 			resp.Header = map[string][]string{}
 		}
-		value = strings.TrimSpace(value)
-		if strings.EqualFold(name, "Content-Type") && isJSON(value) && !json.Valid(body) {
-			return lambdaidem.Result{}, fmt.Errorf("the body is no JSON, although the Content-Type is %s", value)
-		}
-		resp.Header[name] = append(resp.Header[name], value)
+		resp.Header[name] = append(resp.Header[name], strings.TrimSpace(value))
+	}
+	if err := checkJSON(resp); err != nil {
+		return lambdaidem.Result{}, err
 	}
 	return lambdaidem.Result{Outcome: lambdaidem.DefaultOutcome(resp), Value: lambdaidem.EncodeAnswer(resp)}, nil
+}
+
+// checkJSON returns an error if the response has a Content-Type of JSON, and its body is none.
+func checkJSON(r *lambdaidem.Response) error {
+	body := []byte(r.Body)
+	if r.Base64 {
+		if decoded, err := base64.StdEncoding.DecodeString(r.Body); err == nil {
+			body = decoded
+		}
+	}
+	for name, values := range r.Header {
+		for _, value := range values {
+			if strings.EqualFold(name, "Content-Type") && isJSON(value) && !json.Valid(body) {
+				return fmt.Errorf("the body is no JSON, although the Content-Type is %s", value)
+			}
+		}
+	}
+	return nil
 }
 
 // isJSON reports whether a media type is one of JSON (RFC 8259, and +json of RFC 6839).

@@ -7,10 +7,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -26,6 +29,7 @@ type lateDesk struct {
 	offset time.Duration
 	store  *dynamostore.Store
 	client *dynamodb.Client
+	meets  func(body []byte) (throttled, replyLost bool) // what an UpdateItem meets; nil for nothing
 }
 
 func (d *lateDesk) now() time.Time { return time.Now().Add(d.offset) }
@@ -39,7 +43,19 @@ func openLateDesk(t *testing.T) *lateDesk {
 			http.Error(w, err.Error(), 500)
 			return
 		}
+		var throttled, replyLost bool
+		if op == "UpdateItem" && d.meets != nil {
+			throttled, replyLost = d.meets(body)
+		}
+		if throttled {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"__type":"com.amazonaws.dynamodb.v20120810#ThrottlingException","message":"slow down"}`)
+			return
+		}
 		status, header, out := db.Serve(op, body)
+		if replyLost {
+			panic(http.ErrAbortHandler)
+		}
 		for k, v := range header {
 			w.Header()[k] = v
 		}
@@ -241,3 +257,110 @@ func TestO2_AShortTTLIsRefused(t *testing.T) {
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// release releases a record as another operator.
+func (d *lateDesk) release(t *testing.T, id string) {
+	seen, err := d.store.Inspect(t.Context(), id)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	o, err := d.store.Operator("bob", "r")
+	if err == nil {
+		_, err = o.Release(t.Context(), seen)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Two records are to be released. The exit code must not say that nothing was changed if one
+// was released, nor that the command failed if a release may have been applied.
+func TestO2_ExitCodeOfSeveralReleases(t *testing.T) {
+	const deny, lose, change = "deny", "lose", "change"
+	for _, c := range []struct {
+		name     string
+		old, new string // what happens to the release of the older and of the newer record
+		want     int
+	}{
+		{"both are released", "", "", exitDone},
+		{"denied, then the reply is lost", deny, lose, exitUnknown},
+		{"the reply is lost, then denied", lose, deny, exitUnknown},
+		{"released, then the reply is lost", "", lose, exitUnknown},
+		{"released, then changed meanwhile", "", change, exitFailed},
+		{"changed meanwhile, then released", change, "", exitFailed},
+		{"both changed meanwhile", change, change, exitRefused},
+		{"denied, then changed meanwhile", deny, change, exitRefused},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			does := map[string]string{}
+			d := openLateDesk(t)
+			d.meets = func(body []byte) (throttled, replyLost bool) {
+				for id, what := range does {
+					if !bytes.Contains(body, []byte(id)) {
+						continue
+					}
+					if what == change {
+						delete(does, id)
+						d.release(t, id)
+					}
+					return what == deny, what == lose
+				}
+				return false, false
+			}
+			var log []byte
+			for i, key := range []string{"a", "b"} {
+				who := lambdaidem.Identity{Namespace: "shop", Operation: "reserve", Key: key}
+				at := d.now().Add(time.Duration(i-2) * time.Hour)
+				rec, err := d.store.Acquire(t.Context(), lambdaidem.Claim{ID: d.guard(lambdaidem.Hold).RecordID(who), Scope: "shop  reserve ", Token: "token-of-" + key, Now: at, LeaseEnd: at.Add(time.Minute)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				does[rec.ID] = []string{c.old, c.new}[i]
+				log = append(log, neverStarted(rec)+"\n"...)
+			}
+			file := filepath.Join(t.TempDir(), "log")
+			if err := os.WriteFile(file, log, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if code, text := d.run(strings.NewReader(""), false, "leases", "--scan", "--never-started", file, "--release", "--reason", "r", "--yes"); code != c.want {
+				t.Errorf("the exit code is %d, want %d\n%s", code, c.want, text)
+			}
+		})
+	}
+}
+
+// The scope of a record does not say whether its API has route templates, nor whether the key of
+// a message is the source's own id. A trace finds the record in both cases.
+func TestO2_TraceFindsRecordsOfPathsAndOwnIDs(t *testing.T) {
+	d := openLateDesk(t)
+	g := d.guard(lambdaidem.Rerun)
+	var downstream string
+	if _, err := lambdaidem.Do(t.Context(), g, lambdaidem.Call{Operation: "order", Key: "k"}, func(ctx context.Context) (string, error) {
+		downstream = lambdaidem.DownstreamKey(ctx, "bank")
+		return "ok", nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	in := events.LambdaFunctionURLRequest{RawPath: "/charges", Headers: map[string]string{"idempotency-key": downstream}, Body: "{}"}
+	in.RequestContext.HTTP.Method = http.MethodPost
+	charge := g.FunctionURL(func(context.Context, events.LambdaFunctionURLRequest) (events.LambdaFunctionURLResponse, error) {
+		return events.LambdaFunctionURLResponse{StatusCode: http.StatusCreated}, nil
+	})
+	if out, err := charge(t.Context(), in); err != nil || out.StatusCode != http.StatusCreated {
+		t.Fatal(out, err)
+	}
+	notify := g.SQS(func(context.Context, events.SQSMessage) error { return nil }, func(o *lambdaidem.BatchOptions[events.SQSMessage]) { o.Operation = "notify" })
+	if _, err := notify(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: downstream, EventSourceARN: "arn:q", Body: "{}"}}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, scope := range []string{"shop POST /charges", "shop message notify"} {
+		code, text := d.run(strings.NewReader(""), false, "trace", "--namespace", "shop", "--operation", "order", "--key", "k", "--then", "downstream:bank => "+scope)
+		if code != exitDone || strings.Contains(text, "none: ") || strings.Count(text, "completed") != 2 {
+			t.Errorf("%s is not found: %d\n%s", scope, code, text)
+		}
+	}
+	if _, text := d.run(strings.NewReader(""), false, "trace", "--namespace", "shop", "--operation", "order", "--key", "k", "--then", "downstream:bank => shop POST /refunds"); !strings.Contains(text, "none: ") {
+		t.Errorf("a record that is not there is shown:\n%s", text)
+	}
+}

@@ -136,5 +136,20 @@ func (u *neverStartedFlags) releaseAll(ctx context.Context, a *app, s *dynamosto
 		released++
 	}
 	say(a.Err, "%s released.\n", counted(released, "record", "records"))
-	return errors.Join(failures...)
+	return codedAsOne(failures, released > 0)
+}
+
+// codedAsOne joins the errors of several writes, with one exit code. If it is unknown whether
+// one of the writes was applied, the code says so. If others were applied, the code does not
+// say that nothing was changed.
+func codedAsOne(failures []error, applied bool) error {
+	all := errors.Join(failures...)
+	unknown := func(err error) bool { return exitOf(err) == exitUnknown }
+	switch {
+	case slices.ContainsFunc(failures, unknown):
+		return codedError{all, exitUnknown}
+	case applied && exitOf(all) == exitRefused:
+		return codedError{all, exitFailed}
+	}
+	return all
 }

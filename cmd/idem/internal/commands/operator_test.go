@@ -292,6 +292,7 @@ func TestO2_AnOperatorsOptionsAreTheFlags(t *testing.T) {
 
 func TestO2_OutcomeOfAGivenAnswer(t *testing.T) {
 	unavailable := keyFile(t, `{"statusCode":503,"body":"later"}`)
+	broken := keyFile(t, `{"statusCode":201,"headers":{"content-type":"application/json"},"body":"{"}`)
 	for _, c := range []struct {
 		kind lambdaidem.RecordKind
 		args []string
@@ -306,6 +307,7 @@ func TestO2_OutcomeOfAGivenAnswer(t *testing.T) {
 		{lambdaidem.RecordHTTP, []string{"--status", "429"}, ""},
 		{lambdaidem.RecordHTTP, []string{"--answer-file", unavailable}, ""},
 		{lambdaidem.RecordHTTP, []string{"--answer-file", unavailable, "--outcome", "failed"}, lambdaidem.OutcomeFailed},
+		{lambdaidem.RecordHTTP, []string{"--answer-file", broken}, ""},
 		{lambdaidem.RecordHTTP, []string{"--status", "200", "--outcome", "released"}, ""},
 		{lambdaidem.RecordHTTP, []string{"--value", "1"}, ""},
 		{lambdaidem.RecordHTTP, nil, ""},

@@ -20,8 +20,8 @@ import (
 
 // link is the value of one --then: it leads from a record to the next one in the chain.
 type link struct {
-	from string              // where the next record's key is: key, downstream:NAME, answer:/POINTER or step:NAME/POINTER
-	who  lambdaidem.Identity // the identity of the next record, without its key
+	from string                // where the next record's key is: key, downstream:NAME, answer:/POINTER or step:NAME/POINTER
+	may  []lambdaidem.Identity // the identities that the next record may have, without its key
 }
 
 // hop is one record of a chain, as --output json prints it.
@@ -109,14 +109,35 @@ func follow(ctx context.Context, s *dynamostore.Store, seen dynamostore.Inspecte
 			next.Unread = err.Error()
 			return append(chain, next), nil //nolint:nilerr // the chain ends here, and says why
 		}
-		l.who.Key = next.Key
-		next.ID = recordIDOf(s, l.who)
-		if seen, err = s.Inspect(ctx, next.ID); err != nil {
-			return nil, fmt.Errorf("read %s: %w", next.ID, err)
+		if seen, err = l.find(ctx, s, next.Key); err != nil {
+			return nil, err
 		}
+		next.ID = seen.Record.ID
 		chain = append(chain, hopOf(ctx, s, next, seen, names))
 	}
 	return chain, nil
+}
+
+// find reads the record with the key. If there is none, it returns the absent record of the
+// first identity.
+func (l *link) find(ctx context.Context, s *dynamostore.Store, key string) (dynamostore.Inspected, error) {
+	var first dynamostore.Inspected
+	for i, who := range l.may {
+		who.Key = key
+		id := recordIDOf(s, who)
+		seen, err := s.Inspect(ctx, id)
+		if err != nil {
+			return seen, fmt.Errorf("read %s: %w", id, err)
+		}
+		seen.Record.ID = id
+		if seen.Record.State != lambdaidem.Absent {
+			return seen, nil
+		}
+		if i == 0 {
+			first = seen
+		}
+	}
+	return first, nil
 }
 
 // hopOf returns h with the record, unless there is none or it has expired. The record has
@@ -155,13 +176,22 @@ func parseLink(text string) (link, error) {
 	if err != nil {
 		return l, fmt.Errorf("the scope must be as records and logs have it: 'NAMESPACE message OPERATION', 'NAMESPACE POST /route CALLER': %w", err)
 	}
-	l.who, err = identityOf(parts)
+	who, err := identityOf(parts)
+	l.may = []lambdaidem.Identity{who}
+	switch { // the scope does not say which of two kinds of records it is of
+	case who.Message:
+		who.OwnID = true
+		l.may = append(l.may, who)
+	case strings.HasPrefix(who.Route, "/"):
+		who.Route = "" // a record of a path that matches no template
+		l.may = append(l.may, who)
+	}
 	return l, err
 }
 
-// identityOf returns the identity of the records with a scope, without their key. It
-// returns an error if a part of the scope was shortened, because such a scope does not
-// identify a record.
+// identityOf returns the identity of the records with a scope, without their key. If it is not
+// clear from the scope whether it has a route or a path, it has a route. identityOf returns an
+// error if a part of the scope was shortened, because such a scope does not identify a record.
 func identityOf(scope lambdaidem.RecordScope) (lambdaidem.Identity, error) {
 	var who lambdaidem.Identity
 	var route string
