@@ -61,12 +61,12 @@ type Options struct {
 // It sends no request. It panics if client is nil, or if key or a key in Options.Older is
 // empty.
 //
-// An answer is unavailable for good, and its replays fail with 500, only if KMS reports
-// that all keys were deleted, and all are given by their ARNs. Any other error of Decrypt
-// is treated as a mistake in a deployment: a KMS key that is missing in Older, another
+// An answer is unavailable for good, and its replays fail with 500, only if all keys are given
+// by their ARNs and KMS reports for each of them that it was deleted. Any other error of
+// Decrypt is treated as a mistake in a deployment: a KMS key that is missing in Older, another
 // Context, or an alias or a key id that KMS does not find. Replays then fail with 503 until
-// the mistake is corrected. So specify all keys by their ARNs. Otherwise a deleted key
-// can't be told from a mistake.
+// the mistake is corrected. So specify all keys by their ARNs. Otherwise a deleted key can't be
+// told from a mistake.
 //
 // To change to another KMS key, add the new key to Older and deploy everywhere. Then make
 // it the key that encrypts, with the former key in Older, and deploy again. If you do both
@@ -127,8 +127,8 @@ func (s *service) decrypt(ctx context.Context, id string) (dynamostore.Key, erro
 	return dynamostore.Key{}, errors.Join(failed...)
 }
 
-// isGone reports whether KMS has deleted a KMS key. key is the KMS key's id, ARN or alias,
-// and err is the error of a Decrypt with it. isGone returns false for errors that a mistake
+// isGone reports whether KMS has deleted a KMS key. key is the KMS key's id, ARN or alias.
+// err is the error of a Decrypt with that key. isGone returns false for errors that a mistake
 // in a deployment can cause, because the data key can be decrypted once the mistake is
 // corrected:
 //   - IncorrectKeyException: the data key was encrypted under a KMS key that this version

@@ -73,8 +73,8 @@ func (o *Observer) TTL(enabled bool) {
 //
 // The service and function are those of the program that calls DeadLeases, not those of
 // the attempts that died. The keys of byRoute have the form of [lambdaidem.Event].Template.
-// A blank one is written as "(none)". There must be few of them, because CloudWatch charges
-// for each.
+// A blank key is written as "(none)". There must be few keys, because CloudWatch charges for
+// each.
 //
 // The values are the state at one moment, not counts of new events. An alarm should use
 // their maximum, not their sum.
@@ -105,9 +105,9 @@ func (d *DeadLeases) values() []measured {
 	}
 }
 
-// write writes a document with one set of dimensions: with the route if route is not nil.
-// An event's document has both sets, but here the values of a route differ from those of
-// all routes. The caller holds mu.
+// write writes a document with one set of dimensions: [service, function, route] if route is
+// not nil, and [service, function] otherwise. An event's document has both sets, but here the
+// values of a route differ from those of all routes together. The caller holds mu.
 func (o *Observer) write(now time.Time, route *string, values []measured) {
 	b := append(o.line[:0], `{"_aws":{"Timestamp":`...)
 	b = strconv.AppendInt(b, now.UnixMilli(), 10)

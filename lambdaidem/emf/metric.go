@@ -57,8 +57,9 @@ var (
 	otherKind       = Metric{Name: "Other", Unit: Count} // events of kinds that this package does not know, from a later version of lambdaidem
 )
 
-// limits are the metrics that count throttled store calls by the limit that throttled
-// them. The last one also counts values of throttle that are not in the list.
+// limits are the metrics that count throttled store calls by the limit that throttled them.
+// throttle is the Sample.Throttle of the calls that a metric counts. The last metric also
+// counts calls whose throttle is not in the list.
 var limits = []struct {
 	Metric
 	throttle string

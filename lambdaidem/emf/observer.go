@@ -148,9 +148,9 @@ func appendDimension(b []byte, text string) []byte {
 	return appendText(b, text, maxDimension)
 }
 
-// appendText appends a text to a JSON string, cut to most bytes. CloudWatch accepts only
-// printable ASCII in the value of a dimension, so every other byte is written as %XX. So
-// are quotation marks and backslashes, which would need an escape in JSON.
+// appendText appends a text to a JSON string. It appends no more bytes than the limit most.
+// CloudWatch accepts only printable ASCII in the value of a dimension, so every other byte is
+// written as %XX. So are quotation marks and backslashes, which would need an escape in JSON.
 func appendText(b []byte, text string, most int) []byte {
 	const digits = "0123456789ABCDEF"
 	end := len(b) + most

@@ -31,8 +31,8 @@ type Options struct {
 	// record. They are not dimensions, so they cost only their bytes. Default: false.
 	Records bool
 	// Bypassed also counts the calls that run unguarded because of their HTTP method,
-	// Options.Skip of the guard, or a missing key that is optional. Each writes a
-	// document, for example every GET. Default: false.
+	// Options.Skip of the guard, or a missing key that is optional. Each of these calls
+	// then writes a document, for example every GET. Default: false.
 	Bypassed bool
 	// Writer receives the documents: one line per call of Write, and one call at a time.
 	// Its errors are ignored, because there is no caller to return them to. Default: the

@@ -13,11 +13,11 @@
 //
 // # Guarded requests
 //
-// POST and PATCH requests over https to the hosts that were given to [New] are guarded. All
-// others are sent once, unchanged. Name only hosts whose POST and PATCH routes honor the key:
-// a host that ignores it would carry out every retry. [Options.Methods] and [Options.Skip]
-// change which requests are guarded. If GET is among the methods, GET requests get keys and
-// retries too.
+// POST and PATCH requests to the hosts that were given to [New] are guarded. A host is meant
+// for https, unless [New] says otherwise. All other requests are sent once, unchanged. Name
+// only hosts whose POST and PATCH routes honor the key: a host that ignores it would carry out
+// every retry. [Options.Methods] and [Options.Skip] change which requests are guarded. If GET
+// is among the methods, GET requests get keys and retries too.
 //
 // # Keys
 //

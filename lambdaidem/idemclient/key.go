@@ -72,8 +72,8 @@ func (t *Transport) newValue(req *http.Request) (string, error) {
 	return value, nil
 }
 
-// lastRedirect goes back through the redirects that led to req, and returns the first request
-// for which match reports true. It returns nil if there is none.
+// lastRedirect goes back through the redirects that led to req, and returns the most recent
+// redirected request for which match returns true. It returns nil if there is none.
 func lastRedirect(req *http.Request, match func(*http.Request) bool) *http.Request {
 	for resp := req.Response; resp != nil && resp.Request != nil; resp = resp.Request.Response {
 		if match(resp.Request) {
@@ -83,9 +83,10 @@ func lastRedirect(req *http.Request, match func(*http.Request) bool) *http.Reque
 	return nil
 }
 
-// withoutKey returns the form in which an unguarded request is sent. It removes the key from a
-// redirect to a host that was not passed to New. net/http copies the header of the first
-// request to every host, including a key that the caller has set.
+// withoutKey returns the form in which an unguarded request is sent. It removes the key if a
+// host that was passed to New has redirected the request to a host that was not. net/http
+// copies the header of the first request to every host, including a key that the caller has
+// set.
 func (t *Transport) withoutKey(req *http.Request) *http.Request {
 	if len(t.keysIn(req.Header)) == 0 || t.hasListedHost(req) || lastRedirect(req, t.hasListedHost) == nil {
 		return req
@@ -112,9 +113,9 @@ func (t *Transport) keysIn(h http.Header) []string {
 	return values
 }
 
-// headerValue returns the value of the key's header for a key. It is the key itself, because
-// many servers don't understand anything else. A key with a comma or a double quote is sent as
-// a String of RFC 9651, in double quotes. The error says why a key is invalid.
+// headerValue returns the value of the key's header for a key. Most keys are sent as they are,
+// because many servers don't understand anything else. A key with a comma or a double quote is
+// sent as a String of RFC 9651, in double quotes. The error says why a key is invalid.
 func headerValue(key string) (string, error) {
 	switch {
 	case key == "":

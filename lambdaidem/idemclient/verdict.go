@@ -14,9 +14,9 @@ import (
 
 // This file decides whether the result of an attempt is final or calls for a retry.
 
-// codeInProgress is the code of a guard's 409 for a request whose first attempt is still
-// running. Such a 409 is retried, any other 409 is final. The codes and replayMark are copies
-// of constants of lambdaidem, which this package must not import.
+// codeInProgress is the code of a guard's 409 for a request of which another attempt is still
+// running. Such a 409 is retried; any other 409 is final. The codes in this file and
+// replayMark are copies of constants of lambdaidem, which this package must not import.
 const codeInProgress = "idempotency_in_progress"
 
 // finalCodes are the codes of a guard's problem documents that make a response final, even if
@@ -137,7 +137,7 @@ func readCode(resp *http.Response) (string, error) {
 	return doc.Code, nil
 }
 
-// errorReader is a reader that returns the error with which reading a body ended.
+// errorReader is a reader that always fails with err, the error with which reading a body ended.
 type errorReader struct{ err error }
 
 func (f errorReader) Read([]byte) (int, error) { return 0, f.err }

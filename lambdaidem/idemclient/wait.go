@@ -12,7 +12,8 @@ import (
 
 // This file decides when the next attempt begins, and waits for it.
 
-// mayWait reports whether the request has not ended yet, and will not end during the wait.
+// mayWait reports whether the request has not ended yet and the wait would end before the
+// deadline of its context.
 func mayWait(req *http.Request, wait time.Duration) bool {
 	select {
 	case <-req.Context().Done():
@@ -56,7 +57,7 @@ func sleep(req *http.Request, d time.Duration) error {
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	value := strings.Trim(h.Get("Retry-After"), " \t")
 	if value != "" && strings.Trim(value, "0123456789") == "" {
-		seconds, _ := strconv.ParseInt(value, 10, 64) // digits alone can only fail by overflow, which gives MaxInt64
+		seconds, _ := strconv.ParseInt(value, 10, 64) // a string of digits fails only by overflow; ParseInt then returns MaxInt64
 		if seconds > int64(math.MaxInt64/time.Second) {
 			return math.MaxInt64 // too long for a time.Duration
 		}

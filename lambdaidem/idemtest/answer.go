@@ -37,8 +37,8 @@ func received(t testing.TB, event, answer any, ignored []string) any {
 	case events.ALBTargetGroupResponse:
 		header := merged(a.Headers, nil)
 		// A load balancer that sends multi-value headers reads only the multi-value
-		// headers of the response, any other only the single-value ones ("Lambda
-		// functions as targets for Application Load Balancers").
+		// headers of the response. Any other load balancer reads only the single-value
+		// headers ("Lambda functions as targets for Application Load Balancers").
 		if in, ok := event.(events.ALBTargetGroupRequest); ok && in.MultiValueHeaders != nil {
 			header = merged(nil, a.MultiValueHeaders)
 		}

@@ -4,8 +4,8 @@ import "github.com/lambdaidem/toolkit/lambdaidem"
 
 // Caller is the sender of a [Request], as authenticated by the gateway. The zero Caller is
 // not authenticated. Create others with [JWT], [IAM], [Cognito], [Authorizer],
-// [Certificate] and [APIKey]. Each of them panics if an argument is empty that it needs to
-// distinguish the caller from others.
+// [Certificate] and [APIKey]. Each of these functions panics if an argument that tells the
+// caller from others is empty.
 type Caller struct {
 	kind          callerKind
 	first, second string // the arguments of the function that created the caller; second may be unused
@@ -53,8 +53,8 @@ func Certificate(subject, issuer string) Caller {
 // APIKey returns the caller who sent an API key of a REST API. id is the id of that key.
 func APIKey(id string) Caller { return newCaller(apiKey, id, "", id != "", "id") }
 
-// newCaller returns a caller. It panics if known is false; the text names needed, the
-// arguments that must not be empty.
+// newCaller returns a caller. It panics if known is false. needed lists the arguments that
+// must not be empty, for the panic's text.
 func newCaller(kind callerKind, first, second string, known bool, needed string) Caller {
 	if !known {
 		panic("idemtest: " + string(kind) + ": " + needed + " must not be empty: nothing would tell such a caller from others")
@@ -86,8 +86,8 @@ func (c Caller) Principal() string {
 	}
 }
 
-// cantCarry panics because an event of this kind can't contain the caller. knows names the
-// kinds of callers that it can contain.
+// cantCarry panics because an event of this kind can't contain the caller. knows lists the
+// kinds of callers that such an event can contain.
 func (c Caller) cantCarry(event, knows string) {
 	panic("idemtest: " + event + " can't carry a caller made by " + string(c.kind) + "; it knows " + knows)
 }

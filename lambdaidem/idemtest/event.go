@@ -112,9 +112,9 @@ func (r Request) FunctionURL() events.LambdaFunctionURLRequest {
 	return out
 }
 
-// ALB returns the request as an event of an Application Load Balancer whose target
-// group has multi-value headers disabled, which is the default: the event has only the
-// last value of each header and parameter.
+// ALB returns the request as an event of an Application Load Balancer whose target group
+// has multi-value headers disabled, which is AWS's default. The event has only the last
+// value of each header and parameter.
 func (r Request) ALB() events.ALBTargetGroupRequest {
 	out, header, query := r.alb()
 	out.Headers, out.QueryStringParameters = lastValues(header), lastValues(query)
@@ -129,8 +129,9 @@ func (r Request) ALBMultiValue() events.ALBTargetGroupRequest {
 	return out
 }
 
-// alb returns what the events of load balancers with and without multi-value headers have
-// in common, and the headers and parameters, which each form has in fields of its own.
+// alb returns an event with the fields that ALB and ALBMultiValue set in the same way. It
+// returns the headers and query parameters separately, because the two methods set them in
+// different fields.
 func (r Request) alb() (out events.ALBTargetGroupRequest, header, query map[string][]string) {
 	r = r.withDefaults()
 	if r.Caller.kind != nobody {
@@ -164,8 +165,8 @@ func (r Request) encoded() (body string, isBase64 bool) {
 }
 
 // joined returns the headers and cookies in payload format version 2.0. The names of
-// headers are in lower case, and the values of one name are joined with commas. Cookies
-// are not among the headers.
+// headers are in lower case, and the values of one name are joined with commas. headers does
+// not contain the Cookie header.
 func (r Request) joined() (headers map[string]string, cookies []string) {
 	for _, line := range r.Header.Values("Cookie") {
 		for c := range strings.SplitSeq(line, ";") {
@@ -190,8 +191,8 @@ func joined(all map[string][]string) map[string]string {
 	return out
 }
 
-// lastValues returns the last value of each name, as gateways do that pass on only one
-// value per name.
+// lastValues returns the last value of each name. A gateway that passes on only one value of
+// each name passes on the last.
 func lastValues(all map[string][]string) map[string]string {
 	out := make(map[string]string, len(all))
 	for name, values := range all {
@@ -210,7 +211,8 @@ func parsedQuery(query string) map[string][]string {
 }
 
 // parameters returns the values that the path has for the parameters of the route
-// template. It panics if the path doesn't match the template.
+// template. It panics if the path doesn't match the template. It returns nil for a Route that
+// is not a path, such as $default.
 func (r Request) parameters() map[string]string {
 	if !strings.HasPrefix(r.Route, "/") {
 		return nil

@@ -16,7 +16,7 @@ const (
 	Acquire   Verb = "acquire"    // takes the lease on a record
 	Complete  Verb = "complete"   // stores the result of the handler
 	Release   Verb = "release"    // gives up the lease after an attempt without effect
-	Get       Verb = "get"        // reads a record, while a duplicate request waits
+	Get       Verb = "get"        // reads a record without a claim, for example while a duplicate request waits
 	SaveSteps Verb = "save_steps" // stores the results of the handler's steps
 	Commit    Verb = "commit"     // stores the result together with the writes that the handler enlisted
 )
@@ -28,11 +28,11 @@ type Fault string
 const (
 	// None passes the call on to the inner store.
 	None Fault = ""
-	// LoseRequest fails the call without passing it on. The error does not say that the
-	// call was not applied, so the guard can't know.
+	// LoseRequest fails the call without passing it on. The error leaves open whether the
+	// call was applied, so the guard must assume that it may have been.
 	LoseRequest Fault = "the request is lost"
-	// LoseReply passes the call on, but discards its result and returns an error. The
-	// error does not say whether the call was applied, so the guard can't know.
+	// LoseReply passes the call on, discards its result and returns an error. The error
+	// leaves open whether the call was applied, as that of LoseRequest does.
 	LoseReply Fault = "the reply is lost"
 	// Hang blocks the call until its context ends, and then fails it without passing it
 	// on. Give the handler a context with a deadline, such as one of [Invocation].
@@ -59,7 +59,8 @@ func (f Fault) refusal() (lambdaidem.Reason, bool) {
 	return lambdaidem.Reason(reason), ok
 }
 
-// check panics if f or v has no known value, which is a mistake in the test.
+// check panics if v or f is not a value that this package defines, which is a mistake in the
+// test.
 func (f Fault) check(v Verb) {
 	switch v {
 	case Acquire, Complete, Release, Get, SaveSteps, Commit:

@@ -10,7 +10,8 @@ import (
 
 // Crash simulates a process that dies. It runs f in a new goroutine, with a context like
 // that of [Invocation], and returns when f has ended. Inside f, [Store.Kill] and the faults
-// [KillBefore] and [KillAfter] kill the simulated process. Crash fails t if none did.
+// [KillBefore] and [KillAfter] kill the simulated process. Crash fails t if f ends without
+// any of them.
 //
 //	idemtest.Crash(t, 10*time.Second, func(ctx context.Context) { _, _ = handler(ctx, event) })
 //

@@ -20,7 +20,7 @@ import (
 type Request struct {
 	// Method is the HTTP method. Default: POST.
 	Method string
-	// Path is the path without route parameters, escaped as in a URL. An HTTP API
+	// Path is the path, escaped as in a URL, such as "/payments/42". An HTTP API
 	// decodes the path of its events, but APIGatewayV2 does not. If the difference
 	// matters to a test, pass the decoded path. Default: "/".
 	Path string
@@ -30,9 +30,9 @@ type Request struct {
 	Route string
 	// Query is the raw query, without "?". Default: none.
 	Query string
-	// Key is the idempotency key. It is sent as it is, or as a String of RFC 9651, in
-	// double quotes, if a gateway or server would otherwise change it. Default: none,
-	// which sends no header.
+	// Key is the idempotency key. If a gateway or server would change it, it is sent as a
+	// String of RFC 9651, in double quotes. Otherwise it is sent as it is. Default: none;
+	// the request then has no header for the key.
 	Key string
 	// KeyHeader is the name of the header that carries the key. It must match the guard's
 	// Options.KeyHeader. Default: "Idempotency-Key".
@@ -113,9 +113,9 @@ func (r Request) target() string {
 //	id := guard.RecordID(r.Identity())
 //
 // If the guard has its own Options.Principal, first set Principal of the identity to the
-// value that it returns. The other sources have no route template, or a host, so their
-// identities differ: use [Request.IdentityFunctionURL], [Request.IdentityALB] or
-// [Request.IdentityHTTP].
+// value that Options.Principal returns. For the other sources use
+// [Request.IdentityFunctionURL], [Request.IdentityALB] or [Request.IdentityHTTP]: their
+// identities differ, because they have no route template or contain the host.
 func (r Request) Identity() lambdaidem.Identity {
 	r = r.withDefaults()
 	who := r.identity()
@@ -150,9 +150,9 @@ func (r Request) IdentityALB() lambdaidem.Identity {
 // [Request.HTTP] that an http.ServeMux routes by a pattern ending in Route, such as
 // "POST /payments/{id}".
 //
-// In two cases a record is identified by path instead: if the guard's middleware wraps the
-// mux, and if another router is used that does not set http.Request.Pattern. Then set Route
-// of the result to "" and Path to the request's path.
+// In two cases, a record is identified by the path instead of the route: if the guard's
+// middleware wraps the mux, or if another router does not set http.Request.Pattern. Then set
+// Route of the result to "" and Path to the request's path.
 func (r Request) IdentityHTTP() lambdaidem.Identity {
 	who := r.Identity()
 	who.Principal, who.Host = "", host

@@ -62,8 +62,8 @@ func (s *Store) Next(v Verb, faults ...Fault) {
 	s.next[v] = append(s.next[v], faults...)
 }
 
-// Always sets the fault of every call of a verb after those set by [Store.Next]. With
-// [None], calls are passed on again.
+// Always sets the fault of every call of a verb, once the faults that [Store.Next] has set
+// for the verb are used up. With [None], such calls are passed on again.
 func (s *Store) Always(v Verb, f Fault) {
 	f.check(v)
 	s.mu.Lock()
@@ -98,8 +98,8 @@ func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.R
 	return s.call(ctx, Get, id, func() (lambdaidem.Record, error) { return s.inner.Get(ctx, id, now) })
 }
 
-// Load calls Load of the inner store, if it is a lambdaidem.Loader, to read an answer that is
-// stored separately from its record. Faults don't apply to it.
+// Load reads an answer that is stored separately from its record, if the inner store is a
+// lambdaidem.Loader. Otherwise it returns the record's Result. Faults don't apply to Load.
 func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.Result, error) {
 	process.EndIfDead(ctx)
 	if loader, ok := s.inner.(lambdaidem.Loader); ok {
@@ -108,8 +108,8 @@ func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.
 	return record.Result, nil
 }
 
-// Prepare calls Prepare of the inner store, if it is a lambdaidem.Preparer. Faults don't
-// apply to it.
+// Prepare calls Prepare of the inner store if that is a lambdaidem.Preparer. Faults don't
+// apply to Prepare.
 func (s *Store) Prepare(ctx context.Context) error {
 	process.EndIfDead(ctx)
 	if inner, ok := s.inner.(lambdaidem.Preparer); ok {

@@ -57,8 +57,8 @@ func Twice[In, Out any](t testing.TB, handler func(context.Context, In) (Out, er
 // second ran none, and both responses have the same status, headers, trailers and body. The
 // comparison ignores [Mark] and the headers named in ignored, like [Twice].
 //
-// TwiceHTTP sets the fields that a server would set: RequestURI, if the request was made for
-// a client and has none, and ContentLength.
+// Like a server, TwiceHTTP sets ContentLength to the length of the body. It also sets
+// RequestURI if it is empty because the request was made for a client.
 func TwiceHTTP(t testing.TB, handler http.Handler, r *http.Request, ignored ...string) *http.Response {
 	t.Helper()
 	var body []byte

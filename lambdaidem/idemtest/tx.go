@@ -10,8 +10,8 @@ import (
 var _ lambdaidem.Transactor = (*Store)(nil)
 
 // Begin begins a transaction of the inner store; see lambdaidem.Transactor. Faults for the
-// verb [Commit] make its commit fail. Begin returns nil if the inner store has no
-// transactions.
+// verb [Commit] apply to the Commit of that transaction. Begin returns nil if the inner store
+// has no transactions.
 func (s *Store) Begin(random io.Reader) lambdaidem.Tx {
 	inner, ok := s.inner.(lambdaidem.Transactor)
 	if !ok {

@@ -59,8 +59,8 @@ const (
 // node is a node of the library's syntax tree, a jmespath.ASTNode.
 type node struct{ v reflect.Value }
 
-// kind returns the node's type. It is one of the library's constants AST…, as an int because
-// their type is not exported.
+// kind returns the node's type, which is one of the library's constants AST…. It is an int,
+// because the type of these constants is not exported.
 func (n node) kind() int { return int(n.v.FieldByName("nodeType").Int()) }
 
 // value returns the node's own value, such as a name, an operator or a literal.

@@ -51,11 +51,12 @@
 //     to_number and type, which support numbers as float64 only, and literal numbers.
 //   - "*" on objects, and the functions keys and values, because the order of their results
 //     is random.
-//   - join, which can make the same string of different parts (write [a, b] instead),
-//     to_string, which makes a string of a missing value, and merge.
+//   - join, which can make the same string of different parts (write [a, b] instead).
+//   - to_string, which makes a string of a missing value.
+//   - merge, which panics on a value that is not an object and lets one member hide another.
 //   - Literals, because a literal in place of a missing value would be a key that many
-//     requests share. Two uses are allowed: a string as one part of [a, b] or {x: a}, if
-//     another part is not a literal, and a literal that something is compared with.
+//     requests share. A literal is allowed if something is compared with it. A literal string
+//     is also allowed as a part of [a, b] or {x: a}, if another part is not a literal.
 //   - [a, b] and {x: a} if the expression then selects something from them, because a missing
 //     part would go unnoticed, and {x: a} with two members of the same name.
 //   - Slices with step 0, or with numbers beyond a million.

@@ -11,12 +11,12 @@ import (
 type function struct {
 	refused string     // why the function is rejected; empty if it is allowed
 	boolean bool       // the function always returns true or false
-	takes   []position // the position of each argument, see samePosition
+	takes   []position // for each argument, how the function uses it; see position and samePosition
 	more    bool       // the last argument may be repeated
 }
 
-// samePosition stands for the position of the function's result. It is the position of an
-// argument that the function returns unchanged.
+// samePosition is the position of an argument that the function returns unchanged, so that it
+// has the same position as the function's result.
 const samePosition position = -1
 
 // Reasons for rejecting functions. The text follows the name of the function.

@@ -28,8 +28,8 @@ type Store struct {
 	mu      sync.Mutex
 	records map[string]lambdaidem.Record
 
-	// sweep checks a few records in each call, so that no single call takes long. ids has
-	// the id of every record. hand is the index in ids of the next record to check.
+	// ids has the id of every record. hand is the index in ids of the next record that sweep
+	// checks. sweep checks only two records in each call, so that no single call takes long.
 	ids  []string
 	hand int
 }
@@ -45,7 +45,7 @@ func New() *Store {
 }
 
 // Acquire takes the lease on a record; see [lambdaidem.Store]. It also deletes up to two
-// records that have long expired.
+// records that expired at least [lambdaidem.KeptAfterExpiry] ago.
 func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem.Record, error) {
 	if err := ended(ctx, "acquire"); err != nil {
 		return lambdaidem.Record{}, err
@@ -133,7 +133,7 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 }
 
 // SaveSteps stores the results of an attempt's steps; see [lambdaidem.StepStore]. It limits
-// neither their number nor their size.
+// neither the number of steps nor their size.
 func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
 	if err := ended(ctx, "save_steps"); err != nil {
 		return lambdaidem.Record{}, err
@@ -214,9 +214,9 @@ func (s *Store) sweep(now time.Time) {
 	}
 }
 
-// isUnchanged reports whether a takeover may replace r, the current record. r must not
-// have changed since the caller of Acquire read it as seen. A completed record can't be
-// taken over, because it never changes.
+// isUnchanged reports whether a takeover may replace r, the current record. seen is the record
+// as the caller of Acquire read it before; r must not have changed since. A completed record
+// can't be taken over, because it never changes.
 func isUnchanged(r, seen lambdaidem.Record) bool {
 	return (r.State == lambdaidem.InProgress || r.State == lambdaidem.Released) &&
 		r.State == seen.State &&

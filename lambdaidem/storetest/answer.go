@@ -119,8 +119,8 @@ func failed(f lambdaidem.Failure) lambdaidem.Result {
 	return lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, Failure: &f}
 }
 
-// keeps completes a record of its own with each of the results. It checks that the completion,
-// a read after it and a refused acquire all return that result.
+// keeps creates one record for each of the results and completes it with that result. It
+// checks that the completion, a read after it and a refused acquire all return the result.
 func keeps(ctx context.Context, e Env, step string, results map[string]lambdaidem.Result) error {
 	for name, result := range results {
 		s := e.story(ctx, step+": "+name)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// fencingSteps test the fencing token: an attempt keeps its lease until another attempt's token
-// has replaced its own, whatever the time is.
+// fencingSteps test the fencing token. An attempt keeps its lease until another attempt's token
+// has replaced its own, even if the lease has ended.
 var fencingSteps = []Step{
 	{
 		Name: "completion is fenced",
@@ -130,8 +130,8 @@ var fencingSteps = []Step{
 	},
 }
 
-// replySteps repeat a call with the same token, as the guard does if the reply was lost. The
-// repeated call must succeed and change nothing.
+// replySteps repeat a call with the same token, as the guard does if the reply to the first
+// call was lost. The repeated call must succeed and change nothing.
 var replySteps = []Step{
 	{
 		Name: "acquire again",

@@ -11,8 +11,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// largeSteps test a store that is a [lambdaidem.Loader]. It must store any answer that Lambda
-// can return, up to 6 MB. Other stores pass these steps without a test.
+// largeSteps test a store that is a [lambdaidem.Loader]. Such a store must accept any answer
+// that Lambda can return, up to 6 MB. Other stores pass these steps without a test.
 var largeSteps = []Step{
 	{
 		Name: "an answer of 6 MB comes back whole",
@@ -65,7 +65,7 @@ var largeSteps = []Step{
 				return s.err
 			}
 			record, err := s.store.Get(ctx, s.id, s.at(time.Second))
-			if err != nil || record.Result.Apart == nil { // the store keeps even this answer in the record
+			if err != nil || record.Result.Apart == nil { // Apart is nil if the store keeps even this answer in the record
 				return err
 			}
 			s.rejectsEndedContext("load", func(ended context.Context) (lambdaidem.Record, error) {

@@ -136,7 +136,7 @@ var raceSteps = []Step{
 }
 
 // oneWins calls Acquire concurrently with many claims, each with its own token. It checks that
-// exactly one gets the lease, and that all calls return the record of that one.
+// exactly one claim gets the lease, and that all calls return the record of that claim.
 func (s *story) oneWins(claim func(token string) lambdaidem.Claim) error {
 	claims := make([]lambdaidem.Claim, racers)
 	got := make([]lambdaidem.Record, racers)
@@ -169,7 +169,7 @@ func (s *story) oneWins(claim func(token string) lambdaidem.Claim) error {
 	return s.err
 }
 
-// owns reports whether an Acquire with claim c that returned r got the lease.
+// owns reports whether the claim c got the lease. r is the record that its Acquire returned.
 func owns(r lambdaidem.Record, c lambdaidem.Claim) bool {
 	return r.State == lambdaidem.InProgress && r.Token == c.Token
 }

@@ -250,8 +250,8 @@ func (s *stepStory) saves(what string, inProgress lambdaidem.Record, after time.
 	return want
 }
 
-// losesSave calls SaveSteps and checks that it changes nothing, and returns ErrLeaseLost
-// with the current record.
+// losesSave calls SaveSteps with one step more than current has. It checks that the call
+// changes nothing and returns ErrLeaseLost with the current record.
 func (s *stepStory) losesSave(what, token string, after time.Duration, current lambdaidem.Record) {
 	s.losesSaveAt(what, token, s.at(after), current)
 }
@@ -264,7 +264,7 @@ func (s *stepStory) losesSaveAt(what, token string, now time.Time, current lambd
 }
 
 // save calls SaveSteps and checks that it returns the record want and the error wantErr. after
-// is the time of the call, from the beginning of the story.
+// is the time of the call, counted from the beginning of the story.
 func (s *stepStory) save(what, token string, after time.Duration, steps lambdaidem.Steps, want lambdaidem.Record, wantErr error) {
 	s.saveAt(what, token, s.at(after), steps, want, wantErr)
 }
@@ -276,8 +276,8 @@ func (s *stepStory) saveAt(what, token string, now time.Time, steps lambdaidem.S
 	})
 }
 
-// rejectsSave calls SaveSteps and checks that it changes nothing, and returns a
-// StoreError with ReasonInvalid and NotApplied.
+// rejectsSave calls SaveSteps and checks that it changes nothing and returns a StoreError with
+// ReasonInvalid and NotApplied.
 func (s *stepStory) rejectsSave(what, token string, after time.Duration, steps lambdaidem.Steps, current lambdaidem.Record) {
 	if s.err != nil {
 		return
@@ -290,9 +290,9 @@ func (s *stepStory) rejectsSave(what, token string, after time.Duration, steps l
 	s.reads(what, after, current)
 }
 
-// acquiresOver calls Acquire to take over the record that was read as seen. It checks that the
-// takeover gets the lease, and keeps the steps of that record. It returns the record that the
-// store must now have.
+// acquiresOver calls Acquire to take over the record seen, which was read before. It checks
+// that the takeover gets the lease and keeps the steps of that record. It returns the record
+// that the store must now have.
 func (s *stepStory) acquiresOver(what, token string, after time.Duration, seen lambdaidem.Record) lambdaidem.Record {
 	c := s.takeover(token, after, seen)
 	want := claimed(c)

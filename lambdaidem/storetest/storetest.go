@@ -10,12 +10,12 @@
 // runs outside of tests, with [Run], and tests of the suite can check that it detects broken
 // stores.
 //
-// The suite never waits, because each call of a store includes the time. The times that it
-// uses begin two hours after the current time, see [Env].Base. So none of its records expires
-// in real time during a run of up to two hours, and a database that deletes expired records
-// (DynamoDB's TTL) can't interfere. Every record that the suite leaves behind expires within
-// two days. Each [Env] uses new ids, so the table may contain other records, and steps may
-// run in parallel.
+// The suite never waits, because the time is an argument of each call of a store. The times
+// that it uses begin two hours after the current time; see [Env].Base. So none of its records
+// expires in real time during a run of up to two hours, and a database that deletes expired
+// records (DynamoDB's TTL) can't interfere. Every record that the suite leaves behind expires
+// within two days. Each [Env] uses new ids, so the table may contain other records, and steps
+// may run in parallel.
 package storetest
 
 import (
@@ -99,8 +99,9 @@ func Run(ctx context.Context, store lambdaidem.Store) error {
 // newStore once for each step.
 //
 // newStore may return the same store each time if the store deletes expired records by real
-// time only. A store such as memstore, which deletes records that have expired by the time in
-// a call, must be a new one for each step, because the times of steps differ by years.
+// time only. A store such as memstore deletes the records that have expired by the time in a
+// call. Then newStore must return a new store each time, because the times of steps differ by
+// years.
 func Test(t *testing.T, newStore func(t *testing.T) lambdaidem.Store) {
 	t.Helper()
 	for _, step := range Steps() {

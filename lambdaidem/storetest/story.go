@@ -21,7 +21,7 @@ type story struct {
 	store lambdaidem.Store
 	base  time.Time // the time at which the story begins: Env.Base
 	id    string    // the record's id
-	err   error     // why the story failed; nil so far
+	err   error     // why the story failed; nil if it has not failed
 }
 
 // story returns a new story about the record that the step refers to as name. Names must be
@@ -30,7 +30,7 @@ func (e Env) story(ctx context.Context, name string) *story {
 	return &story{ctx: ctx, store: e.Store, base: e.Base, id: e.id(name)}
 }
 
-// at returns the time that long after the beginning of the story.
+// at returns the beginning of the story plus after.
 func (s *story) at(after time.Duration) time.Time { return s.base.Add(after) }
 
 // Durations that a story uses unless a step chooses others. They count from the time of the
@@ -42,8 +42,9 @@ const (
 	releaseTTL  = 3 * time.Hour // from a release to the expiry of the released record
 )
 
-// claim returns a claim for the case that there is no record. after is the time of the call,
-// from the beginning of the story. The texts of the claim contain token.
+// claim returns a claim without Over, which gets the lease only if there is no record or if it
+// has expired. after is the time of the call, counted from the beginning of the story. The
+// Fingerprint, Invocation and Bound contain token.
 func (s *story) claim(token string, after time.Duration) lambdaidem.Claim {
 	now := s.at(after)
 	return lambdaidem.Claim{
@@ -59,14 +60,16 @@ func (s *story) claim(token string, after time.Duration) lambdaidem.Claim {
 	}
 }
 
-// takeover returns a claim that takes over the record that was read as seen.
+// takeover returns a claim that takes over the record seen, which was read before. Apart from
+// Over, it is like the claim that s.claim returns.
 func (s *story) takeover(token string, after time.Duration, seen lambdaidem.Record) lambdaidem.Claim {
 	c := s.claim(token, after)
 	c.Over = &seen
 	return c
 }
 
-// answer returns a successful result with a value, for a completion at that time.
+// answer returns a successful result with a value, for a completion at the time after, counted
+// from the beginning of the story.
 func (s *story) answer(after time.Duration, value string) lambdaidem.Result {
 	at := s.at(after)
 	return lambdaidem.Result{
@@ -77,7 +80,8 @@ func (s *story) answer(after time.Duration, value string) lambdaidem.Result {
 	}
 }
 
-// lease returns the lease of the attempt with that token, for a release at that time.
+// lease returns the lease of the attempt with that token, for a release at the time after,
+// counted from the beginning of the story.
 func (s *story) lease(token string, after time.Duration) lambdaidem.Lease {
 	return lambdaidem.Lease{ID: s.id, Token: token, Expires: s.at(after).Add(releaseTTL).Truncate(time.Second), LastFailure: "failure of " + token, Bound: "release of " + token}
 }
@@ -90,8 +94,8 @@ func (s *story) acquires(what string, c lambdaidem.Claim) lambdaidem.Record {
 	return want
 }
 
-// refuses calls Acquire and checks that the claim does not get the lease, and that the call
-// returns the complete current record.
+// refuses calls Acquire and checks that the claim does not get the lease. The call must return
+// the complete current record.
 func (s *story) refuses(what string, c lambdaidem.Claim, current lambdaidem.Record) {
 	s.acquire(what, c, current)
 }
@@ -109,7 +113,7 @@ func (s *story) completes(what string, inProgress lambdaidem.Record, r lambdaide
 	return want
 }
 
-// losesCompletion calls Complete and checks that it changes nothing, and returns ErrLeaseLost
+// losesCompletion calls Complete and checks that it changes nothing and returns ErrLeaseLost
 // with the current record.
 func (s *story) losesCompletion(what, token string, r lambdaidem.Result, current lambdaidem.Record) {
 	s.complete(what, token, r, current, lambdaidem.ErrLeaseLost)
@@ -133,7 +137,7 @@ func (s *story) releases(what string, inProgress lambdaidem.Record, after time.D
 	return want
 }
 
-// losesRelease calls Release and checks that it changes nothing, and returns ErrLeaseLost with
+// losesRelease calls Release and checks that it changes nothing and returns ErrLeaseLost with
 // the current record.
 func (s *story) losesRelease(what, token string, after time.Duration, current lambdaidem.Record) {
 	s.release(what, token, after, current, lambdaidem.ErrLeaseLost)

@@ -10,8 +10,8 @@ import (
 // century is longer than the time to any valid expiry.
 const century = 100 * 365 * 24 * time.Hour
 
-// takeoverSteps test takeovers: calls of Acquire with claim.Over, the record that was read
-// before.
+// takeoverSteps test takeovers. A takeover is a call of Acquire whose claim.Over is the record
+// to replace, as it was read before.
 var takeoverSteps = []Step{
 	{
 		Name: "takeover of a dead lease",

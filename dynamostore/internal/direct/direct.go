@@ -1,11 +1,11 @@
-// Package direct sends the first attempt of a request without the SDK's middleware, which
-// takes less than half of the processor time. It uses the HTTP client, credentials, Region
+// Package direct sends the first attempt of a request without the SDK's middleware. This takes
+// less than half of the processor time. The package uses the HTTP client, credentials, Region
 // and endpoint of the SDK's client, and signs requests as the SDK does.
 //
-// The package builds requests as the version of the SDK does that it was written for. Before
-// the first request, it lets the SDK build a test request that is not sent, builds the same
-// request itself, and compares them; see [Transport.Ready]. Some settings of a client can't
-// be found by this comparison, and [Lost] looks for those.
+// The package builds requests like the version of the SDK for which it was written. Before the
+// first request, it lets the SDK build a test request that is not sent, builds the same
+// request itself, and compares the two; see [Transport.Ready]. This comparison can't find some
+// settings of a client. [Lost] looks for those.
 package direct
 
 import (
@@ -34,7 +34,7 @@ type Transport struct {
 	signer      sigv4.Signer // used only if signsItself is true
 	unfit       error        // why the transport can't be used; nil if it can
 
-	single, several endpointCache // the endpoints of requests for one item and of transactions
+	single, several endpointCache // single: the endpoint of requests for one item; several: that of transactions
 	trace           traces
 }
 
@@ -46,11 +46,11 @@ func New(client *wire.Client) *Transport {
 	return &Transport{client: client, options: client.SDK().Options()}
 }
 
-// Ready returns nil if the transport can be used, and otherwise the reason why not. The
-// first call of Ready compares the transport's requests with the SDK's.
+// Ready returns nil if the transport can be used, and otherwise an error that says why it
+// can't. The first call of Ready compares a request of the transport with one of the SDK.
 func (t *Transport) Ready() error {
 	t.rehearsal.Do(func() {
-		t.unfit = errors.New("the rehearsal of its requests did not end") // the error if rehearse panics, in code of the user
+		t.unfit = errors.New("the rehearsal of its requests did not end") // the result of later calls if rehearse panics in the user's code
 		t.unfit = t.rehearse()
 	})
 	return t.unfit
@@ -85,7 +85,7 @@ func (t *Transport) Attempt(ctx context.Context, r *wire.Request) *wire.Attempt 
 	}
 	a := &attempt{}
 	req, err := t.request(a.Traced(limited), a, r, to, &creds, newInvocation(), t.client.HTTP().Now())
-	if err != nil || limited.Err() != nil { // don't send the request if the time is over
+	if err != nil || limited.Err() != nil { // don't send the request if the attempt has timed out
 		return nil
 	}
 	a.Send(t.client.HTTP(), req)

@@ -23,12 +23,13 @@ type endpoint struct {
 	scheme, host, path string
 	headers            http.Header // header fields that the endpoint rules add to each request
 	name, region       string      // the service and the Region in the signature
-	plain              bool        // the canonical request has this host unchanged, and the path "/"
+	plain              bool        // the canonical request has exactly this host, the path "/" and no header fields of the endpoint
 }
 
-// endpointCache caches the endpoint for the account that was used last. All other
-// parameters of the SDK's endpoint rules are the same for all requests of one store, except
-// that transactions have different ones from other requests.
+// endpointCache caches the endpoint for the account that was used last. Within one store, the
+// result of the SDK's endpoint rules depends on the account, and on whether the request is a
+// transaction. So there is one endpointCache for transactions and another one for all other
+// requests.
 type endpointCache struct {
 	last atomic.Pointer[accountsEndpoint]
 }
@@ -39,9 +40,9 @@ type accountsEndpoint struct {
 }
 
 // endpoint returns the endpoint for a request. It caches the result of the SDK's endpoint
-// rules, but not that of a resolver of the user's. It returns an error for a transaction
-// that names a table by its ARN, because the rules can depend on the ARNs. The SDK's client
-// then sends the request.
+// rules, but not that of the user's own resolver. It returns an error for a transaction that
+// names a table by its ARN, because the result of the rules can depend on the ARN. The SDK's
+// client then sends the request.
 func (t *Transport) endpoint(ctx context.Context, creds *aws.Credentials, r *wire.Request) (*endpoint, error) {
 	known := &t.single
 	several := r.Operation == wire.TransactWriteItems

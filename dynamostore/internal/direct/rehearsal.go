@@ -21,12 +21,13 @@ import (
 )
 
 // rehearse lets the SDK's client build a request that is not sent, and copies its header
-// fields into t.head. Then it builds the same request itself, and returns an error if the
-// two differ in any header field or in the signature. They differ if the client has a
-// setting, or the program has a version of the SDK, that this package does not know.
+// fields into t.head. Then it builds the same request itself, and returns an error if the two
+// differ. They differ if this package does not know a setting of the client or the program's
+// version of the SDK. rehearse also sets t.signsItself: it is true if package sigv4 makes the
+// same signatures as the SDK's signer and that signer does not log.
 func (t *Transport) rehearse() error {
-	// The next two cases are possible only if Options.Transport is TransportDirect: the
-	// store then ignores the result of Lost.
+	// The next two cases are possible only if Options.Transport is TransportDirect, because
+	// only then does the store ignore the result of Lost.
 	if t.options.Credentials == nil {
 		return errors.New("the client is anonymous: it has no credentials")
 	}
@@ -121,7 +122,7 @@ func headOf(h http.Header, operation wire.Operation) head {
 	for _, operation := range []wire.Operation{wire.PutItem, wire.UpdateItem, wire.GetItem, wire.TransactWriteItems} {
 		of.targets[operation] = service + string(operation)
 	}
-	left := map[string]string{} // names of fields not yet in the head, by the same names in lower case
+	left := map[string]string{} // the names of the fields that are not yet in the head, by their lower-case form
 	for name := range h {
 		left[strings.ToLower(name)] = name
 	}
@@ -144,7 +145,7 @@ func headOf(h http.Header, operation wire.Operation) head {
 		case lineHost, lineLength:
 			of.fields = append(of.fields, headField{line: line})
 		default:
-			if _, sent := left[lower]; sent { // for a field that is signed but not sent, differ reports another signature
+			if _, sent := left[lower]; sent { // if the SDK signs a field but does not send it, differ reports that the signatures differ
 				add(lower, line)
 			}
 		}

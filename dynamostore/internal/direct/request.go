@@ -20,10 +20,10 @@ import (
 // head describes the header fields of a client's requests. Transport.rehearse copies them
 // from a request that the SDK built.
 type head struct {
-	fields  []headField               // first the signed fields, in the order of the signature, then the others
+	fields  []headField               // the signed fields in the order of the signature, followed by all other fields
 	targets map[wire.Operation]string // the values of X-Amz-Target
-	// The names of the signed fields, separated by semicolons: for credentials with a
-	// session token, and for others.
+	// The names of the signed fields, separated by semicolons. signedSession is for
+	// credentials with a session token, signed is for credentials without one.
 	signedSession, signed string
 }
 
@@ -112,7 +112,7 @@ func (t *Transport) request(ctx context.Context, a *attempt, of *wire.Request, t
 			}
 		}
 		if signers := f.name == fieldDate || f.name == fieldToken; signers && (s.bySDK || value == "") {
-			continue // the SDK's signer sets both fields, and credentials without a session token need no field for it
+			continue // the SDK's signer sets both fields itself; without a session token, there is no field for it
 		}
 		if f.name != "" {
 			set(f.name, value)

@@ -83,7 +83,7 @@ func silent(signer dynamodb.HTTPSignerV4) bool {
 }
 
 // signedNames returns the names of the signed header fields of a request that the SDK
-// signed, in lower case and in their order.
+// signed, in lower case and in the order of the signature.
 func signedNames(h http.Header) []string {
 	_, names, _ := strings.Cut(h.Get(fieldSignature), "SignedHeaders=")
 	names, _, _ = strings.Cut(names, ",")

@@ -17,7 +17,7 @@ func Empty(body string) bool {
 	return r.Take('{') && r.Take('}') && r.End()
 }
 
-// Item decodes a response that has no member except, at most, an item under the name
+// Item decodes a response that is an empty object or has one member: an item under the name
 // member. It calls take for each attribute of the item. take must read the attribute's
 // value from r, and return false if the value is not valid. found reports whether the
 // response has an item.
@@ -107,7 +107,8 @@ func failure(body, code, member string, take func(*Reader) bool) (message *strin
 }
 
 // Into returns a function that stores the attributes of an item in attrs, for the argument
-// take of [Item] and [Refusal]. It fails if a name occurs twice.
+// take of [Item] and [Refusal]. The function returns false if a value is not valid, or if a
+// name occurs twice.
 func Into(attrs Attributes) func(*Reader, string) bool {
 	return func(r *Reader, name string) bool {
 		v, ok := r.Value()

@@ -5,8 +5,8 @@ import (
 )
 
 // AppendAction appends one write of a transaction, in DynamoDB's JSON. It returns false if
-// the write can't be encoded: it does not have exactly one of the four kinds, lacks a table,
-// an item or a key, or has a value that [AppendValue] refuses.
+// the write can't be encoded. This is so if the write has none or several of the four kinds,
+// if it lacks its table, item or key, or if [AppendValue] returns false for a value.
 func AppendAction(b []byte, item *types.TransactWriteItem) ([]byte, bool) {
 	var a action
 	switch put, update, del, check := item.Put, item.Update, item.Delete, item.ConditionCheck; {
@@ -32,7 +32,7 @@ func AppendAction(b []byte, item *types.TransactWriteItem) ([]byte, bool) {
 type action struct {
 	head      string // the JSON before the table's name
 	table     *string
-	of        string     // the JSON before attrs: the name of the member Item or Key
+	of        string     // the JSON before attrs, which names the member Item or Key
 	attrs     Attributes // the item to put, or the key of the item to write
 	update    *string    // the UpdateExpression; nil except for an update
 	condition *string

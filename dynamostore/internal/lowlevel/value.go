@@ -122,7 +122,7 @@ func AppendNames(b []byte, names map[string]string) []byte {
 }
 
 // AppendString appends a JSON string (RFC 8259, section 7). Like the SDK, it replaces each
-// invalid byte of UTF-8 by U+FFFD.
+// byte that is not part of valid UTF-8 by U+FFFD.
 func AppendString[T ~string | ~[]byte](b []byte, s T) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

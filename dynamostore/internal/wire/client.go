@@ -114,8 +114,8 @@ func (o *Options) retryer(quota retry.RateLimiter) aws.Retryer {
 	})
 }
 
-// retryable reports whether an error is worth another attempt, if this package decides
-// that. For all other errors it returns aws.UnknownTernary, and the SDK's rules decide.
+// retryable reports whether an error is worth another attempt. For errors about which this
+// package has no rule, it returns aws.UnknownTernary, and the SDK's rules decide.
 func retryable(err error) aws.Ternary {
 	// Most errors are failed conditions. The SDK's rules have the same result, but take
 	// longer.
@@ -145,8 +145,8 @@ func (o *Options) backoff(attempt int) time.Duration {
 }
 
 // attemptLimit is a middleware that limits the duration of each attempt. If an attempt
-// times out, its error is attemptTimedOut, because the SDK's retry loop would take the
-// context's own error for the end of the caller's context, and give up.
+// times out, its error is attemptTimedOut instead of the context's own error. The SDK's retry
+// loop would take that one for the end of the caller's context, and give up.
 type attemptLimit time.Duration
 
 func (attemptLimit) ID() string { return "lambdaidem.AttemptLimit" }
@@ -154,7 +154,7 @@ func (attemptLimit) ID() string { return "lambdaidem.AttemptLimit" }
 func (l attemptLimit) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 	middleware.FinalizeOutput, middleware.Metadata, error,
 ) {
-	late := false // whether a First has already made this attempt, and it timed out
+	late := false // a First has already made this attempt, which timed out
 	if c := callOf(ctx); c != nil && c.first != nil {
 		late = c.first.Late
 	}

@@ -35,7 +35,7 @@ type Request struct {
 	// Answer decodes DynamoDB's response.
 	Answer Answer
 
-	altered []byte // the body after the user's middleware has changed the request; nil if it hasn't
+	altered []byte // the body to send instead of Body if the user's middleware has changed the request; otherwise nil
 }
 
 // An Answer decodes the body of DynamoDB's response to a request. Its methods may be
@@ -101,7 +101,7 @@ type call struct {
 	context.Context //nolint:containedctx // see above
 
 	request *Request // the request that Do sends; nil for a call of Watch
-	first   *Attempt // the first attempt, made by a First; nil if the SDK's client has to make it
+	first   *Attempt // the first attempt, made by a First, until HTTP.Do has returned its outcome; nil if the SDK's client makes it
 	body    string   // the body of the last error response
 
 	unknown    bool // an attempt may have been applied
@@ -160,8 +160,7 @@ func (c *call) refusal(err error) error {
 	return c.identified(err)
 }
 
-// succeeded reports whether the attempt got a complete response, and the request was
-// successful.
+// succeeded reports whether the response is complete and says that the request succeeded.
 func (a *Attempt) succeeded(r *Request) bool {
 	return a.whole() && a.Status == http.StatusOK && r.Answer.Success(a.Body)
 }

@@ -11,8 +11,8 @@ import (
 // The error codes by which DynamoDB refuses a transaction because of an earlier one with the
 // same ClientRequestToken (API reference, "TransactWriteItems").
 const (
-	codeInProgress = "TransactionInProgressException"       // the earlier one has not ended
-	codeOtherBytes = "IdempotentParameterMismatchException" // the earlier one had another body
+	codeInProgress = "TransactionInProgressException"       // the earlier transaction has not ended
+	codeOtherBytes = "IdempotentParameterMismatchException" // the earlier transaction had another body
 )
 
 // Code returns the error code in DynamoDB's response, or "" if err has none.
@@ -38,8 +38,8 @@ func IsConflict(code string) bool {
 	return false
 }
 
-// An IdentityError is the error of a call whose last attempt failed because it got no
-// credentials. The SDK has no error type for that.
+// An IdentityError is the error of a call whose last attempt got no credentials. The SDK has no
+// error type for that.
 type IdentityError struct{ Err error }
 
 func (e *IdentityError) Error() string { return e.Err.Error() }
@@ -55,8 +55,8 @@ func (c *call) identified(err error) error {
 }
 
 // beforeIdentity and afterIdentity are middleware that run before and after the SDK's
-// middleware GetIdentity, which gets the credentials of an attempt. afterIdentity runs only
-// if GetIdentity succeeds, so call.noIdentity tells whether it failed.
+// middleware GetIdentity, which gets the credentials of an attempt. beforeIdentity sets
+// call.noIdentity. afterIdentity clears it, but runs only if GetIdentity succeeds.
 type (
 	beforeIdentity struct{}
 	afterIdentity  struct{}

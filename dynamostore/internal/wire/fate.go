@@ -51,7 +51,7 @@ func (witness) HandleDeserialize(ctx context.Context, in middleware.DeserializeI
 	if c == nil {
 		return next.HandleDeserialize(ctx, in)
 	}
-	if made := c.first; made != nil { // HTTP.Do returns the outcome of this attempt, and sends nothing
+	if made := c.first; made != nil { // a First has made this attempt already; HTTP.Do returns its outcome and sends nothing
 		out, meta, err := next.HandleDeserialize(ctx, in)
 		c.unknown = err != nil && !made.conn.surelyNotApplied(err)
 		return out, meta, err
@@ -73,7 +73,7 @@ type connection struct {
 	hooks  httptrace.ClientTrace
 }
 
-// traced returns a context for the attempt whose hooks count its connections.
+// traced returns a copy of ctx with hooks that count the connections of the attempt.
 func (c *connection) traced(ctx context.Context) context.Context {
 	c.hooks.GetConn = func(string) { c.wanted.Store(true) }
 	c.hooks.GotConn = func(httptrace.GotConnInfo) { c.had.Add(1) }
@@ -88,7 +88,7 @@ func (c *connection) neverSent() bool { return c.wanted.Load() && c.had.Load() =
 // surelyNotApplied reports whether an attempt that failed with err certainly wrote nothing,
 // because it was never sent or because DynamoDB refused it. A refusal is no proof if there
 // was more than one connection: an HTTP client that retries by itself may have sent the
-// request before, and the refusal is only the response to the last time.
+// request several times, and the refusal is the response to the last time only.
 func (c *connection) surelyNotApplied(err error) bool {
 	return c.neverSent() || c.had.Load() <= 1 && surelyRefused(err)
 }
@@ -103,7 +103,7 @@ func surelyRefused(err error) bool {
 	switch code := Code(err); {
 	case !errors.As(err, &answer), code == "":
 		return false
-	case code == codeInProgress, code == codeOtherBytes: // an earlier attempt of this transaction may still commit
+	case code == codeInProgress, code == codeOtherBytes: // an earlier attempt of this transaction may have committed, or may still commit
 		return false
 	}
 	status := answer.HTTPStatusCode()

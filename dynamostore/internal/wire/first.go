@@ -22,7 +22,7 @@ func (c *Client) Use(f First) { c.first = f }
 type Attempt struct {
 	Status int         // the response's status; 0 if there was no response
 	Header http.Header // the response's header
-	Body   string      // the response's body, or what was received of it
+	Body   string      // the response's body, or the part of it that was received
 	Cut    error       // why the body is incomplete or damaged; nil if it is complete
 	Err    error       // why there was no response; nil if there was one
 	Late   bool        // the attempt reached Options.AttemptTimeout while the caller's context had not ended
@@ -76,8 +76,8 @@ var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 // maxPooled is the maximum capacity in bytes of a buffer that is returned to the pool.
 const maxPooled = 64 << 10
 
-// body reads a response's body to its end and checks it against the checksum in the
-// header. With an error, it returns the bytes that it has read.
+// body reads a response's body to its end and checks it against the checksum in the header.
+// If it returns an error, it also returns the bytes that it has read.
 func (h *HTTP) body(resp *http.Response) (string, error) {
 	buffer, _ := buffers.Get().(*bytes.Buffer)
 	buffer.Reset()

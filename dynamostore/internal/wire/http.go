@@ -117,7 +117,7 @@ func (h *HTTP) Now() time.Time {
 // sends it only if the request succeeded.
 const fieldChecksum = "X-Amz-Crc32"
 
-// first is like h.Get, but faster: name must be in its canonical form already.
+// first is like h.Get, but name must already be in canonical form. This makes it faster.
 func first(h http.Header, name string) string {
 	if values := h[name]; len(values) > 0 {
 		return values[0]

@@ -14,7 +14,8 @@ import (
 )
 
 // protocol is the SDK's protocol with two differences, both for calls of [Client.Do]: it
-// sends the Body of the Request, and its Answer decodes the response too.
+// sends Request.Body, and it lets Request.Answer decode a successful response before the SDK
+// does.
 //
 // The SDK encodes maps in random order. If it encoded a transaction again for each attempt,
 // attempts with the same ClientRequestToken would have different bytes, and DynamoDB might

@@ -1,4 +1,4 @@
-// Command coldstart is the least that a function links: a guard and its store.
+// Command coldstart links only what every guarded function links: a guard and its store.
 package main
 
 import (

@@ -29,8 +29,9 @@ type Item struct {
 type Options struct {
 	Concurrency int  // maximum number of items that run at the same time; 0 means 1
 	StopAll     bool // no item begins after the first failure of any item
-	// May is called before each item begins. If it returns an error, neither that item nor
-	// any later one begins, and they fail with this error. Nil means that all may begin.
+	// May is called before each item begins. If it returns an error, no further item
+	// begins, and each item that would have begun fails with this error. If May is nil, all
+	// items may begin.
 	May func() error
 }
 
@@ -64,13 +65,13 @@ type run struct {
 	do      func(i int) error
 	errs    []error // the errors of the items that have ended
 	ready   []int   // the items that may begin, in ascending order
-	waits   []int   // the number of items that each item still waits for
-	after   [][]int // the items that wait for each item
+	waits   []int   // for each item, the number of items that it still waits for
+	after   [][]int // for each item, the items that wait for it
 	failed  bool    // an item has failed
 	lateErr error   // the error of Options.May; no item begins if it is not nil
 
 	groups map[string]bool     // the groups in which an item has failed
-	ends   map[[2]string]error // how the first item with each pair of Key and Content ended
+	ends   map[[2]string]error // by Key and Content: the error of the first item with that pair; nil if it succeeded
 }
 
 // link makes each item wait for the item before it in the same group, and for the item before
@@ -105,8 +106,8 @@ func (r *run) next() int {
 	return i
 }
 
-// skips reports whether item i ends without running, and with which error: nil for a
-// duplicate of an item that succeeded.
+// skips reports whether item i is to end without running, and returns its error if so. The
+// error is nil if the item is a duplicate of one that succeeded.
 func (r *run) skips(i int) (bool, error) {
 	item := r.items[i]
 	of := [2]string{item.Key, item.Content}

@@ -13,18 +13,19 @@ import (
 // for concurrent use. A nil *Pointers is the empty set.
 type Pointers struct{ root node }
 
-// node is a node in the tree of all pointers. The path from the root to the node is the
-// tokens of a pointer, or of the beginning of one.
+// node is a node in the tree of all pointers. The path from the root to a node consists of
+// all tokens of a pointer, or of its first ones.
 type node struct {
 	named bool // a pointer ends here
-	// members has the child nodes by the name of an object's member, in canonical spelling.
-	// elements has, by index, those children whose token is an index of an array too.
+	// members maps each token below this node to its child node. The token is the name of
+	// an object's member, in canonical spelling. If the token can also be the index of an
+	// array's element, elements maps that index to the same child node.
 	members  map[string]*node
 	elements map[int]*node
 }
 
-// ParsePointers parses JSON Pointers (RFC 6901). It returns an error for an invalid
-// pointer, and for the empty one, which names the whole text.
+// ParsePointers parses JSON Pointers (RFC 6901). It returns an error if a pointer is
+// invalid, or if it is empty and so names the whole text.
 func ParsePointers(pointers []string) (*Pointers, error) {
 	p := &Pointers{}
 	for _, pointer := range pointers {
@@ -93,9 +94,10 @@ func spell(name string) string {
 // of the original array, including those that Cut removes. Time is linear in the length of
 // the text.
 //
-// After Cut, two texts are equal if and only if they differ in nothing but the named parts,
-// or in whether those exist. This holds for arrays too: the pointers name the same indexes
-// in every text, so the n-th element that is left had the same index in every text.
+// After Cut, two texts are equal if and only if they were equal outside the named parts. A
+// named part may exist in only one of them. This holds for arrays too: the pointers name the
+// same indexes in every text, so the n-th element that is left had the same index in every
+// text.
 func (p *Pointers) Cut(text []byte) []byte {
 	if p == nil || len(p.root.members) == 0 {
 		return text
@@ -105,16 +107,16 @@ func (p *Pointers) Cut(text []byte) []byte {
 	return text[:c.kept]
 }
 
-// cutter moves the parts of a text that are kept to the front of the text. It does not
-// check the text, which is in canonical form.
+// cutter moves those parts of a text that Cut keeps to the front of the text. It does not
+// check the text, because that is in canonical form.
 type cutter struct {
 	text []byte
 	pos  int // the next byte to read
 	kept int // length of the part that is kept so far; at most pos
 }
 
-// value reads a value and keeps it, without the parts of it that the pointers name. at is
-// the node for the value.
+// value reads the value at pos and keeps it, except for the parts that the pointers name. at
+// is the node for the value.
 func (c *cutter) value(at *node) {
 	switch c.text[c.pos] {
 	case '{':
@@ -128,9 +130,10 @@ func (c *cutter) value(at *node) {
 	}
 }
 
-// all reads an object or an array, which ends with closing, and keeps it without the
-// members or elements that the pointers name. find returns the node for the i-th member or
-// element, which begins at pos, or nil if no pointer leads there.
+// all reads an object or an array and keeps it, except for the members or elements that the
+// pointers name. closing is its closing brace or bracket. find returns the node for the i-th
+// member or element, which begins at pos. It returns nil if no pointer names that member or
+// element, or a part of it.
 func (c *cutter) all(closing byte, find func(i int) *node) {
 	c.keep(c.pos + 1)
 	first := c.kept

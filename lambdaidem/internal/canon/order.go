@@ -30,11 +30,11 @@ type opened struct {
 	unordered bool // the members read so far are not sorted
 }
 
-// object is an object that has been read, and whose members must be reordered.
+// object is an object that has been read and whose members must be reordered.
 type object struct {
 	start, end   uint32 // position of the object in the output
 	first, count uint32 // its members in scanner.sorted: index of the first one, and their number
-	moved        uint32 // len(scanner.moved) when the object began; the objects inside it come after that
+	moved        uint32 // len(scanner.moved) when the object began; the objects inside it follow from this index on
 }
 
 // member is a member of an object that is being read.
@@ -68,9 +68,9 @@ func (s *scanner) name() (member, bool) {
 		s.flush()
 		spelt = s.out[start:]
 	}
-	// The name is folded with its escapes. That is safe: different escapes stay different
-	// from each other and from all other text, and no escape ends in an i, after which a
-	// dot would be dropped.
+	// The name is folded with its escapes still in it. That is safe: different escapes stay
+	// different from each other and from all other text, and no escape ends in an i, so
+	// appendFolded never drops a dot above after one.
 	s.names = appendFolded(s.names, spelt[1:len(spelt)-1])
 	return member{
 		prefix:   prefix(s.names, name),
@@ -180,8 +180,8 @@ func prefix(names []byte, at int) uint64 {
 }
 
 // reorder copies spelt[from:to] to dst, which has the same length, and reorders the members
-// of the objects in it. These objects are the last ones of moved[:n], as far as they begin
-// at from or later.
+// of the objects in it. These objects are those at the end of moved[:n] that begin at from
+// or later.
 func (s *scanner) reorder(dst []byte, from, to, n int) {
 	for n > 0 && int(s.moved[n-1].start) >= from {
 		o := s.moved[n-1]
@@ -229,8 +229,8 @@ func (s *scanner) retained() int {
 //   - Jackson in other locales reads İ as i and U+0307, the dot above. Sorting needs an
 //     equivalence relation, and İ also equals i, so the dot is ignored after any i.
 //
-// Names also have the same folded form if several of these steps lead from one to the
-// other. Other names have different forms.
+// Names also have the same folded form if several of these rules together lead from one
+// name to the other. All other names have different folded forms.
 //
 // appendFolded does not apply full case folding, which replaces ß by ss. Readers convert
 // names to lower case, where İ is the only letter that becomes more than one, and we know

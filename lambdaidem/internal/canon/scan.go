@@ -14,7 +14,7 @@ import "slices"
 // that, only reset may be called. src must be valid UTF-8.
 type scanner struct {
 	src  []byte
-	from int // where the part of src begins that is not yet copied to out
+	from int // the first byte of src that is not yet copied to out
 	pos  int // the next byte of src to read
 	lim  Limits
 
@@ -182,8 +182,8 @@ func digits(src []byte, i int) int {
 	return i
 }
 
-// peek skips white space and returns the next byte without reading it. At the end of
-// the text it returns 0, which is not valid between values.
+// peek skips white space and returns the next byte without reading it. At the end of the
+// text it returns 0. A zero byte is invalid wherever peek is called.
 func (s *scanner) peek() byte {
 	if s.pos < len(s.src) && s.src[s.pos] > ' ' { // the usual case
 		return s.src[s.pos]

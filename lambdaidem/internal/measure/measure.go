@@ -1,7 +1,7 @@
 // Package measure converts an event of a guard to the values that observers such as packages
 // emf and otelobserver add to their metrics, so that all of them count in the same way. Each
-// text has a limited number of values, and none is chosen by a client or the sender of a
-// message.
+// string field of a [Sample] has a limited number of values, and no value is chosen by a
+// client or by the sender of a message.
 package measure
 
 import (
@@ -31,8 +31,8 @@ type Sample struct {
 	// otherwise 0.
 	Attempt int
 
-	// Reason and Throttle say why a request to the store failed. They are empty in all
-	// events but an EventStoreError.
+	// Reason and Throttle say why a request to the store failed. Both are empty unless the
+	// event is an EventStoreError. Throttle is also empty unless Reason is ReasonThrottled.
 	Reason, Throttle string
 }
 

@@ -1,6 +1,6 @@
 // Package process lets package idemtest simulate the death of a process in a test. A simulated
-// process is a context: after it was killed, the goroutines that use the context end when
-// they next call [EndIfDead].
+// process is attached to a context. After it is killed, each goroutine that uses the context
+// ends when it next calls [EndIfDead].
 package process
 
 import (
@@ -9,12 +9,13 @@ import (
 	"sync/atomic"
 )
 
-// Process is a simulated process. All calls with its context belong to it.
+// Process is a simulated process. All calls with the context that [With] returns, or with one
+// derived from it, belong to the process.
 type Process struct{ dead atomic.Bool }
 
 type key struct{}
 
-// With returns a context that belongs to a new process, and the process.
+// With returns a copy of ctx that belongs to a new process, and the process.
 func With(ctx context.Context) (context.Context, *Process) {
 	p := new(Process)
 	return context.WithValue(ctx, key{}, p), p

@@ -1,5 +1,5 @@
 // Package sigv4 signs requests by AWS Signature Version 4 (IAM User Guide, "Create a signed
-// AWS API request"). The caller builds the canonical request, and the body is in memory.
+// AWS API request"). The caller builds the canonical request.
 //
 // The signature is the same as that of a new SDK signer. (An SDK signer that was used before
 // can differ: for the rest of the day, it uses the first secret that it got for an access
@@ -31,8 +31,8 @@ const (
 	dayLength  = len("20060102")
 )
 
-// Scope is the Region and the service for which a signature is valid. A signature is also
-// valid for one day only.
+// Scope is the Region and the service for which a signature is valid. The credential scope
+// also has the day, which is taken from the request's date.
 type Scope struct{ Region, Service string }
 
 // AppendDate appends a time in the format [TimeFormat]. The year must have four digits.
@@ -57,7 +57,8 @@ type Signer struct{ last atomic.Pointer[key] }
 
 // Authorization returns the value of the header field Authorization. date is the date of
 // the request, in the format [TimeFormat]. signed has the names of the header fields in the
-// canonical request, in the same order, separated by semicolons.
+// canonical request, in the same order and separated by semicolons. canonical is the
+// canonical request.
 func (s *Signer) Authorization(creds *aws.Credentials, of Scope, date, signed string, canonical []byte) string {
 	k := s.last.Load()
 	if k == nil || !k.is(creds, of, date) {
