@@ -67,6 +67,7 @@ type PurgeProgress struct {
 	Orphans    int           // deleted parts that no record referred to; in a dry run, those that would be deleted
 	KeptParts  int           // parts left alone because a record may still come to refer to them
 	KeptSteps  int           // selected records that keep the results of their steps
+	Undecided  int           // matched records whose attempt died after a step, which may be the only proof of an effect; PurgeOptions.Steps erases it
 	InnerCalls int           // selected released records whose retry needs the answer of a guarded call in the handler
 	Foreign    int           // items left alone because they are not records of this package
 	Units      float64       // capacity units consumed
@@ -211,6 +212,9 @@ func (p *purge) shouldPurge(it *item, clock Inspected) bool {
 		switch {
 		case erasesSteps:
 			sum.Matched++
+			if it.Status == lambdaidem.InProgress {
+				sum.Undecided++
+			}
 			do = !p.opts.DryRun
 		case it.Status == lambdaidem.InProgress:
 			sum.InProgress++
@@ -345,7 +349,7 @@ func (p *purge) forget(ctx context.Context, it *item, now time.Time) (bool, erro
 func (p *purge) erasedItem(it *item, what OperationKind, token string, now time.Time) *item {
 	next := &item{
 		ID:      it.ID,
-		Failure: lambdaidem.NoAnswer("the operation was carried out, and its answer was erased since"),
+		Failure: lambdaidem.NoAnswer("the request was answered, and the answer was erased since"),
 		Operations: withOperation(it.Operations, Operation{
 			What: what, By: p.o.name, Reason: p.o.reason, At: now.Truncate(time.Millisecond), Attempt: int(it.Attempt.n), Token: token,
 		}),

@@ -156,6 +156,7 @@ func add(before, since dynamostore.PurgeProgress) dynamostore.PurgeProgress {
 	since.Orphans += before.Orphans
 	since.KeptParts += before.KeptParts
 	since.KeptSteps += before.KeptSteps
+	since.Undecided += before.Undecided
 	since.InnerCalls += before.InnerCalls
 	since.Foreign += before.Foreign
 	since.Units += before.Units

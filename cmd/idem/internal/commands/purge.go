@@ -94,8 +94,22 @@ killed at any time. With --state, the same command then continues where it was. 
 	return c
 }
 
+// givenNonEmpty returns an error if one of the flags was given with an empty value, as by a
+// variable of the shell that is not set. The purge would choose more records than meant.
+func givenNonEmpty(set *pflag.FlagSet, names ...string) error {
+	for _, name := range names {
+		if f := set.Lookup(name); f.Changed && f.Value.String() == "" {
+			return fmt.Errorf("--%s is empty; leave the flag out, or give it a value", name)
+		}
+	}
+	return nil
+}
+
 func (p *purgeCommand) run(a *app, c *cobra.Command) error {
 	ctx := c.Context()
+	if err := givenNonEmpty(c.Flags(), "namespace", "route", "caller", "tenant", "since", "older-than"); err != nil {
+		return usage(err)
+	}
 	ages, err := p.check()
 	if err != nil {
 		return usage(err)
@@ -298,6 +312,7 @@ type purgeView struct {
 	Orphans    int     `json:"orphanedParts"` // deleted parts of attempts that never completed; in a dry run, those that would be deleted
 	KeptParts  int     `json:"keptParts"`
 	KeptSteps  int     `json:"keptSteps"`  // records that keep the results of their steps
+	Undecided  int     `json:"undecided"`  // matched records whose attempt died after a step
 	InnerCalls int     `json:"innerCalls"` // released records whose retry needs the answer of a guarded call
 	Foreign    int     `json:"foreign"`
 	Units      float64 `json:"capacityUnits"`
@@ -316,7 +331,7 @@ func (p *purgeCommand) report(a *app, sum dynamostore.PurgeProgress, match *matc
 	v := purgeView{
 		DryRun: p.dryRun, Forgotten: p.forget,
 		Looked: sum.Looked, Matched: sum.Matched, Purged: sum.Purged, Before: sum.Before, Changed: sum.Changed, InProgress: sum.InProgress,
-		Parts: sum.Parts, Orphans: sum.Orphans, KeptParts: sum.KeptParts, KeptSteps: sum.KeptSteps, InnerCalls: sum.InnerCalls, Foreign: sum.Foreign,
+		Parts: sum.Parts, Orphans: sum.Orphans, KeptParts: sum.KeptParts, KeptSteps: sum.KeptSteps, Undecided: sum.Undecided, InnerCalls: sum.InnerCalls, Foreign: sum.Foreign,
 		Units: sum.Units, Seconds: sum.Elapsed.Round(time.Millisecond).Seconds(),
 		CallersAlike:  match.callersAlike(),
 		WithoutCaller: match.Unnamed, RoutesWithout: slices.Sorted(maps.Keys(match.Routes)),
@@ -347,6 +362,7 @@ func (v purgeView) text(to printer) {
 		say(to, "%s deleted.\n", counted(v.Parts, "part of an answer", "parts of answers"))
 	}
 	const stepsErased = " (--steps erases those of released records and dead attempts)"
+	const proofErased = " (the steps may be the only proof of a payment: decide such a record before you erase them, see docs/operate.md)"
 	const innerErased = " (if that was erased, nothing can complete the request: see docs/idem.md)"
 	for _, line := range []struct {
 		n         int
@@ -355,6 +371,7 @@ func (v purgeView) text(to printer) {
 		{v.Orphans, "part belonged to an attempt that never completed", "parts belonged to attempts that never completed"},
 		{v.KeptParts, "part was left: an answer that is being stored may need it", "parts were left: an answer that is being stored may need them"},
 		{v.KeptSteps, "record keeps the results of its steps" + stepsErased, "records keep the results of their steps" + stepsErased},
+		{v.Undecided, "of them belongs to an attempt that died after a step" + proofErased, "of them belong to attempts that died after a step" + proofErased},
 		{v.InnerCalls, "record is released, and a retry needs the answer of a guarded call that its handler made" + innerErased, "records are released, and retries need the answers of guarded calls that their handlers made" + innerErased},
 		{v.Before, "was erased before", "were erased before"},
 		{v.InProgress, "is in progress, and was left", "are in progress, and were left"},

@@ -95,6 +95,7 @@ func TestO2_PurgeRefusesWhatItCantMean(t *testing.T) {
 		{"--all", "--older-than", "soon"}, {"--all", "--older-than", "-3h"}, {"--older-than", "70000d"},
 		{"--since", "03:00"}, {"--since", "1d"},
 		{"--all", "--rate", "0"}, {"--all", "--max-skew", "-1s"}, {"--all", "--state", "x", "--after", "y"}, {"--all", "--state", state}, {"--all", "--reason", ""},
+		{"--namespace", "shop", "--since", ""}, {"--namespace", "shop", "--caller", ""}, {"--caller", "bob", "--older-than", ""}, {"--caller", "bob", "--route", ""},
 	} {
 		if args = append([]string{"purge", "--reason", "r", "--yes"}, args...); d.idem(args...).code != exitUsage {
 			t.Errorf("%q: exit code %d", args, d.idem(args...).code)

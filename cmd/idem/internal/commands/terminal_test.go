@@ -155,25 +155,27 @@ func TestO2_APurgeCountsInWords(t *testing.T) {
 1 part belonged to an attempt that never completed.
 1 part was left: an answer that is being stored may need it.
 1 record keeps the results of its steps (--steps erases those of released records and dead attempts).
+1 of them belongs to an attempt that died after a step (the steps may be the only proof of a payment: decide such a record before you erase them, see docs/operate.md).
 1 record is released, and a retry needs the answer of a guarded call that its handler made (if that was erased, nothing can complete the request: see docs/idem.md).
 1 was erased before.
 1 is in progress, and was left.
 1 changed meanwhile, and was left.
 1 item is no record, or has renamed attributes (--attribute), and was left.
 Looked at 1 item. Capacity units: 0.5.
-`: {Purged: 1, Looked: 1, Parts: 1, Orphans: 1, KeptParts: 1, KeptSteps: 1, InnerCalls: 1, Before: 1, InProgress: 1, Changed: 1, Foreign: 1, Units: 0.5},
+`: {Purged: 1, Looked: 1, Parts: 1, Orphans: 1, KeptParts: 1, KeptSteps: 1, Undecided: 1, InnerCalls: 1, Before: 1, InProgress: 1, Changed: 1, Foreign: 1, Units: 0.5},
 		`2 records erased.
 2 parts of answers deleted.
 2 parts belonged to attempts that never completed.
 2 parts were left: an answer that is being stored may need them.
 2 records keep the results of their steps (--steps erases those of released records and dead attempts).
+2 of them belong to attempts that died after a step (the steps may be the only proof of a payment: decide such a record before you erase them, see docs/operate.md).
 2 records are released, and retries need the answers of guarded calls that their handlers made (if that was erased, nothing can complete the request: see docs/idem.md).
 2 were erased before.
 2 are in progress, and were left.
 2 changed meanwhile, and were left.
 2 items are no records, or have renamed attributes (--attribute), and were left.
 Looked at 2 items. Capacity units: 4.
-`: {Purged: 2, Looked: 2, Parts: 2, Orphans: 2, KeptParts: 2, KeptSteps: 2, InnerCalls: 2, Before: 2, InProgress: 2, Changed: 2, Foreign: 2, Units: 4},
+`: {Purged: 2, Looked: 2, Parts: 2, Orphans: 2, KeptParts: 2, KeptSteps: 2, Undecided: 2, InnerCalls: 2, Before: 2, InProgress: 2, Changed: 2, Foreign: 2, Units: 4},
 		`1 record would be forgotten.
 2 were erased before.
 Looked at 0 items. Capacity units: 0.
