@@ -15,18 +15,18 @@ const (
 	attrData        = "data"                   // S if the answer is UTF-8, else B
 	attrValidation  = "validation"             // S, the request's fingerprint
 	attrOutcome     = "outcome"                // S, succeeded or failed, once the record is completed
-	attrScope       = "scope"                  // S, what the id is a hash of, readable, without the key
+	attrScope       = "scope"                  // S, namespace, method, route and caller in readable form; the id is a hash of these and the key
 	attrStartedAt   = "started_at"             // N, when the current attempt began, epoch milliseconds
 	attrCompletedAt = "completed_at"           // N, when the record was completed, epoch milliseconds
-	attrFailure     = "failure"                // M, the error to replay, instead of data
+	attrFailure     = "failure"                // M, the error to replay; a record that has it has no data
 	attrEncoding    = "encoding"               // S, how data, parts or steps are encoded; absent: data is the plain answer, and there are no steps
 	attrParts       = "parts"                  // M, count, size and checksum of an answer that has an encoding
 	attrSteps       = "steps"                  // M, results of steps by name, until the record is completed
 	attrInvocation  = "invocation"             // S, Lambda's request id of the attempt
-	attrLastFailure = "last_failure"           // S, the code of the error because of which the record was released
+	attrLastFailure = "last_failure"           // S, why the record was released, such as the code of the attempt's error
 	attrBound       = "bound"                  // S, why a released record refuses another payload; absent: it accepts one
 	attrOperations  = "operations"             // L, the changes that operators made to the record
-	attrEncrypts    = "encrypts"               // S, the cipher of the store that took the lease; absent: it has no Options.Encryption
+	attrEncrypts    = "encrypts"               // S, the cipher of the store that took the lease; absent: that store has no Options.Encryption
 	attrErasing     = "erasing"                // M, parts that a purge has yet to delete
 	attrLeaseShard  = "lease_shard"            // S, partition key in Options.LeaseIndex, while the record is in progress
 )
@@ -59,7 +59,7 @@ const (
 	kindMap            kinds = "M"
 )
 
-// updates is a set of kinds of UpdateItem, as bits.
+// updates is a bit set. Each bit stands for one kind of UpdateItem request.
 type updates uint8
 
 const (
@@ -72,9 +72,10 @@ const (
 // itemAttributes lists the attributes of a record. All code that encodes, decodes, renames
 // or updates attributes uses this list.
 //
-// A lock is a PutItem, which replaces the whole item. A takeover is an UpdateItem. It keeps
-// the steps and the operations, which belong to the record, and replaces or removes all
-// attributes of the old attempt.
+// The lock, which creates a record, is not among the updates, because it is a PutItem and
+// replaces the whole item. A takeover is an UpdateItem. It keeps the steps and the
+// operations, which belong to the record, and replaces or removes all attributes of the old
+// attempt.
 var itemAttributes = [...]attribute{
 	{attrID, "#id", kindString, 0, func(it *item) field { return (*text)(&it.ID) },
 		&renaming{"IDAttribute", func(o *Options) *string { return &o.IDAttribute }}},

@@ -32,8 +32,8 @@ const (
 func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.Record, wire.Fate, error) {
 	if errors.Is(err, wire.ErrRefused) {
 		// The record's condition failed. The record shows whether an earlier request of
-		// this transaction was applied. If none was, none will be: the same condition
-		// fails for all of them.
+		// this transaction was applied. If no request was applied, none will be, because
+		// the same condition fails for all of them.
 		rec, err := t.refused(p, &p.request.cancelled.CancellationReasons[0])
 		return rec, wire.NotApplied, err
 	}
@@ -58,8 +58,10 @@ func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.
 }
 
 // refusedTable reports whether DynamoDB refused the transaction because a table of an enlisted
-// write does not exist or may not be written to. DynamoDB does not always say which table. It
-// is not the record's if the attempt has a lease, because the lease was written to that table.
+// write does not exist or may not be written to. DynamoDB does not always say which table. If
+// the transaction claims the record, it may be the record's table, so refusedTable returns
+// false. Otherwise it is not, because the attempt's lease was written there or the transaction
+// has no record.
 func (p *prepared) refusedTable(err error) bool {
 	if p.completion.Claim != nil || len(p.writes) == 0 {
 		return false
@@ -67,8 +69,8 @@ func (p *prepared) refusedTable(err error) bool {
 	return reasonOf(err) == lambdaidem.ReasonNoTable || wire.Code(err) == codeDenied
 }
 
-// writeError returns the WriteError of a transaction that DynamoDB refused as a whole, with
-// err. DynamoDB does not name a write, so the text lists all writes and their tables.
+// writeError returns the WriteError of a transaction that DynamoDB refused as a whole. err is
+// DynamoDB's error, which does not name a write. So the text lists all writes and their tables.
 func (p *prepared) writeError(err error) *WriteError {
 	if len(p.writes) == 1 {
 		return &WriteError{Write: p.writes[0].name, Err: fmt.Errorf("to table %s: %w", aws.ToString(p.writes[0].table), err)}
@@ -82,7 +84,7 @@ func (p *prepared) writeError(err error) *WriteError {
 
 // refused returns the result of a transaction in which the record's condition failed. The
 // reason contains the current record. If the record is already completed under the
-// transaction's fencing token, an earlier request was applied, and the error is nil.
+// attempt's fencing token, an earlier request was applied, and the error is nil.
 // Otherwise the error is [lambdaidem.ErrLeaseLost], or a StoreError if the item is not a
 // valid record.
 func (t *transaction) refused(p *prepared, reason *types.CancellationReason) (lambdaidem.Record, error) {
@@ -119,9 +121,10 @@ func recordFailed(fate wire.Fate, reason *types.CancellationReason, cause error)
 // handler's writes. reasons has one reason for each write.
 //
 // A write that failed only because of a conflict or throttling could succeed in a retry,
-// so its error is a StoreError. For any other failure the error is a lambdaidem.Rejected,
-// and that failure takes precedence. Among several failures of the same kind, the write
-// that was enlisted first decides.
+// so its error is a StoreError. Any other failure takes precedence, and its error is a
+// lambdaidem.Rejected, except if the transaction has no record and may have been applied
+// before. Among several failures of the same kind, the write that was enlisted first
+// decides.
 func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReason, cause error) error {
 	var busy *lambdaidem.StoreError
 	for i := range reasons {
@@ -135,8 +138,8 @@ func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReaso
 				busy.Reason, busy.Err = r, fmt.Errorf("the enlisted write %q: %s: %w", w.name, aws.ToString(reason.Message), cause)
 			}
 		case fate == wire.Unknown && p.records() == 0:
-			// Without a record, nothing shows whether an earlier request was applied, or
-			// will be. So the error must say that the transaction may have been applied.
+			// Without a record, nothing shows whether an earlier request was, or still will
+			// be, applied. So the error must say that the transaction may have been applied.
 			return failed(opCommit, fate, cause)
 		default:
 			rejected := writeInvalid(&WriteError{Write: w.name, Err: fmt.Errorf("%s: %s", code, aws.ToString(reason.Message))})

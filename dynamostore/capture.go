@@ -8,10 +8,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Capture returns a context for a unit test that examines the writes that a handler
-// enlists, and a [Captured] that collects them. With that context, [Enlist] works without a
-// guard, and also with a guard whose store has no transactions, such as memstore. The
-// writes are never sent to DynamoDB.
+// Capture is for a unit test that examines the writes that a handler enlists. If the test
+// calls the handler with the context that Capture returns, [Enlist] works without a guard,
+// and also with a guard whose store has no transactions, such as memstore. The [Captured]
+// collects the enlisted writes. They are never sent to DynamoDB.
 func Capture(ctx context.Context) (context.Context, *Captured) {
 	c := &Captured{}
 	return context.WithValue(ctx, captureKey{}, c), c
@@ -31,11 +31,11 @@ type CapturedWrite struct {
 
 // Writes returns the writes in the order in which they were enlisted.
 //
-// If DynamoDB would refuse a write whatever the table contains, the error is a
-// [*WriteError] that names the write. Such a write is too large, or is the second one to
-// the same item, or has an invalid expression, or its placeholders are undefined or
-// unused. Writes knows nothing about the tables. To detect a wrong key, for example, a test
-// needs a real DynamoDB.
+// The error is a [*WriteError] if a write could not be enlisted, or if DynamoDB would refuse
+// it whatever the table contains. DynamoDB refuses, for example, a write that is too large, a
+// second write to the same item, an invalid expression, and a placeholder that is undefined
+// or unused. Writes knows nothing about the tables. To detect a wrong key, for example, a
+// test needs a real DynamoDB.
 func (c *Captured) Writes() ([]CapturedWrite, error) {
 	c.tx.mu.Lock()
 	defer c.tx.mu.Unlock()
@@ -57,10 +57,10 @@ func (c *Captured) Writes() ([]CapturedWrite, error) {
 	return writes, nil
 }
 
-// Fail returns the error with which the call would end if the condition of the named write
-// failed. item is the existing item that the handler's [Write.ElseFunc] would see; nil means
-// that there is none. Fail does not evaluate the condition. It panics if no write with that
-// name was enlisted.
+// Fail returns the error with which the guarded call would end if the condition of the named
+// write failed. item is the existing item that the handler's [Write.ElseFunc] would see; nil
+// means that there is none. Fail does not evaluate the condition. It panics if no write with
+// that name was enlisted.
 func (c *Captured) Fail(name string, item map[string]types.AttributeValue) error {
 	c.tx.mu.Lock()
 	w := c.tx.named(name)

@@ -44,7 +44,7 @@ type TableProblem struct {
 	// Action is the IAM action whose call failed, such as "dynamodb:DescribeTable". It is
 	// empty if the problem is not a failed call.
 	Action string
-	Err    error // the cause; nil if the problem was not an error
+	Err    error // the error that caused the problem; nil if there was none
 }
 
 // Error returns p.Detail.
@@ -82,14 +82,14 @@ func (ps TableProblems) err() error {
 	return ps
 }
 
-// CheckTable checks whether the store can use its table. It checks that the table exists
-// and is ACTIVE, its key, its TTL, its indexes and its Regions, and that the credentials
-// allow GetItem, PutItem and UpdateItem. CheckTable returns nil or [TableProblems], some of
-// which may be warnings only.
+// CheckTable checks whether the store can use its table. It checks whether the table exists
+// and is ACTIVE, and whether its key, TTL, indexes and Regions suit the store. It also checks
+// whether the credentials allow GetItem, PutItem and UpdateItem. CheckTable returns nil or
+// [TableProblems], some of which may be warnings only.
 //
-// enlisted names the other tables that handlers enlist writes to. CheckTable checks that
-// these tables and the store's own have transactions, and which actions on them the
-// credentials allow.
+// enlisted names the other tables that handlers enlist writes to. If there are any, CheckTable
+// checks whether they and the store's own table have transactions, and which actions on them
+// the credentials allow.
 //
 // With Options.LeaseIndex, CheckTable also checks the index, and whether the credentials
 // allow Query on it. A missing permission for Query is a warning, because only
@@ -100,8 +100,7 @@ func (ps TableProblems) err() error {
 // tables, and five more for each of them. Use a [HealthCheck] for health probes.
 //
 // If a call gets no reply, CheckTable adds the problem [TimedOut] or [Unreachable]. It then
-// skips the remaining checks, because each of them would wait as long. (It still tries the
-// other actions on the same enlisted table.)
+// skips the remaining checks, because each of them would wait as long.
 //
 // CheckTable writes nothing, because each of its writes has a condition that never holds.
 // It needs the permissions that the store needs, and dynamodb:DescribeTable and
@@ -134,8 +133,8 @@ func (ps TableProblems) has(code TableCode) bool {
 func (ps TableProblems) noReply() bool { return ps.has(TimedOut) || ps.has(Unreachable) }
 
 // checkShape returns the problems with the table's settings, as DescribeTable and
-// DescribeTimeToLive return them. If transacts is true, because handlers enlist writes, the
-// table must also have transactions.
+// DescribeTimeToLive return them. transacts is true if handlers enlist writes. The table must
+// then also have transactions.
 func checkShape(ctx context.Context, client *dynamodb.Client, table string, o *Options, transacts bool) TableProblems {
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)})
 	if err != nil {
@@ -182,7 +181,7 @@ func failedCheck(client *dynamodb.Client, table, action string, err error) *Tabl
 
 func checkStatus(table string, d *types.TableDescription) TableProblems {
 	switch d.TableStatus {
-	case types.TableStatusActive, types.TableStatusUpdating: // the table can be used in both
+	case types.TableStatusActive, types.TableStatusUpdating: // the table can be used in both states
 		return nil
 	}
 	return TableProblems{{Code: TableNotActive, Detail: fmt.Sprintf(
@@ -241,11 +240,12 @@ func checkTTL(table string, d *types.TableDescription, ttl *types.TimeToLiveDesc
 	return nil
 }
 
-// checkIndexes returns a problem for each global secondary index that records don't fit. A
-// key of such an index is an attribute that records have with another type, or with values
-// that an index doesn't accept (empty ones). DynamoDB refuses to write such a record with a
-// ValidationException. An index on attributes that records don't have is no problem,
-// because it does not include records. checkLeaseIndex checks Options.LeaseIndex.
+// checkIndexes returns a problem for each global secondary index that records don't fit. In
+// records, a key attribute of such an index has values of another type, or empty values,
+// which an index doesn't accept. DynamoDB then refuses every write of such a record with a
+// ValidationException. An index on attributes that records don't have is no problem, because
+// it does not include records. checkIndexes skips Options.LeaseIndex, which checkLeaseIndex
+// checks.
 func checkIndexes(table string, d *types.TableDescription, o *Options) TableProblems {
 	var problems TableProblems
 	columns := o.layout()
@@ -267,10 +267,10 @@ func checkIndexes(table string, d *types.TableDescription, o *Options) TableProb
 	return problems
 }
 
-// conflict reports whether the store writes values to the attribute name that don't fit an
-// index key of type key. writes are the types of these values.
+// conflict reports whether the store writes an attribute with the given name whose values
+// don't fit an index key of type key. writes has the types of these values.
 func (l *layout) conflict(name string, key types.ScalarAttributeType) (writes kinds, conflict bool) {
-	if name == attrPart { // the parts of answers have a map here
+	if name == attrPart { // the items of an answer's parts have a map in this attribute
 		return kindMap, true
 	}
 	for i := range itemAttributes {

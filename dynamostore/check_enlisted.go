@@ -15,9 +15,9 @@ import (
 )
 
 // checkEnlisted returns the problems with a table that handlers enlist writes to: the table
-// does not exist or has no transactions, or the credentials don't allow an action on it.
-// Which actions the handlers need is unknown here. So an action that is not allowed is a
-// warning only, unless none is allowed.
+// does not exist, is not active or has no transactions, or the credentials don't allow an
+// action on it. The store does not know which actions the handlers need. So a missing
+// permission is only a warning, unless the credentials allow none of the actions.
 func (s *Store) checkEnlisted(ctx context.Context, table string) TableProblems {
 	out, err := s.wire.SDK().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)})
 	if err != nil {
@@ -42,7 +42,8 @@ func (s *Store) checkEnlisted(ctx context.Context, table string) TableProblems {
 	return problems
 }
 
-// checkTransactions returns a problem if the table has no transactions.
+// checkTransactions returns a problem if the table has no transactions. That is so if it has
+// multi-Region strong consistency.
 func checkTransactions(table string, d *types.TableDescription) TableProblems {
 	if d.MultiRegionConsistency != types.MultiRegionConsistencyStrong {
 		return nil
@@ -53,8 +54,8 @@ func checkTransactions(table string, d *types.TableDescription) TableProblems {
 }
 
 // probe checks whether the credentials allow an action, by a transaction with this action
-// alone. The condition of the action never holds, so nothing is written. A transaction that
-// is cancelled by its condition was allowed, so probe returns nil.
+// alone. The condition of the action never holds, so nothing is written. If DynamoDB cancels
+// the transaction, the credentials allow the action, so probe returns nil.
 func (s *Store) probe(ctx context.Context, action types.TransactWriteItem) error {
 	_, err := s.wire.SDK().TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{action}})
 	if cancelled := (*types.TransactionCanceledException)(nil); err == nil || errors.As(err, &cancelled) {
@@ -63,8 +64,9 @@ func (s *Store) probe(ctx context.Context, action types.TransactWriteItem) error
 	return err
 }
 
-// probes returns an action of each kind that a transaction can have, by the name of the IAM
-// action. Each is on an item that does not exist and has a condition that never holds.
+// probes returns an action of each kind that a transaction can have. The keys of the map are
+// the names of the IAM actions. Each action has a condition that never holds, so it writes
+// nothing, even if an item has its key.
 func probes(table string, d *types.TableDescription) map[string]types.TransactWriteItem {
 	key := attributes{}
 	for _, k := range d.KeySchema {
@@ -101,7 +103,7 @@ func (s *Store) checkRecordsTransact(ctx context.Context) TableProblems {
 		TableName: aws.String(s.table), Key: s.key(probeID), UpdateExpression: aws.String("SET #probe = #id"),
 		ConditionExpression: aws.String(s.writes.probe.condition), ExpressionAttributeNames: withProbe(s.writes.probe.names),
 	}})
-	if err == nil || reasonOf(err) == lambdaidem.ReasonInvalid { // invalid: it was allowed, but the table has another key
+	if err == nil || reasonOf(err) == lambdaidem.ReasonInvalid { // invalid: the action is allowed, but the table has another key
 		return nil
 	}
 	return TableProblems{failedCheck(s.wire.SDK(), s.table, "TransactWriteItems with dynamodb:UpdateItem", err)}

@@ -57,7 +57,7 @@ func (s *Store) CheckKeys(ctx context.Context) error {
 }
 
 // sealedText returns an encrypted step or answer of the item, and a function that tries to
-// decrypt it. It returns nil if the item has none, or only an answer in parts.
+// decrypt it. text is nil if the item has no encrypted text, or only an answer in parts.
 func (s *Store) sealedText(ctx context.Context, it *item) (text []byte, open func() error) {
 	if it.sealsSteps() {
 		for name, stored := range it.Steps {

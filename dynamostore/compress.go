@@ -74,9 +74,9 @@ func compressed(answer []byte) []byte {
 const maxRatio = 1032
 
 // decompressed decompresses an answer of exactly length bytes, which is stored in one or
-// more parts. The stored bytes may be damaged, so decompressed limits the memory that it
-// allocates: it returns an error if length exceeds maxRatio, or if the stream continues
-// after length bytes.
+// more parts. The record may be damaged, so decompressed limits the memory that it
+// allocates: it returns an error if length is more than maxRatio times the stored bytes, or
+// if the stream continues after length bytes.
 func decompressed(stored [][]byte, length int) ([]byte, error) {
 	total := 0
 	readers := make([]io.Reader, len(stored))

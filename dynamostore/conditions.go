@@ -9,13 +9,13 @@ import (
 )
 
 // The conditions of writes, as ConditionExpressions. A placeholder #x stands for the name
-// of an attribute, :x for a value.
+// of an attribute, and :x stands for a value.
 const (
 	// isGone holds for a record that has expired and has no live lease. Such a record
-	// counts as absent. Every condition includes isGone, because DynamoDB may delete an
-	// expired item days late. :now_s is the value that the TTL attribute of a record has
-	// if the record expires now. A comparison with an absent attribute is false, so isGone
-	// never holds for a record without a TTL attribute.
+	// counts as absent. Each condition under which an attempt writes its record includes
+	// isGone, because DynamoDB may delete an expired item days late. :now_s is the value that
+	// the TTL attribute of a record has if the record expires now. A comparison with an
+	// absent attribute is false, so isGone never holds for a record without a TTL attribute.
 	isGone = "(#expiration <= :now_s AND (NOT #status = :in_progress OR #lease_end <= :now_ms))"
 
 	// lockIsFree holds if there is no record, or if the record has expired and has no live
@@ -33,7 +33,7 @@ const (
 	// settled it. It is the condition for settling the record again. Settling gives a
 	// record a new token that no attempt has, so the condition never holds for a record
 	// that an attempt completed. A purge keeps the token but adds an operation, so the
-	// condition doesn't hold for a record whose answer was erased after it was read.
+	// condition doesn't hold if a purge has erased the answer since the record was read.
 	isStillWhatWasSettled = "#token = :seen_token AND #status = :completed AND #operations = :seen_operations AND NOT " + isGone
 
 	// leaseIsOurs holds if the record is in progress under the caller's token. It holds
@@ -45,13 +45,13 @@ const (
 	// already. The latter happens if the reply to an earlier lock was lost.
 	claimIsFree = "(" + lockIsFree + ") OR (" + leaseIsOurs + ")"
 
-	// claimIsStillFree is like claimIsFree for a record that was read before. The record
-	// must have no steps, which the claim would overwrite.
+	// claimIsStillFree is like claimIsFree, but for a claim that takes over a record that was
+	// read before. The record must have no steps, because the claim would remove them.
 	claimIsStillFree = "(" + isStillWhatWasSeen + " AND attribute_not_exists(#steps)) OR (" + leaseIsOurs + ")"
 
-	// stepsGrow holds if the record has fewer steps than the save. Under one token, each
-	// save has more steps than the one before, so a save that arrives late, after a
-	// later one, is refused and removes no step.
+	// stepsGrow holds if the record has fewer steps than the request that saves them. Each
+	// save of an attempt has all steps of the record, and more steps than the save before.
+	// If an older save arrives after a newer one, DynamoDB refuses it, so it removes no step.
 	stepsGrow = "(attribute_not_exists(#steps) OR size(#steps) < :step_count)"
 
 	// stepsAreAsMany is the condition of the write that replaces the steps of a record by
@@ -67,7 +67,7 @@ const (
 // given holds the values for the placeholders :x of a condition. A field that the
 // condition does not use has its zero value.
 type given struct {
-	now   time.Time          // :now_s, :now_ms and :in_progress; isGone uses them, so every condition does
+	now   time.Time          // :now_s, :now_ms and :in_progress; every condition uses them, because it includes isGone
 	token string             // :token
 	seen  *lambdaidem.Record // :seen_token, :seen_state, :seen_end and :completed
 	steps integer            // :step_count, the number of steps

@@ -71,10 +71,11 @@ func (o *DeadLeasesOptions) problem() string {
 // continues. Any other error comes with the zero Record and ends the iteration. Without
 // Options.LeaseIndex, the only result is an error with [lambdaidem.ReasonInvalid].
 //
-// An iteration costs half a read unit for each shard and each 4 KB of its entries (about
-// 30), and a read unit for each entry (for each 4 KB of the record, if it has steps).
-// DeadLeases changes nothing. Under policy Rerun, the next request with the same key takes
-// over the dead lease. Under policy Hold, an operator must decide.
+// For each shard, an iteration costs half a read unit for each 4 KB of index entries (about
+// 30 entries), and at least half a unit. For each entry, it also costs one read unit, or one
+// for each 4 KB of the record if the record has steps. DeadLeases changes nothing. Under
+// policy Rerun, the next request with the same key takes over the dead lease. Under policy
+// Hold, an operator must decide.
 //
 // DeadLeases needs dynamodb:Query on the index and dynamodb:GetItem on the table. It panics
 // on an invalid option.

@@ -18,22 +18,22 @@
 //	in_progress_expiration  N  the end of the lease, epoch milliseconds
 //	validation              S  the request's fingerprint
 //	data                    S  the answer, readable in the console; B if it is not UTF-8
-//	token                   S  the fencing token: random, of the attempt that wrote last
+//	token                   S  the fencing token: random, and new for each attempt
 //	attempt                 N  1 for the first attempt, one more for each takeover
 //	outcome                 S  succeeded or failed, once the record is completed
-//	scope                   S  what the id is a hash of, readable, without the key
+//	scope                   S  namespace, method, route and caller in readable form; the id is a hash of these and the key
 //	started_at              N  when the current attempt began, epoch milliseconds
 //	invocation              S  Lambda's request id of the current attempt, to find its log; absent outside Lambda
 //	last_failure            S  why the record was released: the code of the error, http_ and the status, panic, or the error's Go type
 //	bound                   S  why a released record refuses another payload: downstream_key, dead_attempt or inner_call; absent if it accepts one
 //	completed_at            N  when the record was completed, epoch milliseconds
-//	failure                 M  instead of data, the error to replay: code, type, message, status
+//	failure                 M  the error to replay: code, type, message, status; a record that has it has no data
 //	encoding                S  how the answer is encoded: gzip, plain (only in parts), sealed or sealed gzip; or that there are steps: steps or sealed steps
 //	parts                   M  describes an answer with an encoding: count of parts (0 if data has the answer), length, checksum, failure
 //	steps                   M  the results of steps by name, until the record is completed
 //	operations              L  the changes that operators made: what, by, reason, at (epoch milliseconds), attempt, token, forced
 //	encrypts                S  the cipher with which the answer will be encrypted, set when the lease is taken; absent without encryption
-//	erasing                 M  the parts that a purge has yet to delete, like parts; only while the purge runs
+//	erasing                 M  the parts that a purge has yet to delete, in the same form as the attribute parts; only until the purge is done
 //	lease_shard             S  the partition key in Options.LeaseIndex, while the record is in progress
 //
 // The first six attributes have the same names as in Powertools for AWS Lambda, and
@@ -69,12 +69,12 @@
 // The record of a request in progress is smaller than 1 KB. A conditional write that is
 // refused consumes units for the size of the existing item.
 //
-// The next table has the cost by the size of an answer's body, with the default options:
-// the write units (R: read units) for a new request and for a replay, and the price in
-// dollars of a million requests, 5 in 100 of them replays, on demand in us-east-1. JSON can
-// be compressed, noise can't. A duplicate of a request in progress costs 1 write unit.
-// [docs/cost.md] has other options and shares of replays, enlisted writes, a plot, and
-// measurements.
+// The next table has the cost by the size of an answer's body, with the default options. The
+// columns "new" and "replay" have the write units (R: read units) for a new request and for a
+// replay. The column "$" has the price in dollars of a million requests on demand in
+// us-east-1, if 5 in 100 of them are replays. JSON can be compressed, noise can't. A
+// duplicate of a request in progress costs 1 write unit. [docs/cost.md] has other options and
+// shares of replays, enlisted writes, a plot, and measurements.
 //
 //	answer   JSON: new   replay      $      noise: new   replay       $
 //	0.2 KB   2           1           1.22   2            1            1.22
@@ -95,8 +95,8 @@
 // least one write unit. An answer that then has more than Options.MaxInline bytes is stored
 // in parts: separate items of 256 KB each, in the same table. The parts are written with
 // PutItem, up to four at a time, before the completion that refers to them. A replay reads
-// them with consistent GetItems. A request that is refused, because it is a duplicate of one
-// in progress or has another payload, does not read them.
+// them with consistent GetItems. A request that is refused does not read them: a duplicate of
+// a request in progress, or a request with another payload.
 //
 // A replay begins with a refused write, which costs write units for the size of the record.
 // The record itself stays small: the refused write costs at most 21 write units by default
@@ -111,13 +111,13 @@
 //	part        M  where the part belongs: record, token, scope, number, and when it was written
 //	expiration  N  epoch seconds, one hour after the record's; absent if the record has none
 //
-// The checksum is the SHA-256 of the record's id, the token, the encoding and the answer.
-// Because the part's id contains the checksum, a part is never overwritten by different
-// data. An answer is replayed only if every byte is as it was when the record was completed.
-// If a part is missing or damaged, the reason is [lambdaidem.ReasonForeign], and the client
-// receives [lambdaidem.ErrAnswerUnavailable]. If a part can't be read at the moment, the
-// client receives a 503. If an attempt dies before its completion, no record refers to its
-// parts, and they expire.
+// The checksum is the SHA-256 of the record's id, the token, the encoding, and the answer
+// (the encrypted answer, if it is encrypted). Because the part's id contains the checksum, a
+// part is never overwritten by different data. An answer is replayed only if every byte is as
+// it was when the record was completed. If a part is missing or damaged, the reason is
+// [lambdaidem.ReasonForeign], and the client receives [lambdaidem.ErrAnswerUnavailable]. If a
+// part can't be read at the moment, the client receives a 503. If an attempt dies before its
+// completion, no record refers to its parts, and they expire.
 //
 // A new on-demand table takes 4,000 write units per second, and one partition of any table
 // takes 1,000. An answer of 6 MB needs 6,000 write units.
@@ -134,7 +134,7 @@
 // backoff and their duration; see [Options]. [lambdaidem.StoreError].NotApplied covers all
 // tries of a request: it is true only if each of them was refused or was never sent.
 //
-// Requests are sent without the SDK's middleware, which is faster, unless your client has a
+// For speed, the store sends requests without the SDK's middleware, unless your client has a
 // setting that needs the middleware. See [Transport] and [Store.Transport].
 //
 // # Operators
@@ -153,12 +153,12 @@
 //
 // # Encryption
 //
-// If [Options].Encryption is set, this process encrypts answers, the texts of failures, and
-// the results of steps. The encodings are then "sealed", "sealed gzip" and "sealed steps",
-// and versions that don't know them refuse the record. The attribute data of a record or a
-// part and each step are then binary values, in the format that the file encryption.go
-// describes. As soon as the lease is taken, the attribute encrypts says that the answer will
-// be encrypted.
+// If [Options].Encryption is set, the store encrypts answers, stored failures, and the
+// results of steps before it sends them. The encodings are then "sealed", "sealed gzip" and
+// "sealed steps", and versions that don't know them refuse the record. The attribute data (of
+// a record or a part) and the result of each step are then binary values, in the format that
+// the file encryption.go describes. As soon as the lease is taken, the attribute encrypts
+// says that the answer will be encrypted.
 //
 // # One Region
 //

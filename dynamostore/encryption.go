@@ -30,8 +30,9 @@ import (
 // The associated data of a text are the record's id, the attempt's token, and the kind of text:
 // answer, failure, or step with its name. A text that was copied to another record or attempt
 // is therefore refused as damaged. The result of a step survives its attempt, so it is bound
-// only to its record and name. Someone who can write to the table can restore a step's result
-// from an earlier life of the same record.
+// only to its record and name. Someone who can write to the table can therefore replace a
+// step's result by an older one of the same record and step, even one from before the record
+// expired.
 //
 // Answers are compressed before they are encrypted, and their lengths are visible. If people
 // who can read the table can also choose parts of the answers, the lengths may reveal other
@@ -48,8 +49,8 @@ type Encryption struct {
 	// Current returns the key to encrypt with. The store calls Current before a handler
 	// runs, so that the key is available for the answer, however long the handler takes.
 	// If Current fails, the handler does not run, and the client receives 503
-	// lambdaidem.ErrStoreUnavailable. A call of Current or Find has 5 seconds, or 2
-	// seconds if the cached key can still be used. If Current is nil, nothing is
+	// lambdaidem.ErrStoreUnavailable. A call of Current or Find times out after 5 seconds,
+	// or after 2 seconds if the cached key can still be used. If Current is nil, nothing is
 	// encrypted.
 	Current func(ctx context.Context) (Key, error)
 
@@ -65,16 +66,16 @@ type Encryption struct {
 
 	// KeyFor is how long a key is cached before the store calls Current or Find again. So
 	// a process can take this long to notice that a key was rotated or removed. If the
-	// call fails, the cached key is used for another KeyFor. At least 1 s. Default: 5
-	// minutes.
+	// call fails, the cached key is used until it is twice as old as KeyFor. Minimum: 1 s.
+	// Default: 5 minutes.
 	KeyFor time.Duration
 
 	// Only, if true, makes the store refuse texts that are not encrypted, so that nobody
 	// without a key can put an answer into the table. A replay of such an answer fails
-	// with lambdaidem.ErrAnswerUnavailable. A record with such steps is refused with
-	// lambdaidem.ErrRecordForeign. Set Only when all unencrypted records have expired.
-	// That is one TTL after all processes encrypt, except for records that are held for
-	// an operator. Default: false.
+	// with lambdaidem.ErrAnswerUnavailable. A record with steps that are not encrypted is
+	// refused with lambdaidem.ErrRecordForeign. Set Only when all unencrypted records have
+	// expired. That is one TTL after the last process has begun to encrypt, but later for
+	// records that are held for an operator. Default: false.
 	Only bool
 }
 
@@ -198,7 +199,7 @@ const (
 
 // seal encrypts a text of the record with the given id. token is the fencing token of the
 // attempt. purpose says what the text is in the record, such as the result of a certain step.
-// The result has the sealed form, and is the same for the same arguments.
+// seal returns the sealed form of the text, which is the same for the same arguments.
 func (k Key) seal(id, token, purpose string, text []byte) []byte {
 	out := make([]byte, 0, 1+sizedBytes(k.ID)+sizedBytes(token)+saltBytes+len(text)+tagBytes)
 	out = appendSized(append(out, sealVersion), k.ID)
@@ -248,8 +249,8 @@ func parseSealed(b []byte) (s sealed, err error) {
 	if s.keyID, rest, ok = cutSized(rest); ok {
 		s.token, rest, ok = cutSized(rest)
 	}
-	// No key has a longer id. A damaged text with one must be refused here, because the
-	// keyring would store the id in its cache; see keyring.slot.
+	// No key has an id of more than maxKeyID bytes. A damaged text with a longer id must be
+	// refused here, because the keyring would store the id in its cache; see keyring.slot.
 	if !ok || len(rest) < saltBytes+tagBytes || len(s.keyID) > maxKeyID {
 		return s, errNoSeal
 	}

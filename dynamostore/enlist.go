@@ -35,8 +35,8 @@ type Tx struct {
 // drops the writes of an answer with a status of 200 to 399, the client receives
 // 500 [lambdaidem.ErrWriteInvalid] instead.
 //
-// A handler can run unguarded, for a GET, or for a request without a key where keys are
-// optional. Its writes are made in a transaction without a record, before its answer is
+// A handler runs unguarded for a GET request, and for a request without a key if keys are
+// optional. Its writes are then made in a transaction without a record, before its answer is
 // sent. A net/http handler that runs unguarded must enlist before it writes its response.
 //
 // The tables of the writes must be in the account and Region of the store's client. The
@@ -75,9 +75,9 @@ func Enlist(ctx context.Context) *Tx {
 }
 
 // AlsoWhenFailed asks for the writes to be made even if the answer's outcome is
-// OutcomeFailed, which by default is the outcome of a 4xx response. Use AlsoWhenFailed,
-// for example, to record requests that the handler refuses. It has no effect in a handler
-// of messages, because the failure of a message is never stored.
+// OutcomeFailed, which by default is the outcome of most 4xx responses. For example, a
+// handler can use it to record the requests that it refuses. AlsoWhenFailed has no effect in
+// a handler of messages, because the failure of a message is never stored.
 func (t *Tx) AlsoWhenFailed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -228,8 +228,8 @@ const (
 	aCheck
 )
 
-// Else sets the error with which the call fails if this write's condition fails. The
-// guard treats err as if the handler had returned it:
+// Else sets the error with which the guarded call fails if this write's condition fails.
+// The guard treats err as if the handler had returned it:
 //
 //   - With [lambdaidem.Reject], the client receives an error, which is stored.
 //   - With [lambdaidem.Answer], the client receives an ordinary answer.

@@ -22,8 +22,8 @@ type field interface {
 	size() int
 	// appendTo appends the value in DynamoDB's JSON, such as {"S":"text"}.
 	appendTo(b []byte) []byte
-	// take decodes DynamoDB's JSON and sets the value. It returns "", or a description of
-	// a valid value if the JSON is not one, such as "a string".
+	// take decodes DynamoDB's JSON and sets the value. It returns "" if the JSON is a valid
+	// value, and otherwise a description of what is valid, such as "a string".
 	take(r *lowlevel.Reader) (want string)
 }
 
@@ -41,8 +41,8 @@ func valueOf(f field) types.AttributeValue {
 	return v
 }
 
-// takeValue sets a field to a value of the SDK's type. It returns "", or a description of a
-// valid value if v is not one.
+// takeValue sets a field to a value of the SDK's type. It returns "" if v is valid, and
+// otherwise a description of what is valid.
 func takeValue(f field, v types.AttributeValue) (want string) {
 	text, ok := lowlevel.AppendValue(nil, v)
 	if !ok {
@@ -99,8 +99,8 @@ type integer struct {
 
 func (i *integer) present() bool { return i.there }
 
-// size returns the same as sizeOfNumber, without formatting the number: a byte for two
-// significant digits, one byte, and one more for a minus sign.
+// size returns the same as sizeOfNumber, without formatting the number: one byte for each
+// pair of significant digits, one byte more, and another one for a minus sign.
 func (i *integer) size() int {
 	rest, digits, sign := i.n, 0, 0
 	if rest < 0 {
@@ -259,8 +259,8 @@ func (f partsField) take(r *lowlevel.Reader) string { return takeRare(r, f) }
 type rareField interface {
 	// write returns the value, or nil if the item does not have the attribute.
 	write() types.AttributeValue
-	// read sets the value. It returns "", or a description of a valid value if the
-	// argument is not one.
+	// read sets the value. It returns "" if the argument is valid, and otherwise a
+	// description of what is valid.
 	read(types.AttributeValue) (want string)
 }
 

@@ -48,7 +48,7 @@ type Check struct {
 	Detail  string        // what is wrong, and what to do
 	Time    time.Time     // when the check was made
 	Latency time.Duration // how long the check took, including retries
-	Err     error         // the cause of the problem; nil if it was not an error
+	Err     error         // the error that caused the problem; nil if there was none
 }
 
 // Error returns c.Detail.
@@ -154,12 +154,12 @@ type HealthOptions struct {
 	// connection (Options.AttemptTimeout) and a second attempt.
 	Timeout time.Duration
 
-	// WritesEvery is how long a write action that was allowed is assumed to be allowed
-	// still, and is not tried again. Minimum: 1 s. Default: 1 minute.
+	// WritesEvery is how long a write action is not tried again after a try has shown that
+	// it is allowed. Minimum: 1 s. Default: 1 minute.
 	WritesEvery time.Duration
 
-	// SettingsEvery is how long the table's settings are assumed not to change, and are
-	// not read again. Minimum: 1 s. Default: 10 minutes.
+	// SettingsEvery is how long the table's settings are not read again after their check
+	// had the status pass or warn. Minimum: 1 s. Default: 10 minutes.
 	SettingsEvery time.Duration
 
 	// Enlisted lists the other tables that handlers enlist writes to. Default: none.
@@ -171,8 +171,8 @@ type HealthOptions struct {
 	// log. Default: false; the response has only the status.
 	Details bool
 
-	// Log receives a line each time the status changes, which says what is wrong. The
-	// level is error for fail, warning for warn, and info for pass. If the first status
+	// Log receives a line with the status and the problems each time the status changes.
+	// The level is error for fail, warning for warn, and info for pass. If the first status
 	// is pass, it is not logged. Default: slog.Default().
 	Log *slog.Logger
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// EnlistedTable describes a table that handlers enlist writes to, for a [HealthCheck],
-// which can't learn this from the store.
+// EnlistedTable tells a [HealthCheck] about a table that handlers enlist writes to. The store
+// does not know these tables.
 type EnlistedTable struct {
 	Table string // the name or ARN of the table; required
 
@@ -48,8 +48,8 @@ func (e *EnlistedTable) problem() string {
 	return ""
 }
 
-// write returns an action of a transaction on e.Key, with a condition that never holds. It
-// returns nil if the action can't be enlisted.
+// write returns an action of a transaction on the item with the key e.Key, with a condition
+// that never holds. It returns nil if action is not one of the four names in Actions.
 func (e *EnlistedTable) write(action string) *types.TransactWriteItem {
 	of, condition := aws.String(e.Table), aws.String(neverTrue)
 	names := map[string]string{"#id": slices.Sorted(maps.Keys(e.Key))[0]}
@@ -104,5 +104,5 @@ func (c *HealthCheck) resultOfCancellation(action, table, keyed string, reason *
 	if why == lambdaidem.ReasonInvalid {
 		return found(HealthFail, WrongKey, "is refused as invalid; "+keyed)
 	}
-	return Check{Status: HealthPass} // the condition failed or another transaction was in conflict, so it is allowed
+	return Check{Status: HealthPass} // the condition failed or another transaction was in conflict, so the action is allowed
 }

@@ -37,9 +37,9 @@ type healthComponent struct {
 //
 // Unless HealthOptions.Details is set, the response contains only the status. Section 6 of
 // the draft warns that details of a problem help attackers. The log has these details. With
-// HealthOptions.Details, the response has a check "ACTION:responseTime" for each action,
-// with the latency in milliseconds, the table, the code of the problem, and what to do. A
-// check that was not made has no status.
+// HealthOptions.Details, the response has a member "NAME:responseTime" for each name of a
+// [Check], such as "GetItem:responseTime". It contains the latency in milliseconds, the
+// table, the code of the problem, and what to do. A check that was not made has no status.
 func (c *HealthCheck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")

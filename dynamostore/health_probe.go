@@ -126,8 +126,8 @@ func (p *probe) keep(check Check, began time.Time) {
 	}
 }
 
-// skip records that a check was not made, because the check down failed in a way that this
-// one would too.
+// skip records that p's check was not made, because the check of the probe down failed before
+// and this one would fail in the same way.
 func (p *probe) skip(now time.Time, down *probe) {
 	p.last = Check{Name: p.name, Table: p.table, Time: now, Detail: fmt.Sprintf("not looked at: %s on table %q failed before", down.name, down.table)}
 	p.expires = now
@@ -186,8 +186,8 @@ func (c *HealthCheck) resultOf(name, table, keyed string, err error) Check {
 }
 
 // checkSettings checks the table's settings, such as TTL and status, whose problems the
-// calls of the other checks do not show. It leaves out what CheckTable only warns of,
-// because that was decided when the table was created.
+// calls of the other checks do not show. It leaves out the warnings of CheckTable, because
+// they are about decisions that were made when the table was created.
 func (c *HealthCheck) checkSettings(ctx context.Context) Check {
 	found := Check{Status: HealthPass}
 	var wrong TableProblems

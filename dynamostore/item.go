@@ -65,7 +65,7 @@ func claimed(c lambdaidem.Claim) *item {
 }
 
 // finish changes the item to a completed record with the result r, and removes its steps.
-// The result must come from pack, which decides how an answer is stored.
+// If the result has an answer, it must come from pack, which decides how the answer is stored.
 func (it *item) finish(r lambdaidem.Result) {
 	it.Status, it.LeaseShard = lambdaidem.Completed, ""
 	it.dropSteps()
@@ -86,7 +86,7 @@ func (it *item) finish(r lambdaidem.Result) {
 	}
 }
 
-// release changes the item to a released record, which the next attempt can lock at
+// release changes the item to a released record, which the next attempt can take over at
 // once. failure is the code of the attempt's error, or "" if it is unknown. bound is the
 // reason why the record refuses another payload, or "" if it accepts one.
 func (it *item) release(expires time.Time, failure, bound string) {
@@ -141,7 +141,7 @@ func (it *item) strange() string {
 //
 // A completed record has an answer, a failure or parts of an answer. It also has an
 // expiration, unless a purge completed it while it waited for an operator. An item
-// without them was probably written by a store with other attribute names (see
+// without these attributes was probably written by a store with other attribute names (see
 // Options.DataAttribute and Options.ExpirationAttribute). If such an item were valid, a
 // purge would report the answer as erased and leave it in the table, and an operator
 // would set an expiration that no function reads.

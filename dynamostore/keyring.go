@@ -256,8 +256,10 @@ func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usa
 	return k, err
 }
 
-// due reports whether the key should be fetched now: there is none, it is older than keyFor and
-// no pause is in progress, or it did not exist the last time and the pause is over.
+// due reports whether the key should be fetched now. That is so if no key is cached, unless the
+// last result was ErrKeyGone and the pause after it is not over. It is also so if the cached key
+// is older than keyFor, unless the key is usable and the pause after a failed refresh is not
+// over.
 func (s *keySlot) due(keyFor time.Duration) bool {
 	age, known := s.age()
 	switch {
@@ -277,10 +279,10 @@ func (s *keySlot) usable(keyFor time.Duration) bool {
 	return s.key.ID != "" && (!known || age < 2*keyFor)
 }
 
-// age returns the time since the key was fetched. It uses the clock that shows the longer time,
-// because neither is reliable: the monotonic clock stops while Lambda has frozen the process,
-// and the wall clock can be set back. known is false if the wall clock was set back to before the
-// fetch, so that the age is unknown.
+// age returns the time since the key was fetched: the longer one of the times by the monotonic
+// clock and by the wall clock. Neither clock is reliable, because the monotonic clock stops while
+// Lambda has frozen the process, and the wall clock can be set back. known is false if the wall
+// clock was set back to before the fetch, so that the age is unknown.
 func (s *keySlot) age() (age time.Duration, known bool) {
 	now := time.Now()
 	wall := now.Round(0).Sub(s.fetchedAt.Round(0))
@@ -302,7 +304,7 @@ func (e *keyError) Error() string {
 
 func (e *keyError) Unwrap() error { return e.err }
 
-// keyUnavailable returns the StoreError for the operation op, which has sent no request
+// keyUnavailable returns the StoreError for the operation op, which has written nothing
 // because the key that it needs could not be fetched. err is the keyError.
 func keyUnavailable(op string, err error) error {
 	return &lambdaidem.StoreError{Op: op, Reason: lambdaidem.ReasonKey, NotApplied: true, Err: err}

@@ -53,8 +53,8 @@ func (o *Options) leaseIndexKey() []types.KeySchemaElement {
 	}
 }
 
-// checkDeadLeases returns the problems because of which DeadLeases would not work: in the
-// index, or a missing permission for it. It returns nil if Options.LeaseIndex is not set.
+// checkDeadLeases returns the problems that concern DeadLeases: those of the index, and those
+// of a Query on the index. It returns nil if Options.LeaseIndex is not set.
 func (s *Store) checkDeadLeases(ctx context.Context) TableProblems {
 	problems := checkLeaseIndex(ctx, s.wire.SDK(), s.table, &s.opts)
 	if s.opts.LeaseIndex == "" || problems.has(NoIndex) || problems.has(WrongIndex) || problems.has(IndexNotActive) {
@@ -90,7 +90,7 @@ func checkLeaseIndex(ctx context.Context, client *dynamodb.Client, table string,
 
 func checkIndexKey(table string, d *types.TableDescription, index *types.GlobalSecondaryIndexDescription, o *Options) TableProblems {
 	same := func(a, b types.KeySchemaElement) bool {
-		return aws.ToString(a.AttributeName) == aws.ToString(b.AttributeName) // in both, the partition key comes first
+		return aws.ToString(a.AttributeName) == aws.ToString(b.AttributeName) // the partition key comes first in both lists
 	}
 	if slices.EqualFunc(index.KeySchema, o.leaseIndexKey(), same) && attributeType(d, attrLeaseShard) == types.ScalarAttributeTypeS &&
 		attributeType(d, o.InProgressExpirationAttribute) == types.ScalarAttributeTypeN {

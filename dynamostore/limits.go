@@ -99,8 +99,8 @@ func (t *Tx) invalid(s *Store) error {
 // sameItem reports whether two writes are certainly to the same item. A put does not say
 // which of its attributes are the key. If the other write has a key, sameItem compares
 // that key with the attributes of the put. Two puts are to the same item if all their
-// attributes are equal. They may also be if only their keys are equal, which sameItem
-// can't detect.
+// attributes are equal. Two puts with equal keys and different other attributes are also to
+// the same item, but sameItem can't detect that.
 func (w *Write) sameItem(other *Write) bool {
 	if tableName(w.table) != tableName(other.table) {
 		return false

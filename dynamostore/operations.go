@@ -19,8 +19,8 @@ type Operation struct {
 	Reason  string    // the operator's reason for the change
 	At      time.Time // when it happened, by the database's clock, in whole milliseconds
 	Attempt int       // the record's attempt number at that time
-	Token   string    // the record's fencing token from then on; for OperationForgotten, a new token that only a released record gets
-	Forced  bool      // the attempt still held its lease; see OperatorOptions.Force
+	Token   string    // the record's fencing token after the change; for OperationForgotten, a new token that the record gets only if it was released
+	Forced  bool      // whether the attempt still held its lease; see OperatorOptions.Force
 }
 
 // OperationKind is the kind of a change that an operator made to a record.
@@ -31,7 +31,7 @@ const (
 	OperationReleased  OperationKind = "released"  // the record was released: a retry runs the handler again
 	OperationSettled   OperationKind = "settled"   // the record was completed with an answer that the operator chose
 	OperationErased    OperationKind = "erased"    // the answer was deleted; the record stays completed
-	OperationForgotten OperationKind = "forgotten" // the answer was deleted and the record soon expires: then a retry runs the handler again
+	OperationForgotten OperationKind = "forgotten" // the answer was deleted and the record expires soon; after that, a retry runs the handler again
 )
 
 // The limits of the operations in a record. The cost of a replay depends on the record's
@@ -46,9 +46,8 @@ const (
 	MaxReason = 256
 )
 
-// checkOperatorText returns an error unless text, an operator's name or reason, can be
-// stored in a record. what is the word for it in the error, and most is its maximum length
-// in bytes.
+// checkOperatorText returns an error unless text can be stored in a record. what is the word
+// for text in the error: "name" or "reason". most is the maximum length of text in bytes.
 func checkOperatorText(what, text string, most int) error {
 	switch {
 	case strings.TrimSpace(text) == "":

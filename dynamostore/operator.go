@@ -63,8 +63,8 @@ type Operator struct {
 }
 
 // Operator returns an Operator for the person called name. Each record that the Operator
-// changes keeps the name and the reason for the change. The error says why a record can't
-// keep them: one is blank, is not UTF-8, or exceeds [MaxOperator] or [MaxReason] bytes.
+// changes keeps the name and the reason for the change. Operator returns an error if the name
+// or the reason is blank, is not UTF-8, or is longer than [MaxOperator] or [MaxReason] bytes.
 // Operator panics on an invalid option.
 func (s *Store) Operator(name, reason string, optFns ...func(*OperatorOptions)) (*Operator, error) {
 	o := OperatorOptions{}
@@ -169,7 +169,7 @@ func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, erro
 	}
 	bound := seen.Record.Bound
 	if bound != lambdaidem.BoundByInnerCall {
-		bound = lambdaidem.BoundByDeadAttempt // the record doesn't show which effects it had
+		bound = lambdaidem.BoundByDeadAttempt // the record doesn't show which effects the attempt had
 	}
 	it.release(o.expires(seen), "", bound)
 	return o.write(ctx, seen, &operatorWrite{op: opOperatorRelease, sets: release, condition: isStillWhatWasSeen}, it)
@@ -178,7 +178,7 @@ func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, erro
 // Settle completes a record with an answer from the operator. Every retry then gets this
 // answer, and none runs the handler. The record may be in progress or released. If
 // OperatorOptions.Again is set, it may also have been settled before. The record keeps its
-// fingerprint and lasts for OperatorOptions.TTL.
+// fingerprint and lasts for at least OperatorOptions.TTL.
 //
 // Settle uses the Outcome and the Value or Failure of result. They must fit the kind of the
 // record; see [lambdaidem.CheckResult].
@@ -258,7 +258,8 @@ func (o *Operator) mayStore(seen Inspected, result lambdaidem.Result) error {
 }
 
 // mayChange returns an error unless this operator may release or settle the record. forced
-// reports whether the record's lease is live, so that only OperatorOptions.Force allows it.
+// reports whether the record's lease is live, so that the change is allowed only because of
+// OperatorOptions.Force.
 func (o *Operator) mayChange(seen Inspected) (forced bool, err error) {
 	now, rec := seen.At(), seen.Record
 	switch {
@@ -316,9 +317,9 @@ type operatorWrite struct {
 	condition string  // its ConditionExpression
 }
 
-// write sends the write that how describes, with the values of the item it. The write is
-// applied if the record is still as it was seen. write returns the record as it is now. The
-// error is ErrRecordChanged or a StoreError.
+// write sends the conditional UpdateItem that how describes, with the values of the given
+// item. DynamoDB applies the update if the record is still as it was seen. write returns the
+// record as it is now. The error is ErrRecordChanged or a StoreError.
 func (o *Operator) write(ctx context.Context, seen Inspected, how *operatorWrite, it *item) (Inspected, error) {
 	values := (&given{now: seen.At(), seen: &seen.Record}).attributes()
 	if how.condition == isStillWhatWasSettled {
@@ -358,9 +359,9 @@ func (o *Operator) write(ctx context.Context, seen Inspected, how *operatorWrite
 }
 
 // isSameAttempt reports whether the record now belongs to the same attempt as when it was
-// seen. If so, it lists every operation since then, so a write that it doesn't list was not
-// applied. The record of a later attempt proves nothing: after a record has expired, the
-// next attempt begins with an empty list.
+// seen. If so, the record lists every operation since then, so an operation that is not in
+// the list was not applied. The record of a later attempt proves nothing, because an attempt
+// after the record's expiry begins with an empty list.
 func isSameAttempt(now, seen lambdaidem.Record) bool {
 	return now.State != lambdaidem.Absent && now.Attempt == seen.Attempt && now.StartedAt.Equal(seen.StartedAt)
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Options configure [New] and [CreateTable]. The zero value of every field is its
-// documented default.
+// Options configure [New] and [CreateTable]. The zero value of each field selects its
+// default.
 type Options struct {
 	// Attempts is the maximum number of times that one request is sent, including the
 	// first: 1 to 20. Default 3.
@@ -65,9 +65,9 @@ type Options struct {
 	Encryption Encryption
 
 	// LeaseIndex is the name of a global secondary index of the table, 3 to 255 of A-Z
-	// a-z 0-9 _ . - With the index, [Store.DeadLeases] finds the leases of attempts that
-	// died without scanning the table. Default: none, and records have no attribute for
-	// an index.
+	// a-z 0-9 _ . - With the index, [Store.DeadLeases] needs no scan of the table to find
+	// the leases of attempts that died. Default: none, and records have no attribute for an
+	// index.
 	//
 	// The index must have the string attribute lease_shard as its partition key, the
 	// number attribute in_progress_expiration (Options.InProgressExpirationAttribute) as
@@ -79,10 +79,10 @@ type Options struct {
 	// The index can be added while functions are running, before or after the option is
 	// set in them, and functions with and without the option can share records. But a
 	// record that was locked by a function without the option has no entry. A record
-	// that such a function takes over keeps its entry; if it then completes or releases
-	// the record, the entry remains until the record expires, and costs every search a
-	// read unit. So set the option in all functions that write to the table, and in the
-	// tool with which operators settle records.
+	// that such a function takes over keeps its entry. If the function then completes or
+	// releases the record, the entry remains until TTL deletes the record, and costs every
+	// search a read unit. So set the option in all functions that write to the table, and in
+	// the tool with which operators settle records.
 	LeaseIndex string
 
 	// LeaseShards is the number of partition keys of the index among which the records
@@ -94,13 +94,13 @@ type Options struct {
 	// the table ("Understanding Global Secondary Index write throttling and back
 	// pressure"). A new request takes two writes, or three with enlisted writes, so each
 	// shard is enough for 333 requests a second, and 64 shards for 21,000. By its default
-	// quota of 40,000 write units a second, a table or index takes 20,000 ("Quotas in
-	// Amazon DynamoDB"). A search of the index queries each shard, and costs half a read
-	// unit for an empty one.
+	// quota of 40,000 write units a second, a table or index takes 20,000 requests a second
+	// ("Quotas in Amazon DynamoDB"). A search of the index queries each shard, and costs half
+	// a read unit for an empty one.
 	//
 	// To increase the number, change it first in programs that search the index, then in
-	// those that write. To decrease it, change it first in the programs that write, and
-	// in those that search once all leases taken before have ended.
+	// those that write. To decrease it, change it first in the programs that write. When no
+	// record that was locked before is still in progress, change it in those that search.
 	LeaseShards int
 
 	// The attributes below can also be renamed in Powertools for AWS Lambda. The names
@@ -142,8 +142,8 @@ func isTableName(s string) bool {
 	return 3 <= len(s) && len(s) <= 255
 }
 
-// resolved returns the options with their defaults filled in. It panics if an option is
-// invalid, and names the option.
+// resolved returns the options with their defaults filled in. It panics if the table's name or
+// an option is invalid, with a text that names the caller and the option.
 func resolved(caller, table string, optFns []func(*Options)) Options {
 	// Don't check an ARN here, because the SDK does.
 	if !isTableName(table) && !strings.HasPrefix(table, "arn:") {

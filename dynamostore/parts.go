@@ -28,9 +28,9 @@ import (
 // deletes them.
 
 const (
-	// partSize is the number of bytes in each part except the last. DynamoDB allows
-	// items of 400 KB. Parts of 256 KB cost about one more write unit per MB, but a
-	// request that is lost or throttled is cheaper to send again.
+	// partSize is the number of bytes in each part except the last. DynamoDB allows items
+	// of 400 KB. Compared with parts of that size, parts of 256 KB cost about one more write
+	// unit per MB, but a request that is lost or throttled is cheaper to send again.
 	partSize = 256 << 10
 	// partsAtOnce is the number of parts that are written or read at the same time.
 	partsAtOnce = 4
@@ -107,7 +107,7 @@ func partID(record string, sum []byte, number int) string {
 // packed is an answer in the form in which it is stored.
 type packed struct {
 	result lambdaidem.Result // the result to store in the record
-	stored []byte            // the bytes to write in parts first; nil if the record contains the answer
+	stored []byte            // the bytes to write in parts before the record is completed; nil if the record contains the answer
 }
 
 // pack compresses and encrypts an answer as the options demand, and decides whether the
@@ -224,8 +224,8 @@ func (l *layout) part(lease lambdaidem.Lease, sum []byte, n int, data []byte, of
 }
 
 // Load returns the complete result of a completed record whose answer is compressed,
-// encrypted or stored in several items. It implements [lambdaidem.Loader]. It reads the
-// items with strongly consistent reads.
+// encrypted or stored in parts. It implements [lambdaidem.Loader]. It reads the parts with
+// strongly consistent reads.
 func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.Result, error) {
 	result := record.Result
 	a, ok := result.Apart.(*apart)

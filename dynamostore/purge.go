@@ -60,15 +60,15 @@ type PurgeProgress struct {
 	Looked     int           // items examined, including parts of answers
 	Matched    int           // selected records that the options allow the purge to change
 	Purged     int           // matched records that were erased or forgotten; 0 in a dry run
-	Before     int           // matched records that an earlier purge had already erased
+	Before     int           // matched records to which an earlier purge had already done the same
 	Changed    int           // matched records left alone because they changed during the purge
 	InProgress int           // selected records in progress, which were left alone
 	Parts      int           // parts of answers that were deleted
 	Orphans    int           // deleted parts that no record referred to; in a dry run, those that would be deleted
-	KeptParts  int           // parts left alone because a record may still come to refer to them
+	KeptParts  int           // parts left alone because their record may yet refer to them, or is not a record of this package
 	KeptSteps  int           // selected records that keep the results of their steps
 	Undecided  int           // matched records whose attempt died after a step, which may be the only proof of an effect; PurgeOptions.Steps erases it
-	InnerCalls int           // selected released records whose retry needs the answer of a guarded call in the handler
+	InnerCalls int           // selected released records whose handler made a guarded call; a retry needs the stored answer of that call
 	Foreign    int           // items left alone because they are not records of this package
 	Units      float64       // capacity units consumed
 	Elapsed    time.Duration // time since the purge began or was resumed
@@ -94,7 +94,8 @@ const opPurge = "purge"
 //     the record. An operator's answer does not count as completed by an attempt, because
 //     an operator may replace it, and writes the parts of the new answer first.
 //   - The results of steps stay in records that are released or in progress, because the
-//     next attempt needs them. PurgeOptions.Steps erases these results too.
+//     next attempt needs them. PurgeOptions.Steps erases these results too, and
+//     PurgeOptions.Forget erases those of released records.
 //   - A record in progress is changed only by PurgeOptions.Steps, and never while its
 //     lease is live.
 //   - PurgeOptions.Forget makes completed and released records expire.
@@ -249,10 +250,10 @@ func (p *purge) wasForgotten(it *item, now time.Time) bool {
 	return n > 0 && it.Operations[n-1].What == OperationForgotten && holdsNothing && it.Expiration.n <= deletionOf(p.forgottenAt(now)).n
 }
 
-// forgottenAt returns when a record that is forgotten now expires: only when the request that
-// sets the expiry can no longer arrive, by every clock. Otherwise a late request could set an
-// expiry in the past, and the record would not refuse requests that were sent in the
-// meantime.
+// forgottenAt returns the time at which a record that is forgotten now expires. At that time,
+// even by a clock that is ahead by MaxSkew, the request that sets this expiry can no longer
+// arrive. Otherwise a late request could set an expiry in the past, and the record would not
+// refuse requests that were sent in the meantime.
 func (p *purge) forgottenAt(now time.Time) time.Time {
 	return now.Add(lambdaidem.MinTTL + p.o.opts.MaxSkew + time.Second)
 }
@@ -362,8 +363,8 @@ func (p *purge) erasedItem(it *item, what OperationKind, token string, now time.
 }
 
 // removeAnswer writes the attributes of next that concern the answer, and those in also. It
-// reports false if the condition fails. It also copies the new token and the list of parts
-// to the item it, for the writes that follow.
+// reports false if the condition fails. It also stores the new token and the list of parts in
+// the struct of the purged record, for the writes that follow.
 func (p *purge) removeAnswer(ctx context.Context, it, next *item, condition string, also ...string) (bool, error) {
 	attrs := append(also, attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations)
 	done, err := p.update(ctx, &attributeUpdate{also: attrs, condition: condition}, next, it.asSeen())
@@ -399,8 +400,9 @@ func (p *purge) update(ctx context.Context, c *attributeUpdate, next *item, valu
 	return true, p.spend(ctx, unitsOf(out.ConsumedCapacity))
 }
 
-// wasApplied reports whether an earlier try of the same write was applied. If so, the item
-// that refused the write has the last operation of next.
+// wasApplied reports whether an earlier try of the same write was applied. current is the item
+// on which the condition failed. If an earlier try was applied, current has the last operation
+// of next.
 func (s *Store) wasApplied(current attributes, next *item) bool {
 	it, err := s.layout.parse(current)
 	n := len(next.Operations)

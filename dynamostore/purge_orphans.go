@@ -173,7 +173,7 @@ func (p *purge) deleteOrphan(ctx context.Context, part *storedPart) error {
 	return p.spend(ctx, unitsOf(out.ConsumedCapacity))
 }
 
-// deleteItem sends in, a DeleteItem, for the store's table.
+// deleteItem sends a DeleteItem for an item of the store's table.
 func (s *Store) deleteItem(ctx context.Context, in *dynamodb.DeleteItemInput) (out *dynamodb.DeleteItemOutput, fate wire.Fate, err error) {
 	in.TableName, in.ReturnConsumedCapacity = aws.String(s.table), types.ReturnConsumedCapacityTotal
 	fate, err = wire.Watch(ctx, func(ctx context.Context) (err error) {

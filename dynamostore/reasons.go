@@ -83,8 +83,8 @@ func reasonOf(err error) lambdaidem.Reason {
 // throttleBySuffix maps the end of DynamoDB's throttling reasons to the limit that was
 // exceeded. A reason such as TableWriteKeyRangeThroughputExceeded names the resource (Table
 // or Index), the operation (Read or Write) and the limit (AWS, "DynamoDB throttling
-// resolution guide"). If an error has several reasons, the one that comes first in this
-// list is reported, because measures against the later ones don't help against it.
+// resolution guide"). If an error has several reasons, the one whose suffix comes first in
+// this list is reported, because raising the limits further down does not help against it.
 var throttleBySuffix = [...]struct {
 	suffix   string
 	throttle lambdaidem.Throttle
@@ -131,10 +131,10 @@ func throttling(err error) (lambdaidem.Throttle, error) {
 // code is the Code of the action's CancellationReason. The result is ReasonUnknown if the
 // action did not fail ("None") or if its own condition failed.
 //
-// A write that would fail again on every retry is ReasonInvalid. This includes an item
-// that is too large, because the code does not distinguish it. The caller must do that for
-// the record, by the reason's message: the guard can leave out an answer that is too large,
-// but not a write of the handler.
+// The reason is ReasonInvalid if the write would fail again on every retry. This includes an
+// item that is too large, because the code does not distinguish it. If that item is the
+// record, the caller must detect it by the message of the CancellationReason, because the
+// guard can leave out an answer that is too large, but not a write of the handler.
 func reasonOfCancellation(code string) lambdaidem.Reason {
 	switch code {
 	case "TransactionConflict":

@@ -110,8 +110,8 @@ func (r *recordRequest) decodeRefusal(body string) (ok bool) {
 }
 
 // refused returns the result of a conditional write that ended with err. If the condition
-// failed, refused returns the existing item, or nil if there is none, and wire.ErrRefused.
-// Any other error becomes a StoreError.
+// failed, refused returns wire.ErrRefused and the existing item, which is nil if there is
+// none. Any other error becomes a StoreError.
 func (r *recordRequest) refused(op string, fate wire.Fate, err error) (*item, error) {
 	switch {
 	case err == nil:
@@ -239,8 +239,8 @@ func (s *Store) transacting(token string, record []byte, writes []*Write) (*tran
 
 var errUnwritable = errors.New("it has no table, item or key, or an attribute whose value is nil")
 
-// putAction returns the action of a transaction that puts a record under a condition, in
-// JSON.
+// putAction returns the JSON of an action of a transaction. The action puts a record under a
+// condition.
 func (s *Store) putAction(w *write, it *item, g given) []byte {
 	return encoded(func(b []byte) []byte {
 		b = append(append(b, `{"Put":`...), w.action...)
@@ -250,8 +250,8 @@ func (s *Store) putAction(w *write, it *item, g given) []byte {
 	})
 }
 
-// updateAction returns the action of a transaction that updates a record under a condition,
-// in JSON.
+// updateAction returns the JSON of an action of a transaction. The action updates a record
+// under a condition.
 func (s *Store) updateAction(w *write, it *item, g given) []byte {
 	return encoded(func(b []byte) []byte {
 		b = append(append(b, `{"Update":`...), w.action...)
@@ -274,9 +274,8 @@ func (s *Store) appendUpdate(b []byte, w *write, it *item, g given) []byte {
 func (*transactRequest) Success(body string) bool { return isObject(body) }
 
 // Refusal implements [wire.Answer]. It reports whether the condition of the action on the
-// record failed, as it does for a duplicate request. The reasons of the other actions don't
-// matter then. Refusal returns false for all other cancellations, so that the caller gets
-// the SDK's error.
+// record failed. If it did, the reasons of the other actions don't matter. Refusal returns
+// false for all other cancellations, so that the caller gets the SDK's error.
 func (r *transactRequest) Refusal(body string) bool {
 	cancelled, ok := lowlevel.Cancellation(body)
 	if !ok {

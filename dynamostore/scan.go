@@ -42,7 +42,7 @@ const opScan = "scan"
 type page struct {
 	items   []*item      // records
 	parts   []storedPart // parts of answers
-	foreign int          // items that this package did not write
+	foreign int          // items that are neither records nor parts of answers, or are damaged
 	looked  int          // all items that the request examined
 	clock   Inspected    // the database's time; clock.Record is not set
 	next    string       // the key to continue after; "" after the last page

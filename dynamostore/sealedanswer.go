@@ -38,7 +38,8 @@ func (a *apart) sealed() bool {
 	return a.Encoding == encodingSealed || a.Encoding == encodingSealedGzip
 }
 
-// zipped reports whether the answer is compressed. An encrypted answer is compressed first.
+// zipped reports whether the answer is compressed. An answer that is both compressed and
+// encrypted must be decrypted first.
 func (a *apart) zipped() bool {
 	return a.Encoding == encodingGzip || a.Encoding == encodingSealedGzip
 }

@@ -37,8 +37,8 @@ var (
 // endpoint, logging, tracing and APIOptions. Retries and timeouts are those of Options.
 // A Retryer set on client is not used.
 //
-// New panics if client is nil, or if the table's name or an option is invalid, and names
-// the option.
+// New panics if client is nil, or if the table's name or an option is invalid. The text of
+// the panic names the option.
 func New(client *dynamodb.Client, table string, optFns ...func(*Options)) *Store {
 	if client == nil {
 		panic("dynamostore: New: client is nil; pass dynamodb.NewFromConfig(cfg)")
@@ -144,11 +144,11 @@ func (s *Store) lock(ctx context.Context, it *item, now time.Time) (*item, error
 	return r.refused(opAcquire, fate, err)
 }
 
-// takeOver takes over the record seen by a conditional UpdateItem, which keeps the record's
-// steps. After a success, takeOver copies the steps from the response into the given item,
-// because the old attempt may have stored more steps after seen was read. If the condition
-// fails, takeOver returns the existing item and wire.ErrRefused. Any other error is a
-// StoreError.
+// takeOver sends a conditional UpdateItem that takes over a record and keeps the record's
+// steps. seen is the record as it was read. After a success, takeOver copies the steps from
+// the response into the given item, because the old attempt may have stored more steps after
+// seen was read. If the condition fails, takeOver returns the existing item and
+// wire.ErrRefused. Any other error is a StoreError.
 func (s *Store) takeOver(ctx context.Context, it *item, now time.Time, seen *lambdaidem.Record) (*item, error) {
 	old, err := s.update(ctx, &s.writes.takeover, it, given{now: now, seen: seen})
 	if err == nil {

@@ -19,8 +19,8 @@ const createTimeout = 5 * time.Minute
 // the option is set. CreateTable is for tests and local use. For a deployment, define the
 // table in a template.
 //
-// If the table exists, CreateTable only enables TTL. If the store can't use the table, the
-// error is [TableProblems].
+// If the table exists, CreateTable only enables TTL. The error is [TableProblems] if the
+// table has problems, some or all of which may be warnings only.
 //
 // CreateTable needs the permissions dynamodb:CreateTable, DescribeTable, DescribeTimeToLive
 // and UpdateTimeToLive. It gives up after 5 minutes, or earlier if ctx ends. Like [New], it
@@ -56,7 +56,7 @@ func CreateTable(ctx context.Context, client *dynamodb.Client, table string, opt
 	return append(checkShape(ctx, client, table, &o, false), checkLeaseIndex(ctx, client, table, &o)...).err()
 }
 
-// enableTTL enables TTL unless it is enabled already, on whatever attribute.
+// enableTTL enables TTL. It does nothing if TTL is already enabled, even on another attribute.
 func enableTTL(ctx context.Context, client *dynamodb.Client, table string, o *Options) error {
 	ttl, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(table)})
 	if err != nil {

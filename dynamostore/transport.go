@@ -13,8 +13,8 @@ const (
 	// TransportAuto uses the direct transport, unless the client has settings that only
 	// the SDK's middleware carries out, such as APIOptions or tracing.
 	TransportAuto Transport = ""
-	// TransportDirect sends requests without the SDK's middleware, which takes less than
-	// half of the processor time. It uses the HTTP client, credentials, Region and endpoint
+	// TransportDirect sends requests without the SDK's middleware. It takes less than half
+	// of the SDK's processor time. It uses the HTTP client, credentials, Region and endpoint
 	// of the SDK's client, and signs requests as the SDK does.
 	//
 	// If the first try of a request neither succeeds nor fails because of its condition,
@@ -42,8 +42,8 @@ var directTransport = func(*wire.Client, *dynamodb.Client, bool) (_ transport, l
 	return nil, "this program is built without the direct transport"
 }
 
-// Transport returns the transport that the store uses. If that is [TransportSDK], why is
-// the reason.
+// Transport returns the transport that the store uses. If it is [TransportSDK], why says why
+// the store does not use the direct transport.
 func (s *Store) Transport() (which Transport, why string) {
 	if s.first == nil {
 		return TransportSDK, s.whySDK

@@ -127,8 +127,8 @@ func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*p
 // writeAnswerParts writes the parts of a large answer, before the transaction that refers to
 // them. It returns the result to store in the record.
 //
-// An attempt that has not seen its record claims the record only by the transaction. If
-// the answer of such an attempt has parts, writeAnswerParts reads the record first. If the
+// If c claims a record that the attempt has not seen, another attempt may already have that
+// record. If the answer has parts, writeAnswerParts therefore reads the record first. If the
 // record belongs to another attempt, writeAnswerParts writes nothing and returns the record
 // with [lambdaidem.ErrLeaseLost].
 func (s *Store) writeAnswerParts(ctx context.Context, c *lambdaidem.Completion) (answer lambdaidem.Result, seen lambdaidem.Record, err error) {

@@ -11,7 +11,7 @@ type write struct {
 	sets      updates           // the attributes that an UpdateItem sets or removes; 0 for a PutItem
 	condition string            // the ConditionExpression
 	names     map[string]string // the ExpressionAttributeNames of the UpdateExpression and the condition
-	returns   types.ReturnValue // the item that the response to a successful write has
+	returns   types.ReturnValue // which item the response to a successful write contains: the old one or none
 	head      string            // what the write's JSON begins with if it is a request of its own
 	action    string            // what the write's JSON begins with if it is an action of a transaction
 }
@@ -25,12 +25,12 @@ func (l *layout) writes(table string) writes {
 		w.head = w.headFor(table, returns)
 		return w
 	}
-	// A completion and a release return the old item (ALL_OLD). The caller returns the
-	// whole record, but has only the lease, which lacks the attempt's number, fingerprint
-	// and start. The new item (ALL_NEW) would also contain the answer, which was just sent.
-	// Neither consumes capacity. A takeover returns the old item for its steps: the old
-	// attempt may have saved steps after the record was read. A lock returns no item,
-	// because the caller has the whole record.
+	// A completion, a release and a save return the old item (ALL_OLD). The caller returns
+	// the whole record, but has only the lease, which lacks the attempt's number, fingerprint
+	// and start. The new item (ALL_NEW) would also contain the answer or the steps, which
+	// were just sent. Returning an item consumes no capacity. A takeover returns the old item
+	// for its steps: the old attempt may have saved steps after the record was read. A lock
+	// returns no item, because the caller has the whole record.
 	return writes{
 		lock:       of(opAcquire, 0, lockIsFree, types.ReturnValueNone),
 		takeover:   of(opAcquire, takeover, isStillWhatWasSeen, types.ReturnValueAllOld),
