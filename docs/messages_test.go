@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,7 +64,7 @@ func byCustomerAndNumber() func(*lambdaidem.BatchOptions[events.SQSMessage]) {
 // byFields is a key of chosen fields, as docs/keys.md has it.
 func byFields(o *lambdaidem.Options) {
 	o.Key = func(_ context.Context, r *lambdaidem.Request) (string, error) {
-		customer := r.Values("X-Customer")
+		customer := strings.Join(r.Values("X-Customer"), ",")
 		return lambdaidem.HashKey(customer, r.Path)
 	}
 }

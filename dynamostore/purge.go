@@ -356,6 +356,9 @@ func (p *purge) erasedItem(it *item, what OperationKind, token string, now time.
 		}),
 		Erasing: it.Erasing,
 	}
+	if it.isErased() { // the failure may say that nobody knows what happened
+		next.Failure = it.Failure
+	}
 	if it.Parts != nil && it.Parts.Count > 0 {
 		next.Erasing = it.Parts
 	}

@@ -527,3 +527,19 @@ func TestO2_AForgottenRecordWithStepsDoesNotRunBeforeItExpires(t *testing.T) {
 		}
 	}
 }
+
+// A purge must not say of a request that it was carried out. Its answer may have been a refusal,
+// or an operator may have ended its record without knowing.
+func TestO2_APurgeSaysNothingFalseOfWhatItErases(t *testing.T) {
+	d := openDesk(t)
+	d.leaveSteps(t)
+	_, _ = d.do(t, d.guard, "declined", func(context.Context) (string, error) { return "", lambdaidem.Reject(402, "declined", "No.") })
+	d.purge(t, d.operator(t, "alice"), func(p *PurgeOptions) { p.Steps = true })
+	d.purge(t, d.operator(t, "alice"), func(p *PurgeOptions) { p.Forget = true })
+	for key, want := range map[string]string{"declined": "the request was answered", "released": "was not finished", "dead": "was not finished"} {
+		_, err := d.do(t, d.guard, key, answerOf("again"))
+		if !errors.Is(err, lambdaidem.ErrAnswerUnavailable) || strings.Contains(err.Error(), "carried out") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: a retry got %v", key, err)
+		}
+	}
+}

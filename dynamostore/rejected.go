@@ -72,5 +72,5 @@ func (w *Write) conditionFailed(item attributes) *lambdaidem.Rejected {
 // in the program. err says what is wrong. The client receives 500 ErrWriteInvalid.
 func writeInvalid(err error) *lambdaidem.Rejected {
 	return &lambdaidem.Rejected{Err: &lambdaidem.Error{Code: lambdaidem.ErrWriteInvalid, Status: http.StatusInternalServerError, Err: err,
-		Detail: "The request was not carried out, because one of its writes is invalid."}}
+		Detail: "The request wrote nothing, because one of its writes is invalid."}}
 }

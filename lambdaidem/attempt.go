@@ -351,16 +351,16 @@ func (a *attempt) replay(ctx context.Context, rec Record, as Kind) decision {
 		d := decision{replays: true, value: result.Value, failure: result.Failure, outcome: result.Outcome, from: a.memory}
 		if err := a.work.replay(d); err != nil {
 			a.report(ctx, EventUnreadable, err)
-			return decision{refusal: answerUnreadable(err), unreturned: true}
+			return decision{refusal: answerUnreadable(err, result.Outcome), unreturned: true}
 		}
 		a.report(ctx, as, nil)
 		return d
 	case reasonOf(err) == ReasonForeign: // another read would fail too
 		a.report(ctx, EventUnreadable, err)
-		return decision{refusal: answerGone(err), unreturned: true}
+		return decision{refusal: answerGone(err, rec.Result.Outcome), unreturned: true}
 	default:
 		a.report(ctx, EventStoreError, err)
-		return decision{refusal: answerUnread(err, a.g.opts.RetryAfter), unreturned: true}
+		return decision{refusal: answerUnread(err, rec.Result.Outcome, a.g.opts.RetryAfter), unreturned: true}
 	}
 }
 

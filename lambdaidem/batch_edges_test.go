@@ -632,3 +632,29 @@ func TestV2_WhatIsNeverDiscarded(t *testing.T) {
 		}
 	}
 }
+
+// An operator has ended the record of a message, which may not have been handled. The message is
+// not acknowledged as done, so that it reaches the dead-letter queue.
+func TestV2_AMessageWhoseRecordWasEndedIsNotAcknowledged(t *testing.T) {
+	for outcome, failures := range map[lambdaidem.Outcome]int{lambdaidem.OutcomeFailed: 1, lambdaidem.OutcomeSucceeded: 0} {
+		r := newRig(nil)
+		var why error
+		h := r.guard.SQS(func(context.Context, events.SQSMessage) error { return lambdaidem.Uncertain(errWire) }, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+			o.OnFailure = func(_ context.Context, _ events.SQSMessage, err error) { why = err }
+		})
+		if _, err := h(t.Context(), oneMessage()); err != nil {
+			t.Fatal(err)
+		}
+		rec := r.record(t)
+		if _, err := r.store.Store.Complete(t.Context(), lambdaidem.Lease{ID: rec.ID, Token: rec.Token}, lambdaidem.Result{
+			Outcome: outcome, Failure: lambdaidem.NoAnswer("nobody knows"), At: time.Now(), Expires: time.Now().Add(time.Hour),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		why = nil
+		out, err := h(t.Context(), oneMessage())
+		if err != nil || len(out.BatchItemFailures) != failures || (failures > 0) != errors.Is(why, lambdaidem.ErrAnswerUnavailable) {
+			t.Errorf("%s: the batch returned %+v, %v; the message failed with %v", outcome, out, err, why)
+		}
+	}
+}

@@ -125,6 +125,27 @@ func TestR3_AnAnswerApartThatCantBeReadIsNeverReplayed(t *testing.T) {
 	}
 }
 
+// A client whose answer is lost is not told that its request was carried out if it was declined.
+func TestR3_ALostRefusalIsNotCalledCarriedOut(t *testing.T) {
+	for status, carriedOut := range map[int]bool{http.StatusCreated: true, http.StatusPaymentRequired: false} {
+		for reason, lost := range map[string]fault{"gone": refused(lambdaidem.ReasonForeign), "throttled": refused(lambdaidem.ReasonThrottled), "unreadable": unreadableAnswer} {
+			r := newApartRig(true, func(context.Context, request) (response, error) { return response{StatusCode: status}, nil })
+			r.send(t, first())
+			r.store.failAlways(load, lost)
+			out := r.send(t, first())
+			if says := strings.Contains(out.Body, "was carried out"); says != carriedOut || out.StatusCode < 500 {
+				t.Errorf("a %d, %s: the client is told %d %s", status, reason, out.StatusCode, out.Body)
+			}
+		}
+	}
+}
+
+func unreadableAnswer(_ context.Context, _ string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+	rec, err := call()
+	rec.Result.Value = []byte("{")
+	return rec, err
+}
+
 func leavesApart(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 	return lambdaidem.Record{Result: lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Apart: "still"}}, nil
 }

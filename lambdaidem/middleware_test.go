@@ -474,7 +474,9 @@ func TestF3_ABodyThatBreaksOffIsRefused(t *testing.T) {
 // must not add a Content-Type of its own.
 func TestR1_AContentTypeInLowerCaseIsTheOnlyOne(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), anonymous, func(o *lambdaidem.Options) {
-		o.OnReplay = func(_ context.Context, _ *lambdaidem.Request, r *lambdaidem.Response) { r.Set("content-type", "application/json") }
+		o.OnReplay = func(_ context.Context, _ *lambdaidem.Request, r *lambdaidem.Response) {
+			r.Set("content-type", "application/json")
+		}
 	})
 	s := httptest.NewServer(g.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })))
 	defer s.Close()

@@ -310,23 +310,33 @@ func answerUnavailable(f *Failure, outcome Outcome) *Error {
 
 // answerGone refuses a call whose answer was stored outside the record, and is now missing
 // or damaged.
-func answerGone(err error) *Error {
+func answerGone(err error, outcome Outcome) *Error {
 	return &Error{Code: ErrAnswerUnavailable, Status: http.StatusInternalServerError, Err: err,
-		Detail: "The request was carried out, but its stored answer is lost. It will not be carried out again."}
+		Detail: hasEnded(outcome) + ", but its stored answer is lost. It will not be carried out again."}
 }
 
 // answerUnread refuses a call because reading its stored answer failed, and may succeed
 // later.
-func answerUnread(err error, retryAfter time.Duration) *Error {
+func answerUnread(err error, outcome Outcome, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrStoreUnavailable, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
-		Detail: "The request was carried out before, but its answer can't be read now. Repeat it later to get that answer."}
+		Detail: hasEnded(outcome) + " before, but its answer can't be read now. Repeat it later to get that answer."}
 }
 
 // answerUnreadable refuses a call whose stored answer this program can't decode, because
 // another version of the program stored it, or because it is damaged.
-func answerUnreadable(err error) *Error {
+func answerUnreadable(err error, outcome Outcome) *Error {
 	return &Error{Code: ErrAnswerUnreadable, Status: http.StatusInternalServerError, Err: err,
-		Detail: "The request was carried out, but its stored answer can't be read by this version of the service. It will not be carried out again."}
+		Detail: hasEnded(outcome) + ", but its stored answer can't be read by this version of the service. It will not be carried out again."}
+}
+
+// hasEnded says what became of a request whose record has the outcome, for a client that does
+// not receive the answer. A request that failed may have been declined, or an operator may
+// have ended its record without knowing.
+func hasEnded(outcome Outcome) string {
+	if outcome == OutcomeSucceeded {
+		return "The request was carried out"
+	}
+	return "The request has ended"
 }
 
 // recordForeign refuses a call whose record was written by another program or is damaged.

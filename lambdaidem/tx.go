@@ -232,7 +232,7 @@ func (e *enlisting) seal(o Outcome) (tx Tx, dropped int) {
 // outcome o. dropped is the number of writes, for the error's text.
 func successWithoutWrites(o Outcome, dropped int) error {
 	err := &Error{Code: ErrWriteInvalid, Status: http.StatusInternalServerError,
-		Detail: "The request was not carried out, since its answer contradicts what would be written.",
+		Detail: "The request wrote nothing, because its answer contradicts what would be written.",
 		Err: fmt.Errorf("the handler answered with a success, but Options.Outcome returned %q for it, which drops its enlisted writes (%d of them): "+
 			"return OutcomeSucceeded for it, answer with an error, or have the handler call Drop on its Tx", o, dropped)}
 	switch o {

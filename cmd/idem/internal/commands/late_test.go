@@ -364,3 +364,41 @@ func TestO2_TraceFindsRecordsOfPathsAndOwnIDs(t *testing.T) {
 		t.Errorf("a record that is not there is shown:\n%s", text)
 	}
 }
+
+// A record that leases --release releases lasts as long as --ttl says, and one that a purge has
+// forgotten is not said to have been released by an operator. A purge whose write got no reply
+// says that the write may have been made.
+func TestO2_LeasesReleaseForATTL(t *testing.T) {
+	d := openLateDesk(t)
+	who := lambdaidem.Identity{Namespace: "shop", Operation: "reserve", Key: "a"}
+	at := d.now().Add(-time.Hour)
+	rec, err := d.store.Acquire(t.Context(), lambdaidem.Claim{ID: d.guard(lambdaidem.Hold).RecordID(who), Scope: "shop  reserve ", Token: "token-of-a", Now: at, LeaseEnd: at.Add(time.Minute)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(file, []byte(neverStarted(rec)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	release := []string{"leases", "--scan", "--never-started", file, "--release", "--reason", "r", "--yes"}
+	if code, text := d.run(strings.NewReader(""), false, append(release, "--ttl", "1s")...); code != exitUsage {
+		t.Errorf("a TTL of a second is accepted: %d\n%s", code, text)
+	}
+	if code, text := d.run(strings.NewReader(""), false, append(release, "--ttl", "72h")...); code != exitDone {
+		t.Fatalf("exit code %d\n%s", code, text)
+	}
+	seen, err := d.store.Inspect(t.Context(), rec.ID)
+	if left := seen.Record.Expires.Sub(seen.Now); err != nil || left < 71*time.Hour || left > 73*time.Hour {
+		t.Errorf("the record lasts %v, %v", left, err)
+	}
+	if _, text := d.run(strings.NewReader(""), false, "show", rec.ID); !strings.Contains(text, "released: an operator decided") {
+		t.Errorf("it is shown as\n%s", text)
+	}
+	d.meets = func([]byte) (throttled, replyLost bool) { return false, true }
+	if code, text := d.run(strings.NewReader(""), false, "purge", "--namespace", "shop", "--forget", "--reason", "r", "--yes"); code != exitUnknown {
+		t.Errorf("a purge whose write got no reply: exit code %d\n%s", code, text)
+	}
+	if _, text := d.run(strings.NewReader(""), false, "show", rec.ID); !strings.Contains(text, "forgotten") || !strings.Contains(text, "released: its last attempt failed") {
+		t.Errorf("a forgotten record is shown as\n%s", text)
+	}
+}

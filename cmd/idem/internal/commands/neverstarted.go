@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -24,6 +25,7 @@ import (
 type neverStartedFlags struct {
 	logs    string // --never-started: a file with log lines; "-" for standard input; "" if not given
 	release bool
+	ttl     time.Duration // --ttl: how long the released records last
 	operatorFlags
 	confirmation
 }
@@ -31,6 +33,7 @@ type neverStartedFlags struct {
 func (u *neverStartedFlags) flags(f *pflag.FlagSet) {
 	f.StringVar(&u.logs, "never-started", "", `list only the leases whose handlers never started, according to the "never_started" lines in this file of the functions' log; - is standard input`)
 	f.BoolVar(&u.release, "release", false, "with --never-started: release these records, so that the next retry runs")
+	ttlFlag(f, &u.ttl)
 	u.operatorFlags.flags(f)
 	u.confirmation.flags(f)
 }
@@ -39,6 +42,9 @@ func (u *neverStartedFlags) flags(f *pflag.FlagSet) {
 func (u *neverStartedFlags) check() error {
 	if u.release && u.logs == "" {
 		return errors.New("--release needs --never-started: without the functions' log it is not known which handlers never started")
+	}
+	if u.ttl < lambdaidem.MinTTL {
+		return fmt.Errorf("--ttl must be at least %v", lambdaidem.MinTTL)
 	}
 	return nil
 }
@@ -107,7 +113,7 @@ func (u *neverStartedFlags) releaseAll(ctx context.Context, a *app, s *dynamosto
 	if len(leases) == 0 {
 		return nil
 	}
-	o, err := u.operator(s)
+	o, err := u.operator(s, func(o *dynamostore.OperatorOptions) { o.TTL = u.ttl })
 	if err != nil {
 		return err
 	}

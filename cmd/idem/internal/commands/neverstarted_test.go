@@ -104,7 +104,7 @@ func TestX10_LeasesNeedsLogLinesOfClaims(t *testing.T) {
 func TestX10_LeasesReleasesNoRecordThatHasChanged(t *testing.T) {
 	d := openDesk(t)
 	taken, free := d.claimed("taken", nil), d.claimed("free", nil)
-	u := neverStartedFlags{operatorFlags: operatorFlags{by: "alice", reason: "r"}, confirmation: confirmation{yes: true}}
+	u := neverStartedFlags{ttl: time.Hour, operatorFlags: operatorFlags{by: "alice", reason: "r"}, confirmation: confirmation{yes: true}}
 	var errs strings.Builder
 	err := u.releaseAll(t.Context(), &app{Err: printer{&errs}}, d.store, []leaseView{{ID: taken.ID, Token: "another"}, {ID: free.ID, Token: free.Token}})
 	if !errors.Is(err, dynamostore.ErrRecordChanged) || !strings.Contains(errs.String(), "1 record released") || !strings.Contains(errs.String(), taken.ID) {
@@ -125,7 +125,7 @@ func TestX10_LeasesCountsOnlyWhatItReleased(t *testing.T) {
 	}
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	u := neverStartedFlags{operatorFlags: operatorFlags{by: "alice", reason: "r"}, confirmation: confirmation{yes: true}}
+	u := neverStartedFlags{ttl: time.Hour, operatorFlags: operatorFlags{by: "alice", reason: "r"}, confirmation: confirmation{yes: true}}
 	var errs strings.Builder
 	err := u.releaseAll(ctx, &app{Err: printer{&errs}}, d.store, leases)
 	if err == nil || !strings.Contains(errs.String(), "0 records released") {

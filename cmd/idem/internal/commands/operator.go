@@ -58,7 +58,7 @@ func (d *decisionFlags) flags(f *pflag.FlagSet) {
 	d.operatorFlags.flags(f)
 	d.confirmation.flags(f)
 	f.StringVar(&d.token, "token", "", "the token that show printed; if the record has another token by now, nothing is changed")
-	f.DurationVar(&d.ttl, "ttl", 24*time.Hour, "how long the record lasts from now on; use the guard's Options.TTL")
+	ttlFlag(f, &d.ttl)
 	maxSkewFlag(f, &d.maxSkew)
 	f.BoolVar(&d.force, "force", false, "also change a record whose lease is live: its attempt may still be running, and have its effects after those of a retry")
 }
@@ -69,6 +69,11 @@ func (s *operatorFlags) operator(store *dynamostore.Store, optFns ...func(*dynam
 	}
 	o, err := store.Operator(s.by, s.reason, optFns...)
 	return o, usage(err)
+}
+
+// ttlFlag defines the flag --ttl of a command that ends attempts.
+func ttlFlag(f *pflag.FlagSet, ttl *time.Duration) {
+	f.DurationVar(ttl, "ttl", 24*time.Hour, "how long the record lasts from now on; use the guard's Options.TTL")
 }
 
 // maxSkewFlag defines the flag --max-skew of a command that acts as an operator.

@@ -291,7 +291,10 @@ func (p *purgeCommand) stopped(ctx context.Context, a *app, j *journal, sum dyna
 		say(a.Err, "\n")
 	}
 	code := exitFailed
-	if ctx.Err() != nil {
+	switch {
+	case exitOf(err) == exitUnknown:
+		code = exitUnknown
+	case ctx.Err() != nil:
 		code = exitStopped
 	}
 	return codedError{fmt.Errorf("purge: %w", err), code}

@@ -202,7 +202,7 @@ func (v recordView) text(to printer) error {
 // operator released it. Otherwise an attempt did, after its handler had failed. That does
 // not mean that nothing happened: under policy Rerun every error releases the record.
 func (v recordView) says() string {
-	if n := len(v.Operations); v.State == "released" && n > 0 && v.Operations[n-1].Token == v.Token {
+	if n := len(v.Operations); v.State == "released" && n > 0 && v.Operations[n-1].Token == v.Token && v.Operations[n-1].What == dynamostore.OperationReleased {
 		return v.State + ": an operator decided that the next retry runs"
 	}
 	means := map[string]string{
