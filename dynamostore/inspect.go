@@ -44,6 +44,15 @@ type Inspected struct {
 // that the reply took to arrive.
 func (i Inspected) At() time.Time { return i.Now.Add(time.Since(i.read)) }
 
+// latest is like At, but counts the time during which this machine has slept: the monotonic
+// clock stands still then. An expiry is computed from latest, so that it is not in the past
+// when it is written. The end of a lease is compared with At, because latest is too late if
+// the wall clock was set forward.
+func (i Inspected) latest() time.Time {
+	slept := time.Now().Round(0).Sub(i.read.Round(0)) - time.Since(i.read)
+	return i.At().Add(max(slept, 0))
+}
+
 // Inspect reads a complete record by one consistent GetItem. If the answer is compressed,
 // encrypted or stored in parts, use [Store.Load] to read it.
 //

@@ -303,7 +303,7 @@ func (o *Operator) newToken() (string, error) {
 // operator may not know the TTL that the functions use, and after the expiry a retry runs
 // the handler again.
 func (o *Operator) expires(seen Inspected) time.Time {
-	at := seen.At().Add(o.opts.TTL).Add(time.Second - 1).Truncate(time.Second)
+	at := seen.latest().Add(o.opts.TTL).Add(time.Second - 1).Truncate(time.Second)
 	if was := seen.Record.Expires; was.After(at) {
 		return was
 	}

@@ -294,7 +294,7 @@ func (p *purge) writes(it *item, clock Inspected) (all []func(context.Context) (
 	hasParts := it.Erasing != nil || it.Parts != nil && it.Parts.Count > 0
 	switch {
 	case p.opts.Forget && !p.wasForgotten(it, clock.At()):
-		add(func(ctx context.Context) (bool, error) { return p.forget(ctx, it, clock.At()) })
+		add(func(ctx context.Context) (bool, error) { return p.forget(ctx, it, clock.latest()) })
 	case !p.opts.Forget && !it.isErased():
 		add(func(ctx context.Context) (bool, error) { return p.erase(ctx, it, clock.At()) })
 	}

@@ -43,7 +43,7 @@ func (p *purge) eraseSteps(ctx context.Context, it *item, clock Inspected) (bool
 // before the record expires would run without the steps, and repeat their effects.
 func (p *purge) forgetSteps(ctx context.Context, it *item, clock Inspected) (bool, error) {
 	seen := p.inspected(it, clock)
-	expires := p.forgottenAt(seen.At())
+	expires := p.forgottenAt(seen.latest())
 	if own := seen.Record.Expires; !own.IsZero() && own.Before(expires) { // never extend the record's life
 		expires = own
 	}

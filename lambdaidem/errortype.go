@@ -97,15 +97,16 @@ func (d done[T]) lambdaError() error {
 		err = withoutMarks(err)
 	}
 	if e, ok := err.(*Error); ok { //nolint:errorlint // as above
+		shown := clientError(d.err)
 		switch {
 		case e == nil:
 		case e.rejected:
 			return invokeError(failureOf(e))
 		case codedAs[e.Code] == nil:
-		case clientError(e) == nil: // Lambda reports the errorType "Error", so that a state machine does not take it for its own
+		case shown == nil: // Lambda reports the errorType "Error", so that a state machine does not take it for its own
 			return e.withoutCause()
 		default: // a guard made it, perhaps that of an inner call
-			return byCode(e.withoutCause())
+			return byCode(shown.withoutCause())
 		}
 	}
 	return err

@@ -506,3 +506,29 @@ func TestE6_AnInnerCallThatWasUnknownBindsThePayload(t *testing.T) {
 		l.wantDone(t, `fee for "a"`)
 	})
 }
+
+// The detail of an inner refusal says what became of the inner call, which is not what became of
+// the request.
+func TestX4_TheDetailOfAnInnerRefusalIsNotTheClients(t *testing.T) {
+	for name, lost := range map[string]func(*rig){
+		"the store is out of reach": func(r *rig) { r.store.fail(acquire, nil, refused(lambdaidem.ReasonUnreachable)) },
+		"no time is left":           nil,
+	} {
+		r := newRig(nil)
+		r = r.later(func(ctx context.Context, _ request) (response, error) {
+			if lost == nil {
+				ended, cancel := context.WithCancel(ctx)
+				cancel()
+				ctx = ended
+			}
+			return response{}, r.charged(ctx)
+		})
+		if lost != nil {
+			lost(r)
+		}
+		out, err := r.handler(t.Context(), first())
+		if err != nil || out.StatusCode != http.StatusServiceUnavailable || strings.Contains(out.Body, "carried out") || !strings.Contains(out.Body, "A part of the request") {
+			t.Errorf("%s: the client is told %d %s, %v", name, out.StatusCode, out.Body, err)
+		}
+	}
+}

@@ -124,10 +124,20 @@ func clientError(err error) *Error {
 		return e
 	}
 	switch e.Code { //nolint:exhaustive // all other refusals are about the key, the payload or the answer of the inner call
-	case ErrInProgress, ErrAttemptAbandoned, ErrStoreUnavailable, ErrOutOfTime, ErrOutcomeUnknown:
+	case ErrInProgress, ErrAttemptAbandoned, ErrOutcomeUnknown:
 		return e
+	}
+	_, inner := errors.AsType[*passedOn](err)
+	switch e.Code { //nolint:exhaustive // as above
+	case ErrStoreUnavailable, ErrOutOfTime:
+		if !inner {
+			return e
+		}
+		shown := *e // the detail says what became of the inner call, and not of the request
+		shown.Detail = "A part of the request could not be completed now. Repeat the request later with the same key."
+		return &shown
 	case ErrConditionFailed, ErrWriteInvalid: // nothing was written: by the handler itself, or only by the inner call
-		if _, inner := errors.AsType[*passedOn](err); !inner {
+		if !inner {
 			return e
 		}
 	}
@@ -273,7 +283,7 @@ func storeUnavailable(err error, retryAfter time.Duration) *Error {
 // outOfTime refuses a call because too little time is left to run its handler.
 func outOfTime(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrOutOfTime, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
-		Detail: "The request was not carried out, because too little time was left. Repeat it."}
+		Detail: "The request was not carried out this time, because too little time was left. Repeat it."}
 }
 
 // outcomeUnknown replaces the answer of a handler if the record could not be completed, or

@@ -402,3 +402,34 @@ func TestO2_LeasesReleaseForATTL(t *testing.T) {
 		t.Errorf("a forgotten record is shown as\n%s", text)
 	}
 }
+
+// A caller with a space, as in most distinguished names, or with a percent sign, as Auth0's are,
+// is found by what show prints of it.
+func TestO2_ACallerIsFoundAsShowPrintsIt(t *testing.T) {
+	for _, principal := range []string{"mtls:CN=Ann Smith,O=Acme Ltd|CN=Acme CA", "jwt:https://shop.eu.auth0.com/|auth0%7C5f7c", "iam:arn:aws:iam::1:user/bob"} {
+		d := openLateDesk(t)
+		id := ""
+		if _, err := lambdaidem.Do(t.Context(), d.guard(lambdaidem.Rerun), lambdaidem.Call{Operation: "order", Key: "k", Principal: principal}, func(ctx context.Context) (string, error) {
+			id = lambdaidem.RecordID(ctx)
+			return "paid", nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		_, text := d.run(strings.NewReader(""), false, "show", id)
+		_, caller, _ := strings.Cut(text, "caller ")
+		caller, _, _ = strings.Cut(caller, "\n")
+		caller = strings.TrimSpace(caller)
+		if caller != principal {
+			t.Errorf("show prints the caller %q, want %q", caller, principal)
+		}
+		if code, text := d.run(strings.NewReader(""), false, "show", "--namespace", "shop", "--operation", "order", "--key", "k", "--caller", caller); code != exitDone {
+			t.Errorf("%s is not found: %d %s", caller, code, text)
+		}
+		if _, text := d.run(strings.NewReader(""), false, "purge", "--caller", caller+"x", "--reason", "r", "--dry-run"); !strings.Contains(text, caller) {
+			t.Errorf("a mistyped caller is not told of %s:\n%s", caller, text)
+		}
+		if _, text := d.run(strings.NewReader(""), false, "purge", "--caller", caller, "--reason", "r", "--yes"); !strings.Contains(text, "1 record erased") {
+			t.Errorf("purge --caller %s:\n%s", caller, text)
+		}
+	}
+}

@@ -279,7 +279,7 @@ func (m *matcher) text(to printer, compared []comparedView) {
 func list(to printer, values []string) {
 	const most = 10
 	for _, value := range values[:min(most, len(values))] {
-		say(to, "  %s\n", clip(value))
+		say(to, "  %s\n", clip(unescaped(value)))
 	}
 	if more := len(values) - most; more > 0 {
 		say(to, "  and %d more (--output json has all)\n", more)
@@ -292,12 +292,12 @@ func (m *matcher) comparedText(to printer, compared []comparedView) {
 	}
 	say(to, "Nothing matched. Each flag was compared with %s:\n", counted(m.Records, "record", "records"))
 	for _, c := range compared {
-		say(to, "  %s %s matches %d", c.Flag, clip(c.Value), c.Records)
+		say(to, "  %s %s matches %d", c.Flag, clip(unescaped(c.Value)), c.Records)
 		for i, value := range c.Nearest {
 			if i == 0 {
-				say(to, "; the nearest: %s", clip(value))
+				say(to, "; the nearest: %s", clip(unescaped(value)))
 			} else {
-				say(to, ", %s", clip(value))
+				say(to, ", %s", clip(unescaped(value)))
 			}
 		}
 		say(to, "\n")

@@ -199,7 +199,7 @@ func identityOf(scope lambdaidem.RecordScope) (lambdaidem.Identity, error) {
 		from string
 		to   *string
 	}{{scope.Namespace, &who.Namespace}, {scope.Route, &route}, {scope.Principal, &who.Principal}, {scope.Tenant, &who.Tenant}} {
-		*part.to = strings.NewReplacer("%20", " ", "%25", "%").Replace(part.from)
+		*part.to = unescaped(part.from)
 		if lambdaidem.ScopePart(*part.to) != part.from {
 			return who, fmt.Errorf("%q is no part of a scope, or one that was cut: its record is found by its id alone", part.from)
 		}

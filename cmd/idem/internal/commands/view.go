@@ -147,11 +147,11 @@ func (v recordView) text(to printer) error {
 	w.row("state", "%s", v.says())
 	w.row("kind", "%s", v.Kind)
 	if v.parts.Route != "" {
-		w.row("namespace", "%s", v.parts.Namespace)
-		w.row("route", "%s", strings.TrimSpace(v.parts.Method+" "+v.parts.Route))
-		w.row("caller", "%s", orNobody(v.parts.Principal))
+		w.row("namespace", "%s", clip(unescaped(v.parts.Namespace)))
+		w.row("route", "%s", clip(strings.TrimSpace(v.parts.Method+" "+unescaped(v.parts.Route))))
+		w.row("caller", "%s", clip(orNobody(unescaped(v.parts.Principal))))
 		if v.parts.Tenant != "" {
-			w.row("tenant", "%s", v.parts.Tenant)
+			w.row("tenant", "%s", clip(unescaped(v.parts.Tenant)))
 		}
 	} else {
 		w.row("scope", "%s", v.Scope)
