@@ -33,8 +33,8 @@ type StepStore interface {
 	// state or token, SaveSteps changes nothing and returns [ErrLeaseLost] with the
 	// current record.
 	//
-	// Each call for one lease passes all earlier steps and a new one. If the record has
-	// other steps, and at least as many, this request has arrived after a later one.
+	// Each call for one lease passes all earlier steps and a new one. If the record's steps
+	// are different from steps and at least as many, this call has arrived after a later one.
 	// SaveSteps then changes nothing and returns a StoreError with [ReasonInvalid] and
 	// NotApplied. If the steps are too large to store, the error is a StoreError with
 	// [ReasonTooLarge] and NotApplied.

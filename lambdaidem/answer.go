@@ -22,7 +22,7 @@ type storedAnswer struct {
 	Body              string              `json:"body"`
 	IsBase64Encoded   bool                `json:"isBase64Encoded,omitempty"`
 	// Beside has the headers that a handler of REST API events set in its response's
-	// Headers although MultiValueHeaders has the same name, in any case.
+	// Headers although MultiValueHeaders has the same name, ignoring case.
 	Beside map[string]string `json:"beside,omitempty"`
 	// Added, Removed and Trailers are set only for net/http responses. Added has the names
 	// of headers whose values are appended to those of outer handlers. Removed has the
@@ -30,8 +30,8 @@ type storedAnswer struct {
 	Added    []string            `json:"added,omitempty"`
 	Removed  []string            `json:"removed,omitempty"`
 	Trailers map[string][]string `json:"trailers,omitempty"`
-	// Bytes reports whether every string except header names is base64, because one of them
-	// is not valid UTF-8 and JSON can't represent it.
+	// Bytes is true if one of the strings is not valid UTF-8, so that JSON can't represent
+	// it. Every string except header names is then base64.
 	Bytes bool `json:"bytes,omitempty"`
 }
 

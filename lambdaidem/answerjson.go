@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// This file writes the JSON of a stored response. The result is what encoding/json writes
-// without HTML escapes, but takes a fifth of the time, which every new request waits for.
+// This file writes the JSON of a stored response, which every new request waits for. The
+// result is what encoding/json writes without HTML escapes, in a fifth of the time.
 // TestR1_AnswersAreWrittenAsEncodingJSONDoes and FuzzAnswer compare the two.
 
 // appendTo appends the response to buf as the JSON of a storedAnswer.
@@ -45,9 +45,10 @@ func (r *Response) appendTo(buf []byte) []byte {
 	return append(buf, '}')
 }
 
-// appendMap appends an object to a JSON object that is being written: the entries of m for
-// which wanted returns true, sorted by name. member is the text before the object, such as
-// `,"headers":`. If no entry is wanted, appendMap appends nothing.
+// appendMap appends a member to a JSON object that is being written. The member's value is an
+// object with the entries of m for which wanted returns true, sorted by name. member is the
+// text before that value, such as `,"headers":`. If no entry is wanted, appendMap appends
+// nothing.
 func appendMap[V any](buf []byte, member string, m map[string]V, wanted func(V) bool, value func([]byte, V) []byte) []byte {
 	var room [16]string
 	names := room[:0]
@@ -70,9 +71,9 @@ func appendMap[V any](buf []byte, member string, m map[string]V, wanted func(V) 
 	return append(buf, '}')
 }
 
-// appendMember appends a list of strings to a JSON object that is being written. member is
-// the text before the list, such as `,"cookies":`. If texts is empty, appendMember appends
-// nothing.
+// appendMember appends a member to a JSON object that is being written. The member's value is
+// the list texts. member is the text before that value, such as `,"cookies":`. If texts is
+// empty, appendMember appends nothing.
 func appendMember(buf []byte, member string, texts []string, text func([]byte, string) []byte) []byte {
 	if len(texts) == 0 {
 		return buf

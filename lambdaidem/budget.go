@@ -24,10 +24,10 @@ type budget struct {
 	opts     *Options
 	around   *budget       // budget of the attempt whose handler made this call; nil if there is none
 	deadline time.Time     // the invocation's deadline; zero if there is none
-	over     time.Time     // when the attempt must end: at the deadline, or, without a deadline, LeaseDuration after the claim
+	over     time.Time     // when the attempt must end: at the deadline or, without one, LeaseDuration after the claim; holdTo may set an earlier time
 	reserve  time.Duration // Options.Reserve, or half of the time left if Reserve exceeds nine tenths of it
 	reserved time.Duration // time before over that the handler must not use, so that the answer can be stored and sent
-	leaseEnd time.Time     // end of the lease, by Options.Clock: first that of the last claim, then that in the record
+	leaseEnd time.Time     // end of the lease, by Options.Clock: as the last claim requests it and, after holdTo, as the record has it
 	giveUp   time.Time     // when to stop waiting for another attempt to end; zero before the first wait
 }
 
@@ -71,8 +71,8 @@ func (b *budget) beginLease(now time.Time) {
 }
 
 // holdTo adopts the end of the lease in the record, and shortens the attempt if necessary.
-// The lease in the record may end before that of the last claim: an earlier claim of this
-// attempt may have acquired the record although its reply was lost.
+// The lease in the record may end earlier than the last claim requested, because an earlier
+// claim of this attempt may have acquired the record although its reply was lost.
 func (b *budget) holdTo(leaseEnd time.Time) {
 	b.leaseEnd = leaseEnd
 	b.over = earlier(b.over, time.Now().Add(leaseEnd.Sub(b.opts.Clock())-b.opts.MaxSkew))
@@ -88,8 +88,8 @@ func (b *budget) setReserved() {
 }
 
 // reserveOf returns how much of the time left to reserve: Options.Reserve, or half of the
-// time left if Reserve exceeds nine tenths of it. The second case lets a function run whose
-// timeout is not longer than Reserve.
+// time left if Reserve exceeds nine tenths of it. Without the second case, a function whose
+// timeout is not longer than Reserve would never run its handler.
 func (o Options) reserveOf(left time.Duration) time.Duration {
 	if o.Reserve > left-left/10 {
 		return left / 2
@@ -120,7 +120,7 @@ func (b *budget) acquireEnd() time.Time {
 	return b.deadline.Add(-b.reserved)
 }
 
-// waitContext returns a context for waiting until another attempt ends. It ends
+// waitContext returns a context for waiting until another attempt ends. The context ends
 // Options.Wait after the first call of waitContext.
 func (b *budget) waitContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	if b.giveUp.IsZero() {
@@ -163,7 +163,8 @@ func (b *budget) finishContext(ctx context.Context) (context.Context, context.Ca
 }
 
 // cleanupContext returns the context for releasing a record, or for the transaction of a
-// call that runs unguarded. It is like finishContext, but never ends after cleanupEnd.
+// call that runs unguarded. It ignores cancellation of the request's context. It ends at
+// finishEnd or at cleanupEnd, whichever is earlier, or at cleanupEnd if finishEnd has passed.
 func (b *budget) cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	end := b.cleanupEnd()
 	if due := b.finishEnd(); time.Until(due) > 0 {
@@ -180,9 +181,10 @@ func withDeadline(parent context.Context, end time.Time) (context.Context, conte
 	return context.WithDeadline(parent, end)
 }
 
-// backOff pauses after the failed try of a store call with this number, and reports whether
-// there is time for another try. The first pause lasts up to firstPause, and each further
-// pause up to twice as long as the one before, but at most longestPause.
+// backOff pauses after a failed try of a store call, and reports whether there is time for
+// another one. try is the number of the failed try; the first has number 1. The first pause
+// lasts up to firstPause, and each further pause up to twice as long as the one before, but
+// at most longestPause.
 func (b *budget) backOff(ctx context.Context, try int) bool {
 	doublings := min(try-1, 6) // six reach longestPause, and more could overflow
 	return b.pause(ctx, min(firstPause<<doublings, longestPause))

@@ -16,11 +16,11 @@ import (
 // from the memory of the process without a request to the store. If all fields are
 // zero, nothing is cached. If any field is set, the others have their defaults.
 //
-// A cached answer is used until it is older than MaxAge or its record expires,
-// whichever comes first; the expiry is checked Options.MaxSkew early. Until then, the
-// process may replay a record that has been purged or deleted from the table, so
-// MaxAge is the longest time that a purge takes to reach every process. An answer that
-// is too old stays in memory until it is requested again or evicted by a newer answer.
+// A cached answer is used until it is older than MaxAge, or until Options.MaxSkew before its
+// record expires, whichever comes first. Until then, the process may replay a record that has
+// been purged or deleted from the table, so MaxAge is the longest time that a purge takes to
+// reach every process. An answer that is too old stays in memory until it is requested again
+// or evicted by a newer answer.
 type CacheOptions struct {
 	// Entries is the maximum number of cached answers. The cache evicts the least
 	// recently used answer to make room for a new one. Default: 1000.
@@ -31,7 +31,7 @@ type CacheOptions struct {
 	// after its first replay, which makes each further replay cost a third.
 	// Default: 8 MiB.
 	Bytes int
-	// MaxAge is the time for which a cached answer is used, counted from before the
+	// MaxAge is the time for which a cached answer is used, counted from a time before the
 	// request to the store that returned or stored the answer. It is measured by
 	// Options.Clock at each use, so it includes the time for which Lambda freezes the
 	// process. Default: 1 minute.

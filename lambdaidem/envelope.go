@@ -34,8 +34,8 @@ var (
 	envelopeOfEventBridge = []string{"version", "id", "detail-type", "source", "account", "time", "region", "resources", "detail", "replay-name"}
 )
 
-// hasOnly reports whether a JSON object has at least one member, no member twice, and no
-// member whose name is not in names.
+// hasOnly reports whether a JSON object has at least one member, has no member twice, and has
+// only members whose names are in names.
 func hasOnly(object []byte, names []string) bool {
 	seen := make(map[string]bool, len(names))
 	for name := range members(object) {

@@ -72,8 +72,8 @@ type Error struct {
 	forNow bool
 	// replayed is set if the error was read from a record.
 	replayed     bool
-	message      string // text of the original error, which the method Error returns; if replayed
-	replayedType string // name of the original error's Go type; if replayed
+	message      string // if replayed is set: text of the original error, which the method Error returns
+	replayedType string // if replayed is set: name of the original error's Go type
 }
 
 // Error returns the code, the detail and the cause in one text. For a replayed error, it
@@ -264,9 +264,9 @@ func withoutPassedOn(err error) error {
 	}
 }
 
-// withoutMarks returns the error that Permanent, Uncertain or Retryable has marked in
-// err, or err if there is no mark, without passedOn. Lambda's errorType must be the type of that error, and
-// not of the mark.
+// withoutMarks returns the error that Permanent, Uncertain or Retryable has marked in err, or
+// err if there is no mark. If that error is a passedOn, withoutMarks returns the error inside
+// it. Lambda's errorType must be the type of that error, and not of the mark.
 func withoutMarks(err error) error {
 	for {
 		if p := (*permanentError)(nil); errors.As(err, &p) {

@@ -103,9 +103,9 @@ func (d done[T]) lambdaError() error {
 		case e.rejected:
 			return invokeError(failureOf(e))
 		case codedAs[e.Code] == nil:
-		case shown == nil: // Lambda reports the errorType "Error", so that a state machine does not take it for its own
+		case shown == nil: // Lambda reports the errorType "Error", so that a state machine does not take the code of an inner call for that of its own call
 			return e.withoutCause()
-		default: // a guard made it, perhaps that of an inner call
+		default: // a guard made the error, perhaps the guard of an inner call
 			return byCode(shown.withoutCause())
 		}
 	}

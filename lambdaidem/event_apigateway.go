@@ -33,7 +33,7 @@ func (restAPI) request(e *events.APIGatewayProxyRequest, r *Request) {
 
 // response converts what the handler returned. API Gateway merges the two header maps of a
 // response ("Set up Lambda proxy integrations in API Gateway"). If both maps have a name,
-// in any case, response puts the value from Headers into Response.beside, so that a replay
+// ignoring case, response puts the value from Headers into Response.beside, so that a replay
 // has both maps again for the gateway to merge.
 func (restAPI) response(_ *events.APIGatewayProxyRequest, r events.APIGatewayProxyResponse) Response {
 	resp := Response{Status: r.StatusCode, Body: r.Body, Base64: r.IsBase64Encoded}
@@ -68,7 +68,7 @@ func (restAPI) event(_ *events.APIGatewayProxyRequest, r *Response) events.APIGa
 	return events.APIGatewayProxyResponse{StatusCode: r.Status, Headers: single, MultiValueHeaders: multi, Body: r.Body, IsBase64Encoded: r.Base64}
 }
 
-// hasName reports whether headers has the name, in any case.
+// hasName reports whether headers has the name, ignoring case.
 func hasName(headers map[string][]string, name string) bool {
 	for have := range headers {
 		if strings.EqualFold(have, name) {

@@ -8,11 +8,11 @@ import (
 )
 
 // Kinesis guards a handler of the records of a Kinesis data stream. Records with the same
-// partition key keep their order: after one of them has failed, later ones don't begin. The
-// event source mapping needs ReportBatchItemFailures. Lambda then retries from the lowest
-// sequence number that is reported, or splits the batch there (BisectBatchOnFunctionError).
-// The handler does not run again for later records of the batch that it has already
-// handled.
+// partition key keep their order: after one of them has failed, no later record with that key
+// begins. The event source mapping needs ReportBatchItemFailures. Lambda then retries from
+// the lowest sequence number that is reported, or splits the batch there
+// (BisectBatchOnFunctionError). The handler does not run again for later records of the batch
+// that it has already handled.
 //
 // A shard makes no progress past a record that fails, so configure MaximumRetryAttempts,
 // MaximumRecordAgeInSeconds and a destination for failures in the mapping. Set both limits

@@ -21,14 +21,14 @@ import (
 // which counts towards the queue's maxReceiveCount. To avoid that, make the visibility
 // timeout longer than the function's timeout by more than Options.MaxSkew, or better six
 // times as long as the function's timeout (AWS Lambda, "Configuring a queue to use with
-// Lambda"). A lease has then ended when its message is delivered again.
+// Lambda"). The lease on a message has then ended before the message is delivered again.
 //
-// If the handler returns an error, its record is released, even if [Permanent] or [Reject]
-// has marked the error, but not if [Uncertain] has. SQS delivers the message again, and so
-// does a redrive from the dead-letter queue, and the handler runs again. Under policy
-// [Hold], the record is held instead after a panic, after an error without a mark, and
-// after a rejection with a status of 500 or above. An operator must then release the record
-// before a redrive.
+// If the handler returns an error, the record of the message is released, even if the error
+// comes from [Permanent] or [Reject]. It is not released if the error comes from [Uncertain].
+// When SQS delivers a released message again, or a redrive from the dead-letter queue does,
+// the handler runs again. Under policy [Hold], the record is held instead after a panic,
+// after an error that no function of this package has marked, and after an error of [Reject]
+// with a status of 500 or above. An operator must then release the record before a redrive.
 func (g *Guard) SQS(h func(context.Context, events.SQSMessage) error, optFns ...func(*BatchOptions[events.SQSMessage])) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {
 	b := guardMessages(g, source[events.SQSEvent, events.SQSMessage]{
 		list: func(e events.SQSEvent) []events.SQSMessage { return e.Records },

@@ -39,7 +39,7 @@ func (g *Guard) requestCall(who Identity, r *Request) call {
 	return g.newCall(who, p, r.Method, r.Path, sortedQuery(r.Query))
 }
 
-// newCall returns the call of who. Its payload consists of p and parts.
+// newCall returns the call with the identity who. Its payload consists of p and parts.
 func (g *Guard) newCall(who Identity, p payload, parts ...string) call {
 	signers := g.fingerprints.signers
 	c := call{who: who, fingerprint: g.fingerprint(&signers[0], p, parts)}

@@ -91,8 +91,8 @@ type call struct {
 	repeated    bool            // the call is said to repeat an earlier one; see attempt.lookUp
 }
 
-// work is one guarded call as its kind of event handles it: it runs the user's handler, and
-// encodes and decodes the handler's answer.
+// work is the part of one guarded call that depends on the kind of event. It runs the user's
+// handler, and encodes and decodes the handler's answer.
 type work interface {
 	// run calls the handler. It is called at most once.
 	run(context.Context)
@@ -132,7 +132,7 @@ type decision struct {
 	from    *cacheEntry // the cache entry of the replayed record; nil if the record came from the store
 
 	unreturned bool // if refusal is set: the record has, or may have, an answer that can't be read
-	replaced   bool // if refusal is set: it replaces the handler's answer; see ending.changed
+	replaced   bool // if refusal is set: the refusal replaces the handler's answer; see ending.changed
 }
 
 // handleCall handles one guarded call: it runs the handler, or it replays or refuses the

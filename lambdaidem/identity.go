@@ -93,9 +93,9 @@ func (i *Identity) resource() string {
 	}
 }
 
-// resourceInID returns the resource without the names of a template's parameters. It is
-// part of the record's id, so a parameter can be renamed: templates that differ only in
-// such names match the same paths.
+// resourceInID returns the resource without the names of a template's parameters. The id of
+// the record is made from it, so renaming a parameter does not change the id: templates that
+// differ only in such names match the same paths.
 func (i *Identity) resourceInID() string {
 	if i.kind() != "http" || !strings.Contains(i.Route, "{") {
 		return i.resource()
@@ -110,8 +110,8 @@ func (i *Identity) resourceInID() string {
 }
 
 // isParameter reports whether a segment of a route template is a parameter such as "{id}".
-// "{$}", which marks the end of a path in net/http, is none. Nor is a parameter with a
-// pattern for its value, which other routers have.
+// It returns false for "{$}", which marks the end of a path in net/http, and for a parameter
+// with a pattern for its value, which other routers have.
 func isParameter(segment string) bool {
 	name, opened := strings.CutPrefix(segment, "{")
 	name, closed := strings.CutSuffix(name, "}")
@@ -123,7 +123,7 @@ func isParameter(segment string) bool {
 // id returns the id of the record: idPrefix and the SHA-256 of the parts of the identity.
 // Each part is written after its length, so that different parts never yield the same
 // input. Host and tenant come last, each after a label, and only if they are set. They were
-// added later, and an identity without them keeps its id.
+// added in a later version, which must not change the ids of identities without them.
 func (i *Identity) id() string {
 	var fixed [512]byte
 	buf := fixed[:0]

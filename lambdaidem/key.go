@@ -88,8 +88,8 @@ func (g *Guard) derive(ctx context.Context, r *Request) *derivedKey {
 }
 
 // keyless reports whether a request runs unguarded because Options.Key returns no key for
-// it. It does not pass a request to Options.Key that exceeds a limit: the guard refuses
-// such a request, because nobody knows whether it has a key.
+// it. If the request exceeds a limit, keyless returns false without calling Options.Key. The
+// guard then refuses the request, because nobody knows whether it has a key.
 func (g *Guard) keyless(ctx context.Context, r *Request) bool {
 	if g.opts.Key == nil || !g.opts.KeyOptional || g.outOfBounds(r) != nil {
 		return false

@@ -43,7 +43,7 @@ func unseen(text []byte, v any, name string, strict bool) error {
 // the cycle may be in a part that is not written.
 const (
 	maxVisits = 1 << 20 // maximum number of values to visit
-	maxNested = 1000    // the depth at which encoding/json begins to look for cycles
+	maxNested = 1000    // maximum nesting depth; it is the depth at which encoding/json begins to look for cycles
 )
 
 // search visits a value and the values in it, and looks for one that encoding/json does not

@@ -86,10 +86,11 @@ func withUnknownSettings(fingerprint string) string {
 	return settingsUnknown + "." + digest
 }
 
-// fingerprintOver returns the fingerprint that rec gets when this call claims it: that of
-// the call's payload, made with the first secret. If the record kept its old fingerprint,
-// it could be retried until the secret of that fingerprint is removed from the options,
-// and then no call would match.
+// fingerprintOver returns the fingerprint that rec gets when this call claims it: that of the
+// call's payload, made with the first secret. If the record kept its old fingerprint, no call
+// would match the record any more once the secret of that fingerprint is removed from the
+// options. The new fingerprint has settingsUnknown if the payload, or that of an earlier
+// claim, could not be compared with the record's, unless the record accepts any payload.
 func (c *call) fingerprintOver(rec Record) string {
 	forgotten := rec.State == Released && rec.Bound == "" // the record accepts any payload
 	inDoubt := c.comparePayload(rec.Fingerprint) == maybeSamePayload || strings.HasPrefix(rec.Fingerprint, settingsUnknown)

@@ -26,7 +26,7 @@ const (
 	EventKeyInvalid   Kind = "key_invalid"   // refused: the key or the request is malformed or too large
 	EventBypassed     Kind = "bypassed"      // ran unguarded because of its method, Skip or KeyOptional
 	EventReleased     Kind = "released"      // the handler ran, its answer is not stored, and a retry runs it again
-	EventUncertain    Kind = "uncertain"     // (!) the attempt may have had effects; the policy decides when its lease ends
+	EventUncertain    Kind = "uncertain"     // (!) the attempt may have had effects; once its lease has ended, the policy decides what happens
 	EventLeaseLost    Kind = "lease_lost"    // (!) another attempt took over the record before this one had finished
 	EventTakenOver    Kind = "taken_over"    // (!) this attempt took over the record of an attempt that died
 	EventFailedOpen   Kind = "failed_open"   // (!) a store request failed; the handler runs without a lease (Options.FailOpen)
@@ -101,7 +101,7 @@ func (c Code) kind() Kind {
 // sender chooses the source and detail type.
 type Event struct {
 	Kind       Kind
-	RecordID   string        // id of the record, as Guard.RecordID returns it; empty if the call was refused before or ran unguarded
+	RecordID   string        // id of the record, as Guard.RecordID returns it; empty if the call ran unguarded, or was refused before its record was looked up
 	Scope      string        // namespace, method, route, caller and tenant in one text; see ParseScope
 	Route      string        // method, host and route template or path; or the operation
 	Template   string        // method and route template, or the operation; a label for metrics, see above
@@ -113,7 +113,7 @@ type Event struct {
 	Store      time.Duration // time spent in requests to the store, except those for steps, which are part of Handler
 	Messages   int           // number of messages that did not begin, in the EventOutOfTime of a batch; otherwise 0
 	Cached     bool          // the record came from Options.Cache, without a request to the store
-	Invocation string        // Lambda's request id; empty outside Lambda, and if RecordID is
+	Invocation string        // Lambda's request id; empty outside Lambda, and if RecordID is empty
 	TokenHash  string        // TokenHash of the attempt's fencing token, in an EventNeverStarted; otherwise empty
 	Reason     Reason        // why a store request failed; empty if none did
 	Throttle   Throttle      // the capacity limit that a throttled store request exceeded, if it is known
@@ -233,7 +233,7 @@ func (o slogObserver) Observe(ctx context.Context, e Event) {
 type warnings struct{}
 
 func (warnings) Observe(ctx context.Context, e Event) {
-	if e.Messages > 0 { // messageGuard.conclude has logged these messages
+	if e.Messages > 0 { // messageGuard.conclude has logged these messages, or passed them to BatchOptions.OnFailure
 		return
 	}
 	if e.Kind.level(e.Err) >= slog.LevelWarn {

@@ -59,11 +59,12 @@ type Options struct {
 	Skip func(*Request) bool
 	// Repeated reports whether a request probably repeats an earlier one. If it returns
 	// true, the guard reads the record before it tries to lock it. If the record has the
-	// answer, the read replaces a write that would be refused: one read unit for each 4 KB
-	// of the record, instead of one write unit, which costs five times as much, for each
-	// KB. If not, the request costs the read in addition, and is handled as usual. So a
-	// client that lies about a repetition gains nothing. [SentAgain] can be used here.
-	// Default: nil, no request is looked up.
+	// answer, the read replaces a write that would be refused. The read costs one read unit
+	// for each 4 KB of the record. The write would cost one write unit, five times the price
+	// of a read unit, for each KB. If the record does not have the answer, the request is
+	// handled as usual and costs the read in addition. So a client that lies about a
+	// repetition gains nothing. [SentAgain] can be used here. Default: nil, no request is
+	// looked up.
 	Repeated func(*Request) bool
 	// Principal returns a name for the caller of a request. The same key sent by two
 	// callers belongs to two records. An error made by [Reject] is sent to the client;
@@ -101,11 +102,10 @@ type Options struct {
 	// tenths of the time that an invocation starts with, half of that time is reserved
 	// instead. Default: 500 ms or a tenth of the time left, whichever is less.
 	Reserve time.Duration
-	// CleanupTimeout is the maximum time for releasing a record, for storing an answer
-	// too late (after the attempt's deadline has passed), and for committing the enlisted
-	// writes of a request that runs unguarded. For a call that a guarded handler makes,
-	// the maximum is also half of the time that remains to store that handler's answer.
-	// Default: 2 s.
+	// CleanupTimeout is the maximum time for releasing a record, for storing an answer after
+	// the time reserved for storing it has passed, and for committing the enlisted writes of
+	// a request that runs unguarded. For a call that a guarded handler makes, the maximum is
+	// also half of the time that remains to store that handler's answer. Default: 2 s.
 	CleanupTimeout time.Duration
 
 	// Wait is how long a duplicate request waits for the attempt in progress before it

@@ -11,7 +11,7 @@ import (
 
 // AttemptHeader is the request header in which a client says how many times it has sent a
 // request, including this time: 2 for the first retry. Package idemclient sets it on retries.
-// The guard believes it only as far as Options.Repeated says.
+// The guard reads it only if Options.Repeated does, as [SentAgain] does.
 const AttemptHeader = "Idempotency-Attempt"
 
 // SentAgain reports whether the header [AttemptHeader] says that the client has sent the
@@ -32,8 +32,9 @@ func aboveOne(number string) bool {
 }
 
 // lookUp reads the record of a call that is said to be repeated. If the record is finished,
-// finished is true, and d replays its answer. In all other cases the call is handled as if it
-// had not been looked up. That includes a read that fails: the claim decides what follows.
+// finished is true, and d replays its answer. In all other cases, even if the read fails, the
+// claim decides what follows, as if the record had not been looked up. Only Options.FailOpen
+// does not apply if the read has set lookedUpBusy.
 func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 	if !a.call.repeated {
 		return decision{}, false
@@ -55,7 +56,8 @@ func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 	}
 }
 
-// readInHalfTheTime reads the record. A slow read leaves half of the time to the claim.
+// readInHalfTheTime reads the record. It uses at most half of the time until ctx ends, so
+// that a slow read leaves the other half to the claim.
 func (a *attempt) readInHalfTheTime(ctx context.Context) (Record, error) {
 	asked := time.Now()
 	defer a.spent(asked)

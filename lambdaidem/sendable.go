@@ -122,8 +122,8 @@ func checkEncoding(r *Response, body []byte) error {
 }
 
 // isEncoded reports whether the body may have the given content coding. It checks gzip,
-// deflate and zstd by the bytes of the body. For any other coding it reports whether the
-// body is binary.
+// deflate and zstd by the bytes of the body. For any other coding it returns binary, which
+// says whether the response has its body as base64.
 func isEncoded(encoding string, binary bool, body []byte) bool {
 	switch encoding {
 	case "gzip", "x-gzip":
@@ -147,8 +147,8 @@ func readsWhole(r io.Reader) bool {
 	return err == nil && n < most
 }
 
-// valuesOf returns the values of a header, by its name in any case, from r.Header and
-// r.beside.
+// valuesOf returns the values of a header from r.Header and r.beside, ignoring the case of
+// its name.
 func valuesOf(r *Response, name string) (values []string) {
 	for _, headers := range []map[string][]string{r.Header, single(r.beside)} {
 		for _, n := range slices.Sorted(maps.Keys(headers)) {

@@ -55,15 +55,14 @@ const MaxStepName = 128
 //     fn was not called.
 //   - [ErrOutcomeUnknown] if fn ran, but its result is too large or has no JSON, or it is
 //     unknown whether the result was stored. Whatever the handler returns, the caller
-//     gets 503, no further step runs, and no other attempt runs before the lease has
-//     ended.
+//     gets 503. No other attempt runs before the lease has ended. Every later call of
+//     Step in this attempt returns ErrOutcomeUnknown too, without calling its fn.
 //   - [ErrLeaseLost] if fn ran, but another attempt has taken over the record. The
 //     handler's context has ended, and the caller receives the answer of the record, or
 //     409 if the other attempt is still running.
 //
-// If no guard holds a lease for the handler, Step calls fn every time and stores nothing.
-// That is so without a guard, for a request that runs unguarded, and with
-// Options.FailOpen while the store can't be reached.
+// Step calls fn every time and stores nothing if there is no guard, if the request runs
+// unguarded, or if the handler runs without a lease because of Options.FailOpen.
 func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := checkStep[T](name); err != nil {
@@ -151,8 +150,9 @@ func checkStep[T any](name string) error {
 	return nil
 }
 
-// noJSON reports whether encoding/json refuses every value of type t, so that the step need
-// not run at all. For other types, an error is known only once the step has a result.
+// noJSON reports whether encoding/json refuses every value of type t. A step with such a
+// result is refused before it runs. For other types, only the encoding of the step's result
+// shows whether encoding/json accepts it.
 func noJSON(t reflect.Type) bool {
 	if marshals(t) || marshals(reflect.PointerTo(t)) {
 		return false

@@ -17,7 +17,7 @@ type steps struct {
 	saving sync.Mutex
 
 	mu      sync.Mutex
-	stored  Steps                    // the steps in the record; never modified but replaced, because a store may still read the old map
+	stored  Steps                    // the steps in the record; the map is replaced and never modified, because a store may still read it
 	running map[string]chan struct{} // the running calls of Step by name; each channel is closed when its call ends
 	over    error                    // why no further step may run; nil while steps may run
 	left    bool                     // a step was still running when the handler returned

@@ -93,7 +93,7 @@ type Record struct {
 	Token       string    // fencing token of the last attempt, the only one that may complete or release the record
 	Attempt     int       // number of the last attempt; the first has number 1
 	LeaseEnd    time.Time // when the last attempt's lease ends or ended, in whole milliseconds
-	Expires     time.Time // when the record expires, in whole seconds; zero if it doesn't, as in progress under policy Hold
+	Expires     time.Time // when the record expires, in whole seconds; zero if it does not expire, such as a record in progress under policy Hold
 	Fingerprint string    // digest of the payload, which the guard compares; opaque to the store
 	Scope       string    // namespace, method, route and caller in readable form; see ParseScope
 	StartedAt   time.Time // when the last attempt took the lease, in whole milliseconds
@@ -113,8 +113,9 @@ func (r Record) LeaseLiveAt(now time.Time) bool {
 
 // Held reports whether the record is in progress under policy [Hold]. When the lease of
 // such a record ends, the record does not expire and no retry runs the handler, until an
-// operator decides. A guard with policy Hold does the same for a record in progress that
-// was acquired under the other policy, for which Held returns false.
+// operator decides. If a record was acquired under policy [Rerun], Held returns false. A
+// guard with policy Hold does not run the handler for such a record either after the lease
+// has ended, but the record expires.
 func (r Record) Held() bool { return r.State == InProgress && r.Expires.IsZero() }
 
 // GoneAt reports whether every method of a [Store] treats the record as absent at now.
@@ -152,7 +153,7 @@ type Claim struct {
 	Token       string    // random fencing token of this attempt; becomes Record.Token
 	Now         time.Time // time of the call, by the caller's clock
 	LeaseEnd    time.Time // when the lease ends, in whole milliseconds
-	Expires     time.Time // when the record expires if it stays in progress, in whole seconds; zero if it doesn't
+	Expires     time.Time // when the record expires if it stays in progress, in whole seconds; zero if it does not expire
 	Invocation  string    // Lambda's request id, at most 128 bytes; empty outside Lambda
 	Bound       string    // becomes Record.Bound: why the record refuses another payload; empty if it doesn't
 	Over        *Record   // the record to take over; nil to acquire only if there is no record

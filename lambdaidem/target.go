@@ -195,9 +195,9 @@ func hostname(host string) string {
 }
 
 // bodyLength returns the number of bytes in the body that the client sent. readBody compares
-// it with the number of bytes that it has read, to detect that an outer handler read some
-// before. Call bodyLength after the body was read to its end. If an outer handler has
-// replaced the body, ContentLength must be the length of the new one.
+// the result with the number of bytes that readBody itself has read, to detect that an outer
+// handler has read a part of the body. Call bodyLength after the body was read to its end. If
+// an outer handler has replaced the body, r.ContentLength must be the length of the new body.
 //
 // bodyLength returns unread if no outer handler has read the body, someRead if one has read
 // some of it, and -1 if the length is unknown. first is the result of isFirst.

@@ -24,7 +24,8 @@ type typedJSON struct {
 	// forms, they may differ only because a new version of the program changed the type,
 	// so their payloads may still be the same. The form must not depend on data that a
 	// client chooses, so it covers neither the keys of maps nor the dynamic types of
-	// values in interfaces. For the value as a whole, Call.Payload asks the same of users.
+	// values in interfaces. Call.Payload requires the same of its users for the type of the
+	// whole value.
 	form   []byte
 	nested int // the current nesting depth, to stop at a cycle
 }
@@ -224,8 +225,8 @@ func formOf(t reflect.Type) string {
 	return form
 }
 
-// appendForm appends a description of t for formOf. met has the types that are already
-// described, with their numbers, so that a recursive type ends.
+// appendForm appends a description of t for formOf. met has the number of each type that is
+// already described, so that the description of a recursive type ends.
 func appendForm(b []byte, t reflect.Type, met map[reflect.Type]int) []byte {
 	for t.Kind() == reflect.Pointer && !marshals(t) {
 		t = t.Elem()

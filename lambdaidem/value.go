@@ -15,10 +15,10 @@ import (
 // storable returns the JSON to store for v, and the value to return to the first caller.
 //
 // That value is v itself if decoding the JSON gives a value with exactly the same JSON.
-// Otherwise it is the decoded value, if that differs from v only in the order of members.
-// This happens if an interface in v holds a struct, which is decoded into a map. The first
-// caller and all later callers then receive equal values. storable returns an error if
-// JSON can't represent v.
+// Otherwise it is the decoded value, if the JSON of the two values differs only in the order
+// of members. This happens if an interface in v holds a struct, which is decoded into a map.
+// The first caller and all later callers then receive equal values. storable returns an error
+// if JSON can't represent v.
 func storable[T any](v T) ([]byte, T, error) {
 	if raw, ok := any(&v).(*json.RawMessage); ok {
 		if *raw != nil && !json.Valid(*raw) {
@@ -90,7 +90,7 @@ func rebuild[T any](text []byte, accept func(v any, encoded, text []byte) error)
 	return v, why
 }
 
-// sameText returns an error unless the JSON of v, encoded, equals the stored text.
+// sameText returns an error unless encoded, which is the JSON of v, equals the stored text.
 func sameText(v any, encoded, text []byte) error {
 	if !bytes.Equal(encoded, text) {
 		return fmt.Errorf("its JSON as a %T would be another", v)
@@ -98,9 +98,9 @@ func sameText(v any, encoded, text []byte) error {
 	return nil
 }
 
-// sameExceptNewFields returns an error unless the JSON of v, encoded, has everything that the
-// stored text has, and otherwise only struct fields that are zero. Such a difference means
-// that the type of v has gained fields since the text was stored.
+// sameExceptNewFields returns an error unless encoded, which is the JSON of v, has everything
+// that the stored text has and nothing more than struct fields that are zero. Such fields
+// show that the type of v has gained fields since the text was stored.
 func sameExceptNewFields(v any, encoded, text []byte) error {
 	if bytes.Equal(encoded, text) {
 		return nil
