@@ -16,7 +16,7 @@ import (
 type attempt struct {
 	budget
 	g          *Guard
-	outer      *attempt // the attempt whose handler made this call; nil if a client made it
+	outer      *attempt // the attempt, or the unguarded run, whose handler made this call; nil if there is none
 	call       call
 	work       work
 	id         string   // id of the record
@@ -50,8 +50,8 @@ type attempt struct {
 	txMayCommit     bool       // an earlier request of the rejected transaction may still commit, until the record changes
 	failedClaims    int        // number of completions that failed because another attempt had taken the record
 	lastResultAt    time.Time  // Result.At of the last result; see isResult
-	lastResultMade  time.Time  // when the store was asked to store that result
-	firstCompletion Completion // the first completion, without a claim
+	lastResultMade  time.Time  // when that result was made, which is before the store was asked to store it
+	firstCompletion Completion // what the last call of the method completion made, before a claim was added
 	storedByTx      bool       // a transaction has stored the answer
 
 	// innerEnding is how this call ended, for the handler that made it; see
@@ -99,8 +99,8 @@ func Key(ctx context.Context) string {
 // Principal returns the caller of the guarded call whose handler has this context, as the
 // guard identified it: Request.Principal, or what Options.Principal,
 // HandlerOptions.Principal or Call.Principal says. Give it to a [Do] inside the handler
-// as Call.Principal, so that one caller's inner call never gets another's result. It
-// returns "" if callers are anonymous, and if the call runs unguarded.
+// as Call.Principal, so that the inner call of one caller never gets the result of another
+// caller. It returns "" if callers are anonymous, and if the call runs unguarded.
 func Principal(ctx context.Context) string {
 	if a := attemptOf(ctx); a != nil {
 		return a.call.who.Principal
@@ -110,8 +110,9 @@ func Principal(ctx context.Context) string {
 
 // RecordID returns the id of the record of the guarded call whose handler has this
 // context: 54 bytes of printable ASCII. Every attempt for one key of one caller on one
-// route has the same id, and no other attempt has it, so a handler can derive the ids
-// of what it creates from it. RecordID returns "" if the call runs unguarded.
+// route has the same id, and no other attempt has it. A handler can therefore derive from it
+// the ids of the items that the handler creates. RecordID returns "" if the call runs
+// unguarded.
 func RecordID(ctx context.Context) string {
 	if a := attemptOf(ctx); a != nil {
 		return a.id
@@ -256,8 +257,9 @@ func (a *attempt) prepare(request context.Context) (d decision, mayRun bool) {
 const maxClaims = 8
 
 // claimRepeatedly claims the record, and tries again while other attempts change the
-// record in between. It returns the record that the last claim was to replace, the record
-// after that claim, and what the latter means, which is never isFree.
+// record in between. In seen it returns the record that the last claim was to replace, in rec
+// the record after that claim, and in means what rec means to the call, which is never
+// isFree.
 func (a *attempt) claimRepeatedly(ctx context.Context, over Record) (seen, rec Record, means meaning, err error) {
 	for range maxClaims {
 		rec, err = a.claim(ctx, over)
@@ -277,8 +279,8 @@ func (a *attempt) claimRepeatedly(ctx context.Context, over Record) (seen, rec R
 }
 
 // acquired records that this attempt holds the lease on rec. over is the record that the
-// claim replaced. If it was in progress, acquired reports a takeover. If Options.Observer
-// panics then, acquired releases the lease, because the handler will not start.
+// claim replaced. If over was in progress, acquired reports a takeover. If Options.Observer
+// panics during the report, acquired releases the lease, because the handler will not start.
 func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 	a.mayHoldLease = false
 	a.number, a.fingerprint, a.steps.stored = rec.Attempt, rec.Fingerprint, rec.Steps
@@ -299,9 +301,10 @@ func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 // was to replace. The results are as for acquire: the handler may run only with
 // Options.FailOpen.
 //
-// Even then it does not run if it might repeat a step. That is possible if seen has steps,
-// or if the claim may have taken over the record of a dead attempt, which may have stored
-// a step after it was read. Nor does it run if lookUp has read a record that forbids it.
+// Even with FailOpen, the handler does not run if it might repeat a step. That is possible if
+// seen has steps, or if the claim may have taken over the record of a dead attempt, which may
+// have stored a step after seen was read. Nor does the handler run if lookUp has set
+// lookedUpBusy.
 func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d decision, mayRun bool) {
 	if reasonOf(err) == ReasonForeign {
 		a.report(ctx, EventUnreadable, err)

@@ -8,16 +8,17 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
 
-// This file completes records by a transaction. An attempt needs a transaction if its
-// handler has enlisted writes, or if it has no lease, because of Options.Optimistic or
-// Options.FailOpen. Without a lease, the transaction also claims the record.
+// This file completes records by a transaction. An attempt needs a transaction if its handler
+// has enlisted writes, if Options.Optimistic is set, or if it runs without a lease because of
+// Options.FailOpen and an earlier transaction of it was rejected. If the attempt has no
+// lease, the transaction also claims the record.
 
-// completion returns the completion that stores r: by tx, or by Store.Complete if tx is
-// nil. If the attempt has no lease, the completion also claims the record.
+// completion returns the completion that stores r: by tx, or by Store.Complete if tx is nil.
+// If tx is not nil and the attempt has no lease, the completion also claims the record.
 //
 // With Options.FailOpen, a claim may have taken over the record although its reply was
-// lost. The completion therefore takes over the same record as the last claim. A claim for
-// a new record would lose its data, such as the attempt number.
+// lost. The completion therefore takes over the same record as the last claim. A claim that
+// creates a record would lose the data of that record, such as the attempt number.
 func (a *attempt) completion(r Result, tx Tx) *Completion {
 	a.firstCompletion = Completion{Lease: a.lease(), Result: r}
 	c := &a.firstCompletion
@@ -68,10 +69,10 @@ func (a *attempt) save(ctx context.Context, tx Tx, c *Completion) (Record, error
 
 // completed ends an attempt after the store has reported its record, rec, as completed.
 //
-// The record may have another answer than c: an earlier transaction of this attempt was
-// rejected, and a request with it committed all the same. A completed record never
-// changes, so the caller receives the answer in the record. unstorable is why the
-// handler's answer could not be stored; nil if it could.
+// The record may have another answer than c if an earlier transaction of this attempt was
+// rejected, but one of its requests was applied all the same. A completed record never
+// changes, so the caller receives the answer in the record. unstorable is why the handler's
+// answer could not be stored; nil if it could.
 func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end ending, unstorable error) decision {
 	if rec.Attempt > 0 { // the reply to a transaction has no attempt number
 		a.number = rec.Attempt

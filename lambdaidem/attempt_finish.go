@@ -91,8 +91,8 @@ func (a *attempt) handlerDied(ctx context.Context) {
 // finish completes the record with the handler's answer, releases it, or leaves it in
 // progress, depending on end.outcome.
 //
-// If end.changed is set, the caller gets ErrOutcomeUnknown instead of the handler's answer. After
-// a 402, for example, a client would not repeat the request.
+// If end.changed is set, the caller gets ErrOutcomeUnknown instead of the handler's answer. A
+// client that received a 402, for example, would not repeat the request.
 func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	if end.changed != nil {
 		end.err = errors.Join(end.changed, end.err)
@@ -275,9 +275,9 @@ func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver
 	return decision{}, nil
 }
 
-// withdraw releases the record if the reply to a claim was lost, so that the claim may have
-// acquired the lease. If the release fails, or the claim may still reach the database, a
-// later call of this process tries the release again; see unreleased.go.
+// withdraw releases the record if this attempt may hold the lease because the reply to a
+// claim was lost. If the release fails, or the claim may still reach the database, a later
+// call of this process tries the release again; see unreleased.go.
 func (a *attempt) withdraw(ctx context.Context) {
 	if !a.mayHoldLease {
 		return

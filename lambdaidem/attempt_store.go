@@ -106,8 +106,8 @@ func unloadable(err error) error {
 	return &StoreError{Op: "load", Reason: ReasonForeign, NotApplied: true, Err: err}
 }
 
-// result returns the result to store. If the answer can't be encoded, err says why, and the
-// result has a failure instead, with which every later call is refused.
+// result returns the result to store. If the answer can't be encoded, the error says why, and
+// the result has a failure instead of a value. Every later call is refused with that failure.
 func (a *attempt) result(w work, end ending) (Result, error) {
 	r := a.emptyResult(end)
 	if !end.encoded {

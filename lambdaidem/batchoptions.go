@@ -88,10 +88,11 @@ type BatchOptions[M any] struct {
 	// false if that error may be temporary. A mismatch ends when the record of the other
 	// payload expires.
 	//
-	// Discard is not called for a mismatch if the record is not completed, and a
-	// deployment has changed the fingerprint options since the record was made. The
-	// message may then be the one that has begun and not finished. An identical message
-	// later in the same batch is acknowledged with the first, without another call.
+	// Discard is not called for a mismatch if the record is not completed and was made under
+	// other fingerprint options, before a deployment. The record may then be that of this
+	// message, whose handler has begun and not finished. If Discard returns true for a
+	// message, identical messages later in the same batch are acknowledged without another
+	// call.
 	//
 	// Discard must be safe for concurrent use if Concurrency is above 1. Default: nil, a
 	// refused message is reported as failed.

@@ -53,15 +53,14 @@ type Call struct {
 //
 // Do returns the error that fn returned, with an outcome as for a handler (see [Reject],
 // [Permanent], [Uncertain] and [Retryable]). Inside a guarded handler, the error is wrapped
-// and has no mark, because the handler may have had effects of its own: a handler that has
-// had none marks the error with Retryable again. If the
-// stored result is a failure, Do returns an *[Error] with its code. If the guard refuses
-// the call, Do returns an *Error with one of these codes: [ErrRequestInvalid],
-// [ErrKeyMissing], [ErrKeyInvalid], [ErrPayloadMismatch], [ErrInProgress],
-// [ErrAttemptAbandoned], [ErrStoreUnavailable], [ErrOutOfTime], [ErrOutcomeUnknown],
-// [ErrAnswerUnavailable], [ErrAnswerUnreadable], [ErrRecordForeign], [ErrStreaming], or,
-// because of a write that fn enlisted, [ErrConditionFailed] or [ErrWriteInvalid]. Use
-// errors.Is to compare them.
+// and has no mark, because the guarded handler may have had effects of its own. If it has had
+// none, it can mark the error with Retryable again. If the stored result is a failure, Do
+// returns an *[Error] with its code. If the guard refuses the call, Do returns an *Error with
+// one of these codes: [ErrRequestInvalid], [ErrKeyMissing], [ErrKeyInvalid],
+// [ErrPayloadMismatch], [ErrInProgress], [ErrAttemptAbandoned], [ErrStoreUnavailable],
+// [ErrOutOfTime], [ErrOutcomeUnknown], [ErrAnswerUnavailable], [ErrAnswerUnreadable],
+// [ErrRecordForeign], [ErrStreaming], or, because of a write that fn enlisted,
+// [ErrConditionFailed] or [ErrWriteInvalid]. Use errors.Is to compare them.
 func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (T, error)) (T, error) {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Principal: c.Principal, Operation: c.Operation, Key: c.Key}
 	got := do(ctx, g, who, c, fn)

@@ -45,7 +45,7 @@ func DownstreamKey(ctx context.Context, name string) string {
 		panic("lambdaidem: DownstreamKey was called after the handler had returned without success; the handler must wait for its goroutines")
 	}
 	for around := a.outer; around != nil; around = around.outer {
-		around.inner.setEffect() // the key of this record may depend on the payload of that one
+		around.inner.setEffect() // this record's id, and with it the downstream key, may depend on the payload of the outer call
 	}
 	return downstreamKey(a.id, name)
 }

@@ -26,7 +26,7 @@ import (
 type payload struct {
 	body []byte
 	json bool   // compare the body by value if it is JSON that all readers understand in the same way
-	form string // describes the Go types of a typed payload, because they decide which fields the body has: see typedPayload
+	form string // counts as a setting of the fingerprint: a digest of the Go types of a typed payload (see typedPayload), or the names of a message's covered values (see message.payload)
 }
 
 // requestCall returns the call that a request makes. Its payload is the method, the

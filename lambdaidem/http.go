@@ -59,7 +59,7 @@ type Response struct {
 	reason string // status description that a handler of ALB events wrote, such as "200 OK"
 	policy Policy // the guard's policy, set for Options.Outcome so that DefaultOutcome knows it; else empty
 	// beside has the headers that a handler of REST API events set in Headers although
-	// MultiValueHeaders has the same name, in any case. The gateway decides how to combine
+	// MultiValueHeaders has the same name, ignoring case. The gateway decides how to combine
 	// the two maps, so both are stored as the handler wrote them.
 	beside map[string]string
 	// A net/http handler shares its header map with outer handlers. added has the names of
@@ -161,8 +161,8 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 }
 
 // refuse returns the results of serve for a refused request: the problem document, or the
-// refusal as an error if the request is an inner call and its handler must not pass the
-// document on; see clientError.
+// refusal as an error if the request is an inner call, and the handler that made the call
+// must not pass the document on; see clientError.
 func (g *Guard) refuse(ctx context.Context, r *Request, refusal *Error) (*Response, error) {
 	if attemptOf(ctx) != nil && clientError(refusal) == nil {
 		return nil, &passedOn{refusal, false}

@@ -27,8 +27,9 @@ import (
 //	uncertain    uncertain      uncertain                uncertain
 //
 // If the outcome changes according to this table, attempt.finish gives the caller a 503
-// instead of the handler's answer. So it does if the answer is a 402, for example, that is
-// not stored while an inner call is not settled: the client would not repeat the request.
+// instead of the handler's answer. The caller also gets a 503 if the answer is final, such as
+// a 402, and is not stored while an inner call is not settled. A client that received the 402
+// would not repeat the request.
 //
 // An inner call that may have had an effect also binds the outer record to its payload:
 // once released, the record refuses another payload. See BoundByInnerCall.

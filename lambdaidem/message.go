@@ -40,9 +40,9 @@ type key struct {
 // attribute is a message attribute of SQS or SNS.
 type attribute struct{ name, dataType, value string }
 
-// attribute adds a message attribute. If it is MessageKey, in any case, attribute also sets
-// the message's key. The key is invalid if the attribute is not of type String, or if there
-// are two such attributes.
+// attribute adds a message attribute. If its name is MessageKey, ignoring case, attribute
+// also sets the message's key. The key is invalid if the attribute is not of type String, or
+// if there are two such attributes.
 func (m *message) attribute(name, dataType, value string) {
 	m.attrs = append(m.attrs, attribute{name, dataType, value})
 	if !strings.EqualFold(name, MessageKey) {

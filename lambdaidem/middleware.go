@@ -18,11 +18,12 @@ import (
 //	mux.Handle("POST /payments", guard.Middleware(next))
 //
 // A record belongs to the host and the path that the client requested, before any prefix
-// was stripped. If an http.ServeMux matched a pattern without a subtree, and the pattern
-// fits the whole requested path, the record belongs to the pattern instead of the path. A
-// retry must come to the same host. Behind proxies that change the host, let an outer
-// handler set r.Host. If something else decides between two guarded handlers, such as a
-// header, give each of the two a guard with its own Namespace; see [Guard.With].
+// was stripped. If an http.ServeMux matched a pattern that fits the whole requested path, and
+// the pattern is no subtree such as "/a/" or "/{rest...}", the record belongs to the pattern
+// instead of the path. A retry must come to the same host. Behind proxies that change the
+// host, let an outer handler set r.Host. If something else decides between two guarded
+// handlers, such as a header, give each of the two a guard with its own Namespace; see
+// [Guard.With].
 //
 // The middleware must know the whole body. It refuses a request if an outer handler has
 // read some of the body. It also refuses a body without a Content-Length, unless the server

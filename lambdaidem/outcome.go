@@ -17,7 +17,7 @@ const (
 	OutcomeSucceeded Outcome = "succeeded" // stored and replayed
 	OutcomeFailed    Outcome = "failed"    // stored and replayed: every retry would fail the same way
 	OutcomeReleased  Outcome = "released"  // not stored: nothing happened, and a retry runs the handler at once
-	OutcomeUncertain Outcome = "uncertain" // not stored: something may have happened, and the Policy decides when the lease has ended
+	OutcomeUncertain Outcome = "uncertain" // not stored: something may have happened, and once the lease has ended, the Policy decides what follows
 )
 
 // Policy says what the guard does with a record whose attempt died or was uncertain, once
@@ -115,9 +115,9 @@ func refusedForNow(r *Response) bool {
 }
 
 // outcomeOfError returns the outcome of an error that a handler returned. innerFailure is the
-// outcome of an error that is the stored failure of an inner call: OutcomeFailed, because
-// every retry gets it again, or "" if the handler is of messages. A failed message is
-// released and would run again, so the error counts as one without a mark there.
+// outcome of an error that is the stored failure of an inner call. It is OutcomeFailed,
+// because every retry gets that error again. For a handler of messages it is "", so that the
+// error counts as one without a mark: a failed message is not stored, and must run again.
 func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 	if o := g.outcomeOfMarks(err, innerFailure); o != "" {
 		return o
@@ -129,9 +129,9 @@ func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 }
 
 // outcomeOfMarks returns the outcome that err asks for, or "" if it asks for none.
-// Permanent, Uncertain and Retryable mark an error with an outcome, and Reject's status
-// has one. outcomeOfMarks also examines the errors that err wraps. If they ask for
-// different outcomes, outcomeOfBoth chooses one.
+// Permanent, Uncertain and Retryable mark an error with an outcome. An error made by Reject
+// has the outcome of its status. outcomeOfMarks also examines the errors that err wraps. If
+// they ask for different outcomes, outcomeOfBoth chooses one.
 //
 // If err joins several errors, policy Hold makes the outcome uncertain as soon as one of
 // them has no mark: that error may come from a call that had an effect.

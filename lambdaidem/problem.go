@@ -74,7 +74,7 @@ func documentOf(e *Error) string {
 		body = appendText(append(body, `,"code":`...), string(e.Code))
 	}
 	body = append(body, '}')
-	if bytes.ContainsAny(body, "<>&") { // as encoding/json has it: nobody must take it for HTML
+	if bytes.ContainsAny(body, "<>&") { // escape these as encoding/json does, so that nobody takes the document for HTML
 		var escaped bytes.Buffer
 		json.HTMLEscape(&escaped, body)
 		body = escaped.Bytes()
@@ -113,11 +113,12 @@ func withStatus(err error) *Error {
 	return nil
 }
 
-// clientError returns the Error of a handler's error if the client may receive it, or nil. The
-// client must not receive a guard's refusal of an inner call if it would take it for a refusal
-// of its own request: after a 422 about the inner call's payload, for example, it would send
-// its request with a new key, and the request would be carried out twice. After a 500 that
-// says that the inner call's answer can't be read, it would not repeat its request.
+// clientError returns the Error in a handler's error if the client may receive that Error,
+// and nil otherwise. The client must not receive a guard's refusal of an inner call if the
+// client would take it for a refusal of the client's own request. After a 422 about the inner
+// call's payload, for example, the client would send the request with a new key, and the
+// request would be carried out twice. After a 500 that says that the inner call's answer
+// can't be read, the client would not repeat the request.
 func clientError(err error) *Error {
 	e := withStatus(err)
 	if e == nil || e.rejected || codedAs[e.Code] == nil {
@@ -136,7 +137,7 @@ func clientError(err error) *Error {
 		shown := *e // the detail says what became of the inner call, and not of the request
 		shown.Detail = "A part of the request could not be completed now. Repeat the request later with the same key."
 		return &shown
-	case ErrConditionFailed, ErrWriteInvalid: // nothing was written: by the handler itself, or only by the inner call
+	case ErrConditionFailed, ErrWriteInvalid: // the transaction that was rejected is that of the handler itself or, if inner is true, that of an inner call
 		if !inner {
 			return e
 		}
@@ -178,8 +179,9 @@ func keyInvalid(detail string, err error) *Error {
 }
 
 // keyUnread returns the refusal of a call whose key could not be found, because the
-// application's key function failed with err. If err has an HTTP status, such as an error
-// made by Reject, it is the refusal. in names where the key was looked for.
+// application's key function failed with err. If err is or wraps an *Error with an HTTP
+// status, such as one made by Reject, that *Error is the refusal. in names where the key was
+// looked for.
 func keyUnread(in string, err error) *Error {
 	if own := withStatus(err); own != nil {
 		return own

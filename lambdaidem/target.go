@@ -129,9 +129,9 @@ func joinRewritten(first, second string) string {
 
 // routeOf returns the path and the host, in lower case, of the http.ServeMux pattern that
 // matched a request. The caller uses the pattern's path as the route template. Both results
-// are empty if the pattern does not match the complete path that the client requested, or
-// can match paths of different lengths. A nested mux behind http.StripPrefix and the
-// patterns of other routers fail this test. The concrete path then identifies the record.
+// are empty if the pattern does not match the complete path that the client requested, or can
+// match paths with different numbers of segments. A nested mux behind http.StripPrefix and
+// the patterns of other routers fail this test. The concrete path then identifies the record.
 func routeOf(r *http.Request, asked target) (host, template string) {
 	if r.URL.EscapedPath() != asked.path {
 		return "", ""

@@ -74,9 +74,9 @@ type Completion struct {
 	Lease  Lease  // the lease of the attempt
 	Result Result // the answer to store
 	// Claim, if not nil, makes the transaction acquire the record and complete it at
-	// once, for an attempt without a lease. It succeeds only if there is no record, if the
-	// record equals Claim.Over and has no steps, or if the record is in progress under the
-	// claim's token.
+	// once, for an attempt without a lease. If Claim.Over is nil, there must be no record.
+	// Otherwise the record must equal Claim.Over and have no steps. In both cases the
+	// transaction also succeeds if the record is in progress under the claim's token.
 	Claim *Claim
 	// Alone means that the transaction has only the handler's writes and no record,
 	// because the call runs unguarded.

@@ -31,9 +31,10 @@ func (a *attempt) runAlone(ctx context.Context, w work) decision {
 	return a.commitAlone(ctx, w)
 }
 
-// commitAlone commits the writes that an unguarded handler enlisted. If it can't, the caller
-// gets a 503. It tries for at most Options.CleanupTimeout and not until the deadline: a
-// client that stops waiting sends the request again, and there is no record to prevent that
+// commitAlone commits the writes that an unguarded handler enlisted. If the store fails, the
+// caller gets a 503. If the database rejects a write, the caller gets the error of the
+// rejection. commitAlone tries for at most Options.CleanupTimeout and not until the deadline:
+// a client that stops waiting sends the request again, and there is no record to prevent that
 // retry from running at the same time.
 func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	if a.enlist.end(errRunEnded) == nil {

@@ -20,7 +20,7 @@ import (
 const (
 	maxUnreleased     = 1000                   // maximum number of remembered claims; a new one replaces the oldest
 	withdrawalsAtOnce = 4                      // maximum number of withdrawals before a call acquires its own record
-	withdrawalTime    = 200 * time.Millisecond // maximum time for these withdrawals; less if a twentieth of the call's remaining time is less
+	withdrawalTime    = 200 * time.Millisecond // maximum time for these withdrawals, or a twentieth of the call's remaining time if that is less
 	withdrawalPause   = time.Second            // pause after a failed withdrawal, and the first pause if the claim may still arrive
 )
 
@@ -28,9 +28,9 @@ var errUnreleasedForgotten = errors.New("this process has left too many claims b
 
 // unreleased is a list of claims whose records may be in progress although no handler is
 // running. Before a call acquires its own record, it withdraws a few claims that are due. If
-// it then finds that a claim in the list holds its own record, it withdraws that claim too.
-// A guard shares its list with the guards that With derives from it. Two guards made by New
-// have separate lists, even if they use one store.
+// the call then finds that a claim in the list holds the lease on the call's own record, it
+// withdraws that claim too. A guard shares its list with the guards that With derives from
+// it. Two guards made by New have separate lists, even if they use one store.
 type unreleased struct {
 	count atomic.Int64 // len(claims), readable without mu
 
