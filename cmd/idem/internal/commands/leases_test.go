@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"math"
@@ -186,5 +187,16 @@ func TestO2_LeasesThatCannotBeReadAreCounted(t *testing.T) {
 	var out strings.Builder
 	if err := v.text(printer{&out}); err != nil || !strings.HasSuffix(out.String(), "\n(1 item can't be read)\n") {
 		t.Errorf("beside a lease it prints %q, %v", out.String(), err)
+	}
+}
+
+// An item that can't be read may be the lease of an attempt that died.
+func TestO2_WatchCountsWhatCantBeRead(t *testing.T) {
+	for unreadable, want := range map[int]string{0: "", 1: "1 item can't be read", 3: "3 items can't be read"} {
+		var out bytes.Buffer
+		summary, _ := (&leasesView{Unreadable: unreadable}).since(nil)
+		if err := (&app{Out: printer{&out}}).printLook(summary); err != nil || !strings.Contains(out.String(), want) || strings.Contains(out.String(), "read") != (unreadable > 0) {
+			t.Errorf("with %d, watch prints %q, %v", unreadable, out.String(), err)
+		}
 	}
 }

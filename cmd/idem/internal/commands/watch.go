@@ -18,6 +18,7 @@ type watchView struct {
 	New          int       `json:"new"`  // leases that the previous search did not find
 	Gone         int       `json:"gone"` // leases that only the previous search found
 	More         bool      `json:"more"`
+	Unreadable   int       `json:"unreadable,omitempty"` // items that can't be read as records, each of which may be a lease
 }
 
 func newWatch(a *app) *cobra.Command {
@@ -70,7 +71,7 @@ func newWatch(a *app) *cobra.Command {
 // and the ids of the records found. before has the ids of the previous search; it is nil
 // for the first search.
 func (v *leasesView) since(before map[string]bool) (watchView, map[string]bool) {
-	w := watchView{DatabaseTime: v.DatabaseTime, More: v.More}
+	w := watchView{DatabaseTime: v.DatabaseTime, More: v.More, Unreadable: v.Unreadable}
 	now := map[string]bool{}
 	for _, l := range v.Leases {
 		now[l.ID] = true
@@ -95,13 +96,16 @@ func (a *app) printLook(v watchView) error {
 	if a.output == outputJSON {
 		return printJSON(a.Out, v, false)
 	}
-	oldest, more := "", ""
+	oldest, more, unreadable := "", "", ""
 	if v.Dead+v.Held > 0 {
 		oldest = ", the oldest overdue by " + span(time.Duration(v.Oldest)*time.Second)
 	}
 	if v.More {
 		more = ", and more beyond --limit"
 	}
-	say(a.Out, "%s  %d dead, %d held%s; %d new, %d gone%s\n", v.DatabaseTime.Format(time.RFC3339), v.Dead, v.Held, oldest, v.New, v.Gone, more)
+	if v.Unreadable > 0 {
+		unreadable = "; " + counted(v.Unreadable, "item", "items") + " can't be read: see idem leases"
+	}
+	say(a.Out, "%s  %d dead, %d held%s; %d new, %d gone%s%s\n", v.DatabaseTime.Format(time.RFC3339), v.Dead, v.Held, oldest, v.New, v.Gone, more, unreadable)
 	return nil
 }
