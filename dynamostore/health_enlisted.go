@@ -90,8 +90,7 @@ func (c *HealthCheck) enlistedProbes(e *EnlistedTable) []*probe {
 }
 
 // resultOfCancellation returns the result of a check whose transaction was cancelled for
-// the given reason. keyed says what the key of the table must be, for the detail of the
-// result.
+// the given reason. keyed is a text for Check.Detail that says which key the table must have.
 func (c *HealthCheck) resultOfCancellation(action, table, keyed string, reason *types.CancellationReason, err error) Check {
 	found := func(status HealthStatus, code TableCode, says string) Check {
 		return Check{Status: status, Code: code, Err: err, Detail: fmt.Sprintf("%s on table %q %s (cause: %s: %s)",

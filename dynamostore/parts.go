@@ -133,7 +133,8 @@ func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdai
 	}
 	stored, encoding := answer, encodingPlain
 	if len(answer) >= o.CompressFrom {
-		// A write unit covers 1 KB. So saving 1 KB always saves a unit, whatever the size
+		// Store the compressed answer only if it is at least 1 KB smaller. A write unit
+		// covers 1 KB, so the write then costs at least one unit less, whatever the size
 		// of the rest of the item.
 		if c := compressed(answer); len(c)+encodedOverhead+bytesPerWrite <= len(answer) {
 			stored, encoding = c, encodingGzip

@@ -25,10 +25,11 @@ func (l *layout) writes(table string) writes {
 		w.head = w.headFor(table, returns)
 		return w
 	}
-	// A completion, a release and a save return the old item (ALL_OLD). The caller returns
-	// the whole record, but has only the lease, which lacks the attempt's number, fingerprint
-	// and start. The new item (ALL_NEW) would also contain the answer or the steps, which
-	// were just sent. Returning an item consumes no capacity. A takeover returns the old item
+	// A completion, a release and a save return the old item (ALL_OLD). The methods of Store
+	// return the whole record, but are given only the lease. They take the attempt's number,
+	// fingerprint and start from the old item. The new item (ALL_NEW) has these too, but it
+	// would also send back the answer or the steps that this write has just sent. Returning
+	// an item consumes no capacity. A takeover returns the old item
 	// for its steps: the old attempt may have saved steps after the record was read. A lock
 	// returns no item, because the caller has the whole record.
 	return writes{

@@ -180,8 +180,8 @@ func keyInvalid(detail string, err error) *Error {
 
 // keyUnread returns the refusal of a call whose key could not be found, because the
 // application's key function failed with err. If err is or wraps an *Error with an HTTP
-// status, such as one made by Reject, that *Error is the refusal. in names where the key was
-// looked for.
+// status, such as one made by Reject, that *Error is the refusal. The parameter in says where the key
+// was looked for.
 func keyUnread(in string, err error) *Error {
 	if own := withStatus(err); own != nil {
 		return own

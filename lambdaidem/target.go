@@ -19,8 +19,8 @@ import (
 //
 // The middleware needs Outermost in two cases: if the request does not come from a net/http
 // server and so has no RequestURI, as with lambdaurl of aws-lambda-go; and if a body without
-// a Content-Length comes through other handlers, which may have read some of it. In these
-// cases the middleware refuses a request with an error that asks for Outermost. Outermost
+// a Content-Length comes through other handlers, which may have read some of it. Without
+// Outermost, the middleware refuses such a request with an error that asks for it. Outermost
 // does not change the response.
 func Outermost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

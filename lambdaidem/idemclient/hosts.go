@@ -86,7 +86,7 @@ func canonicalName(host string) (string, error) {
 	host = strings.ToLower(host)
 	name := strings.TrimSuffix(host, ".")
 	if _, err := netip.ParseAddr(name); err == nil {
-		return host, nil // an address with a trailing dot is not an address but a name, which DNS may resolve to any host
+		return host, nil // keep the dot: 10.0.0.1 with a dot at its end is no IP address but a name, which DNS may resolve to any host
 	}
 	return name, nil
 }

@@ -43,9 +43,10 @@ type Request struct {
 	// Header has further headers. If there is a body and Header has no Content-Type, the
 	// request gets the Content-Type application/json.
 	Header http.Header
-	// Caller is the sender as authenticated by the gateway. Default: not authenticated. A
-	// method panics if its event can't contain the caller: function URLs support [IAM]
-	// only, HTTP APIs all but [APIKey], load balancers and net/http none.
+	// Caller is the sender as authenticated by the gateway. Default: not authenticated.
+	// Each method of Request that makes an event panics if that kind of event can't contain
+	// the caller: function URLs support [IAM] only, HTTP APIs all but [APIKey], load
+	// balancers and net/http none.
 	Caller Caller
 }
 

@@ -10,8 +10,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// keyOf returns the key for an expression's result on document. It returns "" for a missing
-// key.
+// keyOf returns the key for result, which an expression has found in document. It returns ""
+// if the key is missing: the result is null or empty, or has such a part in it that the
+// document itself contains.
 func keyOf(result, document any) (string, error) {
 	switch v := result.(type) {
 	case nil:

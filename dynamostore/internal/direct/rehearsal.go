@@ -145,7 +145,10 @@ func headOf(h http.Header, operation wire.Operation) head {
 		case lineHost, lineLength:
 			of.fields = append(of.fields, headField{line: line})
 		default:
-			if _, sent := left[lower]; sent { // if the SDK signs a field but does not send it, differ reports that the signatures differ
+			// If the SDK signs a field but does not send it, the field is left out here. The
+			// signature of this package then differs from that of the SDK, and differ reports
+			// it.
+			if _, sent := left[lower]; sent {
 				add(lower, line)
 			}
 		}

@@ -34,7 +34,7 @@ type Client struct {
 	sdk   *dynamodb.Client
 	http  *HTTP
 	quota retry.RateLimiter
-	first First // makes the first attempts; nil if the SDK's client makes them too
+	first First // makes the first attempt of each request; nil if the SDK's client makes all attempts
 }
 
 // New returns a client with the settings of an SDK's client, except for the number of

@@ -292,10 +292,10 @@ func (p *purgeCommand) stopped(ctx context.Context, a *app, j *journal, sum dyna
 	}
 	code := exitFailed
 	switch {
-	case exitOf(err) == exitUnknown:
-		code = exitUnknown
 	case ctx.Err() != nil:
 		code = exitStopped
+	case exitOf(err) == exitUnknown:
+		code = exitUnknown
 	}
 	return codedError{fmt.Errorf("purge: %w", err), code}
 }
