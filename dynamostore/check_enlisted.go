@@ -27,8 +27,9 @@ func (s *Store) checkEnlisted(ctx context.Context, table string) TableProblems {
 	if len(problems) > 0 {
 		return problems
 	}
-	actions := probes(table, out.Table)
+	actions, tried := probes(table, out.Table), 0
 	for _, action := range slices.Sorted(maps.Keys(actions)) {
+		tried++
 		if err := s.probe(ctx, actions[action]); err != nil {
 			problems = append(problems, failedCheck(s.wire.SDK(), table, action, err))
 		}
@@ -37,7 +38,7 @@ func (s *Store) checkEnlisted(ctx context.Context, table string) TableProblems {
 		}
 	}
 	for _, p := range problems {
-		p.Warning = p.Code == NoPermission && len(problems) < len(actions)
+		p.Warning = p.Code == NoPermission && len(problems) < tried
 	}
 	return problems
 }

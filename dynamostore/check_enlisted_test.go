@@ -106,3 +106,26 @@ func TestO3_CheckTableTriesNoFurtherActionAfterOneWithoutAReply(t *testing.T) {
 		t.Errorf("found %v\n%v", got, err)
 	}
 }
+
+// One action is not allowed, and the next one gets no reply. None is known to be allowed, so the
+// missing permission is no mere warning.
+func TestO3_CheckTableWarnsOnlyIfAnActionIsAllowed(t *testing.T) {
+	client, _ := inMemory()
+	client = dynamodb.New(client.Options(), func(o *dynamodb.Options) {
+		o.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
+			_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+			switch body := bodyOf(r); {
+			case operation != "TransactWriteItems" || !strings.Contains(body, "accounts"):
+				return described{}.answer(operation), nil
+			case strings.Contains(body, `"ConditionCheck":`):
+				return described{denied: operation}.answer(operation), nil
+			default:
+				return nil, errors.New("connection refused")
+			}
+		})
+	})
+	err := New(client, "records", quick).CheckTable(t.Context(), "accounts")
+	if got := codes(t, err); !slices.Equal(got, []TableCode{NoPermission, Unreachable}) || err.(TableProblems)[0].Warning { //nolint:errorlint // its own type
+		t.Errorf("found %v\n%v", got, err)
+	}
+}

@@ -123,7 +123,7 @@ type ending struct {
 // decision says what the caller of a guarded call receives. The zero decision means that
 // the caller receives what the handler returned.
 type decision struct {
-	refusal *Error // the caller receives this error of the guard; nil if the call is not refused
+	refusal *Error // the guard's error that the caller receives; nil if the call is not refused
 
 	replays bool        // the caller receives a stored answer, which is value or failure
 	value   []byte      // the stored answer, if replays is true and failure is nil

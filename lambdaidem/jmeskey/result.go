@@ -11,8 +11,7 @@ import (
 )
 
 // keyOf returns the key for result, which an expression has found in document. It returns ""
-// if the key is missing: the result is null or empty, or has such a part in it that the
-// document itself contains.
+// if the key is missing; see isMissing.
 func keyOf(result, document any) (string, error) {
 	switch v := result.(type) {
 	case nil:
