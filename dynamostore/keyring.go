@@ -284,9 +284,7 @@ func (s *keySlot) usable(keyFor time.Duration) bool {
 // Lambda has frozen the process, and the wall clock can be set back. known is false if the wall
 // clock was set back to before the fetch, so that the age is unknown.
 func (s *keySlot) age() (age time.Duration, known bool) {
-	now := time.Now()
-	wall := now.Round(0).Sub(s.fetchedAt.Round(0))
-	return max(wall, now.Sub(s.fetchedAt)), wall >= 0
+	return elapsed(s.fetchedAt), time.Now().Round(0).Sub(s.fetchedAt.Round(0)) >= 0
 }
 
 // keyError is the error for a key that could not be fetched.

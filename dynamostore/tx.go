@@ -192,7 +192,7 @@ func (p *prepared) mayBeSent() bool {
 	if p.first.IsZero() {
 		p.first = time.Now()
 	}
-	return p.records() > 0 || time.Since(p.first) < tokenLife
+	return p.records() > 0 || elapsed(p.first) < tokenLife
 }
 
 // notSent returns the StoreError of a Commit that sends no request, because of err. Its

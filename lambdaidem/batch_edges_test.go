@@ -633,6 +633,24 @@ func TestV2_WhatIsNeverDiscarded(t *testing.T) {
 	}
 }
 
+// An operator has settled a message as one that failed, with the result of a message. It is done.
+func TestV2_AMessageSettledAsFailedIsDone(t *testing.T) {
+	r := newRig(nil)
+	h := r.guard.SQS(func(context.Context, events.SQSMessage) error { return lambdaidem.Uncertain(errWire) }, silent[events.SQSMessage])
+	if _, err := h(t.Context(), oneMessage()); err != nil {
+		t.Fatal(err)
+	}
+	rec := r.record(t)
+	if _, err := r.store.Store.Complete(t.Context(), lambdaidem.Lease{ID: rec.ID, Token: rec.Token}, lambdaidem.Result{
+		Outcome: lambdaidem.OutcomeFailed, Value: []byte("{}"), At: time.Now(), Expires: time.Now().Add(time.Hour),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := h(t.Context(), oneMessage()); err != nil || len(out.BatchItemFailures) != 0 {
+		t.Errorf("the batch returned %+v, %v", out, err)
+	}
+}
+
 // An operator has ended the record of a message, which may not have been handled. The message is
 // not acknowledged as done, so that it reaches the dead-letter queue.
 func TestV2_AMessageWhoseRecordWasEndedIsNotAcknowledged(t *testing.T) {

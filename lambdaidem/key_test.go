@@ -386,3 +386,33 @@ func TestK4_MethodsMatchWithoutCase(t *testing.T) {
 		t.Errorf("a POST, which is not among the methods, got %d", out.StatusCode)
 	}
 }
+
+// A function that finds the key or the caller makes a guarded call, which is refused for its own
+// payload. The client must not be told to send its request with a new key.
+func TestK2_ARefusedCallOfAKeyFunctionIsNotTheClients(t *testing.T) {
+	for name, c := range map[string]struct {
+		set    func(*lambdaidem.Options, func(context.Context) (string, error))
+		status int
+		code   lambdaidem.Code
+	}{
+		"Key": {func(o *lambdaidem.Options, find func(context.Context) (string, error)) {
+			o.Key = func(ctx context.Context, _ *lambdaidem.Request) (string, error) { return find(ctx) }
+		}, http.StatusBadRequest, lambdaidem.ErrKeyInvalid},
+		"Principal": {func(o *lambdaidem.Options, find func(context.Context) (string, error)) {
+			o.Principal = func(ctx context.Context, _ *lambdaidem.Request) (string, error) { return find(ctx) }
+		}, http.StatusForbidden, lambdaidem.ErrPrincipalUnknown},
+	} {
+		n, orders := 0, (*lambdaidem.Guard)(nil)
+		r := newRig(nil, func(o *lambdaidem.Options) {
+			c.set(o, func(ctx context.Context) (string, error) {
+				n++
+				return lambdaidem.Do(ctx, orders, lambdaidem.Call{Operation: "number", Key: "cart-1", Payload: n}, func(context.Context) (string, error) { return "order-1", nil })
+			})
+		})
+		orders = r.guard.With(func(o *lambdaidem.Options) { o.Namespace = "orders" })
+		if out := r.send(t, first()); out.StatusCode != http.StatusCreated {
+			t.Errorf("%s: the first request gets %+v", name, out)
+		}
+		wantProblem(t, r.send(t, first()), c.status, c.code)
+	}
+}

@@ -201,7 +201,7 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 	switch {
 	case d.refusal != nil:
 		return refusedDo[struct{}](ctx, d.refusal)
-	case d.replays && d.outcome == OutcomeFailed: // an operator has ended the record, and the message may not have been handled
+	case d.replays && d.failure != nil && d.outcome == OutcomeFailed: // an operator has ended the record, and the message may not have been handled
 		return refusedDo[struct{}](ctx, answerUnavailable(d.failure, d.outcome))
 	case d.replays: // an earlier attempt has handled the message
 		return done[struct{}]{}

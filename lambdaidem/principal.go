@@ -32,7 +32,7 @@ func (g *Guard) named(p string, err error, by string) (string, *Error) {
 	if err == nil {
 		return p, nil
 	}
-	if own := withStatus(err); own != nil {
+	if own := ownRefusal(err); own != nil {
 		return "", own
 	}
 	e := principalUnknown(err)

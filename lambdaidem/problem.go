@@ -179,16 +179,32 @@ func keyInvalid(detail string, err error) *Error {
 }
 
 // keyUnread returns the refusal of a call whose key could not be found, because the
-// application's key function failed with err. If err is or wraps an *Error with an HTTP
-// status, such as one made by Reject, that *Error is the refusal. The parameter in says where the key
+// application's key function failed with err. If err is or wraps an *Error of the application,
+// such as one made by Reject, that *Error is the refusal. The parameter in says where the key
 // was looked for.
 func keyUnread(in string, err error) *Error {
-	if own := withStatus(err); own != nil {
+	if own := ownRefusal(err); own != nil {
 		return own
 	}
 	e := keyInvalid("No idempotency key could be found in the "+in+".", err)
 	e.forNow = true
 	return e
+}
+
+// ownRefusal returns the *Error in the error of a function that finds the key or the caller of a
+// request, if it may become the refusal of the request, and nil otherwise. The refusal of a
+// guarded call that the function has made must not: after a 422 about the payload of that call,
+// for example, the client would send its request with a new key.
+func ownRefusal(err error) *Error {
+	e := withStatus(err)
+	if e == nil || e.rejected || codedAs[e.Code] == nil {
+		return e
+	}
+	switch e.Code { //nolint:exhaustive // all other codes are about another call
+	case ErrKeyMissing, ErrKeyInvalid, ErrRequestInvalid, ErrPrincipalUnknown:
+		return e
+	}
+	return nil
 }
 
 // keyKind returns the kind of event to report for e, a refusal because of the key.
