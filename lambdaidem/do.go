@@ -215,7 +215,7 @@ func (w *doWork[T]) handlerResult() done[T] {
 	}
 	got := done[T]{value: w.result, err: w.err, outcome: w.outcome}
 	if w.inside && w.err != nil {
-		got.err = &passedOn{w.err, w.outcome == OutcomeFailed}
+		got.err = &passedOn{w.err, w.outcome == OutcomeFailed || w.outcome == OutcomeSucceeded}
 	}
 	return got
 }

@@ -82,14 +82,17 @@ func (i *innerCalls) end() {
 // record records how the call for the record rec ended, and returns the state of the
 // handler. left is OutcomeSucceeded or OutcomeFailed if the call's record has an answer,
 // OutcomeReleased if the call was refused, OutcomeUncertain if its outcome is unknown, and
-// "" if its end does not affect the outer record. effect reports whether the call may have
-// had an effect.
-func (i *innerCalls) record(rec innerRecord, left Outcome, effect bool) handlerState {
+// "" if its end does not affect the outer record. ran reports whether the call's handler ran,
+// and effect whether the call may have had an effect.
+func (i *innerCalls) record(rec innerRecord, left Outcome, ran, effect bool) handlerState {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.effect = i.effect || effect
 	switch {
-	case left == "", i.unsettled[rec] == OutcomeUncertain && left == OutcomeReleased:
+	case i.unsettled[rec] == OutcomeUncertain && (left == "" || left == OutcomeReleased): // the earlier call may have had an effect
+	case left == "" && !ran: // refused for good, which says nothing of an earlier call
+	case left == "": // the call was released; an earlier call for this record was only refused
+		delete(i.unsettled, rec)
 	case left == OutcomeSucceeded, left == OutcomeFailed: // now settled, even if an earlier call for this record was not
 		delete(i.unsettled, rec)
 	default:
@@ -184,9 +187,14 @@ func (a *attempt) endInner(rec innerRecord, inner *attempt, d decision) {
 func (a *attempt) recordInner(rec innerRecord, inner *attempt, d decision) {
 	left := inner.endingOf(d)
 	effect := left == OutcomeSucceeded || left == OutcomeUncertain || d.carriedOut() || inner != nil && inner.mayHaveHadEffect()
+	ran := inner != nil && inner.started && d.refusal == nil
+	counts := true // for the handler of around
 	for around := a; around != nil; around = around.outer {
-		if around.inner.record(rec, left, effect) != handlerSucceeded {
-			left = ""
+		switch {
+		case counts:
+			counts = around.inner.record(rec, left, ran, effect) == handlerSucceeded
+		case effect:
+			around.inner.setEffect()
 		}
 	}
 }

@@ -59,9 +59,15 @@ func TestX4_AnInnerFailureDoesNotReleaseAMessageUnderHold(t *testing.T) {
 // every retry gets it again, and the handler's own record stores it too: whatever status it
 // has, and whether the handler is the first to receive it.
 func TestX4_AStoredInnerFailureIsStored(t *testing.T) {
+	for _, outcome := range []lambdaidem.Outcome{lambdaidem.OutcomeFailed, lambdaidem.OutcomeSucceeded} {
+		t.Run(string(outcome), func(t *testing.T) { storedInnerFailure(t, outcome) })
+	}
+}
+
+func storedInnerFailure(t *testing.T, outcome lambdaidem.Outcome) {
 	r := newRig(nil)
 	inner := r.guard.With(func(o *lambdaidem.Options) {
-		o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { return lambdaidem.OutcomeFailed }
+		o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { return outcome }
 	})
 	r = r.later(func(ctx context.Context, _ request) (response, error) {
 		_, err := lambdaidem.Do(ctx, inner, charge, func(context.Context) (int, error) {

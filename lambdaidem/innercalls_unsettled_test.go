@@ -541,3 +541,35 @@ func TestX1_AnInnerMismatchSettlesNoEarlierCall(t *testing.T) {
 		})
 	})
 }
+
+// An inner call was refused, is made again, runs, and is released: it is settled. If it was
+// unknown before, it may have had its effect all the same.
+func TestX4_ARefusedCallThatRunsAgainIsSettled(t *testing.T) {
+	for _, unknown := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var r *rig
+			r = newRig(func(ctx context.Context, _ request) (response, error) {
+				if unknown {
+					_ = r.unknownCharge(ctx, t, requestLost, nil)
+					time.Sleep(5 * time.Second) // until the lease of the charge has ended
+				} else {
+					r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+					if err := r.charged(ctx); !errors.Is(err, lambdaidem.ErrStoreUnavailable) {
+						t.Errorf("the charge returned %v", err)
+					}
+				}
+				if _, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, lambdaidem.Retryable(errWire) }); !errors.Is(err, errWire) {
+					t.Errorf("made again, the charge returned %v", err)
+				}
+				return response{StatusCode: http.StatusPaymentRequired}, nil
+			})
+			out := r.send(t, first())
+			if want := http.StatusPaymentRequired; !unknown && out.StatusCode != want || unknown && out.StatusCode == want {
+				t.Errorf("unknown before: %v; the client is told %d", unknown, out.StatusCode)
+			}
+			if stored := r.record(t).State == lambdaidem.Completed; stored == unknown {
+				t.Errorf("unknown before: %v; the record is %s", unknown, r.record(t).State)
+			}
+		})
+	}
+}

@@ -329,9 +329,9 @@ func answerNotKept() *Failure {
 // answer. If the record's outcome is OutcomeFailed, the handler has failed, or an operator
 // has ended the record: by settling it without an answer, or by erasing its steps.
 func answerUnavailable(f *Failure, outcome Outcome) *Error {
-	detail := "The request was carried out, but its answer could not be stored. It will not be carried out again."
+	detail := "The request was carried out, but there is no answer to repeat. Do not send it again."
 	if outcome == OutcomeFailed {
-		detail = "The request has ended, and there is no answer to repeat: it is not known here whether it was carried out. It will not be carried out again."
+		detail = "The request has ended, and there is no answer to repeat: it is not known here whether it was carried out. Do not send it again."
 	}
 	return &Error{Code: f.Code, Status: f.Status, Detail: detail, replayed: true, message: f.Message}
 }
