@@ -6,6 +6,8 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -148,4 +150,29 @@ func (d *desk) view(key string) recordView {
 	var v recordView
 	d.idem(append([]string{"show", "-o", "json"}, byKey(key)...)...).want(d.t, exitDone).into(d.t, &v)
 	return v
+}
+
+// The Region comes from --region, else from the environment or from the profile of --profile.
+func TestO2_ProfileAndRegion(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, []byte("[default]\nregion = us-west-1\n[profile night]\nregion = eu-central-1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_CONFIG_FILE", file)
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/none")
+	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"} {
+		t.Setenv(name, "")
+	}
+	for _, c := range []struct {
+		connection
+		want string
+	}{
+		{connection{}, "us-west-1"},
+		{connection{profile: "night"}, "eu-central-1"},
+		{connection{profile: "night", region: "eu-west-3"}, "eu-west-3"},
+	} {
+		if cfg, err := c.awsConfig(t.Context()); err != nil || cfg.Region != c.want {
+			t.Errorf("with the profile %q and the Region %q it is %q, %v; want %q", c.profile, c.region, cfg.Region, err, c.want)
+		}
+	}
 }

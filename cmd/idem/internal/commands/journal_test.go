@@ -154,6 +154,11 @@ func TestO2_EveryFlagThatChangesAPurgeIdentifiesIt(t *testing.T) {
 	if got := own.differences(identity(purgeCommand{filter: filter{Caller: "bob"}, rate: 7, operatorFlags: operatorFlags{by: "carol"}})); len(got) > 0 {
 		t.Errorf("the rate and the operator make another purge: %q", got)
 	}
+	other := own
+	other.Table, other.TableID = "arn:another", "another"
+	if got := own.differences(other); len(got) != 1 || got[0] != "the table" {
+		t.Errorf("a purge of another table differs in %q", got)
+	}
 }
 
 // A table that was deleted and created again has other records under the same ARN.

@@ -187,3 +187,12 @@ Looked at 0 items. Capacity units: 0.
 		}
 	}
 }
+
+func TestO2_ALongTextIsClipped(t *testing.T) {
+	for n, want := range map[int]int{399: 399, 400: 400, 401: 401} { // characters; the last one of 401 is the ellipsis
+		got := []rune(clip(strings.Repeat("ü", n)))
+		if len(got) != want || (got[len(got)-1] == '…') != (n > 400) {
+			t.Errorf("%d characters become %d, and end in %c", n, len(got), got[len(got)-1])
+		}
+	}
+}
