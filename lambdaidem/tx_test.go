@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
+
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -1103,5 +1105,61 @@ func TestE1_NothingLeavesAnUnguardedHandlerBeforeTheCommit(t *testing.T) {
 				l.wantDone(t)
 			})
 		}
+	}
+}
+
+// The database refuses the write that a message's handler has enlisted. The message fails, and a
+// redelivery runs it again; with an Answer, the message is done.
+func TestE1_AMessageWhoseWriteIsRefusedFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		verdict  error
+		failures int
+		runs     int
+	}{
+		"an error":  {errBroken, 1, 2},
+		"an answer": {lambdaidem.Answer(nil), 0, 1},
+	} {
+		r, l := withLedger(nil)
+		runs := 0
+		h := r.guard.SQS(func(ctx context.Context, _ events.SQSMessage) error {
+			runs++
+			enlist(ctx, "write")
+			return nil
+		}, silent[events.SQSMessage])
+		r.store.fail(commit, rejects(c.verdict))
+		if out, err := h(t.Context(), oneMessage()); err != nil || len(out.BatchItemFailures) != c.failures {
+			t.Errorf("%s: the batch returned %+v, %v", name, out, err)
+		}
+		l.wantDone(t)
+		if out, err := h(t.Context(), oneMessage()); err != nil || len(out.BatchItemFailures) != 0 || runs != c.runs {
+			t.Errorf("%s: delivered again, the batch returned %+v, %v; the handler ran %d times", name, out, err, runs)
+		}
+	}
+}
+
+// Handlers outside the guard see the pattern that a mux inside it has found, although the request
+// ran unguarded.
+func TestE1_OuterHandlersSeeThePatternOfAnUnguardedRequest(t *testing.T) {
+	r, _ := withLedger(nil, anonymous)
+	mux := http.NewServeMux()
+	mux.HandleFunc("PUT /orders/{id}", func(http.ResponseWriter, *http.Request) {})
+	h, pattern := r.guard.Middleware(mux), ""
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
+		h.ServeHTTP(w, in)
+		pattern = in.Pattern
+	}))
+	in, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.URL+"/orders/7", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := s.Client().Do(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	s.Client().CloseIdleConnections()
+	s.Close()
+	if pattern != "PUT /orders/{id}" {
+		t.Errorf("the pattern is %q", pattern)
 	}
 }
