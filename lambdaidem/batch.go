@@ -139,7 +139,7 @@ func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*batchMessage[M
 			b.failed(ctx, t)
 			continue
 		}
-		t.end = refusedDo[struct{}](ctx, notBegun(err))
+		t.end = refusedDo[struct{}](notBegun(err))
 		b.notBegunInside(ctx, t)
 		isLate := err == errLate || err == ctx.Err() //nolint:errorlint // timeToBegin returns these errors unwrapped
 		if why == nil || isLate && len(late) == 0 {
@@ -273,7 +273,7 @@ func (b *messageGuard[E, M]) runMessage(ctx context.Context, t *batchMessage[M])
 		switch {
 		case t.refusal != nil:
 			b.g.refused(ctx, t.call.who, t.refusal.Code.kind(), t.refusal)
-			t.end = refusedDo[struct{}](ctx, t.refusal)
+			t.end = refusedDo[struct{}](t.refusal)
 		case t.unguarded:
 			b.noteUnguarded(ctx, t)
 			t.end = b.g.passMessage(ctx, b.handlerOf(t))
@@ -409,10 +409,8 @@ func errorsOf[M any](ctx context.Context, all []*batchMessage[M]) []error {
 	for _, t := range all {
 		switch {
 		case t.end.err == nil:
-		case inside && t.unguarded:
-			errs = append(errs, t.end.err)
 		case inside:
-			errs = append(errs, &passedOn{t.end.err, false})
+			errs = append(errs, t.end.returned(ctx))
 		default:
 			errs = append(errs, t.lambdaError())
 		}

@@ -64,7 +64,7 @@ type Call struct {
 func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (T, error)) (T, error) {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Principal: c.Principal, Operation: c.Operation, Key: c.Key}
 	got := do(ctx, g, who, c, fn)
-	return got.value, got.err
+	return got.value, got.returned(ctx)
 }
 
 // done is the result of a call of Do.
@@ -73,41 +73,46 @@ type done[T any] struct {
 	err     error
 	outcome Outcome  // outcome of err, if fn has run and returned it; otherwise empty
 	replay  *Failure // the stored failure, if err is made from it; otherwise nil
-	refusal *Error   // the guard's refusal of the call, which err is or wraps; otherwise nil
+	refusal *Error   // equal to err if the guard refused the call; otherwise nil
+	merged  bool     // the call ran without a record inside a guarded handler, as a part of that handler
 }
 
-// refusedDo returns the result of a call that the guard has refused with e. Inside a guarded
-// handler, the refusal is wrapped too: it may have been made by a function of the inner guard,
-// such as Options.Key, and must not be taken for a rejection of the handler.
-func refusedDo[T any](ctx context.Context, e *Error) done[T] {
-	if attemptOf(ctx) != nil {
-		return done[T]{err: &passedOn{e, false}, refusal: e}
+func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
+
+// returned returns the error that the call returns to its caller. If the caller is a guarded
+// handler, returned hides what the error says about the call; see passedOn. It hides that of
+// a refusal too, because a function of the inner guard, such as Options.Key, may have made it.
+func (d done[T]) returned(ctx context.Context) error {
+	if d.err == nil || d.merged || d.replay != nil || attemptOf(ctx) == nil {
+		return d.err
 	}
-	return done[T]{err: e, refusal: e}
+	return &passedOn{d.err, d.outcome == OutcomeFailed || d.outcome == OutcomeSucceeded}
 }
 
 func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(context.Context) (T, error)) done[T] {
 	var zero T
 	refuse := func(kind Kind, e *Error) done[T] {
 		g.refused(ctx, who, kind, e)
-		return refusedDo[T](ctx, e)
+		return refusedDo[T](e)
 	}
 	if c.Operation == "" {
-		return refusedDo[T](ctx, requestInvalid("Call.Operation is empty; name what is done.", nil))
+		return refusedDo[T](requestInvalid("Call.Operation is empty; name what is done.", nil))
 	}
 	if streams[T]() {
-		return refusedDo[T](ctx, streamRefused(fmt.Sprintf("a result of type %T", zero)))
+		return refusedDo[T](streamRefused(fmt.Sprintf("a result of type %T", zero)))
 	}
-	w := &doWork[T]{g: g, fn: fn, inside: attemptOf(ctx) != nil}
+	w := &doWork[T]{g: g, fn: fn}
 	if g.off || c.Skip || c.Key == "" && g.opts.KeyOptional {
 		g.bypassed(ctx)
-		if w.inside { // fn runs as a part of the outer handler, whose guard decides by the returned error
+		merged := attemptOf(ctx) != nil
+		if merged { // the guard of the outer handler decides by the returned error
 			w.run(ctx)
-			w.inside = false
 		} else if d := g.bypass(ctx, w); d.refusal != nil {
-			return refusedDo[T](ctx, d.refusal)
+			return refusedDo[T](d.refusal)
 		}
-		return w.handlerResult()
+		got := w.handlerResult()
+		got.merged = merged
+		return got
 	}
 	if c.Key == "" {
 		return refuse(EventKeyMissing, keyMissing("The call of "+c.Operation+" has no idempotency key."))
@@ -128,7 +133,7 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 	d := g.handleCall(ctx, made, w)
 	switch {
 	case d.refusal != nil:
-		return refusedDo[T](ctx, d.refusal)
+		return refusedDo[T](d.refusal)
 	case !d.replays:
 		return w.handlerResult()
 	case d.failure != nil:
@@ -145,7 +150,6 @@ type doWork[T any] struct {
 	result  T       // what fn returned, or the value of an Answer that replaces it
 	err     error   // what fn returned, or the error that replaces it after a rejected transaction
 	outcome Outcome // outcome of err; empty while it is not known, and if err is nil
-	inside  bool    // Do was called inside a guarded handler
 	again   T       // the decoded stored result; zero unless the call is replayed
 }
 
@@ -191,9 +195,9 @@ func (w *doWork[T]) ending() ending {
 		o, _ := w.attempt.settle(OutcomeSucceeded, success)
 		return ending{outcome: o, success: true, encoded: true}
 	}
-	var changed error
-	w.outcome, changed = w.attempt.settleError(w.g.outcomeOfError(w.err, OutcomeFailed), w.err)
-	return ending{outcome: w.outcome, final: answerOfError(w.err) == final, err: w.err, changed: changed}
+	end := w.attempt.settleError(w.g.outcomeOfError(w.err, OutcomeFailed), w.err)
+	w.outcome = end.outcome
+	return end
 }
 
 func (w *doWork[T]) encode() ([]byte, error) {
@@ -207,17 +211,12 @@ func (w *doWork[T]) encode() ([]byte, error) {
 	return text, err
 }
 
-// handlerResult returns the result of a call in which fn has run. If Do was called inside a
-// guarded handler, handlerResult hides the marks of the error; see passedOn.
+// handlerResult returns the result of a call in which fn has run.
 func (w *doWork[T]) handlerResult() done[T] {
 	if w.err != nil && w.outcome == "" { // fn ran unguarded
 		w.outcome = w.g.outcomeOfError(w.err, OutcomeFailed)
 	}
-	got := done[T]{value: w.result, err: w.err, outcome: w.outcome}
-	if w.inside && w.err != nil {
-		got.err = &passedOn{w.err, w.outcome == OutcomeFailed || w.outcome == OutcomeSucceeded}
-	}
-	return got
+	return done[T]{value: w.result, err: w.err, outcome: w.outcome}
 }
 
 // streams reports whether T is an io.Reader, such as the streaming responses of API Gateway

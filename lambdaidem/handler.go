@@ -57,7 +57,7 @@ func Handler[In, Out any](
 	return func(ctx context.Context, in In) (Out, error) {
 		got := handle(ctx, g, operation, key, h, in, &o)
 		if runOf(ctx) != nil { // the caller is a guarded handler, which needs the marks that lambdaError removes
-			return got.value, got.err
+			return got.value, got.returned(ctx)
 		}
 		return got.value, got.lambdaError()
 	}
@@ -72,7 +72,7 @@ func handle[In, Out any](
 	c.Repeated = !c.Skip && o.Repeated != nil && o.Repeated(ctx, in)
 	refuse := func(kind Kind, e *Error) done[Out] {
 		g.refused(ctx, who, kind, e)
-		return refusedDo[Out](ctx, e)
+		return refusedDo[Out](e)
 	}
 	if !c.Skip {
 		var err error

@@ -232,9 +232,8 @@ func (w *httpWork) ending() ending {
 		}
 		return end
 	}
-	outcome, changed := w.attempt.settleError(w.g.outcomeOfError(w.err, OutcomeFailed), w.err)
-	end := ending{outcome: outcome, final: answerOfError(w.err) == final, err: w.err, changed: changed}
-	problem := w.g.answerOf(w.err, outcome)
+	end := w.attempt.settleError(w.g.outcomeOfError(w.err, OutcomeFailed), w.err)
+	problem := w.g.answerOf(w.err, end.outcome)
 	if problem == nil || w.errorStands {
 		return end
 	}

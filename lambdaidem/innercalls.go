@@ -2,7 +2,6 @@ package lambdaidem
 
 import (
 	"errors"
-	"net/http"
 	"sync"
 )
 
@@ -245,7 +244,7 @@ func (a *attempt) mayHaveHadEffect() bool { return a.storedByTx || a.steps.any()
 // repeated later.
 func (e *Error) temporary() bool {
 	switch e.Code { //nolint:exhaustive // a call that is refused with another code is always refused
-	case ErrInProgress, ErrAttemptAbandoned, ErrStoreUnavailable, ErrOutOfTime, ErrOutcomeUnknown, ErrNotBegun:
+	case ErrInProgress, ErrAttemptAbandoned, ErrStoreUnavailable, ErrOutOfTime, ErrOutcomeUnknown:
 		return true
 	case ErrAnswerUnavailable, ErrAnswerUnreadable, ErrRecordForeign: // after another deployment, the record may be readable
 		return true
@@ -294,10 +293,10 @@ const (
 
 // answerOfResponse returns what a response tells the client.
 func answerOfResponse(r *Response) answerTells {
-	switch {
-	case 200 <= r.Status && r.Status < 400:
+	switch defaultOutcome(r, Rerun) { //nolint:exhaustive // under Rerun, no response is uncertain
+	case OutcomeSucceeded:
 		return success
-	case serverFailed(r.Status), asksForRetry(r.Status), r.Status == http.StatusConflict && refusedForNow(r):
+	case OutcomeReleased:
 		return mayRepeat
 	}
 	return final
@@ -356,17 +355,19 @@ func (a *attempt) settle(o Outcome, tells answerTells) (settled Outcome, why err
 	return o, nil
 }
 
-// settleError is like settle, for a handler that returned err. If err is final and its
-// outcome is uncertain, the caller must not receive it either. An error that the handler has
-// marked as Uncertain is sent, because the handler chose its words.
-func (a *attempt) settleError(o Outcome, err error) (settled Outcome, why error) {
+// settleError returns the ending of a handler that returned err, whose outcome is o. It settles
+// the outcome like settle. If err is final and its outcome is uncertain, the caller must not
+// receive err either. An error that the handler has marked as Uncertain is sent, because the
+// handler chose its words.
+func (a *attempt) settleError(o Outcome, err error) ending {
 	tells := answerOfError(err)
 	if _, marked := err.(*uncertainError); marked { //nolint:errorlint // a mark inside err is not that of the whole error
 		tells = mayRepeat
 	}
-	o, why = a.settle(o, tells)
-	if a != nil && why == nil && tells == final && o == OutcomeUncertain {
-		why = errUncertainCause
+	end := ending{err: err, final: tells == final}
+	end.outcome, end.changed = a.settle(o, tells)
+	if a != nil && end.changed == nil && end.final && end.outcome == OutcomeUncertain {
+		end.changed = errUncertainCause
 	}
-	return o, why
+	return end
 }

@@ -200,9 +200,9 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 	d := g.handleCall(ctx, c, w)
 	switch {
 	case d.refusal != nil:
-		return refusedDo[struct{}](ctx, d.refusal)
+		return refusedDo[struct{}](d.refusal)
 	case d.replays && d.failure != nil && d.outcome == OutcomeFailed: // an operator has ended the record, and the message may not have been handled
-		return refusedDo[struct{}](ctx, answerUnavailable(d.failure, d.outcome))
+		return refusedDo[struct{}](answerUnavailable(d.failure, d.outcome))
 	case d.replays: // an earlier attempt has handled the message
 		return done[struct{}]{}
 	}
@@ -212,12 +212,13 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 // passMessage runs the handler of a message unguarded.
 func (g *Guard) passMessage(ctx context.Context, fn func(context.Context) error) done[struct{}] {
 	w := &messageWork{g: g, fn: fn}
-	if attemptOf(ctx) != nil { // inside the handler of an outer guard, which commits the enlisted writes
+	merged := attemptOf(ctx) != nil
+	if merged { // the guard of the outer handler commits the enlisted writes
 		w.run(ctx)
 	} else if d := g.bypass(ctx, w); d.refusal != nil {
-		return refusedDo[struct{}](ctx, d.refusal)
+		return refusedDo[struct{}](d.refusal)
 	}
-	return done[struct{}]{err: w.err, outcome: OutcomeReleased}
+	return done[struct{}]{err: w.err, outcome: OutcomeReleased, merged: merged}
 }
 
 var errNoSource = errors.New("the message names no source: set BatchOptions.Operation")
