@@ -416,3 +416,16 @@ func TestK2_ARefusedCallOfAKeyFunctionIsNotTheClients(t *testing.T) {
 		wantProblem(t, r.send(t, first()), c.status, c.code)
 	}
 }
+
+// A function that finds the key or the caller may answer with a code of the guard that is about
+// the key, the request or the caller.
+func TestK2_AKeyFunctionMayUseTheCodesOfKeys(t *testing.T) {
+	for _, code := range []lambdaidem.Code{lambdaidem.ErrKeyMissing, lambdaidem.ErrKeyInvalid, lambdaidem.ErrRequestInvalid, lambdaidem.ErrPrincipalUnknown} {
+		r := newRig(nil, func(o *lambdaidem.Options) {
+			o.Key = func(context.Context, *lambdaidem.Request) (string, error) {
+				return "", &lambdaidem.Error{Code: code, Status: http.StatusTeapot, Detail: "Send the header X-Order."}
+			}
+		})
+		wantProblem(t, r.send(t, first()), http.StatusTeapot, code)
+	}
+}

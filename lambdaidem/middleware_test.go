@@ -478,24 +478,12 @@ func TestR1_AContentTypeInLowerCaseIsTheOnlyOne(t *testing.T) {
 			r.Set("content-type", "application/json")
 		}
 	})
-	s := httptest.NewServer(g.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })))
-	defer s.Close()
-	defer s.Client().CloseIdleConnections()
-	for range 2 {
-		in, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, strings.NewReader("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		in.Header.Set("Idempotency-Key", "k")
-		resp, err := s.Client().Do(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		if got := resp.Header["Content-Type"]; len(got) != 1 || replayedHTTP(resp) && got[0] != "application/json" {
-			t.Errorf("the response has the Content-Type %q", got)
+	h := g.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }))
+	for n := range 2 {
+		out := serveReal(t, h)
+		replayed := out.Header.Get(mark) == "true"
+		if got := out.Header["Content-Type"]; replayed != (n > 0) || len(got) != 1 || replayed && got[0] != "application/json" {
+			t.Errorf("replayed: %v; the response has the Content-Type %q", replayed, got)
 		}
 	}
 }
-
-func replayedHTTP(r *http.Response) bool { return r.Header.Get(mark) == "true" }

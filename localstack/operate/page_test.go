@@ -2,6 +2,7 @@ package operate_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -198,6 +199,14 @@ func (r *reader) completed() string {
 		r.t.Errorf("the record is not completed: %s", out)
 	}
 	return out
+}
+
+// completedBy is like completed, and checks the number of the attempt.
+func (r *reader) completedBy(attempt int) {
+	r.t.Helper()
+	if out := r.completed(); !strings.Contains(out, fmt.Sprintf("attempt      %d", attempt)) {
+		r.t.Errorf("the retry is not attempt %d: %s", attempt, out)
+	}
 }
 
 var (
