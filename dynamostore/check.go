@@ -267,8 +267,9 @@ func checkIndexes(table string, d *types.TableDescription, o *Options) TableProb
 	return problems
 }
 
-// conflict reports whether the store writes an attribute with the given name whose values
-// don't fit an index key of type key. writes has the types of these values.
+// conflict reports whether an index key of type key can't have the values that the store
+// writes to the attribute with the given name. If the store writes such an attribute, writes
+// has the types of its values.
 func (l *layout) conflict(name string, key types.ScalarAttributeType) (writes kinds, conflict bool) {
 	if name == attrPart { // the items of an answer's parts have a map in this attribute
 		return kindMap, true

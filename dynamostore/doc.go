@@ -69,12 +69,14 @@
 // The record of a request in progress is smaller than 1 KB. A conditional write that is
 // refused consumes units for the size of the existing item.
 //
-// The next table has the cost by the size of an answer's body, with the default options. The
-// columns "new" and "replay" have the write units (R: read units) for a new request and for a
-// replay. The column "$" has the price in dollars of a million requests on demand in
-// us-east-1, if 5 in 100 of them are replays. JSON can be compressed, noise can't. A
-// duplicate of a request in progress costs 1 write unit. [docs/cost.md] has other options and
-// shares of replays, enlisted writes, a plot, and measurements.
+// The next table shows the cost by the size of an answer's body, with the default options. The
+// columns "new" and "replay" show the write units that a new request and a replay consume;
+// units with an R are read units. The column "$" shows the price in dollars of a million
+// requests in us-east-1 with on-demand capacity, if 5 in 100 requests are replays. The columns
+// on the left are for a body of JSON, which can be compressed, and those on the right for
+// random bytes ("noise"), which can't. A duplicate of a request in progress costs 1 write
+// unit. [docs/cost.md] shows the cost with other options, with other shares of replays and
+// with enlisted writes, and has measurements.
 //
 //	answer   JSON: new   replay      $      noise: new   replay       $
 //	0.2 KB   2           1           1.22   2            1            1.22

@@ -49,9 +49,9 @@ type Encryption struct {
 	// Current returns the key to encrypt with. The store calls Current before a handler
 	// runs, so that the key is available for the answer, however long the handler takes.
 	// If Current fails, the handler does not run, and the client receives 503
-	// lambdaidem.ErrStoreUnavailable. A call of Current or Find times out after 5 seconds,
-	// or after 2 seconds if the cached key can still be used. If Current is nil, nothing is
-	// encrypted.
+	// lambdaidem.ErrStoreUnavailable. The context of a call of Current or Find ends after
+	// 5 seconds, or after 2 seconds if the store has cached a key that it can still use. If
+	// Current is nil, nothing is encrypted.
 	Current func(ctx context.Context) (Key, error)
 
 	// Find returns the key with the given id. The store calls Find to decrypt an answer

@@ -150,9 +150,9 @@ func checkStep[T any](name string) error {
 	return nil
 }
 
-// noJSON reports whether encoding/json refuses every value of type t. A step with such a
-// result is refused before it runs. For other types, only the encoding of the step's result
-// shows whether encoding/json accepts it.
+// noJSON reports whether encoding/json refuses every value of type t. If so, a step whose
+// result has type t is refused before it runs. For any other type, it is not known before the
+// step has run whether encoding/json accepts the result.
 func noJSON(t reflect.Type) bool {
 	if marshals(t) || marshals(reflect.PointerTo(t)) {
 		return false

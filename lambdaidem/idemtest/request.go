@@ -113,10 +113,11 @@ func (r Request) target() string {
 //
 //	id := guard.RecordID(r.Identity())
 //
-// If the guard has its own Options.Principal, first set Principal of the identity to the
-// value that Options.Principal returns. For the other sources use
-// [Request.IdentityFunctionURL], [Request.IdentityALB] or [Request.IdentityHTTP]: their
-// identities differ, because they have no route template or contain the host.
+// If the guard has Options.Principal, first set the field Principal of the identity to the
+// value that Options.Principal returns. For requests of other sources, use
+// [Request.IdentityFunctionURL], [Request.IdentityALB] or [Request.IdentityHTTP]. Their
+// identities differ: those of function URLs and load balancers have no route template, and
+// those of net/http requests contain the host.
 func (r Request) Identity() lambdaidem.Identity {
 	r = r.withDefaults()
 	who := r.identity()

@@ -102,15 +102,16 @@ func Event[In any](k *Key) func(context.Context, In) (string, error) {
 	}
 }
 
-// JSON returns the key from a JSON text, such as the body of a message. A missing key is "".
+// JSON returns the key from a JSON text, such as the body of a message. It returns "" if the
+// key is missing.
 //
 // JSON returns an error in these cases:
 //
 //   - The text exceeds a limit of [Options], is not JSON, or is JSON that parsers may read
 //     differently.
-//   - The result is true or false.
-//   - A function gets an argument that it does not support, such as a number or a missing
-//     value for starts_with.
+//   - The expression's result is true or false.
+//   - A function in the expression gets an argument that it does not support, such as
+//     starts_with a number or a missing value.
 func (k *Key) JSON(text []byte) (string, error) {
 	if len(text) > k.maxBytes {
 		return "", fmt.Errorf("jmeskey: the JSON has %d bytes; at most %d are allowed", len(text), k.maxBytes)

@@ -130,8 +130,8 @@ var fencingSteps = []Step{
 	},
 }
 
-// replySteps repeat a call with the same token, as the guard does if the reply to the first
-// call was lost. The repeated call must succeed and change nothing.
+// replySteps test repeated calls. If the guard gets no reply to a call, it repeats the call with
+// the same fencing token. The repeated call must succeed and change nothing.
 var replySteps = []Step{
 	{
 		Name: "acquire again",

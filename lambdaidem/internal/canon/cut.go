@@ -25,7 +25,7 @@ type node struct {
 }
 
 // ParsePointers parses JSON Pointers (RFC 6901). It returns an error if a pointer is
-// invalid, or if it is empty and so names the whole text.
+// invalid. It also returns an error for the empty pointer, which names the whole text.
 func ParsePointers(pointers []string) (*Pointers, error) {
 	p := &Pointers{}
 	for _, pointer := range pointers {
