@@ -31,8 +31,12 @@ type payload struct {
 
 // requestCall returns the call that a request makes. Its payload is the method, the
 // concrete path, the sorted query, the headers in Options.FingerprintHeaders, and the body.
+//
+// The body is compared by value if its media type is JSON or unknown. A body of any other
+// type is compared byte by byte, because its readers may distinguish what JSON readers don't.
 func (g *Guard) requestCall(who Identity, r *Request) call {
-	p := payload{body: r.Body, json: isJSON(r.contentType())}
+	media := r.contentType()
+	p := payload{body: r.Body, json: media == "" || isJSON(media)}
 	if len(g.fingerprints.headers) > 0 {
 		return g.newCall(who, p, g.withHeaders(r)...)
 	}
@@ -215,12 +219,10 @@ func putScratch(b *[]byte) {
 	}
 }
 
-// isJSON reports whether a body with this media type is compared by value. That is so for
-// a JSON type (RFC 8259, and +json of RFC 6839) and for an empty type. A body of any
-// other type is compared byte by byte, because its readers may distinguish what JSON
-// readers don't.
+// isJSON reports whether a Content-Type is that of JSON: application/json (RFC 8259) or a
+// type with the suffix +json (RFC 6839).
 func isJSON(contentType string) bool {
-	if contentType == "" || contentType == "application/json" {
+	if contentType == "application/json" {
 		return true
 	}
 	t, _, err := mime.ParseMediaType(contentType)

@@ -106,7 +106,8 @@ func (r Record) DownstreamKey(name string) string { return downstreamKey(r.ID, n
 //   - for a [RecordHTTP], a response as [EncodeAnswer] encodes it, which a server can send:
 //     a status of 200 to 599, no body if the status does not allow one (204, 205, 304), at
 //     most 6 MB, headers and cookies that HTTP allows, a Content-Length that equals the
-//     length of the body, and a body that is encoded as its Content-Encoding says;
+//     length of the body, and a body that is encoded as its Content-Encoding says, or else
+//     JSON if its Content-Type says so;
 //   - for a [RecordValue], JSON of at most 6 MB without white space between its tokens, or
 //     a failure with a code and a message;
 //   - for a [RecordMessage], {}.

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"compress/zlib"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -49,7 +50,11 @@ func checkSendable(r *Response) error {
 	if err := checkLength(r, body); err != nil {
 		return err
 	}
-	return checkEncoding(r, body)
+	encodings := contentEncodings(r)
+	if len(encodings) > 0 {
+		return checkEncoding(encodings, r.Base64, body)
+	}
+	return checkJSON(r, body)
 }
 
 // single converts headers with one value each to the type of headers with several values.
@@ -72,11 +77,16 @@ func checkHeaders(headers map[string][]string) error {
 	return nil
 }
 
+// isBodiless reports whether a response of this status has no body (RFC 9110, section 6.4.1
+// for 204 and 304, section 15.3.6 for 205).
+func isBodiless(status int) bool {
+	return status == http.StatusNoContent || status == http.StatusResetContent || status == http.StatusNotModified
+}
+
 // checkLength returns an error if the length of the body contradicts the status or the
 // headers (RFC 9110, sections 6.4.1 and 8.6; RFC 9112, section 6.1).
 func checkLength(r *Response, body []byte) error {
-	bodiless := r.Status == http.StatusNoContent || r.Status == http.StatusResetContent || r.Status == http.StatusNotModified
-	if bodiless && len(body) > 0 {
+	if isBodiless(r.Status) && len(body) > 0 {
 		return fmt.Errorf("a response of status %d has no body, and this one has %d bytes", r.Status, len(body))
 	}
 	if len(r.Body) > maxLambdaResponse {
@@ -102,9 +112,9 @@ func checkLength(r *Response, body []byte) error {
 	return nil
 }
 
-// checkEncoding returns an error if the body is not encoded as Content-Encoding says.
-func checkEncoding(r *Response, body []byte) error {
-	var encodings []string
+// contentEncodings returns the content codings of the body in the order in which they were
+// applied, except identity (RFC 9110, section 8.4).
+func contentEncodings(r *Response) (encodings []string) {
 	for _, value := range valuesOf(r, "Content-Encoding") {
 		for encoding := range strings.SplitSeq(value, ",") {
 			if encoding = strings.ToLower(strings.TrimSpace(encoding)); encoding != "" && encoding != "identity" {
@@ -112,11 +122,27 @@ func checkEncoding(r *Response, body []byte) error {
 			}
 		}
 	}
-	if len(encodings) == 0 || len(body) == 0 {
+	return encodings
+}
+
+// checkEncoding returns an error if a body that is not empty is not encoded with the last of
+// the content codings. binary says whether the response has its body as base64.
+func checkEncoding(encodings []string, binary bool, body []byte) error {
+	if len(body) > 0 && !isEncoded(encodings[len(encodings)-1], binary, body) {
+		return fmt.Errorf("its Content-Encoding is %q, and its body is not encoded so; leave the header out, or give the encoded body", strings.Join(encodings, ", "))
+	}
+	return nil
+}
+
+// checkJSON returns an error if the body is not JSON although a Content-Type says that it is.
+func checkJSON(r *Response, body []byte) error {
+	if isBodiless(r.Status) {
 		return nil
 	}
-	if !isEncoded(encodings[len(encodings)-1], r.Base64, body) { // the last one was applied last
-		return fmt.Errorf("its Content-Encoding is %q, and its body is not encoded so; leave the header out, or give the encoded body", strings.Join(encodings, ", "))
+	for _, value := range valuesOf(r, contentType) {
+		if isJSON(value) && !json.Valid(body) {
+			return fmt.Errorf("its body is no JSON, although its Content-Type is %s; correct one of them", value)
+		}
 	}
 	return nil
 }

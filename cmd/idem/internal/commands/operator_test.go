@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"io"
@@ -293,6 +294,18 @@ func TestO2_AnOperatorsOptionsAreTheFlags(t *testing.T) {
 func TestO2_OutcomeOfAGivenAnswer(t *testing.T) {
 	unavailable := keyFile(t, `{"statusCode":503,"body":"later"}`)
 	broken := keyFile(t, `{"statusCode":201,"headers":{"content-type":"application/json"},"body":"{"}`)
+	var gzipped strings.Builder
+	zip := gzip.NewWriter(&gzipped)
+	if _, err := zip.Write([]byte(`{"id":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := zip.Close(); err != nil {
+		t.Fatal(err)
+	}
+	zipped := keyFile(t, gzipped.String())
+	scopes := map[lambdaidem.RecordKind]string{
+		lambdaidem.RecordHTTP: "shop POST /payments jwt:me", lambdaidem.RecordValue: "shop  pay ", lambdaidem.RecordMessage: "shop message q ",
+	}
 	for _, c := range []struct {
 		kind lambdaidem.RecordKind
 		args []string
@@ -321,6 +334,8 @@ func TestO2_OutcomeOfAGivenAnswer(t *testing.T) {
 		{lambdaidem.RecordMessage, []string{"--no-answer", "--outcome", "succeeded"}, lambdaidem.OutcomeSucceeded},
 		{lambdaidem.RecordHTTP, []string{"--status", "200", "--header", "content-type: application/json", "--body", `{"id":1`}, ""},
 		{lambdaidem.RecordHTTP, []string{"--status", "200", "--header", "Content-Type: application/vnd.a+json; charset=utf-8", "--body", ""}, ""},
+		{lambdaidem.RecordHTTP, []string{"--status", "200", "--header", "Content-Type: application/json", "--header", "Content-Encoding: gzip", "--body-file", zipped}, lambdaidem.OutcomeSucceeded},
+		{lambdaidem.RecordHTTP, []string{"--status", "304", "--header", "Content-Type: application/json"}, lambdaidem.OutcomeSucceeded},
 		{lambdaidem.RecordHTTP, []string{"--status", "200", "--header", "Content-Type: text/plain", "--body", `{"id":1`}, lambdaidem.OutcomeSucceeded},
 		{lambdaidem.RecordHTTP, []string{"--status", "200", "--header", "X-Note: application/json", "--body", `{"id":1`}, lambdaidem.OutcomeSucceeded},
 		{lambdaidem.RecordMessage, []string{"--status", "200"}, ""},
@@ -332,6 +347,9 @@ func TestO2_OutcomeOfAGivenAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := g.result(t.Context(), &app{}, c.kind)
+		if err == nil { // as settle does
+			err = lambdaidem.CheckResult(scopes[c.kind], got)
+		}
 		if got.Outcome != c.want && err == nil || (err == nil) != (c.want != "") {
 			t.Errorf("%s %q: %q, %v; want %q", c.kind, c.args, got.Outcome, err, c.want)
 		}
