@@ -267,8 +267,8 @@ func checkIndexes(table string, d *types.TableDescription, o *Options) TableProb
 	return problems
 }
 
-// conflict reports whether an index key of type key can't have the values that the store
-// writes to the attribute with the given name. If the store writes such an attribute, writes
+// conflict reports whether the named attribute can't be an index key of type key, because the
+// store writes values of another type to it. If the store writes the attribute at all, writes
 // has the types of its values.
 func (l *layout) conflict(name string, key types.ScalarAttributeType) (writes kinds, conflict bool) {
 	if name == attrPart { // the items of an answer's parts have a map in this attribute

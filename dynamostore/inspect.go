@@ -12,6 +12,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
+	"github.com/lambdaidem/toolkit/internal/elapsed"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -48,14 +49,9 @@ func (i Inspected) At() time.Time { return i.Now.Add(time.Since(i.read)) }
 // clock stands still then. An expiry is computed from latest, so that it is not in the past
 // when it is written. The end of a lease is compared with At, because latest is too late if
 // the wall clock was set forward.
-func (i Inspected) latest() time.Time { return i.Now.Add(elapsed(i.read)) }
-
-// elapsed returns the time since t, which is the longer of the times by the monotonic clock and
-// by the wall clock. The monotonic clock stands still while the machine sleeps, and while
-// Lambda has frozen the process; the wall clock can be set back.
-func elapsed(t time.Time) time.Duration {
-	now := time.Now()
-	return max(now.Sub(t), now.Round(0).Sub(t.Round(0)))
+func (i Inspected) latest() time.Time {
+	since, _ := elapsed.Since(i.read)
+	return i.Now.Add(since)
 }
 
 // Inspect reads a complete record by one consistent GetItem. If the answer is compressed,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/lambdaidem/toolkit/internal/elapsed"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -261,7 +262,7 @@ func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usa
 // is older than keyFor, unless the key is usable and the pause after a failed refresh is not
 // over.
 func (s *keySlot) due(keyFor time.Duration) bool {
-	age, known := s.age()
+	age, known := elapsed.Since(s.fetchedAt)
 	switch {
 	case s.gone != nil:
 		return !known || age >= keyFor/refreshPause
@@ -275,16 +276,8 @@ func (s *keySlot) due(keyFor time.Duration) bool {
 // usable reports whether the cached key may be used if it can't be fetched again. That is so
 // until the key is twice as old as keyFor.
 func (s *keySlot) usable(keyFor time.Duration) bool {
-	age, known := s.age()
+	age, known := elapsed.Since(s.fetchedAt)
 	return s.key.ID != "" && (!known || age < 2*keyFor)
-}
-
-// age returns the time since the key was fetched: the longer one of the times by the monotonic
-// clock and by the wall clock. Neither clock is reliable, because the monotonic clock stops while
-// Lambda has frozen the process, and the wall clock can be set back. known is false if the wall
-// clock was set back to before the fetch, so that the age is unknown.
-func (s *keySlot) age() (age time.Duration, known bool) {
-	return elapsed(s.fetchedAt), time.Now().Round(0).Sub(s.fetchedAt.Round(0)) >= 0
 }
 
 // keyError is the error for a key that could not be fetched.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
+	"github.com/lambdaidem/toolkit/internal/elapsed"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -192,7 +193,8 @@ func (p *prepared) mayBeSent() bool {
 	if p.first.IsZero() {
 		p.first = time.Now()
 	}
-	return p.records() > 0 || elapsed(p.first) < tokenLife
+	age, _ := elapsed.Since(p.first)
+	return p.records() > 0 || age < tokenLife
 }
 
 // notSent returns the StoreError of a Commit that sends no request, because of err. Its

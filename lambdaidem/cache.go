@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/lambdaidem/toolkit/internal/elapsed"
 )
 
 // CacheOptions configure a guard's cache of finished records, which answers replays
@@ -97,20 +99,12 @@ func (c *cache) get(id string, now time.Time, skew time.Duration) *cacheEntry {
 	}
 	// On a machine whose clock is ahead by skew, the record may have expired already, and
 	// another attempt may be running for the same id.
-	if m.record.GoneAt(now.Add(skew)) || m.overAt(now, c.opts.MaxAge) {
+	age, known := elapsed.Between(m.asked, now)
+	if m.record.GoneAt(now.Add(skew)) || !known || age >= c.opts.MaxAge {
 		c.entries.Remove(id)
 		return nil
 	}
 	return m
-}
-
-// overAt reports whether the entry is too old to be used at now. It computes the age by the
-// wall clock and by the monotonic clock, and uses the larger of the two: the wall clock can
-// be set back, and the monotonic clock stops while Lambda freezes the process. A negative
-// age by the wall clock counts as too old.
-func (m *cacheEntry) overAt(now time.Time, maxAge time.Duration) bool {
-	wall := now.Round(0).Sub(m.asked.Round(0))
-	return wall < 0 || max(wall, now.Sub(m.asked)) >= maxAge
 }
 
 // put caches rec if it is completed. asked is a time before the request to the store that

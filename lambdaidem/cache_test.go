@@ -13,10 +13,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/lambdaidem/toolkit/internal/elapsed/elapsedtest"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
@@ -453,31 +453,12 @@ func TestR4_WallAndMonotonicClock(t *testing.T) {
 			filling.send(t, first())
 			r := filling.beside(func(o *lambdaidem.Options) { o.Clock = clock }, caching(lambdaidem.CacheOptions{MaxAge: maxAge}))
 			r.wantFromStore(t, first())
-			now = apart(now, c.wall-time.Second, c.monotonic-time.Second)
+			now = elapsedtest.Move(now, c.wall-time.Second, c.monotonic-time.Second)
 			r.wantFromMemory(t, first())
-			now = apart(now, time.Second, time.Second)
+			now = elapsedtest.Move(now, time.Second, time.Second)
 			r.wantFromStore(t, first())
 		})
 	}
-}
-
-// apart is t with its two clocks moved by different spans. Package time has no
-// way to say so, and no test can freeze the machine.
-func apart(t time.Time, wall, monotonic time.Duration) time.Time {
-	moved := t.Add(wall)
-	reading := (*struct { // as time.Time has it, with a monotonic reading
-		wall uint64
-		ext  int64
-		loc  *time.Location
-	})(unsafe.Pointer(&moved)) //nolint:gosec // see above
-	reading.ext += int64(monotonic - wall)
-	if got := moved.Round(0).Sub(t.Round(0)); got != wall {
-		panic(fmt.Sprintf("the wall clock moved by %v", got))
-	}
-	if got := moved.Sub(t); got != monotonic {
-		panic(fmt.Sprintf("the monotonic clock moved by %v", got))
-	}
-	return moved
 }
 
 // Guards of one New share what they know, unless their bounds differ; guards of

@@ -64,6 +64,10 @@ var codedAs = map[Code]func(coded) error{
 	ErrNotBegun:          func(e coded) error { return idempotency_not_begun{e} },
 }
 
+// byGuard reports whether e is a refusal of a guard: its Code is one of the guard's, and the
+// application has not made it with [Reject].
+func (e *Error) byGuard() bool { return !e.rejected && codedAs[e.Code] != nil }
+
 // byCode returns e as an error whose errorType is e's Code. If the Code is the
 // application's own, byCode returns e itself.
 func byCode(e *Error) error {
@@ -102,7 +106,7 @@ func (d done[T]) lambdaError() error {
 		case e == nil:
 		case e.rejected:
 			return invokeError(failureOf(e))
-		case codedAs[e.Code] == nil:
+		case !e.byGuard():
 		case shown == nil: // Lambda reports the errorType "Error", so that a state machine does not take the code of an inner call for that of its own call
 			return e.withoutCause()
 		default: // a guard made the error, perhaps the guard of an inner call

@@ -308,7 +308,7 @@ func answerOfError(err error) answerTells {
 	switch {
 	case e == nil, serverFailed(e.Status), asksForRetry(e.Status):
 		return mayRepeat
-	case !e.rejected && codedAs[e.Code] != nil: // the refusal of an inner call that may be repeated; see clientError
+	case e.byGuard(): // the refusal of an inner call that may be repeated; see clientError
 		return mayRepeat
 	}
 	return final

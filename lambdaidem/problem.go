@@ -121,7 +121,7 @@ func withStatus(err error) *Error {
 // can't be read, the client would not repeat the request.
 func clientError(err error) *Error {
 	e := withStatus(err)
-	if e == nil || e.rejected || codedAs[e.Code] == nil {
+	if e == nil || !e.byGuard() {
 		return e
 	}
 	switch e.Code { //nolint:exhaustive // all other refusals are about the key, the payload or the answer of the inner call
@@ -197,7 +197,7 @@ func keyUnread(in string, err error) *Error {
 // for example, the client would send its request with a new key.
 func ownRefusal(err error) *Error {
 	e := withStatus(err)
-	if e == nil || e.rejected || codedAs[e.Code] == nil {
+	if e == nil || !e.byGuard() {
 		return e
 	}
 	switch e.Code { //nolint:exhaustive // all other codes are about another call

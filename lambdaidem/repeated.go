@@ -47,13 +47,12 @@ func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 		a.report(request, EventStoreError, err)
 		return decision{}, false
 	}
-	switch means := a.meaningOf(rec); means {
-	case isFinished:
+	means := a.meaningOf(rec)
+	if means == isFinished {
 		return a.fromRecord(ctx, means, rec), true
-	default:
-		a.lookedUpBusy = means != isFree || len(rec.Steps) > 0
-		return decision{}, false
 	}
+	a.lookedUpBusy = means != isFree || len(rec.Steps) > 0
+	return decision{}, false
 }
 
 // readInHalfTheTime reads the record. It uses at most half of the time until ctx ends, so
