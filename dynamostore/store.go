@@ -64,6 +64,7 @@ const (
 	opCommit    = "commit"
 	opLoad      = "load"
 	opSaveSteps = "save_steps"
+	opWarm      = "warm"
 )
 
 // Acquire takes the lease by one conditional PutItem or, if claim.Over is not nil, by

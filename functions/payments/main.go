@@ -37,5 +37,6 @@ func main() {
 		slog.Warn("DEMO=1: clients may ask for delays and failures by header")
 		app = demonstrated(app)
 	}
+	slog.Info("ready", "store", store.Warm(context.Background()))
 	lambda.Start(guarded(lambdaidem.New(store, env.Observed), app))
 }

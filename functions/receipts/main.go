@@ -41,6 +41,8 @@ func main() {
 		slog.Warn("DEMO=1: payments may ask for crashes by their reference")
 		receipts.sent = demo.At("receipt")
 	}
-	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable), leaseindex.Option), env.Observed)
+	store := dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable), leaseindex.Option)
+	slog.Info("ready", "store", store.Warm(context.Background()))
+	guard := lambdaidem.New(store, env.Observed)
 	lambda.Start(guarded(guard, receipts))
 }

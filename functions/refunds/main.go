@@ -30,6 +30,8 @@ func main() {
 		payments: ledger.Payments{API: env.DynamoDB, Name: env.Get(environment.PaymentsTable)},
 		accounts: ledger.Accounts(env.Get(environment.AccountsTable)),
 	}
-	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable), leaseindex.Option), env.Observed)
+	store := dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable), leaseindex.Option)
+	slog.Info("ready", "store", store.Warm(context.Background()))
+	guard := lambdaidem.New(store, env.Observed)
 	lambda.Start(guard.APIGatewayV2(refunds.create))
 }

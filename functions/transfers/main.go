@@ -28,7 +28,9 @@ func main() {
 		slog.Error("the transfers function can't start", "error", err)
 		os.Exit(1)
 	}
-	guard := lambdaidem.New(dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable), leaseindex.Option), env.Observed)
+	store := dynamostore.New(env.DynamoDB, env.Get(environment.IdempotencyTable), leaseindex.Option)
+	slog.Info("ready", "store", store.Warm(context.Background()))
+	guard := lambdaidem.New(store, env.Observed)
 	transfers := newHandler(guard,
 		ledger.Transfers(env.Get(environment.TransfersTable)),
 		ledger.Accounts(env.Get(environment.AccountsTable)),

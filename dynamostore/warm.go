@@ -1,0 +1,95 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// warmTimeout limits the time that Warm takes. It is short because Lambda stops an init phase
+// that takes longer than 10 seconds (AWS, "Understanding the Lambda execution environment
+// lifecycle").
+const warmTimeout = 2 * time.Second
+
+// Warmed is the result of [Store.Warm]. It implements [slog.LogValuer].
+type Warmed struct {
+	// Took is the time that Warm took.
+	Took time.Duration
+	// Transport is the transport that the store's requests will use.
+	Transport Transport
+	// Err says what Warm could not do, so that the first request has to do it. It is nil
+	// if there is no such thing.
+	Err error
+}
+
+// LogValue returns a group with took_ms (milliseconds), transport, and error if Err is not
+// nil.
+func (w Warmed) LogValue() slog.Value {
+	attrs := []slog.Attr{slog.Int64("took_ms", w.Took.Milliseconds()), slog.String("transport", string(w.Transport))}
+	if w.Err != nil {
+		attrs = append(attrs, slog.String("error", w.Err.Error()))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// Warm does in advance what the first request of a process would otherwise have to do: it gets
+// the credentials, opens a connection to DynamoDB and completes the TLS handshake. With
+// Options.Encryption it also gets the current key. Call it before lambda.Start, because Lambda
+// gives the init phase more processor time than an invocation of a small function:
+//
+//	slog.Info("ready", "store", store.Warm(ctx))
+//
+// Warm reads one item that does not exist. That costs a read unit and needs the permission
+// dynamodb:GetItem; if it is not granted, the connection is open all the same. If the
+// environment variable [lambdaidem.SwitchOff] is true, there may be no table, and Warm does
+// nothing.
+//
+// Warm never prevents a start: it returns after at most 2 seconds, it returns an error only in
+// Warmed.Err, and it recovers from panics, such as one of Options.Encryption.Current. The store
+// works the same without it.
+//
+// Warm does not help a process whose first invocation comes minutes later, as with provisioned
+// concurrency, because the connection may be closed by then.
+func (s *Store) Warm(ctx context.Context) Warmed {
+	if off, _ := strconv.ParseBool(os.Getenv(lambdaidem.SwitchOff)); off {
+		return Warmed{}
+	}
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
+	defer cancel()
+	var readErr, keyErr error
+	var both sync.WaitGroup // so that DynamoDB and the source of the keys are asked at the same time
+	both.Go(func() { readErr = recovered(func() error { _, err := s.read(ctx, opWarm, probeID); return err }) })
+	both.Go(func() { keyErr = recovered(func() error { return s.warmKey(ctx) }) })
+	both.Wait()
+	w := Warmed{Took: time.Since(start), Err: errors.Join(readErr, keyErr)}
+	w.Transport, _ = s.Transport()
+	return w
+}
+
+// warmKey gets the key to encrypt with, so that it is cached. It does nothing without
+// Options.Encryption.
+func (s *Store) warmKey(ctx context.Context) error {
+	if s.keys == nil {
+		return nil
+	}
+	return s.fetchKey(ctx, opWarm)
+}
+
+// recovered calls f, and returns f's error, or an error if f panics. f calls functions of the
+// application, such as its credentials provider.
+func recovered(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return f()
+}
