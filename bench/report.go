@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/lambdaidem/toolkit/bench/internal/quota"
 )
 
 // The aims.
@@ -64,7 +66,7 @@ THE TOOLKIT AGAINST THE BARE SDK
 		_, _ = fmt.Fprintf(w, "\nSMALL FUNCTIONS\n\n  Not measured: %v.\n", r.noQuota)
 	}
 	if r.small != nil {
-		_, _ = fmt.Fprintf(w, "\nSMALL FUNCTIONS\n\n  This process with the share of a core that Lambda gives functions of that size, %d µs at a time; one request\n  at a time. The database is not slowed down.\n\n", quotaPeriod)
+		_, _ = fmt.Fprintf(w, "\nSMALL FUNCTIONS\n\n  This process with the share of a core that Lambda gives functions of that size, %d µs at a time; one request\n  at a time. The database is not slowed down.\n\n", quota.Period)
 		printTable(w, smallTable(r.small))
 	}
 	if r.large != nil {

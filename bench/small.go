@@ -7,10 +7,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
-)
 
-// quotaPeriod is in how many microseconds a process gets its share of a core.
-const quotaPeriod = 20_000
+	"github.com/lambdaidem/toolkit/bench/internal/quota"
+)
 
 // The sizes of functions whose share of a core is imitated: MB.
 var functionSizes = []int{128, 512}
@@ -38,7 +37,7 @@ func (r *rig) measureSmall(ctx context.Context, random *rand.Rand) (all []small,
 	for _, megabytes := range functionSizes {
 		for _, name := range []string{"new", "replay"} {
 			progress("%s as in a function of %d MB: %d times each side", name, megabytes, smallBlocks*smallBlock)
-			leave, err := asInLambda(megabytes)
+			leave, err := quota.Limit(megabytes)
 			if err != nil {
 				return nil, fmt.Errorf("no processor quota can be had here: %w", err), nil
 			}

@@ -1,4 +1,5 @@
-package main
+// Package quota gives a process the processor time of a small Lambda function.
+package quota
 
 import (
 	"errors"
@@ -9,14 +10,17 @@ import (
 	"strings"
 )
 
+// Period is in how many microseconds a process gets its share of a core.
+const Period = 20_000
+
 // memoryOfACore is how many MB a function has when it has a whole core (AWS Lambda
 // Developer Guide, "Configure Lambda function memory").
 const memoryOfACore = 1769
 
-// asInLambda gives this process, with all of its threads, the share of a core that a
-// function with so many MB has, until the function that it returns is called. It
-// needs the right to make a cgroup, of version 2 or 1.
-func asInLambda(megabytes int) (leave func() error, err error) {
+// Limit gives this process, with all of its threads, the share of a core that a function with
+// so many MB has, until the function that it returns is called. The process gets its share
+// once in every Period. Limit needs the right to make a cgroup, of version 2 or 1.
+func Limit(megabytes int) (leave func() error, err error) {
 	parent, v2, err := ownCgroup()
 	if err != nil {
 		return nil, err
@@ -25,11 +29,11 @@ func asInLambda(megabytes int) (leave func() error, err error) {
 	if err := os.Mkdir(group, 0o755); err != nil {
 		return nil, err
 	}
-	quota := strconv.Itoa(quotaPeriod * megabytes / memoryOfACore)
+	quota := strconv.Itoa(Period * megabytes / memoryOfACore)
 	if v2 {
-		err = write(group, "cpu.max", quota+" "+strconv.Itoa(quotaPeriod))
+		err = write(group, "cpu.max", quota+" "+strconv.Itoa(Period))
 	} else {
-		err = errors.Join(write(group, "cpu.cfs_period_us", strconv.Itoa(quotaPeriod)), write(group, "cpu.cfs_quota_us", quota))
+		err = errors.Join(write(group, "cpu.cfs_period_us", strconv.Itoa(Period)), write(group, "cpu.cfs_quota_us", quota))
 	}
 	self := strconv.Itoa(os.Getpid())
 	if err == nil {
