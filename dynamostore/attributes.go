@@ -22,17 +22,17 @@ const (
 	attrEncoding    = "encoding"               // S, how data, parts or steps are encoded; absent: data is the plain answer, and there are no steps
 	attrParts       = "parts"                  // M, count, size and checksum of an answer that has an encoding
 	attrSteps       = "steps"                  // M, results of steps by name, until the record is completed
-	attrInvocation  = "invocation"             // S, Lambda's request id of the attempt
+	attrInvocation  = "invocation"             // S, the Lambda request id of the current attempt
 	attrLastFailure = "last_failure"           // S, why the record was released, such as the code of the attempt's error
-	attrBound       = "bound"                  // S, why a released record refuses another payload; absent: it accepts one
+	attrBound       = "bound"                  // S, why a retry of a released record must have the same payload; absent: it may have another one
 	attrOperations  = "operations"             // L, the changes that operators made to the record
 	attrEncrypts    = "encrypts"               // S, the cipher of the store that took the lease; absent: that store has no Options.Encryption
-	attrErasing     = "erasing"                // M, parts that a purge has yet to delete
+	attrErasing     = "erasing"                // M, describes the parts of an answer that a purge has yet to delete
 	attrLeaseShard  = "lease_shard"            // S, partition key in Options.LeaseIndex, while the record is in progress
 )
 
-// reservedNames lists the names that Options can't give to an attribute, because the items
-// of an answer's parts have attributes with these names.
+// reservedNames lists the names that Options can't give to an attribute of a record. An item
+// with one of these attributes is not a record: it holds a part of a large answer.
 var reservedNames = []string{attrPart}
 
 // attribute describes one attribute of a record.
@@ -45,9 +45,9 @@ type attribute struct {
 	option      *renaming         // the option that renames the attribute; nil if there is none
 }
 
-// kinds says which DynamoDB types the values of an attribute can have. The table check
-// compares it with the type of an index key: a key must not be an attribute whose values
-// can have another type or be empty.
+// kinds says which DynamoDB types the values of an attribute can have. CheckTable compares it
+// with the key types of the table's indexes, because DynamoDB refuses to write an item in
+// which the key of an index has another type or is empty.
 type kinds string
 
 const (
@@ -72,10 +72,10 @@ const (
 // itemAttributes lists the attributes of a record. All code that encodes, decodes, renames
 // or updates attributes uses this list.
 //
-// The lock, which creates a record, is not among the updates, because it is a PutItem and
-// replaces the whole item. A takeover is an UpdateItem. It keeps the steps and the
-// operations, which belong to the record, and replaces or removes all attributes of the old
-// attempt.
+// The request that creates a record is not one of the updates: it is a PutItem, which
+// replaces the whole item. A takeover by a new attempt is an UpdateItem. It replaces or
+// removes all attributes of the previous attempt. It keeps the results of steps and the list
+// of operators' changes, because these belong to the record.
 var itemAttributes = [...]attribute{
 	{attrID, "#id", kindString, 0, func(it *item) field { return (*text)(&it.ID) },
 		&renaming{"IDAttribute", func(o *Options) *string { return &o.IDAttribute }}},
@@ -123,7 +123,7 @@ type column struct {
 	assign string // the clause of an UpdateExpression, such as "#status = :status"
 }
 
-// layout returns the layout of a table with these options.
+// layout returns the names that the attributes of records have in a table with these options.
 func (o *Options) layout() *layout {
 	l := &layout{}
 	for i := range itemAttributes {
@@ -143,7 +143,7 @@ func (o *Options) layout() *layout {
 // id returns the name of the partition key in this table.
 func (l *layout) id() string { return l[0].name }
 
-// nameOf returns the name in this table of the attribute with this standard name.
+// nameOf returns the name that the attribute with the given standard name has in this table.
 func (l *layout) nameOf(standard string) string {
 	for i := range itemAttributes {
 		if itemAttributes[i].standard == standard {

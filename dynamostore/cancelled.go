@@ -20,20 +20,21 @@ const (
 	cancelCondition = "ConditionalCheckFailed" // the condition of this action failed
 )
 
-// judge turns the error of a TransactWriteItems into the error of Commit. fate is what is
-// known about all requests of the transaction so far. judge returns what is known about
-// them after this error.
+// judge turns the error of a TransactWriteItems request into the error of Commit. fate says
+// whether any request of this transaction may have been applied so far. judge returns the
+// fate that follows from this error.
 //
-// If the record's condition failed, judge also returns the current record. That record may
-// show that an earlier request was applied. In that case the error is nil.
+// If the condition on the idempotency record failed, judge also returns the current record.
+// If that record shows that an earlier request was applied, the transaction has succeeded,
+// and the error is nil.
 //
-// If several actions failed, one of them decides the error: the record's condition first,
-// then any other failure of the action on the record, and last the handler's writes.
+// If several actions failed, a failed condition on the record takes precedence, then any
+// other failure of the action on the record, and then the failures of the handler's writes.
 func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.Record, wire.Fate, error) {
 	if errors.Is(err, wire.ErrRefused) {
-		// The record's condition failed. The record shows whether an earlier request of
-		// this transaction was applied. If no request was applied, none will be, because
-		// the same condition fails for all of them.
+		// The condition on the record failed. The current record shows whether an earlier
+		// request of this transaction was applied. If none was, none ever will be, because
+		// the same condition fails for each of them.
 		rec, err := t.refused(p, &p.request.cancelled.CancellationReasons[0])
 		return rec, wire.NotApplied, err
 	}
@@ -57,11 +58,11 @@ func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.
 	return lambdaidem.Record{}, fate, p.writeFailed(fate, reasons[p.records():], err)
 }
 
-// refusedTable reports whether DynamoDB refused the transaction because a table of an enlisted
-// write does not exist or may not be written to. DynamoDB does not always say which table. If
-// the transaction claims the record, it may be the record's table, so refusedTable returns
-// false. Otherwise it is not, because the attempt's lease was written there or the transaction
-// has no record.
+// refusedTable reports whether DynamoDB refused the transaction because the table of an
+// enlisted write does not exist or may not be written to. DynamoDB does not always name the
+// table. It can't be the table of the records if the attempt has already written its lease
+// there, or if the transaction has no record. But if the transaction claims the record, it is
+// the attempt's first write to that table, so refusedTable returns false.
 func (p *prepared) refusedTable(err error) bool {
 	if p.completion.Claim != nil || len(p.writes) == 0 {
 		return false
@@ -120,11 +121,11 @@ func recordFailed(fate wire.Fate, reason *types.CancellationReason, cause error)
 // writeFailed returns the error of a transaction that was cancelled because of the
 // handler's writes. reasons has one reason for each write.
 //
-// A write that failed only because of a conflict or throttling could succeed in a retry,
-// so its error is a StoreError. Any other failure takes precedence, and its error is a
-// lambdaidem.Rejected, except if the transaction has no record and may have been applied
-// before. Among several failures of the same kind, the write that was enlisted first
-// decides.
+// The error is a StoreError if writes failed only because of conflicts or throttling, because
+// a retry could succeed. Any other failure takes precedence. Its error is a
+// lambdaidem.Rejected, or a StoreError if the transaction has no record and an earlier
+// request may have been applied. If several writes failed in the same way, the one that was
+// enlisted first decides.
 func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReason, cause error) error {
 	var busy *lambdaidem.StoreError
 	for i := range reasons {

@@ -20,7 +20,7 @@ type TableCode string
 // The kinds of problems that [Store.CheckTable] finds.
 const (
 	NoTable           TableCode = "no_table"            // the table does not exist in this account and Region
-	TableNotActive    TableCode = "table_not_active"    // the table is being created or deleted, or is archived
+	TableNotActive    TableCode = "table_not_active"    // the table is neither ACTIVE nor UPDATING: it is being created or deleted, for example
 	WrongKey          TableCode = "wrong_key"           // the table's key is not a single string attribute of the expected name
 	TTLOff            TableCode = "ttl_off"             // TTL is disabled, so records are never deleted
 	TTLWrongAttribute TableCode = "ttl_wrong_attribute" // TTL is enabled on another attribute
@@ -31,7 +31,7 @@ const (
 	WideIndex         TableCode = "wide_index"          // the index Options.LeaseIndex projects more than the keys, which costs more
 	IndexConflict     TableCode = "index_conflict"      // records don't fit the key of an index, so DynamoDB refuses to write them
 	MultiRegion       TableCode = "multi_region"        // the table can be written in more than one Region
-	NoTransactions    TableCode = "no_transactions"     // the table has no transactions, so no writes can be enlisted
+	NoTransactions    TableCode = "no_transactions"     // the table does not support transactions, so no writes can be enlisted
 	CheckFailed       TableCode = "check_failed"        // a call failed for another reason, so the check is incomplete
 )
 
@@ -88,8 +88,8 @@ func (ps TableProblems) err() error {
 // [TableProblems], some of which may be warnings only.
 //
 // enlisted names the other tables that handlers enlist writes to. If there are any, CheckTable
-// checks whether they and the store's own table have transactions, and which actions on them
-// the credentials allow.
+// checks whether these tables and the store's own table support transactions, and which
+// actions on them the credentials allow.
 //
 // With Options.LeaseIndex, CheckTable also checks the index, and whether the credentials
 // allow Query on it. A missing permission for Query is a warning, because only
@@ -132,9 +132,9 @@ func (ps TableProblems) has(code TableCode) bool {
 // would wait as long.
 func (ps TableProblems) noReply() bool { return ps.has(TimedOut) || ps.has(Unreachable) }
 
-// checkShape returns the problems with the table's settings, as DescribeTable and
-// DescribeTimeToLive return them. transacts is true if handlers enlist writes. The table must
-// then also have transactions.
+// checkShape returns the problems with the table's settings, which it reads with
+// DescribeTable and DescribeTimeToLive. transacts is true if handlers enlist writes. The
+// table must then also support transactions.
 func checkShape(ctx context.Context, client *dynamodb.Client, table string, o *Options, transacts bool) TableProblems {
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)})
 	if err != nil {
@@ -220,7 +220,7 @@ func attributeType(d *types.TableDescription, name string) types.ScalarAttribute
 
 func checkTTL(table string, d *types.TableDescription, ttl *types.TimeToLiveDescription, o *Options) TableProblems {
 	if d.MultiRegionConsistency == types.MultiRegionConsistencyStrong {
-		return nil // such a table has no TTL; checkRegions warns of it
+		return nil // such a table does not support TTL; checkRegions warns about it
 	}
 	status := types.TimeToLiveStatusDisabled
 	if ttl != nil {
@@ -240,12 +240,11 @@ func checkTTL(table string, d *types.TableDescription, ttl *types.TimeToLiveDesc
 	return nil
 }
 
-// checkIndexes returns a problem for each global secondary index that records don't fit. In
-// records, a key attribute of such an index has values of another type, or empty values,
-// which an index doesn't accept. DynamoDB then refuses every write of such a record with a
-// ValidationException. An index on attributes that records don't have is no problem, because
-// it does not include records. checkIndexes skips Options.LeaseIndex, which checkLeaseIndex
-// checks.
+// checkIndexes returns a problem for each key attribute of a global secondary index that keeps
+// the store from writing records. If an item's value for such an attribute is empty or has
+// another type than the key, DynamoDB refuses the write with a ValidationException. An index
+// on attributes that records don't have is no problem, because it does not include records.
+// checkIndexes skips Options.LeaseIndex, which checkLeaseIndex checks.
 func checkIndexes(table string, d *types.TableDescription, o *Options) TableProblems {
 	var problems TableProblems
 	columns := o.layout()
@@ -267,11 +266,11 @@ func checkIndexes(table string, d *types.TableDescription, o *Options) TableProb
 	return problems
 }
 
-// conflict reports whether the named attribute can't be an index key of type key, because the
-// store writes values of another type to it. If the store writes the attribute at all, writes
-// has the types of its values.
+// conflict reports whether an index must not use the named attribute as a key of type key,
+// because the store writes values to it that are of another type or empty. writes describes
+// these values; it is "" if the store does not write the attribute.
 func (l *layout) conflict(name string, key types.ScalarAttributeType) (writes kinds, conflict bool) {
-	if name == attrPart { // the items of an answer's parts have a map in this attribute
+	if name == attrPart { // the store's items for the parts of a large answer have a map in this attribute
 		return kindMap, true
 	}
 	for i := range itemAttributes {
@@ -313,7 +312,7 @@ func (s *Store) checkPermissions(ctx context.Context) TableProblems {
 	tried := func(action string, err error) {
 		refused := (*types.ConditionalCheckFailedException)(nil)
 		// DynamoDB checks permissions before it evaluates the condition or validates the
-		// key. So both refusals show that the action is allowed.
+		// key. So an error about the condition or the key shows that the action is allowed.
 		if err == nil || errors.As(err, &refused) || reasonOf(err) == lambdaidem.ReasonInvalid {
 			return
 		}

@@ -15,9 +15,9 @@ import (
 )
 
 // checkEnlisted returns the problems with a table that handlers enlist writes to: the table
-// does not exist, is not active or has no transactions, or the credentials don't allow an
-// action on it. The store does not know which actions the handlers need. So a missing
-// permission is only a warning, unless the credentials allow none of the actions.
+// does not exist, is not active or does not support transactions, or the credentials don't
+// allow an action on it. The store does not know which actions the handlers need. So a
+// missing permission is only a warning, unless every action fails.
 func (s *Store) checkEnlisted(ctx context.Context, table string) TableProblems {
 	out, err := s.wire.SDK().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)})
 	if err != nil {
@@ -43,8 +43,8 @@ func (s *Store) checkEnlisted(ctx context.Context, table string) TableProblems {
 	return problems
 }
 
-// checkTransactions returns a problem if the table has no transactions. That is so if it has
-// multi-Region strong consistency.
+// checkTransactions returns a problem if the table has multi-Region strong consistency,
+// because DynamoDB does not support transactions on such a table.
 func checkTransactions(table string, d *types.TableDescription) TableProblems {
 	if d.MultiRegionConsistency != types.MultiRegionConsistencyStrong {
 		return nil
@@ -54,9 +54,9 @@ func checkTransactions(table string, d *types.TableDescription) TableProblems {
 			"use a table of one Region, or one with eventual consistency", table)}}
 }
 
-// probe checks whether the credentials allow an action, by a transaction with this action
-// alone. The condition of the action never holds, so nothing is written. If DynamoDB cancels
-// the transaction, the credentials allow the action, so probe returns nil.
+// probe checks whether the credentials allow an action. It sends a transaction with only this
+// action, whose condition never holds, so nothing is written. If DynamoDB cancels the
+// transaction, the credentials allow the action, and probe returns nil.
 func (s *Store) probe(ctx context.Context, action types.TransactWriteItem) error {
 	_, err := s.wire.SDK().TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{action}})
 	if cancelled := (*types.TransactionCanceledException)(nil); err == nil || errors.As(err, &cancelled) {

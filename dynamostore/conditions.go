@@ -45,8 +45,10 @@ const (
 	// already. The latter happens if the reply to an earlier lock was lost.
 	claimIsFree = "(" + lockIsFree + ") OR (" + leaseIsOurs + ")"
 
-	// claimIsStillFree is like claimIsFree, but for a claim that takes over a record that was
-	// read before. The record must have no steps, because the claim would remove them.
+	// claimIsStillFree is like claimIsFree, but for a write that takes over an existing
+	// record, which the attempt has read before. It holds if the record has not changed
+	// since and has no steps, because the write would remove them, or if this attempt holds
+	// the lease already.
 	claimIsStillFree = "(" + isStillWhatWasSeen + " AND attribute_not_exists(#steps)) OR (" + leaseIsOurs + ")"
 
 	// stepsGrow holds if the record has fewer steps than the request that saves them. Each
@@ -59,7 +61,7 @@ const (
 	// these steps were read, because the write would remove that step.
 	stepsAreAsMany = "size(#steps) = :step_count"
 
-	// neverTrue never holds. The table check uses it to test for write permission
+	// neverTrue never holds. CheckTable and HealthCheck use it to test for write permission
 	// without writing.
 	neverTrue = "attribute_exists(#id) AND attribute_not_exists(#id)"
 )

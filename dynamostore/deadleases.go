@@ -18,17 +18,17 @@ import (
 // opDeadLeases is the value of StoreError.Op in errors from DeadLeases.
 const opDeadLeases = "dead_leases"
 
-// deadMargin is how long ago a lease must have ended to count as dead by default. It equals
-// the default of lambdaidem.Options.MaxSkew.
+// deadMargin is the time that must have passed since the end of a lease, by default, before
+// the lease counts as dead. It equals the default of lambdaidem.Options.MaxSkew.
 const deadMargin = 2 * time.Second
 
 // DeadLeasesOptions are the options of [Store.DeadLeases]. The zero value of each field
 // selects its default.
 type DeadLeasesOptions struct {
-	// Before is the latest end, in whole milliseconds, of a lease that counts as dead.
-	// Default: 2 s before the iteration begins, by this process's clock. The guard has
-	// already added its MaxSkew to the end of each lease. The 2 s keep DeadLeases from
-	// returning an attempt that is just finishing.
+	// Before is the time at or before which a lease must have ended to count as dead, in
+	// whole milliseconds. Default: 2 s before the iteration begins, by this process's
+	// clock. The guard has already added its MaxSkew to the end of each lease. The 2 s keep
+	// DeadLeases from returning an attempt that is just finishing.
 	Before time.Time
 
 	// PageSize is the maximum number of index entries that one Query returns, from 1 to
@@ -62,8 +62,8 @@ func (o *DeadLeasesOptions) problem() string {
 //
 // An index lags behind its table. So DeadLeases reads the record of each index entry by a
 // consistent GetItem, and returns it only if its lease is still dead. A record whose lease
-// has just ended may be missing; a later iteration returns it. Also missing are records
-// that were locked by a function without Options.LeaseIndex, or by a version of this
+// has just ended may be missing; a later iteration returns it. DeadLeases does not find
+// records that were locked by a function without Options.LeaseIndex, or by a version of this
 // package that does not support the index.
 //
 // Errors are *[lambdaidem.StoreError]. If the Reason is [lambdaidem.ReasonForeign], the
@@ -176,14 +176,16 @@ func (l *deadLeaseSearch) entry(ctx context.Context, entry attributes) bool {
 		l.yield(lambdaidem.Record{}, err)
 		return false
 	case rec.State != lambdaidem.InProgress || rec.LeaseEnd.UnixMilli() > l.opts.Before.UnixMilli():
-		return true // the index lags, or a store without Options.LeaseIndex ended the attempt
+		// The index entry is out of date: the index lags, or a store without
+		// Options.LeaseIndex ended the attempt and left the entry.
+		return true
 	}
 	return l.yield(rec, nil)
 }
 
-// leaseQuery returns a Query for the leases in a shard that end at or before the time
-// before, in epoch milliseconds, in the order of their ends. One page has at most limit
-// entries.
+// leaseQuery returns a Query for the leases of one shard that end at or before a time, in the
+// order of their ends. before is that time in epoch milliseconds, and limit is the maximum
+// number of entries on a page.
 func (s *Store) leaseQuery(shard string, before int64, limit int) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		TableName:              aws.String(s.table),

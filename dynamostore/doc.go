@@ -45,7 +45,7 @@
 // # Expiry and deletion
 //
 // When a record's time to live is over, the record expires: a request that is made after
-// that counts it as absent. The item remains for another hour
+// that treats it as absent. The item remains for another hour
 // ([lambdaidem.KeptAfterExpiry]), because the TTL attribute is one hour later than the
 // expiry. During that hour, the item refuses requests to DynamoDB that were made before the
 // expiry and arrive late.

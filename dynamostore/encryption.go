@@ -74,8 +74,9 @@ type Encryption struct {
 	// without a key can put an answer into the table. A replay of such an answer fails
 	// with lambdaidem.ErrAnswerUnavailable. A record with steps that are not encrypted is
 	// refused with lambdaidem.ErrRecordForeign. Set Only when all unencrypted records have
-	// expired. That is one TTL after the last process has begun to encrypt, but later for
-	// records that are held for an operator. Default: false.
+	// expired. That is one TTL after the last process has begun to encrypt. Records that
+	// wait for an operator (policy Hold) take longer: they don't expire while they wait.
+	// Default: false.
 	Only bool
 }
 
@@ -288,8 +289,8 @@ func (k Key) cipher(salt []byte) (cipher.AEAD, []byte) {
 	return aead, derived[secretBytes:]
 }
 
-// gcm returns AES-256-GCM with the given secret, which must have 32 bytes. It also returns an
-// error if the process can't encrypt, which is so with GODEBUG=fips140=only.
+// gcm returns AES-256-GCM with the given secret, which must have 32 bytes. It returns an error
+// if the process runs with GODEBUG=fips140=only, which forbids nonces that the caller chooses.
 func gcm(secret []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(secret)
 	if err != nil {

@@ -192,8 +192,8 @@ func (t *Tx) count() int {
 	return len(t.writes)
 }
 
-// seal ends enlisting. It reports whether there are writes to make for an answer with
-// outcome o.
+// seal ends enlisting: every later attempt to enlist a write panics. It reports whether there
+// are writes to make, given the outcome o of the handler's answer.
 func (t *Tx) seal(o lambdaidem.Outcome) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

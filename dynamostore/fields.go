@@ -52,7 +52,8 @@ func takeValue(f field, v types.AttributeValue) (want string) {
 	return f.take(&r)
 }
 
-// wants returns the result of field.take: "" if the value was valid, or what it should be.
+// wants returns the result of field.take: "" if the value was valid (ok), and otherwise what,
+// a description of what is valid.
 func wants(ok bool, what string) string {
 	if ok {
 		return ""
@@ -99,8 +100,9 @@ type integer struct {
 
 func (i *integer) present() bool { return i.there }
 
-// size returns the same as sizeOfNumber, without formatting the number: one byte for each
-// pair of significant digits, one byte more, and another one for a minus sign.
+// size returns the size that DynamoDB counts for the number: one byte for each pair of
+// significant digits, one byte more, and another one for a minus sign. The result is that of
+// sizeOfNumber, but size is faster, because it does not format the number.
 func (i *integer) size() int {
 	rest, digits, sign := i.n, 0, 0
 	if rest < 0 {
@@ -254,8 +256,8 @@ func (f partsField) size() int                      { return sizeOfValue(f.write
 func (f partsField) appendTo(b []byte) []byte       { return appendRare(b, f) }
 func (f partsField) take(r *lowlevel.Reader) string { return takeRare(r, f) }
 
-// rareField is a field that few items have. It is not worth code that encodes and decodes
-// JSON by hand, so it is converted to and from the SDK's types.
+// rareField is a field that few items have. Speed matters little for it, so instead of
+// encoding and decoding JSON by hand, it converts its value to and from the SDK's types.
 type rareField interface {
 	// write returns the value, or nil if the item does not have the attribute.
 	write() types.AttributeValue

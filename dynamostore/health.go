@@ -57,13 +57,13 @@ func (c *Check) Error() string { return c.Detail }
 // Unwrap returns c.Err.
 func (c *Check) Unwrap() error { return c.Err }
 
-// Kinds of problems that a [HealthCheck] finds. CheckTable also finds TimedOut and
-// Unreachable, and CheckKeys finds NoKey.
+// Further kinds of problems, which a [HealthCheck] finds. [Store.CheckTable] can find TimedOut
+// and Unreachable too, and [Store.CheckKeys] can find NoKey.
 const (
 	Throttled   TableCode = "throttled"   // DynamoDB refused the request for lack of capacity
 	TimedOut    TableCode = "timeout"     // DynamoDB did not reply in time
 	Unreachable TableCode = "unreachable" // no connection to DynamoDB could be made
-	NoKey       TableCode = "no_key"      // Options.Encryption does not return the key to encrypt with
+	NoKey       TableCode = "no_key"      // Options.Encryption does not return a needed key, or Find returns another key than Current
 )
 
 // HealthError is the error for an unhealthy store. It lists the checks that failed. Use
@@ -122,7 +122,7 @@ func (h Health) Err() error {
 // can't be reached, the table does not exist or has another key, or an action is not
 // allowed. The status is warn if requests are served but the table throttles, or if TTL
 // is disabled or on another attribute, so that records are never deleted. Settings that
-// can't be read do not change the status, because the store does not need them. If
+// can't be read do not change the status, because the store itself never reads them. If
 // dynamodb:DescribeTable or dynamodb:DescribeTimeToLive is not allowed, it is tried again
 // after an hour or more.
 //
@@ -154,12 +154,12 @@ type HealthOptions struct {
 	// connection (Options.AttemptTimeout) and a second attempt.
 	Timeout time.Duration
 
-	// WritesEvery is how long a write action is not tried again after a try has shown that
-	// it is allowed. Minimum: 1 s. Default: 1 minute.
+	// WritesEvery is how long to wait before a write action is tried again, after a try
+	// has shown that it is allowed. Minimum: 1 s. Default: 1 minute.
 	WritesEvery time.Duration
 
-	// SettingsEvery is how long the table's settings are not read again after their check
-	// had the status pass or warn. Minimum: 1 s. Default: 10 minutes.
+	// SettingsEvery is how long to wait before the table's settings are read again, after
+	// their check had the status pass or warn. Minimum: 1 s. Default: 10 minutes.
 	SettingsEvery time.Duration
 
 	// Enlisted lists the other tables that handlers enlist writes to. Default: none.
@@ -167,8 +167,8 @@ type HealthOptions struct {
 
 	// Details adds the single checks to the HTTP response of [HealthCheck.ServeHTTP].
 	// They contain names of tables, and messages of DynamoDB that name the AWS account
-	// and the IAM role. So set it only if everyone who can send the request may read the
-	// log. Default: false; the response has only the status.
+	// and the IAM role. So set Details only if everyone who can send the request may know
+	// this. Default: false; the response has only the status.
 	Details bool
 
 	// Log receives a line with the status and the problems each time the status changes.

@@ -48,8 +48,9 @@ func (e *EnlistedTable) problem() string {
 	return ""
 }
 
-// write returns an action of a transaction on the item with the key e.Key, with a condition
-// that never holds. It returns nil if action is not one of the four names in Actions.
+// write returns the named action, as part of a transaction, on the item with the key e.Key.
+// The action writes nothing, because its condition never holds. write returns nil if action
+// is not one of the four names that Actions may contain.
 func (e *EnlistedTable) write(action string) *types.TransactWriteItem {
 	of, condition := aws.String(e.Table), aws.String(neverTrue)
 	names := map[string]string{"#id": slices.Sorted(maps.Keys(e.Key))[0]}
@@ -90,7 +91,8 @@ func (c *HealthCheck) enlistedProbes(e *EnlistedTable) []*probe {
 }
 
 // resultOfCancellation returns the result of a check whose transaction was cancelled for
-// the given reason. keyed is a text for Check.Detail that says which key the table must have.
+// the given reason. If DynamoDB refused the action as invalid, Check.Detail contains the text
+// keyed, which says what the key must be.
 func (c *HealthCheck) resultOfCancellation(action, table, keyed string, reason *types.CancellationReason, err error) Check {
 	found := func(status HealthStatus, code TableCode, says string) Check {
 		return Check{Status: status, Code: code, Err: err, Detail: fmt.Sprintf("%s on table %q %s (cause: %s: %s)",

@@ -32,8 +32,9 @@ type healthComponent struct {
 
 // ServeHTTP responds to GET and HEAD with the health of the store, in the format of
 // draft-inadarei-api-health-check-05. The status code is 200 for pass and warn, and 503 for
-// fail. The header Cache-Control has the number of seconds until the result expires as
-// max-age. ServeHTTP responds to any other method with 405.
+// fail. The max-age in the header Cache-Control is the number of seconds until the result
+// expires; a result that is not cached has no-store instead. ServeHTTP responds to any other
+// method with 405.
 //
 // Unless HealthOptions.Details is set, the response contains only the status. Section 6 of
 // the draft warns that details of a problem help attackers. The log has these details. With

@@ -16,13 +16,13 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// deniedCacheFor is the minimum time between two tries to read settings that the
-// credentials don't allow to be read. Each try adds an AccessDenied to the account's
+// deniedCacheFor is the minimum time before a HealthCheck reads the table's settings again
+// after it was not allowed to. Each denied call adds an AccessDenied to the account's
 // CloudTrail.
 const deniedCacheFor = time.Hour
 
-// settingsCheck is Check.Name of the check of the table's settings, which makes several
-// calls.
+// settingsCheck is the Check.Name of the check of the table's settings. This check makes
+// several calls, so it is not named after one IAM action.
 const settingsCheck = "settings"
 
 // probe makes one check of a HealthCheck, and caches the result.
@@ -68,8 +68,8 @@ func (c *HealthCheck) allProbes() []*probe {
 	return append(all, &probe{name: settingsCheck, table: s.table, cacheFor: c.opts.SettingsEvery, run: c.checkSettings})
 }
 
-// action returns the probe of an action on the store's own table. A good result is cached
-// for the duration cacheFor.
+// action returns a probe that calls send to try one IAM action on the store's own table. A
+// good result is cached for the duration cacheFor.
 func (c *HealthCheck) action(name string, cacheFor time.Duration, send func(context.Context) error) *probe {
 	table := c.store.table
 	return &probe{name: name, table: table, cacheFor: cacheFor, run: func(ctx context.Context) Check {
@@ -80,8 +80,8 @@ func (c *HealthCheck) action(name string, cacheFor time.Duration, send func(cont
 }
 
 // checkStore makes each check whose cached result has expired, and returns the results of
-// all checks. If a check fails in a way that every other would, checkStore skips the
-// others. It reports false if ctx ended.
+// all checks. If a check fails for a reason that would make every other check fail too,
+// checkStore skips the remaining ones. It returns false if ctx ended during a check.
 func (c *HealthCheck) checkStore(ctx context.Context) (Health, bool) {
 	limited, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
@@ -111,9 +111,9 @@ func (c *HealthCheck) checkStore(ctx context.Context) (Health, bool) {
 }
 
 // keep caches the result of a check. A result that is pass or warn is cached for
-// p.cacheFor, unless DynamoDB throttled the request. Settings that the credentials don't
-// allow to be read are cached for at least deniedCacheFor. Any other result expires at
-// once.
+// p.cacheFor, unless DynamoDB throttled the request. The result that the credentials don't
+// allow reading the table's settings is cached for at least deniedCacheFor. Any other result
+// expires at once.
 func (p *probe) keep(check Check, began time.Time) {
 	now := wall()
 	check.Name, check.Table, check.Time, check.Latency = p.name, p.table, now, now.Sub(began)
@@ -126,8 +126,8 @@ func (p *probe) keep(check Check, began time.Time) {
 	}
 }
 
-// skip records that p's check was not made, because the check of the probe down failed before
-// and this one would fail in the same way.
+// skip records that the check of p was not made. The check of the probe down has failed, and
+// that of p would fail in the same way.
 func (p *probe) skip(now time.Time, down *probe) {
 	p.last = Check{Name: p.name, Table: p.table, Time: now, Detail: fmt.Sprintf("not looked at: %s on table %q failed before", down.name, down.table)}
 	p.expires = now
@@ -150,8 +150,9 @@ func worse(a, b HealthStatus) HealthStatus {
 }
 
 // resultOf returns the result for an action that ended with err. If the condition failed,
-// or if there was a conflict with another transaction, the action is allowed. keyed says
-// what the key of the table must be, for the detail of the result.
+// or if there was a conflict with another transaction, the action is allowed, so the status
+// is pass. If DynamoDB refused the request as invalid, Check.Detail contains the text keyed,
+// which says what the key must be.
 func (c *HealthCheck) resultOf(name, table, keyed string, err error) Check {
 	if err == nil {
 		return Check{Status: HealthPass}
@@ -185,9 +186,9 @@ func (c *HealthCheck) resultOf(name, table, keyed string, err error) Check {
 	return found(HealthFail, CheckFailed, "failed")
 }
 
-// checkSettings checks the table's settings, such as TTL and status, whose problems the
-// calls of the other checks do not show. It leaves out the warnings of CheckTable, because
-// they are about decisions that were made when the table was created.
+// checkSettings checks the table's settings, such as TTL and status. The other checks don't
+// find most problems with them. checkSettings ignores what CheckTable reports as a warning,
+// because these are decisions that were made when the table was created.
 func (c *HealthCheck) checkSettings(ctx context.Context) Check {
 	found := Check{Status: HealthPass}
 	var wrong TableProblems
@@ -216,8 +217,8 @@ func (c *HealthCheck) checkSettings(ctx context.Context) Check {
 const encryptionCheck = "encryption"
 
 // checkEncryption checks that Options.Encryption returns a key to encrypt answers with,
-// and finds the same key by its id. It calls the functions of Options.Encryption no more
-// often than guarded requests do, because keys are cached.
+// and finds the same key by its id. As long as its calls succeed, it makes them no more than
+// once per Encryption.KeyFor, because the results are cached.
 func (c *HealthCheck) checkEncryption(ctx context.Context) Check {
 	if err := c.store.Prepare(ctx); err != nil {
 		return Check{Status: HealthFail, Code: NoKey, Err: err,

@@ -30,7 +30,7 @@ type Inspected struct {
 	StepsUnread error
 	// Encrypted reports whether the store that took the record's lease has
 	// Options.Encryption. If so, [Operator.Settle] needs a store with
-	// Options.Encryption too.
+	// Options.Encryption too, unless it stores lambdaidem.NoAnswer.
 	Encrypted bool
 	// Now is the time of the read by the database's clock, in whole seconds, rounded
 	// down.
@@ -45,10 +45,13 @@ type Inspected struct {
 // that the reply took to arrive.
 func (i Inspected) At() time.Time { return i.Now.Add(time.Since(i.read)) }
 
-// latest is like At, but counts the time during which this machine has slept: the monotonic
-// clock stands still then. An expiry is computed from latest, so that it is not in the past
-// when it is written. The end of a lease is compared with At, because latest is too late if
-// the wall clock was set forward.
+// latest is like At, but also counts the time during which this machine slept and its
+// monotonic clock stood still. It uses the wall clock for that, so it is too late if the wall
+// clock was set forward.
+//
+// A new expiry is computed from latest, so that it is not in the past when it is written. The
+// end of a lease is compared with At, because a time that is too late could make a live lease
+// look as if it had ended.
 func (i Inspected) latest() time.Time {
 	since, _ := elapsed.Since(i.read)
 	return i.Now.Add(since)
@@ -106,8 +109,8 @@ func (s *Store) inspected(ctx context.Context, attrs attributes, meta middleware
 
 // hidesExpiry returns an error if the item has no expiration attribute, but one of its
 // attributes may be an expiration under another name. Without the error, the record would
-// look as if it were held under policy Hold, because held records have no expiration. An
-// operator would then set an expiration that the functions don't read.
+// look like one that waits for an operator under policy Hold, because such a record has no
+// expiration. The operator would then set an expiration that the functions don't read.
 func hidesExpiry(it *item, attrs attributes) error {
 	if it.Expiration.there {
 		return nil

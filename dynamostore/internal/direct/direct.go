@@ -29,7 +29,7 @@ type Transport struct {
 	rehearsal sync.Once // runs rehearse, which sets head, signsItself and unfit
 	head      head      // the header fields of every request
 	// signsItself reports whether package sigv4 signs requests instead of the SDK's
-	// signer. It makes the same signatures in less time.
+	// signer, because it makes the same signatures in less time.
 	signsItself bool
 	signer      sigv4.Signer // used only if signsItself is true
 	unfit       error        // why the transport can't be used; nil if it can

@@ -39,8 +39,8 @@ func Lost(client *dynamodb.Client) string {
 	if _, sdks := o.HTTPSignerV4.(*v4.Signer); !sdks {
 		return fmt.Sprintf("the client has a signer of its own, a %T", o.HTTPSignerV4)
 	}
-	// A user's resolver may depend on the operation. The comparison in Ready can't find
-	// that, because it compares only one request.
+	// A resolver of the user may give another result for each operation. Ready would not
+	// notice that, because it compares the requests of only one operation.
 	if resolver := reflect.TypeOf(o.AuthSchemeResolver); resolver.Kind() != reflect.Pointer ||
 		resolver.Elem().PkgPath() != reflect.TypeFor[dynamodb.Options]().PkgPath() {
 		return fmt.Sprintf("the client has an AuthSchemeResolver of its own, a %v", resolver)

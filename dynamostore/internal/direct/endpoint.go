@@ -23,7 +23,7 @@ type endpoint struct {
 	scheme, host, path string
 	headers            http.Header // header fields that the endpoint rules add to each request
 	name, region       string      // the service and the Region in the signature
-	plain              bool        // the canonical request has exactly this host, the path "/" and no header fields of the endpoint
+	plain              bool        // whether package sigv4 can sign for it: the path is "/", the host has no default port, and there are no headers
 }
 
 // endpointCache caches the endpoint for the account that was used last. Within one store, the

@@ -32,8 +32,9 @@ func (t *Transport) rehearse() error {
 		return errors.New("the client is anonymous: it has no credentials")
 	}
 	if t.options.EndpointDiscovery.EnableEndpointDiscovery == aws.EndpointDiscoveryEnabled {
-		// Endpoint discovery sends requests in other goroutines, with the context of a
-		// call. Such a request could receive the outcome of the call's first attempt.
+		// With endpoint discovery, the SDK's client asks DynamoDB in the background which
+		// endpoint to use. This package knows nothing of that endpoint, and would send
+		// its requests elsewhere.
 		return errors.New("the client discovers its endpoint")
 	}
 	ctx, actor := context.Background(), rehearsalCredentials{t.options.Credentials}
@@ -114,8 +115,8 @@ func differ(ours, sdks *http.Request) error {
 	return nil
 }
 
-// headOf returns the head for a client's requests, given the header of a request of the
-// SDK that was signed with a session token.
+// headOf returns the description of a client's header fields, given the header h of one
+// request of this operation that the SDK has signed with a session token.
 func headOf(h http.Header, operation wire.Operation) head {
 	of := head{targets: map[wire.Operation]string{}}
 	service, _ := strings.CutSuffix(h.Get(fieldTarget), string(operation))

@@ -112,7 +112,7 @@ func (t *Transport) request(ctx context.Context, a *attempt, of *wire.Request, t
 			}
 		}
 		if signers := f.name == fieldDate || f.name == fieldToken; signers && (s.bySDK || value == "") {
-			continue // the SDK's signer sets both fields itself; without a session token, there is no field for it
+			continue // the SDK's signer sets date and token itself; without a session token, the field is not sent
 		}
 		if f.name != "" {
 			set(f.name, value)

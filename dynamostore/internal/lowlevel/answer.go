@@ -17,10 +17,10 @@ func Empty(body string) bool {
 	return r.Take('{') && r.Take('}') && r.End()
 }
 
-// Item decodes a response that is an empty object or has one member: an item under the name
-// member. It calls take for each attribute of the item. take must read the attribute's
-// value from r, and return false if the value is not valid. found reports whether the
-// response has an item.
+// Item decodes a response that has at most one member, an item. member is the member's name.
+// Item calls take for each attribute of the item. take must read the attribute's value from
+// r, and return false if the value is not valid. found reports whether the response has an
+// item.
 func Item(body, member string, take func(r *Reader, name string) bool) (found, ok bool) {
 	r := Reader{jsonread.New(body)}
 	ok = r.Object(func(name string) bool {
@@ -78,9 +78,9 @@ func (r *Reader) reason() (reason types.CancellationReason, ok bool) {
 	return reason, ok
 }
 
-// failure decodes an error response with this error code, and returns its message. Besides
-// the code and the message, the response may have one member, with the name member. failure
-// calls take to read the value of that member.
+// failure decodes an error response and returns its message. ok is false unless the response
+// has the given error code. Besides the code and the message, the response may have one other
+// member, whose name is given by the parameter member. failure calls take to read its value.
 func failure(body, code, member string, take func(*Reader) bool) (message *string, ok bool) {
 	r := Reader{jsonread.New(body)}
 	var is string
@@ -106,9 +106,9 @@ func failure(body, code, member string, take func(*Reader) bool) (message *strin
 	return message, ok && r.End() && is == code
 }
 
-// Into returns a function that stores the attributes of an item in attrs, for the argument
-// take of [Item] and [Refusal]. The function returns false if a value is not valid, or if a
-// name occurs twice.
+// Into returns a function to pass to [Item] or [Refusal] as the argument take. The function
+// stores each attribute of the item in attrs. It returns false if a value is not valid, or if
+// a name occurs twice.
 func Into(attrs Attributes) func(*Reader, string) bool {
 	return func(r *Reader, name string) bool {
 		v, ok := r.Value()

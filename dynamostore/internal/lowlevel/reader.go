@@ -24,7 +24,7 @@ const maxDepth = 40
 // attributes reads an object of attribute values. depth is the number of lists and maps
 // around it.
 func (r *Reader) attributes(depth int) (Attributes, bool) {
-	const usual = 14 // attributes in most records; Go allocates twice the memory for a map of more
+	const usual = 14 // most records have at most 14 attributes; a map for more would take twice the memory
 	attrs := make(Attributes, usual)
 	ok := r.Object(func(name string) bool {
 		v, ok := r.value(depth)

@@ -5,8 +5,8 @@ import (
 )
 
 // AppendAction appends one write of a transaction, in DynamoDB's JSON. It returns false if
-// the write can't be encoded. This is so if the write has none or several of the four kinds,
-// if it lacks its table, item or key, or if [AppendValue] returns false for a value.
+// item does not have exactly one of its four actions, if that action has no table or no item
+// or key, or if [AppendValue] returns false for a value.
 func AppendAction(b []byte, item *types.TransactWriteItem) ([]byte, bool) {
 	var a action
 	switch put, update, del, check := item.Put, item.Update, item.Delete, item.ConditionCheck; {

@@ -34,8 +34,9 @@ func AppendAttributes(b []byte, attrs Attributes) (_ []byte, ok bool) {
 	return append(b, '}'), true
 }
 
-// AppendValue appends one attribute value, in DynamoDB's JSON. It returns false in the
-// cases of [AppendAttributes].
+// AppendValue appends one attribute value, in DynamoDB's JSON. Like [AppendAttributes], it
+// returns false for nil, for binary values with nil bytes, and for types that this package
+// does not know.
 func AppendValue(b []byte, v types.AttributeValue) (_ []byte, ok bool) {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:

@@ -117,8 +117,8 @@ func (o *Options) retryer(quota retry.RateLimiter) aws.Retryer {
 // retryable reports whether an error is worth another attempt. For errors about which this
 // package has no rule, it returns aws.UnknownTernary, and the SDK's rules decide.
 func retryable(err error) aws.Ternary {
-	// Most errors are failed conditions. The SDK's rules have the same result, but take
-	// longer.
+	// Most errors are failed conditions, so check for them first. The SDK's rules would
+	// not retry them either, but take longer to find out.
 	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
 		return aws.FalseTernary
 	}
@@ -145,8 +145,9 @@ func (o *Options) backoff(attempt int) time.Duration {
 }
 
 // attemptLimit is a middleware that limits the duration of each attempt. If an attempt
-// times out, its error is attemptTimedOut instead of the context's own error. The SDK's retry
-// loop would take that one for the end of the caller's context, and give up.
+// times out, attemptLimit replaces context.DeadlineExceeded by attemptTimedOut. The SDK's
+// retry loop would take context.DeadlineExceeded for the end of the caller's context, and
+// would not retry.
 type attemptLimit time.Duration
 
 func (attemptLimit) ID() string { return "lambdaidem.AttemptLimit" }
@@ -154,7 +155,7 @@ func (attemptLimit) ID() string { return "lambdaidem.AttemptLimit" }
 func (l attemptLimit) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 	middleware.FinalizeOutput, middleware.Metadata, error,
 ) {
-	late := false // a First has already made this attempt, which timed out
+	late := false // whether a First has already made this attempt, without the SDK, and it timed out
 	if c := callOf(ctx); c != nil && c.first != nil {
 		late = c.first.Late
 	}

@@ -45,8 +45,8 @@ type Answer interface {
 	// not such a response. The request is then retried, as if the connection had been
 	// closed before the end of the response.
 	Success(body string) bool
-	// Refusal decodes an error response. It reports whether the error is that the
-	// condition of the request failed. If so, Do returns [ErrRefused].
+	// Refusal decodes an error response. It reports whether the request failed because its
+	// condition does not hold. If so, Do returns [ErrRefused].
 	Refusal(body string) bool
 }
 
@@ -58,16 +58,16 @@ var ErrRefused = errors.New("the condition does not hold")
 // retry, or Options.Attempts are used up. It returns [ErrRefused] if the condition failed,
 // and otherwise the SDK's error of the last attempt.
 //
-// The Fate covers all attempts of the call. With ErrRefused it is [Unknown] if an earlier
-// attempt may have been applied.
+// The Fate says whether any attempt of the call was applied. With ErrRefused it is [Unknown]
+// if an earlier attempt may have been applied.
 func (c *Client) Do(ctx context.Context, r *Request) (Fate, error) {
 	var made *Attempt
 	if c.first != nil {
 		if made = c.first.Attempt(ctx, r); made != nil {
 			switch {
 			case made.succeeded(r):
-				// The SDK also adds to the quota after a call that succeeded at its
-				// first attempt.
+				// Add to the retry quota, as the SDK does after a call that succeeded
+				// at its first attempt.
 				_ = c.quota.AddTokens(retry.DefaultNoRetryIncrement) // never fails
 				return Applied, nil
 			case made.refused(r):
@@ -101,7 +101,7 @@ type call struct {
 	context.Context //nolint:containedctx // see above
 
 	request *Request // the request that Do sends; nil for a call of Watch
-	first   *Attempt // the first attempt, made by a First, until HTTP.Do has returned its outcome; nil if the SDK's client makes it
+	first   *Attempt // the first attempt if a First made it; set to nil when HTTP.Do gives its outcome to the SDK
 	body    string   // the body of the last error response
 
 	unknown    bool // an attempt may have been applied
