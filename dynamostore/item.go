@@ -13,8 +13,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// item is the DynamoDB item of a record, decoded. The table itemAttributes maps each
-// field to its attribute. Most fields are encoded and decoded by hand, because package
+// item is the DynamoDB item of a record, decoded. The list itemAttributes maps each field
+// to its attribute. Most fields are encoded and decoded by hand, because package
 // attributevalue took three times as long, with 21 more allocations for each replay.
 type item struct {
 	ID          string
@@ -31,19 +31,20 @@ type item struct {
 	Data        []byte
 	Failure     *lambdaidem.Failure
 	Encoding    optionalText
-	Parts       *parts // describes an answer that has an encoding; nil if there is none
+	Parts       *parts // describes an answer that is compressed, encrypted or stored in parts; nil if there is none
 	Steps       lambdaidem.Steps
 	Operations  []Operation
-	Erasing     *parts // the parts that a running purge has yet to delete; nil otherwise
-	LeaseShard  string // partition key in Options.LeaseIndex, while the record is in progress; "" without that index
+	Erasing     *parts // the parts of an erased answer that a purge has yet to delete; nil if there are none
+	LeaseShard  string // the partition key in Options.LeaseIndex; "" without that index, or if the record is not in progress
 	Invocation  string
-	LastFailure string // why the attempt failed, set when the record is released
-	Bound       string // why a released record refuses another payload; "" if it accepts one
+	LastFailure string // why the last attempt failed; set when the record is released
+	Bound       string // why a released record refuses a retry with a different payload; "" if it accepts one
 	Encrypts    string // the cipher of the store that took the lease; "" if that store does not encrypt answers
 }
 
 // claimed returns the item to write for a claim: a record in progress under the claim's
-// token, with attempt number 1, or one more than that of the record to take over.
+// token. Its attempt number is 1, or one more than that of the record that the claim takes
+// over.
 func claimed(c lambdaidem.Claim) *item {
 	attempt := int64(1)
 	if c.Over != nil {
@@ -64,8 +65,8 @@ func claimed(c lambdaidem.Claim) *item {
 	}
 }
 
-// finish changes the item to a completed record with the result r, and removes its steps.
-// If the result has an answer, it must come from pack, which decides how the answer is stored.
+// finish changes the item to a completed record with the result r, and removes its steps. A
+// result with an answer must come from pack, which decides how the answer is stored.
 func (it *item) finish(r lambdaidem.Result) {
 	it.Status, it.LeaseShard = lambdaidem.Completed, ""
 	it.dropSteps()
@@ -88,7 +89,7 @@ func (it *item) finish(r lambdaidem.Result) {
 
 // release changes the item to a released record, which the next attempt can take over at
 // once. failure is the code of the attempt's error, or "" if it is unknown. bound is the
-// reason why the record refuses another payload, or "" if it accepts one.
+// reason why the record refuses a retry with a different payload, or "" if it accepts one.
 func (it *item) release(expires time.Time, failure, bound string) {
 	it.Status, it.LeaseShard = lambdaidem.Released, ""
 	it.Expiration = deletionOf(expires)
@@ -140,11 +141,11 @@ func (it *item) strange() string {
 // valid record, or "" if it is valid.
 //
 // A completed record has an answer, a failure or parts of an answer. It also has an
-// expiration, unless a purge completed it while it waited for an operator. An item
-// without these attributes was probably written by a store with other attribute names (see
-// Options.DataAttribute and Options.ExpirationAttribute). If such an item were valid, a
-// purge would report the answer as erased and leave it in the table, and an operator
-// would set an expiration that no function reads.
+// expiration, with one exception: a purge may have completed a record that was waiting for an
+// operator. An item without these attributes was probably written by a store with other
+// attribute names (see Options.DataAttribute and Options.ExpirationAttribute). If such an
+// item were valid, a purge would report the answer as erased and leave it in the table, and
+// an operator would set an expiration that no function reads.
 func (it *item) strangeCompletion() string {
 	switch o := lambdaidem.Outcome(it.Outcome); {
 	case o != lambdaidem.OutcomeSucceeded && o != lambdaidem.OutcomeFailed:
@@ -184,9 +185,9 @@ func attributeNames(attrs map[string]types.AttributeValue) string {
 	return "the attributes " + strings.Join(slices.Sorted(maps.Keys(attrs)), ", ")
 }
 
-// record returns the item as a [lambdaidem.Record]. An answer with an encoding becomes
-// Result.Apart, for [Store.Load] to read. Encrypted steps keep their names but have no
-// results.
+// record returns the item as a [lambdaidem.Record]. If the answer is compressed, encrypted or
+// stored in parts, Result.Apart describes it, and [Store.Load] reads it. If the steps are
+// encrypted, Record.Steps has their names with nil results.
 func (it *item) record() lambdaidem.Record {
 	r := lambdaidem.Record{
 		ID:          it.ID,
@@ -219,8 +220,8 @@ func (it *item) record() lambdaidem.Record {
 	return r
 }
 
-// foreign returns a foreignItemError with the reason why and the names of the item's
-// attributes.
+// foreign returns a foreignItemError, which says why the item is not a valid record and which
+// attributes it has.
 func foreign(why string, attrs attributes) error {
 	return &foreignItemError{why: why + "; it has " + attributeNames(attrs)}
 }
@@ -240,8 +241,8 @@ func isForeign(err error) bool {
 	return ok
 }
 
-// epochMillis returns the value of an attribute in epoch milliseconds. The attribute of a
-// zero time is absent.
+// epochMillis returns t as the value of an attribute, in epoch milliseconds. For a zero time,
+// the attribute is absent.
 func epochMillis(t time.Time) integer {
 	if t.IsZero() {
 		return integer{}
@@ -250,10 +251,10 @@ func epochMillis(t time.Time) integer {
 }
 
 // deletionOf returns the value of the TTL attribute, in epoch seconds, for a record that
-// expires at the given time. The value is lambdaidem.KeptAfterExpiry (one hour) later,
-// because DynamoDB may delete the item as soon as that time has passed, and a delayed
-// request that was made before the record expired must still find the item. The attribute
-// is absent for a zero time: the record does not expire.
+// expires at the given time. It is lambdaidem.KeptAfterExpiry (one hour) later than that
+// time. DynamoDB may delete an item as soon as its TTL has passed, but a delayed request that
+// was made before the record expired must still find the item. For a zero time, which means
+// that the record never expires, the attribute is absent.
 func deletionOf(expires time.Time) integer {
 	if expires.IsZero() {
 		return integer{}

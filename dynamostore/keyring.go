@@ -27,18 +27,19 @@ type keyring struct {
 
 const (
 	// maxCachedKeys is the maximum number of cached keys for decryption. If keys are
-	// rotated every five minutes, these are the keys of three days. They need about
-	// 300 KB.
+	// rotated every five minutes, the cache has room for the keys of three days. 1000 keys
+	// need about 300 KB.
 	maxCachedKeys = 1000
 	// firstTimeout is the timeout of a call of Current or Find if there is no cached key
-	// to use instead. Without a timeout, a key service that hangs would block an
-	// invocation until its end. The time includes the first connection to KMS.
+	// to use instead. Without a timeout, a key service that hangs would block the
+	// invocation until Lambda ends it. The value leaves time for the first connection to
+	// KMS.
 	firstTimeout = 5 * time.Second
 	// refreshTimeout is the timeout of a call of Current or Find if the cached key can be
 	// used when the call fails.
 	refreshTimeout = 2 * time.Second
-	// refreshPause is the divisor of Encryption.KeyFor that gives the pause before the
-	// next call after a failed refresh or after ErrKeyGone: a twentieth of KeyFor.
+	// refreshPause determines how long to wait before the next call after a failed refresh
+	// or after ErrKeyGone: Encryption.KeyFor divided by refreshPause.
 	refreshPause = 20
 )
 
@@ -131,9 +132,10 @@ func (r *keyring) slot(id string) *keySlot {
 	return slot
 }
 
-// prove returns an error unless Find returns the same key as Current. Other processes call Find
-// to decrypt what this process encrypts. After a success, prove does not call Find again until
-// KeyFor has passed. The health check and CheckKeys call it.
+// prove returns an error unless Find returns the same key as Current. If Find doesn't, other
+// processes, which decrypt with Find, can't read what this process encrypts. After a success,
+// prove does not call Find again until KeyFor has passed. The health check and CheckKeys call
+// prove.
 func (r *keyring) prove(ctx context.Context) error {
 	k, err := r.fresh(ctx)
 	if err != nil {
@@ -163,10 +165,10 @@ func (r *keyring) prove(ctx context.Context) error {
 type keySlot struct {
 	mu        sync.Mutex
 	key       Key       // the cached key; the zero Key if none is cached
-	fetchedAt time.Time // when the call that returned key or gone began
-	gone      error     // wraps ErrKeyGone if that was the last result; otherwise nil
+	fetchedAt time.Time // when the call of Current or Find began that returned key or gone
+	gone      error     // the error that wraps ErrKeyGone, from when a call returns it until a call succeeds; otherwise nil
 	mayBeGone bool      // whether ErrKeyGone removes a cached key; false for the current key
-	until     time.Time // no refresh of a usable key before this time, by the wall clock; set after a failed refresh
+	until     time.Time // set by a failed refresh: a usable key is not refreshed again before this time, by the wall clock
 	fetching  *fetch    // the call in progress, for which other callers can wait; nil if there is none
 }
 
@@ -176,7 +178,7 @@ type fetch struct {
 	done      chan struct{} // closed when the other fields have the result
 	key       Key
 	err       error
-	abandoned bool // the caller gave up, because its context ended or the call panicked; waiters must fetch the key again
+	abandoned bool // the call has no result, because its caller's context ended or it panicked; waiters must fetch the key again
 }
 
 // last returns the cached key, however old it is.
@@ -257,10 +259,11 @@ func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usa
 	return k, err
 }
 
-// due reports whether the key should be fetched now. That is so if no key is cached, unless the
-// last result was ErrKeyGone and the pause after it is not over. It is also so if the cached key
-// is older than keyFor, unless the key is usable and the pause after a failed refresh is not
-// over.
+// due reports whether the key should be fetched now, by these rules:
+//   - After ErrKeyGone, it should be fetched once the pause of keyFor/refreshPause is over.
+//   - Otherwise, if no key is cached, it should be fetched at once.
+//   - A cached key should be fetched again once it is older than keyFor. After a failed
+//     refresh, a key that is still usable waits for the same pause.
 func (s *keySlot) due(keyFor time.Duration) bool {
 	age, known := elapsed.Since(s.fetchedAt)
 	switch {

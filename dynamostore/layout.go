@@ -11,7 +11,7 @@ import (
 
 // attributes returns the item as a map for the SDK, with the attribute names of this table.
 func (l *layout) attributes(it *item) attributes {
-	const most = 14 // attributes in most items; Go allocates twice the memory for a map of more
+	const most = 14 // most items have no more attributes; for a larger map, Go allocates twice the memory
 	attrs := make(attributes, most)
 	for i := range l {
 		if v := valueOf(itemAttributes[i].field(it)); v != nil {
@@ -21,8 +21,7 @@ func (l *layout) attributes(it *item) attributes {
 	return attrs
 }
 
-// size returns the item's size in bytes, by the rule with which DynamoDB counts it; see
-// sizeOf.
+// size returns the item's size in bytes, counted as DynamoDB counts it; see sizeOf.
 func (l *layout) size(it *item) int {
 	n := 0
 	for i := range l {
@@ -145,8 +144,8 @@ func (l *layout) expression(sets updates, it *item, values attributes) string {
 	return string(l.appendExpression(make([]byte, 0, enough), sets, it))
 }
 
-// appendExpression appends the UpdateExpression that expression returns. It consists of
-// placeholders only, so it needs no escaping in JSON.
+// appendExpression appends the UpdateExpression that the method expression returns. The
+// UpdateExpression has only keywords and placeholders, so it needs no escaping in JSON.
 func (l *layout) appendExpression(b []byte, sets updates, it *item) []byte {
 	verb := "SET "
 	for i := range itemAttributes {
@@ -166,8 +165,8 @@ func (l *layout) appendExpression(b []byte, sets updates, it *item) []byte {
 }
 
 // appendValues appends the values of the UpdateExpression's placeholders as members of a
-// JSON object. Each member is preceded by a comma, because the values of the condition come
-// before.
+// JSON object. It writes a comma before each member, because the object already has the
+// values of the condition.
 func (l *layout) appendValues(b []byte, sets updates, it *item) []byte {
 	for i := range itemAttributes {
 		if a := &itemAttributes[i]; l.set(i, sets) {
@@ -180,9 +179,9 @@ func (l *layout) appendValues(b []byte, sets updates, it *item) []byte {
 	return b
 }
 
-// headFor returns the beginning of the JSON of every request of the write: the table's
-// name, the condition, the attribute names, and what to return. returns is "" for an action
-// of a transaction, which can't return an item if it succeeds.
+// headFor returns the beginning of the JSON of every request that makes the write: the
+// table's name, the condition, the attribute names, and what DynamoDB returns. returns is ""
+// for an action of a transaction, which can't return an item if it succeeds.
 func (w *write) headFor(table string, returns types.ReturnValue) string {
 	var b []byte
 	b = lowlevel.AppendString(append(b, `{"TableName":`...), table)

@@ -19,8 +19,9 @@ func (o *Options) leaseShard(id string) string {
 	if o.LeaseIndex == "" {
 		return ""
 	}
-	// This is the 32-bit FNV-1a of package hash/fnv. The guard's ids contain a hash
-	// already, but other callers of the store may use any ids.
+	// Hash the id with 32-bit FNV-1a, as package hash/fnv does. The ids of a guard's records
+	// contain a hash already, but other callers of the store may use ids that would fill the
+	// shards unevenly.
 	h := uint32(2166136261)
 	for i := range len(id) {
 		h = (h ^ uint32(id[i])) * 16777619
@@ -31,7 +32,8 @@ func (o *Options) leaseShard(id string) string {
 // shardName returns the value of the index's partition key for shard n.
 func shardName(n int) string { return strconv.Itoa(n) }
 
-// addLeaseIndex adds Options.LeaseIndex to the table to create, if the option is set.
+// addLeaseIndex adds the index Options.LeaseIndex to the request that creates the table. It
+// adds nothing if the option is not set.
 func (o *Options) addLeaseIndex(in *dynamodb.CreateTableInput) {
 	if o.LeaseIndex == "" {
 		return
@@ -53,8 +55,9 @@ func (o *Options) leaseIndexKey() []types.KeySchemaElement {
 	}
 }
 
-// checkDeadLeases returns the problems that concern DeadLeases: those of the index, and those
-// of a Query on the index. It returns nil if Options.LeaseIndex is not set.
+// checkDeadLeases returns the problems of the index that Store.DeadLeases queries. If the
+// index can be queried, checkDeadLeases also tries a Query, which needs a permission. It
+// returns nil if Options.LeaseIndex is not set.
 func (s *Store) checkDeadLeases(ctx context.Context) TableProblems {
 	problems := checkLeaseIndex(ctx, s.wire.SDK(), s.table, &s.opts)
 	if s.opts.LeaseIndex == "" || problems.has(NoIndex) || problems.has(WrongIndex) || problems.has(IndexNotActive) {

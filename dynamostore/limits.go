@@ -19,7 +19,8 @@ const (
 
 // problem returns a WriteError if DynamoDB would refuse the writes whatever the tables
 // contain: a write is incomplete, two writes are to the same item, or a limit is exceeded.
-// It needs no store, unlike invalid. The caller must hold t.mu.
+// It makes only the checks that need no store; the method invalid makes the others. The
+// caller must hold t.mu.
 func (t *Tx) problem() error {
 	if n := len(t.writes); n > maxActions-1 {
 		return &WriteError{Err: fmt.Errorf("there are %d; a transaction takes %d, and one of them is the record's", n, maxActions)}
@@ -74,8 +75,8 @@ func (w *Write) incomplete() error {
 	return nil
 }
 
-// invalid returns a WriteError if the writes can't be made in a transaction of the store
-// s. It also returns the error of a write that could not be enlisted.
+// invalid returns a WriteError if a write could not be enlisted, or if the writes can't be
+// made in one transaction with a record of the store s.
 func (t *Tx) invalid(s *Store) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -143,7 +144,8 @@ func (w *Write) isRecord(s *Store) bool {
 }
 
 // recordPrefix is the prefix of the partition key of every record, and of every item with
-// a part of a large answer. Other tools can share the table, because they use other keys.
+// a part of a large answer. It distinguishes them from the items of other tools that share
+// the table.
 const recordPrefix = "lambdaidem#"
 
 // checkRegion returns an error if the write's table is in another Region or account than the

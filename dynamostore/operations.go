@@ -19,8 +19,8 @@ type Operation struct {
 	Reason  string    // the operator's reason for the change
 	At      time.Time // when it happened, by the database's clock, in whole milliseconds
 	Attempt int       // the record's attempt number at that time
-	Token   string    // the record's fencing token after the change; for OperationForgotten, a new token that the record gets only if it was released
-	Forced  bool      // whether the attempt still held its lease; see OperatorOptions.Force
+	Token   string    // the record's fencing token after the change; for OperationForgotten, a new token that becomes the record's only if the record was released
+	Forced  bool      // whether the lease was live, so that the change needed OperatorOptions.Force
 }
 
 // OperationKind is the kind of a change that an operator made to a record.
@@ -34,8 +34,8 @@ const (
 	OperationForgotten OperationKind = "forgotten" // the answer was deleted and the record expires soon; after that, a retry runs the handler again
 )
 
-// The limits of the operations in a record. The cost of a replay depends on the record's
-// size. With these limits, all operations of a record have at most 3 KB.
+// The limits of the operations in a record. They keep all operations of a record within 3 KB,
+// because the cost of each replay depends on the record's size.
 const (
 	// MaxOperations is the maximum number of operations in a record. Older ones are
 	// dropped.
@@ -67,8 +67,9 @@ func withOperation(before []Operation, one Operation) []Operation {
 	return all[max(0, len(all)-MaxOperations):]
 }
 
-// operations is the list of a record's operations. If it is empty, the attribute is absent.
-// Few records have one, so package attributevalue encodes and decodes it.
+// operations is the attribute "operations", the list of what operators did to a record. If the
+// list is empty, the attribute is absent. Few records have the attribute, so package
+// attributevalue encodes and decodes it.
 type operations []Operation
 
 // storedOperation is an Operation with the names of the attribute's members.

@@ -43,9 +43,9 @@ type OperatorOptions struct {
 
 	// TTL is how long a record is kept after it is released or settled. The expiry is
 	// rounded up to a whole second. A record that would have lasted longer keeps its
-	// expiry. A record that is held (lambdaidem.Hold) has no expiry, so TTL should be the
-	// TTL of the functions that use the record. Default: 24 h. Minimum:
-	// [lambdaidem.MinTTL], 15 minutes.
+	// expiry. A record that waits for an operator (policy lambdaidem.Hold) has no expiry
+	// yet, so TTL alone determines how long it lasts. Set TTL to the TTL of the functions
+	// that use the record. Default: 24 h. Minimum: [lambdaidem.MinTTL], 15 minutes.
 	TTL time.Duration
 
 	// Random is the source of fencing tokens. It must be safe for concurrent use.
@@ -109,9 +109,9 @@ var (
 	ErrRecordGone = errors.New("there is no such record, or it has expired")
 )
 
-// errChangedOrApplied is the cause of a StoreError if the record has changed and an earlier
-// try of the write, whose reply was lost, may have been applied before the change. It is
-// not ErrRecordChanged, because that error means that nothing was written.
+// errChangedOrApplied is the cause of a StoreError if the record has changed, and an earlier
+// try of the write, whose reply was lost, may have been applied before the change.
+// ErrRecordChanged would be wrong here, because it means that nothing was written.
 var errChangedOrApplied = errors.New("the record is not any more what was shown; an earlier try had no answer and may have been applied before the record changed: look at it again")
 
 var errNotInspected = errors.New("dynamostore: an operator acts on what Store.Inspect has returned, and on nothing else")
@@ -152,6 +152,8 @@ const (
 //   - [*LeaseLiveError], unless OperatorOptions.Force is set
 //   - [*lambdaidem.StoreError]. If its NotApplied is false, the record may have been
 //     released; inspect it again.
+//   - another error, and nothing was changed, if seen was not read from the store or
+//     OperatorOptions.Random failed
 func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, error) {
 	if seen.Record.State == lambdaidem.Released {
 		return seen, ErrRecordReleased
@@ -299,9 +301,9 @@ func (o *Operator) newToken() (string, error) {
 }
 
 // expires returns the new expiry of a record: OperatorOptions.TTL from now, by the
-// database's clock. If the record already has a later expiry, expires returns that one. The
-// operator may not know the TTL that the functions use, and after the expiry a retry runs
-// the handler again.
+// database's clock. If the record already has a later expiry, expires returns that one.
+// After the expiry a retry runs the handler again, so an operator who does not know the TTL
+// of the functions must not bring it forward.
 func (o *Operator) expires(seen Inspected) time.Time {
 	at := seen.latest().Add(o.opts.TTL).Add(time.Second - 1).Truncate(time.Second)
 	if was := seen.Record.Expires; was.After(at) {
@@ -318,8 +320,8 @@ type operatorWrite struct {
 }
 
 // write sends the conditional UpdateItem that how describes, with the values of the given
-// item. DynamoDB applies the update if the record is still as it was seen. write returns the
-// record as it is now. The error is ErrRecordChanged or a StoreError.
+// item. DynamoDB applies it only if the record has not changed since the operator saw it.
+// write returns the record as it is now. The error is ErrRecordChanged or a StoreError.
 func (o *Operator) write(ctx context.Context, seen Inspected, how *operatorWrite, it *item) (Inspected, error) {
 	values := (&given{now: seen.At(), seen: &seen.Record}).attributes()
 	if how.condition == isStillWhatWasSettled {
@@ -375,10 +377,10 @@ type attributeUpdate struct {
 	returns   types.ReturnValue // the ReturnValues of the request
 }
 
-// updateAttributes sends an UpdateItem for the record with the given item's id. Of the
-// attributes that c selects, it sets those that have a value in the item, and removes the
-// others. values has the values of the condition's placeholders; updateAttributes adds the
-// values of the update.
+// updateAttributes sends an UpdateItem for the record with the given item's id. It sets the
+// attributes that c selects to their values in the item, and removes those that have no
+// value there. values has the values of the condition's placeholders; updateAttributes adds
+// the values of the update.
 func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, it *item, values attributes) (out *dynamodb.UpdateItemOutput, fate wire.Fate, err error) {
 	var set, remove []string
 	names := s.layout.names(c.sets, c.condition)

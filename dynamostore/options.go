@@ -15,17 +15,17 @@ type Options struct {
 	// first: 1 to 20. Default 3.
 	Attempts int
 
-	// AttemptTimeout is the timeout of each try of a request. A connection that broke
-	// while the function was frozen then costs one try, and not the whole call. It must
-	// be at least 1 ms. Default 2 s: DynamoDB replies for single items in single-digit
-	// milliseconds, but a small function, which has a fraction of a processor, needs
-	// longer for its first TLS connection.
+	// AttemptTimeout is the timeout of each try of a request. Because of it, a connection
+	// that broke while the function was frozen costs only one try, not the whole call. It
+	// must be at least 1 ms. Default 2 s: DynamoDB replies for single items in
+	// single-digit milliseconds, but a small function, which has a fraction of a
+	// processor, needs longer for its first TLS connection.
 	AttemptTimeout time.Duration
 
-	// BackoffBase and BackoffMax limit the random wait before try n+1, which is at most
-	// BackoffBase doubled n-1 times and at most BackoffMax ("full jitter", AWS
-	// Architecture Blog, "Exponential Backoff And Jitter"). BackoffMax must be at least
-	// BackoffBase. Defaults 25 ms and 1 s.
+	// BackoffBase and BackoffMax limit the random wait after a failed try ("full jitter",
+	// AWS Architecture Blog, "Exponential Backoff And Jitter"). After the first try, the
+	// wait is at most BackoffBase. Each further try doubles this maximum, up to
+	// BackoffMax. BackoffMax must be at least BackoffBase. Defaults 25 ms and 1 s.
 	BackoffBase, BackoffMax time.Duration
 
 	// Transport selects the code that sends requests to DynamoDB. Default: the transport
@@ -48,11 +48,11 @@ type Options struct {
 	// itself, after compression and encryption: 1 byte to 384 KB. A larger answer is
 	// stored in separate items. Default 20 KB.
 	//
-	// A replay is a refused write, which costs write units for the size of the record.
-	// An answer in separate items costs about one unit more to write, but a replay then
-	// reads it at a twentieth of the price. With on-demand prices and one replay for 20
-	// first requests, both cost the same at 22 KB. If replays are rarer, a larger
-	// MaxInline costs less: 54 KB for one replay in 50 requests.
+	// A replay begins with a write that DynamoDB refuses, which costs write units for the
+	// size of the record. An answer in separate items costs about one unit more to write,
+	// but a replay then reads it at a twentieth of the price. With on-demand prices and
+	// one replay for 20 first requests, both cost the same at 22 KB. If replays are rarer,
+	// a larger MaxInline costs less: 54 KB for one replay in 50 requests.
 	MaxInline int
 
 	// MaxAnswer is the maximum size in bytes of an answer before compression: 1 byte to
@@ -93,18 +93,18 @@ type Options struct {
 	// keys effectively"). If the index can't keep up, DynamoDB throttles every lock on
 	// the table ("Understanding Global Secondary Index write throttling and back
 	// pressure"). A new request takes two writes, or three with enlisted writes, so each
-	// shard is enough for 333 requests a second, and 64 shards for 21,000. By its default
-	// quota of 40,000 write units a second, a table or index takes 20,000 requests a second
-	// ("Quotas in Amazon DynamoDB"). A search of the index queries each shard, and costs half
-	// a read unit for an empty one.
+	// shard is enough for 333 requests a second, and 64 shards for 21,000. The default
+	// quota of a table or index, 40,000 write units a second, allows 20,000 requests a
+	// second ("Quotas in Amazon DynamoDB"). A search of the index queries each shard, and
+	// costs half a read unit for an empty one.
 	//
 	// To increase the number, change it first in programs that search the index, then in
 	// those that write. To decrease it, change it first in the programs that write. When no
 	// record that was locked before is still in progress, change it in those that search.
 	LeaseShards int
 
-	// The attributes below can also be renamed in Powertools for AWS Lambda. The names
-	// of all attributes of an item must differ.
+	// Each of the fields below names one attribute of a record. Powertools for AWS Lambda
+	// can rename the same attributes. The names of all attributes of an item must differ.
 	IDAttribute                   string // the partition key, a string; default "id"
 	StatusAttribute               string // the state of the record; default "status"
 	ExpirationAttribute           string // the table's TTL attribute; default "expiration"

@@ -70,10 +70,11 @@ type apart struct {
 	Parts    parts
 }
 
-// parts is the value of a record's attribute "parts", which describes an encoded answer.
-// The record has the attribute even if the answer is not divided into parts.
+// parts is the value of a record's attribute "parts". It describes an answer that is
+// compressed, encrypted or divided into parts, so a record can have the attribute although
+// its answer is not divided.
 type parts struct {
-	Count    int    // the number of parts; 0 if the record itself contains the encoded answer
+	Count    int    // the number of parts; 0 if the record itself contains the stored bytes
 	Length   int    // the size of the answer in bytes, before compression and encryption
 	Checksum []byte // SHA-256, to detect a damaged answer; see the function checksum
 	Failure  bool   // the answer is the JSON of a lambdaidem.Failure
@@ -191,8 +192,8 @@ func (s *Store) writeParts(ctx context.Context, lease lambdaidem.Lease, p packed
 			if err == nil {
 				return nil
 			}
-			// The error is NotApplied because it is about the completion of the record, which
-			// has not been sent. Whether the part was written does not matter.
+			// The error says NotApplied, because the request that completes the record has
+			// not been sent. Whether the part was written does not matter.
 			return failed(opComplete, wire.NotApplied, fmt.Errorf("part %d of %d of the answer: %w", number, a.Parts.Count, err))
 		})
 	}
@@ -224,9 +225,10 @@ func (l *layout) part(lease lambdaidem.Lease, sum []byte, n int, data []byte, of
 	return attrs
 }
 
-// Load returns the complete result of a completed record whose answer is compressed,
+// Load returns the complete result of a completed record, even if its answer is compressed,
 // encrypted or stored in parts. It implements [lambdaidem.Loader]. It reads the parts with
-// strongly consistent reads.
+// strongly consistent reads. The error is a *[lambdaidem.StoreError]; its Reason is
+// [lambdaidem.ReasonForeign] if the answer can never be read.
 func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.Result, error) {
 	result := record.Result
 	a, ok := result.Apart.(*apart)
@@ -258,8 +260,8 @@ func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.
 }
 
 // open decrypts and decompresses a stored answer. It also verifies the answer's length
-// and integrity. The error is a damagedAnswerError if the stored bytes are not what the
-// attempt wrote, and a keyError if the decryption key can't be fetched now.
+// and integrity. The error is a damagedAnswerError if the answer can never be read, and a
+// keyError if the decryption key can't be fetched now.
 func (s *Store) open(ctx context.Context, record lambdaidem.Record, a *apart, stored [][]byte) (answer []byte, err error) {
 	if err := s.checkEncrypted(a); err != nil {
 		return nil, err

@@ -33,9 +33,10 @@ type PurgeOptions struct {
 	// because a retry would repeat the steps. Default: false.
 	//
 	// The delay is necessary because the request that sets the expiry may arrive late, as
-	// long as its signature is valid. Even then, the expiry must not be in the past. TTL
-	// deletes the item at least an hour ([lambdaidem.KeptAfterExpiry]) after the expiry,
-	// so requests that were made earlier and arrive late still find it and are refused.
+	// long as its signature is valid. Even then, the expiry must not be in the past.
+	// DynamoDB's TTL deletes the item at least an hour ([lambdaidem.KeptAfterExpiry])
+	// after the expiry. Until then, requests that were made earlier and arrive late still
+	// find the item and are refused.
 	Forget bool
 
 	// Steps also erases the results of steps in released records and in records whose
@@ -49,7 +50,7 @@ type PurgeOptions struct {
 	// Default: false.
 	DryRun bool
 
-	// After resumes a purge that stopped. It is the last PurgeProgress.After of that
+	// After resumes a purge that stopped. Set it to the last PurgeProgress.After of that
 	// purge. Default: "", which starts at the beginning of the table.
 	After string
 }
@@ -65,9 +66,9 @@ type PurgeProgress struct {
 	InProgress int           // selected records in progress, which were left alone
 	Parts      int           // parts of answers that were deleted
 	Orphans    int           // deleted parts that no record referred to; in a dry run, those that would be deleted
-	KeptParts  int           // parts left alone because their record may yet refer to them, or is not a record of this package
+	KeptParts  int           // parts left alone because a record may yet refer to them, or because the item under their record's id is not a record
 	KeptSteps  int           // selected records that keep the results of their steps
-	Undecided  int           // matched records whose attempt died after a step, which may be the only proof of an effect; PurgeOptions.Steps erases it
+	Undecided  int           // matched records in progress whose attempt died; PurgeOptions.Steps erases their steps, which may be the only proof of an effect
 	InnerCalls int           // selected released records whose handler made a guarded call; a retry needs the stored answer of that call
 	Foreign    int           // items left alone because they are not records of this package
 	Units      float64       // capacity units consumed
@@ -91,8 +92,8 @@ const opPurge = "purge"
 //     in StartedAt the time at which the part was written.
 //   - A part stays if its answer may still be stored: if the part's attempt holds the
 //     lease, or if the part was written within the last hour and no attempt has completed
-//     the record. An operator's answer does not count as completed by an attempt, because
-//     an operator may replace it, and writes the parts of the new answer first.
+//     the record. This includes a record that an operator settled: an operator may replace
+//     that answer, and writes the parts of the new answer before the record refers to them.
 //   - The results of steps stay in records that are released or in progress, because the
 //     next attempt needs them. PurgeOptions.Steps erases these results too, and
 //     PurgeOptions.Forget erases those of released records.
@@ -116,8 +117,9 @@ const opPurge = "purge"
 //
 // Purge yields its progress after each page. All items before PurgeProgress.After are then
 // done, and After is empty in the last progress. An error ends the purge: a
-// *[lambdaidem.StoreError], or an error of ScanOptions.Pace. The page of the error may be
-// partly done. The progress yielded with the error resumes the purge at that page.
+// *[lambdaidem.StoreError], or an error of ScanOptions.Pace or OperatorOptions.Random. The
+// page of the error may be partly done. The progress yielded with the error resumes the purge
+// at that page.
 func (o *Operator) Purge(ctx context.Context, optFns ...func(*PurgeOptions)) iter.Seq2[PurgeProgress, error] {
 	var opts PurgeOptions
 	for _, fn := range optFns {
@@ -168,7 +170,7 @@ func (p *purge) page(ctx context.Context) error {
 		}
 	}
 	err = group.Wait()
-	if err == nil { // only now, because purging the records has deleted the parts that they refer to
+	if err == nil { // p.record may have deleted some of these parts; deleteOrphan does not count those
 		err = p.deleteOrphans(ctx, found.parts, found.clock.At())
 	}
 	p.progress.Elapsed = time.Since(p.began)
@@ -240,19 +242,20 @@ func (p *purge) isDone(it *item, now time.Time) bool {
 	return it.isErased() && it.Erasing == nil
 }
 
-// wasForgotten reports whether an earlier purge has forgotten the record, and the record
-// still has no answer and no steps, and expires no later than if it were forgotten now. A
-// retry that ran before the record expired may have stored an answer or steps again, and
-// set a later expiry.
+// wasForgotten reports whether an earlier purge with PurgeOptions.Forget has forgotten the
+// record, so that this purge need not do it again. Three things must still hold: it was the
+// last change by an operator, the record has no answer and no steps, and the record expires
+// no later than if it were forgotten now. A retry that ran before the record expired may have
+// stored an answer or steps again, and set a later expiry.
 func (p *purge) wasForgotten(it *item, now time.Time) bool {
 	n := len(it.Operations)
 	holdsNothing := it.isErased() || it.Status == lambdaidem.Released && len(it.Steps) == 0
 	return n > 0 && it.Operations[n-1].What == OperationForgotten && holdsNothing && it.Expiration.n <= deletionOf(p.forgottenAt(now)).n
 }
 
-// forgottenAt returns the time at which a record that is forgotten now expires. At that time,
-// even by a clock that is ahead by MaxSkew, the request that sets this expiry can no longer
-// arrive. Otherwise a late request could set an expiry in the past, and the record would not
+// forgottenAt returns the time at which a record that is forgotten now expires. The request
+// that sets this expiry can't arrive later than that, even by a clock that is ahead by
+// MaxSkew. Otherwise a late request could set an expiry in the past, and the record would not
 // refuse requests that were sent in the meantime.
 func (p *purge) forgottenAt(now time.Time) time.Time {
 	return now.Add(lambdaidem.MinTTL + p.o.opts.MaxSkew + time.Second)
@@ -336,7 +339,7 @@ func (p *purge) forget(ctx context.Context, it *item, now time.Time) (bool, erro
 	next := p.erasedItem(it, OperationForgotten, own, now)
 	next.Token = it.Token
 	if it.Status == lambdaidem.Released {
-		next.Token, next.Failure = own, nil // the new token refuses takeovers that were sent earlier
+		next.Token, next.Failure = own, nil // takeovers that were sent earlier are refused, because the token has changed
 	}
 	// Never extend the record's life.
 	if next.Expiration = deletionOf(p.forgottenAt(now)); it.Expiration.there {
@@ -345,8 +348,8 @@ func (p *purge) forget(ctx context.Context, it *item, now time.Time) (bool, erro
 	return p.removeAnswer(ctx, it, next, isAsSeen+" AND "+expiresNoSooner, attrSteps, attrToken, attrExpiration)
 }
 
-// erasedItem returns an item with the attributes of the record after the purge. It has no
-// answer, and its list of operations has one more, for this purge.
+// erasedItem returns an item with the attributes that the purge writes to the record. The item
+// has no answer, and its list of operations ends with a new one, for this purge.
 func (p *purge) erasedItem(it *item, what OperationKind, token string, now time.Time) *item {
 	next := &item{
 		ID:      it.ID,
@@ -356,7 +359,7 @@ func (p *purge) erasedItem(it *item, what OperationKind, token string, now time.
 		}),
 		Erasing: it.Erasing,
 	}
-	if it.isErased() { // the failure may say that nobody knows what happened
+	if it.isErased() { // keep the old failure, because it may say that nobody knows what happened
 		next.Failure = it.Failure
 	}
 	if it.Parts != nil && it.Parts.Count > 0 {
@@ -365,9 +368,9 @@ func (p *purge) erasedItem(it *item, what OperationKind, token string, now time.
 	return next
 }
 
-// removeAnswer writes the attributes of next that concern the answer, and those in also. It
-// reports false if the condition fails. It also stores the new token and the list of parts in
-// the struct of the purged record, for the writes that follow.
+// removeAnswer writes the attributes of next that concern the answer, and those named in also.
+// It reports false if the condition fails. It also sets the token and the list of parts in the
+// argument it to those of next, because the writes that follow need them.
 func (p *purge) removeAnswer(ctx context.Context, it, next *item, condition string, also ...string) (bool, error) {
 	attrs := append(also, attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations)
 	done, err := p.update(ctx, &attributeUpdate{also: attrs, condition: condition}, next, it.asSeen())

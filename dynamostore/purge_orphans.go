@@ -53,21 +53,22 @@ func (l *layout) parsePart(attrs attributes) (storedPart, bool) {
 }
 
 // orphanAge is the minimum age at which a purge deletes a part if the record doesn't show
-// whether the attempt may still complete. An attempt sends its completion right after its
-// parts. A Lambda invocation lasts at most 15 minutes, and a request can arrive until its
-// signature expires, at most 15 minutes later. The remaining time allows for clocks that
-// differ.
+// whether the part's attempt may still complete it. An attempt completes the record right
+// after it has written the parts. A Lambda invocation lasts at most 15 minutes, and a request
+// can arrive until its signature expires, at most 15 minutes later. The remaining time allows
+// for clocks that differ.
 const orphanAge = time.Hour
 
 // isOrphan reports whether a part that no record refers to will never be read, because no
-// attempt and no operator can still complete the record with it. Once an attempt has
-// completed the record, nobody can. Once an operator has settled it, an operator still can,
-// by settling it again. current is the record as it is now, or nil if there is none.
+// attempt and no operator can still complete the record with the part's answer. After an
+// attempt has completed the record, nobody can complete it again. After an operator has
+// settled the record, an operator can still settle it again. current is the record as it is
+// now, or nil if there is none.
 //
 // If the record expires within maxSkew plus one second, only the age of the part counts,
 // even if the record is completed. By a clock that is ahead, the record may have expired
-// already, and an optimistic attempt (one without a lease) may have written the part to
-// replace it. The second is added because now, the database's time, is rounded down to a
+// already. An optimistic attempt, which holds no lease, may then have written the part for a
+// new record. The second is added because now, the database's time, is rounded down to a
 // whole second.
 func (part *storedPart) isOrphan(current *item, now time.Time, maxSkew time.Duration) bool {
 	if current != nil && !current.record().GoneAt(now.Add(maxSkew+time.Second)) {
@@ -100,8 +101,9 @@ func (part *storedPart) isReferredToBy(it *item) bool {
 	return false
 }
 
-// deleteOrphans deletes those of the parts that Match selects and that will never be
-// read. It leaves and counts the other parts that no record refers to.
+// deleteOrphans deletes the parts that PurgeOptions.Match selects and that nobody will ever
+// read; see isOrphan. It counts the other selected parts that no record refers to, and leaves
+// them alone.
 func (p *purge) deleteOrphans(ctx context.Context, found []storedPart, now time.Time) error {
 	type lookup struct {
 		current *item // the record as it is now; nil if there is none

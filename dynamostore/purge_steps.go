@@ -26,21 +26,24 @@ func (p *purge) erasesSteps(it *item, clock Inspected) bool {
 	}
 }
 
-// eraseSteps erases the steps of a record; see completeWithoutSteps.
+// eraseSteps erases the steps of a record by completing the record without an answer. It
+// reports false if the record has changed since it was read.
 func (p *purge) eraseSteps(ctx context.Context, it *item, clock Inspected) (bool, error) {
 	seen := p.inspected(it, clock)
 	expires := p.o.expires(seen)
 	if seen.Record.Expires.IsZero() {
-		// The record is held under policy Hold. It must never expire, because a retry
-		// after the expiry would run without the steps, and how long retries may arrive
-		// is unknown.
+		// The record waits for an operator under policy Hold, and has no expiry. It must
+		// not get one: nobody knows until when retries may arrive, and a retry after the
+		// expiry would run without the steps.
 		expires = time.Time{}
 	}
 	return p.completeWithoutSteps(ctx, seen, OperationErased, expires)
 }
 
-// forgetSteps forgets a released record with steps. The record must not stay released: a retry
-// before the record expires would run without the steps, and repeat their effects.
+// forgetSteps completes a released record with steps without an answer, and makes it expire, as
+// PurgeOptions.Forget demands. The record must not stay released: a retry before the record
+// expires would run without the steps, and repeat their effects. forgetSteps reports false if
+// the record has changed since it was read.
 func (p *purge) forgetSteps(ctx context.Context, it *item, clock Inspected) (bool, error) {
 	seen := p.inspected(it, clock)
 	expires := p.forgottenAt(seen.latest())

@@ -84,7 +84,7 @@ func reasonOf(err error) lambdaidem.Reason {
 // exceeded. A reason such as TableWriteKeyRangeThroughputExceeded names the resource (Table
 // or Index), the operation (Read or Write) and the limit (AWS, "DynamoDB throttling
 // resolution guide"). If an error has several reasons, the one whose suffix comes first in
-// this list is reported, because raising the limits further down does not help against it.
+// this list is reported, because raising a limit further down the list would not lift it.
 var throttleBySuffix = [...]struct {
 	suffix   string
 	throttle lambdaidem.Throttle
@@ -132,9 +132,10 @@ func throttling(err error) (lambdaidem.Throttle, error) {
 // action did not fail ("None") or if its own condition failed.
 //
 // The reason is ReasonInvalid if the write would fail again on every retry. This includes an
-// item that is too large, because the code does not distinguish it. If that item is the
-// record, the caller must detect it by the message of the CancellationReason, because the
-// guard can leave out an answer that is too large, but not a write of the handler.
+// item that is too large, because the code does not distinguish it. For the action on the
+// record, the caller must recognize this case by the message of the CancellationReason: the
+// guard can complete the record without an answer that is too large. A write of the handler
+// can't be left out.
 func reasonOfCancellation(code string) lambdaidem.Reason {
 	switch code {
 	case "TransactionConflict":

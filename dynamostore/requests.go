@@ -18,7 +18,7 @@ type recordRequest struct {
 	wire.Request
 
 	layout *layout
-	member string // the member of a successful response that has the item, such as "Attributes"; "" if none has
+	member string // the JSON member with the item in a successful response, such as "Attributes"; "" if the response has no item
 
 	item    *item // the item in the response; nil if there is none, or it is not a valid record
 	foreign error // why the item in the response is not a valid record; nil if it is valid or there is none
@@ -31,8 +31,7 @@ func (s *Store) recordRequest(op wire.Operation, member string, body []byte) *re
 	return r
 }
 
-// locking returns the conditional PutItem that writes a new record. The request takes the
-// lease.
+// locking returns the conditional PutItem that takes the lease by writing a new record.
 func (s *Store) locking(it *item, g given) *recordRequest {
 	return s.recordRequest(wire.PutItem, "", encoded(func(b []byte) []byte {
 		b = append(b, s.writes.lock.head...)
@@ -42,8 +41,9 @@ func (s *Store) locking(it *item, g given) *recordRequest {
 	}))
 }
 
-// updating returns the conditional UpdateItem of a write. Of the attributes that the write
-// changes, it sets those that the item has, and removes the others.
+// updating returns the conditional UpdateItem that makes the write w. The UpdateItem sets the
+// attributes that w changes to their values in the item, and removes those that the item
+// does not have.
 func (s *Store) updating(w *write, it *item, g given) *recordRequest {
 	return s.recordRequest(wire.UpdateItem, "Attributes", encoded(func(b []byte) []byte {
 		return s.appendUpdate(append(b, w.head...), w, it, g)
@@ -81,8 +81,8 @@ func (r *recordRequest) decode(body string) (ok bool) {
 	return ok
 }
 
-// isObject reports whether the body is a JSON object with any members. DynamoDB's response
-// to a write that returns no item is empty today, but may have members one day.
+// isObject reports whether the body is a JSON object, with or without members. DynamoDB's
+// response to a write that returns no item has no members today, but may have some one day.
 func isObject(body string) bool {
 	if lowlevel.Empty(body) {
 		return true
@@ -118,7 +118,7 @@ func (r *recordRequest) refused(op string, fate wire.Fate, err error) (*item, er
 		return nil, nil
 	case !errors.Is(err, wire.ErrRefused):
 		return nil, failed(op, fate, err)
-	case r.foreign != nil: // no earlier try was applied, because it would have written a valid record
+	case r.foreign != nil: // none of the tries was applied: each would have left a valid record
 		return nil, failed(op, wire.NotApplied, r.foreign)
 	}
 	return r.item, wire.ErrRefused
@@ -200,7 +200,7 @@ type transactRequest struct {
 
 	record    bool                                // the first action writes the record
 	actions   int                                 // the number of actions, including the record's
-	cancelled *types.TransactionCanceledException // set by Refusal: the record's condition failed
+	cancelled *types.TransactionCanceledException // DynamoDB's error if the record's condition failed, set by Refusal; otherwise nil
 }
 
 // transacting returns a TransactWriteItems with this ClientRequestToken. record is the
@@ -239,8 +239,8 @@ func (s *Store) transacting(token string, record []byte, writes []*Write) (*tran
 
 var errUnwritable = errors.New("it has no table, item or key, or an attribute whose value is nil")
 
-// putAction returns the JSON of an action of a transaction. The action puts a record under a
-// condition.
+// putAction returns, as JSON, the action of a transaction that puts a record if the condition
+// of w holds.
 func (s *Store) putAction(w *write, it *item, g given) []byte {
 	return encoded(func(b []byte) []byte {
 		b = append(append(b, `{"Put":`...), w.action...)
@@ -250,8 +250,8 @@ func (s *Store) putAction(w *write, it *item, g given) []byte {
 	})
 }
 
-// updateAction returns the JSON of an action of a transaction. The action updates a record
-// under a condition.
+// updateAction returns, as JSON, the action of a transaction that updates a record if the
+// condition of w holds.
 func (s *Store) updateAction(w *write, it *item, g given) []byte {
 	return encoded(func(b []byte) []byte {
 		b = append(append(b, `{"Update":`...), w.action...)
@@ -259,8 +259,8 @@ func (s *Store) updateAction(w *write, it *item, g given) []byte {
 	})
 }
 
-// appendUpdate appends the part of an update's JSON that follows the beginning in w.head or
-// w.action: the key, the UpdateExpression and the values.
+// appendUpdate appends the second half of an update's JSON: the key, the UpdateExpression and
+// the values. The caller has already written the first half, which is w.head or w.action.
 func (s *Store) appendUpdate(b []byte, w *write, it *item, g given) []byte {
 	b = s.layout.appendKey(append(b, `,"Key":`...), it.ID)
 	b = append(b, `,"UpdateExpression":"`...)

@@ -50,7 +50,7 @@ type page struct {
 }
 
 // scanLeases reads a page of the records that are in progress. The read is eventually
-// consistent, which costs half as much.
+// consistent, which costs half as much as a consistent one.
 func (s *Store) scanLeases(ctx context.Context, after string, limit int32) (page, error) {
 	return s.scan(ctx, after, &dynamodb.ScanInput{
 		Limit:                     aws.Int32(limit),

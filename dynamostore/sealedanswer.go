@@ -54,9 +54,9 @@ func (a *apart) purpose() string {
 	return a.Encoding + " value"
 }
 
-// sealAnswer returns the bytes of an answer, encrypted under the current key. It changes
-// a.Encoding from the encoding of stored to the corresponding encrypted one. The error is a
-// StoreError.
+// sealAnswer encrypts stored, the bytes of an answer, under the current key and returns the
+// result. It changes a.Encoding accordingly, for example from encodingGzip to
+// encodingSealedGzip. The error is a StoreError.
 func (s *Store) sealAnswer(ctx context.Context, lease lambdaidem.Lease, a *apart, stored []byte) ([]byte, error) {
 	key, err := s.keys.forSealing(ctx)
 	if err != nil {
@@ -158,17 +158,18 @@ func (s *Store) shown(it *item) lambdaidem.Record {
 	return r
 }
 
-// trusted returns the record in an item. If Encryption.Only is set, the record has no plaintext
-// answer from the table, because anyone who can write to the table could have put it there. In
-// its place, the record has an Apart that Load refuses with ReasonForeign.
+// trusted returns the record in an item. If Encryption.Only is set, trusted removes an answer
+// in plaintext, because anyone who can write to the table could have put it there. Instead it
+// sets Result.Apart to a value that Load refuses with ReasonForeign.
 func (s *Store) trusted(it *item) lambdaidem.Record {
 	r := it.record()
 	if !s.opts.Encryption.Only || r.State != lambdaidem.Completed || r.Result.Apart != nil {
 		return r
 	}
 	if it.isErased() {
-		// A purge has replaced the answer with a failure, which it can't encrypt because
-		// it has no key. Don't trust the stored text of the failure.
+		// The record says in plaintext that it has no answer. A purge writes that, as does
+		// an operator without a key. Use a fixed text instead of the stored one, because
+		// anyone who can write to the table could have put that there.
 		r.Result.Failure = lambdaidem.NoAnswer("the answer was erased, or was never kept")
 		return r
 	}
@@ -178,7 +179,7 @@ func (s *Store) trusted(it *item) lambdaidem.Record {
 
 // decrypted returns the record in an item whose lease the caller holds. The results of its
 // steps are decrypted, because the handler needs them. The error is a StoreError. Its
-// NotApplied is false, because the write that took the lease was applied.
+// NotApplied is false, because the caller's write was applied or may have been applied.
 func (s *Store) decrypted(ctx context.Context, op string, it *item) (lambdaidem.Record, error) {
 	r := s.trusted(it)
 	if len(it.Steps) == 0 || !it.sealsSteps() && !s.opts.Encryption.Only {

@@ -52,7 +52,8 @@ type Options struct {
 	// Context is the encryption context of each call to KMS; see "Encryption context" in
 	// the AWS KMS developer guide. It is not secret: KMS logs it in CloudTrail. A key
 	// policy can demand a certain context. Data keys that were encrypted with another
-	// Context can't be decrypted, so don't change it before all their texts have expired.
+	// Context can't be decrypted. So don't change it before all texts that these data keys
+	// encrypt have expired.
 	// Default: {"lambdaidem": "answers"}.
 	Context map[string]string
 }
@@ -61,12 +62,12 @@ type Options struct {
 // It sends no request. It panics if client is nil, or if key or a key in Options.Older is
 // empty.
 //
-// An answer is unavailable for good, and its replays fail with 500, only if all keys are given
-// by their ARNs and KMS reports for each of them that it was deleted. Any other error of
-// Decrypt is treated as a mistake in a deployment: a KMS key that is missing in Older, another
-// Context, or an alias or a key id that KMS does not find. Replays then fail with 503 until
-// the mistake is corrected. So specify all keys by their ARNs. Otherwise a deleted key can't be
-// told from a mistake.
+// Specify all keys by their ARNs. Only then can a deleted key be told from a mistake in a
+// deployment. If all keys are ARNs, and KMS reports for each of them that it was deleted, an
+// answer is unavailable for good, and its replays fail with 500. The same happens if the id of
+// the answer's key is not base64, as the id of every data key is. Any other error of Decrypt
+// is treated as a mistake: a KMS key that is missing in Older, another Context, or an alias or
+// a key id that KMS does not find. Replays then fail with 503 until the mistake is corrected.
 //
 // To change to another KMS key, add the new key to Older and deploy everywhere. Then make
 // it the key that encrypts, with the former key in Older, and deploy again. If you do both

@@ -8,11 +8,11 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// The error codes by which DynamoDB refuses a transaction because of an earlier one with the
-// same ClientRequestToken (API reference, "TransactWriteItems").
+// The error codes with which DynamoDB refuses a transaction because an earlier transaction
+// had the same ClientRequestToken (API reference, "TransactWriteItems").
 const (
-	codeInProgress = "TransactionInProgressException"       // the earlier transaction has not ended
-	codeOtherBytes = "IdempotentParameterMismatchException" // the earlier transaction had another body
+	codeInProgress = "TransactionInProgressException"       // the earlier transaction is still running
+	codeOtherBytes = "IdempotentParameterMismatchException" // the earlier transaction had a different body
 )
 
 // Code returns the error code in DynamoDB's response, or "" if err has none.
@@ -25,9 +25,10 @@ func Code(err error) string {
 	return api.ErrorCode()
 }
 
-// IsConflict reports whether an error code means that the same item is being written by
-// another transaction, or by an earlier attempt of the same one. This package does not retry
-// such a request, because the guard retries the call.
+// IsConflict reports whether an error code means that another transaction is writing the same
+// item, or that an earlier attempt of the same transaction is still running. This package
+// does not retry such a request. The guard (package lambdaidem) retries the whole call
+// instead.
 func IsConflict(code string) bool {
 	switch code {
 	case "TransactionConflictException", codeInProgress:

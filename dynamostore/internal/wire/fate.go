@@ -44,7 +44,7 @@ func (witness) ID() string { return "lambdaidem.Witness" }
 func (witness) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
 	middleware.DeserializeOutput, middleware.Metadata, error,
 ) {
-	if err := ctx.Err(); err != nil { // too late to send anything, so call.unknown does not change
+	if err := ctx.Err(); err != nil { // nothing is sent now, so this attempt can't change call.unknown
 		return middleware.DeserializeOutput{}, middleware.Metadata{}, &aws.RequestCanceledError{Err: err}
 	}
 	c := callOf(ctx)
@@ -86,18 +86,18 @@ func (c *connection) traced(ctx context.Context) context.Context {
 func (c *connection) neverSent() bool { return c.wanted.Load() && c.had.Load() == 0 }
 
 // surelyNotApplied reports whether an attempt that failed with err certainly wrote nothing,
-// because it was never sent or because DynamoDB refused it. A refusal is no proof if there
-// was more than one connection: an HTTP client that retries by itself may have sent the
-// request several times, and the refusal is the response to the last time only.
+// because it was never sent or because DynamoDB refused it. A refusal is no proof if the
+// attempt used more than one connection: an HTTP client that retries by itself may have sent
+// the request several times, and the refusal answers only the last time.
 func (c *connection) surelyNotApplied(err error) bool {
 	return c.neverSent() || c.had.Load() <= 1 && surelyRefused(err)
 }
 
-// surelyRefused reports whether err is DynamoDB's response that a request was refused: a
-// 4xx with an error code. After any other error the request may have been applied: a
-// closed connection, a timeout, a 5xx, or a response that can't be decoded. Even a failed
-// dial proves nothing, because an HTTP client that retries by itself may have sent the
-// request before over another connection; see connection.neverSent.
+// surelyRefused reports whether err is DynamoDB's refusal of a request: a 4xx response with
+// an error code. After any other error, such as a closed connection, a timeout, a 5xx or a
+// response that can't be decoded, the request may have been applied. Even a failed dial
+// proves nothing: an HTTP client that retries by itself may already have sent the request
+// over another connection; see connection.neverSent.
 func surelyRefused(err error) bool {
 	var answer interface{ HTTPStatusCode() int }
 	switch code := Code(err); {

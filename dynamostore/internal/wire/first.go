@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// A First makes the first attempt of each call in place of the SDK's client.
+// A First makes the first attempt of each call in place of the SDK's client, in less time.
 type First interface {
 	// Attempt makes the first attempt of a call. If it did not send the request, it
 	// returns nil, and the SDK's client makes the first attempt.
@@ -25,17 +25,17 @@ type Attempt struct {
 	Body   string      // the response's body, or the part of it that was received
 	Cut    error       // why the body is incomplete or damaged; nil if it is complete
 	Err    error       // why there was no response; nil if there was one
-	Late   bool        // the attempt reached Options.AttemptTimeout while the caller's context had not ended
+	Late   bool        // the attempt failed because of Options.AttemptTimeout, not because the caller's context ended
 
 	conn connection
 }
 
-// Traced returns the context with which to send the attempt's request. The attempt counts
-// its connections through this context.
+// Traced returns a copy of ctx that counts the connections of the attempt. The attempt's
+// request must be sent with this context.
 func (a *Attempt) Traced(ctx context.Context) context.Context { return a.conn.traced(ctx) }
 
-// Send sends the attempt's request, and stores the response or the error in a. The context
-// of r must be derived from that of Traced.
+// Send sends r, the request of the attempt, and stores the response or the error in a. The
+// context of r must be the one that Traced returned, or derived from it.
 func (a *Attempt) Send(h *HTTP, r *http.Request) {
 	resp, err := h.Send(r)
 	if err != nil {
@@ -49,7 +49,7 @@ func (a *Attempt) Send(h *HTTP, r *http.Request) {
 // whole reports whether the attempt got a complete response.
 func (a *Attempt) whole() bool { return a.Err == nil && a.Cut == nil }
 
-// outcome returns the response or the error in the form in which an HTTP client returns it
+// outcome returns the response or the error of the attempt, as an HTTP client would return it
 // for the request r.
 func (a *Attempt) outcome(r *http.Request) (*http.Response, error) {
 	if a.Err != nil {

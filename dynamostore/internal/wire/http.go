@@ -17,8 +17,9 @@ import (
 )
 
 // HTTP sends requests with the user's HTTP client. It also verifies the checksums of
-// responses, and estimates DynamoDB's clock from their Date. If a [First] has made an
-// attempt, HTTP gives the outcome of that attempt to the SDK's client.
+// responses, and estimates DynamoDB's clock from their Date fields. If a [First] has already
+// made an attempt without the SDK, HTTP sends nothing and returns the outcome of that attempt
+// to the SDK's client.
 type HTTP struct {
 	users         dynamodb.HTTPClient
 	checksums     bool // verify the checksums of responses
@@ -51,8 +52,8 @@ func (h *HTTP) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// bodyInMemory replaces the body of an SDK's request by a *bytes.Reader, which net/http
-// recognizes as an in-memory reader.
+// bodyInMemory replaces the body of a request of the SDK by a *bytes.Reader in an
+// io.NopCloser, which net/http recognizes as an in-memory reader.
 //
 // The SDK closes its own body as soon as it has the header of the response. If net/http has
 // not yet reached the end of the request's body, it treats this as a failed request and

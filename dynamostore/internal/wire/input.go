@@ -11,8 +11,8 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
 )
 
-// An input is a request in the form of the SDK's types. The user's own middleware gets it,
-// and may change it: for example, to ask for the consumed capacity.
+// An input is a request in the form of the SDK's types. The middleware of the user's client
+// receives it in this form and may change it, for example to ask for the consumed capacity.
 type input struct {
 	of   any                                           // a pointer to the SDK's type, such as *dynamodb.PutItemInput
 	send func(context.Context, *dynamodb.Client) error // sends the request through the SDK's client
@@ -91,7 +91,8 @@ func decode(body []byte, into any) error {
 	return nil
 }
 
-// action is one write of a transaction, of any kind: it has the members of all kinds.
+// action is the content of a Put, Update, Delete or ConditionCheck in a transaction. It has
+// the members of all four.
 type action struct {
 	TableName, UpdateExpression, ConditionExpression *string
 	Item, Key, ExpressionAttributeValues             attributes

@@ -40,10 +40,9 @@ func (p protocol) SerializeRequest(ctx context.Context, schema *smithy.Operation
 	return nil
 }
 
-// body returns the bytes to send. These are r.Body, unless the user's middleware has
-// changed the input for the SDK. In that case, body returns the bytes that the SDK encoded
-// for the first attempt, which are the body of req, and the same bytes for every later
-// attempt.
+// body returns the bytes to send: r.Body, unless the user's middleware has changed the input.
+// In that case, body returns what the SDK has encoded as the body of req. It stores these
+// bytes in r and returns them for every later attempt too.
 func (r *Request) body(in any, req *smithyhttp.Request) ([]byte, error) {
 	if r.altered != nil {
 		return r.altered, nil
